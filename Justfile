@@ -1,0 +1,71 @@
+# Recipes of vplay. Without just: ./tests/run.sh tests everything, and
+# `go build -trimpath ./cmd/vplayd` builds.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+golangci := "v2.15.0"
+benchstat := "latest"
+
+# list the recipes
+default:
+    @just --list --unsorted
+
+# everything that must hold before a commit
+check: test lint generate-check
+
+# build bin/vplayd
+build:
+    CGO_ENABLED=0 go build -trimpath -o bin/vplayd ./cmd/vplayd
+
+# install what the tests need, vet, and test everything
+test *ARGS:
+    ./tests/run.sh {{ ARGS }}
+
+# test with the race detector
+race:
+    go test -race -timeout 30m ./...
+
+# python3's own tests as a whole and long forced ends, recorded and native
+transparency:
+    go test ./tests/record -run 'TestPython|TestBash|TestForcedEnds' -timeout 1h -v -transparency -long
+
+# GDB's own tests of reverse debugging against vplayd: just gdb-suite step-reverse
+gdb-suite *TESTS:
+    tests/gdbsuite/run.sh {{ TESTS }}
+
+# compare the emulator with this CPU, N cases
+diff-cpu N="1000000" SEED="1":
+    go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}
+
+# fuzz one target: just fuzz ./checkpoint FuzzOpen 60s
+fuzz PKG TARGET TIME="30s":
+    go test {{ PKG }} -run '^$' -fuzz '^{{ TARGET }}$' -fuzztime {{ TIME }}
+
+# lint with the pinned version
+lint:
+    go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{ golangci }} run ./...
+
+# format everything
+fmt:
+    go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{ golangci }} fmt
+    just --fmt --unstable
+
+# write the generated files again
+generate:
+    go generate ./...
+
+# fail when generated files are not current
+generate-check: generate
+    git diff --exit-code -- '*_gen.go'
+
+# record the crash of `vplayd demo` again (x86-64 Linux)
+demo: build
+    tests/guest/demo/make.sh bin/vplayd cmd/vplayd/demo
+
+# run the benchmarks into FILE
+bench FILE="bench.txt":
+    go test ./tests/bench -run '^$' -bench . -count 5 | tee {{ FILE }}
+
+# compare two benchmark files
+benchcmp OLD NEW:
+    go run golang.org/x/perf/cmd/benchstat@{{ benchstat }} {{ OLD }} {{ NEW }}
