@@ -1,0 +1,53 @@
+package checkpoint
+
+import "math/bits"
+
+// HashRegs folds the registers that every sync point compares: the 16 general
+// registers, rip, rflags and the fs and gs base. RF and reserved bits of
+// rflags do not take part.
+func HashRegs(r *Regs) uint64 {
+	h := uint64(0x9e3779b97f4a7c15)
+	for _, v := range r.R {
+		h = mix(h, v)
+	}
+	h = mix(h, r.RIP)
+	h = mix(h, r.RFLAGS&FlagsMask)
+	h = mix(h, r.FSBase)
+	return mix(h, r.GSBase)
+}
+
+// FlagsMask is the part of rflags that takes part in comparisons: CF PF AF ZF SF DF OF NT AC ID: what user mode can read and
+// set. TF and RF belong to the tracer, IF and IOPL to the kernel.
+const FlagsMask = 1<<0 | 1<<2 | 1<<4 | 1<<6 | 1<<7 | 1<<10 | 1<<11 | 1<<14 | 1<<18 | 1<<21
+
+func mix(h, v uint64) uint64 {
+	hi, lo := bits.Mul64(h^v, 0xd6e8feb86659fd93)
+	return bits.RotateLeft64(hi^lo, 29) + v
+}
+
+// HashWord is the additive hash's share of one aligned 8-byte word: f(a, v)
+// with f(a, 0) = 0, so that absent and zero memory weigh nothing. The hash of
+// a memory is the sum over all its words, modulo 2^64.
+func HashWord(addr, v uint64) uint64 {
+	if v == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(v^0x9e3779b97f4a7c15, addr|1)
+	hi2, lo2 := bits.Mul64(lo^addr, 0xd6e8feb86659fd93)
+	return (hi ^ hi2 ^ lo2) * (v | 1)
+}
+
+// HashPage is the sum of HashWord over a page at addr. page has PageSize bytes.
+func HashPage(addr uint64, page []byte) uint64 {
+	var sum uint64
+	for i := 0; i+8 <= len(page); i += 8 {
+		sum += HashWord(addr+uint64(i), le64(page[i:]))
+	}
+	return sum
+}
+
+func le64(b []byte) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}

@@ -1,0 +1,408 @@
+package checkpoint
+
+import (
+	"archive/zip"
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"sync"
+)
+
+// Recording reads a recording. All its methods but Close are safe for
+// concurrent use.
+//
+// Opening reads the directory, the manifest, the page indexes and the objects.
+// Intervals and pages are read when they are asked for, and every byte is
+// checked on the way: a member against its hash in the manifest, a frame
+// against its CRC, a page against its content address. So a damaged part is
+// noticed when it is used, and the rest stays usable.
+type Recording struct {
+	file    string
+	src     io.ReaderAt
+	closer  io.Closer
+	size    int64
+	entries map[string]*zip.File
+	listed  map[string]memberInfo
+
+	manifest manifestFile
+	objects  []Object
+	objPages []ObjectPage
+	store    storeReader
+	tables   tableCache
+}
+
+// Open opens the recording at path. The error is ErrNotRecording (wrapped),
+// *VersionError, *FormatError, or one of the file system.
+func Open(path string) (*Recording, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", path, ErrNotRecording)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	r, err := OpenReader(f, st.Size(), path)
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	r.closer = f
+	return r, nil
+}
+
+// OpenReader opens a recording of size bytes that src holds. name stands for
+// it in errors. Close does not close src.
+func OpenReader(src io.ReaderAt, size int64, name string) (*Recording, error) {
+	r := &Recording{file: name, src: src, size: size}
+	steps := []func() error{r.readDirectory, r.readManifest, r.checkMembers, r.readIndexes, r.readObjects}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Close releases the file. No other method may be used afterwards. The error is
+// the file's; one from OpenReader has none.
+func (r *Recording) Close() error {
+	if r.closer == nil {
+		return nil
+	}
+	return r.closer.Close()
+}
+
+// damage makes a FormatError of an error in a member.
+func (r *Recording) damage(member string, err error) error {
+	var at *offsetError
+	if errors.As(err, &at) {
+		return &FormatError{File: r.file, Member: member, Offset: at.offset, What: at.err.Error()}
+	}
+	return &FormatError{File: r.file, Member: member, Offset: -1, What: err.Error()}
+}
+
+func (r *Recording) readDirectory() error {
+	zr, err := zip.NewReader(r.src, r.size)
+	if err != nil {
+		return r.diagnose(err)
+	}
+	r.entries = make(map[string]*zip.File, len(zr.File))
+	for _, f := range zr.File {
+		if r.entries[f.Name] != nil {
+			return r.damage(f.Name, errors.New("the directory lists this member twice"))
+		}
+		r.entries[f.Name] = f
+	}
+	if r.entries[nameManifest] == nil && r.entries[nameMagic] == nil {
+		return fmt.Errorf("checkpoint: %s: %w", r.file, ErrNotRecording)
+	}
+	return nil
+}
+
+// bytes reads a member whole; limit bounds its size in bytes.
+func (r *Recording) bytes(name string, limit uint64) ([]byte, error) {
+	sec, err := r.section(name)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(sec.Size()) > limit {
+		return nil, r.damage(name, fmt.Errorf("%d bytes are above the bound of %d", sec.Size(), limit))
+	}
+	b := make([]byte, sec.Size())
+	if _, err := sec.ReadAt(b, 0); err != nil {
+		return nil, r.damage(name, err)
+	}
+	return b, nil
+}
+
+// section returns a member's place in the file, which is inside of it.
+func (r *Recording) section(name string) (*io.SectionReader, error) {
+	f := r.entries[name]
+	if f == nil {
+		return nil, r.damage(name, errors.New("the part is missing"))
+	}
+	if f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64 {
+		return nil, r.damage(name, errors.New("the member is not stored as it is"))
+	}
+	off, err := f.DataOffset()
+	if err != nil {
+		return nil, r.damage(name, err)
+	}
+	if off < 0 || off > r.size || f.CompressedSize64 > uint64(r.size-off) {
+		return nil, r.damage(name, errors.New("the member reaches behind the end of the file"))
+	}
+	return io.NewSectionReader(r.src, off, int64(f.CompressedSize64)), nil
+}
+
+func (r *Recording) readManifest() error {
+	b, err := r.bytes(nameManifest, maxManifest)
+	if err != nil {
+		return err
+	}
+	if got, want := crc32.ChecksumIEEE(b), r.entries[nameManifest].CRC32; got != want {
+		return r.damage(nameManifest, fmt.Errorf("its check is %08x, its bytes give %08x", want, got))
+	}
+	m, err := decodeManifest(b)
+	var version *VersionError
+	switch {
+	case errors.As(err, &version):
+		version.File = r.file
+		return version
+	case errors.Is(err, ErrNotRecording):
+		return fmt.Errorf("checkpoint: %s: %w", r.file, err)
+	case err != nil:
+		return r.damage(nameManifest, err)
+	}
+	r.manifest = *m
+	return nil
+}
+
+// checkMembers compares the manifest's list with the directory.
+func (r *Recording) checkMembers() error {
+	r.listed = make(map[string]memberInfo, len(r.manifest.Members))
+	for _, info := range r.manifest.Members {
+		r.listed[info.Name] = info
+	}
+	for name := range r.entries {
+		if _, ok := r.listed[name]; !ok && name != nameManifest {
+			return r.damage(name, errors.New("the manifest does not list this member"))
+		}
+	}
+	for i := range r.manifest.IntervalList {
+		in := &r.manifest.IntervalList[i]
+		for name, kind := range map[string]string{nameHead(in.ID): kindHead, nameLog(in.ID): kindLog} {
+			if r.listed[name].Kind != kind {
+				return r.damage(nameManifest, fmt.Errorf("interval %d has no member %s", in.ID, name))
+			}
+		}
+	}
+	if err := checkDeltas(r.manifest.IntervalList); err != nil {
+		return r.damage(nameManifest, err)
+	}
+	return nil
+}
+
+// member reads a listed member whole and checks its length and hash.
+func (r *Recording) member(name string) ([]byte, error) {
+	info, ok := r.listed[name]
+	if !ok {
+		return nil, r.damage(name, errors.New("the part is missing"))
+	}
+	b, err := r.bytes(name, maxMemberRaw)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) != info.Size {
+		return nil, r.damage(name, fmt.Errorf("%d bytes, the manifest says %d", len(b), info.Size))
+	}
+	if hash := cutHash(b); hex.EncodeToString(hash[:]) != info.Hash {
+		// The frames know where.
+		if _, err := decodeMember(b, info.Kind, maxMemberRaw); err != nil {
+			return nil, r.damage(name, err)
+		}
+		return nil, r.damage(name, errors.New("its bytes do not have the hash of the manifest"))
+	}
+	return b, nil
+}
+
+// decoded reads a listed member and returns its raw bytes.
+// limit bounds their number.
+func (r *Recording) decoded(name, kind string, limit int64) ([]byte, error) {
+	b, err := r.member(name)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := decodeMember(b, kind, limit)
+	if err != nil {
+		return nil, r.damage(name, err)
+	}
+	return raw, nil
+}
+
+func (r *Recording) readObjects() error {
+	raw, err := r.decoded(nameObjects, kindObjects, maxHeadRaw)
+	if err != nil {
+		return err
+	}
+	objects, err := decodeWhole(raw, nil, codeObjects)
+	if err != nil {
+		return r.damage(nameObjects, err)
+	}
+	if raw, err = r.decoded(nameObjectPages, kindObjectPages, maxHeadRaw); err != nil {
+		return err
+	}
+	pages, err := decodeWhole(raw, &r.store, codeObjectPages)
+	if err != nil {
+		return r.damage(nameObjectPages, err)
+	}
+	r.objects, r.objPages = *objects, *pages
+	return nil
+}
+
+// File returns the name given to Open.
+func (r *Recording) File() string { return r.file }
+
+// Manifest returns what the recording says of itself. It must not be changed.
+func (r *Recording) Manifest() *Manifest { return &r.manifest.Manifest }
+
+// Objects returns all objects, sorted by ID. The slice must not be changed.
+func (r *Recording) Objects() []Object { return r.objects }
+
+// Object returns the object of an ID.
+func (r *Recording) Object(id uint32) (Object, bool) {
+	i, ok := slices.BinarySearchFunc(r.objects, id, func(o Object, id uint32) int { return cmp.Compare(o.ID, id) })
+	if !ok {
+		return Object{}, false
+	}
+	return r.objects[i], true
+}
+
+// ObjectPage returns the content of page index (offset / PageSize) of an object.
+func (r *Recording) ObjectPage(object uint32, index uint64) (PageRef, bool) {
+	i, ok := slices.BinarySearchFunc(r.objPages, ObjectPage{Object: object, Index: index}, compareObjectPages)
+	if !ok {
+		return PageRef{}, false
+	}
+	return r.objPages[i].Ref, true
+}
+
+// ObjectPages returns all pages of objects, sorted by object and index.
+func (r *Recording) ObjectPages() iter.Seq[ObjectPage] { return slices.Values(r.objPages) }
+
+// Intervals returns the list of intervals, sorted by ID. The slice must not be changed.
+func (r *Recording) Intervals() []IntervalInfo { return r.manifest.IntervalList }
+
+// info returns the row of an interval.
+func (r *Recording) info(id uint32) (*IntervalInfo, error) {
+	list := r.manifest.IntervalList
+	i, ok := slices.BinarySearchFunc(list, id, func(in IntervalInfo, id uint32) int { return cmp.Compare(in.ID, id) })
+	if !ok {
+		return nil, fmt.Errorf("%w: %d in %s", ErrNoInterval, id, r.file)
+	}
+	return &list[i], nil
+}
+
+// Interval reads an interval whole. The result is the caller's own; its byte
+// slices share memory with each other. Errors: ErrNoInterval, *FormatError.
+func (r *Recording) Interval(id uint32) (*Interval, error) {
+	info, err := r.info(id)
+	if err != nil {
+		return nil, err
+	}
+	iv, err := r.head(info)
+	if err != nil {
+		return nil, err
+	}
+	name := nameLog(id)
+	raw, err := r.decoded(name, kindLog, info.LogRaw)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(raw)) != info.LogRaw {
+		return nil, r.damage(name, fmt.Errorf("%d raw bytes, the manifest says %d", len(raw), info.LogRaw))
+	}
+	if iv.Events, err = decodeEvents(raw, info.Events); err != nil {
+		return nil, r.damage(name, err)
+	}
+	return iv, nil
+}
+
+// head reads an interval without its events.
+func (r *Recording) head(info *IntervalInfo) (*Interval, error) {
+	name := nameHead(info.ID)
+	raw, err := r.decoded(name, kindHead, maxHeadRaw)
+	if err != nil {
+		return nil, err
+	}
+	iv, err := decodeWhole(raw, &r.store, codeInterval)
+	if err != nil {
+		return nil, r.damage(name, err)
+	}
+	got := infoOf(iv)
+	got.Events, got.HeadSize, got.LogSize, got.LogRaw = info.Events, info.HeadSize, info.LogSize, info.LogRaw
+	want := *info
+	if !got.WallTime.Equal(want.WallTime) {
+		return nil, r.damage(name, errors.New("its time is not the manifest's"))
+	}
+	got.WallTime = want.WallTime
+	if got != want {
+		return nil, r.damage(name, errors.New("its header is not what the manifest says"))
+	}
+	return iv, nil
+}
+
+// Final reads the image at the end of the last interval. Errors: ErrNoFinal, *FormatError.
+func (r *Recording) Final() (*Final, error) {
+	if _, ok := r.listed[nameFinal]; !ok {
+		return nil, ErrNoFinal
+	}
+	raw, err := r.decoded(nameFinal, kindFinal, maxHeadRaw)
+	if err != nil {
+		return nil, err
+	}
+	f, err := decodeWhole(raw, &r.store, codeFinal)
+	if err != nil {
+		return nil, r.damage(nameFinal, err)
+	}
+	return f, nil
+}
+
+// Sizes says what takes the room in a recording: stored bytes by part.
+type Sizes struct {
+	File        int64 // the whole file
+	Pages       int64 // page packs
+	Index       int64 // page indexes
+	Heads       int64 // interval headers: contexts, maps, page tables
+	Logs        int64 // event logs
+	LogsRaw     int64 // event logs, decompressed
+	Objects     int64 // objects and their page lists
+	Final       int64 // header of the final image
+	Manifest    int64
+	Other       int64 // unknown optional members, zip structures
+	PagesStored int   // distinct page contents
+	Fat, Slim   int   // intervals
+}
+
+// Sizes returns the breakdown of the file.
+func (r *Recording) Sizes() Sizes {
+	s := Sizes{File: r.size, PagesStored: len(r.store.numbers)}
+	parts := map[string]*int64{
+		kindPack: &s.Pages, kindIndex: &s.Index, kindHead: &s.Heads, kindLog: &s.Logs,
+		kindObjects: &s.Objects, kindObjectPages: &s.Objects, kindFinal: &s.Final,
+	}
+	for name, f := range r.entries {
+		if p := parts[r.listed[name].Kind]; p != nil {
+			*p += int64(f.CompressedSize64)
+		}
+	}
+	s.Manifest = int64(r.entries[nameManifest].CompressedSize64)
+	s.Other = s.File - s.Pages - s.Index - s.Heads - s.Logs - s.Objects - s.Final - s.Manifest
+	for i := range r.manifest.IntervalList {
+		in := &r.manifest.IntervalList[i]
+		s.LogsRaw += in.LogRaw
+		if in.Slim {
+			s.Slim++
+		} else {
+			s.Fat++
+		}
+	}
+	return s
+}
+
+// tableCache keeps the most recent resolved page tables.
+type tableCache struct {
+	mu    sync.Mutex
+	order []uint32 // least recent first
+	byID  map[uint32]PageTable
+}

@@ -1,0 +1,197 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// Rewriting makes a new recording out of an old one: slimming replaces
+// intervals by smaller ones, trimming leaves some out. Callers see and give
+// whole page tables; which interval is stored as a delta of which is decided
+// here, anew. Pages that nothing refers to any more are not copied.
+
+// RewriteOptions says what changes. A nil function changes nothing. The
+// functions are called one after the other in the order of the fields.
+type RewriteOptions struct {
+	WriterOptions
+	// Interval returns what is written instead of iv, in order of ID; nil
+	// leaves the interval out. iv.Pages is the whole table at its start and
+	// iv.Delta is false, and the same must hold for the result, which may be
+	// iv itself, changed. Pages may be added to w; those of the old
+	// recording need not be.
+	Interval func(w *Writer, iv *Interval) (*Interval, error)
+	// Final returns what is written instead of the final image; nil leaves it out.
+	Final func(w *Writer, f *Final) (*Final, error)
+	// ObjectPage reports whether a page of an object is kept.
+	ObjectPage func(p ObjectPage) bool
+	// Manifest changes what the recording says of itself. The ID stays
+	// unless it is changed here.
+	Manifest func(m *Manifest)
+}
+
+// Rewrite writes a changed copy of r to path, which may be r's own file when
+// Overwrite is set (not on Windows, while r is open). Unknown optional members
+// are not copied. Errors: those of the functions, of reading r and of Writer;
+// then nothing is left behind.
+func Rewrite(r *Recording, path string, o RewriteOptions) error {
+	w, err := Create(path, o.WriterOptions)
+	if err != nil {
+		return err
+	}
+	rw := &rewriter{r: r, w: w, o: o, last: make(map[processImage]PageTable)}
+	for _, step := range []func() error{rw.intervals, rw.final, rw.objects} {
+		if err := step(); err != nil {
+			return errors.Join(err, w.Abort())
+		}
+	}
+	m := *r.Manifest()
+	if o.Manifest != nil {
+		o.Manifest(&m)
+	}
+	return w.Finish(m)
+}
+
+// processImage is what a chain of deltas belongs to.
+type processImage struct {
+	pid   int32
+	image uint32
+}
+
+type rewriter struct {
+	r    *Recording
+	w    *Writer
+	o    RewriteOptions
+	last map[processImage]PageTable // the table of the newest interval written
+}
+
+func (rw *rewriter) intervals() error {
+	for _, info := range rw.r.Intervals() {
+		iv, err := rw.r.Interval(info.ID)
+		if err != nil {
+			return err
+		}
+		table, err := rw.r.PageTable(info.ID)
+		if err != nil {
+			return err
+		}
+		iv.Pages, iv.Delta = slices.Clone(table), false
+		if rw.o.Interval != nil {
+			if iv, err = rw.o.Interval(rw.w, iv); err != nil {
+				return err
+			}
+		}
+		if iv == nil {
+			continue
+		}
+		if err := rw.interval(iv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interval writes one interval, as a delta when that has fewer rows.
+func (rw *rewriter) interval(iv *Interval) error {
+	if iv.Delta {
+		return errors.New("checkpoint: the interval to rewrite is a delta")
+	}
+	out := *iv
+	out.Pages = sorted(iv.Pages)
+	if err := rw.copyPages(out.Pages); err != nil {
+		return err
+	}
+	key := processImage{iv.PID, iv.Image}
+	full := PageTable(out.Pages)
+	if base, ok := rw.last[key]; ok {
+		if delta := makeDelta(base, full); len(delta) < len(full) {
+			out.Pages, out.Delta = delta, true
+		}
+	}
+	rw.last[key] = full
+	return rw.w.AddInterval(&out)
+}
+
+// copyPages copies the content of those pages of a table that the old
+// recording has and the new one has not, in the order of the old store.
+func (rw *rewriter) copyPages(table []PageEntry) error {
+	var need []uint32
+	for _, e := range table {
+		if i, ok := rw.r.store.numbers[e.Ref]; ok && !rw.w.HasPage(e.Ref) {
+			need = append(need, i)
+		}
+	}
+	slices.SortFunc(need, cmp.Compare[uint32])
+	for _, i := range slices.Compact(need) {
+		p := &rw.r.store.records[i]
+		rec, err := rw.r.record(p)
+		if err != nil {
+			return err
+		}
+		if err := rw.w.addRecord(p.ref, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (rw *rewriter) final() error {
+	f, err := rw.r.Final()
+	if errors.Is(err, ErrNoFinal) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if rw.o.Final != nil {
+		if f, err = rw.o.Final(rw.w, f); err != nil || f == nil {
+			return err
+		}
+	}
+	if err := rw.copyPages(f.Pages); err != nil {
+		return err
+	}
+	return rw.w.SetFinal(f)
+}
+
+func (rw *rewriter) objects() error {
+	for _, o := range rw.r.Objects() {
+		if err := rw.w.AddObject(o); err != nil {
+			return err
+		}
+	}
+	for p := range rw.r.ObjectPages() {
+		if rw.o.ObjectPage != nil && !rw.o.ObjectPage(p) {
+			continue
+		}
+		if err := rw.copyPages([]PageEntry{{Ref: p.Ref}}); err != nil {
+			return err
+		}
+		if err := rw.w.AddObjectPage(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDelta returns the rows that turn base into table.
+// Preconditions: both are sorted.
+func makeDelta(base, table []PageEntry) []PageEntry {
+	var delta []PageEntry
+	for len(base) > 0 || len(table) > 0 {
+		switch {
+		case len(table) == 0 || len(base) > 0 && base[0].Addr < table[0].Addr:
+			delta = append(delta, PageEntry{base[0].Addr, PageRef{Kind: PageRemoved}})
+			base = base[1:]
+		case len(base) == 0 || table[0].Addr < base[0].Addr:
+			delta = append(delta, table[0])
+			table = table[1:]
+		default:
+			if base[0].Ref != table[0].Ref {
+				delta = append(delta, table[0])
+			}
+			base, table = base[1:], table[1:]
+		}
+	}
+	return delta
+}
