@@ -1,0 +1,255 @@
+package mem
+
+// Translate returns the host bytes of the page at page-aligned address a for
+// the kind of access; nil when the access would fault. With fast the pointer
+// may be kept and used directly until OnFlush; without, accesses must go
+// through Read and Write because the page is watched, holds decoded code
+// (stores), is only partly known, or memory is being hashed store by
+// store.
+func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
+	r, f := s.check(a, k)
+	if f != FaultNone {
+		return nil, false
+	}
+	key := s.key(r, a)
+	var id pageID
+	if k == Store {
+		id = s.writable(r, a, key)
+	} else {
+		id = s.load(r, a, key)
+	}
+	if s.track != nil {
+		s.track.add(key, k)
+	}
+	m := s.pool.meta(id)
+	fast = m.mask == nil
+	if w := s.watched[key]; w != 0 && (k == Store || w&watchesLoads != 0) {
+		fast = false
+	}
+	if k == Store && m.codeID != 0 {
+		fast = false
+	}
+	if k == Store && s.hash != nil && fast {
+		fast = s.openHashed(r, a, s.pool.page(id))
+	}
+	return s.pool.page(id), fast
+}
+
+// Probe says whether an access of n bytes at a would fault.
+func (s *Space) Probe(a uint64, n int, k Access) Fault {
+	for end := a + uint64(n); a != end; {
+		step := min(PageSize-a%PageSize, end-a)
+		r, f := s.check(a, k)
+		if f != FaultNone {
+			return Fault{f, k, a}
+		}
+		if k != Store {
+			if bad, ok := s.known(r, a, step); !ok {
+				return Fault{FaultNotCaptured, k, bad}
+			}
+		}
+		a += step
+	}
+	return Fault{}
+}
+
+// known reports whether the n bytes at a, which are in one page, are known,
+// and if not, the first that is not.
+func (s *Space) known(r *Region, a, n uint64) (bad uint64, ok bool) {
+	base := a &^ (PageSize - 1)
+	m := s.pool.meta(s.load(r, base, s.key(r, base)))
+	if m.mask == nil {
+		return 0, true
+	}
+	for i := range n {
+		if o := a + i - base; m.mask[o/8]>>(o%8)&1 == 0 {
+			return a + i, false
+		}
+	}
+	return 0, true
+}
+
+// Read copies len(b) bytes at a. On a fault b's content is undefined.
+func (s *Space) Read(a uint64, b []byte) Fault {
+	if f := s.Probe(a, len(b), Load); f.Kind != FaultNone {
+		return f
+	}
+	s.copyOut(a, b, Load)
+	if len(s.watches) > 0 {
+		s.hits(a, len(b), Load, nil)
+	}
+	return Fault{}
+}
+
+func (s *Space) copyOut(a uint64, b []byte, k Access) {
+	for len(b) > 0 {
+		base := a &^ (PageSize - 1)
+		r := s.find(a)
+		key := s.key(r, base)
+		if s.track != nil {
+			s.track.add(key, k)
+		}
+		n := copy(b, s.pool.page(s.load(r, base, key))[a-base:])
+		b, a = b[n:], a+uint64(n)
+	}
+}
+
+// Write stores b at a: all of it or, on a fault, nothing.
+func (s *Space) Write(a uint64, b []byte) Fault {
+	if s.hash != nil && s.writeHashed(a, b) {
+		return Fault{}
+	}
+	if f := s.Probe(a, len(b), Store); f.Kind != FaultNone {
+		return f
+	}
+	s.store(a, b)
+	return Fault{}
+}
+
+// Inject stores b at a as the kernel would: without regard to protection. It
+// reports a fault where nothing is mapped.
+func (s *Space) Inject(a uint64, b []byte) Fault {
+	for p := a &^ (PageSize - 1); p < a+uint64(len(b)); p += PageSize {
+		if s.find(p) == nil {
+			return Fault{FaultNotMapped, Store, max(p, a)}
+		}
+	}
+	s.store(a, b)
+	return Fault{}
+}
+
+func (s *Space) store(a uint64, b []byte) {
+	var old []byte
+	if len(s.watches) > 0 {
+		old = s.before(a, len(b))
+	}
+	for p, rest := a, b; len(rest) > 0; {
+		base := p &^ (PageSize - 1)
+		r := s.find(p)
+		n := min(len(rest), int(PageSize-(p-base)))
+		s.storeInPage(r, base, p, rest[:n])
+		rest, p = rest[n:], p+uint64(n)
+	}
+	if len(s.watches) > 0 {
+		s.hits(a, len(b), Store, old)
+	}
+}
+
+func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
+	key := s.key(r, base)
+	id := s.writable(r, base, key)
+	page, m := s.pool.page(id), s.pool.meta(id)
+	if s.track != nil {
+		s.track.add(key, Store)
+	}
+	o := int(p - base)
+	if _, open := s.open[base]; s.hash != nil && !open {
+		s.rehash(r, key, base, page, o, b)
+		if !r.Shared && m.mask == nil && m.codeID == 0 && s.watched[key] == 0 {
+			s.hashed[base/PageSize%hashedPages] = hashedPage{base, page}
+		}
+	} else {
+		copy(page[o:], b)
+	}
+	if m.mask != nil {
+		m.learn(o, len(b))
+		if m.mask == nil && s.OnFlush != nil {
+			s.flushKey(r, base, key) // it may be accessed directly now
+		}
+	}
+	if m.codeID != 0 {
+		m.codeID = 0
+		if s.OnFlush != nil {
+			s.flushKey(r, base, key)
+		}
+	}
+}
+
+// learn marks n bytes at o as known, and drops the mask when all are.
+func (m *pageMeta) learn(o, n int) {
+	mask := *m.mask
+	for i := o; i < o+n; i++ {
+		mask[i/8] |= 1 << (i % 8)
+	}
+	m.mask = &mask
+	for _, b := range mask {
+		if b != 0xff {
+			return
+		}
+	}
+	m.mask = nil
+}
+
+// Fetch copies up to len(b) instruction bytes at a and says how many could be
+// read before the fault.
+func (s *Space) Fetch(a uint64, b []byte) (int, Fault) {
+	done := 0
+	for done < len(b) {
+		p := a + uint64(done)
+		r, f := s.check(p, Exec)
+		if f != FaultNone {
+			return done, Fault{f, Exec, p}
+		}
+		step := min(PageSize-p%PageSize, uint64(len(b)-done))
+		if bad, ok := s.known(r, p, step); !ok {
+			n := int(bad - p)
+			s.copyOut(p, b[done:done+n], Exec)
+			return done + n, Fault{FaultNotCaptured, Exec, bad}
+		}
+		s.copyOut(p, b[done:done+int(step)], Exec)
+		done += int(step)
+	}
+	return done, Fault{}
+}
+
+// CodeID marks the page at page-aligned address a as holding decoded code and
+// returns an identity of its content, which changes with any store to it. 0
+// means that the page cannot be executed.
+func (s *Space) CodeID(a uint64) uint64 {
+	r, f := s.check(a, Exec)
+	if f != FaultNone {
+		return 0
+	}
+	key := s.key(r, a)
+	m := s.pool.meta(s.load(r, a, key))
+	if s.track != nil {
+		s.track.add(key, Exec)
+	}
+	if m.codeID == 0 {
+		m.codeID = s.pool.nextID.Add(1)
+		if s.OnFlush != nil {
+			s.flushKey(r, a, key)
+		}
+	}
+	return m.codeID
+}
+
+// Peek copies the readable prefix of [a, a+len(b)) for a debugger: protection
+// is not asked, watches are not hit, access sets do not change. It returns how
+// many bytes and why it stopped.
+func (s *Space) Peek(a uint64, b []byte) (int, Fault) {
+	done := 0
+	for done < len(b) {
+		p := a + uint64(done)
+		r := s.find(p)
+		if r == nil {
+			return done, Fault{FaultNotMapped, Load, p}
+		}
+		base := p &^ (PageSize - 1)
+		if r.EOF != 0 && p-r.Start+r.Offset >= (r.EOF+PageSize-1)&^(PageSize-1) {
+			return done, Fault{FaultBeyondEOF, Load, p}
+		}
+		step := min(PageSize-(p-base), uint64(len(b)-done))
+		bad, ok := s.known(r, p, step)
+		if !ok {
+			step = bad - p
+		}
+		page := s.pool.page(s.load(r, base, s.key(r, base)))
+		copy(b[done:done+int(step)], page[p-base:])
+		done += int(step)
+		if !ok {
+			return done, Fault{FaultNotCaptured, Load, bad}
+		}
+	}
+	return done, Fault{}
+}

@@ -1,0 +1,172 @@
+package mem
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// PageSize is the size of a guest page in bytes.
+const PageSize = 4096
+
+// Page is the content of one guest page.
+type Page = [PageSize]byte
+
+// pageID names a page of a pool; 0 is no page.
+type pageID uint32
+
+const (
+	chunkShift = 10 // pages per chunk: 1024, 4 MiB
+	chunkPages = 1 << chunkShift
+	maxChunks  = 1 << 16 // 256 GiB of guest pages
+)
+
+// pageMeta is what the pool knows of a page.
+type pageMeta struct {
+	refs   atomic.Int32
+	dirty  bool   // written since it was loaded
+	codeID uint64 // not 0: holds decoded code, and this is its content's identity
+	// mask, when set, has one bit a byte: set when the byte is known.
+	mask *Mask
+}
+
+// Mask has one bit per byte of a page, least significant bit first: set when
+// the byte is known.
+type Mask [PageSize / 8]byte
+
+type chunk struct {
+	bytes []byte
+	pages *[chunkPages]Page
+	meta  [chunkPages]pageMeta
+}
+
+// Pool is the arena that guest pages live in. It may be shared by spaces on
+// several goroutines. The zero Pool is not usable; see NewPool.
+type Pool struct {
+	chunks [maxChunks]*chunk
+	inUse  atomic.Int64
+	nextID atomic.Uint64 // code identities
+
+	mu   sync.Mutex
+	n    int      // chunks in use
+	next int      // pages handed out of the last chunk
+	free []pageID // recycled pages
+
+	slotMu sync.RWMutex
+	slots  map[uint32]uint64 // windows of shared objects' keys
+}
+
+// NewPool returns an empty pool. Close releases its memory.
+func NewPool() *Pool {
+	p := &Pool{slots: map[uint32]uint64{}}
+	p.nextID.Store(1)
+	return p
+}
+
+// Close gives the memory back. No Space or Snapshot of the pool may be used
+// afterwards.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var first error
+	for i := range p.n {
+		if err := unmapChunk(p.chunks[i].bytes); err != nil && first == nil {
+			first = err
+		}
+		p.chunks[i] = nil
+	}
+	p.n, p.next, p.free = 0, 0, nil
+	return first
+}
+
+// InUse returns how many bytes of guest pages are referenced.
+func (p *Pool) InUse() int64 { return p.inUse.Load() * PageSize }
+
+// alloc returns a page with one reference and undefined content.
+func (p *Pool) alloc() pageID {
+	p.inUse.Add(1)
+	p.mu.Lock()
+	var id pageID
+	if n := len(p.free); n > 0 {
+		id = p.free[n-1]
+		p.free = p.free[:n-1]
+	} else {
+		id = p.fresh()
+	}
+	p.mu.Unlock()
+	m := p.meta(id)
+	m.refs.Store(1)
+	m.dirty, m.codeID, m.mask = false, 0, nil
+	return id
+}
+
+// fresh takes a page never used before. The caller holds mu.
+func (p *Pool) fresh() pageID {
+	if p.n == 0 || p.next == chunkPages {
+		b, err := mapChunk(chunkPages * PageSize)
+		if err != nil || p.n == maxChunks {
+			panic(fmt.Sprintf("mem: out of memory for guest pages after %d MiB: %v", p.n*4, err))
+		}
+		p.chunks[p.n] = &chunk{bytes: b, pages: pagesOf(b)}
+		p.n++
+		p.next = 0
+		if p.n == 1 {
+			p.next = 1 // ID 0 is no page
+		}
+	}
+	id := pageID((p.n-1)<<chunkShift | p.next)
+	p.next++
+	return id
+}
+
+func (p *Pool) page(id pageID) *Page {
+	return &p.chunks[id>>chunkShift].pages[id&(chunkPages-1)]
+}
+
+func (p *Pool) meta(id pageID) *pageMeta {
+	return &p.chunks[id>>chunkShift].meta[id&(chunkPages-1)]
+}
+
+func (p *Pool) ref(id pageID) { p.meta(id).refs.Add(1) }
+
+func (p *Pool) unref(id pageID) {
+	if p.meta(id).refs.Add(-1) != 0 {
+		return
+	}
+	p.meta(id).mask = nil
+	p.inUse.Add(-1)
+	p.mu.Lock()
+	p.free = append(p.free, id)
+	p.mu.Unlock()
+}
+
+// clone returns a copy of a page with one reference and no code mark.
+func (p *Pool) clone(id pageID) pageID {
+	c := p.alloc()
+	*p.page(c) = *p.page(id)
+	from, to := p.meta(id), p.meta(c)
+	to.dirty = from.dirty
+	if from.mask != nil {
+		m := *from.mask
+		to.mask = &m
+	}
+	return c
+}
+
+// slotOf returns the number of the window that holds the keys of a shared
+// object. All spaces of a pool agree on it.
+func (p *Pool) slotOf(object uint32) uint64 {
+	p.slotMu.RLock()
+	slot, ok := p.slots[object]
+	p.slotMu.RUnlock()
+	if ok {
+		return slot
+	}
+	p.slotMu.Lock()
+	defer p.slotMu.Unlock()
+	if slot, ok = p.slots[object]; !ok {
+		slot = uint64(len(p.slots))
+		p.slots[object] = slot
+	}
+	return slot
+}

@@ -1,0 +1,72 @@
+package mem
+
+// Snapshot is a moment of a Space: immutable, O(1) to take. Release gives its
+// pages back. It may be opened from any goroutine.
+type Snapshot struct {
+	pool    *Pool
+	src     Source
+	root    *node
+	regions []Region
+	dropped [][2]uint64
+}
+
+// Snapshot keeps the present content.
+func (s *Space) Snapshot() *Snapshot {
+	s.root.refs.Add(1)
+	s.flush() // pages handed out for stores are shared now
+	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped}
+}
+
+// Restore makes the space what it was when the snapshot was taken. Watches
+// stay.
+func (s *Space) Restore(n *Snapshot) {
+	n.root.refs.Add(1)
+	s.pool.release(s.root)
+	s.root, s.src = n.root, n.src
+	s.dropped = n.dropped
+	s.useRegions(n.regions)
+}
+
+// Open returns a new space with the snapshot's content.
+func (n *Snapshot) Open() *Space {
+	n.root.refs.Add(1)
+	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped}
+}
+
+// Release gives the snapshot's pages back. The snapshot may not be used
+// afterwards.
+func (n *Snapshot) Release() {
+	if n.root != nil {
+		n.pool.release(n.root)
+		n.root = nil
+	}
+}
+
+// Written calls f for each page that was written since the snapshot n was
+// taken of this space's past: its key, which is its address for private memory,
+// its content then and its content now. then is nil where the page had not been
+// loaded or did not exist; now is nil where it is unmapped.
+func (s *Space) Written(n *Snapshot, f func(key uint64, then, now *Page)) {
+	diff(n.root, s.root, func(key uint64, a, b pageID) {
+		if b != 0 && !s.pool.meta(b).dirty {
+			return
+		}
+		var then, now *Page
+		if a != 0 {
+			then = s.pool.page(a)
+		}
+		if b != 0 {
+			now = s.pool.page(b)
+		}
+		f(key, then, now)
+	})
+}
+
+// Dropped returns the ranges whose private pages were given up since
+// Begin: unmapped, mapped over, moved away, or dropped. The caller must not
+// change it.
+func (s *Space) Dropped() [][2]uint64 { return s.dropped }
+
+// Begin says that the map is built and the recorded interval starts here:
+// Dropped counts from now on.
+func (s *Space) Begin() { s.dropped = nil }

@@ -1,0 +1,271 @@
+package mem
+
+// Access is a kind of memory access.
+type Access uint8
+
+// The kinds of access.
+const (
+	Load Access = iota
+	Store
+	Exec
+)
+
+// FaultKind says why an access failed.
+type FaultKind uint8
+
+// The kinds of fault.
+const (
+	FaultNone        FaultKind = iota
+	FaultNotMapped             // no region there
+	FaultProtection            // the region does not allow the access
+	FaultNotCaptured           // the recording lacks the byte
+	FaultBeyondEOF             // mapped, but behind the end of the file
+	FaultNonCanon              // not a user address at all
+)
+
+// Fault is a failed access: where, and why. The zero Fault is none.
+type Fault struct {
+	Kind   FaultKind
+	Access Access
+	Addr   uint64
+}
+
+// Content says what a Source knows of a page.
+type Content uint8
+
+// What a Source can say.
+const (
+	Captured    Content = iota // the page was filled
+	Zero                       // all zero; the page was left alone
+	Partial                    // filled where the mask says so
+	NotCaptured                // nothing is known
+)
+
+// Source gives the content of pages at the start of the recorded interval.
+// Both methods fill page and, for Partial, mask. They may be called from
+// several goroutines at once.
+type Source interface {
+	// PageAt is asked for private pages at address a that existed at the
+	// interval's start. ok is false when the recording has no record by
+	// address, so that the page is the object's, or zero.
+	PageAt(a uint64, page *Page, mask *Mask) (c Content, ok bool)
+	// ObjectPage is asked for the page of an object that starts at byte off.
+	ObjectPage(object uint32, off uint64, page *Page, mask *Mask) Content
+}
+
+// MaxUser is the first address above the user half.
+const MaxUser = 1 << 47
+
+// Space is one guest's memory.
+type Space struct {
+	pool    *Pool
+	src     Source
+	root    *node
+	regions []Region
+	last    int // index of the region found last
+	dropped [][2]uint64
+
+	// OnFlush is called when pointers handed out by Translate are no longer
+	// good; all says whether it is for every page or the one at a.
+	OnFlush func(a uint64, all bool)
+	// OnHit is called after an access to watched bytes, once per watch.
+	OnHit func(Hit)
+
+	watches []Watch
+	watched map[uint64]uint8 // by key: union of kinds on that page
+
+	track *Sets
+	hash  func(addr, v uint64) uint64
+	sum   uint64
+	// hashed are pages that stores may go to directly while memory is hashed:
+	// private, owned, known, and neither watched nor code.
+	hashed [hashedPages]hashedPage
+	open   map[uint64]*Page // by address: pages that the sum lacks; see Hash
+	closed int              // how many were open and hashed again
+}
+
+// NewSpace returns an empty space whose pages come from src.
+func NewSpace(pool *Pool, src Source) *Space {
+	return &Space{pool: pool, src: src, root: newNode(false)}
+}
+
+// Close gives the space's pages back to the pool.
+func (s *Space) Close() {
+	if s.root != nil {
+		s.pool.release(s.root)
+		s.root = nil
+	}
+}
+
+func (s *Space) flush() {
+	for a := range s.open {
+		s.closeHashed(a)
+	}
+	s.hashed = [hashedPages]hashedPage{}
+	if s.OnFlush != nil {
+		s.OnFlush(0, true)
+	}
+}
+
+// check finds the region for an access to one byte, or says why there is none.
+func (s *Space) check(a uint64, k Access) (*Region, FaultKind) {
+	if a >= MaxUser && a < 1<<64-MaxUser {
+		return nil, FaultNonCanon
+	}
+	r := s.find(a)
+	if r == nil {
+		return nil, FaultNotMapped
+	}
+	switch k {
+	case Load: // x86 pages that can be written or executed can be read
+		if r.Prot == 0 {
+			return nil, FaultProtection
+		}
+	case Store:
+		if r.Prot&ProtWrite == 0 {
+			return nil, FaultProtection
+		}
+	case Exec:
+		if r.Prot&ProtExec == 0 {
+			return nil, FaultProtection
+		}
+	}
+	if r.EOF != 0 && a-r.Start+r.Offset >= (r.EOF+PageSize-1)&^(PageSize-1) {
+		return nil, FaultBeyondEOF
+	}
+	return r, FaultNone
+}
+
+// load returns the page of key for address a in r, loading it from the source
+// when it is not there yet. It is never 0: a page of which nothing is known has
+// an empty mask.
+func (s *Space) load(r *Region, a, key uint64) pageID {
+	if id := lookup(s.root, key); id != 0 {
+		return id
+	}
+	id := s.pool.alloc()
+	page, m := s.pool.page(id), s.pool.meta(id)
+	var mask Mask
+	switch s.fill(r, a, page, &mask) {
+	case Zero:
+		*page = Page{}
+	case Partial:
+		m.mask = &mask
+	case NotCaptured:
+		*page = Page{}
+		m.mask = &Mask{}
+	case Captured:
+	}
+	*s.pool.slot(&s.root, key) = id
+	return id
+}
+
+func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
+	if !r.Fresh {
+		if c, ok := s.src.PageAt(a, page, mask); ok {
+			return c
+		}
+	}
+	if r.Object == 0 || r.Zero {
+		return Zero
+	}
+	off := a - r.Start + r.Offset
+	if s.track != nil {
+		s.track.Objects[ObjectPage{r.Object, off / PageSize}] = struct{}{}
+	}
+	return s.src.ObjectPage(r.Object, off, page, mask)
+}
+
+// writable returns the page of key to change in place, copying it when it is
+// shared with a snapshot.
+func (s *Space) writable(r *Region, a, key uint64) pageID {
+	s.load(r, a, key)
+	slot := s.pool.slot(&s.root, key)
+	if s.pool.meta(*slot).refs.Load() != 1 {
+		c := s.pool.clone(*slot)
+		s.pool.unref(*slot)
+		*slot = c
+		if s.OnFlush != nil {
+			s.flushKey(r, a, key)
+		}
+	}
+	m := s.pool.meta(*slot)
+	m.dirty = true
+	return *slot
+}
+
+// flushKey tells the processor that the page behind key moved, at every
+// address it has.
+func (s *Space) flushKey(r *Region, a, key uint64) {
+	s.hashed = [hashedPages]hashedPage{}
+	if !r.Shared {
+		s.closeHashed(a)
+		s.OnFlush(a, false)
+		return
+	}
+	s.eachAlias(r, key, func(alias uint64) { s.OnFlush(alias, false) })
+}
+
+// eachAlias calls f for each address of the shared page key of r's object.
+func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
+	off := key & (1<<objectBits - 1)
+	for i := range s.regions {
+		q := &s.regions[i]
+		if q.Shared && q.Object == r.Object && off >= q.Offset && off < q.Offset+(q.End-q.Start) {
+			f(q.Start + off - q.Offset)
+		}
+	}
+}
+
+// loadRange loads the private pages of [start, end) that the source knows by
+// address, so that they can be moved.
+func (s *Space) loadRange(start, end uint64) {
+	var page Page
+	var mask Mask
+	for a := start; a < end; {
+		r := s.find(a)
+		if r == nil {
+			a += PageSize
+			continue
+		}
+		for ; a < min(r.End, end); a += PageSize {
+			if r.Shared || r.Fresh {
+				continue
+			}
+			if c, ok := s.src.PageAt(a, &page, &mask); ok && c != Zero {
+				s.load(r, a, a)
+			}
+		}
+	}
+}
+
+// AddressesOf returns the addresses at which the page of key is mapped now.
+func (s *Space) AddressesOf(key uint64) []uint64 {
+	if key < sharedWindow {
+		return []uint64{key}
+	}
+	slot := (key - sharedWindow) >> objectBits
+	var out []uint64
+	for i := range s.regions {
+		r := &s.regions[i]
+		if !r.Shared {
+			continue
+		}
+		if s.pool.slotOf(r.Object) == slot {
+			s.eachAlias(r, key, func(a uint64) { out = append(out, a) })
+			break
+		}
+	}
+	return out
+}
+
+// IsWritten reports whether the page at page-aligned address a has been
+// written since it was loaded, in this space or the past it was opened from.
+func (s *Space) IsWritten(a uint64) bool {
+	r := s.find(a)
+	if r == nil {
+		return false
+	}
+	id := lookup(s.root, s.key(r, a))
+	return id != 0 && s.pool.meta(id).dirty
+}
