@@ -1,0 +1,160 @@
+package x86
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// kindSamples returns encodings of instructions by the name of the kind they
+// get in a block on their own, without fusion.
+func kindSamples(rng *rand.Rand) map[string][][]byte {
+	var rows []*Row
+	all := Rows()
+	for i := range all {
+		if r := &all[i]; hotNamers[r.Handler] != nil && r.fn != nil {
+			rows = append(rows, r)
+		}
+	}
+	samples := map[string][][]byte{}
+	id := &CPUIdentity{Vendor: VendorAMD}
+	for range 400_000 {
+		b := randomInst(rng, rows[rng.IntN(len(rows))])
+		var in Inst
+		if b == nil || decodeInst(append(bytes.Clone(b), make([]byte, maxInst)...), testText, id, &in) != decodeOK {
+			continue
+		}
+		bindKind(&in)
+		one := []Inst{in}
+		specialise(one)
+		if name := kindNames[one[0].Kind]; name != "" && len(samples[name]) < 40 {
+			samples[name] = append(samples[name], b)
+		}
+	}
+	return samples
+}
+
+// sample returns the bytes of an instruction, or fused pair, of a kind, and
+// where in it a byte that is a distance ahead stands, or -1.
+func sample(rng *rand.Rand, samples map[string][][]byte, kind string) (b []byte, rel int) {
+	base := ""
+	if strings.HasSuffix(kind, "b") && strings.Contains(kind, "J") && !strings.HasPrefix(kind, "Jmp") {
+		kind, base = strings.TrimSuffix(kind, "b"), "b"
+	}
+	if i := strings.IndexByte(kind, 'J'); i >= 0 && !strings.HasPrefix(kind, "Jmp") {
+		if i > 0 {
+			b = sampleOf(rng, samples, kind[:i]+base)
+		}
+		for cc, n := range condNames {
+			if n == kind[i+1:] {
+				b = append(b, 0x70|byte(cc), 0)
+			}
+		}
+		return b, len(b) - 1
+	}
+	switch kind {
+	case "Jmp":
+		return []byte{0xeb, 0}, 1
+	case "Call":
+		return []byte{0xe8, 0, 0, 0, 0}, 1
+	}
+	return sampleOf(rng, samples, kind), -1
+}
+
+func sampleOf(rng *rand.Rand, samples map[string][][]byte, kind string) []byte {
+	s := samples[kind]
+	if len(s) == 0 {
+		s = samples[strings.TrimSuffix(kind, "n")]
+	}
+	if len(s) == 0 {
+		return nil
+	}
+	return bytes.Clone(s[rng.IntN(len(s))])
+}
+
+// chainProgram makes a program of a chain: what it jumps to is the UD2 at its end.
+func chainProgram(rng *rand.Rand, samples map[string][][]byte, name string) (code []byte, ok bool) {
+	var rels []int
+	for k := range strings.SplitSeq(name, "_") {
+		b, rel := sample(rng, samples, k)
+		if len(b) == 0 {
+			return nil, false
+		}
+		if rel >= 0 {
+			rels = append(rels, len(code)+rel)
+		}
+		code = append(code, b...)
+	}
+	if rng.IntN(2) == 0 {
+		code = append(code, 0x85, 0xc0) // test eax, eax: flags before it may be dead
+	}
+	for _, r := range rels {
+		width := 1
+		if r > 0 && code[r-1] == 0xe8 {
+			width = 4
+		}
+		code[r] = byte(len(code) - r - width)
+	}
+	return append(code, 0x0f, 0x0b), true
+}
+
+// TestChains runs every kind and every chain of the run loop against single steps.
+func TestChains(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	samples := kindSamples(rng)
+	tested := 0
+	for k, name := range kindNames {
+		if name == "" || name == "Generic" || name == "End" {
+			continue
+		}
+		tested++
+		built := false
+		for range 8 {
+			code, ok := chainProgram(rng, samples, name)
+			if !ok {
+				t.Fatalf("%s: no instruction of one of its kinds", name)
+			}
+			seed := rng.Uint64()
+			a, abus := machine(seed, code, VendorAMD)
+			b, bbus := machine(seed, code, VendorAMD)
+			for r := range a.R {
+				if rng.IntN(4) == 0 {
+					a.R[r] = testText + uint64(len(code)) - 2
+					b.R[r] = a.R[r]
+				}
+			}
+			var end [8]byte
+			binary.LittleEndian.PutUint64(end[:], testText+uint64(len(code))-2)
+			for at := uint64(testData); at < testTop; at += 8 {
+				if at>>3*0x9e3779b97f4a7c15>>63 == 0 {
+					abus.put(at, end[:])
+					bbus.put(at, end[:])
+				}
+			}
+			ae := a.Run(100)
+			be := ExitNone
+			for be == ExitNone && b.Retired < 100 {
+				be = b.Step()
+			}
+			if x, y := describe(a, ae), describe(b, be); x != y {
+				t.Fatalf("%s: % x\nblocks: %s\nsteps:  %s", name, code, x, y)
+			}
+			for p, pg := range abus.pages {
+				if !bytes.Equal(pg.b[:], bbus.pages[p].b[:]) {
+					t.Fatalf("%s: % x\npage %#x differs", name, code, p)
+				}
+			}
+			if h := a.code.hash[codeHash(testText)]; h != nil {
+				built = built || h.first.Kind == uint16(k)
+			}
+		}
+		if !built {
+			t.Errorf("%s: never in a block", name)
+		}
+	}
+	if tested == 0 {
+		t.Error("no chains")
+	}
+}

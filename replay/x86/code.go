@@ -1,0 +1,286 @@
+package x86
+
+import "strings"
+
+// Decoded code. A block is a run of instructions up to a backward or
+// unconditional branch, a system or string instruction, a breakpoint, the end
+// of its page, or maxBlock; only its last instruction may reach into the next
+// page. It goes on behind forward conditional branches, each of which is an exit
+// when taken. Blocks are found by address in a direct-mapped array, then in a
+// table per page, and exits point to the next block once linked.
+//
+// A block remembers the identity (Bus.CodeID) of the page or pages it was
+// decoded from, and the epoch in which that was last compared. Whatever may
+// change code (a store to a page that is not in the write cache, FlushTLB)
+// begins a new epoch, so that the first execution after it compares again.
+
+const (
+	maxBlock     = 64
+	codeHashSize = 1 << 14
+	// maxExits bounds the direct exits of a block; a power of two.
+	maxExits = 8
+	// maxCached bounds the decoded instructions that are kept.
+	maxCached = 1 << 21
+)
+
+type block struct {
+	// What the run loop touches, in one cache line but for the later exits.
+	epoch uint64 // last validated; 0 when there is a breakpoint on it
+	first *Inst  // of n instructions and a sentinel of kind kEnd
+	n     uint64 // instructions, when it runs to its end
+	pc    uint64 // where it starts
+	exits [maxExits]blockExit
+
+	brk  bool // a breakpoint stands at pc
+	page [2]*codePage
+	id   [2]uint64
+}
+
+// blockExit is a way out of a block to a known address: exit 0 is its end,
+// the others are taken branches.
+type blockExit struct {
+	next   *block // what starts at target, once linked
+	target uint64
+	n      uint64 // instructions retired on the way
+}
+
+type codePage struct {
+	base   uint64
+	id     uint64
+	epoch  uint64 // in which id was asked for
+	blocks map[uint16]*block
+}
+
+type codeCache struct {
+	epoch uint64 // never 0
+	insts int    // decoded and kept
+	hash  [codeHashSize]*block
+	pages map[uint64]*codePage
+}
+
+// codeHash is the place of pc in codeCache.hash.
+func codeHash(pc uint64) uint64 { return (pc ^ pc>>13) & (codeHashSize - 1) }
+
+// FlushCode forgets all decoded instructions.
+func (c *CPU) FlushCode() {
+	c.code.epoch++
+	c.code.insts = 0
+	c.code.pages = nil
+	clear(c.code.hash[:])
+	c.stop |= stopCode
+}
+
+// codePage returns the page of pc with its identity up to date.
+func (c *CPU) codePage(pc uint64) *codePage {
+	base := pc &^ (pageSize - 1)
+	p := c.code.pages[base]
+	if p == nil {
+		if c.code.pages == nil {
+			c.code.pages = map[uint64]*codePage{}
+		}
+		p = &codePage{base: base, blocks: map[uint16]*block{}}
+		c.code.pages[base] = p
+	}
+	c.refresh(p)
+	return p
+}
+
+// refresh asks for the identity of a page once an epoch. The Bus marks the
+// page as code by that, so stores to it, by whatever address, must not be in
+// the write cache from before.
+func (c *CPU) refresh(p *codePage) {
+	if p.epoch == c.code.epoch {
+		return
+	}
+	id := c.Bus.CodeID(p.base)
+	if id != p.id {
+		c.flushWrites()
+		p.id = id
+		clear(p.blocks)
+	} else {
+		i := p.base >> 12 & tlbMask
+		c.wtlb[i] = tlbEntry{base: emptyBase(i)}
+	}
+	p.epoch = c.code.epoch
+}
+
+// valid reports whether b is still what memory holds.
+func (c *CPU) valid(b *block) bool {
+	if b.epoch == c.code.epoch {
+		return true
+	}
+	for i, p := range b.page {
+		if p == nil {
+			continue
+		}
+		c.refresh(p)
+		if p.id != b.id[i] {
+			return false
+		}
+	}
+	if !b.brk {
+		b.epoch = c.code.epoch
+	}
+	return true
+}
+
+// enter returns the valid block at pc, or nil when there is no instruction
+// that can be executed there; stepping then says why.
+func (c *CPU) enter(pc uint64) *block {
+	h := &c.code.hash[codeHash(pc)]
+	if b := *h; b != nil && b.pc == pc && c.valid(b) {
+		return b
+	}
+	if !canonical(pc) {
+		return nil
+	}
+	if c.code.insts > maxCached {
+		c.FlushCode()
+	}
+	p := c.codePage(pc)
+	if p.id == 0 {
+		return nil
+	}
+	b := p.blocks[uint16(pc&(pageSize-1))]
+	if b == nil || !c.valid(b) {
+		b = c.build(p, pc)
+		if b == nil {
+			return nil
+		}
+		p.blocks[uint16(pc&(pageSize-1))] = b
+	}
+	*h = b
+	return b
+}
+
+// link returns the block at RIP, where x leads, and remembers it, or nil when
+// the outer loop must have a look.
+func (c *CPU) link(x *blockExit) *block {
+	nb := c.enter(c.RIP)
+	if nb == nil || nb.brk {
+		return nil
+	}
+	x.next = nb
+	return nb
+}
+
+// build decodes the block at pc, which lies in p. It returns nil when the
+// first instruction cannot be decoded or fetched.
+func (c *CPU) build(p *codePage, pc uint64) *block {
+	text, _ := c.Bus.Translate(p.base, Exec)
+	if text == nil {
+		return nil
+	}
+	_, brk := c.breaks[pc]
+	b := &block{pc: pc, brk: brk, page: [2]*codePage{p}, id: [2]uint64{p.id}}
+	ops := c.buildBuf[:0]
+	at, branches := pc, 0
+	for len(ops) < maxBlock && at-p.base < pageSize {
+		if _, hit := c.breaks[at]; hit && at != pc {
+			break
+		}
+		ops = append(ops, Inst{})
+		in := &ops[len(ops)-1]
+		st := decodeInst(text[at-p.base:], at, c.ID, in)
+		if st == decodeShort {
+			if len(ops) == 1 && c.decodeAt(at, in) == ExitNone {
+				if q := c.codePage(at + uint64(in.Len) - 1); q != p {
+					b.page[1], b.id[1] = q, q.id
+				}
+				st = decodeOK
+			}
+		}
+		if st != decodeOK {
+			ops = ops[:len(ops)-1]
+			break
+		}
+		in.off, in.idx = uint16(at-pc), uint8(len(ops)-1)
+		at += uint64(in.Len)
+		if in.Flags&(InstEnd|instStop) != 0 && !goesOn(in, at, &branches) {
+			break
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	c.finish(b, ops, at)
+	return b
+}
+
+// goesOn reports whether a block continues behind in, which ends at end: behind
+// a forward conditional branch, as long as there is room for its exit.
+func goesOn(in *Inst, end uint64, branches *int) bool {
+	if !in.isJcc() || int64(in.Imm) < 0 || in.Size == 2 || !canonical(end+in.Imm) || *branches >= maxExits-2 {
+		return false
+	}
+	*branches++
+	return true
+}
+
+// isJcc reports whether in is a conditional branch (70 to 7F, 0F 80 to 8F).
+func (in *Inst) isJcc() bool { return getTables().rows[in.Row].Handler == "intJcc" }
+
+// finish optimises the instructions of b, which ends at end, and stores them.
+func (c *CPU) finish(b *block, ops []Inst, end uint64) {
+	b.n = uint64(len(ops))
+	b.exits[0] = blockExit{target: end, n: b.n}
+	for i, k := 0, uint8(1); i < len(ops); i++ {
+		in := &ops[i]
+		bindKind(in)
+		if in.Flags&InstEnd == 0 || !in.relative() || in.Size == 2 {
+			continue
+		}
+		t := b.pc + uint64(in.off) + uint64(in.Len) + in.Imm
+		if !canonical(t) {
+			in.Kind = kGeneric
+			continue
+		}
+		in.exit = k
+		b.exits[k] = blockExit{target: t, n: uint64(i) + 1}
+		k++
+	}
+	ops = fuse(ops)
+	dropDeadFlags(ops)
+	specialise(ops)
+	kept := make([]Inst, len(ops)+1)
+	copy(kept, ops)
+	kept[len(ops)].Kind = kEnd
+	b.first = &kept[0]
+	c.code.insts += len(ops)
+	if !b.brk {
+		b.epoch = c.code.epoch
+	}
+}
+
+// relative reports whether in is a branch to a displacement.
+func (in *Inst) relative() bool {
+	r := &getTables().rows[in.Row]
+	return len(r.Operands) == 1 && strings.HasPrefix(r.Operands[0], "rel")
+}
+
+// leave ends a block at in, whose handler returned e.
+func (c *CPU) leave(b *block, in *Inst, e Exit) Exit {
+	c.Retired += uint64(in.idx)
+	if e == ExitSyscall {
+		c.Retired++
+	}
+	if e != ExitNone {
+		if e == ExitFault {
+			c.refineFault(in)
+		}
+		return e
+	}
+	c.Retired += uint64(in.count())
+	switch {
+	case in.Flags&instFused != 0 && c.cond(in.Imm2):
+		c.RIP = b.exits[in.exit].target
+	case in.Flags&InstEnd == 0:
+		c.RIP = b.pc + uint64(in.off) + uint64(in.Len)
+	}
+	owner := c.stop&stopOwner != 0
+	c.stop = 0
+	if owner {
+		return ExitAttention
+	}
+	return ExitNone
+}

@@ -1,0 +1,136 @@
+package x86
+
+import "sync/atomic"
+
+// Vendor is the maker of the emulated CPU; it keys undefined flags and
+// approximation tables.
+type Vendor uint8
+
+// The vendors.
+const (
+	VendorIntel Vendor = iota
+	VendorAMD
+)
+
+// CPUIdentity says which CPU is emulated.
+type CPUIdentity struct {
+	Vendor                  Vendor
+	Family, Model, Stepping uint32 // display values
+	XCR0                    uint64 // what XGETBV(0) returns
+	// Layout places the components of XSAVE areas; with Layout.XCR0 zero
+	// DefaultLayout of Vendor and XCR0 is used.
+	Layout XLayout
+	TSCAux uint32 // what RDTSCP puts in ecx
+	// Leaves are the answers of the CPUID instruction.
+	Leaves []CPUIDLeaf
+}
+
+// CPU executes instructions of one thread. Its exported State may be read
+// and written whenever Run and Step are not running; see FlushTLB for what
+// the owner must say after changing memory behind its back.
+type CPU struct {
+	State
+	ID    *CPUIdentity
+	Bus   Bus
+	Fault Fault // set with ExitFault
+	// SkipBreak, when set, makes the next Run ignore a breakpoint at the
+	// address it starts from; Run clears it.
+	SkipBreak bool
+	// OnBreak, when set, is asked at each breakpoint whether Run shall stop
+	// there; it may look at the State but not change it.
+	OnBreak func() bool
+
+	stop      uint8       // stopOwner, stopCode: leave the block after this instruction
+	stepping  bool        // Step is running: REP stops after one iteration
+	interrupt atomic.Bool // Interrupt was called
+	breaks    map[uint64]struct{}
+	undef     undefined
+
+	scratch  [64]byte // for Bus.Read and Bus.Write, so that nothing escapes
+	scratch2 [64]byte
+	step     Inst // the instruction Step decodes
+	buildBuf [maxBlock]Inst
+
+	flushesCode bool // Bus is a CodeFlusher
+
+	shiftAux uint64 // AF after shifts, as a bit of aux
+
+	code codeCache
+	rtlb [tlbSize]tlbEntry
+	wtlb [tlbSize]tlbEntry
+
+	rslow, wslow slowPages
+}
+
+// Reasons to leave the block after the current instruction.
+const (
+	stopOwner = 1 << iota // the owner asked: ExitAttention
+	stopCode              // code or its translation may have changed: look the next block up
+)
+
+// undefined is what Undefined reports.
+type undefined struct {
+	bytes [15]byte
+	n     int
+	name  string
+}
+
+// New returns a CPU in the state of a fresh process: all registers zero, the
+// x87 unit and MXCSR initialised, interrupts enabled. A nil id is the zero one.
+func New(bus Bus, id *CPUIdentity) *CPU {
+	if id == nil {
+		id = &CPUIdentity{}
+	}
+	c := &CPU{ID: id, Bus: bus}
+	c.SetFlags(FlagIF)
+	c.MXCSR = 0x1f80
+	c.FPU.Reset()
+	_, c.flushesCode = bus.(CodeFlusher)
+	if id.Vendor == VendorAMD {
+		c.shiftAux = auxAF
+	}
+	c.FlushTLB()
+	return c
+}
+
+// Attention asks Run to stop with ExitAttention after the current
+// instruction, or after the current iteration of a REP string instruction. It
+// may be called from the methods of Bus while Run is running.
+func (c *CPU) Attention() { c.stop |= stopOwner }
+
+// Interrupt asks Run to return ExitAttention within about a millisecond. It
+// may be called from any goroutine.
+func (c *CPU) Interrupt() { c.interrupt.Store(true) }
+
+// Interrupted reports whether Interrupt was called since Interrupted last
+// was, and clears that.
+func (c *CPU) Interrupted() bool { return c.interrupt.Swap(false) }
+
+// SetBreakpoints replaces the set of breakpoints: Run returns ExitBreak before
+// it executes an instruction at one of addrs.
+func (c *CPU) SetBreakpoints(addrs []uint64) {
+	c.breaks = nil
+	if len(addrs) > 0 {
+		c.breaks = make(map[uint64]struct{}, len(addrs))
+		for _, a := range addrs {
+			c.breaks[a] = struct{}{}
+		}
+	}
+	c.FlushCode()
+}
+
+// Undefined returns the bytes at RIP and the name of the instruction, where
+// known, for the last ExitUnsupported. The slice is valid until the next Run.
+func (c *CPU) Undefined() (bytes []byte, name string) {
+	return c.undef.bytes[:c.undef.n], c.undef.name
+}
+
+// fault records a guest exception and returns ExitFault.
+func (c *CPU) fault(k FaultKind, addr uint64) Exit {
+	c.Fault = Fault{Kind: k, Addr: addr}
+	return ExitFault
+}
+
+// gp raises #GP(0), ud raises #UD.
+func (c *CPU) gp() Exit { return c.fault(FaultGP, 0) }
+func (c *CPU) ud() Exit { return c.fault(FaultUD, c.RIP) }

@@ -1,0 +1,3 @@
+package x86
+
+//go:generate go run ./internal/isagen

@@ -1,0 +1,390 @@
+package x86
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Binding of instructions to the cases of the hot loop (see internal/isagen,
+// loop.go), fusion of comparisons with the branch behind them, and removal of
+// flags nobody reads. All three work on a block's own copy of the instruction;
+// Step and single stepping use the plain handlers.
+
+// shapeName is the part of a kind's name for the operand shape: R register, I
+// immediate, M memory; destination first.
+func shapeName(in *Inst) string {
+	mem := in.Flags&InstMem != 0
+	switch in.form {
+	case formRMReg:
+		if mem {
+			return "MR"
+		}
+		return "RR"
+	case formRegRM:
+		if mem {
+			return "RM"
+		}
+		return "RR"
+	case formRMImm:
+		if mem {
+			return "MI"
+		}
+		return "RI"
+	}
+	return ""
+}
+
+// plainMem reports whether the memory operand is one the hot loop computes: no
+// segment, no 32-bit address.
+func (in *Inst) plainMem() bool { return in.Seg == NoSeg && in.Flags&InstAddr32 == 0 }
+
+// highByte reports whether byte register n of in is ah, ch, dh or bh.
+func (in *Inst) highByte(n uint8) bool { return n&^3 == 4 && !in.rex() }
+
+// bindKind gives in the kind the hot loop has a case for, if any.
+func bindKind(in *Inst) {
+	if in.Flags&InstMem != 0 && !in.plainMem() || in.Flags&InstLock != 0 {
+		return
+	}
+	if in.Flags&instAMD16 != 0 && in.Size == 2 {
+		return
+	}
+	name := hotName(in)
+	if name == "" {
+		return
+	}
+	k, ok := kindByName[name]
+	if !ok {
+		return
+	}
+	in.Kind = k
+	// A register-register form has its destination in RM.
+	if in.form == formRegRM && in.Flags&InstMem == 0 && hotSwaps[name] {
+		in.Reg, in.RM = in.RM, in.Reg
+		in.form = formRMReg
+	}
+}
+
+// hotSwaps are the kinds that take the destination from RM although the
+// encoding "reg, r/m" exists.
+var hotSwaps = func() map[string]bool {
+	m := map[string]bool{"MovRR1": true, "MovRR2": true, "MovRR4": true, "MovRR8": true}
+	for _, op := range []string{"Add", "Sub", "And", "Or", "Xor", "Cmp", "Test"} {
+		for _, n := range []string{"1", "2", "4", "8"} {
+			m[op+"RR"+n] = true
+		}
+	}
+	return m
+}()
+
+// hotNamers give the kind's name for a handler.
+var hotNamers = map[string]func(in *Inst) string{
+	"intAdd": aluName("Add"), "intSub": aluName("Sub"), "intAnd": aluName("And"), "intOr": aluName("Or"), "intXor": aluName("Xor"),
+	"intCmp": aluName("Cmp"), "intTest": aluName("Test"),
+	"intInc": unaryName("Inc"), "intDec": unaryName("Dec"), "intNeg": unaryName("Neg"), "intNot": unaryName("Not"),
+	"intMovStore": func(in *Inst) string { return movName(in, "Store") },
+	"intMovLoad":  func(in *Inst) string { return movName(in, "Load") },
+	"intMovImm": func(in *Inst) string {
+		if in.Flags&InstMem != 0 {
+			return "StoreI" + sizeName(in.Size)
+		}
+		return regImmName(in)
+	},
+	"intMovRegImm": regImmName,
+	"intMovzx":     movzxName,
+	"intMovsx":     func(in *Inst) string { return movsxName(in, narrowSize(in)) },
+	"intMovsxd":    func(in *Inst) string { return movsxName(in, 4) },
+	"intLea":       func(in *Inst) string { return "Lea" + sizeName(in.Size) },
+	"intShiftImm":  func(in *Inst) string { return shiftName(in, uint(in.Imm)) },
+	"intShift1":    func(in *Inst) string { in.Imm = 1; return shiftName(in, 1) },
+	"intImul2":     func(in *Inst) string { return regOnly(in, "ImulRR") },
+	"intImul3":     func(in *Inst) string { return regOnly(in, "ImulRI") },
+	"intCmov":      func(in *Inst) string { return regOnly(in, "Cmov"+condNames[in.Opc&15]) },
+	"intSetcc": func(in *Inst) string {
+		if in.Flags&InstMem != 0 || in.highByte(in.RM) {
+			return ""
+		}
+		return "Set" + condNames[in.Opc&15]
+	},
+	"movups": xmmName("LoadU", "MovXL"), "movupsStore": xmmName("StoreU", "MovXS"),
+	"movaps": xmmName("LoadA", "MovXL"), "movapsStore": xmmName("StoreA", "MovXS"),
+	"pxor":       xmmName("", "Pxor"),
+	"intShiftCL": shiftCLName,
+	"intCbw":     func(in *Inst) string { return "Cbw" + sizeName(in.Size) },
+	"intCwd":     func(in *Inst) string { return "Cwd" + sizeName(in.Size) },
+	"intXchgAcc": func(in *Inst) string {
+		if in.Reg == RAX {
+			return "Nop"
+		}
+		return ""
+	},
+	"intNop":     func(*Inst) string { return "Nop" },
+	"intPush":    func(in *Inst) string { return "Push" + sizeName(in.Size) },
+	"intPushImm": func(in *Inst) string { return "PushI" + sizeName(in.Size) },
+	"intPop":     func(in *Inst) string { return "Pop" + sizeName(in.Size) },
+	"intCall":    func(*Inst) string { return "Call" },
+	"intJmp":     func(*Inst) string { return "Jmp" },
+	"intRet": func(in *Inst) string {
+		if in.Opc == 0xc3 {
+			return "Ret"
+		}
+		return ""
+	},
+	"intJmpRM": func(in *Inst) string {
+		if in.Flags&InstMem == 0 {
+			return "JmpR"
+		}
+		return "JmpM"
+	},
+	"intCallRM": func(in *Inst) string {
+		if in.Flags&InstMem == 0 {
+			return "CallR"
+		}
+		return "CallM"
+	},
+	"intJcc": func(in *Inst) string { return "J" + condNames[in.Opc&15] },
+}
+
+var condNames = [16]string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P", "NP", "L", "GE", "LE", "G"}
+
+// hotName returns the name of in's kind, or "".
+func hotName(in *Inst) string {
+	if f := hotNamers[getTables().rows[in.Row].Handler]; f != nil {
+		return f(in)
+	}
+	return ""
+}
+
+func sizeName(n uint8) string { return strconv.Itoa(int(n)) }
+
+// byteRegs reports whether the byte registers of in are all low ones.
+func byteRegs(in *Inst) bool {
+	if in.Size != 1 {
+		return true
+	}
+	if in.form != formRMImm && in.highByte(in.Reg) {
+		return false
+	}
+	return in.Flags&InstMem != 0 || !in.highByte(in.RM)
+}
+
+func aluName(op string) func(in *Inst) string {
+	return func(in *Inst) string {
+		if !byteRegs(in) {
+			return ""
+		}
+		return op + shapeName(in) + sizeName(in.Size)
+	}
+}
+
+func unaryName(op string) func(in *Inst) string {
+	return func(in *Inst) string { return regOnly(in, op) }
+}
+
+func regOnly(in *Inst, name string) string {
+	if in.Flags&InstMem != 0 {
+		return ""
+	}
+	return name + sizeName(in.Size)
+}
+
+func movName(in *Inst, dir string) string {
+	switch {
+	case in.Size == 1 && (in.highByte(in.Reg) || in.Flags&InstMem == 0 && in.highByte(in.RM)):
+		return ""
+	case in.Flags&InstMem == 0:
+		return "MovRR" + sizeName(in.Size)
+	case dir == "Load" && in.Size < 4:
+		return "LoadM" + sizeName(in.Size) // merges into the register
+	}
+	return dir + sizeName(in.Size)
+}
+
+func regImmName(in *Inst) string { return "MovRI" + sizeName(in.Size) }
+
+func movzxName(in *Inst) string {
+	n := narrowSize(in)
+	switch {
+	case in.Size < 4:
+		return ""
+	case in.Flags&InstMem != 0:
+		return "Load" + sizeName(n)
+	case n == 1 && in.highByte(in.RM):
+		return ""
+	}
+	return "Movzx" + sizeName(n)
+}
+
+func movsxName(in *Inst, n uint8) string {
+	switch {
+	case in.Size < 4 || n == in.Size:
+		return ""
+	case in.Flags&InstMem != 0:
+		return "LoadS" + sizeName(n) + sizeName(in.Size)
+	case n == 1 && in.highByte(in.RM):
+		return ""
+	}
+	return "Movsx" + sizeName(n) + sizeName(in.Size)
+}
+
+// shiftName: counts that are zero after masking change nothing at all and
+// are left to the handler.
+func shiftName(in *Inst, n uint) string {
+	if n&countMask(in.Size) == 0 || in.Flags&InstMem != 0 {
+		return ""
+	}
+	switch in.Reg & 7 {
+	case 0:
+		return "RolRI" + sizeName(in.Size)
+	case 1:
+		return "RorRI" + sizeName(in.Size)
+	case 4, 6:
+		return "ShlRI" + sizeName(in.Size)
+	case 5:
+		return "ShrRI" + sizeName(in.Size)
+	case 7:
+		return "SarRI" + sizeName(in.Size)
+	}
+	return ""
+}
+
+// shiftCLName is shiftName for counts in cl.
+func shiftCLName(in *Inst) string {
+	if in.Flags&InstMem != 0 {
+		return ""
+	}
+	switch in.Reg & 7 {
+	case 4, 6:
+		return "VShl" + sizeName(in.Size)
+	case 5:
+		return "VShr" + sizeName(in.Size)
+	case 7:
+		return "VSar" + sizeName(in.Size)
+	}
+	return ""
+}
+
+// xmmName gives the kinds of a move of 128 bits: with memory, and between registers.
+func xmmName(mem, regs string) func(in *Inst) string {
+	return func(in *Inst) string {
+		if in.Flags&InstMem != 0 {
+			return mem
+		}
+		return regs
+	}
+}
+
+// Facts about kinds, filled from their names.
+var (
+	kindNames  [kindCount]string
+	kindNoFlag [kindCount]uint16 // the variant that leaves the flags alone, or 0
+	kindPure   [kindCount]bool   // cannot leave the block: no memory, no handler
+	kindFused  [kindCount][16]uint16
+	kindBase   [kindCount]uint16 // the variant for a base register and a displacement alone, or 0
+	// kindChain is the chain of a kind, or of a shorter chain, and the kind behind it.
+	kindChain = map[[2]uint16]uint16{}
+)
+
+func init() {
+	for name, k := range kindByName {
+		kindNames[k] = name
+		kindNoFlag[k] = kindByName[name+"n"]
+		kindBase[k] = kindByName[name+"b"]
+		if i := strings.LastIndexByte(name, '_'); i > 0 {
+			kindChain[[2]uint16{kindByName[name[:i]], kindByName[name[i+1:]]}] = k
+		}
+		for cc, cn := range condNames {
+			kindFused[k][cc] = kindByName[name+"J"+cn]
+		}
+	}
+	for _, p := range pureKinds {
+		for k, name := range kindNames {
+			if len(name) >= len(p) && name[:len(p)] == p && k != kGeneric {
+				kindPure[k] = true
+			}
+		}
+	}
+}
+
+// pureKinds are prefixes of the names of kinds that always succeed.
+var pureKinds = []string{
+	"MovRR", "MovRI", "Movsx", "Movzx", "Lea", "AddRR", "AddRI", "SubRR", "SubRI", "AndRR", "AndRI", "OrRR", "OrRI", "XorRR", "XorRI",
+	"CmpRR", "CmpRI", "TestRR", "TestRI", "Shl", "Shr", "Sar", "Inc", "Dec", "Neg", "Not", "Cmov", "Imul", "Set", "Nop",
+	"Cbw", "Cwd", "MovX", "Pxor",
+}
+
+// count is how many instructions in stands for.
+func (in *Inst) count() uint8 {
+	if in.Flags&instFused != 0 {
+		return 2
+	}
+	return 1
+}
+
+// fuse joins comparisons with the conditional branches behind them, in place.
+func fuse(ops []Inst) []Inst {
+	out := ops[:0]
+	for i := 0; i < len(ops); i++ {
+		in := ops[i]
+		if i+1 < len(ops) {
+			if j := &ops[i+1]; j.exit != 0 && j.isJcc() {
+				if k := kindFused[in.Kind][j.Opc&15]; k != 0 {
+					in.Kind = k
+					in.Flags |= instFused
+					in.Imm2, in.exit = j.Opc&15, j.exit
+					in.Len += j.Len
+					i++
+				}
+			}
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
+// dropDeadFlags replaces kinds whose flags are overwritten before anything
+// can see them: a reader, the end of the block, or an instruction that may
+// leave the block in the middle.
+func dropDeadFlags(ops []Inst) {
+	live := uint64(flagsArith)
+	for i := len(ops) - 1; i >= 0; i-- {
+		in := &ops[i]
+		r := &getTables().rows[in.Row]
+		w, rd := r.Writes, r.Reads
+		name := kindNames[in.Kind]
+		if len(name) > 2 && name[0] == 'S' && (name[:3] == "Shl" || name[:3] == "Shr" || name[:3] == "Sar") {
+			w, rd = flagsArith, 0 // the count is not zero
+		}
+		if nf := kindNoFlag[in.Kind]; nf != 0 && (w|r.Undef)&live == 0 {
+			in.Kind = nf
+			w, rd = 0, 0
+		}
+		live = live&^w | rd
+		if !kindPure[in.Kind] {
+			live = flagsArith // a branch may be taken, too
+		}
+	}
+}
+
+// specialise chooses the cases for operands without an index register, and
+// then chains: cases that execute several instructions from the first one on.
+func specialise(ops []Inst) {
+	for i := range ops {
+		in := &ops[i]
+		if k := kindBase[in.Kind]; k != 0 && in.Base < 16 && in.Index >= 16 {
+			in.Kind = k
+		}
+	}
+	for i := 0; i < len(ops); {
+		k, n := ops[i].Kind, 1
+		for i+n < len(ops) {
+			longer, ok := kindChain[[2]uint16{k, ops[i+n].Kind}]
+			if !ok {
+				break
+			}
+			k, n = longer, n+1
+		}
+		ops[i].Kind = k
+		i += n
+	}
+}

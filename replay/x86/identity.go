@@ -1,0 +1,55 @@
+package x86
+
+// CPUIDLeaf is one answer of the CPUID instruction.
+type CPUIDLeaf struct {
+	Leaf, Subleaf      uint32
+	EAX, EBX, ECX, EDX uint32
+}
+
+// CPUID returns what the emulated CPU answers for a leaf and subleaf: eax,
+// ebx, ecx, edx. A leaf without subleaves ignores the subleaf; an unknown leaf
+// is answered as the CPU does, with the highest basic leaf (Intel) or zeros
+// (AMD); SDM vol. 2A, CPUID.
+func (id *CPUIdentity) CPUID(leaf, subleaf uint32) [4]uint32 {
+	var fallback *CPUIDLeaf
+	for i := range id.Leaves {
+		l := &id.Leaves[i]
+		if l.Leaf != leaf {
+			continue
+		}
+		if l.Subleaf == subleaf {
+			return [4]uint32{l.EAX, l.EBX, l.ECX, l.EDX}
+		}
+		if l.Subleaf == 0 && !hasSubleaves(leaf) {
+			fallback = l
+		}
+	}
+	if fallback == nil && id.Vendor == VendorIntel && leaf < 0x80000000 {
+		fallback = id.highestBasic()
+	}
+	if fallback == nil {
+		return [4]uint32{}
+	}
+	return [4]uint32{fallback.EAX, fallback.EBX, fallback.ECX, fallback.EDX}
+}
+
+// hasSubleaves lists the leaves whose answer depends on ecx.
+func hasSubleaves(leaf uint32) bool {
+	switch leaf {
+	case 4, 7, 0xb, 0xd, 0xf, 0x10, 0x12, 0x14, 0x17, 0x18, 0x1a, 0x1b, 0x1d, 0x1f, 0x20, 0x23, 0x24,
+		0x8000001d, 0x80000020, 0x80000026:
+		return true
+	}
+	return false
+}
+
+func (id *CPUIdentity) highestBasic() *CPUIDLeaf {
+	var top *CPUIDLeaf
+	for i := range id.Leaves {
+		l := &id.Leaves[i]
+		if l.Leaf < 0x40000000 && l.Subleaf == 0 && (top == nil || l.Leaf > top.Leaf) {
+			top = l
+		}
+	}
+	return top
+}

@@ -1,0 +1,87 @@
+package x86
+
+// Handler executes one instruction. It returns ExitNone to go on: the core
+// then advances RIP by in.Len and retires the instruction. For ExitFault the
+// handler has set CPU.Fault by one of the helpers and changed nothing
+// architectural: it checks all memory first, then commits. While it runs,
+// CPU.RIP is the address of the instruction.
+//
+// A handler whose row has the attribute "end" sets RIP itself (see
+// CPU.next) and ends its block.
+type Handler func(c *CPU, in *Inst) Exit
+
+// Inst is one decoded instruction, bound to the address it was decoded at.
+//
+// It is 48 bytes: blocks are walked from end to end, so its size is what the
+// host's data cache holds of the guest's code.
+type Inst struct {
+	fn   Handler
+	Imm  uint64 // immediate, sign-extended to 64 bits
+	Disp int64  // displacement, sign-extended; the absolute address for moffs and RIP-relative operands
+
+	Flags InstFlags // prefixes and shape
+	Row   uint16    // index of the table row in Rows, 0 = none
+	Kind  uint16    // hot-loop kind, 0 = call fn
+	off   uint16    // distance from the start of the block, in bytes
+
+	idx   uint8 // instructions of the block before this one
+	Reg   uint8 // ModRM.reg extended by REX.R, or the register in the opcode (+r)
+	RM    uint8 // ModRM.rm extended by REX.B, when there is no memory operand
+	VVVV  uint8 // VEX.vvvv register
+	Base  uint8 // 0..15, NoReg, or RIPReg: Disp is then the absolute address
+	Index uint8 // 0..15 or NoReg
+	Scale uint8 // shift 0..3
+	Seg   uint8 // FS or GS when overridden (the others have base 0), else NoSeg
+	Size  uint8 // operand size in bytes: 1, 2, 4, 8 (integer forms)
+	Len   uint8 // bytes, of a fused pair those of both
+	Imm2  uint8 // second immediate of ENTER; of a fused pair the branch's condition
+	exit  uint8 // of a direct branch: its place in block.exits
+	form  uint8 // operand shape of two-operand integer forms
+	Opc   uint8 // last opcode byte: condition codes, shift groups
+}
+
+// NoReg in Base and Index, and NoSeg in Seg, say that there is none. RIPReg in
+// Base marks a RIP-relative operand.
+const (
+	NoReg  = 16
+	RIPReg = 17
+	NoSeg  = 255
+)
+
+// InstFlags describe prefixes and shape of an instruction.
+type InstFlags uint32
+
+// The instruction flags.
+const (
+	InstMem    InstFlags = 1 << iota // the ModRM operand is memory (or there is a moffs)
+	InstLock                         // F0
+	InstRep                          // F3 was the last of F2 and F3
+	InstRepne                        // F2 was the last of F2 and F3
+	InstAddr32                       // 67
+	InstREX                          // a REX prefix is there: spl, bpl, sil, dil instead of ah, ch, dh, bh
+	InstOp16                         // 66
+	InstL                            // VEX.L = 1
+	InstW                            // REX.W or VEX.W
+	InstVEX                          // VEX-encoded
+	InstEnd                          // ends its block and sets RIP
+
+	instStop      // ends its block
+	instFused     // a comparison and the branch behind it
+	instLockable  // row: LOCK is allowed with a memory destination
+	instDefault64 // row: operand size 64 unless 66 is there
+	instForce64   // row: operand size 64
+	instModReg    // row: ModRM.mod is ignored, r/m is a register
+	instAMD16     // row: near branch, 16-bit with 66 on AMD
+	instNo66      // row: operand size 32 or 64
+	instVSIB      // row: the index register is a vector
+)
+
+// Operand shapes of integer forms: which operand is the destination and which the source.
+const (
+	formNone  = iota
+	formRMReg // r/m, reg
+	formRegRM // reg, r/m
+	formRMImm // r/m, imm (also accumulator, imm: RM = 0)
+	formRM    // r/m alone
+	formReg   // the register in the opcode
+)

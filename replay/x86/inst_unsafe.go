@@ -1,0 +1,9 @@
+package x86
+
+import "unsafe"
+
+// nextInst returns the instruction that follows in, of the same block. A block
+// ends with a sentinel, so there always is one while the run loop asks.
+func nextInst(in *Inst) *Inst {
+	return (*Inst)(unsafe.Add(unsafe.Pointer(in), unsafe.Sizeof(*in)))
+}

@@ -1,0 +1,487 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// The hot loop: one switch over the commonest forms, specialised by operand
+// shape and size. A case does its whole work and continues with the next
+// instruction, or, before it has changed anything, falls out of the switch
+// into the generic path that calls the instruction's handler: on a miss of the
+// translation cache, and for every kind without a case.
+
+// hot collects kinds and cases.
+type hot struct {
+	kinds  []string
+	cases  bytes.Buffer
+	bodies map[string]string // by kind
+	chains []string          // names of kinds that are chains, in order
+}
+
+// add appends a case; the body uses in, c and b. It must end by continue,
+// break ops, or fall through to the generic path.
+//
+// A case with a memory operand gets a second form, its name ending in b, for
+// operands that are a base register and a displacement.
+func (h *hot) add(kind, body string, args ...any) {
+	body = fmt.Sprintf(body, args...)
+	h.put(kind, body)
+	if rest, ok := strings.CutPrefix(body, ea); ok {
+		h.put(kind+"b", eaBase+rest)
+	}
+}
+
+func (h *hot) put(kind, body string) {
+	h.kinds = append(h.kinds, kind)
+	h.bodies[kind] = body
+	fmt.Fprintf(&h.cases, "case %s:\n%s\n", kind, body)
+}
+
+// guard is how the only test of the translation cache in a case looks.
+var guard = regexp.MustCompile(`(?s)if off := a - e\.base; off <= pageSize-(\d+) \{\n(.*)\n\}$`)
+
+// chain adds a case that executes instructions of several kinds, one behind
+// the other, and stands in the first of them. The others keep their own kinds:
+// where one of them cannot go on, it is the current instruction, and all before
+// it are done.
+func (h *hot) chain(kinds ...string) error {
+	var out strings.Builder
+	for i, k := range kinds {
+		body, ok := h.bodies["k"+k]
+		if !ok {
+			return fmt.Errorf("chain: no kind %s", k)
+		}
+		if i < len(kinds)-1 {
+			body = guard.ReplaceAllString(body, "off := a - e.base\nif off > pageSize-$1 { break }\n$2")
+			if body, ok = strings.CutSuffix(body, "continue"); !ok {
+				return fmt.Errorf("chain: %s does not go on", k)
+			}
+		}
+		fmt.Fprintf(&out, "{\n%s\n}\n", body)
+		if i < len(kinds)-1 {
+			out.WriteString("in = nextInst(in)\n")
+		}
+	}
+	name := "k" + strings.Join(kinds, "_")
+	h.kinds = append(h.kinds, name)
+	h.chains = append(h.chains, name)
+	fmt.Fprintf(&h.cases, "case %s:\n%s\n", name, out.String())
+	return nil
+}
+
+// readChains adds the chains of a file: kinds separated by blanks, one chain a
+// line, # for comments. A chain of more than two extends one further up.
+func (h *hot) readChains(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if f := strings.Fields(line); len(f) > 1 {
+			if err := h.chain(f...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// size describes an operand size.
+type size struct {
+	n         int
+	typ, styp string // unsigned and signed Go type
+}
+
+var sizes = map[int]size{
+	1: {n: 1, typ: "uint8", styp: "int8"},
+	2: {n: 2, typ: "uint16", styp: "int16"},
+	4: {n: 4, typ: "uint32", styp: "int32"},
+	8: {n: 8, typ: "uint64", styp: "int64"},
+}
+
+// loadExpr reads size bytes at off of e.page.
+func loadExpr(n int) string {
+	switch n {
+	case 1:
+		return "e.page[off]"
+	case 2:
+		return "get16(e.page, off)"
+	case 4:
+		return "get32(e.page, off)"
+	}
+	return "get64(e.page, off)"
+}
+
+// storeStmt writes v of size n at off of e.page.
+func storeStmt(n int, v string) string {
+	switch n {
+	case 1:
+		return "e.page[off] = uint8(" + v + ")"
+	case 2:
+		return "put16(e.page, off, uint16(" + v + "))"
+	case 4:
+		return "put32(e.page, off, uint32(" + v + "))"
+	}
+	return "put64(e.page, off, " + v + ")"
+}
+
+const ea = `a := uint64(in.Disp)
+if in.Base < 16 { a += c.R[in.Base] }
+if in.Index < 16 { a += c.R[in.Index] << (in.Scale & 63) }
+`
+
+const eaBase = "a := uint64(in.Disp) + c.R[in.Base&15]\n"
+
+// tlb wraps body in the translation cache's hit condition.
+func tlb(which string, n int, body string) string {
+	return fmt.Sprintf("e := &c.%stlb[a>>12&tlbMask]\nif off := a - e.base; off <= pageSize-%d {\n%s\n}", which, n, body)
+}
+
+// flags returns the statements that set the flags of r = a op b.
+func flags(op string, n int) string {
+	s := sizes[n]
+	res := "c.res = uint64(int64(" + s.styp + "(r)))\n"
+	if n == 8 {
+		res = "c.res = r\n"
+	}
+	var v string
+	switch op {
+	case "Add":
+		v = "v := x&y | (x|y)&^r\n"
+	case "Sub", "Cmp":
+		v = "v := ^x&y | (^x|y)&r\n"
+	default:
+		return res + "c.aux = 0\n"
+	}
+	if n == 8 {
+		return res + v + "c.aux = v & auxAll\n"
+	}
+	return res + v + fmt.Sprintf("c.aux = uint64(v)<<%d&auxCO | uint64(v)&auxAF\n", 64-8*n)
+}
+
+var aluOps = []struct{ name, expr string }{
+	{"Add", "x + y"}, {"Sub", "x - y"}, {"And", "x & y"}, {"Or", "x | y"}, {"Xor", "x ^ y"},
+}
+
+// rm and reg are the register operands of a size.
+func reg(field string, n int) string {
+	if n == 8 {
+		return "c.R[in." + field + "&15]"
+	}
+	return sizes[n].typ + "(c.R[in." + field + "&15])"
+}
+
+func imm(n int) string {
+	if n == 8 {
+		return "in.Imm"
+	}
+	return sizes[n].typ + "(in.Imm)"
+}
+
+// alu adds arithmetic on registers, immediates and memory.
+func (h *hot) alu() {
+	for _, op := range aluOps {
+		for _, n := range []int{1, 2, 4, 8} {
+			set := "c.R[in.%[1]s&15] = uint64(r)\n"
+			if n < 4 {
+				set = fmt.Sprintf("c.R[in.%%[1]s&15] = c.R[in.%%[1]s&15]&^%#x | uint64(r)\n", 1<<(8*n)-1)
+			}
+			for _, f := range []struct{ kind, dst, x, y string }{
+				{"RR", "RM", reg("RM", n), reg("Reg", n)}, // r/m, reg with a register
+				{"RI", "RM", reg("RM", n), imm(n)},
+			} {
+				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", f.x, f.y, op.expr) + fmt.Sprintf(set, f.dst)
+				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", body+flags(op.name, n)+"continue")
+				h.add(fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), "%s", body+"continue")
+			}
+			body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", reg("Reg", n), loadExpr(n), op.expr) + fmt.Sprintf(set, "Reg")
+			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n, body+flags(op.name, n)+"continue"))
+			for _, src := range []struct{ kind, y string }{{"MR", reg("Reg", n)}, {"MI", imm(n)}} {
+				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
+				h.add(fmt.Sprintf("k%s%s%d", op.name, src.kind, n), "%s", ea+tlb("w", n, body+flags(op.name, n)+"continue"))
+			}
+		}
+	}
+}
+
+// conds are the conditions of fused compare and branch, by code.
+var conds = []struct {
+	name      string
+	cmp, test string // of x, y (cmp) and r (test); signed values are sx, sy, sr
+}{
+	2: {"B", "x < y", ""}, 3: {"AE", "x >= y", ""}, 4: {"E", "x == y", "r == 0"}, 5: {"NE", "x != y", "r != 0"},
+	6: {"BE", "x <= y", ""}, 7: {"A", "x > y", ""}, 8: {"S", "%s(r) < 0", "%s(r) < 0"}, 9: {"NS", "%s(r) >= 0", "%s(r) >= 0"},
+	12: {"L", "%s(x) < %[1]s(y)", "%s(r) < 0"}, 13: {"GE", "%s(x) >= %[1]s(y)", "%s(r) >= 0"},
+	14: {"LE", "%s(x) <= %[1]s(y)", "%s(r) <= 0"}, 15: {"G", "%s(x) > %[1]s(y)", "%s(r) > 0"},
+}
+
+// compare adds CMP and TEST, alone and fused with a branch.
+func (h *hot) compare() {
+	for _, op := range []struct{ name, expr string }{{"Cmp", "x - y"}, {"Test", "x & y"}} {
+		for _, n := range []int{1, 2, 4, 8} {
+			for _, f := range []struct{ kind, x, y string }{
+				{"RR", reg("RM", n), reg("Reg", n)},
+				{"RI", reg("RM", n), imm(n)},
+				{"RM", reg("Reg", n), loadExpr(n)},
+				{"MR", loadExpr(n), reg("Reg", n)},
+				{"MI", loadExpr(n), imm(n)},
+			} {
+				isMem := strings.Contains(f.kind, "M")
+				if op.name == "Test" && f.kind == "RM" {
+					continue
+				}
+				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n%s", f.x, f.y, op.expr, flags(op.name, n))
+				wrap := func(s string) string {
+					if isMem {
+						return ea + tlb("r", n, s)
+					}
+					return s
+				}
+				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", wrap(body+"continue"))
+				if f.kind == "RM" {
+					continue
+				}
+				for _, cc := range conds {
+					t := cc.cmp
+					if op.name == "Test" {
+						t = cc.test
+					}
+					if t == "" {
+						continue
+					}
+					if strings.Contains(t, "%") {
+						t = fmt.Sprintf(t, sizes[n].styp)
+					}
+					h.add(fmt.Sprintf("k%s%s%dJ%s", op.name, f.kind, n, cc.name), "%s",
+						wrap(body+fmt.Sprintf("if %s { break ops }\ncontinue", t)))
+				}
+			}
+		}
+	}
+}
+
+// condExpr are the conditions from the lazy flags, by code.
+var condExpr = []string{
+	"c.of()", "!c.of()", "c.cf()", "!c.cf()", "c.zf()", "!c.zf()", "c.cf() || c.zf()", "!(c.cf() || c.zf())",
+	"c.sf()", "!c.sf()", "c.pf()", "!c.pf()", "c.sf() != c.of()", "c.sf() == c.of()",
+	"c.zf() || c.sf() != c.of()", "!(c.zf() || c.sf() != c.of())",
+}
+
+var ccNames = []string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P", "NP", "L", "GE", "LE", "G"}
+
+// moves adds moves, loads and stores.
+func (h *hot) moves() {
+	h.add("kMovRR4", "%s", "c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))\ncontinue")
+	h.add("kMovRR8", "%s", "c.R[in.RM&15] = c.R[in.Reg&15]\ncontinue")
+	h.add("kMovRI4", "%s", "c.R[in.RM&15] = uint64(uint32(in.Imm))\ncontinue")
+	h.add("kMovRI8", "%s", "c.R[in.RM&15] = in.Imm\ncontinue")
+	for _, n := range []int{1, 2, 4, 8} {
+		h.add(fmt.Sprintf("kLoad%d", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64("+loadExpr(n)+")\ncontinue"))
+		h.add(fmt.Sprintf("kStore%d", n), "%s", ea+tlb("w", n, storeStmt(n, "c.R[in.Reg&15]")+"\ncontinue"))
+		h.add(fmt.Sprintf("kStoreI%d", n), "%s", ea+tlb("w", n, storeStmt(n, "in.Imm")+"\ncontinue"))
+	}
+	for _, n := range []int{1, 2, 4} {
+		st := sizes[n].styp
+		h.add(fmt.Sprintf("kLoadS%d8", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ncontinue"))
+		h.add(fmt.Sprintf("kMovsx%d8", n), "%s", "c.R[in.Reg&15] = uint64(int64("+st+"(c.R[in.RM&15])))\ncontinue")
+		if n < 4 {
+			h.add(fmt.Sprintf("kLoadS%d4", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ncontinue"))
+			h.add(fmt.Sprintf("kMovsx%d4", n), "%s", "c.R[in.Reg&15] = uint64(uint32(int32("+st+"(c.R[in.RM&15]))))\ncontinue")
+			h.add(fmt.Sprintf("kMovzx%d", n), "%s", "c.R[in.Reg&15] = uint64("+sizes[n].typ+"(c.R[in.RM&15]))\ncontinue")
+		}
+	}
+	for _, n := range []int{1, 2} { // into a part of a register
+		mask := 1<<(8*n) - 1
+		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.Reg&15] = c.R[in.Reg&15]&^%#x | uint64(%s)\ncontinue", mask, loadExpr(n))))
+		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.RM&15] = c.R[in.RM&15]&^%#x | c.R[in.Reg&15]&%#[1]x\ncontinue", mask))
+	}
+	h.add("kCbw4", "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ncontinue")
+	h.add("kCbw8", "c.R[RAX] = uint64(int64(int32(c.R[RAX])))\ncontinue")
+	h.add("kCwd4", "c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))\ncontinue")
+	h.add("kCwd8", "c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)\ncontinue")
+	h.vectors()
+	h.add("kLea8", "%s", ea+"c.R[in.Reg&15] = a\ncontinue")
+	h.add("kLea4", "%s", ea+"c.R[in.Reg&15] = uint64(uint32(a))\ncontinue")
+}
+
+// vectors adds moves of XMM registers; U may be misaligned, A may not.
+func (h *hot) vectors() {
+	const load = "v := &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ncontinue"
+	const store = "v := &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ncontinue"
+	h.add("kLoadU", "%s", ea+tlb("r", 16, load))
+	h.add("kStoreU", "%s", ea+tlb("w", 16, store))
+	h.add("kLoadA", "%s", ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
+	h.add("kStoreA", "%s", ea+tlb("w", 16, "if a&15 == 0 {\n"+store+"\n}"))
+	h.add("kMovXL", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = w[0], w[1]\ncontinue")
+	h.add("kMovXS", "v, w := &c.V[in.RM&15], &c.V[in.Reg&15]\nv[0], v[1] = w[0], w[1]\ncontinue")
+	h.add("kPxor", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ncontinue")
+}
+
+// mulFlags sets the flags of a product whose low half, sign-extended, is r.
+func mulFlags(r string) string {
+	return "aux := c.aux &^ auxCO\nif c.shiftAux == 0 { c.res, aux = " + r + ", 0 }\nif over { aux |= auxCF }\nc.aux = aux\n"
+}
+
+// misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
+func (h *hot) misc() {
+	for _, n := range []int{4, 8} {
+		s := sizes[n]
+		x := reg("RM", n)
+		set := "c.R[in.RM&15] = uint64(r)\n"
+		res := flags("And", n) // res, aux = 0
+		for _, sh := range []struct{ name, r, cf, of string }{
+			{"Shl", "x << k", fmt.Sprintf("uint64(x>>(%d-k)&1)", 8*n), fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1)},
+			{"Shr", "x >> k", "uint64(x>>(k-1)&1)", fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2)},
+			{"Sar", s.typ + "(" + s.styp + "(x)>>k)", "uint64(x>>(k-1)&1)", "0"},
+		} {
+			body := fmt.Sprintf("x, k := %s, uint(in.Imm)&%d\nr := %s\n", x, 8*n-1, sh.r)
+			fl := strings.TrimSuffix(res, "c.aux = 0\n") + fmt.Sprintf("cf := %s\nc.aux = cf<<63 | (cf^(%s))<<62 | c.shiftAux\n", sh.cf, sh.of)
+			h.add(fmt.Sprintf("k%sRI%d", sh.name, n), "%s", body+set+fl+"continue")
+			h.add(fmt.Sprintf("k%sRI%dn", sh.name, n), "%s", body+set+"continue")
+			body = strings.Replace(body, "in.Imm", "c.R[RCX]", 1)
+			h.add(fmt.Sprintf("kV%s%dn", sh.name, n), "%s", body+set+"continue")
+			body = strings.Replace(body, "r := ", "if k == 0 { break }\nr := ", 1)
+			h.add(fmt.Sprintf("kV%s%d", sh.name, n), "%s", body+set+fl+"continue")
+		}
+		for _, rot := range []struct{ name, sign string }{{"Rol", ""}, {"Ror", "-"}} {
+			h.add(fmt.Sprintf("k%sRI%d", rot.name, n), "// The handler knows the flags.")
+			h.add(fmt.Sprintf("k%sRI%dn", rot.name, n), "%s",
+				fmt.Sprintf("r := bits.RotateLeft%d(%s, %sint(in.Imm&%d))\n", 8*n, x, rot.sign, 8*n-1)+set+"continue")
+		}
+		for _, u := range []struct{ name, r, y, op string }{{"Inc", "x + 1", "1", "Add"}, {"Dec", "x - 1", "1", "Sub"}} {
+			body := fmt.Sprintf("x, y := %s, %s(1)\nr := %s\n", x, s.typ, strings.Replace(u.r, "1", "y", 1))
+			fl := flags(u.op, n) + "o := c.aux ^ c.aux<<1\n"
+			h.add(fmt.Sprintf("k%s%d", u.name, n), "%s", "cf := c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ncontinue")
+			h.add(fmt.Sprintf("k%s%dn", u.name, n), "%s", body+set+"_ = y\ncontinue")
+		}
+		h.add(fmt.Sprintf("kNeg%d", n), "%s", fmt.Sprintf("x, y := %s(0), %s\nr := -y\n", s.typ, x)+set+flags("Sub", n)+"continue")
+		h.add(fmt.Sprintf("kNot%d", n), "%s", fmt.Sprintf("r := ^%s\n", x)+set+"continue")
+	}
+	for i, cond := range condExpr {
+		for _, n := range []int{4, 8} {
+			h.add(fmt.Sprintf("kCmov%s%d", ccNames[i], n), "%s", fmt.Sprintf("r := %s\nif %s { r = %s }\nc.R[in.Reg&15] = uint64(r)\ncontinue", reg("Reg", n), cond, reg("RM", n)))
+		}
+		h.add("kSet"+ccNames[i], "%s", "r := c.R[in.RM&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.RM&15] = r\ncontinue")
+	}
+	for _, m := range []struct{ kind, x string }{{"RR", "c.R[in.Reg&15]"}, {"RI", "in.Imm"}} {
+		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.Reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.RM&15]))\ncontinue")
+		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.Reg&15] = "+m.x+" * c.R[in.RM&15]\ncontinue")
+		h.add("kImul"+m.kind+"4", "%s", "r := int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n"+mulFlags("uint64(int64(int32(r)))")+"continue")
+		h.add("kImul"+m.kind+"8", "%s", "x, y := "+m.x+", c.R[in.RM&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover := h != uint64(int64(r)>>63)\n"+mulFlags("r")+"continue")
+	}
+	h.add("kNop", "continue")
+	h.add("kEnd", "break ops")
+}
+
+// stack adds pushes, pops and branches.
+func (h *hot) stack() {
+	push := "a := c.R[RSP] - 8\n"
+	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.Reg&15]")+"\nc.R[RSP] = a\ncontinue"))
+	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ncontinue"))
+	h.add("kPop8", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ncontinue"))
+	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nbreak ops"))
+	h.add("kRet", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\nindirect = true\nbreak ops\n}"))
+	h.add("kJmp", "break ops")
+	call := "if canonical(t) {\na := c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\nindirect = true\nbreak ops") + "\n}"
+	h.add("kCallR", "%s", "t := c.R[in.RM&15]\n"+call)
+	h.add("kCallM", "%s", ea+tlb("r", 8, "t := "+loadExpr(8)+"\n"+call))
+	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\nindirect = true\nbreak ops\n}"))
+	h.add("kJmpR", "if t := c.R[in.RM&15]; canonical(t) {\nc.RIP = t\nindirect = true\nbreak ops\n}")
+	for i, n := range ccNames {
+		h.add("kJ"+n, "if %s { break ops }\ncontinue", condExpr[i])
+	}
+}
+
+// generateLoop writes the hot run loop.
+func generateLoop() error {
+	h := &hot{bodies: map[string]string{}}
+	h.moves()
+	h.alu()
+	h.compare()
+	h.misc()
+	h.stack()
+	if err := h.readChains("internal/isagen/chains.txt"); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\npackage x86\n\nimport \"math/bits\"\n\n// Kinds of the hot loop.\nconst (\nkGeneric = iota\n")
+	for _, k := range h.kinds {
+		fmt.Fprintln(&out, k)
+	}
+	out.WriteString("kindCount\n)\n\n// kindByName finds the kinds that bindKind puts together from shape and size.\nvar kindByName = map[string]uint16{\n")
+	for _, k := range h.kinds {
+		fmt.Fprintf(&out, "%q: %s,\n", k[1:], k)
+	}
+	out.WriteString("}\n\n")
+	out.WriteString(loopHead)
+	out.Write(h.cases.Bytes())
+	out.WriteString(loopTail)
+	src, err := format.Source(out.Bytes())
+	if err != nil {
+		return fmt.Errorf("loop: %w", err)
+	}
+	return os.WriteFile("run_gen.go", src, 0o644)
+}
+
+const loopHead = `// runBlocks executes from the start of b, which is valid, until something
+// needs the slow path: it then returns ExitNone with all state exact, or the
+// exit. No block is begun that would carry Retired beyond limit.
+func (c *CPU) runBlocks(b *block, limit uint64) Exit {
+blocks:
+	for {
+		if c.Retired+b.n > limit {
+			c.RIP = b.pc
+			return ExitNone
+		}
+		indirect := false
+		in := b.first
+	ops:
+		for ; ; in = nextInst(in) {
+			switch in.Kind {
+`
+
+const loopTail = `			}
+			// The generic path.
+			c.RIP = b.pc + uint64(in.off)
+			e := in.fn(c, in)
+			if e != ExitNone || c.stop != 0 {
+				return c.leave(b, in, e)
+			}
+			if in.Flags&InstEnd != 0 {
+				indirect = true
+				break
+			}
+			if in.Flags&instFused != 0 && c.cond(in.Imm2) {
+				break
+			}
+		}
+		var nb *block
+		if indirect {
+			c.Retired += b.n
+			nb = c.code.hash[codeHash(c.RIP)]
+			if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
+				return ExitNone
+			}
+		} else {
+			x := &b.exits[in.exit&(maxExits-1)]
+			c.Retired += x.n
+			nb = x.next
+			if nb == nil || nb.epoch != c.code.epoch {
+				c.RIP = x.target
+				nb = c.link(x)
+				if nb == nil {
+					return ExitNone
+				}
+			}
+		}
+		b = nb
+		continue blocks
+	}
+}
+`

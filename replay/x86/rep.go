@@ -1,0 +1,41 @@
+package x86
+
+// AtRep reports whether the instruction at RIP is a string instruction with a
+// REP prefix, which may be left and re-entered between its iterations.
+func (c *CPU) AtRep() bool {
+	in := &c.step
+	if c.decodeAt(c.RIP, in) != ExitNone || in.Flags&(InstRep|InstRepne) == 0 {
+		return false
+	}
+	switch in.Opc {
+	case 0xa4, 0xa5, 0xa6, 0xa7, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 0x6c, 0x6d, 0x6e, 0x6f:
+		return true
+	}
+	return false
+}
+
+// StepRep takes up to n iterations of the MOVS or STOS with a REP prefix at RIP,
+// of which more must be left, and returns how many it took: all in one go, where
+// Step decodes the instruction for each. It is 0 for other instructions and when
+// an iteration would fault. Nothing retires.
+func (c *CPU) StepRep(n uint64) uint64 {
+	in := &c.step
+	if c.decodeAt(c.RIP, in) != ExitNone || in.Flags&(InstRep|InstRepne) == 0 || in.Flags&InstAddr32 != 0 || c.R[RCX] <= n || n == 0 {
+		return 0
+	}
+	one, bulk := movs1, movsBulk
+	switch in.Opc {
+	case 0xa4, 0xa5:
+	case 0xaa, 0xab:
+		one, bulk = stos1, stosBulk
+	default:
+		return 0
+	}
+	left, iter := c.R[RCX], c.RepIter
+	c.R[RCX] = n
+	c.repeat(in, false, one, bulk)
+	done := n - c.R[RCX]
+	c.R[RCX] = left - done
+	c.RepIter = iter + done
+	return done
+}

@@ -1,0 +1,323 @@
+package x86
+
+import "encoding/binary"
+
+// FXSAVE, FXRSTOR, XSAVE, XSAVEOPT, XSAVEC, XRSTOR and XGETBV (SDM vol. 1,
+// ch. 10.5 and 13). Which components a save writes follows from the values in
+// the registers (see State.inUse), so XSAVEOPT never skips a component for not
+// being modified: that optimisation depends on history that no program can
+// rely on, and no compiler or C library uses XSAVEOPT.
+
+// layout returns the layout of the emulated CPU.
+func (c *CPU) layout() *XLayout {
+	if c.ID.Layout.XCR0 != 0 {
+		return &c.ID.Layout
+	}
+	l := DefaultLayout(c.ID.Vendor, c.ID.XCR0|xfeatX87)
+	return &l
+}
+
+// fxsave stores 416 bytes; the rest of the 512 is left as it was.
+func fxsave(c *CPU, in *Inst) Exit {
+	a := c.ea(in)
+	if a&15 != 0 {
+		return c.gp()
+	}
+	if e := c.probe(a+511, 1, Store); e != ExitNone { // the last byte first
+		return e
+	}
+	var b [416]byte
+	c.FPU.save(b[:], in.Flags&InstW != 0, c.ID.Vendor)
+	c.putMXCSR(b[:])
+	c.storeXMM(b[160:])
+	return c.storeBytes(a, b[:])
+}
+
+func (c *CPU) putMXCSR(b []byte) {
+	binary.LittleEndian.PutUint32(b[24:], c.MXCSR)
+	binary.LittleEndian.PutUint32(b[28:], mxcsrMask(c.ID.Vendor))
+}
+
+func fxrstor(c *CPU, in *Inst) Exit {
+	a := c.ea(in)
+	if a&15 != 0 {
+		return c.gp()
+	}
+	if e := c.probe(a+511, 1, Load); e != ExitNone { // the last byte first
+		return e
+	}
+	var b [512]byte
+	if e := c.loadBytes(a, b[:]); e != ExitNone {
+		return e
+	}
+	mxcsr := binary.LittleEndian.Uint32(b[24:])
+	if mxcsr&^mxcsrMask(c.ID.Vendor) != 0 {
+		return c.gp()
+	}
+	c.FPU.restore(b[:], in.Flags&InstW != 0, c.ID.Vendor)
+	c.MXCSR = mxcsr
+	c.loadXMM(b[160:])
+	return ExitNone
+}
+
+// rfbm returns the requested-feature bitmap of layout l.
+func (c *CPU) rfbm(l *XLayout) uint64 {
+	return (c.R[RAX]&0xffffffff | c.R[RDX]<<32) & l.XCR0
+}
+
+// xsaveTo writes the components in bits, at the offsets of at, and MXCSR where
+// mxcsr is set; header is what stands at the start of the header. The caller
+// has probed the area.
+func (c *CPU) xsaveTo(a uint64, l *XLayout, at *[64]uint32, bits uint64, mxcsr bool, wide bool, header []byte) Exit {
+	var legacy [416]byte
+	c.FPU.save(legacy[:], wide, c.ID.Vendor)
+	c.putMXCSR(legacy[:])
+	c.storeXMM(legacy[160:])
+	exit := ExitNone
+	put := func(off uint32, b []byte) {
+		if exit == ExitNone {
+			exit = c.storeBytes(a+uint64(off), b)
+		}
+	}
+	if bits&xfeatX87 != 0 {
+		put(0, legacy[:24])
+		put(32, legacy[32:160])
+	}
+	if mxcsr {
+		put(24, legacy[24:32])
+	}
+	if bits&xfeatSSE != 0 {
+		put(160, legacy[160:])
+	}
+	var b [256]byte
+	for i := 3; i < 63; i++ {
+		if bits>>i&1 == 0 {
+			continue
+		}
+		for off := uint32(0); off < l.Sizes[i]; off += 256 {
+			put(at[i]+off, b[:min(256, l.Sizes[i]-off)])
+		}
+	}
+	if bits&xfeatAVX != 0 {
+		c.storeYMM(b[:])
+		put(at[2], b[:])
+	}
+	put(xsaveHeader, header)
+	return exit
+}
+
+// xsave and xsaveopt write the standard format. XSTATE_BV keeps the bits that
+// were not asked for; the rest of the header is not touched.
+func xsave(c *CPU, in *Inst) Exit    { return c.xsaveStandard(in, false) }
+func xsaveopt(c *CPU, in *Inst) Exit { return c.xsaveStandard(in, true) }
+
+func (c *CPU) xsaveStandard(in *Inst, optimised bool) Exit {
+	a := c.ea(in)
+	if a&63 != 0 {
+		return c.gp()
+	}
+	l := c.layout()
+	rfbm := c.rfbm(l)
+	if e := c.probeArea(a, 1, l.end(&l.Offsets, rfbm), Store); e != ExitNone {
+		return e
+	}
+	old, e := c.load64(a + xsaveHeader)
+	if e != ExitNone {
+		return e
+	}
+	inuse := c.inUse(c.ID.Vendor)
+	var header [8]byte
+	binary.LittleEndian.PutUint64(header[:], old&^rfbm|inuse&rfbm)
+	bits := rfbm
+	if optimised {
+		bits &= inuse
+	}
+	mxcsr := rfbm&(xfeatSSE|xfeatAVX) != 0
+	return c.xsaveTo(a, l, &l.Offsets, bits, mxcsr, in.Flags&InstW != 0, header[:])
+}
+
+// xsavec writes the compacted format, only what is in use.
+func xsavec(c *CPU, in *Inst) Exit {
+	a := c.ea(in)
+	if a&63 != 0 {
+		return c.gp()
+	}
+	l := c.layout()
+	rfbm := c.rfbm(l)
+	at := l.compacted(rfbm)
+	if e := c.probeArea(a, 1, l.end(&at, rfbm), Store); e != ExitNone {
+		return e // also where the component that faults is not in use
+	}
+	bits := rfbm & c.inUseMXCSR(c.ID.Vendor)
+	var header [16]byte
+	binary.LittleEndian.PutUint64(header[:], bits)
+	binary.LittleEndian.PutUint64(header[8:], rfbm|xcompCompact)
+	return c.xsaveTo(a, l, &at, bits, bits&xfeatSSE != 0, in.Flags&InstW != 0, header[:])
+}
+
+// end returns the size of an area with the components in bits.
+func (l *XLayout) end(at *[64]uint32, bits uint64) int {
+	n := uint32(xsaveExtended)
+	for i := 2; i < 63; i++ {
+		if bits>>i&1 != 0 {
+			n = max(n, at[i]+l.Sizes[i])
+		}
+	}
+	return int(n)
+}
+
+// compacted returns the offsets of the components of an XCOMP_BV.
+func (l *XLayout) compacted(bits uint64) (at [64]uint32) {
+	off := uint32(xsaveExtended)
+	for i := 2; i < 63; i++ {
+		if bits>>i&1 == 0 {
+			continue
+		}
+		if l.Aligned>>i&1 != 0 {
+			off = (off + 63) &^ 63
+		}
+		at[i] = off
+		off += l.Sizes[i]
+	}
+	return at
+}
+
+// xrstor loads either format, as the header says.
+func xrstor(c *CPU, in *Inst) Exit {
+	a := c.ea(in)
+	if a&63 != 0 {
+		return c.gp()
+	}
+	l := c.layout()
+	rfbm := c.rfbm(l)
+	var b [xsaveExtended]byte
+	if e := c.probe(a, 1, Load); e != ExitNone {
+		return e
+	}
+	if e := c.probe(a+xsaveHeader, 64, Load); e != ExitNone {
+		return e
+	}
+	if e := c.loadBytes(a, b[:]); e != ExitNone {
+		return e
+	}
+	at, bv, compact, ok := l.parseHeader(b[xsaveHeader:])
+	if !ok {
+		return c.gp()
+	}
+	load := bv & rfbm
+	mxcsr := binary.LittleEndian.Uint32(b[24:])
+	loadMXCSR := rfbm&(xfeatSSE|xfeatAVX) != 0
+	if compact {
+		loadMXCSR = load&xfeatSSE != 0
+	}
+	if loadMXCSR && mxcsr&^mxcsrMask(c.ID.Vendor) != 0 {
+		return c.gp()
+	}
+	var ymm [256]byte
+	if load&xfeatAVX != 0 {
+		if e := c.loadBytes(a+uint64(at[2]), ymm[:]); e != ExitNone {
+			return e
+		}
+	}
+	if e := c.xrstorOthers(a, l, &at, load&^xfeatModelled); e != ExitNone {
+		return e
+	}
+	c.xrstorCommit(rfbm, load, b[:], ymm[:], in.Flags&InstW != 0)
+	switch {
+	case loadMXCSR:
+		c.MXCSR = mxcsr
+	case rfbm&xfeatSSE != 0:
+		c.MXCSR = mxcsrInit
+	}
+	return ExitNone
+}
+
+// parseHeader checks the 64 bytes of an XSAVE header and returns where the
+// components stand, XSTATE_BV, and whether the format is the compacted one.
+func (l *XLayout) parseHeader(h []byte) (at [64]uint32, bv uint64, compact, ok bool) {
+	bv = binary.LittleEndian.Uint64(h)
+	comp := binary.LittleEndian.Uint64(h[8:])
+	reserved, allowed := h[8:24], l.XCR0
+	if compact = comp&xcompCompact != 0; compact {
+		reserved, allowed = h[16:64], comp&^xcompCompact
+		at = l.compacted(comp)
+	} else {
+		at = l.Offsets
+	}
+	return at, bv, compact, allZero(reserved) && bv&^allowed == 0 && allowed&^l.XCR0 == 0
+}
+
+// xrstorCommit loads the modelled components of rfbm, those not in load with
+// their initial values.
+func (c *CPU) xrstorCommit(rfbm, load uint64, legacy, ymm []byte, wide bool) {
+	if rfbm&xfeatX87 != 0 {
+		c.FPU.Reset()
+		if load&xfeatX87 != 0 {
+			c.FPU.restore(legacy, wide, c.ID.Vendor)
+		}
+	}
+	if rfbm&xfeatSSE != 0 {
+		if load&xfeatSSE == 0 {
+			legacy = make([]byte, 416)
+		}
+		c.loadXMM(legacy[160:])
+	}
+	if rfbm&xfeatAVX != 0 {
+		c.loadYMM(ymm) // zeros when not loaded
+	}
+}
+
+// xrstorOthers looks at the components that the emulator does not model: zeros
+// are their initial state, anything else is outside the emulated set.
+func (c *CPU) xrstorOthers(a uint64, l *XLayout, at *[64]uint32, bits uint64) Exit {
+	var buf [256]byte
+	for i := 3; i < 63; i++ {
+		if bits>>i&1 == 0 {
+			continue
+		}
+		for off := uint32(0); off < l.Sizes[i]; off += 256 {
+			b := buf[:min(256, l.Sizes[i]-off)]
+			if e := c.loadBytes(a+uint64(at[i]+off), b); e != ExitNone {
+				return e
+			}
+			if !allZero(b) {
+				c.undef.name = "XRSTOR of a state component that is not emulated"
+				c.undef.n = 0
+				return ExitUnsupported
+			}
+		}
+	}
+	return ExitNone
+}
+
+func allZero(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// xgetbv reads XCR0, or the components of it that are in use.
+func xgetbv(c *CPU, _ *Inst) Exit {
+	l := c.layout()
+	var v uint64
+	switch uint32(c.R[RCX]) {
+	case 0:
+		v = l.XCR0
+	case 1:
+		inuse := c.inUse(c.ID.Vendor)
+		if c.ID.Vendor == VendorAMD {
+			inuse = c.inUseMXCSR(c.ID.Vendor)
+		}
+		v = l.XCR0 & inuse
+	default:
+		return c.gp()
+	}
+	c.R[RAX], c.R[RDX] = v&0xffffffff, v>>32
+	return ExitNone
+}
+
+// xsupervisor is XSAVES and XRSTORS, which user code may not execute.
+func xsupervisor(c *CPU, _ *Inst) Exit { return c.gp() }
