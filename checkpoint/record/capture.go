@@ -1,0 +1,119 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// Pages of mapped files belong to the file, not to the interval: they are kept
+// once, as the program saw them before it wrote to them.
+
+// pageKey names a page of an object.
+type pageKey struct {
+	object uint32
+	index  uint64
+}
+
+// objectPage is a page of an object that waits to be written.
+type objectPage struct {
+	key  pageKey
+	data []byte
+}
+
+// keepObjectPage takes a page of an object. data is kept.
+func (t *tracer) keepObjectPage(k pageKey, data []byte) error {
+	if t.fileDone[k] {
+		return nil
+	}
+	t.fileDone[k] = true
+	if t.out.open() {
+		return t.out.objectPage(k, data)
+	}
+	t.filePend = append(t.filePend, objectPage{k, data})
+	return nil
+}
+
+// keepFilePages takes the pages of files that a census found and that are not
+// kept yet.
+func (t *tracer) keepFilePages(list []filePage) error {
+	for _, p := range list {
+		k := pageKey{p.object, p.index}
+		if t.fileDone[k] {
+			continue
+		}
+		b := make([]byte, checkpoint.PageSize)
+		if t.readMem(p.addr, b) != len(b) {
+			continue
+		}
+		if err := t.keepObjectPage(k, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepReadShared takes the pages of shared mappings that the program can only
+// read: of large objects not all pages were taken when they were mapped.
+func (t *tracer) keepReadShared(set ranges) error {
+	return set.each(func(page uint64) error {
+		addr := page * checkpoint.PageSize
+		m := t.maps.at(addr)
+		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || t.objs.list[m.Object-1].Changed {
+			return nil
+		}
+		return t.keepFilePages([]filePage{{addr, m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}})
+	})
+}
+
+// captureFilePages takes the pages of files in [start,end) before a call
+// unmaps, replaces or drops them.
+func (t *tracer) captureFilePages(start, end uint64) error {
+	if start >= end {
+		return nil
+	}
+	for _, m := range t.maps.overlap(start, end) {
+		if m.Object == 0 || t.objs.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
+			continue
+		}
+		m.Offset += max(m.Start, start) - m.Start
+		m.Start, m.End = max(m.Start, start), min(m.End, end)
+		c, err := t.pmap.takeCensus([]mapping{m}, t.objs.list)
+		if err != nil {
+			return err
+		}
+		if err := t.keepFilePages(c.file); err != nil {
+			return err
+		}
+		if err := t.keepReadShared(c.shared); err != nil {
+			return err
+		}
+		if err := t.keepOriginals([]mapping{m}, c.private); err != nil {
+			return err
+		}
+		if m.private() && t.objs.list[m.Object-1].Changed {
+			t.call.refill = t.call.refill.union(c.private)
+		}
+	}
+	return nil
+}
+
+// refilled returns what the pages that MADV_DONTNEED has dropped from a
+// private mapping read as now, where the file is no longer what it was when its
+// pages were kept.
+func (t *tracer) refilled(ret int64) []checkpoint.MemWrite {
+	if t.call.nr != unix.SYS_MADVISE || ret != 0 {
+		return nil
+	}
+	var out []checkpoint.MemWrite
+	_ = t.call.refill.each(func(page uint64) error {
+		b := make([]byte, checkpoint.PageSize)
+		if t.readMem(page*checkpoint.PageSize, b) == len(b) {
+			out = append(out, checkpoint.MemWrite{Addr: page * checkpoint.PageSize, Data: b})
+		}
+		return nil
+	})
+	return out
+}

@@ -1,0 +1,225 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// Children of the program are not recorded and must not notice that it is:
+// each is stopped at birth, gets RDTSC, CPUID and its CPUs back, and is let go.
+
+// errDetach says that the program runs on by itself.
+var errDetach = errors.New("the program was detached")
+
+// Flags of clone(2), linux/sched.h.
+const (
+	cloneVM       = 0x100
+	cloneVfork    = 0x4000
+	cloneParent   = 0x8000
+	cloneThread   = 0x10000
+	cloneUntraced = 0x800000
+)
+
+// taskFlags returns the flags of the call that makes a child.
+func (t *tracer) taskFlags() uint64 {
+	switch t.call.nr {
+	case unix.SYS_CLONE:
+		return t.call.args[0]
+	case unix.SYS_CLONE3:
+		var b [8]byte
+		if t.readMem(t.call.args[0], b[:]) == len(b) {
+			return le64(b[:])
+		}
+	case unix.SYS_VFORK:
+		return cloneVM | cloneVfork
+	}
+	return 0
+}
+
+// beforeTask prepares for a new child.
+func (t *tracer) beforeTask() (action, error) {
+	flags := t.taskFlags()
+	switch {
+	case flags&cloneThread != 0:
+		return action{}, t.giveUp("the program made a second thread; it runs on unrecorded")
+	case flags&cloneVM != 0:
+		return action{}, t.beginGap("a child that shares the program's memory")
+	}
+	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {
+		if err := t.patch(func(r *unix.PtraceRegs) { r.Rdi &^= cloneUntraced }); err != nil {
+			return action{}, err
+		}
+	}
+	// While the child lives, pages it shares do not look dirty any more.
+	c, err := t.pmap.takeCensus(t.maps.list, t.objs.list)
+	if err != nil {
+		return action{}, err
+	}
+	t.accDirty = t.accDirty.union(c.dirty)
+	return action{}, nil
+}
+
+// onChild releases the child that the program's call has made.
+func (t *tracer) onChild() error {
+	msg, err := eventMsg(t.pid)
+	if err != nil {
+		return err
+	}
+	t.result.Stats.Children++
+	if !t.call.gap {
+		t.noteSharers()
+	}
+	if err := t.release(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("child %d: %w", msg, err)
+	}
+	if t.call.gap && t.taskFlags()&cloneVfork == 0 {
+		t.call.sharing = !outlived(t.pid, int(msg))
+	}
+	return nil
+}
+
+// How long the program is kept waiting for a child that shares its memory, and
+// how often that is looked at.
+const (
+	sharingLimit = 200 * time.Millisecond
+	sharingTick  = 500 * time.Microsecond
+)
+
+// outlived waits, with the program stopped, for a child that shares its memory
+// and runs beside it to end or to execute another program: what it writes
+// meanwhile belongs to the gap. False says that it did not in time.
+func outlived(pid, child int) bool {
+	const kcmpVM = 1 // linux/kcmp.h
+	for end := time.Now().Add(sharingLimit); time.Now().Before(end); time.Sleep(sharingTick) {
+		r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(pid), uintptr(child), kcmpVM, 0, 0, 0)
+		if e == unix.ESRCH || e == 0 && r != 0 {
+			return true
+		}
+		if e != 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// stopSharing ends the recording behind a call whose child goes on sharing the
+// program's memory.
+func (t *tracer) stopSharing() error {
+	reason := "the program shares its memory with another running process; it runs on unrecorded"
+	t.result.Reason = reason
+	t.noteOnce(reason)
+	if t.opt.Keep == KeepAlways {
+		if err := t.finishBetween(0); err != nil {
+			return err
+		}
+	} else {
+		t.abandon()
+	}
+	t.done = true
+	if err := t.detach(); err != nil {
+		return err
+	}
+	return errDetach
+}
+
+// release lets a new child go, at its first stop.
+func (t *tracer) release(pid int) error {
+	ws, err := waitPID(pid, 0)
+	if err != nil {
+		return err
+	}
+	if !ws.Stopped() {
+		return nil // killed before it ran
+	}
+	if err := t.disarmAt(pid); err != nil {
+		return err
+	}
+	if err := unix.SchedSetaffinity(pid, &t.origMask); err != nil {
+		t.log.Warn().Err(err).Msg("affinity of a child not restored")
+	}
+	return ptraceRaw(unix.PTRACE_DETACH, pid, 0, 0)
+}
+
+// giveUp ends the recording at a call's entry and detaches from the program,
+// which then makes the call by itself.
+func (t *tracer) giveUp(reason string) error {
+	t.result.Reason = reason
+	t.noteOnce(reason)
+	if t.opt.Keep == KeepAlways {
+		if err := t.endAt(border{kind: checkpoint.EndStop, reason: reason}); err != nil {
+			return err
+		}
+	} else {
+		t.abandon()
+	}
+	t.done = true
+	t.preempt.off()
+	if err := t.detach(); err != nil {
+		return err
+	}
+	return errDetach
+}
+
+// detach restores everything and lets the program go. The program is stopped.
+func (t *tracer) detach() error {
+	t.preempt.off()
+	if t.call.in {
+		if err := t.undo(); err != nil {
+			return err
+		}
+		t.call.in = false
+	}
+	if t.site != 0 {
+		if err := t.disarmAt(t.pid); err != nil {
+			return err
+		}
+	}
+	if err := unix.SchedSetaffinity(t.pid, &t.origMask); err != nil {
+		t.log.Warn().Err(err).Msg("affinity not restored")
+	}
+	t.preempt.holdUntil(time.Time{})
+	for _, h := range t.sig.held {
+		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
+	}
+	t.sig.held = nil
+	return ptraceRaw(unix.PTRACE_DETACH, t.pid, 0, 0)
+}
+
+// waitDetached waits for the program's end, as its parent.
+func (t *tracer) waitDetached() error {
+	for {
+		ws, err := waitPID(t.pid, unix.WUNTRACED)
+		switch {
+		case err != nil:
+			return fmt.Errorf("record: wait: %w", err)
+		case ws.Exited():
+			t.result.ExitCode = ws.ExitStatus()
+			return nil
+		case ws.Signaled():
+			t.result.Signal = int(ws.Signal())
+			t.result.ExitCode = 128 + t.result.Signal
+			return nil
+		case ws.Stopped() && ws.StopSignal() != unix.SIGSTOP:
+			stopWithJob()
+		}
+	}
+}
+
+// disarmAt borrows a stopped process and gives it its instructions back.
+func (t *tracer) disarmAt(pid int) error {
+	in, err := borrow(pid, t.site)
+	if err != nil {
+		return err
+	}
+	if err := t.disarm(in); err != nil {
+		return err
+	}
+	return in.end()
+}

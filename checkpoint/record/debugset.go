@@ -1,0 +1,41 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"vplay/checkpoint"
+	"vplay/loader"
+)
+
+// A debugger reads what the program itself need never have touched: symbol
+// and unwind tables, headers, notes. While the program still stands, at the end
+// of the recording, those pages are read, which brings them in, and kept as
+// pages of their files.
+
+// liveMemory is the program's memory for the loader.
+type liveMemory struct{ t *tracer }
+
+// ReadMemory implements loader.Memory. What stands behind the end of a file
+// ends the read.
+func (m liveMemory) ReadMemory(addr uint64, b []byte) int { return m.t.readMem(addr, b) }
+
+// keepDebuggerSet keeps the pages of files that debuggers read. Pages that
+// belong to the address are in the final image already; at an execve, the same for the image that ends.
+func (t *tracer) keepDebuggerSet(f *checkpoint.Final) error {
+	b := make([]byte, checkpoint.PageSize)
+	for _, r := range loader.DebuggerSet(f.Maps, f.Contexts, liveMemory{t}) {
+		for _, m := range t.maps.overlap(r.Start, r.End) {
+			if m.Object == 0 || !m.private() || t.objs.list[m.Object-1].Kind != checkpoint.ObjectFile {
+				continue
+			}
+			start, end := max(m.Start, r.Start), min(m.End, r.End)
+			for a := start; a < end; a += checkpoint.PageSize {
+				t.readMem(a, b)
+			}
+			if err := t.captureFilePages(start, end); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+)
+
+// The kernel's restart codes (include/linux/errno.h) as results.
+const (
+	restartSys     = -512
+	restartNoIntr  = -513
+	restartNoHand  = -514
+	restartBlock   = -516
+	errnoIntr      = -int64(unix.EINTR)
+	errnoNoSys     = -int64(unix.ENOSYS)
+	nrRestart      = unix.SYS_RESTART_SYSCALL
+	syscallInsnLen = 2
+)
+
+func isRestart(ret int64) bool {
+	switch ret {
+	case restartSys, restartNoIntr, restartNoHand, restartBlock:
+		return true
+	}
+	return false
+}
+
+// eventCost is the memory an event takes besides its data, in bytes.
+const eventCost = 320
+
+// log1 appends an event to the current interval.
+func (t *tracer) log1(ev checkpoint.Event) {
+	ev.TID = int32(t.pid)
+	t.cur.rec.Events = append(t.cur.rec.Events, ev)
+	n := int64(eventCost + len(ev.XState) + len(ev.Siginfo))
+	for i := range ev.Writes {
+		n += int64(len(ev.Writes[i].Data)) + 48
+	}
+	t.cur.bytes += n
+	t.result.Stats.Events++
+}
+
+// onEntry handles a system call's entry.
+func (t *tracer) onEntry() (action, error) {
+	c := &t.call
+	if c.pending {
+		// The interrupted call is made again: no handler has run.
+		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
+	}
+	if t.preempt.inFlight() {
+		return t.drain()
+	}
+	if len(t.sig.held) > 0 {
+		return t.handBack()
+	}
+	t.sig.syncPending = false
+	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t: t}}
+	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
+	row, known := abi.Lookup(c.nr)
+	regs := t.entryRegs()
+	t.log1(checkpoint.Event{
+		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+	})
+	t.result.Stats.Calls++
+	if e := t.log.Trace(); e.Enabled() {
+		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
+	}
+	effect, why := abi.EffectOf(c.nr, c.args)
+	return t.classify(row.Name, effect, why)
+}
+
+// debugRegs returns the registers for an event that needs only their hash.
+func (t *tracer) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
+	if t.opt.FullRegs {
+		return r
+	}
+	return nil
+}
+
+// entryRegs are the registers after the SYSCALL instruction has retired.
+func (t *tracer) entryRegs() checkpoint.Regs {
+	r := regsOf(&t.regs)
+	r.R[0] = t.regs.Orig_rax
+	return r
+}
+
+// classify does what a call's class needs before it runs.
+func (t *tracer) classify(name string, effect abi.Effect, why string) (action, error) {
+	c := &t.call
+	switch effect {
+	case abi.EffectRefuse:
+		return t.refuse(name, why)
+	case abi.EffectExit:
+		return action{}, t.onExitCall()
+	case abi.EffectExec:
+		return t.beforeExec()
+	case abi.EffectTask:
+		return t.beforeTask()
+	case abi.EffectMem:
+		return action{}, t.beforeMem()
+	case abi.EffectOpaque:
+		return action{}, t.beginGap(why)
+	case abi.EffectFileWrite:
+		t.beforeFileWrite()
+		if err := t.beforeOwnMem(); err != nil {
+			return action{}, err
+		}
+	case abi.EffectPlain, abi.EffectSignal: // Nothing but what the number asks for.
+	}
+	switch c.nr {
+	case unix.SYS_SCHED_SETAFFINITY:
+		return action{}, t.guestSetsAffinity()
+	case unix.SYS_PRCTL, unix.SYS_ARCH_PRCTL:
+		return action{}, t.guestTraps()
+	}
+	c.since = time.Now()
+	return action{}, t.resumeTimeout()
+}
+
+// patch replaces the call's arguments for the kernel; the exit restores them.
+func (t *tracer) patch(edit func(r *unix.PtraceRegs)) error {
+	r := t.regs
+	edit(&r)
+	t.call.patched = true
+	return setRegs(t.pid, &r)
+}
+
+// refuse answers a call that cannot be replayed in the kernel's place.
+func (t *tracer) refuse(name, why string) (action, error) {
+	t.call.answered, t.call.answer = true, -int64(abi.DenyErrno(t.call.nr))
+	t.noteOnce("refused " + name + ": " + why)
+	return action{}, t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+}
+
+// onExit handles a system call's exit.
+func (t *tracer) onExit() (action, error) {
+	c := &t.call
+	if c.patched {
+		if err := t.unpatch(); err != nil {
+			return action{}, err
+		}
+	}
+	ret := int64(t.regs.Rax)
+	c.in = false
+	t.sig.atExit = t.regs
+	if c.exec && ret == 0 {
+		return action{}, t.beginImage()
+	}
+	if c.gap {
+		return action{}, t.endGap(ret)
+	}
+	if c.nr != unix.SYS_RT_SIGRETURN && (isRestart(ret) || ret == errnoIntr && t.anyPending()) {
+		c.pending = true
+		return action{}, nil
+	}
+	return action{}, t.finishCall(ret)
+}
+
+// unpatch restores the arguments that were replaced for the kernel.
+func (t *tracer) unpatch() error {
+	c := &t.call
+	e := &c.entry
+	t.regs.Rdi, t.regs.Rsi, t.regs.Rdx = e.Rdi, e.Rsi, e.Rdx
+	t.regs.R10, t.regs.R8, t.regs.R9, t.regs.Orig_rax = e.R10, e.R8, e.R9, e.Orig_rax
+	if c.answered {
+		t.regs.Rax = uint64(c.answer)
+	}
+	return setRegs(t.pid, &t.regs)
+}
+
+// finishCall logs a call's exit and does what a sync point allows.
+func (t *tracer) finishCall(ret int64) error {
+	ev, err := t.exitEvent(ret)
+	if err != nil {
+		return err
+	}
+	if ev.Reason != "" {
+		// The effects cannot be listed after all: what was logged ends at the
+		// entry, and a new image starts here.
+		return t.lateGap(ev.Reason)
+	}
+	t.log1(ev)
+	if err := t.afterCall(ret); err != nil {
+		return err
+	}
+	return t.syncPoint()
+}
+
+// exitEvent makes the event of the exit that the program is at.
+func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
+	c := &t.call
+	ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: c.nr, Result: ret}
+	var err error
+	if ev.Maps, err = t.mapOps(ret); err != nil {
+		return ev, err
+	}
+	for i := range ev.Maps {
+		t.maps.apply(&ev.Maps[i])
+		t.noteRemapped(&ev.Maps[i])
+	}
+	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
+		t.answerAffinity(ret)
+	}
+	if c.nr == unix.SYS_PRCTL && c.args[0] == prGetTSC && ret == 0 && t.trap.tsc {
+		t.answerTSC()
+	}
+	if !c.answered {
+		ranges, err := abi.Outputs(nil, &c.mem, c.nr, c.args, ret)
+		if err != nil {
+			ev.Reason = fmt.Sprintf("%s: %v", abi.Name(c.nr), err)
+		}
+		ev.Writes = t.readWrites(ranges)
+	}
+	if t.resized(ret) {
+		ev.Reason = "a mapped file changed its size"
+		return ev, nil
+	}
+	ev.Writes = append(ev.Writes, t.fileEffects(ret)...)
+	ev.Writes = append(ev.Writes, t.ownMemWrites(ret)...)
+	ev.Writes = append(ev.Writes, t.outsideWrites()...)
+	refilled := t.refilled(ret)
+	t.noteRefill(refilled)
+	ev.Writes = append(ev.Writes, refilled...)
+	now, was := regsOf(&t.regs), regsOf(&c.entry)
+	was.R[0] = uint64(ret)
+	if now != was || t.opt.FullRegs {
+		ev.Regs = &now
+	}
+	if c.nr == unix.SYS_RT_SIGRETURN {
+		if ev.XState, err = getXState(t.pid); err != nil {
+			return ev, err
+		}
+	}
+	ev.RegHash = checkpoint.HashRegs(&now)
+	return ev, nil
+}
+
+// readWrites reads back what the kernel may have written.
+func (t *tracer) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
+	var out []checkpoint.MemWrite
+	for _, r := range ranges {
+		b := make([]byte, r.Len)
+		n := t.readMem(r.Addr, b)
+		if n > 0 {
+			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b[:n]})
+		}
+	}
+	return out
+}
+
+// readMem reads guest memory and returns how many bytes there were.
+func (t *tracer) readMem(addr uint64, b []byte) int {
+	done := 0
+	for done < len(b) {
+		n, err := pread(t.mem, b[done:], addr+uint64(done))
+		if err != nil || n <= 0 {
+			break
+		}
+		done += n
+	}
+	return done
+}
+
+// callMem is the guest's memory as package abi reads it.
+type callMem struct{ t *tracer }
+
+// ReadAt implements abi.Memory.
+func (m *callMem) ReadAt(addr uint64, b []byte) int { return m.t.readMem(addr, b) }
+
+// Writable implements abi.Hints from the map model.
+func (m *callMem) Writable(addr, n uint64) bool {
+	for end := addr + n; addr < end; {
+		r := m.t.maps.at(addr)
+		if r == nil || r.Prot&checkpoint.ProtWrite == 0 {
+			return false
+		}
+		if r.Object != 0 {
+			// A page beyond the end of a file faults.
+			if o := &m.t.objs.list[r.Object-1]; o.Size < 0 || r.Offset+(min(end, r.End)-r.Start) > uint64(o.Size) {
+				return false
+			}
+		}
+		addr = r.End
+	}
+	return true
+}
+
+// Datagram implements abi.Hints.
+func (m *callMem) Datagram(fd int32) bool {
+	var st unix.Stat_t
+	return unix.Stat(procPath(m.t.pid, int(fd)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
+}
+
+// outcome is how an interrupted call ends: with a result, or by being made
+// again as call number result.
+type outcome struct {
+	restart bool
+	result  int64
+}
+
+// asIs is the outcome of a call that is interrupted by the program's end.
+func (t *tracer) asIs() outcome { return outcome{result: int64(t.sig.atExit.Rax)} }
+
+// finishPending logs the exit of an interrupted call, whose end is now known.
+func (t *tracer) finishPending(o outcome) {
+	c := &t.call
+	c.pending = false
+	saved := t.regs
+	t.regs = t.sig.atExit
+	code := int64(t.regs.Rax)
+	if !o.restart {
+		t.regs.Rax = uint64(o.result)
+	}
+	ev, err := t.exitEvent(int64(t.regs.Rax))
+	if err != nil {
+		t.log.Error().Err(err).Msg("interrupted call")
+	}
+	ev.Reason = ""
+	if o.restart {
+		ev.Restart, ev.RestartNR, ev.Result = true, o.result, code
+		r := regsOf(&t.regs)
+		r.RIP -= syscallInsnLen
+		r.R[0] = uint64(o.result)
+		ev.RegHash = checkpoint.HashRegs(&r)
+		if ev.Regs != nil {
+			ev.Regs = &r
+		}
+	}
+	t.log1(ev)
+	t.regs = saved
+}
+
+// afterCall keeps the tracer's own state in step with what the call changed.
+func (t *tracer) afterCall(ret int64) error {
+	c := &t.call
+	switch c.nr {
+	case unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN:
+		return t.refreshMask()
+	case unix.SYS_RT_SIGACTION:
+		if ret == 0 {
+			t.noteAction()
+		}
+	}
+	return nil
+}
+
+// syncPoint is called with the program at a sync point, everything logged: it
+// looks for signals that come right here, and for the interval's end.
+func (t *tracer) syncPoint() error {
+	pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+	t.sig.syncPending = pending&^t.sig.mask != 0
+	if t.sig.syncPending {
+		return nil
+	}
+	cpu, err := cpuTime(t.pid)
+	if err != nil {
+		return err
+	}
+	if cpu-t.cur.rec.CPUStart >= t.opt.Interval {
+		return t.border(border{kind: checkpoint.EndSync, cpu: cpu})
+	}
+	return nil
+}
+
+// noteOnce adds a note to the recording's manifest.
+func (t *tracer) noteOnce(s string) {
+	for _, n := range t.manifest.Notes {
+		if n == s {
+			return
+		}
+	}
+	t.manifest.Notes = append(t.manifest.Notes, s)
+	t.log.Info().Msg(s)
+}

@@ -1,0 +1,338 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// Entries of the auxiliary vector (uapi/linux/auxvec.h) that are edited.
+const (
+	atIgnore      = 1
+	atHWCAP2      = 26
+	atSysinfoEhdr = 33
+
+	hwcap2FSGSBase = 1 << 1
+)
+
+// beforeExec looks at an execve at its entry. A program that the kernel would
+// not give its privileges under a tracer, or that cannot be recorded, is
+// executed without one.
+func (t *tracer) beforeExec() (action, error) {
+	c := &t.call
+	path, ok := t.execPath()
+	if ok {
+		if why, _ := unrecordable(path); why != "" {
+			return action{}, t.giveUp(why + ": " + path)
+		}
+		if err := t.prepareExec(); err != nil {
+			return action{}, err
+		}
+	}
+	c.exec = true
+	return action{}, nil
+}
+
+// execPath returns a host path of the file that the call would execute; false
+// when there is none.
+func (t *tracer) execPath() (string, bool) {
+	at, dir := t.call.args[0], uint64(atFDCWD)
+	if t.call.nr == unix.SYS_EXECVEAT {
+		at, dir = t.call.args[1], t.call.args[0]
+	}
+	name, ok := t.readString(at)
+	if !ok {
+		return "", false
+	}
+	path := t.hostPath(name, dir)
+	fi, err := os.Stat(path)
+	return path, err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
+}
+
+// atFDCWD is AT_FDCWD of linux/fcntl.h, as an argument.
+const atFDCWD = 1<<64 - 100
+
+// hostPath returns the host's path for a name that the program resolves
+// relative to directory descriptor dir.
+func (t *tracer) hostPath(name string, dir uint64) string {
+	if strings.HasPrefix(name, "/") {
+		return fmt.Sprintf("/proc/%d/root%s", t.pid, name)
+	}
+	base := fmt.Sprintf("/proc/%d/cwd", t.pid)
+	if fd := int32(dir); fd != unix.AT_FDCWD {
+		base = procPath(t.pid, int(fd))
+	}
+	return filepath.Join(base, name)
+}
+
+// readString reads a NUL-terminated string of at most 4096 bytes.
+func (t *tracer) readString(addr uint64) (string, bool) {
+	b := make([]byte, 4096)
+	n := t.readMem(addr, b)
+	s, _, ok := strings.Cut(string(b[:n]), "\x00")
+	return s, ok
+}
+
+// unrecordable returns why the file at path cannot be recorded, or "", and
+// what can be done about it.
+func unrecordable(path string) (why, hint string) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return "", ""
+	}
+	if st.Mode&unix.S_ISUID != 0 && int(st.Uid) != unix.Geteuid() || st.Mode&unix.S_ISGID != 0 && int(st.Gid) != unix.Getegid() {
+		return "a setuid or setgid program cannot be recorded", "record it as the user it runs as, or record a copy without the bit"
+	}
+	if n, err := unix.Getxattr(path, "security.capability", nil); err == nil && n > 0 && unix.Geteuid() != 0 {
+		return "a program with file capabilities cannot be recorded", "record it as root, or record a copy without them"
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", ""
+	}
+	defer func() { _ = f.Close() }() // only read
+	var ident [20]byte
+	if _, err := f.ReadAt(ident[:], 0); err != nil || string(ident[:4]) != elf.ELFMAG {
+		return "", ""
+	}
+	if elf.Class(ident[elf.EI_CLASS]) != elf.ELFCLASS64 {
+		return "a 32-bit program cannot be recorded", "vplay records x86-64 programs: build it for 64 bits"
+	}
+	if m := elf.Machine(binary.LittleEndian.Uint16(ident[18:])); m != elf.EM_X86_64 {
+		return fmt.Sprintf("a program for %v cannot be recorded", m), "vplay records x86-64 programs"
+	}
+	return "", ""
+}
+
+// onExec is the stop inside execve, with the new image in place: the
+// descriptors are opened now, before the program can forbid it.
+func (t *tracer) onExec() error {
+	t.closeProc()
+	if t.image == 0 {
+		if err := ptraceSetOptions(t.pid, guestOptions); err != nil {
+			return err
+		}
+		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t: t}}
+	}
+	t.result.Stats.Execs++
+	return t.openProc()
+}
+
+func (t *tracer) openProc() error {
+	var err error
+	if t.mem, err = unix.Open(fmt.Sprintf("/proc/%d/mem", t.pid), unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("memory of the program: %w", err)
+	}
+	if t.pmap.fd, err = unix.Open(fmt.Sprintf("/proc/%d/pagemap", t.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("page map of the program: %w", err)
+	}
+	return nil
+}
+
+// beginImage starts the recording of a new image, at the exit of its execve.
+func (t *tracer) beginImage() error {
+	t.call = call{}
+	t.dropImage()
+	t.image++
+	if t.regs.Cs != userCS64 {
+		t.site = 0
+		t.result.Reason = "a 32-bit program cannot be recorded"
+		t.abandon()
+		t.done = true
+		if err := t.detach(); err != nil {
+			return err
+		}
+		return errDetach
+	}
+	list, err := readMaps(t.pid, &t.objs)
+	if err != nil {
+		return err
+	}
+	t.maps = mapModel{list: list}
+	t.brk = startBrk(t.pid)
+	if err := t.findSite(); err != nil {
+		return err
+	}
+	t.artefact = nil
+	if err := t.editAuxv(); err != nil {
+		return err
+	}
+	if err := t.arm(); err != nil {
+		return err
+	}
+	t.sig.held, t.sig.giving, t.sig.repeat, t.sig.syncPending = nil, nil, nil, false
+	if err := t.inheritedActions(); err != nil {
+		return err
+	}
+	if err := t.describe(); err != nil {
+		return err
+	}
+	if t.opt.Keep == KeepAlways && !t.out.open() {
+		if err := t.out.create(t.opt.Path); err != nil {
+			return err
+		}
+	}
+	m, err := t.look()
+	if err != nil {
+		return err
+	}
+	return t.openInterval(m, t.context())
+}
+
+// userCS64 is the code segment of 64-bit programs, __USER_CS.
+const userCS64 = 0x33
+
+// dropImage forgets what belonged to the image before.
+func (t *tracer) dropImage() {
+	t.finishExecEnd()
+	for _, iv := range t.ring {
+		iv.close()
+	}
+	t.ring = nil
+	if t.cur != nil {
+		t.cur.close()
+	}
+	if t.prev != nil {
+		t.prev.close()
+	}
+	t.cur, t.prev, t.accDirty, t.moved, t.sharedNow = nil, nil, nil, nil, nil
+	t.noShadow, t.outside = false, nil
+	if t.opt.Keep == KeepCrash {
+		t.fileDone, t.filePend = map[pageKey]bool{}, nil
+	}
+}
+
+// inheritedActions reads what execve keeps of the signals: the mask, and
+// whether SIGSEGV is ignored.
+func (t *tracer) inheritedActions() error {
+	t.sig.segv = kernelAction{}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.pid))
+	if err != nil {
+		return err
+	}
+	if statusMask(b, "SigIgn:")&(1<<(unix.SIGSEGV-1)) != 0 {
+		t.sig.segv.handler = 1
+	}
+	return t.refreshMask()
+}
+
+// findSite finds the instruction for injected calls.
+func (t *tracer) findSite() error {
+	for i := range t.maps.list {
+		if m := &t.maps.list[i]; m.Name == "[vdso]" {
+			site, err := findSyscall(t.mem, m.Start, m.End)
+			if err != nil {
+				return err
+			}
+			t.site = site
+			return nil
+		}
+	}
+	return errors.New("the program has no vdso")
+}
+
+// editAuxv hides the vdso, whose clocks read the TSC, and the FSGSBASE
+// instructions from the program. The vector stands above the environment on
+// the new stack.
+func (t *tracer) editAuxv() error {
+	var w [8]byte
+	word := func(addr uint64) (uint64, error) {
+		if t.readMem(addr, w[:]) != len(w) {
+			return 0, fmt.Errorf("the new stack cannot be read at %#x", addr)
+		}
+		return le64(w[:]), nil
+	}
+	argc, err := word(t.regs.Rsp)
+	if err != nil {
+		return err
+	}
+	at := t.regs.Rsp + 8*(argc+2)
+	for v := uint64(1); v != 0; at += 8 {
+		if v, err = word(at); err != nil {
+			return err
+		}
+	}
+	start := at
+	for {
+		key, err := word(at)
+		if err != nil {
+			return err
+		}
+		if key == 0 {
+			break
+		}
+		val, err := word(at + 8)
+		if err != nil {
+			return err
+		}
+		switch key {
+		case atSysinfoEhdr:
+			err = t.edit(at, atIgnore, "AT_SYSINFO_EHDR hidden in the auxiliary vector")
+		case atHWCAP2:
+			err = t.edit(at+8, val&^hwcap2FSGSBase, "FSGSBASE hidden in AT_HWCAP2")
+		}
+		if err != nil {
+			return err
+		}
+		at += 16
+	}
+	auxv := make([]byte, at+16-start)
+	t.readMem(start, auxv)
+	t.manifest.Auxv = auxv
+	return nil
+}
+
+// edit replaces a word of guest memory and lists it as an artefact.
+func (t *tracer) edit(addr, v uint64, what string) error {
+	var old, now [8]byte
+	if t.readMem(addr, old[:]) != len(old) {
+		return fmt.Errorf("%s: %#x cannot be read", what, addr)
+	}
+	binary.LittleEndian.PutUint64(now[:], v)
+	if old == now {
+		return nil
+	}
+	t.artefact = append(t.artefact, checkpoint.Artefact{Addr: addr, Old: old[:], What: what})
+	_, err := pwrite(t.mem, now[:], addr)
+	return err
+}
+
+// describe fills the manifest for the image.
+func (t *tracer) describe() error {
+	m := &t.manifest
+	proc := fmt.Sprintf("/proc/%d/", t.pid)
+	var err error
+	if m.Program, err = os.Readlink(proc + "exe"); err != nil {
+		return err
+	}
+	read := func(name string) []string {
+		b, rerr := os.ReadFile(proc + name)
+		if rerr != nil {
+			err = rerr
+		}
+		return splitNul(b)
+	}
+	m.Args, m.Env = read("cmdline"), read("environ")
+	if m.Cwd, err = os.Readlink(proc + "cwd"); err != nil {
+		return err
+	}
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return err
+	}
+	m.Hostname, m.Kernel = unix.ByteSliceToString(uts.Nodename[:]), unix.ByteSliceToString(uts.Release[:])
+	m.Tool, m.PID, m.Keep, m.Start = "vplay", int32(t.pid), string(t.opt.Keep), time.Now()
+	m.CPU = t.identity()
+	return err
+}

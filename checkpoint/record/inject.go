@@ -1,0 +1,170 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// Injection makes a stopped program execute system calls for the recorder, on
+// a SYSCALL instruction of its own vdso, which stays mapped though its address
+// is hidden from the program.
+
+// injector is a program borrowed for calls; end gives it back unchanged.
+type injector struct {
+	pid   int
+	site  uint64
+	saved unix.PtraceRegs
+	mask  uint64
+	child int   // of the last call, when it made one
+	stops []int // stop signals that came in between; sent again at the end
+}
+
+// borrow prepares pid, which is at a stop where nothing of its own call is
+// pending: a system call's exit, a signal, or a new child's first stop.
+func borrow(pid int, site uint64) (*injector, error) {
+	in := &injector{pid: pid, site: site}
+	if err := getRegs(pid, &in.saved); err != nil {
+		return nil, err
+	}
+	var err error
+	if in.mask, err = getSigmask(pid); err != nil {
+		return nil, err
+	}
+	return in, setSigmask(pid, ^uint64(0))
+}
+
+// do makes one system call and returns its result, a negated errno on failure.
+func (in *injector) do(nr int64, args ...uint64) (int64, error) {
+	r := in.saved
+	r.Rip, r.Rax, r.Orig_rax = in.site, uint64(nr), ^uint64(0)
+	for i, p := range []*uint64{&r.Rdi, &r.Rsi, &r.Rdx, &r.R10, &r.R8, &r.R9} {
+		*p = 0
+		if i < len(args) {
+			*p = args[i]
+		}
+	}
+	r.Eflags &^= 0x100
+	if err := setRegs(in.pid, &r); err != nil {
+		return 0, err
+	}
+	in.child = 0
+	for entered := false; ; {
+		if err := in.toSyscallStop(); err != nil {
+			return 0, fmt.Errorf("injected call %d: %w", nr, err)
+		}
+		switch syscallOp(in.pid) {
+		case 1:
+			entered = true
+		case 2:
+			if entered {
+				err := getRegs(in.pid, &r)
+				return int64(r.Rax), err
+			}
+		}
+	}
+}
+
+// toSyscallStop runs on to the next system call stop.
+func (in *injector) toSyscallStop() error {
+	for {
+		if err := ptraceRaw(unix.PTRACE_SYSCALL, in.pid, 0, 0); err != nil {
+			return err
+		}
+		ws, err := waitPID(in.pid, 0)
+		switch {
+		case err != nil:
+			return err
+		case !ws.Stopped():
+			return &goneError{ws}
+		}
+		sig, event := int(ws>>8)&0xff, int(ws>>16)&0xff
+		switch event {
+		case 0:
+			if sig == int(unix.SIGTRAP)|0x80 {
+				return nil
+			}
+			in.stops = append(in.stops, sig)
+		case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
+			msg, err := eventMsg(in.pid)
+			if err != nil {
+				return err
+			}
+			in.child = int(msg)
+		case unix.PTRACE_EVENT_EXIT:
+			return &goneError{ws}
+		}
+	}
+}
+
+// end restores registers and mask.
+func (in *injector) end() error {
+	if err := setRegs(in.pid, &in.saved); err != nil {
+		return err
+	}
+	if err := setSigmask(in.pid, in.mask); err != nil {
+		return err
+	}
+	for _, s := range in.stops {
+		_ = unix.Tgkill(in.pid, in.pid, unix.Signal(s)) // it fails only for one that is gone
+	}
+	return nil
+}
+
+// goneError says that a program ended while it was borrowed.
+type goneError struct{ ws unix.WaitStatus }
+
+func (e *goneError) Error() string { return "the program ended" }
+func (e *goneError) Is(target error) bool {
+	return target == errGone
+}
+
+// callOnce injects one call.
+func (t *tracer) callOnce(nr int64, args ...uint64) (int64, error) {
+	in, err := borrow(t.pid, t.site)
+	if err != nil {
+		return 0, err
+	}
+	ret, err := in.do(nr, args...)
+	if err != nil {
+		return ret, err
+	}
+	return ret, in.end()
+}
+
+// withScratch lets f use n bytes of guest memory below the red zone, and
+// restores them.
+func (t *tracer) withScratch(n int, f func(addr uint64) error) error {
+	addr := (t.regs.Rsp - 512 - uint64(n)) &^ 15
+	old := make([]byte, n)
+	if got, err := pread(t.mem, old, addr); err != nil || got != n {
+		return errors.New("no room on the stack")
+	}
+	ferr := f(addr)
+	if _, err := pwrite(t.mem, old, addr); err != nil {
+		return err
+	}
+	return ferr
+}
+
+// findSyscall returns the address of a SYSCALL instruction in [start,end).
+func findSyscall(mem int, start, end uint64) (uint64, error) {
+	b := make([]byte, end-start)
+	n, err := pread(mem, b, start)
+	if err != nil {
+		return 0, err
+	}
+	if i := bytes.Index(b[:n], []byte{0x0f, 0x05}); i >= 0 {
+		return start + uint64(i), nil
+	}
+	return 0, errors.New("no SYSCALL instruction in the vdso")
+}
+
+// readPageAligned is the granularity of what is read around a border.
+const pageMask = uint64(checkpoint.PageSize - 1)

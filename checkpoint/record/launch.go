@@ -1,0 +1,105 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The program is started by a helper, this same executable with a hidden verb,
+// which waits until the recorder has attached to it and then becomes the
+// program. PTRACE_SEIZE before execve, unlike PTRACE_TRACEME, keeps job
+// control working. The execve must be made by the process's first thread, the
+// one that was seized, which is why this package locks it at start.
+
+// LaunchVerb is the hidden verb of the default launcher.
+const LaunchVerb = "__launch"
+
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == LaunchVerb {
+		runtime.LockOSThread()
+	}
+}
+
+// Launch is the hidden verb: args are FD PROG ARGS... . It says on the socket
+// FD that it runs, waits for a byte there and executes PROG, a path, with PROG's
+// argument vector ARGS (ARGS[0] included). When PROG cannot be executed it tells
+// the recorder why and returns nil; other failures are returned.
+//
+// Preconditions: called on the main goroutine, first thing in main.
+func Launch(args []string) error {
+	if len(args) < 3 {
+		return errors.New("record: launcher: needs FD PROG ARGS")
+	}
+	fd, err := strconv.Atoi(args[0])
+	if err != nil || fd < 3 {
+		return fmt.Errorf("record: launcher: descriptor %q", args[0])
+	}
+	var b [1]byte
+	if _, err := syscall.Write(fd, b[:]); err != nil {
+		return errors.New("record: launcher: the recorder has gone")
+	}
+	for {
+		n, err := syscall.Read(fd, b[:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || n != 1 {
+			return errors.New("record: launcher: the recorder has gone")
+		}
+		break
+	}
+	syscall.CloseOnExec(fd)
+	why := syscall.Exec(args[1], args[2:], os.Environ())
+	if _, err := syscall.Write(fd, []byte(why.Error())); err != nil {
+		return fmt.Errorf("record: execve %s: %w", args[1], why)
+	}
+	return nil
+}
+
+// lookProgram finds the program as a shell would.
+func lookProgram(name, dir string) (string, error) {
+	fail := func(code int, err error, hint string) error {
+		return &StartError{Program: name, Code: code, Err: err, Hint: hint}
+	}
+	if name == "" {
+		return "", fail(127, errors.New("no program given"), "")
+	}
+	path := name
+	if !strings.Contains(name, "/") {
+		found, err := exec.LookPath(name)
+		if err != nil && !errors.Is(err, exec.ErrDot) {
+			if errors.Is(err, os.ErrPermission) {
+				return "", fail(126, os.ErrPermission, "")
+			}
+			return "", fail(127, errors.New("command not found"), "give the path, or check PATH")
+		}
+		path = found
+	}
+	at := path
+	if dir != "" && !strings.HasPrefix(path, "/") {
+		at = dir + "/" + path
+	}
+	fi, err := os.Stat(at)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fail(127, errors.New("no such file"), "is the path right?")
+	case err != nil:
+		return "", fail(126, err, "")
+	case fi.IsDir():
+		return "", fail(126, errors.New("is a directory"), "name a program in it")
+	case fi.Mode()&0o111 == 0:
+		return "", fail(126, os.ErrPermission, "chmod +x makes it executable")
+	}
+	if why, hint := unrecordable(at); why != "" {
+		return "", fail(126, errors.New(why), hint)
+	}
+	return path, nil
+}

@@ -1,0 +1,330 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// What a call did to the memory map follows from its arguments and its result.
+// Calls that drop or replace pages of files are looked at before they run,
+// because the recording must hold every page of a file that the program had.
+
+// Flags of mmap, mremap and madvise (asm-generic/mman-common.h, linux/mman.h).
+const (
+	mapSharedType    = 0x01
+	mapTypeMask      = 0x0f
+	mapDroppable     = 0x08
+	mapAnonymous     = 0x20
+	mapGrowsDownFlag = 0x0100
+	mapStackFlag     = 0x20000
+	mremapDontUnmap  = 4
+
+	madvDontNeed       = 4
+	madvFree           = 8
+	madvRemove         = 9
+	madvDontFork       = 10
+	madvDoFork         = 11
+	madvWipeOnFork     = 18
+	madvKeepOnFork     = 19
+	madvDontNeedLocked = 24
+)
+
+func pageUp(a uint64) uint64   { return (a + pageMask) &^ pageMask }
+func pageDown(a uint64) uint64 { return a &^ pageMask }
+
+// beforeMem looks at a memory call at its entry.
+func (t *tracer) beforeMem() error {
+	a := &t.call.args
+	switch t.call.nr {
+	case unix.SYS_MMAP:
+		if a[3]&mapTypeMask == mapDroppable {
+			t.call.answered, t.call.answer = true, -int64(unix.EINVAL)
+			return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+		}
+		if a[3]&mapAnonymous == 0 {
+			t.beforeMapFile(int(int32(a[4])))
+		}
+		if a[3]&unix.MAP_FIXED != 0 {
+			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+		}
+	case unix.SYS_MUNMAP:
+		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+	case unix.SYS_MREMAP:
+		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+	case unix.SYS_MADVISE:
+		switch a[2] {
+		case madvFree:
+			if err := t.patch(func(r *unix.PtraceRegs) { r.Rdx = madvDontNeed }); err != nil {
+				return err
+			}
+			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+		case madvDontNeed, madvDontNeedLocked:
+			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+		}
+	}
+	return nil
+}
+
+// mapOps returns what the call, with result ret, did to the memory map.
+func (t *tracer) mapOps(ret int64) ([]checkpoint.MapOp, error) {
+	a := &t.call.args
+	if ret < 0 && ret > -4096 {
+		return nil, nil
+	}
+	one := func(op checkpoint.MapOp) ([]checkpoint.MapOp, error) { return []checkpoint.MapOp{op}, nil }
+	switch t.call.nr {
+	case unix.SYS_MMAP:
+		return t.mmapOp(uint64(ret))
+	case unix.SYS_MUNMAP:
+		return one(checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: a[0], End: a[0] + pageUp(a[1])})
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
+		if a[1] == 0 {
+			return nil, nil
+		}
+		return one(checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: a[0], End: a[0] + pageUp(a[1]), Prot: uint8(a[2] & 7)})
+	case unix.SYS_BRK:
+		return t.brkOps(uint64(ret)), nil
+	case unix.SYS_MREMAP:
+		return t.mremapOps(uint64(ret)), nil
+	case unix.SYS_MADVISE:
+		return t.madviseOps(), nil
+	case unix.SYS_SHMAT:
+		return t.shmatOps(uint64(ret))
+	case unix.SYS_SHMDT:
+		return t.shmdtOps(), nil
+	}
+	return nil, nil
+}
+
+// noteRemapped keeps the pages that a change of the map gives another content
+// without writing to them: moved pages, and the zero page read where something
+// was dropped, are shared and do not look dirty.
+func (t *tracer) noteRemapped(op *checkpoint.MapOp) {
+	lo, hi := op.Start, op.End
+	switch op.Kind {
+	case checkpoint.MapOpProtect:
+		return
+	case checkpoint.MapOpMove:
+		lo, hi = op.New, op.NewEnd
+		t.captureGrown(lo, hi)
+	case checkpoint.MapOpMap, checkpoint.MapOpUnmap, checkpoint.MapOpDrop: // The range itself.
+	}
+	t.moved = t.moved.union(ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}})
+}
+
+// captureGrown takes the pages of shared objects that a moved or grown mapping
+// shows for the first time.
+func (t *tracer) captureGrown(start, end uint64) {
+	for _, m := range t.maps.overlap(start, end) {
+		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}
+		if m.private() || m.Object == 0 {
+			continue
+		}
+		if err := t.captureMapped(&op); err != nil {
+			t.log.Error().Err(err).Msg("pages of a grown mapping")
+		}
+	}
+}
+
+// mmapOp describes a new mapping at addr.
+func (t *tracer) mmapOp(addr uint64) ([]checkpoint.MapOp, error) {
+	a := &t.call.args
+	op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: addr, End: addr + pageUp(a[1])}
+	op.Map = checkpoint.Mapping{Start: op.Start, End: op.End, Prot: uint8(a[2] & 7)}
+	typ := a[3] & mapTypeMask
+	shared := typ == mapSharedType || typ == 3 // MAP_SHARED, MAP_SHARED_VALIDATE
+	if shared {
+		op.Map.Flags |= checkpoint.MapShared
+	}
+	if a[3]&mapGrowsDownFlag != 0 {
+		op.Map.Flags |= checkpoint.MapGrowsDown
+	}
+	if a[3]&mapAnonymous != 0 && !shared {
+		return []checkpoint.MapOp{op}, nil
+	}
+	// The kernel's own line names the object: device, inode and path.
+	m, err := t.lineAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	op.Map.Object, op.Map.Name, op.Map.Offset = m.Object, m.Name, m.Offset
+	if m.Start < addr && m.Object != 0 {
+		op.Map.Offset += addr - m.Start // merged with its neighbour
+	}
+	return []checkpoint.MapOp{op}, t.captureNewShared(&op)
+}
+
+// lineAt returns the kernel's description of the mapping at addr. The
+// map_files link gives it without reading the whole list when the mapping did
+// not merge with a neighbour; the list is read otherwise.
+func (t *tracer) lineAt(addr uint64) (mapping, error) {
+	list, err := readMaps(t.pid, &t.objs)
+	if err != nil {
+		return mapping{}, err
+	}
+	m := mapModel{list: list}
+	if r := m.at(addr); r != nil {
+		return *r, nil
+	}
+	return mapping{}, fmt.Errorf("the new mapping at %#x is not in the kernel's list", addr)
+}
+
+// brkOps compares the new break with the old one.
+func (t *tracer) brkOps(ret uint64) []checkpoint.MapOp {
+	old, now := pageUp(t.brk), pageUp(ret)
+	t.brk = ret
+	switch {
+	case now > old:
+		op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: old, End: now}
+		op.Map = checkpoint.Mapping{
+			Start: old, End: now, Prot: checkpoint.ProtRead | checkpoint.ProtWrite,
+			Flags: checkpoint.MapHeap, Name: "[heap]",
+		}
+		return []checkpoint.MapOp{op}
+	case now < old:
+		return []checkpoint.MapOp{{Kind: checkpoint.MapOpUnmap, Start: now, End: old}}
+	}
+	return nil
+}
+
+// mremapOps describes a moved, grown or shrunk range.
+func (t *tracer) mremapOps(ret uint64) []checkpoint.MapOp {
+	a := &t.call.args
+	old, oldEnd := a[0], a[0]+pageUp(a[1])
+	newEnd := ret + pageUp(a[2])
+	op := checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: old, End: oldEnd, New: ret, NewEnd: newEnd}
+	if old == oldEnd || a[3]&mremapDontUnmap == 0 {
+		return []checkpoint.MapOp{op}
+	}
+	ops := []checkpoint.MapOp{op}
+	for _, m := range t.maps.overlap(old, oldEnd) {
+		again := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: max(m.Start, old), End: min(m.End, oldEnd), Map: m.Mapping}
+		if m.Object != 0 && again.Start > m.Start {
+			again.Map.Offset += again.Start - m.Start
+		}
+		again.Map.Start, again.Map.End = again.Start, again.End
+		ops = append(ops, again)
+	}
+	return ops
+}
+
+// madviseOps describes pages given up, and keeps fork advice in the model.
+func (t *tracer) madviseOps() []checkpoint.MapOp {
+	a := &t.call.args
+	start, end := a[0], a[0]+pageUp(a[1])
+	switch a[2] {
+	case madvDontNeed, madvDontNeedLocked, madvFree:
+		return []checkpoint.MapOp{{Kind: checkpoint.MapOpDrop, Start: start, End: end}}
+	case madvDontFork:
+		t.maps.advise(start, end, dontFork, 0)
+	case madvDoFork:
+		t.maps.advise(start, end, 0, dontFork)
+	case madvWipeOnFork:
+		t.maps.advise(start, end, wipeOnFork, 0)
+	case madvKeepOnFork:
+		t.maps.advise(start, end, 0, wipeOnFork)
+	}
+	return nil
+}
+
+func (t *tracer) shmatOps(addr uint64) ([]checkpoint.MapOp, error) {
+	m, err := t.lineAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: m.Start, End: m.End, Map: m.Mapping}
+	return []checkpoint.MapOp{op}, t.captureNewShared(&op)
+}
+
+// shmdtOps removes the segment that starts at the call's argument: all ranges
+// of its object from there on (man 2 shmdt).
+func (t *tracer) shmdtOps() []checkpoint.MapOp {
+	addr := t.call.args[0]
+	first := t.maps.at(addr)
+	if first == nil {
+		return nil
+	}
+	obj, base := first.Object, first.Offset
+	var ops []checkpoint.MapOp
+	for _, m := range t.maps.overlap(addr, ^uint64(0)) {
+		if m.Object == obj && m.Start-addr == m.Offset-base {
+			ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: m.Start, End: m.End})
+		}
+	}
+	return ops
+}
+
+// sharedLimit bounds what is read of an object when it is mapped shared and
+// writable, in bytes: content that was there before cannot be had later.
+const sharedLimit = 64 << 20
+
+// captureNewShared takes the pages of an object that becomes writable and
+// shared, before the program changes them.
+func (t *tracer) captureNewShared(op *checkpoint.MapOp) error {
+	if op.Map.Flags&checkpoint.MapShared == 0 || op.Map.Object == 0 {
+		return nil
+	}
+	o := &t.objs.list[op.Map.Object-1]
+	if o.Kind == checkpoint.ObjectShared && t.call.nr == unix.SYS_MMAP && t.call.args[3]&mapAnonymous != 0 {
+		return nil // made by this call: zero
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(t.call.args[4])))
+	if t.call.nr == unix.SYS_SHMAT || err != nil {
+		if err == nil {
+			_ = f.Close() // not even read
+		}
+		return t.captureMapped(op)
+	}
+	defer func() { _ = f.Close() }() // only read
+	if fi, err := f.Stat(); err == nil {
+		o.Size = fi.Size()
+	}
+	return t.captureObject(op, f, o.Size)
+}
+
+// captureObject reads the pages of the mapped part of an object from a file.
+func (t *tracer) captureObject(op *checkpoint.MapOp, f io.ReaderAt, size int64) error {
+	n := min(op.End-op.Start, sharedLimit)
+	for at := uint64(0); at < n && op.Map.Offset+at < uint64(max(size, 0)); at += checkpoint.PageSize {
+		k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
+		if t.sharedBase[k] != nil {
+			continue
+		}
+		b := make([]byte, checkpoint.PageSize)
+		if got, _ := f.ReadAt(b, int64(op.Map.Offset+at)); got == 0 {
+			break
+		}
+		t.sharedBase[k] = b
+		if err := t.keepObjectPage(k, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// captureMapped reads the pages of a new shared mapping through the program.
+func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
+	n := min(op.End-op.Start, sharedLimit)
+	for at := uint64(0); at < n; at += checkpoint.PageSize {
+		k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
+		if t.sharedBase[k] != nil {
+			continue
+		}
+		b := make([]byte, checkpoint.PageSize)
+		if t.readMem(op.Start+at, b) != len(b) {
+			break
+		}
+		t.sharedBase[k] = b
+		if err := t.keepObjectPage(k, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,377 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// The recorder keeps the guest's memory map by itself, one change for each
+// system call that makes one, because the log must say what each call changed
+// and parsing /proc/PID/maps after each would cost more than the call. At
+// every interval border the kernel's list replaces the model, so an error here
+// cannot live longer than an interval.
+
+// Advice and flags that a fork does not honour (man 2 madvise); kept per range.
+type forkAdvice uint8
+
+const (
+	wipeOnFork forkAdvice = 1 << iota
+	dontFork
+)
+
+// mapping is a range of the model: what the recording holds, and what the
+// recorder needs besides.
+type mapping struct {
+	checkpoint.Mapping
+	advice forkAdvice
+}
+
+// private reports whether stores stay in the process.
+func (m *mapping) private() bool { return m.Flags&checkpoint.MapShared == 0 }
+
+// mapModel is the sorted list of disjoint ranges.
+type mapModel struct{ list []mapping }
+
+// find returns the index of the first range that ends above addr.
+func (m *mapModel) find(addr uint64) int {
+	return sort.Search(len(m.list), func(i int) bool { return m.list[i].End > addr })
+}
+
+// at returns the range that holds addr, or nil.
+func (m *mapModel) at(addr uint64) *mapping {
+	if i := m.find(addr); i < len(m.list) && m.list[i].Start <= addr {
+		return &m.list[i]
+	}
+	return nil
+}
+
+// overlap returns the ranges that meet [start,end), uncut.
+func (m *mapModel) overlap(start, end uint64) []mapping {
+	i := m.find(start)
+	j := i
+	for j < len(m.list) && m.list[j].Start < end {
+		j++
+	}
+	return m.list[i:j]
+}
+
+// split makes addr a border between ranges.
+func (m *mapModel) split(addr uint64) {
+	i := m.find(addr)
+	if i == len(m.list) || m.list[i].Start >= addr {
+		return
+	}
+	tail := m.list[i]
+	tail.cutFront(addr)
+	m.list[i].End = addr
+	m.list = slices.Insert(m.list, i+1, tail)
+}
+
+func (m *mapping) cutFront(addr uint64) {
+	if m.Object != 0 {
+		m.Offset += addr - m.Start
+	}
+	m.Start = addr
+}
+
+// between returns the index range of ranges inside [start,end) after making
+// start and end borders.
+func (m *mapModel) between(start, end uint64) (int, int) {
+	if start >= end {
+		return 0, 0
+	}
+	m.split(start)
+	m.split(end)
+	i := m.find(start)
+	j := i
+	for j < len(m.list) && m.list[j].Start < end {
+		j++
+	}
+	return i, j
+}
+
+func (m *mapModel) unmap(start, end uint64) {
+	i, j := m.between(start, end)
+	m.list = slices.Delete(m.list, i, j)
+}
+
+func (m *mapModel) insert(x mapping) {
+	m.unmap(x.Start, x.End)
+	m.list = slices.Insert(m.list, m.find(x.Start), x)
+}
+
+func (m *mapModel) advise(start, end uint64, set, unset forkAdvice) {
+	i, j := m.between(start, end)
+	for ; i < j; i++ {
+		m.list[i].advice = m.list[i].advice&^unset | set
+	}
+}
+
+// apply changes the model as the kernel changed the map.
+func (m *mapModel) apply(op *checkpoint.MapOp) {
+	switch op.Kind {
+	case checkpoint.MapOpMap:
+		x := mapping{Mapping: op.Map}
+		x.Start, x.End = op.Start, op.End
+		m.insert(x)
+	case checkpoint.MapOpUnmap:
+		m.unmap(op.Start, op.End)
+	case checkpoint.MapOpProtect:
+		i, j := m.between(op.Start, op.End)
+		for ; i < j; i++ {
+			m.list[i].Prot = op.Prot
+		}
+	case checkpoint.MapOpMove:
+		m.move(op)
+	case checkpoint.MapOpDrop: // The content goes, the map stays.
+	}
+}
+
+// move is mremap: the ranges keep what they map; the last one grows or is cut.
+func (m *mapModel) move(op *checkpoint.MapOp) {
+	i, j := m.between(op.Start, op.End)
+	moved := slices.Clone(m.list[i:j])
+	m.list = slices.Delete(m.list, i, j)
+	if len(moved) == 0 {
+		return
+	}
+	m.unmap(op.New, op.NewEnd)
+	for k, x := range moved {
+		x.End = x.End - op.Start + op.New
+		x.Start = x.Start - op.Start + op.New
+		if k == len(moved)-1 && op.NewEnd > x.End {
+			x.End = op.NewEnd
+		}
+		if x.Start >= op.NewEnd {
+			break
+		}
+		x.End = min(x.End, op.NewEnd)
+		m.list = slices.Insert(m.list, m.find(x.Start), x)
+	}
+}
+
+// mappings returns a copy of the ranges as the recording holds them.
+func (m *mapModel) mappings() []checkpoint.Mapping {
+	out := make([]checkpoint.Mapping, len(m.list))
+	for i := range m.list {
+		out[i] = m.list[i].Mapping
+	}
+	return out
+}
+
+// adopt replaces the model by the kernel's list and keeps the advice and flags
+// that the list does not show.
+func (m *mapModel) adopt(list []mapping) {
+	old := *m
+	for i := range list {
+		x := &list[i]
+		for _, o := range old.overlap(x.Start, x.End) {
+			x.advice |= o.advice
+			x.Flags |= o.Flags & checkpoint.MapGrowsDown
+		}
+	}
+	m.list = list
+}
+
+// differs describes the first difference between the model and the kernel's
+// list, or returns "". Neighbours with the same attributes count as one range
+// (the kernel merges when it can), and a stack may have grown.
+func (m *mapModel) differs(list []mapping) string {
+	a, b := merged(m.list), merged(list)
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		if y.Flags&checkpoint.MapGrowsDown != 0 && y.Start < x.Start {
+			x.Start = y.Start
+		}
+		if x.Start != y.Start || x.End != y.End || x.Prot != y.Prot || x.Object != y.Object {
+			return fmt.Sprintf("model %x-%x prot %d object %d, kernel %x-%x prot %d object %d",
+				x.Start, x.End, x.Prot, x.Object, y.Start, y.End, y.Prot, y.Object)
+		}
+	}
+	if len(a) != len(b) {
+		return fmt.Sprintf("model has %d ranges, kernel %d", len(a), len(b))
+	}
+	return ""
+}
+
+func merged(list []mapping) []mapping {
+	var out []mapping
+	for _, x := range list {
+		x.Flags &= checkpoint.MapShared | checkpoint.MapGrowsDown
+		if n := len(out); n > 0 {
+			p := &out[n-1]
+			if p.End == x.Start && p.Prot == x.Prot && p.Flags&checkpoint.MapShared == x.Flags&checkpoint.MapShared &&
+				p.Object == x.Object && (x.Object == 0 || p.Offset+(p.End-p.Start) == x.Offset) {
+				p.End = x.End
+				continue
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// objectKey identifies what a mapping refers to, as /proc/PID/maps shows it.
+type objectKey struct {
+	dev, inode uint64
+	path       string
+}
+
+// objectTable numbers the objects of one recording; IDs start at 1.
+type objectTable struct {
+	ids  map[objectKey]uint32
+	list []checkpoint.Object
+}
+
+// id returns the object's number, making it when it is new. open is called
+// then to read the build-id; it may return an error.
+func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size int64, open func() (io.ReaderAt, func(), error)) uint32 {
+	if id, ok := t.ids[k]; ok {
+		return id
+	}
+	if t.ids == nil {
+		t.ids = map[objectKey]uint32{}
+	}
+	o := checkpoint.Object{ID: uint32(len(t.list) + 1), Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size}
+	if kind == checkpoint.ObjectFile && open != nil {
+		if f, done, err := open(); err == nil {
+			o.BuildID = buildID(f)
+			done()
+		}
+	}
+	t.list = append(t.list, o)
+	t.ids[k] = o.ID
+	return o.ID
+}
+
+// forget makes the next mapping of a file refer to a new object.
+func (t *objectTable) forget(dev, inode uint64) {
+	for k := range t.ids {
+		if k.dev == dev && k.inode == inode {
+			delete(t.ids, k)
+		}
+	}
+}
+
+// kindOf tells what a path of /proc/PID/maps stands for.
+func kindOf(path string, inode uint64) checkpoint.ObjectKind {
+	switch {
+	case path == "[vdso]" || path == "[vvar]" || path == "[vvar_vclock]" || path == "[vsyscall]":
+		return checkpoint.ObjectSpecial
+	case strings.HasPrefix(path, "/memfd:"), strings.HasPrefix(path, "/SYSV"), strings.HasPrefix(path, "/dev/zero"):
+		return checkpoint.ObjectShared
+	case inode != 0 && path != "":
+		return checkpoint.ObjectFile
+	}
+	return checkpoint.ObjectAnon
+}
+
+// readMaps parses the map of a process.
+func readMaps(pid int, objs *objectTable) ([]mapping, error) {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	var out []mapping
+	s := bufio.NewScanner(f)
+	s.Buffer(make([]byte, 0, 16<<10), 1<<20)
+	for s.Scan() {
+		m, ok := parseMapsLine(s.Text(), pid, objs)
+		if !ok {
+			return nil, fmt.Errorf("line %q of /proc/%d/maps is not understood", s.Text(), pid)
+		}
+		out = append(out, m)
+	}
+	return out, s.Err()
+}
+
+// parseMapsLine reads "start-end perms offset dev inode   path"
+// (Documentation/filesystems/proc.rst).
+func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
+	var m mapping
+	f := strings.SplitN(line, " ", 6)
+	if len(f) < 5 || len(f[1]) != 4 {
+		return m, false
+	}
+	lo, hi, ok := strings.Cut(f[0], "-")
+	major, minor, ok2 := strings.Cut(f[3], ":")
+	if !ok || !ok2 {
+		return m, false
+	}
+	var err [6]error
+	var maj, mnr, inode uint64
+	m.Start, err[0] = strconv.ParseUint(lo, 16, 64)
+	m.End, err[1] = strconv.ParseUint(hi, 16, 64)
+	m.Offset, err[2] = strconv.ParseUint(f[2], 16, 64)
+	maj, err[3] = strconv.ParseUint(major, 16, 32)
+	mnr, err[4] = strconv.ParseUint(minor, 16, 32)
+	inode, err[5] = strconv.ParseUint(f[4], 10, 64)
+	for _, e := range err {
+		if e != nil {
+			return m, false
+		}
+	}
+	path := ""
+	if len(f) == 6 {
+		path = strings.TrimLeft(f[5], " ")
+	}
+	m.Name = path
+	for i, c := range []byte("rwx") {
+		if f[1][i] == c {
+			m.Prot |= 1 << i
+		}
+	}
+	if f[1][3] == 's' {
+		m.Flags |= checkpoint.MapShared
+	}
+	switch path {
+	case "[heap]":
+		m.Flags |= checkpoint.MapHeap
+	case "[stack]":
+		m.Flags |= checkpoint.MapStack | checkpoint.MapGrowsDown
+	}
+	kind := kindOf(path, inode)
+	if kind == checkpoint.ObjectAnon {
+		m.Offset = 0
+		return m, true
+	}
+	dev := unix.Mkdev(uint32(maj), uint32(mnr))
+	m.Object = objs.id(objectKey{dev, inode, path}, kind, fileSize(pid, m.Start, m.End), mapFileOpener(pid, m.Start, m.End))
+	return m, true
+}
+
+func mapFile(pid int, start, end uint64) string {
+	return fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, start, end)
+}
+
+// fileSize returns the size of the file behind a mapping, or -1.
+func fileSize(pid int, start, end uint64) int64 {
+	fi, err := os.Stat(mapFile(pid, start, end))
+	if err != nil {
+		return -1
+	}
+	return fi.Size()
+}
+
+func mapFileOpener(pid int, start, end uint64) func() (io.ReaderAt, func(), error) {
+	return func() (io.ReaderAt, func(), error) {
+		f, err := os.Open(mapFile(pid, start, end))
+		if err != nil {
+			return nil, nil, err
+		}
+		return f, func() { _ = f.Close() }, nil
+	}
+}

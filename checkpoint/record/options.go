@@ -1,0 +1,134 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Keep says which recordings are kept.
+type Keep string
+
+// The two answers.
+const (
+	KeepCrash  Keep = "crash"  // only when the program dies of a signal; the last seconds of it
+	KeepAlways Keep = "always" // everything, written while the program runs
+)
+
+// Options of one recording. The zero value of a field means the default.
+type Options struct {
+	// Path is the recording to write, normally *.vplay.
+	Path string
+	Keep Keep // default KeepCrash
+	// Interval is the CPU time of the program between two images; default 50 ms.
+	Interval time.Duration
+	// KeepSeconds bounds the ring by the program's CPU time; default 5.
+	KeepSeconds float64
+	// RingBytes bounds the ring's memory, log and copied pages; default 1 GiB.
+	RingBytes int64
+	// ForceEvery ends an interval at an arbitrary instruction each time so much
+	// wall time has passed; 0 is never. It exists for tests.
+	ForceEvery time.Duration
+	// ForceAfter is how long a signal may be held, and an interval may outlast
+	// Interval, without a system call; default 10 ms.
+	ForceAfter time.Duration
+
+	// FullRegs logs the whole registers with each event, to find out which one
+	// differs when replay diverges.
+	FullRegs bool
+
+	Args []string // program and arguments; Args[0] is looked up in PATH
+	Env  []string // nil: the recorder's own
+	Dir  string   // "" is the recorder's own
+	// Files are the program's descriptors from 0 on; nil: the recorder's 0 to 2.
+	Files []*os.File
+
+	// Launcher is the command that becomes the program: it gets the arguments
+	// FD PROG ARGS... appended and must call Launch. Default: /proc/self/exe
+	// __launch.
+	Launcher []string
+
+	Logger zerolog.Logger
+	// Started, when set, is called with the program's process once it runs.
+	// It must return quickly.
+	Started func(pid int)
+	// Progress, when set, is called while the recording is written, with the
+	// number of intervals done and in all. It must return quickly.
+	Progress func(done, total int)
+}
+
+// Result tells how the program ended and what became of the recording.
+type Result struct {
+	ExitCode int // of the program; 128+Signal when a signal killed it
+	Signal   int // that killed the program, or 0
+	Recorded bool
+	Path     string // of the recording, when Recorded
+	// Reason says why nothing was recorded, or why recording stopped early.
+	Reason string
+	// Err is the failure that Reason tells of, when it is one.
+	Err   error
+	Stats Stats
+}
+
+// Stats count what the recorder did.
+type Stats struct {
+	Events, Calls, Signals, Faults, Instrs uint64
+	Intervals, ForcedEnds, Gaps            uint64
+	Shadows, Children, Execs               uint64
+	// Border is the wall time spent at interval borders.
+	Border time.Duration
+	// MissedPages counts pages that changed without being seen, where that was
+	// checked. It is a defect when it is not 0.
+	MissedPages uint64
+	// MapDrift counts borders at which the map model was not the kernel's list;
+	// the last difference is in MapDriftNote. It is a defect when it is not 0.
+	MapDrift     uint64
+	MapDriftNote string
+}
+
+// StartError says why the program could not be started. Code is the exit code
+// that a shell would give: 127 when it is missing, 126 when it cannot be
+// executed, 125 when the recorder itself failed.
+type StartError struct {
+	Program string
+	Code    int
+	Err     error
+	Hint    string
+}
+
+// Error implements error.
+func (e *StartError) Error() string { return fmt.Sprintf("record: %s: %v", e.Program, e.Err) }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+func (o *Options) setDefaults() {
+	if o.Keep == "" {
+		o.Keep = KeepCrash
+	}
+	if o.Interval <= 0 {
+		o.Interval = 50 * time.Millisecond
+	}
+	if o.KeepSeconds <= 0 {
+		o.KeepSeconds = 5
+	}
+	if o.RingBytes <= 0 {
+		o.RingBytes = 1 << 30
+	}
+	if o.ForceAfter <= 0 {
+		o.ForceAfter = 10 * time.Millisecond
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Files == nil {
+		o.Files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	}
+	if len(o.Launcher) == 0 {
+		o.Launcher = []string{"/proc/self/exe", "__launch"}
+	}
+}

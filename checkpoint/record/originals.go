@@ -1,0 +1,82 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// A private page of a file that the program has written no longer shows what
+// was there before the first store, and replay needs just that: it is read
+// from the file.
+
+// keepOriginals takes the pages of files behind those of private that belong
+// to private mappings of files.
+func (t *tracer) keepOriginals(list []mapping, private ranges) error {
+	for i := range list {
+		m := &list[i]
+		if m.Object == 0 || !m.private() || t.objs.list[m.Object-1].Kind != checkpoint.ObjectFile {
+			continue
+		}
+		var span ranges
+		span.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
+		if err := t.keepOriginalsOf(m, private.intersect(span)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tracer) keepOriginalsOf(m *mapping, pages ranges) error {
+	var f io.ReaderAt
+	done := func() {}
+	defer func() { done() }()
+	return pages.each(func(page uint64) error {
+		k := pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}
+		if t.fileDone[k] {
+			return nil
+		}
+		if f == nil {
+			var err error
+			if f, done, err = t.openMapped(m); err != nil {
+				done = func() {}
+				t.log.Debug().Err(err).Str("path", m.Name).Msg("mapped file cannot be read again")
+				return nil
+			}
+		}
+		b := make([]byte, checkpoint.PageSize)
+		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n == 0 {
+			return nil
+		}
+		return t.keepObjectPage(k, b)
+	})
+}
+
+// openMapped opens the file behind a mapping: the very file where the kernel
+// lets us, else by its name as long as it is still the same.
+func (t *tracer) openMapped(m *mapping) (io.ReaderAt, func(), error) {
+	if f, done, err := mapFileOpener(t.pid, m.Start, m.End)(); err == nil {
+		return f, done, nil
+	}
+	o := &t.objs.list[m.Object-1]
+	f, err := os.Open(o.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !sameFile(f, o) {
+		_ = f.Close() // only read
+		return nil, nil, os.ErrNotExist
+	}
+	return f, func() { _ = f.Close() }, nil
+}
+
+// sameFile reports whether f is the file that o describes.
+func sameFile(f *os.File, o *checkpoint.Object) bool {
+	var st unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) == nil && st.Ino == o.Inode && st.Dev == o.Dev
+}

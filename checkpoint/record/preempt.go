@@ -1,0 +1,163 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// preempt is the timer that stops a program which makes no system call. It
+// sends a signal with tgkill, and only while the program runs its own code: a
+// signal that lands inside a system call would end it with EINTR. The mutex
+// makes "is it in its own code" exact up to the program's own entry into the
+// kernel; a signal that loses that race is found at the entry stop (sent is
+// still set) and drained there before the call starts.
+type preempt struct {
+	mu      sync.Mutex
+	pid     int
+	running bool      // the program runs its own code
+	sent    bool      // a signal of ours is on its way
+	hold    time.Time // force a stop at this time, for held signals; zero is never
+	every   time.Duration
+	last    time.Time     // start of the interval
+	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
+	signo   unix.Signal
+	quit    chan struct{}
+	once    sync.Once
+}
+
+// The reserved signal is the last real-time signal while the program does not
+// block it. SIGSTOP, which cannot be blocked, serves otherwise: its stop is
+// suppressed at the delivery stop.
+const reservedSignal = unix.Signal(64)
+
+// start begins the timer.
+func (p *preempt) start(pid int, opt Options) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid, p.every = pid, opt.ForceEvery
+	p.quit = make(chan struct{})
+	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
+	if p.every > 0 {
+		tick = max(min(tick, p.every/4), 200*time.Microsecond)
+	}
+	go p.run(tick, p.quit)
+}
+
+func (p *preempt) stop() { p.once.Do(func() { close(p.quit) }) }
+
+func (p *preempt) run(tick time.Duration, quit chan struct{}) {
+	tk := time.NewTicker(tick)
+	defer tk.Stop()
+	for {
+		select {
+		case now := <-tk.C:
+			p.check(now)
+		case <-quit:
+			return
+		}
+	}
+}
+
+// check sends the signal when one of the deadlines has passed.
+func (p *preempt) check(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running || p.sent || p.signo == 0 {
+		return
+	}
+	due := !p.hold.IsZero() && now.After(p.hold) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
+	if !due && p.cpuDue > 0 {
+		if cpu, err := cpuTime(p.pid); err == nil && cpu >= p.cpuDue {
+			due = true
+		}
+	}
+	if due && unix.Tgkill(p.pid, p.pid, p.signo) == nil {
+		p.sent = true
+	}
+}
+
+// enter is called before the program is resumed, leave after it has stopped.
+func (p *preempt) enter(user bool) {
+	p.mu.Lock()
+	p.running = user
+	p.mu.Unlock()
+}
+
+func (p *preempt) leave() {
+	p.mu.Lock()
+	p.running = false
+	p.mu.Unlock()
+}
+
+// arrived takes note that the signal was seen, and says whether it was ours.
+func (p *preempt) arrived(sig int, si *siginfo) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.sent || sig != int(p.signo) || si.code() != siTkill || int(si.pid()) != unix.Getpid() {
+		return false
+	}
+	p.sent = false
+	return true
+}
+
+// inFlight reports whether a signal of ours has been sent and not seen.
+func (p *preempt) inFlight() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent
+}
+
+// holdUntil sets or, with the zero time, clears the deadline of held signals.
+func (p *preempt) holdUntil(at time.Time) {
+	p.mu.Lock()
+	p.hold = at
+	p.mu.Unlock()
+}
+
+// interval tells the timer that an interval starts now; it is overdue when the
+// program's CPU time reaches due.
+func (p *preempt) interval(due time.Duration) {
+	p.mu.Lock()
+	p.last, p.cpuDue = time.Now(), due
+	p.mu.Unlock()
+}
+
+// blocked chooses the signal by the program's mask.
+func (p *preempt) blocked(mask uint64) {
+	p.mu.Lock()
+	p.signo = reservedSignal
+	if mask&(1<<(reservedSignal-1)) != 0 {
+		p.signo = unix.SIGSTOP
+	}
+	p.mu.Unlock()
+}
+
+// off stops the timer from interrupting: nothing is recorded any more.
+func (p *preempt) off() {
+	p.mu.Lock()
+	p.signo = 0
+	p.mu.Unlock()
+}
+
+// forward passes a signal that only the recorder got on to the program.
+func (p *preempt) forward(s unix.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid > 0 {
+		_ = unix.Kill(p.pid, s) // it fails only for one that is gone
+	}
+}
+
+// cpuTime returns the CPU time of all threads of a process
+// (clock_getcpuclockid(3): the clock of process P is ~P<<3 | 2).
+func cpuTime(pid int) (time.Duration, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
+		return 0, err
+	}
+	return time.Duration(ts.Nano()), nil
+}

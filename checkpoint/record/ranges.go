@@ -1,0 +1,107 @@
+//go:build linux && amd64
+
+package record
+
+import "sort"
+
+// span is a run of pages: the half-open interval [lo,hi) of page numbers.
+type span struct{ lo, hi uint64 }
+
+// ranges is a set of page numbers: sorted, disjoint, non-adjacent spans.
+// Programs touch memory in runs, so this is far smaller than a bitmap.
+type ranges []span
+
+// add appends pages [lo,hi), which must not lie before what is there.
+func (r *ranges) add(lo, hi uint64) {
+	if n := len(*r); n > 0 && (*r)[n-1].hi >= lo {
+		(*r)[n-1].hi = max((*r)[n-1].hi, hi)
+		return
+	}
+	*r = append(*r, span{lo, hi})
+}
+
+// count returns the number of pages.
+func (r ranges) count() (n uint64) {
+	for _, s := range r {
+		n += s.hi - s.lo
+	}
+	return n
+}
+
+// has reports whether page p is in the set.
+func (r ranges) has(p uint64) bool {
+	i := sort.Search(len(r), func(i int) bool { return r[i].hi > p })
+	return i < len(r) && r[i].lo <= p
+}
+
+// union returns the pages of either set.
+func (r ranges) union(o ranges) ranges {
+	if len(o) == 0 {
+		return r
+	}
+	if len(r) == 0 {
+		return o
+	}
+	out := make(ranges, 0, len(r)+len(o))
+	for i, j := 0, 0; i < len(r) || j < len(o); {
+		if j == len(o) || i < len(r) && r[i].lo <= o[j].lo {
+			out.add(r[i].lo, r[i].hi)
+			i++
+		} else {
+			out.add(o[j].lo, o[j].hi)
+			j++
+		}
+	}
+	return out
+}
+
+// minus returns the pages of r that are not in o.
+func (r ranges) minus(o ranges) ranges {
+	var out ranges
+	j := 0
+	for _, s := range r {
+		for j < len(o) && o[j].hi <= s.lo {
+			j++
+		}
+		lo := s.lo
+		for k := j; k < len(o) && o[k].lo < s.hi; k++ {
+			if o[k].lo > lo {
+				out.add(lo, o[k].lo)
+			}
+			lo = max(lo, o[k].hi)
+		}
+		if lo < s.hi {
+			out.add(lo, s.hi)
+		}
+	}
+	return out
+}
+
+// intersect returns the pages in both sets.
+func (r ranges) intersect(o ranges) ranges {
+	var out ranges
+	for i, j := 0, 0; i < len(r) && j < len(o); {
+		lo, hi := max(r[i].lo, o[j].lo), min(r[i].hi, o[j].hi)
+		if lo < hi {
+			out.add(lo, hi)
+		}
+		if r[i].hi < o[j].hi {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out
+}
+
+// each calls f for every page number, in order, until f fails.
+func (r ranges) each(f func(page uint64) error) error {
+	for _, s := range r {
+		for p := s.lo; p < s.hi; p++ {
+			if err := f(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

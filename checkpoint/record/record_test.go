@@ -1,0 +1,269 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == LaunchVerb {
+		fmt.Fprintln(os.Stderr, Launch(os.Args[2:]))
+		os.Exit(126)
+	}
+	paranoid = true
+	os.Exit(m.Run())
+}
+
+// guest compiles a program of testdata.
+func guest(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("needs gcc")
+	}
+	out := filepath.Join(t.TempDir(), name)
+	args := append([]string{"-g", "-O1", "-w", "-o", out, filepath.Join("testdata", name+".c"), "-lpthread"}, flags...)
+	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, b)
+	}
+	return out
+}
+
+// outcome of a program's run.
+type ended struct {
+	out  string
+	code int
+	sig  int
+}
+
+// native runs a program without the recorder.
+func native(t *testing.T, args ...string) ended {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	b, _ := cmd.Output()
+	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	e := ended{out: string(b), code: ws.ExitStatus()}
+	if ws.Signaled() {
+		e.sig = int(ws.Signal())
+		e.code = 128 + e.sig
+	}
+	return e
+}
+
+// recorded runs a program under the recorder. kick, when not nil, is called
+// with the program's process once it has printed its first line.
+func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	o.Logger = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.InfoLevel)
+	o.Files = []*os.File{nil, w, os.Stderr}
+	if o.Files[0], err = os.Open(os.DevNull); err != nil {
+		t.Fatal(err)
+	}
+	defer o.Files[0].Close()
+	if o.Path == "" {
+		o.Path = filepath.Join(t.TempDir(), "out.vplay")
+	}
+	started := make(chan int, 1)
+	o.Started = func(pid int) { started <- pid }
+	var buf bytes.Buffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b := make([]byte, 4096)
+		for first := true; ; first = false {
+			n, err := r.Read(b)
+			buf.Write(b[:n])
+			if err != nil {
+				return
+			}
+			if first && kick != nil {
+				go kick(<-started)
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	res, err := Run(ctx, o)
+	w.Close()
+	<-done
+	if err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	if res.Stats.MapDrift != 0 {
+		t.Errorf("the map model drifted %d times: %s", res.Stats.MapDrift, res.Stats.MapDriftNote)
+	}
+	if res.Stats.MissedPages != 0 {
+		t.Errorf("%d pages changed unseen", res.Stats.MissedPages)
+	}
+	return ended{buf.String(), res.ExitCode, res.Signal}, res
+}
+
+// check reads a recording and checks its structure.
+func check(t *testing.T, path string) *checkpoint.Recording {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	for _, info := range rec.Intervals() {
+		iv, err := rec.Interval(info.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkInterval(iv); err != nil {
+			t.Errorf("interval %d: %v", iv.ID, err)
+		}
+	}
+	return rec
+}
+
+func checkInterval(iv *checkpoint.Interval) error {
+	in := iv.Start[0].InCall
+	nr := iv.Start[0].OrigRAX
+	for i, e := range iv.Events {
+		fail := func(what string) error { return fmt.Errorf("event %d (%s): %s", i, abi.Name(e.NR), what) }
+		switch e.Kind {
+		case checkpoint.EventEnter:
+			if in {
+				return fail("enter inside a call")
+			}
+			in, nr = true, e.NR
+		case checkpoint.EventExit:
+			if !in || e.NR != nr && nr != abi219 {
+				return fail("exit outside of its call")
+			}
+			in = false
+		case checkpoint.EventGap:
+			if !in || i != len(iv.Events)-1 || iv.End.Kind != checkpoint.EndGap {
+				return fail("misplaced gap")
+			}
+		default:
+			if in {
+				return fail("inside a call")
+			}
+		}
+	}
+	switch iv.End.Kind {
+	case checkpoint.EndSync, checkpoint.EndForced:
+		if in {
+			return errors.New("ends inside a call")
+		}
+	case checkpoint.EndExit, checkpoint.EndGap, checkpoint.EndExec:
+		if !in {
+			return fmt.Errorf("end %d outside of a call", iv.End.Kind)
+		}
+	case checkpoint.EndCrash, checkpoint.EndStop: // Anywhere.
+	}
+	if in != iv.End.Contexts[0].InCall && iv.End.Kind != checkpoint.EndCrash {
+		return fmt.Errorf("InCall of the end is %v", iv.End.Contexts[0].InCall)
+	}
+	return nil
+}
+
+const abi219 = 219
+
+func TestTransparent(t *testing.T) {
+	modes := []struct {
+		name string
+		opt  Options
+	}{
+		{"plain", Options{Keep: KeepAlways}},
+		{"short intervals", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond}},
+		{"forced", Options{Keep: KeepAlways, ForceEvery: 3 * time.Millisecond}},
+		{"copied", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond}},
+		{"crash", Options{Keep: KeepCrash, Interval: 5 * time.Millisecond, KeepSeconds: 0.05}},
+	}
+	for _, name := range []string{"signals", "memory", "children", "thread"} {
+		for _, flags := range [][]string{nil, {"-static"}} {
+			prog := guest(t, name, flags...)
+			want := native(t, prog)
+			for _, m := range modes {
+				t.Run(fmt.Sprint(name, flags, " ", m.name), func(t *testing.T) {
+					refuseShadows = m.name == "copied"
+					defer func() { refuseShadows = false }()
+					m.opt.Args = []string{prog}
+					m.opt.Path = filepath.Join(t.TempDir(), "out.vplay")
+					got, res := recorded(t, m.opt, nil)
+					if got != want {
+						t.Errorf("got %+v, want %+v", got, want)
+					}
+					t.Logf("%+v", res.Stats)
+					if m.opt.Keep == KeepAlways {
+						check(t, res.Path)
+					} else if _, err := os.Stat(m.opt.Path); err == nil {
+						t.Error("a recording of a program that did not crash was kept")
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestCrash(t *testing.T) {
+	prog := guest(t, "crash")
+	for _, how := range []string{"null", "jump", "div", "ill", "abort", "stack", "kill", "term", "int3"} {
+		for _, keep := range []Keep{KeepCrash, KeepAlways} {
+			t.Run(how+" "+string(keep), func(t *testing.T) {
+				want := native(t, prog, how)
+				got, res := recorded(t, Options{Args: []string{prog, how}, Keep: keep, Interval: 10 * time.Millisecond, KeepSeconds: 0.1}, nil)
+				if got != want {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+				t.Logf("%+v", res.Stats)
+				rec := check(t, res.Path)
+				if m := rec.Manifest(); !m.Crash || int(m.Signo) != want.sig {
+					t.Errorf("manifest: crash %v signal %d", m.Crash, m.Signo)
+				}
+				last := rec.Intervals()[len(rec.Intervals())-1]
+				if last.End != checkpoint.EndCrash || last.Forced {
+					t.Errorf("last interval ends %d, forced %v", last.End, last.Forced)
+				}
+			})
+		}
+	}
+}
+
+func TestKilledFromOutside(t *testing.T) {
+	prog := guest(t, "crash")
+	for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGTERM, syscall.SIGKILL} {
+		for _, how := range []string{"spin", "sleep"} {
+			t.Run(fmt.Sprint(how, " ", sig), func(t *testing.T) {
+				got, res := recorded(t, Options{Args: []string{prog, how}, Interval: 10 * time.Millisecond}, func(pid int) {
+					time.Sleep(50 * time.Millisecond)
+					if pid > 1 {
+						syscall.Kill(pid, sig)
+					}
+				})
+				if got.sig != int(sig) {
+					t.Fatalf("got %+v", got)
+				}
+				rec := check(t, res.Path)
+				last := rec.Intervals()[len(rec.Intervals())-1]
+				if last.End != checkpoint.EndCrash || last.Forced != (how == "spin") {
+					t.Errorf("last interval ends %d, forced %v", last.End, last.Forced)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,115 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// shadow is a copy-on-write clone of the program that stays stopped and holds
+// the memory of the moment it was made. It is a child of the recorder, not of
+// the program, raises no SIGCHLD, and dies with the recorder.
+type shadow struct {
+	memReader
+	pid    int
+	reaped *sync.WaitGroup
+}
+
+// close kills the shadow; it is reaped in the background.
+func (s *shadow) close() {
+	_ = unix.Close(s.fd)               // only read
+	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	s.reaped.Add(1)
+	go func() {
+		defer s.reaped.Done()
+		for {
+			ws, err := waitPID(s.pid, 0)
+			if err != nil || !ws.Stopped() {
+				return
+			}
+		}
+	}()
+}
+
+// newSource returns what will hold the program's memory of this moment: a
+// shadow, or copies of its private pages when clones are refused.
+func (t *tracer) newSource(private ranges) (pageReader, error) {
+	if !t.noShadow {
+		s, err := t.newShadow()
+		if err != nil || s != nil {
+			return s, err
+		}
+		t.noShadow = true
+		t.noteOnce("the program cannot be cloned: pages are copied instead")
+	}
+	return copyPages(memReader{t.mem}, private)
+}
+
+// refuseShadows makes every clone count as refused. Tests set it.
+var refuseShadows bool
+
+// newShadow clones the program, which is at a stop where calls can be
+// injected. It returns nil when the clone is refused.
+func (t *tracer) newShadow() (pageReader, error) {
+	if refuseShadows {
+		return nil, nil
+	}
+	in, err := borrow(t.pid, t.site)
+	if err != nil {
+		return nil, err
+	}
+	ret, err := in.do(unix.SYS_CLONE, cloneParent)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.end(); err != nil {
+		return nil, err
+	}
+	if ret < 0 || in.child == 0 {
+		t.log.Debug().Int64("errno", -ret).Msg("clone refused")
+		return nil, nil
+	}
+	s := &shadow{pid: in.child, reaped: &t.reaped}
+	if err := t.settle(s); err != nil {
+		_ = unix.Kill(s.pid, unix.SIGKILL) // it may be gone, which is as good
+		_, _ = waitPID(s.pid, 0)
+		t.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
+		return nil, nil
+	}
+	t.result.Stats.Shadows++
+	return s, nil
+}
+
+// settle makes a new clone harmless: it holds no descriptor of the program's,
+// no terminal, and is the first to go when memory gets low.
+func (t *tracer) settle(s *shadow) error {
+	ws, err := waitPID(s.pid, 0)
+	if err != nil {
+		return err
+	}
+	if !ws.Stopped() {
+		return &goneError{ws}
+	}
+	if err := ptraceSetOptions(s.pid, ptraceSysGood|ptraceExitKill); err != nil {
+		return err
+	}
+	in, err := borrow(s.pid, t.site)
+	if err != nil {
+		return err
+	}
+	if _, err := in.do(unix.SYS_SETSID); err != nil {
+		return err
+	}
+	if _, err := in.do(unix.SYS_CLOSE_RANGE, 0, 0xffffffff, 0); err != nil {
+		return err
+	}
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("1000"), 0); err != nil {
+		t.log.Debug().Err(err).Msg("oom_score_adj of a shadow")
+	}
+	s.fd, err = unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return err
+}

@@ -1,0 +1,449 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// Signals. A signal whose delivery is next while the program is at a sync
+// point is delivered there and logged with its frame. One that arrives in the
+// middle of the program's own code is held, and handed back to the kernel at
+// the entry of the next system call, before that call runs: held across the
+// entry of pause(2) it would be too late. What the program ignores passes at
+// once. A signal that kills ends the recording where it arrives.
+
+// siTkill is SI_TKILL of asm-generic/siginfo.h; siKernel is SI_KERNEL.
+const (
+	siTkill  = -6
+	siKernel = 0x80
+)
+
+// signalState is what the tracer knows of the program's signals.
+type signalState struct {
+	mask        uint64 // blocked signals, bit n-1 is signal n
+	syncPending bool   // the next stop, if it is a signal, is at the sync point
+	atExit      unix.PtraceRegs
+	held        []heldSignal
+	giving      *heldSignal // handed back to the kernel, delivery expected
+	segv        kernelAction
+	repeat      *repeat
+	draining    bool // the timer's signal is of no use any more
+}
+
+// heldSignal waits for the next system call.
+type heldSignal struct {
+	signo int
+	info  siginfo
+}
+
+// kernelAction is the kernel's struct sigaction: handler, flags, restorer, mask.
+type kernelAction struct{ handler, flags, restorer, mask uint64 }
+
+// refreshMask reads the blocked signals.
+func (t *tracer) refreshMask() error {
+	mask, err := getSigmask(t.pid)
+	if err != nil {
+		return err
+	}
+	t.sig.mask = mask
+	t.preempt.blocked(mask)
+	return nil
+}
+
+// noteAction keeps SIGSEGV's action: a trapped RDTSC may reset it.
+func (t *tracer) noteAction() {
+	a := &t.call.args
+	var b [32]byte
+	if a[0] != uint64(unix.SIGSEGV) || a[1] == 0 || t.readMem(a[1], b[:]) != len(b) {
+		return
+	}
+	t.sig.segv = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
+}
+
+// anyPending reports whether a signal is queued, blocked or not.
+func (t *tracer) anyPending() bool {
+	return peekPending(t.pid, false)|peekPending(t.pid, true) != 0
+}
+
+// disposition is what the kernel will do with a signal.
+type disposition uint8
+
+const (
+	dispHandler disposition = iota
+	dispIgnore
+	dispStop
+	dispKill
+)
+
+// dispositionOf reads the program's action for a signal. Signals are rare
+// enough to ask the kernel.
+func (t *tracer) dispositionOf(sig int) (disposition, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(t.pid) + "/status")
+	if err != nil {
+		return dispKill, err
+	}
+	bit := uint64(1) << (sig - 1)
+	if statusMask(b, "SigIgn:")&bit != 0 {
+		return dispIgnore, nil
+	}
+	if statusMask(b, "SigCgt:")&bit != 0 {
+		return dispHandler, nil
+	}
+	switch unix.Signal(sig) {
+	case unix.SIGCHLD, unix.SIGURG, unix.SIGWINCH, unix.SIGCONT:
+		return dispIgnore, nil
+	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		return dispStop, nil
+	default:
+		return dispKill, nil
+	}
+}
+
+// statusMask returns a hexadecimal field of /proc/PID/status.
+func statusMask(status []byte, field string) uint64 {
+	i := bytes.Index(status, []byte(field))
+	if i < 0 {
+		return 0
+	}
+	f := bytes.Fields(status[i+len(field):])
+	if len(f) == 0 {
+		return 0
+	}
+	v, err := strconv.ParseUint(string(f[0]), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// onSignal handles a signal-delivery-stop.
+func (t *tracer) onSignal(sig int) (action, error) {
+	var si siginfo
+	if err := getSiginfo(t.pid, &si); err != nil {
+		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
+	}
+	if t.preempt.arrived(sig, &si) {
+		return t.onForced()
+	}
+	if t.done {
+		return action{sig: sig}, nil
+	}
+	if err := getRegs(t.pid, &t.regs); err != nil {
+		return action{}, err
+	}
+	if g := t.sig.giving; g != nil && g.signo == sig {
+		si = g.info
+		t.sig.giving = nil
+		if err := setSiginfo(t.pid, &si); err != nil {
+			return action{}, err
+		}
+	}
+	if isFault(sig, &si) && !t.call.pending {
+		return t.onFault(sig, &si)
+	}
+	return t.onAsync(sig, &si)
+}
+
+// isFault reports whether a signal is a synchronous exception of the program:
+// the kernel made it, for the instruction at rip.
+func isFault(sig int, si *siginfo) bool {
+	switch unix.Signal(sig) {
+	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
+		return si.code() > 0
+	default:
+		return false
+	}
+}
+
+// onFault logs an exception; a trapped instruction is emulated instead.
+func (t *tracer) onFault(sig int, si *siginfo) (action, error) {
+	if unix.Signal(sig) == unix.SIGSEGV && si.code() == siKernel {
+		if done, err := t.emulate(); done || err != nil {
+			return action{}, err
+		}
+	}
+	regs := regsOf(&t.regs)
+	t.log1(checkpoint.Event{
+		Kind: checkpoint.EventFault, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
+		Addr: si.addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+	})
+	t.result.Stats.Faults++
+	disp, err := t.dispositionOf(sig)
+	if err != nil {
+		return action{}, err
+	}
+	if disp == dispHandler {
+		return t.deliver(sig, si)
+	}
+	return t.crash(sig, si, false)
+}
+
+// onAsync handles a signal that came from outside.
+func (t *tracer) onAsync(sig int, si *siginfo) (action, error) {
+	disp, err := t.dispositionOf(sig)
+	if err != nil {
+		return action{}, err
+	}
+	atSync := t.call.pending || t.sig.syncPending && t.regs.Rip == t.sig.atExit.Rip && t.regs.Rsp == t.sig.atExit.Rsp
+	switch disp {
+	case dispIgnore:
+		if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
+			return action{sig: sig}, t.again()
+		}
+		t.recheck()
+		return action{sig: sig}, nil
+	case dispStop:
+		return action{sig: sig}, nil
+	case dispKill:
+		if t.call.pending {
+			t.finishPending(t.asIs())
+		}
+		return t.crash(sig, si, !atSync)
+	case dispHandler: // Its frame is built now or at a better place.
+	}
+	if atSync {
+		return t.deliver(sig, si)
+	}
+	t.hold(sig, si)
+	return action{}, nil
+}
+
+// recheck finds out whether more signals come right here after one that the
+// program ignores.
+func (t *tracer) recheck() {
+	if t.sig.syncPending {
+		pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+		t.sig.syncPending = pending&^t.sig.mask != 0
+	}
+}
+
+// again makes the program repeat a call that an ignored signal has ended with
+// EINTR: without a tracer the signal would not have reached it.
+func (t *tracer) again() error {
+	c := &t.call
+	nr := c.nr
+	t.finishPending(outcome{true, nr})
+	r := t.sig.atExit
+	r.Rip -= syscallInsnLen
+	r.Rax = uint64(nr)
+	r.Orig_rax = ^uint64(0)
+	t.regs = r
+	t.sig.syncPending = false
+	t.sig.repeat = repeatOf(c)
+	return setRegs(t.pid, &r)
+}
+
+// Above forcedRate forced ends a second (a 100 Hz timer in a compute loop)
+// signals are held longer, so that several share one end.
+const (
+	forcedRate = 4
+	longHold   = 50 * time.Millisecond
+)
+
+// holdTime is how long a signal may be held.
+func (t *tracer) holdTime() time.Duration {
+	if n := len(t.forcedAt); n >= forcedRate && time.Since(t.forcedAt[n-forcedRate]) < time.Second {
+		return max(t.opt.ForceAfter, longHold)
+	}
+	return t.opt.ForceAfter
+}
+
+// hold keeps a signal for the next system call.
+func (t *tracer) hold(sig int, si *siginfo) {
+	if len(t.sig.held) == 0 {
+		t.preempt.holdUntil(time.Now().Add(t.holdTime()))
+	}
+	t.sig.held = append(t.sig.held, heldSignal{sig, *si})
+}
+
+// undo makes the program, at a call's entry, not make the call: it stands
+// before the SYSCALL instruction afterwards, at an exit stop.
+func (t *tracer) undo() error {
+	r := t.regs
+	r.Orig_rax = ^uint64(0)
+	if err := setRegs(t.pid, &r); err != nil {
+		return err
+	}
+	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	if err != nil {
+		return err
+	}
+	if !ws.Stopped() || int(ws>>8)&0xff != int(unix.SIGTRAP)|0x80 {
+		return &goneError{ws}
+	}
+	nr := t.regs.Orig_rax
+	t.regs.Rip -= syscallInsnLen
+	t.regs.Rax = nr
+	t.regs.Orig_rax = ^uint64(0)
+	return setRegs(t.pid, &t.regs)
+}
+
+// drain takes a signal of the timer that lost its race with the program's
+// entry into the kernel. The call is made again; nothing is logged.
+func (t *tracer) drain() (action, error) {
+	if err := t.undo(); err != nil {
+		return action{}, err
+	}
+	t.sig.draining = true
+	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	if err != nil {
+		return action{}, err
+	}
+	return action{status: ws}, nil
+}
+
+// handBack gives the first held signal to the kernel at a call's entry. The
+// call counts as interrupted and made again.
+func (t *tracer) handBack() (action, error) {
+	nr := int64(t.regs.Orig_rax)
+	regs := t.entryRegs()
+	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
+	t.log1(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
+	if err := t.undo(); err != nil {
+		return action{}, err
+	}
+	after := regsOf(&t.regs)
+	t.log1(checkpoint.Event{
+		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr,
+		RegHash: checkpoint.HashRegs(&after),
+	})
+	t.sig.atExit = t.regs
+	t.sendHeld()
+	return action{}, nil
+}
+
+// sendHeld sends the first held signal to the program, which is at a sync
+// point. One that the program blocks by now stays pending in the kernel.
+func (t *tracer) sendHeld() {
+	for len(t.sig.held) > 0 {
+		h := t.sig.held[0]
+		t.sig.held = t.sig.held[1:]
+		if len(t.sig.held) == 0 {
+			t.preempt.holdUntil(time.Time{})
+		}
+		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
+		if t.sig.mask&(1<<(h.signo-1)) == 0 {
+			t.sig.giving = &h
+			t.sig.syncPending = true
+			return
+		}
+	}
+}
+
+// deliver builds the signal's frame by a single step with the signal, and logs
+// it. The program stands before its handler's first instruction then.
+func (t *tracer) deliver(sig int, si *siginfo) (action, error) {
+	ws, err := t.resume(unix.PTRACE_SINGLESTEP, uintptr(sig), false)
+	if err != nil {
+		return action{}, err
+	}
+	if !ws.Stopped() || int(ws>>8)&0xff != int(unix.SIGTRAP) || int(ws>>16)&0xff != 0 {
+		// The frame could not be built, or the program was killed meanwhile.
+		if t.call.pending {
+			t.finishPending(t.asIs())
+		}
+		return action{status: ws}, nil
+	}
+	if err := getRegs(t.pid, &t.regs); err != nil {
+		return action{}, err
+	}
+	if t.call.pending {
+		o, err := t.outcomeInFrame()
+		if err != nil {
+			return action{}, err
+		}
+		t.finishPending(o)
+	}
+	regs := regsOf(&t.regs)
+	ev := checkpoint.Event{
+		Kind: checkpoint.EventSignal, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
+		Regs: &regs, RegHash: checkpoint.HashRegs(&regs), Note: senderOf(si),
+	}
+	if ev.XState, err = getXState(t.pid); err != nil {
+		return action{}, err
+	}
+	if ev.Writes, err = t.frame(); err != nil {
+		return action{}, err
+	}
+	t.log1(ev)
+	t.result.Stats.Signals++
+	if err := t.refreshMask(); err != nil {
+		return action{}, err
+	}
+	t.sig.atExit = t.regs
+	pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+	t.sig.syncPending = pending&^t.sig.mask != 0
+	if !t.sig.syncPending {
+		t.sendHeld()
+	}
+	return action{}, nil
+}
+
+// Offsets in struct rt_sigframe from rsp at the handler's entry
+// (arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h).
+const (
+	frameRAX        = 8 + 40 + 104
+	frameRIP        = 8 + 40 + 128
+	frameFPState    = 8 + 40 + 184
+	frameEnd        = 8 + 304 + 128
+	fpExtendedSize  = 464 + 4
+	fpMagicOffset   = 464
+	fpMagic1        = 0x46505853
+	fpLegacySize    = 512
+	frameSizeLimit  = 64 << 10
+	frameHeaderRead = frameEnd
+)
+
+// outcomeInFrame reads from the frame just built what the kernel made of the
+// call that the signal interrupted.
+func (t *tracer) outcomeInFrame() (outcome, error) {
+	var b [frameEnd]byte
+	if t.readMem(t.regs.Rsp, b[:]) != len(b) {
+		return outcome{}, fmt.Errorf("signal frame at %#x cannot be read", t.regs.Rsp)
+	}
+	return outcome{le64(b[frameRIP:]) == t.sig.atExit.Rip-syscallInsnLen, int64(le64(b[frameRAX:]))}, nil
+}
+
+// frame returns the bytes of the signal frame at rsp.
+func (t *tracer) frame() ([]checkpoint.MemWrite, error) {
+	sp := t.regs.Rsp
+	head := make([]byte, frameHeaderRead)
+	if t.readMem(sp, head) != len(head) {
+		return nil, fmt.Errorf("signal frame at %#x cannot be read", sp)
+	}
+	end := sp + frameEnd
+	if fp := le64(head[frameFPState:]); fp > sp && fp-sp < frameSizeLimit {
+		legacy := make([]byte, fpLegacySize)
+		if t.readMem(fp, legacy) != len(legacy) {
+			return nil, fmt.Errorf("floating point frame at %#x cannot be read", fp)
+		}
+		size := uint64(fpLegacySize)
+		if le32(legacy[fpMagicOffset:]) == fpMagic1 {
+			size = min(uint64(le32(legacy[fpExtendedSize:])), frameSizeLimit)
+		}
+		end = max(end, fp+size)
+	}
+	b := make([]byte, end-sp)
+	if t.readMem(sp, b) != len(b) {
+		return nil, fmt.Errorf("signal frame at %#x cannot be read", sp)
+	}
+	return []checkpoint.MemWrite{{Addr: sp, Data: b}}, nil
+}
+
+// senderOf says who sent a signal, for people.
+func senderOf(si *siginfo) string {
+	switch si.code() {
+	case 0, -1, siTkill:
+		return fmt.Sprintf("sent by process %d", si.pid())
+	}
+	return ""
+}

@@ -1,0 +1,188 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// RDTSC, RDTSCP and (where the CPU can) CPUID are made to fault, with
+// PR_SET_TSC and ARCH_SET_CPUID, and executed here instead, so that what they
+// answer is in the log.
+
+// Requests of prctl(2) and arch_prctl(2).
+const (
+	prGetTSC     = 25
+	prSetTSC     = 26
+	prTSCEnable  = 1
+	prTSCSegv    = 2
+	archGetCPUID = 0x1011
+	archSetCPUID = 0x1012
+)
+
+// trapState says what is made to fault.
+type trapState struct {
+	tsc, cpuid bool
+	// What the program itself asked to fault, and therefore sees.
+	ownTSC, ownCPUID bool
+	answers          []checkpoint.CPUIDLeaf
+}
+
+// arm makes the instructions fault in the program's image. The program is at
+// the exit of its execve.
+func (t *tracer) arm() error {
+	ret, err := t.callOnce(unix.SYS_PRCTL, prSetTSC, prTSCSegv)
+	if err != nil {
+		return err
+	}
+	if t.trap.tsc = ret == 0; !t.trap.tsc {
+		t.noteOnce("RDTSC cannot be trapped here; a program that executes it does not replay")
+	}
+	ret, err = t.callOnce(unix.SYS_ARCH_PRCTL, archSetCPUID, 0)
+	t.trap.cpuid, t.trap.ownCPUID = err == nil && ret == 0, false // execve lets CPUID run again
+	return err
+}
+
+// disarm gives a borrowed program its instructions back.
+func (t *tracer) disarm(in *injector) error {
+	if t.trap.tsc && !t.trap.ownTSC {
+		if _, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable); err != nil {
+			return err
+		}
+	}
+	if t.trap.cpuid && !t.trap.ownCPUID {
+		if _, err := in.do(unix.SYS_ARCH_PRCTL, archSetCPUID, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guestTraps answers the program's own requests about what faults: the kernel's
+// setting is the recorder's, and must stay.
+func (t *tracer) guestTraps() error {
+	a := &t.call.args
+	c := &t.call
+	switch {
+	case c.nr == unix.SYS_PRCTL && a[0] == prSetTSC && t.trap.tsc && (a[1] == prTSCEnable || a[1] == prTSCSegv):
+		t.trap.ownTSC = a[1] == prTSCSegv
+		c.answer = 0
+	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archSetCPUID && t.trap.cpuid:
+		t.trap.ownCPUID = a[1] == 0
+		c.answer = 0
+	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archGetCPUID && t.trap.cpuid:
+		c.answer = 1
+		if t.trap.ownCPUID {
+			c.answer = 0
+		}
+	default:
+		return nil
+	}
+	c.answered = true
+	return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+}
+
+// answerTSC corrects what PR_GET_TSC has stored.
+func (t *tracer) answerTSC() {
+	v := byte(prTSCEnable)
+	if t.trap.ownTSC {
+		v = prTSCSegv
+	}
+	if _, err := pwrite(t.mem, []byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
+		t.log.Warn().Err(err).Msg("PR_GET_TSC not corrected")
+	}
+}
+
+// trapped decodes a trapped instruction: which it is and its length, 0 for
+// anything else.
+func trapped(b []byte) (checkpoint.InstrKind, uint64) {
+	n := uint64(0)
+	for len(b) > 0 && (b[0]&0xf0 == 0x40 || b[0] == 0x66 || b[0] == 0xf2 || b[0] == 0xf3) {
+		b, n = b[1:], n+1
+	}
+	switch {
+	case len(b) >= 2 && b[0] == 0x0f && b[1] == 0x31:
+		return checkpoint.InstrRDTSC, n + 2
+	case len(b) >= 3 && b[0] == 0x0f && b[1] == 0x01 && b[2] == 0xf9:
+		return checkpoint.InstrRDTSCP, n + 3
+	case len(b) >= 2 && b[0] == 0x0f && b[1] == 0xa2:
+		return checkpoint.InstrCPUID, n + 2
+	}
+	return 0, 0
+}
+
+// emulate executes the trapped instruction at rip, if there is one.
+func (t *tracer) emulate() (bool, error) {
+	var code [15]byte
+	n := t.readMem(t.regs.Rip, code[:])
+	kind, size := trapped(code[:n])
+	if kind == 0 || kind == checkpoint.InstrCPUID && !t.trap.cpuid || kind != checkpoint.InstrCPUID && !t.trap.tsc {
+		return false, nil
+	}
+	if kind == checkpoint.InstrCPUID && t.trap.ownCPUID || kind != checkpoint.InstrCPUID && t.trap.ownTSC {
+		return false, nil // the program wants the fault
+	}
+	before := regsOf(&t.regs)
+	r := &t.regs
+	switch kind {
+	case checkpoint.InstrCPUID:
+		l := t.cpuidAnswer(uint32(r.Rax), uint32(r.Rcx))
+		r.Rax, r.Rbx, r.Rcx, r.Rdx = uint64(l.EAX), uint64(l.EBX), uint64(l.ECX), uint64(l.EDX)
+	case checkpoint.InstrRDTSCP:
+		r.Rcx = uint64(rdtscpAux())
+		fallthrough
+	default:
+		tsc := rdtsc()
+		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
+	}
+	t.log1(checkpoint.Event{
+		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
+		Out: [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx},
+	})
+	t.result.Stats.Instrs++
+	r.Rip += size
+	r.Orig_rax = ^uint64(0)
+	if err := setRegs(t.pid, r); err != nil {
+		return false, err
+	}
+	if err := t.repairSegv(); err != nil {
+		return false, err
+	}
+	t.sig.atExit = *r
+	return true, t.syncPoint()
+}
+
+// repairSegv undoes what the kernel does to a program that blocks or ignores
+// SIGSEGV when it forces one: the action becomes the default and the signal is
+// unblocked, before the tracer sees the stop.
+func (t *tracer) repairSegv() error {
+	const bit = 1 << (unix.SIGSEGV - 1)
+	blocked := t.sig.mask&bit != 0
+	if !blocked && t.sig.segv.handler != 1 {
+		return nil
+	}
+	if blocked {
+		if err := setSigmask(t.pid, t.sig.mask); err != nil {
+			return err
+		}
+	}
+	a := t.sig.segv
+	if a.handler == 0 {
+		return nil
+	}
+	var b [32]byte
+	for i, v := range []uint64{a.handler, a.flags, a.restorer, a.mask} {
+		binary.LittleEndian.PutUint64(b[8*i:], v)
+	}
+	return t.withScratch(len(b), func(addr uint64) error {
+		if _, err := pwrite(t.mem, b[:], addr); err != nil {
+			return err
+		}
+		_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), addr, 0, 8)
+		return err
+	})
+}
