@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"context"
+
+	"vplay/checkpoint"
+)
+
+// A call that ends an interval (vfork, or one that the recorder does not know)
+// has no exit in the log: it returns where the next interval starts.
+
+// returned returns the call that returned where interval id starts, as an exit
+// event, nil when none did or nobody asks for it.
+func (t *Timeline) returned(id uint32) (*checkpoint.Event, error) {
+	prev, ok := t.prevInterval(id)
+	if !ok || t.calls == nil {
+		return nil, nil
+	}
+	var ks [2]*Mark
+	for i, id := range [...]uint32{prev, id} {
+		k, err := t.nearest(checkpoint.Position{Interval: id})
+		if err != nil {
+			return nil, err
+		}
+		ks[i] = k
+	}
+	before, after := ks[0].iv.Events, ks[1].iv.Events
+	for len(before) > 0 && before[len(before)-1].Kind == checkpoint.EventGap { // says why the interval ends
+		before = before[:len(before)-1]
+	}
+	if len(before) == 0 || len(after) > 0 && after[0].Kind == checkpoint.EventExit {
+		return nil, nil
+	}
+	e := &before[len(before)-1]
+	if e.Kind != checkpoint.EventEnter || !t.calls(e.NR) {
+		return nil, nil
+	}
+	result := int64(ks[1].iv.cpu.R[0])
+	return &checkpoint.Event{Kind: checkpoint.EventExit, TID: e.TID, NR: e.NR, Args: e.Args, Result: result}, nil
+}
+
+// later returns the newest return of a call at an interval's start between c,
+// which may be nil, and to; c itself when there is none.
+func (t *Timeline) later(ctx context.Context, c *candidate, to checkpoint.Position) (*candidate, error) {
+	if t.calls == nil {
+		return c, nil
+	}
+	from := t.begin
+	if c != nil {
+		from = c.pos
+	}
+	id := to.Interval
+	for ok := true; ok && id > from.Interval && ctx.Err() == nil; id, ok = t.prevInterval(id) {
+		p := checkpoint.Position{Interval: id}
+		if p.Compare(to) >= 0 {
+			continue
+		}
+		e, err := t.returned(id)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			return &candidate{p, Stop{Reason: StopSyscall, Event: e}}, nil
+		}
+	}
+	return c, nil
+}

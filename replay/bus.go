@@ -1,0 +1,48 @@
+package replay
+
+import (
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// bus joins the processor to the address space: neither package knows the
+// other. It is on slow paths only; the processor keeps page pointers.
+type bus struct{ s *mem.Space }
+
+var accessOf = [...]mem.Access{x86.Load: mem.Load, x86.Store: mem.Store, x86.Exec: mem.Exec}
+
+var faultOf = [...]x86.FaultKind{
+	mem.FaultNone:        x86.FaultNone,
+	mem.FaultNotMapped:   x86.FaultNotMapped,
+	mem.FaultProtection:  x86.FaultProtection,
+	mem.FaultNotCaptured: x86.FaultNotCaptured,
+	mem.FaultBeyondEOF:   x86.FaultBeyondEOF,
+	mem.FaultNonCanon:    x86.FaultNonCanon,
+}
+
+var accessBack = [...]x86.Access{mem.Load: x86.Load, mem.Store: x86.Store, mem.Exec: x86.Exec}
+
+func fault(f mem.Fault) x86.Fault {
+	return x86.Fault{Kind: faultOf[f.Kind], Access: accessBack[f.Access], Addr: f.Addr}
+}
+
+func (b bus) Translate(a uint64, k x86.Access) (*[4096]byte, bool) {
+	return b.s.Translate(a, accessOf[k])
+}
+
+func (b bus) Read(a uint64, p []byte) x86.Fault  { return fault(b.s.Read(a, p)) }
+func (b bus) Write(a uint64, p []byte) x86.Fault { return fault(b.s.Write(a, p)) }
+
+func (b bus) Probe(a uint64, n int, k x86.Access) x86.Fault {
+	return fault(b.s.Probe(a, n, accessOf[k]))
+}
+
+func (b bus) Fetch(a uint64, p []byte) (int, x86.Fault) {
+	n, f := b.s.Fetch(a, p)
+	return n, fault(f)
+}
+
+// FlushesCode: a store to a page of code flushes it by Space.OnFlush.
+func (b bus) FlushesCode() {}
+
+func (b bus) CodeID(a uint64) uint64 { return b.s.CodeID(a) }

@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"fmt"
+
+	"vplay/checkpoint"
+)
+
+// DivergenceError says that replay and recording differ: the first moment at
+// which they do, and in what. States before At are good.
+type DivergenceError struct {
+	At        checkpoint.Position
+	TID       int32
+	RIP       uint64
+	What      string // "rax at the exit of read", "unexpected fault", ...
+	Want, Got string
+}
+
+func (e *DivergenceError) Error() string {
+	s := fmt.Sprintf("replay: diverged at %s (rip %#x): %s", e.At, e.RIP, e.What)
+	if e.Want != "" || e.Got != "" {
+		s += fmt.Sprintf(": recorded %s, replayed %s", e.Want, e.Got)
+	}
+	return s
+}
+
+// NotCapturedError says that replay needs a byte that the recording lacks.
+type NotCapturedError struct {
+	At   checkpoint.Position
+	RIP  uint64
+	Addr uint64
+}
+
+func (e *NotCapturedError) Error() string {
+	return fmt.Sprintf("replay: at %s (rip %#x): the byte at %#x was not captured", e.At, e.RIP, e.Addr)
+}
+
+// UnsupportedError says that the program executed an instruction outside the
+// emulated set.
+type UnsupportedError struct {
+	At    checkpoint.Position
+	RIP   uint64
+	Bytes []byte
+	Name  string // "" when unknown
+}
+
+func (e *UnsupportedError) Error() string {
+	name := e.Name
+	if name == "" {
+		name = "instruction"
+	}
+	return fmt.Sprintf("replay: at %s (rip %#x): %s [% x] is not emulated", e.At, e.RIP, name, e.Bytes)
+}
+
+func (m *Machine) diverged(what, want, got string) error {
+	return &DivergenceError{At: m.Position(), TID: m.tid, RIP: m.CPU.RIP, What: what, Want: want, Got: got}
+}
+
+// compareRegs returns the first register in which two files differ.
+func compareRegs(want, got *checkpoint.Regs) (name, w, g string, same bool) {
+	names := [...]string{
+		"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+		"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+	}
+	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
+	if want.RIP != got.RIP {
+		return "rip", hex(want.RIP), hex(got.RIP), false
+	}
+	for i := range want.R {
+		if want.R[i] != got.R[i] {
+			return names[i], hex(want.R[i]), hex(got.R[i]), false
+		}
+	}
+	if a, b := want.RFLAGS&checkpoint.FlagsMask, got.RFLAGS&checkpoint.FlagsMask; a != b {
+		return "rflags", hex(a), hex(b), false
+	}
+	if want.FSBase != got.FSBase {
+		return "fs_base", hex(want.FSBase), hex(got.FSBase), false
+	}
+	if want.GSBase != got.GSBase {
+		return "gs_base", hex(want.GSBase), hex(got.GSBase), false
+	}
+	return "", "", "", true
+}

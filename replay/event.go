@@ -1,0 +1,232 @@
+package replay
+
+import (
+	"fmt"
+
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay/sys"
+	"vplay/replay/x86"
+)
+
+// apply applies the event e, which is the next and due: it compares the
+// registers with the recorder's and brings in what came from outside.
+func (m *Machine) apply(e *checkpoint.Event) error {
+	if m.OnEvent != nil {
+		m.OnEvent(e)
+	}
+	before := e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventFault
+	if before {
+		if err := m.compare(e); err != nil {
+			return err
+		}
+	}
+	switch e.Kind {
+	case checkpoint.EventEnter:
+		m.afterSyscall, m.inCall = false, true
+	case checkpoint.EventFault:
+		m.faulted = false
+	case checkpoint.EventExit:
+		m.inCall = false
+		if e.Restart {
+			m.CPU.RIP -= 2
+			m.CPU.R[x86.RAX] = uint64(e.RestartNR)
+		} else {
+			m.CPU.R[x86.RAX] = uint64(e.Result)
+		}
+	case checkpoint.EventSched:
+		m.tid = e.TID
+	case checkpoint.EventSignal, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd:
+	}
+	if err := sys.Effects(m.Mem, e, m.s.objects); err != nil {
+		return m.diverged(err.Error(), "", "")
+	}
+	if e.Regs != nil && !before && e.Kind != checkpoint.EventGap {
+		loader.SetRegs(&m.CPU.State, e.Regs)
+	}
+	if e.XState != nil && !before {
+		if err := m.CPU.SetXState(e.XState, m.s.layout); err != nil {
+			return m.diverged("extended state in the log: "+err.Error(), "", "")
+		}
+	}
+	m.step += 1 + uint32(m.CPU.RepIter)
+	m.CPU.RepIter = 0
+	m.next++
+	if e.Kind == checkpoint.EventExit || e.Kind == checkpoint.EventSignal {
+		return m.compare(e)
+	}
+	return nil
+}
+
+// compare checks an event's register hash against the present registers.
+func (m *Machine) compare(e *checkpoint.Event) error {
+	got := loader.Regs(&m.CPU.State)
+	if checkpoint.HashRegs(&got) == e.RegHash {
+		return nil
+	}
+	what := "registers at " + m.describe(e)
+	if e.Regs != nil {
+		if name, w, g, same := compareRegs(e.Regs, &got); !same {
+			return m.diverged(name+" at "+m.describe(e), w, g)
+		}
+	}
+	return m.diverged(what, fmt.Sprintf("hash %#x", e.RegHash), fmt.Sprintf("hash %#x", checkpoint.HashRegs(&got)))
+}
+
+// describe names an event for people.
+func (m *Machine) describe(e *checkpoint.Event) string {
+	n := fmt.Sprintf("event %d", m.next)
+	switch e.Kind {
+	case checkpoint.EventEnter:
+		return n + ", the entry of " + sys.Name(e.NR)
+	case checkpoint.EventExit:
+		return n + ", the exit of " + sys.Name(e.NR)
+	case checkpoint.EventSignal:
+		return fmt.Sprintf("%s, signal %d", n, e.Signo)
+	case checkpoint.EventFault:
+		return fmt.Sprintf("%s, a fault with signal %d at address %#x", n, e.Signo, e.Addr)
+	case checkpoint.EventInstr:
+		return n + ", a trapped instruction"
+	default:
+		return n
+	}
+}
+
+// atSyscall is called behind a SYSCALL instruction: the next event must be
+// its entry.
+func (m *Machine) atSyscall() error {
+	m.step = 0
+	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventEnter {
+		m.afterSyscall = true
+		return nil
+	}
+	return m.diverged("system call", m.expected(), sys.Name(int64(m.CPU.R[x86.RAX])))
+}
+
+// expected names what the log has next.
+func (m *Machine) expected() string {
+	if m.next < len(m.iv.Events) {
+		return m.describe(&m.iv.Events[m.next])
+	}
+	return "the end of the interval"
+}
+
+// trapped gives a trapped instruction its recorded result. A CPUID that the
+// recorder could not trap is answered from the recorded CPU's table.
+func (m *Machine) trapped(x x86.Exit) error {
+	kind := map[x86.Exit]checkpoint.InstrKind{
+		x86.ExitRDTSC: checkpoint.InstrRDTSC, x86.ExitRDTSCP: checkpoint.InstrRDTSCP, x86.ExitCPUID: checkpoint.InstrCPUID,
+	}[x]
+	c := m.CPU
+	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventInstr {
+		e := &m.iv.Events[m.next]
+		if e.Instr == kind {
+			if m.OnEvent != nil {
+				m.OnEvent(e)
+			}
+			if err := m.compare(e); err != nil {
+				return err
+			}
+			m.setOut(kind, e.Out)
+			m.next++
+			return nil
+		}
+	}
+	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventFault {
+		// The program itself made the instruction fault (PR_SET_TSC,
+		// ARCH_SET_CPUID).
+		got := loader.Regs(&c.State)
+		if checkpoint.HashRegs(&got) == m.iv.Events[m.next].RegHash {
+			m.faulted = true
+			return nil
+		}
+	}
+	if x == x86.ExitCPUID && !m.s.Rec.Manifest().CPU.Faulting {
+		out := m.s.cpu.CPUID(uint32(c.R[x86.RAX]), uint32(c.R[x86.RCX]))
+		m.setOut(kind, [4]uint64{uint64(out[0]), uint64(out[1]), uint64(out[2]), uint64(out[3])})
+		return nil
+	}
+	return m.diverged("trapped instruction", m.expected(), fmt.Sprintf("instruction kind %d", kind))
+}
+
+// setOut stores the result of a trapped instruction, rax, rbx, rcx and rdx,
+// and retires it.
+func (m *Machine) setOut(kind checkpoint.InstrKind, out [4]uint64) {
+	c := m.CPU
+	c.R[x86.RAX], c.R[x86.RDX] = out[0], out[3]
+	if kind != checkpoint.InstrRDTSC {
+		c.R[x86.RCX] = out[2]
+	}
+	if kind == checkpoint.InstrCPUID {
+		c.R[x86.RBX] = out[1]
+	}
+	c.SkipInstruction()
+}
+
+// stackLimit is how far below its end a stack is grown on access. The log
+// decides about faults, so this only bounds runaway growth.
+const stackLimit = 64 << 20
+
+// onFault is called with the fault of the instruction at RIP: the log decides
+// what it means.
+func (m *Machine) onFault() error {
+	f := m.CPU.Fault
+	if m.isLogged(f) {
+		m.faulted = true
+		return nil
+	}
+	if f.Kind == x86.FaultBP || f.Kind == x86.FaultDB {
+		// A trap: the kernel sees the instruction as done, with rip behind it.
+		before := m.CPU.State
+		if m.CPU.SkipInstruction() && m.isLogged(f) {
+			m.step, m.faulted = 0, true
+			return nil
+		}
+		m.CPU.State = before
+	}
+	switch f.Kind {
+	case x86.FaultNotMapped:
+		if m.Mem.Grow(f.Addr, stackLimit) {
+			return nil
+		}
+	case x86.FaultNotCaptured:
+		return &NotCapturedError{At: m.Position(), RIP: m.CPU.RIP, Addr: f.Addr}
+	default: // The program did not have it.
+	}
+	return m.diverged("a fault", m.expected(), fmt.Sprintf("%s at address %#x", f.Kind, f.Addr))
+}
+
+// isLogged reports whether the next event is the fault f at the present
+// registers.
+func (m *Machine) isLogged(f x86.Fault) bool {
+	if m.next >= len(m.iv.Events) {
+		return false
+	}
+	e := &m.iv.Events[m.next]
+	if e.Kind != checkpoint.EventFault || !sameAddr(f, e) {
+		return false
+	}
+	got := loader.Regs(&m.CPU.State)
+	return checkpoint.HashRegs(&got) == e.RegHash
+}
+
+// mayFault reports whether the instruction at RIP can be the one that makes the
+// next event, a fault.
+func (m *Machine) mayFault() bool {
+	if m.faulted || m.next >= len(m.iv.Events) || m.iv.Events[m.next].Kind != checkpoint.EventFault {
+		return false
+	}
+	got := loader.Regs(&m.CPU.State)
+	return checkpoint.HashRegs(&got) == m.iv.Events[m.next].RegHash
+}
+
+// sameAddr reports whether a memory fault is at the recorded address. Other
+// exceptions carry no address that replay could compare.
+func sameAddr(f x86.Fault, e *checkpoint.Event) bool {
+	switch f.Kind {
+	case x86.FaultNotMapped, x86.FaultProtection, x86.FaultBeyondEOF:
+		return f.Addr == e.Addr
+	default:
+		return true
+	}
+}

@@ -1,0 +1,74 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// FinalImage is the state at the end of the recording, taken from the file
+// without replaying anything: what a debugger shows first.
+type FinalImage struct {
+	Mem      *mem.Space
+	Contexts []checkpoint.Context
+	States   []x86.State // of Contexts
+	Signo    int32
+	Siginfo  []byte
+	Maps     []checkpoint.Mapping
+}
+
+// finalSource lays the final pages over those of the last interval's start.
+type finalSource struct {
+	*loader.Source
+	rec   *checkpoint.Recording
+	pages []checkpoint.PageEntry
+}
+
+func (f *finalSource) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Content, bool) {
+	i := sort.Search(len(f.pages), func(i int) bool { return f.pages[i].Addr >= a })
+	if i < len(f.pages) && f.pages[i].Addr == a {
+		if f.pages[i].Ref.Kind == checkpoint.PageRemoved {
+			return mem.Zero, false
+		}
+		return loader.Content(f.rec, f.pages[i].Ref, page, mask), true
+	}
+	return f.Source.PageAt(a, page, mask)
+}
+
+// Final opens the final image. The error says that the recording has none.
+// Close its Mem when done.
+func (s *Session) Final() (*FinalImage, error) {
+	f, err := s.Rec.Final()
+	if err != nil {
+		return nil, err
+	}
+	infos := s.Rec.Intervals()
+	if f == nil || len(f.Contexts) == 0 || len(infos) == 0 {
+		return nil, errors.New("replay: the recording has no final image")
+	}
+	src, err := loader.NewSource(s.Rec, infos[len(infos)-1].ID)
+	if err != nil {
+		return nil, err
+	}
+	img := &FinalImage{Contexts: f.Contexts, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps}
+	img.Mem = mem.NewSpace(s.Pool, &finalSource{Source: src, rec: s.Rec, pages: f.Pages})
+	for i := range f.Maps {
+		img.Mem.Map(loader.Region(&f.Maps[i], s.objects, false))
+	}
+	for i := range f.Contexts {
+		var st x86.State
+		loader.SetRegs(&st, &f.Contexts[i].Regs)
+		if len(f.Contexts[i].XState) > 0 {
+			if err := st.SetXState(f.Contexts[i].XState, s.layout); err != nil {
+				return nil, fmt.Errorf("replay: the final image's extended state: %w", err)
+			}
+		}
+		img.States = append(img.States, st)
+	}
+	return img, nil
+}

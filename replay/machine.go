@@ -1,0 +1,390 @@
+package replay
+
+import (
+	"fmt"
+
+	"vplay/checkpoint"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// Reason says why a run stopped.
+type Reason uint8
+
+// The reasons to stop.
+const (
+	StopLimit     Reason = 1 + iota // the position asked for was reached
+	StopBreak                       // at a breakpoint, before its instruction
+	StopWatch                       // an instruction or event touched watched bytes: see Machine.Hits
+	StopSignal                      // a signal is about to be delivered: see Machine.Pending
+	StopSyscall                     // before the entry or after the exit of a call asked for
+	StopEnd                         // at the end of the interval
+	StopInterrupt                   // interrupted from outside
+)
+
+// Machine is one process of a recording at one moment of an interval.
+type Machine struct {
+	CPU *x86.CPU
+	Mem *mem.Space
+
+	s    *Session
+	iv   *interval
+	tid  int32
+	next int    // index of the next event
+	step uint32 // events applied at the present count
+
+	afterSyscall bool // SYSCALL retired, its enter event is due
+	inCall       bool // between enter and exit
+	faulted      bool // the next event is the fault of the instruction at RIP
+	ended        bool // a forced end is here
+
+	breaks  map[uint64]struct{}
+	hits    []mem.Hit
+	search  bool // looking for a forced end by state
+	hashing bool // each store keeps the hash of memory
+	misses  int  // moments of the search with the right registers and the wrong memory
+	// endFirst makes the machine find a forced end before it goes behind the
+	// last event.
+	endFirst bool
+
+	// OnEvent, when set, is called before an event is applied.
+	OnEvent func(*checkpoint.Event)
+	// StopOnSignal makes Run stop before a signal's frame is built.
+	StopOnSignal bool
+	// CatchSyscall, when set, says which calls Run stops at, before the enter
+	// and after the exit event.
+	CatchSyscall func(nr int64) bool
+}
+
+// Machine returns a machine at the start of interval id; Close gives it back.
+// Errors: checkpoint.ErrNoInterval, *checkpoint.FormatError for what the file
+// holds damaged or without sense.
+func (s *Session) Machine(id uint32) (*Machine, error) {
+	iv, err := s.interval(id)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}}
+	m.attach(iv.start.Open())
+	m.CPU.State = iv.cpu
+	m.tid = iv.Start[0].TID
+	m.inCall = iv.Start[0].InCall
+	return m, nil
+}
+
+// attach joins a space to a processor of its own.
+func (m *Machine) attach(space *mem.Space) {
+	m.Mem = space
+	m.CPU = x86.New(bus{space}, m.s.cpu)
+	m.CPU.OnBreak = m.worthBreak
+	space.OnFlush = func(a uint64, all bool) {
+		if all {
+			m.CPU.FlushTLB()
+		} else {
+			m.CPU.FlushTLBPage(a)
+		}
+	}
+	space.OnHit = func(h mem.Hit) {
+		m.hits = append(m.hits, h)
+		m.CPU.Attention()
+	}
+}
+
+// Close gives the machine's memory back.
+func (m *Machine) Close() { m.Mem.Close() }
+
+// Interval returns the ID of the interval the machine is in.
+func (m *Machine) Interval() uint32 { return m.iv.ID }
+
+// Position names the present moment.
+func (m *Machine) Position() checkpoint.Position {
+	return checkpoint.Position{
+		Interval: m.iv.ID,
+		Instr:    m.CPU.Retired,
+		Step:     m.step + uint32(min(m.CPU.RepIter, 1<<31)),
+	}
+}
+
+// Hits returns the watch hits of the last run that stopped with StopWatch.
+func (m *Machine) Hits() []mem.Hit { return m.hits }
+
+// Pending returns the event that is due before the next instruction, or nil.
+func (m *Machine) Pending() *checkpoint.Event {
+	if e := m.due(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// due returns the next event when it is to be applied before any further
+// instruction.
+func (m *Machine) due() *checkpoint.Event {
+	if m.next >= len(m.iv.Events) {
+		return nil
+	}
+	e := &m.iv.Events[m.next]
+	switch e.Kind {
+	case checkpoint.EventEnter:
+		if m.afterSyscall {
+			return e
+		}
+	case checkpoint.EventFault:
+		if m.faulted {
+			return e
+		}
+	case checkpoint.EventInstr:
+	case checkpoint.EventExit:
+		if m.inCall {
+			return e
+		}
+	default:
+		return e
+	}
+	return nil
+}
+
+// AtEnd reports whether the machine stands at the end of its interval.
+func (m *Machine) AtEnd() bool {
+	if m.next < len(m.iv.Events) {
+		return false
+	}
+	if !m.iv.End.Forced {
+		return true
+	}
+	return m.ended
+}
+
+// SetBreakpoints replaces the set of addresses at which Run stops.
+func (m *Machine) SetBreakpoints(addrs []uint64) {
+	m.breaks = make(map[uint64]struct{}, len(addrs))
+	for _, a := range addrs {
+		m.breaks[a] = struct{}{}
+	}
+	m.armBreaks()
+}
+
+// armBreaks gives the processor the breakpoints, and the place of a forced
+// end while it is looked for.
+func (m *Machine) armBreaks() {
+	all := make([]uint64, 0, len(m.breaks)+1)
+	for a := range m.breaks {
+		all = append(all, a)
+	}
+	if m.search {
+		rip := m.iv.End.Contexts[0].Regs.RIP
+		if _, ok := m.breaks[rip]; !ok {
+			all = append(all, rip)
+		}
+	}
+	m.CPU.SetBreakpoints(all)
+}
+
+// Target is a place within an interval at which a run stops: the count Instr
+// with at least Step steps taken at it.
+type Target struct {
+	Instr uint64
+	Step  uint32
+}
+
+// Never is a target that no run reaches.
+var Never = Target{Instr: ^uint64(0)}
+
+// reached reports whether the machine is at or beyond t.
+func (m *Machine) reached(t Target) bool {
+	p := m.Position()
+	return p.Instr > t.Instr || p.Instr == t.Instr && p.Step >= t.Step
+}
+
+// Run executes until t is reached or something else stops it. With skip, a
+// breakpoint at the present RIP is not reported. The errors are
+// *DivergenceError, *NotCapturedError and *UnsupportedError: the machine then
+// stands at the last good moment.
+func (m *Machine) Run(t Target, skip bool) (Reason, error) {
+	m.hits = m.hits[:0]
+	for {
+		if m.reached(t) {
+			return StopLimit, nil
+		}
+		if e := m.due(); e != nil {
+			if r := m.stopAt(e); r != 0 {
+				return r, nil
+			}
+			if err := m.apply(e); err != nil {
+				return 0, err
+			}
+			if r := m.stopAfter(e); r != 0 {
+				return r, nil
+			}
+			continue
+		}
+		if err := m.prepareEnd(); err != nil {
+			return 0, err
+		}
+		if m.AtEnd() {
+			return StopEnd, nil
+		}
+		r, err := m.execute(t, &skip)
+		if r != 0 || err != nil {
+			return r, err
+		}
+	}
+}
+
+// stopAt says whether Run stops before the due event e.
+func (m *Machine) stopAt(e *checkpoint.Event) Reason {
+	if e.Kind == checkpoint.EventSignal && m.StopOnSignal {
+		return StopSignal
+	}
+	if e.Kind == checkpoint.EventFault && m.StopOnSignal {
+		return StopSignal
+	}
+	return 0
+}
+
+// stopAfter says whether Run stops behind the event e just applied.
+func (m *Machine) stopAfter(e *checkpoint.Event) Reason {
+	if len(m.hits) > 0 {
+		return StopWatch
+	}
+	if m.CatchSyscall != nil && (e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventExit) && m.CatchSyscall(e.NR) {
+		return StopSyscall
+	}
+	return 0
+}
+
+// Apply applies the event that is due, a signal's included. The error is a
+// *DivergenceError where the machine is not as the event says, or another when
+// no event is due.
+func (m *Machine) Apply() error {
+	e := m.due()
+	if e == nil {
+		return fmt.Errorf("replay: no event is due at %s", m.Position())
+	}
+	m.hits = m.hits[:0]
+	return m.apply(e)
+}
+
+// execute runs instructions up to the next thing that concerns the log.
+func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
+	c := m.CPU
+	limit := m.limit(t)
+	before := c.Retired
+	c.SkipBreak = *skip
+	var x x86.Exit
+	if c.Retired >= limit {
+		// Only REP iterations are left to take.
+		if _, hit := m.breaks[c.RIP]; hit && !*skip {
+			return m.atBreak(skip)
+		}
+		x = c.Step()
+	} else {
+		x = c.Run(limit)
+	}
+	if c.Retired != before {
+		m.step = 0
+	}
+	*skip = false
+	switch x {
+	case x86.ExitNone, x86.ExitLimit:
+		if len(m.hits) > 0 { // a single step does not stop for attention
+			return StopWatch, nil
+		}
+		return m.overrun()
+	case x86.ExitAttention:
+		if len(m.hits) > 0 {
+			return StopWatch, nil
+		}
+		if c.Interrupted() {
+			return StopInterrupt, nil
+		}
+		return 0, nil
+	case x86.ExitBreak:
+		return m.atBreak(skip)
+	case x86.ExitSyscall:
+		return 0, m.atSyscall()
+	case x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID:
+		m.step = 0
+		return 0, m.trapped(x)
+	case x86.ExitFault:
+		return 0, m.onFault()
+	case x86.ExitUnsupported:
+		b, name := c.Undefined()
+		return 0, &UnsupportedError{At: m.Position(), RIP: c.RIP, Bytes: b, Name: name}
+	}
+	return 0, fmt.Errorf("replay: the processor stopped for an unknown reason %d", x)
+}
+
+// limit is the count up to which the processor may run in one go.
+func (m *Machine) limit(t Target) uint64 {
+	limit := t.Instr
+	if m.next >= len(m.iv.Events) && m.iv.End.Forced && !m.search {
+		if e := m.iv.endPoint(); e != nil {
+			limit = min(limit, e.instr)
+		}
+	}
+	return min(limit, limitOf(m.iv.End.CPUTime)+1)
+}
+
+// overrun reports a program that ran past all that its interval can hold.
+func (m *Machine) overrun() (Reason, error) {
+	if m.CPU.Retired <= limitOf(m.iv.End.CPUTime) {
+		return 0, nil
+	}
+	if m.next >= len(m.iv.Events) && m.iv.End.Forced {
+		return 0, m.diverged("end of the interval not found by state", "", "")
+	}
+	return 0, m.diverged("no event reached in the CPU time of the interval",
+		fmt.Sprintf("%v", m.iv.End.CPUTime), fmt.Sprintf("%d instructions", m.CPU.Retired))
+}
+
+// atBreak handles a breakpoint of the user's, or the place of a forced end.
+func (m *Machine) atBreak(skip *bool) (Reason, error) {
+	if m.search && m.CPU.RIP == m.iv.End.Contexts[0].Regs.RIP {
+		found, err := m.matchEnd()
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			return 0, nil
+		}
+		if _, user := m.breaks[m.CPU.RIP]; !user {
+			*skip = true
+			return 0, nil
+		}
+	}
+	if m.CPU.RepIter > 0 { // between two iterations: the instruction was stopped at before
+		*skip = true
+		return 0, nil
+	}
+	return StopBreak, nil
+}
+
+// stepOne executes one instruction or one REP iteration, with no event due.
+func (m *Machine) stepOne() error {
+	m.hits = m.hits[:0]
+	p := m.Position()
+	for m.Position() == p && !m.faulted && !m.afterSyscall {
+		skip := true
+		if _, err := m.execute(Target{Instr: m.CPU.Retired}, &skip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TID returns the thread the machine executes.
+func (m *Machine) TID() int32 { return m.tid }
+
+// Applied returns the event applied last in this interval, or nil.
+func (m *Machine) Applied() *checkpoint.Event {
+	if m.next == 0 {
+		return nil
+	}
+	return &m.iv.Events[m.next-1]
+}
+
+// Past returns the last n events applied in this interval, oldest first. The
+// caller must not change them.
+func (m *Machine) Past(n int) []checkpoint.Event {
+	return m.iv.Events[max(0, m.next-n):m.next]
+}

@@ -1,0 +1,128 @@
+package replay
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// Session is an open recording and what has been learnt of it. It is safe for
+// concurrent use; the machines it makes are not.
+type Session struct {
+	Rec  *checkpoint.Recording
+	Pool *mem.Pool
+
+	objects map[uint32]checkpoint.Object
+	cpu     *x86.CPUIdentity
+	layout  *x86.XLayout
+
+	mu        sync.Mutex
+	intervals map[uint32]*interval
+}
+
+// interval is one interval made ready to run.
+type interval struct {
+	*checkpoint.Interval
+	src   *loader.Source
+	start *mem.Snapshot
+	cpu   x86.State
+
+	mu  sync.Mutex
+	end *endPoint // where a forced end was found
+}
+
+// endPoint is the place of a forced end: a count and REP iterations beyond it.
+type endPoint struct {
+	instr, rep uint64
+}
+
+// NewSession opens the machine side of a recording. Close releases its memory;
+// the recording stays open.
+func NewSession(rec *checkpoint.Recording) (*Session, error) {
+	m := rec.Manifest()
+	cpu := identity(&m.CPU)
+	return &Session{
+		Rec:       rec,
+		Pool:      mem.NewPool(),
+		objects:   loader.ObjectTable(rec),
+		cpu:       cpu,
+		layout:    &cpu.Layout,
+		intervals: map[uint32]*interval{},
+	}, nil
+}
+
+// Close gives the session's guest memory back. The error is the system's.
+func (s *Session) Close() error { return s.Pool.Close() }
+
+// identity converts the recorded CPU's description for the processor.
+func identity(id *checkpoint.Identity) *x86.CPUIdentity {
+	v := x86.VendorIntel
+	if id.Vendor == "AuthenticAMD" || id.Vendor == "HygonGenuine" {
+		v = x86.VendorAMD
+	}
+	cpu := &x86.CPUIdentity{Vendor: v, Family: id.Family, Model: id.Model, Stepping: id.Stepping, XCR0: id.XCR0}
+	for _, l := range id.CPUID {
+		cpu.Leaves = append(cpu.Leaves, x86.CPUIDLeaf{Leaf: l.Leaf, Subleaf: l.Subleaf, EAX: l.EAX, EBX: l.EBX, ECX: l.ECX, EDX: l.EDX})
+	}
+	cpu.Layout = x86.LayoutFromCPUID(v, id.XCR0, func(leaf, subleaf uint32) (uint32, uint32, uint32, uint32) {
+		r := cpu.CPUID(leaf, subleaf)
+		return r[0], r[1], r[2], r[3]
+	})
+	return cpu
+}
+
+// interval returns interval id, decoded and with its start image ready.
+func (s *Session) interval(id uint32) (*interval, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if iv := s.intervals[id]; iv != nil {
+		return iv, nil
+	}
+	raw, err := s.Rec.Interval(id)
+	if err != nil {
+		return nil, err
+	}
+	src, err := loader.NewSource(s.Rec, id)
+	if err != nil {
+		return nil, err
+	}
+	iv := &interval{Interval: raw, src: src}
+	if len(raw.Start) == 0 {
+		return nil, fmt.Errorf("replay: interval %d has no thread", id)
+	}
+	space := loader.Space(s.Pool, s.Rec, raw, src)
+	iv.start = space.Snapshot()
+	space.Close()
+	loader.SetRegs(&iv.cpu, &raw.Start[0].Regs)
+	if err := iv.cpu.SetXState(raw.Start[0].XState, s.layout); err != nil {
+		return nil, fmt.Errorf("replay: interval %d: extended state: %w", id, err)
+	}
+	s.intervals[id] = iv
+	return iv, nil
+}
+
+// Forget drops what is kept of interval id, to bound memory on long walks over
+// a recording. Machines that are inside it stay usable.
+func (s *Session) Forget(id uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if iv := s.intervals[id]; iv != nil {
+		iv.start.Release()
+		delete(s.intervals, id)
+	}
+}
+
+// maxRate is how many instructions a CPU may retire in a nanosecond: a Zen 5
+// does 12 in a loop of stack operations that it forwards in registers.
+const maxRate = 32
+
+// limitOf is how many instructions an interval may have at most, so that a
+// program gone astray is noticed: by its CPU time, and no fewer than a million.
+func limitOf(cpu time.Duration) uint64 {
+	return uint64(max(cpu, 0))*maxRate + 1_000_000
+}

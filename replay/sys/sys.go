@@ -1,0 +1,65 @@
+// Package sys applies the recorded effects of the outside world to a guest:
+// changes of its memory map and bytes that came in. The recorder lists every
+// effect, so nothing here knows what a system call means; no call is ever
+// executed on the machine that replays.
+package sys
+
+import (
+	"fmt"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/loader"
+	"vplay/replay/mem"
+)
+
+// Effects applies an event's map changes, then its writes. The error names
+// the first effect that does not fit the guest's memory.
+func Effects(s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
+	for i := range e.Maps {
+		mapOp(s, &e.Maps[i], objects)
+	}
+	for _, w := range e.Writes {
+		if f := inject(s, w.Addr, w.Data); f.Kind != mem.FaultNone {
+			return fmt.Errorf("the log writes %d bytes at %#x, where nothing is mapped at %#x", len(w.Data), w.Addr, f.Addr)
+		}
+	}
+	return nil
+}
+
+// stackGrowth is how far the kernel's own writes may extend a stack.
+const stackGrowth = 64 << 20
+
+// inject writes as the kernel does, which extends the stack for signal frames.
+func inject(s *mem.Space, a uint64, b []byte) mem.Fault {
+	f := s.Inject(a, b)
+	if f.Kind == mem.FaultNotMapped && s.Grow(f.Addr, stackGrowth) {
+		f = s.Inject(a, b)
+	}
+	return f
+}
+
+func mapOp(s *mem.Space, op *checkpoint.MapOp, objects map[uint32]checkpoint.Object) {
+	switch op.Kind {
+	case checkpoint.MapOpMap:
+		m := op.Map
+		m.Start, m.End = op.Start, op.End
+		s.Map(loader.Region(&m, objects, true))
+	case checkpoint.MapOpUnmap:
+		s.Unmap(op.Start, op.End)
+	case checkpoint.MapOpProtect:
+		s.Protect(op.Start, op.End, op.Prot)
+	case checkpoint.MapOpMove:
+		s.Move(op.Start, op.End, op.New, op.NewEnd)
+	case checkpoint.MapOpDrop:
+		s.Drop(op.Start, op.End)
+	}
+}
+
+// Name returns the name of system call nr.
+func Name(nr int64) string {
+	if c, ok := abi.Lookup(nr); ok {
+		return c.Name
+	}
+	return fmt.Sprintf("system call %d", nr)
+}

@@ -1,0 +1,581 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"vplay/checkpoint"
+	"vplay/replay/mem"
+)
+
+// Timeline is a cursor in a recording that goes both ways. It keeps marks
+// along what it has run, thinned to a budget of bytes, and finds everything
+// else by running from the nearest one. It is used by one goroutine;
+// cancelling the context given to a method ends it early with StopInterrupt.
+//
+// Methods that move return *DivergenceError, *NotCapturedError or
+// *UnsupportedError where the recording does not replay, and
+// *checkpoint.FormatError where the file is damaged.
+type Timeline struct {
+	s         *Session
+	m         *Machine
+	intervals []uint32 // of the last image, in order
+	marks     map[uint32][]*Mark
+	budget    int64
+
+	breaks  map[uint64]struct{}
+	watches []mem.Watch
+	filter  func(*Machine) bool
+	signals func(signo int32) bool
+	calls   func(nr int64) bool
+
+	begin checkpoint.Position // the first settled moment
+	hits  []mem.Hit           // of the movement under way
+}
+
+// markSpacing is the distance, in instructions, of the marks that a run
+// leaves behind; near a backward goal they are denser.
+const markSpacing = 2_000_000
+
+// NewTimeline returns a timeline over the intervals since the last execve,
+// with the cursor at the first. memory bounds what its marks keep, in bytes. A
+// recording without intervals is an error.
+func NewTimeline(s *Session, memory int64) (*Timeline, error) {
+	infos := s.Rec.Intervals()
+	if len(infos) == 0 {
+		return nil, errors.New("replay: the recording holds no interval")
+	}
+	last := infos[len(infos)-1].Image
+	t := &Timeline{s: s, marks: map[uint32][]*Mark{}, budget: memory}
+	for _, i := range infos {
+		if i.Image == last {
+			t.intervals = append(t.intervals, i.ID)
+		}
+	}
+	m, err := s.Machine(t.intervals[0])
+	if err != nil {
+		return nil, err
+	}
+	t.m = m
+	m.StopOnSignal, m.endFirst = true, true
+	t.keep()
+	if _, err := t.settle(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	t.begin = t.m.Position()
+	return t, nil
+}
+
+// Close releases the marks and the machine.
+func (t *Timeline) Close() {
+	for _, ms := range t.marks {
+		for _, k := range ms {
+			k.Release()
+		}
+	}
+	t.marks = map[uint32][]*Mark{}
+	t.m.Close()
+}
+
+// Machine returns the machine at the cursor, for reading.
+func (t *Timeline) Machine() *Machine { return t.m }
+
+// Position returns the cursor.
+func (t *Timeline) Position() checkpoint.Position { return t.m.Position() }
+
+// Begin returns the first moment of the recording.
+func (t *Timeline) Begin() checkpoint.Position { return t.begin }
+
+// Intervals returns the IDs of the intervals, in order.
+func (t *Timeline) Intervals() []uint32 { return t.intervals }
+
+// SetBreakpoints replaces the addresses at which runs in both directions stop.
+// filter, when not nil, is asked at each and may refuse it (conditions).
+func (t *Timeline) SetBreakpoints(addrs []uint64, filter func(*Machine) bool) {
+	t.breaks = make(map[uint64]struct{}, len(addrs))
+	for _, a := range addrs {
+		t.breaks[a] = struct{}{}
+	}
+	t.filter = filter
+}
+
+// SetWatches replaces the watched ranges, which runs in both directions stop
+// at.
+func (t *Timeline) SetWatches(ws []mem.Watch) { t.watches = ws }
+
+// SetSignals says which signals stop a run; nil means all.
+func (t *Timeline) SetSignals(f func(signo int32) bool) { t.signals = f }
+
+// SetSyscalls says which system calls stop a run; nil means none.
+func (t *Timeline) SetSyscalls(f func(nr int64) bool) { t.calls = f }
+
+// arm gives the machine what to stop at, or nothing.
+func (t *Timeline) arm(on bool) {
+	if !on {
+		t.m.SetBreakpoints(nil)
+		if len(t.m.Mem.Watches()) > 0 {
+			t.m.Mem.SetWatches(nil)
+		}
+		t.m.CatchSyscall = nil
+		return
+	}
+	addrs := make([]uint64, 0, len(t.breaks))
+	for a := range t.breaks {
+		addrs = append(addrs, a)
+	}
+	t.m.SetBreakpoints(addrs)
+	t.m.Mem.SetWatches(t.watches)
+	t.m.CatchSyscall = t.calls
+}
+
+// keep leaves a mark at the cursor unless one is there.
+func (t *Timeline) keep() {
+	p := t.m.Position()
+	ms := t.marks[p.Interval]
+	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) >= 0 })
+	if i < len(ms) && ms[i].Pos == p {
+		return
+	}
+	ms = append(ms, nil)
+	copy(ms[i+1:], ms[i:])
+	ms[i] = t.m.Save()
+	t.marks[p.Interval] = ms
+	t.thin()
+}
+
+// thin drops marks while guest memory is over budget: every other one of the
+// interval with the most, never an interval's first.
+func (t *Timeline) thin() {
+	for t.s.Pool.InUse() > t.budget {
+		var most uint32
+		n := 0
+		for id, ms := range t.marks {
+			if len(ms) > n {
+				most, n = id, len(ms)
+			}
+		}
+		if n < 3 {
+			return
+		}
+		ms := t.marks[most]
+		kept := ms[:1]
+		for i, k := range ms[1:] {
+			if i%2 == 0 {
+				k.Release()
+			} else {
+				kept = append(kept, k)
+			}
+		}
+		clear(ms[len(kept):])
+		t.marks[most] = kept
+	}
+}
+
+// nearest returns the last mark at or before p, making the start of p's
+// interval one if there is none.
+func (t *Timeline) nearest(p checkpoint.Position) (*Mark, error) {
+	ms := t.marks[p.Interval]
+	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) > 0 })
+	if i > 0 {
+		return ms[i-1], nil
+	}
+	k, err := t.s.Start(p.Interval)
+	if err != nil {
+		return nil, err
+	}
+	t.marks[p.Interval] = append([]*Mark{k}, ms...)
+	return k, nil
+}
+
+// nextInterval returns the interval after id, ok false when it is the last.
+func (t *Timeline) nextInterval(id uint32) (uint32, bool) {
+	i := sort.Search(len(t.intervals), func(i int) bool { return t.intervals[i] > id })
+	if i == len(t.intervals) {
+		return 0, false
+	}
+	return t.intervals[i], true
+}
+
+func (t *Timeline) prevInterval(id uint32) (uint32, bool) {
+	i := sort.Search(len(t.intervals), func(i int) bool { return t.intervals[i] >= id })
+	if i == 0 {
+		return 0, false
+	}
+	return t.intervals[i-1], true
+}
+
+// isFirst and isLast say whether p's interval is at a border of the timeline.
+func (t *Timeline) isLast(id uint32) bool { return t.intervals[len(t.intervals)-1] == id }
+
+// run runs the machine within its interval to goal, leaving marks behind. Stops
+// other than at goal are returned as they are.
+func (t *Timeline) run(ctx context.Context, goal Target, skip bool) (Reason, error) {
+	stop := context.AfterFunc(ctx, t.m.CPU.Interrupt)
+	defer func() {
+		if !stop() {
+			t.m.CPU.Interrupted()
+		}
+	}()
+	for {
+		if ctx.Err() != nil {
+			return StopInterrupt, nil
+		}
+		leg := goal
+		if next := (t.m.CPU.Retired/markSpacing + 1) * markSpacing; next < goal.Instr {
+			leg = Target{Instr: next}
+		}
+		r, err := t.m.Run(leg, skip)
+		if errors.Is(err, errInterrupted) {
+			return StopInterrupt, nil
+		}
+		if err != nil || r != StopLimit || leg == goal {
+			return r, err
+		}
+		skip = false
+		t.keep()
+	}
+}
+
+// through runs like run, but through signals.
+func (t *Timeline) through(ctx context.Context, goal Target) (Reason, error) {
+	for {
+		r, err := t.run(ctx, goal, true)
+		if err != nil || r != StopSignal {
+			return r, err
+		}
+		if err := t.m.Apply(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Seek moves the cursor to p, which may lie between the events of one count. When
+// p is the end of its interval or lies behind it, the cursor goes to the start of
+// the next. Besides what every movement may return, an interval that is not there
+// is an error.
+func (t *Timeline) Seek(ctx context.Context, p checkpoint.Position) error {
+	if i := sort.Search(len(t.intervals), func(i int) bool { return t.intervals[i] >= p.Interval }); i == len(t.intervals) || t.intervals[i] != p.Interval {
+		return fmt.Errorf("replay: interval %d is not in the recording (it has %d to %d)", p.Interval, t.intervals[0], t.intervals[len(t.intervals)-1])
+	}
+	t.arm(false)
+	if p.Compare(t.begin) < 0 {
+		p = t.begin
+	}
+	if err := t.seek(ctx, p); err != nil {
+		return err
+	}
+	if e := t.m.Pending(); e != nil {
+		return nil
+	}
+	_, err := t.settle()
+	return err
+}
+
+// goTo moves the cursor to p, which is a settled moment.
+func (t *Timeline) goTo(ctx context.Context, p checkpoint.Position) error {
+	if err := t.seek(ctx, p); err != nil {
+		return err
+	}
+	_, err := t.settle()
+	return err
+}
+
+func (t *Timeline) seek(ctx context.Context, p checkpoint.Position) error {
+	k, err := t.nearest(p)
+	if err != nil {
+		return err
+	}
+	if cur := t.m.Position(); cur.Interval != p.Interval || cur.Compare(p) > 0 || cur.Compare(k.Pos) < 0 {
+		t.m.Restore(k)
+	}
+	r, err := t.through(ctx, Target{p.Instr, p.Step})
+	if err == nil && r == StopInterrupt {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Stop says why a movement of the cursor ended.
+type Stop struct {
+	Reason Reason
+	Hits   []mem.Hit         // StopWatch
+	Event  *checkpoint.Event // StopSignal: what is about to be delivered; StopSyscall: the event
+	// Edge is set when the beginning or the end of the recording was reached.
+	Edge bool
+}
+
+// A moment is settled when no event is due but a signal or a fault, and when it
+// is not the end of an interval that has a next one: that end goes by its later
+// name. Movements end at settled moments only, and steps lead from one to the
+// next, so that steps back and forth visit the same ones.
+
+// isStop reports whether e, which is due, is something that a moment can be
+// settled before. A fault that is handled and its signal's frame are one step.
+func (t *Timeline) isStop(e *checkpoint.Event) bool {
+	return e.Kind == checkpoint.EventFault || e.Kind == checkpoint.EventSignal && !t.afterFault()
+}
+
+// afterFault reports whether the event applied last was a fault.
+func (t *Timeline) afterFault() bool {
+	e := t.m.Applied()
+	return e != nil && e.Kind == checkpoint.EventFault
+}
+
+// apply applies the event that is due and notes the watch hits it makes.
+func (t *Timeline) apply() error {
+	err := t.m.Apply()
+	t.hits = append(t.hits, t.m.Hits()...)
+	return err
+}
+
+// settle moves on to the next settled moment, the present one if it is. n is
+// the number of events applied on the way.
+func (t *Timeline) settle() (n int, err error) {
+	for {
+		if e := t.m.Pending(); e != nil {
+			if t.isStop(e) {
+				return n, nil
+			}
+			if err := t.apply(); err != nil {
+				return n, err
+			}
+			n++
+			continue
+		}
+		if err := t.m.prepareEnd(); err != nil {
+			return n, err
+		}
+		if !t.m.AtEnd() {
+			return n, t.probe()
+		}
+		if ok, err := t.cross(); err != nil || !ok {
+			return n, err
+		}
+	}
+}
+
+// probe finds out whether the instruction at the cursor makes the fault that
+// the log has next, so that the fault is pending however the cursor came here.
+// Only a trial tells: the registers alone may be the same many times before.
+func (t *Timeline) probe() error {
+	if !t.m.mayFault() {
+		return nil
+	}
+	k := t.m.Save()
+	defer k.Release()
+	watches := t.m.Mem.Watches()
+	if len(watches) > 0 {
+		t.m.Mem.SetWatches(nil)
+		defer t.m.Mem.SetWatches(watches)
+	}
+	if err := t.m.stepOne(); err == nil && t.m.faulted {
+		return nil
+	}
+	t.m.Restore(k)
+	return nil
+}
+
+// atEnd reports whether the cursor is at the last moment of the recording.
+func (t *Timeline) atEnd() bool {
+	if !t.isLast(t.m.Interval()) {
+		return false
+	}
+	if e := t.m.Pending(); e != nil {
+		return t.crashes(e)
+	}
+	return t.m.AtEnd()
+}
+
+// micro takes the smallest step forward: the signal that is pending, or one
+// instruction or REP iteration, and the events behind it. From a moment that
+// is not settled it goes to the next that is. Reason is StopLimit when that is
+// all that happened, StopWatch when watched bytes were touched, StopEnd when
+// there is nothing behind the cursor.
+func (t *Timeline) micro() (Reason, error) {
+	t.hits = t.hits[:0]
+	n, err := t.settle()
+	switch {
+	case err != nil:
+		return 0, err
+	case n > 0:
+		return t.moved(), nil
+	case t.atEnd():
+		return StopEnd, nil
+	}
+	if t.m.Pending() != nil {
+		err = t.apply()
+	} else {
+		err = t.m.stepOne()
+		t.hits = append(t.hits, t.m.Hits()...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := t.settle(); err != nil {
+		return 0, err
+	}
+	return t.moved(), nil
+}
+
+// moved is the reason to stop after a step.
+func (t *Timeline) moved() Reason {
+	if worthStop(t.hits) {
+		return StopWatch
+	}
+	return StopLimit
+}
+
+// crashes reports whether e, which is due, is what the program died of.
+func (t *Timeline) crashes(e *checkpoint.Event) bool {
+	return t.isLast(t.m.Interval()) && t.m.next == len(t.m.iv.Events)-1 && e.Kind == checkpoint.EventFault
+}
+
+// AtEnd reports whether the cursor is at the last moment of the recording:
+// the crash, the exit, or where recording ended.
+func (t *Timeline) AtEnd() bool { return t.atEnd() }
+
+// cross moves from the end of an interval to the start of the next; ok is
+// false at the end of the recording.
+func (t *Timeline) cross() (ok bool, err error) {
+	next, ok := t.nextInterval(t.m.Interval())
+	if !ok {
+		return false, nil
+	}
+	k, err := t.nearest(checkpoint.Position{Interval: next})
+	if err != nil {
+		return false, err
+	}
+	t.m.Restore(k)
+	return true, nil
+}
+
+// StepForward takes one step as stepi does.
+func (t *Timeline) StepForward(context.Context) (Stop, error) {
+	t.arm(true)
+	defer t.arm(false)
+	r, err := t.micro()
+	return t.stop(r), err
+}
+
+func (t *Timeline) stop(r Reason) Stop {
+	s := Stop{Reason: r}
+	switch r {
+	case StopWatch:
+		s.Hits = append(s.Hits, t.hits...)
+	case StopSignal:
+		s.Event = t.m.Pending()
+	case StopEnd:
+		s.Edge = true
+		s.Event = t.m.Pending()
+	case StopSyscall:
+		s.Event = t.m.Applied()
+	case StopLimit, StopBreak, StopInterrupt:
+	}
+	return s
+}
+
+// Continue runs forward to the next thing to stop at, or the recording's end.
+// A signal that is pending at the cursor is delivered, not reported again.
+func (t *Timeline) Continue(ctx context.Context) (Stop, error) {
+	t.arm(true)
+	defer t.arm(false)
+	if t.atEnd() {
+		return t.stop(StopEnd), nil
+	}
+	if e := t.m.Pending(); e != nil && t.isStop(e) {
+		if r, err := t.micro(); err != nil || r != StopLimit {
+			return t.stop(r), err
+		}
+		if t.AtBreak() {
+			return Stop{Reason: StopBreak}, nil
+		}
+	}
+	return t.forward(ctx)
+}
+
+// forward runs to the next stop; a breakpoint at the cursor is none.
+func (t *Timeline) forward(ctx context.Context) (Stop, error) {
+	skip := true
+	for {
+		t.hits = t.hits[:0]
+		r, err := t.run(ctx, Never, skip)
+		if err != nil {
+			return Stop{}, err
+		}
+		skip = false
+		switch r {
+		case StopBreak:
+			if !t.AtBreak() {
+				skip = true
+				continue
+			}
+		case StopSignal:
+			e := t.m.Pending()
+			if t.crashes(e) {
+				return t.stop(StopEnd), nil
+			}
+			if t.stopsAt(e) {
+				return t.stop(StopSignal), nil
+			}
+			if err := t.apply(); err != nil {
+				return Stop{}, err
+			}
+			if !worthStop(t.hits) {
+				continue
+			}
+			r = StopWatch
+		case StopEnd:
+			ok, err := t.cross()
+			if err != nil {
+				return Stop{}, err
+			}
+			if ok {
+				e, err := t.returned(t.m.Interval())
+				if err != nil || e != nil {
+					return Stop{Reason: StopSyscall, Event: e}, err
+				}
+				continue
+			}
+		case StopWatch:
+			t.hits = append(t.hits, t.m.Hits()...)
+			if !worthStop(t.hits) {
+				continue
+			}
+		case StopLimit, StopSyscall, StopInterrupt:
+		}
+		if r != StopEnd && r != StopSyscall {
+			if _, err := t.settle(); err != nil {
+				return Stop{}, err
+			}
+		}
+		return t.stop(r), nil
+	}
+}
+
+// worthStop says whether watch hits stop a run: stores that changed nothing do
+// not, as with a debugger's own watchpoints.
+func worthStop(hits []mem.Hit) bool {
+	for _, h := range hits {
+		if h.Access == mem.Load || h.Changed || h.Watch.Kind&mem.WatchRead != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stopsAt reports whether a run stops at the signal or fault e, which is due.
+func (t *Timeline) stopsAt(e *checkpoint.Event) bool {
+	return t.isStop(e) && (t.signals == nil || t.signals(e.Signo))
+}
+
+// AtBreak reports whether a breakpoint that its condition lets through stands
+// at the cursor.
+func (t *Timeline) AtBreak() bool {
+	if _, ok := t.breaks[t.m.CPU.RIP]; !ok {
+		return false
+	}
+	return t.filter == nil || t.filter(t.m)
+}

@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"vplay/replay/mem"
+)
+
+// Result is what replaying one interval gave.
+type Result struct {
+	Interval     uint32
+	Instructions uint64
+	Events       int
+	Took         time.Duration
+	// Err is nil when the replay was exact: every register hash, the end, and
+	// every page written.
+	Err error
+	// Touched are the pages that replay read, wrote or executed; nil unless
+	// asked for.
+	Touched *mem.Sets
+}
+
+// VerifyOptions says what to replay and how.
+type VerifyOptions struct {
+	Intervals []uint32     // nil: all
+	Workers   int          // at once; 0: one per CPU
+	Touch     bool         // collect the pages touched
+	Done      func(Result) // called after each interval, from several goroutines
+	// Progress is called now and then with the instructions retired since the
+	// last call.
+	Progress func(n uint64)
+}
+
+// Verify replays intervals, each by itself and several at once, and compares
+// everything the recorder noted. The results are in the order of Intervals. The
+// error is the context's, or one that concerns no single interval.
+func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) {
+	ids := o.Intervals
+	if ids == nil {
+		for _, i := range s.Rec.Intervals() {
+			ids = append(ids, i.ID)
+		}
+	}
+	n := o.Workers
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	results := make([]Result, len(ids))
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range min(n, len(ids)) {
+		wg.Go(func() {
+			for i := range work {
+				results[i] = s.verifyInterval(ctx, ids[i], &o)
+				if o.Done != nil {
+					o.Done(results[i])
+				}
+			}
+		})
+	}
+	for i := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	return results, ctx.Err()
+}
+
+// verifyInterval replays one interval from start to end.
+func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOptions) Result {
+	began := time.Now()
+	r := Result{Interval: id}
+	m, err := s.Machine(id)
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	defer s.Forget(id)
+	defer m.Close()
+	if o.Touch {
+		r.Touched = mem.NewSets()
+		m.Mem.Track(r.Touched)
+	}
+	r.Err = m.RunToEnd(ctx, o.Progress)
+	r.Instructions, r.Events, r.Took = m.CPU.Retired, m.next, time.Since(began)
+	return r
+}
+
+// RunToEnd runs to the end of the interval, through signals, and checks it.
+// progress, when not nil, is told the instructions retired since it was last.
+// Errors: *DivergenceError, *NotCapturedError, *UnsupportedError, and ctx's.
+func (m *Machine) RunToEnd(ctx context.Context, progress func(n uint64)) error {
+	stop := context.AfterFunc(ctx, m.CPU.Interrupt)
+	defer stop()
+	const leg = 20_000_000
+	for {
+		before := m.CPU.Retired
+		r, err := m.Run(Target{Instr: before + leg}, true)
+		if progress != nil {
+			progress(m.CPU.Retired - before)
+		}
+		switch {
+		case err != nil:
+			return err
+		case r == StopEnd:
+			return m.CheckEnd()
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case r == StopSignal:
+			if err := m.Apply(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Unmatched reports the kinds of failure that are about recording and replay
+// rather than about the file or this machine.
+func Unmatched(err error) bool {
+	var (
+		diverged    *DivergenceError
+		notCaptured *NotCapturedError
+		unsupported *UnsupportedError
+	)
+	return errors.As(err, &diverged) || errors.As(err, &notCaptured) || errors.As(err, &unsupported)
+}

@@ -1,0 +1,47 @@
+package replay
+
+import (
+	"fmt"
+
+	"vplay/replay/x86"
+)
+
+// sameXState reports whether the extended state equals img, an XSAVE image;
+// nothing recorded means nothing to compare. The addresses of the last x87
+// instruction do not take part: CPUs keep them or not.
+func (m *Machine) sameXState(img []byte) bool { return m.diffXState(img) == "" }
+
+// diffXState names the first register in which the extended state differs
+// from img.
+func (m *Machine) diffXState(img []byte) string {
+	if len(img) == 0 {
+		return ""
+	}
+	var want x86.State
+	if err := want.SetXState(img, m.s.layout); err != nil {
+		return err.Error()
+	}
+	got := &m.CPU.State
+	for i := range want.V {
+		if want.V[i] != got.V[i] {
+			return fmt.Sprintf("ymm%d: recorded %x, replayed %x", i, want.V[i], got.V[i])
+		}
+	}
+	if want.MXCSR != got.MXCSR {
+		return fmt.Sprintf("mxcsr: recorded %#x, replayed %#x", want.MXCSR, got.MXCSR)
+	}
+	return diffFPU(&want.FPU, &got.FPU)
+}
+
+func diffFPU(want, got *x86.FPU) string {
+	if want.CW != got.CW || want.SW != got.SW || want.Tag != got.Tag || want.Top != got.Top {
+		return fmt.Sprintf("x87 control: recorded cw %#x sw %#x top %d tag %#x, replayed cw %#x sw %#x top %d tag %#x",
+			want.CW, want.SW, want.Top, want.Tag, got.CW, got.SW, got.Top, got.Tag)
+	}
+	for i := range want.R {
+		if want.R[i] != got.R[i] {
+			return fmt.Sprintf("x87 register %d: recorded %x, replayed %x", i, want.R[i], got.R[i])
+		}
+	}
+	return ""
+}
