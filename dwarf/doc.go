@@ -1,0 +1,23 @@
+// Package dwarf tells what lies at an address of an ELF file: symbol, function,
+// source line, the inlined calls around it; and how to get from a frame to its
+// caller.
+//
+// [Open] takes the bytes of an ELF file, such as the images that package loader
+// rebuilds, and reads nothing else. All addresses are the file's own; callers
+// add and subtract the load bias. Whatever the file lacks, lookups simply do
+// not find: a file with no section at all is still a Module.
+//
+// Lines, functions and inlining come from the standard library's debug/dwarf,
+// indexed by compilation unit and read when first asked for. Call frame
+// information is interpreted here, from .eh_frame and .debug_frame; RATIONALE.md
+// says why not by a library.
+//
+// [Backtrace] walks a stack over several modules with nothing but registers, a
+// way to read memory, and a way to find the module at an address.
+//
+// Files are hostile input: sizes are bounded, no loop trusts a count, and a
+// panic in a library becomes an error of Open or a lookup that finds nothing.
+//
+// Sources: DWARF 5 (sections 6.2 and 6.4); LSB 5 Core, "Exception Frames";
+// System V ABI, AMD64 supplement, figure 3.36 (register numbers).
+package dwarf

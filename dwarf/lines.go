@@ -1,0 +1,318 @@
+package dwarf
+
+import (
+	"cmp"
+	"debug/dwarf"
+	"errors"
+	"io"
+	"slices"
+	"sort"
+)
+
+// unit is a compilation unit, read in steps.
+type unit struct {
+	entry  *dwarf.Entry
+	ranges [][2]uint64
+
+	lines     []line // sorted by address; nil before it was read
+	functions []function
+	read      bool
+}
+
+// line is a row of the line table: from addr to the next row.
+type line struct {
+	addr uint64
+	file string
+	num  int
+	end  bool // nothing here: the end of a sequence
+}
+
+// function is a subprogram with code.
+type function struct {
+	low, high uint64
+	name      string
+	offset    dwarf.Offset
+}
+
+// Bounds on what one file is believed to hold.
+const (
+	maxUnits = 1 << 17
+	maxRows  = 16 << 20
+	maxDepth = 256
+	// maxEntries bounds one walk over entries: a damaged file can make the
+	// next one lie before the last.
+	maxEntries = 8 << 20
+)
+
+// guard turns a panic of debug/dwarf over a damaged file into "not found".
+func guard() { _ = recover() }
+
+// Line returns the source file, as the compiler was given it, and the line
+// number of the code at pc.
+func (m *Module) Line(pc uint64) (file string, num int, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	for _, u := range m.unitsAt(pc) {
+		m.readUnit(u)
+		i := sort.Search(len(u.lines), func(i int) bool { return u.lines[i].addr > pc })
+		if i > 0 && !u.lines[i-1].end && u.lines[i-1].num > 0 {
+			l := &u.lines[i-1]
+			return l.file, l.num, true
+		}
+	}
+	return "", 0, false
+}
+
+// Function returns the name of the function that the code at pc belongs to,
+// and the address of its first instruction. Without debugging information it
+// is that of the symbol.
+func (m *Module) Function(pc uint64) (name string, entry uint64, ok bool) {
+	if name, entry, ok = m.subprogram(pc); ok {
+		return name, entry, true
+	}
+	name, off, ok := m.Symbol(pc)
+	return name, pc - off, ok
+}
+
+func (m *Module) subprogram(pc uint64) (name string, entry uint64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	if f := m.functionAt(pc); f != nil {
+		return f.name, f.low, true
+	}
+	return "", 0, false
+}
+
+func (m *Module) functionAt(pc uint64) *function {
+	for _, u := range m.unitsAt(pc) {
+		m.readUnit(u)
+		for i := range u.functions {
+			if f := &u.functions[i]; pc >= f.low && pc < f.high {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// Inlined is a function inlined at an address, and where its call stands.
+type Inlined struct {
+	Name     string
+	CallFile string
+	CallLine int
+}
+
+// Inlined returns the functions that were inlined around pc, innermost first;
+// the function they ended up in is not among them.
+func (m *Module) Inlined(pc uint64) (out []Inlined) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer func() {
+		if recover() != nil {
+			out = nil
+		}
+	}()
+	f := m.functionAt(pc)
+	if f == nil {
+		return nil
+	}
+	files := m.filesAt(pc)
+	r := m.data.Reader()
+	r.Seek(f.offset)
+	if _, err := r.Next(); err != nil {
+		return nil
+	}
+	for n, depth := 0, 0; depth < maxDepth && n < maxEntries; n++ {
+		e, err := r.Next()
+		if err != nil || e == nil || e.Tag == 0 {
+			break
+		}
+		if e.Tag != dwarf.TagInlinedSubroutine && e.Tag != dwarf.TagLexDwarfBlock || !m.covers(e, pc) {
+			r.SkipChildren()
+			continue
+		}
+		if e.Tag == dwarf.TagInlinedSubroutine {
+			in := Inlined{Name: m.nameOf(e, 0)}
+			if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
+				in.CallLine = int(n)
+			}
+			if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(files) && files[n] != nil {
+				in.CallFile = files[n].Name
+			}
+			out = append(out, in)
+		}
+		if !e.Children {
+			break
+		}
+		depth++ // what covers pc is inside this one
+	}
+	slices.Reverse(out)
+	return out
+}
+
+func (m *Module) covers(e *dwarf.Entry, pc uint64) bool {
+	rs, err := m.data.Ranges(e)
+	if err != nil {
+		return false
+	}
+	for _, r := range rs {
+		if pc >= r[0] && pc < r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// filesAt returns the file table of the unit at pc.
+func (m *Module) filesAt(pc uint64) []*dwarf.LineFile {
+	for _, u := range m.unitsAt(pc) {
+		if lr, err := m.data.LineReader(u.entry); err == nil && lr != nil {
+			return lr.Files()
+		}
+	}
+	return nil
+}
+
+// unitsAt returns the units whose ranges hold pc.
+func (m *Module) unitsAt(pc uint64) []*unit {
+	if m.data == nil {
+		return nil
+	}
+	if !m.begun {
+		m.begun = true
+		m.readUnits()
+	}
+	var out []*unit
+	for _, u := range m.units {
+		for _, r := range u.ranges {
+			if pc >= r[0] && pc < r[1] {
+				out = append(out, u)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// readUnits lists the compilation units with code.
+func (m *Module) readUnits() {
+	r := m.data.Reader()
+	for n := 0; len(m.units) < maxUnits && n < maxEntries; n++ {
+		e, err := r.Next()
+		if err != nil || e == nil {
+			return
+		}
+		if e.Tag == dwarf.TagCompileUnit || e.Tag == dwarf.TagSkeletonUnit {
+			if rs, err := m.data.Ranges(e); err == nil && len(rs) > 0 {
+				m.units = append(m.units, &unit{entry: e, ranges: rs})
+			}
+		}
+		r.SkipChildren()
+	}
+}
+
+// readUnit reads the line table and the functions of a unit.
+func (m *Module) readUnit(u *unit) {
+	if u.read {
+		return
+	}
+	u.read = true
+	m.readLines(u)
+	r := m.data.Reader()
+	r.Seek(u.entry.Offset)
+	if _, err := r.Next(); err != nil {
+		return
+	}
+	depth := 1 // namespaces are entered, functions are not
+	for n := 0; depth > 0 && len(u.functions) < maxRows && n < maxEntries; n++ {
+		e, err := r.Next()
+		if err != nil || e == nil {
+			return
+		}
+		switch e.Tag {
+		case 0:
+			depth--
+		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType:
+			if e.Children {
+				depth++
+			}
+		case dwarf.TagSubprogram:
+			m.addFunction(u, e)
+			r.SkipChildren()
+		default:
+			r.SkipChildren()
+		}
+	}
+}
+
+func (m *Module) addFunction(u *unit, e *dwarf.Entry) {
+	rs, err := m.data.Ranges(e)
+	if err != nil || len(rs) == 0 {
+		return
+	}
+	name := m.nameOf(e, 0)
+	if name == "" {
+		return
+	}
+	for _, r := range rs {
+		u.functions = append(u.functions, function{r[0], r[1], name, e.Offset})
+	}
+}
+
+// nameOf returns the name of an entry, its own or of what it is an instance
+// of, with its scope where the linkage name tells.
+func (m *Module) nameOf(e *dwarf.Entry, depth int) string {
+	if link, ok := e.Val(dwarf.AttrLinkageName).(string); ok {
+		if d := Demangle(link); d != link {
+			return d
+		}
+	}
+	for _, a := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
+		if off, ok := e.Val(a).(dwarf.Offset); ok && depth < 8 {
+			r := m.data.Reader()
+			r.Seek(off)
+			if o, err := r.Next(); err == nil && o != nil {
+				if name := m.nameOf(o, depth+1); name != "" {
+					return name
+				}
+			}
+		}
+	}
+	name, _ := e.Val(dwarf.AttrName).(string)
+	return name
+}
+
+// readLines reads a unit's line table.
+func (m *Module) readLines(u *unit) {
+	lr, err := m.data.LineReader(u.entry)
+	if err != nil || lr == nil {
+		return
+	}
+	var e dwarf.LineEntry
+	for len(u.lines) < maxRows {
+		if err := lr.Next(&e); err != nil {
+			if !errors.Is(err, io.EOF) && len(u.lines) > 0 {
+				u.lines[len(u.lines)-1].end = true
+			}
+			break
+		}
+		l := line{addr: e.Address, num: e.Line, end: e.EndSequence}
+		if e.File != nil {
+			l.file = e.File.Name
+		}
+		u.lines = append(u.lines, l)
+	}
+	// The last row for an address counts, and a sequence that begins there more
+	// than one that ends there.
+	slices.SortStableFunc(u.lines, func(a, b line) int {
+		if c := cmp.Compare(a.addr, b.addr); c != 0 || a.end == b.end {
+			return c
+		}
+		if a.end {
+			return -1
+		}
+		return 1
+	})
+}

@@ -1,0 +1,160 @@
+package loader
+
+import (
+	"fmt"
+	"path"
+
+	"vplay/checkpoint"
+	"vplay/dwarf"
+)
+
+// Resolver names addresses of one moment of a process: module, function,
+// source line; and walks its stack. It rebuilds and opens the image of a module
+// when one of its addresses is first asked for. It is not safe for concurrent
+// use.
+type Resolver struct {
+	maps    []checkpoint.Mapping
+	mem     Memory
+	symbols *Symbols
+	mods    []*Module
+	opened  map[*Module]*dwarf.Module // nil values: cannot be opened
+}
+
+// NewResolver returns a resolver of the addresses in maps. symbols may be nil.
+func NewResolver(maps []checkpoint.Mapping, m Memory, symbols *Symbols) *Resolver {
+	return &Resolver{maps: maps, mem: m, symbols: symbols, mods: Modules(maps, m), opened: map[*Module]*dwarf.Module{}}
+}
+
+// Module returns the module whose segments hold addr, or nil.
+func (r *Resolver) Module(addr uint64) *Module {
+	for _, mod := range r.mods {
+		if addr >= mod.Base && addr < mod.End {
+			return mod
+		}
+	}
+	return nil
+}
+
+// open returns what is known of a module's file, nil when nothing is.
+func (r *Resolver) open(mod *Module) *dwarf.Module {
+	d, ok := r.opened[mod]
+	if !ok {
+		if b, err := BuildELF(mod, r.mem, r.symbols); err == nil {
+			d, _ = dwarf.Open(b)
+		}
+		r.opened[mod] = d
+	}
+	return d
+}
+
+// find implements dwarf.Modules.
+func (r *Resolver) find(addr uint64) (*dwarf.Module, uint64, bool) {
+	mod := r.Module(addr)
+	if mod == nil {
+		for i := range r.maps {
+			if g := &r.maps[i]; addr >= g.Start && addr < g.End {
+				return nil, 0, g.Prot&checkpoint.ProtExec != 0
+			}
+		}
+		return nil, 0, false
+	}
+	return r.open(mod), mod.Bias, true
+}
+
+// Location is what is known of an address. Empty fields are not known.
+type Location struct {
+	Addr     uint64 `json:"addr"`
+	Module   string `json:"module,omitempty"` // path as the memory map has it
+	Function string `json:"function,omitempty"`
+	Offset   uint64 `json:"offset"`            // bytes from the function's start, else from the module's
+	Inlined  bool   `json:"inlined,omitempty"` // into the location that follows; Offset says nothing
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+}
+
+// String writes "function+offset in module", as far as known.
+func (l Location) String() string {
+	mod := path.Base(l.Module)
+	switch {
+	case l.Inlined:
+		return fmt.Sprintf("%s, inlined, in %s", l.Function, mod)
+	case l.Function != "" && l.Offset == 0:
+		return fmt.Sprintf("%s in %s", l.Function, mod)
+	case l.Function != "":
+		return fmt.Sprintf("%s+%#x in %s", l.Function, l.Offset, mod)
+	case l.Module != "":
+		return fmt.Sprintf("%s+%#x", mod, l.Offset)
+	}
+	return "nothing is mapped there"
+}
+
+// Source writes "file:line", or "" when the line is not known.
+func (l Location) Source() string {
+	if l.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", l.File, l.Line)
+}
+
+// At returns what is known of an address: with code that was inlined there,
+// the innermost function.
+func (r *Resolver) At(addr uint64) Location { return r.Stack(addr)[0] }
+
+// Stack returns the location of an address and of the calls that were inlined
+// around it, innermost first; there is at least one.
+func (r *Resolver) Stack(addr uint64) []Location {
+	l := Location{Addr: addr}
+	mod := r.Module(addr)
+	if mod == nil {
+		for i := range r.maps {
+			if g := &r.maps[i]; addr >= g.Start && addr < g.End {
+				l.Module, l.Offset = g.Name, addr-g.Start
+				if l.Module == "" {
+					l.Module = "anonymous memory"
+				}
+			}
+		}
+		return []Location{l}
+	}
+	l.Module, l.Offset = mod.Path, addr-mod.Base
+	d := r.open(mod)
+	if d == nil {
+		return []Location{l}
+	}
+	pc := addr - mod.Bias
+	if name, entry, ok := d.Function(pc); ok {
+		l.Function, l.Offset = name, pc-entry
+	}
+	if file, line, ok := d.Line(pc); ok {
+		l.File, l.Line = file, line
+	}
+	var out []Location
+	for _, in := range d.Inlined(pc) {
+		inner := l
+		inner.Function, inner.Offset, inner.Inlined = in.Name, 0, true
+		out = append(out, inner)
+		l.File, l.Line = in.CallFile, in.CallLine
+	}
+	return append(out, l)
+}
+
+// Backtrace returns the stack of a thread, innermost frame first, at most
+// limit frames.
+func (r *Resolver) Backtrace(regs *checkpoint.Regs, limit int) []dwarf.Frame {
+	return dwarf.Backtrace(dwarfRegs(regs), r.mem, r.find, limit)
+}
+
+// dwarfNumbers are the DWARF numbers of the registers in encoding order.
+var dwarfNumbers = [16]int{
+	dwarf.RAX, dwarf.RCX, dwarf.RDX, dwarf.RBX, dwarf.RSP, dwarf.RBP, dwarf.RSI, dwarf.RDI,
+	dwarf.R8, dwarf.R9, dwarf.R10, dwarf.R11, dwarf.R12, dwarf.R13, dwarf.R14, dwarf.R15,
+}
+
+func dwarfRegs(regs *checkpoint.Regs) dwarf.Regs {
+	var d dwarf.Regs
+	for i, n := range dwarfNumbers {
+		d.Set(n, regs.R[i])
+	}
+	d.Set(dwarf.RIP, regs.RIP)
+	return d
+}

@@ -1,0 +1,91 @@
+package loader
+
+import (
+	"debug/elf"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Symbols finds symbol files by build-id: full ELF files or .debug files, in
+// folders that lie flat or in the .build-id/xx/ layout. It is safe for
+// concurrent use.
+type Symbols struct {
+	dirs []string
+
+	once  sync.Once
+	index map[string]string
+}
+
+// maxSymbolFiles bounds how many files of a folder are looked at.
+const maxSymbolFiles = 100_000
+
+// maxSymbolFile bounds the size of one, in bytes.
+const maxSymbolFile = 2 << 30
+
+// NewSymbols returns a finder over dirs. Nothing is read before Find.
+func NewSymbols(dirs []string) *Symbols { return &Symbols{dirs: dirs} }
+
+// Find returns the files with that build-id, the best first: those with
+// debugging information before those without. A nil Symbols finds nothing.
+func (s *Symbols) Find(id string) (path string, ok bool) {
+	if s == nil || len(id) < 4 {
+		return "", false
+	}
+	for _, dir := range s.dirs {
+		for _, root := range []string{dir, filepath.Join(dir, ".build-id")} {
+			p := filepath.Join(root, id[:2], id[2:]+".debug")
+			if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
+				return p, true
+			}
+		}
+	}
+	s.once.Do(s.scan)
+	path, ok = s.index[id]
+	return path, ok
+}
+
+// scan reads the build-id of every ELF file in the folders.
+func (s *Symbols) scan() {
+	s.index = map[string]string{}
+	withDebug := map[string]bool{}
+	n := 0
+	for _, dir := range s.dirs {
+		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, _ error) error {
+			if d == nil || !d.Type().IsRegular() {
+				return nil // a folder, or an unreadable corner, which is no reason to stop
+			}
+			if n++; n > maxSymbolFiles {
+				return filepath.SkipAll
+			}
+			id, debug := idOfFile(p)
+			if id != "" && (s.index[id] == "" || debug && !withDebug[id]) {
+				s.index[id], withDebug[id] = p, debug
+			}
+			return nil
+		})
+	}
+}
+
+// idOfFile returns the build-id of an ELF file, and whether it has DWARF.
+func idOfFile(path string) (id string, debug bool) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = f.Close() }() // only read
+	for _, s := range f.Sections {
+		if s.Type == elf.SHT_NOTE && s.Size < 1<<16 {
+			if b, err := s.Data(); err == nil {
+				if found := buildID(b); found != "" {
+					id = found
+				}
+			}
+		}
+		if s.Name == ".debug_info" || s.Name == ".zdebug_info" {
+			debug = true
+		}
+	}
+	return id, debug
+}
