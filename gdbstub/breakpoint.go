@@ -1,0 +1,108 @@
+package gdbstub
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+)
+
+// Limits on breakpoints.
+const (
+	MaxBreakpoints = 4096    // at a time, of all kinds
+	MaxWatchLen    = 1 << 20 // bytes
+	maxConditions  = 64      // per breakpoint
+)
+
+// breakKey identifies a breakpoint.
+type breakKey struct {
+	kind BreakpointKind
+	addr uint64
+	n    uint64
+}
+
+// parseBreak parses KIND,ADDR,LEN. It reports false for kinds that do not
+// exist and for lengths that make no sense.
+func parseBreak(arg string) (b Breakpoint, ok bool) {
+	kind, where, _ := strings.Cut(arg, ",")
+	if len(kind) != 1 || kind[0] < '0' || kind[0] > '4' {
+		return b, false
+	}
+	addr, n, ok := parseRange(where)
+	b = Breakpoint{Kind: BreakpointKind(kind[0] - '0'), Addr: addr, Len: n}
+	if b.Kind >= WatchWrite && (n == 0 || n > MaxWatchLen) {
+		return b, false
+	}
+	return b, ok
+}
+
+// setBreak answers Z KIND,ADDR,LEN[;CONDITIONS]. Setting it again replaces the
+// conditions.
+func (s *session) setBreak(arg string) reply {
+	where, cond, _ := strings.Cut(arg, ";")
+	b, ok := parseBreak(where)
+	if !ok {
+		return replyError
+	}
+	if !s.live {
+		return s.fail(errNoProcess)
+	}
+	if b.Cond, ok = parseConditions(cond); !ok {
+		return s.fail("condition is not valid agent bytecode")
+	}
+	key := breakKey{b.Kind, b.Addr, b.Len}
+	if _, have := s.breaks[key]; !have && len(s.breaks) >= MaxBreakpoints {
+		return s.fail("too many breakpoints")
+	}
+	err := s.target.SetBreakpoint(b)
+	switch {
+	case errors.Is(err, ErrNotSupported):
+		return reply{}
+	case err != nil:
+		return s.fail(err.Error())
+	}
+	s.breaks[key] = b
+	return replyOK
+}
+
+// clearBreak answers z. Clearing what is not set is not an error.
+func (s *session) clearBreak(arg string) reply {
+	where, _, _ := strings.Cut(arg, ";")
+	b, ok := parseBreak(where)
+	if !ok {
+		return replyError
+	}
+	key := breakKey{b.Kind, b.Addr, b.Len}
+	if b, ok = s.breaks[key]; !ok {
+		return replyOK
+	}
+	delete(s.breaks, key)
+	if err := s.target.ClearBreakpoint(b); err != nil {
+		return s.fail(err.Error())
+	}
+	return replyOK
+}
+
+// parseConditions parses X LEN,HEX once or more, with or without a semicolon
+// between. Commands to run at a breakpoint were not offered and are an error.
+func parseConditions(arg string) (list [][]byte, ok bool) {
+	for arg != "" {
+		if arg[0] == ';' {
+			arg = arg[1:]
+			continue
+		}
+		if arg[0] != 'X' || len(list) == maxConditions {
+			return nil, false
+		}
+		size, rest, _ := strings.Cut(arg[1:], ",")
+		n, ok := parseHexInt(size)
+		if !ok || n == 0 || n > MaxAgentLen || len(rest) < 2*n {
+			return nil, false
+		}
+		code, err := hex.DecodeString(rest[:2*n])
+		if err != nil || CheckAgent(code) != nil {
+			return nil, false
+		}
+		list, arg = append(list, code), rest[2*n:]
+	}
+	return list, true
+}

@@ -1,0 +1,98 @@
+package gdbstub
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxMonitorLine bounds a monitor command, in bytes.
+const maxMonitorLine = 4096
+
+// console shows a text to the user: an O packet, which clients take while they
+// wait for the reply to a resume or a monitor command.
+func (s *session) console(msg string) {
+	_, _ = consoleWriter{s}.Write([]byte(msg)) // a lost connection shows at the next read
+}
+
+// consoleWriter sends what is written to it as O packets.
+type consoleWriter struct{ s *session }
+
+func (w consoleWriter) Write(b []byte) (int, error) {
+	const most = (MaxPacket - 1) / 2
+	for done := 0; done < len(b); {
+		part := b[done:min(len(b), done+most)]
+		if err := w.s.conn.packet(appendHexBytes([]byte{'O'}, part)); err != nil {
+			return done, err
+		}
+		done += len(part)
+	}
+	return len(b), nil
+}
+
+// monitorWriter is the output of a monitor command. While the command is silent
+// it sends empty O packets, for clients wait no more than two seconds ("set
+// remotetimeout") for the next packet.
+type monitorWriter struct {
+	mu sync.Mutex
+	w  consoleWriter
+}
+
+func (m *monitorWriter) Write(b []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.w.Write(b)
+}
+
+// keepAlive begins sending and returns what ends it.
+func (m *monitorWriter) keepAlive() (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-t.C:
+				m.mu.Lock()
+				_ = m.w.s.conn.packet([]byte{'O'}) // a lost connection shows at the next read
+				m.mu.Unlock()
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// monitor answers qRcmd,HEX. The command's output goes ahead of the reply as it
+// comes; so does its error, because clients show nothing of an error reply.
+func (s *session) monitor(arg string) reply {
+	b, err := hex.DecodeString(arg)
+	if err != nil || len(b) > maxMonitorLine {
+		return replyError
+	}
+	line := strings.TrimSpace(string(b))
+	ok := s.await("monitor", func(ctx context.Context) {
+		out := &monitorWriter{w: consoleWriter{s}}
+		defer out.keepAlive()()
+		err := s.target.Monitor(ctx, line, out)
+		switch {
+		case errors.Is(err, ErrExit):
+			s.exit = true
+		case err != nil:
+			s.console("error: " + err.Error() + "\n")
+		}
+	})
+	s.forget()
+	if !ok {
+		return s.fail("internal error, see the log of the server")
+	}
+	return replyOK
+}

@@ -1,0 +1,315 @@
+package gdbstub
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// supported is the handshake. The reply offers what the session serves; it
+// does not offer non-stop, tracepoints, fork events and writes.
+func (s *session) supported(arg string) reply {
+	for f := range strings.SplitSeq(arg, ";") {
+		switch f {
+		case "multiprocess+":
+			s.multiprocess = true
+		case "swbreak+":
+			s.swbreak = true
+		case "hwbreak+":
+			s.hwbreak = true
+		case "error-message+":
+			s.errorMessages = true
+		}
+	}
+	out := "PacketSize=" + hexOf(MaxPacket) + ";QStartNoAckMode+;multiprocess+;swbreak+;hwbreak+;" +
+		"vContSupported+;ReverseStep+;ReverseContinue+;ConditionalBreakpoints+;QPassSignals+;QCatchSyscalls+;" +
+		"qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:threads:read+;" +
+		"qXfer:libraries-svr4:read+;qXfer:siginfo:read+;binary-upload+"
+	if s.errorMessages {
+		out += ";error-message+"
+	}
+	return text(out)
+}
+
+// startNoAck ends acknowledgements, after its own reply.
+func (s *session) startNoAck(string) reply {
+	r := text("OK")
+	r.noAck = true
+	return r
+}
+
+// symbol declines to look symbols up.
+func (s *session) symbol(string) reply { return replyOK }
+
+// nonStop takes only what is so already.
+func (s *session) nonStop(arg string) reply {
+	if arg == "0" {
+		return replyOK
+	}
+	return s.fail("a replay has no non-stop mode")
+}
+
+// extend switches to the extended protocol: the connection outlives the
+// process, and the client takes it by vAttach or vRun. Were a process reported
+// at once, gdb's attach would begin by killing it.
+func (s *session) extend(string) reply {
+	if !s.extended {
+		s.extended = true
+		s.live = false
+	}
+	return replyOK
+}
+
+// why answers "?".
+func (s *session) why(string) reply {
+	if !s.live {
+		return text("W00")
+	}
+	s.stop = s.target.Stop()
+	return s.plainStop(s.stop)
+}
+
+// threads lists the threads of a process that is held, with sane ids.
+func (s *session) threads() []Thread {
+	if !s.live {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.target.Threads()), func(t Thread) bool { return t.TID <= 0 })
+}
+
+// threadID writes a thread id as the client reads it.
+func (s *session) threadID(tid int) string {
+	if s.multiprocess {
+		return fmt.Sprintf("p%x.%x", s.target.Process().PID, tid)
+	}
+	return hexOf(uint64(tid))
+}
+
+// parseThread reads a thread id: TID, pPID or pPID.TID, hex; 0 and -1 mean any
+// and all and come back as 0. It reports false for a wrong one, such as one of
+// another process.
+func (s *session) parseThread(arg string) (tid int, ok bool) {
+	if strings.HasPrefix(arg, "p") {
+		pid, thread, hasThread := strings.Cut(arg[1:], ".")
+		arg = "-1"
+		if hasThread {
+			arg = thread
+		}
+		if pid != "-1" && pid != "0" {
+			n, ok := parseHexInt(pid)
+			if !ok || n != s.target.Process().PID {
+				return 0, false
+			}
+		}
+	}
+	if arg == "-1" {
+		return 0, true
+	}
+	return parseHexInt(arg)
+}
+
+// setThread answers Hg and Hc. Without a process any of "any" is right.
+func (s *session) setThread(arg string) reply {
+	if arg == "" {
+		return replyError
+	}
+	tid, ok := s.parseThread(arg[1:])
+	if !ok || tid != 0 && !s.exists(tid) {
+		return replyError
+	}
+	switch arg[0] {
+	case 'g':
+		s.generalTID = tid
+	case 'c':
+		s.resumeTID = tid
+	default:
+		return reply{}
+	}
+	return replyOK
+}
+
+// exists reports whether a thread is there.
+func (s *session) exists(tid int) bool {
+	return slices.ContainsFunc(s.threads(), func(t Thread) bool { return t.TID == tid })
+}
+
+// general returns the thread that register packets are about; 0 if there is
+// no process.
+func (s *session) general() int {
+	ts := s.threads()
+	for _, want := range []int{s.generalTID, s.stop.TID} {
+		if slices.ContainsFunc(ts, func(t Thread) bool { return t.TID == want }) {
+			return want
+		}
+	}
+	if len(ts) == 0 {
+		return 0
+	}
+	return ts[0].TID
+}
+
+// threadAlive answers T.
+func (s *session) threadAlive(arg string) reply {
+	if tid, ok := s.parseThread(arg); ok && s.exists(tid) {
+		return replyOK
+	}
+	return replyError
+}
+
+// currentThread answers qC.
+func (s *session) currentThread(string) reply {
+	tid := s.general()
+	if tid == 0 {
+		return replyError
+	}
+	return text("QC" + s.threadID(tid))
+}
+
+// firstThreads and nextThreads list ids, a packet at a time.
+func (s *session) firstThreads(string) reply {
+	s.threadPage = 0
+	return s.nextThreads("")
+}
+
+func (s *session) nextThreads(string) reply {
+	ts := s.threads()
+	if s.threadPage >= len(ts) {
+		return text("l")
+	}
+	out := []byte{'m'}
+	for i, t := range ts[s.threadPage:] {
+		if len(out) > MaxPacket-64 {
+			break
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, s.threadID(t.TID)...)
+		s.threadPage++
+	}
+	return reply{data: out}
+}
+
+// threadName answers qThreadExtraInfo.
+func (s *session) threadName(arg string) reply {
+	tid, ok := s.parseThread(arg)
+	for _, t := range s.threads() {
+		if ok && t.TID == tid {
+			name := t.Name
+			if name == "" {
+				name = "thread " + strconv.Itoa(tid)
+			}
+			return text(hexText(clip(name, 256)))
+		}
+	}
+	return replyError
+}
+
+// isAttached answers whether quitting detaches (1) or kills (0).
+func (s *session) isAttached(arg string) reply {
+	if arg != "" {
+		if n, ok := parseHexInt(arg); !ok || n != s.target.Process().PID {
+			return replyError
+		}
+	}
+	switch {
+	case !s.live:
+		return replyError
+	case s.target.Process().Attached:
+		return text("1")
+	}
+	return text("0")
+}
+
+// tlsAddress answers qGetTLSAddr:thread,offset,lm.
+func (s *session) tlsAddress(arg string) reply {
+	t, ok := s.target.(TLSTarget)
+	if !ok {
+		return reply{}
+	}
+	f := strings.Split(arg, ",")
+	if len(f) != 3 {
+		return replyError
+	}
+	tid, ok1 := s.parseThread(f[0])
+	off, ok2 := parseHex(f[1])
+	lm, ok3 := parseHex(f[2])
+	if !ok1 || !ok2 || !ok3 || !s.exists(tid) {
+		return replyError
+	}
+	addr, err := t.TLSAddress(tid, off, lm)
+	if err != nil {
+		return s.fail(err.Error())
+	}
+	return text(hexOf(addr))
+}
+
+// maxListed bounds lists of signals and system calls.
+const maxListed = 1024
+
+// parseHexList parses hex numbers separated by semicolons.
+func parseHexList(arg string) ([]int, bool) {
+	var out []int
+	for f := range strings.SplitSeq(arg, ";") {
+		if f == "" {
+			continue
+		}
+		n, ok := parseHexInt(f)
+		if !ok || len(out) == maxListed {
+			return nil, false
+		}
+		out = append(out, n)
+	}
+	return out, true
+}
+
+// passSignals answers QPassSignals:SIG;SIG… with signal numbers in hex.
+func (s *session) passSignals(arg string) reply {
+	list, ok := parseHexList(arg)
+	if !ok {
+		return replyError
+	}
+	s.pass = nil
+	for _, g := range list {
+		if n := s.linuxSignal(g); n != 0 {
+			s.pass = append(s.pass, n)
+		}
+	}
+	slices.Sort(s.pass)
+	s.pass = slices.Compact(s.pass)
+	return replyOK
+}
+
+// catchSyscalls answers QCatchSyscalls:0, QCatchSyscalls:1 and
+// QCatchSyscalls:1;NR;NR… with system call numbers in hex.
+func (s *session) catchSyscalls(arg string) reply {
+	on, rest, _ := strings.Cut(arg, ";")
+	list, ok := parseHexList(rest)
+	if !ok || on != "0" && on != "1" {
+		return replyError
+	}
+	slices.Sort(list)
+	s.catchAll = on == "1" && len(list) == 0
+	s.catch = nil
+	if on == "1" {
+		s.catch = slices.Compact(list)
+	}
+	return replyOK
+}
+
+// signal translates a signal for the client, linuxSignal one from it. lldb
+// uses the numbers of the target's system.
+func (s *session) signal(linux int) int {
+	if s.lldb {
+		return linux & 0xff
+	}
+	return gdbSignal(linux)
+}
+
+func (s *session) linuxSignal(n int) int {
+	if s.lldb {
+		return n
+	}
+	return linuxSignal(n)
+}

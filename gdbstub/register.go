@@ -1,0 +1,331 @@
+package gdbstub
+
+import (
+	"embed"
+	"encoding/binary"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Registers is the register file of one thread. Arrays are in the processor's
+// encoding order: GPR is rax rcx rdx rbx rsp rbp rsi rdi r8…r15, Seg is es cs
+// ss ds fs gs.
+type Registers struct {
+	GPR    [16]uint64
+	RIP    uint64
+	EFLAGS uint64 // the low 32 bits are shown
+	Seg    [6]uint16
+
+	FSBase, GSBase uint64
+	// OrigRAX is the system call number while the thread is inside a call
+	// and all ones otherwise.
+	OrigRAX uint64
+
+	FCW, FSW uint16
+	FTW      uint16 // the full tag word, two bits per physical register
+	FOP      uint16
+	FIP, FDP uint64      // as FXSAVE64 stores them
+	ST       [8][10]byte // ST(0) first
+
+	MXCSR uint32
+	// YMM holds the vector registers, low quadword first: xmm is the first
+	// two quadwords.
+	YMM [16][4]uint64
+
+	// Missing lists the groups that are not known at this position, although
+	// Process.Features has them: clients show <unavailable>.
+	Missing Features
+}
+
+// Indexes of Registers.GPR that the stub names.
+const (
+	gprRSP = 4
+	gprRBP = 5
+)
+
+// regDesc is one register of the target description.
+type regDesc struct {
+	name  string
+	num   int // number in p, P, T and agent expressions
+	size  int // bytes
+	group Features
+	index int // within its array
+	kind  regKind
+}
+
+// regKind selects the field of Registers.
+type regKind uint8
+
+const (
+	kindGPR regKind = iota
+	kindRIP
+	kindFlags
+	kindSeg
+	kindST
+	kindX87
+	kindXMM
+	kindMXCSR
+	kindOrigRAX
+	kindBase
+	kindYMMH
+)
+
+//go:embed features/*.xml
+var featureFiles embed.FS
+
+// featureTable lists the parts of a description in gdbserver's order.
+var featureTable = []struct {
+	file  string
+	group Features // 0: always served
+}{
+	{"64bit-core.xml", 0},
+	{"64bit-sse.xml", FeatureSSE},
+	{"64bit-linux.xml", FeatureOrigRAX},
+	{"64bit-segments.xml", FeatureFSGS},
+	{"64bit-avx.xml", FeatureAVX},
+}
+
+// description is what a set of features amounts to: the target.xml and the
+// registers in the order of the g packet. It is immutable.
+type description struct {
+	xml   []byte
+	regs  []regDesc
+	byNum map[int]*regDesc
+}
+
+// descriptions caches one *description per Features.
+var descriptions sync.Map
+
+// describe returns the description for a set of features. SSE is always part
+// of it: gdb takes no x86-64 description without.
+func describe(f Features) *description {
+	f |= FeatureSSE
+	f &= FeatureX87 | FeatureSSE | FeatureAVX | FeatureOrigRAX | FeatureFSGS
+	if d, ok := descriptions.Load(f); ok {
+		return d.(*description)
+	}
+	d, err := buildDescription(f)
+	if err != nil { // the files are part of the program
+		panic("gdbstub: broken feature file: " + err.Error())
+	}
+	descriptions.Store(f, d)
+	return d
+}
+
+// buildDescription joins the feature files that f asks for.
+func buildDescription(f Features) (*description, error) {
+	d := &description{byNum: map[int]*regDesc{}}
+	var b strings.Builder
+	b.WriteString("<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n" +
+		"<target>\n<architecture>i386:x86-64</architecture>\n<osabi>GNU/Linux</osabi>\n")
+	for _, part := range featureTable {
+		if part.group != 0 && f&part.group == 0 {
+			continue
+		}
+		text, err := featureFiles.ReadFile("features/" + part.file)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(text)
+		if err := d.addFile(part.file, text, part.group); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteString("</target>\n")
+	d.xml = []byte(b.String())
+	for i := range d.regs {
+		d.byNum[d.regs[i].num] = &d.regs[i]
+	}
+	return d, nil
+}
+
+// addFile reads the registers of one feature file.
+func (d *description) addFile(name string, text []byte, group Features) error {
+	var feature struct {
+		Regs []struct {
+			Name    string `xml:"name,attr"`
+			Bitsize int    `xml:"bitsize,attr"`
+			Regnum  int    `xml:"regnum,attr"`
+		} `xml:"reg"`
+	}
+	if err := xml.Unmarshal(text, &feature); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, r := range feature.Regs {
+		desc := regDesc{name: r.Name, num: r.Regnum, size: r.Bitsize / 8, group: group}
+		if !desc.locate() {
+			return fmt.Errorf("%s: no register %s", name, r.Name)
+		}
+		d.regs = append(d.regs, desc)
+	}
+	return nil
+}
+
+// Registers by name, in the order of the arrays of Registers.
+var (
+	gprNames = []string{
+		"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+		"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+	}
+	segNames    = []string{"es", "cs", "ss", "ds", "fs", "gs"}
+	x87Names    = []string{"fctrl", "fstat", "ftag", "fiseg", "fioff", "foseg", "fooff", "fop"}
+	baseNames   = []string{"fs_base", "gs_base"}
+	singleNames = map[string]regKind{"rip": kindRIP, "eflags": kindFlags, "mxcsr": kindMXCSR, "orig_rax": kindOrigRAX}
+)
+
+// locate finds the field of Registers by the register's name.
+func (r *regDesc) locate() bool {
+	for _, l := range []struct {
+		names []string
+		kind  regKind
+	}{{gprNames, kindGPR}, {segNames, kindSeg}, {x87Names, kindX87}, {baseNames, kindBase}} {
+		for i, n := range l.names {
+			if n == r.name {
+				r.kind, r.index = l.kind, i
+				if l.kind == kindX87 {
+					r.group = FeatureX87
+				}
+				return true
+			}
+		}
+	}
+	if k, ok := singleNames[r.name]; ok {
+		r.kind = k
+		return true
+	}
+	return r.locateNumbered()
+}
+
+// locateNumbered finds st0…7, xmm0…15 and ymm0h…15h.
+func (r *regDesc) locateNumbered() bool {
+	for _, l := range []struct {
+		format string
+		count  int
+		kind   regKind
+	}{{"st%d", 8, kindST}, {"xmm%d", 16, kindXMM}, {"ymm%dh", 16, kindYMMH}} {
+		for i := range l.count {
+			if fmt.Sprintf(l.format, i) == r.name {
+				r.kind, r.index = l.kind, i
+				if l.kind == kindST {
+					r.group = FeatureX87
+				}
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// appendValue appends the register's bytes, little-endian, r.size of them.
+func (r *regDesc) appendValue(dst []byte, v *Registers) []byte {
+	le := binary.LittleEndian
+	switch r.kind {
+	case kindST:
+		return append(dst, v.ST[r.index][:]...)
+	case kindXMM:
+		y := &v.YMM[r.index]
+		return le.AppendUint64(le.AppendUint64(dst, y[0]), y[1])
+	case kindYMMH:
+		y := &v.YMM[r.index]
+		return le.AppendUint64(le.AppendUint64(dst, y[2]), y[3])
+	default:
+		x := r.integer(v)
+		if r.size == 4 {
+			return le.AppendUint32(dst, uint32(x))
+		}
+		return le.AppendUint64(dst, x)
+	}
+}
+
+// integer returns the value of a register of at most 64 bits.
+func (r *regDesc) integer(v *Registers) uint64 {
+	switch r.kind {
+	case kindGPR:
+		return v.GPR[r.index]
+	case kindRIP:
+		return v.RIP
+	case kindFlags:
+		return v.EFLAGS
+	case kindSeg:
+		return uint64(v.Seg[r.index])
+	case kindX87:
+		return v.x87(r.index)
+	case kindMXCSR:
+		return uint64(v.MXCSR)
+	case kindOrigRAX:
+		return v.OrigRAX
+	case kindBase:
+		return [2]uint64{v.FSBase, v.GSBase}[r.index]
+	case kindXMM:
+		return v.YMM[r.index][0]
+	case kindYMMH:
+		return v.YMM[r.index][2]
+	default: // kindST: the mantissa
+		return binary.LittleEndian.Uint64(v.ST[r.index][:8])
+	}
+}
+
+// x87 returns the control registers in the order of x87Names. FIP and FDP
+// split into offset and selector as gdb shows a 32-bit FXSAVE.
+func (v *Registers) x87(i int) uint64 {
+	return [8]uint64{
+		uint64(v.FCW), uint64(v.FSW), uint64(v.FTW),
+		v.FIP >> 32 & 0xffff, v.FIP & 0xffffffff,
+		v.FDP >> 32 & 0xffff, v.FDP & 0xffffffff,
+		uint64(v.FOP),
+	}[i]
+}
+
+// known reports whether the register's value is in v.
+func (r *regDesc) known(v *Registers) bool { return v.Missing&r.group == 0 }
+
+// appendHex appends the register in hex, or x digits if it is not known.
+func (r *regDesc) appendHex(dst []byte, v *Registers) []byte {
+	if !r.known(v) {
+		for range 2 * r.size {
+			dst = append(dst, 'x')
+		}
+		return dst
+	}
+	var buf [16]byte
+	return appendHexBytes(dst, r.appendValue(buf[:0], v))
+}
+
+// allRegisters describes every register the stub can show.
+var allRegisters = sync.OnceValue(func() *description {
+	return describe(FeatureX87 | FeatureSSE | FeatureAVX | FeatureOrigRAX | FeatureFSGS)
+})
+
+// Value returns register num of the target description, as agent expressions
+// ask for it; for registers above 64 bits the low ones. It reports false for a
+// number that is not described or whose value is missing.
+func (v *Registers) Value(num int) (uint64, bool) {
+	r := allRegisters().byNum[num]
+	if r == nil || !r.known(v) {
+		return 0, false
+	}
+	return r.integer(v), true
+}
+
+// gprIndexes maps register numbers 0 to 15 to indexes of Registers.GPR.
+var gprIndexes = sync.OnceValue(func() (t [16]int) {
+	for num := range t {
+		t[num] = allRegisters().byNum[num].index
+	}
+	return t
+})
+
+// ProgramCounter is the number of rip in the target description.
+const ProgramCounter = 16
+
+// GeneralRegister returns the index in Registers.GPR of register num of the
+// target description. With it a target can answer most of an agent
+// expression's questions without building all of Registers.
+func GeneralRegister(num int) (gpr int, ok bool) {
+	if num < 0 || num >= ProgramCounter {
+		return 0, false
+	}
+	return gprIndexes()[num], true
+}

@@ -1,0 +1,219 @@
+package gdbstub
+
+import (
+	"context"
+	"strings"
+)
+
+// Resume packets answer with a stop reply when the target has stopped. What
+// the protocol calls "the other threads" runs as it was recorded: a replay has
+// one schedule, so scheduler-locking cannot hold a thread back.
+
+// errNoProcess is the text for packets that need a process when none is held.
+const errNoProcess = "no process: attach or run first"
+
+// vCont answers vCont;ACTION[:THREAD];… For each thread the leftmost action
+// that names it counts; the one that steps decides.
+func (s *session) vCont(arg string) reply {
+	r := Resume{Kind: Continue}
+	found := false
+	for a := range strings.SplitSeq(arg, ";") {
+		action, thread, hasThread := strings.Cut(a, ":")
+		tid := 0
+		if hasThread {
+			var ok bool
+			if tid, ok = s.parseThread(thread); !ok {
+				return replyError
+			}
+		}
+		one, ok := s.parseAction(action)
+		if !ok {
+			return replyError
+		}
+		one.TID = tid
+		if !found || r.Kind == Continue && one.Kind != Continue && tid != 0 {
+			r, found = one, true
+		}
+	}
+	return s.resume(r)
+}
+
+// parseAction parses one action of vCont.
+func (s *session) parseAction(a string) (r Resume, ok bool) {
+	if a == "" {
+		return r, false
+	}
+	switch a[0] {
+	case 'c', 's':
+		ok = len(a) == 1
+	case 'C', 'S':
+		var n int
+		n, ok = parseHexInt(a[1:])
+		r.Signal = s.linuxSignal(n)
+	case 'r':
+		from, to, _ := strings.Cut(a[1:], ",")
+		var ok2 bool
+		r.Start, ok = parseHex(from)
+		r.End, ok2 = parseHex(to)
+		r.Kind = RangeStep
+		return r, ok && ok2
+	}
+	if a[0] == 's' || a[0] == 'S' {
+		r.Kind = Step
+	}
+	return r, ok
+}
+
+// resumeC answers c [ADDR] and resumeS s [ADDR]. An address to resume at would
+// change the replay and is refused.
+func (s *session) resumeC(addr string) reply { return s.resumeAt(Resume{Kind: Continue}, addr) }
+
+func (s *session) resumeS(addr string) reply { return s.resumeAt(Resume{Kind: Step}, addr) }
+
+// signalC answers C SIG[;ADDR] and signalS S SIG[;ADDR].
+func (s *session) signalC(arg string) reply { return s.resumeSignal(Continue, arg) }
+
+func (s *session) signalS(arg string) reply { return s.resumeSignal(Step, arg) }
+
+func (s *session) resumeSignal(kind ResumeKind, arg string) reply {
+	sig, addr, _ := strings.Cut(arg, ";")
+	n, ok := parseHexInt(sig)
+	if !ok {
+		return replyError
+	}
+	return s.resumeAt(Resume{Kind: kind, Signal: s.linuxSignal(n)}, addr)
+}
+
+func (s *session) resumeAt(r Resume, addr string) reply {
+	if addr != "" && !s.isPC(addr) {
+		return s.refuse(refusal)
+	}
+	r.TID = s.resumeTID
+	return s.resume(r)
+}
+
+// isPC reports whether a hex address is where the thread is anyway.
+func (s *session) isPC(addr string) bool {
+	v, ok := parseHex(addr)
+	regs, err := s.registers(s.general())
+	return ok && err == nil && regs.RIP == v
+}
+
+// back answers bs and bc.
+func (s *session) back(arg string) reply {
+	switch arg {
+	case "s":
+		return s.resume(Resume{Dir: Backward, Kind: Step, TID: s.resumeTID})
+	case "c":
+		return s.resume(Resume{Dir: Backward, Kind: Continue, TID: s.resumeTID})
+	}
+	return reply{}
+}
+
+// resume moves the target and reports the stop. An error's text goes to the
+// user as console output before the stop.
+func (s *session) resume(r Resume) reply {
+	if !s.live {
+		return s.fail(errNoProcess)
+	}
+	if r.TID != 0 && !s.exists(r.TID) {
+		return s.fail("no such thread")
+	}
+	r.PassSignals, r.CatchAll, r.CatchSyscalls = s.pass, s.catchAll, s.catch
+	s.forget()
+	var stop Stop
+	var err error
+	if !s.await("resume", func(ctx context.Context) { stop, err = s.target.Resume(ctx, r) }) {
+		s.console("vplay: internal error, see the log of the server\n")
+		stop = s.target.Stop()
+	}
+	if s.closed != nil {
+		return reply{silent: true}
+	}
+	if err != nil {
+		s.console("vplay: " + err.Error() + "\n")
+		if stop.Kind == StopNone {
+			stop = s.target.Stop()
+		}
+	}
+	if stop.Note != "" {
+		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
+	}
+	s.stop, s.generalTID = stop, 0
+	return s.stopReply(stop)
+}
+
+// kill answers k. lldb waits for a reply, gdb reads none.
+func (s *session) kill(string) reply {
+	s.letGo()
+	if s.lldb {
+		return text("X09")
+	}
+	return reply{silent: true}
+}
+
+// vKill ends the hold on the process, never the server.
+func (s *session) vKill(arg string) reply {
+	if arg != "" && !s.isOurs(arg) {
+		return replyError
+	}
+	s.letGo()
+	return replyOK
+}
+
+// detach answers D and D;PID.
+func (s *session) detach(arg string) reply {
+	if arg != "" && (arg[0] != ';' || !s.isOurs(arg[1:])) {
+		return replyError
+	}
+	s.letGo()
+	return replyOK
+}
+
+// isOurs reports whether a hex process id is the recorded one.
+func (s *session) isOurs(arg string) bool {
+	pid, ok := parseHexInt(arg)
+	return ok && pid == s.target.Process().PID
+}
+
+// vAttach takes the process at the position where it is.
+func (s *session) vAttach(arg string) reply {
+	if !s.isOurs(arg) {
+		return s.refuse("the recording holds process " + itoa(s.target.Process().PID))
+	}
+	s.take()
+	return s.plainStop(s.stop)
+}
+
+// vRun takes the process at the beginning of its history, whatever program and
+// arguments the client names.
+func (s *session) vRun(string) reply {
+	if err := s.target.Rewind(); err != nil {
+		return s.refuse(err.Error())
+	}
+	s.take()
+	return s.plainStop(s.stop)
+}
+
+// restart answers R, which has no reply.
+func (s *session) restart(string) reply {
+	if err := s.target.Rewind(); err != nil {
+		s.srv.log.Warn("rewind", "err", err)
+	} else {
+		s.take()
+	}
+	return reply{silent: true}
+}
+
+// take makes the process the client's.
+func (s *session) take() {
+	s.live, s.attached = true, true
+	s.generalTID, s.resumeTID = 0, 0
+	s.forget()
+	s.stop = s.target.Stop()
+}
+
+// refuseRun answers lldb's A, a program to start with its arguments.
+func refuseRun(s *session, _ string) reply {
+	return s.fail("a replay starts no programs; use vRun to rewind")
+}

@@ -1,0 +1,170 @@
+package gdbstub
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// document is the object a client is reading piece by piece. It is kept so that
+// the pieces fit together, until the target moves or another is asked for.
+type document struct {
+	name string // object and annex
+	data []byte
+}
+
+// xferObjects holds the objects of qXfer:OBJECT:read. A builder may return
+// ErrNotSupported for an object that is not there at all.
+var xferObjects = map[string]func(s *session, annex string) ([]byte, error){
+	"features":       (*session).targetXML,
+	"auxv":           (*session).auxv,
+	"exec-file":      (*session).execFile,
+	"threads":        (*session).threadsXML,
+	"libraries-svr4": (*session).librariesXML,
+	"siginfo":        (*session).siginfo,
+}
+
+// xfer answers qXfer:OBJECT:read:ANNEX:OFFSET,LENGTH: m and a piece, or l and
+// the last piece.
+func (s *session) xfer(arg string) reply {
+	f := strings.SplitN(arg, ":", 3)
+	if len(f) != 3 {
+		return replyError
+	}
+	build := xferObjects[f[0]]
+	if build == nil || f[1] != "read" {
+		return reply{}
+	}
+	i := strings.LastIndexByte(f[2], ':')
+	if i < 0 {
+		return replyError
+	}
+	annex := f[2][:i]
+	at, size, _ := strings.Cut(f[2][i+1:], ",")
+	off, ok1 := parseHex(at)
+	n, ok2 := parseHex(size)
+	if !ok1 || !ok2 {
+		return replyError
+	}
+	name := f[0] + ":" + annex
+	if off == 0 || s.doc.name != name {
+		data, err := build(s, annex)
+		if err != nil {
+			return s.xferFailed(err)
+		}
+		s.doc = document{name, data}
+	}
+	return piece(s.doc.data, off, n)
+}
+
+// xferFailed answers for an object that could not be built.
+func (s *session) xferFailed(err error) reply {
+	if errors.Is(err, ErrNotSupported) {
+		return reply{}
+	}
+	return s.fail(err.Error())
+}
+
+// piece returns at most n bytes of data from off on, as many as fit.
+func piece(data []byte, off, n uint64) reply {
+	size := uint64(len(data))
+	if off >= size {
+		return text("l")
+	}
+	rest := data[off:min(size, off+min(n, MaxPacket))]
+	rest = rest[:fitEscaped(rest, MaxPacket-1)]
+	mark := byte('m')
+	if off+uint64(len(rest)) == size {
+		mark = 'l'
+	}
+	return reply{data: append([]byte{mark}, rest...)}
+}
+
+func (s *session) targetXML(annex string) ([]byte, error) {
+	if annex != "target.xml" {
+		return nil, errors.New("no such annex")
+	}
+	return s.description().xml, nil
+}
+
+func (s *session) auxv(string) ([]byte, error) {
+	if !s.live {
+		return nil, errors.New(errNoProcess)
+	}
+	return s.target.Process().Auxv, nil
+}
+
+// execFile returns the program's path; the annex is a process id or empty.
+func (s *session) execFile(annex string) ([]byte, error) {
+	if !s.live || annex != "" && !s.isOurs(annex) {
+		return nil, errors.New(errNoProcess)
+	}
+	return []byte(s.target.Process().ExecFile), nil
+}
+
+func (s *session) siginfo(string) ([]byte, error) {
+	tid := s.general()
+	if tid == 0 {
+		return nil, errors.New(errNoProcess)
+	}
+	return s.target.Siginfo(tid)
+}
+
+// attr writes an XML attribute.
+func attr(b *bytes.Buffer, name, value string) {
+	b.WriteString(" " + name + "=\"")
+	_ = xml.EscapeText(b, []byte(value)) // a Buffer does not fail
+	b.WriteByte('"')
+}
+
+func (s *session) threadsXML(string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("<?xml version=\"1.0\"?>\n<threads>\n")
+	for _, t := range s.threads() {
+		b.WriteString("<thread")
+		attr(&b, "id", s.threadID(t.TID))
+		attr(&b, "core", itoa(max(t.Core, 0)))
+		if t.Name != "" {
+			attr(&b, "name", t.Name)
+		}
+		b.WriteString("/>\n")
+	}
+	b.WriteString("</threads>\n")
+	return b.Bytes(), nil
+}
+
+// librariesXML lists the loaded libraries. The program is not among them, but
+// its link_map is an attribute of the list.
+func (s *session) librariesXML(string) ([]byte, error) {
+	if !s.live {
+		return nil, errors.New(errNoProcess)
+	}
+	libs := s.target.Libraries()
+	var b bytes.Buffer
+	b.WriteString("<library-list-svr4 version=\"1.0\"")
+	for _, l := range libs {
+		if l.Main {
+			attr(&b, "main-lm", fmt.Sprintf("0x%x", l.LinkMap))
+			break
+		}
+	}
+	b.WriteString(">\n")
+	for _, l := range libs {
+		// gdb rejects an empty name, and warns that it cannot open [vdso] or
+		// linux-vdso.so.1, which are no files.
+		if l.Main || !strings.Contains(l.Name, "/") {
+			continue
+		}
+		b.WriteString("<library")
+		attr(&b, "name", l.Name)
+		attr(&b, "lm", fmt.Sprintf("0x%x", l.LinkMap))
+		attr(&b, "l_addr", fmt.Sprintf("0x%x", l.Base))
+		attr(&b, "l_ld", fmt.Sprintf("0x%x", l.Dynamic))
+		attr(&b, "lmid", fmt.Sprintf("0x%x", l.NSID))
+		b.WriteString("/>\n")
+	}
+	b.WriteString("</library-list-svr4>\n")
+	return b.Bytes(), nil
+}
