@@ -1,0 +1,28 @@
+package main
+
+import (
+	"fmt"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"vplay/loader"
+	"vplay/replay/x86"
+)
+
+// disassemble prints the instruction at rip in GNU syntax; where x86asm does
+// not know it, the emulator's own decoder names it.
+func disassemble(m loader.Memory, rip uint64) string {
+	var b [15]byte
+	n := m.ReadMemory(rip, b[:])
+	if n == 0 {
+		return "(not captured)"
+	}
+	d, err := x86.Decode(b[:n])
+	if err != nil {
+		return fmt.Sprintf("(bad) % x", b[:min(n, 4)])
+	}
+	if in, err := x86asm.Decode(b[:n], 64); err == nil && in.Len == d.Len {
+		return x86asm.GNUSyntax(in, rip, nil)
+	}
+	return d.Mnemonic
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/replay"
+)
+
+func newDump() *cobra.Command {
+	var raw, strs bool
+	c := &cobra.Command{
+		Use:   "dump [flags] [RECORDING] [INTERVALS]",
+		Short: "print the log of a recording, system calls as strace does",
+		Long: `Dump prints, for each interval, the threads, the memory map, each event of the
+log and how the interval ended. System calls are printed from the same table
+that recorded them. The log alone holds no argument strings: with --strings the
+intervals are replayed, and paths and buffers are shown as strace shows them.
+INTERVALS is one ID, or a range A-B.`,
+		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5",
+		Args:    cobra.MaximumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			rec, _, err := openRecording(args[:min(len(args), 1)])
+			if err != nil {
+				return err
+			}
+			defer rec.Close()
+			first, last := uint32(0), ^uint32(0)
+			if len(args) == 2 {
+				if first, last, err = intervalRange(args[1]); err != nil {
+					return err
+				}
+			}
+			w := bufio.NewWriter(c.OutOrStdout())
+			if err := dump(c.Context(), w, rec, dumpFlags{first, last, raw, strs}); err != nil {
+				return err
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVarP(&raw, "raw", "r", false, "every byte, and system calls by number")
+	c.Flags().BoolVarP(&strs, "strings", "s", false, "replay, to show paths and buffers")
+	return c
+}
+
+// dumpFlags say what to print.
+type dumpFlags struct {
+	first, last  uint32 // intervals
+	raw, strings bool
+}
+
+func intervalRange(s string) (first, last uint32, err error) {
+	a, b, found := strings.Cut(s, "-")
+	lo, err := strconv.ParseUint(a, 10, 32)
+	hi := lo
+	if err == nil && found {
+		hi, err = strconv.ParseUint(b, 10, 32)
+	}
+	if err != nil || lo > hi {
+		return 0, 0, usageError{withHint(fmt.Errorf("bad interval %q", s), exitUsage, "INTERVALS is an ID or a range: 3 or 3-5")}
+	}
+	return uint32(lo), uint32(hi), nil
+}
+
+func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFlags) error {
+	var s *replay.Session
+	if f.strings {
+		var err error
+		if s, err = replay.NewSession(rec); err != nil {
+			return err
+		}
+		defer s.Close()
+	}
+	found := false
+	for _, i := range rec.Intervals() {
+		if i.ID < f.first || i.ID > f.last {
+			continue
+		}
+		found = true
+		iv, err := rec.Interval(i.ID)
+		if err != nil {
+			return err
+		}
+		o := checkpoint.TextOptions{Full: f.raw}
+		if !f.raw {
+			o.Call = callText
+		}
+		if f.strings {
+			if o.Call, err = replayedCalls(ctx, s, i.ID); err != nil {
+				return err
+			}
+		}
+		if err := checkpoint.WriteText(w, iv, o); err != nil {
+			return err
+		}
+	}
+	if infos := rec.Intervals(); !found && len(infos) > 0 {
+		return usageError{withHint(fmt.Errorf("no interval %d in the recording", f.first), exitUsage,
+			"it has %d to %d", infos[0].ID, infos[len(infos)-1].ID)}
+	}
+	return nil
+}
+
+// noMemory is a guest of which nothing is known: the log holds no argument
+// strings, so that pointers print as addresses.
+type noMemory struct{}
+
+func (noMemory) ReadAt(uint64, []byte) int { return 0 }
+
+// callText prints a system call's entry or result.
+func callText(e *checkpoint.Event) string {
+	if e.Kind == checkpoint.EventEnter {
+		return abi.Format(noMemory{}, e.NR, e.Args)
+	}
+	return abi.FormatResult(e.NR, e.Result)
+}
+
+// replayedCalls replays an interval and returns a printer of its system calls
+// with what their arguments point to. Calls behind a divergence print as without
+// replay.
+func replayedCalls(ctx context.Context, s *replay.Session, id uint32) (func(*checkpoint.Event) string, error) {
+	m, err := s.Machine(id)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	var texts []string
+	m.OnEvent = func(e *checkpoint.Event) {
+		switch e.Kind {
+		case checkpoint.EventEnter:
+			texts = append(texts, abi.Format(readAt{guest{m.Mem}}, e.NR, e.Args))
+		case checkpoint.EventExit:
+			texts = append(texts, abi.FormatResult(e.NR, e.Result))
+		default: // No call.
+		}
+	}
+	if err := m.RunToEnd(ctx, nil); err != nil && !replay.Unmatched(err) {
+		return nil, err
+	}
+	return func(e *checkpoint.Event) string {
+		if len(texts) == 0 {
+			return callText(e)
+		}
+		t := texts[0]
+		texts = texts[1:]
+		return t
+	}, nil
+}

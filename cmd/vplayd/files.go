@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"vplay/checkpoint"
+	"vplay/gdbstub"
+	"vplay/loader"
+)
+
+// files is the file system that debuggers see: ELF images rebuilt from the
+// recording, and what /proc says of the process. Nothing of the machine that
+// replays is in it.
+type files struct {
+	g       *target
+	symbols *loader.Symbols
+	images  map[string][]byte // by path
+}
+
+func newFiles(g *target, dirs []string) *files {
+	return &files{g: g, symbols: loader.NewSymbols(dirs), images: map[string][]byte{}}
+}
+
+// file is content in memory.
+type file struct {
+	*bytes.Reader
+	mode uint32
+}
+
+func (f file) Mode() uint32 { return f.mode }
+func (f file) Size() int64  { return f.Reader.Size() }
+
+const regular = 0o100000
+
+var _ io.ReaderAt = file{}
+
+func (f *files) open(name string) (gdbstub.File, error) {
+	if b, ok := f.proc(name); ok {
+		return file{bytes.NewReader(b), regular | 0o444}, nil
+	}
+	b, err := f.image(name)
+	if err != nil {
+		return nil, err
+	}
+	return file{bytes.NewReader(b), regular | 0o755}, nil
+}
+
+// image returns the rebuilt ELF file of the module that was loaded from name,
+// which may be any of the names it goes by.
+func (f *files) image(name string) ([]byte, error) {
+	if b, ok := f.images[name]; ok {
+		return b, nil
+	}
+	mod := f.module(name)
+	if mod == nil {
+		return nil, os.ErrNotExist
+	}
+	b, err := loader.BuildELF(mod, guest{f.g.mem()}, f.symbols)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", os.ErrNotExist, err)
+	}
+	f.images[name] = b
+	return b, nil
+}
+
+// module finds a module by its path in the memory map, or by its name in the
+// dynamic linker's list, which may go through symbolic links.
+func (f *files) module(name string) *loader.Module {
+	maps, mem := f.g.maps(), guest{f.g.mem()}
+	mods := loader.Modules(maps, mem)
+	for _, mod := range mods {
+		if mod.Path == name {
+			return mod
+		}
+	}
+	for _, l := range loader.LinkMap(maps, mem) {
+		if l.Name != name {
+			continue
+		}
+		for _, mod := range mods {
+			if mod.Bias == l.Base && (path.Base(mod.Path) == path.Base(name) || l.Dynamic >= mod.Base && l.Dynamic < mod.End) {
+				return mod
+			}
+		}
+	}
+	// Before the loader has made its list, its own name, as the program has it,
+	// is known by where the kernel put it. gdb needs it to follow the list.
+	base, ok := auxvValue(f.g.s.Rec.Manifest().Auxv, atBase)
+	for _, mod := range mods {
+		if ok && mod.Base == base && path.Base(mod.Path) == path.Base(name) {
+			return mod
+		}
+	}
+	return nil
+}
+
+// proc returns the files of /proc/PID that debuggers read.
+func (f *files) proc(name string) ([]byte, bool) {
+	m := f.g.s.Rec.Manifest()
+	rest, ok := strings.CutPrefix(name, fmt.Sprintf("/proc/%d/", m.PID))
+	if !ok {
+		return nil, false
+	}
+	if task, found := strings.CutPrefix(rest, fmt.Sprintf("task/%d/", f.g.tid())); found {
+		rest = task
+	}
+	switch rest {
+	case "maps":
+		return f.maps(false), true
+	case "smaps":
+		return f.maps(true), true
+	case "cmdline":
+		return []byte(strings.Join(m.Args, "\x00") + "\x00"), true
+	case "auxv":
+		return m.Auxv, true
+	case "comm":
+		return []byte(path.Base(m.Program) + "\n"), true
+	case "coredump_filter":
+		return []byte("00000033\n"), true
+	case "status":
+		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(m.Program), m.PID, m.PID), true
+	}
+	return nil, false
+}
+
+// maps writes the memory map as /proc/PID/maps does.
+func (f *files) maps(smaps bool) []byte {
+	var b bytes.Buffer
+	for _, m := range f.g.maps() {
+		o, _ := f.g.s.Rec.Object(m.Object)
+		fmt.Fprintf(&b, "%08x-%08x %s %08x %02x:%02x %d", m.Start, m.End, perms(m), m.Offset, o.Dev>>8&0xff, o.Dev&0xff, o.Inode)
+		if m.Name != "" {
+			fmt.Fprintf(&b, " %s", m.Name)
+		}
+		b.WriteByte('\n')
+		if smaps {
+			fmt.Fprintf(&b, "Size: %d kB\nVmFlags: rd wr\n", (m.End-m.Start)/1024)
+		}
+	}
+	return b.Bytes()
+}
+
+func perms(m checkpoint.Mapping) string {
+	p := []byte("---p")
+	for i, bit := range []uint8{checkpoint.ProtRead, checkpoint.ProtWrite, checkpoint.ProtExec} {
+		if m.Prot&bit != 0 {
+			p[i] = "rwx"[i]
+		}
+	}
+	if m.Flags&checkpoint.MapShared != 0 {
+		p[3] = 's'
+	}
+	return string(p)
+}
+
+func (f *files) readlink(name string) (string, error) {
+	m := f.g.s.Rec.Manifest()
+	switch name {
+	case fmt.Sprintf("/proc/%d/exe", m.PID):
+		return m.Program, nil
+	case fmt.Sprintf("/proc/%d/cwd", m.PID):
+		return m.Cwd, nil
+	}
+	return "", os.ErrNotExist
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/dwarf"
+	"vplay/loader"
+	"vplay/replay"
+)
+
+func newInfo() *cobra.Command {
+	var asJSON, count bool
+	var symbols []string
+	c := &cobra.Command{
+		Use:   "info [flags] [RECORDING]",
+		Short: "what happened, in ten lines",
+		Long: `Info says what a recording holds: the program, how it ended and where, the
+calls that led there, how much was recorded, and what it takes. It replays
+nothing, unless --count asks for the number of instructions.
+
+Function names come from the recording itself as far as the program exports
+them; --symbols names folders with symbol files, found by build-id, which also
+give source lines.`,
+		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			rec, path, err := openRecording(args)
+			if err != nil {
+				return err
+			}
+			defer rec.Close()
+			in, err := gatherInfo(rec, path, symbols)
+			if err != nil {
+				return err
+			}
+			if count {
+				if err := in.count(c, rec); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(in)
+			}
+			return in.print(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	c.Flags().BoolVar(&count, "count", false, "count the instructions, which takes a replay")
+	c.Flags().StringArrayVar(&symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	return c
+}
+
+// info is what is known of a recording without replaying it.
+type info struct {
+	File         string            `json:"file"`
+	Program      string            `json:"program"`
+	Args         []string          `json:"args"`
+	PID          int32             `json:"pid"`
+	Start        string            `json:"start"`
+	Host         string            `json:"host"`
+	Ended        string            `json:"ended"`
+	Signal       string            `json:"signal,omitempty"`
+	Address      uint64            `json:"address,omitempty"` // of the fault
+	RIP          uint64            `json:"rip,omitempty"`
+	Instruction  string            `json:"instruction,omitempty"`
+	Where        string            `json:"where,omitempty"`
+	Source       string            `json:"source,omitempty"`
+	Backtrace    []loader.Location `json:"backtrace,omitempty"`
+	Intervals    int               `json:"intervals"`
+	Fat          int               `json:"fat"`
+	Slim         int               `json:"slim"`
+	Events       int               `json:"events"`
+	Instructions uint64            `json:"instructions,omitempty"`
+	CPUSeconds   float64           `json:"cpu_seconds"`
+	Sizes        checkpoint.Sizes  `json:"sizes"`
+	CPU          string            `json:"cpu"`
+	Notes        []string          `json:"notes,omitempty"`
+}
+
+// shownFrames is how many calls of the backtrace info lists.
+const shownFrames = 8
+
+func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info, error) {
+	m := rec.Manifest()
+	in := &info{
+		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
+		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: strings.TrimSpace(m.CPU.Brand),
+		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(rec),
+	}
+	if m.CPU.Level != "" {
+		in.CPU += ", presented as " + m.CPU.Level
+	}
+	for _, i := range rec.Intervals() {
+		in.Intervals++
+		in.Events += i.Events
+		in.CPUSeconds += i.CPUTime.Seconds()
+		if i.Slim {
+			in.Slim++
+		} else {
+			in.Fat++
+		}
+	}
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if f, err := s.Final(); err == nil {
+		defer f.Mem.Close()
+		in.atEnd(f, symbols)
+	}
+	return in, nil
+}
+
+// ending says in words how the program ended.
+func ending(rec *checkpoint.Recording) string {
+	m := rec.Manifest()
+	infos := rec.Intervals()
+	switch {
+	case m.Crash:
+		return "killed by " + abi.Signal(m.Signo).String()
+	case len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit:
+		return fmt.Sprintf("exited with code %d", m.ExitCode)
+	}
+	return "recording stopped before the program ended"
+}
+
+// atEnd fills in what the final image tells.
+func (in *info) atEnd(f *replay.FinalImage, symbols []string) {
+	st := &f.States[0]
+	in.RIP = st.RIP
+	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {
+		in.Signal = si.String()
+		if si.IsFault() {
+			in.Address = si.Addr()
+		}
+	}
+	mem := guest{f.Mem}
+	var b [1]byte
+	if mem.ReadMemory(st.RIP, b[:]) > 0 {
+		in.Instruction = disassemble(mem, st.RIP)
+	}
+	r := loader.NewResolver(f.Maps, mem, loader.NewSymbols(symbols))
+	at := r.At(st.RIP)
+	in.Where, in.Source = at.String(), at.Source()
+	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)
+}
+
+// backtrace returns the calls that led to a thread's present place, inlined
+// ones too, innermost first. Callers are named by where they go on.
+func backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {
+	var out []loader.Location
+	for _, frame := range r.Backtrace(regs, 64) {
+		back := frame.Regs.V[dwarf.RIP] - frame.PC
+		for _, l := range r.Stack(frame.PC) {
+			l.Addr += back
+			l.Offset += back
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// count replays everything to count the instructions.
+func (in *info) count(c *cobra.Command, rec *checkpoint.Recording) error {
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	results, err := replay.Verify(c.Context(), s, replay.VerifyOptions{})
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			return r.Err
+		}
+		in.Instructions += r.Instructions
+	}
+	return nil
+}
+
+func (in *info) print(w io.Writer) error {
+	line := func(name, format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); text != "" {
+			fmt.Fprintf(w, "%-12s %s\n", name, printable(text))
+		}
+	}
+	line("program", "%s (process %d)", in.Program, in.PID)
+	line("command", "%s", strings.Join(in.Args, " "))
+	line("recorded", "%s on %s", in.Start, in.Host)
+	line("ended", "%s", in.Ended)
+	line("signal", "%s", in.Signal)
+	switch {
+	case in.Instruction != "":
+		line("at", "%#x %s: %s", in.RIP, in.Where, in.Instruction)
+	case in.Where != "":
+		line("at", "%#x: %s", in.RIP, in.Where)
+	}
+	line("source", "%s", in.Source)
+	for i, l := range in.Backtrace {
+		if i == 0 {
+			continue
+		}
+		if i > shownFrames {
+			line("", "and %d more", len(in.Backtrace)-i)
+			break
+		}
+		name := ""
+		if i == 1 {
+			name = "called from"
+		}
+		line(name, "%s %s", l, l.Source())
+	}
+	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", plural(in.Intervals, "interval"), in.Fat, in.Slim,
+		plural(in.Events, "event"), in.CPUSeconds)
+	if in.Instructions > 0 {
+		line("", "%s instructions", count(in.Instructions))
+	}
+	line("size", "%s: pages %s, logs %s, the rest %s", size(in.Sizes.File), size(in.Sizes.Pages), size(in.Sizes.Logs),
+		size(in.Sizes.File-in.Sizes.Pages-in.Sizes.Logs))
+	line("cpu", "%s", in.CPU)
+	for _, n := range in.Notes {
+		line("note", "%s", n)
+	}
+	return nil
+}
+
+// printable replaces what would move a terminal's cursor: names in a recording
+// are whatever the recorded program chose.
+func printable(s string) string {
+	return strings.TrimRight(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s), " ")
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"vplay/replay"
+	"vplay/replay/x86"
+)
+
+// origin says where a bad pointer came from: a register that got value at
+// address addr of memory.
+type origin struct {
+	reg   string
+	value uint64
+	addr  uint64
+	load  string // the instruction that loaded it
+}
+
+// maxBack bounds the steps back to the instruction that set a register.
+const maxBack = 10_000
+
+var errOrigin = errors.New("where the bad pointer came from cannot be told")
+
+// findOrigin follows the base register of the memory access that the timeline
+// stands at back to the load that set it, through moves between registers. The
+// timeline ends up at that load.
+func findOrigin(ctx context.Context, t *replay.Timeline) (*origin, error) {
+	at := decodeAt(t)
+	m, ok := memoryOf(at)
+	if !ok || m.Base == 0 {
+		return nil, errOrigin
+	}
+	reg := m.Base
+	o := &origin{reg: strings.ToLower(reg.String())}
+	st := &t.Machine().CPU.State
+	if o.value, ok = registerValue(st, reg); !ok {
+		return nil, errOrigin
+	}
+	for range maxBack {
+		stop, err := t.StepBack(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if stop.Edge {
+			break
+		}
+		st := &t.Machine().CPU.State
+		if v, _ := registerValue(st, reg); v == o.value {
+			continue
+		}
+		in := decodeAt(t)
+		switch src := in.Args[1].(type) {
+		case x86asm.Mem:
+			if in.Op != x86asm.MOV {
+				return nil, errOrigin
+			}
+			o.addr = effective(st, src, in.Len)
+			o.load = x86asm.GNUSyntax(in, st.RIP, nil)
+			return o, nil
+		case x86asm.Reg:
+			if in.Op != x86asm.MOV {
+				return nil, errOrigin
+			}
+			reg = src
+		default:
+			return nil, errOrigin
+		}
+	}
+	return nil, errOrigin
+}
+
+// decodeAt decodes the instruction at the timeline's position; one that is not
+// understood has no arguments.
+func decodeAt(t *replay.Timeline) x86asm.Inst {
+	var b [15]byte
+	m := t.Machine()
+	n, _ := m.Mem.Peek(m.CPU.RIP, b[:])
+	in, err := x86asm.Decode(b[:n], 64)
+	if err != nil {
+		return x86asm.Inst{}
+	}
+	return in
+}
+
+func memoryOf(in x86asm.Inst) (x86asm.Mem, bool) {
+	for _, a := range in.Args {
+		if m, ok := a.(x86asm.Mem); ok {
+			return m, true
+		}
+	}
+	return x86asm.Mem{}, false
+}
+
+// registerValue returns a 64-bit general register.
+func registerValue(st *x86.State, r x86asm.Reg) (uint64, bool) {
+	if r < x86asm.RAX || r > x86asm.R15 {
+		return 0, false
+	}
+	return st.R[r-x86asm.RAX], true
+}
+
+// effective returns the address of a memory operand.
+func effective(st *x86.State, m x86asm.Mem, length int) uint64 {
+	a := uint64(m.Disp)
+	if m.Base == x86asm.RIP {
+		a += st.RIP + uint64(length)
+	} else if v, ok := registerValue(st, m.Base); ok {
+		a += v
+	}
+	if v, ok := registerValue(st, m.Index); ok {
+		a += v * uint64(m.Scale)
+	}
+	switch m.Segment {
+	case x86asm.FS:
+		a += st.FSBase
+	case x86asm.GS:
+		a += st.GSBase
+	default: // The other segments begin at 0.
+	}
+	return a
+}

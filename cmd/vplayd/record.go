@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// recordFlags are the flags of record.
+type recordFlags struct {
+	out         string
+	keep        string
+	quiet       bool
+	interval    time.Duration
+	keepSeconds float64
+	ringBytes   int64
+	forceEvery  int
+	slimTime    time.Duration
+	noSlim      bool
+	fullRegs    bool
+	force       bool
+}
+
+func newRecord() *cobra.Command {
+	var f recordFlags
+	c := &cobra.Command{
+		Use:   "record [flags] [--] PROGRAM [ARGUMENTS...]",
+		Short: "run a program and keep its last moments when it crashes",
+		Long: `Record runs a program and keeps its last seconds in memory. When the program
+crashes they become a recording, PROGRAM-N.vplay in this folder; when it does
+not, nothing is left (--keep always keeps every run).
+
+The program's input, output, exit code and killing signal are its own: record
+ends with the program's exit code, or dies of the same signal. Codes of record's
+own are 125 (it could not record, or the recording to write exists), 126 (the
+program cannot be executed) and 127 (there is no such program). A recording that
+cannot be written, for want of space say, is an error message and no more: the
+program has run, and its exit code is the answer.
+
+Only the program itself is recorded: processes that it starts run unrecorded,
+except that a program replaced by execve goes on being recorded, so wrapper
+scripts that end in exec do not hide what they start. A program that starts a
+second thread is let go, unrecorded, with a message.
+
+A recording holds memory of the program, and with it whatever secrets were
+there: it is readable by its owner alone.
+
+If record itself is killed, no recording is written, and the program may die at
+its next RDTSC instruction.`,
+		Example: `  vplayd record -- ./server --port 80
+  vplayd record -o crash.vplay --keep-seconds 20 -- ./server
+  vplayd record --keep always -q -- gzip -k big.txt`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{withHint(errors.New("no program named"), exitUsage, "vplayd record -- PROGRAM ARGUMENTS")}
+			}
+			return record(c, args, f)
+		},
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false)
+	fs.StringVarP(&f.out, "output", "o", "", "`FILE` to write (default: PROGRAM-N.vplay)")
+	fs.BoolVarP(&f.force, "force", "f", false, "replace the recording if it exists")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
+	fs.StringVar(&f.keep, "keep", "crash", "`WHEN` a recording is kept: at a crash only, or always")
+	fs.DurationVar(&f.interval, "interval", 50*time.Millisecond, "CPU time between two images of memory")
+	fs.Float64Var(&f.keepSeconds, "keep-seconds", 5, "how much is kept, in `SECONDS` of the program's CPU time")
+	fs.Int64Var(&f.ringBytes, "ring-bytes", 1<<30, "how much is kept, in `BYTES` of memory")
+	fs.IntVar(&f.forceEvery, "force-every", 0, "end an interval at an arbitrary instruction every so many `MS` (a test of vplay itself)")
+	fs.DurationVar(&f.slimTime, "slim-time", 10*time.Second, "how long slimming may take once the recording is written")
+	fs.BoolVar(&f.noSlim, "no-slim", false, "leave the recording fat; vplayd slim does it later, anywhere")
+	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")
+	return c
+}
+
+// exitRecorder is the exit code of record's own failures.
+const exitRecorder = 125
+
+// checkOutput refuses, before the program runs, an output that could not be
+// written or that stands for something already.
+func checkOutput(path string, force bool) error {
+	switch st, err := os.Lstat(path); {
+	case err == nil && st.IsDir():
+		return withHint(fmt.Errorf("%s is a folder", path), exitRecorder, "name a file in it: record -o FILE")
+	case err == nil && !force:
+		return withHint(fmt.Errorf("%s exists", path), exitRecorder, "choose another name, or replace it with --force")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".vplay-probe-*")
+	if err != nil {
+		return withHint(fmt.Errorf("%s cannot be written: %w", path, errors.Unwrap(err)), exitRecorder, "is the folder there, and yours to write in? Choose another with record -o FILE")
+	}
+	_ = f.Close() // nothing was written
+	return os.Remove(f.Name())
+}
+
+// outputName chooses the next free PROGRAM-N.vplay.
+func outputName(program string) string {
+	base := filepath.Base(program)
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s-%d.vplay", base, n)
+		if _, err := os.Lstat(name); errors.Is(err, os.ErrNotExist) {
+			return name
+		}
+	}
+}

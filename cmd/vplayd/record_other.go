@@ -1,0 +1,18 @@
+//go:build !(linux && amd64)
+
+package main
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// launch becomes the recorded program; there is no recorder here.
+func launch([]string) bool { return false }
+
+func record(*cobra.Command, []string, recordFlags) error {
+	return withHint(errors.New("vplayd records Linux x86-64 programs only, and this is "+runtime.GOOS+"/"+runtime.GOARCH),
+		exitMachine, "record on the machine where the program runs; serve, verify and all else work here")
+}

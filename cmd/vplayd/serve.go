@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"vplay/gdbstub"
+	"vplay/replay"
+)
+
+// serveFlags are shared by serve and replay.
+type serveFlags struct {
+	listen  string
+	symbols []string
+	memory  int64
+	remote  bool
+	stdio   bool
+	once    bool
+	at      string
+}
+
+func (f *serveFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	c.Flags().Int64Var(&f.memory, "memory", 1<<10, "guest memory kept for going back quickly, in `MiB`")
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve [flags] [RECORDING]",
+		Short: "serve a recording to gdb, lldb and VS Code",
+		Long: `Serve loads a recording and speaks the GDB remote serial protocol, on
+127.0.0.1:1234 unless told otherwise. It needs none of the program's files:
+the debugger gets ELF images rebuilt from the recording, merged with symbol
+files of the same build-id from the --symbols folders.
+
+The debugger stands at the crash at once (--at begin: where the recording
+begins). All of gdb's commands that go
+forward and backward work: break, watch, rwatch, awatch, step, next, finish,
+until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
+lists what vplay adds. A byte that was not captured is an error, never a zero:
+"monitor why ADDRESS" tells the reason.
+
+The end of a gdb session (detach, kill, quit) does not end serve: connect
+again and it stands where you left it. Ctrl-C ends it.`,
+		Example: `  vplayd serve sort-1.vplay
+  gdb -ex 'target remote :1234'
+
+  vplayd serve --listen unix:/tmp/v.sock sort-1.vplay
+  gdb -ex 'target remote /tmp/v.sock'
+
+  gdb -ex 'target remote | vplayd serve --stdio sort-1.vplay'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return serve(c, args, f) },
+	}
+	f.add(c)
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:1234", "`ADDRESS` to serve on: HOST:PORT or unix:PATH")
+	c.Flags().BoolVar(&f.remote, "allow-remote", false, "allow an address that other machines can reach (the protocol has no password)")
+	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak on standard input and output")
+	c.Flags().StringVar(&f.at, "at", "end", "`WHERE` the debugger stands at first: the end (the crash), or the begin")
+	c.Flags().BoolVar(&f.once, "once", false, "end with the first session")
+	return c
+}
+
+func serve(c *cobra.Command, args []string, f serveFlags) error {
+	if f.at != "begin" && f.at != "end" {
+		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+	}
+	g, closeAll, err := openTarget(args, f)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if f.at == "begin" {
+		if err := g.Rewind(); err != nil {
+			return err
+		}
+	}
+	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
+	if f.stdio {
+		return server.Serve(c.Context(), stdio{})
+	}
+	l, err := listen(server, f.listen)
+	if err != nil {
+		return err
+	}
+	m := g.s.Rec.Manifest()
+	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
+	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
+	return ended(c.Context(), server.ServeListener(c.Context(), l))
+}
+
+// isDone reports whether ctx has ended.
+func isDone(ctx context.Context) bool { return ctx.Err() != nil }
+
+// ended turns the error of a server that was told to stop into none.
+func ended(ctx context.Context, err error) error {
+	if isDone(ctx) {
+		return nil
+	}
+	return err
+}
+
+// listen opens the server's address, with hints for what goes wrong.
+func listen(server *gdbstub.Server, addr string) (net.Listener, error) {
+	l, err := server.Listen(addr)
+	switch {
+	case err == nil:
+		return l, nil
+	case isInUse(err):
+		return nil, withHint(err, exitFailed, "another program has that address, perhaps another vplayd serve: choose one with --listen 127.0.0.1:0")
+	}
+	hint := "--listen takes HOST:PORT or unix:PATH"
+	if strings.Contains(err.Error(), "authentication") {
+		hint = "use 127.0.0.1 and an ssh tunnel, or say --allow-remote on a network you trust"
+	}
+	return nil, withHint(err, exitFailed, "%s", hint)
+}
+
+func isInUse(err error) bool {
+	return strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) || strings.Contains(err.Error(), "in use")
+}
+
+// gdbAddress writes an address the way gdb takes it.
+func gdbAddress(a net.Addr) string {
+	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsLoopback() {
+		return fmt.Sprintf(":%d", t.Port)
+	}
+	return a.String()
+}
+
+// openTarget opens a recording for debuggers.
+func openTarget(args []string, f serveFlags) (*target, func(), error) {
+	for _, dir := range f.symbols {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			return nil, nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
+		}
+	}
+	rec, _, err := openRecording(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		rec.Close()
+		return nil, nil, err
+	}
+	g, err := newTarget(s, f.memory<<20, f.symbols)
+	if err != nil {
+		s.Close()
+		rec.Close()
+		return nil, nil, err
+	}
+	return g, func() {
+		g.t.Close()
+		s.Close()
+		rec.Close()
+	}, nil
+}
+
+// stdio is standard input and output as a connection.
+type stdio struct{}
+
+func (stdio) Read(b []byte) (int, error)  { return os.Stdin.Read(b) }
+func (stdio) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (stdio) Close() error                { return os.Stdin.Close() }
+
+// stubLog passes the protocol server's messages on.
+func stubLog(c *cobra.Command) *slog.Logger {
+	l := logger(c, "gdbstub")
+	return slog.New(slogHandler{l})
+}
+
+func newReplay() *cobra.Command {
+	var f serveFlags
+	var gdb string
+	c := &cobra.Command{
+		Use:   "replay [flags] [RECORDING] [-- GDB-ARGUMENTS...]",
+		Short: "start gdb on a recording",
+		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
+with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb.`,
+		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt",
+		RunE: func(c *cobra.Command, args []string) error {
+			n := c.ArgsLenAtDash()
+			if n < 0 {
+				n = len(args)
+			}
+			if n > 1 {
+				return usageError{withHint(fmt.Errorf("%d recordings named", n), exitUsage, "arguments for gdb stand behind --")}
+			}
+			return replayGDB(c, args[:n], args[n:], gdb, f)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVarP(&gdb, "debugger", "d", envOr("VPLAY_GDB", "gdb"), "the `GDB` to start")
+	return c
+}
+
+func envOr(name, def string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return def
+}
+
+func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlags) error {
+	path, err := exec.LookPath(gdb)
+	if err != nil {
+		return withHint(fmt.Errorf("cannot find %s", gdb), exitMachine, "apt-get install gdb, or name one with --debugger or $VPLAY_GDB")
+	}
+	g, closeAll, err := openTarget(args, f)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
+	l, err := listen(server, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.ServeListener(ctx, l) // gdb says what it sees of it
+	}()
+	cmd := exec.Command(path, append([]string{"-q", "-ex", "target remote " + gdbAddress(l.Addr())}, gdbArgs...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err = cmd.Run()
+	cancel()
+	<-done
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exitError{exit.ExitCode()}
+	}
+	return err
+}

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sort"
+
+	"vplay/checkpoint"
+	"vplay/gdbstub"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// target lets the protocol server look at and move about in a recording. It
+// starts at the recording's final image, with nothing replayed; the first
+// movement makes the timeline find that moment.
+type target struct {
+	s     *replay.Session
+	t     *replay.Timeline
+	final *replay.FinalImage // the state shown while nothing was replayed; else nil
+	stop  gdbstub.Stop
+	files *files
+	// told is where a pending signal, or the crash, was reported last: the next
+	// resume from there goes past it.
+	told checkpoint.Position
+
+	breaks map[bpKey]gdbstub.Breakpoint
+}
+
+type bpKey struct {
+	kind gdbstub.BreakpointKind
+	addr uint64
+	len  uint64
+}
+
+// newTarget opens a recording for debuggers. memory bounds the timeline's
+// marks, in bytes.
+func newTarget(s *replay.Session, memory int64, symbols []string) (*target, error) {
+	t, err := replay.NewTimeline(s, memory)
+	if err != nil {
+		return nil, err
+	}
+	g := &target{s: s, t: t, told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
+	g.files = newFiles(g, symbols)
+	final, err := s.Final()
+	if err == nil {
+		g.final = final
+	} else if _, err := t.ToEnd(context.Background()); err != nil {
+		return nil, err
+	}
+	g.stop = g.endStop()
+	return g, nil
+}
+
+// endStop is the stop at the end of the recording.
+func (g *target) endStop() gdbstub.Stop {
+	m := g.s.Rec.Manifest()
+	tid := g.tid()
+	if m.Crash {
+		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: tid}
+	}
+	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: tid, Note: "the recording ends here\n"}
+}
+
+// mem returns the memory at the present position.
+func (g *target) mem() *mem.Space {
+	if g.final != nil {
+		return g.final.Mem
+	}
+	return g.t.Machine().Mem
+}
+
+// state returns the registers at the present position.
+func (g *target) state() *x86.State {
+	if g.final != nil {
+		return &g.final.States[0]
+	}
+	return &g.t.Machine().CPU.State
+}
+
+func (g *target) tid() int {
+	if g.final != nil {
+		return int(g.final.Contexts[0].TID)
+	}
+	return int(g.t.Machine().TID())
+}
+
+// maps returns the memory map at the present position.
+func (g *target) maps() []checkpoint.Mapping { return regionsOf(g.s.Rec, g.mem()) }
+
+// regionsOf returns the map of an address space in the recording's form.
+func regionsOf(rec *checkpoint.Recording, space *mem.Space) []checkpoint.Mapping {
+	rs := space.Regions()
+	out := make([]checkpoint.Mapping, len(rs))
+	for i, r := range rs {
+		m := checkpoint.Mapping{Start: r.Start, End: r.End, Prot: r.Prot, Object: r.Object, Offset: r.Offset, Name: r.Name}
+		if r.Shared {
+			m.Flags |= checkpoint.MapShared
+		}
+		if r.GrowsDown {
+			m.Flags |= checkpoint.MapGrowsDown
+		}
+		if m.Name == "" && r.Object != 0 {
+			if o, ok := rec.Object(r.Object); ok {
+				m.Name = o.Path
+			}
+		}
+		out[i] = m
+	}
+	return out
+}
+
+// guest reads the memory at the present position for the loader.
+type guest struct{ *mem.Space }
+
+func (m guest) ReadMemory(a uint64, b []byte) int {
+	n, _ := m.Peek(a, b)
+	return n
+}
+
+// Process implements gdbstub.Target.
+func (g *target) Process() gdbstub.Process {
+	m := g.s.Rec.Manifest()
+	f := gdbstub.FeatureX87 | gdbstub.FeatureSSE | gdbstub.FeatureOrigRAX | gdbstub.FeatureFSGS
+	if m.CPU.XCR0&4 != 0 {
+		f |= gdbstub.FeatureAVX
+	}
+	return gdbstub.Process{PID: int(m.PID), ExecFile: m.Program, Auxv: debuggerAuxv(m.Auxv, g.maps()), Attached: true, Features: f}
+}
+
+// Threads implements gdbstub.Target.
+func (g *target) Threads() []gdbstub.Thread {
+	m := g.s.Rec.Manifest()
+	return []gdbstub.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(m.Program)}}
+}
+
+// Stop implements gdbstub.Target.
+func (g *target) Stop() gdbstub.Stop { return g.stop }
+
+// Registers implements gdbstub.Target.
+func (g *target) Registers(int) (*gdbstub.Registers, error) { return registersOf(g.state()), nil }
+
+// registersOf puts a thread's state in the protocol's form.
+func registersOf(st *x86.State) *gdbstub.Registers {
+	r := &gdbstub.Registers{
+		GPR: st.R, RIP: st.RIP, EFLAGS: st.Flags(), Seg: st.Seg, FSBase: st.FSBase, GSBase: st.GSBase,
+		OrigRAX: ^uint64(0), FCW: st.FPU.CW, FSW: st.FPU.Status(), FTW: st.FPU.FullTag(), FOP: st.FPU.FOP,
+		FIP: st.FPU.FIP, FDP: st.FPU.FDP, MXCSR: st.MXCSR,
+	}
+	for i := range r.ST {
+		f := st.FPU.R[(int(st.FPU.Top)+i)&7]
+		for b := range 8 {
+			r.ST[i][b] = byte(f.M >> (8 * b))
+		}
+		r.ST[i][8], r.ST[i][9] = byte(f.E), byte(f.E>>8)
+	}
+	for i := range r.YMM {
+		r.YMM[i] = st.V[i]
+	}
+	return r
+}
+
+// ReadMemory implements gdbstub.Target: the readable prefix, and why it ends.
+func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
+	n, f := g.mem().Peek(addr, b)
+	if n == len(b) {
+		return n, nil
+	}
+	return n, errors.New(why(f))
+}
+
+// why explains a byte that cannot be read.
+func why(f mem.Fault) string {
+	switch f.Kind {
+	case mem.FaultNotCaptured:
+		return fmt.Sprintf("the byte at %#x was not captured: the program did not use its page in the recorded time", f.Addr)
+	case mem.FaultBeyondEOF:
+		return fmt.Sprintf("%#x is mapped, but lies behind the end of its file", f.Addr)
+	default:
+		return fmt.Sprintf("nothing is mapped at %#x", f.Addr)
+	}
+}
+
+// Siginfo implements gdbstub.Target.
+func (g *target) Siginfo(int) ([]byte, error) {
+	if g.final != nil && len(g.final.Siginfo) > 0 {
+		return g.final.Siginfo, nil
+	}
+	if g.final == nil {
+		if e := g.t.Machine().Pending(); e != nil && len(e.Siginfo) > 0 {
+			return e.Siginfo, nil
+		}
+	}
+	return nil, errors.New("no signal is pending here")
+}
+
+// Libraries implements gdbstub.Target.
+func (g *target) Libraries() []gdbstub.Library {
+	var out []gdbstub.Library
+	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
+		out = append(out, gdbstub.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
+	}
+	return out
+}
+
+// OpenFile and Readlink implement gdbstub.Target.
+func (g *target) OpenFile(path string) (gdbstub.File, error) { return g.files.open(path) }
+
+// Readlink implements gdbstub.Target.
+func (g *target) Readlink(path string) (string, error) { return g.files.readlink(path) }
+
+// Detached implements gdbstub.Target: the position stays.
+func (g *target) Detached() {
+	clear(g.breaks)
+	g.arm(nil)
+}
+
+// SetBreakpoint implements gdbstub.Target.
+func (g *target) SetBreakpoint(b gdbstub.Breakpoint) error {
+	g.breaks[bpKey{b.Kind, b.Addr, b.Len}] = b
+	return nil
+}
+
+// ClearBreakpoint implements gdbstub.Target.
+func (g *target) ClearBreakpoint(b gdbstub.Breakpoint) error {
+	delete(g.breaks, bpKey{b.Kind, b.Addr, b.Len})
+	return nil
+}
+
+// watchKinds maps the protocol's kinds to the engine's.
+var watchKinds = map[gdbstub.BreakpointKind]mem.WatchKind{
+	gdbstub.WatchWrite: mem.WatchWrite, gdbstub.WatchRead: mem.WatchRead, gdbstub.WatchAccess: mem.WatchAccess,
+}
+
+// arm gives the timeline the breakpoints, watches, and what else stops it.
+func (g *target) arm(r *gdbstub.Resume) {
+	var addrs []uint64
+	var watches []mem.Watch
+	conds := map[uint64][][][]byte{}
+	for k, b := range g.breaks {
+		if w, ok := watchKinds[k.kind]; ok {
+			watches = append(watches, mem.Watch{Addr: b.Addr, Len: b.Len, Kind: w})
+			continue
+		}
+		addrs = append(addrs, b.Addr)
+		conds[b.Addr] = append(conds[b.Addr], b.Cond)
+	}
+	g.t.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
+	g.t.SetWatches(watches)
+	if r == nil {
+		return
+	}
+	pass := r.PassSignals
+	g.t.SetSignals(func(signo int32) bool { return !passes(pass, signo) })
+	g.t.SetSyscalls(nil)
+	if r.CatchAll || len(r.CatchSyscalls) > 0 {
+		list, all := r.CatchSyscalls, r.CatchAll
+		g.t.SetSyscalls(func(nr int64) bool {
+			i := sort.SearchInts(list, int(nr))
+			return all || i < len(list) && list[i] == int(nr)
+		})
+	}
+}
+
+// conditionsHold evaluates the conditions of the breakpoints at one address: it stops
+// when any of them has none, is true, or cannot be evaluated.
+func conditionsHold(all [][][]byte, m *replay.Machine) bool {
+	for _, cond := range all {
+		if len(cond) == 0 {
+			return true
+		}
+		for _, code := range cond {
+			if v, err := gdbstub.EvalAgent(code, agentMachine{m}); err != nil || v != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// agentMachine gives conditions the registers and memory of the machine that
+// stands at the breakpoint, which in a search need not be the cursor's.
+type agentMachine struct{ m *replay.Machine }
+
+func (a agentMachine) AgentRegister(num int) (uint64, bool) {
+	if n, ok := gdbstub.GeneralRegister(num); ok {
+		return a.m.CPU.R[n], true
+	}
+	if num == gdbstub.ProgramCounter {
+		return a.m.CPU.RIP, true
+	}
+	return registersOf(&a.m.CPU.State).Value(num)
+}
+
+func (a agentMachine) ReadMemory(addr uint64, b []byte) (int, error) {
+	n, f := a.m.Mem.Peek(addr, b)
+	if n < len(b) {
+		return n, errors.New(why(f))
+	}
+	return n, nil
+}
+
+// Region implements gdbstub.RegionTarget.
+func (g *target) Region(addr uint64) (gdbstub.Region, error) {
+	hole := gdbstub.Region{}
+	rs := g.mem().Regions()
+	for _, r := range rs {
+		if addr < r.Start {
+			hole.Size = r.Start - hole.Start
+			return hole, nil
+		}
+		if addr < r.End {
+			return gdbstub.Region{
+				Start: r.Start, Size: r.End - r.Start, Mapped: true, Name: r.Name,
+				Read: r.Prot&mem.ProtRead != 0, Write: r.Prot&mem.ProtWrite != 0, Exec: r.Prot&mem.ProtExec != 0,
+			}, nil
+		}
+		hole.Start = r.End
+	}
+	hole.Size = -hole.Start
+	return hole, nil
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"vplay/checkpoint"
+	"vplay/gdbstub"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/mem"
+)
+
+// nowhere is a position that no recording has.
+var nowhere = checkpoint.Position{Interval: ^uint32(0)}
+
+// leaveFinal replaces the final image by the same moment on the timeline. The
+// two must agree, or replay has diverged.
+func (g *target) leaveFinal(ctx context.Context) error {
+	if g.final == nil {
+		return nil
+	}
+	if _, err := g.t.ToEnd(ctx); err != nil {
+		return err
+	}
+	want := loader.Regs(&g.final.States[0])
+	got := loader.Regs(&g.t.Machine().CPU.State)
+	if checkpoint.HashRegs(&want) != checkpoint.HashRegs(&got) {
+		return &replay.DivergenceError{
+			At: g.t.Position(), RIP: got.RIP, What: "registers at the end of the recording",
+			Want: fmt.Sprintf("rip %#x", want.RIP), Got: fmt.Sprintf("rip %#x", got.RIP),
+		}
+	}
+	g.final.Mem.Close()
+	g.final = nil
+	g.told = g.t.Position()
+	return nil
+}
+
+// Resume implements gdbstub.Target.
+func (g *target) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+	if g.final != nil && r.Dir == gdbstub.Forward {
+		return g.past(), nil
+	}
+	if err := g.leaveFinal(ctx); err != nil {
+		return g.failed(err)
+	}
+	g.arm(&r)
+	if r.Dir == gdbstub.Forward {
+		if stop, ok := g.pending(&r); ok {
+			g.stop = stop
+			return stop, nil
+		}
+	}
+	g.told = nowhere
+	var stop replay.Stop
+	var err error
+	switch {
+	case r.Kind == gdbstub.Continue && r.Dir == gdbstub.Forward:
+		stop, err = g.t.Continue(ctx)
+	case r.Kind == gdbstub.Continue:
+		stop, err = g.t.ReverseContinue(ctx)
+	case r.Kind == gdbstub.RangeStep:
+		stop, err = g.rangeStep(ctx, r)
+	case r.Dir == gdbstub.Forward:
+		stop, err = g.t.StepForward(ctx)
+	default:
+		stop, err = g.t.StepBack(ctx)
+	}
+	if err != nil {
+		return g.failed(err)
+	}
+	g.stop = g.report(stop, r)
+	return g.stop, nil
+}
+
+// failed reports a movement that could not go on.
+func (g *target) failed(err error) (gdbstub.Stop, error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		g.stop = gdbstub.Stop{Kind: gdbstub.StopInterrupted, TID: g.tid()}
+		return g.stop, nil
+	}
+	g.stop = gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: g.tid()}
+	return g.stop, err
+}
+
+// pending is what a resume forward reports without moving: a signal that is
+// about to be delivered, or the end of the recording. A signal is reported once.
+func (g *target) pending(r *gdbstub.Resume) (gdbstub.Stop, bool) {
+	if g.t.AtEnd() {
+		return g.atEdge(), true
+	}
+	e := g.untold(r)
+	if e == nil {
+		return gdbstub.Stop{}, false
+	}
+	g.told = g.t.Position()
+	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(e.Signo), TID: g.tid()}, true
+}
+
+// untold returns the signal or fault that is pending, unless it has been
+// reported here or the debugger does not want to hear of it.
+func (g *target) untold(r *gdbstub.Resume) *checkpoint.Event {
+	e := g.t.Machine().Pending()
+	switch {
+	case e == nil, g.told == g.t.Position(), e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault, passes(r.PassSignals, e.Signo):
+		return nil
+	}
+	return e
+}
+
+// passes reports whether signo is in the sorted list.
+func passes(list []int, signo int32) bool {
+	i := sort.SearchInts(list, int(signo))
+	return i < len(list) && list[i] == int(signo)
+}
+
+// past is a resume forward from the end of the recording.
+func (g *target) past() gdbstub.Stop {
+	m := g.s.Rec.Manifest()
+	if !m.Crash && g.exited() {
+		return gdbstub.Stop{Kind: gdbstub.StopExited, Code: int(m.ExitCode), TID: g.tid()}
+	}
+	return gdbstub.Stop{Kind: gdbstub.StopReplayEnd, TID: g.tid()}
+}
+
+// exited reports whether the recording ends with the program's exit.
+func (g *target) exited() bool {
+	infos := g.s.Rec.Intervals()
+	return len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit
+}
+
+// rangeStep steps until RIP leaves [Start, End) or anything else stops it.
+func (g *target) rangeStep(ctx context.Context, r gdbstub.Resume) (replay.Stop, error) {
+	for first := true; ; first = false {
+		var stop replay.Stop
+		var err error
+		if r.Dir == gdbstub.Forward {
+			if e := g.untold(&r); !first && e != nil {
+				return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.t.AtEnd()}, nil
+			}
+			stop, err = g.t.StepForward(ctx)
+		} else {
+			stop, err = g.t.StepBack(ctx)
+		}
+		rip := g.t.Machine().CPU.RIP
+		if err != nil || stop.Edge || stop.Reason != replay.StopLimit || rip < r.Start || rip >= r.End || g.t.AtBreak() {
+			return stop, err
+		}
+		if isDone(ctx) {
+			return replay.Stop{Reason: replay.StopInterrupt}, nil
+		}
+	}
+}
+
+// report puts a stop in the protocol's words.
+func (g *target) report(s replay.Stop, r gdbstub.Resume) gdbstub.Stop {
+	out := gdbstub.Stop{TID: g.tid()}
+	switch {
+	case s.Edge && r.Dir == gdbstub.Backward:
+		out.Kind = gdbstub.StopReplayBegin
+	case s.Edge:
+		return g.atEdge()
+	case s.Reason == replay.StopBreak:
+		out.Kind = g.breakKind()
+	case s.Reason == replay.StopWatch && len(s.Hits) > 0:
+		out.Kind, out.Addr = watchStop(s.Hits[0])
+	case s.Reason == replay.StopSignal:
+		g.told = g.t.Position()
+		out.Kind, out.Signo = gdbstub.StopSignal, int(s.Event.Signo)
+	case s.Reason == replay.StopSyscall:
+		out.Kind, out.Syscall = syscallStop(s.Event)
+	case s.Reason == replay.StopInterrupt:
+		out.Kind = gdbstub.StopInterrupted
+	default:
+		out.Kind = gdbstub.StopStep
+	}
+	return out
+}
+
+// atEdge is a stop at the end of the recording. What ends it is told once: the
+// crash as its signal, the exit as the end of history, from where going back is
+// still possible; a client that is told of the exit itself lets the process go,
+// so that comes with the next resume.
+func (g *target) atEdge() gdbstub.Stop {
+	p := g.t.Position()
+	if g.told == p {
+		return g.past()
+	}
+	m := g.s.Rec.Manifest()
+	switch {
+	case m.Crash:
+		g.told = p
+		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: g.tid()}
+	case g.exited():
+		g.told = p
+		return gdbstub.Stop{
+			Kind: gdbstub.StopReplayEnd, TID: g.tid(),
+			Note: fmt.Sprintf("vplay: here the program exits with code %d; once more forward, and this session ends\n", m.ExitCode),
+		}
+	default:
+		return g.past()
+	}
+}
+
+func (g *target) breakKind() gdbstub.StopKind {
+	rip := g.t.Machine().CPU.RIP
+	for k := range g.breaks {
+		if k.addr == rip && k.kind == gdbstub.BreakHardware {
+			return gdbstub.StopHWBreakpoint
+		}
+	}
+	return gdbstub.StopBreakpoint
+}
+
+func watchStop(h mem.Hit) (gdbstub.StopKind, uint64) {
+	switch h.Watch.Kind {
+	case mem.WatchRead:
+		return gdbstub.StopWatchRead, h.Watch.Addr
+	case mem.WatchAccess:
+		return gdbstub.StopWatchAccess, h.Watch.Addr
+	default:
+		return gdbstub.StopWatchWrite, h.Watch.Addr
+	}
+}
+
+// syscallStop says which side of which call e is.
+func syscallStop(e *checkpoint.Event) (gdbstub.StopKind, int) {
+	if e.Kind == checkpoint.EventEnter {
+		return gdbstub.StopSyscallEntry, int(e.NR)
+	}
+	return gdbstub.StopSyscallReturn, int(e.NR)
+}
+
+// Rewind implements gdbstub.Target.
+func (g *target) Rewind() error {
+	if g.final != nil {
+		g.final.Mem.Close()
+		g.final = nil
+	}
+	if err := g.t.Seek(context.Background(), g.t.Begin()); err != nil {
+		return err
+	}
+	g.told = nowhere
+	g.stop = gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: g.tid()}
+	return nil
+}

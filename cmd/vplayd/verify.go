@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vplay/replay"
+)
+
+func newVerify() *cobra.Command {
+	var jobs int
+	var asJSON, verbose bool
+	c := &cobra.Command{
+		Use:   "verify [flags] [RECORDING]",
+		Short: "replay everything and compare it with what was recorded",
+		Long: `Verify replays every interval of a recording in the emulator, several at
+once, and compares what the recorder noted: the registers at each event, and
+at each interval's end all registers and the content of every page written.
+
+It prints the number of intervals and instructions, the speed, and each
+divergence with its position, thread, what was recorded and what replay got.
+Without a name it takes the newest recording in this folder.
+
+Exit codes: 0 all is exact, 3 a divergence, 4 the recording is damaged.`,
+		Example: "  vplayd verify sort-1.vplay\n  vplayd verify -j 1 --json sort-1.vplay",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return verify(c, args, verifyFlags{jobs, asJSON, verbose})
+		},
+	}
+	c.Flags().IntVarP(&jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per interval, then a summary")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "a line per interval")
+	return c
+}
+
+type verifyFlags struct {
+	jobs          int
+	json, verbose bool
+}
+
+func verify(c *cobra.Command, args []string, f verifyFlags) error {
+	rec, _, err := openRecording(args)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	began := time.Now()
+	line := newProgress(false)
+	var done, insns atomic.Uint64
+	total := len(rec.Intervals())
+	results, err := replay.Verify(c.Context(), s, replay.VerifyOptions{
+		Workers: f.jobs,
+		Progress: func(n uint64) {
+			sum := insns.Add(n)
+			line.show("verifying [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done.Load())/float64(max(total, 1))),
+				done.Load(), total, float64(sum)/1e6/time.Since(began).Seconds())
+		},
+		Done: func(replay.Result) { done.Add(1) },
+	})
+	line.done()
+	if err != nil {
+		return err
+	}
+	return reportVerify(c.OutOrStdout(), results, time.Since(began), f)
+}
+
+// reportVerify prints the results and returns the exit code as an error.
+func reportVerify(out io.Writer, results []replay.Result, took time.Duration, f verifyFlags) error {
+	var insns uint64
+	diverged, failed := 0, 0
+	for _, r := range results {
+		insns += r.Instructions
+		if r.Err != nil {
+			if replay.Unmatched(r.Err) {
+				diverged++
+			} else {
+				failed++
+			}
+		}
+		if err := verifyLine(out, r, f); err != nil {
+			return err
+		}
+	}
+	rate := float64(insns) / 1e6 / max(took.Seconds(), 1e-9)
+	if f.json {
+		if err := json.NewEncoder(out).Encode(map[string]any{
+			"intervals": len(results), "instructions": insns, "divergences": diverged, "unreadable": failed,
+			"seconds": took.Seconds(), "minsn_per_s": rate,
+		}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", plural(len(results), "interval"), count(insns), rate,
+			took.Seconds(), plural(diverged, "divergence"))
+		if failed > 0 {
+			fmt.Fprintf(out, "%s could not be read\n", plural(failed, "interval"))
+		}
+	}
+	switch {
+	case failed > 0:
+		return exitError{exitDamaged}
+	case diverged > 0:
+		return exitError{exitDiverged}
+	}
+	return nil
+}
+
+func verifyLine(out io.Writer, r replay.Result, f verifyFlags) error {
+	if f.json {
+		o := map[string]any{"interval": r.Interval, "instructions": r.Instructions, "events": r.Events, "seconds": r.Took.Seconds()}
+		if r.Err != nil {
+			o["error"] = r.Err.Error()
+			var d *replay.DivergenceError
+			if errors.As(r.Err, &d) {
+				o["position"] = d.At.String()
+			}
+		}
+		return json.NewEncoder(out).Encode(o)
+	}
+	if f.verbose || r.Err != nil {
+		state := "exact"
+		if r.Err != nil {
+			state = r.Err.Error()
+		}
+		fmt.Fprintf(out, "interval %d: %s instructions, %d events, %.2f s: %s\n", r.Interval, count(r.Instructions), r.Events, r.Took.Seconds(), state)
+	}
+	return nil
+}
