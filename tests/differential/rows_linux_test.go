@@ -1,0 +1,315 @@
+//go:build linux && amd64
+
+package differential
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"vplay/replay/x86"
+)
+
+var (
+	casesFlag    = flag.Int("cases", 0, "cases for TestSoak")
+	forFlag      = flag.Duration("for", time.Hour, "time after which TestSoak stops")
+	seedFlag     = flag.Uint64("seed", 1, "seed for TestSoak")
+	rowsFlag     = flag.String("rows", "", "mnemonics or isa files for TestSoak, comma-separated")
+	findingsFlag = flag.String("findings", "", "file for the failures of TestSoak, by row")
+)
+
+const batchSize = 256
+
+// hostIdentity is the CPU the tests run on, as the emulator knows it.
+func hostIdentity(t testing.TB) *x86.CPUIdentity {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := &x86.CPUIdentity{Vendor: x86.VendorIntel}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(name) {
+		case "vendor_id":
+			if value == "AuthenticAMD" {
+				id.Vendor = x86.VendorAMD
+			}
+		case "cpu family":
+			id.Family = number(t, value)
+		case "model":
+			id.Model = number(t, value)
+		case "":
+			return id
+		}
+	}
+	return id
+}
+
+func newSession(t testing.TB) *Session {
+	id := hostIdentity(t)
+	c := startCPU(t)
+	k, _, err := ParseLine("0f 01 d0 ;") // xgetbv, ecx = 0
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.Run([]*Case{k})
+	needs(t, err)
+	id.XCR0 = o[0].Out.R[x86.RAX] | o[0].Out.R[x86.RDX]<<32
+	return &Session{CPU: c, Emulator: NewEmulator(id)}
+}
+
+// tally collects failures by row: how many, and the first.
+type tally struct {
+	first map[int]Failure
+	count map[int]int
+	kinds map[int]map[string]int
+}
+
+func newTally() *tally {
+	return &tally{map[int]Failure{}, map[int]int{}, map[int]map[string]int{}}
+}
+
+// kind is the shape of a difference: the names, without values.
+func kind(diff string) string {
+	var l []string
+	for _, p := range strings.Split(diff, "; ") {
+		name, _, _ := strings.Cut(p, " ")
+		l = append(l, strings.TrimRight(name, "0123456789"))
+	}
+	return strings.Join(slices.Compact(l), "+")
+}
+
+func (y *tally) add(l []Failure) {
+	for _, f := range l {
+		r := f.Case.Row
+		if _, ok := y.first[r]; !ok {
+			y.first[r] = f
+			y.kinds[r] = map[string]int{}
+		}
+		y.count[r]++
+		y.kinds[r][kind(f.Diff)]++
+	}
+}
+
+// report is one paragraph for each failing row, shrunk.
+func (y *tally) report(t *testing.T, s *Session, ran map[int]int) string {
+	var b strings.Builder
+	rows := make([]int, 0, len(y.first))
+	for r := range y.first {
+		rows = append(rows, r)
+	}
+	slices.Sort(rows)
+	for _, r := range rows {
+		f, err := s.Shrink(y.first[r])
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "sequence"
+		if r > 0 {
+			name = rowName(r)
+		}
+		fmt.Fprintf(&b, "%s: %d of %d differ %v\n\t%s\n\t%s\n", name, y.count[r], ran[r], y.kinds[r], f.Case.Line(&f.Want), f.Diff)
+	}
+	return b.String()
+}
+
+// runnable lists the rows that are compared with the CPU.
+func runnable(t testing.TB) []int {
+	var l []int
+	for i := range x86.Rows() {
+		if i > 0 && WhyNotRun(&x86.Rows()[i]) == "" {
+			l = append(l, i)
+		}
+	}
+	if len(l) == 0 {
+		t.Fatal("no rows")
+	}
+	return l
+}
+
+// compare runs n cases, spread over the rows, and returns the failures.
+func compare(t *testing.T, s *Session, rows []int, n int, seed uint64, limit time.Duration) (*tally, map[int]int) {
+	g := NewGenerator(seed, s.Emulator.ID().Vendor)
+	y, ran := newTally(), map[int]int{}
+	start := time.Now()
+	for done := 0; done < n && time.Since(start) < limit; {
+		var batch []*Case
+		for ; len(batch) < batchSize && done < n; done++ {
+			k := g.Case(rows[done%len(rows)])
+			ran[k.Row]++
+			batch = append(batch, k)
+		}
+		l, err := s.Check(batch)
+		if err != nil {
+			t.Fatalf("after %d cases of seed %d: %v", done, seed, err)
+		}
+		y.add(l)
+	}
+	return y, ran
+}
+
+// TestRowsAgainstCPU runs a sample that hits every row.
+func TestRowsAgainstCPU(t *testing.T) {
+	s := newSession(t)
+	rows := runnable(t)
+	each, limit := 100, 40*time.Second
+	if testing.Short() {
+		each, limit = 10, 10*time.Second
+	}
+	start := time.Now()
+	y, ran := compare(t, s, rows, each*len(rows), 20261120, limit)
+	total := 0
+	for _, r := range rows {
+		total += ran[r]
+		if ran[r] == 0 {
+			t.Errorf("row %s was not run", rowName(r))
+		}
+	}
+	t.Logf("%d rows, %d cases, %.0f cases/s", len(rows), total, float64(total)/time.Since(start).Seconds())
+	if len(y.first) > 0 {
+		t.Errorf("%d rows differ from the CPU\n%s", len(y.first), y.report(t, s, ran))
+	}
+}
+
+// TestSequencesAgainstCPU runs sequences that end in a reader of flags.
+func TestSequencesAgainstCPU(t *testing.T) {
+	s := newSession(t)
+	n, limit := 60000, 20*time.Second
+	if testing.Short() {
+		n, limit = 6000, 5*time.Second
+	}
+	y := sequences(t, s, max(n, *casesFlag), *seedFlag, limit+time.Duration(*casesFlag)*time.Millisecond)
+	if len(y.first) > 0 {
+		t.Errorf("sequences differ from the CPU\n%s", y.report(t, s, map[int]int{}))
+	}
+}
+
+// sequences runs n of them; the failures are tallied by kind of difference,
+// as negative row numbers.
+func sequences(t *testing.T, s *Session, n int, seed uint64, limit time.Duration) *tally {
+	g := NewGenerator(seed, s.Emulator.ID().Vendor)
+	body, readers := SequenceRows()
+	y := newTally()
+	names := map[string]int{}
+	start := time.Now()
+	done := 0
+	for done < n && time.Since(start) < limit {
+		var batch []*Case
+		for ; len(batch) < batchSize && done < n; done++ {
+			batch = append(batch, g.Sequence(body, readers))
+		}
+		l, err := s.Check(batch)
+		if err != nil {
+			t.Fatalf("after %d sequences of seed %d: %v", done, seed, err)
+		}
+		for i := range l {
+			c := *l[i].Case
+			k := kind(l[i].Diff)
+			if _, ok := names[k]; !ok {
+				names[k] = -1 - len(names)
+			}
+			c.Row = names[k]
+			l[i].Case = &c
+		}
+		y.add(l)
+	}
+	t.Logf("%d sequences, %.0f/s", done, float64(done)/time.Since(start).Seconds())
+	return y
+}
+
+// TestSoak runs -cases cases from -seed.
+func TestSoak(t *testing.T) {
+	if *casesFlag == 0 {
+		t.Log("no -cases: nothing to do")
+		return
+	}
+	s := newSession(t)
+	rows := selectRows(runnable(t), *rowsFlag)
+	start := time.Now()
+	y, ran := compare(t, s, rows, *casesFlag, *seedFlag, *forFlag)
+	text := y.report(t, s, ran)
+	failed, total := 0, 0
+	for _, n := range y.count {
+		failed += n
+	}
+	for _, n := range ran {
+		total += n
+	}
+	head := fmt.Sprintf("%d cases over %d rows, seed %d, %s: %d differ in %d rows, %.0f cases/s\n", total, len(rows), *seedFlag,
+		cpuName(), failed, len(y.first), float64(total)/time.Since(start).Seconds())
+	fmt.Print(head)
+	if *findingsFlag != "" {
+		if err := os.WriteFile(filepath.Clean(*findingsFlag), []byte(head+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(y.first) > 0 {
+		t.Errorf("%d rows differ from the CPU\n%s", len(y.first), text)
+	}
+}
+
+// selectRows keeps the rows whose mnemonic or isa file the list names.
+func selectRows(rows []int, list string) []int {
+	if list == "" {
+		return rows
+	}
+	want := strings.Split(list, ",")
+	return slices.DeleteFunc(rows, func(i int) bool {
+		r := &x86.Rows()[i]
+		return !slices.Contains(want, r.Mnemonic) && !slices.Contains(want, r.File)
+	})
+}
+
+func cpuName() string {
+	b, _ := os.ReadFile("/proc/cpuinfo") // "" names it well enough
+	var name, family, model string
+	for line := range strings.Lines(string(b)) {
+		k, v, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(k) {
+		case "model name":
+			name = strings.TrimSpace(v)
+		case "cpu family":
+			family = strings.TrimSpace(v)
+		case "model":
+			model = strings.TrimSpace(v)
+		}
+	}
+	return fmt.Sprintf("%s family %s model %s", name, family, model)
+}
+
+// TestRegressOnCPU checks testdata/regress.txt itself, on the CPU it is from.
+func TestRegressOnCPU(t *testing.T) {
+	s := newSession(t)
+	if id := s.Emulator.ID(); id.Vendor != regressIdentity.Vendor || id.Family != regressIdentity.Family {
+		needs(t, &MissingError{What: fmt.Sprintf("an AMD CPU of family %d", regressIdentity.Family)})
+	}
+	for n, line := range regressLines(t) {
+		k, want, err := ParseLine(line)
+		if err != nil {
+			t.Fatal(n, err)
+		}
+		got, err := s.CPU.Run([]*Case{k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := Diff(k, want, &got[0]); d != "" {
+			t.Errorf("line %d: %s\n\t%s", n, line, d)
+		}
+	}
+}
+
+// number reads a decimal of /proc/cpuinfo.
+func number(t testing.TB, s string) uint32 {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		t.Fatalf("/proc/cpuinfo: %v", err)
+	}
+	return uint32(n)
+}

@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"context"
+	"debug/elf"
+	"math/rand/v2"
+	"testing"
+
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/mem"
+	"vplay/tests/internal/tool"
+)
+
+// symbol returns the address of a global of a static program.
+func (g *guest) symbol(t *testing.T, name string) uint64 {
+	t.Helper()
+	f, err := elf.Open(g.dir + "/symbols/" + g.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	syms, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range syms {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	t.Fatalf("no symbol %s", name)
+	return 0
+}
+
+// stopsOf returns where Continue stops, from the beginning to the end.
+func stopsOf(t *testing.T, tl *replay.Timeline) []checkpoint.Position {
+	t.Helper()
+	ctx := context.Background()
+	if err := tl.Seek(ctx, tl.Begin()); err != nil {
+		t.Fatal(err)
+	}
+	var stops []checkpoint.Position
+	for {
+		s, err := tl.Continue(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stops = append(stops, tl.Position())
+		if s.Edge {
+			return stops
+		}
+	}
+}
+
+// TestForcedEnds moves at random over intervals that end anywhere, inside a REP
+// instruction too: the same place has the same registers whichever way the
+// cursor came, and Continue and ReverseContinue agree with one forward pass.
+func TestForcedEnds(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "spin", "-O1", "-static")
+	path := g.record(t, "--keep", "always", "--interval", "5ms", "--force-every", "4", "--no-slim")
+	tl := openTimeline(t, path, 8<<20)
+	ctx := context.Background()
+	tl.SetBreakpoints([]uint64{g.symbol(t, "on_tick")}, nil)
+	tl.SetWatches([]mem.Watch{{Addr: g.symbol(t, "ticks"), Len: 4, Kind: mem.WatchWrite}})
+	stops := stopsOf(t, tl)
+	end := stops[len(stops)-1]
+	t.Logf("%d intervals, %d stops, the end at %s", len(tl.Intervals()), len(stops), end)
+	if len(tl.Intervals()) < 3 || len(stops) < 15 {
+		t.Fatal("the recording is not what this test needs")
+	}
+	seen := map[checkpoint.Position]checkpoint.Regs{}
+	look := func(what string) checkpoint.Position {
+		t.Helper()
+		p, regs := tl.Position(), loader.Regs(&tl.Machine().CPU.State)
+		if old, ok := seen[p]; ok && old != regs {
+			t.Fatalf("%s: registers at %s differ from before:\n%+v\n%+v", what, p, old, regs)
+		}
+		seen[p] = regs
+		return p
+	}
+	r := rand.New(rand.NewPCG(3, 3))
+	lengths := lengthsOf(t, path)
+	for range 150 {
+		id := tl.Intervals()[r.IntN(len(tl.Intervals()))]
+		p := checkpoint.Position{Interval: id, Instr: r.Uint64N(lengths[id] + 1)}
+		if r.IntN(3) == 0 { // near a border
+			p.Instr = max(lengths[id], 20) - r.Uint64N(20)
+		}
+		if err := tl.Seek(ctx, p); err != nil {
+			t.Fatalf("seek %s: %v", p, err)
+		}
+		at := look("seek")
+		n := r.IntN(40)
+		back := 0
+		for range n {
+			s, err := tl.StepBack(ctx)
+			if err != nil {
+				t.Fatalf("back from %s: %v", at, err)
+			}
+			if !s.Edge {
+				back++
+			}
+			look("reverse-stepi")
+		}
+		for range back {
+			if _, err := tl.StepForward(ctx); err != nil {
+				t.Fatalf("forward: %v", err)
+			}
+			look("stepi")
+		}
+		// A position between the events of one count is not come back to.
+		if now := tl.Position(); now != at && (now.Interval != at.Interval || now.Instr != at.Instr || back == 0) {
+			t.Fatalf("%d steps back and forward lead from %s to %s", back, at, now)
+		}
+		at = tl.Position()
+		if r.IntN(2) == 0 {
+			_, err := tl.Continue(ctx)
+			want := end
+			for i := len(stops) - 1; i >= 0 && stops[i].Compare(at) > 0; i-- {
+				want = stops[i]
+			}
+			if got := look("continue"); err != nil || got != want {
+				t.Fatalf("continue from %s: at %s, want %s (%v)", at, got, want, err)
+			}
+			continue
+		}
+		s, err := tl.ReverseContinue(ctx)
+		got := look("reverse-continue")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkBack(t, tl, s, at, got, stops)
+	}
+}
+
+// TestStepOverUnknownEnd steps over a forced end of which nothing is known yet,
+// from a few instructions before it, and finds the start of the next interval.
+func TestStepOverUnknownEnd(t *testing.T) {
+	t.Parallel()
+	path := compile(t, "spin", "-O1", "-static").record(t, "--keep", "always", "--interval", "5ms", "--force-every", "4", "--no-slim")
+	lengths := lengthsOf(t, path)
+	ctx := context.Background()
+	for before := range uint64(4) {
+		tl := openTimeline(t, path, 64<<20)
+		ids := tl.Intervals()
+		p := checkpoint.Position{Interval: ids[0], Instr: lengths[ids[0]] - before}
+		if err := tl.Seek(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+		for steps := 0; tl.Position().Interval == ids[0]; steps++ {
+			if steps > 5000 {
+				t.Fatalf("the end at %d was stepped over: at %s", lengths[ids[0]], tl.Position())
+			}
+			if _, err := tl.StepForward(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := tl.Position(); got != (checkpoint.Position{Interval: ids[1]}) && got.Instr != 0 {
+			t.Fatalf("from %s to %s", p, got)
+		}
+	}
+}
+
+// lengthsOf returns the number of instructions of each interval.
+func lengthsOf(t *testing.T, path string) map[uint32]uint64 {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	results, err := tool.Verify(context.Background(), rec, replay.VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lengths := map[uint32]uint64{}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		lengths[r.Interval] = r.Instructions
+	}
+	return lengths
+}
+
+// checkBack checks a backward run from at that went to got: forward stops are
+// behind a watched store, backward ones before it; all others are the same.
+func checkBack(t *testing.T, tl *replay.Timeline, s replay.Stop, at, got checkpoint.Position, stops []checkpoint.Position) {
+	t.Helper()
+	var last *checkpoint.Position
+	for i := range stops[:len(stops)-1] {
+		if stops[i].Compare(at) < 0 || stops[i] == at && s.Reason == replay.StopWatch {
+			last = &stops[i]
+		}
+	}
+	switch {
+	case last == nil:
+		if !s.Edge || got != tl.Begin() {
+			t.Fatalf("reverse-continue from %s: at %s, want the beginning", at, got)
+		}
+	case s.Reason == replay.StopWatch:
+		if _, err := tl.StepForward(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if p := tl.Position(); p != *last {
+			t.Fatalf("reverse-continue from %s: before the store that leads to %s, want %s", at, p, *last)
+		}
+	case got != *last:
+		t.Fatalf("reverse-continue from %s: at %s, want %s", at, got, *last)
+	}
+}

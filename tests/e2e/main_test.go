@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"vplay/tests/internal/tool"
+)
+
+// vplayd is the path of the command under test.
+var vplayd string
+
+func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "vplay-e2e")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if vplayd, err = tool.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// need fails the test unless this machine has all the named capabilities: a
+// tool's name, or "record". Those that VPLAY_SKIP lists, separated by commas,
+// skip the test instead.
+func need(t testing.TB, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		for s := range strings.SplitSeq(os.Getenv("VPLAY_SKIP"), ",") {
+			if s == n {
+				t.Skip("VPLAY_SKIP: " + n)
+			}
+		}
+		if n == "record" {
+			if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+				t.Skip("missing capability: record needs linux/amd64")
+			}
+			continue
+		}
+		if _, err := exec.LookPath(n); err != nil {
+			t.Fatalf("%s is missing: install it, or set VPLAY_SKIP=%s to leave these tests out", n, n)
+		}
+	}
+}
+
+// guest is a compiled program of tests/guest.
+type guest struct {
+	dir    string // a folder of its own
+	name   string
+	bin    string
+	source []string // lines
+}
+
+// compile compiles tests/guest/NAME.c into a folder of the test's.
+func compile(t testing.TB, name string, flags ...string) *guest {
+	t.Helper()
+	need(t, "record", "gcc")
+	src := filepath.Join("..", "guest", name+".c")
+	text, err := os.ReadFile(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guest{name: name, dir: t.TempDir(), source: strings.Split(string(text), "\n")}
+	g.bin = filepath.Join(g.dir, name)
+	args := append([]string{"-g", "-w", "-o", g.bin}, flags...)
+	if out, err := exec.Command("gcc", append(args, src)...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return g
+}
+
+// line returns the number of the only line that bears the mark.
+func (g *guest) line(t testing.TB, mark string) int {
+	t.Helper()
+	found := 0
+	for i, l := range g.source {
+		if strings.Contains(l, "// "+mark) {
+			if found != 0 {
+				t.Fatalf("two lines are marked %s", mark)
+			}
+			found = i + 1
+		}
+	}
+	if found == 0 {
+		t.Fatalf("no line is marked %s", mark)
+	}
+	return found
+}
+
+// record records the guest and moves its file to g.dir/symbols. It returns the
+// recording.
+func (g *guest) record(t testing.TB, flags ...string) string {
+	t.Helper()
+	rec := filepath.Join(g.dir, "rec.vplay")
+	args := append([]string{"record", "-q", "-o", rec}, flags...)
+	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, append(args, "--", g.bin)...)
+	cmd.Dir = g.dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // it ends as the guest does
+	if _, err := os.Stat(rec); err != nil {
+		t.Fatalf("nothing was recorded: %v\n%s", err, out.Bytes())
+	}
+	symbols := filepath.Join(g.dir, "symbols")
+	if err := os.MkdirAll(symbols, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(g.bin, filepath.Join(symbols, filepath.Base(g.bin))); err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func limited(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var served = regexp.MustCompile(`serving on (\S+)`)
+
+// serve serves a recording for the length of the test and returns the address.
+func serve(t testing.TB, rec string, flags ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	cmd := exec.CommandContext(ctx, vplayd, append(args, rec)...)
+	cmd.Dir = t.TempDir()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = pw
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pw.Close()
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // interrupted
+		pr.Close()
+		if !cmd.ProcessState.Success() {
+			t.Errorf("serve ended with %v", cmd.ProcessState)
+		}
+	})
+	late := time.AfterFunc(30*time.Second, func() { pr.Close() })
+	defer late.Stop()
+	var text []byte
+	b := make([]byte, 4096)
+	for {
+		n, err := pr.Read(b)
+		text = append(text, b[:n]...)
+		if m := served.FindSubmatch(text); m != nil {
+			go io.Copy(io.Discard, pr)
+			return string(m[1])
+		}
+		if err != nil {
+			t.Fatalf("serve printed no address: %v\n%s", err, text)
+		}
+	}
+}
+
+// gdb runs gdb in batch mode, in an empty folder, connected to addr, and
+// returns its output.
+func gdb(t testing.TB, addr string, commands ...string) string {
+	t.Helper()
+	need(t, "gdb")
+	args := []string{
+		"-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set confirm off", "-iex", "set width 0",
+		"-iex", "set style enabled off", "-ex", "target remote " + addr,
+	}
+	for _, c := range commands {
+		args = append(args, "-ex", c)
+	}
+	ctx := limited(t, 60*time.Second)
+	cmd := exec.CommandContext(ctx, "gdb", args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("gdb hangs; output so far:\n%s", out)
+	}
+	if err != nil {
+		t.Logf("gdb: %v", err)
+	}
+	return string(out)
+}
+
+// expect checks that the patterns occur in the output in this order.
+func expect(t testing.TB, out string, patterns ...string) {
+	t.Helper()
+	rest := out
+	for _, p := range patterns {
+		loc := regexp.MustCompile("(?m)" + p).FindStringIndex(rest)
+		if loc == nil {
+			t.Fatalf("gdb did not print %q after what came before. It printed:\n%s", p, out)
+		}
+		rest = rest[loc[1]:]
+	}
+}

@@ -1,0 +1,45 @@
+// Package tool is what the tests of the whole have in common: the command
+// built from this tree, and a recording replayed without it.
+//
+// Every test package builds its own copy of the command into a folder that it
+// removes itself: the go command's cache makes that cheap, and no test can find a
+// command that is older than its sources. The packages beside the repository's
+// tests (gdbstub, checkpoint, replay/x86) cannot import it and do not: they test
+// themselves without the command.
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"vplay/checkpoint"
+	"vplay/replay"
+)
+
+// Build builds vplayd into the folder dir, without cgo, and returns its path.
+// The error holds what the go command printed.
+func Build(dir string) (path string, err error) {
+	path = filepath.Join(dir, "vplayd")
+	cmd := exec.Command("go", "build", "-o", path, "vplay/cmd/vplayd")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Verify replays every interval of a recording from its own start and returns
+// a result per interval, in order; a result's Err is nil when it is exact. The
+// error is about the recording as a whole, or ctx's.
+func Verify(ctx context.Context, rec *checkpoint.Recording, o replay.VerifyOptions) (results []replay.Result, err error) {
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return replay.Verify(ctx, s, o)
+}

@@ -1,0 +1,94 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	recorder "vplay/checkpoint/record"
+)
+
+// guestCase is a program of tests/guest/record.
+type guestCase struct {
+	name    string
+	flags   []string
+	sorted  bool   // lines come in any order
+	refused string // recording ends early for this reason
+}
+
+var guestCases = []guestCase{
+	{name: "altstack"},
+	{name: "bigio"},
+	{name: "brk"},
+	{name: "execmid"},
+	{name: "fdevents"},
+	{name: "longjmp"},
+	{name: "madvise"},
+	{name: "memfdtwice"},
+	{name: "mremap"},
+	{name: "nodump"},
+	{name: "noeintr"},
+	{name: "orphans", sorted: true},
+	{name: "pwritemap"},
+	{name: "queries"},
+	{name: "rdtscblocked"},
+	{name: "restart"},
+	{name: "rwpid"},
+	{name: "selfmod"},
+	{name: "sigchld"},
+	{name: "sigcontext"},
+	{name: "spawnfail"},
+	{name: "stops"},
+	{name: "thread2", refused: "second thread"},
+	{name: "truncatemap"},
+	{name: "twosignals"},
+	{name: "vfork"},
+	{name: "wipeonfork"},
+}
+
+// TestGuests runs one guest for each awkward effect: the same results natively
+// and recorded, and an exact replay, also with a border at nearly every call.
+func TestGuests(t *testing.T) {
+	modes := []struct {
+		name string
+		opt  recorder.Options
+	}{
+		{"plain", recorder.Options{}},
+		{"borders", recorder.Options{Interval: time.Microsecond}},
+	}
+	for _, c := range guestCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := run{args: []string{compile(t, c.name, c.flags...)}}
+			want := r.native(t)
+			for _, m := range modes {
+				r.opt = m.opt
+				t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
+			}
+		})
+	}
+}
+
+func (c *guestCase) check(t *testing.T, r *run, want outcome) {
+	got, res := r.recorded(t)
+	if c.sorted {
+		got.out, want.out = sortLines(got.out), sortLines(want.out)
+	}
+	same(t, got, want)
+	if !strings.Contains(res.Reason, c.refused) || c.refused == "" && res.Reason != "" {
+		t.Errorf("recording ended early: %q, want %q", res.Reason, c.refused)
+	}
+	if !res.Recorded {
+		t.Fatalf("nothing recorded: %s", res.Reason)
+	}
+	t.Log(verify(t, res.Path))
+}
+
+func sortLines(s string) string {
+	l := strings.Split(s, "\n")
+	slices.Sort(l)
+	return strings.Join(l, "\n")
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs what the tests need when it may, else names what is missing; then
+# vets and tests everything. CI and `just test` call this script.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# tool:package pairs; the tests call these programs.
+needs=(gcc:gcc gdb:gdb objdump:binutils python3:python3 perl:perl sqlite3:sqlite3 bc:bc xz:xz-utils
+       gzip:gzip awk:mawk grep:grep bash:bash strace:strace)
+
+missing=()
+for n in "${needs[@]}"; do
+  command -v "${n%%:*}" >/dev/null 2>&1 || missing+=("${n##*:}")
+done
+# Programs are compiled statically too, and python3's own tests are run.
+[ -e /usr/lib/x86_64-linux-gnu/libc.a ] || [ "$(uname -sm)" != "Linux x86_64" ] || missing+=(libc6-dev)
+python3 -c 'import test.test_signal' 2>/dev/null || missing+=(libpython3-testsuite)
+
+if [ ${#missing[@]} -gt 0 ]; then
+  if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+    echo "installing: ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  else
+    echo "missing packages: ${missing[*]}" >&2
+    echo "install them with: sudo apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+fi
+command -v go >/dev/null 2>&1 || { echo "Go is missing: https://go.dev/dl" >&2; exit 1; }
+
+unformatted=$(gofmt -l .)
+if [ -n "$unformatted" ]; then
+  printf 'gofmt would change:\n%s\n' "$unformatted" >&2
+  exit 1
+fi
+go vet ./...
+for t in windows/amd64 linux/arm64 darwin/arm64; do
+  echo "vet for $t"
+  GOOS=${t%/*} GOARCH=${t#*/} CGO_ENABLED=0 go vet ./...
+done
+if command -v just >/dev/null 2>&1; then
+  just --fmt --check --unstable >/dev/null
+fi
+go test -timeout 15m "$@" ./...
