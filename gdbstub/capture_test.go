@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"vplay/tests/need"
 )
 
 // tap is a connection that keeps what it reads.
@@ -42,7 +44,7 @@ func (l *tapListener) Accept() (net.Conn, error) {
 // how many packets a step costs, and that it finds its packets served. With
 // -update the session becomes a conversation, which also seeds the fuzzer.
 func TestGDBPackets(t *testing.T) {
-	needGDB(t)
+	need.Program(t, "gdb")
 	f := newFake()
 	v := New(f, Options{})
 	l, err := v.Listen(":0")

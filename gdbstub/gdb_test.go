@@ -9,26 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
-)
 
-// needGDB returns gdb's path. Without gdb the test fails, unless VPLAY_SKIP
-// names it.
-func needGDB(t *testing.T) string {
-	t.Helper()
-	for s := range strings.SplitSeq(os.Getenv("VPLAY_SKIP"), ",") {
-		if s == "gdb" {
-			t.Skip("VPLAY_SKIP: gdb")
-		}
-	}
-	path, err := exec.LookPath("gdb")
-	if err != nil {
-		t.Fatal("gdb is missing: install it, or set VPLAY_SKIP=gdb to leave these tests out")
-	}
-	return path
-}
+	"vplay/tests/need"
+)
 
 // serveFake serves f on a loopback port for the length of the test.
 func serveFake(t *testing.T, f *fakeTarget, opt Options) string {
@@ -67,7 +52,7 @@ func runGDB(t *testing.T, commands ...string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, needGDB(t), args...)
+	cmd := exec.CommandContext(ctx, need.Program(t, "gdb"), args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "LC_ALL=C")
 	out, err := cmd.CombinedOutput()
@@ -94,7 +79,7 @@ func expect(t *testing.T, out string, patterns ...string) {
 }
 
 func TestGDB(t *testing.T) {
-	needGDB(t)
+	need.Program(t, "gdb")
 	for _, c := range gdbCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +162,7 @@ func TestGDBUnixSocket(t *testing.T) {
 func startMI(t *testing.T) (m *mi, kill func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	cmd := exec.CommandContext(ctx, needGDB(t), "-nx", "-q", "-i=mi", "-iex", "set debuginfod enabled off")
+	cmd := exec.CommandContext(ctx, need.Program(t, "gdb"), "-nx", "-q", "-i=mi", "-iex", "set debuginfod enabled off")
 	cmd.Dir = t.TempDir()
 	in, err := cmd.StdinPipe()
 	if err != nil {

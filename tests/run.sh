@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # tool:package pairs; the tests call these programs.
 needs=(gcc:gcc gdb:gdb objdump:binutils python3:python3 perl:perl sqlite3:sqlite3 bc:bc xz:xz-utils
-       gzip:gzip awk:mawk grep:grep bash:bash strace:strace)
+       gzip:gzip awk:mawk grep:grep bash:bash strace:strace ps:procps find:findutils date:coreutils)
 
 missing=()
 for n in "${needs[@]}"; do
@@ -43,4 +43,14 @@ done
 if command -v just >/dev/null 2>&1; then
   just --fmt --check --unstable >/dev/null
 fi
-go test -timeout 15m "$@" ./...
+
+# All that could be had is here now: a test that misses some of it fails. What is
+# skipped all the same is listed at the end, with the reason.
+if [ "$(uname -sm)" = "Linux x86_64" ]; then
+  export VPLAY_REQUIRE_ALL=1
+fi
+verbose=
+for a in "$@"; do
+  if [ "$a" = -v ]; then verbose=-v; fi
+done
+go test -json -timeout 15m "$@" ./... | go run ./tests/internal/summary $verbose

@@ -5,7 +5,6 @@ package abi
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"vplay/tests/need"
 )
 
 // TestAgainstTheKernel is the table's oracle: a Python program makes many
@@ -22,10 +23,8 @@ import (
 // after each, and every byte that changed must be in a range that Outputs lists,
 // even when Outputs has the hints that make it tight.
 func TestAgainstTheKernel(t *testing.T) {
-	python, err := exec.LookPath("/usr/bin/python3")
-	if err != nil {
-		t.Skip("not on this machine: /usr/bin/python3")
-	}
+	need.Ptrace(t)
+	python := need.Python(t)
 	args := []string{"-I", "-S", "testdata/live.py"}
 	for _, s := range Table() {
 		args = append(args, fmt.Sprintf("%s=%d", s.Name, s.NR))
@@ -39,9 +38,6 @@ func TestAgainstTheKernel(t *testing.T) {
 	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		if errors.Is(err, syscall.EPERM) {
-			t.Skip("not on this machine: ptrace")
-		}
 		t.Fatal(err)
 	}
 	l := &live{t: t, pid: cmd.Process.Pid, seen: map[string]int{}}

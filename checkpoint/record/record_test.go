@@ -18,6 +18,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/tests/need"
 )
 
 func TestMain(m *testing.M) {
@@ -32,10 +33,7 @@ func TestMain(m *testing.M) {
 // guest compiles a program of testdata.
 func guest(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("needs gcc")
-	}
+	gcc := need.Program(t, "gcc")
 	out := filepath.Join(t.TempDir(), name)
 	args := append([]string{"-g", "-O1", "-w", "-o", out, filepath.Join("testdata", name+".c"), "-lpthread"}, flags...)
 	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
@@ -69,6 +67,7 @@ func native(t *testing.T, args ...string) ended {
 // with the program's process once it has printed its first line.
 func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
 	t.Helper()
+	need.Recorder(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

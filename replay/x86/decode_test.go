@@ -4,38 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/hex"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"vplay/tests/need"
 )
-
-// requireTool skips the test when an external program is missing, by name.
-func requireTool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("needs %s", name)
-	}
-	return path
-}
-
-// requireFile skips the test when none of the files exists.
-func requireFile(t *testing.T, paths ...string) string {
-	t.Helper()
-	for _, p := range paths {
-		if _, err := os.Stat(p); err == nil {
-			return p
-		}
-	}
-	t.Skipf("needs %s", strings.Join(paths, " or "))
-	return ""
-}
 
 // disassembly calls f for every instruction that objdump finds in .text.
 func disassembly(t *testing.T, file string, f func(b []byte, text string)) {
 	t.Helper()
-	cmd := exec.Command(requireTool(t, "objdump"), "-d", "-w", "-M", "intel", "-j", ".text", file)
+	cmd := exec.Command(need.Program(t, "objdump"), "-d", "-w", "-M", "intel", "-j", ".text", file)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
@@ -66,8 +45,8 @@ func disassembly(t *testing.T, file string, f func(b []byte, text string)) {
 // failed; what they have must have the right length.
 func TestDecodeLengths(t *testing.T) {
 	for _, file := range []string{
-		requireFile(t, "/bin/bash", "/usr/bin/bash"),
-		requireFile(t, "/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib64/libc.so.6"),
+		need.File(t, "/bin/bash", "/usr/bin/bash"),
+		need.File(t, "/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib64/libc.so.6"),
 	} {
 		var n, unknown, bad int
 		missing := map[string]int{}

@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"vplay/tests/need"
 )
 
 // The oracle is the CPU that runs the test: testdata/fpuoracle.c, compiled
@@ -51,29 +52,28 @@ type fpuResult struct {
 var oracleBuild struct {
 	once sync.Once
 	path string
-	err  string
+	err  error
 }
 
 // oraclePath builds the oracle once.
 func oraclePath(t *testing.T) string {
+	t.Helper()
+	need.LinuxAMD64(t)
+	gcc := need.Program(t, "gcc")
 	o := &oracleBuild
 	o.once.Do(func() {
-		if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-			o.err = "needs linux/amd64"
-			return
-		}
 		dir, err := os.MkdirTemp("", "fpuoracle")
 		if err != nil {
-			o.err = err.Error()
+			o.err = err
 			return
 		}
 		o.path = filepath.Join(dir, "fpuoracle")
-		if out, err := exec.Command("gcc", "-O1", "-o", o.path, "testdata/fpuoracle.c").CombinedOutput(); err != nil {
-			o.err = fmt.Sprintf("needs gcc: %v %s", err, out)
+		if out, err := exec.Command(gcc, "-O1", "-o", o.path, "testdata/fpuoracle.c").CombinedOutput(); err != nil {
+			o.err = fmt.Errorf("gcc: %w\n%s", err, out)
 		}
 	})
-	if o.err != "" {
-		t.Skip(o.err)
+	if o.err != nil {
+		t.Fatal(o.err)
 	}
 	return o.path
 }

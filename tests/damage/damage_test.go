@@ -9,21 +9,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"vplay/checkpoint"
 	"vplay/replay"
 	"vplay/tests/internal/tool"
+	"vplay/tests/need"
 )
 
 // recordTiny records the tiny guest and returns the file's bytes.
 func recordTiny(t *testing.T) []byte {
 	t.Helper()
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("recording needs linux/amd64")
-	}
+	need.Recorder(t)
+	need.Program(t, "gcc")
 	dir := t.TempDir()
 	run := func(name string, args ...string) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

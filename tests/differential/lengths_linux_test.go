@@ -14,10 +14,12 @@ import (
 	"testing"
 
 	"vplay/replay/x86"
+	"vplay/tests/need"
 )
 
-// lengthPrograms are programs of a Debian system whose .text is decoded; those
-// that are missing are named in the log. (libcrypto has tables in .text, which objdump takes for code.)
+// lengthPrograms are programs of a Debian system whose .text is decoded; a
+// missing one skips its subtest. They are data here: nothing is started by these paths.
+// (libcrypto has tables in .text, which objdump takes for code.)
 var lengthPrograms = []string{
 	"/usr/bin/bash", "/usr/bin/python3", "/usr/lib/x86_64-linux-gnu/libc.so.6",
 	"/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0", "/usr/bin/perl",
@@ -32,22 +34,18 @@ type lengthTally struct {
 // TestLengths compares the length of every instruction that objdump finds
 // with the decoder's. VEX forms without a row and EVEX are counted only.
 func TestLengths(t *testing.T) {
-	objdump, err := exec.LookPath("objdump")
-	if err != nil {
-		needs(t, &MissingError{What: "objdump"})
-	}
+	objdump := need.Program(t, "objdump")
 	programs := lengthPrograms
 	if testing.Short() {
 		programs = programs[:1]
 	}
 	for _, p := range programs {
-		path, err := filepath.EvalSymlinks(p)
-		if err != nil {
-			t.Logf("%s is not here", p)
-			continue
-		}
 		t.Run(filepath.Base(p), func(t *testing.T) {
 			t.Parallel()
+			path, err := filepath.EvalSymlinks(need.File(t, p))
+			if err != nil {
+				t.Fatal(err)
+			}
 			l := decodeText(t, objdump, path)
 			t.Logf("%d instructions; VEX without a row %d, EVEX %d, x87 outside the set %d, refused %d", l.all, l.vex, l.evex, l.x87, l.refused)
 			if l.bad > 0 {

@@ -1,7 +1,7 @@
 package differential
 
 // MissingError says which capability of this machine a test needs and lacks.
-// Tests skip on it, through one function, and fail on any other error.
+// Tests are skipped for it, by package need, and fail for any other error.
 type MissingError struct {
 	What string
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vplay/tests/need"
 )
 
 var harness struct {
@@ -22,6 +24,7 @@ var harness struct {
 // startCPU builds the harness once per test binary and starts one.
 func startCPU(t testing.TB) *CPU {
 	t.Helper()
+	need.Program(t, "gcc")
 	harness.once.Do(func() {
 		if harness.dir, harness.err = os.MkdirTemp("", "vplay-differential"); harness.err == nil {
 			harness.path, harness.err = BuildHarness(harness.dir)

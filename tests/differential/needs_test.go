@@ -3,15 +3,17 @@ package differential
 import (
 	"errors"
 	"testing"
+
+	"vplay/tests/need"
 )
 
-// needs is the one place where tests of this package are skipped: err names a
-// capability this machine lacks; every other error fails the test.
+// needs fails the test for an error, or skips it when err names a capability
+// that this machine lacks.
 func needs(t testing.TB, err error) {
 	t.Helper()
 	var m *MissingError
 	if errors.As(err, &m) {
-		t.Skipf("missing capability: %s", m.What)
+		need.Machine(t, m.What, false)
 	}
 	if err != nil {
 		t.Fatal(err)

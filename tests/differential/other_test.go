@@ -2,10 +2,14 @@
 
 package differential
 
-import "testing"
+import (
+	"testing"
+
+	"vplay/tests/need"
+)
 
 // TestRowsAgainstCPU needs the CPU that is emulated; what else is tested here
 // runs anywhere.
 func TestRowsAgainstCPU(t *testing.T) {
-	needs(t, &MissingError{What: "linux/amd64, the emulated machine, as the host"})
+	need.LinuxAMD64(t)
 }

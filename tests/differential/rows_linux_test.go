@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vplay/replay/x86"
+	"vplay/tests/need"
 )
 
 var (
@@ -287,9 +288,8 @@ func cpuName() string {
 // TestRegressOnCPU checks testdata/regress.txt itself, on the CPU it is from.
 func TestRegressOnCPU(t *testing.T) {
 	s := newSession(t)
-	if id := s.Emulator.ID(); id.Vendor != regressIdentity.Vendor || id.Family != regressIdentity.Family {
-		needs(t, &MissingError{What: fmt.Sprintf("an AMD CPU of family %d", regressIdentity.Family)})
-	}
+	id := s.Emulator.ID()
+	need.Machine(t, fmt.Sprintf("an AMD CPU of family %d", regressIdentity.Family), id.Vendor == regressIdentity.Vendor && id.Family == regressIdentity.Family)
 	for n, line := range regressLines(t) {
 		k, want, err := ParseLine(line)
 		if err != nil {

@@ -9,12 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"vplay/tests/internal/tool"
+	"vplay/tests/need"
 )
 
 // vplayd is the path of the command under test.
@@ -38,29 +38,6 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// need fails the test unless this machine has all the named capabilities: a
-// tool's name, or "record". Those that VPLAY_SKIP lists, separated by commas,
-// skip the test instead.
-func need(t testing.TB, names ...string) {
-	t.Helper()
-	for _, n := range names {
-		for s := range strings.SplitSeq(os.Getenv("VPLAY_SKIP"), ",") {
-			if s == n {
-				t.Skip("VPLAY_SKIP: " + n)
-			}
-		}
-		if n == "record" {
-			if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-				t.Skip("missing capability: record needs linux/amd64")
-			}
-			continue
-		}
-		if _, err := exec.LookPath(n); err != nil {
-			t.Fatalf("%s is missing: install it, or set VPLAY_SKIP=%s to leave these tests out", n, n)
-		}
-	}
-}
-
 // guest is a compiled program of tests/guest.
 type guest struct {
 	dir    string // a folder of its own
@@ -72,7 +49,8 @@ type guest struct {
 // compile compiles tests/guest/NAME.c into a folder of the test's.
 func compile(t testing.TB, name string, flags ...string) *guest {
 	t.Helper()
-	need(t, "record", "gcc")
+	need.Recorder(t)
+	need.Program(t, "gcc")
 	src := filepath.Join("..", "guest", name+".c")
 	text, err := os.ReadFile(src)
 	if err != nil {
@@ -184,7 +162,7 @@ func serve(t testing.TB, rec string, flags ...string) string {
 // returns its output.
 func gdb(t testing.TB, addr string, commands ...string) string {
 	t.Helper()
-	need(t, "gdb")
+	need.Program(t, "gdb")
 	args := []string{
 		"-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set confirm off", "-iex", "set width 0",
 		"-iex", "set style enabled off", "-ex", "target remote " + addr,

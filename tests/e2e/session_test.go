@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/tests/need"
 )
 
 // tour records the guest tour, whole, once for a test, and serves it.
@@ -156,7 +158,7 @@ func TestCrashAgain(t *testing.T) {
 // TestReplayVerb starts gdb on a recording.
 func TestReplayVerb(t *testing.T) {
 	t.Parallel()
-	need(t, "gdb")
+	need.Program(t, "gdb")
 	g := compile(t, "divide", "-O0")
 	rec := g.record(t)
 	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, "replay", "--symbols", g.dir+"/symbols", rec, "--", "-nx", "-batch", "-ex", "bt")
@@ -178,7 +180,7 @@ type mi struct {
 
 func startMI(t *testing.T) *mi {
 	t.Helper()
-	need(t, "gdb")
+	need.Program(t, "gdb")
 	cmd := exec.CommandContext(limited(t, 60*time.Second), "gdb", "-nx", "-q", "-i=mi", "-iex", "set debuginfod enabled off")
 	cmd.Dir = t.TempDir()
 	in, err := cmd.StdinPipe()

@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vplay/tests/need"
 )
 
 // symbolFiles lays a guest's symbols out in the ways that people keep them and
 // returns the folders by name.
 func (g *guest) symbolFiles(t *testing.T) map[string]string {
 	t.Helper()
-	need(t, "objcopy", "readelf")
+	need.Program(t, "objcopy", "readelf")
 	full := filepath.Join(g.dir, "symbols")
 	flat := filepath.Join(g.dir, "flat")
 	debug := filepath.Join(flat, "some-name.debug")
@@ -72,7 +74,7 @@ var linkings = map[string][]string{
 // TestSymbols looks at the same crash in programs linked in each way, with
 // symbol files of each kind and with none, and with the program itself gone.
 func TestSymbols(t *testing.T) {
-	need(t, "gdb")
+	need.Program(t, "gdb", "strip")
 	for name, flags := range linkings {
 		t.Run(name, func(t *testing.T) {
 			g := compile(t, "callbacks", flags...)

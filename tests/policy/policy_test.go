@@ -116,6 +116,67 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestSkips keeps every skip of a test in package need, whose words
+// tests/run.sh lists, and need out of what is built.
+func TestSkips(t *testing.T) {
+	for _, p := range goFiles(t, true) {
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := filepath.Join(root, "tests", "need")
+		if filepath.Dir(p) == home {
+			continue
+		}
+		imports := map[string]bool{}
+		for _, s := range f.Imports {
+			imports[strings.Trim(s.Path.Value, `"`)] = true
+		}
+		if imports["vplay/tests/need"] && !strings.HasSuffix(p, "_test.go") {
+			t.Errorf("%s is not a test and imports vplay/tests/need", p)
+		}
+		for _, call := range skips(f) {
+			if imports["testing"] {
+				t.Errorf("%s calls %s; package vplay/tests/need skips tests", p, call)
+			}
+		}
+	}
+}
+
+// skips returns the names of the methods called in f that skip a test.
+func skips(f *ast.File) (calls []string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "Skip" || s.Sel.Name == "Skipf" || s.Sel.Name == "SkipNow") {
+			calls = append(calls, s.Sel.Name)
+		}
+		return true
+	})
+	return calls
+}
+
+// TestScriptSkips wants the words of package need from scripts, too.
+func TestScriptSkips(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "cmd", "vplayd", "testdata", "script", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts found", err)
+	}
+	for _, p := range files {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if _, why, ok := strings.Cut(line, "] skip "); ok && !strings.HasPrefix(why, "'needs ") {
+				t.Errorf("%s: %s", p, line)
+			}
+		}
+	}
+}
+
 // TestTopLevel holds the top level to what it is meant to be.
 func TestTopLevel(t *testing.T) {
 	want := map[string]bool{}

@@ -28,14 +28,13 @@ func TestForcedEnds(t *testing.T) {
 		args []string
 	}{
 		{"awk", []string{"awk", "BEGIN { srand(); t = srand(); for (i = 0; i < " + strconv.Itoa(ms*12000) + "; i++) x++; print x }"}},
-		{"python", []string{python(), "-c", "import time\nx = 0\ne = time.process_time() + " + seconds + "\nwhile True:\n    x += 1\n    if x % 100000 == 0 and time.process_time() > e: break\nprint('done')"}},
+		{"python", []string{"python3", "-c", "import time\nx = 0\ne = time.process_time() + " + seconds + "\nwhile True:\n    x += 1\n    if x % 100000 == 0 and time.process_time() > e: break\nprint('done')"}},
 		{"counter in memory", []string{counter, "memory", n}},
 		{"rep movsb", []string{counter, "movs", n}},
 		{"timer", []string{counter, "timer", n}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			need(t, c.args[0])
-			r := run{args: c.args, opt: recorder.Options{ForceEvery: every, Interval: time.Minute}}
+			r := run{args: installed(t, c.args), opt: recorder.Options{ForceEvery: every, Interval: time.Minute}}
 			want := r.native(t)
 			began := time.Now()
 			got, res := r.recorded(t)

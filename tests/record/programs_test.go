@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vplay/tests/need"
 )
 
 // programCase is a real program and its work.
@@ -68,36 +70,17 @@ func programCases(dir string) []programCase {
 		{name: "sqlite3", args: []string{"sqlite3", "test.db", sqlScript}},
 		{name: "awk", args: []string{"awk", awkScript, "small"}},
 		{name: "perl", args: []string{"perl", "-e", perlScript}},
-		{name: "python3", args: []string{python(), "-c", pythonScript}},
+		{name: "python3", args: []string{"python3", "-c", pythonScript}},
 		{name: "bash", args: []string{"bash", "-c", bashScript}},
 		{name: "grep", args: []string{"grep", "-cE", "(a[b-f]+){3}|zz[0-9]*z", "text"}},
 		{name: "date", args: []string{"date", "-d", "2024-02-29 12:00 UTC", "+%s %A %j"}},
 		{name: "sleep", args: []string{"sleep", "0.1"}},
 		{name: "sort", args: []string{"sort", "-k2", "--parallel=1", "small"}},
 		{name: "find", args: []string{"find", "/usr/share/doc", "-maxdepth", "1", "-name", "lib*a*"}},
-		{name: "crash python3", args: []string{python(), "-c", "import ctypes\nx = [i * i for i in range(50000)]\nctypes.string_at(0)"}},
+		{name: "crash python3", args: []string{"python3", "-c", "import ctypes\nx = [i * i for i in range(50000)]\nctypes.string_at(0)"}},
 		{name: "crash sqlite3", args: []string{"sqlite3", ":memory:", "with recursive n(i) as (select 1 union all select i+1 from n) select sum(i*i%7) from n"}, kill: syscall.SIGSEGV, after: 70 * time.Millisecond},
 		{name: "crash gzip", args: []string{"gzip", "-9c", "/dev/zero"}, kill: syscall.SIGSEGV, after: 150 * time.Millisecond, loose: true},
 	}
-}
-
-// python returns the interpreter itself: what PATH names may be a script that
-// finds it.
-func python() string {
-	if pythonOnce == "" {
-		pythonOnce = findPython()
-	}
-	return pythonOnce
-}
-
-var pythonOnce string
-
-func findPython() string {
-	r := run{args: []string{"python3", "-c", "import sys; print(sys.executable, end='')"}}
-	if out, err := output(r.args...); err == nil && out != "" {
-		return out
-	}
-	return "python3"
 }
 
 // inputs makes the folder the programs work in.
@@ -137,11 +120,10 @@ func TestRealPrograms(t *testing.T) {
 	dir := inputs(t)
 	for _, c := range programCases(dir) {
 		t.Run(c.name, func(t *testing.T) {
-			need(t, c.args[0])
 			for _, n := range c.needs {
-				need(t, n)
+				need.Program(t, n)
 			}
-			r := run{args: c.args, dir: dir}
+			r := run{args: installed(t, c.args), dir: dir}
 			if c.kill != 0 {
 				r.kick = func(pid int) {
 					time.Sleep(c.after)

@@ -21,6 +21,7 @@ import (
 	recorder "vplay/checkpoint/record"
 	"vplay/replay"
 	"vplay/tests/internal/tool"
+	"vplay/tests/need"
 )
 
 // outcome is how a program's run looked from outside.
@@ -30,20 +31,21 @@ type outcome struct {
 	sig  int
 }
 
-// need skips the test when the machine lacks a program, naming it.
-func need(t *testing.T, program string) string {
+// installed returns a command whose program this machine has: python3 is the
+// interpreter, not a script that finds it.
+func installed(t *testing.T, args []string) []string {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Skipf("needs %s", program)
+	if args[0] == "python3" {
+		return append([]string{need.Python(t)}, args[1:]...)
 	}
-	return path
+	need.Program(t, args[0])
+	return args
 }
 
 // compile builds a guest of tests/guest/record.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	gcc := need(t, "gcc")
+	gcc := need.Program(t, "gcc")
 	out := filepath.Join(t.TempDir(), name)
 	args := append([]string{"-g", "-O1", "-w", "-o", out, filepath.Join("..", "guest", "record", name+".c"), "-lpthread"}, flags...)
 	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
@@ -127,6 +129,7 @@ func (r *run) native(t *testing.T) outcome {
 // recorded runs the program under the recorder.
 func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	t.Helper()
+	need.Recorder(t)
 	var res recorder.Result
 	var err error
 	o := r.opt

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	recorder "vplay/checkpoint/record"
+	"vplay/tests/need"
 )
 
 // Transparency: a program must not find out that it is recorded. python3's
@@ -46,17 +47,16 @@ var transparencyModes = []struct {
 // TestPython runs python3's own tests natively and recorded, and verifies every
 // interval.
 func TestPython(t *testing.T) {
-	need(t, "python3")
-	if _, err := output(python(), "-c", "import test.test_signal"); err != nil {
-		t.Skip("needs python3's own tests (libpython3-testsuite)")
-	}
+	python := need.Python(t)
+	_, err := output(python, "-c", "import test.test_signal")
+	need.Installed(t, "python3's own tests (libpython3-testsuite)", err == nil)
 	for _, c := range pythonTests {
 		if *transparency && strings.Contains(c.name, ".") || !*transparency && !c.ci {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := run{args: []string{python(), "-m", "unittest", "-v", "test." + c.name}, dir: t.TempDir()}
+			r := run{args: []string{python, "-m", "unittest", "-v", "test." + c.name}, dir: t.TempDir()}
 			want := r.native(t)
 			for _, m := range transparencyModes {
 				if m.opt.Interval == 0 && !*transparency {
@@ -126,8 +126,7 @@ func compareCases(t *testing.T, mode string, got, want outcome) {
 
 // TestBash runs scripts with jobs and traps.
 func TestBash(t *testing.T) {
-	bash := need(t, "bash")
-	need(t, "ps")
+	bash := need.Program(t, "bash", "ps")
 	for _, script := range []string{"jobs.sh", "traps.sh"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()

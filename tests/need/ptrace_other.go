@@ -1,0 +1,6 @@
+//go:build !linux
+
+package need
+
+// canTrace is not asked: LinuxAMD64 comes first.
+func canTrace() bool { return false }
