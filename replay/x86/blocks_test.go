@@ -191,13 +191,13 @@ func TestRunLimit(t *testing.T) {
 	for i := range 60 {
 		code := randomProgram(rng, rows, 20)
 		seed := rng.Uint64()
-		s, _ := machine(seed, code, VendorAMD)
+		s, _ := machine(seed, code, Vendor(i&1))
 		for limit := uint64(1); ; limit++ {
 			e := ExitNone
 			for e == ExitNone && s.Retired < limit {
 				e = s.Step()
 			}
-			r, _ := machine(seed, code, VendorAMD)
+			r, _ := machine(seed, code, Vendor(i&1))
 			re := r.Run(limit)
 			if e == ExitNone {
 				e = ExitLimit

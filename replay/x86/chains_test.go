@@ -111,14 +111,14 @@ func TestChains(t *testing.T) {
 		}
 		tested++
 		built := false
-		for range 8 {
+		for i := range 8 {
 			code, ok := chainProgram(rng, samples, name)
 			if !ok {
 				t.Fatalf("%s: no instruction of one of its kinds", name)
 			}
 			seed := rng.Uint64()
-			a, abus := machine(seed, code, VendorAMD)
-			b, bbus := machine(seed, code, VendorAMD)
+			a, abus := machine(seed, code, Vendor(i&1))
+			b, bbus := machine(seed, code, Vendor(i&1))
 			for r := range a.R {
 				if rng.IntN(4) == 0 {
 					a.R[r] = testText + uint64(len(code)) - 2

@@ -53,7 +53,7 @@ type CPU struct {
 
 	flushesCode bool // Bus is a CodeFlusher
 
-	shiftAux uint64 // AF after shifts, as a bit of aux
+	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
 	code codeCache
 	rtlb [tlbSize]tlbEntry

@@ -8,8 +8,9 @@ import (
 // Bit tests and scans. Undefined flags: BT and its kin leave O, S, A and P
 // alone on both vendors. BSF and BSR clear O, S, A and C and set PF from the
 // result; with a source of zero the destination is unchanged, all 64 bits of
-// it, and PF is set. TZCNT and LZCNT clear S, A and P, and keep OF on AMD.
-// AMD: measured on a Zen 4/5 server, 2026-11-20. Intel: as Bochs models it.
+// it, and PF is set. TZCNT and LZCNT clear S, A and P; OF is kept on AMD and
+// cleared on Intel. Measured on AMD family 25 model 17, 2026-11-20, and on
+// Intel family 6 model 207, 2026-11-21.
 
 // intBt is BT, BTS, BTR and BTC. With a register as bit offset, a memory
 // operand is a bit string that reaches beyond the operand on both sides.
@@ -125,9 +126,6 @@ func (c *CPU) countFlags(src, r uint64) {
 	}
 	if r == 0 {
 		f |= FlagZF
-	}
-	if c.ID.Vendor != VendorAMD && parityEven(r) {
-		f |= FlagPF
 	}
 	if of {
 		f |= FlagOF

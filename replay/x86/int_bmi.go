@@ -2,15 +2,19 @@ package x86
 
 import "math/bits"
 
-// BMI1 and BMI2. AF and PF are undefined: both vendors set PF from the low
-// byte of the result and clear AF, except that AMD sets AF and clears SF after BEXTR.
-// Measured on a Zen 4/5 server, 2026-11-20.
+// BMI1 and BMI2. AF and PF are undefined: both vendors clear AF; AMD sets PF
+// from the low byte of the result, Intel clears it. After BEXTR both clear SF,
+// and AMD sets AF. Measured on AMD family 25 model 17, 2026-11-20, and on
+// Intel family 6 model 207, 2026-11-21.
 
 // bmiLogic stores r in register n and sets the flags, CF last.
 func (c *CPU) bmiLogic(in *Inst, n uint8, r uint64, cf bool) {
 	r = zeroExtend(r, in.Size)
 	c.setIntReg(n, in.Size, true, r)
 	c.logicFlags(r, in.Size)
+	if !c.amd() && parityEven(r) {
+		c.aux = auxPF
+	}
 	c.setCO(cf, false)
 }
 
@@ -64,9 +68,11 @@ func bmiBextr(c *CPU, in *Inst) Exit {
 		r &= 1<<n - 1
 	}
 	c.bmiLogic(in, in.Reg, r, false)
-	if c.ID.Vendor == VendorAMD {
-		c.setFlagsRaw(c.arithFlags()&^FlagSF | FlagAF)
+	f := c.arithFlags() &^ FlagSF
+	if c.amd() {
+		f |= FlagAF
 	}
+	c.setFlagsRaw(f)
 	return ExitNone
 }
 

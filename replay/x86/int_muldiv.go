@@ -3,15 +3,20 @@ package x86
 import "math/bits"
 
 // Multiplication and division. SF, ZF, AF and PF after a multiplication are
-// undefined: AMD leaves them alone, Intel sets them from the low half of the
-// product (AF 0). All flags after a division are undefined: AMD clears SF, ZF
+// undefined: AMD leaves them alone, Intel sets SF and PF from the low half of
+// the product and clears ZF and AF. All flags after a division are undefined: AMD clears SF, ZF
 // and PF, sets AF and keeps CF and OF; Intel keeps all.
-// AMD: measured on a Zen 4/5 server, 2026-11-20. Intel: as Bochs models it.
+// Measured on AMD family 25 model 17, 2026-11-20, and on Intel family 6 model
+// 207, 2026-11-21.
+
+// resNonZero is a bit of State.res that is neither SF nor in the byte of PF: set, ZF is clear.
+const resNonZero = 1 << 62
 
 // mulFlags sets the flags after a multiplication.
 func (c *CPU) mulFlags(lo uint64, size uint8, over bool) {
 	if c.ID.Vendor != VendorAMD {
 		c.logicFlags(lo, size)
+		c.res |= resNonZero
 	}
 	c.setCO(over, over)
 }

@@ -6,15 +6,33 @@ import "math/bits"
 //
 //   - AF after a shift with a count that is not zero: AMD sets it, Intel
 //     clears it.
-//   - OF for counts above 1: both vendors compute it as for a count of 1 from
-//     the result (left: top bit xor CF; right: top two bits).
+//   - OF for counts above 1: AMD computes it as for a count of 1 from the
+//     result (left: top bit xor CF; right: top two bits), Intel as for a count
+//     of 1 from the operand, whatever the count.
 //   - 16-bit SHLD and SHRD by more than 16: see shld16 and shrd16.
 //
-// AMD: measured on a Zen 4/5 server, 2026-11-20. Intel: the behaviour that
-// Bochs models.
+// Measured on AMD family 25 model 17, 2026-11-20, and on Intel family 6 model
+// 207, 2026-11-21.
 
 // shiftAF is AF after shifts.
-func (c *CPU) shiftAF() bool { return c.ID.Vendor == VendorAMD }
+func (c *CPU) shiftAF() bool { return c.amd() }
+
+// shiftOF is Intel's OF after shift or rotate op of a, w bits wide, by any
+// count but 0: that of a shift by 1.
+func shiftOF(op uint8, a uint64, w uint, carry bool) bool {
+	top := a>>(w-1)&1 != 0
+	switch op {
+	case 1: // ROR: bit 0 moves to the top
+		return top != (a&1 != 0)
+	case 3: // RCR: the carry does
+		return top != carry
+	case 5: // SHR: a zero does
+		return top
+	case 7: // SAR: the top bit stays
+		return false
+	}
+	return top != (a>>(w-2)&1 != 0) // to the left: the bit below moves to the top
+}
 
 func intShiftImm(c *CPU, in *Inst) Exit { return c.shift(in, uint(in.Imm)) }
 func intShift1(c *CPU, in *Inst) Exit   { return c.shift(in, 1) }
@@ -41,6 +59,7 @@ func (c *CPU) shift(in *Inst, n uint) Exit {
 	}
 	w := 8 * uint(in.Size)
 	top := w - 1
+	carry := c.cf()
 	var r uint64
 	var cf bool
 	op := in.Reg & 7
@@ -52,9 +71,9 @@ func (c *CPU) shift(in *Inst, n uint) Exit {
 		r = rotl(a, (w-n%w)%w, w)
 		cf = r>>top&1 != 0
 	case 2:
-		r, cf = rcl(a, n%(w+1), w, c.cf())
+		r, cf = rcl(a, n%(w+1), w, carry)
 	case 3:
-		r, cf = rcl(a, (w+1-n%(w+1))%(w+1), w, c.cf())
+		r, cf = rcl(a, (w+1-n%(w+1))%(w+1), w, carry)
 	case 4, 6:
 		r = a << n
 		cf = n <= w && a>>(w-n)&1 != 0
@@ -73,6 +92,12 @@ func (c *CPU) shift(in *Inst, n uint) Exit {
 	of := t != r>>(top-1)&1
 	if op&1 == 0 {
 		of = (t != 0) != cf
+	}
+	if !c.amd() {
+		if op&^1 == 2 && n%(w+1) == 0 { // RCL and RCR that move nothing
+			return ExitNone
+		}
+		of = shiftOF(op, a, w, carry)
 	}
 	if op >= 4 {
 		c.logicFlags(r, in.Size)
@@ -145,6 +170,9 @@ func (c *CPU) shld(a, b uint64, w, n uint) (r uint64, cf, of bool) {
 	}
 	r = a<<n | b>>(w-n)
 	cf = a>>(w-n)&1 != 0
+	if !c.amd() {
+		return r, cf, shiftOF(4, a, w, false)
+	}
 	return r, cf, (r>>(w-1)&1 != 0) != cf
 }
 
@@ -154,6 +182,9 @@ func (c *CPU) shrd(a, b uint64, w, n uint) (r uint64, cf, of bool) {
 	} else {
 		r = a>>n | b<<(w-n)
 		cf = a>>(n-1)&1 != 0
+	}
+	if !c.amd() {
+		return r, cf, shiftOF(3, a, w, b&1 != 0)
 	}
 	return r, cf, (r>>(w-1)^r>>(w-2))&1 != 0
 }
@@ -179,8 +210,7 @@ func (c *CPU) shld16(a, b uint64, n uint) (r uint64, cf, of bool) {
 	}
 	w := a<<32 | b<<16 | a
 	r = w << n >> 32 & 0xffff
-	cf = w>>(48-n)&1 != 0
-	return r, cf, (r>>15 != 0) != cf
+	return r, w>>(48-n)&1 != 0, shiftOF(4, a, 16, false)
 }
 
 // shrd16 shifts a right by n from 1 to 31. Above 16 AMD goes on with b again,

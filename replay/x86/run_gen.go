@@ -12598,7 +12598,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = uint64(int64(int32(r)))
 				cf := uint64(x >> (32 - k) & 1)
-				c.aux = cf<<63 | (cf^(uint64(r>>31)^cf))<<62 | c.shiftAux
+				of := uint64(r>>31) ^ cf
+				if c.shiftAux == 0 {
+					of = uint64((x>>31 ^ x>>30) & 1)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kShlRI4n:
 				x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
@@ -12619,7 +12623,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = uint64(int64(int32(r)))
 				cf := uint64(x >> (32 - k) & 1)
-				c.aux = cf<<63 | (cf^(uint64(r>>31)^cf))<<62 | c.shiftAux
+				of := uint64(r>>31) ^ cf
+				if c.shiftAux == 0 {
+					of = uint64((x>>31 ^ x>>30) & 1)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kShrRI4:
 				x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
@@ -12627,7 +12635,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = uint64(int64(int32(r)))
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(uint64((r>>31^r>>30)&1)))<<62 | c.shiftAux
+				of := uint64((r>>31 ^ r>>30) & 1)
+				if c.shiftAux == 0 {
+					of = uint64(x >> 31)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kShrRI4n:
 				x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
@@ -12648,7 +12660,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = uint64(int64(int32(r)))
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(uint64((r>>31^r>>30)&1)))<<62 | c.shiftAux
+				of := uint64((r>>31 ^ r>>30) & 1)
+				if c.shiftAux == 0 {
+					of = uint64(x >> 31)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kSarRI4:
 				x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
@@ -12656,7 +12672,8 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = uint64(int64(int32(r)))
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(0))<<62 | c.shiftAux
+				of := uint64(0)
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kSarRI4n:
 				x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
@@ -12677,7 +12694,8 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = uint64(int64(int32(r)))
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(0))<<62 | c.shiftAux
+				of := uint64(0)
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kRolRI4:
 			// The handler knows the flags.
@@ -12743,7 +12761,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = r
 				cf := uint64(x >> (64 - k) & 1)
-				c.aux = cf<<63 | (cf^(uint64(r>>63)^cf))<<62 | c.shiftAux
+				of := uint64(r>>63) ^ cf
+				if c.shiftAux == 0 {
+					of = uint64((x>>63 ^ x>>62) & 1)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kShlRI8n:
 				x, k := c.R[in.RM&15], uint(in.Imm)&63
@@ -12764,7 +12786,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = r
 				cf := uint64(x >> (64 - k) & 1)
-				c.aux = cf<<63 | (cf^(uint64(r>>63)^cf))<<62 | c.shiftAux
+				of := uint64(r>>63) ^ cf
+				if c.shiftAux == 0 {
+					of = uint64((x>>63 ^ x>>62) & 1)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kShrRI8:
 				x, k := c.R[in.RM&15], uint(in.Imm)&63
@@ -12772,7 +12798,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = r
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(uint64((r>>63^r>>62)&1)))<<62 | c.shiftAux
+				of := uint64((r>>63 ^ r>>62) & 1)
+				if c.shiftAux == 0 {
+					of = uint64(x >> 63)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kShrRI8n:
 				x, k := c.R[in.RM&15], uint(in.Imm)&63
@@ -12793,7 +12823,11 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = r
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(uint64((r>>63^r>>62)&1)))<<62 | c.shiftAux
+				of := uint64((r>>63 ^ r>>62) & 1)
+				if c.shiftAux == 0 {
+					of = uint64(x >> 63)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kSarRI8:
 				x, k := c.R[in.RM&15], uint(in.Imm)&63
@@ -12801,7 +12835,8 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = r
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(0))<<62 | c.shiftAux
+				of := uint64(0)
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kSarRI8n:
 				x, k := c.R[in.RM&15], uint(in.Imm)&63
@@ -12822,7 +12857,8 @@ blocks:
 				c.R[in.RM&15] = uint64(r)
 				c.res = r
 				cf := uint64(x >> (k - 1) & 1)
-				c.aux = cf<<63 | (cf^(0))<<62 | c.shiftAux
+				of := uint64(0)
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
 			case kRolRI8:
 			// The handler knows the flags.
@@ -13230,7 +13266,7 @@ blocks:
 				over := r != int64(int32(r))
 				aux := c.aux &^ auxCO
 				if c.shiftAux == 0 {
-					c.res, aux = uint64(int64(int32(r))), 0
+					c.res, aux = uint64(int64(int32(r)))|resNonZero, 0
 				}
 				if over {
 					aux |= auxCF
@@ -13245,7 +13281,7 @@ blocks:
 				over := h != uint64(int64(r)>>63)
 				aux := c.aux &^ auxCO
 				if c.shiftAux == 0 {
-					c.res, aux = r, 0
+					c.res, aux = r|resNonZero, 0
 				}
 				if over {
 					aux |= auxCF
@@ -13264,7 +13300,7 @@ blocks:
 				over := r != int64(int32(r))
 				aux := c.aux &^ auxCO
 				if c.shiftAux == 0 {
-					c.res, aux = uint64(int64(int32(r))), 0
+					c.res, aux = uint64(int64(int32(r)))|resNonZero, 0
 				}
 				if over {
 					aux |= auxCF
@@ -13279,7 +13315,7 @@ blocks:
 				over := h != uint64(int64(r)>>63)
 				aux := c.aux &^ auxCO
 				if c.shiftAux == 0 {
-					c.res, aux = r, 0
+					c.res, aux = r|resNonZero, 0
 				}
 				if over {
 					aux |= auxCF
@@ -15299,7 +15335,11 @@ blocks:
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					cf := uint64(x >> (k - 1) & 1)
-					c.aux = cf<<63 | (cf^(uint64((r>>63^r>>62)&1)))<<62 | c.shiftAux
+					of := uint64((r>>63 ^ r>>62) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 63)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 					continue
 				}
 
@@ -15437,7 +15477,11 @@ blocks:
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					cf := uint64(x >> (k - 1) & 1)
-					c.aux = cf<<63 | (cf^(uint64((r>>63^r>>62)&1)))<<62 | c.shiftAux
+					of := uint64((r>>63 ^ r>>62) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 63)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 					continue
 				}
 
@@ -15448,7 +15492,11 @@ blocks:
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					cf := uint64(x >> (k - 1) & 1)
-					c.aux = cf<<63 | (cf^(uint64((r>>63^r>>62)&1)))<<62 | c.shiftAux
+					of := uint64((r>>63 ^ r>>62) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 63)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 
 				}
 				in = nextInst(in)
@@ -17507,7 +17555,11 @@ blocks:
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					cf := uint64(x >> (64 - k) & 1)
-					c.aux = cf<<63 | (cf^(uint64(r>>63)^cf))<<62 | c.shiftAux
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 
 				}
 				in = nextInst(in)
@@ -17662,7 +17714,11 @@ blocks:
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					cf := uint64(x >> (64 - k) & 1)
-					c.aux = cf<<63 | (cf^(uint64(r>>63)^cf))<<62 | c.shiftAux
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 
 				}
 				in = nextInst(in)
@@ -17737,7 +17793,11 @@ blocks:
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					cf := uint64(x >> (64 - k) & 1)
-					c.aux = cf<<63 | (cf^(uint64(r>>63)^cf))<<62 | c.shiftAux
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 					continue
 				}
 

@@ -91,7 +91,7 @@ func (l *lengthTally) add(b []byte, text string) {
 	}
 	// Bytes behind the instruction tell a decoder that reads too much.
 	padded := append(append(make([]byte, 0, 32), b...), 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc)
-	in, err := x86.DecodeInst(padded, CodeBase, regressIdentity)
+	in, err := x86.DecodeInst(padded, CodeBase, amd)
 	switch {
 	case strings.Contains(text, "(bad)"):
 		l.all--

@@ -14,19 +14,21 @@ func TestModesAgree(t *testing.T) {
 	if testing.Short() {
 		n = 2000
 	}
-	e := NewEmulator(regressIdentity)
-	g := NewGenerator(3, regressIdentity.Vendor)
-	body, readers := SequenceRows()
-	for range n {
-		k := g.Sequence(body, readers)
-		whole, count := e.runBy(k, runWhole)
-		for name, how := range map[string]runner{"one at a time": runSingly, "Step": runSteps} {
-			o, c := e.runBy(k, how)
-			if d := Diff(k, &whole, &o); d != "" || c != count {
-				t.Fatalf("%s: %d instructions, Run: %d\n\t%s\n\t%s", name, c, count, k.Line(&whole), d)
+	eachReference(t, func(t *testing.T, id *x86.CPUIdentity) {
+		e := NewEmulator(id)
+		g := NewGenerator(3, id.Vendor)
+		body, readers := SequenceRows()
+		for range n / len(references) {
+			k := g.Sequence(body, readers)
+			whole, count := e.runBy(k, runWhole)
+			for name, how := range map[string]runner{"one at a time": runSingly, "Step": runSteps} {
+				o, c := e.runBy(k, how)
+				if d := Diff(k, &whole, &o); d != "" || c != count {
+					t.Fatalf("%s: %d instructions, Run: %d\n\t%s\n\t%s", name, c, count, k.Line(&whole), d)
+				}
 			}
 		}
-	}
+	})
 }
 
 // runner executes up to n instructions.

@@ -8,7 +8,7 @@ import "vplay/replay/x86"
 var notRun = map[string]string{
 	"SYSCALL":     "leaves to the kernel; replay/x86 unit tests, and every recorded program",
 	"SYSENTER":    "leaves to the kernel; replay/x86 unit tests",
-	"INT":         "INT 80h is a system call; INT3 and INT n other than 80h are in testdata/regress.txt",
+	"INT":         "INT 80h is a system call; INT3 and INT n other than 80h are in testdata/regress_*.txt",
 	"RDTSC":       "result is time; an exit, replay/x86 unit tests",
 	"RDTSCP":      "result is time; an exit, replay/x86 unit tests",
 	"CPUID":       "result is the host's; an exit, replay/x86 unit tests",

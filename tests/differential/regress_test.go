@@ -9,8 +9,28 @@ import (
 	"vplay/replay/x86"
 )
 
-// regressIdentity is the CPU whose outcomes stand in testdata/regress.txt.
-var regressIdentity = &x86.CPUIdentity{Vendor: x86.VendorAMD, Family: 25, Model: 17, XCR0: 0xe7}
+// The CPUs whose outcomes stand in testdata.
+var (
+	amd   = &x86.CPUIdentity{Vendor: x86.VendorAMD, Family: 25, Model: 17, XCR0: 0xe7}
+	intel = &x86.CPUIdentity{Vendor: x86.VendorIntel, Family: 6, Model: 207, XCR0: 0xe7}
+
+	references = []reference{{"amd", amd, "testdata/regress_amd.txt"}, {"intel", intel, "testdata/regress_intel.txt"}}
+)
+
+// reference is a CPU and the file of what it made of cases.
+type reference struct {
+	name string
+	id   *x86.CPUIdentity
+	file string
+}
+
+// eachReference runs test for each CPU the emulator is compared with.
+func eachReference(t *testing.T, test func(t *testing.T, id *x86.CPUIdentity)) {
+	t.Helper()
+	for _, r := range references {
+		t.Run(r.name, func(t *testing.T) { test(t, r.id) })
+	}
+}
 
 // rowName names a row in messages.
 func rowName(i int) string {
@@ -18,10 +38,10 @@ func rowName(i int) string {
 	return fmt.Sprintf("%s %s (%s)", r.Mnemonic, r.Encoding.Text, r.File)
 }
 
-// regressLines are the cases of testdata/regress.txt, with their line numbers.
-func regressLines(t *testing.T) map[int]string {
+// lines are the cases of the file, with their line numbers.
+func (r *reference) lines(t *testing.T) map[int]string {
 	t.Helper()
-	b, err := os.ReadFile("testdata/regress.txt")
+	b, err := os.ReadFile(r.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,24 +57,26 @@ func regressLines(t *testing.T) map[int]string {
 // TestRegress runs the emulator on every case that once failed or that
 // documents a fact, on any machine.
 func TestRegress(t *testing.T) {
-	e := NewEmulator(regressIdentity)
-	for n, line := range regressLines(t) {
-		k, want, err := ParseLine(line)
-		if err != nil || want == nil {
-			t.Errorf("line %d: %v (want an outcome too)", n, err)
-			continue
-		}
-		got := e.Run(k)
-		if d := Diff(k, want, &got); d != "" {
-			t.Errorf("line %d: %s\n\t%s", n, line, d)
+	for _, r := range references {
+		e := NewEmulator(r.id)
+		for n, line := range r.lines(t) {
+			k, want, err := ParseLine(line)
+			if err != nil || want == nil {
+				t.Errorf("%s:%d: %v (want an outcome too)", r.file, n, err)
+				continue
+			}
+			got := e.Run(k)
+			if d := Diff(k, want, &got); d != "" {
+				t.Errorf("%s:%d: %s\n\t%s", r.file, n, line, d)
+			}
 		}
 	}
 }
 
 // TestLineRoundTrip prints and parses generated cases.
 func TestLineRoundTrip(t *testing.T) {
-	g := NewGenerator(7, x86.VendorAMD)
-	e := NewEmulator(regressIdentity)
+	g := NewGenerator(7, amd.Vendor)
+	e := NewEmulator(amd)
 	for i := 1; i < len(x86.Rows()); i += 3 {
 		k := g.Case(i)
 		o := e.Run(k)

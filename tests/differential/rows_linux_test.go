@@ -285,12 +285,16 @@ func cpuName() string {
 	return fmt.Sprintf("%s family %s model %s", name, family, model)
 }
 
-// TestRegressOnCPU checks testdata/regress.txt itself, on the CPU it is from.
+// TestRegressOnCPU checks the file of cases itself, on the CPU it is from.
 func TestRegressOnCPU(t *testing.T) {
 	s := newSession(t)
-	id := s.Emulator.ID()
-	need.Machine(t, fmt.Sprintf("an AMD CPU of family %d", regressIdentity.Family), id.Vendor == regressIdentity.Vendor && id.Family == regressIdentity.Family)
-	for n, line := range regressLines(t) {
+	i := slices.IndexFunc(references, func(r reference) bool {
+		id := s.Emulator.ID()
+		return id.Vendor == r.id.Vendor && id.Family == r.id.Family
+	})
+	need.Machine(t, "a CPU of the vendor and family of a file in testdata", i >= 0)
+	r := &references[i]
+	for n, line := range r.lines(t) {
 		k, want, err := ParseLine(line)
 		if err != nil {
 			t.Fatal(n, err)
@@ -300,7 +304,7 @@ func TestRegressOnCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := Diff(k, want, &got[0]); d != "" {
-			t.Errorf("line %d: %s\n\t%s", n, line, d)
+			t.Errorf("%s:%d: %s\n\t%s", r.file, n, line, d)
 		}
 	}
 }

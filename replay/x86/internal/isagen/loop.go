@@ -325,7 +325,7 @@ func (h *hot) vectors() {
 
 // mulFlags sets the flags of a product whose low half, sign-extended, is r.
 func mulFlags(r string) string {
-	return "aux := c.aux &^ auxCO\nif c.shiftAux == 0 { c.res, aux = " + r + ", 0 }\nif over { aux |= auxCF }\nc.aux = aux\n"
+	return "aux := c.aux &^ auxCO\nif c.shiftAux == 0 { c.res, aux = " + r + " | resNonZero, 0 }\nif over { aux |= auxCF }\nc.aux = aux\n"
 }
 
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
@@ -335,13 +335,17 @@ func (h *hot) misc() {
 		x := reg("RM", n)
 		set := "c.R[in.RM&15] = uint64(r)\n"
 		res := flags("And", n) // res, aux = 0
-		for _, sh := range []struct{ name, r, cf, of string }{
-			{"Shl", "x << k", fmt.Sprintf("uint64(x>>(%d-k)&1)", 8*n), fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1)},
-			{"Shr", "x >> k", "uint64(x>>(k-1)&1)", fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2)},
-			{"Sar", s.typ + "(" + s.styp + "(x)>>k)", "uint64(x>>(k-1)&1)", "0"},
+		for _, sh := range []struct{ name, r, cf, of, intel string }{ // intel is OF there: of x shifted by 1
+			{"Shl", "x << k", fmt.Sprintf("uint64(x>>(%d-k)&1)", 8*n), fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1), fmt.Sprintf("uint64((x>>%d^x>>%d)&1)", 8*n-1, 8*n-2)},
+			{"Shr", "x >> k", "uint64(x>>(k-1)&1)", fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2), fmt.Sprintf("uint64(x>>%d)", 8*n-1)},
+			{"Sar", s.typ + "(" + s.styp + "(x)>>k)", "uint64(x>>(k-1)&1)", "uint64(0)", ""},
 		} {
 			body := fmt.Sprintf("x, k := %s, uint(in.Imm)&%d\nr := %s\n", x, 8*n-1, sh.r)
-			fl := strings.TrimSuffix(res, "c.aux = 0\n") + fmt.Sprintf("cf := %s\nc.aux = cf<<63 | (cf^(%s))<<62 | c.shiftAux\n", sh.cf, sh.of)
+			fl := strings.TrimSuffix(res, "c.aux = 0\n") + fmt.Sprintf("cf := %s\nof := %s\n", sh.cf, sh.of)
+			if sh.intel != "" {
+				fl += "if c.shiftAux == 0 { of = " + sh.intel + " }\n"
+			}
+			fl += "c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux\n"
 			h.add(fmt.Sprintf("k%sRI%d", sh.name, n), "%s", body+set+fl+"continue")
 			h.add(fmt.Sprintf("k%sRI%dn", sh.name, n), "%s", body+set+"continue")
 			body = strings.Replace(body, "in.Imm", "c.R[RCX]", 1)
