@@ -13,9 +13,8 @@ import (
 // runDemo runs the demo and returns what it printed.
 func runDemo(t *testing.T, args ...string) string {
 	t.Helper()
-	root := newRoot()
 	var out bytes.Buffer
-	root.SetOut(&out)
+	root := newRoot(&out)
 	root.SetArgs(append([]string{"demo", "--no-gdb"}, args...))
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("demo: %v\n%s", err, out.String())
@@ -77,9 +76,8 @@ func TestDemoExtract(t *testing.T) {
 func TestInfo(t *testing.T) {
 	dir := t.TempDir()
 	runDemo(t, "--extract", dir)
-	root := newRoot()
 	var out bytes.Buffer
-	root.SetOut(&out)
+	root := newRoot(&out)
 	root.SetArgs([]string{"info", "--symbols", dir, filepath.Join(dir, "weather.vplay")})
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)

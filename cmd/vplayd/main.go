@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -33,6 +34,7 @@ const (
 	exitMachine  = 5 // this machine cannot do it
 
 	exitInterrupted = 130 // Ctrl-C, as a shell has it
+	exitPipe        = 141 // SIGPIPE, likewise
 )
 
 func main() {
@@ -52,9 +54,13 @@ func run(ctx context.Context, args []string) (code int) {
 			code = bugReport(p)
 		}
 	}()
-	root := newRoot()
+	out := &results{f: os.Stdout}
+	root := newRoot(out)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if lost := out.lost(); lost != nil {
+		err = lost
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -129,8 +135,8 @@ func bugReport(p any) int {
 	return exitFailed
 }
 
-// newRoot builds the command tree.
-func newRoot() *cobra.Command {
+// newRoot builds the command tree, whose commands print to out.
+func newRoot(out io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vplayd",
 		Short: "record a crash, replay it anywhere, debug it backwards",
@@ -148,6 +154,7 @@ vplayd demo shows all of it in half a minute.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetOut(out) // before cobra adds commands of its own, which keep it
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{withHint(err, exitUsage, "vplayd help %s", c.Name())}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -87,7 +88,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 	}
 	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {
-		return server.Serve(c.Context(), stdio{})
+		return server.Serve(c.Context(), stdio{os.Stdin, c.OutOrStdout()})
 	}
 	l, err := listen(server, f.listen)
 	if err != nil {
@@ -168,11 +169,10 @@ func openTarget(args []string, f serveFlags) (*target, func(), error) {
 }
 
 // stdio is standard input and output as a connection.
-type stdio struct{}
-
-func (stdio) Read(b []byte) (int, error)  { return os.Stdin.Read(b) }
-func (stdio) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
-func (stdio) Close() error                { return os.Stdin.Close() }
+type stdio struct {
+	io.ReadCloser
+	io.Writer
+}
 
 // stubLog passes the protocol server's messages on.
 func stubLog(c *cobra.Command) *slog.Logger {
