@@ -210,6 +210,7 @@ func vmovmskpd(c *CPU, in *Inst) Exit {
 }
 
 func vzeroupper(c *CPU, _ *Inst) Exit {
+	c.unuse(xfeatAVX)
 	for i := range c.V {
 		clearUpper(&c.V[i])
 	}
@@ -217,6 +218,7 @@ func vzeroupper(c *CPU, _ *Inst) Exit {
 }
 
 func vzeroall(c *CPU, _ *Inst) Exit {
+	c.unuse(xfeatSSE | xfeatAVX)
 	c.V = [16]Vec{}
 	return ExitNone
 }

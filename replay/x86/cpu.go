@@ -76,7 +76,8 @@ type undefined struct {
 }
 
 // New returns a CPU in the state of a fresh process: all registers zero, the
-// x87 unit and MXCSR initialised, interrupts enabled. A nil id is the zero one.
+// x87 unit and MXCSR initialised, interrupts enabled, and of the state
+// components SSE alone in use. A nil id is the zero one.
 func New(bus Bus, id *CPUIdentity) *CPU {
 	if id == nil {
 		id = &CPUIdentity{}
@@ -85,6 +86,9 @@ func New(bus Bus, id *CPUIdentity) *CPU {
 	c.SetFlags(FlagIF)
 	c.MXCSR = 0x1f80
 	c.FPU.Reset()
+	if id.Vendor == VendorIntel {
+		c.NotInUse = xfeatX87 | xfeatAVX
+	}
 	_, c.flushesCode = bus.(CodeFlusher)
 	if id.Vendor == VendorAMD {
 		c.shiftAux = auxAF

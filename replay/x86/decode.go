@@ -266,6 +266,9 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 		d.modRM(in)
 	}
 	d.immediate(e.Imm, in)
+	if use := r.use.of(in); use != 0 && !d.amd {
+		in.fn = useHandlers[use]
+	}
 	if r.flags&instVSIB != 0 && d.modrm&7 != 4 {
 		d.fail(decodeUD)
 	}

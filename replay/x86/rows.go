@@ -23,6 +23,7 @@ type Row struct {
 	flags InstFlags
 	form  uint8
 	index uint16
+	use   rowUse
 }
 
 // Attr reports whether the row has attribute a.
@@ -124,6 +125,7 @@ func (t *tables) build() {
 	for i := 1; i < len(t.rows); i++ {
 		r := &t.rows[i]
 		r.index = uint16(i)
+		r.use = useOf(r)
 		e := &r.Encoding
 		m := e.Map
 		if e.VEX {

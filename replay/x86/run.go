@@ -35,7 +35,7 @@ func (c *CPU) Run(limit uint64) Exit {
 func (c *CPU) runOn(limit uint64) Exit {
 	b := c.enter(c.RIP)
 	c.stop = 0
-	if b == nil || b.n > limit-c.Retired {
+	if b == nil || b.n > limit-c.Retired || c.NotInUse&xfeatSSE != 0 {
 		return c.execOne()
 	}
 	return c.runBlocks(b, min(limit, c.Retired+runSlice))

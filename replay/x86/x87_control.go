@@ -143,6 +143,14 @@ func (f *FPU) setEnv(b []byte) {
 	f.FOP = uint16(w[4]>>16) & 0x7ff
 }
 
+// dropSelectors follows each load of the pointers: a CPU without FCS and FDS
+// (CPUID leaf 7, EBX bit 13) does not take them from memory either.
+func (c *CPU) dropSelectors() {
+	if noSelectors, _ := c.x87Rules(); noSelectors {
+		c.FPU.FCS, c.FPU.FDS = 0, 0
+	}
+}
+
 // probeArea checks an area of n bytes in the order that decides which address
 // a fault reports: Zen looks at the first bytes, then at the last one.
 func (c *CPU) probeArea(a uint64, first, n int, k Access) Exit {
@@ -194,6 +202,7 @@ func x87Fldenv(c *CPU, in *Inst) Exit {
 		return e
 	}
 	c.FPU.setEnv(env)
+	c.dropSelectors()
 	return ExitNone
 }
 
@@ -223,6 +232,7 @@ func x87Frstor(c *CPU, in *Inst) Exit {
 		return e
 	}
 	c.FPU.setEnv(b[:n])
+	c.dropSelectors()
 	for i := range uint8(8) {
 		c.FPU.R[c.FPU.phys(i)] = f80At(b[n+10*int(i):])
 	}

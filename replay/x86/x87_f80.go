@@ -22,6 +22,8 @@ type fctx struct {
 	// memDenormal: an operand converted from memory was a denormal, which
 	// counts where the operation gets to it.
 	memDenormal bool
+	// intel: the transcendental instructions differ where arguments are small.
+	intel bool
 }
 
 // Rounding modes, the RC field of the control word.

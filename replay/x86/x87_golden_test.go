@@ -11,15 +11,19 @@ import (
 	"testing"
 )
 
-var updateGolden = flag.Bool("update-x87", false, "rewrite testdata/x87.golden; only after TestX87CPU and TestStateSaveCPU passed on an AMD CPU")
+var updateGolden = flag.Bool("update-x87", false, "rewrite testdata/x87*.golden; only after TestX87CPU and TestStateSaveCPU passed on a CPU of the vendor whose file changes")
 
 // TestX87Golden runs random cases of each x87 and state-save row and compares
 // a hash of what they do, for machines that cannot ask the CPU: the results
-// must not depend on the host. Where a row differs, TestX87CPU on an AMD CPU
-// shows in what.
+// must not depend on the host. Where a row differs, TestX87CPU on a CPU of the
+// vendor shows in what.
 func TestX87Golden(t *testing.T) {
-	const file = "testdata/x87.golden"
-	layout := DefaultLayout(VendorAMD, 7)
+	t.Run("AMD", func(t *testing.T) { x87Golden(t, VendorAMD, "testdata/x87.golden") })
+	t.Run("Intel", func(t *testing.T) { x87Golden(t, VendorIntel, "testdata/x87-intel.golden") })
+}
+
+func x87Golden(t *testing.T, vendor Vendor, file string) {
+	layout := DefaultLayout(vendor, 7)
 	var out strings.Builder
 	for i := range Rows() {
 		row := &Rows()[i]

@@ -172,9 +172,7 @@ func (c *CPU) x87CompareFlags(in *Inst, quiet, pop bool) Exit {
 	x := f.ctx()
 	if f.full(0) && f.full(i) {
 		cc = x.compare(f.st(0), f.st(i), quiet)
-		if c.ID.Vendor == VendorAMD { // keeps C1 here; SDM vol. 2A has it cleared
-			x.ex |= f.SW & fpuC1
-		}
+		x.ex |= f.SW & fpuC1 // kept; SDM vol. 2A has it cleared
 	} else {
 		x.ex = fpuIE | fpuSF
 	}

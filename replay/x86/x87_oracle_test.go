@@ -307,8 +307,16 @@ func envText(b [28]byte) string {
 
 func (fc *fpuCase) String() string {
 	sw := le.Uint16(fc.img[2:])
-	return fmt.Sprintf("%s [%x] cw %x sw %x tag %02x st0 %s st1 %s mem %s flags %x mxcsr %x bv %x rax %x", fc.name, fc.code, le.Uint16(fc.img[:]), sw, fc.img[4],
-		stText(fc.img[32:]), stText(fc.img[48:]), hex.EncodeToString(fc.mem[:min(16, len(fc.mem))]), fc.flags, le.Uint32(fc.img[24:]), fc.img[512], fc.rax)
+	return fmt.Sprintf("%s [%x] cw %x sw %x tag %02x st0 %s st1 %s mem %s flags %x mxcsr %x bv %x rax %x header %x", fc.name, fc.code, le.Uint16(fc.img[:]), sw, fc.img[4],
+		stText(fc.img[32:]), stText(fc.img[48:]), hex.EncodeToString(fc.mem[:min(16, len(fc.mem))]), fc.flags, le.Uint32(fc.img[24:]), fc.img[512], fc.rax, fc.header())
+}
+
+// header is the XSAVE header in the case's memory, where it has room for one.
+func (fc *fpuCase) header() []byte {
+	if len(fc.mem) < xsaveExtended {
+		return nil
+	}
+	return fc.mem[xsaveHeader:xsaveExtended]
 }
 
 func stText(b []byte) string { return fmt.Sprintf("%04x:%016x", le.Uint16(b[8:]), le.Uint64(b)) }

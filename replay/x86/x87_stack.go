@@ -32,7 +32,7 @@ func (c *CPU) x87Wait() Exit {
 func (c *CPU) x87Note(in *Inst) {
 	f := &c.FPU
 	f.FIP = c.RIP
-	if !c.ID.Layout.NoSelectors {
+	if noSelectors, _ := c.x87Rules(); !noSelectors {
 		f.FCS = c.Seg[CS]
 	}
 	if c.ID.Vendor != VendorIntel {
@@ -40,10 +40,19 @@ func (c *CPU) x87Note(in *Inst) {
 	}
 }
 
+// x87Rules returns NoSelectors and DataOnException of the CPU's layout.
+func (c *CPU) x87Rules() (noSelectors, dataOnException bool) {
+	if l := &c.ID.Layout; l.XCR0 != 0 {
+		return l.NoSelectors, l.DataOnException
+	}
+	intel := c.ID.Vendor == VendorIntel // as in DefaultLayout
+	return intel, intel
+}
+
 // x87NoteMem sets the pointers for an instruction with its operand at a.
 func (c *CPU) x87NoteMem(in *Inst, a uint64) {
 	c.x87Note(in)
-	if !c.ID.Layout.DataOnException {
+	if _, onException := c.x87Rules(); !onException {
 		c.x87NoteData(in, a)
 	}
 }
@@ -61,7 +70,7 @@ func (c *CPU) x87NoteData(in *Inst, a uint64) {
 		seg = SS
 	}
 	c.FPU.FDP = a
-	if !c.ID.Layout.NoSelectors {
+	if noSelectors, _ := c.x87Rules(); !noSelectors {
 		c.FPU.FDS = c.Seg[seg]
 	}
 }
@@ -71,7 +80,7 @@ func (c *CPU) x87NoteData(in *Inst, a uint64) {
 func (c *CPU) x87Raise(in *Inst, x *fctx) (ok bool) {
 	if x.ex&^x.cw&fpuExceptions != 0 && c.ID.Vendor == VendorIntel {
 		c.FPU.FOP = uint16(in.Imm) & 0x7ff
-		if in.Flags&InstMem != 0 && c.ID.Layout.DataOnException {
+		if _, onException := c.x87Rules(); onException && in.Flags&InstMem != 0 {
 			c.x87NoteData(in, c.ea(in))
 		}
 	}

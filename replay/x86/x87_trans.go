@@ -5,6 +5,8 @@ import "math/big"
 // The transcendental instructions. Each result is the mathematically exact one
 // rounded once, by RC, to 64 bits. A CPU's result may differ from that in the
 // last bit, and so then may C1; flags, special cases and ranges are the CPU's.
+// Intel's take sine, tangent and arctangent of a small number for the number
+// itself and its cosine for 1, inexact but not rounded.
 
 // x87Pi is the pi that CPUs reduce arguments by: 66 bits. SDM vol. 1, 8.3.8,
 // has it for Intel's; Zen agrees.
@@ -14,6 +16,27 @@ var x87Pi = func() *big.Float {
 	p.Add(p, big.NewFloat(3)) // the two bits behind: 11
 	return p.SetMantExp(p, -64)
 }()
+
+// Below 2 to these powers Intel's CPUs do not compute (family 6 model 207,
+// 2026-11-21: all exponents and rounding modes).
+const (
+	intelTinyAngle = -68 // FSIN, FCOS, FSINCOS, FPTAN
+	intelTinyRatio = -40 // FPATAN
+)
+
+// isTiny says whether the CPU takes a for its own sine and tangent.
+func (c *fctx) isTiny(a F80) bool { return c.intel && int(a.exp()) < f80Bias+intelTinyAngle }
+
+// packTiny rounds v, an argument or quotient, as a result that is inexact even
+// where v needs no rounding.
+func (c *fctx) packTiny(v *big.Float) F80 {
+	r := c.packBig(v, false)
+	c.ex |= fpuPE
+	if r.isDenormal() {
+		c.ex |= fpuUE
+	}
+	return r
+}
 
 // f2xm1 returns 2^a - 1; outside -1 to 1 the manuals leave it undefined.
 func (c *fctx) f2xm1(a F80) F80 {
@@ -135,6 +158,12 @@ func (c *fctx) fpatan(x, y F80) F80 {
 		r.SetMantExp(r, -2)
 	default:
 		q := newBig().Quo(y.absolute().big(), x.absolute().big())
+		if c.intel && x.sign() == 0 && q.MantExp(nil) <= intelTinyRatio {
+			if y.sign() != 0 {
+				q.Neg(q)
+			}
+			return c.packTiny(q)
+		}
 		r = bigAtan(q)
 		if x.sign() != 0 {
 			r.Sub(bigPi(), r)
@@ -180,7 +209,7 @@ func (c *CPU) x87Trig(in *Inst, pushes bool, compute func(x *fctx, a F80) (first
 		}
 		return ExitNone
 	}
-	x := f.ctx()
+	x := c.x87Ctx()
 	a := f.st(0)
 	first, ok := x.special1(a)
 	second := first
@@ -206,10 +235,20 @@ func (c *CPU) x87Trig(in *Inst, pushes bool, compute func(x *fctx, a F80) (first
 	return ExitNone
 }
 
+// x87Ctx starts a transcendental operation.
+func (c *CPU) x87Ctx() fctx {
+	x := c.FPU.ctx()
+	x.intel = c.ID.Vendor == VendorIntel
+	return x
+}
+
 func x87Fsin(c *CPU, in *Inst) Exit {
 	return c.x87Trig(in, false, func(x *fctx, a F80) (F80, F80) {
-		if a.isZero() {
+		switch {
+		case a.isZero():
 			return a, a
+		case x.isTiny(a):
+			return x.packTiny(a.big()), a
 		}
 		s, _ := sincos(a)
 		return x.packBig(s, true), F80{}
@@ -218,8 +257,13 @@ func x87Fsin(c *CPU, in *Inst) Exit {
 
 func x87Fcos(c *CPU, in *Inst) Exit {
 	return c.x87Trig(in, false, func(x *fctx, a F80) (F80, F80) {
-		if a.isZero() {
-			return F80{M: f80Int, E: f80Bias}, a
+		one := F80{M: f80Int, E: f80Bias}
+		switch {
+		case a.isZero():
+			return one, a
+		case x.isTiny(a):
+			x.ex |= fpuPE
+			return one, a
 		}
 		_, k := sincos(a)
 		return x.packBig(k, true), F80{}
@@ -228,21 +272,34 @@ func x87Fcos(c *CPU, in *Inst) Exit {
 
 func x87Fsincos(c *CPU, in *Inst) Exit {
 	return c.x87Trig(in, true, func(x *fctx, a F80) (F80, F80) {
-		if a.isZero() {
-			return a, F80{M: f80Int, E: f80Bias}
+		one := F80{M: f80Int, E: f80Bias}
+		switch {
+		case a.isZero():
+			return a, one
+		case x.isTiny(a):
+			return x.packTiny(a.big()), one
 		}
 		s, k := sincos(a)
 		second := x.packBig(k, true)
-		x.ex &^= fpuC1 // it is about the sine
-		return x.packBig(s, true), second
+		if !x.intel {
+			x.ex &^= fpuC1 // it is about the sine
+			return x.packBig(s, true), second
+		}
+		c1 := x.ex & fpuC1 // about the cosine
+		first := x.packBig(s, true)
+		x.ex = x.ex&^fpuC1 | c1
+		return first, second
 	})
 }
 
 func x87Fptan(c *CPU, in *Inst) Exit {
 	return c.x87Trig(in, true, func(x *fctx, a F80) (F80, F80) {
 		one := F80{M: f80Int, E: f80Bias}
-		if a.isZero() {
+		switch {
+		case a.isZero():
 			return a, one
+		case x.isTiny(a):
+			return x.packTiny(a.big()), one
 		}
 		if a.exp() < f80Bias-90 { // the tangent is a little more than a
 			return x.packBig(bigNudge(a.big(), false), true), one
@@ -263,7 +320,7 @@ func (c *CPU) x87TwoPop(in *Inst, op func(x *fctx, st0, st1 F80) F80) Exit {
 	r := f80Indefinite
 	var ok bool
 	if f.full(0) && f.full(1) {
-		x := f.ctx()
+		x := c.x87Ctx()
 		r = op(&x, f.st(0), f.st(1))
 		ok = c.x87Raise(in, &x)
 	} else {

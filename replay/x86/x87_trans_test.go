@@ -6,9 +6,11 @@ import (
 )
 
 // TestTranscendentalRate: the emulator rounds correctly, so the CPU must agree
-// with it nearly always; other tests forgive the last bit. Measured on an AMD
-// EPYC of family 25 model 17, 20,000 cases each, 2026-11-20: 0.3 % (FCOS) to
-// 3.2 % (FYL2XP1) of the results and as many of the C1 bits differ.
+// with it nearly always; other tests forgive the last bit. Measured with 20,000
+// cases each, results that differ, and C1 bits about as often: AMD EPYC of
+// family 25 model 17, 2026-11-20: 0.3 % (FCOS) to 3.2 % (FYL2XP1). Intel Xeon
+// of family 6 model 207, 2026-11-21: FCOS and FSIN 1.7 %, FPATAN 2.4 %, FSINCOS
+// 3.2 %, FPTAN 4.6 %, F2XM1 7.4 %, FYL2X 7.5 %, FYL2XP1 12.8 %.
 func TestTranscendentalRate(t *testing.T) {
 	oraclePath(t)
 	l := hostLayout(t)
@@ -49,7 +51,11 @@ func TestTranscendentalRate(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d results, %d C1 of %d differ", row.Mnemonic, results, c1, len(cases))
-		if limit := len(cases) / 10; results > limit || c1 > limit {
+		limit := len(cases) / 10
+		if l.Vendor == VendorIntel {
+			limit = len(cases) / 5
+		}
+		if results > limit || c1 > limit {
 			t.Errorf("%s: more than %d differ", row.Mnemonic, limit)
 		}
 	}

@@ -55,8 +55,10 @@ func fxrstor(c *CPU, in *Inst) Exit {
 		return c.gp()
 	}
 	c.FPU.restore(b[:], in.Flags&InstW != 0, c.ID.Vendor)
+	c.dropSelectors()
 	c.MXCSR = mxcsr
 	c.loadXMM(b[160:])
+	c.NotInUse &^= xfeatX87 | xfeatSSE
 	return ExitNone
 }
 
@@ -210,7 +212,11 @@ func xrstor(c *CPU, in *Inst) Exit {
 	if compact {
 		loadMXCSR = load&xfeatSSE != 0
 	}
+	wide := in.Flags&InstW != 0
 	if loadMXCSR && mxcsr&^mxcsrMask(c.ID.Vendor) != 0 {
+		if compact && c.ID.Vendor == VendorIntel { // finds it when it comes to the upper halves
+			c.xrstorCommit(rfbm&^(load&xfeatAVX), load, b[:], nil, wide)
+		}
 		return c.gp()
 	}
 	var ymm [256]byte
@@ -222,7 +228,7 @@ func xrstor(c *CPU, in *Inst) Exit {
 	if e := c.xrstorOthers(a, l, &at, load&^xfeatModelled); e != ExitNone {
 		return e
 	}
-	c.xrstorCommit(rfbm, load, b[:], ymm[:], in.Flags&InstW != 0)
+	c.xrstorCommit(rfbm, load, b[:], &ymm, wide)
 	switch {
 	case loadMXCSR:
 		c.MXCSR = mxcsr
@@ -249,11 +255,12 @@ func (l *XLayout) parseHeader(h []byte) (at [64]uint32, bv uint64, compact, ok b
 
 // xrstorCommit loads the modelled components of rfbm, those not in load with
 // their initial values.
-func (c *CPU) xrstorCommit(rfbm, load uint64, legacy, ymm []byte, wide bool) {
+func (c *CPU) xrstorCommit(rfbm, load uint64, legacy []byte, ymm *[256]byte, wide bool) {
 	if rfbm&xfeatX87 != 0 {
 		c.FPU.Reset()
 		if load&xfeatX87 != 0 {
 			c.FPU.restore(legacy, wide, c.ID.Vendor)
+			c.dropSelectors()
 		}
 	}
 	if rfbm&xfeatSSE != 0 {
@@ -263,8 +270,13 @@ func (c *CPU) xrstorCommit(rfbm, load uint64, legacy, ymm []byte, wide bool) {
 		c.loadXMM(legacy[160:])
 	}
 	if rfbm&xfeatAVX != 0 {
-		c.loadYMM(ymm) // zeros when not loaded
+		if load&xfeatAVX == 0 {
+			ymm = new([256]byte)
+		}
+		c.loadYMM(ymm[:])
 	}
+	c.NotInUse &^= uint8(rfbm & load)
+	c.unuse(uint8(rfbm & xfeatModelled &^ load))
 }
 
 // xrstorOthers looks at the components that the emulator does not model: zeros
@@ -307,11 +319,7 @@ func xgetbv(c *CPU, _ *Inst) Exit {
 	case 0:
 		v = l.XCR0
 	case 1:
-		inuse := c.inUse(c.ID.Vendor)
-		if c.ID.Vendor == VendorAMD {
-			inuse = c.inUseMXCSR(c.ID.Vendor)
-		}
-		v = l.XCR0 & inuse
+		v = l.XCR0 & c.inUseMXCSR(c.ID.Vendor)
 	default:
 		return c.gp()
 	}

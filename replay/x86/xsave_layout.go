@@ -130,6 +130,10 @@ func (s *State) SetXState(img []byte, layout *XLayout) error {
 	if bv&xfeatAVX != 0 {
 		s.loadYMM(img[avx:])
 	}
+	s.NotInUse = 0
+	if layout.Vendor == VendorIntel {
+		s.NotInUse = uint8(^bv & xfeatModelled)
+	}
 	return nil
 }
 
@@ -194,46 +198,6 @@ func (s *State) storeYMM(b []byte) {
 	}
 }
 
-// inUse is XINUSE: the modelled components that are not in their initial
-// state. MXCSR is looked at apart from it (inUseMXCSR). AMD's Zen decides by
-// value, the x87 pointers left out.
-//
-// Zen has a hidden bit besides: after FLDZ, FSTP st(0) the x87 unit counts as
-// in use until FNCLEX or a load of its state, which a context switch is too.
-// No program can rely on that, and it is not modelled.
-func (s *State) inUse(v Vendor) uint64 {
-	var u uint64
-	f := s.FPU
-	if v == VendorAMD {
-		f.FIP, f.FDP, f.FOP, f.FCS, f.FDS = 0, 0, 0, 0, 0
-	}
-	if f != (FPU{CW: fpuCWInit}) {
-		u |= xfeatX87
-	}
-	var lo, hi uint64
-	for i := range s.V {
-		lo |= s.V[i][0] | s.V[i][1]
-		hi |= s.V[i][2] | s.V[i][3]
-	}
-	if lo != 0 {
-		u |= xfeatSSE
-	}
-	if hi != 0 {
-		u |= xfeatAVX
-	}
-	return u
-}
-
-// inUseMXCSR is inUse where MXCSR counts to the SSE component: in the
-// compacted format (SDM vol. 1, 13.10) and, on AMD, for XGETBV(1).
-func (s *State) inUseMXCSR(v Vendor) uint64 {
-	u := s.inUse(v)
-	if s.MXCSR != mxcsrInit {
-		u |= xfeatSSE
-	}
-	return u
-}
-
 // save stores the x87 part of the legacy region: bytes 0 to 23 and 32 to 159
 // of b. wide: the pointers have 64 bits (REX.W), else 32 bits and a selector.
 // AMD's CPUs store the pointers only while an exception is pending, and zeros
@@ -261,7 +225,8 @@ func (f *FPU) save(b []byte, wide bool, v Vendor) {
 	}
 }
 
-// restore is the opposite of save. Zen keeps 57 bits of the pointers.
+// restore is the opposite of save. Zen 4 keeps 57 bits of the pointers, an
+// Intel Xeon of family 6 model 207 of FIP only.
 func (f *FPU) restore(b []byte, wide bool, v Vendor) {
 	le := binary.LittleEndian
 	f.CW = le.Uint16(b)&fpuCWMask | fpuCWOne
@@ -270,8 +235,11 @@ func (f *FPU) restore(b []byte, wide bool, v Vendor) {
 	f.FOP = le.Uint16(b[6:]) & 0x7ff
 	f.FIP, f.FDP = le.Uint64(b[8:]), le.Uint64(b[16:])
 	f.FCS, f.FDS = 0, 0
-	if wide && v == VendorAMD {
-		f.FIP, f.FDP = uint64(int64(f.FIP<<7)>>7), uint64(int64(f.FDP<<7)>>7)
+	if wide {
+		f.FIP = uint64(int64(f.FIP<<7) >> 7)
+		if v == VendorAMD {
+			f.FDP = uint64(int64(f.FDP<<7) >> 7)
+		}
 	}
 	if !wide {
 		f.FCS, f.FDS = uint16(f.FIP>>32), uint16(f.FDP>>32)

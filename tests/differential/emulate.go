@@ -142,7 +142,7 @@ func (e *Emulator) load(r *Regs) {
 	s := &e.cpu.State
 	s.R, s.V = r.R, r.V
 	s.FSBase, s.GSBase, s.Seg = r.FSBase, r.GSBase, r.Seg
-	s.MXCSR, s.FPU = r.MXCSR, r.FPU
+	s.MXCSR, s.FPU, s.NotInUse = r.MXCSR, r.FPU, 0
 	s.FPU.SetStatus(r.FPU.Status())
 	s.SetFlags(r.Flags&flagsLoadable | defaultFlags)
 	s.Retired, s.RepIter = 0, 0
