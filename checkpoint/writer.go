@@ -9,10 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -20,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A recording is written beside its final name and renamed last, so that what
-// has the name is whole. Pages go to the file as packs fill, intervals as they
+// A recording gets its name last, so that what has the name is whole (newFile).
+// Pages go to the file as packs fill, intervals as they
 // are added: the memory used is one pack, some blocks, and 50 bytes for each
 // page stored. No working directory is needed.
 
@@ -40,14 +37,12 @@ type WriterOptions struct {
 type Writer struct {
 	opts  WriterOptions
 	path  string
-	tmp   string
 	start time.Time
 
 	mu        sync.Mutex
 	err       error
 	done      bool
-	f         *os.File
-	self      os.FileInfo // of f
+	f         *newFile
 	buf       *bufio.Writer
 	zip       *zip.Writer
 	store     storeWriter
@@ -72,53 +67,25 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 	if o.Level >= numLevels {
 		return nil, fmt.Errorf("checkpoint: unknown compression level %d", o.Level)
 	}
-	if err := mayReplace(path, o); err != nil {
-		return nil, err
-	}
 	w := &Writer{
 		opts:     o,
 		path:     path,
-		tmp:      filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp"),
 		start:    time.Now(),
 		byID:     make(map[uint32]bool),
 		objects:  make(map[uint32]Object),
 		objPages: make(map[objectKey]PageRef),
 	}
-	// What a killed recorder left is of no use to anybody.
-	if err := os.Remove(w.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if w.f, err = createFile(path, o.Overwrite, systemFiles); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	f, err := os.OpenFile(w.tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
-	}
-	w.f = f
-	if w.self, err = f.Stat(); err != nil {
-		return nil, errors.Join(fmt.Errorf("checkpoint: %w", err), w.Abort())
-	}
-	w.buf = bufio.NewWriterSize(f, 1<<18)
+	w.buf = bufio.NewWriterSize(w.f, 1<<18)
 	w.zip = zip.NewWriter(w.buf)
 	w.store = storeWriter{level: o.Level, numbers: make(map[PageRef]uint32), emit: w.emitPack}
 	if err := w.member(nameMagic, kindMagic, []byte(magicText), 0); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	return w, nil
-}
-
-// mayReplace returns an error when a file is in the way.
-func mayReplace(path string, o WriterOptions) error {
-	st, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("checkpoint: %w", err)
-	case st.IsDir():
-		return fmt.Errorf("checkpoint: %s is a directory", path)
-	case !o.Overwrite:
-		return fmt.Errorf("checkpoint: %w", &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist})
-	}
-	return nil
 }
 
 // usable returns why the writer cannot go on. Preconditions: w.mu is held.
@@ -412,8 +379,11 @@ func (w *Writer) finish(m Manifest) error {
 	if err := w.broken(w.f.Sync()); err != nil {
 		return err
 	}
-	if err := w.rename(); err != nil {
-		return w.broken(err)
+	if err := w.broken(w.f.publish()); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(w.path)); err != nil {
+		w.opts.Logger.Debug().Err(err).Str("rec", w.path).Msg("directory not synced")
 	}
 	w.opts.Logger.Debug().Str("rec", w.path).Int("intervals", len(w.intervals)).
 		Int("pages", len(w.store.numbers)).Dur("took", time.Since(w.start)).Msg("recording written")
@@ -472,48 +442,6 @@ func (w *Writer) coded(name, kind string, code func(*coder)) error {
 	return w.member(name, kind, data, 0)
 }
 
-// rename gives the finished file its name.
-func (w *Writer) rename() error {
-	if !w.owns() {
-		return fmt.Errorf("another writer has taken %s", w.tmp)
-	}
-	if err := w.f.Close(); err != nil {
-		return err
-	}
-	w.f = nil
-	if err := mayReplace(w.path, w.opts); err != nil {
-		return err
-	}
-	if err := os.Rename(w.tmp, w.path); err != nil {
-		return err
-	}
-	if err := syncDir(filepath.Dir(w.path)); err != nil {
-		w.opts.Logger.Debug().Err(err).Str("rec", w.path).Msg("directory not synced")
-	}
-	return nil
-}
-
-// owns reports whether the temporary file is still the one that w writes.
-func (w *Writer) owns() bool {
-	there, err := os.Lstat(w.tmp)
-	return err == nil && w.self != nil && os.SameFile(w.self, there)
-}
-
-// syncDir makes a rename durable where the system can: Windows cannot open a
-// directory for it, and some file systems refuse. The recording has its name
-// and its content is durable by then, so a failure is no reason to fail.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }() // nothing was written to it
-	return d.Sync()
-}
-
 // Abort gives up and leaves nothing behind. After Finish it does nothing. The
 // error is that of removing the unfinished file.
 func (w *Writer) Abort() error {
@@ -526,13 +454,7 @@ func (w *Writer) Abort() error {
 	for _, b := range w.store.pending {
 		<-b.frame
 	}
-	if w.f != nil {
-		_ = w.f.Close() // the file goes
-	}
-	if !w.owns() {
-		return nil
-	}
-	if err := os.Remove(w.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := w.f.discard(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil

@@ -45,23 +45,6 @@ func TestFileThatAppearsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTwoWriters: the later one takes the temporary file over; the earlier one
-// must notice, and must not take it away.
-func TestTwoWriters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.vplay")
-	a := must(Create(path, WriterOptions{}))
-	b := must(Create(path, WriterOptions{}))
-	if err := a.Finish(Manifest{Tool: "a"}); err == nil || !strings.Contains(err.Error(), "another writer") {
-		t.Errorf("got %v", err)
-	}
-	if err := b.Finish(Manifest{Tool: "b"}); err != nil {
-		t.Fatal(err)
-	}
-	if r := open(t, path); r.Manifest().Tool != "b" {
-		t.Errorf("tool %q", r.Manifest().Tool)
-	}
-}
-
 func TestAbortLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.vplay")
 	w := must(Create(path, WriterOptions{}))

@@ -21,6 +21,16 @@ func mountSmall(dir, size string) (unmount func(), err error) {
 	return func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }, nil
 }
 
+// hasUnnamed says whether dir can have files that never had a name.
+func hasUnnamed(dir string) bool {
+	f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
 // noPtrace is "noptrace COMMAND...": COMMAND under a seccomp filter that refuses
 // ptrace, as many containers have.
 func noPtrace() {

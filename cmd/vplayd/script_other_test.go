@@ -8,4 +8,6 @@ const canRecord = false
 
 func mountSmall(string, string) (func(), error) { return nil, os.ErrPermission }
 
+func hasUnnamed(string) bool { return false }
+
 func noPtrace() { os.Exit(100) }

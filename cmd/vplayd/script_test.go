@@ -52,14 +52,17 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition knows [record], whether this system has a recorder, and [mount],
-// whether a small file system can be mounted.
+// condition knows [record], whether this system has a recorder, [mount],
+// whether a small file system can be mounted, and [unnamed], whether the
+// temporary folder can have files without a name.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "record":
 		return canRecord, nil
 	case "mount":
 		return canMount(), nil
+	case "unnamed":
+		return hasUnnamed(os.TempDir()), nil
 	}
 	return false, errors.New("unknown condition")
 }

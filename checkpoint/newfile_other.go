@@ -1,0 +1,14 @@
+//go:build !linux
+
+package checkpoint
+
+import (
+	"errors"
+	"os"
+)
+
+// systemFiles has none.
+var systemFiles = unnamedFiles{
+	open: func(string) (*os.File, error) { return nil, errors.ErrUnsupported },
+	link: func(*os.File, string) error { return errors.ErrUnsupported },
+}
