@@ -3,7 +3,9 @@ package x86
 // Gathers. The elements are loaded one after the other, lowest first; each one
 // loaded clears its mask, so that an instruction that faulted goes on where it
 // stopped when it is executed again. The masks of elements that were passed
-// over are cleared too, as seen on AMD.
+// over are cleared too, as seen on AMD. On Intel the masks that remain are all
+// ones or zeros by then, and with the first element loaded the upper half of an
+// XMM destination is zero.
 
 // gatherShape says how wide the indexes and the elements are, in bits.
 type gatherShape struct {
@@ -18,6 +20,8 @@ func (c *CPU) gather(in *Inst, s gatherShape) Exit {
 	}
 	d, m, x := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.Index&15]
 	n := uint64(64*vexQuads(in)) / max(s.index, s.element)
+	keep := n * s.element / 64 // quadwords of the destination
+	loaded := false
 	scalar := *in // the address without the index
 	scalar.Index = NoReg
 	scalar.Seg, scalar.Flags = NoSeg, in.Flags&^InstAddr32
@@ -30,17 +34,36 @@ func (c *CPU) gather(in *Inst, s gatherShape) Exit {
 		}
 		v, e := c.loadN(c.gatherAddress(in, base, getLane256(x, i*s.index, s.index)), uint8(s.element/8))
 		if e != ExitNone {
+			if !c.amd() {
+				spreadMask(m, s.element, vexQuads(in))
+				if loaded {
+					clear(d[vexQuads(in):])
+				}
+			}
 			return e
 		}
+		loaded = true
 		setLane256(d, p, s.element, v)
 		setLane256(m, p, s.element, 0)
 	}
-	keep := n * s.element / 64
-	for i := keep; i < 4; i++ {
-		d[i] = 0
-	}
+	clear(d[keep:])
 	*m = Vec{}
 	return ExitNone
+}
+
+// spreadMask makes each lane of width bits its sign bit, in the first quads
+// quadwords of m, and the others zero.
+func spreadMask(m *Vec, width uint64, quads int) {
+	for i := range m {
+		switch {
+		case i >= quads:
+			m[i] = 0
+		case width == 32:
+			m[i] = dwords(uint64(int64(int32(m[i]))>>31), uint64(int64(m[i])>>63))
+		default:
+			m[i] = uint64(int64(m[i]) >> 63)
+		}
+	}
 }
 
 // gatherAddress adds a sign-extended index to the base.

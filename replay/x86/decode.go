@@ -265,6 +265,10 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 		}
 		d.modRM(in)
 	}
+	if r.flags&instIntelModRM != 0 && !d.amd {
+		d.modrm = d.byte()
+		d.modRM(in)
+	}
 	d.immediate(e.Imm, in)
 	if use := r.use.of(in); use != 0 && !d.amd {
 		in.fn = useHandlers[use]

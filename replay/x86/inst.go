@@ -65,15 +65,16 @@ const (
 	InstVEX                          // VEX-encoded
 	InstEnd                          // ends its block and sets RIP
 
-	instStop      // ends its block
-	instFused     // a comparison and the branch behind it
-	instLockable  // row: LOCK is allowed with a memory destination
-	instDefault64 // row: operand size 64 unless 66 is there
-	instForce64   // row: operand size 64
-	instModReg    // row: ModRM.mod is ignored, r/m is a register
-	instAMD16     // row: near branch, 16-bit with 66 on AMD
-	instNo66      // row: operand size 32 or 64
-	instVSIB      // row: the index register is a vector
+	instStop       // ends its block
+	instFused      // a comparison and the branch behind it
+	instLockable   // row: LOCK is allowed with a memory destination
+	instDefault64  // row: operand size 64 unless 66 is there
+	instForce64    // row: operand size 64
+	instModReg     // row: ModRM.mod is ignored, r/m is a register
+	instAMD16      // row: near branch, 16-bit with 66 on AMD
+	instIntelModRM // row: ModRM and what it asks for on Intel, nothing on AMD
+	instNo66       // row: operand size 32 or 64
+	instVSIB       // row: the index register is a vector
 )
 
 // Operand shapes of integer forms: which operand is the destination and which the source.

@@ -48,9 +48,14 @@ func (c *CPU) call(in *Inst, target uint64) Exit {
 	if in.Size == 2 {
 		target &= 0xffff
 	}
-	if !canonical(target) {
+	if !canonical(target) { // Intel has stored the return address by then, AMD has not
 		if e := c.probe(c.R[RSP]-uint64(in.Size), int(in.Size), Store); e != ExitNone {
 			return e
+		}
+		if !c.amd() {
+			if e := c.storeN(c.R[RSP]-uint64(in.Size), in.Size, c.next(in)); e != ExitNone {
+				return e
+			}
 		}
 		return c.badTarget(target)
 	}

@@ -86,9 +86,10 @@ func intXchg(c *CPU, in *Inst) Exit {
 }
 
 // intXchgAcc is XCHG rAX, reg; with rAX itself it is NOP, which leaves the
-// upper half alone.
+// upper half alone. F3 90 is PAUSE: on Intel with REX.B too, on AMD that is
+// XCHG rAX, r8 all the same (measured 2026-11-21 and 2026-11-20).
 func intXchgAcc(c *CPU, in *Inst) Exit {
-	if in.Reg == RAX {
+	if in.Reg == RAX || in.Reg&7 == RAX && in.Flags&InstRep != 0 && !c.amd() {
 		return ExitNone
 	}
 	a, b := c.intReg(RAX, in.Size, true), c.reg(in)

@@ -8,7 +8,8 @@ import "math/bits"
 //     clears it.
 //   - OF for counts above 1: AMD computes it as for a count of 1 from the
 //     result (left: top bit xor CF; right: top two bits), Intel as for a count
-//     of 1 from the operand, whatever the count.
+//     of 1 from the operand, whatever the count; but ROL and ROR of a register by an
+//     immediate other than 1 keep OF there, as do RCL and RCR that move nothing.
 //   - 16-bit SHLD and SHRD by more than 16: see shld16 and shrd16.
 //
 // Measured on AMD family 25 model 17, 2026-11-20, and on Intel family 6 model
@@ -17,9 +18,19 @@ import "math/bits"
 // shiftAF is AF after shifts.
 func (c *CPU) shiftAF() bool { return c.amd() }
 
-// shiftOF is Intel's OF after shift or rotate op of a, w bits wide, by any
-// count but 0: that of a shift by 1.
-func shiftOF(op uint8, a uint64, w uint, carry bool) bool {
+// shiftOF is OF on Intel after the shift group with a, for any count n but 0.
+func (c *CPU) shiftOF(in *Inst, a uint64, n uint, carry bool) bool {
+	w := 8 * uint(in.Size)
+	op := in.Reg & 7
+	switch {
+	case op < 2 && in.Opc&^1 == 0xc0 && in.Flags&InstMem == 0 && n != 1, op&^1 == 2 && n%(w+1) == 0:
+		return c.of()
+	}
+	return oneOF(op, a, w, carry)
+}
+
+// oneOF is OF after shift or rotate op of a, w bits wide, by 1.
+func oneOF(op uint8, a uint64, w uint, carry bool) bool {
 	top := a>>(w-1)&1 != 0
 	switch op {
 	case 1: // ROR: bit 0 moves to the top
@@ -94,10 +105,7 @@ func (c *CPU) shift(in *Inst, n uint) Exit {
 		of = (t != 0) != cf
 	}
 	if !c.amd() {
-		if op&^1 == 2 && n%(w+1) == 0 { // RCL and RCR that move nothing
-			return ExitNone
-		}
-		of = shiftOF(op, a, w, carry)
+		of = c.shiftOF(in, a, n, carry)
 	}
 	if op >= 4 {
 		c.logicFlags(r, in.Size)
@@ -171,7 +179,7 @@ func (c *CPU) shld(a, b uint64, w, n uint) (r uint64, cf, of bool) {
 	r = a<<n | b>>(w-n)
 	cf = a>>(w-n)&1 != 0
 	if !c.amd() {
-		return r, cf, shiftOF(4, a, w, false)
+		return r, cf, oneOF(4, a, w, false)
 	}
 	return r, cf, (r>>(w-1)&1 != 0) != cf
 }
@@ -184,7 +192,7 @@ func (c *CPU) shrd(a, b uint64, w, n uint) (r uint64, cf, of bool) {
 		cf = a>>(n-1)&1 != 0
 	}
 	if !c.amd() {
-		return r, cf, shiftOF(3, a, w, b&1 != 0)
+		return r, cf, oneOF(3, a, w, b&1 != 0)
 	}
 	return r, cf, (r>>(w-1)^r>>(w-2))&1 != 0
 }
@@ -210,7 +218,7 @@ func (c *CPU) shld16(a, b uint64, n uint) (r uint64, cf, of bool) {
 	}
 	w := a<<32 | b<<16 | a
 	r = w << n >> 32 & 0xffff
-	return r, w>>(48-n)&1 != 0, shiftOF(4, a, 16, false)
+	return r, w>>(48-n)&1 != 0, oneOF(4, a, 16, false)
 }
 
 // shrd16 shifts a right by n from 1 to 31. Above 16 AMD goes on with b again,

@@ -3,7 +3,14 @@ package x86
 // String instructions. A REP form runs iteration by iteration: registers are
 // always those of a whole number of iterations, so a fault, an attention or a
 // single step can stop between any two, and executing the instruction again
-// goes on from there. State.RepIter counts the iterations.
+// goes on from there. State.RepIter counts the iterations. Measured on AMD
+// family 25 model 17, 2026-11-20, and on Intel family 6 model 207, 2026-11-21:
+//
+//   - The flags between two iterations of CMPS and SCAS are those of the last
+//     comparison on AMD, and those of before the instruction on Intel.
+//   - With 32-bit addresses and a REP prefix Intel clears the upper half of the
+//     counter, and of the pointers of MOVS and STOS, before anything else: also
+//     when the counter is zero or the first iteration faults.
 
 // exitRepeat is what a REP instruction returns to Step between iterations. It
 // never leaves the package.
@@ -51,7 +58,11 @@ func (c *CPU) repeat(in *Inst, compare bool, one func(*CPU, *Inst) Exit, bulk fu
 	size := uint8(8)
 	if in.Flags&InstAddr32 != 0 {
 		size = 4
+		if !c.amd() {
+			c.cutPointers(in)
+		}
 	}
+	keep := compare && !c.amd()
 	poll := 0
 	for {
 		left := zeroExtend(c.R[RCX], size)
@@ -62,6 +73,7 @@ func (c *CPU) repeat(in *Inst, compare bool, one func(*CPU, *Inst) Exit, bulk fu
 		if bulk != nil && !c.stepping && left > 1 {
 			n = bulk(c, in, left)
 		}
+		res, aux := c.res, c.aux
 		if n == 0 {
 			if e := one(c, in); e != ExitNone {
 				return e
@@ -73,6 +85,9 @@ func (c *CPU) repeat(in *Inst, compare bool, one func(*CPU, *Inst) Exit, bulk fu
 		if left == n || compare && c.zf() != (in.Flags&InstRep != 0) {
 			break
 		}
+		if keep {
+			c.res, c.aux = res, aux
+		}
 		if c.stepping {
 			return exitRepeat
 		}
@@ -83,6 +98,18 @@ func (c *CPU) repeat(in *Inst, compare bool, one func(*CPU, *Inst) Exit, bulk fu
 	}
 	c.RepIter = 0
 	return ExitNone
+}
+
+// cutPointers clears the upper halves that Intel clears first.
+func (c *CPU) cutPointers(in *Inst) {
+	c.R[RCX] = uint64(uint32(c.R[RCX]))
+	switch in.Opc {
+	case 0xa4, 0xa5: // MOVS
+		c.R[RSI] = uint64(uint32(c.R[RSI]))
+		c.R[RDI] = uint64(uint32(c.R[RDI]))
+	case 0xaa, 0xab: // STOS
+		c.R[RDI] = uint64(uint32(c.R[RDI]))
+	}
 }
 
 func intMovs(c *CPU, in *Inst) Exit { return c.repeat(in, false, movs1, movsBulk) }
@@ -120,24 +147,25 @@ func lods1(c *CPU, in *Inst) Exit {
 	return e
 }
 
-// cmps1: when both operands fault, AMD reports the one at rdi, but REPE CMPSB
-// the one at rsi (measured 2026-11-20).
+// cmps1: when both operands fault, the one at rdi is reported, but by REPE CMPSB
+// on AMD the one at rsi.
 func cmps1(c *CPU, in *Inst) Exit {
-	first, second := c.source(in), c.stringAddr(in, RDI)
-	amd := c.ID.Vendor == VendorAMD && (in.Size != 1 || in.Flags&InstRep == 0)
-	if amd {
-		first, second = second, first
-	}
-	a, e := c.loadN(first, in.Size)
-	if e != ExitNone {
-		return e
-	}
-	b, e := c.loadN(second, in.Size)
-	if e != ExitNone {
-		return e
-	}
-	if amd {
-		a, b = b, a
+	var a, b uint64
+	var e Exit
+	if c.amd() && in.Size == 1 && in.Flags&InstRep != 0 {
+		if a, e = c.loadN(c.source(in), in.Size); e != ExitNone {
+			return e
+		}
+		if b, e = c.loadN(c.stringAddr(in, RDI), in.Size); e != ExitNone {
+			return e
+		}
+	} else {
+		if b, e = c.loadN(c.stringAddr(in, RDI), in.Size); e != ExitNone {
+			return e
+		}
+		if a, e = c.loadN(c.source(in), in.Size); e != ExitNone {
+			return e
+		}
 	}
 	c.subFlags(a, b, a-b, in.Size)
 	c.advance(in, RSI, 1)

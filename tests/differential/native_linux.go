@@ -237,8 +237,13 @@ func (c *CPU) read(k *Case, o *Outcome) error {
 	switch u32(0) {
 	case answerSignal:
 		o.Trap = trapOf(u32(12), u32(8), u64(16), u64(24))
-		if o.Trap.Vector == trapBP { // a trap, not a fault: RIP is behind it
+		switch o.Trap.Vector {
+		case trapBP: // a trap, not a fault: RIP is behind it
 			r.RIP -= breakpointLength(k, r.RIP)
+		case trapDB: // INT1: RIP is behind it on Intel
+			if n := uint64(len(k.Code)); k.Steps == 1 && r.RIP == CodeBase+uint64(k.Offset)+n {
+				r.RIP -= n
+			}
 		}
 	case answerTimeout:
 		o.Problem = "timeout on the CPU"

@@ -334,7 +334,7 @@ func (h *hot) misc() {
 		s := sizes[n]
 		x := reg("RM", n)
 		set := "c.R[in.RM&15] = uint64(r)\n"
-		res := flags("And", n) // res, aux = 0
+		res := flags("And", n)                                        // res, aux = 0
 		for _, sh := range []struct{ name, r, cf, of, intel string }{ // intel is OF there: of x shifted by 1
 			{"Shl", "x << k", fmt.Sprintf("uint64(x>>(%d-k)&1)", 8*n), fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1), fmt.Sprintf("uint64((x>>%d^x>>%d)&1)", 8*n-1, 8*n-2)},
 			{"Shr", "x >> k", "uint64(x>>(k-1)&1)", fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2), fmt.Sprintf("uint64(x>>%d)", 8*n-1)},
