@@ -57,7 +57,7 @@ func (e *encoder) encode(row *x86.Row) *instruction {
 	} else {
 		b = e.legacy(b, in, rex)
 	}
-	if enc.ModRM {
+	if e.hasModRM(row) {
 		b = append(b, modrm)
 		if in.mem && modrm&7 == 4 && modrm < 0xc0 {
 			b = append(b, sib)
@@ -70,6 +70,11 @@ func (e *encoder) encode(row *x86.Row) *instruction {
 	in.bytes = b
 	e.immediate(in, op16)
 	return in
+}
+
+// hasModRM says whether instructions of the row have a ModRM byte.
+func (e *encoder) hasModRM(row *x86.Row) bool {
+	return row.Encoding.ModRM || row.Attr("intelmodrm") && e.vendor != x86.VendorAMD
 }
 
 // chooseWidth decides REX.W and the operand-size prefix.
@@ -101,7 +106,7 @@ func (e *encoder) chooseOperands(in *instruction, rex *byte) (modrm, sib byte, d
 		in.reg = e.r.IntN(16)
 		*rex |= byte(in.reg >> 3)
 	}
-	if !enc.ModRM {
+	if !e.hasModRM(in.row) {
 		return 0, 0, 0
 	}
 	if enc.Second >= 0 {
