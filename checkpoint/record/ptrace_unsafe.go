@@ -4,6 +4,7 @@ package record
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -133,14 +134,41 @@ func peekPending(pid int, shared bool) uint64 {
 // xstateMax bounds the XSAVE image: AMX included it is about 11 KiB.
 const xstateMax = 16 << 10
 
+// Where XSTATE_BV stands in an XSAVE image, and its bit of the XMM registers
+// (SDM vol. 1, 13.4.2).
+const (
+	xstateBV  = 512
+	xstateSSE = 1 << 1
+)
+
+// isIntel says whether this CPU keeps XINUSE apart from the values.
+var isIntel = sync.OnceValue(func() bool {
+	_, b, c, d := cpuid(0, 0)
+	return b == 0x756e6547 && d == 0x49656e69 && c == 0x6c65746e // GenuineIntel
+})
+
 // getXState returns a copy of the XSAVE image in the standard format.
+//
+// Intel's CPUs have a bit that says whether the XMM registers are in use, which
+// XSAVEC shows to programs. The kernel clears it for a new image and for a
+// signal handler, and under a hypervisor any exit to it may set it again. It is
+// set here, with the registers' values as they are, so that it cannot change
+// behind the recording's back.
 func getXState(pid int) ([]byte, error) {
 	var buf [xstateMax]byte
 	iov := unix.Iovec{Base: &buf[0], Len: uint64(len(buf))}
 	if err := ptraceRaw(unix.PTRACE_GETREGSET, pid, ntX86XState, uintptr(unsafe.Pointer(&iov))); err != nil {
 		return nil, err
 	}
-	return append([]byte(nil), buf[:iov.Len]...), nil
+	img := append([]byte(nil), buf[:iov.Len]...)
+	if isIntel() && len(img) > xstateBV && img[xstateBV]&xstateSSE == 0 {
+		img[xstateBV] |= xstateSSE
+		iov = unix.Iovec{Base: &img[0], Len: uint64(len(img))}
+		if err := ptraceRaw(unix.PTRACE_SETREGSET, pid, ntX86XState, uintptr(unsafe.Pointer(&iov))); err != nil {
+			return nil, err
+		}
+	}
+	return img, nil
 }
 
 // waitPID waits for pid to change state, whatever kind of child it is.
