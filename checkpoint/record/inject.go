@@ -74,10 +74,7 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 // toSyscallStop runs on to the next system call stop.
 func (in *injector) toSyscallStop() error {
 	for {
-		if err := ptraceRaw(unix.PTRACE_SYSCALL, in.pid, 0, 0); err != nil {
-			return err
-		}
-		ws, err := waitPID(in.pid, 0)
+		ws, err := resumePID(unix.PTRACE_SYSCALL, in.pid, 0)
 		switch {
 		case err != nil:
 			return err

@@ -110,6 +110,9 @@ func (t *tracer) write(m *moment, final *checkpoint.Final) error {
 			return err
 		}
 	}
+	if err := t.flush(); err != nil {
+		return err
+	}
 	if err := t.store(m); err != nil {
 		return err
 	}

@@ -183,6 +183,28 @@ func waitPID(pid int, options int) (unix.WaitStatus, error) {
 	}
 }
 
+// resumePID resumes pid, which is at a stop, with request req, and waits for
+// its next one. A program killed at the stop may by now be at
+// PTRACE_EVENT_EXIT, where the request would let it end unseen: then that is
+// the next stop, and nothing is resumed.
+func resumePID(req, pid int, sig uintptr) (unix.WaitStatus, error) {
+	if ws, ok := pollPID(pid); ok {
+		return ws, nil
+	}
+	if err := ptraceRaw(req, pid, 0, sig); err != nil && err != error(unix.ESRCH) {
+		return 0, err
+	}
+	// ESRCH: killed, and on its way to that stop. The wait tells.
+	return waitPID(pid, 0)
+}
+
+// pollPID returns the change of state that pid waits to have collected, if any.
+func pollPID(pid int) (unix.WaitStatus, bool) {
+	var ws int32
+	got, _, _ := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&ws)), unix.WNOHANG|unix.WALL, 0, 0, 0)
+	return unix.WaitStatus(ws), int(got) == pid
+}
+
 // syscallOp returns 1 at a system call's entry, 2 at its exit, 0 elsewhere
 // (PTRACE_GET_SYSCALL_INFO).
 func syscallOp(pid int) int {

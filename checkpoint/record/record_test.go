@@ -257,6 +257,9 @@ func TestKilledFromOutside(t *testing.T) {
 				if got.sig != int(sig) {
 					t.Fatalf("got %+v", got)
 				}
+				if !res.Recorded {
+					t.Fatalf("nothing recorded: %s", res.Reason)
+				}
 				rec := check(t, res.Path)
 				last := rec.Intervals()[len(rec.Intervals())-1]
 				if last.End != checkpoint.EndCrash || last.Forced != (how == "spin") {

@@ -299,9 +299,11 @@ func (t *tracer) border(b border) error {
 	if err := t.closeInterval(m, b); err != nil {
 		return err
 	}
+	t.between = m
 	if err := t.openInterval(m, ctx); err != nil {
 		return err
 	}
+	t.between = nil
 	t.result.Stats.Border += time.Since(start)
 	return nil
 }
@@ -337,7 +339,18 @@ func (t *tracer) closeInterval(m *moment, b border) error {
 		}
 		end.Pages = without(m.refs, m.changed)
 	}
-	return t.out.interval(&cur.rec)
+	t.unwritten = true
+	return nil
+}
+
+// flush writes the interval that closeInterval has ended, when a file is
+// written all along. Until the next one stands it may still become the last.
+func (t *tracer) flush() error {
+	if !t.unwritten || !t.out.open() {
+		return nil
+	}
+	t.unwritten = false
+	return t.out.interval(&t.prev.rec)
 }
 
 // store writes the pages that changed since the last shadow.
@@ -402,6 +415,10 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize
 	t.sharedNow = m.copies
 	if l.src, err = t.newSource(m.private); err != nil {
+		return err
+	}
+	if err := t.flush(); err != nil {
+		l.close()
 		return err
 	}
 	t.cur, t.prev = l, nil
@@ -600,17 +617,20 @@ func (t *tracer) onForced() (action, error) {
 
 // onExitEvent is PTRACE_EVENT_EXIT: the program dies, its memory still there.
 func (t *tracer) onExitEvent() (action, error) {
-	if t.done || t.cur == nil {
+	if t.done {
 		return action{}, nil
 	}
 	msg, err := eventMsg(t.pid)
 	if err != nil {
 		return action{}, err
 	}
+	sig := int(msg & 0x7f)
+	if t.cur == nil {
+		return t.crashBetween(sig)
+	}
 	if err := getRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
-	sig := int(msg & 0x7f)
 	forced := !t.call.in && !t.call.pending
 	if t.call.pending {
 		t.finishPending(t.asIs())
@@ -660,7 +680,7 @@ func (t *tracer) finishExecEnd() {
 	if end == nil || t.cur == nil {
 		return
 	}
-	if err := t.closeInterval(end.m, end.b); err != nil {
+	if err := errors.Join(t.closeInterval(end.m, end.b), t.flush()); err != nil {
 		t.log.Error().Err(err).Msg("end of the image before execve")
 	}
 }

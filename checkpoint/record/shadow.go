@@ -5,6 +5,8 @@ package record
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -63,25 +65,65 @@ func (t *tracer) newShadow() (pageReader, error) {
 		return nil, err
 	}
 	ret, err := in.do(unix.SYS_CLONE, cloneParent)
+	for n := 0; err == nil && ret == restartNoIntr && n < cloneTries; n++ {
+		// Something that is no signal to the program wanted its attention.
+		ret, err = in.do(unix.SYS_CLONE, cloneParent)
+	}
+	if err == nil {
+		err = in.end()
+	}
 	if err != nil {
+		if in.child != 0 {
+			drop(in.child)
+		}
 		return nil, err
 	}
-	if err := in.end(); err != nil {
-		return nil, err
-	}
-	if ret < 0 || in.child == 0 {
-		t.log.Debug().Int64("errno", -ret).Msg("clone refused")
+	if in.child == 0 {
+		t.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
 	s := &shadow{pid: in.child, reaped: &t.reaped}
 	if err := t.settle(s); err != nil {
-		_ = unix.Kill(s.pid, unix.SIGKILL) // it may be gone, which is as good
-		_, _ = waitPID(s.pid, 0)
+		drop(s.pid)
 		t.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
 		return nil, nil
 	}
 	t.result.Stats.Shadows++
 	return s, nil
+}
+
+// cloneTries bounds how often a clone that the kernel wants made again is.
+const cloneTries = 8
+
+// sweep kills the clones that no shadow accounts for. They are children of the
+// tracer's thread, whose end would let them run on as second programs.
+func (t *tracer) sweep() {
+	list, err := os.ReadFile("/proc/thread-self/children")
+	if err != nil {
+		return // a kernel without CONFIG_PROC_CHILDREN
+	}
+	for _, f := range strings.Fields(string(list)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil || pid == t.pid {
+			continue
+		}
+		at, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)) // for the log alone
+		t.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
+		drop(pid)
+	}
+}
+
+// drop ends a clone that is of no use.
+func drop(pid int) {
+	if unix.Kill(pid, unix.SIGKILL) != nil {
+		return // not there any more
+	}
+	for {
+		if ws, err := waitPID(pid, 0); err != nil || !ws.Stopped() {
+			return
+		}
+		_ = ptraceRaw(unix.PTRACE_CONT, pid, 0, 0) // from PTRACE_EVENT_EXIT
+	}
 }
 
 // settle makes a new clone harmless: it holds no descriptor of the program's,

@@ -50,17 +50,19 @@ type tracer struct {
 	accDirty ranges // dirty pages seen before forks of the program, since the last shadow
 	moved    ranges // pages remapped since the last shadow
 
-	manifest checkpoint.Manifest
-	cur      *live
-	ring     []*live // crash: intervals before cur, oldest first
-	nextID   uint32
-	out      *output
-	noShadow bool // clones are refused: copy instead
-	artefact []checkpoint.Artefact
-	prev     *live // the interval before, between close and open
-	execEnd  *pendingEnd
-	forcedAt []time.Time    // the last forced ends
-	reaped   sync.WaitGroup // of killed shadows
+	manifest  checkpoint.Manifest
+	cur       *live
+	ring      []*live // crash: intervals before cur, oldest first
+	nextID    uint32
+	out       *output
+	noShadow  bool // clones are refused: copy instead
+	artefact  []checkpoint.Artefact
+	prev      *live   // the interval before, between close and open
+	between   *moment // the memory between them, while a border is made
+	unwritten bool    // prev is not in the file yet
+	execEnd   *pendingEnd
+	forcedAt  []time.Time    // the last forced ends
+	reaped    sync.WaitGroup // of killed shadows
 	// outside holds the shared pages that others may write as they were at the
 	// last call's exit; nil while there are no others.
 	outside      map[uint64][]byte
@@ -303,12 +305,7 @@ func currentCPU() (int, error) {
 func (t *tracer) resume(req int, sig uintptr, user bool) (unix.WaitStatus, error) {
 	t.outsideFresh = false
 	t.preempt.enter(user)
-	err := ptraceRaw(req, t.pid, 0, sig)
-	var ws unix.WaitStatus
-	if err == nil || errors.Is(err, unix.ESRCH) {
-		// ESRCH: killed while stopped. The wait tells how.
-		ws, err = waitPID(t.pid, 0)
-	}
+	ws, err := resumePID(req, t.pid, sig)
 	t.preempt.leave()
 	return ws, err
 }
@@ -340,22 +337,21 @@ func (t *tracer) loop() error {
 }
 
 // salvage is for a program that was killed while the recorder had it do
-// something: at PTRACE_EVENT_EXIT its memory is still there, and its registers
-// are those of the last stop. Other errors are returned.
+// something or looked at it: at PTRACE_EVENT_EXIT its memory is still there, and
+// its registers are those of the last stop. Other errors are returned.
 func (t *tracer) salvage(err error) (action, error) {
-	var gone *goneError
-	if !errors.As(err, &gone) {
+	ws, killed := t.killed(err)
+	if !killed {
 		return action{}, err
 	}
-	if !gone.ws.Stopped() || int(gone.ws>>16)&0xff != unix.PTRACE_EVENT_EXIT || t.done {
-		return action{status: gone.ws}, nil
+	if !ws.Stopped() || int(ws>>16)&0xff != unix.PTRACE_EVENT_EXIT || t.done {
+		return action{status: ws}, nil
 	}
 	msg, err := eventMsg(t.pid)
 	if err != nil {
 		return action{}, err
 	}
-	if t.cur == nil && t.prev != nil {
-		t.prev.rec.End.Kind, t.prev.rec.End.Signo = checkpoint.EndCrash, int32(msg&0x7f)
+	if t.cur == nil {
 		return t.crashBetween(int(msg & 0x7f))
 	}
 	if _, err := t.crash(int(msg&0x7f), nil, !t.call.in); err != nil {
@@ -364,11 +360,31 @@ func (t *tracer) salvage(err error) (action, error) {
 	return action{}, nil
 }
 
+// killed says whether an error comes from the program's end, and then at what
+// stop, or how, it ended.
+func (t *tracer) killed(err error) (unix.WaitStatus, bool) {
+	var gone *goneError
+	if errors.As(err, &gone) {
+		return gone.ws, true
+	}
+	if errors.Is(err, unix.ESRCH) {
+		// On its way there: requests find no stopped program.
+		ws, werr := waitPID(t.pid, 0)
+		return ws, werr == nil
+	}
+	return pollPID(t.pid)
+}
+
 // crashBetween writes the recording of a program that was killed between two
 // intervals: the one before ends with the crash.
 func (t *tracer) crashBetween(sig int) (action, error) {
-	t.manifest.Crash, t.manifest.Signo = true, int32(sig)
-	err := t.finishBetween(sig)
+	err := errors.New("killed before its first interval")
+	if t.prev != nil {
+		end := &t.prev.rec.End
+		end.Kind, end.Signo = checkpoint.EndCrash, int32(sig)
+		t.manifest.Crash, t.manifest.Signo = true, int32(sig)
+		err = t.finishBetween(sig)
+	}
 	if err != nil {
 		t.log.Debug().Err(err).Msg("recording not written")
 		t.result.Reason, t.result.Err = err.Error(), err
@@ -380,9 +396,11 @@ func (t *tracer) crashBetween(sig int) (action, error) {
 }
 
 func (t *tracer) finishBetween(sig int) error {
-	m, err := t.look()
-	if err != nil {
-		return err
+	m, err := t.between, error(nil)
+	if m == nil {
+		if m, err = t.look(); err != nil {
+			return err
+		}
 	}
 	final := &checkpoint.Final{Maps: t.maps.mappings(), Contexts: t.prev.rec.End.Contexts, Signo: int32(sig)}
 	if err := t.write(m, final); err != nil {
@@ -500,6 +518,7 @@ func (t *tracer) cleanup() {
 	t.prev.close()
 	t.abandon()
 	t.reaped.Wait()
+	t.sweep()
 	t.closeProc()
 }
 

@@ -44,14 +44,18 @@ int main(void) {
 	say("restarted read", r);
 	every(0, 10000, 10000);
 	say("read", read(p[0], &c, 1));
+	int q[2]; // the child lives until the second signal
+	pipe(q);
+	wfd = q[1];
 	pid_t k = fork();
 	if (k == 0) {
-		usleep(60000);
+		read(q[0], &c, 1);
 		_exit(4);
 	}
 	int st = 0;
 	every(SA_RESTART, 10000, 10000);
 	r = waitpid(k, &st, 0);
+	wfd = 0;
 	say("restarted wait", (r == k) * 100 + WEXITSTATUS(st));
 	struct timespec ts = {5, 0};
 	every(SA_RESTART, 10000, 10000);
