@@ -158,7 +158,10 @@ func present(l *checkpoint.CPUIDLeaf) {
 		// AES 25, PCLMULQDQ 1: not in v2.
 		l.ECX &^= 1<<25 | 1<<1
 	case l.Leaf == 7 && l.Subleaf == 0:
-		l.EBX, l.ECX, l.EDX = 0, l.ECX&(1<<16), 0
+		// FDP_EXCPTN_ONLY 6 and deprecated FCS and FDS 13 are no features: they
+		// say what FXSAVE stores, which replay has to know.
+		l.EBX &= 1<<6 | 1<<13
+		l.ECX, l.EDX = l.ECX&(1<<16), 0
 	case l.Leaf == 7:
 		l.EAX, l.EBX, l.ECX, l.EDX = 0, 0, 0, 0
 	case l.Leaf == 0xd && l.Subleaf == 1:

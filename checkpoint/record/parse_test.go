@@ -161,3 +161,13 @@ func TestMapModel(t *testing.T) {
 		}
 	}
 }
+
+// TestPresentRules: bits of leaf 7 that say how the CPU behaves, rather than what
+// it can do, are shown as they are.
+func TestPresentRules(t *testing.T) {
+	l := checkpoint.CPUIDLeaf{Leaf: 7, EBX: ^uint32(0), ECX: ^uint32(0), EDX: ^uint32(0)}
+	present(&l)
+	if l.EBX != 1<<6|1<<13 || l.ECX != 1<<16 || l.EDX != 0 {
+		t.Errorf("leaf 7: ebx %#x, ecx %#x, edx %#x", l.EBX, l.ECX, l.EDX)
+	}
+}
