@@ -47,6 +47,7 @@ var guestCases = []guestCase{
 	{name: "twosignals"},
 	{name: "vfork"},
 	{name: "wipeonfork"},
+	{name: "xinuse"},
 }
 
 // TestGuests runs one guest for each awkward effect: the same results natively
