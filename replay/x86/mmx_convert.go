@@ -1,13 +1,13 @@
 package x86
 
 // Conversions between MMX and XMM registers. They put the x87 unit into MMX
-// state, even when they raise #XM, but for CVTPI2PD from memory, and on AMD
-// CVTPI2PS from memory.
+// state, even when they raise #XM, but for CVTPI2PS and CVTPI2PD from memory
+// (measured on AMD and Intel; SDM vol. 2A, CVTPI2PS, says otherwise).
 
-// pi2Src returns the operand of CVTPI2PS and CVTPI2PD; from memory, with free,
-// the x87 unit is neither looked at nor changed.
-func (c *CPU) pi2Src(in *Inst, free bool) (uint64, Exit) {
-	if free && isMem(in) {
+// pi2Src returns the operand of CVTPI2PS and CVTPI2PD; from memory, the x87
+// unit is neither looked at nor changed.
+func (c *CPU) pi2Src(in *Inst) (uint64, Exit) {
+	if isMem(in) {
 		return c.load64(c.ea(in))
 	}
 	b, e := c.mmxSrc(in)
@@ -18,7 +18,7 @@ func (c *CPU) pi2Src(in *Inst, free bool) (uint64, Exit) {
 }
 
 func cvtpi2ps(c *CPU, in *Inst) Exit {
-	b, e := c.pi2Src(in, c.amd())
+	b, e := c.pi2Src(in)
 	if e != ExitNone {
 		return e
 	}
@@ -33,7 +33,7 @@ func cvtpi2ps(c *CPU, in *Inst) Exit {
 }
 
 func cvtpi2pd(c *CPU, in *Inst) Exit {
-	b, e := c.pi2Src(in, true)
+	b, e := c.pi2Src(in)
 	if e != ExitNone {
 		return e
 	}
