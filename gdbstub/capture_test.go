@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"vplay/tests/gdb"
 	"vplay/tests/need"
 )
 
@@ -53,7 +54,7 @@ func TestGDBPackets(t *testing.T) {
 	}
 	tl := &tapListener{Listener: l}
 	addr := serveOn(t, v, f, tl)
-	runGDB(t, "target remote "+addr, "break *0x401024 if $rcx == 2", "reverse-continue", "watch *(int*)0x402000",
+	gdb.Batch(t, "target remote "+addr, "break *0x401024 if $rcx == 2", "reverse-continue", "watch *(int*)0x402000",
 		"reverse-continue", "continue", "delete", "catch syscall", "reverse-stepi 3", "stepi 10", "next", "reverse-next", "next", "info proc mappings",
 		"find /b 0x401000, 0x40102c, 0xff, 0x04", "set var *(char*)0x402000 = 1", "print $_siginfo.si_signo", "monitor when", "detach")
 	waitDetached(t, f, 1)
@@ -104,7 +105,7 @@ func TestGDBPackets(t *testing.T) {
 
 // gdbVersion returns the number gdb prints.
 func gdbVersion(t *testing.T) string {
-	out := runGDB(t, "show version")
+	out := gdb.Batch(t, "show version")
 	line, _, _ := strings.Cut(out, "\n")
 	return line[strings.LastIndexByte(line, ' ')+1:]
 }

@@ -1,17 +1,14 @@
 package gdbstub
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
-	"regexp"
 	"testing"
 	"time"
 
+	"vplay/tests/gdb"
 	"vplay/tests/need"
 )
 
@@ -43,49 +40,14 @@ func serveOn(t *testing.T, v *Server, f *fakeTarget, l net.Listener) string {
 	return l.Addr().String()
 }
 
-// runGDB runs gdb in batch mode, in an empty directory, and returns its output.
-func runGDB(t *testing.T, commands ...string) string {
-	t.Helper()
-	args := []string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set confirm off", "-iex", "set width 0"}
-	for _, c := range commands {
-		args = append(args, "-ex", c)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, need.Program(t, "gdb"), args...)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "LC_ALL=C")
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		t.Fatalf("gdb hangs; output so far:\n%s", out)
-	}
-	if err != nil {
-		t.Logf("gdb: %v", err)
-	}
-	return string(out)
-}
-
-// expect checks that the patterns occur in the output in this order.
-func expect(t *testing.T, out string, patterns ...string) {
-	t.Helper()
-	rest := out
-	for _, p := range patterns {
-		loc := regexp.MustCompile("(?m)" + p).FindStringIndex(rest)
-		if loc == nil {
-			t.Fatalf("gdb did not print %q after what came before. It printed:\n%s", p, out)
-		}
-		rest = rest[loc[1]:]
-	}
-}
-
 func TestGDB(t *testing.T) {
 	need.Program(t, "gdb")
 	for _, c := range gdbCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			addr := serveFake(t, newFake(), Options{})
-			out := runGDB(t, append([]string{"target remote " + addr}, c.commands...)...)
-			expect(t, out, c.want...)
+			out := gdb.Batch(t, append([]string{"target remote " + addr}, c.commands...)...)
+			gdb.Expect(t, out, c.want...)
 		})
 	}
 }
@@ -110,7 +72,7 @@ func TestGDBSessionsEndAndServerStays(t *testing.T) {
 		},
 	}
 	for i, s := range steps {
-		expect(t, runGDB(t, s.commands...), s.want...)
+		gdb.Expect(t, gdb.Batch(t, s.commands...), s.want...)
 		waitDetached(t, f, int64(i+1))
 		if len(f.breaks) != 0 {
 			t.Fatalf("%s: breakpoints left: %v", s.name, f.breaks)
@@ -136,8 +98,8 @@ func TestGDBPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := runGDB(t, "target remote | VPLAY_TEST_STDIO=1 "+self, "p $pc", "reverse-stepi", "p $pc", "detach")
-	expect(t, out, `= .*0x401010`, `= .*0x40100e`, `detached`)
+	out := gdb.Batch(t, "target remote | VPLAY_TEST_STDIO=1 "+self, "p $pc", "reverse-stepi", "p $pc", "detach")
+	gdb.Expect(t, out, `= .*0x401010`, `= .*0x40100e`, `detached`)
 }
 
 func TestGDBUnixSocket(t *testing.T) {
@@ -155,34 +117,7 @@ func TestGDBUnixSocket(t *testing.T) {
 		t.Fatal("the socket was taken from its server")
 	}
 	serveOn(t, v, f, l)
-	expect(t, runGDB(t, "target remote "+path, "p $pc"), `= .*0x401010`)
-}
-
-// startMI starts gdb/MI as front-ends do.
-func startMI(t *testing.T) (m *mi, kill func()) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	cmd := exec.CommandContext(ctx, need.Program(t, "gdb"), "-nx", "-q", "-i=mi", "-iex", "set debuginfod enabled off")
-	cmd.Dir = t.TempDir()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pr, pw := io.Pipe()
-	cmd.Stdout, cmd.Stderr = pw, pw
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill = func() {
-		cancel()
-		_ = cmd.Wait() // it was killed
-		_ = pw.Close()
-	}
-	go func() { // a reader that waits for ever learns of the time limit
-		<-ctx.Done()
-		_ = pw.CloseWithError(ctx.Err())
-	}()
-	return &mi{t: t, in: in, out: pr}, kill
+	gdb.Expect(t, gdb.Batch(t, "target remote "+path, "p $pc"), `= .*0x401010`)
 }
 
 // TestGDBInterrupt is Ctrl-C while the target runs, and gdb dying then.
@@ -190,26 +125,20 @@ func TestGDBInterrupt(t *testing.T) {
 	f := newFake()
 	f.hang = true
 	addr := serveFake(t, f, Options{})
-	m, kill := startMI(t)
-	defer kill()
-	m.send("-gdb-set mi-async on")
-	m.send("-target-select remote " + addr)
-	m.until(`\*stopped`)
+	m := gdb.StartMI(t)
+	m.Say("-gdb-set mi-async on", `\^done`)
+	m.Say("-target-select remote "+addr, `\*stopped`)
 	for range 3 {
-		m.send("-exec-continue --reverse")
-		m.until(`\*running`)
+		m.Say("-exec-continue --reverse", `\*running`)
 		start := time.Now()
-		m.send("-exec-interrupt")
-		m.until(`\*stopped,reason="signal-received",signal-name="SIGINT"`)
+		m.Say("-exec-interrupt", `\*stopped,reason="signal-received",signal-name="SIGINT"`)
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("the interrupt took %v", d)
 		}
 	}
-	m.send("-list-target-features")
-	m.until(`features=\[.*"reverse"`)
-	m.send("-exec-continue")
-	m.until(`\*running`)
-	kill()
+	m.Say("-list-target-features", `features=\[.*"reverse"`)
+	m.Say("-exec-continue", `\*running`)
+	m.Kill()
 	waitDetached(t, f, 1)
 }
 
@@ -223,13 +152,8 @@ func TestGDBAsVSCodeDrivesIt(t *testing.T) {
 	for _, attach := range []bool{false, true} {
 		f := newFake()
 		addr := serveFake(t, f, Options{})
-		m, kill := startMI(t)
-		defer kill()
-		say := func(line, want string) {
-			t.Helper()
-			m.send(line)
-			m.until(want)
-		}
+		m := gdb.StartMI(t)
+		say := m.Say
 		say("-interpreter-exec console \"set pagination off\"", `\^done`)
 		say("-gdb-set mi-async on", `\^done`)
 		say("-gdb-set auto-solib-add on", `\^done`)
@@ -262,7 +186,7 @@ func TestGDBAsVSCodeDrivesIt(t *testing.T) {
 		say("-exec-step-instruction", `reason="(end-stepping-range|breakpoint-hit|watchpoint-trigger)"`)
 		say("-interpreter-exec console kill", `\^done|thread-group-exited`)
 		waitDetached(t, f, 1)
-		kill()
+		m.Kill()
 	}
 }
 
@@ -272,34 +196,6 @@ func waitDetached(t *testing.T, f *fakeTarget, n int64) {
 	for end := time.Now().Add(5 * time.Second); f.detached.Load() < n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the target was let go %d times, not %d", f.detached.Load(), n)
-		}
-	}
-}
-
-// mi is a conversation with gdb/MI.
-type mi struct {
-	t   *testing.T
-	in  io.Writer
-	out io.Reader
-	buf bytes.Buffer
-}
-
-func (m *mi) send(line string) { fmt.Fprintln(m.in, line) }
-
-// until reads until the pattern has come.
-func (m *mi) until(pattern string) {
-	m.t.Helper()
-	re := regexp.MustCompile(pattern)
-	b := make([]byte, 4096)
-	for {
-		if loc := re.FindIndex(m.buf.Bytes()); loc != nil {
-			m.buf.Next(loc[1])
-			return
-		}
-		n, err := m.out.Read(b)
-		m.buf.Write(b[:n])
-		if err != nil {
-			m.t.Fatalf("gdb ended before %q: %v\n%s", pattern, err, m.buf.Bytes())
 		}
 	}
 }

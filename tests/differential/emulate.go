@@ -104,36 +104,32 @@ func (e *Emulator) interpret(x x86.Exit, o *Outcome) bool {
 
 const noVector = 255
 
+// faultVectors are the traps of the emulator's faults.
+var faultVectors = map[x86.FaultKind]uint32{
+	x86.FaultNotMapped:  trapPF,
+	x86.FaultProtection: trapPF,
+	x86.FaultNonCanon:   trapGP,
+	x86.FaultGP:         trapGP,
+	x86.FaultSS:         trapSS,
+	x86.FaultDE:         trapDE,
+	x86.FaultUD:         trapUD,
+	x86.FaultMF:         trapMF,
+	x86.FaultXM:         trapXM,
+	x86.FaultAC:         trapAC,
+	x86.FaultBP:         trapBP,
+	x86.FaultDB:         trapDB,
+	x86.FaultOF:         trapOF,
+}
+
 func trapOfFault(f x86.Fault) Trap {
-	t := Trap{Taken: true}
-	switch f.Kind {
-	case x86.FaultNotMapped, x86.FaultProtection:
-		return Trap{
-			Taken: true, Vector: trapPF, Addr: f.Addr, Protection: f.Kind == x86.FaultProtection,
-			Write: f.Access == x86.Store, Fetch: f.Access == x86.Exec,
-		}
-	case x86.FaultNonCanon, x86.FaultGP:
-		t.Vector = trapGP
-	case x86.FaultSS:
-		t.Vector = trapSS
-	case x86.FaultDE:
-		t.Vector = trapDE
-	case x86.FaultUD:
-		t.Vector = trapUD
-	case x86.FaultMF:
-		t.Vector = trapMF
-	case x86.FaultXM:
-		t.Vector = trapXM
-	case x86.FaultAC:
-		t.Vector = trapAC
-	case x86.FaultBP:
-		t.Vector = trapBP
-	case x86.FaultDB:
-		t.Vector = trapDB
-	case x86.FaultOF:
-		t.Vector = trapOF
-	default:
-		t.Vector = noVector
+	v, ok := faultVectors[f.Kind]
+	if !ok {
+		return Trap{Taken: true, Vector: noVector}
+	}
+	t := Trap{Taken: true, Vector: v}
+	if v == trapPF {
+		t.Addr, t.Protection = f.Addr, f.Kind == x86.FaultProtection
+		t.Write, t.Fetch = f.Access == x86.Store, f.Access == x86.Exec
 	}
 	return t
 }

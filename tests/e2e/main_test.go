@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	realgdb "vplay/tests/gdb"
 	"vplay/tests/internal/tool"
 	"vplay/tests/need"
 )
@@ -158,41 +159,11 @@ func serve(t testing.TB, rec string, flags ...string) string {
 	}
 }
 
-// gdb runs gdb in batch mode, in an empty folder, connected to addr, and
-// returns its output.
+// gdb runs gdb in batch mode, connected to addr, and returns its output.
 func gdb(t testing.TB, addr string, commands ...string) string {
 	t.Helper()
-	need.Program(t, "gdb")
-	args := []string{
-		"-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set confirm off", "-iex", "set width 0",
-		"-iex", "set style enabled off", "-ex", "target remote " + addr,
-	}
-	for _, c := range commands {
-		args = append(args, "-ex", c)
-	}
-	ctx := limited(t, 60*time.Second)
-	cmd := exec.CommandContext(ctx, "gdb", args...)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "LC_ALL=C")
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		t.Fatalf("gdb hangs; output so far:\n%s", out)
-	}
-	if err != nil {
-		t.Logf("gdb: %v", err)
-	}
-	return string(out)
+	return realgdb.Batch(t, append([]string{"target remote " + addr}, commands...)...)
 }
 
 // expect checks that the patterns occur in the output in this order.
-func expect(t testing.TB, out string, patterns ...string) {
-	t.Helper()
-	rest := out
-	for _, p := range patterns {
-		loc := regexp.MustCompile("(?m)" + p).FindStringIndex(rest)
-		if loc == nil {
-			t.Fatalf("gdb did not print %q after what came before. It printed:\n%s", p, out)
-		}
-		rest = rest[loc[1]:]
-	}
-}
+var expect = realgdb.Expect

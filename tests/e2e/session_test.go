@@ -1,15 +1,13 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	realgdb "vplay/tests/gdb"
 	"vplay/tests/need"
 )
 
@@ -170,84 +168,31 @@ func TestReplayVerb(t *testing.T) {
 	expect(t, string(out), places(t, g, "divide", []string{`#0 .*main .*LINE:CRASH`})...)
 }
 
-// mi is a conversation with gdb/MI.
-type mi struct {
-	t   *testing.T
-	in  io.Writer
-	out io.Reader
-	buf bytes.Buffer
-}
-
-func startMI(t *testing.T) *mi {
-	t.Helper()
-	need.Program(t, "gdb")
-	cmd := exec.CommandContext(limited(t, 60*time.Second), "gdb", "-nx", "-q", "-i=mi", "-iex", "set debuginfod enabled off")
-	cmd.Dir = t.TempDir()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
-	})
-	return &mi{t: t, in: in, out: out}
-}
-
-// say sends a line and reads until the pattern has come.
-func (m *mi) say(line, pattern string) {
-	m.t.Helper()
-	if line != "" {
-		fmt.Fprintln(m.in, line)
-	}
-	re := regexp.MustCompile(pattern)
-	b := make([]byte, 4096)
-	for {
-		if loc := re.FindIndex(m.buf.Bytes()); loc != nil {
-			m.buf.Next(loc[1])
-			return
-		}
-		n, err := m.out.Read(b)
-		m.buf.Write(b[:n])
-		if err != nil {
-			m.t.Fatalf("gdb ended before %q: %v\n%s", pattern, err, m.buf.Bytes())
-		}
-	}
-}
-
 // TestInterrupt stops long searches in both directions with Ctrl-C; the
 // answer comes at once and a search backwards returns to where it began.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	g := compile(t, "busy", "-O0")
 	addr := serve(t, g.record(t, "--slim-time", "0"), "--symbols", g.dir+"/symbols")
-	m := startMI(t)
-	m.say("-gdb-set mi-async on", `\^done`)
-	m.say("-target-select remote "+addr, `\*stopped`)
-	m.say(`-break-insert -c "i == -1" beat`, `\^done`)
+	m := realgdb.StartMI(t)
+	m.Say("-gdb-set mi-async on", `\^done`)
+	m.Say("-target-select remote "+addr, `\*stopped`)
+	m.Say(`-break-insert -c "i == -1" beat`, `\^done`)
 	for _, dir := range []string{"--reverse", "--reverse", ""} {
 		if dir == "" {
-			m.say(`-interpreter-exec console "monitor seek begin"`, `\^done`)
-			m.say(`-interpreter-exec console "maintenance flush register-cache"`, `\^done`)
+			m.Say(`-interpreter-exec console "monitor seek begin"`, `\^done`)
+			m.Say(`-interpreter-exec console "maintenance flush register-cache"`, `\^done`)
 		}
-		m.say("-exec-continue "+dir, `\*running`)
+		m.Say("-exec-continue "+dir, `\*running`)
 		time.Sleep(300 * time.Millisecond)
 		start := time.Now()
-		m.say("-exec-interrupt", `\*stopped,.*signal-name="(SIGINT|0)"`)
+		m.Say("-exec-interrupt", `\*stopped,.*signal-name="(SIGINT|0)"`)
 		if d := time.Since(start); d > 3*time.Second {
 			t.Errorf("the interrupt took %v", d)
 		}
 		if dir != "" {
-			m.say("-stack-list-frames", `func="abort".*func="main"`)
+			m.Say("-stack-list-frames", `func="abort".*func="main"`)
 		}
 	}
-	m.say("-stack-list-frames", `\^done,stack=`)
+	m.Say("-stack-list-frames", `\^done,stack=`)
 }

@@ -117,7 +117,7 @@ func TestLayers(t *testing.T) {
 }
 
 // TestSkips keeps every skip of a test in package need, whose words
-// tests/run.sh lists, and need out of what is built.
+// tests/run.sh lists, and the packages of tests out of what is built.
 func TestSkips(t *testing.T) {
 	for _, p := range goFiles(t, true) {
 		f, err := parser.ParseFile(token.NewFileSet(), p, nil, 0)
@@ -132,8 +132,10 @@ func TestSkips(t *testing.T) {
 		for _, s := range f.Imports {
 			imports[strings.Trim(s.Path.Value, `"`)] = true
 		}
-		if imports["vplay/tests/need"] && !strings.HasSuffix(p, "_test.go") {
-			t.Errorf("%s is not a test and imports vplay/tests/need", p)
+		for name := range imports {
+			if strings.HasPrefix(name, "vplay/tests/") && !strings.HasSuffix(p, "_test.go") && !strings.HasPrefix(p, filepath.Join(root, "tests")) {
+				t.Errorf("%s is not a test and imports %s", p, name)
+			}
 		}
 		for _, call := range skips(f) {
 			if imports["testing"] {
