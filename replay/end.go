@@ -54,7 +54,7 @@ func (m *Machine) prepareEnd() error {
 	if len(m.iv.End.Contexts) == 0 {
 		return fmt.Errorf("replay: interval %d: a forced end without registers", m.iv.ID)
 	}
-	m.search, m.hashing, m.misses = true, false, 0
+	m.search, m.hashing, m.misses, m.telling = true, false, 0, nil
 	m.armBreaks()
 	_, err := m.matchEnd()
 	return err
@@ -102,34 +102,22 @@ func (m *Machine) stopSearch() {
 	m.armBreaks()
 }
 
-// worthBreak is asked at each breakpoint, millions of times in a search:
-// whether it is the user's, or the registers can be those of the forced end.
-func (m *Machine) worthBreak() bool {
-	c := m.CPU
-	if !m.search || c.RIP != m.iv.End.Contexts[0].Regs.RIP {
-		return true
+// sift tells the processor what the forced end looks like, so that it stops at
+// the end's RIP only where the end can be, unless the user wants to stop there.
+func (m *Machine) sift() {
+	m.CPU.Sieve = nil
+	if !m.search {
+		return
 	}
 	want := &m.iv.End.Contexts[0].Regs
-	if c.R == want.R || likeRep(&c.R, &want.R) {
-		return true
+	if _, user := m.breaks[want.RIP]; user {
+		return
 	}
-	_, user := m.breaks[c.RIP]
-	return user
-}
-
-// likeRep reports whether now can lead to want by iterations of a string
-// instruction: rcx is larger, and but for rsi, rdi and rax all else is the same.
-func likeRep(now, want *[16]uint64) bool {
-	const rax, rcx, rsi, rdi = 0, 1, 6, 7
-	if now[rcx] <= want[rcx] {
-		return false
+	m.CPU.Sieve = &x86.Sieve{PC: want.RIP, R: want.R, Words: m.telling}
+	var x x86.State
+	if img := m.iv.End.Contexts[0].XState; len(img) > 0 && x.SetXState(img, m.s.layout) == nil {
+		m.CPU.Sieve.V = &x.V
 	}
-	for i := range now {
-		if now[i] != want[i] && i != rcx && i != rsi && i != rdi && i != rax {
-			return false
-		}
-	}
-	return true
 }
 
 // matchEnd compares the present state with the recorded end.
@@ -139,10 +127,11 @@ func (m *Machine) matchEnd() (bool, error) {
 		return false, err
 	}
 	got := loader.Regs(&m.CPU.State)
-	if _, _, _, same := compareRegs(&want.Regs, &got); !same {
+	if _, _, _, same := compareRegs(&want.Regs, &got); !same || m.tells() {
 		return false, nil
 	}
 	if !m.sameXState(want.XState) || !m.sameMemory() {
+		m.learn()
 		return false, nil
 	}
 	m.iv.setEndPoint(endPoint{m.CPU.Retired, m.CPU.RepIter})
@@ -153,12 +142,11 @@ func (m *Machine) matchEnd() (bool, error) {
 
 // stepRep takes the iterations of the REP string instruction at RIP that lie
 // between here and the recorded end, when the end can lie inside it: rcx tells
-// how many. All other registers that the instruction does not change must be
-// right already.
+// how many, and where they lead to.
 func (m *Machine) stepRep(want *checkpoint.Context) error {
 	const rcx = 1
 	c := m.CPU
-	if c.RIP != want.Regs.RIP || !likeRep(&c.R, &want.Regs.R) || !c.AtRep() {
+	if c.RIP != want.Regs.RIP || !c.RepLeads(&want.Regs.R) {
 		return nil
 	}
 	n := c.R[rcx] - want.Regs.R[rcx]

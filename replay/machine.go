@@ -43,6 +43,9 @@ type Machine struct {
 	search  bool // looking for a forced end by state
 	hashing bool // each store keeps the hash of memory
 	misses  int  // moments of the search with the right registers and the wrong memory
+	// telling are words of memory that the search found to differ from the end.
+	telling []x86.SieveWord
+	lookAt  int // the page of End.Pages to begin with
 	// endFirst makes the machine find a forced end before it goes behind the
 	// last event.
 	endFirst bool
@@ -76,7 +79,6 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 func (m *Machine) attach(space *mem.Space) {
 	m.Mem = space
 	m.CPU = x86.New(bus{space}, m.s.cpu)
-	m.CPU.OnBreak = m.worthBreak
 	space.OnFlush = func(a uint64, all bool) {
 		if all {
 			m.CPU.FlushTLB()
@@ -177,6 +179,7 @@ func (m *Machine) armBreaks() {
 		}
 	}
 	m.CPU.SetBreakpoints(all)
+	m.sift()
 }
 
 // Target is a place within an interval at which a run stops: the count Instr

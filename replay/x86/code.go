@@ -31,7 +31,12 @@ type block struct {
 	pc    uint64 // where it starts
 	exits [maxExits]blockExit
 
+	// A block with a breakpoint keeps epoch 0, so that the run loop never goes on
+	// with it by itself; checked is when it was last validated.
+	checked uint64
+
 	brk  bool // a breakpoint stands at pc
+	rep  bool // with brk: its first instruction is a string instruction with REP
 	page [2]*codePage
 	id   [2]uint64
 }
@@ -106,7 +111,7 @@ func (c *CPU) refresh(p *codePage) {
 
 // valid reports whether b is still what memory holds.
 func (c *CPU) valid(b *block) bool {
-	if b.epoch == c.code.epoch {
+	if b.epoch == c.code.epoch || b.checked == c.code.epoch {
 		return true
 	}
 	for i, p := range b.page {
@@ -118,10 +123,16 @@ func (c *CPU) valid(b *block) bool {
 			return false
 		}
 	}
-	if !b.brk {
-		b.epoch = c.code.epoch
-	}
+	b.validated(c.code.epoch)
 	return true
+}
+
+func (b *block) validated(epoch uint64) {
+	if b.brk {
+		b.checked = epoch
+	} else {
+		b.epoch = epoch
+	}
 }
 
 // enter returns the valid block at pc, or nil when there is no instruction
@@ -156,11 +167,16 @@ func (c *CPU) enter(pc uint64) *block {
 // link returns the block at RIP, where x leads, and remembers it, or nil when
 // the outer loop must have a look.
 func (c *CPU) link(x *blockExit) *block {
-	nb := c.enter(c.RIP)
-	if nb == nil || nb.brk {
+	nb := x.next
+	if nb == nil || nb.checked != c.code.epoch {
+		if nb = c.enter(c.RIP); nb == nil {
+			return nil
+		}
+		x.next = nb
+	}
+	if nb.brk && !c.sifted(nb) {
 		return nil
 	}
-	x.next = nb
 	return nb
 }
 
@@ -247,9 +263,8 @@ func (c *CPU) finish(b *block, ops []Inst, end uint64) {
 	kept[len(ops)].Kind = kEnd
 	b.first = &kept[0]
 	c.code.insts += len(ops)
-	if !b.brk {
-		b.epoch = c.code.epoch
-	}
+	b.rep = b.brk && kept[0].isRep()
+	b.validated(c.code.epoch)
 }
 
 // relative reports whether in is a branch to a displacement.

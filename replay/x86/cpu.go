@@ -36,9 +36,8 @@ type CPU struct {
 	// SkipBreak, when set, makes the next Run ignore a breakpoint at the
 	// address it starts from; Run clears it.
 	SkipBreak bool
-	// OnBreak, when set, is asked at each breakpoint whether Run shall stop
-	// there; it may look at the State but not change it.
-	OnBreak func() bool
+	// Sieve, when set, thins out the stops at the one breakpoint it is for.
+	Sieve *Sieve
 
 	stop      uint8       // stopOwner, stopCode: leave the block after this instruction
 	stepping  bool        // Step is running: REP stops after one iteration

@@ -4,14 +4,12 @@ package x86
 // REP prefix, which may be left and re-entered between its iterations.
 func (c *CPU) AtRep() bool {
 	in := &c.step
-	if c.decodeAt(c.RIP, in) != ExitNone || in.Flags&(InstRep|InstRepne) == 0 {
-		return false
-	}
-	switch in.Opc {
-	case 0xa4, 0xa5, 0xa6, 0xa7, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 0x6c, 0x6d, 0x6e, 0x6f:
-		return true
-	}
-	return false
+	return c.decodeAt(c.RIP, in) == ExitNone && in.isRep()
+}
+
+// isRep reports whether in is a string instruction with a REP prefix.
+func (in *Inst) isRep() bool {
+	return in.Flags&(InstRep|InstRepne) != 0 && getTables().rows[in.Row].Attr("rep")
 }
 
 // StepRep takes up to n iterations of the MOVS or STOS with a REP prefix at RIP,
@@ -20,7 +18,7 @@ func (c *CPU) AtRep() bool {
 // an iteration would fault. Nothing retires.
 func (c *CPU) StepRep(n uint64) uint64 {
 	in := &c.step
-	if c.decodeAt(c.RIP, in) != ExitNone || in.Flags&(InstRep|InstRepne) == 0 || in.Flags&InstAddr32 != 0 || c.R[RCX] <= n || n == 0 {
+	if !c.AtRep() || in.Flags&InstAddr32 != 0 || c.R[RCX] <= n || n == 0 {
 		return 0
 	}
 	one, bulk := movs1, movsBulk

@@ -19,21 +19,29 @@ func (c *CPU) Run(limit uint64) Exit {
 		case c.eflags&FlagTF != 0:
 			return c.runTrapped(skip)
 		}
-		if !skip && c.breaks != nil {
-			if _, hit := c.breaks[c.RIP]; hit && (c.OnBreak == nil || c.OnBreak()) {
-				return ExitBreak
-			}
+		b := c.enter(c.RIP)
+		if !skip && c.stopsAt(b) {
+			return ExitBreak
 		}
 		skip = false
-		if e := c.runOn(limit); e != ExitNone {
+		if e := c.runOn(b, limit); e != ExitNone {
 			return e
 		}
 	}
 }
 
-// runOn executes at least one instruction, or leaves.
-func (c *CPU) runOn(limit uint64) Exit {
-	b := c.enter(c.RIP)
+// stopsAt reports whether Run stops at RIP, where block b begins; b is nil when
+// there is no instruction that can be executed.
+func (c *CPU) stopsAt(b *block) bool {
+	if b != nil && !b.brk {
+		return false
+	}
+	_, hit := c.breaks[c.RIP]
+	return hit && (b == nil || !c.sifted(b))
+}
+
+// runOn executes at least one instruction, the first of b, or leaves.
+func (c *CPU) runOn(b *block, limit uint64) Exit {
 	c.stop = 0
 	if b == nil || b.n > limit-c.Retired || c.NotInUse&xfeatSSE != 0 {
 		return c.execOne()
@@ -56,7 +64,7 @@ func (c *CPU) execOne() Exit {
 
 // runTrapped is Run while TF is set: a #DB follows every instruction.
 func (c *CPU) runTrapped(skip bool) Exit {
-	if _, hit := c.breaks[c.RIP]; hit && !skip && (c.OnBreak == nil || c.OnBreak()) {
+	if _, hit := c.breaks[c.RIP]; hit && !skip {
 		return ExitBreak
 	}
 	return c.Step()

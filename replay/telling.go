@@ -1,0 +1,93 @@
+package replay
+
+import (
+	"encoding/binary"
+
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// The general registers of a forced end may come millions of times before it:
+// each turn of a loop over a counter in memory, each start of a REP MOVS with
+// the same arguments. The hash of all memory tells these moments apart, but costs
+// microseconds at each. One word is enough to say no, if it is the right one.
+//
+// The recording names the content of every page written in the interval, at its
+// end (End.Pages), and most often holds it, because the next interval begins with
+// it. So a moment with the right registers that turned out not to be the end
+// is asked which words of these pages are not yet, or no longer, what they are at
+// the end. From then on the processor looks at those few words at each moment that
+// has the registers, and passes it by when one differs. A counter never has its
+// last value before the end; a flag that is right half of the time is joined by
+// others at the next such moment.
+//
+// This changes what is looked at, never what is found: where a page written is
+// not as recorded, CheckEnd refuses the state as well.
+
+const (
+	// maxTelling is how many words are kept.
+	maxTelling = 32
+	// perPage is how many of them are taken of one page at a time.
+	perPage = 4
+	// perMoment is how many are taken at one moment.
+	perMoment = 8
+)
+
+// tells reports whether a telling word of memory says that the end is not here.
+func (m *Machine) tells() bool {
+	for _, w := range m.telling {
+		if v, ok := m.word(w.Addr); ok && v != w.Value {
+			return true
+		}
+	}
+	return false
+}
+
+// word returns the word of memory at a, false when it is not known.
+func (m *Machine) word(a uint64) (uint64, bool) {
+	var b [8]byte
+	n, _ := m.Mem.Peek(a, b[:])
+	return binary.LittleEndian.Uint64(b[:]), n == len(b)
+}
+
+// learn notes words by which the present moment, which has the registers of the
+// end, differs from it. The newest come first, the oldest are dropped.
+func (m *Machine) learn() {
+	var found []x86.SieveWord
+	pages := m.iv.End.Pages
+	for i := range pages {
+		e := &pages[(i+m.lookAt)%len(pages)]
+		var want, now mem.Page
+		if mask, err := m.s.Rec.Page(e.Ref, &want); err != nil || mask != nil {
+			continue
+		}
+		if n, _ := m.Mem.Peek(e.Addr, now[:]); n != len(now) || now == want {
+			continue
+		}
+		found = appendDiffering(found, e.Addr, &now, &want)
+		if len(found) >= perMoment {
+			m.lookAt = (i + m.lookAt) % len(pages)
+			break
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	found = append(found, m.telling...)
+	m.telling = found[:min(len(found), maxTelling)]
+	m.sift()
+}
+
+// appendDiffering appends up to perPage words of the page at base in which now
+// differs from want.
+func appendDiffering(ws []x86.SieveWord, base uint64, now, want *mem.Page) []x86.SieveWord {
+	n := 0
+	for i := 0; i < mem.PageSize && n < perPage; i += 8 {
+		v := binary.LittleEndian.Uint64(want[i:])
+		if binary.LittleEndian.Uint64(now[i:]) != v {
+			ws = append(ws, x86.SieveWord{Addr: base + uint64(i), Value: v})
+			n++
+		}
+	}
+	return ws
+}
