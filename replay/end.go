@@ -55,6 +55,7 @@ func (m *Machine) prepareEnd() error {
 		return fmt.Errorf("replay: interval %d: a forced end without registers", m.iv.ID)
 	}
 	m.search, m.hashing, m.misses, m.telling = true, false, 0, nil
+	m.lookAt, m.lessons = 0, 0
 	m.armBreaks()
 	_, err := m.matchEnd()
 	return err

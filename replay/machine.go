@@ -46,6 +46,7 @@ type Machine struct {
 	// telling are words of memory that the search found to differ from the end.
 	telling []x86.SieveWord
 	lookAt  int // the page of End.Pages to begin with
+	lessons int // how often learn was called in this search
 	// endFirst makes the machine find a forced end before it goes behind the
 	// last event.
 	endFirst bool

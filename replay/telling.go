@@ -51,8 +51,14 @@ func (m *Machine) word(a uint64) (uint64, bool) {
 }
 
 // learn notes words by which the present moment, which has the registers of the
-// end, differs from it. The newest come first, the oldest are dropped.
+// end, differs from it. The newest come first, the oldest are dropped. Going through
+// the pages written costs up to milliseconds, so that after the first few
+// such moments it is done ever more seldom.
 func (m *Machine) learn() {
+	m.lessons++
+	if m.lessons > maxTelling && m.lessons&(m.lessons-1) != 0 {
+		return
+	}
 	var found []x86.SieveWord
 	pages := m.iv.End.Pages
 	for i := range pages {
