@@ -17,11 +17,17 @@ func disassemble(m loader.Memory, rip uint64) string {
 	if n == 0 {
 		return "(not captured)"
 	}
-	d, err := x86.Decode(b[:n])
+	return disassembleBytes(b[:n], rip)
+}
+
+// disassembleBytes prints the instruction at the start of b, which stands at
+// rip.
+func disassembleBytes(b []byte, rip uint64) string {
+	d, err := x86.Decode(b)
 	if err != nil {
-		return fmt.Sprintf("(bad) % x", b[:min(n, 4)])
+		return fmt.Sprintf("(bad) % x", b[:min(len(b), 4)])
 	}
-	if in, err := x86asm.Decode(b[:n], 64); err == nil && in.Len == d.Len {
+	if in, err := x86asm.Decode(b, 64); err == nil && in.Len == d.Len {
 		return x86asm.GNUSyntax(in, rip, nil)
 	}
 	return d.Mnemonic

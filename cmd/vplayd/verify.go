@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 func newVerify() *cobra.Command {
 	var jobs int
 	var asJSON, verbose bool
+	var lock lockstepFlags
 	c := &cobra.Command{
 		Use:   "verify [flags] [RECORDING]",
 		Short: "replay everything and compare it with what was recorded",
@@ -27,13 +29,35 @@ It prints the number of intervals and instructions, the speed, and each
 divergence with its position, thread, what was recorded and what replay got.
 Without a name it takes the newest recording in this folder.
 
-Exit codes: 0 all is exact, 3 a divergence, 4 the recording is damaged.`,
-		Example: "  vplayd verify sort-1.vplay\n  vplayd verify -j 1 --json sort-1.vplay",
-		Args:    cobra.MaximumNArgs(1),
+With --lockstep it finds bugs of the emulator, on x86-64 Linux only. A process
+of this machine executes the recorded instructions, each on the CPU itself, beside
+the emulator; registers, flags, vector and x87 registers and what was stored are
+compared after each one, and the first difference is printed: the instruction,
+its operands, both results, and a command that goes there in gdb. System calls,
+signals, RDTSC and CPUID come from the recording and are not executed. It makes
+some 10,000 to 200,000 steps a second. Without --interval and --from it replays
+everything at full speed first: where that diverges, it goes the way there, from
+the last event that was right on, else through everything. When the CPU is of
+another maker or family than the recorded one, undefined flags are not compared.
+
+Exit codes: 0 all is exact, 3 a divergence or difference, 4 the recording is
+damaged, 5 this machine cannot.`,
+		Example: `  vplayd verify sort-1.vplay
+  vplayd verify -j 1 --json sort-1.vplay
+  vplayd verify --lockstep --from 3:1200000.0 --count 100000 sort-1.vplay`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return verify(c, args, verifyFlags{jobs, asJSON, verbose})
+			if err := lock.check(c); err != nil {
+				return err
+			}
+			f := verifyFlags{jobs, asJSON, verbose, lock}
+			if lock.on {
+				return lockstepVerify(c, args, f)
+			}
+			return verify(c, args, f)
 		},
 	}
+	lock.add(c)
 	c.Flags().IntVarP(&jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per interval, then a summary")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "a line per interval")
@@ -43,6 +67,7 @@ Exit codes: 0 all is exact, 3 a divergence, 4 the recording is damaged.`,
 type verifyFlags struct {
 	jobs          int
 	json, verbose bool
+	lockstep      lockstepFlags
 }
 
 func verify(c *cobra.Command, args []string, f verifyFlags) error {
@@ -57,10 +82,21 @@ func verify(c *cobra.Command, args []string, f verifyFlags) error {
 	}
 	defer s.Close()
 	began := time.Now()
+	results, err := verifyAll(c.Context(), s, f)
+	if err != nil {
+		return err
+	}
+	return reportVerify(c.OutOrStdout(), results, time.Since(began), f)
+}
+
+// verifyAll replays all intervals with a progress bar.
+func verifyAll(ctx context.Context, s *replay.Session, f verifyFlags) ([]replay.Result, error) {
+	began := time.Now()
 	line := newProgress(false)
+	defer line.done()
 	var done, insns atomic.Uint64
-	total := len(rec.Intervals())
-	results, err := replay.Verify(c.Context(), s, replay.VerifyOptions{
+	total := len(s.Rec.Intervals())
+	return replay.Verify(ctx, s, replay.VerifyOptions{
 		Workers: f.jobs,
 		Progress: func(n uint64) {
 			sum := insns.Add(n)
@@ -69,11 +105,6 @@ func verify(c *cobra.Command, args []string, f verifyFlags) error {
 		},
 		Done: func(replay.Result) { done.Add(1) },
 	})
-	line.done()
-	if err != nil {
-		return err
-	}
-	return reportVerify(c.OutOrStdout(), results, time.Since(began), f)
 }
 
 // reportVerify prints the results and returns the exit code as an error.

@@ -1,0 +1,16 @@
+//go:build !(linux && amd64)
+
+package lockstep
+
+import (
+	"context"
+
+	"vplay/checkpoint"
+	"vplay/replay"
+)
+
+// Run returns ErrNotSupported.
+func Run(context.Context, *replay.Session, Options) (Result, error) { return Result{}, ErrNotSupported }
+
+// Unlike returns "": there is no CPU to be unlike.
+func Unlike(*checkpoint.Identity) string { return "" }
