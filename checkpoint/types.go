@@ -379,7 +379,7 @@ type Identity struct {
 	XCR0     uint64      `json:"xcr0"`
 	// XSAVE is the layout of Context.XState, sorted by Index.
 	XSAVE []XSAVEComponent `json:"xsave,omitempty"`
-	Level string           `json:"level"` // "x86-64-v2"
+	Level string           `json:"level"` // "x86-64-v3"
 }
 
 // Process is one process of the session, at its last execve.

@@ -12,18 +12,17 @@ import (
 	"vplay/checkpoint"
 )
 
-// The CPU is presented as x86-64-v2. Where CPUID can be made to fault its
-// answers are edited; elsewhere glibc is told by its tunables not to choose
-// code beyond that level, and a program that uses it all the same is refused
+// The CPU is presented with what the emulator knows: x86-64-v3 and the
+// instructions for cryptography that go with it. Where CPUID can be made to
+// fault its answers are edited; elsewhere glibc is told by its tunables not to
+// choose code beyond that, and a program that uses it all the same is refused
 // at replay, by name.
 
 // hwcaps are the names of glibc's tunable glibc.cpu.hwcaps for what lies above
-// x86-64-v2 (sysdeps/x86/cpu-tunables.c); names that a version does not know
-// are ignored by it.
+// that (sysdeps/x86/cpu-tunables.c); names that a version does not know are
+// ignored by it.
 var hwcaps = []string{
-	"AVX", "AVX2", "AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512ER", "AVX512PF", "AVX512VL",
-	"FMA", "FMA4", "BMI1", "BMI2", "LZCNT", "MOVBE", "ERMS", "FSRM", "RTM", "OSXSAVE", "XSAVE", "XSAVEC", "F16C",
-	"AVX_Fast_Unaligned_Load",
+	"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512ER", "AVX512PF", "AVX512VL", "FMA4", "RTM",
 }
 
 const tunables = "GLIBC_TUNABLES"
@@ -43,7 +42,7 @@ func (t *tracer) guestEnv() []string {
 		}
 		env = append(env, e)
 	}
-	t.noteOnce("CPUID cannot be trapped here: " + tunables + " limits glibc to x86-64-v2")
+	t.noteOnce("CPUID cannot be trapped here: " + tunables + " limits glibc to what can be replayed")
 	return append(env, tunables+"="+mergeTunables(old, mine))
 }
 
@@ -113,7 +112,7 @@ func subleaves(leaf uint32) []checkpoint.CPUIDLeaf {
 
 // identity describes the CPU as the program sees it.
 func (t *tracer) identity() checkpoint.Identity {
-	id := checkpoint.Identity{Level: "x86-64-v2", Faulting: t.trap.cpuid, XCR0: xgetbv()}
+	id := checkpoint.Identity{Level: levelOf(), Faulting: t.trap.cpuid, XCR0: xgetbv()}
 	leaves := hostLeaves()
 	var name [12]byte
 	_, b, c, d := cpuid(0, 0)
@@ -148,27 +147,61 @@ func (t *tracer) identity() checkpoint.Identity {
 
 func first4(a, b, c, d uint32) [4]uint32 { return [4]uint32{a, b, c, d} }
 
-// present clears in one leaf what is above x86-64-v2. Leaf 0xD.0 stays real:
+// A feature mask holds the bits of one leaf's registers.
+type featureMask struct{ eax, ebx, ecx, edx uint32 }
+
+// The features of x86-64-v3 (System V ABI, AMD64 supplement, 3.1.1) that CPUs
+// of level 2 lack, by leaf: FMA, MOVBE, OSXSAVE, AVX, F16C; BMI1, AVX2, BMI2;
+// LZCNT.
+var (
+	level3Leaf1   = featureMask{ecx: 1<<12 | 1<<22 | 1<<27 | 1<<28 | 1<<29}
+	level3Leaf7   = featureMask{ebx: 1<<3 | 1<<5 | 1<<8}
+	level3LeafExt = featureMask{ecx: 1 << 5}
+)
+
+// levelOf names the level that this CPU is presented at.
+func levelOf() string {
+	_, _, c1, _ := cpuid(1, 0)
+	_, b7, _, _ := cpuid(7, 0)
+	_, _, cx, _ := cpuid(0x80000001, 0)
+	if c1&level3Leaf1.ecx == level3Leaf1.ecx && b7&level3Leaf7.ebx == level3Leaf7.ebx && cx&level3LeafExt.ecx == level3LeafExt.ecx {
+		return "x86-64-v3"
+	}
+	return "x86-64-v2"
+}
+
+// hidden are the bits that are cleared in leaves of which most may be seen, and
+// shown those that stay of leaves of which most may not. Leaf 0xD.0 stays real:
 // XCR0 cannot be changed from user mode, and programs size buffers by it.
+var (
+	hidden = map[[2]uint32]featureMask{
+		// RDRAND.
+		{1, 0}: {ecx: 1 << 30},
+		// XSAVEOPT, whose result depends on what ran in between; XSAVES, XFD.
+		{0xd, 1}: {eax: 1<<0 | 1<<3 | 1<<4},
+		// XOP, FMA4, TBM, MONITORX; RDTSCP stays.
+		{0x80000001, 0}: {ecx: 1<<11 | 1<<16 | 1<<21 | 1<<29},
+	}
+	shown = map[[2]uint32]featureMask{
+		// No subleaves behind it; BMI1, AVX2, FDP_EXCPTN_ONLY, BMI2, ERMS, no FCS and FDS, ADX,
+		// CLFLUSHOPT, CLWB, SHA; LA57, GFNI, VAES, VPCLMULQDQ; FSRM. FSGSBASE
+		// is hidden like its bit of AT_HWCAP2.
+		{7, 0}: {
+			ebx: 1<<3 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<13 | 1<<19 | 1<<23 | 1<<24 | 1<<29,
+			ecx: 1<<8 | 1<<9 | 1<<10 | 1<<16,
+			edx: 1 << 4,
+		},
+	}
+)
+
+// present clears in one leaf what the emulator does not know.
 func present(l *checkpoint.CPUIDLeaf) {
-	switch {
-	case l.Leaf == 1:
-		// FMA 12, MOVBE 22, XSAVE 26, OSXSAVE 27, AVX 28, F16C 29, RDRAND 30.
-		l.ECX &^= 1<<12 | 1<<22 | 1<<26 | 1<<27 | 1<<28 | 1<<29 | 1<<30
-		// AES 25, PCLMULQDQ 1: not in v2.
-		l.ECX &^= 1<<25 | 1<<1
-	case l.Leaf == 7 && l.Subleaf == 0:
-		// FDP_EXCPTN_ONLY 6 and deprecated FCS and FDS 13 are no features: they
-		// say what FXSAVE stores, which replay has to know.
-		l.EBX &= 1<<6 | 1<<13
-		l.ECX, l.EDX = l.ECX&(1<<16), 0
-	case l.Leaf == 7:
-		l.EAX, l.EBX, l.ECX, l.EDX = 0, 0, 0, 0
-	case l.Leaf == 0xd && l.Subleaf == 1:
-		l.EAX &^= 1<<1 | 1<<2 | 1<<3 | 1<<4
-	case l.Leaf == 0x80000001:
-		// ABM 5, XOP 11, FMA4 16, TBM 21, MONITORX 29; RDTSCP stays.
-		l.ECX &^= 1<<5 | 1<<11 | 1<<16 | 1<<21 | 1<<29
+	key := [2]uint32{l.Leaf, l.Subleaf}
+	if m, ok := hidden[key]; ok {
+		l.EAX, l.EBX, l.ECX, l.EDX = l.EAX&^m.eax, l.EBX&^m.ebx, l.ECX&^m.ecx, l.EDX&^m.edx
+	}
+	if m, ok := shown[key]; ok || l.Leaf == 7 {
+		l.EAX, l.EBX, l.ECX, l.EDX = l.EAX&m.eax, l.EBX&m.ebx, l.ECX&m.ecx, l.EDX&m.edx
 	}
 }
 

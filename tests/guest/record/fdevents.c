@@ -22,10 +22,11 @@ int main(void) {
 	int sfd = signalfd(-1, &m, 0);
 	raise(SIGUSR1);
 	struct signalfd_siginfo si[2];
-	printf("signalfd %zd %u\n", read(sfd, si, sizeof si), si[0].ssi_signo);
+	int r = read(sfd, si, sizeof si);
+	printf("signalfd %d %u\n", r, si[0].ssi_signo);
 	pid_t p = fork();
 	if (p == 0) _exit(3);
-	int r = read(sfd, si, sizeof si);
+	r = read(sfd, si, sizeof si);
 	printf("signalfd %d %u %d\n", r, si[0].ssi_signo, si[0].ssi_status);
 	int pfd = syscall(SYS_pidfd_open, p, 0);
 	siginfo_t info;
