@@ -54,8 +54,8 @@ func (m *Machine) prepareEnd() error {
 	if len(m.iv.End.Contexts) == 0 {
 		return fmt.Errorf("replay: interval %d: a forced end without registers", m.iv.ID)
 	}
-	m.search, m.hashing, m.misses, m.telling = true, false, 0, nil
-	m.lookAt, m.lessons = 0, 0
+	m.search, m.hashing, m.misses = true, false, 0
+	m.telling, m.tellPage, m.pageTries, m.lookAt, m.lessons = nil, checkpoint.PageEntry{}, 0, 0, 0
 	m.armBreaks()
 	_, err := m.matchEnd()
 	return err

@@ -43,10 +43,13 @@ type Machine struct {
 	search  bool // looking for a forced end by state
 	hashing bool // each store keeps the hash of memory
 	misses  int  // moments of the search with the right registers and the wrong memory
-	// telling are words of memory that the search found to differ from the end.
-	telling []x86.SieveWord
-	lookAt  int // the page of End.Pages to begin with
-	lessons int // how often learn was called in this search
+	// telling and tellPage are words and a page of memory that the search found
+	// to differ from the end; pageTries is how often the page was hashed.
+	telling   []x86.SieveWord
+	tellPage  checkpoint.PageEntry
+	pageTries int
+	lookAt    int // the page of End.Pages to begin with
+	lessons   int // how often learn was called in this search
 	// endFirst makes the machine find a forced end before it goes behind the
 	// last event.
 	endFirst bool

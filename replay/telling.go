@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/binary"
 
+	"vplay/checkpoint"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -21,6 +22,10 @@ import (
 // last value before the end; a flag that is right half of the time is joined by
 // others at the next such moment.
 //
+// Of a page whose content the recording lacks the hash is there. Comparing it costs
+// microseconds, which is little beside REP MOVS and much beside a counter, so it is
+// done a limited number of times.
+//
 // This changes what is looked at, never what is found: where a page written is
 // not as recorded, CheckEnd refuses the state as well.
 
@@ -31,16 +36,33 @@ const (
 	perPage = 4
 	// perMoment is how many are taken at one moment.
 	perMoment = 8
+	// maxPageTries is how often a telling page is hashed: a fifth of a second.
+	maxPageTries = 1 << 16
 )
 
-// tells reports whether a telling word of memory says that the end is not here.
+// tells reports whether a telling word or page of memory says that the end is not
+// here.
 func (m *Machine) tells() bool {
 	for _, w := range m.telling {
 		if v, ok := m.word(w.Addr); ok && v != w.Value {
 			return true
 		}
 	}
-	return false
+	if m.tellPage.Addr == 0 || m.pageTries >= maxPageTries {
+		return false
+	}
+	m.pageTries++
+	return m.pageDiffers(&m.tellPage)
+}
+
+// pageDiffers reports whether a page is known not to have the content e.
+func (m *Machine) pageDiffers(e *checkpoint.PageEntry) bool {
+	if e.Ref.Kind != checkpoint.PageFull {
+		return false
+	}
+	var now mem.Page
+	n, _ := m.Mem.Peek(e.Addr, now[:])
+	return n == len(now) && checkpoint.RefOf(&now) != e.Ref
 }
 
 // word returns the word of memory at a, false when it is not known.
@@ -60,11 +82,15 @@ func (m *Machine) learn() {
 		return
 	}
 	var found []x86.SieveWord
+	paged := false
 	pages := m.iv.End.Pages
 	for i := range pages {
 		e := &pages[(i+m.lookAt)%len(pages)]
 		var want, now mem.Page
 		if mask, err := m.s.Rec.Page(e.Ref, &want); err != nil || mask != nil {
+			if !paged && m.pageDiffers(e) {
+				m.tellPage, paged = *e, true
+			}
 			continue
 		}
 		if n, _ := m.Mem.Peek(e.Addr, now[:]); n != len(now) || now == want {
