@@ -149,7 +149,7 @@ func TestLeftover(t *testing.T) {
 func TestLinkReplacesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	n := put(t, path, "late", false, systemFiles)
-	defer n.discard()
+	defer func() { _ = n.discard() }()
 	need.Machine(t, "a file system with files without a name", n.hidden == nil)
 	if err := put(t, path, "early", false, systemFiles).publish(); err != nil {
 		t.Fatal(err)
