@@ -143,6 +143,9 @@ func vcvtps2ph(c *CPU, in *Inst) Exit {
 	var fl mxcsr
 	for i := range 2 * n {
 		x, fx := fpSingle.convert(v[i>>1]>>(i&1*32)&0xffffffff, fpHalf, m)
+		if fx&(mxDE|mxUE) == mxDE|mxUE && !c.amd() {
+			fx |= mxPE // Intel: a denormal is inexact, also where UE is unmasked
+		}
 		r[i>>2], fl = r[i>>2]|x<<(i&3*16), fl|fx
 	}
 	if !isMem(in) {
@@ -153,8 +156,10 @@ func vcvtps2ph(c *CPU, in *Inst) Exit {
 		return ExitNone
 	}
 	a := c.ea(in)
-	if e := c.probe(a, 4*n, Store); e != ExitNone {
-		return e
+	if c.amd() { // Intel sets the flags before it looks at the memory
+		if e := c.probe(a, 4*n, Store); e != ExitNone {
+			return e
+		}
 	}
 	if e := c.raise(fl); e != ExitNone {
 		return e

@@ -1,5 +1,7 @@
 package x86
 
+import "math/bits"
+
 // VEX moves, masked moves and gathers.
 
 func vmovups(c *CPU, in *Inst) Exit {
@@ -234,10 +236,52 @@ func (c *CPU) laneAddress(in *Inst, a, off uint64) uint64 {
 	return c.ea(&lane)
 }
 
+// maskRange looks at the addresses of a masked move the way Intel does before it
+// touches memory; the lanes are of size bytes, and active has a bit for each. An
+// address that is not canonical in any active lane comes first. A store that
+// crosses into a page it may not write reports its last byte.
+func (c *CPU) maskRange(in *Inst, size uint64, active uint, k Access) Exit {
+	if c.amd() || active == 0 {
+		return ExitNone
+	}
+	a := c.ea(in)
+	first := a + uint64(bits.TrailingZeros(active))*size
+	last := a + uint64(bits.Len(active))*size - 1
+	if !canonical(first) || !canonical(last) {
+		c.Fault = Fault{Kind: FaultNonCanon, Access: k, Addr: a}
+		return ExitFault
+	}
+	if k == Load {
+		return ExitNone
+	}
+	if e := c.probe(first, 1, k); e != ExitNone {
+		return e
+	}
+	return c.probe(last, 1, k)
+}
+
+// activeD and activeQ collect the sign bits of the mask's lanes.
+func activeD(in *Inst, m *Vec) (r uint) {
+	for i := range vexQuads(in) {
+		r |= uint(m[i]>>31&1|m[i]>>63<<1) << (2 * i)
+	}
+	return r
+}
+
+func activeQ(in *Inst, m *Vec) (r uint) {
+	for i := range vexQuads(in) {
+		r |= uint(m[i]>>63) << i
+	}
+	return r
+}
+
 // vmaskloadD and vmaskloadQ load the lanes whose mask in VEX.vvvv is negative;
 // the others become zero and are not touched in memory.
 func vmaskloadD(c *CPU, in *Inst) Exit {
 	m, a := &c.V[in.VVVV&15], c.ea(in)
+	if e := c.maskRange(in, 4, activeD(in, m), Load); e != ExitNone {
+		return e
+	}
 	var r Vec
 	for i := range uint64(2 * vexQuads(in)) {
 		if dword256(m, i)>>31 != 0 {
@@ -254,6 +298,9 @@ func vmaskloadD(c *CPU, in *Inst) Exit {
 
 func vmaskloadQ(c *CPU, in *Inst) Exit {
 	m, a := &c.V[in.VVVV&15], c.ea(in)
+	if e := c.maskRange(in, 8, activeQ(in, m), Load); e != ExitNone {
+		return e
+	}
 	var r Vec
 	for i := range uint64(vexQuads(in)) {
 		if m[i]>>63 != 0 {
@@ -272,6 +319,9 @@ func vmaskloadQ(c *CPU, in *Inst) Exit {
 func vmaskstoreD(c *CPU, in *Inst) Exit {
 	m, v, a := &c.V[in.VVVV&15], &c.V[in.Reg&15], c.ea(in)
 	n := uint64(2 * vexQuads(in))
+	if e := c.maskRange(in, 4, activeD(in, m), Store); e != ExitNone {
+		return e
+	}
 	for i := range n {
 		if dword256(m, i)>>31 != 0 {
 			if e := c.probe(c.laneAddress(in, a, 4*i), 4, Store); e != ExitNone {
@@ -292,6 +342,9 @@ func vmaskstoreD(c *CPU, in *Inst) Exit {
 func vmaskstoreQ(c *CPU, in *Inst) Exit {
 	m, v, a := &c.V[in.VVVV&15], &c.V[in.Reg&15], c.ea(in)
 	n := uint64(vexQuads(in))
+	if e := c.maskRange(in, 8, activeQ(in, m), Store); e != ExitNone {
+		return e
+	}
 	for i := range n {
 		if m[i]>>63 != 0 {
 			if e := c.probe(c.laneAddress(in, a, 8*i), 8, Store); e != ExitNone {

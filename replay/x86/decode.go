@@ -269,7 +269,9 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 		d.modrm = d.byte()
 		d.modRM(in)
 	}
-	d.immediate(e.Imm, in)
+	if r.flags&instAMDImm == 0 || d.amd {
+		d.immediate(e.Imm, in)
+	}
 	if use := r.use.of(in); use != 0 && !d.amd {
 		in.fn = useHandlers[use]
 	}

@@ -73,6 +73,7 @@ const (
 	instModReg     // row: ModRM.mod is ignored, r/m is a register
 	instAMD16      // row: near branch, 16-bit with 66 on AMD
 	instIntelModRM // row: ModRM and what it asks for on Intel, nothing on AMD
+	instAMDImm     // row: no immediate on Intel, where it is #UD
 	instNo66       // row: operand size 32 or 64
 	instVSIB       // row: the index register is a vector
 )

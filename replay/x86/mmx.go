@@ -152,9 +152,17 @@ func mmxMovdStore(c *CPU, in *Inst) Exit {
 	if e := c.mmxReady(); e != ExitNone {
 		return e
 	}
-	e := c.gpDest(in, c.FPU.MMX(in.Reg))
-	if e == ExitNone {
+	return c.mmxStored(c.gpDest(in, c.FPU.MMX(in.Reg)))
+}
+
+// mmxStored enters MMX state after a store that ended with e. Where it faults
+// Intel has cleared TOP by then and AMD has changed nothing.
+func (c *CPU) mmxStored(e Exit) Exit {
+	switch {
+	case e == ExitNone:
 		c.FPU.EnterMMX()
+	case !c.amd():
+		c.FPU.Top = 0
 	}
 	return e
 }
@@ -173,11 +181,7 @@ func mmxMovqStore(c *CPU, in *Inst) Exit {
 		c.setMMX(in.RM, x)
 		return ExitNone
 	}
-	e := c.store64(c.ea(in), x)
-	if e == ExitNone {
-		c.FPU.EnterMMX()
-	}
-	return e
+	return c.mmxStored(c.store64(c.ea(in), x))
 }
 
 func movq2dq(c *CPU, in *Inst) Exit {
@@ -238,7 +242,7 @@ func maskmovq(c *CPU, in *Inst) Exit {
 	}
 	var b [16]byte
 	putVec(&b, c.FPU.MMX(in.Reg), 0)
-	c.FPU.EnterMMX() // even when the store faults, as seen on AMD
+	c.FPU.EnterMMX() // even when the store faults, as seen on AMD and Intel
 	return c.maskMove(in, b[:8], moveMask8(c.FPU.MMX(in.RM)))
 }
 

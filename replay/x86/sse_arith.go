@@ -206,14 +206,18 @@ func (c *CPU) dot64(a, b pair, imm uint64) (r pair, e Exit) {
 		return r, e
 	}
 	s, f := add64(p[0], p[1], m)
-	return pair{-(imm & 1) & s, -(imm >> 1 & 1) & s}, c.raise(f)
+	t := s
+	if !c.amd() { // the second sum is of the products the other way round
+		t, _ = add64(p[1], p[0], m)
+	}
+	return pair{-(imm & 1) & s, -(imm >> 1 & 1) & t}, c.raise(f)
 }
 
 // dot32 does so for the four singles of each of n 128-bit lanes, 1 or 2; the
 // products are added in pairs.
 func (c *CPU) dot32(a, b [2]pair, n int, imm uint64) (r [2]pair, e Exit) {
 	m := mxcsr(c.MXCSR)
-	var p [8]uint32
+	var p, product [8]uint32
 	var fl mxcsr
 	for i := range uint64(4 * n) {
 		if imm>>(4+i&3)&1 != 0 {
@@ -221,6 +225,7 @@ func (c *CPU) dot32(a, b [2]pair, n int, imm uint64) (r [2]pair, e Exit) {
 			p[i], fl = x, fl|f
 		}
 	}
+	product = p
 	for _, step := range [2]int{4, 2} { // products of a lane that are left
 		if e := c.raise(fl); e != ExitNone {
 			return r, e
@@ -235,10 +240,27 @@ func (c *CPU) dot32(a, b [2]pair, n int, imm uint64) (r [2]pair, e Exit) {
 		}
 	}
 	for i := range n {
-		d := uint64(p[4*i]) | uint64(p[4*i])<<32
-		r[i] = pair{d & blendMask(imm, 32), d & blendMask(imm>>2, 32)}
+		s := p[4*i]
+		lo, hi := dwords(uint64(s), uint64(s)), dwords(uint64(s), uint64(s))
+		if s&0x7fffffff > 0x7f800000 && !c.amd() { // a NaN
+			lo, hi = c.dotNaN(product[4*i : 4*i+4])
+		}
+		r[i] = pair{lo & blendMask(imm, 32), hi & blendMask(imm>>2, 32)}
 	}
 	return r, c.raise(fl)
+}
+
+// dotNaN is the sum of four products on Intel, for each of four results: there
+// each begins with its neighbour's product, so that NaNs come in another order.
+func (c *CPU) dotNaN(p []uint32) (lo, hi uint64) {
+	var s [4]uint64
+	for i := range s {
+		a, _ := add32(p[i^1], p[i], mxcsr(c.MXCSR))
+		b, _ := add32(p[i^3], p[i^2], mxcsr(c.MXCSR))
+		v, _ := add32(a, b, mxcsr(c.MXCSR))
+		s[i] = uint64(v)
+	}
+	return dwords(s[0], s[1]), dwords(s[2], s[3])
 }
 
 func dppd(c *CPU, in *Inst) Exit {

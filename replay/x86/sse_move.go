@@ -268,9 +268,9 @@ func maskmovdqu(c *CPU, in *Inst) Exit {
 	return c.maskMove(in, b[:], moveMask8(m[0])|moveMask8(m[1])<<8)
 }
 
-// maskMove stores the bytes of b selected by mask at rDI, all or none. AMD
-// faults for all of b's range whatever the mask; that Intel looks at the
-// selected bytes alone is what its manual allows.
+// maskMove stores the bytes of b selected by mask at rDI, all or none. Both
+// vendors fault for all of b's range whatever the mask; of 16 bytes Intel tries
+// the upper half first.
 func (c *CPU) maskMove(in *Inst, b []byte, mask uint64) Exit {
 	a := c.R[RDI]
 	if in.Flags&InstAddr32 != 0 {
@@ -279,20 +279,16 @@ func (c *CPU) maskMove(in *Inst, b []byte, mask uint64) Exit {
 	if in.Seg != NoSeg {
 		a = c.segment(in.Seg, a)
 	}
-	if c.amd() {
-		if e := c.probe(a, 8, Store); e != ExitNone {
-			return e // its #PF comes before the #GP of a second half that is not canonical
-		}
-		if e := c.probe(a, len(b), Store); e != ExitNone {
+	if !c.amd() && len(b) == 16 {
+		if e := c.probe(a+8, 8, Store); e != ExitNone {
 			return e
 		}
 	}
-	for i := range b {
-		if mask>>i&1 != 0 {
-			if e := c.probe(a+uint64(i), 1, Store); e != ExitNone {
-				return e
-			}
-		}
+	if e := c.probe(a, 8, Store); e != ExitNone {
+		return e // its #PF comes before the #GP of a second half that is not canonical
+	}
+	if e := c.probe(a, len(b), Store); e != ExitNone {
+		return e
 	}
 	for i := range b {
 		if mask>>i&1 != 0 {

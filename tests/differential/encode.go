@@ -68,7 +68,9 @@ func (e *encoder) encode(row *x86.Row) *instruction {
 		}
 	}
 	in.bytes = b
-	e.immediate(in, op16)
+	if !row.Attr("amdimm") || e.vendor == x86.VendorAMD {
+		e.immediate(in, op16)
+	}
 	return in
 }
 

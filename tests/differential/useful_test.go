@@ -9,7 +9,7 @@ import (
 // alwaysTraps says whether a row ends in an exception whatever the operands. Only
 // AMD has SSE4A.
 func alwaysTraps(r *x86.Row, id *x86.CPUIdentity) bool {
-	return r.File == "sse4a" && id.Vendor != x86.VendorAMD || r.Attr("priv") || r.Mnemonic == "INT3" || r.Mnemonic == "INT1" || len(r.Mnemonic) >= 2 && r.Mnemonic[:2] == "UD"
+	return r.CPUID == "SSE4A" && id.Vendor != x86.VendorAMD || r.Attr("priv") || r.Mnemonic == "INT3" || r.Mnemonic == "INT1" || len(r.Mnemonic) >= 2 && r.Mnemonic[:2] == "UD"
 }
 
 // TestCasesAreUseful: a generator whose cases all fault tests nothing. At

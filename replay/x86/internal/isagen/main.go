@@ -45,6 +45,7 @@
 //	lock            LOCK is allowed with a memory destination
 //	d64 f64         operand size is 64 unless 66 is there; always 64
 //	amd16           on AMD a 66 prefix makes the operand size 16 in spite of f64
+//	amdimm          there is an immediate on AMD alone
 //	intelmodrm      there is a ModRM byte, which means nothing, on Intel alone
 //	modreg          ModRM.mod is ignored, r/m is a register
 //	end             the handler sets RIP and ends its block (branches)

@@ -98,6 +98,8 @@ func (r *row) parseAttrs(s string) error {
 			r.flags = append(r.flags, "instModReg")
 		case "amd16":
 			r.flags = append(r.flags, "instAMD16")
+		case "amdimm":
+			r.flags = append(r.flags, "instAMDImm")
 		case "intelmodrm":
 			r.flags = append(r.flags, "instIntelModRM")
 		case "vsib":
