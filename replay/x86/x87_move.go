@@ -169,9 +169,13 @@ func (c *CPU) x87StoreFloat(in *Inst, ff floatFormat, pop bool) Exit {
 	return ExitNone
 }
 
-// x87Store stores size bytes of v at a, or only checks that it could.
+// x87Store stores size bytes of v at a; where an unmasked exception prevents
+// that, AMD checks whether it could, Intel does not look at the memory.
 func (c *CPU) x87Store(a, v uint64, size uint8, do bool) Exit {
-	if !do {
+	switch {
+	case !do && c.ID.Vendor == VendorIntel:
+		return ExitNone
+	case !do:
 		return c.probe(a, int(size), Store)
 	}
 	switch size {
@@ -227,10 +231,15 @@ func (c *CPU) x87RC() uint16 { return c.FPU.CW >> 10 & 3 }
 func (c *CPU) x87StoreTen(in *Inst, x *fctx, b *[10]byte) Exit {
 	a := c.ea(in)
 	var e Exit
-	if x.stopped() {
-		e = c.probe(a, 10, Store)
-	} else {
+	switch {
+	case !x.stopped() && c.ID.Vendor == VendorIntel: // in two parts, each for itself
+		if e = c.storeBytes(a, b[:8]); e == ExitNone {
+			e = c.storeBytes(a+8, b[8:])
+		}
+	case !x.stopped():
 		e = c.storeBytes(a, b[:])
+	case c.ID.Vendor != VendorIntel: // see x87Store
+		e = c.probe(a, 10, Store)
 	}
 	if e != ExitNone {
 		if f := c.probe(a, 8, Store); f != ExitNone {

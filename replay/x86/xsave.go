@@ -120,7 +120,7 @@ func (c *CPU) xsaveStandard(in *Inst, optimised bool) Exit {
 	}
 	l := c.layout()
 	rfbm := c.rfbm(l)
-	if e := c.probeArea(a, 1, l.end(&l.Offsets, rfbm), Store); e != ExitNone {
+	if e := c.probeXSave(a, l.end(&l.Offsets, rfbm)); e != ExitNone {
 		return e
 	}
 	old, e := c.load64(a + xsaveHeader)
@@ -147,7 +147,7 @@ func xsavec(c *CPU, in *Inst) Exit {
 	l := c.layout()
 	rfbm := c.rfbm(l)
 	at := l.compacted(rfbm)
-	if e := c.probeArea(a, 1, l.end(&at, rfbm), Store); e != ExitNone {
+	if e := c.probeXSave(a, l.end(&at, rfbm)); e != ExitNone {
 		return e // also where the component that faults is not in use
 	}
 	bits := rfbm & c.inUseMXCSR(c.ID.Vendor)
@@ -155,6 +155,17 @@ func xsavec(c *CPU, in *Inst) Exit {
 	binary.LittleEndian.PutUint64(header[:], bits)
 	binary.LittleEndian.PutUint64(header[8:], rfbm|xcompCompact)
 	return c.xsaveTo(a, l, &at, bits, bits&xfeatSSE != 0, in.Flags&InstW != 0, header[:])
+}
+
+// probeXSave checks an area of n bytes for a save, in the order that decides
+// which address a fault reports: Intel looks at the last byte first.
+func (c *CPU) probeXSave(a uint64, n int) Exit {
+	if c.ID.Vendor == VendorIntel {
+		if e := c.probe(a+uint64(n)-1, 1, Store); e != ExitNone {
+			return e
+		}
+	}
+	return c.probeArea(a, 1, n, Store)
 }
 
 // end returns the size of an area with the components in bits.
@@ -193,7 +204,11 @@ func xrstor(c *CPU, in *Inst) Exit {
 	l := c.layout()
 	rfbm := c.rfbm(l)
 	var b [xsaveExtended]byte
-	if e := c.probe(a, 1, Load); e != ExitNone {
+	first := a
+	if c.ID.Vendor == VendorIntel { // XCOMP_BV says which format it is
+		first = a + xsaveHeader + 8
+	}
+	if e := c.probe(first, 1, Load); e != ExitNone {
 		return e
 	}
 	if e := c.probe(a+xsaveHeader, 64, Load); e != ExitNone {
@@ -203,6 +218,11 @@ func xrstor(c *CPU, in *Inst) Exit {
 		return e
 	}
 	at, bv, compact, ok := l.parseHeader(b[xsaveHeader:])
+	if c.ID.Vendor == VendorIntel && !compact { // before the header is judged
+		if e := c.probe(a+uint64(l.end(&at, rfbm))-1, 1, Load); e != ExitNone {
+			return e
+		}
+	}
 	if !ok {
 		return c.gp()
 	}
