@@ -93,7 +93,10 @@ func lockstepVerify(c *cobra.Command, args []string, f verifyFlags) error {
 // lockstepError gives what this machine cannot do a hint and its code.
 func lockstepError(err error) error {
 	var host *lockstep.HostError
+	var behind *lockstep.RangeError
 	switch {
+	case errors.As(err, &behind):
+		return usageError{withHint(err, exitUsage, "vplayd verify -v says how many instructions each interval has")}
 	case errors.Is(err, lockstep.ErrNotSupported):
 		return withHint(err, exitMachine, "verify without --lockstep works here; --lockstep needs an x86-64 Linux machine")
 	case errors.As(err, &host):

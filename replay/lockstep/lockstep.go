@@ -22,6 +22,15 @@ type HostError struct {
 func (e *HostError) Error() string { return fmt.Sprintf("lockstep: %s: %v", e.What, e.Err) }
 func (e *HostError) Unwrap() error { return e.Err }
 
+// RangeError says that From is not in its interval.
+type RangeError struct {
+	From, End checkpoint.Position
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("lockstep: %s is behind the end of its interval, %s", e.From, e.End)
+}
+
 // Options says what stretch to run.
 type Options struct {
 	// From is where the comparison starts. The emulator goes there alone.

@@ -67,7 +67,7 @@ type runner struct {
 }
 
 // Run executes a stretch of one interval on the emulator and on this CPU.
-// The error says why that is not possible: ErrNotSupported, *HostError, those of
+// The error says why that is not possible: ErrNotSupported, *RangeError, *HostError, those of
 // replay.Session.Machine, and the context's; what is found out about the
 // recording and the emulator is in the Result.
 func Run(ctx context.Context, s *replay.Session, o Options) (Result, error) {
@@ -126,7 +126,7 @@ func goTo(ctx context.Context, s *replay.Session, m *replay.Machine, o Options) 
 		case err != nil:
 			return err
 		case r == replay.StopEnd:
-			return fmt.Errorf("lockstep: %s is behind the end of its interval, %s", o.From, m.Position())
+			return &RangeError{o.From, m.Position()}
 		case r == replay.StopInterrupt || ctx.Err() != nil:
 			return ctx.Err()
 		}

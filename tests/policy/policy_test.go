@@ -93,6 +93,7 @@ var layers = map[string][]string{
 	"vplay/loader":            {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/x86", "vplay/dwarf"},
 	"vplay/replay/sys":        {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/x86", "vplay/loader", "vplay/dwarf"},
 	"vplay/replay":            {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
+	"vplay/replay/lockstep":   {"vplay/replay", "vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
 	"vplay/checkpoint/record": {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/loader", "vplay/replay/mem", "vplay/replay/x86", "vplay/dwarf"},
 }
 
