@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static volatile int caught;
+static volatile uint64_t once; // stored once, never read
 static char *guard;
 
 static void handler(int sig, siginfo_t *si, void *context) {
@@ -119,6 +120,7 @@ int main(void) {
 	for (int *s = (int[]){SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGALRM, 0}; *s; s++)
 		sigaction(*s, &sa, 0);
 	guard = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	once = 0x1122334455667788;
 	strings();
 	flags();
 	faults();
