@@ -272,7 +272,7 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	if r.flags&instAMDImm == 0 || d.amd {
 		d.immediate(e.Imm, in)
 	}
-	if use := r.use.of(in); use != 0 && !d.amd {
+	if use := r.use.of(in) &^ xfeatSSE; use != 0 && !d.amd {
 		in.fn = useHandlers[use]
 	}
 	if r.flags&instVSIB != 0 && d.modrm&7 != 4 {

@@ -38,6 +38,9 @@ func (c *CPU) exec(in *Inst) Exit {
 	if in.Flags&InstEnd == 0 {
 		c.RIP = pc + uint64(in.Len)
 	}
+	if c.NotInUse&xfeatSSE != 0 {
+		c.NotInUse &^= tablesVar.rows[in.Row].use.of(in) & xfeatSSE
+	}
 	c.Retired++
 	return ExitNone
 }

@@ -19,10 +19,10 @@ import "strings"
 //     SSE bit becomes set at any time (every CPUID, most interrupts): the
 //     recorder therefore sets it where the kernel has cleared it.
 //
-// The bits are State.NotInUse. The hot loop has cases for instructions that
-// write XMM registers and does not look at it: while SSE is not in use,
-// instructions are executed one by one (CPU.runOn). Everything else that sets
-// a bit goes through the handlers of useHandlers, which the decoder binds.
+// The bits are State.NotInUse. Blocks know nothing of the SSE bit: while it says
+// not in use, instructions are executed one by one (CPU.runOn), and CPU.exec
+// looks at it. What sets the other bits goes through the handlers of
+// useHandlers, which the decoder binds.
 
 // useHandlers execute an instruction and then mark the components of their
 // index as in use.
