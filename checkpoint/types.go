@@ -376,6 +376,12 @@ type Identity struct {
 	Brand    string      `json:"brand"`
 	CPUID    []CPUIDLeaf `json:"cpuid,omitempty"`
 	Faulting bool        `json:"faulting"` // CPUID was trapped, so the answers may be edited
+	// CPUIDReal has the CPU's own answers where those in CPUID are edited:
+	// programs may execute what they are not shown.
+	CPUIDReal []CPUIDLeaf `json:"cpuid_real,omitempty"`
+	// TSCAux is what RDPID reads on the CPU that the program was kept on: its
+	// number, and its node's shifted by 12. Nil when it is not known.
+	TSCAux *uint32 `json:"tsc_aux,omitempty"`
 	XCR0     uint64      `json:"xcr0"`
 	// XSAVE is the layout of Context.XState, sorted by Index.
 	XSAVE []XSAVEComponent `json:"xsave,omitempty"`

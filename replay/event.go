@@ -175,7 +175,7 @@ func (m *Machine) onFault() error {
 		m.faulted = true
 		return nil
 	}
-	if f.Kind == x86.FaultBP || f.Kind == x86.FaultDB {
+	if f.Kind == x86.FaultBP || f.Kind == x86.FaultDB || f.Kind == x86.FaultOF {
 		// A trap: the kernel sees the instruction as done, with rip behind it.
 		before := m.CPU.State
 		if m.CPU.SkipInstruction() && m.isLogged(f) {

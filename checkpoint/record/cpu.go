@@ -137,10 +137,16 @@ func (t *tracer) identity() checkpoint.Identity {
 	id.Brand = strings.Trim(string(brand), " \x00")
 	if t.trap.cpuid {
 		for i := range leaves {
-			present(&leaves[i])
+			own := leaves[i]
+			if present(&leaves[i]); leaves[i] != own {
+				id.CPUIDReal = append(id.CPUIDReal, own)
+			}
 		}
 		t.trap.answers = leaves
 	}
+	// The tracer thread is on the program's CPU.
+	aux := rdtscpAux()
+	id.TSCAux = &aux
 	id.CPUID = leaves
 	return id
 }

@@ -20,9 +20,13 @@ type CPUIdentity struct {
 	// Layout places the components of XSAVE areas; with Layout.XCR0 zero
 	// DefaultLayout of Vendor and XCR0 is used.
 	Layout XLayout
-	TSCAux uint32 // what RDTSCP puts in ecx
-	// Leaves are the answers of the CPUID instruction.
-	Leaves []CPUIDLeaf
+	// TSCAux is what RDPID reads, nil when the recording does not tell.
+	TSCAux *uint32
+	// Leaves are the answers of the CPUID instruction. With Edited they hide
+	// what the CPU executes all the same; Real has those of its own answers
+	// that differ.
+	Leaves, Real []CPUIDLeaf
+	Edited       bool
 }
 
 // CPU executes instructions of one thread. Its exported State may be read

@@ -33,6 +33,16 @@ func (id *CPUIdentity) CPUID(leaf, subleaf uint32) [4]uint32 {
 	return [4]uint32{fallback.EAX, fallback.EBX, fallback.ECX, fallback.EDX}
 }
 
+// Own returns what the CPU itself answers, where CPUID's answers are edited.
+func (id *CPUIdentity) Own(leaf, subleaf uint32) [4]uint32 {
+	for _, l := range id.Real {
+		if l.Leaf == leaf && l.Subleaf == subleaf {
+			return [4]uint32{l.EAX, l.EBX, l.ECX, l.EDX}
+		}
+	}
+	return id.CPUID(leaf, subleaf)
+}
+
 // hasSubleaves lists the leaves whose answer depends on ecx.
 func hasSubleaves(leaf uint32) bool {
 	switch leaf {

@@ -6,8 +6,16 @@ func intNop(*CPU, *Inst) Exit      { return ExitNone }
 func intPriv(c *CPU, _ *Inst) Exit { return c.gp() }
 func intUD(c *CPU, _ *Inst) Exit   { return c.ud() }
 
-// intRefuse is an instruction that exists but is not emulated.
+// intRefuse is an instruction that is not emulated on CPUs that have it.
 func intRefuse(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.refuse(in)
+}
+
+// refuse ends replay with the instruction's name.
+func (c *CPU) refuse(in *Inst) Exit {
 	c.undef.n = copy(c.undef.bytes[:], c.instBytes(in))
 	c.undef.name = Rows()[in.Row].Mnemonic
 	return ExitUnsupported
@@ -97,7 +105,7 @@ func intInt(c *CPU, in *Inst) Exit {
 	case 4:
 		return c.fault(FaultOF, c.RIP)
 	case 0x80:
-		return intRefuse(c, in)
+		return c.refuse(in)
 	}
 	return c.fault(FaultGP, 0)
 }

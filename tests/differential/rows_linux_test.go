@@ -63,7 +63,34 @@ func newSession(t testing.TB) *Session {
 	o, err := c.Run([]*Case{k})
 	needs(t, err)
 	id.XCR0 = o[0].Out.R[x86.RAX] | o[0].Out.R[x86.RDX]<<32
+	id.Leaves = hostLeaves(t, c)
 	return &Session{CPU: c, Emulator: NewEmulator(id)}
+}
+
+// hostLeaves asks the CPU which instructions it has.
+func hostLeaves(t testing.TB, c *CPU) []x86.CPUIDLeaf {
+	t.Helper()
+	var l []x86.CPUIDLeaf
+	var cases []*Case
+	for _, leaf := range []uint32{0, 1, 7, 0x14, 0x80000001, 0x80000008} {
+		k, _, err := ParseLine(fmt.Sprintf("0f a2 ; rax=%x rcx=0", leaf))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, k)
+		l = append(l, x86.CPUIDLeaf{Leaf: leaf})
+	}
+	o, err := c.Run(cases)
+	needs(t, err)
+	top := uint32(o[0].Out.R[x86.RAX])
+	for i := range l {
+		if l[i].Leaf < 0x80000000 && l[i].Leaf > top {
+			continue // Not there: all zero.
+		}
+		r := &o[i].Out.R
+		l[i].EAX, l[i].EBX, l[i].ECX, l[i].EDX = uint32(r[x86.RAX]), uint32(r[x86.RBX]), uint32(r[x86.RCX]), uint32(r[x86.RDX])
+	}
+	return l
 }
 
 // tally collects failures by row: how many, and the first.

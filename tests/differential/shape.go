@@ -30,6 +30,9 @@ func makeShapers() map[string]shaper {
 		"LOOP": shapeLoop, "LOOPE": shapeLoop, "LOOPNE": shapeLoop, "JRCXZ": shapeLoop, "JECXZ": shapeLoop,
 		"FBLD": shapeBCD, "POP": shapePop,
 	}
+	for n, f := range systemShapers {
+		m[n] = f
+	}
 	for _, n := range []string{"BT", "BTS", "BTR", "BTC"} {
 		m[n] = shapeBit
 	}

@@ -42,6 +42,7 @@ var guestCases = []guestCase{
 	{name: "sigcontext"},
 	{name: "spawnfail"},
 	{name: "stops"},
+	{name: "system", flags: []string{"-no-pie"}},
 	{name: "thread2", refused: "second thread"},
 	{name: "truncatemap"},
 	{name: "twosignals"},

@@ -1,0 +1,138 @@
+package x86
+
+// Far transfers of control that stay in 64-bit user mode. One that leads to the
+// 32-bit code segment is refused by name; any other selector raises #GP (SDM
+// vol. 2A, CALL; vol. 2B, JMP, RET; IRET).
+
+// codeSegment judges a code selector. A jump or call takes any privilege level
+// in it, a return only 3.
+func (c *CPU) codeSegment(in *Inst, sel uint16, isReturn bool) Exit {
+	if !isReturn {
+		sel |= 3
+	}
+	switch sel {
+	case selUserCS:
+		return ExitNone
+	case selUser32CS:
+		return c.refuse(in)
+	}
+	return c.gp()
+}
+
+// onStack makes #SS of the fault of a stack access through an address that is
+// not canonical.
+func (c *CPU) onStack(e Exit) Exit {
+	if e == ExitFault && c.Fault.Kind == FaultNonCanon {
+		c.Fault.Kind = FaultSS
+	}
+	return e
+}
+
+// popped loads n stack slots of the operand size, lowest first.
+func (c *CPU) popped(in *Inst, slots []uint64) Exit {
+	for i := range slots {
+		v, e := c.loadN(c.R[RSP]+uint64(i)*uint64(in.Size), in.Size)
+		if e != ExitNone {
+			return c.onStack(e)
+		}
+		slots[i] = v
+	}
+	return ExitNone
+}
+
+func intRETF(c *CPU, in *Inst) Exit {
+	var s [2]uint64 // RIP, CS
+	if e := c.popped(in, s[:]); e != ExitNone {
+		return e
+	}
+	if e := c.codeSegment(in, uint16(s[1]), true); e != ExitNone {
+		return e
+	}
+	if !canonical(s[0]) {
+		return c.badTarget(s[0])
+	}
+	c.RIP = s[0]
+	c.R[RSP] += 2*uint64(in.Size) + in.Imm
+	c.Seg[CS] = selUserCS
+	return ExitNone
+}
+
+// iretMask are the flags that IRET changes in user mode.
+const iretMask = popfMask | FlagRF
+
+func intIRET(c *CPU, in *Inst) Exit {
+	if c.Flags()&FlagNT != 0 {
+		return c.gp()
+	}
+	var s [5]uint64 // RIP, CS, RFLAGS, RSP, SS
+	if e := c.popped(in, s[:]); e != ExitNone {
+		return e
+	}
+	if e := c.codeSegment(in, uint16(s[1]), true); e != ExitNone {
+		return e
+	}
+	if uint16(s[4]) != selUserDS {
+		return c.gp()
+	}
+	if !canonical(s[0]) {
+		return c.badTarget(s[0])
+	}
+	m := uint64(iretMask)
+	if in.Size == 2 {
+		m &= 0xffff
+	}
+	c.SetFlags(c.Flags()&^m | s[2]&m)
+	c.RIP, c.R[RSP] = s[0], s[3]
+	c.Seg[CS], c.Seg[SS] = selUserCS, selUserDS
+	return ExitNone
+}
+
+// farTarget loads and judges the operand of a far jump or call. AMD has no
+// 64-bit offset there (APM vol. 3, JMP (Far)); what REX.W does is not known.
+func (c *CPU) farTarget(in *Inst) (uint64, Exit) {
+	if in.Size == 8 && c.ID.Vendor == VendorAMD {
+		return 0, c.refuse(in)
+	}
+	target, sel, e := c.farPointer(in)
+	if e != ExitNone {
+		return 0, e
+	}
+	if e = c.codeSegment(in, sel, false); e != ExitNone {
+		return 0, e
+	}
+	return target, ExitNone
+}
+
+func intJmpFar(c *CPU, in *Inst) Exit {
+	target, e := c.farTarget(in)
+	if e != ExitNone {
+		return e
+	}
+	if !canonical(target) {
+		return c.badTarget(target)
+	}
+	c.RIP = target
+	return ExitNone
+}
+
+// intCallFar pushes CS, then the return address, each of the operand size. What
+// is pushed stays where a later step faults (measured on Intel, 2026-11-21).
+func intCallFar(c *CPU, in *Inst) Exit {
+	target, e := c.farTarget(in)
+	if e != ExitNone {
+		return e
+	}
+	size := uint64(in.Size)
+	if e = c.storeN(c.R[RSP]-size, in.Size, uint64(c.Seg[CS])); e != ExitNone {
+		return c.onStack(e)
+	}
+	if e = c.storeN(c.R[RSP]-2*size, in.Size, c.next(in)); e != ExitNone {
+		return c.onStack(e)
+	}
+	if !canonical(target) {
+		return c.badTarget(target)
+	}
+	c.R[RSP] -= 2 * size
+	c.RIP = target
+	return ExitNone
+}
