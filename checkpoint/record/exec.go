@@ -308,12 +308,22 @@ func (t *tracer) edit(addr, v uint64, what string) error {
 	return err
 }
 
+// readLongLink reads a link of /proc whose target may be longer than a path can
+// be, which a folder deep enough is: the kernel does not tell such a one.
+func readLongLink(name string) (string, error) {
+	s, err := os.Readlink(name)
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		return "(a path longer than 4095 bytes)", nil
+	}
+	return s, err
+}
+
 // describe fills the manifest for the image.
 func (t *tracer) describe() error {
 	m := &t.manifest
 	proc := fmt.Sprintf("/proc/%d/", t.pid)
 	var err error
-	if m.Program, err = os.Readlink(proc + "exe"); err != nil {
+	if m.Program, err = readLongLink(proc + "exe"); err != nil {
 		return err
 	}
 	read := func(name string) []string {
@@ -324,7 +334,7 @@ func (t *tracer) describe() error {
 		return splitNul(b)
 	}
 	m.Args, m.Env = read("cmdline"), read("environ")
-	if m.Cwd, err = os.Readlink(proc + "cwd"); err != nil {
+	if m.Cwd, err = readLongLink(proc + "cwd"); err != nil {
 		return err
 	}
 	var uts unix.Utsname

@@ -23,6 +23,7 @@ var guestCases = []guestCase{
 	{name: "altstack"},
 	{name: "bigio"},
 	{name: "brk"},
+	{name: "deepcwd"},
 	{name: "execmid"},
 	{name: "fdevents"},
 	{name: "longjmp"},
