@@ -29,6 +29,11 @@ race:
 transparency:
     go test ./tests/record -run 'TestPython|TestBash|TestForcedEnds' -timeout 1h -v -transparency -long
 
+# more real programs, recorded and verified: openssl, imagemagick, cc1, luajit, ghostscript, ...
+programs:
+    tests/record/install.sh openssl imagemagick luajit zstd ghostscript groff gawk musl-tools
+    go test ./tests/record -run TestMorePrograms -timeout 1h -v -programs
+
 # GDB's own tests of reverse debugging against vplayd: just gdb-suite step-reverse
 gdb-suite *TESTS:
     tests/gdbsuite/run.sh {{ TESTS }}

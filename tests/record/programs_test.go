@@ -119,33 +119,36 @@ func inputs(t *testing.T) string {
 func TestRealPrograms(t *testing.T) {
 	dir := inputs(t)
 	for _, c := range programCases(dir) {
-		t.Run(c.name, func(t *testing.T) {
-			for _, n := range c.needs {
-				need.Program(t, n)
-			}
-			r := run{args: installed(t, c.args), dir: dir}
-			if c.kill != 0 {
-				r.kick = func(pid int) {
-					time.Sleep(c.after)
-					_ = syscall.Kill(pid, c.kill)
-				}
-			}
-			want := r.native(t)
-			_ = os.Remove(filepath.Join(dir, "test.db"))
-			began := time.Now()
-			got, res := r.recorded(t)
-			took := time.Since(began)
-			_ = os.Remove(filepath.Join(dir, "test.db"))
-			if c.loose {
-				got.out, want.out = "", ""
-			}
-			same(t, got, want)
-			if !res.Recorded {
-				t.Fatalf("nothing recorded: %s", res.Reason)
-			}
-			t.Logf("recorded in %.2f s; %v", took.Seconds(), verify(t, res.Path))
-		})
+		t.Run(c.name, func(t *testing.T) { c.check(t, dir) })
 	}
+}
+
+// check records the program in folder dir and replays it.
+func (c *programCase) check(t *testing.T, dir string) {
+	for _, n := range c.needs {
+		need.Program(t, n)
+	}
+	r := run{args: installed(t, c.args), dir: dir}
+	if c.kill != 0 {
+		r.kick = func(pid int) {
+			time.Sleep(c.after)
+			_ = syscall.Kill(pid, c.kill)
+		}
+	}
+	want := r.native(t)
+	_ = os.Remove(filepath.Join(dir, "test.db"))
+	began := time.Now()
+	got, res := r.recorded(t)
+	took := time.Since(began)
+	_ = os.Remove(filepath.Join(dir, "test.db"))
+	if c.loose {
+		got.out, want.out = "", ""
+	}
+	same(t, got, want)
+	if !res.Recorded {
+		t.Fatalf("nothing recorded: %s", res.Reason)
+	}
+	t.Logf("recorded in %.2f s; %v", took.Seconds(), verify(t, res.Path))
 }
 
 // TestStatic records a program without a dynamic linker.
