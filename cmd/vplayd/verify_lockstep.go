@@ -60,6 +60,9 @@ type stretch struct {
 
 // lockstepVerify is verify --lockstep.
 func lockstepVerify(c *cobra.Command, args []string, f verifyFlags) error {
+	if !lockstep.Supported {
+		return lockstepError(lockstep.ErrNotSupported)
+	}
 	rec, path, err := openRecording(args)
 	if err != nil {
 		return err

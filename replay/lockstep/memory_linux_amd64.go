@@ -140,23 +140,23 @@ func (m *memory) write(a, key uint64, page *mem.Page) error {
 
 // forget takes the pages of [start, end) away from the child.
 func (m *memory) forget(start, end uint64) error {
-	any := false
+	had := false
 	if (end-start)/mem.PageSize < uint64(len(m.pages)) {
 		for a := start; a < end; a += mem.PageSize {
 			if _, have := m.pages[a]; have {
 				delete(m.pages, a)
-				any = true
+				had = true
 			}
 		}
 	} else {
 		for a := range m.pages {
 			if a >= start && a < end {
 				delete(m.pages, a)
-				any = true
+				had = true
 			}
 		}
 	}
-	if !any || start >= end {
+	if !had || start >= end {
 		return nil
 	}
 	return m.unmap(start, end)

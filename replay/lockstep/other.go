@@ -9,6 +9,9 @@ import (
 	"vplay/replay"
 )
 
+// Supported says whether Run can work here.
+const Supported = false
+
 // Run returns ErrNotSupported.
 func Run(context.Context, *replay.Session, Options) (Result, error) { return Result{}, ErrNotSupported }
 

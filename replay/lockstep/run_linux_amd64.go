@@ -14,6 +14,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// Supported says whether Run can work here.
+const Supported = true
+
 const (
 	// checkSteps is how many steps lie between two comparisons of all pages,
 	// which cost a microsecond each.
