@@ -63,6 +63,7 @@ type CPU struct {
 	wtlb [tlbSize]tlbEntry
 
 	rslow, wslow slowPages
+	writeFills   fills // of wtlb
 }
 
 // Reasons to leave the block after the current instruction.

@@ -110,6 +110,16 @@ type Outcome struct {
 	Problem string
 }
 
+// clone returns an outcome that shares no memory with o.
+func (o *Outcome) clone() Outcome {
+	c := *o
+	c.Changed = make([]Run, len(o.Changed))
+	for i, r := range o.Changed {
+		c.Changed[i] = Run{r.Addr, append([]byte(nil), r.Bytes...)}
+	}
+	return c
+}
+
 // DefaultRegs is the state a case line starts from: what it does not name.
 func DefaultRegs() Regs {
 	r := Regs{Flags: defaultFlags, MXCSR: defaultMXCSR}

@@ -37,10 +37,16 @@ var trampoline = []byte{0xff, 0x25, 0, 0, 0, 0}
 // Run executes one case.
 func (e *Emulator) Run(k *Case) Outcome {
 	var o Outcome
-	placed := e.prepare(k)
-	e.execute(k, &o)
-	e.finish(k, &o, placed)
+	e.run(k, &o)
 	return o
+}
+
+// run is Run into an outcome whose memory may be used again.
+func (e *Emulator) run(k *Case, o *Outcome) {
+	*o = Outcome{Changed: o.Changed[:0]}
+	placed := e.prepare(k)
+	e.execute(k, o)
+	e.finish(k, o, placed)
 }
 
 // prepare loads memory, code and registers; it returns how many code bytes.

@@ -1,7 +1,6 @@
 package differential
 
 import (
-	"math/rand/v2"
 	"strings"
 
 	"vplay/replay/x86"
@@ -39,7 +38,7 @@ type instruction struct {
 }
 
 type encoder struct {
-	r      *rand.Rand
+	r      *random
 	vendor x86.Vendor
 }
 
@@ -235,7 +234,10 @@ func (e *encoder) prefixes(in *instruction, op16 bool) []byte {
 		in.lock = true
 		p = append(p, 0xf0)
 	}
-	e.r.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
+	for i := len(p) - 1; i > 0; i-- {
+		j := e.r.IntN(i + 1)
+		p[i], p[j] = p[j], p[i]
+	}
 	return p
 }
 

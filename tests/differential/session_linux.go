@@ -13,17 +13,21 @@ type Failure struct {
 type Session struct {
 	CPU      *CPU
 	Emulator *Emulator
+
+	want, got []Outcome // of the last batch
 }
 
 // Check runs the cases on both sides, at the same time, and returns those
 // that differ, twice: a timer's signal between may have changed the outcome on
 // the CPU (the kernel's return from a signal clears NT, for example).
 func (s *Session) Check(cases []*Case) ([]Failure, error) {
-	want := make([]Outcome, len(cases))
-	got := make([]Outcome, len(cases))
+	for len(s.want) < len(cases) {
+		s.want, s.got = append(s.want, Outcome{}), append(s.got, Outcome{})
+	}
+	want, got := s.want[:len(cases)], s.got[:len(cases)]
 	p := s.CPU.Start(cases, want)
 	for i := range cases {
-		got[i] = s.Emulator.Run(cases[i])
+		s.Emulator.run(cases[i], &got[i])
 	}
 	if err := p.Wait(); err != nil {
 		return nil, err
@@ -31,7 +35,7 @@ func (s *Session) Check(cases []*Case) ([]Failure, error) {
 	var l []Failure
 	for i := range cases {
 		if d := Diff(cases[i], &want[i], &got[i]); d != "" && !s.CPU.owns(got[i].Trap) && !isClose(cases[i], &want[i], &got[i]) {
-			l = append(l, Failure{cases[i], want[i], got[i], d})
+			l = append(l, Failure{cases[i], want[i].clone(), got[i].clone(), d})
 		}
 	}
 	return s.confirm(l)

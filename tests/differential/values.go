@@ -1,7 +1,6 @@
 package differential
 
 import (
-	"math/rand/v2"
 	"strings"
 
 	"vplay/replay/x86"
@@ -15,7 +14,7 @@ var edgeInts = []uint64{
 	0x00ff00ff00ff00ff, 0x5555555555555555, 0xaaaaaaaaaaaaaaaa, 0xffffffff00000000, 0x8000000080000000, 0x7fff80007fff8000,
 }
 
-func randInt(r *rand.Rand) uint64 {
+func randInt(r *random) uint64 {
 	switch r.IntN(8) {
 	case 0, 1:
 		return edgeInts[r.IntN(len(edgeInts))]
@@ -38,7 +37,7 @@ var edge32 = []uint32{
 	0x4effffff, 0x4f000000, 0xcf000000, 0xcf000001, 0x5f000000, 0x5effffff, 0xdf000000, 0x47000000, 0x3effffff, 0x4affffff,
 }
 
-func randF32(r *rand.Rand) uint32 {
+func randF32(r *random) uint32 {
 	switch r.IntN(6) {
 	case 0, 1:
 		return edge32[r.IntN(len(edge32))]
@@ -61,7 +60,7 @@ var edge64 = []uint64{
 	0x3690000000000000, 0x36a0000000000000, 0x3810000000000000, 0x380fffffe0000000,
 }
 
-func randF64(r *rand.Rand) uint64 {
+func randF64(r *random) uint64 {
 	sign := uint64(r.IntN(2)) << 63
 	m := r.Uint64() & (1<<52 - 1)
 	switch r.IntN(7) {
@@ -79,7 +78,7 @@ func randF64(r *rand.Rand) uint64 {
 	return r.Uint64()
 }
 
-func randF80(r *rand.Rand) x86.F80 {
+func randF80(r *random) x86.F80 {
 	sign := uint16(r.IntN(2)) << 15
 	m := []uint64{0, 1, 1 << 63, 1<<63 | 1, ^uint64(0), 3 << 62, 1 << 62, 0xfffffffffffff800, 0x8000000000000400, 0xffffff8000000000, 0xffffff0000000000}[r.IntN(11)]
 	if r.IntN(2) == 0 {
@@ -118,7 +117,7 @@ const (
 )
 
 // laneOf guesses from the mnemonic what a row computes with.
-func laneOf(row *x86.Row, r *rand.Rand) lane {
+func laneOf(row *x86.Row, r *random) lane {
 	m := row.Mnemonic
 	if r.IntN(10) == 0 {
 		return lane(r.IntN(5))
@@ -139,7 +138,7 @@ func laneOf(row *x86.Row, r *rand.Rand) lane {
 }
 
 // randQuad returns eight bytes of the kind.
-func randQuad(l lane, r *rand.Rand) uint64 {
+func randQuad(l lane, r *random) uint64 {
 	switch l {
 	case laneF32:
 		return uint64(randF32(r)) | uint64(randF32(r))<<32
