@@ -148,6 +148,9 @@ func (c *programCase) check(t *testing.T, dir string) {
 	if !res.Recorded {
 		t.Fatalf("nothing recorded: %s", res.Reason)
 	}
+	if res.Reason != "" {
+		t.Errorf("recording ended early: %s", res.Reason)
+	}
 	t.Logf("recorded in %.2f s; %v", took.Seconds(), verify(t, res.Path))
 }
 
