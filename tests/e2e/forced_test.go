@@ -97,6 +97,7 @@ func TestForcedEnds(t *testing.T) {
 			t.Fatalf("seek %s: %v", p, err)
 		}
 		at := look("seek")
+		due := tl.Machine().Pending()
 		n := r.IntN(40)
 		back := 0
 		for range n {
@@ -115,8 +116,11 @@ func TestForcedEnds(t *testing.T) {
 			}
 			look("stepi")
 		}
-		// A position between the events of one count is not come back to.
-		if now := tl.Position(); now != at && (now.Interval != at.Interval || now.Instr != at.Instr || back == 0) {
+		// A position between the events of one count is not come back to: behind
+		// them is the same count, or the next interval where the last call ended this one.
+		now := tl.Position()
+		beyond := due != nil && at.Instr == lengths[at.Interval] && now == (checkpoint.Position{Interval: at.Interval + 1})
+		if now != at && (now.Interval != at.Interval || now.Instr != at.Instr) && !beyond || now != at && back == 0 {
 			t.Fatalf("%d steps back and forward lead from %s to %s", back, at, now)
 		}
 		at = tl.Position()
