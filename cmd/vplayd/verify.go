@@ -35,10 +35,11 @@ the emulator; registers, flags, vector and x87 registers and what was stored are
 compared after each one, and the first difference is printed: the instruction,
 its operands, both results, and a command that goes there in gdb. System calls,
 signals, RDTSC and CPUID come from the recording and are not executed. It makes
-some 10,000 to 200,000 steps a second. Without --interval and --from it replays
-everything at full speed first: where that diverges, it goes the way there, from
-the last event that was right on, else through everything. When the CPU is of
-another maker or family than the recorded one, undefined flags are not compared.
+some ten thousand steps a second on a busy machine, more on an idle one. Without
+--interval and --from it replays everything at full speed first: where that
+diverges, it goes the way there, from the last event that was right on, else
+through everything. When the CPU is of another maker or family than the recorded
+one, undefined flags are not compared.
 
 Exit codes: 0 all is exact, 3 a divergence or difference, 4 the recording is
 damaged, 5 this machine cannot.`,

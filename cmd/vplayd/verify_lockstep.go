@@ -138,7 +138,7 @@ func (l *lockstepRun) stretches() ([]stretch, error) {
 	case f.interval != "":
 		n, err := strconv.ParseUint(f.interval, 10, 32)
 		if err != nil {
-			return nil, usageError{withHint(fmt.Errorf("--interval %s", f.interval), exitUsage, "it is a number; vplayd info -v lists the intervals")}
+			return nil, usageError{withHint(fmt.Errorf("--interval %s", f.interval), exitUsage, "it is a number; vplayd verify -v lists the intervals")}
 		}
 		return []stretch{{from: checkpoint.Position{Interval: uint32(n)}}}, l.known(uint32(n))
 	}
