@@ -20,12 +20,14 @@ import (
 	"vplay/replay"
 )
 
-// Build builds vplayd into the folder dir, without cgo, and returns its path.
-// The error holds what the go command printed.
+// Build builds vplayd into the folder dir and returns its path: without cgo, as
+// it is shipped, or with the race detector in a test that runs with it. The error
+// holds what the go command printed.
 func Build(dir string) (path string, err error) {
 	path = filepath.Join(dir, "vplayd")
-	cmd := exec.Command("go", "build", "-o", path, "vplay/cmd/vplayd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	args := append([]string{"build", "-o", path}, raceFlags...)
+	cmd := exec.Command("go", append(args, "vplay/cmd/vplayd")...)
+	cmd.Env = append(os.Environ(), raceEnv...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -1,0 +1,7 @@
+//go:build race
+
+package tool
+
+// raceFlags make the command look for data races where the tests do. The race
+// detector is C.
+var raceFlags, raceEnv = []string{"-race"}, []string{"CGO_ENABLED=1"}
