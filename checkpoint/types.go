@@ -382,7 +382,7 @@ type Identity struct {
 	// TSCAux is what RDPID reads on the CPU that the program was kept on: its
 	// number, and its node's shifted by 12. Nil when it is not known.
 	TSCAux *uint32 `json:"tsc_aux,omitempty"`
-	XCR0     uint64      `json:"xcr0"`
+	XCR0   uint64  `json:"xcr0"`
 	// XSAVE is the layout of Context.XState, sorted by Index.
 	XSAVE []XSAVEComponent `json:"xsave,omitempty"`
 	Level string           `json:"level"` // "x86-64-v3"
