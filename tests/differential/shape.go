@@ -359,7 +359,10 @@ func shapeReturn(g *Generator, k *Case, in *instruction) {
 func shapeFarReturn(g *Generator, k *Case, in *instruction) {
 	sp := g.safeStack(k)
 	n := in.size
-	cs := []uint64{0x33, 0x33, 0x33, 0, 0x2b, 0x10, 0xffff}[g.r.IntN(7)]
+	cs := uint64(0x33)
+	if g.one(4) {
+		cs = []uint64{0, 0x2b, 0x10, 0xffff}[g.r.IntN(4)]
+	}
 	g.patch(k, sp, appendLE(appendLE(nil, g.landing(), n), cs, n))
 }
 
