@@ -162,12 +162,25 @@ func TestMapModel(t *testing.T) {
 	}
 }
 
-// TestPresentRules: bits of leaf 7 that say how the CPU behaves, rather than what
-// it can do, are shown as they are.
+// TestPresentRules: of a leaf 7 with every bit set, those stay that say how the
+// CPU behaves rather than what it can do, and the level's own features; those
+// that the emulator does not know go.
 func TestPresentRules(t *testing.T) {
 	l := checkpoint.CPUIDLeaf{Leaf: 7, EBX: ^uint32(0), ECX: ^uint32(0), EDX: ^uint32(0)}
 	present(&l)
-	if l.EBX != 1<<6|1<<13 || l.ECX != 1<<16 || l.EDX != 0 {
-		t.Errorf("leaf 7: ebx %#x, ecx %#x, edx %#x", l.EBX, l.ECX, l.EDX)
+	for _, c := range []struct {
+		name string
+		reg  uint32
+		bit  uint
+		want bool
+	}{
+		{"FDP_EXCPTN_ONLY", l.EBX, 6, true}, {"FCS and FDS are zero", l.EBX, 13, true}, {"LA57", l.ECX, 16, true},
+		{"BMI1", l.EBX, 3, true}, {"AVX2", l.EBX, 5, true}, {"BMI2", l.EBX, 8, true},
+		{"FSGSBASE", l.EBX, 0, false}, {"RTM", l.EBX, 11, false}, {"AVX512F", l.EBX, 16, false}, {"RDSEED", l.EBX, 18, false},
+		{"AVX512VL", l.EBX, 31, false}, {"PKU", l.ECX, 3, false}, {"RDPID", l.ECX, 22, false}, {"SERIALIZE", l.EDX, 14, false},
+	} {
+		if got := c.reg>>c.bit&1 != 0; got != c.want {
+			t.Errorf("%s: shown %v, want %v", c.name, got, c.want)
+		}
 	}
 }

@@ -98,7 +98,7 @@ func collect(t *testing.T, f func(w *os.File)) string {
 }
 
 // limit bounds one run of a program.
-var limit = 120 * time.Second
+var limit = 300 * time.Second
 
 // native runs the program by itself.
 func (r *run) native(t *testing.T) outcome {
