@@ -299,6 +299,7 @@ func x87Fscale(c *CPU, in *Inst) Exit {
 		return ExitNone
 	}
 	x := f.ctx()
+	x.intel = c.ID.Vendor == VendorIntel
 	if r := x.scale(f.st(0), f.st(1)); c.x87Raise(in, &x) {
 		f.set(0, r)
 	}

@@ -161,6 +161,9 @@ func (c *fctx) scale(a, b F80) F80 {
 	if c.denormal(a.isDenormal() || b.isDenormal()) || a.isInf() || a.isZero() {
 		return a
 	}
+	if c.intel && b.isZero() && a.M>>63 == 0 && a.isDenormal() {
+		return a // without #U, although it is tiny
+	}
 	e, m := a.norm()
 	n, _, _, ok := roundMag(b, x87Chop)
 	if !ok || n > 0x10000 {

@@ -27,8 +27,8 @@ const (
 // isTiny says whether the CPU takes a for its own sine and tangent.
 func (c *fctx) isTiny(a F80) bool { return c.intel && int(a.exp()) < f80Bias+intelTinyAngle }
 
-// packTiny rounds v, an argument or quotient, as a result that is inexact even
-// where v needs no rounding.
+// packTiny rounds v, which Intel's CPUs take for the result, as one that is
+// inexact even where v needs no rounding.
 func (c *fctx) packTiny(v *big.Float) F80 {
 	r := c.packBig(v, false)
 	c.ex |= fpuPE
@@ -92,9 +92,23 @@ func (c *fctx) fyl2x(x, y F80) F80 {
 	case isOne || y.isZero():
 		return f80Zero(sign)
 	}
+	if e, m := x.norm(); c.intel && m == f80Int {
+		return c.packTiny(newBig().Mul(intelPowerLog2(e-f80Bias), y.big()))
+	}
 	v := x.big()
 	l := bigLog2(v, newBig().Sub(v, bigInt(1)))
 	return c.packBig(l.Mul(l, y.big()), true)
+}
+
+// intelPowerLog2 is the logarithm that Intel's FYL2X multiplies by for 2^k, k
+// not 0: k, but where that is negative with the last of 67 bits too small (the
+// ones' complement, it seems). Family 6 model 207, 2026-11-21.
+func intelPowerLog2(k int32) *big.Float {
+	l := bigInt(int64(k))
+	if k < 0 {
+		l.Add(l, newBig().SetMantExp(bigInt(1), l.MantExp(nil)-67))
+	}
+	return l
 }
 
 // fyl2xp1 returns y * log2(x+1).

@@ -31,6 +31,7 @@ type soak struct {
 	err   error
 	tally *tally
 	ran   map[int]int
+	left  LeftOut
 }
 
 // take returns the first case of a batch and how many it has, 0 at the end.
@@ -109,7 +110,7 @@ func (k *soak) progress(stop chan struct{}, every time.Duration) {
 
 // compare runs n cases, spread over the rows, on all cores, and returns the
 // failures and how many cases each row had.
-func compare(t *testing.T, rows []int, n int, seed uint64, limit time.Duration, every time.Duration) (*tally, map[int]int) {
+func compare(t *testing.T, rows []int, n int, seed uint64, limit time.Duration, every time.Duration) *soak {
 	k := &soak{rows: rows, seed: seed, n: n, limit: time.Now().Add(limit), tally: newTally(), ran: map[int]int{}}
 	sessions := make([]*Session, runtime.GOMAXPROCS(0))
 	for i := range sessions {
@@ -128,7 +129,10 @@ func compare(t *testing.T, rows []int, n int, seed uint64, limit time.Duration, 
 	if k.err != nil {
 		t.Fatal(k.err)
 	}
-	return k.tally, k.ran
+	for _, s := range sessions {
+		k.left.add(s.LeftOut)
+	}
+	return k
 }
 
 // TestSoak runs -cases cases from -seed, and says what it did in one line.
@@ -140,15 +144,16 @@ func TestSoak(t *testing.T) {
 	s := newSession(t)
 	rows := selectRows(runnable(t), *rowsFlag)
 	start := time.Now()
-	y, ran := compare(t, rows, *casesFlag, *seedFlag, *forFlag, 10*time.Second)
+	k := compare(t, rows, *casesFlag, *seedFlag, *forFlag, 10*time.Second)
+	y, ran := k.tally, k.ran
 	text := y.report(t, s, ran)
 	total := 0
 	for n := range maps.Values(ran) {
 		total += n
 	}
 	took := time.Since(start)
-	head := fmt.Sprintf("%d cases, seed %d, %s: %d of %d rows, %d cases differ in %d rows; %s, %.0f cases/s\n", total, *seedFlag,
-		cpuName(), len(ran), len(rows), y.differ(), len(y.first), took.Round(time.Second), float64(total)/took.Seconds())
+	head := fmt.Sprintf("%d cases, seed %d, %s: %d of %d rows, %d cases differ in %d rows (%v); %s, %.0f cases/s\n", total, *seedFlag,
+		cpuName(), len(ran), len(rows), y.differ(), len(y.first), k.left, took.Round(time.Second), float64(total)/took.Seconds())
 	fmt.Print(head)
 	if *findingsFlag != "" {
 		if err := os.WriteFile(filepath.Clean(*findingsFlag), []byte(head+text), 0o644); err != nil {
