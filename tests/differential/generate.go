@@ -1,6 +1,9 @@
 package differential
 
 import (
+	"slices"
+	"strings"
+
 	"vplay/replay/x86"
 )
 
@@ -9,6 +12,7 @@ type Generator struct {
 	r        *random
 	enc      encoder
 	rejected bool // by a shaper: its registers are in each other's way
+	named    [8]int
 }
 
 // NewGenerator returns a generator for a seed. The vendor decides encodings
@@ -39,7 +43,7 @@ func (g *Generator) attempt(index int) *Case {
 	in := g.enc.encode(row)
 	k := &Case{Row: index, Steps: 1}
 	l := laneOf(row, g.r)
-	g.registers(k, row, l)
+	g.registers(k, row, in, l)
 	k.Offset = g.offset(len(in.bytes))
 	if row.Mnemonic == "UD" {
 		k.Offset = 0x800 // how much the CPU fetches before it says #UD is of no use to anybody
@@ -208,8 +212,9 @@ func (g *Generator) segment(k *Case, in *instruction, t uint64) uint64 {
 	return b
 }
 
-// registers fills everything a case starts from.
-func (g *Generator) registers(k *Case, row *x86.Row, l lane) {
+// registers fills everything a case starts from. ins is its instruction, nil
+// where there are several.
+func (g *Generator) registers(k *Case, row *x86.Row, ins *instruction, l lane) {
 	r := g.r
 	in := &k.In
 	*in = DefaultRegs()
@@ -226,30 +231,80 @@ func (g *Generator) registers(k *Case, row *x86.Row, l lane) {
 	if g.one(16) {
 		in.Flags |= r.Uint64() & (x86.FlagNT | x86.FlagID | x86.FlagDF)
 	}
-	if row.File == "int" && k.Steps == 1 || row.File == "bmi" { // which do not look at the others
-		for i := range in.V {
-			for j := range in.V[i] {
-				in.V[i][j] = r.Uint64()
-			}
-		}
+	g.vectors(&in.V, row, ins, l)
+	in.MXCSR = g.mxcsr()
+	if ins != nil && !usesX87(row) && !g.one(8) {
 		for i := range in.FPU.R {
 			in.FPU.R[i] = x86.F80{M: r.Uint64() | 1<<63, E: 0x3fff}
 		}
 		in.FPU.Tag = uint8(r.Uint32())
 		return
 	}
-	for i := range in.V {
-		for j := range in.V[i] {
-			in.V[i][j] = randQuad(l, r)
+	g.x87(&in.FPU)
+}
+
+// vectors fills the vector registers: those that ins may look at (all, where it
+// is nil) with elements of the kind, the others with random bits.
+func (g *Generator) vectors(v *[16]x86.Vec, row *x86.Row, ins *instruction, l lane) {
+	r := g.r
+	var named []int
+	switch {
+	case ins == nil || row.File == "xsave" || row.File == "system" || g.one(32):
+		named = everyRegister
+	case usesVectors(row):
+		named = ins.vectors(g.named[:0])
+	}
+	if len(named) < len(v) {
+		for i := range v {
+			for j := range v[i] {
+				v[i][j] = r.Uint64()
+			}
 		}
 	}
-	for range r.IntN(4) {
-		i, j := r.IntN(16), r.IntN(16)
-		in.V[i] = in.V[j]
-		in.V[i][r.IntN(4)] = randQuad(l, r)
+	for _, i := range named {
+		for j := range v[i] {
+			v[i][j] = randQuad(l, r)
+		}
 	}
-	in.MXCSR = g.mxcsr()
-	g.x87(&in.FPU)
+	if len(named) > 0 {
+		for range r.IntN(4) { // equal, or but for a quadword
+			i, j := named[r.IntN(len(named))], named[r.IntN(len(named))]
+			if i == j || g.one(2) {
+				continue
+			}
+			v[i] = v[j]
+			if g.one(2) {
+				v[i][r.IntN(4)] = randQuad(l, r)
+			}
+		}
+	}
+}
+
+var everyRegister = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+
+// vectors appends the vector registers that in may name, and register 0, which
+// some forms imply.
+func (in *instruction) vectors(l []int) []int {
+	for _, i := range []int{0, in.reg, in.rm, in.vvvv, in.vindex, int(in.bytes[len(in.bytes)-1] >> 4)} {
+		if i >= 0 {
+			l = append(l, i&15)
+		}
+	}
+	return l
+}
+
+// usesVectors says whether instructions of the row may look at vector registers,
+// usesX87 whether at the x87 unit.
+func usesVectors(row *x86.Row) bool {
+	return row.File != "int" && row.File != "bmi" && row.File != "x87"
+}
+
+func usesX87(row *x86.Row) bool {
+	switch row.File {
+	case "x87", "mmx", "xsave", "system":
+		return true
+	}
+	return slices.ContainsFunc(row.Operands, func(o string) bool { return strings.HasPrefix(o, "mm") })
 }
 
 func (g *Generator) stack() uint64 {

@@ -52,7 +52,7 @@ func (g *Generator) Sequence(body, readers []int) *Case {
 	rows := x86.Rows()
 	k := &Case{Row: -1}
 	last := readers[g.r.IntN(len(readers))]
-	g.registers(k, &rows[last], laneInt)
+	g.registers(k, &rows[last], nil, laneInt)
 	k.Offset = uint32(0x800 + g.r.IntN(64))
 	if g.one(8) {
 		k.Offset = uint32(pageSize - 1 - g.r.IntN(24))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +113,7 @@ func (k *soak) progress(stop chan struct{}, every time.Duration) {
 // failures and how many cases each row had.
 func compare(t *testing.T, rows []int, n int, seed uint64, limit time.Duration, every time.Duration) *soak {
 	k := &soak{rows: rows, seed: seed, n: n, limit: time.Now().Add(limit), tally: newTally(), ran: map[int]int{}}
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a batch is garbage at once
 	sessions := make([]*Session, runtime.GOMAXPROCS(0))
 	for i := range sessions {
 		sessions[i] = newSession(t)
