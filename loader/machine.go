@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -44,6 +45,9 @@ func Region(m *checkpoint.Mapping, objects map[uint32]checkpoint.Object, fresh b
 	}
 	if o := objects[m.Object]; o.Kind == checkpoint.ObjectFile && o.Size > 0 {
 		r.EOF = uint64(o.Size)
+	}
+	if m.Start == abi.VsyscallPage {
+		r.Prot &^= mem.ProtExec // The kernel acts where it is fetched; it holds no code.
 	}
 	o := objects[m.Object]
 	r.Zero = o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero")

@@ -35,12 +35,12 @@ func (e *NotCapturedError) Error() string {
 	return fmt.Sprintf("replay: at %s (rip %#x): the byte at %#x was not captured", e.At, e.RIP, e.Addr)
 }
 
-// UnsupportedError says that the program executed an instruction outside the
-// emulated set.
+// UnsupportedError says that the program executed an instruction, or a call
+// through the vsyscall page, outside the emulated set.
 type UnsupportedError struct {
 	At    checkpoint.Position
 	RIP   uint64
-	Bytes []byte
+	Bytes []byte // none for a call through the vsyscall page
 	Name  string // "" when unknown
 }
 
@@ -49,7 +49,10 @@ func (e *UnsupportedError) Error() string {
 	if name == "" {
 		name = "instruction"
 	}
-	return fmt.Sprintf("replay: at %s (rip %#x): %s [% x] is not emulated", e.At, e.RIP, name, e.Bytes)
+	if len(e.Bytes) > 0 {
+		name += fmt.Sprintf(" [% x]", e.Bytes)
+	}
+	return fmt.Sprintf("replay: at %s (rip %#x): %s is not emulated", e.At, e.RIP, name)
 }
 
 func (m *Machine) diverged(what, want, got string) error {

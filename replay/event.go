@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay/sys"
 	"vplay/replay/x86"
@@ -184,6 +185,9 @@ func (m *Machine) onFault() error {
 		}
 		m.CPU.State = before
 	}
+	if nr, ok := abi.Vsyscall(m.CPU.RIP); ok && f.Access == x86.Exec {
+		return m.vsyscall(nr)
+	}
 	switch f.Kind {
 	case x86.FaultNotMapped:
 		if m.Mem.Grow(f.Addr, stackLimit) {
@@ -195,6 +199,36 @@ func (m *Machine) onFault() error {
 	}
 	return m.diverged("a fault", m.expected(), fmt.Sprintf("%s at address %#x", f.Kind, f.Addr))
 }
+
+// vsyscall is called where the program fetches from the vsyscall page: the kernel
+// does system call nr and returns to the caller. That counts as one instruction;
+// rax is the number at the entry, as with SYSCALL.
+func (m *Machine) vsyscall(nr int64) error {
+	c := m.CPU
+	if m.next < len(m.iv.Events) {
+		e, rax := &m.iv.Events[m.next], c.R[x86.RAX]
+		isEntry := e.Kind == checkpoint.EventEnter && e.NR == nr
+		c.R[x86.RAX] = uint64(nr)
+		if !isEntry {
+			c.R[x86.RAX] = noSys // What the kernel leaves there when it cannot write to the program.
+		}
+		got := loader.Regs(&c.State)
+		switch same := checkpoint.HashRegs(&got) == e.RegHash; {
+		case same && isEntry:
+			c.Retired++
+			m.step, m.afterSyscall = 0, true
+			return nil
+		case same && e.Kind == checkpoint.EventFault:
+			m.faulted = true
+			return nil
+		}
+		c.R[x86.RAX] = rax
+	}
+	return &UnsupportedError{At: m.Position(), RIP: c.RIP, Name: sys.Name(nr) + " through the vsyscall page, recorded without --vsyscall,"}
+}
+
+// noSys is -ENOSYS in a register.
+const noSys = ^uint64(abi.ENOSYS) + 1
 
 // isLogged reports whether the next event is the fault f at the present
 // registers.

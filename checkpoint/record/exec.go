@@ -120,7 +120,7 @@ func unrecordable(path string) (why, hint string) {
 func (t *tracer) onExec() error {
 	t.closeProc()
 	if t.image == 0 {
-		if err := ptraceSetOptions(t.pid, guestOptions); err != nil {
+		if err := ptraceSetOptions(t.pid, t.options()); err != nil {
 			return err
 		}
 		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t: t}}
@@ -169,6 +169,9 @@ func (t *tracer) beginImage() error {
 		return err
 	}
 	if err := t.arm(); err != nil {
+		return err
+	}
+	if err := t.armVsyscall(); err != nil {
 		return err
 	}
 	t.sig.held, t.sig.giving, t.sig.repeat, t.sig.syncPending = nil, nil, nil, false

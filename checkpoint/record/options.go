@@ -37,6 +37,9 @@ type Options struct {
 	// Interval, without a system call; default 10 ms.
 	ForceAfter time.Duration
 
+	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
+	Vsyscall bool
+
 	// FullRegs logs the whole registers with each event, to find out which one
 	// differs when replay diverges.
 	FullRegs bool

@@ -16,14 +16,15 @@ import (
 // x/sys/unix lacks or that are wanted with a raw system call: the tracer makes
 // millions of them and none can block.
 const (
-	ptraceSysGood   = 0x1
-	ptraceOptFork   = 0x2
-	ptraceOptVfork  = 0x4
-	ptraceOptClone  = 0x8
-	ptraceOptExec   = 0x10
-	ptraceOptExit   = 0x40
-	ptraceExitKill  = 0x100000
-	ptraceEventStop = 128
+	ptraceSysGood    = 0x1
+	ptraceOptFork    = 0x2
+	ptraceOptVfork   = 0x4
+	ptraceOptClone   = 0x8
+	ptraceOptExec    = 0x10
+	ptraceOptExit    = 0x40
+	ptraceOptSeccomp = 0x80
+	ptraceExitKill   = 0x100000
+	ptraceEventStop  = 128
 
 	reqSyscallInfo = 0x420e
 	reqGetSigmask  = 0x420a

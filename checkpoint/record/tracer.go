@@ -442,6 +442,8 @@ func (t *tracer) answer(ws unix.WaitStatus) (action, error) {
 		return action{}, t.onExec()
 	case unix.PTRACE_EVENT_EXIT:
 		return t.onExitEvent()
+	case unix.PTRACE_EVENT_SECCOMP:
+		return t.onSeccomp()
 	case ptraceEventStop:
 		return t.onGroupStop(sig)
 	default:

@@ -22,6 +22,7 @@ type recordFlags struct {
 	slimTime    time.Duration
 	noSlim      bool
 	fullRegs    bool
+	vsyscall    bool
 	force       bool
 }
 
@@ -45,6 +46,12 @@ Only the program itself is recorded: processes that it starts run unrecorded,
 except that a program replaced by execve goes on being recorded, so wrapper
 scripts that end in exec do not hide what they start. A program that starts a
 second thread is let go, unrecorded, with a message.
+
+Programs linked with a glibc from before 2.14 ask for the time by calls through
+the vsyscall page, of which a recorder hears nothing: their recordings replay up
+to the first. With --vsyscall they are recorded, by a seccomp filter, in whose
+presence such calls of the program's children fail, and, unless the recorder is
+root, programs executed by any of them gain no privileges.
 
 A recording holds memory of the program, and with it whatever secrets were
 there: it is readable by its owner alone.
@@ -73,6 +80,7 @@ its next RDTSC instruction.`,
 	fs.IntVar(&f.forceEvery, "force-every", 0, "end an interval at an arbitrary instruction every so many `MS` (a test of vplay itself)")
 	fs.DurationVar(&f.slimTime, "slim-time", 10*time.Second, "how long slimming may take once the recording is written")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "leave the recording fat; vplayd slim does it later, anywhere")
+	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")
 	return c
 }

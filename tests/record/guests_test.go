@@ -3,12 +3,14 @@
 package record
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	recorder "vplay/checkpoint/record"
+	"vplay/tests/need"
 )
 
 // guestCase is a program of tests/guest/record.
@@ -17,6 +19,8 @@ type guestCase struct {
 	flags   []string
 	sorted  bool   // lines come in any order
 	refused string // recording ends early for this reason
+	opt     func(*recorder.Options)
+	page    string // that the kernel must map
 }
 
 var guestCases = []guestCase{
@@ -48,6 +52,7 @@ var guestCases = []guestCase{
 	{name: "truncatemap"},
 	{name: "twosignals"},
 	{name: "vfork"},
+	{name: "vsyscall", opt: func(o *recorder.Options) { o.Vsyscall = true }, page: "[vsyscall]"},
 	{name: "wipeonfork"},
 	{name: "xinuse"},
 }
@@ -65,10 +70,18 @@ func TestGuests(t *testing.T) {
 	for _, c := range guestCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			maps, err := os.ReadFile("/proc/self/maps")
+			if err != nil {
+				t.Fatal(err)
+			}
+			need.Machine(t, "a kernel that maps "+c.page, strings.Contains(string(maps), c.page))
 			r := run{args: []string{compile(t, c.name, c.flags...)}}
 			want := r.native(t)
 			for _, m := range modes {
 				r.opt = m.opt
+				if c.opt != nil {
+					c.opt(&r.opt)
+				}
 				t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
 			}
 		})
