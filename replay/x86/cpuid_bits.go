@@ -29,6 +29,7 @@ var cpuidBits = map[string]cpuidBit{
 	"SERIALIZE": {7, 3, 14, true, false},
 	"TSXLDTRK":  {7, 3, 16, true, false},
 	"PTWRITE":   {0x14, 1, 4, true, false},
+	"FMA4":      {0x80000001, 2, 16, false, false},
 	"MONITORX":  {0x80000001, 2, 29, false, true},
 	"3DNOW":     {0x80000001, 3, 31, false, false},
 	"CLZERO":    {0x80000008, 1, 0, false, true},
