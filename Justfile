@@ -71,6 +71,10 @@ demo: build
 bench FILE="bench.txt":
     go test ./tests/bench -run '^$' -bench . -count 5 | tee {{ FILE }}
 
+# vplay's replay beside this CPU and qemu-x86_64 (package qemu-user): just side-by-side --json
+side-by-side *ARGS:
+    go run ./tests/bench/sidebyside {{ ARGS }}
+
 # compare two benchmark files
 benchcmp OLD NEW:
     go run golang.org/x/perf/cmd/benchstat@{{ benchstat }} {{ OLD }} {{ NEW }}

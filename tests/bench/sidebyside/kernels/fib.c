@@ -1,0 +1,11 @@
+// Recursive Fibonacci numbers: calls, returns, pushes and pops.
+#include <stdio.h>
+#include <stdlib.h>
+
+__attribute__((noinline, optimize("no-optimize-sibling-calls", "no-inline"))) static long fib(long n) {
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+
+int main(int argc, char **argv) {
+	printf("%ld\n", fib(argc > 1 ? atol(argv[1]) : 10));
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"vplay/tests/internal/tool"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "sidebyside:", err)
+		os.Exit(1)
+	}
+}
+
+// report is what --json prints.
+type report struct {
+	CPU     string             `json:"cpu"`
+	Date    string             `json:"date"`
+	Load    string             `json:"load"`
+	Qemu    string             `json:"qemu,omitempty"`
+	Rounds  int                `json:"rounds"`
+	Results []*result          `json:"results"`
+	Means   map[string]float64 `json:"vplay_x_native_geomean"`
+}
+
+func run(args []string, out io.Writer) error {
+	f := flag.NewFlagSet("sidebyside", flag.ContinueOnError)
+	asJSON := f.Bool("json", false, "print JSON")
+	rounds := f.Int("rounds", 3, "`N` runs of each, in alternation; the median counts")
+	only := f.String("only", "", "`REGEXP` of names to run")
+	noQemu := f.Bool("no-qemu", false, "leave qemu out")
+	tiny := f.Bool("tiny", false, "work for milliseconds only: a test of this command")
+	vplayd := f.String("vplayd", "", "`FILE` to measure instead of vplayd built from this tree")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	names, err := regexp.Compile("^(" + *only + ")")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "vplay-side")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{dir: dir, rounds: max(*rounds, 1), tiny: *tiny, vplayd: *vplayd}
+	if b.vplayd == "" {
+		if b.vplayd, err = tool.Build(dir); err != nil {
+			return err
+		}
+	}
+	rep := &report{CPU: cpuModel(), Date: time.Now().UTC().Format("2006-01-02 15:04 MST"), Load: load(), Rounds: b.rounds}
+	if !*noQemu {
+		if b.qemu, err = exec.LookPath("qemu-x86_64"); err != nil {
+			fmt.Fprintln(os.Stderr, "sidebyside: without qemu-x86_64 (Debian package qemu-user)")
+		} else {
+			rep.Qemu = qemuVersion(b.qemu)
+		}
+	}
+	for _, w := range all {
+		if !names.MatchString(w.name) {
+			continue
+		}
+		r, err := b.measure(w)
+		if err != nil {
+			return err
+		}
+		rep.Results = append(rep.Results, r)
+	}
+	rep.Means = means(rep.Results, func(r *result) float64 { return r.VplayRatio })
+	if *asJSON {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(rep)
+	}
+	return rep.print(out)
+}
+
+// means returns the geometric mean of a ratio for each group.
+func means(rs []*result, ratio func(*result) float64) map[string]float64 {
+	sum, n := map[string]float64{}, map[string]float64{}
+	for _, r := range rs {
+		sum[r.Group] += math.Log(ratio(r))
+		n[r.Group]++
+	}
+	for g := range sum {
+		sum[g] = math.Exp(sum[g] / n[g])
+	}
+	return sum
+}
+
+// print writes the table.
+func (rep *report) print(out io.Writer) error {
+	fmt.Fprintf(out, "%s\n%s, load %s, median of %d\n%s\n\n", rep.CPU, rep.Date, rep.Load, rep.Rounds, rep.Qemu)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "\tM insn\tnative s\tqemu s\tvplay s\tqemu\tvplay\tvplay M insn/s\t\n")
+	for _, r := range rep.Results {
+		fmt.Fprintf(w, "%s\t%.0f\t%.3f\t%.2f\t%.2f\t%.1fx\t%.1fx\t%.0f\t\n", r.Name, float64(r.Instructions)/1e6,
+			r.Native, r.Qemu, r.Vplay, r.QemuRatio, r.VplayRatio, r.Rate)
+	}
+	rate := means(rep.Results, func(r *result) float64 { return r.Rate })
+	qemu := means(rep.Results, func(r *result) float64 { return r.QemuRatio })
+	for _, g := range []string{groupInteger, groupSIMD, groupPacked, groupProgram} {
+		if _, ok := rep.Means[g]; ok {
+			fmt.Fprintf(w, "%s, geometric mean\t\t\t\t\t%.1fx\t%.1fx\t%.0f\t\n", g, qemu[g], rep.Means[g], rate[g])
+		}
+	}
+	return w.Flush()
+}
+
+// cpuModel describes the processor as /proc/cpuinfo does.
+func cpuModel() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown CPU"
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok {
+			fields[strings.TrimSpace(k)] = strings.TrimSpace(v)
+		}
+	}
+	return fmt.Sprintf("%s, family %s, model %s", fields["model name"], fields["cpu family"], fields["model"])
+}
+
+// load returns the load averages: what else the machine is doing.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if f := strings.Fields(string(b)); err == nil && len(f) > 3 {
+		return strings.Join(f[:3], " ")
+	}
+	return "unknown"
+}
+
+// qemuVersion returns the first line of its --version.
+func qemuVersion(qemu string) string {
+	b, err := exec.Command(qemu, "--version").Output()
+	if err != nil {
+		return err.Error()
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}

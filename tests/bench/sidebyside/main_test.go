@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"vplay/tests/need"
+)
+
+// TestTiny runs a kernel and a program small: the command works, and its
+// figures are those of the recordings.
+func TestTiny(t *testing.T) {
+	need.Recorder(t)
+	need.Program(t, "gcc", "gzip")
+	var out bytes.Buffer
+	if err := run([]string{"-json", "-tiny", "-rounds", "1", "-no-qemu", "-only", "fib|gzip"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	var rep report
+	if err := json.Unmarshal(out.Bytes(), &rep); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Results) != 2 {
+		t.Fatalf("%d results, want 2", len(rep.Results))
+	}
+	for _, r := range rep.Results {
+		if r.Instructions < 100_000 || r.Vplay <= 0 || r.Rate <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestMedian is the arithmetic of the table.
+func TestMedian(t *testing.T) {
+	if m := median([]float64{3, 1, 2}); m != 2 {
+		t.Errorf("median %v", m)
+	}
+	rs := []*result{{Group: "g", VplayRatio: 2}, {Group: "g", VplayRatio: 8}}
+	if m := means(rs, func(r *result) float64 { return r.VplayRatio })["g"]; m < 3.999 || m > 4.001 {
+		t.Errorf("geometric mean %v", m)
+	}
+}
