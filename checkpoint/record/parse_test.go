@@ -174,10 +174,20 @@ func TestPresentRules(t *testing.T) {
 		bit  uint
 		want bool
 	}{
-		{"FDP_EXCPTN_ONLY", l.EBX, 6, true}, {"FCS and FDS are zero", l.EBX, 13, true}, {"LA57", l.ECX, 16, true},
-		{"BMI1", l.EBX, 3, true}, {"AVX2", l.EBX, 5, true}, {"BMI2", l.EBX, 8, true},
-		{"FSGSBASE", l.EBX, 0, false}, {"RTM", l.EBX, 11, false}, {"AVX512F", l.EBX, 16, false}, {"RDSEED", l.EBX, 18, false},
-		{"AVX512VL", l.EBX, 31, false}, {"PKU", l.ECX, 3, false}, {"RDPID", l.ECX, 22, false}, {"SERIALIZE", l.EDX, 14, false},
+		{"FDP_EXCPTN_ONLY", l.EBX, 6, true},
+		{"FCS and FDS are zero", l.EBX, 13, true},
+		{"LA57", l.ECX, 16, true},
+		{"BMI1", l.EBX, 3, true},
+		{"AVX2", l.EBX, 5, true},
+		{"BMI2", l.EBX, 8, true},
+		{"FSGSBASE", l.EBX, 0, false},
+		{"RTM", l.EBX, 11, false},
+		{"AVX512F", l.EBX, 16, false},
+		{"RDSEED", l.EBX, 18, false},
+		{"AVX512VL", l.EBX, 31, false},
+		{"PKU", l.ECX, 3, false},
+		{"RDPID", l.ECX, 22, false},
+		{"SERIALIZE", l.EDX, 14, false},
 	} {
 		if got := c.reg>>c.bit&1 != 0; got != c.want {
 			t.Errorf("%s: shown %v, want %v", c.name, got, c.want)

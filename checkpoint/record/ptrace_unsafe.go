@@ -3,6 +3,7 @@
 package record
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -192,7 +193,7 @@ func resumePID(req, pid int, sig uintptr) (unix.WaitStatus, error) {
 	if ws, ok := pollPID(pid); ok {
 		return ws, nil
 	}
-	if err := ptraceRaw(req, pid, 0, sig); err != nil && err != error(unix.ESRCH) {
+	if err := ptraceRaw(req, pid, 0, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		return 0, err
 	}
 	// ESRCH: killed, and on its way to that stop. The wait tells.

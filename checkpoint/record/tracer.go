@@ -396,8 +396,9 @@ func (t *tracer) crashBetween(sig int) (action, error) {
 }
 
 func (t *tracer) finishBetween(sig int) error {
-	m, err := t.between, error(nil)
+	m := t.between
 	if m == nil {
+		var err error
 		if m, err = t.look(); err != nil {
 			return err
 		}

@@ -308,6 +308,7 @@ func (c *child) step() (ending, error) {
 			e.hasAddr = s == syscall.SIGSEGV && (i.code == segvMapErr || i.code == segvAccErr || i.code == segvPKUErr) ||
 				s == syscall.SIGBUS && i.code == busAdrErr
 			return e, nil
+		default: // from outside
 		}
 	}
 }

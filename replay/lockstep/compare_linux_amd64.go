@@ -82,8 +82,16 @@ func flagText(f uint64) string {
 		bit  uint64
 		name string
 	}{
-		{x86.FlagCF, "CF"}, {x86.FlagPF, "PF"}, {x86.FlagAF, "AF"}, {x86.FlagZF, "ZF"}, {x86.FlagSF, "SF"},
-		{x86.FlagDF, "DF"}, {x86.FlagOF, "OF"}, {x86.FlagNT, "NT"}, {x86.FlagAC, "AC"}, {x86.FlagID, "ID"},
+		{x86.FlagCF, "CF"},
+		{x86.FlagPF, "PF"},
+		{x86.FlagAF, "AF"},
+		{x86.FlagZF, "ZF"},
+		{x86.FlagSF, "SF"},
+		{x86.FlagDF, "DF"},
+		{x86.FlagOF, "OF"},
+		{x86.FlagNT, "NT"},
+		{x86.FlagAC, "AC"},
+		{x86.FlagID, "ID"},
 	}
 	var set []string
 	for _, n := range names {

@@ -3,6 +3,7 @@ package lockstep
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"vplay/checkpoint"
@@ -97,9 +98,10 @@ type Item struct {
 }
 
 func (d *Difference) String() string {
-	s := fmt.Sprintf("difference at %s (rip %#x): %s [% x]", d.At, d.RIP, d.Row, d.Bytes)
+	var s strings.Builder
+	fmt.Fprintf(&s, "difference at %s (rip %#x): %s [% x]", d.At, d.RIP, d.Row, d.Bytes)
 	for _, i := range d.Items {
-		s += fmt.Sprintf("; %s: emulator %s, CPU %s", i.Name, i.Emulator, i.CPU)
+		fmt.Fprintf(&s, "; %s: emulator %s, CPU %s", i.Name, i.Emulator, i.CPU)
 	}
-	return s
+	return s.String()
 }

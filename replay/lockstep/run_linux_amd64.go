@@ -301,8 +301,7 @@ func (r *runner) decode() *decoded {
 
 // event applies the event that is due to both sides.
 func (r *runner) event(e *checkpoint.Event) (done bool, err error) {
-	if err := r.m.Apply(); err != nil {
-		r.res.Err = err
+	if r.res.Err = r.m.Apply(); r.res.Err != nil {
 		return true, nil
 	}
 	r.spy.begin() // what the event stored is no instruction's

@@ -88,11 +88,7 @@ func TestForcedEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	lengths := lengthsOf(t, path)
 	for range 150 {
-		id := tl.Intervals()[r.IntN(len(tl.Intervals()))]
-		p := checkpoint.Position{Interval: id, Instr: r.Uint64N(lengths[id] + 1)}
-		if r.IntN(3) == 0 { // near a border
-			p.Instr = max(lengths[id], 20) - r.Uint64N(20)
-		}
+		p := anywhere(r, tl, lengths)
 		if err := tl.Seek(ctx, p); err != nil {
 			t.Fatalf("seek %s: %v", p, err)
 		}
@@ -142,6 +138,16 @@ func TestForcedEnds(t *testing.T) {
 		}
 		checkBack(t, tl, s, at, got, stops, watched)
 	}
+}
+
+// anywhere is a position of the recording, often one near a border.
+func anywhere(r *rand.Rand, tl *replay.Timeline, lengths map[uint32]uint64) checkpoint.Position {
+	id := tl.Intervals()[r.IntN(len(tl.Intervals()))]
+	p := checkpoint.Position{Interval: id, Instr: r.Uint64N(lengths[id] + 1)}
+	if r.IntN(3) == 0 {
+		p.Instr = max(lengths[id], 20) - r.Uint64N(20)
+	}
+	return p
 }
 
 // TestStepOverUnknownEnd steps over a forced end of which nothing is known yet,
