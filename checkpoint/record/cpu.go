@@ -27,23 +27,40 @@ var hwcaps = []string{
 
 const tunables = "GLIBC_TUNABLES"
 
-// guestEnv is the program's environment: the given one and the tunables.
+// OpenSSL asks the CPU itself, and may be told by OPENSSL_ia32cap(3) what to
+// leave alone: of leaf 7 EBX here AVX512F, DQ, IFMA, CD, BW and VL.
+const (
+	opensslCap  = "OPENSSL_ia32cap"
+	opensslMask = ":~0xd0230000"
+)
+
+// guestEnv is the program's environment: the given one, limited where CPUID
+// cannot be made to fault.
 func (t *tracer) guestEnv() []string {
 	if t.canFaultCPUID() {
 		return t.opt.Env
 	}
-	mine := "glibc.cpu.hwcaps=-" + strings.Join(hwcaps, ",-")
-	env := make([]string, 0, len(t.opt.Env)+1)
-	old := ""
-	for _, e := range t.opt.Env {
+	t.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
+	return limitEnv(t.opt.Env)
+}
+
+// limitEnv is the environment with the tunables, and with OpenSSL's mask unless
+// it has one.
+func limitEnv(given []string) []string {
+	env := make([]string, 0, len(given)+2)
+	old, masked := "", false
+	for _, e := range given {
 		if v, ok := strings.CutPrefix(e, tunables+"="); ok {
 			old = v
 			continue
 		}
+		masked = masked || strings.HasPrefix(e, opensslCap+"=")
 		env = append(env, e)
 	}
-	t.noteOnce("CPUID cannot be trapped here: " + tunables + " limits glibc to what can be replayed")
-	return append(env, tunables+"="+mergeTunables(old, mine))
+	if !masked {
+		env = append(env, opensslCap+"="+opensslMask)
+	}
+	return append(env, tunables+"="+mergeTunables(old, "glibc.cpu.hwcaps=-"+strings.Join(hwcaps, ",-")))
 }
 
 // mergeTunables joins two values of GLIBC_TUNABLES; a later hwcaps list would
@@ -63,10 +80,10 @@ func mergeTunables(old, mine string) string {
 	return old + ":" + mine
 }
 
-// canFaultCPUID reports whether the kernel and CPU can make CPUID fault: the
+// canFaultCPUID reports whether the kernel and CPU can make CPUID fault, and may: the
 // cpuid_fault flag of /proc/cpuinfo, found by trying on a call that changes
 // nothing (ARCH_GET_CPUID always answers, so the flag is read).
-func (t *tracer) canFaultCPUID() bool { return hasCPUFlag("cpuid_fault") }
+func (t *tracer) canFaultCPUID() bool { return !t.opt.NoTrapCPUID && hasCPUFlag("cpuid_fault") }
 
 // maxSubleaf bounds the subleaves that are kept of one leaf.
 const maxSubleaf = 64

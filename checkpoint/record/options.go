@@ -40,6 +40,10 @@ type Options struct {
 	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
 	Vsyscall bool
 
+	// NoTrapCPUID lets the program execute CPUID, as on a CPU that cannot make it
+	// fault.
+	NoTrapCPUID bool
+
 	// FullRegs logs the whole registers with each event, to find out which one
 	// differs when replay diverges.
 	FullRegs bool

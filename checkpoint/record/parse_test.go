@@ -5,6 +5,8 @@ package record
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"vplay/checkpoint"
@@ -20,6 +22,19 @@ func TestMergeTunables(t *testing.T) {
 	} {
 		if got := mergeTunables(c.old, mine); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.old, got, c.want)
+		}
+	}
+}
+
+// TestLimitEnv: the program's own mask for OpenSSL stays, its tunables are joined.
+func TestLimitEnv(t *testing.T) {
+	caps := "glibc.cpu.hwcaps=-" + strings.Join(hwcaps, ",-")
+	for _, c := range []struct{ given, want []string }{
+		{[]string{"A=1"}, []string{"A=1", "OPENSSL_ia32cap=:~0xd0230000", "GLIBC_TUNABLES=" + caps}},
+		{[]string{"GLIBC_TUNABLES=x=1", "OPENSSL_ia32cap=0"}, []string{"OPENSSL_ia32cap=0", "GLIBC_TUNABLES=x=1:" + caps}},
+	} {
+		if got := limitEnv(c.given); !slices.Equal(got, c.want) {
+			t.Errorf("%q: got %q, want %q", c.given, got, c.want)
 		}
 	}
 }

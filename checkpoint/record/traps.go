@@ -42,6 +42,9 @@ func (t *tracer) arm() error {
 	if t.trap.tsc = ret == 0; !t.trap.tsc {
 		t.noteOnce("RDTSC cannot be trapped here; a program that executes it does not replay")
 	}
+	if t.opt.NoTrapCPUID {
+		return nil
+	}
 	ret, err = t.callOnce(unix.SYS_ARCH_PRCTL, archSetCPUID, 0)
 	t.trap.cpuid, t.trap.ownCPUID = err == nil && ret == 0, false // execve lets CPUID run again
 	return err

@@ -66,7 +66,7 @@ func TestDemoExtract(t *testing.T) {
 	}
 	defer rec.Close()
 	for _, e := range rec.Manifest().Env {
-		if !strings.HasPrefix(e, "GLIBC_TUNABLES=") {
+		if !strings.HasPrefix(e, "GLIBC_TUNABLES=") && !strings.HasPrefix(e, "OPENSSL_ia32cap=") {
 			t.Errorf("the recording holds the variable %q", e)
 		}
 	}

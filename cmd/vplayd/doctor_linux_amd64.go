@@ -95,7 +95,7 @@ func cpuidFinding() finding {
 		break
 	}
 	return lack("CPUID", "cannot be trapped: no CPUID faulting on this CPU, or none in this virtual machine",
-		"glibc is told by GLIBC_TUNABLES instead; a program that asks the CPU itself may use instructions that replay refuses by name")
+		"glibc and OpenSSL are told by GLIBC_TUNABLES and OPENSSL_ia32cap instead; a program that asks the CPU itself may use instructions that replay refuses by name")
 }
 
 // pagemapFinding reads this process's own page map (Documentation/admin-guide/mm/pagemap.rst).

@@ -23,6 +23,7 @@ type recordFlags struct {
 	noSlim      bool
 	fullRegs    bool
 	vsyscall    bool
+	noTrapCPUID bool
 	force       bool
 }
 
@@ -81,6 +82,7 @@ its next RDTSC instruction.`,
 	fs.DurationVar(&f.slimTime, "slim-time", 10*time.Second, "how long slimming may take once the recording is written")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "leave the recording fat; vplayd slim does it later, anywhere")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
+	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")
 	return c
 }

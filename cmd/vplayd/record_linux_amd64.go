@@ -48,7 +48,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	res, err := recorder.Run(context.WithoutCancel(c.Context()), recorder.Options{
 		Path: f.out, Keep: keep, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
 		ForceEvery: time.Duration(f.forceEvery) * time.Millisecond,
-		FullRegs:   f.fullRegs, Vsyscall: f.vsyscall, Args: args, Logger: logger(c, "record"),
+		FullRegs:   f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)
 		},

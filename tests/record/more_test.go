@@ -92,7 +92,7 @@ func moreCases(t *testing.T, dir string) []programCase {
 		{name: "luajit", args: []string{"luajit", "-e", luaScript}},
 		{name: "zstd", args: []string{"zstd", "--single-thread", "--no-asyncio", "-f", "-9", "-c", "text"}},
 		{name: "ghostscript", args: []string{"gs", "-q", "-dNOPAUSE", "-dBATCH", "-dSAFER", "-r50", "-sDEVICE=png16m", "-sOutputFile=-", "page.ps"}},
-		{name: "groff", args: []string{"groff", "-Tps", "-man", "page.tr"}},
+		{name: "groff", args: []string{"env", "SOURCE_DATE_EPOCH=0", "groff", "-Tps", "-man", "page.tr"}},
 		{name: "gawk", args: []string{"gawk", gawkNumbers}},
 		{name: "static musl", args: []string{static}},
 	}

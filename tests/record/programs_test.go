@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"vplay/checkpoint"
+	recorder "vplay/checkpoint/record"
 	"vplay/tests/need"
 )
 
@@ -167,6 +169,37 @@ func TestStatic(t *testing.T) {
 				t.Fatalf("nothing recorded: %s", res.Reason)
 			}
 			t.Log(verify(t, res.Path))
+		})
+	}
+}
+
+// TestUntrappedCPUID records programs that ask the CPU themselves where CPUID
+// cannot be made to fault: what they are told in their environment keeps glibc
+// and OpenSSL to what replay knows.
+func TestUntrappedCPUID(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"date", "-u", "-d", "@1e9"},
+		{"python3", "-c", "import hashlib; print([hashlib.new(n, b'x' * 100000).hexdigest() for n in ('sha1', 'sha256', 'sha512', 'sha3_256')])"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			r := run{args: installed(t, args), opt: recorder.Options{NoTrapCPUID: true}}
+			want := r.native(t)
+			got, res := r.recorded(t)
+			same(t, got, want)
+			if !res.Recorded {
+				t.Fatalf("nothing recorded: %s", res.Reason)
+			}
+			rec, err := checkpoint.Open(res.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rec.Close()
+			if rec.Manifest().CPU.Faulting {
+				t.Error("CPUID was trapped")
+			}
+			t.Logf("%v", verify(t, res.Path))
 		})
 	}
 }

@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -97,6 +98,8 @@ func collect(t *testing.T, f func(w *os.File)) string {
 	return <-done
 }
 
+var untrapped = flag.Bool("untrapped", false, "let programs execute CPUID, as on a CPU that cannot make it fault")
+
 // limit bounds one run of a program.
 var limit = 300 * time.Second
 
@@ -134,6 +137,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	var err error
 	o := r.opt
 	o.Args, o.Dir = r.args, r.dir
+	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
 	if o.Keep == "" {
 		o.Keep = recorder.KeepAlways
 	}
