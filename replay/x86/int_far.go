@@ -28,30 +28,57 @@ func (c *CPU) onStack(e Exit) Exit {
 	return e
 }
 
-// popped loads n stack slots of the operand size, lowest first.
-func (c *CPU) popped(in *Inst, slots []uint64) Exit {
-	for i := range slots {
-		v, e := c.loadN(c.R[RSP]+uint64(i)*uint64(in.Size), in.Size)
+// Slots of the stack that RETF and IRET pop, lowest first.
+const (
+	slotRIP = iota
+	slotCS
+	slotFlags
+	slotRSP
+	slotSS
+	slots
+)
+
+// The orders of reading decide which fault is seen. Intel's are measured (family
+// 6 model 207, 2026-11-21), and selectors are read as two bytes.
+var (
+	upward     = []uint8{slotRIP, slotCS, slotFlags, slotRSP, slotSS}
+	intelRETF  = []uint8{slotCS, slotRIP}
+	intelIRET  = []uint8{slotFlags, slotCS, slotRIP}
+	intelStack = []uint8{slotSS, slotRSP} // when CS has been judged
+)
+
+// popped loads slots of the operand size in the order.
+func (c *CPU) popped(in *Inst, s *[slots]uint64, order []uint8) Exit {
+	for _, i := range order {
+		size := in.Size
+		if c.ID.Vendor == VendorIntel && (i == slotCS || i == slotSS) {
+			size = 2
+		}
+		v, e := c.loadN(c.R[RSP]+uint64(i)*uint64(in.Size), size)
 		if e != ExitNone {
 			return c.onStack(e)
 		}
-		slots[i] = v
+		s[i] = v
 	}
 	return ExitNone
 }
 
 func intRETF(c *CPU, in *Inst) Exit {
-	var s [2]uint64 // RIP, CS
-	if e := c.popped(in, s[:]); e != ExitNone {
+	order := upward[:2]
+	if c.ID.Vendor == VendorIntel {
+		order = intelRETF
+	}
+	var s [slots]uint64
+	if e := c.popped(in, &s, order); e != ExitNone {
 		return e
 	}
-	if e := c.codeSegment(in, uint16(s[1]), true); e != ExitNone {
+	if e := c.codeSegment(in, uint16(s[slotCS]), true); e != ExitNone {
 		return e
 	}
-	if !canonical(s[0]) {
-		return c.badTarget(s[0])
+	if !canonical(s[slotRIP]) {
+		return c.badTarget(s[slotRIP])
 	}
-	c.RIP = s[0]
+	c.RIP = s[slotRIP]
 	c.R[RSP] += 2*uint64(in.Size) + in.Imm
 	c.Seg[CS] = selUserCS
 	return ExitNone
@@ -64,25 +91,36 @@ func intIRET(c *CPU, in *Inst) Exit {
 	if c.Flags()&FlagNT != 0 {
 		return c.gp()
 	}
-	var s [5]uint64 // RIP, CS, RFLAGS, RSP, SS
-	if e := c.popped(in, s[:]); e != ExitNone {
+	first, then := upward, []uint8(nil)
+	if c.ID.Vendor == VendorIntel {
+		first, then = intelIRET, intelStack
+	}
+	var s [slots]uint64
+	if e := c.popped(in, &s, first); e != ExitNone {
 		return e
 	}
-	if e := c.codeSegment(in, uint16(s[1]), true); e != ExitNone {
+	judged := c.codeSegment(in, uint16(s[slotCS]), true)
+	if judged == ExitFault {
+		return judged
+	}
+	if e := c.popped(in, &s, then); e != ExitNone {
 		return e
 	}
-	if uint16(s[4]) != selUserDS {
+	if judged != ExitNone {
+		return judged
+	}
+	if uint16(s[slotSS]) != selUserDS {
 		return c.gp()
 	}
-	if !canonical(s[0]) {
-		return c.badTarget(s[0])
+	if !canonical(s[slotRIP]) {
+		return c.badTarget(s[slotRIP])
 	}
 	m := uint64(iretMask)
 	if in.Size == 2 {
 		m &= 0xffff
 	}
-	c.SetFlags(c.Flags()&^m | s[2]&m)
-	c.RIP, c.R[RSP] = s[0], s[3]
+	c.SetFlags(c.Flags()&^m | s[slotFlags]&m)
+	c.RIP, c.R[RSP] = s[slotRIP], s[slotRSP]
 	c.Seg[CS], c.Seg[SS] = selUserCS, selUserDS
 	return ExitNone
 }

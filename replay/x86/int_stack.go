@@ -54,8 +54,13 @@ func segOf(in *Inst) uint8 { return FS + in.Opc>>3&1 }
 
 func intPushSeg(c *CPU, in *Inst) Exit { return c.push(uint64(c.Seg[segOf(in)]), in.Size) }
 
+// intPopSeg: Intel reads no more of the stack than the selector.
 func intPopSeg(c *CPU, in *Inst) Exit {
-	v, e := c.top(in.Size)
+	size := in.Size
+	if c.ID.Vendor == VendorIntel {
+		size = 2
+	}
+	v, e := c.top(size)
 	if e != ExitNone {
 		return e
 	}

@@ -153,12 +153,23 @@ func (e *Emulator) load(r *Regs) {
 func (e *Emulator) store(r *Regs) {
 	s := &e.cpu.State
 	r.R, r.V, r.RIP, r.Flags = s.R, s.V, s.RIP, s.Flags()
-	r.FSBase, r.GSBase, r.Seg = s.FSBase, s.GSBase, s.Seg
+	r.FSBase, r.GSBase, r.Seg = s.FSBase, s.GSBase, oneNull(s.Seg)
 	r.MXCSR, r.FPU = s.MXCSR, s.FPU
 	if e.cpu.ID.Vendor == x86.VendorAMD {
 		hidePointers(&r.FPU)
 	}
 	r.FPU.FCS, r.FPU.FDS = 0, 0 // the harness's 64-bit image has no room for them
+}
+
+// oneNull makes 0 of the null selectors 1 to 3: so does the CPU, at each return
+// from the kernel.
+func oneNull(seg [6]uint16) [6]uint16 {
+	for i, s := range seg {
+		if s <= 3 {
+			seg[i] = 0
+		}
+	}
+	return seg
 }
 
 // hidePointers does to the x87 pointers what the host's XSAVE does: an AMD CPU

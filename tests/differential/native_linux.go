@@ -233,6 +233,7 @@ func (c *CPU) read(k *Case, o *Outcome) error {
 	for i := range r.Seg {
 		r.Seg[i] = le.Uint16(b[192+2*i:])
 	}
+	r.Seg = oneNull(r.Seg)
 	decodeImage(b[208:], r)
 	switch u32(0) {
 	case answerSignal:

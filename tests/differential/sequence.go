@@ -16,7 +16,8 @@ const maxSequence = 10
 // next instruction, and its operands need no shaping for it to mean something.
 func sequential(row *x86.Row) bool {
 	switch row.Mnemonic {
-	case "POPF", "POPFQ", "STD", "ENTER", "LEAVE", "XLAT", "XLATB", "MASKMOVQ", "MASKMOVDQU", "XGETBV":
+	case "POPF", "POPFQ", "STD", "ENTER", "LEAVE", "XLAT", "XLATB", "MASKMOVQ", "MASKMOVDQU", "XGETBV",
+		"LSL": // of one selector, the number of the CPU
 		return false
 	}
 	if slices.Contains(row.Operands, "sreg") || approximate[row.Mnemonic] {

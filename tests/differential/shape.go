@@ -216,16 +216,26 @@ func shapeCompareExchangePair(g *Generator, k *Case, in *instruction) {
 	}
 }
 
-// safeStack moves the stack pointer to a place that can be patched.
-func (g *Generator) safeStack(k *Case) uint64 {
-	k.In.R[x86.RSP] = DataBase + 2*pageSize + uint64(g.r.IntN(512))*8
-	return k.In.R[x86.RSP]
+// frame moves the stack pointer to b, which it writes there: mostly all of it,
+// sometimes as much as there is memory for. Not where the rest would be what
+// the sandbox holds: a TF in it would trap in the harness. It returns the stack pointer.
+func (g *Generator) frame(k *Case, b []byte) uint64 {
+	r := g.r
+	sp := DataBase + 2*pageSize + uint64(r.IntN(512))*8
+	if g.one(8) {
+		sp = []uint64{LastPage + pageSize, DataBase, 1 << 47, 0xffff8000_00000000, 1 << 63}[r.IntN(5)] - uint64(r.IntN(len(b)+8))
+	}
+	k.In.R[x86.RSP] = sp
+	if sp < LastPage+pageSize && LastPage+pageSize-sp < uint64(len(b)) {
+		b = b[:LastPage+pageSize-sp]
+	}
+	g.patch(k, sp, b)
+	return sp
 }
 
 // shapePopFlags keeps TF clear: a single step would trap in the harness's way out.
 func shapePopFlags(g *Generator, k *Case, _ *instruction) {
-	sp := g.safeStack(k)
-	g.patch(k, sp, appendLE(nil, g.r.Uint64()&^x86.FlagTF, 8))
+	g.frame(k, appendLE(nil, g.r.Uint64()&^x86.FlagTF, 8))
 }
 
 func shapeStack(g *Generator, k *Case, _ *instruction) { k.In.R[x86.RSP] = g.stack() }
@@ -244,11 +254,13 @@ func shapeIRET(g *Generator, k *Case, in *instruction) {
 	if g.one(6) {
 		ss = []uint64{0, 3, 0x33, 0x28, 0xffff}[g.r.IntN(5)]
 	}
+	flags := g.r.Uint64() & flagsLoadable
 	var b []byte
-	for _, v := range []uint64{g.landing(), cs, g.r.Uint64() & flagsLoadable, DataBase + pageSize + uint64(g.r.IntN(1000)), ss} {
+	for _, v := range []uint64{g.landing(), cs, flags, DataBase + pageSize + uint64(g.r.IntN(1000)), ss} {
 		b = appendLE(b, v, n)
 	}
-	g.patch(k, g.safeStack(k), b)
+	sp := g.frame(k, b)
+	g.rejected = sp&7 != 0 && flags&x86.FlagAC != 0 // see RATIONALE.md
 }
 
 func shapeEnter(g *Generator, k *Case, in *instruction) {
@@ -349,21 +361,19 @@ func shapeBase(g *Generator, k *Case, in *instruction) {
 }
 
 func shapeReturn(g *Generator, k *Case, in *instruction) {
-	sp := g.safeStack(k)
-	g.patch(k, sp, appendLE(nil, g.landing(), 8))
+	g.frame(k, appendLE(nil, g.landing(), 8))
 	if g.one(16) {
 		k.In.R[x86.RSP] = g.target()
 	}
 }
 
 func shapeFarReturn(g *Generator, k *Case, in *instruction) {
-	sp := g.safeStack(k)
 	n := in.size
 	cs := uint64(0x33)
 	if g.one(4) {
 		cs = []uint64{0, 0x2b, 0x10, 0xffff}[g.r.IntN(4)]
 	}
-	g.patch(k, sp, appendLE(appendLE(nil, g.landing(), n), cs, n))
+	g.frame(k, appendLE(appendLE(nil, g.landing(), n), cs, n))
 }
 
 func shapeStrings(g *Generator, k *Case, in *instruction) {
@@ -462,5 +472,5 @@ func shapePop(g *Generator, k *Case, in *instruction) {
 		return
 	}
 	b := appendLE(nil, []uint64{0, 0, 0x2b, 0x33, 0x23, 0x28, 0x10, 0xffff}[g.r.IntN(8)], 2)
-	g.patch(k, g.safeStack(k), appendLE(b, g.r.Uint64(), 6))
+	g.frame(k, appendLE(b, g.r.Uint64(), 6))
 }
