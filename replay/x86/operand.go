@@ -18,6 +18,19 @@ func (c *CPU) ea(in *Inst) uint64 {
 	return a
 }
 
+// inArea returns the address of byte n of the save area at a, the operand of in.
+// With a 32-bit address it wraps at 4 GiB on Intel: the area's bytes are addressed
+// each for itself, other than those of a vector.
+func (c *CPU) inArea(in *Inst, a, n uint64) uint64 {
+	if in.Flags&InstAddr32 == 0 || c.ID.Vendor != VendorIntel {
+		return a + n
+	}
+	flat := *in
+	flat.Seg = NoSeg
+	e := c.ea(&flat)
+	return a - e + uint64(uint32(e+n))
+}
+
 // segment adds the base of FS or GS. AMD faults already when the sum is of an
 // address that is not canonical, so that one is returned as it is.
 func (c *CPU) segment(seg uint8, a uint64) uint64 {

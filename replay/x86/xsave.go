@@ -23,7 +23,7 @@ func fxsave(c *CPU, in *Inst) Exit {
 	if a&15 != 0 {
 		return c.gp()
 	}
-	if e := c.probe(a+511, 1, Store); e != ExitNone { // the last byte first
+	if e := c.probe(c.inArea(in, a, 511), 1, Store); e != ExitNone { // the last byte first
 		return e
 	}
 	var b [416]byte
@@ -43,7 +43,7 @@ func fxrstor(c *CPU, in *Inst) Exit {
 	if a&15 != 0 {
 		return c.gp()
 	}
-	if e := c.probe(a+511, 1, Load); e != ExitNone { // the last byte first
+	if e := c.probe(c.inArea(in, a, 511), 1, Load); e != ExitNone { // the last byte first
 		return e
 	}
 	var b [512]byte
@@ -120,7 +120,8 @@ func (c *CPU) xsaveStandard(in *Inst, optimised bool) Exit {
 	}
 	l := c.layout()
 	rfbm := c.rfbm(l)
-	if e := c.probeXSave(a, l.end(&l.Offsets, rfbm)); e != ExitNone {
+	mxcsr := rfbm&(xfeatSSE|xfeatAVX) != 0
+	if e := c.probeXSave(in, a, l.end(&l.Offsets, rfbm), firstMoved(rfbm, false)); e != ExitNone {
 		return e
 	}
 	old, e := c.load64(a + xsaveHeader)
@@ -134,7 +135,6 @@ func (c *CPU) xsaveStandard(in *Inst, optimised bool) Exit {
 	if optimised {
 		bits &= inuse
 	}
-	mxcsr := rfbm&(xfeatSSE|xfeatAVX) != 0
 	return c.xsaveTo(a, l, &l.Offsets, bits, mxcsr, in.Flags&InstW != 0, header[:])
 }
 
@@ -147,7 +147,7 @@ func xsavec(c *CPU, in *Inst) Exit {
 	l := c.layout()
 	rfbm := c.rfbm(l)
 	at := l.compacted(rfbm)
-	if e := c.probeXSave(a, l.end(&at, rfbm)); e != ExitNone {
+	if e := c.probeXSave(in, a, l.end(&at, rfbm), firstMoved(rfbm, true)); e != ExitNone {
 		return e // also where the component that faults is not in use
 	}
 	bits := rfbm & c.inUseMXCSR(c.ID.Vendor)
@@ -158,14 +158,28 @@ func xsavec(c *CPU, in *Inst) Exit {
 }
 
 // probeXSave checks an area of n bytes for a save, in the order that decides
-// which address a fault reports: Intel looks at the last byte first.
-func (c *CPU) probeXSave(a uint64, n int) Exit {
-	if c.ID.Vendor == VendorIntel {
-		if e := c.probe(a+uint64(n)-1, 1, Store); e != ExitNone {
-			return e
-		}
+// which address a fault reports: AMD goes upward, Intel looks at the last byte
+// first, then at the first one that it may write, which is at first.
+func (c *CPU) probeXSave(in *Inst, a uint64, n int, first uint64) Exit {
+	if c.ID.Vendor != VendorIntel {
+		return c.probeArea(a, 1, n, Store)
 	}
-	return c.probeArea(a, 1, n, Store)
+	if e := c.probe(c.inArea(in, a, uint64(n)-1), 1, Store); e != ExitNone {
+		return e
+	}
+	return c.probeArea(a+first, 1, n-int(first), Store)
+}
+
+// firstMoved is the first byte of an area that Intel reads or writes: the x87
+// state, MXCSR, which the compacted format has only with SSE, or the header.
+func firstMoved(rfbm uint64, compact bool) uint64 {
+	switch {
+	case rfbm&xfeatX87 != 0:
+		return 0
+	case rfbm&xfeatSSE != 0, rfbm&xfeatAVX != 0 && !compact:
+		return 24
+	}
+	return xsaveHeader
 }
 
 // end returns the size of an area with the components in bits.
@@ -204,22 +218,13 @@ func xrstor(c *CPU, in *Inst) Exit {
 	l := c.layout()
 	rfbm := c.rfbm(l)
 	var b [xsaveExtended]byte
-	first := a
-	if c.ID.Vendor == VendorIntel { // XCOMP_BV says which format it is
-		first = a + xsaveHeader + 8
-	}
-	if e := c.probe(first, 1, Load); e != ExitNone {
+	if e := c.loadXHeader(in, a, b[:]); e != ExitNone {
 		return e
 	}
-	if e := c.probe(a+xsaveHeader, 64, Load); e != ExitNone {
-		return e
-	}
-	if e := c.loadBytes(a, b[:]); e != ExitNone {
-		return e
-	}
-	at, bv, compact, ok := l.parseHeader(b[xsaveHeader:])
-	if c.ID.Vendor == VendorIntel && !compact { // before the header is judged
-		if e := c.probe(a+uint64(l.end(&at, rfbm))-1, 1, Load); e != ExitNone {
+	at, bv, allowed, compact, ok := l.parseHeader(b[xsaveHeader:])
+	intel := c.ID.Vendor == VendorIntel
+	if intel {
+		if e := c.loadLegacy(in, a, l, &at, rfbm, allowed, compact, b[:]); e != ExitNone {
 			return e
 		}
 	}
@@ -234,7 +239,7 @@ func xrstor(c *CPU, in *Inst) Exit {
 	}
 	wide := in.Flags&InstW != 0
 	if loadMXCSR && mxcsr&^mxcsrMask(c.ID.Vendor) != 0 {
-		if compact && c.ID.Vendor == VendorIntel { // finds it when it comes to the upper halves
+		if compact && intel { // finds it when it comes to the upper halves
 			c.xrstorCommit(rfbm&^(load&xfeatAVX), load, b[:], nil, wide)
 		}
 		return c.gp()
@@ -258,19 +263,53 @@ func xrstor(c *CPU, in *Inst) Exit {
 	return ExitNone
 }
 
+// loadXHeader loads the header of an area, on AMD all that stands before it too.
+// Intel looks at XCOMP_BV first, which says which format it is, and at nothing
+// that is not asked for.
+func (c *CPU) loadXHeader(in *Inst, a uint64, b []byte) Exit {
+	if c.ID.Vendor == VendorIntel {
+		if e := c.probe(c.inArea(in, a, xsaveHeader+8), 1, Load); e != ExitNone {
+			return e
+		}
+		return c.loadBytes(a+xsaveHeader, b[xsaveHeader:])
+	}
+	if e := c.probe(a, 1, Load); e != ExitNone {
+		return e
+	}
+	if e := c.probe(a+xsaveHeader, 64, Load); e != ExitNone {
+		return e
+	}
+	return c.loadBytes(a, b)
+}
+
+// loadLegacy loads what stands before the header as Intel does: XCOMP_BV is
+// judged, then the last byte of the area is looked at, then what is asked for is
+// loaded; the rest of the header is judged afterwards.
+func (c *CPU) loadLegacy(in *Inst, a uint64, l *XLayout, at *[64]uint32, rfbm, allowed uint64, compact bool, b []byte) Exit {
+	if allowed&^l.XCR0 != 0 {
+		return c.gp()
+	}
+	if e := c.probe(c.inArea(in, a, uint64(l.end(at, rfbm))-1), 1, Load); e != ExitNone {
+		return e
+	}
+	first := firstMoved(rfbm&allowed, compact)
+	return c.loadBytes(a+first, b[first:xsaveHeader])
+}
+
 // parseHeader checks the 64 bytes of an XSAVE header and returns where the
-// components stand, XSTATE_BV, and whether the format is the compacted one.
-func (l *XLayout) parseHeader(h []byte) (at [64]uint32, bv uint64, compact, ok bool) {
-	bv = binary.LittleEndian.Uint64(h)
+// components stand, XSTATE_BV, which components it may have, and whether the
+// format is the compacted one.
+func (l *XLayout) parseHeader(h []byte) (at [64]uint32, bv, allowed uint64, compact, ok bool) {
+	bv, allowed = binary.LittleEndian.Uint64(h), l.XCR0
 	comp := binary.LittleEndian.Uint64(h[8:])
-	reserved, allowed := h[8:24], l.XCR0
+	reserved := h[8:24]
 	if compact = comp&xcompCompact != 0; compact {
 		reserved, allowed = h[16:64], comp&^xcompCompact
 		at = l.compacted(comp)
 	} else {
 		at = l.Offsets
 	}
-	return at, bv, compact, allZero(reserved) && bv&^allowed == 0 && allowed&^l.XCR0 == 0
+	return at, bv, allowed, compact, allZero(reserved) && bv&^allowed == 0 && allowed&^l.XCR0 == 0
 }
 
 // xrstorCommit loads the modelled components of rfbm, those not in load with

@@ -304,6 +304,8 @@ func (g *Generator) areaAddress() uint64 {
 		t = ReadOnlyPage - uint64(g.r.IntN(1024))&^63
 	case 2:
 		t = LastPage + pageSize - uint64(g.r.IntN(1024))&^63
+	case 3:
+		t = []uint64{DataBase, LastPage, 1 << 47}[g.r.IntN(3)] - uint64(g.r.IntN(1024))&^63
 	}
 	return t
 }
@@ -346,6 +348,12 @@ func shapeImage(g *Generator, k *Case, in *instruction) {
 	}
 	if g.one(16) {
 		b[xsaveHeader+g.r.IntN(24)] = byte(g.r.Uint32())
+	}
+	if end := uint64(LastPage + pageSize); t >= LastPage && t < end {
+		b = b[:min(uint64(len(b)), end-t)]
+	}
+	if t < LastPage && t > LastPage-uint64(len(b)) {
+		t, b = LastPage, b[LastPage-t:]
 	}
 	g.patch(k, t, b)
 }
