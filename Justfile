@@ -38,6 +38,10 @@ programs:
 gdb-suite *TESTS:
     tests/gdbsuite/run.sh {{ TESTS }}
 
+# QEMU's and Valgrind's test programs, native, recorded and replayed: just foreign qemu/ amd64/aes
+foreign *NAMES:
+    tests/foreign/run.sh {{ NAMES }}
+
 # compare the emulator with this CPU, N cases
 diff-cpu N="1000000" SEED="1":
     go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}
