@@ -97,9 +97,14 @@ var hotNamers = map[string]func(in *Inst) string{
 	"intLea":       func(in *Inst) string { return "Lea" + sizeName(in.Size) },
 	"intShiftImm":  func(in *Inst) string { return shiftName(in, uint(in.Imm)) },
 	"intShift1":    func(in *Inst) string { in.Imm = 1; return shiftName(in, 1) },
-	"intImul2":     func(in *Inst) string { return regOnly(in, "ImulRR") },
-	"intImul3":     func(in *Inst) string { return regOnly(in, "ImulRI") },
-	"intCmov":      func(in *Inst) string { return regOnly(in, "Cmov"+condNames[in.Opc&15]) },
+	"intImul2": func(in *Inst) string {
+		if in.Flags&InstMem != 0 {
+			return "ImulRM" + sizeName(in.Size)
+		}
+		return regOnly(in, "ImulRR")
+	},
+	"intImul3": func(in *Inst) string { return regOnly(in, "ImulRI") },
+	"intCmov":  func(in *Inst) string { return regOnly(in, "Cmov"+condNames[in.Opc&15]) },
 	"intSetcc": func(in *Inst) string {
 		if in.Flags&InstMem != 0 || in.highByte(in.RM) {
 			return ""
@@ -108,7 +113,7 @@ var hotNamers = map[string]func(in *Inst) string{
 	},
 	"movups": xmmName("LoadU", "MovXL"), "movupsStore": xmmName("StoreU", "MovXS"),
 	"movaps": xmmName("LoadA", "MovXL"), "movapsStore": xmmName("StoreA", "MovXS"),
-	"pxor":       xmmName("", "Pxor"),
+	"pxor":       xmmName("Vmpxor", "Pxor"),
 	"intShiftCL": shiftCLName,
 	"intCbw":     func(in *Inst) string { return "Cbw" + sizeName(in.Size) },
 	"intCwd":     func(in *Inst) string { return "Cwd" + sizeName(in.Size) },
@@ -149,10 +154,11 @@ var condNames = [16]string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS"
 
 // hotName returns the name of in's kind, or "".
 func hotName(in *Inst) string {
-	if f := hotNamers[getTables().rows[in.Row].Handler]; f != nil {
+	h := getTables().rows[in.Row].Handler
+	if f := hotNamers[h]; f != nil {
 		return f(in)
 	}
-	return ""
+	return vectorName(in, h)
 }
 
 func sizeName(n uint8) string { return strconv.Itoa(int(n)) }
@@ -288,7 +294,9 @@ var (
 func init() {
 	for name, k := range kindByName {
 		kindNames[k] = name
-		kindNoFlag[k] = kindByName[name+"n"]
+		if !isVectorKind(name) { // pand is not a variant of pandn
+			kindNoFlag[k] = kindByName[name+"n"]
+		}
 		kindBase[k] = kindByName[name+"b"]
 		if i := strings.LastIndexByte(name, '_'); i > 0 {
 			kindChain[[2]uint16{kindByName[name[:i]], kindByName[name[i+1:]]}] = k
@@ -299,7 +307,7 @@ func init() {
 	}
 	for _, p := range pureKinds {
 		for k, name := range kindNames {
-			if len(name) >= len(p) && name[:len(p)] == p && k != kGeneric {
+			if strings.HasPrefix(name, p) && k != kGeneric && !strings.HasPrefix(name, "ImulRM") {
 				kindPure[k] = true
 			}
 		}
@@ -310,7 +318,48 @@ func init() {
 var pureKinds = []string{
 	"MovRR", "MovRI", "Movsx", "Movzx", "Lea", "AddRR", "AddRI", "SubRR", "SubRI", "AndRR", "AndRI", "OrRR", "OrRI", "XorRR", "XorRI",
 	"CmpRR", "CmpRI", "TestRR", "TestRI", "Shl", "Shr", "Sar", "Inc", "Dec", "Neg", "Not", "Cmov", "Imul", "Set", "Nop",
-	"Cbw", "Cwd", "MovX", "Pxor",
+	"Cbw", "Cwd", "MovX", "Pxor", "Vrp", "Vrmov", "Xrvp", "Xrvmov", "Yrvp", "Yrvmov",
+}
+
+// isVectorKind reports whether vectorName gave the name.
+func isVectorKind(name string) bool {
+	return len(name) > 1 && strings.IndexByte("VXY", name[0]) >= 0 && (name[1] == 'r' || name[1] == 'm')
+}
+
+// vectorMoves are the kinds of moves with memory that have another name than
+// their handler: without and with REX.W.
+var vectorMoves = map[string][2]string{
+	"movdX":       {"movss", "movqX"},
+	"movdXStore":  {"movssStore", "movqXStore"},
+	"movsdXStore": {"movsdXStore", "movsdXStore"}, // shared with VEX
+}
+
+// vectorName gives the kind of a vector instruction from its handler: see
+// internal/isagen, vector.go.
+func vectorName(in *Inst, handler string) string {
+	width := "V"
+	switch {
+	case in.Flags&InstVEX != 0 && in.Flags&InstL != 0:
+		width = "Y"
+	case in.Flags&InstVEX != 0:
+		width = "X"
+	}
+	if in.Flags&InstMem != 0 {
+		if m, ok := vectorMoves[handler]; ok {
+			return "Vm" + m[in.Flags&InstW/InstW]
+		}
+		return width + "m" + handler
+	}
+	switch handler {
+	case "vmovups", "vmovaps":
+		return width + "rvmov"
+	case "movdX", "movdXStore":
+		if in.Flags&InstW != 0 {
+			return width + "r" + strings.Replace(handler, "X", "", 1) + "8"
+		}
+		return width + "r" + strings.Replace(handler, "X", "", 1) + "4"
+	}
+	return width + "r" + handler
 }
 
 // count is how many instructions in stands for.

@@ -913,6 +913,10 @@ const (
 	kImulRI8n
 	kImulRI4
 	kImulRI8
+	kImulRM4
+	kImulRM4b
+	kImulRM8
+	kImulRM8b
 	kNop
 	kEnd
 	kPush8
@@ -943,6 +947,242 @@ const (
 	kJGE
 	kJLE
 	kJG
+	kVmpxor
+	kVmpxorb
+	kXrvpxor
+	kXmvpxor
+	kXmvpxorb
+	kYrvpxor
+	kYmvpxor
+	kYmvpxorb
+	kVrpand
+	kVmpand
+	kVmpandb
+	kXrvpand
+	kXmvpand
+	kXmvpandb
+	kYrvpand
+	kYmvpand
+	kYmvpandb
+	kVrpor
+	kVmpor
+	kVmporb
+	kXrvpor
+	kXmvpor
+	kXmvporb
+	kYrvpor
+	kYmvpor
+	kYmvporb
+	kVrpandn
+	kVmpandn
+	kVmpandnb
+	kXrvpandn
+	kXmvpandn
+	kXmvpandnb
+	kYrvpandn
+	kYmvpandn
+	kYmvpandnb
+	kVrpaddb
+	kVmpaddb
+	kVmpaddbb
+	kXrvpaddb
+	kXmvpaddb
+	kXmvpaddbb
+	kYrvpaddb
+	kYmvpaddb
+	kYmvpaddbb
+	kVrpaddd
+	kVmpaddd
+	kVmpadddb
+	kXrvpaddd
+	kXmvpaddd
+	kXmvpadddb
+	kYrvpaddd
+	kYmvpaddd
+	kYmvpadddb
+	kVrpaddq
+	kVmpaddq
+	kVmpaddqb
+	kXrvpaddq
+	kXmvpaddq
+	kXmvpaddqb
+	kYrvpaddq
+	kYmvpaddq
+	kYmvpaddqb
+	kVrpsubb
+	kVmpsubb
+	kVmpsubbb
+	kXrvpsubb
+	kXmvpsubb
+	kXmvpsubbb
+	kYrvpsubb
+	kYmvpsubb
+	kYmvpsubbb
+	kVrpsubd
+	kVmpsubd
+	kVmpsubdb
+	kXrvpsubd
+	kXmvpsubd
+	kXmvpsubdb
+	kYrvpsubd
+	kYmvpsubd
+	kYmvpsubdb
+	kVrpsubq
+	kVmpsubq
+	kVmpsubqb
+	kXrvpsubq
+	kXmvpsubq
+	kXmvpsubqb
+	kYrvpsubq
+	kYmvpsubq
+	kYmvpsubqb
+	kVrpcmpeqb
+	kVmpcmpeqb
+	kVmpcmpeqbb
+	kXrvpcmpeqb
+	kXmvpcmpeqb
+	kXmvpcmpeqbb
+	kYrvpcmpeqb
+	kYmvpcmpeqb
+	kYmvpcmpeqbb
+	kVrpcmpeqd
+	kVmpcmpeqd
+	kVmpcmpeqdb
+	kXrvpcmpeqd
+	kXmvpcmpeqd
+	kXmvpcmpeqdb
+	kYrvpcmpeqd
+	kYmvpcmpeqd
+	kYmvpcmpeqdb
+	kVrpminub
+	kVmpminub
+	kVmpminubb
+	kXrvpminub
+	kXmvpminub
+	kXmvpminubb
+	kYrvpminub
+	kYmvpminub
+	kYmvpminubb
+	kVrpmuludq
+	kVmpmuludq
+	kVmpmuludqb
+	kXrvpmuludq
+	kXmvpmuludq
+	kXmvpmuludqb
+	kYrvpmuludq
+	kYmvpmuludq
+	kYmvpmuludqb
+	kVrpsllqImm
+	kVrpsrlqImm
+	kVrpslldImm
+	kVrpsrldImm
+	kVrpmovmskb
+	kYrvpmovmskb
+	kVmmovsdX
+	kVmmovsdXb
+	kVrmovsdX
+	kVmmovqX
+	kVmmovqXb
+	kVmmovsdXStore
+	kVmmovsdXStoreb
+	kVmmovqXStore
+	kVmmovqXStoreb
+	kVmmovss
+	kVmmovssb
+	kVmmovssStore
+	kVmmovssStoreb
+	kVmmovhps
+	kVmmovhpsb
+	kVmmovlps
+	kVmmovlpsb
+	kVrpunpcklqdq
+	kVrpunpckhqdq
+	kVrmovd4
+	kVrmovd8
+	kVrmovdStore4
+	kVrmovdStore8
+	kXmvmovsdLoad
+	kXmvmovsdLoadb
+	kYmvpbroadcastq
+	kYmvpbroadcastqb
+	kXmvmovups
+	kXmvmovupsb
+	kXmvmovaps
+	kXmvmovapsb
+	kXmvmovupsStore
+	kXmvmovupsStoreb
+	kXmvmovapsStore
+	kXmvmovapsStoreb
+	kXrvmov
+	kYmvmovups
+	kYmvmovupsb
+	kYmvmovaps
+	kYmvmovapsb
+	kYmvmovupsStore
+	kYmvmovupsStoreb
+	kYmvmovapsStore
+	kYmvmovapsStoreb
+	kYrvmov
+	kVraddsd
+	kVmaddsd
+	kVmaddsdb
+	kXrvaddsd
+	kXmvaddsd
+	kXmvaddsdb
+	kVraddpd
+	kVmaddpd
+	kVmaddpdb
+	kXrvaddpd
+	kXmvaddpd
+	kXmvaddpdb
+	kYrvaddpd
+	kYmvaddpd
+	kYmvaddpdb
+	kVrsubsd
+	kVmsubsd
+	kVmsubsdb
+	kXrvsubsd
+	kXmvsubsd
+	kXmvsubsdb
+	kVrsubpd
+	kVmsubpd
+	kVmsubpdb
+	kXrvsubpd
+	kXmvsubpd
+	kXmvsubpdb
+	kYrvsubpd
+	kYmvsubpd
+	kYmvsubpdb
+	kVrmulsd
+	kVmmulsd
+	kVmmulsdb
+	kXrvmulsd
+	kXmvmulsd
+	kXmvmulsdb
+	kVrmulpd
+	kVmmulpd
+	kVmmulpdb
+	kXrvmulpd
+	kXmvmulpd
+	kXmvmulpdb
+	kYrvmulpd
+	kYmvmulpd
+	kYmvmulpdb
+	kVrdivsd
+	kVmdivsd
+	kVmdivsdb
+	kXrvdivsd
+	kXmvdivsd
+	kXmvdivsdb
+	kVrdivpd
+	kVmdivpd
+	kVmdivpdb
+	kXrvdivpd
+	kXmvdivpd
+	kXmvdivpdb
+	kYrvdivpd
+	kYmvdivpd
+	kYmvdivpdb
 	kPop8_Pop8
 	kLoad8b_Load8b
 	kMovsx48_MovRR4
@@ -2054,6 +2294,10 @@ var kindByName = map[string]uint16{
 	"ImulRI8n":                       kImulRI8n,
 	"ImulRI4":                        kImulRI4,
 	"ImulRI8":                        kImulRI8,
+	"ImulRM4":                        kImulRM4,
+	"ImulRM4b":                       kImulRM4b,
+	"ImulRM8":                        kImulRM8,
+	"ImulRM8b":                       kImulRM8b,
 	"Nop":                            kNop,
 	"End":                            kEnd,
 	"Push8":                          kPush8,
@@ -2084,6 +2328,242 @@ var kindByName = map[string]uint16{
 	"JGE":                            kJGE,
 	"JLE":                            kJLE,
 	"JG":                             kJG,
+	"Vmpxor":                         kVmpxor,
+	"Vmpxorb":                        kVmpxorb,
+	"Xrvpxor":                        kXrvpxor,
+	"Xmvpxor":                        kXmvpxor,
+	"Xmvpxorb":                       kXmvpxorb,
+	"Yrvpxor":                        kYrvpxor,
+	"Ymvpxor":                        kYmvpxor,
+	"Ymvpxorb":                       kYmvpxorb,
+	"Vrpand":                         kVrpand,
+	"Vmpand":                         kVmpand,
+	"Vmpandb":                        kVmpandb,
+	"Xrvpand":                        kXrvpand,
+	"Xmvpand":                        kXmvpand,
+	"Xmvpandb":                       kXmvpandb,
+	"Yrvpand":                        kYrvpand,
+	"Ymvpand":                        kYmvpand,
+	"Ymvpandb":                       kYmvpandb,
+	"Vrpor":                          kVrpor,
+	"Vmpor":                          kVmpor,
+	"Vmporb":                         kVmporb,
+	"Xrvpor":                         kXrvpor,
+	"Xmvpor":                         kXmvpor,
+	"Xmvporb":                        kXmvporb,
+	"Yrvpor":                         kYrvpor,
+	"Ymvpor":                         kYmvpor,
+	"Ymvporb":                        kYmvporb,
+	"Vrpandn":                        kVrpandn,
+	"Vmpandn":                        kVmpandn,
+	"Vmpandnb":                       kVmpandnb,
+	"Xrvpandn":                       kXrvpandn,
+	"Xmvpandn":                       kXmvpandn,
+	"Xmvpandnb":                      kXmvpandnb,
+	"Yrvpandn":                       kYrvpandn,
+	"Ymvpandn":                       kYmvpandn,
+	"Ymvpandnb":                      kYmvpandnb,
+	"Vrpaddb":                        kVrpaddb,
+	"Vmpaddb":                        kVmpaddb,
+	"Vmpaddbb":                       kVmpaddbb,
+	"Xrvpaddb":                       kXrvpaddb,
+	"Xmvpaddb":                       kXmvpaddb,
+	"Xmvpaddbb":                      kXmvpaddbb,
+	"Yrvpaddb":                       kYrvpaddb,
+	"Ymvpaddb":                       kYmvpaddb,
+	"Ymvpaddbb":                      kYmvpaddbb,
+	"Vrpaddd":                        kVrpaddd,
+	"Vmpaddd":                        kVmpaddd,
+	"Vmpadddb":                       kVmpadddb,
+	"Xrvpaddd":                       kXrvpaddd,
+	"Xmvpaddd":                       kXmvpaddd,
+	"Xmvpadddb":                      kXmvpadddb,
+	"Yrvpaddd":                       kYrvpaddd,
+	"Ymvpaddd":                       kYmvpaddd,
+	"Ymvpadddb":                      kYmvpadddb,
+	"Vrpaddq":                        kVrpaddq,
+	"Vmpaddq":                        kVmpaddq,
+	"Vmpaddqb":                       kVmpaddqb,
+	"Xrvpaddq":                       kXrvpaddq,
+	"Xmvpaddq":                       kXmvpaddq,
+	"Xmvpaddqb":                      kXmvpaddqb,
+	"Yrvpaddq":                       kYrvpaddq,
+	"Ymvpaddq":                       kYmvpaddq,
+	"Ymvpaddqb":                      kYmvpaddqb,
+	"Vrpsubb":                        kVrpsubb,
+	"Vmpsubb":                        kVmpsubb,
+	"Vmpsubbb":                       kVmpsubbb,
+	"Xrvpsubb":                       kXrvpsubb,
+	"Xmvpsubb":                       kXmvpsubb,
+	"Xmvpsubbb":                      kXmvpsubbb,
+	"Yrvpsubb":                       kYrvpsubb,
+	"Ymvpsubb":                       kYmvpsubb,
+	"Ymvpsubbb":                      kYmvpsubbb,
+	"Vrpsubd":                        kVrpsubd,
+	"Vmpsubd":                        kVmpsubd,
+	"Vmpsubdb":                       kVmpsubdb,
+	"Xrvpsubd":                       kXrvpsubd,
+	"Xmvpsubd":                       kXmvpsubd,
+	"Xmvpsubdb":                      kXmvpsubdb,
+	"Yrvpsubd":                       kYrvpsubd,
+	"Ymvpsubd":                       kYmvpsubd,
+	"Ymvpsubdb":                      kYmvpsubdb,
+	"Vrpsubq":                        kVrpsubq,
+	"Vmpsubq":                        kVmpsubq,
+	"Vmpsubqb":                       kVmpsubqb,
+	"Xrvpsubq":                       kXrvpsubq,
+	"Xmvpsubq":                       kXmvpsubq,
+	"Xmvpsubqb":                      kXmvpsubqb,
+	"Yrvpsubq":                       kYrvpsubq,
+	"Ymvpsubq":                       kYmvpsubq,
+	"Ymvpsubqb":                      kYmvpsubqb,
+	"Vrpcmpeqb":                      kVrpcmpeqb,
+	"Vmpcmpeqb":                      kVmpcmpeqb,
+	"Vmpcmpeqbb":                     kVmpcmpeqbb,
+	"Xrvpcmpeqb":                     kXrvpcmpeqb,
+	"Xmvpcmpeqb":                     kXmvpcmpeqb,
+	"Xmvpcmpeqbb":                    kXmvpcmpeqbb,
+	"Yrvpcmpeqb":                     kYrvpcmpeqb,
+	"Ymvpcmpeqb":                     kYmvpcmpeqb,
+	"Ymvpcmpeqbb":                    kYmvpcmpeqbb,
+	"Vrpcmpeqd":                      kVrpcmpeqd,
+	"Vmpcmpeqd":                      kVmpcmpeqd,
+	"Vmpcmpeqdb":                     kVmpcmpeqdb,
+	"Xrvpcmpeqd":                     kXrvpcmpeqd,
+	"Xmvpcmpeqd":                     kXmvpcmpeqd,
+	"Xmvpcmpeqdb":                    kXmvpcmpeqdb,
+	"Yrvpcmpeqd":                     kYrvpcmpeqd,
+	"Ymvpcmpeqd":                     kYmvpcmpeqd,
+	"Ymvpcmpeqdb":                    kYmvpcmpeqdb,
+	"Vrpminub":                       kVrpminub,
+	"Vmpminub":                       kVmpminub,
+	"Vmpminubb":                      kVmpminubb,
+	"Xrvpminub":                      kXrvpminub,
+	"Xmvpminub":                      kXmvpminub,
+	"Xmvpminubb":                     kXmvpminubb,
+	"Yrvpminub":                      kYrvpminub,
+	"Ymvpminub":                      kYmvpminub,
+	"Ymvpminubb":                     kYmvpminubb,
+	"Vrpmuludq":                      kVrpmuludq,
+	"Vmpmuludq":                      kVmpmuludq,
+	"Vmpmuludqb":                     kVmpmuludqb,
+	"Xrvpmuludq":                     kXrvpmuludq,
+	"Xmvpmuludq":                     kXmvpmuludq,
+	"Xmvpmuludqb":                    kXmvpmuludqb,
+	"Yrvpmuludq":                     kYrvpmuludq,
+	"Ymvpmuludq":                     kYmvpmuludq,
+	"Ymvpmuludqb":                    kYmvpmuludqb,
+	"VrpsllqImm":                     kVrpsllqImm,
+	"VrpsrlqImm":                     kVrpsrlqImm,
+	"VrpslldImm":                     kVrpslldImm,
+	"VrpsrldImm":                     kVrpsrldImm,
+	"Vrpmovmskb":                     kVrpmovmskb,
+	"Yrvpmovmskb":                    kYrvpmovmskb,
+	"VmmovsdX":                       kVmmovsdX,
+	"VmmovsdXb":                      kVmmovsdXb,
+	"VrmovsdX":                       kVrmovsdX,
+	"VmmovqX":                        kVmmovqX,
+	"VmmovqXb":                       kVmmovqXb,
+	"VmmovsdXStore":                  kVmmovsdXStore,
+	"VmmovsdXStoreb":                 kVmmovsdXStoreb,
+	"VmmovqXStore":                   kVmmovqXStore,
+	"VmmovqXStoreb":                  kVmmovqXStoreb,
+	"Vmmovss":                        kVmmovss,
+	"Vmmovssb":                       kVmmovssb,
+	"VmmovssStore":                   kVmmovssStore,
+	"VmmovssStoreb":                  kVmmovssStoreb,
+	"Vmmovhps":                       kVmmovhps,
+	"Vmmovhpsb":                      kVmmovhpsb,
+	"Vmmovlps":                       kVmmovlps,
+	"Vmmovlpsb":                      kVmmovlpsb,
+	"Vrpunpcklqdq":                   kVrpunpcklqdq,
+	"Vrpunpckhqdq":                   kVrpunpckhqdq,
+	"Vrmovd4":                        kVrmovd4,
+	"Vrmovd8":                        kVrmovd8,
+	"VrmovdStore4":                   kVrmovdStore4,
+	"VrmovdStore8":                   kVrmovdStore8,
+	"XmvmovsdLoad":                   kXmvmovsdLoad,
+	"XmvmovsdLoadb":                  kXmvmovsdLoadb,
+	"Ymvpbroadcastq":                 kYmvpbroadcastq,
+	"Ymvpbroadcastqb":                kYmvpbroadcastqb,
+	"Xmvmovups":                      kXmvmovups,
+	"Xmvmovupsb":                     kXmvmovupsb,
+	"Xmvmovaps":                      kXmvmovaps,
+	"Xmvmovapsb":                     kXmvmovapsb,
+	"XmvmovupsStore":                 kXmvmovupsStore,
+	"XmvmovupsStoreb":                kXmvmovupsStoreb,
+	"XmvmovapsStore":                 kXmvmovapsStore,
+	"XmvmovapsStoreb":                kXmvmovapsStoreb,
+	"Xrvmov":                         kXrvmov,
+	"Ymvmovups":                      kYmvmovups,
+	"Ymvmovupsb":                     kYmvmovupsb,
+	"Ymvmovaps":                      kYmvmovaps,
+	"Ymvmovapsb":                     kYmvmovapsb,
+	"YmvmovupsStore":                 kYmvmovupsStore,
+	"YmvmovupsStoreb":                kYmvmovupsStoreb,
+	"YmvmovapsStore":                 kYmvmovapsStore,
+	"YmvmovapsStoreb":                kYmvmovapsStoreb,
+	"Yrvmov":                         kYrvmov,
+	"Vraddsd":                        kVraddsd,
+	"Vmaddsd":                        kVmaddsd,
+	"Vmaddsdb":                       kVmaddsdb,
+	"Xrvaddsd":                       kXrvaddsd,
+	"Xmvaddsd":                       kXmvaddsd,
+	"Xmvaddsdb":                      kXmvaddsdb,
+	"Vraddpd":                        kVraddpd,
+	"Vmaddpd":                        kVmaddpd,
+	"Vmaddpdb":                       kVmaddpdb,
+	"Xrvaddpd":                       kXrvaddpd,
+	"Xmvaddpd":                       kXmvaddpd,
+	"Xmvaddpdb":                      kXmvaddpdb,
+	"Yrvaddpd":                       kYrvaddpd,
+	"Ymvaddpd":                       kYmvaddpd,
+	"Ymvaddpdb":                      kYmvaddpdb,
+	"Vrsubsd":                        kVrsubsd,
+	"Vmsubsd":                        kVmsubsd,
+	"Vmsubsdb":                       kVmsubsdb,
+	"Xrvsubsd":                       kXrvsubsd,
+	"Xmvsubsd":                       kXmvsubsd,
+	"Xmvsubsdb":                      kXmvsubsdb,
+	"Vrsubpd":                        kVrsubpd,
+	"Vmsubpd":                        kVmsubpd,
+	"Vmsubpdb":                       kVmsubpdb,
+	"Xrvsubpd":                       kXrvsubpd,
+	"Xmvsubpd":                       kXmvsubpd,
+	"Xmvsubpdb":                      kXmvsubpdb,
+	"Yrvsubpd":                       kYrvsubpd,
+	"Ymvsubpd":                       kYmvsubpd,
+	"Ymvsubpdb":                      kYmvsubpdb,
+	"Vrmulsd":                        kVrmulsd,
+	"Vmmulsd":                        kVmmulsd,
+	"Vmmulsdb":                       kVmmulsdb,
+	"Xrvmulsd":                       kXrvmulsd,
+	"Xmvmulsd":                       kXmvmulsd,
+	"Xmvmulsdb":                      kXmvmulsdb,
+	"Vrmulpd":                        kVrmulpd,
+	"Vmmulpd":                        kVmmulpd,
+	"Vmmulpdb":                       kVmmulpdb,
+	"Xrvmulpd":                       kXrvmulpd,
+	"Xmvmulpd":                       kXmvmulpd,
+	"Xmvmulpdb":                      kXmvmulpdb,
+	"Yrvmulpd":                       kYrvmulpd,
+	"Ymvmulpd":                       kYmvmulpd,
+	"Ymvmulpdb":                      kYmvmulpdb,
+	"Vrdivsd":                        kVrdivsd,
+	"Vmdivsd":                        kVmdivsd,
+	"Vmdivsdb":                       kVmdivsdb,
+	"Xrvdivsd":                       kXrvdivsd,
+	"Xmvdivsd":                       kXmvdivsd,
+	"Xmvdivsdb":                      kXmvdivsdb,
+	"Vrdivpd":                        kVrdivpd,
+	"Vmdivpd":                        kVmdivpd,
+	"Vmdivpdb":                       kVmdivpdb,
+	"Xrvdivpd":                       kXrvdivpd,
+	"Xmvdivpd":                       kXmvdivpd,
+	"Xmvdivpdb":                      kXmvdivpdb,
+	"Yrvdivpd":                       kYrvdivpd,
+	"Ymvdivpd":                       kYmvdivpd,
+	"Ymvdivpdb":                      kYmvdivpdb,
 	"Pop8_Pop8":                      kPop8_Pop8,
 	"Load8b_Load8b":                  kLoad8b_Load8b,
 	"Movsx48_MovRR4":                 kMovsx48_MovRR4,
@@ -13322,6 +13802,90 @@ blocks:
 				}
 				c.aux = aux
 				continue
+			case kImulRM4:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					r := int64(int32(get32(e.page, off))) * int64(int32(c.R[in.Reg&15]))
+					c.R[in.Reg&15] = uint64(uint32(r))
+					over := r != int64(int32(r))
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = uint64(int64(int32(r)))|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+					continue
+				}
+			case kImulRM4b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					r := int64(int32(get32(e.page, off))) * int64(int32(c.R[in.Reg&15]))
+					c.R[in.Reg&15] = uint64(uint32(r))
+					over := r != int64(int32(r))
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = uint64(int64(int32(r)))|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+					continue
+				}
+			case kImulRM8:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = uint64(r)
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+					continue
+				}
+			case kImulRM8b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = uint64(r)
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+					continue
+				}
 			case kNop:
 				continue
 			case kEnd:
@@ -13536,6 +14100,2446 @@ blocks:
 					break ops
 				}
 				continue
+			case kVmpxor:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]^m0, v[1]^m1
+						continue
+					}
+				}
+			case kVmpxorb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]^m0, v[1]^m1
+						continue
+					}
+				}
+			case kXrvpxor:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = v[0]^w[0], v[1]^w[1]
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpxor:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]^m0, v[1]^m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpxorb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]^m0, v[1]^m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpxor:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = v[0]^w[0], v[1]^w[1], v[2]^w[2], v[3]^w[3]
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpxor:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]^m0, v[1]^m1, v[2]^m2, v[3]^m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpxorb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]^m0, v[1]^m1, v[2]^m2, v[3]^m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpand:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = v[0]&w[0], v[1]&w[1]
+				continue
+			case kVmpand:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]&m0, v[1]&m1
+						continue
+					}
+				}
+			case kVmpandb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]&m0, v[1]&m1
+						continue
+					}
+				}
+			case kXrvpand:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = v[0]&w[0], v[1]&w[1]
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpand:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]&m0, v[1]&m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpandb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]&m0, v[1]&m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpand:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = v[0]&w[0], v[1]&w[1], v[2]&w[2], v[3]&w[3]
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpand:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]&m0, v[1]&m1, v[2]&m2, v[3]&m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpandb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]&m0, v[1]&m1, v[2]&m2, v[3]&m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpor:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = v[0]|w[0], v[1]|w[1]
+				continue
+			case kVmpor:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]|m0, v[1]|m1
+						continue
+					}
+				}
+			case kVmporb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]|m0, v[1]|m1
+						continue
+					}
+				}
+			case kXrvpor:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = v[0]|w[0], v[1]|w[1]
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpor:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]|m0, v[1]|m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvporb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]|m0, v[1]|m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpor:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = v[0]|w[0], v[1]|w[1], v[2]|w[2], v[3]|w[3]
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpor:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]|m0, v[1]|m1, v[2]|m2, v[3]|m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvporb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]|m0, v[1]|m1, v[2]|m2, v[3]|m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpandn:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneAndn(v[0], w[0]), laneAndn(v[1], w[1])
+				continue
+			case kVmpandn:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneAndn(v[0], m0), laneAndn(v[1], m1)
+						continue
+					}
+				}
+			case kVmpandnb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneAndn(v[0], m0), laneAndn(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpandn:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneAndn(v[0], w[0]), laneAndn(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpandn:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneAndn(v[0], m0), laneAndn(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpandnb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneAndn(v[0], m0), laneAndn(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpandn:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneAndn(v[0], w[0]), laneAndn(v[1], w[1]), laneAndn(v[2], w[2]), laneAndn(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpandn:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneAndn(v[0], m0), laneAndn(v[1], m1), laneAndn(v[2], m2), laneAndn(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpandnb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneAndn(v[0], m0), laneAndn(v[1], m1), laneAndn(v[2], m2), laneAndn(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpaddb:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneAddB(v[0], w[0]), laneAddB(v[1], w[1])
+				continue
+			case kVmpaddb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneAddB(v[0], m0), laneAddB(v[1], m1)
+						continue
+					}
+				}
+			case kVmpaddbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneAddB(v[0], m0), laneAddB(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpaddb:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneAddB(v[0], w[0]), laneAddB(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpaddb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneAddB(v[0], m0), laneAddB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpaddbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneAddB(v[0], m0), laneAddB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpaddb:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneAddB(v[0], w[0]), laneAddB(v[1], w[1]), laneAddB(v[2], w[2]), laneAddB(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpaddb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneAddB(v[0], m0), laneAddB(v[1], m1), laneAddB(v[2], m2), laneAddB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpaddbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneAddB(v[0], m0), laneAddB(v[1], m1), laneAddB(v[2], m2), laneAddB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpaddd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneAddD(v[0], w[0]), laneAddD(v[1], w[1])
+				continue
+			case kVmpaddd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneAddD(v[0], m0), laneAddD(v[1], m1)
+						continue
+					}
+				}
+			case kVmpadddb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneAddD(v[0], m0), laneAddD(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpaddd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneAddD(v[0], w[0]), laneAddD(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpaddd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneAddD(v[0], m0), laneAddD(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpadddb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneAddD(v[0], m0), laneAddD(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpaddd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneAddD(v[0], w[0]), laneAddD(v[1], w[1]), laneAddD(v[2], w[2]), laneAddD(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpaddd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneAddD(v[0], m0), laneAddD(v[1], m1), laneAddD(v[2], m2), laneAddD(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpadddb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneAddD(v[0], m0), laneAddD(v[1], m1), laneAddD(v[2], m2), laneAddD(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpaddq:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = v[0]+w[0], v[1]+w[1]
+				continue
+			case kVmpaddq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]+m0, v[1]+m1
+						continue
+					}
+				}
+			case kVmpaddqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]+m0, v[1]+m1
+						continue
+					}
+				}
+			case kXrvpaddq:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = v[0]+w[0], v[1]+w[1]
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpaddq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]+m0, v[1]+m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpaddqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]+m0, v[1]+m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpaddq:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = v[0]+w[0], v[1]+w[1], v[2]+w[2], v[3]+w[3]
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpaddq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]+m0, v[1]+m1, v[2]+m2, v[3]+m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpaddqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]+m0, v[1]+m1, v[2]+m2, v[3]+m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpsubb:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneSubB(v[0], w[0]), laneSubB(v[1], w[1])
+				continue
+			case kVmpsubb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneSubB(v[0], m0), laneSubB(v[1], m1)
+						continue
+					}
+				}
+			case kVmpsubbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneSubB(v[0], m0), laneSubB(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpsubb:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneSubB(v[0], w[0]), laneSubB(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpsubb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneSubB(v[0], m0), laneSubB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpsubbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneSubB(v[0], m0), laneSubB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpsubb:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneSubB(v[0], w[0]), laneSubB(v[1], w[1]), laneSubB(v[2], w[2]), laneSubB(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpsubb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneSubB(v[0], m0), laneSubB(v[1], m1), laneSubB(v[2], m2), laneSubB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpsubbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneSubB(v[0], m0), laneSubB(v[1], m1), laneSubB(v[2], m2), laneSubB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpsubd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneSubD(v[0], w[0]), laneSubD(v[1], w[1])
+				continue
+			case kVmpsubd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneSubD(v[0], m0), laneSubD(v[1], m1)
+						continue
+					}
+				}
+			case kVmpsubdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneSubD(v[0], m0), laneSubD(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpsubd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneSubD(v[0], w[0]), laneSubD(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpsubd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneSubD(v[0], m0), laneSubD(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpsubdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneSubD(v[0], m0), laneSubD(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpsubd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneSubD(v[0], w[0]), laneSubD(v[1], w[1]), laneSubD(v[2], w[2]), laneSubD(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpsubd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneSubD(v[0], m0), laneSubD(v[1], m1), laneSubD(v[2], m2), laneSubD(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpsubdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneSubD(v[0], m0), laneSubD(v[1], m1), laneSubD(v[2], m2), laneSubD(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpsubq:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = v[0]-w[0], v[1]-w[1]
+				continue
+			case kVmpsubq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]-m0, v[1]-m1
+						continue
+					}
+				}
+			case kVmpsubqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = v[0]-m0, v[1]-m1
+						continue
+					}
+				}
+			case kXrvpsubq:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = v[0]-w[0], v[1]-w[1]
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpsubq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]-m0, v[1]-m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpsubqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = v[0]-m0, v[1]-m1
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpsubq:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = v[0]-w[0], v[1]-w[1], v[2]-w[2], v[3]-w[3]
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpsubq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]-m0, v[1]-m1, v[2]-m2, v[3]-m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpsubqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = v[0]-m0, v[1]-m1, v[2]-m2, v[3]-m3
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpcmpeqb:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneEqB(v[0], w[0]), laneEqB(v[1], w[1])
+				continue
+			case kVmpcmpeqb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneEqB(v[0], m0), laneEqB(v[1], m1)
+						continue
+					}
+				}
+			case kVmpcmpeqbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneEqB(v[0], m0), laneEqB(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpcmpeqb:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneEqB(v[0], w[0]), laneEqB(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpcmpeqb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneEqB(v[0], m0), laneEqB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpcmpeqbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneEqB(v[0], m0), laneEqB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpcmpeqb:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneEqB(v[0], w[0]), laneEqB(v[1], w[1]), laneEqB(v[2], w[2]), laneEqB(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpcmpeqb:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneEqB(v[0], m0), laneEqB(v[1], m1), laneEqB(v[2], m2), laneEqB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpcmpeqbb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneEqB(v[0], m0), laneEqB(v[1], m1), laneEqB(v[2], m2), laneEqB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpcmpeqd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneEqD(v[0], w[0]), laneEqD(v[1], w[1])
+				continue
+			case kVmpcmpeqd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneEqD(v[0], m0), laneEqD(v[1], m1)
+						continue
+					}
+				}
+			case kVmpcmpeqdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneEqD(v[0], m0), laneEqD(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpcmpeqd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneEqD(v[0], w[0]), laneEqD(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpcmpeqd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneEqD(v[0], m0), laneEqD(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpcmpeqdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneEqD(v[0], m0), laneEqD(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpcmpeqd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneEqD(v[0], w[0]), laneEqD(v[1], w[1]), laneEqD(v[2], w[2]), laneEqD(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpcmpeqd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneEqD(v[0], m0), laneEqD(v[1], m1), laneEqD(v[2], m2), laneEqD(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpcmpeqdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneEqD(v[0], m0), laneEqD(v[1], m1), laneEqD(v[2], m2), laneEqD(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpminub:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneMinUB(v[0], w[0]), laneMinUB(v[1], w[1])
+				continue
+			case kVmpminub:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneMinUB(v[0], m0), laneMinUB(v[1], m1)
+						continue
+					}
+				}
+			case kVmpminubb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneMinUB(v[0], m0), laneMinUB(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpminub:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneMinUB(v[0], w[0]), laneMinUB(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpminub:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneMinUB(v[0], m0), laneMinUB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpminubb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneMinUB(v[0], m0), laneMinUB(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpminub:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneMinUB(v[0], w[0]), laneMinUB(v[1], w[1]), laneMinUB(v[2], w[2]), laneMinUB(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpminub:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneMinUB(v[0], m0), laneMinUB(v[1], m1), laneMinUB(v[2], m2), laneMinUB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpminubb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneMinUB(v[0], m0), laneMinUB(v[1], m1), laneMinUB(v[2], m2), laneMinUB(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpmuludq:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
+				continue
+			case kVmpmuludq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneMulUDQ(v[0], m0), laneMulUDQ(v[1], m1)
+						continue
+					}
+				}
+			case kVmpmuludqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+						v[0], v[1] = laneMulUDQ(v[0], m0), laneMulUDQ(v[1], m1)
+						continue
+					}
+				}
+			case kXrvpmuludq:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
+				d[2], d[3] = 0, 0
+				continue
+			case kXmvpmuludq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneMulUDQ(v[0], m0), laneMulUDQ(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvpmuludqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1 := get64(e.page, off+0), get64(e.page, off+8)
+					d[0], d[1] = laneMulUDQ(v[0], m0), laneMulUDQ(v[1], m1)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kYrvpmuludq:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1]), laneMulUDQ(v[2], w[2]), laneMulUDQ(v[3], w[3])
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kYmvpmuludq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneMulUDQ(v[0], m0), laneMulUDQ(v[1], m1), laneMulUDQ(v[2], m2), laneMulUDQ(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpmuludqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					m0, m1, m2, m3 := get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					d[0], d[1], d[2], d[3] = laneMulUDQ(v[0], m0), laneMulUDQ(v[1], m1), laneMulUDQ(v[2], m2), laneMulUDQ(v[3], m3)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kVrpsllqImm:
+				v, n := &c.V[in.RM&15], in.Imm&0xff
+				v[0], v[1] = laneShlQ(v[0], n), laneShlQ(v[1], n)
+				continue
+			case kVrpsrlqImm:
+				v, n := &c.V[in.RM&15], in.Imm&0xff
+				v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
+				continue
+			case kVrpslldImm:
+				v, n := &c.V[in.RM&15], in.Imm&0xff
+				v[0], v[1] = laneShlD(v[0], n), laneShlD(v[1], n)
+				continue
+			case kVrpsrldImm:
+				v, n := &c.V[in.RM&15], in.Imm&0xff
+				v[0], v[1] = laneShrD(v[0], n), laneShrD(v[1], n)
+				continue
+			case kVrpmovmskb:
+				w := &c.V[in.RM&15]
+				c.R[in.Reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8
+				continue
+			case kYrvpmovmskb:
+				w := &c.V[in.RM&15]
+				c.R[in.Reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24
+				continue
+			case kVmmovsdX:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), 0
+					continue
+				}
+			case kVmmovsdXb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), 0
+					continue
+				}
+			case kVrmovsdX:
+				c.V[in.Reg&15][0] = c.V[in.RM&15][0]
+				continue
+			case kVmmovqX:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), 0
+					continue
+				}
+			case kVmmovqXb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), 0
+					continue
+				}
+			case kVmmovsdXStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					put64(e.page, off, c.V[in.Reg&15][0])
+					continue
+				}
+			case kVmmovsdXStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					put64(e.page, off, c.V[in.Reg&15][0])
+					continue
+				}
+			case kVmmovqXStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					put64(e.page, off, c.V[in.Reg&15][0])
+					continue
+				}
+			case kVmmovqXStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					put64(e.page, off, c.V[in.Reg&15][0])
+					continue
+				}
+			case kVmmovss:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = uint64(get32(e.page, off)), 0
+					continue
+				}
+			case kVmmovssb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = uint64(get32(e.page, off)), 0
+					continue
+				}
+			case kVmmovssStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					put32(e.page, off, uint32(c.V[in.Reg&15][0]))
+					continue
+				}
+			case kVmmovssStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					put32(e.page, off, uint32(c.V[in.Reg&15][0]))
+					continue
+				}
+			case kVmmovhps:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.V[in.Reg&15][1] = get64(e.page, off)
+					continue
+				}
+			case kVmmovhpsb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.V[in.Reg&15][1] = get64(e.page, off)
+					continue
+				}
+			case kVmmovlps:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.V[in.Reg&15][0] = get64(e.page, off)
+					continue
+				}
+			case kVmmovlpsb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.V[in.Reg&15][0] = get64(e.page, off)
+					continue
+				}
+			case kVrpunpcklqdq:
+				c.V[in.Reg&15][1] = c.V[in.RM&15][0]
+				continue
+			case kVrpunpckhqdq:
+				v := &c.V[in.Reg&15]
+				v[0], v[1] = v[1], c.V[in.RM&15][1]
+				continue
+			case kVrmovd4:
+				v := &c.V[in.Reg&15]
+				v[0], v[1] = uint64(uint32(c.R[in.RM&15])), 0
+				continue
+			case kVrmovd8:
+				v := &c.V[in.Reg&15]
+				v[0], v[1] = c.R[in.RM&15], 0
+				continue
+			case kVrmovdStore4:
+				c.R[in.RM&15] = uint64(uint32(c.V[in.Reg&15][0]))
+				continue
+			case kVrmovdStore8:
+				c.R[in.RM&15] = c.V[in.Reg&15][0]
+				continue
+			case kXmvmovsdLoad:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.V[in.Reg&15] = Vec{get64(e.page, off)}
+					continue
+				}
+			case kXmvmovsdLoadb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.V[in.Reg&15] = Vec{get64(e.page, off)}
+					continue
+				}
+			case kYmvpbroadcastq:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, v := get64(e.page, off), &c.V[in.Reg&15]
+					v[0], v[1], v[2], v[3] = x, x, x, x
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvpbroadcastqb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, v := get64(e.page, off), &c.V[in.Reg&15]
+					v[0], v[1], v[2], v[3] = x, x, x, x
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kXmvmovups:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d := &c.V[in.Reg&15]
+					d[0], d[1] = get64(e.page, off+0), get64(e.page, off+8)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvmovupsb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d := &c.V[in.Reg&15]
+					d[0], d[1] = get64(e.page, off+0), get64(e.page, off+8)
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvmovaps:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						d := &c.V[in.Reg&15]
+						d[0], d[1] = get64(e.page, off+0), get64(e.page, off+8)
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kXmvmovapsb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						d := &c.V[in.Reg&15]
+						d[0], d[1] = get64(e.page, off+0), get64(e.page, off+8)
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kXmvmovupsStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					continue
+				}
+			case kXmvmovupsStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					continue
+				}
+			case kXmvmovapsStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						put64(e.page, off+0, v[0])
+						put64(e.page, off+8, v[1])
+						continue
+					}
+				}
+			case kXmvmovapsStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						put64(e.page, off+0, v[0])
+						put64(e.page, off+8, v[1])
+						continue
+					}
+				}
+			case kXrvmov:
+				d, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				d[0], d[1] = w[0], w[1]
+				d[2], d[3] = 0, 0
+				continue
+			case kYmvmovups:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d := &c.V[in.Reg&15]
+					d[0], d[1], d[2], d[3] = get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvmovupsb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d := &c.V[in.Reg&15]
+					d[0], d[1], d[2], d[3] = get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvmovaps:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					if a&31 == 0 {
+						d := &c.V[in.Reg&15]
+						d[0], d[1], d[2], d[3] = get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kYmvmovapsb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					if a&31 == 0 {
+						d := &c.V[in.Reg&15]
+						d[0], d[1], d[2], d[3] = get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kYmvmovupsStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					put64(e.page, off+16, v[2])
+					put64(e.page, off+24, v[3])
+					continue
+				}
+			case kYmvmovupsStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					put64(e.page, off+16, v[2])
+					put64(e.page, off+24, v[3])
+					continue
+				}
+			case kYmvmovapsStore:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					if a&31 == 0 {
+						v := &c.V[in.Reg&15]
+						put64(e.page, off+0, v[0])
+						put64(e.page, off+8, v[1])
+						put64(e.page, off+16, v[2])
+						put64(e.page, off+24, v[3])
+						continue
+					}
+				}
+			case kYmvmovapsStoreb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.wtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					if a&31 == 0 {
+						v := &c.V[in.Reg&15]
+						put64(e.page, off+0, v[0])
+						put64(e.page, off+8, v[1])
+						put64(e.page, off+16, v[2])
+						put64(e.page, off+24, v[3])
+						continue
+					}
+				}
+			case kYrvmov:
+				d, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				d[0], d[1], d[2], d[3] = w[0], w[1], w[2], w[3]
+				c.NotInUse &^= xfeatAVX
+				continue
+			case kVraddsd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if s, ok := add64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					v[0] = s
+					continue
+				}
+			case kVmaddsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kVmaddsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kXrvaddsd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if s, ok := add64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					*d = Vec{s, v[1]}
+					continue
+				}
+			case kXmvaddsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kXmvaddsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kVraddpd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && addPair(v, v, w[0], w[1]) {
+					continue
+				}
+			case kVmaddpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && addPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kVmaddpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && addPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kXrvaddpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && addPair(d, v, w[0], w[1]) {
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvaddpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && addPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kXmvaddpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && addPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kYrvaddpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvaddpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kYmvaddpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kVrsubsd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if s, ok := sub64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					v[0] = s
+					continue
+				}
+			case kVmsubsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kVmsubsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kXrvsubsd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if s, ok := sub64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					*d = Vec{s, v[1]}
+					continue
+				}
+			case kXmvsubsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kXmvsubsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kVrsubpd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && subPair(v, v, w[0], w[1]) {
+					continue
+				}
+			case kVmsubpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && subPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kVmsubpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && subPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kXrvsubpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && subPair(d, v, w[0], w[1]) {
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvsubpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && subPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kXmvsubpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && subPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kYrvsubpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && subQuad(d, v, w[0], w[1], w[2], w[3]) {
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvsubpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && subQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kYmvsubpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && subQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kVrmulsd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if s, ok := mul64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					v[0] = s
+					continue
+				}
+			case kVmmulsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kVmmulsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kXrvmulsd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if s, ok := mul64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					*d = Vec{s, v[1]}
+					continue
+				}
+			case kXmvmulsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kXmvmulsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kVrmulpd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
+					continue
+				}
+			case kVmmulpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && mulPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kVmmulpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && mulPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kXrvmulpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && mulPair(d, v, w[0], w[1]) {
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvmulpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kXmvmulpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kYrvmulpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && mulQuad(d, v, w[0], w[1], w[2], w[3]) {
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvmulpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kYmvmulpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kVrdivsd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if s, ok := div64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					v[0] = s
+					continue
+				}
+			case kVmdivsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kVmdivsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					v := &c.V[in.Reg&15]
+					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						v[0] = s
+						continue
+					}
+				}
+			case kXrvdivsd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if s, ok := div64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+					*d = Vec{s, v[1]}
+					continue
+				}
+			case kXmvdivsd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kXmvdivsdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+						*d = Vec{s, v[1]}
+						continue
+					}
+				}
+			case kVrdivpd:
+				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && divPair(v, v, w[0], w[1]) {
+					continue
+				}
+			case kVmdivpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && divPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kVmdivpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					if a&15 == 0 {
+						v := &c.V[in.Reg&15]
+						if mxcsr(c.MXCSR).fast() && divPair(v, v, get64(e.page, off+0), get64(e.page, off+8)) {
+							continue
+						}
+					}
+				}
+			case kXrvdivpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && divPair(d, v, w[0], w[1]) {
+					d[2], d[3] = 0, 0
+					continue
+				}
+			case kXmvdivpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && divPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kXmvdivpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-16 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && divPair(d, v, get64(e.page, off+0), get64(e.page, off+8)) {
+						d[2], d[3] = 0, 0
+						continue
+					}
+				}
+			case kYrvdivpd:
+				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+				if mxcsr(c.MXCSR).fast() && divQuad(d, v, w[0], w[1], w[2], w[3]) {
+					c.NotInUse &^= xfeatAVX
+					continue
+				}
+			case kYmvdivpd:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && divQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+			case kYmvdivpdb:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-32 {
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if mxcsr(c.MXCSR).fast() && divQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
 			case kPop8_Pop8:
 				{
 					a := c.R[RSP]

@@ -379,6 +379,13 @@ func (h *hot) misc() {
 		h.add("kImul"+m.kind+"4", "%s", "r := int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n"+mulFlags("uint64(int64(int32(r)))")+"continue")
 		h.add("kImul"+m.kind+"8", "%s", "x, y := "+m.x+", c.R[in.RM&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover := h != uint64(int64(r)>>63)\n"+mulFlags("r")+"continue")
 	}
+	for _, n := range []int{4, 8} {
+		set := "c.R[in.Reg&15] = uint64(r)\n"
+		h.add(fmt.Sprintf("kImulRM%d", n), "%s", ea+tlb("r", n, map[int]string{
+			4: "r := int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.Reg&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n" + mulFlags("uint64(int64(int32(r)))") + "continue",
+			8: "x, y := " + loadExpr(8) + ", c.R[in.Reg&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over := h != uint64(int64(r)>>63)\n" + mulFlags("r") + "continue",
+		}[n]))
+	}
 	h.add("kNop", "continue")
 	h.add("kEnd", "break ops")
 }
@@ -410,6 +417,9 @@ func generateLoop() error {
 	h.compare()
 	h.misc()
 	h.stack()
+	h.vectorInts()
+	h.vectorMoves()
+	h.vectorFloats()
 	if err := h.readChains("internal/isagen/chains.txt"); err != nil {
 		return err
 	}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Cases of vector instructions: what compilers make of loops over doubles and
+// integers, and what libc's string functions execute. Names: V (legacy SSE), X
+// (VEX, 128 bits) or Y (VEX, 256 bits), then r or m for the source, then the
+// handler. A case of arithmetic does what needs the host's operation alone
+// (sse_quick.go) and leaves all else to the handler.
+
+// lanes are integer operations on quadwords x and y, by handler.
+var lanes = []struct{ handler, expr string }{
+	{"pxor", "x^y"}, {"pand", "x&y"}, {"por", "x|y"}, {"pandn", "laneAndn(x, y)"},
+	{"paddb", "laneAddB(x, y)"}, {"paddd", "laneAddD(x, y)"}, {"paddq", "x+y"},
+	{"psubb", "laneSubB(x, y)"}, {"psubd", "laneSubD(x, y)"}, {"psubq", "x-y"},
+	{"pcmpeqb", "laneEqB(x, y)"}, {"pcmpeqd", "laneEqD(x, y)"}, {"pminub", "laneMinUB(x, y)"},
+	{"pmuludq", "laneMulUDQ(x, y)"},
+}
+
+// each writes n results of expr, joined by commas; x and y are formats of the
+// operands by number.
+func each(n int, expr, x, y string) string {
+	var out []string
+	for i := range n {
+		out = append(out, strings.NewReplacer("x", fmt.Sprintf(x, i), "y", fmt.Sprintf(y, i)).Replace(expr))
+	}
+	return strings.Join(out, ", ")
+}
+
+// qwords are n quadwords of the page.
+func qwords(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("get64(e.page, off+%d)", 8*i))
+	}
+	return strings.Join(out, ", ")
+}
+
+// inUse marks the upper halves of the registers as in use (see xinuse.go).
+const inUse = "c.NotInUse &^= xfeatAVX\n"
+
+// vexForms are the widths of VEX forms.
+var vexForms = []struct {
+	name string
+	n    int // quadwords
+	set  string
+}{
+	{"X", 2, "d[2], d[3] = 0, 0\n"},
+	{"Y", 4, inUse},
+}
+
+const (
+	memNames = "m0, m1, m2, m3"
+	legacyRR = "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\n"
+	vexRR    = "d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]\n"
+	vexRM    = "d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]\n"
+)
+
+// loads reads n quadwords into m0, m1, ...
+func loads(n int) string { return memNames[:4*n-2] + " := " + qwords(n) + "\n" }
+
+// targets are the first n quadwords of register r.
+func targets(r string, n int) string {
+	return strings.Join([]string{r + "[0]", r + "[1]", r + "[2]", r + "[3]"}[:n], ", ")
+}
+
+// vectorInts adds the operations of lanes.
+func (h *hot) vectorInts() {
+	for _, op := range lanes {
+		if op.handler != "pxor" { // has a case already
+			h.add("kVr"+op.handler, "%s", legacyRR+"v[0], v[1] = "+each(2, op.expr, "v[%d]", "w[%d]")+"\ncontinue")
+		}
+		h.add("kVm"+op.handler, "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv := &c.V[in.Reg&15]\n"+loads(2)+
+			"v[0], v[1] = "+each(2, op.expr, "v[%d]", "m%d")+"\ncontinue\n}"))
+		for _, f := range vexForms {
+			h.add("k"+f.name+"rv"+op.handler, "%s", vexRR+targets("d", f.n)+" = "+each(f.n, op.expr, "v[%d]", "w[%d]")+"\n"+f.set+"continue")
+			h.add("k"+f.name+"mv"+op.handler, "%s", ea+tlb("r", 8*f.n, vexRM+loads(f.n)+
+				targets("d", f.n)+" = "+each(f.n, op.expr, "v[%d]", "m%d")+"\n"+f.set+"continue"))
+		}
+	}
+	for _, sh := range []struct{ handler, f string }{
+		{"psllqImm", "laneShlQ"}, {"psrlqImm", "laneShrQ"}, {"pslldImm", "laneShlD"}, {"psrldImm", "laneShrD"},
+	} {
+		h.add("kVr"+sh.handler, "%s", fmt.Sprintf("v, n := &c.V[in.RM&15], in.Imm&0xff\nv[0], v[1] = %[1]s(v[0], n), %[1]s(v[1], n)\ncontinue", sh.f))
+	}
+	h.add("kVrpmovmskb", "w := &c.V[in.RM&15]\nc.R[in.Reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8\ncontinue")
+	h.add("kYrvpmovmskb", "w := &c.V[in.RM&15]\nc.R[in.Reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24\ncontinue")
+}
+
+// vectorMoves adds moves beyond those of legacy 128-bit registers.
+func (h *hot) vectorMoves() {
+	h.add("kVmmovsdX", "%s", ea+tlb("r", 8, "v := &c.V[in.Reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ncontinue"))
+	h.add("kVrmovsdX", "c.V[in.Reg&15][0] = c.V[in.RM&15][0]\ncontinue")
+	h.add("kVmmovqX", "%s", ea+tlb("r", 8, "v := &c.V[in.Reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ncontinue"))
+	h.add("kVmmovsdXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.Reg&15][0]")+"\ncontinue"))
+	h.add("kVmmovqXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.Reg&15][0]")+"\ncontinue"))
+	h.add("kVmmovss", "%s", ea+tlb("r", 4, "v := &c.V[in.Reg&15]\nv[0], v[1] = uint64("+loadExpr(4)+"), 0\ncontinue"))
+	h.add("kVmmovssStore", "%s", ea+tlb("w", 4, storeStmt(4, "c.V[in.Reg&15][0]")+"\ncontinue"))
+	h.add("kVmmovhps", "%s", ea+tlb("r", 8, "c.V[in.Reg&15][1] = "+loadExpr(8)+"\ncontinue"))
+	h.add("kVmmovlps", "%s", ea+tlb("r", 8, "c.V[in.Reg&15][0] = "+loadExpr(8)+"\ncontinue"))
+	h.add("kVrpunpcklqdq", "c.V[in.Reg&15][1] = c.V[in.RM&15][0]\ncontinue")
+	h.add("kVrpunpckhqdq", "v := &c.V[in.Reg&15]\nv[0], v[1] = v[1], c.V[in.RM&15][1]\ncontinue")
+	h.add("kVrmovd4", "v := &c.V[in.Reg&15]\nv[0], v[1] = uint64(uint32(c.R[in.RM&15])), 0\ncontinue")
+	h.add("kVrmovd8", "v := &c.V[in.Reg&15]\nv[0], v[1] = c.R[in.RM&15], 0\ncontinue")
+	h.add("kVrmovdStore4", "c.R[in.RM&15] = uint64(uint32(c.V[in.Reg&15][0]))\ncontinue")
+	h.add("kVrmovdStore8", "c.R[in.RM&15] = c.V[in.Reg&15][0]\ncontinue")
+	h.add("kXmvmovsdLoad", "%s", ea+tlb("r", 8, "c.V[in.Reg&15] = Vec{"+loadExpr(8)+"}\ncontinue"))
+	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "x, v := "+loadExpr(8)+", &c.V[in.Reg&15]\nv[0], v[1], v[2], v[3] = x, x, x, x\n"+inUse+"continue"))
+	for _, f := range vexForms {
+		load := "d := &c.V[in.Reg&15]\n" + targets("d", f.n) + " = " + qwords(f.n) + "\n" + f.set + "continue"
+		store := "v := &c.V[in.Reg&15]\n"
+		for i := range f.n {
+			store += fmt.Sprintf("put64(e.page, off+%d, v[%d])\n", 8*i, i)
+		}
+		store += "continue"
+		aligned := fmt.Sprintf("if a&%d == 0 {\n", 8*f.n-1)
+		h.add("k"+f.name+"mvmovups", "%s", ea+tlb("r", 8*f.n, load))
+		h.add("k"+f.name+"mvmovaps", "%s", ea+tlb("r", 8*f.n, aligned+load+"\n}"))
+		h.add("k"+f.name+"mvmovupsStore", "%s", ea+tlb("w", 8*f.n, store))
+		h.add("k"+f.name+"mvmovapsStore", "%s", ea+tlb("w", 8*f.n, aligned+store+"\n}"))
+		h.add("k"+f.name+"rvmov", "%s", "d, w := &c.V[in.Reg&15], &c.V[in.RM&15]\n"+targets("d", f.n)+" = "+targets("w", f.n)+"\n"+f.set+"continue")
+	}
+}
+
+// vectorFloats adds arithmetic on doubles.
+func (h *hot) vectorFloats() {
+	const fast = "mxcsr(c.MXCSR).fast()"
+	for _, op := range []string{"add", "sub", "mul", "div"} {
+		lo := fmt.Sprintf("if s, ok := %s64Quick(v[0], %%s); ok && %s {\n%%s = s\ncontinue\n}", op, fast)
+		h.add("kVr"+op+"sd", "%s", legacyRR+fmt.Sprintf(lo, "w[0]", "v[0]"))
+		h.add("kVm"+op+"sd", "%s", ea+tlb("r", 8, "v := &c.V[in.Reg&15]\n"+fmt.Sprintf(lo, loadExpr(8), "v[0]")))
+		vex := fmt.Sprintf("if s, ok := %s64Quick(v[0], %%s); ok && %s {\n*d = Vec{s, v[1]}\ncontinue\n}", op, fast)
+		h.add("kXrv"+op+"sd", "%s", vexRR+fmt.Sprintf(vex, "w[0]"))
+		h.add("kXmv"+op+"sd", "%s", ea+tlb("r", 8, vexRM+fmt.Sprintf(vex, loadExpr(8))))
+
+		two := fmt.Sprintf("if %s && %sPair(v, v, %%s) { continue }", fast, op)
+		h.add("kVr"+op+"pd", "%s", legacyRR+fmt.Sprintf(two, targets("w", 2)))
+		h.add("kVm"+op+"pd", "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv := &c.V[in.Reg&15]\n"+fmt.Sprintf(two, qwords(2))+"\n}"))
+		for _, f := range vexForms {
+			g := map[string]string{"X": "Pair", "Y": "Quad"}[f.name]
+			all := fmt.Sprintf("if %s && %s%s(d, v, %%s) {\n%scontinue\n}", fast, op, g, f.set)
+			h.add("k"+f.name+"rv"+op+"pd", "%s", vexRR+fmt.Sprintf(all, targets("w", f.n)))
+			h.add("k"+f.name+"mv"+op+"pd", "%s", ea+tlb("r", 8*f.n, vexRM+fmt.Sprintf(all, qwords(f.n))))
+		}
+	}
+}

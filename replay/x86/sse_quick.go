@@ -1,0 +1,143 @@
+package x86
+
+import "math"
+
+// Arithmetic on doubles for the hot loop: what the host's operation alone
+// decides, where MXCSR lets it (mxcsr.fast). Each function says whether it did
+// so; when not, it has changed nothing, and the handler does the work. The
+// conditions are those of sse_fast.go, put so that the common case is three
+// comparisons a lane.
+
+const (
+	quickNormal = 1<<53 - 1   // of x<<1 - 1: below are the denormals
+	quickInf    = 0x7ff << 53 // of x<<1: infinity, and NaNs from there on
+	quickSafe   = 2 << 53     // of x<<1: above are results that were not tiny before rounding
+	quickMin    = 1 << 53     // of x<<1: the smallest normal number
+)
+
+// notDenormal says that x is zero, normal, infinite or a NaN.
+func notDenormal(x uint64) bool { return x<<1-1 >= quickNormal }
+
+// A sum that is zero or normal has operands that are finite.
+func quickSum(a, b, s uint64) bool {
+	return notDenormal(a) && notDenormal(b) && notDenormal(s) && s<<1 < quickInf
+}
+
+// A product or quotient that is safe (see safe64) has finite operands, and
+// neither is zero; but a divisor may not be infinite then either: the quotient
+// would be zero.
+func quickProduct(a, b, s uint64) bool {
+	return a<<1 >= quickMin && b<<1 >= quickMin && s<<1-quickSafe < quickInf-quickSafe
+}
+
+func add64Quick(a, b uint64) (s uint64, ok bool) {
+	s = math.Float64bits(math.Float64frombits(a) + math.Float64frombits(b))
+	return s, quickSum(a, b, s)
+}
+
+func sub64Quick(a, b uint64) (s uint64, ok bool) {
+	s = math.Float64bits(math.Float64frombits(a) - math.Float64frombits(b))
+	return s, quickSum(a, b, s)
+}
+
+func mul64Quick(a, b uint64) (s uint64, ok bool) {
+	s = math.Float64bits(math.Float64frombits(a) * math.Float64frombits(b))
+	return s, quickProduct(a, b, s)
+}
+
+func div64Quick(a, b uint64) (s uint64, ok bool) {
+	s = math.Float64bits(math.Float64frombits(a) / math.Float64frombits(b))
+	return s, quickProduct(a, b, s)
+}
+
+// addPair and addQuad set the first two or all four lanes of d to those of v and b0, b1, ...
+func addPair(d, v *Vec, b0, b1 uint64) bool {
+	s0, ok0 := add64Quick(v[0], b0)
+	s1, ok1 := add64Quick(v[1], b1)
+	if !ok0 || !ok1 {
+		return false
+	}
+	d[0], d[1] = s0, s1
+	return true
+}
+
+func addQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
+	s0, ok0 := add64Quick(v[0], b0)
+	s1, ok1 := add64Quick(v[1], b1)
+	s2, ok2 := add64Quick(v[2], b2)
+	s3, ok3 := add64Quick(v[3], b3)
+	if !ok0 || !ok1 || !ok2 || !ok3 {
+		return false
+	}
+	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
+	return true
+}
+
+// subPair and subQuad set the first two or all four lanes of d to those of v and b0, b1, ...
+func subPair(d, v *Vec, b0, b1 uint64) bool {
+	s0, ok0 := sub64Quick(v[0], b0)
+	s1, ok1 := sub64Quick(v[1], b1)
+	if !ok0 || !ok1 {
+		return false
+	}
+	d[0], d[1] = s0, s1
+	return true
+}
+
+func subQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
+	s0, ok0 := sub64Quick(v[0], b0)
+	s1, ok1 := sub64Quick(v[1], b1)
+	s2, ok2 := sub64Quick(v[2], b2)
+	s3, ok3 := sub64Quick(v[3], b3)
+	if !ok0 || !ok1 || !ok2 || !ok3 {
+		return false
+	}
+	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
+	return true
+}
+
+// mulPair and mulQuad set the first two or all four lanes of d to those of v and b0, b1, ...
+func mulPair(d, v *Vec, b0, b1 uint64) bool {
+	s0, ok0 := mul64Quick(v[0], b0)
+	s1, ok1 := mul64Quick(v[1], b1)
+	if !ok0 || !ok1 {
+		return false
+	}
+	d[0], d[1] = s0, s1
+	return true
+}
+
+func mulQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
+	s0, ok0 := mul64Quick(v[0], b0)
+	s1, ok1 := mul64Quick(v[1], b1)
+	s2, ok2 := mul64Quick(v[2], b2)
+	s3, ok3 := mul64Quick(v[3], b3)
+	if !ok0 || !ok1 || !ok2 || !ok3 {
+		return false
+	}
+	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
+	return true
+}
+
+// divPair and divQuad set the first two or all four lanes of d to those of v and b0, b1, ...
+func divPair(d, v *Vec, b0, b1 uint64) bool {
+	s0, ok0 := div64Quick(v[0], b0)
+	s1, ok1 := div64Quick(v[1], b1)
+	if !ok0 || !ok1 {
+		return false
+	}
+	d[0], d[1] = s0, s1
+	return true
+}
+
+func divQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
+	s0, ok0 := div64Quick(v[0], b0)
+	s1, ok1 := div64Quick(v[1], b1)
+	s2, ok2 := div64Quick(v[2], b2)
+	s3, ok3 := div64Quick(v[3], b3)
+	if !ok0 || !ok1 || !ok2 || !ok3 {
+		return false
+	}
+	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
+	return true
+}
