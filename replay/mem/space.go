@@ -179,8 +179,11 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 // writable returns the page of key to change in place, copying it when it is
 // shared with a snapshot.
 func (s *Space) writable(r *Region, a, key uint64) pageID {
-	s.load(r, a, key)
 	slot := s.pool.slot(&s.root, key)
+	if *slot == 0 {
+		s.load(r, a, key)
+		slot = s.pool.slot(&s.root, key)
+	}
 	if s.pool.meta(*slot).refs.Load() != 1 {
 		c := s.pool.clone(*slot)
 		s.pool.unref(*slot)

@@ -3,15 +3,18 @@ package mem
 import "sync/atomic"
 
 // The page table is a persistent radix tree over the 40 bits of a page's key
-// number, 8 bits a level. Nodes are counted by reference: a node with one
-// reference belongs to one tree and is changed in place, a shared one is
-// copied on the way down to a change.
+// number: 7 bits a level of nodes, 5 for the leaves. Nodes are counted by
+// reference: a node with one reference belongs to one tree and is changed in
+// place, a shared one is copied on the way down to a change. A copy counts
+// everything in it once more, so leaves are small: see RATIONALE.md.
 
 const (
-	levelBits = 8
+	levelBits = 7
 	fanout    = 1 << levelBits
-	levels    = 5 // four of nodes, one of leaves
-	keyBits   = levels*levelBits + 12
+	leafBits  = 5
+	leafPages = 1 << leafBits
+	levels    = 6 // five of nodes, one of leaves
+	keyBits   = (levels-1)*levelBits + leafBits + 12
 )
 
 // node is an inner node; at the last inner level its children are leaves.
@@ -23,7 +26,7 @@ type node struct {
 
 type leaf struct {
 	refs  atomic.Int32
-	pages [fanout]pageID
+	pages [leafPages]pageID
 }
 
 func newNode(last bool) *node {
@@ -35,9 +38,13 @@ func newNode(last bool) *node {
 	return n
 }
 
-func index(key uint64, level int) int {
-	return int(key>>(12+levelBits*(levels-1-level))) & (fanout - 1)
-}
+// shift is how many low bits of a key are below one child of a node at level.
+func shift(level int) int { return 12 + leafBits + levelBits*(levels-2-level) }
+
+// index is the child of a node at level under which key is, leafIndex the
+// page's place in its leaf.
+func index(key uint64, level int) int { return int(key>>shift(level)) & (fanout - 1) }
+func leafIndex(key uint64) int        { return int(key>>12) & (leafPages - 1) }
 
 // lookup returns the page at key, 0 when there is none.
 func lookup(root *node, key uint64) pageID {
@@ -51,7 +58,7 @@ func lookup(root *node, key uint64) pageID {
 	if lf == nil {
 		return 0
 	}
-	return lf.pages[index(key, levels-1)]
+	return lf.pages[leafIndex(key)]
 }
 
 // own returns n when it is referenced once, else a copy with one reference,
@@ -116,7 +123,7 @@ func (p *Pool) slot(root **node, key uint64) *pageID {
 	} else {
 		*lf = p.ownLeaf(*lf)
 	}
-	return &(*lf).pages[index(key, levels-1)]
+	return &(*lf).pages[leafIndex(key)]
 }
 
 // release drops one reference to a subtree.
@@ -156,10 +163,10 @@ func walk(root *node, lo, hi uint64, f func(key uint64, id pageID)) {
 }
 
 func walkNode(n *node, level int, base, lo, hi uint64, f func(uint64, pageID)) {
-	shift := 12 + levelBits*(levels-1-level)
+	bits := shift(level)
 	for i := range fanout {
-		start := base | uint64(i)<<shift
-		if start >= hi || start+(1<<shift) <= lo {
+		start := base | uint64(i)<<bits
+		if start >= hi || start+(1<<bits) <= lo {
 			continue
 		}
 		if n.leaves == nil {
@@ -191,9 +198,9 @@ func diffNode(a, b *node, level int, base uint64, f func(uint64, pageID, pageID)
 	if a == b {
 		return
 	}
-	shift := 12 + levelBits*(levels-1-level)
+	bits := shift(level)
 	for i := range fanout {
-		start := base | uint64(i)<<shift
+		start := base | uint64(i)<<bits
 		if level == levels-2 {
 			diffLeaf(leafAt(a, i), leafAt(b, i), start, f)
 			continue
@@ -223,7 +230,7 @@ func diffLeaf(a, b *leaf, base uint64, f func(uint64, pageID, pageID)) {
 	if a == b {
 		return
 	}
-	for j := range fanout {
+	for j := range leafPages {
 		var ia, ib pageID
 		if a != nil {
 			ia = a.pages[j]
