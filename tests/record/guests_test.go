@@ -70,11 +70,7 @@ func TestGuests(t *testing.T) {
 	for _, c := range guestCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			maps, err := os.ReadFile("/proc/self/maps")
-			if err != nil {
-				t.Fatal(err)
-			}
-			need.Machine(t, "a kernel that maps "+c.page, strings.Contains(string(maps), c.page))
+			needPage(t, c.page)
 			r := run{args: []string{compile(t, c.name, c.flags...)}}
 			want := r.native(t)
 			for _, m := range modes {
@@ -86,6 +82,16 @@ func TestGuests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// needPage wants a mapping of the kernel's in every process.
+func needPage(t *testing.T, name string) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	need.Machine(t, "a kernel that maps "+name, strings.Contains(string(maps), name))
 }
 
 func (c *guestCase) check(t *testing.T, r *run, want outcome) {
