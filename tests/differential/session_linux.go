@@ -2,7 +2,11 @@
 
 package differential
 
-import "fmt"
+import (
+	"fmt"
+
+	"vplay/replay/x86"
+)
 
 // Failure is a case on which the two sides disagree. Want is the CPU's.
 type Failure struct {
@@ -22,21 +26,28 @@ type Session struct {
 	want, got []Outcome // of the last batch
 }
 
+// compatCS selects the 32-bit code segment (USER32_CS, Linux
+// arch/x86/include/asm/segment.h).
+const compatCS = 0x23
+
 // LeftOut is how many cases differ and are no failures, by reason.
 type LeftOut struct {
 	Own       int // the address hit memory of the harness
 	Close     int // the last unit of a transcendental
+	Compat    int // to 32-bit code, which the emulator refuses
 	Disturbed int // the CPU did what the emulator does the second time
 }
 
 func (l *LeftOut) add(m LeftOut) {
 	l.Own += m.Own
 	l.Close += m.Close
+	l.Compat += m.Compat
 	l.Disturbed += m.Disturbed
 }
 
 func (l LeftOut) String() string {
-	return fmt.Sprintf("left out: %d in the harness's memory, %d in the last bit, %d disturbed", l.Own, l.Close, l.Disturbed)
+	return fmt.Sprintf("left out: %d in the harness's memory, %d in the last bit, %d to 32-bit code, %d disturbed",
+		l.Own, l.Close, l.Compat, l.Disturbed)
 }
 
 // Check runs the cases on both sides, at the same time, and returns those
@@ -63,6 +74,8 @@ func (s *Session) Check(cases []*Case) ([]Failure, error) {
 			s.LeftOut.Own++
 		case isClose(cases[i], &want[i], &got[i]):
 			s.LeftOut.Close++
+		case want[i].Out.Seg[x86.CS] == compatCS && got[i].Problem != "":
+			s.LeftOut.Compat++
 		default:
 			l = append(l, Failure{cases[i], want[i].clone(), got[i].clone(), d})
 		}
