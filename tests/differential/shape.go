@@ -216,13 +216,17 @@ func shapeCompareExchangePair(g *Generator, k *Case, in *instruction) {
 	}
 }
 
+// edges says whether frames and save areas may lie half outside of memory: what a
+// CPU looks at first there is known of Intel's alone.
+func (g *Generator) edges() bool { return g.enc.vendor == x86.VendorIntel }
+
 // frame moves the stack pointer to b, which it writes there: mostly all of it,
 // sometimes as much as there is memory for. Not where the rest would be what
 // the sandbox holds: a TF in it would trap in the harness. It returns the stack pointer.
 func (g *Generator) frame(k *Case, b []byte) uint64 {
 	r := g.r
 	sp := DataBase + 2*pageSize + uint64(r.IntN(512))*8
-	if g.one(8) {
+	if g.edges() && g.one(8) {
 		sp = []uint64{LastPage + pageSize, DataBase, 1 << 47, 0xffff8000_00000000, 1 << 63}[r.IntN(5)] - uint64(r.IntN(len(b)+8))
 	}
 	k.In.R[x86.RSP] = sp
@@ -305,7 +309,9 @@ func (g *Generator) areaAddress() uint64 {
 	case 2:
 		t = LastPage + pageSize - uint64(g.r.IntN(1024))&^63
 	case 3:
-		t = []uint64{DataBase, LastPage, 1 << 47}[g.r.IntN(3)] - uint64(g.r.IntN(1024))&^63
+		if g.edges() {
+			t = []uint64{DataBase, LastPage, 1 << 47}[g.r.IntN(3)] - uint64(g.r.IntN(1024))&^63
+		}
 	}
 	return t
 }
@@ -349,10 +355,10 @@ func shapeImage(g *Generator, k *Case, in *instruction) {
 	if g.one(16) {
 		b[xsaveHeader+g.r.IntN(24)] = byte(g.r.Uint32())
 	}
-	if end := uint64(LastPage + pageSize); t >= LastPage && t < end {
+	if end := uint64(LastPage + pageSize); g.edges() && t >= LastPage && t < end {
 		b = b[:min(uint64(len(b)), end-t)]
 	}
-	if t < LastPage && t > LastPage-uint64(len(b)) {
+	if g.edges() && t < LastPage && t > LastPage-uint64(len(b)) {
 		t, b = LastPage, b[LastPage-t:]
 	}
 	g.patch(k, t, b)

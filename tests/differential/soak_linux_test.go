@@ -33,6 +33,7 @@ type soak struct {
 	tally *tally
 	ran   map[int]int
 	left  LeftOut
+	tells bool // print the first failure of a row at once
 }
 
 // take returns the first case of a batch and how many it has, 0 at the end.
@@ -58,7 +59,12 @@ func (k *soak) finish(batch []*Case, l []Failure, err error) {
 	for _, c := range batch {
 		k.ran[c.Row]++
 	}
-	k.tally.add(l)
+	for _, f := range l {
+		if _, known := k.tally.first[f.Case.Row]; k.tells && !known {
+			fmt.Printf("%s\n\t%s\n", f.Case.Line(&f.Want), f.Diff)
+		}
+		k.tally.add([]Failure{f})
+	}
 }
 
 // work runs batches until there are none.
@@ -112,7 +118,7 @@ func (k *soak) progress(stop chan struct{}, every time.Duration) {
 // compare runs n cases, spread over the rows, on all cores, and returns the
 // failures and how many cases each row had.
 func compare(t *testing.T, rows []int, n int, seed uint64, limit time.Duration, every time.Duration) *soak {
-	k := &soak{rows: rows, seed: seed, n: n, limit: time.Now().Add(limit), tally: newTally(), ran: map[int]int{}}
+	k := &soak{rows: rows, seed: seed, n: n, limit: time.Now().Add(limit), tally: newTally(), ran: map[int]int{}, tells: every > 0}
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a batch is garbage at once
 	sessions := make([]*Session, runtime.GOMAXPROCS(0))
 	for i := range sessions {
