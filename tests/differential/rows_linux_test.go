@@ -179,7 +179,8 @@ func TestRowsAgainstCPU(t *testing.T) {
 			t.Errorf("row %s was not run", rowName(r))
 		}
 	}
-	t.Logf("%d of %d rows, %d cases, %v, %.0f cases/s", len(ran), len(rows), total, k.left, float64(total)/time.Since(start).Seconds())
+	took := time.Since(start)
+	t.Logf("%d of %d rows, %d cases, %v; %.1f s, %.0f cases/s", len(ran), len(rows), total, k.left, took.Seconds(), float64(total)/took.Seconds())
 	if len(y.first) > 0 {
 		t.Errorf("%d rows differ from the CPU\n%s", len(y.first), y.report(t, s, ran))
 	}
