@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 
 	"vplay/checkpoint"
@@ -195,6 +196,13 @@ func (m *Machine) onFault() error {
 		}
 	case x86.FaultNotCaptured:
 		return &NotCapturedError{At: m.Position(), RIP: m.CPU.RIP, Addr: f.Addr}
+	case x86.FaultUD:
+		// Bytes that no CPU known here executes, but the recorded one did.
+		var b [15]byte
+		n, _ := m.CPU.Bus.Fetch(m.CPU.RIP, b[:])
+		if _, err := x86.DecodeInst(b[:n], m.CPU.RIP, m.CPU.ID); errors.Is(err, x86.ErrUndefined) {
+			return &UnsupportedError{At: m.Position(), RIP: m.CPU.RIP, Bytes: b[:n]}
+		}
 	default: // The program did not have it.
 	}
 	return m.diverged("a fault", m.expected(), fmt.Sprintf("%s at address %#x", f.Kind, f.Addr))

@@ -9,11 +9,10 @@ const maxInst = 15
 type decodeStatus uint8
 
 const (
-	decodeOK          decodeStatus = iota
-	decodeShort                    // more bytes are needed
-	decodeTooLong                  // more than 15 bytes: #GP
-	decodeUD                       // not an instruction: #UD
-	decodeUnsupported              // an instruction, but no row has it
+	decodeOK      decodeStatus = iota
+	decodeShort                // more bytes are needed
+	decodeTooLong              // more than 15 bytes: #GP
+	decodeUD                   // not an instruction: #UD
 )
 
 // decoder holds the prefixes and fields of one instruction while its row is
@@ -28,7 +27,7 @@ type decoder struct {
 	lock    bool
 	rex     byte
 	seg     uint8
-	vex     bool
+	space   uint8 // spaceLegacy, spaceVEX, ...
 	vvvv    uint8
 	l       bool
 	opmap   uint8
@@ -38,6 +37,8 @@ type decoder struct {
 	hasMod  bool
 	amd     bool
 	rexSeen bool
+	bad     bool // fields of a VEX or EVEX prefix, or a prefix before it, are #UD
+	id      *CPUIdentity
 }
 
 func (d *decoder) byte() byte {
@@ -63,7 +64,7 @@ func (d *decoder) fail(s decodeStatus) {
 // decodeInst decodes the instruction at the start of b, which stands at
 // address pc, into in.
 func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
-	d := decoder{b: b, seg: NoSeg, amd: id != nil && id.Vendor == VendorAMD}
+	d := decoder{b: b, seg: NoSeg, amd: id != nil && id.Vendor == VendorAMD, id: id}
 	*in = Inst{Base: NoReg, Index: NoReg, Seg: NoSeg}
 	d.prefixes()
 	d.opcodeBytes()
@@ -71,10 +72,14 @@ func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
 		return d.status
 	}
 	r := d.findRow()
-	if r == nil {
+	if r == nil || r.undefined && !d.amd {
+		d.undefined(in)
 		return d.status
 	}
 	d.fill(r, pc, in)
+	if d.bad {
+		d.fail(decodeUD)
+	}
 	return d.status
 }
 
@@ -111,7 +116,7 @@ func (d *decoder) prefixes() {
 	}
 }
 
-// opcodeBytes consumes the escape bytes or the VEX prefix, the opcode and ModRM.
+// opcodeBytes consumes the escape bytes, or the VEX, EVEX or XOP prefix, and the opcode.
 func (d *decoder) opcodeBytes() {
 	if d.status != decodeOK {
 		return
@@ -130,8 +135,12 @@ func (d *decoder) opcodeBytes() {
 		}
 	case 0xc4, 0xc5:
 		d.vexPrefix()
+	case 0x62:
+		d.evexPrefix()
+	case 0x8f:
+		d.xopPrefix()
 	}
-	if d.status != decodeOK || d.vex {
+	if d.status != decodeOK || d.space != spaceLegacy {
 		return
 	}
 	switch {
@@ -148,42 +157,108 @@ func (d *decoder) opcodeBytes() {
 
 // vexPrefix consumes the rest of a two- or three-byte VEX prefix, and the opcode.
 func (d *decoder) vexPrefix() {
-	if d.rep != 0 || d.op16 || d.lock || d.rexSeen {
-		d.fail(decodeUD)
-		return
-	}
-	d.vex = true
+	d.noPrefixes()
+	d.space = spaceVEX
 	p := d.byte()
 	d.opmap = 1
 	d.rex = ^p >> 5 & 4 // R
 	if d.opcode == 0xc4 {
 		d.rex = ^p >> 5 & 7
 		d.opmap = p & 0x1f
+		if !d.hasMap(p) {
+			return
+		}
+		if d.bad = d.bad || d.opmap > 7; d.bad {
+			d.opmap &= 7
+		}
 		p = d.byte()
 		d.rex |= p >> 4 & 8
 	}
+	d.vexFields(p)
+	d.opcode = d.byte()
+}
+
+// hasMap says whether the opcode map of a VEX or EVEX prefix is one of 1 to 3
+// and 5 to 7. With others Intel's CPUs take the byte p that says so for ModRM, as
+// in 32-bit mode, and fetch what it asks for. (Two more bits of VEX make the
+// instruction undefined, but no shorter.)
+func (d *decoder) hasMap(p byte) bool {
+	if d.opmap&3 == 0 {
+		if d.modrm = p; !d.amd {
+			d.modRM(&Inst{})
+		}
+		d.fail(decodeUD)
+		return false
+	}
+	return true
+}
+
+// noPrefixes: 66, F2, F3, LOCK and REX may not stand before VEX, EVEX and XOP.
+func (d *decoder) noPrefixes() {
+	d.bad = d.rep != 0 || d.op16 || d.lock || d.rexSeen
+	d.lock = false
+}
+
+// vexFields takes vvvv, L and pp from the last byte of a VEX or XOP prefix, the
+// last but one of EVEX.
+func (d *decoder) vexFields(p byte) {
 	d.vvvv = ^p >> 3 & 15
 	d.l = p&4 != 0
 	d.prefix = [4]Prefix{PrefixNP, Prefix66, PrefixF3, PrefixF2}[p&3]
-	d.opcode = d.byte()
-	if d.status == decodeOK && (d.opmap == 0 || d.opmap > 3) {
-		d.fail(decodeUD)
+}
+
+// evexPrefix consumes the rest of an EVEX prefix, and the opcode (SDM vol. 2A,
+// 2.7). No EVEX form is emulated: what is needed is which one it is and how long.
+// So of the fields only those that no form may have otherwise are looked at.
+func (d *decoder) evexPrefix() {
+	d.noPrefixes()
+	d.space = spaceEVEX
+	p0 := d.byte()
+	if d.opmap = p0 & 7; !d.hasMap(p0) {
+		return
 	}
+	p1 := d.byte()
+	d.byte() // z, L'L, b, V', aaa
+	d.rex = ^p0>>5&7 | p1>>4&8
+	d.vexFields(p1)
+	d.l = false
+	d.opcode = d.byte()
+	if p0&8 != 0 || p1&4 == 0 {
+		d.bad = true
+	}
+}
+
+// xopPrefix consumes the rest of an XOP prefix, and the opcode, where 8F is one
+// (APM vol. 6, 1.2): map 8 to 10, where POP would have ModRM.reg 1 to 3. Only
+// CPUs that have XOP, and the display, take it for one.
+func (d *decoder) xopPrefix() {
+	if d.n >= len(d.b) || d.b[d.n]&0x1f < 8 || d.b[d.n]&0x1f > 10 {
+		return
+	}
+	if d.id != nil {
+		if has, known := d.id.Has("XOP"); !has && known {
+			return
+		}
+	}
+	d.noPrefixes()
+	d.space = spaceXOP
+	p0, p1 := d.byte(), d.byte()
+	d.rex = ^p0>>5&7 | p1>>4&8
+	d.opmap = p0&0x1f - 8
+	d.vexFields(p1)
+	d.opcode = d.byte()
 }
 
 // findRow returns the row of the instruction, or nil with the status set.
 func (d *decoder) findRow() *Row {
 	t := getTables()
-	m := d.opmap
-	if d.vex {
-		m += 4
-	}
-	list := t.op[m][d.opcode]
-	if len(list) == 0 {
-		d.fail(d.unknown())
+	switch {
+	case d.space == spaceVEX && d.opmap > 3:
+		return nil
+	case d.opcode == 0x0f && d.opmap == 1 && !d.amd && d.id != nil: // 3DNow!, of which ModRM is not fetched
 		return nil
 	}
-	for _, i := range list {
+	for _, i := range t.op[d.space+d.opmap][d.opcode] {
 		r := &t.rows[i]
 		e := &r.Encoding
 		if e.ModRM && !d.hasMod {
@@ -197,7 +272,6 @@ func (d *decoder) findRow() *Row {
 			return r
 		}
 	}
-	d.fail(d.unknown())
 	return nil
 }
 
@@ -208,7 +282,7 @@ func (d *decoder) matches(e *Encoding) bool {
 	if e.W >= 0 && byte(e.W) != d.rex>>3&1 {
 		return false
 	}
-	if e.VEX {
+	if e.VEX || e.XOP {
 		if e.L >= 0 && (e.L == 1) != d.l {
 			return false
 		}
@@ -235,11 +309,6 @@ func (d *decoder) matches(e *Encoding) bool {
 	return true
 }
 
-// unknown tells an instruction that is not in the tables from no instruction.
-// The tables have rows for what the base set leaves undefined, so anything
-// else is taken for an extension.
-func (d *decoder) unknown() decodeStatus { return decodeUnsupported }
-
 // fill sets in from the row and consumes the operands' bytes.
 func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	in.Row = r.index
@@ -260,7 +329,7 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	}
 	if e.ModRM {
 		in.Reg = d.modrm>>3&7 | d.rex&4<<1
-		if r.flags&instModReg != 0 {
+		if r.flags&instModReg != 0 && (d.amd || r.flags&instAMDImm == 0) {
 			d.modrm |= 0xc0
 		}
 		d.modRM(in)
@@ -278,7 +347,7 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	if r.flags&instVSIB != 0 && d.modrm&7 != 4 {
 		d.fail(decodeUD)
 	}
-	if d.opmap == 0 && d.opcode&0xf8 == 0xd8 && !d.vex {
+	if d.opmap == 0 && d.opcode&0xf8 == 0xd8 && d.space == spaceLegacy {
 		in.Imm = uint64(d.opcode&7)<<8 | uint64(d.modrm) // as FOP has it
 	}
 	in.Len = uint8(d.n)
@@ -329,7 +398,7 @@ func (d *decoder) instFlags() InstFlags {
 	if d.l {
 		f |= InstL
 	}
-	if d.vex {
+	if d.space != spaceLegacy {
 		f |= InstVEX
 	}
 	return f

@@ -10,13 +10,12 @@ var (
 	ErrTooLong = errors.New("x86: instruction longer than 15 bytes")
 	// ErrUndefined: #UD on the CPU.
 	ErrUndefined = errors.New("x86: undefined instruction")
-	// ErrUnsupported: an instruction outside the emulated set.
-	ErrUnsupported = errors.New("x86: instruction outside the emulated set")
 )
 
 // DecodeInst decodes the instruction at the start of b as the CPU id would at
-// address pc. The error is one of ErrShort, ErrTooLong, ErrUndefined and
-// ErrUnsupported.
+// address pc. The error is one of ErrShort, ErrTooLong and ErrUndefined.
+// Instructions that are known but not emulated have rows with the attribute
+// "refuse".
 func DecodeInst(b []byte, pc uint64, id *CPUIdentity) (Inst, error) {
 	var in Inst
 	switch decodeInst(b, pc, id, &in) {
@@ -26,8 +25,6 @@ func DecodeInst(b []byte, pc uint64, id *CPUIdentity) (Inst, error) {
 		return in, ErrTooLong
 	case decodeUD:
 		return in, ErrUndefined
-	case decodeUnsupported:
-		return in, ErrUnsupported
 	case decodeOK:
 	}
 	return in, nil

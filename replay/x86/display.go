@@ -8,17 +8,12 @@ import (
 // ErrTruncated says that the bytes end inside the instruction.
 var ErrTruncated = errors.New("x86: instruction is cut off")
 
-// UndefinedError says that bytes are no instruction of 64-bit mode, or, with
-// Known, one that exists but is not emulated.
+// UndefinedError says that bytes are no instruction of 64-bit mode.
 type UndefinedError struct {
 	Bytes []byte // up to 15, from the first prefix
-	Known bool
 }
 
 func (e *UndefinedError) Error() string {
-	if e.Known {
-		return fmt.Sprintf("x86: instruction is not emulated: % x", e.Bytes)
-	}
 	return fmt.Sprintf("x86: not an instruction: % x", e.Bytes)
 }
 
@@ -57,8 +52,6 @@ func Decode(b []byte) (Decoded, error) {
 	case decodeOK:
 	case decodeShort:
 		return Decoded{}, ErrTruncated
-	case decodeUnsupported:
-		return Decoded{}, &UndefinedError{Bytes: b[:min(len(b), maxInst)], Known: true}
 	default:
 		return Decoded{}, &UndefinedError{Bytes: b[:min(len(b), maxInst)]}
 	}

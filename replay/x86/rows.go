@@ -24,6 +24,8 @@ type Row struct {
 	form  uint8
 	index uint16
 	use   rowUse
+
+	undefined bool // no instruction on Intel
 }
 
 // Attr reports whether the row has attribute a.
@@ -39,7 +41,7 @@ func (r *Row) Attr(a string) bool {
 // Encoding says which bytes are the form.
 type Encoding struct {
 	Text   string // as in the table
-	Map    uint8  // 0 one-byte, 1 0F, 2 0F 38, 3 0F 3A
+	Map    uint8  // 0 one-byte, 1 0F, 2 0F 38, 3 0F 3A; 5 and 6 of EVEX; of XOP 0 to 2 for 8 to 10
 	Opcode uint8  // last opcode byte (with +r, the first of eight)
 	PlusR  bool   // the low three bits of the opcode are a register
 	Prefix Prefix
@@ -51,6 +53,8 @@ type Encoding struct {
 	PlusI  bool  // the low three bits of Second are st(i)
 	Imm    Imm
 	VEX    bool
+	EVEX   bool
+	XOP    bool
 	L      int8 // VEX.L: -1 any (LIG), 0, 1
 	// VVVV says that VEX.vvvv is an operand; else it must be 1111b.
 	VVVV bool
@@ -96,10 +100,31 @@ const (
 )
 
 // tables are the decoder's: rows by map and opcode, the most specific first.
-// VEX maps follow the legacy ones.
+// The maps of VEX, EVEX and XOP follow the legacy ones.
 type tables struct {
 	rows []Row
-	op   [8][256][]uint16
+	op   [spaceXOP + 3][256][]uint16
+}
+
+// Where the maps of an encoding begin in tables.op.
+const (
+	spaceLegacy = 0
+	spaceVEX    = 4
+	spaceEVEX   = 8
+	spaceXOP    = 16
+)
+
+// space returns where the maps of e's encoding begin.
+func (e *Encoding) space() int {
+	switch {
+	case e.VEX:
+		return spaceVEX
+	case e.EVEX:
+		return spaceEVEX
+	case e.XOP:
+		return spaceXOP
+	}
+	return spaceLegacy
 }
 
 var (
@@ -126,11 +151,9 @@ func (t *tables) build() {
 		r := &t.rows[i]
 		r.index = uint16(i)
 		r.use = useOf(r)
+		r.undefined = r.Mnemonic == "UD" || r.CPUID == "3DNOW"
 		e := &r.Encoding
-		m := e.Map
-		if e.VEX {
-			m += 4
-		}
+		m := e.space() + int(e.Map)
 		n := 1
 		if e.PlusR {
 			n = 8
@@ -172,7 +195,7 @@ func (e *Encoding) weight() int {
 	if e.Mod != ModAny {
 		w += 2
 	}
-	if e.L >= 0 && e.VEX {
+	if e.L >= 0 && (e.VEX || e.XOP) {
 		w++
 	}
 	return w

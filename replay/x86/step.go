@@ -94,10 +94,6 @@ func (c *CPU) decodeAt(pc uint64, in *Inst) Exit {
 	case decodeTooLong:
 		return c.gp()
 	case decodeUD:
-		return c.fault(FaultUD, pc)
-	case decodeUnsupported:
 	}
-	c.undef.n = copy(c.undef.bytes[:], b[:n])
-	c.undef.name = ""
-	return ExitUnsupported
+	return c.fault(FaultUD, pc)
 }

@@ -51,7 +51,7 @@ func (e *encoder) encode(row *x86.Row) *instruction {
 	rex, op16 := e.chooseWidth(in)
 	modrm, sib, dispLen := e.chooseOperands(in, &rex)
 	b := e.prefixes(in, op16)
-	if enc.VEX {
+	if isVEX(enc) {
 		b = e.vex(b, in, rex)
 	} else {
 		b = e.legacy(b, in, rex)
@@ -81,7 +81,7 @@ func (e *encoder) hasModRM(row *x86.Row) bool {
 // chooseWidth decides REX.W and the operand-size prefix.
 func (e *encoder) chooseWidth(in *instruction) (rex byte, op16 bool) {
 	enc := &in.row.Encoding
-	if enc.Prefix == x86.PrefixAny && !enc.VEX && e.one(4) {
+	if enc.Prefix == x86.PrefixAny && !isVEX(enc) && e.one(4) {
 		op16 = true
 		in.size = 2
 	}
@@ -97,7 +97,7 @@ func (e *encoder) chooseWidth(in *instruction) (rex byte, op16 bool) {
 // (or their VEX equivalents) that belong to them.
 func (e *encoder) chooseOperands(in *instruction, rex *byte) (modrm, sib byte, dispLen int) {
 	enc := &in.row.Encoding
-	if enc.VEX {
+	if isVEX(enc) {
 		in.vvvv = 0
 		if enc.VVVV {
 			in.vvvv = e.r.IntN(16)
@@ -227,10 +227,10 @@ func (e *encoder) prefixes(in *instruction, op16 bool) []byte {
 	if op16 {
 		p = append(p, 0x66)
 	}
-	if !enc.VEX {
+	if !isVEX(enc) {
 		p = e.mandatory(p, in)
 	}
-	if in.row.Attr("lock") && in.mem && e.one(3) || !enc.VEX && e.one(300) {
+	if in.row.Attr("lock") && in.mem && e.one(3) || !isVEX(enc) && e.one(300) {
 		in.lock = true
 		p = append(p, 0xf0)
 	}
@@ -291,7 +291,12 @@ func (e *encoder) legacy(b []byte, in *instruction, rex byte) []byte {
 	return append(b, op)
 }
 
-// vex emits the VEX prefix, two bytes long where that is possible, and the opcode.
+// isVEX says whether the row is encoded with VEX, or with EVEX or XOP, which are
+// like it.
+func isVEX(enc *x86.Encoding) bool { return enc.VEX || enc.EVEX || enc.XOP }
+
+// vex emits the VEX prefix, two bytes long where that is possible, or the EVEX or
+// XOP prefix, and the opcode.
 func (e *encoder) vex(b []byte, in *instruction, rex byte) []byte {
 	enc := &in.row.Encoding
 	l := byte(0)
@@ -300,6 +305,12 @@ func (e *encoder) vex(b []byte, in *instruction, rex byte) []byte {
 	}
 	pp := map[x86.Prefix]byte{x86.PrefixNP: 0, x86.Prefix66: 1, x86.PrefixF3: 2, x86.PrefixF2: 3}[enc.Prefix]
 	tail := byte(^in.vvvv&15)<<3 | l | pp
+	switch {
+	case enc.EVEX:
+		return append(b, 0x62, (^rex&7)<<5|0x10|enc.Map, rex>>3<<7|tail|4, l<<3|8, enc.Opcode)
+	case enc.XOP:
+		return append(b, 0x8f, (^rex&7)<<5|(enc.Map+8), rex>>3<<7|tail, enc.Opcode)
+	}
 	if enc.Map == 1 && rex&^4 == 0 && e.one(2) {
 		b = append(b, 0xc5, (^rex>>2&1)<<7|tail)
 	} else {

@@ -28,6 +28,9 @@ func hits(g *Generator, row int, id *x86.CPUIdentity) bool {
 	for range 200 {
 		k := g.Case(row)
 		in, err := x86.DecodeInst(k.Code, k.In.RIP, id)
+		if err != nil && x86.Rows()[row].Mnemonic == "UD" {
+			return true // the decoder knows already
+		}
 		if err == nil && int(in.Row) == row && int(in.Len) == len(k.Code) {
 			return true
 		}
@@ -91,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("length %d of %d bytes", in.Len, len(b))
 			}
 			if err != nil && !errors.Is(err, x86.ErrShort) && !errors.Is(err, x86.ErrTooLong) &&
-				!errors.Is(err, x86.ErrUndefined) && !errors.Is(err, x86.ErrUnsupported) {
+				!errors.Is(err, x86.ErrUndefined) {
 				t.Fatal(err)
 			}
 		}

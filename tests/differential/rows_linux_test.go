@@ -71,13 +71,13 @@ func hostLeaves(t testing.TB, c *CPU) []x86.CPUIDLeaf {
 	t.Helper()
 	var l []x86.CPUIDLeaf
 	var cases []*Case
-	for _, leaf := range []uint32{0, 1, 7, 0x14, 0x80000001, 0x80000008} {
-		k, _, err := ParseLine(fmt.Sprintf("0f a2 ; rax=%x rcx=0", leaf))
+	for _, q := range []x86.CPUIDLeaf{{Leaf: 0}, {Leaf: 1}, {Leaf: 7}, {Leaf: 7, Subleaf: 1}, {Leaf: 0x14}, {Leaf: 0x80000001}, {Leaf: 0x80000008}} {
+		k, _, err := ParseLine(fmt.Sprintf("0f a2 ; rax=%x rcx=%x", q.Leaf, q.Subleaf))
 		if err != nil {
 			t.Fatal(err)
 		}
 		cases = append(cases, k)
-		l = append(l, x86.CPUIDLeaf{Leaf: leaf})
+		l = append(l, q)
 	}
 	o, err := c.Run(cases)
 	needs(t, err)

@@ -27,6 +27,11 @@
 //	                VEX form: length 128, 256, LIG (any), LZ (0); prefix NP 66 F3 F2;
 //	                map 0F 0F38 0F3A; W0 W1 WIG. With NDS after the length
 //	                vvvv is an operand; without it must be 1111b.
+//	EVEX.66.0F.W1 58 /r
+//	                EVEX form, with MAP5 and MAP6 too. The other fields of the prefix are
+//	                not looked at.
+//	XOP.LZ.NDS.MAP8.W0 85 /r ib
+//	                AMD's XOP form: like VEX, map MAP8 MAP9 MAPA.
 //
 // Operands, in Intel order, separated by commas; the first that has a size
 // gives Inst.Size:

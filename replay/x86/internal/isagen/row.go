@@ -28,6 +28,7 @@ type encoding struct {
 	plusI         bool
 	imm           string
 	vex, vvvv     bool
+	evex, xop     bool
 }
 
 var flagBits = map[rune]uint64{'O': 0x800, 'S': 0x80, 'Z': 0x40, 'A': 0x10, 'P': 4, 'C': 1}
@@ -124,6 +125,17 @@ func (r *row) parseEncoding(s string) error {
 		case i == 0 && prefixes[t] != "":
 			e.prefix = prefixes[t]
 		case strings.HasPrefix(t, "VEX."):
+			e.vex = true
+			if err := e.parseVEX(t[4:]); err != nil {
+				return err
+			}
+		case strings.HasPrefix(t, "EVEX."):
+			e.evex, e.vvvv = true, true
+			if err := e.parseVEX(t[5:]); err != nil {
+				return err
+			}
+		case strings.HasPrefix(t, "XOP."):
+			e.xop = true
 			if err := e.parseVEX(t[4:]); err != nil {
 				return err
 			}
@@ -158,7 +170,7 @@ func (r *row) parseEncoding(s string) error {
 
 // setOpcode sorts the opcode bytes into map, opcode and fixed second byte.
 func (e *encoding) setOpcode(opc []int) error {
-	if !e.vex && len(opc) > 1 && opc[0] == 0x0f {
+	if e.opmap == 0 && len(opc) > 1 && opc[0] == 0x0f {
 		e.opmap = 1
 		opc = opc[1:]
 		if len(opc) > 1 && (opc[0] == 0x38 || opc[0] == 0x3a) {
@@ -177,9 +189,8 @@ func (e *encoding) setOpcode(opc []int) error {
 	return fmt.Errorf("%d opcode bytes", len(opc))
 }
 
-// parseVEX parses what follows "VEX.".
+// parseVEX parses what follows "VEX.", "EVEX." or "XOP.".
 func (e *encoding) parseVEX(s string) error {
-	e.vex = true
 	e.prefix = "PrefixNP"
 	for _, t := range strings.Split(s, ".") {
 		switch t {
@@ -200,6 +211,10 @@ func (e *encoding) parseVEX(s string) error {
 			e.opmap = 2
 		case "0F3A":
 			e.opmap = 3
+		case "MAP5", "MAP6":
+			e.opmap = int(t[3] - '0')
+		case "MAP8", "MAP9", "MAPA":
+			e.opmap = strings.IndexByte("89A", t[3])
 		default:
 			if prefixes[t] == "" {
 				return fmt.Errorf("VEX field %q", t)
@@ -280,7 +295,7 @@ func (r *row) write(w *bytes.Buffer) {
 	for _, f := range []struct {
 		name string
 		on   bool
-	}{{"PlusR", e.plusR}, {"ModRM", e.modrm}, {"PlusI", e.plusI}, {"VEX", e.vex}, {"VVVV", e.vvvv}} {
+	}{{"PlusR", e.plusR}, {"ModRM", e.modrm}, {"PlusI", e.plusI}, {"VEX", e.vex}, {"EVEX", e.evex}, {"XOP", e.xop}, {"VVVV", e.vvvv}} {
 		if f.on {
 			fmt.Fprintf(w, ", %s: true", f.name)
 		}
