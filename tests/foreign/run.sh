@@ -9,8 +9,9 @@
 #   tests/foreign/run.sh [-t SECONDS] [-k] [NAMES...]    qemu/sha1 amd64/ 'qemu/test-i386-f*'
 #   tests/foreign/run.sh -l                              list the programs
 #
-# -t bounds each run of a program (60), -k keeps the recordings. A name is a
-# pattern of the shell; one that ends in a slash stands for the whole folder.
+# -t bounds each run of a program (300), and a tenth of its replay; -k keeps the
+# recordings. A name is a pattern of the shell; one that ends in a slash stands for
+# the whole folder.
 #
 # Prints a line per program, with the result:
 #
@@ -33,7 +34,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=${VPLAY_FOREIGN:-${TMPDIR:-/tmp}/vplay-foreign}
-limit=60 keep='' list=''
+limit=300 keep='' list=''
 while getopts t:kl o; do
   case $o in
     t) limit=$OPTARG ;;
@@ -115,9 +116,9 @@ suite() {
 # keeps what the emulated program writes. Sets result and detail.
 verify() {
   local code=0 code2=0 other
-  timeout -k 5 $((limit * 30)) "$work/bin/replayed" "$r.vplay" "$r.replayed.out" "$r.replayed.err" >"$r.children" 2>"$r.note" &
+  timeout -k 5 $((limit * 10)) "$work/bin/replayed" "$r.vplay" "$r.replayed.out" "$r.replayed.err" >"$r.children" 2>"$r.note" &
   other=$!
-  timeout -k 5 $((limit * 30)) "$work/bin/vplayd" verify -j 1 "$r.vplay" >"$r.verify" 2>&1 || code=$?
+  timeout -k 5 $((limit * 10)) "$work/bin/vplayd" verify -j 1 "$r.vplay" >"$r.verify" 2>&1 || code=$?
   wait $other || code2=$?
   case $code,$code2 in
     0,0) result=ok ;;
