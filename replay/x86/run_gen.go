@@ -1383,1387 +1383,1683 @@ const (
 	kLoad8b_Store8b_Store8b
 	kAddRR8n_AddRR8n
 	kLoad1b_MovRI4
+	kMovsx48_MovRR4_AddRR8
+	kMovsx48_MovRR4_AddRR8_CmpMR1JNE
+	kSubRI4_JE_Movsx48
+	kSubRI4_JE_Movsx48_MovRR4
+	kAndRI4_Load2_CmpRR4JAE_SubRI4
+	kAndRI4_Load2_CmpRR4JAE_SubRI4_JE
+	kAddRM8b_AddRI8
+	kAddRI8_Store8b
+	kAddRI8_Store8b_Load8b
+	kStore8b_Load8b_CmpRR8JL
+	kXorRM4_CmpRR8JNE
+	kShrRI4_Movzx1
+	kMovzx1_XorRM4
+	kLoad1b_AddRI8n_XorRR4n_ShrRI4
+	kAddRR8n_CmpRR8JNE
+	kImulRM8b_AddRI8n
+	kImulRM8b_AddRI8n_AddRI8n
+	kAddRI8n_AddRI8n_AddRR8n
+	kLoad8b_ImulRM8b
+	kStoreI1_CmpRI4JBE
+	kAddRR4_StoreI1
+	kMovRR4_AddRR4
+	kXorRR8n_MovRR8
+	kYmvmulpdb_Ymvaddpdb
+	kPop8_Pop8_Pop8
+	kPop8_Pop8_Pop8_Pop8
+	kSubRI8n_CmpRI8JLE
+	kPush8_Push8_MovRR8_SubRI8n
+	kLoad8_JmpR
+	kMovzx1_Load8
+	kShlRI8n_XorRR8n
+	kOrRM1b_Movzx2
+	kLoadS14b_SubRI8n_SubRI8n
+	kLoadS14b_SubRI8n_SubRI8n_AddRR4
+	kOrRR4_Movzx1
+	kYmvmulpdb_Ymvmulpdb
+	kStore8b_Lea8b
+	kLoad4b_MovRR4
+	kAddRM1b_CmpRI1JLE
+	kSubRI8n_AddRR4_AddRM1b
+	kYmvaddpdb_Yrvaddpd
+	kYrvaddpd_YmvmovapsStoreb
+	kMovRR4_CmpRR4JB
+	kAddRI8_Load4b
+	kMovzx2_AddRI8n
+	kSubMI8b_JE
+	kYmvaddpdb_Ymvmulpdb
+	kYrvaddpd_Ymvmulpdb
+	kLea8b_Call
+	kXorRR4n_CmpRR8JE
+	kStore1b_XorRR4n
+	kCmpRR8JE_LoadS14b
+	kCmpRR8JE_LoadS14b_SubRI8n
+	kTestRR2_Lea4b
+	kTestRR2_Lea4b_CmovNS4
+	kLoad2b_TestRR2
+	kVrpmuludq_Vrpmuludq
+	kMovXL_VrpsrlqImm
+	kYmvmovapsStoreb_Ymvmulpdb
+	kYmvmovapsStoreb_Yrvaddpd
+	kYmvmulpdb_YmvmovapsStoreb
+	kLea8b_MovRR8_Call
+	kCmpRI8JLE_Lea8b
+	kLea8_AddRI8
+	kLea8_AddRI8_MovRR8
+	kMovRR8_ShrRI8n
+	kAddRI4n_CmpRI8JE
+	kAddRI8n_AddRI4n
+	kCmpRI8JE_CmpMI1JNE
+	kLoad8_TestRR8JE
+	kLoad8_TestRR8JE_MovRR8
+	kAddRI8n_OrRR4
+	kLoadA_AddRI8
+	kAddRI8_Vrmulpd
+	kAddRI8_Pop8
+	kAddRI8_Pop8_Pop8
+	kLoad2b_Load2
+	kMovRR8_AddRI8n
+	kMovRR8_AndRI4
+	kAddRI8n_ShlRI8n
+	kMovRR8_ShlRI8n
+	kAndRI4_AddMR8
+	kAddMR8_CmpRR8JG
+	kShrRI8n_XorRR8n
+	kPop8_Pop8_Pop8_Ret
+	kAddRI8_MovRR8_Pop8
+	kAddRI8_MovRR8_Pop8_Pop8
+	kLoad8_Load8
+	kLoad8_CmpRI8JNE
+	kSubRR4_MovRI4_JNS
+	kSubRR4_MovRI4_JNS_AddRI4
+	kLoad1_Load1_SubRR4n_SubRR4
+	kLoad1_Load1_SubRR4n_SubRR4_MovRI4
+	kCmpRI4JAE_CmpRI4JAE
+	kLoad8b_TestRR8JNE
+	kLoad4b_SubRI8n
+	kSubRI8n_CmpRR4JB
+	kLea8b_CmpRI8JA
+	kLoad8b_Load8b_LoadS48b_Lea8
+	kLoad8b_Load8b_LoadS48b_Lea8_SubRR8
+	kAddRI8n_AddRI8
+	kMovRR8_OrRR4
+	kMovsx48_Store8b
+	kMovRR8_MovRR4
+	kAndRM2b_Movzx2
+	kCmpRI8JNE_Load8
+	kLoad8b_CmpRI8JE
+	kLoad1b_CmpMR1JNEb_Load1b
+	kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
+	kMovzx2_AddRM8b
+	kMovRR4_Ret
+	kVShl8n_SubRI8n
+	kSubRI8n_AndRR8n
+	kLoadS18_TestRR8JS
+	kLoadS18_TestRR8JS_MovRR8
+	kStoreI4b_Jmp
+	kLoad8b_CmpRR8JE_Load8b
+	kPush8_Push8_MovRR8_Push8
+	kPush8_Push8_MovRR8_Push8_SubRI8
+	kLoad1b_VShl8
+	kStore8b_Load8b_MovRR8
+	kStore8b_Load8b_MovRR8_MovRR8
+	kPush8_MovRR8_MovRI4
+	kLea8b_Load1b
+	kMovRR8_MovRR8_MovRR8
+	kMovRR8_MovRR8_MovRR8_Store8b
+	kPush8_SubRI8_Store8b
+	kPush8_SubRI8_Store8b_Load8b
+	kMovRR4_VShl8n
+	kAndRR8n_TestRR4JE
+	kVShl8_MovRR4
+	kMovRR8_Store8b_Load1b
+	kMovRR8_Store8b_Load1b_Load1b
+	kTestRR4JE_CmpMI8JNEb
+	kLoad1b_Load1b_Lea8b
+	kLea8_MovRR4_CmpRI4JG
+	kCmpMI8JNEb_Lea8
+	kCmpMI8JNEb_Lea8_MovRR4
+	kAndRI4_JE
+	kLoad2b_MovRR8
+	kShrRI8n_AndRI4n
+	kLea8b_Load8
+	kMovRR4_ShrRI8n
+	kAndRI4n_AndRI4
+	kAddMI8b_Load2
+	kTestRR8JE_MovRR8_MovRR4
+	kCbw8_Load2
+	kLoad4_TestRR4JNE
 	kindCount
 )
 
 // kindByName finds the kinds that bindKind puts together from shape and size.
 var kindByName = map[string]uint16{
-	"MovRR4":                         kMovRR4,
-	"MovRR8":                         kMovRR8,
-	"MovRI4":                         kMovRI4,
-	"MovRI8":                         kMovRI8,
-	"Load1":                          kLoad1,
-	"Load1b":                         kLoad1b,
-	"Store1":                         kStore1,
-	"Store1b":                        kStore1b,
-	"StoreI1":                        kStoreI1,
-	"StoreI1b":                       kStoreI1b,
-	"Load2":                          kLoad2,
-	"Load2b":                         kLoad2b,
-	"Store2":                         kStore2,
-	"Store2b":                        kStore2b,
-	"StoreI2":                        kStoreI2,
-	"StoreI2b":                       kStoreI2b,
-	"Load4":                          kLoad4,
-	"Load4b":                         kLoad4b,
-	"Store4":                         kStore4,
-	"Store4b":                        kStore4b,
-	"StoreI4":                        kStoreI4,
-	"StoreI4b":                       kStoreI4b,
-	"Load8":                          kLoad8,
-	"Load8b":                         kLoad8b,
-	"Store8":                         kStore8,
-	"Store8b":                        kStore8b,
-	"StoreI8":                        kStoreI8,
-	"StoreI8b":                       kStoreI8b,
-	"LoadS18":                        kLoadS18,
-	"LoadS18b":                       kLoadS18b,
-	"Movsx18":                        kMovsx18,
-	"LoadS14":                        kLoadS14,
-	"LoadS14b":                       kLoadS14b,
-	"Movsx14":                        kMovsx14,
-	"Movzx1":                         kMovzx1,
-	"LoadS28":                        kLoadS28,
-	"LoadS28b":                       kLoadS28b,
-	"Movsx28":                        kMovsx28,
-	"LoadS24":                        kLoadS24,
-	"LoadS24b":                       kLoadS24b,
-	"Movsx24":                        kMovsx24,
-	"Movzx2":                         kMovzx2,
-	"LoadS48":                        kLoadS48,
-	"LoadS48b":                       kLoadS48b,
-	"Movsx48":                        kMovsx48,
-	"LoadM1":                         kLoadM1,
-	"LoadM1b":                        kLoadM1b,
-	"MovRR1":                         kMovRR1,
-	"LoadM2":                         kLoadM2,
-	"LoadM2b":                        kLoadM2b,
-	"MovRR2":                         kMovRR2,
-	"Cbw4":                           kCbw4,
-	"Cbw8":                           kCbw8,
-	"Cwd4":                           kCwd4,
-	"Cwd8":                           kCwd8,
-	"LoadU":                          kLoadU,
-	"LoadUb":                         kLoadUb,
-	"StoreU":                         kStoreU,
-	"StoreUb":                        kStoreUb,
-	"LoadA":                          kLoadA,
-	"LoadAb":                         kLoadAb,
-	"StoreA":                         kStoreA,
-	"StoreAb":                        kStoreAb,
-	"MovXL":                          kMovXL,
-	"MovXS":                          kMovXS,
-	"Pxor":                           kPxor,
-	"Lea8":                           kLea8,
-	"Lea8b":                          kLea8b,
-	"Lea4":                           kLea4,
-	"Lea4b":                          kLea4b,
-	"AddRR1":                         kAddRR1,
-	"AddRR1n":                        kAddRR1n,
-	"AddRI1":                         kAddRI1,
-	"AddRI1n":                        kAddRI1n,
-	"AddRM1":                         kAddRM1,
-	"AddRM1b":                        kAddRM1b,
-	"AddMR1":                         kAddMR1,
-	"AddMR1b":                        kAddMR1b,
-	"AddMI1":                         kAddMI1,
-	"AddMI1b":                        kAddMI1b,
-	"AddRR2":                         kAddRR2,
-	"AddRR2n":                        kAddRR2n,
-	"AddRI2":                         kAddRI2,
-	"AddRI2n":                        kAddRI2n,
-	"AddRM2":                         kAddRM2,
-	"AddRM2b":                        kAddRM2b,
-	"AddMR2":                         kAddMR2,
-	"AddMR2b":                        kAddMR2b,
-	"AddMI2":                         kAddMI2,
-	"AddMI2b":                        kAddMI2b,
-	"AddRR4":                         kAddRR4,
-	"AddRR4n":                        kAddRR4n,
-	"AddRI4":                         kAddRI4,
-	"AddRI4n":                        kAddRI4n,
-	"AddRM4":                         kAddRM4,
-	"AddRM4b":                        kAddRM4b,
-	"AddMR4":                         kAddMR4,
-	"AddMR4b":                        kAddMR4b,
-	"AddMI4":                         kAddMI4,
-	"AddMI4b":                        kAddMI4b,
-	"AddRR8":                         kAddRR8,
-	"AddRR8n":                        kAddRR8n,
-	"AddRI8":                         kAddRI8,
-	"AddRI8n":                        kAddRI8n,
-	"AddRM8":                         kAddRM8,
-	"AddRM8b":                        kAddRM8b,
-	"AddMR8":                         kAddMR8,
-	"AddMR8b":                        kAddMR8b,
-	"AddMI8":                         kAddMI8,
-	"AddMI8b":                        kAddMI8b,
-	"SubRR1":                         kSubRR1,
-	"SubRR1n":                        kSubRR1n,
-	"SubRI1":                         kSubRI1,
-	"SubRI1n":                        kSubRI1n,
-	"SubRM1":                         kSubRM1,
-	"SubRM1b":                        kSubRM1b,
-	"SubMR1":                         kSubMR1,
-	"SubMR1b":                        kSubMR1b,
-	"SubMI1":                         kSubMI1,
-	"SubMI1b":                        kSubMI1b,
-	"SubRR2":                         kSubRR2,
-	"SubRR2n":                        kSubRR2n,
-	"SubRI2":                         kSubRI2,
-	"SubRI2n":                        kSubRI2n,
-	"SubRM2":                         kSubRM2,
-	"SubRM2b":                        kSubRM2b,
-	"SubMR2":                         kSubMR2,
-	"SubMR2b":                        kSubMR2b,
-	"SubMI2":                         kSubMI2,
-	"SubMI2b":                        kSubMI2b,
-	"SubRR4":                         kSubRR4,
-	"SubRR4n":                        kSubRR4n,
-	"SubRI4":                         kSubRI4,
-	"SubRI4n":                        kSubRI4n,
-	"SubRM4":                         kSubRM4,
-	"SubRM4b":                        kSubRM4b,
-	"SubMR4":                         kSubMR4,
-	"SubMR4b":                        kSubMR4b,
-	"SubMI4":                         kSubMI4,
-	"SubMI4b":                        kSubMI4b,
-	"SubRR8":                         kSubRR8,
-	"SubRR8n":                        kSubRR8n,
-	"SubRI8":                         kSubRI8,
-	"SubRI8n":                        kSubRI8n,
-	"SubRM8":                         kSubRM8,
-	"SubRM8b":                        kSubRM8b,
-	"SubMR8":                         kSubMR8,
-	"SubMR8b":                        kSubMR8b,
-	"SubMI8":                         kSubMI8,
-	"SubMI8b":                        kSubMI8b,
-	"AndRR1":                         kAndRR1,
-	"AndRR1n":                        kAndRR1n,
-	"AndRI1":                         kAndRI1,
-	"AndRI1n":                        kAndRI1n,
-	"AndRM1":                         kAndRM1,
-	"AndRM1b":                        kAndRM1b,
-	"AndMR1":                         kAndMR1,
-	"AndMR1b":                        kAndMR1b,
-	"AndMI1":                         kAndMI1,
-	"AndMI1b":                        kAndMI1b,
-	"AndRR2":                         kAndRR2,
-	"AndRR2n":                        kAndRR2n,
-	"AndRI2":                         kAndRI2,
-	"AndRI2n":                        kAndRI2n,
-	"AndRM2":                         kAndRM2,
-	"AndRM2b":                        kAndRM2b,
-	"AndMR2":                         kAndMR2,
-	"AndMR2b":                        kAndMR2b,
-	"AndMI2":                         kAndMI2,
-	"AndMI2b":                        kAndMI2b,
-	"AndRR4":                         kAndRR4,
-	"AndRR4n":                        kAndRR4n,
-	"AndRI4":                         kAndRI4,
-	"AndRI4n":                        kAndRI4n,
-	"AndRM4":                         kAndRM4,
-	"AndRM4b":                        kAndRM4b,
-	"AndMR4":                         kAndMR4,
-	"AndMR4b":                        kAndMR4b,
-	"AndMI4":                         kAndMI4,
-	"AndMI4b":                        kAndMI4b,
-	"AndRR8":                         kAndRR8,
-	"AndRR8n":                        kAndRR8n,
-	"AndRI8":                         kAndRI8,
-	"AndRI8n":                        kAndRI8n,
-	"AndRM8":                         kAndRM8,
-	"AndRM8b":                        kAndRM8b,
-	"AndMR8":                         kAndMR8,
-	"AndMR8b":                        kAndMR8b,
-	"AndMI8":                         kAndMI8,
-	"AndMI8b":                        kAndMI8b,
-	"OrRR1":                          kOrRR1,
-	"OrRR1n":                         kOrRR1n,
-	"OrRI1":                          kOrRI1,
-	"OrRI1n":                         kOrRI1n,
-	"OrRM1":                          kOrRM1,
-	"OrRM1b":                         kOrRM1b,
-	"OrMR1":                          kOrMR1,
-	"OrMR1b":                         kOrMR1b,
-	"OrMI1":                          kOrMI1,
-	"OrMI1b":                         kOrMI1b,
-	"OrRR2":                          kOrRR2,
-	"OrRR2n":                         kOrRR2n,
-	"OrRI2":                          kOrRI2,
-	"OrRI2n":                         kOrRI2n,
-	"OrRM2":                          kOrRM2,
-	"OrRM2b":                         kOrRM2b,
-	"OrMR2":                          kOrMR2,
-	"OrMR2b":                         kOrMR2b,
-	"OrMI2":                          kOrMI2,
-	"OrMI2b":                         kOrMI2b,
-	"OrRR4":                          kOrRR4,
-	"OrRR4n":                         kOrRR4n,
-	"OrRI4":                          kOrRI4,
-	"OrRI4n":                         kOrRI4n,
-	"OrRM4":                          kOrRM4,
-	"OrRM4b":                         kOrRM4b,
-	"OrMR4":                          kOrMR4,
-	"OrMR4b":                         kOrMR4b,
-	"OrMI4":                          kOrMI4,
-	"OrMI4b":                         kOrMI4b,
-	"OrRR8":                          kOrRR8,
-	"OrRR8n":                         kOrRR8n,
-	"OrRI8":                          kOrRI8,
-	"OrRI8n":                         kOrRI8n,
-	"OrRM8":                          kOrRM8,
-	"OrRM8b":                         kOrRM8b,
-	"OrMR8":                          kOrMR8,
-	"OrMR8b":                         kOrMR8b,
-	"OrMI8":                          kOrMI8,
-	"OrMI8b":                         kOrMI8b,
-	"XorRR1":                         kXorRR1,
-	"XorRR1n":                        kXorRR1n,
-	"XorRI1":                         kXorRI1,
-	"XorRI1n":                        kXorRI1n,
-	"XorRM1":                         kXorRM1,
-	"XorRM1b":                        kXorRM1b,
-	"XorMR1":                         kXorMR1,
-	"XorMR1b":                        kXorMR1b,
-	"XorMI1":                         kXorMI1,
-	"XorMI1b":                        kXorMI1b,
-	"XorRR2":                         kXorRR2,
-	"XorRR2n":                        kXorRR2n,
-	"XorRI2":                         kXorRI2,
-	"XorRI2n":                        kXorRI2n,
-	"XorRM2":                         kXorRM2,
-	"XorRM2b":                        kXorRM2b,
-	"XorMR2":                         kXorMR2,
-	"XorMR2b":                        kXorMR2b,
-	"XorMI2":                         kXorMI2,
-	"XorMI2b":                        kXorMI2b,
-	"XorRR4":                         kXorRR4,
-	"XorRR4n":                        kXorRR4n,
-	"XorRI4":                         kXorRI4,
-	"XorRI4n":                        kXorRI4n,
-	"XorRM4":                         kXorRM4,
-	"XorRM4b":                        kXorRM4b,
-	"XorMR4":                         kXorMR4,
-	"XorMR4b":                        kXorMR4b,
-	"XorMI4":                         kXorMI4,
-	"XorMI4b":                        kXorMI4b,
-	"XorRR8":                         kXorRR8,
-	"XorRR8n":                        kXorRR8n,
-	"XorRI8":                         kXorRI8,
-	"XorRI8n":                        kXorRI8n,
-	"XorRM8":                         kXorRM8,
-	"XorRM8b":                        kXorRM8b,
-	"XorMR8":                         kXorMR8,
-	"XorMR8b":                        kXorMR8b,
-	"XorMI8":                         kXorMI8,
-	"XorMI8b":                        kXorMI8b,
-	"CmpRR1":                         kCmpRR1,
-	"CmpRR1JB":                       kCmpRR1JB,
-	"CmpRR1JAE":                      kCmpRR1JAE,
-	"CmpRR1JE":                       kCmpRR1JE,
-	"CmpRR1JNE":                      kCmpRR1JNE,
-	"CmpRR1JBE":                      kCmpRR1JBE,
-	"CmpRR1JA":                       kCmpRR1JA,
-	"CmpRR1JS":                       kCmpRR1JS,
-	"CmpRR1JNS":                      kCmpRR1JNS,
-	"CmpRR1JL":                       kCmpRR1JL,
-	"CmpRR1JGE":                      kCmpRR1JGE,
-	"CmpRR1JLE":                      kCmpRR1JLE,
-	"CmpRR1JG":                       kCmpRR1JG,
-	"CmpRI1":                         kCmpRI1,
-	"CmpRI1JB":                       kCmpRI1JB,
-	"CmpRI1JAE":                      kCmpRI1JAE,
-	"CmpRI1JE":                       kCmpRI1JE,
-	"CmpRI1JNE":                      kCmpRI1JNE,
-	"CmpRI1JBE":                      kCmpRI1JBE,
-	"CmpRI1JA":                       kCmpRI1JA,
-	"CmpRI1JS":                       kCmpRI1JS,
-	"CmpRI1JNS":                      kCmpRI1JNS,
-	"CmpRI1JL":                       kCmpRI1JL,
-	"CmpRI1JGE":                      kCmpRI1JGE,
-	"CmpRI1JLE":                      kCmpRI1JLE,
-	"CmpRI1JG":                       kCmpRI1JG,
-	"CmpRM1":                         kCmpRM1,
-	"CmpRM1b":                        kCmpRM1b,
-	"CmpMR1":                         kCmpMR1,
-	"CmpMR1b":                        kCmpMR1b,
-	"CmpMR1JB":                       kCmpMR1JB,
-	"CmpMR1JBb":                      kCmpMR1JBb,
-	"CmpMR1JAE":                      kCmpMR1JAE,
-	"CmpMR1JAEb":                     kCmpMR1JAEb,
-	"CmpMR1JE":                       kCmpMR1JE,
-	"CmpMR1JEb":                      kCmpMR1JEb,
-	"CmpMR1JNE":                      kCmpMR1JNE,
-	"CmpMR1JNEb":                     kCmpMR1JNEb,
-	"CmpMR1JBE":                      kCmpMR1JBE,
-	"CmpMR1JBEb":                     kCmpMR1JBEb,
-	"CmpMR1JA":                       kCmpMR1JA,
-	"CmpMR1JAb":                      kCmpMR1JAb,
-	"CmpMR1JS":                       kCmpMR1JS,
-	"CmpMR1JSb":                      kCmpMR1JSb,
-	"CmpMR1JNS":                      kCmpMR1JNS,
-	"CmpMR1JNSb":                     kCmpMR1JNSb,
-	"CmpMR1JL":                       kCmpMR1JL,
-	"CmpMR1JLb":                      kCmpMR1JLb,
-	"CmpMR1JGE":                      kCmpMR1JGE,
-	"CmpMR1JGEb":                     kCmpMR1JGEb,
-	"CmpMR1JLE":                      kCmpMR1JLE,
-	"CmpMR1JLEb":                     kCmpMR1JLEb,
-	"CmpMR1JG":                       kCmpMR1JG,
-	"CmpMR1JGb":                      kCmpMR1JGb,
-	"CmpMI1":                         kCmpMI1,
-	"CmpMI1b":                        kCmpMI1b,
-	"CmpMI1JB":                       kCmpMI1JB,
-	"CmpMI1JBb":                      kCmpMI1JBb,
-	"CmpMI1JAE":                      kCmpMI1JAE,
-	"CmpMI1JAEb":                     kCmpMI1JAEb,
-	"CmpMI1JE":                       kCmpMI1JE,
-	"CmpMI1JEb":                      kCmpMI1JEb,
-	"CmpMI1JNE":                      kCmpMI1JNE,
-	"CmpMI1JNEb":                     kCmpMI1JNEb,
-	"CmpMI1JBE":                      kCmpMI1JBE,
-	"CmpMI1JBEb":                     kCmpMI1JBEb,
-	"CmpMI1JA":                       kCmpMI1JA,
-	"CmpMI1JAb":                      kCmpMI1JAb,
-	"CmpMI1JS":                       kCmpMI1JS,
-	"CmpMI1JSb":                      kCmpMI1JSb,
-	"CmpMI1JNS":                      kCmpMI1JNS,
-	"CmpMI1JNSb":                     kCmpMI1JNSb,
-	"CmpMI1JL":                       kCmpMI1JL,
-	"CmpMI1JLb":                      kCmpMI1JLb,
-	"CmpMI1JGE":                      kCmpMI1JGE,
-	"CmpMI1JGEb":                     kCmpMI1JGEb,
-	"CmpMI1JLE":                      kCmpMI1JLE,
-	"CmpMI1JLEb":                     kCmpMI1JLEb,
-	"CmpMI1JG":                       kCmpMI1JG,
-	"CmpMI1JGb":                      kCmpMI1JGb,
-	"CmpRR2":                         kCmpRR2,
-	"CmpRR2JB":                       kCmpRR2JB,
-	"CmpRR2JAE":                      kCmpRR2JAE,
-	"CmpRR2JE":                       kCmpRR2JE,
-	"CmpRR2JNE":                      kCmpRR2JNE,
-	"CmpRR2JBE":                      kCmpRR2JBE,
-	"CmpRR2JA":                       kCmpRR2JA,
-	"CmpRR2JS":                       kCmpRR2JS,
-	"CmpRR2JNS":                      kCmpRR2JNS,
-	"CmpRR2JL":                       kCmpRR2JL,
-	"CmpRR2JGE":                      kCmpRR2JGE,
-	"CmpRR2JLE":                      kCmpRR2JLE,
-	"CmpRR2JG":                       kCmpRR2JG,
-	"CmpRI2":                         kCmpRI2,
-	"CmpRI2JB":                       kCmpRI2JB,
-	"CmpRI2JAE":                      kCmpRI2JAE,
-	"CmpRI2JE":                       kCmpRI2JE,
-	"CmpRI2JNE":                      kCmpRI2JNE,
-	"CmpRI2JBE":                      kCmpRI2JBE,
-	"CmpRI2JA":                       kCmpRI2JA,
-	"CmpRI2JS":                       kCmpRI2JS,
-	"CmpRI2JNS":                      kCmpRI2JNS,
-	"CmpRI2JL":                       kCmpRI2JL,
-	"CmpRI2JGE":                      kCmpRI2JGE,
-	"CmpRI2JLE":                      kCmpRI2JLE,
-	"CmpRI2JG":                       kCmpRI2JG,
-	"CmpRM2":                         kCmpRM2,
-	"CmpRM2b":                        kCmpRM2b,
-	"CmpMR2":                         kCmpMR2,
-	"CmpMR2b":                        kCmpMR2b,
-	"CmpMR2JB":                       kCmpMR2JB,
-	"CmpMR2JBb":                      kCmpMR2JBb,
-	"CmpMR2JAE":                      kCmpMR2JAE,
-	"CmpMR2JAEb":                     kCmpMR2JAEb,
-	"CmpMR2JE":                       kCmpMR2JE,
-	"CmpMR2JEb":                      kCmpMR2JEb,
-	"CmpMR2JNE":                      kCmpMR2JNE,
-	"CmpMR2JNEb":                     kCmpMR2JNEb,
-	"CmpMR2JBE":                      kCmpMR2JBE,
-	"CmpMR2JBEb":                     kCmpMR2JBEb,
-	"CmpMR2JA":                       kCmpMR2JA,
-	"CmpMR2JAb":                      kCmpMR2JAb,
-	"CmpMR2JS":                       kCmpMR2JS,
-	"CmpMR2JSb":                      kCmpMR2JSb,
-	"CmpMR2JNS":                      kCmpMR2JNS,
-	"CmpMR2JNSb":                     kCmpMR2JNSb,
-	"CmpMR2JL":                       kCmpMR2JL,
-	"CmpMR2JLb":                      kCmpMR2JLb,
-	"CmpMR2JGE":                      kCmpMR2JGE,
-	"CmpMR2JGEb":                     kCmpMR2JGEb,
-	"CmpMR2JLE":                      kCmpMR2JLE,
-	"CmpMR2JLEb":                     kCmpMR2JLEb,
-	"CmpMR2JG":                       kCmpMR2JG,
-	"CmpMR2JGb":                      kCmpMR2JGb,
-	"CmpMI2":                         kCmpMI2,
-	"CmpMI2b":                        kCmpMI2b,
-	"CmpMI2JB":                       kCmpMI2JB,
-	"CmpMI2JBb":                      kCmpMI2JBb,
-	"CmpMI2JAE":                      kCmpMI2JAE,
-	"CmpMI2JAEb":                     kCmpMI2JAEb,
-	"CmpMI2JE":                       kCmpMI2JE,
-	"CmpMI2JEb":                      kCmpMI2JEb,
-	"CmpMI2JNE":                      kCmpMI2JNE,
-	"CmpMI2JNEb":                     kCmpMI2JNEb,
-	"CmpMI2JBE":                      kCmpMI2JBE,
-	"CmpMI2JBEb":                     kCmpMI2JBEb,
-	"CmpMI2JA":                       kCmpMI2JA,
-	"CmpMI2JAb":                      kCmpMI2JAb,
-	"CmpMI2JS":                       kCmpMI2JS,
-	"CmpMI2JSb":                      kCmpMI2JSb,
-	"CmpMI2JNS":                      kCmpMI2JNS,
-	"CmpMI2JNSb":                     kCmpMI2JNSb,
-	"CmpMI2JL":                       kCmpMI2JL,
-	"CmpMI2JLb":                      kCmpMI2JLb,
-	"CmpMI2JGE":                      kCmpMI2JGE,
-	"CmpMI2JGEb":                     kCmpMI2JGEb,
-	"CmpMI2JLE":                      kCmpMI2JLE,
-	"CmpMI2JLEb":                     kCmpMI2JLEb,
-	"CmpMI2JG":                       kCmpMI2JG,
-	"CmpMI2JGb":                      kCmpMI2JGb,
-	"CmpRR4":                         kCmpRR4,
-	"CmpRR4JB":                       kCmpRR4JB,
-	"CmpRR4JAE":                      kCmpRR4JAE,
-	"CmpRR4JE":                       kCmpRR4JE,
-	"CmpRR4JNE":                      kCmpRR4JNE,
-	"CmpRR4JBE":                      kCmpRR4JBE,
-	"CmpRR4JA":                       kCmpRR4JA,
-	"CmpRR4JS":                       kCmpRR4JS,
-	"CmpRR4JNS":                      kCmpRR4JNS,
-	"CmpRR4JL":                       kCmpRR4JL,
-	"CmpRR4JGE":                      kCmpRR4JGE,
-	"CmpRR4JLE":                      kCmpRR4JLE,
-	"CmpRR4JG":                       kCmpRR4JG,
-	"CmpRI4":                         kCmpRI4,
-	"CmpRI4JB":                       kCmpRI4JB,
-	"CmpRI4JAE":                      kCmpRI4JAE,
-	"CmpRI4JE":                       kCmpRI4JE,
-	"CmpRI4JNE":                      kCmpRI4JNE,
-	"CmpRI4JBE":                      kCmpRI4JBE,
-	"CmpRI4JA":                       kCmpRI4JA,
-	"CmpRI4JS":                       kCmpRI4JS,
-	"CmpRI4JNS":                      kCmpRI4JNS,
-	"CmpRI4JL":                       kCmpRI4JL,
-	"CmpRI4JGE":                      kCmpRI4JGE,
-	"CmpRI4JLE":                      kCmpRI4JLE,
-	"CmpRI4JG":                       kCmpRI4JG,
-	"CmpRM4":                         kCmpRM4,
-	"CmpRM4b":                        kCmpRM4b,
-	"CmpMR4":                         kCmpMR4,
-	"CmpMR4b":                        kCmpMR4b,
-	"CmpMR4JB":                       kCmpMR4JB,
-	"CmpMR4JBb":                      kCmpMR4JBb,
-	"CmpMR4JAE":                      kCmpMR4JAE,
-	"CmpMR4JAEb":                     kCmpMR4JAEb,
-	"CmpMR4JE":                       kCmpMR4JE,
-	"CmpMR4JEb":                      kCmpMR4JEb,
-	"CmpMR4JNE":                      kCmpMR4JNE,
-	"CmpMR4JNEb":                     kCmpMR4JNEb,
-	"CmpMR4JBE":                      kCmpMR4JBE,
-	"CmpMR4JBEb":                     kCmpMR4JBEb,
-	"CmpMR4JA":                       kCmpMR4JA,
-	"CmpMR4JAb":                      kCmpMR4JAb,
-	"CmpMR4JS":                       kCmpMR4JS,
-	"CmpMR4JSb":                      kCmpMR4JSb,
-	"CmpMR4JNS":                      kCmpMR4JNS,
-	"CmpMR4JNSb":                     kCmpMR4JNSb,
-	"CmpMR4JL":                       kCmpMR4JL,
-	"CmpMR4JLb":                      kCmpMR4JLb,
-	"CmpMR4JGE":                      kCmpMR4JGE,
-	"CmpMR4JGEb":                     kCmpMR4JGEb,
-	"CmpMR4JLE":                      kCmpMR4JLE,
-	"CmpMR4JLEb":                     kCmpMR4JLEb,
-	"CmpMR4JG":                       kCmpMR4JG,
-	"CmpMR4JGb":                      kCmpMR4JGb,
-	"CmpMI4":                         kCmpMI4,
-	"CmpMI4b":                        kCmpMI4b,
-	"CmpMI4JB":                       kCmpMI4JB,
-	"CmpMI4JBb":                      kCmpMI4JBb,
-	"CmpMI4JAE":                      kCmpMI4JAE,
-	"CmpMI4JAEb":                     kCmpMI4JAEb,
-	"CmpMI4JE":                       kCmpMI4JE,
-	"CmpMI4JEb":                      kCmpMI4JEb,
-	"CmpMI4JNE":                      kCmpMI4JNE,
-	"CmpMI4JNEb":                     kCmpMI4JNEb,
-	"CmpMI4JBE":                      kCmpMI4JBE,
-	"CmpMI4JBEb":                     kCmpMI4JBEb,
-	"CmpMI4JA":                       kCmpMI4JA,
-	"CmpMI4JAb":                      kCmpMI4JAb,
-	"CmpMI4JS":                       kCmpMI4JS,
-	"CmpMI4JSb":                      kCmpMI4JSb,
-	"CmpMI4JNS":                      kCmpMI4JNS,
-	"CmpMI4JNSb":                     kCmpMI4JNSb,
-	"CmpMI4JL":                       kCmpMI4JL,
-	"CmpMI4JLb":                      kCmpMI4JLb,
-	"CmpMI4JGE":                      kCmpMI4JGE,
-	"CmpMI4JGEb":                     kCmpMI4JGEb,
-	"CmpMI4JLE":                      kCmpMI4JLE,
-	"CmpMI4JLEb":                     kCmpMI4JLEb,
-	"CmpMI4JG":                       kCmpMI4JG,
-	"CmpMI4JGb":                      kCmpMI4JGb,
-	"CmpRR8":                         kCmpRR8,
-	"CmpRR8JB":                       kCmpRR8JB,
-	"CmpRR8JAE":                      kCmpRR8JAE,
-	"CmpRR8JE":                       kCmpRR8JE,
-	"CmpRR8JNE":                      kCmpRR8JNE,
-	"CmpRR8JBE":                      kCmpRR8JBE,
-	"CmpRR8JA":                       kCmpRR8JA,
-	"CmpRR8JS":                       kCmpRR8JS,
-	"CmpRR8JNS":                      kCmpRR8JNS,
-	"CmpRR8JL":                       kCmpRR8JL,
-	"CmpRR8JGE":                      kCmpRR8JGE,
-	"CmpRR8JLE":                      kCmpRR8JLE,
-	"CmpRR8JG":                       kCmpRR8JG,
-	"CmpRI8":                         kCmpRI8,
-	"CmpRI8JB":                       kCmpRI8JB,
-	"CmpRI8JAE":                      kCmpRI8JAE,
-	"CmpRI8JE":                       kCmpRI8JE,
-	"CmpRI8JNE":                      kCmpRI8JNE,
-	"CmpRI8JBE":                      kCmpRI8JBE,
-	"CmpRI8JA":                       kCmpRI8JA,
-	"CmpRI8JS":                       kCmpRI8JS,
-	"CmpRI8JNS":                      kCmpRI8JNS,
-	"CmpRI8JL":                       kCmpRI8JL,
-	"CmpRI8JGE":                      kCmpRI8JGE,
-	"CmpRI8JLE":                      kCmpRI8JLE,
-	"CmpRI8JG":                       kCmpRI8JG,
-	"CmpRM8":                         kCmpRM8,
-	"CmpRM8b":                        kCmpRM8b,
-	"CmpMR8":                         kCmpMR8,
-	"CmpMR8b":                        kCmpMR8b,
-	"CmpMR8JB":                       kCmpMR8JB,
-	"CmpMR8JBb":                      kCmpMR8JBb,
-	"CmpMR8JAE":                      kCmpMR8JAE,
-	"CmpMR8JAEb":                     kCmpMR8JAEb,
-	"CmpMR8JE":                       kCmpMR8JE,
-	"CmpMR8JEb":                      kCmpMR8JEb,
-	"CmpMR8JNE":                      kCmpMR8JNE,
-	"CmpMR8JNEb":                     kCmpMR8JNEb,
-	"CmpMR8JBE":                      kCmpMR8JBE,
-	"CmpMR8JBEb":                     kCmpMR8JBEb,
-	"CmpMR8JA":                       kCmpMR8JA,
-	"CmpMR8JAb":                      kCmpMR8JAb,
-	"CmpMR8JS":                       kCmpMR8JS,
-	"CmpMR8JSb":                      kCmpMR8JSb,
-	"CmpMR8JNS":                      kCmpMR8JNS,
-	"CmpMR8JNSb":                     kCmpMR8JNSb,
-	"CmpMR8JL":                       kCmpMR8JL,
-	"CmpMR8JLb":                      kCmpMR8JLb,
-	"CmpMR8JGE":                      kCmpMR8JGE,
-	"CmpMR8JGEb":                     kCmpMR8JGEb,
-	"CmpMR8JLE":                      kCmpMR8JLE,
-	"CmpMR8JLEb":                     kCmpMR8JLEb,
-	"CmpMR8JG":                       kCmpMR8JG,
-	"CmpMR8JGb":                      kCmpMR8JGb,
-	"CmpMI8":                         kCmpMI8,
-	"CmpMI8b":                        kCmpMI8b,
-	"CmpMI8JB":                       kCmpMI8JB,
-	"CmpMI8JBb":                      kCmpMI8JBb,
-	"CmpMI8JAE":                      kCmpMI8JAE,
-	"CmpMI8JAEb":                     kCmpMI8JAEb,
-	"CmpMI8JE":                       kCmpMI8JE,
-	"CmpMI8JEb":                      kCmpMI8JEb,
-	"CmpMI8JNE":                      kCmpMI8JNE,
-	"CmpMI8JNEb":                     kCmpMI8JNEb,
-	"CmpMI8JBE":                      kCmpMI8JBE,
-	"CmpMI8JBEb":                     kCmpMI8JBEb,
-	"CmpMI8JA":                       kCmpMI8JA,
-	"CmpMI8JAb":                      kCmpMI8JAb,
-	"CmpMI8JS":                       kCmpMI8JS,
-	"CmpMI8JSb":                      kCmpMI8JSb,
-	"CmpMI8JNS":                      kCmpMI8JNS,
-	"CmpMI8JNSb":                     kCmpMI8JNSb,
-	"CmpMI8JL":                       kCmpMI8JL,
-	"CmpMI8JLb":                      kCmpMI8JLb,
-	"CmpMI8JGE":                      kCmpMI8JGE,
-	"CmpMI8JGEb":                     kCmpMI8JGEb,
-	"CmpMI8JLE":                      kCmpMI8JLE,
-	"CmpMI8JLEb":                     kCmpMI8JLEb,
-	"CmpMI8JG":                       kCmpMI8JG,
-	"CmpMI8JGb":                      kCmpMI8JGb,
-	"TestRR1":                        kTestRR1,
-	"TestRR1JE":                      kTestRR1JE,
-	"TestRR1JNE":                     kTestRR1JNE,
-	"TestRR1JS":                      kTestRR1JS,
-	"TestRR1JNS":                     kTestRR1JNS,
-	"TestRR1JL":                      kTestRR1JL,
-	"TestRR1JGE":                     kTestRR1JGE,
-	"TestRR1JLE":                     kTestRR1JLE,
-	"TestRR1JG":                      kTestRR1JG,
-	"TestRI1":                        kTestRI1,
-	"TestRI1JE":                      kTestRI1JE,
-	"TestRI1JNE":                     kTestRI1JNE,
-	"TestRI1JS":                      kTestRI1JS,
-	"TestRI1JNS":                     kTestRI1JNS,
-	"TestRI1JL":                      kTestRI1JL,
-	"TestRI1JGE":                     kTestRI1JGE,
-	"TestRI1JLE":                     kTestRI1JLE,
-	"TestRI1JG":                      kTestRI1JG,
-	"TestMR1":                        kTestMR1,
-	"TestMR1b":                       kTestMR1b,
-	"TestMR1JE":                      kTestMR1JE,
-	"TestMR1JEb":                     kTestMR1JEb,
-	"TestMR1JNE":                     kTestMR1JNE,
-	"TestMR1JNEb":                    kTestMR1JNEb,
-	"TestMR1JS":                      kTestMR1JS,
-	"TestMR1JSb":                     kTestMR1JSb,
-	"TestMR1JNS":                     kTestMR1JNS,
-	"TestMR1JNSb":                    kTestMR1JNSb,
-	"TestMR1JL":                      kTestMR1JL,
-	"TestMR1JLb":                     kTestMR1JLb,
-	"TestMR1JGE":                     kTestMR1JGE,
-	"TestMR1JGEb":                    kTestMR1JGEb,
-	"TestMR1JLE":                     kTestMR1JLE,
-	"TestMR1JLEb":                    kTestMR1JLEb,
-	"TestMR1JG":                      kTestMR1JG,
-	"TestMR1JGb":                     kTestMR1JGb,
-	"TestMI1":                        kTestMI1,
-	"TestMI1b":                       kTestMI1b,
-	"TestMI1JE":                      kTestMI1JE,
-	"TestMI1JEb":                     kTestMI1JEb,
-	"TestMI1JNE":                     kTestMI1JNE,
-	"TestMI1JNEb":                    kTestMI1JNEb,
-	"TestMI1JS":                      kTestMI1JS,
-	"TestMI1JSb":                     kTestMI1JSb,
-	"TestMI1JNS":                     kTestMI1JNS,
-	"TestMI1JNSb":                    kTestMI1JNSb,
-	"TestMI1JL":                      kTestMI1JL,
-	"TestMI1JLb":                     kTestMI1JLb,
-	"TestMI1JGE":                     kTestMI1JGE,
-	"TestMI1JGEb":                    kTestMI1JGEb,
-	"TestMI1JLE":                     kTestMI1JLE,
-	"TestMI1JLEb":                    kTestMI1JLEb,
-	"TestMI1JG":                      kTestMI1JG,
-	"TestMI1JGb":                     kTestMI1JGb,
-	"TestRR2":                        kTestRR2,
-	"TestRR2JE":                      kTestRR2JE,
-	"TestRR2JNE":                     kTestRR2JNE,
-	"TestRR2JS":                      kTestRR2JS,
-	"TestRR2JNS":                     kTestRR2JNS,
-	"TestRR2JL":                      kTestRR2JL,
-	"TestRR2JGE":                     kTestRR2JGE,
-	"TestRR2JLE":                     kTestRR2JLE,
-	"TestRR2JG":                      kTestRR2JG,
-	"TestRI2":                        kTestRI2,
-	"TestRI2JE":                      kTestRI2JE,
-	"TestRI2JNE":                     kTestRI2JNE,
-	"TestRI2JS":                      kTestRI2JS,
-	"TestRI2JNS":                     kTestRI2JNS,
-	"TestRI2JL":                      kTestRI2JL,
-	"TestRI2JGE":                     kTestRI2JGE,
-	"TestRI2JLE":                     kTestRI2JLE,
-	"TestRI2JG":                      kTestRI2JG,
-	"TestMR2":                        kTestMR2,
-	"TestMR2b":                       kTestMR2b,
-	"TestMR2JE":                      kTestMR2JE,
-	"TestMR2JEb":                     kTestMR2JEb,
-	"TestMR2JNE":                     kTestMR2JNE,
-	"TestMR2JNEb":                    kTestMR2JNEb,
-	"TestMR2JS":                      kTestMR2JS,
-	"TestMR2JSb":                     kTestMR2JSb,
-	"TestMR2JNS":                     kTestMR2JNS,
-	"TestMR2JNSb":                    kTestMR2JNSb,
-	"TestMR2JL":                      kTestMR2JL,
-	"TestMR2JLb":                     kTestMR2JLb,
-	"TestMR2JGE":                     kTestMR2JGE,
-	"TestMR2JGEb":                    kTestMR2JGEb,
-	"TestMR2JLE":                     kTestMR2JLE,
-	"TestMR2JLEb":                    kTestMR2JLEb,
-	"TestMR2JG":                      kTestMR2JG,
-	"TestMR2JGb":                     kTestMR2JGb,
-	"TestMI2":                        kTestMI2,
-	"TestMI2b":                       kTestMI2b,
-	"TestMI2JE":                      kTestMI2JE,
-	"TestMI2JEb":                     kTestMI2JEb,
-	"TestMI2JNE":                     kTestMI2JNE,
-	"TestMI2JNEb":                    kTestMI2JNEb,
-	"TestMI2JS":                      kTestMI2JS,
-	"TestMI2JSb":                     kTestMI2JSb,
-	"TestMI2JNS":                     kTestMI2JNS,
-	"TestMI2JNSb":                    kTestMI2JNSb,
-	"TestMI2JL":                      kTestMI2JL,
-	"TestMI2JLb":                     kTestMI2JLb,
-	"TestMI2JGE":                     kTestMI2JGE,
-	"TestMI2JGEb":                    kTestMI2JGEb,
-	"TestMI2JLE":                     kTestMI2JLE,
-	"TestMI2JLEb":                    kTestMI2JLEb,
-	"TestMI2JG":                      kTestMI2JG,
-	"TestMI2JGb":                     kTestMI2JGb,
-	"TestRR4":                        kTestRR4,
-	"TestRR4JE":                      kTestRR4JE,
-	"TestRR4JNE":                     kTestRR4JNE,
-	"TestRR4JS":                      kTestRR4JS,
-	"TestRR4JNS":                     kTestRR4JNS,
-	"TestRR4JL":                      kTestRR4JL,
-	"TestRR4JGE":                     kTestRR4JGE,
-	"TestRR4JLE":                     kTestRR4JLE,
-	"TestRR4JG":                      kTestRR4JG,
-	"TestRI4":                        kTestRI4,
-	"TestRI4JE":                      kTestRI4JE,
-	"TestRI4JNE":                     kTestRI4JNE,
-	"TestRI4JS":                      kTestRI4JS,
-	"TestRI4JNS":                     kTestRI4JNS,
-	"TestRI4JL":                      kTestRI4JL,
-	"TestRI4JGE":                     kTestRI4JGE,
-	"TestRI4JLE":                     kTestRI4JLE,
-	"TestRI4JG":                      kTestRI4JG,
-	"TestMR4":                        kTestMR4,
-	"TestMR4b":                       kTestMR4b,
-	"TestMR4JE":                      kTestMR4JE,
-	"TestMR4JEb":                     kTestMR4JEb,
-	"TestMR4JNE":                     kTestMR4JNE,
-	"TestMR4JNEb":                    kTestMR4JNEb,
-	"TestMR4JS":                      kTestMR4JS,
-	"TestMR4JSb":                     kTestMR4JSb,
-	"TestMR4JNS":                     kTestMR4JNS,
-	"TestMR4JNSb":                    kTestMR4JNSb,
-	"TestMR4JL":                      kTestMR4JL,
-	"TestMR4JLb":                     kTestMR4JLb,
-	"TestMR4JGE":                     kTestMR4JGE,
-	"TestMR4JGEb":                    kTestMR4JGEb,
-	"TestMR4JLE":                     kTestMR4JLE,
-	"TestMR4JLEb":                    kTestMR4JLEb,
-	"TestMR4JG":                      kTestMR4JG,
-	"TestMR4JGb":                     kTestMR4JGb,
-	"TestMI4":                        kTestMI4,
-	"TestMI4b":                       kTestMI4b,
-	"TestMI4JE":                      kTestMI4JE,
-	"TestMI4JEb":                     kTestMI4JEb,
-	"TestMI4JNE":                     kTestMI4JNE,
-	"TestMI4JNEb":                    kTestMI4JNEb,
-	"TestMI4JS":                      kTestMI4JS,
-	"TestMI4JSb":                     kTestMI4JSb,
-	"TestMI4JNS":                     kTestMI4JNS,
-	"TestMI4JNSb":                    kTestMI4JNSb,
-	"TestMI4JL":                      kTestMI4JL,
-	"TestMI4JLb":                     kTestMI4JLb,
-	"TestMI4JGE":                     kTestMI4JGE,
-	"TestMI4JGEb":                    kTestMI4JGEb,
-	"TestMI4JLE":                     kTestMI4JLE,
-	"TestMI4JLEb":                    kTestMI4JLEb,
-	"TestMI4JG":                      kTestMI4JG,
-	"TestMI4JGb":                     kTestMI4JGb,
-	"TestRR8":                        kTestRR8,
-	"TestRR8JE":                      kTestRR8JE,
-	"TestRR8JNE":                     kTestRR8JNE,
-	"TestRR8JS":                      kTestRR8JS,
-	"TestRR8JNS":                     kTestRR8JNS,
-	"TestRR8JL":                      kTestRR8JL,
-	"TestRR8JGE":                     kTestRR8JGE,
-	"TestRR8JLE":                     kTestRR8JLE,
-	"TestRR8JG":                      kTestRR8JG,
-	"TestRI8":                        kTestRI8,
-	"TestRI8JE":                      kTestRI8JE,
-	"TestRI8JNE":                     kTestRI8JNE,
-	"TestRI8JS":                      kTestRI8JS,
-	"TestRI8JNS":                     kTestRI8JNS,
-	"TestRI8JL":                      kTestRI8JL,
-	"TestRI8JGE":                     kTestRI8JGE,
-	"TestRI8JLE":                     kTestRI8JLE,
-	"TestRI8JG":                      kTestRI8JG,
-	"TestMR8":                        kTestMR8,
-	"TestMR8b":                       kTestMR8b,
-	"TestMR8JE":                      kTestMR8JE,
-	"TestMR8JEb":                     kTestMR8JEb,
-	"TestMR8JNE":                     kTestMR8JNE,
-	"TestMR8JNEb":                    kTestMR8JNEb,
-	"TestMR8JS":                      kTestMR8JS,
-	"TestMR8JSb":                     kTestMR8JSb,
-	"TestMR8JNS":                     kTestMR8JNS,
-	"TestMR8JNSb":                    kTestMR8JNSb,
-	"TestMR8JL":                      kTestMR8JL,
-	"TestMR8JLb":                     kTestMR8JLb,
-	"TestMR8JGE":                     kTestMR8JGE,
-	"TestMR8JGEb":                    kTestMR8JGEb,
-	"TestMR8JLE":                     kTestMR8JLE,
-	"TestMR8JLEb":                    kTestMR8JLEb,
-	"TestMR8JG":                      kTestMR8JG,
-	"TestMR8JGb":                     kTestMR8JGb,
-	"TestMI8":                        kTestMI8,
-	"TestMI8b":                       kTestMI8b,
-	"TestMI8JE":                      kTestMI8JE,
-	"TestMI8JEb":                     kTestMI8JEb,
-	"TestMI8JNE":                     kTestMI8JNE,
-	"TestMI8JNEb":                    kTestMI8JNEb,
-	"TestMI8JS":                      kTestMI8JS,
-	"TestMI8JSb":                     kTestMI8JSb,
-	"TestMI8JNS":                     kTestMI8JNS,
-	"TestMI8JNSb":                    kTestMI8JNSb,
-	"TestMI8JL":                      kTestMI8JL,
-	"TestMI8JLb":                     kTestMI8JLb,
-	"TestMI8JGE":                     kTestMI8JGE,
-	"TestMI8JGEb":                    kTestMI8JGEb,
-	"TestMI8JLE":                     kTestMI8JLE,
-	"TestMI8JLEb":                    kTestMI8JLEb,
-	"TestMI8JG":                      kTestMI8JG,
-	"TestMI8JGb":                     kTestMI8JGb,
-	"ShlRI4":                         kShlRI4,
-	"ShlRI4n":                        kShlRI4n,
-	"VShl4n":                         kVShl4n,
-	"VShl4":                          kVShl4,
-	"ShrRI4":                         kShrRI4,
-	"ShrRI4n":                        kShrRI4n,
-	"VShr4n":                         kVShr4n,
-	"VShr4":                          kVShr4,
-	"SarRI4":                         kSarRI4,
-	"SarRI4n":                        kSarRI4n,
-	"VSar4n":                         kVSar4n,
-	"VSar4":                          kVSar4,
-	"RolRI4":                         kRolRI4,
-	"RolRI4n":                        kRolRI4n,
-	"RorRI4":                         kRorRI4,
-	"RorRI4n":                        kRorRI4n,
-	"Inc4":                           kInc4,
-	"Inc4n":                          kInc4n,
-	"Dec4":                           kDec4,
-	"Dec4n":                          kDec4n,
-	"Neg4":                           kNeg4,
-	"Not4":                           kNot4,
-	"ShlRI8":                         kShlRI8,
-	"ShlRI8n":                        kShlRI8n,
-	"VShl8n":                         kVShl8n,
-	"VShl8":                          kVShl8,
-	"ShrRI8":                         kShrRI8,
-	"ShrRI8n":                        kShrRI8n,
-	"VShr8n":                         kVShr8n,
-	"VShr8":                          kVShr8,
-	"SarRI8":                         kSarRI8,
-	"SarRI8n":                        kSarRI8n,
-	"VSar8n":                         kVSar8n,
-	"VSar8":                          kVSar8,
-	"RolRI8":                         kRolRI8,
-	"RolRI8n":                        kRolRI8n,
-	"RorRI8":                         kRorRI8,
-	"RorRI8n":                        kRorRI8n,
-	"Inc8":                           kInc8,
-	"Inc8n":                          kInc8n,
-	"Dec8":                           kDec8,
-	"Dec8n":                          kDec8n,
-	"Neg8":                           kNeg8,
-	"Not8":                           kNot8,
-	"CmovO4":                         kCmovO4,
-	"CmovO8":                         kCmovO8,
-	"SetO":                           kSetO,
-	"CmovNO4":                        kCmovNO4,
-	"CmovNO8":                        kCmovNO8,
-	"SetNO":                          kSetNO,
-	"CmovB4":                         kCmovB4,
-	"CmovB8":                         kCmovB8,
-	"SetB":                           kSetB,
-	"CmovAE4":                        kCmovAE4,
-	"CmovAE8":                        kCmovAE8,
-	"SetAE":                          kSetAE,
-	"CmovE4":                         kCmovE4,
-	"CmovE8":                         kCmovE8,
-	"SetE":                           kSetE,
-	"CmovNE4":                        kCmovNE4,
-	"CmovNE8":                        kCmovNE8,
-	"SetNE":                          kSetNE,
-	"CmovBE4":                        kCmovBE4,
-	"CmovBE8":                        kCmovBE8,
-	"SetBE":                          kSetBE,
-	"CmovA4":                         kCmovA4,
-	"CmovA8":                         kCmovA8,
-	"SetA":                           kSetA,
-	"CmovS4":                         kCmovS4,
-	"CmovS8":                         kCmovS8,
-	"SetS":                           kSetS,
-	"CmovNS4":                        kCmovNS4,
-	"CmovNS8":                        kCmovNS8,
-	"SetNS":                          kSetNS,
-	"CmovP4":                         kCmovP4,
-	"CmovP8":                         kCmovP8,
-	"SetP":                           kSetP,
-	"CmovNP4":                        kCmovNP4,
-	"CmovNP8":                        kCmovNP8,
-	"SetNP":                          kSetNP,
-	"CmovL4":                         kCmovL4,
-	"CmovL8":                         kCmovL8,
-	"SetL":                           kSetL,
-	"CmovGE4":                        kCmovGE4,
-	"CmovGE8":                        kCmovGE8,
-	"SetGE":                          kSetGE,
-	"CmovLE4":                        kCmovLE4,
-	"CmovLE8":                        kCmovLE8,
-	"SetLE":                          kSetLE,
-	"CmovG4":                         kCmovG4,
-	"CmovG8":                         kCmovG8,
-	"SetG":                           kSetG,
-	"ImulRR4n":                       kImulRR4n,
-	"ImulRR8n":                       kImulRR8n,
-	"ImulRR4":                        kImulRR4,
-	"ImulRR8":                        kImulRR8,
-	"ImulRI4n":                       kImulRI4n,
-	"ImulRI8n":                       kImulRI8n,
-	"ImulRI4":                        kImulRI4,
-	"ImulRI8":                        kImulRI8,
-	"ImulRM4":                        kImulRM4,
-	"ImulRM4b":                       kImulRM4b,
-	"ImulRM8":                        kImulRM8,
-	"ImulRM8b":                       kImulRM8b,
-	"Nop":                            kNop,
-	"End":                            kEnd,
-	"Push8":                          kPush8,
-	"PushI8":                         kPushI8,
-	"Pop8":                           kPop8,
-	"Call":                           kCall,
-	"Ret":                            kRet,
-	"Jmp":                            kJmp,
-	"CallR":                          kCallR,
-	"CallM":                          kCallM,
-	"CallMb":                         kCallMb,
-	"JmpM":                           kJmpM,
-	"JmpMb":                          kJmpMb,
-	"JmpR":                           kJmpR,
-	"JO":                             kJO,
-	"JNO":                            kJNO,
-	"JB":                             kJB,
-	"JAE":                            kJAE,
-	"JE":                             kJE,
-	"JNE":                            kJNE,
-	"JBE":                            kJBE,
-	"JA":                             kJA,
-	"JS":                             kJS,
-	"JNS":                            kJNS,
-	"JP":                             kJP,
-	"JNP":                            kJNP,
-	"JL":                             kJL,
-	"JGE":                            kJGE,
-	"JLE":                            kJLE,
-	"JG":                             kJG,
-	"Vmpxor":                         kVmpxor,
-	"Vmpxorb":                        kVmpxorb,
-	"Xrvpxor":                        kXrvpxor,
-	"Xmvpxor":                        kXmvpxor,
-	"Xmvpxorb":                       kXmvpxorb,
-	"Yrvpxor":                        kYrvpxor,
-	"Ymvpxor":                        kYmvpxor,
-	"Ymvpxorb":                       kYmvpxorb,
-	"Vrpand":                         kVrpand,
-	"Vmpand":                         kVmpand,
-	"Vmpandb":                        kVmpandb,
-	"Xrvpand":                        kXrvpand,
-	"Xmvpand":                        kXmvpand,
-	"Xmvpandb":                       kXmvpandb,
-	"Yrvpand":                        kYrvpand,
-	"Ymvpand":                        kYmvpand,
-	"Ymvpandb":                       kYmvpandb,
-	"Vrpor":                          kVrpor,
-	"Vmpor":                          kVmpor,
-	"Vmporb":                         kVmporb,
-	"Xrvpor":                         kXrvpor,
-	"Xmvpor":                         kXmvpor,
-	"Xmvporb":                        kXmvporb,
-	"Yrvpor":                         kYrvpor,
-	"Ymvpor":                         kYmvpor,
-	"Ymvporb":                        kYmvporb,
-	"Vrpandn":                        kVrpandn,
-	"Vmpandn":                        kVmpandn,
-	"Vmpandnb":                       kVmpandnb,
-	"Xrvpandn":                       kXrvpandn,
-	"Xmvpandn":                       kXmvpandn,
-	"Xmvpandnb":                      kXmvpandnb,
-	"Yrvpandn":                       kYrvpandn,
-	"Ymvpandn":                       kYmvpandn,
-	"Ymvpandnb":                      kYmvpandnb,
-	"Vrpaddb":                        kVrpaddb,
-	"Vmpaddb":                        kVmpaddb,
-	"Vmpaddbb":                       kVmpaddbb,
-	"Xrvpaddb":                       kXrvpaddb,
-	"Xmvpaddb":                       kXmvpaddb,
-	"Xmvpaddbb":                      kXmvpaddbb,
-	"Yrvpaddb":                       kYrvpaddb,
-	"Ymvpaddb":                       kYmvpaddb,
-	"Ymvpaddbb":                      kYmvpaddbb,
-	"Vrpaddd":                        kVrpaddd,
-	"Vmpaddd":                        kVmpaddd,
-	"Vmpadddb":                       kVmpadddb,
-	"Xrvpaddd":                       kXrvpaddd,
-	"Xmvpaddd":                       kXmvpaddd,
-	"Xmvpadddb":                      kXmvpadddb,
-	"Yrvpaddd":                       kYrvpaddd,
-	"Ymvpaddd":                       kYmvpaddd,
-	"Ymvpadddb":                      kYmvpadddb,
-	"Vrpaddq":                        kVrpaddq,
-	"Vmpaddq":                        kVmpaddq,
-	"Vmpaddqb":                       kVmpaddqb,
-	"Xrvpaddq":                       kXrvpaddq,
-	"Xmvpaddq":                       kXmvpaddq,
-	"Xmvpaddqb":                      kXmvpaddqb,
-	"Yrvpaddq":                       kYrvpaddq,
-	"Ymvpaddq":                       kYmvpaddq,
-	"Ymvpaddqb":                      kYmvpaddqb,
-	"Vrpsubb":                        kVrpsubb,
-	"Vmpsubb":                        kVmpsubb,
-	"Vmpsubbb":                       kVmpsubbb,
-	"Xrvpsubb":                       kXrvpsubb,
-	"Xmvpsubb":                       kXmvpsubb,
-	"Xmvpsubbb":                      kXmvpsubbb,
-	"Yrvpsubb":                       kYrvpsubb,
-	"Ymvpsubb":                       kYmvpsubb,
-	"Ymvpsubbb":                      kYmvpsubbb,
-	"Vrpsubd":                        kVrpsubd,
-	"Vmpsubd":                        kVmpsubd,
-	"Vmpsubdb":                       kVmpsubdb,
-	"Xrvpsubd":                       kXrvpsubd,
-	"Xmvpsubd":                       kXmvpsubd,
-	"Xmvpsubdb":                      kXmvpsubdb,
-	"Yrvpsubd":                       kYrvpsubd,
-	"Ymvpsubd":                       kYmvpsubd,
-	"Ymvpsubdb":                      kYmvpsubdb,
-	"Vrpsubq":                        kVrpsubq,
-	"Vmpsubq":                        kVmpsubq,
-	"Vmpsubqb":                       kVmpsubqb,
-	"Xrvpsubq":                       kXrvpsubq,
-	"Xmvpsubq":                       kXmvpsubq,
-	"Xmvpsubqb":                      kXmvpsubqb,
-	"Yrvpsubq":                       kYrvpsubq,
-	"Ymvpsubq":                       kYmvpsubq,
-	"Ymvpsubqb":                      kYmvpsubqb,
-	"Vrpcmpeqb":                      kVrpcmpeqb,
-	"Vmpcmpeqb":                      kVmpcmpeqb,
-	"Vmpcmpeqbb":                     kVmpcmpeqbb,
-	"Xrvpcmpeqb":                     kXrvpcmpeqb,
-	"Xmvpcmpeqb":                     kXmvpcmpeqb,
-	"Xmvpcmpeqbb":                    kXmvpcmpeqbb,
-	"Yrvpcmpeqb":                     kYrvpcmpeqb,
-	"Ymvpcmpeqb":                     kYmvpcmpeqb,
-	"Ymvpcmpeqbb":                    kYmvpcmpeqbb,
-	"Vrpcmpeqd":                      kVrpcmpeqd,
-	"Vmpcmpeqd":                      kVmpcmpeqd,
-	"Vmpcmpeqdb":                     kVmpcmpeqdb,
-	"Xrvpcmpeqd":                     kXrvpcmpeqd,
-	"Xmvpcmpeqd":                     kXmvpcmpeqd,
-	"Xmvpcmpeqdb":                    kXmvpcmpeqdb,
-	"Yrvpcmpeqd":                     kYrvpcmpeqd,
-	"Ymvpcmpeqd":                     kYmvpcmpeqd,
-	"Ymvpcmpeqdb":                    kYmvpcmpeqdb,
-	"Vrpminub":                       kVrpminub,
-	"Vmpminub":                       kVmpminub,
-	"Vmpminubb":                      kVmpminubb,
-	"Xrvpminub":                      kXrvpminub,
-	"Xmvpminub":                      kXmvpminub,
-	"Xmvpminubb":                     kXmvpminubb,
-	"Yrvpminub":                      kYrvpminub,
-	"Ymvpminub":                      kYmvpminub,
-	"Ymvpminubb":                     kYmvpminubb,
-	"Vrpmuludq":                      kVrpmuludq,
-	"Vmpmuludq":                      kVmpmuludq,
-	"Vmpmuludqb":                     kVmpmuludqb,
-	"Xrvpmuludq":                     kXrvpmuludq,
-	"Xmvpmuludq":                     kXmvpmuludq,
-	"Xmvpmuludqb":                    kXmvpmuludqb,
-	"Yrvpmuludq":                     kYrvpmuludq,
-	"Ymvpmuludq":                     kYmvpmuludq,
-	"Ymvpmuludqb":                    kYmvpmuludqb,
-	"VrpsllqImm":                     kVrpsllqImm,
-	"VrpsrlqImm":                     kVrpsrlqImm,
-	"VrpslldImm":                     kVrpslldImm,
-	"VrpsrldImm":                     kVrpsrldImm,
-	"Vrpmovmskb":                     kVrpmovmskb,
-	"Yrvpmovmskb":                    kYrvpmovmskb,
-	"VmmovsdX":                       kVmmovsdX,
-	"VmmovsdXb":                      kVmmovsdXb,
-	"VrmovsdX":                       kVrmovsdX,
-	"VmmovqX":                        kVmmovqX,
-	"VmmovqXb":                       kVmmovqXb,
-	"VmmovsdXStore":                  kVmmovsdXStore,
-	"VmmovsdXStoreb":                 kVmmovsdXStoreb,
-	"VmmovqXStore":                   kVmmovqXStore,
-	"VmmovqXStoreb":                  kVmmovqXStoreb,
-	"Vmmovss":                        kVmmovss,
-	"Vmmovssb":                       kVmmovssb,
-	"VmmovssStore":                   kVmmovssStore,
-	"VmmovssStoreb":                  kVmmovssStoreb,
-	"Vmmovhps":                       kVmmovhps,
-	"Vmmovhpsb":                      kVmmovhpsb,
-	"Vmmovlps":                       kVmmovlps,
-	"Vmmovlpsb":                      kVmmovlpsb,
-	"Vrpunpcklqdq":                   kVrpunpcklqdq,
-	"Vrpunpckhqdq":                   kVrpunpckhqdq,
-	"Vrmovd4":                        kVrmovd4,
-	"Vrmovd8":                        kVrmovd8,
-	"VrmovdStore4":                   kVrmovdStore4,
-	"VrmovdStore8":                   kVrmovdStore8,
-	"XmvmovsdLoad":                   kXmvmovsdLoad,
-	"XmvmovsdLoadb":                  kXmvmovsdLoadb,
-	"Ymvpbroadcastq":                 kYmvpbroadcastq,
-	"Ymvpbroadcastqb":                kYmvpbroadcastqb,
-	"Xmvmovups":                      kXmvmovups,
-	"Xmvmovupsb":                     kXmvmovupsb,
-	"Xmvmovaps":                      kXmvmovaps,
-	"Xmvmovapsb":                     kXmvmovapsb,
-	"XmvmovupsStore":                 kXmvmovupsStore,
-	"XmvmovupsStoreb":                kXmvmovupsStoreb,
-	"XmvmovapsStore":                 kXmvmovapsStore,
-	"XmvmovapsStoreb":                kXmvmovapsStoreb,
-	"Xrvmov":                         kXrvmov,
-	"Ymvmovups":                      kYmvmovups,
-	"Ymvmovupsb":                     kYmvmovupsb,
-	"Ymvmovaps":                      kYmvmovaps,
-	"Ymvmovapsb":                     kYmvmovapsb,
-	"YmvmovupsStore":                 kYmvmovupsStore,
-	"YmvmovupsStoreb":                kYmvmovupsStoreb,
-	"YmvmovapsStore":                 kYmvmovapsStore,
-	"YmvmovapsStoreb":                kYmvmovapsStoreb,
-	"Yrvmov":                         kYrvmov,
-	"Vraddsd":                        kVraddsd,
-	"Vmaddsd":                        kVmaddsd,
-	"Vmaddsdb":                       kVmaddsdb,
-	"Xrvaddsd":                       kXrvaddsd,
-	"Xmvaddsd":                       kXmvaddsd,
-	"Xmvaddsdb":                      kXmvaddsdb,
-	"Vraddpd":                        kVraddpd,
-	"Vmaddpd":                        kVmaddpd,
-	"Vmaddpdb":                       kVmaddpdb,
-	"Xrvaddpd":                       kXrvaddpd,
-	"Xmvaddpd":                       kXmvaddpd,
-	"Xmvaddpdb":                      kXmvaddpdb,
-	"Yrvaddpd":                       kYrvaddpd,
-	"Ymvaddpd":                       kYmvaddpd,
-	"Ymvaddpdb":                      kYmvaddpdb,
-	"Vrsubsd":                        kVrsubsd,
-	"Vmsubsd":                        kVmsubsd,
-	"Vmsubsdb":                       kVmsubsdb,
-	"Xrvsubsd":                       kXrvsubsd,
-	"Xmvsubsd":                       kXmvsubsd,
-	"Xmvsubsdb":                      kXmvsubsdb,
-	"Vrsubpd":                        kVrsubpd,
-	"Vmsubpd":                        kVmsubpd,
-	"Vmsubpdb":                       kVmsubpdb,
-	"Xrvsubpd":                       kXrvsubpd,
-	"Xmvsubpd":                       kXmvsubpd,
-	"Xmvsubpdb":                      kXmvsubpdb,
-	"Yrvsubpd":                       kYrvsubpd,
-	"Ymvsubpd":                       kYmvsubpd,
-	"Ymvsubpdb":                      kYmvsubpdb,
-	"Vrmulsd":                        kVrmulsd,
-	"Vmmulsd":                        kVmmulsd,
-	"Vmmulsdb":                       kVmmulsdb,
-	"Xrvmulsd":                       kXrvmulsd,
-	"Xmvmulsd":                       kXmvmulsd,
-	"Xmvmulsdb":                      kXmvmulsdb,
-	"Vrmulpd":                        kVrmulpd,
-	"Vmmulpd":                        kVmmulpd,
-	"Vmmulpdb":                       kVmmulpdb,
-	"Xrvmulpd":                       kXrvmulpd,
-	"Xmvmulpd":                       kXmvmulpd,
-	"Xmvmulpdb":                      kXmvmulpdb,
-	"Yrvmulpd":                       kYrvmulpd,
-	"Ymvmulpd":                       kYmvmulpd,
-	"Ymvmulpdb":                      kYmvmulpdb,
-	"Vrdivsd":                        kVrdivsd,
-	"Vmdivsd":                        kVmdivsd,
-	"Vmdivsdb":                       kVmdivsdb,
-	"Xrvdivsd":                       kXrvdivsd,
-	"Xmvdivsd":                       kXmvdivsd,
-	"Xmvdivsdb":                      kXmvdivsdb,
-	"Vrdivpd":                        kVrdivpd,
-	"Vmdivpd":                        kVmdivpd,
-	"Vmdivpdb":                       kVmdivpdb,
-	"Xrvdivpd":                       kXrvdivpd,
-	"Xmvdivpd":                       kXmvdivpd,
-	"Xmvdivpdb":                      kXmvdivpdb,
-	"Yrvdivpd":                       kYrvdivpd,
-	"Ymvdivpd":                       kYmvdivpd,
-	"Ymvdivpdb":                      kYmvdivpdb,
-	"Pop8_Pop8":                      kPop8_Pop8,
-	"Load8b_Load8b":                  kLoad8b_Load8b,
-	"Movsx48_MovRR4":                 kMovsx48_MovRR4,
-	"Push8_Push8":                    kPush8_Push8,
-	"SubRI8n_CmpRR8JNE":              kSubRI8n_CmpRR8JNE,
-	"Pop8_Ret":                       kPop8_Ret,
-	"MovRR8_MovRR8":                  kMovRR8_MovRR8,
-	"Push8_MovRR8":                   kPush8_MovRR8,
-	"Load1_Load1":                    kLoad1_Load1,
-	"MovRR4_AddRR8":                  kMovRR4_AddRR8,
-	"AddRR8_CmpMR1JNE":               kAddRR8_CmpMR1JNE,
-	"SubRI4_JE":                      kSubRI4_JE,
-	"AndRI4_Load2":                   kAndRI4_Load2,
-	"Load2_CmpRR4JAE":                kLoad2_CmpRR4JAE,
-	"ImulRR4n_AddRR4n":               kImulRR4n_AddRR4n,
-	"Pop8_Pop8_Ret":                  kPop8_Pop8_Ret,
-	"MovRI4_Store1":                  kMovRI4_Store1,
-	"AddRI4_MovRI4":                  kAddRI4_MovRI4,
-	"SubRR4_MovRI4":                  kSubRR4_MovRI4,
-	"Load1_Load1_SubRR4n":            kLoad1_Load1_SubRR4n,
-	"SubRR4n_SubRR4":                 kSubRR4n_SubRR4,
-	"MovRI4_JNS":                     kMovRI4_JNS,
-	"JNS_AddRI4":                     kJNS_AddRI4,
-	"Lea4_AddRR4n":                   kLea4_AddRR4n,
-	"AndRI4_Load2_CmpRR4JAE":         kAndRI4_Load2_CmpRR4JAE,
-	"Lea4_AddRR4n_SubRR4":            kLea4_AddRR4n_SubRR4,
-	"SubRR4_Store1":                  kSubRR4_Store1,
-	"Movsx48_MovRR4_ImulRI8n":        kMovsx48_MovRR4_ImulRI8n,
-	"ImulRI8n_SarRI4n":               kImulRI8n_SarRI4n,
-	"SarRI4n_SarRI8n":                kSarRI4n_SarRI8n,
-	"SarRI8n_SubRR4n":                kSarRI8n_SubRR4n,
-	"Load8b_Store8b":                 kLoad8b_Store8b,
-	"MovRR8_Call":                    kMovRR8_Call,
-	"Store8b_Load8b":                 kStore8b_Load8b,
-	"Store8b_Store8b":                kStore8b_Store8b,
-	"Load8b_MovRR8":                  kLoad8b_MovRR8,
-	"Lea4_AddRR4n_SubRR4_Store1":     kLea4_AddRR4n_SubRR4_Store1,
-	"SarRI4n_SarRI8n_SubRR4n":        kSarRI4n_SarRI8n_SubRR4n,
-	"Load1b_Load1b":                  kLoad1b_Load1b,
-	"Load1b_AddRI8n":                 kLoad1b_AddRI8n,
-	"Load1b_CmpMR1JNEb":              kLoad1b_CmpMR1JNEb,
-	"Lea4b_CmovNS4":                  kLea4b_CmovNS4,
-	"AddRI8_Store2b":                 kAddRI8_Store2b,
-	"Store2b_CmpRR8JNE":              kStore2b_CmpRR8JNE,
-	"CmovNS4_AddRI8":                 kCmovNS4_AddRI8,
-	"Load8b_TestRR8JE":               kLoad8b_TestRR8JE,
-	"AddRR8_JmpR":                    kAddRR8_JmpR,
-	"LoadS48_AddRR8":                 kLoadS48_AddRR8,
-	"AddRI8_Store2b_CmpRR8JNE":       kAddRI8_Store2b_CmpRR8JNE,
-	"LoadS48_AddRR8_JmpR":            kLoadS48_AddRR8_JmpR,
-	"Load8b_AddRI8":                  kLoad8b_AddRI8,
-	"Load8b_Load4b":                  kLoad8b_Load4b,
-	"MovRR8_Store8b":                 kMovRR8_Store8b,
-	"ImulRR8n_ShrRI8n":               kImulRR8n_ShrRI8n,
-	"MovRI4_MovRI4":                  kMovRI4_MovRI4,
-	"TestRR8JE_MovRR8":               kTestRR8JE_MovRR8,
-	"AddRI8_MovRR4":                  kAddRI8_MovRR4,
-	"Lea8_Lea8":                      kLea8_Lea8,
-	"MovRR4_AndRI4n":                 kMovRR4_AndRI4n,
-	"Lea8_Load2b":                    kLea8_Load2b,
-	"MovRR8_MovRR8_Call":             kMovRR8_MovRR8_Call,
-	"Push8_Push8_MovRR8":             kPush8_Push8_MovRR8,
-	"Load4b_TestRR4JNE":              kLoad4b_TestRR4JNE,
-	"AddRI8_MovRR8":                  kAddRI8_MovRR8,
-	"Load4b_Load4b":                  kLoad4b_Load4b,
-	"AndRI4_JNE":                     kAndRI4_JNE,
-	"Load8b_Load8b_Load8b":           kLoad8b_Load8b_Load8b,
-	"Push8_SubRI8":                   kPush8_SubRI8,
-	"Load8b_Lea8b":                   kLoad8b_Lea8b,
-	"Load8b_Lea8":                    kLoad8b_Lea8,
-	"Store2_Store2b":                 kStore2_Store2b,
-	"Load1b_Load1b_AddRI8n":          kLoad1b_Load1b_AddRI8n,
-	"Load1b_Load1b_AddRI8n_SubRI8n":  kLoad1b_Load1b_AddRI8n_SubRI8n,
-	"ImulRR4n_AddRR4n_CmpRR8JAE":     kImulRR4n_AddRR4n_CmpRR8JAE,
-	"Push8_MovRR4":                   kPush8_MovRR4,
-	"Load8b_Load8":                   kLoad8b_Load8,
-	"ImulRR8n_ShrRI8n_MovRR4":        kImulRR8n_ShrRI8n_MovRR4,
-	"CmpRI1JA_Lea8":                  kCmpRI1JA_Lea8,
-	"Lea8_Movzx1":                    kLea8_Movzx1,
-	"Load8b_Load8b_LoadS48b":         kLoad8b_Load8b_LoadS48b,
-	"XorRR4n_ShrRI8":                 kXorRR4n_ShrRI8,
-	"MovRR4_Load1":                   kMovRR4_Load1,
-	"Load1_AndRI4n":                  kLoad1_AndRI4n,
-	"Load1b_AddRI8n_XorRR4n":         kLoad1b_AddRI8n_XorRR4n,
-	"MovRR4_Load1_AndRI4n":           kMovRR4_Load1_AndRI4n,
-	"Load1b_AddRI8n_XorRR4n_ShrRI8":  kLoad1b_AddRI8n_XorRR4n_ShrRI8,
-	"ShrRI8_Movzx1":                  kShrRI8_Movzx1,
-	"Movzx1_XorRM8":                  kMovzx1_XorRM8,
-	"XorRM8_CmpRR8JNE":               kXorRM8_CmpRR8JNE,
-	"Push8_Push8_SubRI8":             kPush8_Push8_SubRI8,
-	"Push8_MovRR8_SubRI8":            kPush8_MovRR8_SubRI8,
-	"XorRR4_Jmp":                     kXorRR4_Jmp,
-	"CmpRI1JA_Lea8_Movzx1":           kCmpRI1JA_Lea8_Movzx1,
-	"Load8b_AddRI8_Load1b":           kLoad8b_AddRI8_Load1b,
-	"AddMI8b_Jmp":                    kAddMI8b_Jmp,
-	"Load8b_TestMI1JEb":              kLoad8b_TestMI1JEb,
-	"Movzx1_XorRM8_CmpRR8JNE":        kMovzx1_XorRM8_CmpRR8JNE,
-	"XorRR4_Call":                    kXorRR4_Call,
-	"Push8_Push8_MovRR4":             kPush8_Push8_MovRR4,
-	"Lea8_SubRR8":                    kLea8_SubRR8,
-	"Store8b_MovRR8":                 kStore8b_MovRR8,
-	"MovRR4_MovRR4":                  kMovRR4_MovRR4,
-	"MovRR8_Jmp":                     kMovRR8_Jmp,
-	"Lea8b_Jmp":                      kLea8b_Jmp,
-	"CmpRM8b_JE":                     kCmpRM8b_JE,
-	"Lea8_Movsx48":                   kLea8_Movsx48,
-	"Lea8_MovRR4":                    kLea8_MovRR4,
-	"CmpRI4JA_Lea8":                  kCmpRI4JA_Lea8,
-	"XorRR4n_AndRI4":                 kXorRR4n_AndRI4,
-	"Load4_MovRR4":                   kLoad4_MovRR4,
-	"Load8b_MovRR8_CallMb":           kLoad8b_MovRR8_CallMb,
-	"Load8b_CmpRR8JE":                kLoad8b_CmpRR8JE,
-	"Load1b_MovRR8":                  kLoad1b_MovRR8,
-	"MovRR4_ShlRI4n":                 kMovRR4_ShlRI4n,
-	"ShlRI4n_AddRI4n":                kShlRI4n_AddRI4n,
-	"AddRI4n_AddRI4":                 kAddRI4n_AddRI4,
-	"MovRR4_Load1_AndRI4n_XorRR4n":   kMovRR4_Load1_AndRI4n_XorRR4n,
-	"AndRI4_Lea4b":                   kAndRI4_Lea4b,
-	"Store2_Store2b_CmpRR4JNE":       kStore2_Store2b_CmpRR4JNE,
-	"Lea4b_Store4":                   kLea4b_Store4,
-	"Load8b_Load8b_Load8b_CmpMI1JEb": kLoad8b_Load8b_Load8b_CmpMI1JEb,
-	"CmpMI1JEb_Neg4":                 kCmpMI1JEb_Neg4,
-	"Load8b_Call":                    kLoad8b_Call,
-	"Store8_Ret":                     kStore8_Ret,
-	"Load2b_MovRR4":                  kLoad2b_MovRR4,
-	"Lea8_MovRR8":                    kLea8_MovRR8,
-	"Store8b_Store8":                 kStore8b_Store8,
-	"Load8b_Load8b_TestRR8JE":        kLoad8b_Load8b_TestRR8JE,
-	"Store8b_Call":                   kStore8b_Call,
-	"MovRR8_CmpRI8JB":                kMovRR8_CmpRI8JB,
-	"AndRI4_Store4b":                 kAndRI4_Store4b,
-	"CmpRI4JA_Lea8_MovRR4":           kCmpRI4JA_Lea8_MovRR4,
-	"MovRR8_Store8b_Call":            kMovRR8_Store8b_Call,
-	"AndRI4n_CmpRI4JE":               kAndRI4n_CmpRI4JE,
-	"Load8b_Store4b":                 kLoad8b_Store4b,
-	"Load1_Load1_SubRR4":             kLoad1_Load1_SubRR4,
-	"SubRR4_JE":                      kSubRR4_JE,
-	"Lea8_Jmp":                       kLea8_Jmp,
-	"Load4_TestRR4JE":                kLoad4_TestRR4JE,
-	"Load8b_Jmp":                     kLoad8b_Jmp,
-	"Lea8b_MovRR8":                   kLea8b_MovRR8,
-	"AddRI8n_AddRI8n":                kAddRI8n_AddRI8n,
-	"Store8b_XorRR4":                 kStore8b_XorRR4,
-	"TestRR8JS_MovRR8":               kTestRR8JS_MovRR8,
-	"Load1_Load1_SubRR4_JE":          kLoad1_Load1_SubRR4_JE,
-	"Store8b_Load8b_Lea8b":           kStore8b_Load8b_Lea8b,
-	"MovRR4_XorRR4n":                 kMovRR4_XorRR4n,
-	"MovRR4_Lea4b":                   kMovRR4_Lea4b,
-	"MovRI4_Jmp":                     kMovRI4_Jmp,
-	"JNE_AddRI8":                     kJNE_AddRI8,
-	"Store8b_Store8_Ret":             kStore8b_Store8_Ret,
-	"CmpRI4JB_CmpRI4JB":              kCmpRI4JB_CmpRI4JB,
-	"Store8b_Jmp":                    kStore8b_Jmp,
-	"AddRI8n_CmpRR8JE":               kAddRI8n_CmpRR8JE,
-	"Load8_MovRR4":                   kLoad8_MovRR4,
-	"Load8b_MovRR4":                  kLoad8b_MovRR4,
-	"LoadS14b_SubRI8n":               kLoadS14b_SubRI8n,
-	"SubRI8n_SubRI8n":                kSubRI8n_SubRI8n,
-	"SubRI8n_AddRR4":                 kSubRI8n_AddRR4,
-	"Load4b_Store4b":                 kLoad4b_Store4b,
-	"MovRI4_Store2b":                 kMovRI4_Store2b,
-	"Load4b_MovRR8":                  kLoad4b_MovRR8,
-	"Load1b_MovRR4":                  kLoad1b_MovRR4,
-	"SubRR8n_AddRR8n":                kSubRR8n_AddRR8n,
-	"MovRI4_CmovS8":                  kMovRI4_CmovS8,
-	"MovRI4_Store8":                  kMovRI4_Store8,
-	"AddRR8n_TestRR8":                kAddRR8n_TestRR8,
-	"TestRR8_MovRI4":                 kTestRR8_MovRI4,
-	"TestRR8_MovRI4_CmovS8":          kTestRR8_MovRI4_CmovS8,
-	"ImulRR8n_AddRR8n":               kImulRR8n_AddRR8n,
-	"Load4b_TestRR4JE":               kLoad4b_TestRR4JE,
-	"Load8b_Load8b_Load8":            kLoad8b_Load8b_Load8,
-	"Pop8_Pop8_Store2":               kPop8_Pop8_Store2,
-	"Store2_Store4":                  kStore2_Store4,
-	"SubMI8b_JNE":                    kSubMI8b_JNE,
-	"MovRR8_CallMb":                  kMovRR8_CallMb,
-	"ShlRI8_Load8":                   kShlRI8_Load8,
-	"Load8_CmpRR8JE":                 kLoad8_CmpRR8JE,
-	"XorRR4n_XorRR4":                 kXorRR4n_XorRR4,
-	"MovRR4_AndRI4n_CmpRI4JE":        kMovRR4_AndRI4n_CmpRI4JE,
-	"Pop8_Pop8_Store2_Store4":        kPop8_Pop8_Store2_Store4,
-	"ShlRI8_Load8_CmpRR8JE":          kShlRI8_Load8_CmpRR8JE,
-	"Store8b_TestRR8JNE":             kStore8b_TestRR8JNE,
-	"Lea8_ShlRI8":                    kLea8_ShlRI8,
-	"Load8b_Movsx48":                 kLoad8b_Movsx48,
-	"CmpRI4JBE_CmpRR4JBE":            kCmpRI4JBE_CmpRR4JBE,
-	"CmpRR4JBE_TestRR4JNE":           kCmpRR4JBE_TestRR4JNE,
-	"Lea4_MovRR4":                    kLea4_MovRR4,
-	"Store4b_TestRR8JE":              kStore4b_TestRR8JE,
-	"TestRR8JE_Load8":                kTestRR8JE_Load8,
-	"XorRR4n_AddRI8":                 kXorRR4n_AddRI8,
-	"MovRR4_CmpRM8":                  kMovRR4_CmpRM8,
-	"CmpRI4JBE_CmpRR4JBE_TestRR4JNE": kCmpRI4JBE_CmpRR4JBE_TestRR4JNE,
-	"MovRR4_CmpRM8_JBE":              kMovRR4_CmpRM8_JBE,
-	"MovRI4_MovRR4":                  kMovRI4_MovRR4,
-	"Lea8_Store8b":                   kLea8_Store8b,
-	"Load8_Movzx2":                   kLoad8_Movzx2,
-	"Load8b_Store8b_Store8b":         kLoad8b_Store8b_Store8b,
-	"AddRR8n_AddRR8n":                kAddRR8n_AddRR8n,
-	"Load1b_MovRI4":                  kLoad1b_MovRI4,
+	"MovRR4":                              kMovRR4,
+	"MovRR8":                              kMovRR8,
+	"MovRI4":                              kMovRI4,
+	"MovRI8":                              kMovRI8,
+	"Load1":                               kLoad1,
+	"Load1b":                              kLoad1b,
+	"Store1":                              kStore1,
+	"Store1b":                             kStore1b,
+	"StoreI1":                             kStoreI1,
+	"StoreI1b":                            kStoreI1b,
+	"Load2":                               kLoad2,
+	"Load2b":                              kLoad2b,
+	"Store2":                              kStore2,
+	"Store2b":                             kStore2b,
+	"StoreI2":                             kStoreI2,
+	"StoreI2b":                            kStoreI2b,
+	"Load4":                               kLoad4,
+	"Load4b":                              kLoad4b,
+	"Store4":                              kStore4,
+	"Store4b":                             kStore4b,
+	"StoreI4":                             kStoreI4,
+	"StoreI4b":                            kStoreI4b,
+	"Load8":                               kLoad8,
+	"Load8b":                              kLoad8b,
+	"Store8":                              kStore8,
+	"Store8b":                             kStore8b,
+	"StoreI8":                             kStoreI8,
+	"StoreI8b":                            kStoreI8b,
+	"LoadS18":                             kLoadS18,
+	"LoadS18b":                            kLoadS18b,
+	"Movsx18":                             kMovsx18,
+	"LoadS14":                             kLoadS14,
+	"LoadS14b":                            kLoadS14b,
+	"Movsx14":                             kMovsx14,
+	"Movzx1":                              kMovzx1,
+	"LoadS28":                             kLoadS28,
+	"LoadS28b":                            kLoadS28b,
+	"Movsx28":                             kMovsx28,
+	"LoadS24":                             kLoadS24,
+	"LoadS24b":                            kLoadS24b,
+	"Movsx24":                             kMovsx24,
+	"Movzx2":                              kMovzx2,
+	"LoadS48":                             kLoadS48,
+	"LoadS48b":                            kLoadS48b,
+	"Movsx48":                             kMovsx48,
+	"LoadM1":                              kLoadM1,
+	"LoadM1b":                             kLoadM1b,
+	"MovRR1":                              kMovRR1,
+	"LoadM2":                              kLoadM2,
+	"LoadM2b":                             kLoadM2b,
+	"MovRR2":                              kMovRR2,
+	"Cbw4":                                kCbw4,
+	"Cbw8":                                kCbw8,
+	"Cwd4":                                kCwd4,
+	"Cwd8":                                kCwd8,
+	"LoadU":                               kLoadU,
+	"LoadUb":                              kLoadUb,
+	"StoreU":                              kStoreU,
+	"StoreUb":                             kStoreUb,
+	"LoadA":                               kLoadA,
+	"LoadAb":                              kLoadAb,
+	"StoreA":                              kStoreA,
+	"StoreAb":                             kStoreAb,
+	"MovXL":                               kMovXL,
+	"MovXS":                               kMovXS,
+	"Pxor":                                kPxor,
+	"Lea8":                                kLea8,
+	"Lea8b":                               kLea8b,
+	"Lea4":                                kLea4,
+	"Lea4b":                               kLea4b,
+	"AddRR1":                              kAddRR1,
+	"AddRR1n":                             kAddRR1n,
+	"AddRI1":                              kAddRI1,
+	"AddRI1n":                             kAddRI1n,
+	"AddRM1":                              kAddRM1,
+	"AddRM1b":                             kAddRM1b,
+	"AddMR1":                              kAddMR1,
+	"AddMR1b":                             kAddMR1b,
+	"AddMI1":                              kAddMI1,
+	"AddMI1b":                             kAddMI1b,
+	"AddRR2":                              kAddRR2,
+	"AddRR2n":                             kAddRR2n,
+	"AddRI2":                              kAddRI2,
+	"AddRI2n":                             kAddRI2n,
+	"AddRM2":                              kAddRM2,
+	"AddRM2b":                             kAddRM2b,
+	"AddMR2":                              kAddMR2,
+	"AddMR2b":                             kAddMR2b,
+	"AddMI2":                              kAddMI2,
+	"AddMI2b":                             kAddMI2b,
+	"AddRR4":                              kAddRR4,
+	"AddRR4n":                             kAddRR4n,
+	"AddRI4":                              kAddRI4,
+	"AddRI4n":                             kAddRI4n,
+	"AddRM4":                              kAddRM4,
+	"AddRM4b":                             kAddRM4b,
+	"AddMR4":                              kAddMR4,
+	"AddMR4b":                             kAddMR4b,
+	"AddMI4":                              kAddMI4,
+	"AddMI4b":                             kAddMI4b,
+	"AddRR8":                              kAddRR8,
+	"AddRR8n":                             kAddRR8n,
+	"AddRI8":                              kAddRI8,
+	"AddRI8n":                             kAddRI8n,
+	"AddRM8":                              kAddRM8,
+	"AddRM8b":                             kAddRM8b,
+	"AddMR8":                              kAddMR8,
+	"AddMR8b":                             kAddMR8b,
+	"AddMI8":                              kAddMI8,
+	"AddMI8b":                             kAddMI8b,
+	"SubRR1":                              kSubRR1,
+	"SubRR1n":                             kSubRR1n,
+	"SubRI1":                              kSubRI1,
+	"SubRI1n":                             kSubRI1n,
+	"SubRM1":                              kSubRM1,
+	"SubRM1b":                             kSubRM1b,
+	"SubMR1":                              kSubMR1,
+	"SubMR1b":                             kSubMR1b,
+	"SubMI1":                              kSubMI1,
+	"SubMI1b":                             kSubMI1b,
+	"SubRR2":                              kSubRR2,
+	"SubRR2n":                             kSubRR2n,
+	"SubRI2":                              kSubRI2,
+	"SubRI2n":                             kSubRI2n,
+	"SubRM2":                              kSubRM2,
+	"SubRM2b":                             kSubRM2b,
+	"SubMR2":                              kSubMR2,
+	"SubMR2b":                             kSubMR2b,
+	"SubMI2":                              kSubMI2,
+	"SubMI2b":                             kSubMI2b,
+	"SubRR4":                              kSubRR4,
+	"SubRR4n":                             kSubRR4n,
+	"SubRI4":                              kSubRI4,
+	"SubRI4n":                             kSubRI4n,
+	"SubRM4":                              kSubRM4,
+	"SubRM4b":                             kSubRM4b,
+	"SubMR4":                              kSubMR4,
+	"SubMR4b":                             kSubMR4b,
+	"SubMI4":                              kSubMI4,
+	"SubMI4b":                             kSubMI4b,
+	"SubRR8":                              kSubRR8,
+	"SubRR8n":                             kSubRR8n,
+	"SubRI8":                              kSubRI8,
+	"SubRI8n":                             kSubRI8n,
+	"SubRM8":                              kSubRM8,
+	"SubRM8b":                             kSubRM8b,
+	"SubMR8":                              kSubMR8,
+	"SubMR8b":                             kSubMR8b,
+	"SubMI8":                              kSubMI8,
+	"SubMI8b":                             kSubMI8b,
+	"AndRR1":                              kAndRR1,
+	"AndRR1n":                             kAndRR1n,
+	"AndRI1":                              kAndRI1,
+	"AndRI1n":                             kAndRI1n,
+	"AndRM1":                              kAndRM1,
+	"AndRM1b":                             kAndRM1b,
+	"AndMR1":                              kAndMR1,
+	"AndMR1b":                             kAndMR1b,
+	"AndMI1":                              kAndMI1,
+	"AndMI1b":                             kAndMI1b,
+	"AndRR2":                              kAndRR2,
+	"AndRR2n":                             kAndRR2n,
+	"AndRI2":                              kAndRI2,
+	"AndRI2n":                             kAndRI2n,
+	"AndRM2":                              kAndRM2,
+	"AndRM2b":                             kAndRM2b,
+	"AndMR2":                              kAndMR2,
+	"AndMR2b":                             kAndMR2b,
+	"AndMI2":                              kAndMI2,
+	"AndMI2b":                             kAndMI2b,
+	"AndRR4":                              kAndRR4,
+	"AndRR4n":                             kAndRR4n,
+	"AndRI4":                              kAndRI4,
+	"AndRI4n":                             kAndRI4n,
+	"AndRM4":                              kAndRM4,
+	"AndRM4b":                             kAndRM4b,
+	"AndMR4":                              kAndMR4,
+	"AndMR4b":                             kAndMR4b,
+	"AndMI4":                              kAndMI4,
+	"AndMI4b":                             kAndMI4b,
+	"AndRR8":                              kAndRR8,
+	"AndRR8n":                             kAndRR8n,
+	"AndRI8":                              kAndRI8,
+	"AndRI8n":                             kAndRI8n,
+	"AndRM8":                              kAndRM8,
+	"AndRM8b":                             kAndRM8b,
+	"AndMR8":                              kAndMR8,
+	"AndMR8b":                             kAndMR8b,
+	"AndMI8":                              kAndMI8,
+	"AndMI8b":                             kAndMI8b,
+	"OrRR1":                               kOrRR1,
+	"OrRR1n":                              kOrRR1n,
+	"OrRI1":                               kOrRI1,
+	"OrRI1n":                              kOrRI1n,
+	"OrRM1":                               kOrRM1,
+	"OrRM1b":                              kOrRM1b,
+	"OrMR1":                               kOrMR1,
+	"OrMR1b":                              kOrMR1b,
+	"OrMI1":                               kOrMI1,
+	"OrMI1b":                              kOrMI1b,
+	"OrRR2":                               kOrRR2,
+	"OrRR2n":                              kOrRR2n,
+	"OrRI2":                               kOrRI2,
+	"OrRI2n":                              kOrRI2n,
+	"OrRM2":                               kOrRM2,
+	"OrRM2b":                              kOrRM2b,
+	"OrMR2":                               kOrMR2,
+	"OrMR2b":                              kOrMR2b,
+	"OrMI2":                               kOrMI2,
+	"OrMI2b":                              kOrMI2b,
+	"OrRR4":                               kOrRR4,
+	"OrRR4n":                              kOrRR4n,
+	"OrRI4":                               kOrRI4,
+	"OrRI4n":                              kOrRI4n,
+	"OrRM4":                               kOrRM4,
+	"OrRM4b":                              kOrRM4b,
+	"OrMR4":                               kOrMR4,
+	"OrMR4b":                              kOrMR4b,
+	"OrMI4":                               kOrMI4,
+	"OrMI4b":                              kOrMI4b,
+	"OrRR8":                               kOrRR8,
+	"OrRR8n":                              kOrRR8n,
+	"OrRI8":                               kOrRI8,
+	"OrRI8n":                              kOrRI8n,
+	"OrRM8":                               kOrRM8,
+	"OrRM8b":                              kOrRM8b,
+	"OrMR8":                               kOrMR8,
+	"OrMR8b":                              kOrMR8b,
+	"OrMI8":                               kOrMI8,
+	"OrMI8b":                              kOrMI8b,
+	"XorRR1":                              kXorRR1,
+	"XorRR1n":                             kXorRR1n,
+	"XorRI1":                              kXorRI1,
+	"XorRI1n":                             kXorRI1n,
+	"XorRM1":                              kXorRM1,
+	"XorRM1b":                             kXorRM1b,
+	"XorMR1":                              kXorMR1,
+	"XorMR1b":                             kXorMR1b,
+	"XorMI1":                              kXorMI1,
+	"XorMI1b":                             kXorMI1b,
+	"XorRR2":                              kXorRR2,
+	"XorRR2n":                             kXorRR2n,
+	"XorRI2":                              kXorRI2,
+	"XorRI2n":                             kXorRI2n,
+	"XorRM2":                              kXorRM2,
+	"XorRM2b":                             kXorRM2b,
+	"XorMR2":                              kXorMR2,
+	"XorMR2b":                             kXorMR2b,
+	"XorMI2":                              kXorMI2,
+	"XorMI2b":                             kXorMI2b,
+	"XorRR4":                              kXorRR4,
+	"XorRR4n":                             kXorRR4n,
+	"XorRI4":                              kXorRI4,
+	"XorRI4n":                             kXorRI4n,
+	"XorRM4":                              kXorRM4,
+	"XorRM4b":                             kXorRM4b,
+	"XorMR4":                              kXorMR4,
+	"XorMR4b":                             kXorMR4b,
+	"XorMI4":                              kXorMI4,
+	"XorMI4b":                             kXorMI4b,
+	"XorRR8":                              kXorRR8,
+	"XorRR8n":                             kXorRR8n,
+	"XorRI8":                              kXorRI8,
+	"XorRI8n":                             kXorRI8n,
+	"XorRM8":                              kXorRM8,
+	"XorRM8b":                             kXorRM8b,
+	"XorMR8":                              kXorMR8,
+	"XorMR8b":                             kXorMR8b,
+	"XorMI8":                              kXorMI8,
+	"XorMI8b":                             kXorMI8b,
+	"CmpRR1":                              kCmpRR1,
+	"CmpRR1JB":                            kCmpRR1JB,
+	"CmpRR1JAE":                           kCmpRR1JAE,
+	"CmpRR1JE":                            kCmpRR1JE,
+	"CmpRR1JNE":                           kCmpRR1JNE,
+	"CmpRR1JBE":                           kCmpRR1JBE,
+	"CmpRR1JA":                            kCmpRR1JA,
+	"CmpRR1JS":                            kCmpRR1JS,
+	"CmpRR1JNS":                           kCmpRR1JNS,
+	"CmpRR1JL":                            kCmpRR1JL,
+	"CmpRR1JGE":                           kCmpRR1JGE,
+	"CmpRR1JLE":                           kCmpRR1JLE,
+	"CmpRR1JG":                            kCmpRR1JG,
+	"CmpRI1":                              kCmpRI1,
+	"CmpRI1JB":                            kCmpRI1JB,
+	"CmpRI1JAE":                           kCmpRI1JAE,
+	"CmpRI1JE":                            kCmpRI1JE,
+	"CmpRI1JNE":                           kCmpRI1JNE,
+	"CmpRI1JBE":                           kCmpRI1JBE,
+	"CmpRI1JA":                            kCmpRI1JA,
+	"CmpRI1JS":                            kCmpRI1JS,
+	"CmpRI1JNS":                           kCmpRI1JNS,
+	"CmpRI1JL":                            kCmpRI1JL,
+	"CmpRI1JGE":                           kCmpRI1JGE,
+	"CmpRI1JLE":                           kCmpRI1JLE,
+	"CmpRI1JG":                            kCmpRI1JG,
+	"CmpRM1":                              kCmpRM1,
+	"CmpRM1b":                             kCmpRM1b,
+	"CmpMR1":                              kCmpMR1,
+	"CmpMR1b":                             kCmpMR1b,
+	"CmpMR1JB":                            kCmpMR1JB,
+	"CmpMR1JBb":                           kCmpMR1JBb,
+	"CmpMR1JAE":                           kCmpMR1JAE,
+	"CmpMR1JAEb":                          kCmpMR1JAEb,
+	"CmpMR1JE":                            kCmpMR1JE,
+	"CmpMR1JEb":                           kCmpMR1JEb,
+	"CmpMR1JNE":                           kCmpMR1JNE,
+	"CmpMR1JNEb":                          kCmpMR1JNEb,
+	"CmpMR1JBE":                           kCmpMR1JBE,
+	"CmpMR1JBEb":                          kCmpMR1JBEb,
+	"CmpMR1JA":                            kCmpMR1JA,
+	"CmpMR1JAb":                           kCmpMR1JAb,
+	"CmpMR1JS":                            kCmpMR1JS,
+	"CmpMR1JSb":                           kCmpMR1JSb,
+	"CmpMR1JNS":                           kCmpMR1JNS,
+	"CmpMR1JNSb":                          kCmpMR1JNSb,
+	"CmpMR1JL":                            kCmpMR1JL,
+	"CmpMR1JLb":                           kCmpMR1JLb,
+	"CmpMR1JGE":                           kCmpMR1JGE,
+	"CmpMR1JGEb":                          kCmpMR1JGEb,
+	"CmpMR1JLE":                           kCmpMR1JLE,
+	"CmpMR1JLEb":                          kCmpMR1JLEb,
+	"CmpMR1JG":                            kCmpMR1JG,
+	"CmpMR1JGb":                           kCmpMR1JGb,
+	"CmpMI1":                              kCmpMI1,
+	"CmpMI1b":                             kCmpMI1b,
+	"CmpMI1JB":                            kCmpMI1JB,
+	"CmpMI1JBb":                           kCmpMI1JBb,
+	"CmpMI1JAE":                           kCmpMI1JAE,
+	"CmpMI1JAEb":                          kCmpMI1JAEb,
+	"CmpMI1JE":                            kCmpMI1JE,
+	"CmpMI1JEb":                           kCmpMI1JEb,
+	"CmpMI1JNE":                           kCmpMI1JNE,
+	"CmpMI1JNEb":                          kCmpMI1JNEb,
+	"CmpMI1JBE":                           kCmpMI1JBE,
+	"CmpMI1JBEb":                          kCmpMI1JBEb,
+	"CmpMI1JA":                            kCmpMI1JA,
+	"CmpMI1JAb":                           kCmpMI1JAb,
+	"CmpMI1JS":                            kCmpMI1JS,
+	"CmpMI1JSb":                           kCmpMI1JSb,
+	"CmpMI1JNS":                           kCmpMI1JNS,
+	"CmpMI1JNSb":                          kCmpMI1JNSb,
+	"CmpMI1JL":                            kCmpMI1JL,
+	"CmpMI1JLb":                           kCmpMI1JLb,
+	"CmpMI1JGE":                           kCmpMI1JGE,
+	"CmpMI1JGEb":                          kCmpMI1JGEb,
+	"CmpMI1JLE":                           kCmpMI1JLE,
+	"CmpMI1JLEb":                          kCmpMI1JLEb,
+	"CmpMI1JG":                            kCmpMI1JG,
+	"CmpMI1JGb":                           kCmpMI1JGb,
+	"CmpRR2":                              kCmpRR2,
+	"CmpRR2JB":                            kCmpRR2JB,
+	"CmpRR2JAE":                           kCmpRR2JAE,
+	"CmpRR2JE":                            kCmpRR2JE,
+	"CmpRR2JNE":                           kCmpRR2JNE,
+	"CmpRR2JBE":                           kCmpRR2JBE,
+	"CmpRR2JA":                            kCmpRR2JA,
+	"CmpRR2JS":                            kCmpRR2JS,
+	"CmpRR2JNS":                           kCmpRR2JNS,
+	"CmpRR2JL":                            kCmpRR2JL,
+	"CmpRR2JGE":                           kCmpRR2JGE,
+	"CmpRR2JLE":                           kCmpRR2JLE,
+	"CmpRR2JG":                            kCmpRR2JG,
+	"CmpRI2":                              kCmpRI2,
+	"CmpRI2JB":                            kCmpRI2JB,
+	"CmpRI2JAE":                           kCmpRI2JAE,
+	"CmpRI2JE":                            kCmpRI2JE,
+	"CmpRI2JNE":                           kCmpRI2JNE,
+	"CmpRI2JBE":                           kCmpRI2JBE,
+	"CmpRI2JA":                            kCmpRI2JA,
+	"CmpRI2JS":                            kCmpRI2JS,
+	"CmpRI2JNS":                           kCmpRI2JNS,
+	"CmpRI2JL":                            kCmpRI2JL,
+	"CmpRI2JGE":                           kCmpRI2JGE,
+	"CmpRI2JLE":                           kCmpRI2JLE,
+	"CmpRI2JG":                            kCmpRI2JG,
+	"CmpRM2":                              kCmpRM2,
+	"CmpRM2b":                             kCmpRM2b,
+	"CmpMR2":                              kCmpMR2,
+	"CmpMR2b":                             kCmpMR2b,
+	"CmpMR2JB":                            kCmpMR2JB,
+	"CmpMR2JBb":                           kCmpMR2JBb,
+	"CmpMR2JAE":                           kCmpMR2JAE,
+	"CmpMR2JAEb":                          kCmpMR2JAEb,
+	"CmpMR2JE":                            kCmpMR2JE,
+	"CmpMR2JEb":                           kCmpMR2JEb,
+	"CmpMR2JNE":                           kCmpMR2JNE,
+	"CmpMR2JNEb":                          kCmpMR2JNEb,
+	"CmpMR2JBE":                           kCmpMR2JBE,
+	"CmpMR2JBEb":                          kCmpMR2JBEb,
+	"CmpMR2JA":                            kCmpMR2JA,
+	"CmpMR2JAb":                           kCmpMR2JAb,
+	"CmpMR2JS":                            kCmpMR2JS,
+	"CmpMR2JSb":                           kCmpMR2JSb,
+	"CmpMR2JNS":                           kCmpMR2JNS,
+	"CmpMR2JNSb":                          kCmpMR2JNSb,
+	"CmpMR2JL":                            kCmpMR2JL,
+	"CmpMR2JLb":                           kCmpMR2JLb,
+	"CmpMR2JGE":                           kCmpMR2JGE,
+	"CmpMR2JGEb":                          kCmpMR2JGEb,
+	"CmpMR2JLE":                           kCmpMR2JLE,
+	"CmpMR2JLEb":                          kCmpMR2JLEb,
+	"CmpMR2JG":                            kCmpMR2JG,
+	"CmpMR2JGb":                           kCmpMR2JGb,
+	"CmpMI2":                              kCmpMI2,
+	"CmpMI2b":                             kCmpMI2b,
+	"CmpMI2JB":                            kCmpMI2JB,
+	"CmpMI2JBb":                           kCmpMI2JBb,
+	"CmpMI2JAE":                           kCmpMI2JAE,
+	"CmpMI2JAEb":                          kCmpMI2JAEb,
+	"CmpMI2JE":                            kCmpMI2JE,
+	"CmpMI2JEb":                           kCmpMI2JEb,
+	"CmpMI2JNE":                           kCmpMI2JNE,
+	"CmpMI2JNEb":                          kCmpMI2JNEb,
+	"CmpMI2JBE":                           kCmpMI2JBE,
+	"CmpMI2JBEb":                          kCmpMI2JBEb,
+	"CmpMI2JA":                            kCmpMI2JA,
+	"CmpMI2JAb":                           kCmpMI2JAb,
+	"CmpMI2JS":                            kCmpMI2JS,
+	"CmpMI2JSb":                           kCmpMI2JSb,
+	"CmpMI2JNS":                           kCmpMI2JNS,
+	"CmpMI2JNSb":                          kCmpMI2JNSb,
+	"CmpMI2JL":                            kCmpMI2JL,
+	"CmpMI2JLb":                           kCmpMI2JLb,
+	"CmpMI2JGE":                           kCmpMI2JGE,
+	"CmpMI2JGEb":                          kCmpMI2JGEb,
+	"CmpMI2JLE":                           kCmpMI2JLE,
+	"CmpMI2JLEb":                          kCmpMI2JLEb,
+	"CmpMI2JG":                            kCmpMI2JG,
+	"CmpMI2JGb":                           kCmpMI2JGb,
+	"CmpRR4":                              kCmpRR4,
+	"CmpRR4JB":                            kCmpRR4JB,
+	"CmpRR4JAE":                           kCmpRR4JAE,
+	"CmpRR4JE":                            kCmpRR4JE,
+	"CmpRR4JNE":                           kCmpRR4JNE,
+	"CmpRR4JBE":                           kCmpRR4JBE,
+	"CmpRR4JA":                            kCmpRR4JA,
+	"CmpRR4JS":                            kCmpRR4JS,
+	"CmpRR4JNS":                           kCmpRR4JNS,
+	"CmpRR4JL":                            kCmpRR4JL,
+	"CmpRR4JGE":                           kCmpRR4JGE,
+	"CmpRR4JLE":                           kCmpRR4JLE,
+	"CmpRR4JG":                            kCmpRR4JG,
+	"CmpRI4":                              kCmpRI4,
+	"CmpRI4JB":                            kCmpRI4JB,
+	"CmpRI4JAE":                           kCmpRI4JAE,
+	"CmpRI4JE":                            kCmpRI4JE,
+	"CmpRI4JNE":                           kCmpRI4JNE,
+	"CmpRI4JBE":                           kCmpRI4JBE,
+	"CmpRI4JA":                            kCmpRI4JA,
+	"CmpRI4JS":                            kCmpRI4JS,
+	"CmpRI4JNS":                           kCmpRI4JNS,
+	"CmpRI4JL":                            kCmpRI4JL,
+	"CmpRI4JGE":                           kCmpRI4JGE,
+	"CmpRI4JLE":                           kCmpRI4JLE,
+	"CmpRI4JG":                            kCmpRI4JG,
+	"CmpRM4":                              kCmpRM4,
+	"CmpRM4b":                             kCmpRM4b,
+	"CmpMR4":                              kCmpMR4,
+	"CmpMR4b":                             kCmpMR4b,
+	"CmpMR4JB":                            kCmpMR4JB,
+	"CmpMR4JBb":                           kCmpMR4JBb,
+	"CmpMR4JAE":                           kCmpMR4JAE,
+	"CmpMR4JAEb":                          kCmpMR4JAEb,
+	"CmpMR4JE":                            kCmpMR4JE,
+	"CmpMR4JEb":                           kCmpMR4JEb,
+	"CmpMR4JNE":                           kCmpMR4JNE,
+	"CmpMR4JNEb":                          kCmpMR4JNEb,
+	"CmpMR4JBE":                           kCmpMR4JBE,
+	"CmpMR4JBEb":                          kCmpMR4JBEb,
+	"CmpMR4JA":                            kCmpMR4JA,
+	"CmpMR4JAb":                           kCmpMR4JAb,
+	"CmpMR4JS":                            kCmpMR4JS,
+	"CmpMR4JSb":                           kCmpMR4JSb,
+	"CmpMR4JNS":                           kCmpMR4JNS,
+	"CmpMR4JNSb":                          kCmpMR4JNSb,
+	"CmpMR4JL":                            kCmpMR4JL,
+	"CmpMR4JLb":                           kCmpMR4JLb,
+	"CmpMR4JGE":                           kCmpMR4JGE,
+	"CmpMR4JGEb":                          kCmpMR4JGEb,
+	"CmpMR4JLE":                           kCmpMR4JLE,
+	"CmpMR4JLEb":                          kCmpMR4JLEb,
+	"CmpMR4JG":                            kCmpMR4JG,
+	"CmpMR4JGb":                           kCmpMR4JGb,
+	"CmpMI4":                              kCmpMI4,
+	"CmpMI4b":                             kCmpMI4b,
+	"CmpMI4JB":                            kCmpMI4JB,
+	"CmpMI4JBb":                           kCmpMI4JBb,
+	"CmpMI4JAE":                           kCmpMI4JAE,
+	"CmpMI4JAEb":                          kCmpMI4JAEb,
+	"CmpMI4JE":                            kCmpMI4JE,
+	"CmpMI4JEb":                           kCmpMI4JEb,
+	"CmpMI4JNE":                           kCmpMI4JNE,
+	"CmpMI4JNEb":                          kCmpMI4JNEb,
+	"CmpMI4JBE":                           kCmpMI4JBE,
+	"CmpMI4JBEb":                          kCmpMI4JBEb,
+	"CmpMI4JA":                            kCmpMI4JA,
+	"CmpMI4JAb":                           kCmpMI4JAb,
+	"CmpMI4JS":                            kCmpMI4JS,
+	"CmpMI4JSb":                           kCmpMI4JSb,
+	"CmpMI4JNS":                           kCmpMI4JNS,
+	"CmpMI4JNSb":                          kCmpMI4JNSb,
+	"CmpMI4JL":                            kCmpMI4JL,
+	"CmpMI4JLb":                           kCmpMI4JLb,
+	"CmpMI4JGE":                           kCmpMI4JGE,
+	"CmpMI4JGEb":                          kCmpMI4JGEb,
+	"CmpMI4JLE":                           kCmpMI4JLE,
+	"CmpMI4JLEb":                          kCmpMI4JLEb,
+	"CmpMI4JG":                            kCmpMI4JG,
+	"CmpMI4JGb":                           kCmpMI4JGb,
+	"CmpRR8":                              kCmpRR8,
+	"CmpRR8JB":                            kCmpRR8JB,
+	"CmpRR8JAE":                           kCmpRR8JAE,
+	"CmpRR8JE":                            kCmpRR8JE,
+	"CmpRR8JNE":                           kCmpRR8JNE,
+	"CmpRR8JBE":                           kCmpRR8JBE,
+	"CmpRR8JA":                            kCmpRR8JA,
+	"CmpRR8JS":                            kCmpRR8JS,
+	"CmpRR8JNS":                           kCmpRR8JNS,
+	"CmpRR8JL":                            kCmpRR8JL,
+	"CmpRR8JGE":                           kCmpRR8JGE,
+	"CmpRR8JLE":                           kCmpRR8JLE,
+	"CmpRR8JG":                            kCmpRR8JG,
+	"CmpRI8":                              kCmpRI8,
+	"CmpRI8JB":                            kCmpRI8JB,
+	"CmpRI8JAE":                           kCmpRI8JAE,
+	"CmpRI8JE":                            kCmpRI8JE,
+	"CmpRI8JNE":                           kCmpRI8JNE,
+	"CmpRI8JBE":                           kCmpRI8JBE,
+	"CmpRI8JA":                            kCmpRI8JA,
+	"CmpRI8JS":                            kCmpRI8JS,
+	"CmpRI8JNS":                           kCmpRI8JNS,
+	"CmpRI8JL":                            kCmpRI8JL,
+	"CmpRI8JGE":                           kCmpRI8JGE,
+	"CmpRI8JLE":                           kCmpRI8JLE,
+	"CmpRI8JG":                            kCmpRI8JG,
+	"CmpRM8":                              kCmpRM8,
+	"CmpRM8b":                             kCmpRM8b,
+	"CmpMR8":                              kCmpMR8,
+	"CmpMR8b":                             kCmpMR8b,
+	"CmpMR8JB":                            kCmpMR8JB,
+	"CmpMR8JBb":                           kCmpMR8JBb,
+	"CmpMR8JAE":                           kCmpMR8JAE,
+	"CmpMR8JAEb":                          kCmpMR8JAEb,
+	"CmpMR8JE":                            kCmpMR8JE,
+	"CmpMR8JEb":                           kCmpMR8JEb,
+	"CmpMR8JNE":                           kCmpMR8JNE,
+	"CmpMR8JNEb":                          kCmpMR8JNEb,
+	"CmpMR8JBE":                           kCmpMR8JBE,
+	"CmpMR8JBEb":                          kCmpMR8JBEb,
+	"CmpMR8JA":                            kCmpMR8JA,
+	"CmpMR8JAb":                           kCmpMR8JAb,
+	"CmpMR8JS":                            kCmpMR8JS,
+	"CmpMR8JSb":                           kCmpMR8JSb,
+	"CmpMR8JNS":                           kCmpMR8JNS,
+	"CmpMR8JNSb":                          kCmpMR8JNSb,
+	"CmpMR8JL":                            kCmpMR8JL,
+	"CmpMR8JLb":                           kCmpMR8JLb,
+	"CmpMR8JGE":                           kCmpMR8JGE,
+	"CmpMR8JGEb":                          kCmpMR8JGEb,
+	"CmpMR8JLE":                           kCmpMR8JLE,
+	"CmpMR8JLEb":                          kCmpMR8JLEb,
+	"CmpMR8JG":                            kCmpMR8JG,
+	"CmpMR8JGb":                           kCmpMR8JGb,
+	"CmpMI8":                              kCmpMI8,
+	"CmpMI8b":                             kCmpMI8b,
+	"CmpMI8JB":                            kCmpMI8JB,
+	"CmpMI8JBb":                           kCmpMI8JBb,
+	"CmpMI8JAE":                           kCmpMI8JAE,
+	"CmpMI8JAEb":                          kCmpMI8JAEb,
+	"CmpMI8JE":                            kCmpMI8JE,
+	"CmpMI8JEb":                           kCmpMI8JEb,
+	"CmpMI8JNE":                           kCmpMI8JNE,
+	"CmpMI8JNEb":                          kCmpMI8JNEb,
+	"CmpMI8JBE":                           kCmpMI8JBE,
+	"CmpMI8JBEb":                          kCmpMI8JBEb,
+	"CmpMI8JA":                            kCmpMI8JA,
+	"CmpMI8JAb":                           kCmpMI8JAb,
+	"CmpMI8JS":                            kCmpMI8JS,
+	"CmpMI8JSb":                           kCmpMI8JSb,
+	"CmpMI8JNS":                           kCmpMI8JNS,
+	"CmpMI8JNSb":                          kCmpMI8JNSb,
+	"CmpMI8JL":                            kCmpMI8JL,
+	"CmpMI8JLb":                           kCmpMI8JLb,
+	"CmpMI8JGE":                           kCmpMI8JGE,
+	"CmpMI8JGEb":                          kCmpMI8JGEb,
+	"CmpMI8JLE":                           kCmpMI8JLE,
+	"CmpMI8JLEb":                          kCmpMI8JLEb,
+	"CmpMI8JG":                            kCmpMI8JG,
+	"CmpMI8JGb":                           kCmpMI8JGb,
+	"TestRR1":                             kTestRR1,
+	"TestRR1JE":                           kTestRR1JE,
+	"TestRR1JNE":                          kTestRR1JNE,
+	"TestRR1JS":                           kTestRR1JS,
+	"TestRR1JNS":                          kTestRR1JNS,
+	"TestRR1JL":                           kTestRR1JL,
+	"TestRR1JGE":                          kTestRR1JGE,
+	"TestRR1JLE":                          kTestRR1JLE,
+	"TestRR1JG":                           kTestRR1JG,
+	"TestRI1":                             kTestRI1,
+	"TestRI1JE":                           kTestRI1JE,
+	"TestRI1JNE":                          kTestRI1JNE,
+	"TestRI1JS":                           kTestRI1JS,
+	"TestRI1JNS":                          kTestRI1JNS,
+	"TestRI1JL":                           kTestRI1JL,
+	"TestRI1JGE":                          kTestRI1JGE,
+	"TestRI1JLE":                          kTestRI1JLE,
+	"TestRI1JG":                           kTestRI1JG,
+	"TestMR1":                             kTestMR1,
+	"TestMR1b":                            kTestMR1b,
+	"TestMR1JE":                           kTestMR1JE,
+	"TestMR1JEb":                          kTestMR1JEb,
+	"TestMR1JNE":                          kTestMR1JNE,
+	"TestMR1JNEb":                         kTestMR1JNEb,
+	"TestMR1JS":                           kTestMR1JS,
+	"TestMR1JSb":                          kTestMR1JSb,
+	"TestMR1JNS":                          kTestMR1JNS,
+	"TestMR1JNSb":                         kTestMR1JNSb,
+	"TestMR1JL":                           kTestMR1JL,
+	"TestMR1JLb":                          kTestMR1JLb,
+	"TestMR1JGE":                          kTestMR1JGE,
+	"TestMR1JGEb":                         kTestMR1JGEb,
+	"TestMR1JLE":                          kTestMR1JLE,
+	"TestMR1JLEb":                         kTestMR1JLEb,
+	"TestMR1JG":                           kTestMR1JG,
+	"TestMR1JGb":                          kTestMR1JGb,
+	"TestMI1":                             kTestMI1,
+	"TestMI1b":                            kTestMI1b,
+	"TestMI1JE":                           kTestMI1JE,
+	"TestMI1JEb":                          kTestMI1JEb,
+	"TestMI1JNE":                          kTestMI1JNE,
+	"TestMI1JNEb":                         kTestMI1JNEb,
+	"TestMI1JS":                           kTestMI1JS,
+	"TestMI1JSb":                          kTestMI1JSb,
+	"TestMI1JNS":                          kTestMI1JNS,
+	"TestMI1JNSb":                         kTestMI1JNSb,
+	"TestMI1JL":                           kTestMI1JL,
+	"TestMI1JLb":                          kTestMI1JLb,
+	"TestMI1JGE":                          kTestMI1JGE,
+	"TestMI1JGEb":                         kTestMI1JGEb,
+	"TestMI1JLE":                          kTestMI1JLE,
+	"TestMI1JLEb":                         kTestMI1JLEb,
+	"TestMI1JG":                           kTestMI1JG,
+	"TestMI1JGb":                          kTestMI1JGb,
+	"TestRR2":                             kTestRR2,
+	"TestRR2JE":                           kTestRR2JE,
+	"TestRR2JNE":                          kTestRR2JNE,
+	"TestRR2JS":                           kTestRR2JS,
+	"TestRR2JNS":                          kTestRR2JNS,
+	"TestRR2JL":                           kTestRR2JL,
+	"TestRR2JGE":                          kTestRR2JGE,
+	"TestRR2JLE":                          kTestRR2JLE,
+	"TestRR2JG":                           kTestRR2JG,
+	"TestRI2":                             kTestRI2,
+	"TestRI2JE":                           kTestRI2JE,
+	"TestRI2JNE":                          kTestRI2JNE,
+	"TestRI2JS":                           kTestRI2JS,
+	"TestRI2JNS":                          kTestRI2JNS,
+	"TestRI2JL":                           kTestRI2JL,
+	"TestRI2JGE":                          kTestRI2JGE,
+	"TestRI2JLE":                          kTestRI2JLE,
+	"TestRI2JG":                           kTestRI2JG,
+	"TestMR2":                             kTestMR2,
+	"TestMR2b":                            kTestMR2b,
+	"TestMR2JE":                           kTestMR2JE,
+	"TestMR2JEb":                          kTestMR2JEb,
+	"TestMR2JNE":                          kTestMR2JNE,
+	"TestMR2JNEb":                         kTestMR2JNEb,
+	"TestMR2JS":                           kTestMR2JS,
+	"TestMR2JSb":                          kTestMR2JSb,
+	"TestMR2JNS":                          kTestMR2JNS,
+	"TestMR2JNSb":                         kTestMR2JNSb,
+	"TestMR2JL":                           kTestMR2JL,
+	"TestMR2JLb":                          kTestMR2JLb,
+	"TestMR2JGE":                          kTestMR2JGE,
+	"TestMR2JGEb":                         kTestMR2JGEb,
+	"TestMR2JLE":                          kTestMR2JLE,
+	"TestMR2JLEb":                         kTestMR2JLEb,
+	"TestMR2JG":                           kTestMR2JG,
+	"TestMR2JGb":                          kTestMR2JGb,
+	"TestMI2":                             kTestMI2,
+	"TestMI2b":                            kTestMI2b,
+	"TestMI2JE":                           kTestMI2JE,
+	"TestMI2JEb":                          kTestMI2JEb,
+	"TestMI2JNE":                          kTestMI2JNE,
+	"TestMI2JNEb":                         kTestMI2JNEb,
+	"TestMI2JS":                           kTestMI2JS,
+	"TestMI2JSb":                          kTestMI2JSb,
+	"TestMI2JNS":                          kTestMI2JNS,
+	"TestMI2JNSb":                         kTestMI2JNSb,
+	"TestMI2JL":                           kTestMI2JL,
+	"TestMI2JLb":                          kTestMI2JLb,
+	"TestMI2JGE":                          kTestMI2JGE,
+	"TestMI2JGEb":                         kTestMI2JGEb,
+	"TestMI2JLE":                          kTestMI2JLE,
+	"TestMI2JLEb":                         kTestMI2JLEb,
+	"TestMI2JG":                           kTestMI2JG,
+	"TestMI2JGb":                          kTestMI2JGb,
+	"TestRR4":                             kTestRR4,
+	"TestRR4JE":                           kTestRR4JE,
+	"TestRR4JNE":                          kTestRR4JNE,
+	"TestRR4JS":                           kTestRR4JS,
+	"TestRR4JNS":                          kTestRR4JNS,
+	"TestRR4JL":                           kTestRR4JL,
+	"TestRR4JGE":                          kTestRR4JGE,
+	"TestRR4JLE":                          kTestRR4JLE,
+	"TestRR4JG":                           kTestRR4JG,
+	"TestRI4":                             kTestRI4,
+	"TestRI4JE":                           kTestRI4JE,
+	"TestRI4JNE":                          kTestRI4JNE,
+	"TestRI4JS":                           kTestRI4JS,
+	"TestRI4JNS":                          kTestRI4JNS,
+	"TestRI4JL":                           kTestRI4JL,
+	"TestRI4JGE":                          kTestRI4JGE,
+	"TestRI4JLE":                          kTestRI4JLE,
+	"TestRI4JG":                           kTestRI4JG,
+	"TestMR4":                             kTestMR4,
+	"TestMR4b":                            kTestMR4b,
+	"TestMR4JE":                           kTestMR4JE,
+	"TestMR4JEb":                          kTestMR4JEb,
+	"TestMR4JNE":                          kTestMR4JNE,
+	"TestMR4JNEb":                         kTestMR4JNEb,
+	"TestMR4JS":                           kTestMR4JS,
+	"TestMR4JSb":                          kTestMR4JSb,
+	"TestMR4JNS":                          kTestMR4JNS,
+	"TestMR4JNSb":                         kTestMR4JNSb,
+	"TestMR4JL":                           kTestMR4JL,
+	"TestMR4JLb":                          kTestMR4JLb,
+	"TestMR4JGE":                          kTestMR4JGE,
+	"TestMR4JGEb":                         kTestMR4JGEb,
+	"TestMR4JLE":                          kTestMR4JLE,
+	"TestMR4JLEb":                         kTestMR4JLEb,
+	"TestMR4JG":                           kTestMR4JG,
+	"TestMR4JGb":                          kTestMR4JGb,
+	"TestMI4":                             kTestMI4,
+	"TestMI4b":                            kTestMI4b,
+	"TestMI4JE":                           kTestMI4JE,
+	"TestMI4JEb":                          kTestMI4JEb,
+	"TestMI4JNE":                          kTestMI4JNE,
+	"TestMI4JNEb":                         kTestMI4JNEb,
+	"TestMI4JS":                           kTestMI4JS,
+	"TestMI4JSb":                          kTestMI4JSb,
+	"TestMI4JNS":                          kTestMI4JNS,
+	"TestMI4JNSb":                         kTestMI4JNSb,
+	"TestMI4JL":                           kTestMI4JL,
+	"TestMI4JLb":                          kTestMI4JLb,
+	"TestMI4JGE":                          kTestMI4JGE,
+	"TestMI4JGEb":                         kTestMI4JGEb,
+	"TestMI4JLE":                          kTestMI4JLE,
+	"TestMI4JLEb":                         kTestMI4JLEb,
+	"TestMI4JG":                           kTestMI4JG,
+	"TestMI4JGb":                          kTestMI4JGb,
+	"TestRR8":                             kTestRR8,
+	"TestRR8JE":                           kTestRR8JE,
+	"TestRR8JNE":                          kTestRR8JNE,
+	"TestRR8JS":                           kTestRR8JS,
+	"TestRR8JNS":                          kTestRR8JNS,
+	"TestRR8JL":                           kTestRR8JL,
+	"TestRR8JGE":                          kTestRR8JGE,
+	"TestRR8JLE":                          kTestRR8JLE,
+	"TestRR8JG":                           kTestRR8JG,
+	"TestRI8":                             kTestRI8,
+	"TestRI8JE":                           kTestRI8JE,
+	"TestRI8JNE":                          kTestRI8JNE,
+	"TestRI8JS":                           kTestRI8JS,
+	"TestRI8JNS":                          kTestRI8JNS,
+	"TestRI8JL":                           kTestRI8JL,
+	"TestRI8JGE":                          kTestRI8JGE,
+	"TestRI8JLE":                          kTestRI8JLE,
+	"TestRI8JG":                           kTestRI8JG,
+	"TestMR8":                             kTestMR8,
+	"TestMR8b":                            kTestMR8b,
+	"TestMR8JE":                           kTestMR8JE,
+	"TestMR8JEb":                          kTestMR8JEb,
+	"TestMR8JNE":                          kTestMR8JNE,
+	"TestMR8JNEb":                         kTestMR8JNEb,
+	"TestMR8JS":                           kTestMR8JS,
+	"TestMR8JSb":                          kTestMR8JSb,
+	"TestMR8JNS":                          kTestMR8JNS,
+	"TestMR8JNSb":                         kTestMR8JNSb,
+	"TestMR8JL":                           kTestMR8JL,
+	"TestMR8JLb":                          kTestMR8JLb,
+	"TestMR8JGE":                          kTestMR8JGE,
+	"TestMR8JGEb":                         kTestMR8JGEb,
+	"TestMR8JLE":                          kTestMR8JLE,
+	"TestMR8JLEb":                         kTestMR8JLEb,
+	"TestMR8JG":                           kTestMR8JG,
+	"TestMR8JGb":                          kTestMR8JGb,
+	"TestMI8":                             kTestMI8,
+	"TestMI8b":                            kTestMI8b,
+	"TestMI8JE":                           kTestMI8JE,
+	"TestMI8JEb":                          kTestMI8JEb,
+	"TestMI8JNE":                          kTestMI8JNE,
+	"TestMI8JNEb":                         kTestMI8JNEb,
+	"TestMI8JS":                           kTestMI8JS,
+	"TestMI8JSb":                          kTestMI8JSb,
+	"TestMI8JNS":                          kTestMI8JNS,
+	"TestMI8JNSb":                         kTestMI8JNSb,
+	"TestMI8JL":                           kTestMI8JL,
+	"TestMI8JLb":                          kTestMI8JLb,
+	"TestMI8JGE":                          kTestMI8JGE,
+	"TestMI8JGEb":                         kTestMI8JGEb,
+	"TestMI8JLE":                          kTestMI8JLE,
+	"TestMI8JLEb":                         kTestMI8JLEb,
+	"TestMI8JG":                           kTestMI8JG,
+	"TestMI8JGb":                          kTestMI8JGb,
+	"ShlRI4":                              kShlRI4,
+	"ShlRI4n":                             kShlRI4n,
+	"VShl4n":                              kVShl4n,
+	"VShl4":                               kVShl4,
+	"ShrRI4":                              kShrRI4,
+	"ShrRI4n":                             kShrRI4n,
+	"VShr4n":                              kVShr4n,
+	"VShr4":                               kVShr4,
+	"SarRI4":                              kSarRI4,
+	"SarRI4n":                             kSarRI4n,
+	"VSar4n":                              kVSar4n,
+	"VSar4":                               kVSar4,
+	"RolRI4":                              kRolRI4,
+	"RolRI4n":                             kRolRI4n,
+	"RorRI4":                              kRorRI4,
+	"RorRI4n":                             kRorRI4n,
+	"Inc4":                                kInc4,
+	"Inc4n":                               kInc4n,
+	"Dec4":                                kDec4,
+	"Dec4n":                               kDec4n,
+	"Neg4":                                kNeg4,
+	"Not4":                                kNot4,
+	"ShlRI8":                              kShlRI8,
+	"ShlRI8n":                             kShlRI8n,
+	"VShl8n":                              kVShl8n,
+	"VShl8":                               kVShl8,
+	"ShrRI8":                              kShrRI8,
+	"ShrRI8n":                             kShrRI8n,
+	"VShr8n":                              kVShr8n,
+	"VShr8":                               kVShr8,
+	"SarRI8":                              kSarRI8,
+	"SarRI8n":                             kSarRI8n,
+	"VSar8n":                              kVSar8n,
+	"VSar8":                               kVSar8,
+	"RolRI8":                              kRolRI8,
+	"RolRI8n":                             kRolRI8n,
+	"RorRI8":                              kRorRI8,
+	"RorRI8n":                             kRorRI8n,
+	"Inc8":                                kInc8,
+	"Inc8n":                               kInc8n,
+	"Dec8":                                kDec8,
+	"Dec8n":                               kDec8n,
+	"Neg8":                                kNeg8,
+	"Not8":                                kNot8,
+	"CmovO4":                              kCmovO4,
+	"CmovO8":                              kCmovO8,
+	"SetO":                                kSetO,
+	"CmovNO4":                             kCmovNO4,
+	"CmovNO8":                             kCmovNO8,
+	"SetNO":                               kSetNO,
+	"CmovB4":                              kCmovB4,
+	"CmovB8":                              kCmovB8,
+	"SetB":                                kSetB,
+	"CmovAE4":                             kCmovAE4,
+	"CmovAE8":                             kCmovAE8,
+	"SetAE":                               kSetAE,
+	"CmovE4":                              kCmovE4,
+	"CmovE8":                              kCmovE8,
+	"SetE":                                kSetE,
+	"CmovNE4":                             kCmovNE4,
+	"CmovNE8":                             kCmovNE8,
+	"SetNE":                               kSetNE,
+	"CmovBE4":                             kCmovBE4,
+	"CmovBE8":                             kCmovBE8,
+	"SetBE":                               kSetBE,
+	"CmovA4":                              kCmovA4,
+	"CmovA8":                              kCmovA8,
+	"SetA":                                kSetA,
+	"CmovS4":                              kCmovS4,
+	"CmovS8":                              kCmovS8,
+	"SetS":                                kSetS,
+	"CmovNS4":                             kCmovNS4,
+	"CmovNS8":                             kCmovNS8,
+	"SetNS":                               kSetNS,
+	"CmovP4":                              kCmovP4,
+	"CmovP8":                              kCmovP8,
+	"SetP":                                kSetP,
+	"CmovNP4":                             kCmovNP4,
+	"CmovNP8":                             kCmovNP8,
+	"SetNP":                               kSetNP,
+	"CmovL4":                              kCmovL4,
+	"CmovL8":                              kCmovL8,
+	"SetL":                                kSetL,
+	"CmovGE4":                             kCmovGE4,
+	"CmovGE8":                             kCmovGE8,
+	"SetGE":                               kSetGE,
+	"CmovLE4":                             kCmovLE4,
+	"CmovLE8":                             kCmovLE8,
+	"SetLE":                               kSetLE,
+	"CmovG4":                              kCmovG4,
+	"CmovG8":                              kCmovG8,
+	"SetG":                                kSetG,
+	"ImulRR4n":                            kImulRR4n,
+	"ImulRR8n":                            kImulRR8n,
+	"ImulRR4":                             kImulRR4,
+	"ImulRR8":                             kImulRR8,
+	"ImulRI4n":                            kImulRI4n,
+	"ImulRI8n":                            kImulRI8n,
+	"ImulRI4":                             kImulRI4,
+	"ImulRI8":                             kImulRI8,
+	"ImulRM4":                             kImulRM4,
+	"ImulRM4b":                            kImulRM4b,
+	"ImulRM8":                             kImulRM8,
+	"ImulRM8b":                            kImulRM8b,
+	"Nop":                                 kNop,
+	"End":                                 kEnd,
+	"Push8":                               kPush8,
+	"PushI8":                              kPushI8,
+	"Pop8":                                kPop8,
+	"Call":                                kCall,
+	"Ret":                                 kRet,
+	"Jmp":                                 kJmp,
+	"CallR":                               kCallR,
+	"CallM":                               kCallM,
+	"CallMb":                              kCallMb,
+	"JmpM":                                kJmpM,
+	"JmpMb":                               kJmpMb,
+	"JmpR":                                kJmpR,
+	"JO":                                  kJO,
+	"JNO":                                 kJNO,
+	"JB":                                  kJB,
+	"JAE":                                 kJAE,
+	"JE":                                  kJE,
+	"JNE":                                 kJNE,
+	"JBE":                                 kJBE,
+	"JA":                                  kJA,
+	"JS":                                  kJS,
+	"JNS":                                 kJNS,
+	"JP":                                  kJP,
+	"JNP":                                 kJNP,
+	"JL":                                  kJL,
+	"JGE":                                 kJGE,
+	"JLE":                                 kJLE,
+	"JG":                                  kJG,
+	"Vmpxor":                              kVmpxor,
+	"Vmpxorb":                             kVmpxorb,
+	"Xrvpxor":                             kXrvpxor,
+	"Xmvpxor":                             kXmvpxor,
+	"Xmvpxorb":                            kXmvpxorb,
+	"Yrvpxor":                             kYrvpxor,
+	"Ymvpxor":                             kYmvpxor,
+	"Ymvpxorb":                            kYmvpxorb,
+	"Vrpand":                              kVrpand,
+	"Vmpand":                              kVmpand,
+	"Vmpandb":                             kVmpandb,
+	"Xrvpand":                             kXrvpand,
+	"Xmvpand":                             kXmvpand,
+	"Xmvpandb":                            kXmvpandb,
+	"Yrvpand":                             kYrvpand,
+	"Ymvpand":                             kYmvpand,
+	"Ymvpandb":                            kYmvpandb,
+	"Vrpor":                               kVrpor,
+	"Vmpor":                               kVmpor,
+	"Vmporb":                              kVmporb,
+	"Xrvpor":                              kXrvpor,
+	"Xmvpor":                              kXmvpor,
+	"Xmvporb":                             kXmvporb,
+	"Yrvpor":                              kYrvpor,
+	"Ymvpor":                              kYmvpor,
+	"Ymvporb":                             kYmvporb,
+	"Vrpandn":                             kVrpandn,
+	"Vmpandn":                             kVmpandn,
+	"Vmpandnb":                            kVmpandnb,
+	"Xrvpandn":                            kXrvpandn,
+	"Xmvpandn":                            kXmvpandn,
+	"Xmvpandnb":                           kXmvpandnb,
+	"Yrvpandn":                            kYrvpandn,
+	"Ymvpandn":                            kYmvpandn,
+	"Ymvpandnb":                           kYmvpandnb,
+	"Vrpaddb":                             kVrpaddb,
+	"Vmpaddb":                             kVmpaddb,
+	"Vmpaddbb":                            kVmpaddbb,
+	"Xrvpaddb":                            kXrvpaddb,
+	"Xmvpaddb":                            kXmvpaddb,
+	"Xmvpaddbb":                           kXmvpaddbb,
+	"Yrvpaddb":                            kYrvpaddb,
+	"Ymvpaddb":                            kYmvpaddb,
+	"Ymvpaddbb":                           kYmvpaddbb,
+	"Vrpaddd":                             kVrpaddd,
+	"Vmpaddd":                             kVmpaddd,
+	"Vmpadddb":                            kVmpadddb,
+	"Xrvpaddd":                            kXrvpaddd,
+	"Xmvpaddd":                            kXmvpaddd,
+	"Xmvpadddb":                           kXmvpadddb,
+	"Yrvpaddd":                            kYrvpaddd,
+	"Ymvpaddd":                            kYmvpaddd,
+	"Ymvpadddb":                           kYmvpadddb,
+	"Vrpaddq":                             kVrpaddq,
+	"Vmpaddq":                             kVmpaddq,
+	"Vmpaddqb":                            kVmpaddqb,
+	"Xrvpaddq":                            kXrvpaddq,
+	"Xmvpaddq":                            kXmvpaddq,
+	"Xmvpaddqb":                           kXmvpaddqb,
+	"Yrvpaddq":                            kYrvpaddq,
+	"Ymvpaddq":                            kYmvpaddq,
+	"Ymvpaddqb":                           kYmvpaddqb,
+	"Vrpsubb":                             kVrpsubb,
+	"Vmpsubb":                             kVmpsubb,
+	"Vmpsubbb":                            kVmpsubbb,
+	"Xrvpsubb":                            kXrvpsubb,
+	"Xmvpsubb":                            kXmvpsubb,
+	"Xmvpsubbb":                           kXmvpsubbb,
+	"Yrvpsubb":                            kYrvpsubb,
+	"Ymvpsubb":                            kYmvpsubb,
+	"Ymvpsubbb":                           kYmvpsubbb,
+	"Vrpsubd":                             kVrpsubd,
+	"Vmpsubd":                             kVmpsubd,
+	"Vmpsubdb":                            kVmpsubdb,
+	"Xrvpsubd":                            kXrvpsubd,
+	"Xmvpsubd":                            kXmvpsubd,
+	"Xmvpsubdb":                           kXmvpsubdb,
+	"Yrvpsubd":                            kYrvpsubd,
+	"Ymvpsubd":                            kYmvpsubd,
+	"Ymvpsubdb":                           kYmvpsubdb,
+	"Vrpsubq":                             kVrpsubq,
+	"Vmpsubq":                             kVmpsubq,
+	"Vmpsubqb":                            kVmpsubqb,
+	"Xrvpsubq":                            kXrvpsubq,
+	"Xmvpsubq":                            kXmvpsubq,
+	"Xmvpsubqb":                           kXmvpsubqb,
+	"Yrvpsubq":                            kYrvpsubq,
+	"Ymvpsubq":                            kYmvpsubq,
+	"Ymvpsubqb":                           kYmvpsubqb,
+	"Vrpcmpeqb":                           kVrpcmpeqb,
+	"Vmpcmpeqb":                           kVmpcmpeqb,
+	"Vmpcmpeqbb":                          kVmpcmpeqbb,
+	"Xrvpcmpeqb":                          kXrvpcmpeqb,
+	"Xmvpcmpeqb":                          kXmvpcmpeqb,
+	"Xmvpcmpeqbb":                         kXmvpcmpeqbb,
+	"Yrvpcmpeqb":                          kYrvpcmpeqb,
+	"Ymvpcmpeqb":                          kYmvpcmpeqb,
+	"Ymvpcmpeqbb":                         kYmvpcmpeqbb,
+	"Vrpcmpeqd":                           kVrpcmpeqd,
+	"Vmpcmpeqd":                           kVmpcmpeqd,
+	"Vmpcmpeqdb":                          kVmpcmpeqdb,
+	"Xrvpcmpeqd":                          kXrvpcmpeqd,
+	"Xmvpcmpeqd":                          kXmvpcmpeqd,
+	"Xmvpcmpeqdb":                         kXmvpcmpeqdb,
+	"Yrvpcmpeqd":                          kYrvpcmpeqd,
+	"Ymvpcmpeqd":                          kYmvpcmpeqd,
+	"Ymvpcmpeqdb":                         kYmvpcmpeqdb,
+	"Vrpminub":                            kVrpminub,
+	"Vmpminub":                            kVmpminub,
+	"Vmpminubb":                           kVmpminubb,
+	"Xrvpminub":                           kXrvpminub,
+	"Xmvpminub":                           kXmvpminub,
+	"Xmvpminubb":                          kXmvpminubb,
+	"Yrvpminub":                           kYrvpminub,
+	"Ymvpminub":                           kYmvpminub,
+	"Ymvpminubb":                          kYmvpminubb,
+	"Vrpmuludq":                           kVrpmuludq,
+	"Vmpmuludq":                           kVmpmuludq,
+	"Vmpmuludqb":                          kVmpmuludqb,
+	"Xrvpmuludq":                          kXrvpmuludq,
+	"Xmvpmuludq":                          kXmvpmuludq,
+	"Xmvpmuludqb":                         kXmvpmuludqb,
+	"Yrvpmuludq":                          kYrvpmuludq,
+	"Ymvpmuludq":                          kYmvpmuludq,
+	"Ymvpmuludqb":                         kYmvpmuludqb,
+	"VrpsllqImm":                          kVrpsllqImm,
+	"VrpsrlqImm":                          kVrpsrlqImm,
+	"VrpslldImm":                          kVrpslldImm,
+	"VrpsrldImm":                          kVrpsrldImm,
+	"Vrpmovmskb":                          kVrpmovmskb,
+	"Yrvpmovmskb":                         kYrvpmovmskb,
+	"VmmovsdX":                            kVmmovsdX,
+	"VmmovsdXb":                           kVmmovsdXb,
+	"VrmovsdX":                            kVrmovsdX,
+	"VmmovqX":                             kVmmovqX,
+	"VmmovqXb":                            kVmmovqXb,
+	"VmmovsdXStore":                       kVmmovsdXStore,
+	"VmmovsdXStoreb":                      kVmmovsdXStoreb,
+	"VmmovqXStore":                        kVmmovqXStore,
+	"VmmovqXStoreb":                       kVmmovqXStoreb,
+	"Vmmovss":                             kVmmovss,
+	"Vmmovssb":                            kVmmovssb,
+	"VmmovssStore":                        kVmmovssStore,
+	"VmmovssStoreb":                       kVmmovssStoreb,
+	"Vmmovhps":                            kVmmovhps,
+	"Vmmovhpsb":                           kVmmovhpsb,
+	"Vmmovlps":                            kVmmovlps,
+	"Vmmovlpsb":                           kVmmovlpsb,
+	"Vrpunpcklqdq":                        kVrpunpcklqdq,
+	"Vrpunpckhqdq":                        kVrpunpckhqdq,
+	"Vrmovd4":                             kVrmovd4,
+	"Vrmovd8":                             kVrmovd8,
+	"VrmovdStore4":                        kVrmovdStore4,
+	"VrmovdStore8":                        kVrmovdStore8,
+	"XmvmovsdLoad":                        kXmvmovsdLoad,
+	"XmvmovsdLoadb":                       kXmvmovsdLoadb,
+	"Ymvpbroadcastq":                      kYmvpbroadcastq,
+	"Ymvpbroadcastqb":                     kYmvpbroadcastqb,
+	"Xmvmovups":                           kXmvmovups,
+	"Xmvmovupsb":                          kXmvmovupsb,
+	"Xmvmovaps":                           kXmvmovaps,
+	"Xmvmovapsb":                          kXmvmovapsb,
+	"XmvmovupsStore":                      kXmvmovupsStore,
+	"XmvmovupsStoreb":                     kXmvmovupsStoreb,
+	"XmvmovapsStore":                      kXmvmovapsStore,
+	"XmvmovapsStoreb":                     kXmvmovapsStoreb,
+	"Xrvmov":                              kXrvmov,
+	"Ymvmovups":                           kYmvmovups,
+	"Ymvmovupsb":                          kYmvmovupsb,
+	"Ymvmovaps":                           kYmvmovaps,
+	"Ymvmovapsb":                          kYmvmovapsb,
+	"YmvmovupsStore":                      kYmvmovupsStore,
+	"YmvmovupsStoreb":                     kYmvmovupsStoreb,
+	"YmvmovapsStore":                      kYmvmovapsStore,
+	"YmvmovapsStoreb":                     kYmvmovapsStoreb,
+	"Yrvmov":                              kYrvmov,
+	"Vraddsd":                             kVraddsd,
+	"Vmaddsd":                             kVmaddsd,
+	"Vmaddsdb":                            kVmaddsdb,
+	"Xrvaddsd":                            kXrvaddsd,
+	"Xmvaddsd":                            kXmvaddsd,
+	"Xmvaddsdb":                           kXmvaddsdb,
+	"Vraddpd":                             kVraddpd,
+	"Vmaddpd":                             kVmaddpd,
+	"Vmaddpdb":                            kVmaddpdb,
+	"Xrvaddpd":                            kXrvaddpd,
+	"Xmvaddpd":                            kXmvaddpd,
+	"Xmvaddpdb":                           kXmvaddpdb,
+	"Yrvaddpd":                            kYrvaddpd,
+	"Ymvaddpd":                            kYmvaddpd,
+	"Ymvaddpdb":                           kYmvaddpdb,
+	"Vrsubsd":                             kVrsubsd,
+	"Vmsubsd":                             kVmsubsd,
+	"Vmsubsdb":                            kVmsubsdb,
+	"Xrvsubsd":                            kXrvsubsd,
+	"Xmvsubsd":                            kXmvsubsd,
+	"Xmvsubsdb":                           kXmvsubsdb,
+	"Vrsubpd":                             kVrsubpd,
+	"Vmsubpd":                             kVmsubpd,
+	"Vmsubpdb":                            kVmsubpdb,
+	"Xrvsubpd":                            kXrvsubpd,
+	"Xmvsubpd":                            kXmvsubpd,
+	"Xmvsubpdb":                           kXmvsubpdb,
+	"Yrvsubpd":                            kYrvsubpd,
+	"Ymvsubpd":                            kYmvsubpd,
+	"Ymvsubpdb":                           kYmvsubpdb,
+	"Vrmulsd":                             kVrmulsd,
+	"Vmmulsd":                             kVmmulsd,
+	"Vmmulsdb":                            kVmmulsdb,
+	"Xrvmulsd":                            kXrvmulsd,
+	"Xmvmulsd":                            kXmvmulsd,
+	"Xmvmulsdb":                           kXmvmulsdb,
+	"Vrmulpd":                             kVrmulpd,
+	"Vmmulpd":                             kVmmulpd,
+	"Vmmulpdb":                            kVmmulpdb,
+	"Xrvmulpd":                            kXrvmulpd,
+	"Xmvmulpd":                            kXmvmulpd,
+	"Xmvmulpdb":                           kXmvmulpdb,
+	"Yrvmulpd":                            kYrvmulpd,
+	"Ymvmulpd":                            kYmvmulpd,
+	"Ymvmulpdb":                           kYmvmulpdb,
+	"Vrdivsd":                             kVrdivsd,
+	"Vmdivsd":                             kVmdivsd,
+	"Vmdivsdb":                            kVmdivsdb,
+	"Xrvdivsd":                            kXrvdivsd,
+	"Xmvdivsd":                            kXmvdivsd,
+	"Xmvdivsdb":                           kXmvdivsdb,
+	"Vrdivpd":                             kVrdivpd,
+	"Vmdivpd":                             kVmdivpd,
+	"Vmdivpdb":                            kVmdivpdb,
+	"Xrvdivpd":                            kXrvdivpd,
+	"Xmvdivpd":                            kXmvdivpd,
+	"Xmvdivpdb":                           kXmvdivpdb,
+	"Yrvdivpd":                            kYrvdivpd,
+	"Ymvdivpd":                            kYmvdivpd,
+	"Ymvdivpdb":                           kYmvdivpdb,
+	"Pop8_Pop8":                           kPop8_Pop8,
+	"Load8b_Load8b":                       kLoad8b_Load8b,
+	"Movsx48_MovRR4":                      kMovsx48_MovRR4,
+	"Push8_Push8":                         kPush8_Push8,
+	"SubRI8n_CmpRR8JNE":                   kSubRI8n_CmpRR8JNE,
+	"Pop8_Ret":                            kPop8_Ret,
+	"MovRR8_MovRR8":                       kMovRR8_MovRR8,
+	"Push8_MovRR8":                        kPush8_MovRR8,
+	"Load1_Load1":                         kLoad1_Load1,
+	"MovRR4_AddRR8":                       kMovRR4_AddRR8,
+	"AddRR8_CmpMR1JNE":                    kAddRR8_CmpMR1JNE,
+	"SubRI4_JE":                           kSubRI4_JE,
+	"AndRI4_Load2":                        kAndRI4_Load2,
+	"Load2_CmpRR4JAE":                     kLoad2_CmpRR4JAE,
+	"ImulRR4n_AddRR4n":                    kImulRR4n_AddRR4n,
+	"Pop8_Pop8_Ret":                       kPop8_Pop8_Ret,
+	"MovRI4_Store1":                       kMovRI4_Store1,
+	"AddRI4_MovRI4":                       kAddRI4_MovRI4,
+	"SubRR4_MovRI4":                       kSubRR4_MovRI4,
+	"Load1_Load1_SubRR4n":                 kLoad1_Load1_SubRR4n,
+	"SubRR4n_SubRR4":                      kSubRR4n_SubRR4,
+	"MovRI4_JNS":                          kMovRI4_JNS,
+	"JNS_AddRI4":                          kJNS_AddRI4,
+	"Lea4_AddRR4n":                        kLea4_AddRR4n,
+	"AndRI4_Load2_CmpRR4JAE":              kAndRI4_Load2_CmpRR4JAE,
+	"Lea4_AddRR4n_SubRR4":                 kLea4_AddRR4n_SubRR4,
+	"SubRR4_Store1":                       kSubRR4_Store1,
+	"Movsx48_MovRR4_ImulRI8n":             kMovsx48_MovRR4_ImulRI8n,
+	"ImulRI8n_SarRI4n":                    kImulRI8n_SarRI4n,
+	"SarRI4n_SarRI8n":                     kSarRI4n_SarRI8n,
+	"SarRI8n_SubRR4n":                     kSarRI8n_SubRR4n,
+	"Load8b_Store8b":                      kLoad8b_Store8b,
+	"MovRR8_Call":                         kMovRR8_Call,
+	"Store8b_Load8b":                      kStore8b_Load8b,
+	"Store8b_Store8b":                     kStore8b_Store8b,
+	"Load8b_MovRR8":                       kLoad8b_MovRR8,
+	"Lea4_AddRR4n_SubRR4_Store1":          kLea4_AddRR4n_SubRR4_Store1,
+	"SarRI4n_SarRI8n_SubRR4n":             kSarRI4n_SarRI8n_SubRR4n,
+	"Load1b_Load1b":                       kLoad1b_Load1b,
+	"Load1b_AddRI8n":                      kLoad1b_AddRI8n,
+	"Load1b_CmpMR1JNEb":                   kLoad1b_CmpMR1JNEb,
+	"Lea4b_CmovNS4":                       kLea4b_CmovNS4,
+	"AddRI8_Store2b":                      kAddRI8_Store2b,
+	"Store2b_CmpRR8JNE":                   kStore2b_CmpRR8JNE,
+	"CmovNS4_AddRI8":                      kCmovNS4_AddRI8,
+	"Load8b_TestRR8JE":                    kLoad8b_TestRR8JE,
+	"AddRR8_JmpR":                         kAddRR8_JmpR,
+	"LoadS48_AddRR8":                      kLoadS48_AddRR8,
+	"AddRI8_Store2b_CmpRR8JNE":            kAddRI8_Store2b_CmpRR8JNE,
+	"LoadS48_AddRR8_JmpR":                 kLoadS48_AddRR8_JmpR,
+	"Load8b_AddRI8":                       kLoad8b_AddRI8,
+	"Load8b_Load4b":                       kLoad8b_Load4b,
+	"MovRR8_Store8b":                      kMovRR8_Store8b,
+	"ImulRR8n_ShrRI8n":                    kImulRR8n_ShrRI8n,
+	"MovRI4_MovRI4":                       kMovRI4_MovRI4,
+	"TestRR8JE_MovRR8":                    kTestRR8JE_MovRR8,
+	"AddRI8_MovRR4":                       kAddRI8_MovRR4,
+	"Lea8_Lea8":                           kLea8_Lea8,
+	"MovRR4_AndRI4n":                      kMovRR4_AndRI4n,
+	"Lea8_Load2b":                         kLea8_Load2b,
+	"MovRR8_MovRR8_Call":                  kMovRR8_MovRR8_Call,
+	"Push8_Push8_MovRR8":                  kPush8_Push8_MovRR8,
+	"Load4b_TestRR4JNE":                   kLoad4b_TestRR4JNE,
+	"AddRI8_MovRR8":                       kAddRI8_MovRR8,
+	"Load4b_Load4b":                       kLoad4b_Load4b,
+	"AndRI4_JNE":                          kAndRI4_JNE,
+	"Load8b_Load8b_Load8b":                kLoad8b_Load8b_Load8b,
+	"Push8_SubRI8":                        kPush8_SubRI8,
+	"Load8b_Lea8b":                        kLoad8b_Lea8b,
+	"Load8b_Lea8":                         kLoad8b_Lea8,
+	"Store2_Store2b":                      kStore2_Store2b,
+	"Load1b_Load1b_AddRI8n":               kLoad1b_Load1b_AddRI8n,
+	"Load1b_Load1b_AddRI8n_SubRI8n":       kLoad1b_Load1b_AddRI8n_SubRI8n,
+	"ImulRR4n_AddRR4n_CmpRR8JAE":          kImulRR4n_AddRR4n_CmpRR8JAE,
+	"Push8_MovRR4":                        kPush8_MovRR4,
+	"Load8b_Load8":                        kLoad8b_Load8,
+	"ImulRR8n_ShrRI8n_MovRR4":             kImulRR8n_ShrRI8n_MovRR4,
+	"CmpRI1JA_Lea8":                       kCmpRI1JA_Lea8,
+	"Lea8_Movzx1":                         kLea8_Movzx1,
+	"Load8b_Load8b_LoadS48b":              kLoad8b_Load8b_LoadS48b,
+	"XorRR4n_ShrRI8":                      kXorRR4n_ShrRI8,
+	"MovRR4_Load1":                        kMovRR4_Load1,
+	"Load1_AndRI4n":                       kLoad1_AndRI4n,
+	"Load1b_AddRI8n_XorRR4n":              kLoad1b_AddRI8n_XorRR4n,
+	"MovRR4_Load1_AndRI4n":                kMovRR4_Load1_AndRI4n,
+	"Load1b_AddRI8n_XorRR4n_ShrRI8":       kLoad1b_AddRI8n_XorRR4n_ShrRI8,
+	"ShrRI8_Movzx1":                       kShrRI8_Movzx1,
+	"Movzx1_XorRM8":                       kMovzx1_XorRM8,
+	"XorRM8_CmpRR8JNE":                    kXorRM8_CmpRR8JNE,
+	"Push8_Push8_SubRI8":                  kPush8_Push8_SubRI8,
+	"Push8_MovRR8_SubRI8":                 kPush8_MovRR8_SubRI8,
+	"XorRR4_Jmp":                          kXorRR4_Jmp,
+	"CmpRI1JA_Lea8_Movzx1":                kCmpRI1JA_Lea8_Movzx1,
+	"Load8b_AddRI8_Load1b":                kLoad8b_AddRI8_Load1b,
+	"AddMI8b_Jmp":                         kAddMI8b_Jmp,
+	"Load8b_TestMI1JEb":                   kLoad8b_TestMI1JEb,
+	"Movzx1_XorRM8_CmpRR8JNE":             kMovzx1_XorRM8_CmpRR8JNE,
+	"XorRR4_Call":                         kXorRR4_Call,
+	"Push8_Push8_MovRR4":                  kPush8_Push8_MovRR4,
+	"Lea8_SubRR8":                         kLea8_SubRR8,
+	"Store8b_MovRR8":                      kStore8b_MovRR8,
+	"MovRR4_MovRR4":                       kMovRR4_MovRR4,
+	"MovRR8_Jmp":                          kMovRR8_Jmp,
+	"Lea8b_Jmp":                           kLea8b_Jmp,
+	"CmpRM8b_JE":                          kCmpRM8b_JE,
+	"Lea8_Movsx48":                        kLea8_Movsx48,
+	"Lea8_MovRR4":                         kLea8_MovRR4,
+	"CmpRI4JA_Lea8":                       kCmpRI4JA_Lea8,
+	"XorRR4n_AndRI4":                      kXorRR4n_AndRI4,
+	"Load4_MovRR4":                        kLoad4_MovRR4,
+	"Load8b_MovRR8_CallMb":                kLoad8b_MovRR8_CallMb,
+	"Load8b_CmpRR8JE":                     kLoad8b_CmpRR8JE,
+	"Load1b_MovRR8":                       kLoad1b_MovRR8,
+	"MovRR4_ShlRI4n":                      kMovRR4_ShlRI4n,
+	"ShlRI4n_AddRI4n":                     kShlRI4n_AddRI4n,
+	"AddRI4n_AddRI4":                      kAddRI4n_AddRI4,
+	"MovRR4_Load1_AndRI4n_XorRR4n":        kMovRR4_Load1_AndRI4n_XorRR4n,
+	"AndRI4_Lea4b":                        kAndRI4_Lea4b,
+	"Store2_Store2b_CmpRR4JNE":            kStore2_Store2b_CmpRR4JNE,
+	"Lea4b_Store4":                        kLea4b_Store4,
+	"Load8b_Load8b_Load8b_CmpMI1JEb":      kLoad8b_Load8b_Load8b_CmpMI1JEb,
+	"CmpMI1JEb_Neg4":                      kCmpMI1JEb_Neg4,
+	"Load8b_Call":                         kLoad8b_Call,
+	"Store8_Ret":                          kStore8_Ret,
+	"Load2b_MovRR4":                       kLoad2b_MovRR4,
+	"Lea8_MovRR8":                         kLea8_MovRR8,
+	"Store8b_Store8":                      kStore8b_Store8,
+	"Load8b_Load8b_TestRR8JE":             kLoad8b_Load8b_TestRR8JE,
+	"Store8b_Call":                        kStore8b_Call,
+	"MovRR8_CmpRI8JB":                     kMovRR8_CmpRI8JB,
+	"AndRI4_Store4b":                      kAndRI4_Store4b,
+	"CmpRI4JA_Lea8_MovRR4":                kCmpRI4JA_Lea8_MovRR4,
+	"MovRR8_Store8b_Call":                 kMovRR8_Store8b_Call,
+	"AndRI4n_CmpRI4JE":                    kAndRI4n_CmpRI4JE,
+	"Load8b_Store4b":                      kLoad8b_Store4b,
+	"Load1_Load1_SubRR4":                  kLoad1_Load1_SubRR4,
+	"SubRR4_JE":                           kSubRR4_JE,
+	"Lea8_Jmp":                            kLea8_Jmp,
+	"Load4_TestRR4JE":                     kLoad4_TestRR4JE,
+	"Load8b_Jmp":                          kLoad8b_Jmp,
+	"Lea8b_MovRR8":                        kLea8b_MovRR8,
+	"AddRI8n_AddRI8n":                     kAddRI8n_AddRI8n,
+	"Store8b_XorRR4":                      kStore8b_XorRR4,
+	"TestRR8JS_MovRR8":                    kTestRR8JS_MovRR8,
+	"Load1_Load1_SubRR4_JE":               kLoad1_Load1_SubRR4_JE,
+	"Store8b_Load8b_Lea8b":                kStore8b_Load8b_Lea8b,
+	"MovRR4_XorRR4n":                      kMovRR4_XorRR4n,
+	"MovRR4_Lea4b":                        kMovRR4_Lea4b,
+	"MovRI4_Jmp":                          kMovRI4_Jmp,
+	"JNE_AddRI8":                          kJNE_AddRI8,
+	"Store8b_Store8_Ret":                  kStore8b_Store8_Ret,
+	"CmpRI4JB_CmpRI4JB":                   kCmpRI4JB_CmpRI4JB,
+	"Store8b_Jmp":                         kStore8b_Jmp,
+	"AddRI8n_CmpRR8JE":                    kAddRI8n_CmpRR8JE,
+	"Load8_MovRR4":                        kLoad8_MovRR4,
+	"Load8b_MovRR4":                       kLoad8b_MovRR4,
+	"LoadS14b_SubRI8n":                    kLoadS14b_SubRI8n,
+	"SubRI8n_SubRI8n":                     kSubRI8n_SubRI8n,
+	"SubRI8n_AddRR4":                      kSubRI8n_AddRR4,
+	"Load4b_Store4b":                      kLoad4b_Store4b,
+	"MovRI4_Store2b":                      kMovRI4_Store2b,
+	"Load4b_MovRR8":                       kLoad4b_MovRR8,
+	"Load1b_MovRR4":                       kLoad1b_MovRR4,
+	"SubRR8n_AddRR8n":                     kSubRR8n_AddRR8n,
+	"MovRI4_CmovS8":                       kMovRI4_CmovS8,
+	"MovRI4_Store8":                       kMovRI4_Store8,
+	"AddRR8n_TestRR8":                     kAddRR8n_TestRR8,
+	"TestRR8_MovRI4":                      kTestRR8_MovRI4,
+	"TestRR8_MovRI4_CmovS8":               kTestRR8_MovRI4_CmovS8,
+	"ImulRR8n_AddRR8n":                    kImulRR8n_AddRR8n,
+	"Load4b_TestRR4JE":                    kLoad4b_TestRR4JE,
+	"Load8b_Load8b_Load8":                 kLoad8b_Load8b_Load8,
+	"Pop8_Pop8_Store2":                    kPop8_Pop8_Store2,
+	"Store2_Store4":                       kStore2_Store4,
+	"SubMI8b_JNE":                         kSubMI8b_JNE,
+	"MovRR8_CallMb":                       kMovRR8_CallMb,
+	"ShlRI8_Load8":                        kShlRI8_Load8,
+	"Load8_CmpRR8JE":                      kLoad8_CmpRR8JE,
+	"XorRR4n_XorRR4":                      kXorRR4n_XorRR4,
+	"MovRR4_AndRI4n_CmpRI4JE":             kMovRR4_AndRI4n_CmpRI4JE,
+	"Pop8_Pop8_Store2_Store4":             kPop8_Pop8_Store2_Store4,
+	"ShlRI8_Load8_CmpRR8JE":               kShlRI8_Load8_CmpRR8JE,
+	"Store8b_TestRR8JNE":                  kStore8b_TestRR8JNE,
+	"Lea8_ShlRI8":                         kLea8_ShlRI8,
+	"Load8b_Movsx48":                      kLoad8b_Movsx48,
+	"CmpRI4JBE_CmpRR4JBE":                 kCmpRI4JBE_CmpRR4JBE,
+	"CmpRR4JBE_TestRR4JNE":                kCmpRR4JBE_TestRR4JNE,
+	"Lea4_MovRR4":                         kLea4_MovRR4,
+	"Store4b_TestRR8JE":                   kStore4b_TestRR8JE,
+	"TestRR8JE_Load8":                     kTestRR8JE_Load8,
+	"XorRR4n_AddRI8":                      kXorRR4n_AddRI8,
+	"MovRR4_CmpRM8":                       kMovRR4_CmpRM8,
+	"CmpRI4JBE_CmpRR4JBE_TestRR4JNE":      kCmpRI4JBE_CmpRR4JBE_TestRR4JNE,
+	"MovRR4_CmpRM8_JBE":                   kMovRR4_CmpRM8_JBE,
+	"MovRI4_MovRR4":                       kMovRI4_MovRR4,
+	"Lea8_Store8b":                        kLea8_Store8b,
+	"Load8_Movzx2":                        kLoad8_Movzx2,
+	"Load8b_Store8b_Store8b":              kLoad8b_Store8b_Store8b,
+	"AddRR8n_AddRR8n":                     kAddRR8n_AddRR8n,
+	"Load1b_MovRI4":                       kLoad1b_MovRI4,
+	"Movsx48_MovRR4_AddRR8":               kMovsx48_MovRR4_AddRR8,
+	"Movsx48_MovRR4_AddRR8_CmpMR1JNE":     kMovsx48_MovRR4_AddRR8_CmpMR1JNE,
+	"SubRI4_JE_Movsx48":                   kSubRI4_JE_Movsx48,
+	"SubRI4_JE_Movsx48_MovRR4":            kSubRI4_JE_Movsx48_MovRR4,
+	"AndRI4_Load2_CmpRR4JAE_SubRI4":       kAndRI4_Load2_CmpRR4JAE_SubRI4,
+	"AndRI4_Load2_CmpRR4JAE_SubRI4_JE":    kAndRI4_Load2_CmpRR4JAE_SubRI4_JE,
+	"AddRM8b_AddRI8":                      kAddRM8b_AddRI8,
+	"AddRI8_Store8b":                      kAddRI8_Store8b,
+	"AddRI8_Store8b_Load8b":               kAddRI8_Store8b_Load8b,
+	"Store8b_Load8b_CmpRR8JL":             kStore8b_Load8b_CmpRR8JL,
+	"XorRM4_CmpRR8JNE":                    kXorRM4_CmpRR8JNE,
+	"ShrRI4_Movzx1":                       kShrRI4_Movzx1,
+	"Movzx1_XorRM4":                       kMovzx1_XorRM4,
+	"Load1b_AddRI8n_XorRR4n_ShrRI4":       kLoad1b_AddRI8n_XorRR4n_ShrRI4,
+	"AddRR8n_CmpRR8JNE":                   kAddRR8n_CmpRR8JNE,
+	"ImulRM8b_AddRI8n":                    kImulRM8b_AddRI8n,
+	"ImulRM8b_AddRI8n_AddRI8n":            kImulRM8b_AddRI8n_AddRI8n,
+	"AddRI8n_AddRI8n_AddRR8n":             kAddRI8n_AddRI8n_AddRR8n,
+	"Load8b_ImulRM8b":                     kLoad8b_ImulRM8b,
+	"StoreI1_CmpRI4JBE":                   kStoreI1_CmpRI4JBE,
+	"AddRR4_StoreI1":                      kAddRR4_StoreI1,
+	"MovRR4_AddRR4":                       kMovRR4_AddRR4,
+	"XorRR8n_MovRR8":                      kXorRR8n_MovRR8,
+	"Ymvmulpdb_Ymvaddpdb":                 kYmvmulpdb_Ymvaddpdb,
+	"Pop8_Pop8_Pop8":                      kPop8_Pop8_Pop8,
+	"Pop8_Pop8_Pop8_Pop8":                 kPop8_Pop8_Pop8_Pop8,
+	"SubRI8n_CmpRI8JLE":                   kSubRI8n_CmpRI8JLE,
+	"Push8_Push8_MovRR8_SubRI8n":          kPush8_Push8_MovRR8_SubRI8n,
+	"Load8_JmpR":                          kLoad8_JmpR,
+	"Movzx1_Load8":                        kMovzx1_Load8,
+	"ShlRI8n_XorRR8n":                     kShlRI8n_XorRR8n,
+	"OrRM1b_Movzx2":                       kOrRM1b_Movzx2,
+	"LoadS14b_SubRI8n_SubRI8n":            kLoadS14b_SubRI8n_SubRI8n,
+	"LoadS14b_SubRI8n_SubRI8n_AddRR4":     kLoadS14b_SubRI8n_SubRI8n_AddRR4,
+	"OrRR4_Movzx1":                        kOrRR4_Movzx1,
+	"Ymvmulpdb_Ymvmulpdb":                 kYmvmulpdb_Ymvmulpdb,
+	"Store8b_Lea8b":                       kStore8b_Lea8b,
+	"Load4b_MovRR4":                       kLoad4b_MovRR4,
+	"AddRM1b_CmpRI1JLE":                   kAddRM1b_CmpRI1JLE,
+	"SubRI8n_AddRR4_AddRM1b":              kSubRI8n_AddRR4_AddRM1b,
+	"Ymvaddpdb_Yrvaddpd":                  kYmvaddpdb_Yrvaddpd,
+	"Yrvaddpd_YmvmovapsStoreb":            kYrvaddpd_YmvmovapsStoreb,
+	"MovRR4_CmpRR4JB":                     kMovRR4_CmpRR4JB,
+	"AddRI8_Load4b":                       kAddRI8_Load4b,
+	"Movzx2_AddRI8n":                      kMovzx2_AddRI8n,
+	"SubMI8b_JE":                          kSubMI8b_JE,
+	"Ymvaddpdb_Ymvmulpdb":                 kYmvaddpdb_Ymvmulpdb,
+	"Yrvaddpd_Ymvmulpdb":                  kYrvaddpd_Ymvmulpdb,
+	"Lea8b_Call":                          kLea8b_Call,
+	"XorRR4n_CmpRR8JE":                    kXorRR4n_CmpRR8JE,
+	"Store1b_XorRR4n":                     kStore1b_XorRR4n,
+	"CmpRR8JE_LoadS14b":                   kCmpRR8JE_LoadS14b,
+	"CmpRR8JE_LoadS14b_SubRI8n":           kCmpRR8JE_LoadS14b_SubRI8n,
+	"TestRR2_Lea4b":                       kTestRR2_Lea4b,
+	"TestRR2_Lea4b_CmovNS4":               kTestRR2_Lea4b_CmovNS4,
+	"Load2b_TestRR2":                      kLoad2b_TestRR2,
+	"Vrpmuludq_Vrpmuludq":                 kVrpmuludq_Vrpmuludq,
+	"MovXL_VrpsrlqImm":                    kMovXL_VrpsrlqImm,
+	"YmvmovapsStoreb_Ymvmulpdb":           kYmvmovapsStoreb_Ymvmulpdb,
+	"YmvmovapsStoreb_Yrvaddpd":            kYmvmovapsStoreb_Yrvaddpd,
+	"Ymvmulpdb_YmvmovapsStoreb":           kYmvmulpdb_YmvmovapsStoreb,
+	"Lea8b_MovRR8_Call":                   kLea8b_MovRR8_Call,
+	"CmpRI8JLE_Lea8b":                     kCmpRI8JLE_Lea8b,
+	"Lea8_AddRI8":                         kLea8_AddRI8,
+	"Lea8_AddRI8_MovRR8":                  kLea8_AddRI8_MovRR8,
+	"MovRR8_ShrRI8n":                      kMovRR8_ShrRI8n,
+	"AddRI4n_CmpRI8JE":                    kAddRI4n_CmpRI8JE,
+	"AddRI8n_AddRI4n":                     kAddRI8n_AddRI4n,
+	"CmpRI8JE_CmpMI1JNE":                  kCmpRI8JE_CmpMI1JNE,
+	"Load8_TestRR8JE":                     kLoad8_TestRR8JE,
+	"Load8_TestRR8JE_MovRR8":              kLoad8_TestRR8JE_MovRR8,
+	"AddRI8n_OrRR4":                       kAddRI8n_OrRR4,
+	"LoadA_AddRI8":                        kLoadA_AddRI8,
+	"AddRI8_Vrmulpd":                      kAddRI8_Vrmulpd,
+	"AddRI8_Pop8":                         kAddRI8_Pop8,
+	"AddRI8_Pop8_Pop8":                    kAddRI8_Pop8_Pop8,
+	"Load2b_Load2":                        kLoad2b_Load2,
+	"MovRR8_AddRI8n":                      kMovRR8_AddRI8n,
+	"MovRR8_AndRI4":                       kMovRR8_AndRI4,
+	"AddRI8n_ShlRI8n":                     kAddRI8n_ShlRI8n,
+	"MovRR8_ShlRI8n":                      kMovRR8_ShlRI8n,
+	"AndRI4_AddMR8":                       kAndRI4_AddMR8,
+	"AddMR8_CmpRR8JG":                     kAddMR8_CmpRR8JG,
+	"ShrRI8n_XorRR8n":                     kShrRI8n_XorRR8n,
+	"Pop8_Pop8_Pop8_Ret":                  kPop8_Pop8_Pop8_Ret,
+	"AddRI8_MovRR8_Pop8":                  kAddRI8_MovRR8_Pop8,
+	"AddRI8_MovRR8_Pop8_Pop8":             kAddRI8_MovRR8_Pop8_Pop8,
+	"Load8_Load8":                         kLoad8_Load8,
+	"Load8_CmpRI8JNE":                     kLoad8_CmpRI8JNE,
+	"SubRR4_MovRI4_JNS":                   kSubRR4_MovRI4_JNS,
+	"SubRR4_MovRI4_JNS_AddRI4":            kSubRR4_MovRI4_JNS_AddRI4,
+	"Load1_Load1_SubRR4n_SubRR4":          kLoad1_Load1_SubRR4n_SubRR4,
+	"Load1_Load1_SubRR4n_SubRR4_MovRI4":   kLoad1_Load1_SubRR4n_SubRR4_MovRI4,
+	"CmpRI4JAE_CmpRI4JAE":                 kCmpRI4JAE_CmpRI4JAE,
+	"Load8b_TestRR8JNE":                   kLoad8b_TestRR8JNE,
+	"Load4b_SubRI8n":                      kLoad4b_SubRI8n,
+	"SubRI8n_CmpRR4JB":                    kSubRI8n_CmpRR4JB,
+	"Lea8b_CmpRI8JA":                      kLea8b_CmpRI8JA,
+	"Load8b_Load8b_LoadS48b_Lea8":         kLoad8b_Load8b_LoadS48b_Lea8,
+	"Load8b_Load8b_LoadS48b_Lea8_SubRR8":  kLoad8b_Load8b_LoadS48b_Lea8_SubRR8,
+	"AddRI8n_AddRI8":                      kAddRI8n_AddRI8,
+	"MovRR8_OrRR4":                        kMovRR8_OrRR4,
+	"Movsx48_Store8b":                     kMovsx48_Store8b,
+	"MovRR8_MovRR4":                       kMovRR8_MovRR4,
+	"AndRM2b_Movzx2":                      kAndRM2b_Movzx2,
+	"CmpRI8JNE_Load8":                     kCmpRI8JNE_Load8,
+	"Load8b_CmpRI8JE":                     kLoad8b_CmpRI8JE,
+	"Load1b_CmpMR1JNEb_Load1b":            kLoad1b_CmpMR1JNEb_Load1b,
+	"Load1b_CmpMR1JNEb_Load1b_CmpMR1JNEb": kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb,
+	"Movzx2_AddRM8b":                      kMovzx2_AddRM8b,
+	"MovRR4_Ret":                          kMovRR4_Ret,
+	"VShl8n_SubRI8n":                      kVShl8n_SubRI8n,
+	"SubRI8n_AndRR8n":                     kSubRI8n_AndRR8n,
+	"LoadS18_TestRR8JS":                   kLoadS18_TestRR8JS,
+	"LoadS18_TestRR8JS_MovRR8":            kLoadS18_TestRR8JS_MovRR8,
+	"StoreI4b_Jmp":                        kStoreI4b_Jmp,
+	"Load8b_CmpRR8JE_Load8b":              kLoad8b_CmpRR8JE_Load8b,
+	"Push8_Push8_MovRR8_Push8":            kPush8_Push8_MovRR8_Push8,
+	"Push8_Push8_MovRR8_Push8_SubRI8":     kPush8_Push8_MovRR8_Push8_SubRI8,
+	"Load1b_VShl8":                        kLoad1b_VShl8,
+	"Store8b_Load8b_MovRR8":               kStore8b_Load8b_MovRR8,
+	"Store8b_Load8b_MovRR8_MovRR8":        kStore8b_Load8b_MovRR8_MovRR8,
+	"Push8_MovRR8_MovRI4":                 kPush8_MovRR8_MovRI4,
+	"Lea8b_Load1b":                        kLea8b_Load1b,
+	"MovRR8_MovRR8_MovRR8":                kMovRR8_MovRR8_MovRR8,
+	"MovRR8_MovRR8_MovRR8_Store8b":        kMovRR8_MovRR8_MovRR8_Store8b,
+	"Push8_SubRI8_Store8b":                kPush8_SubRI8_Store8b,
+	"Push8_SubRI8_Store8b_Load8b":         kPush8_SubRI8_Store8b_Load8b,
+	"MovRR4_VShl8n":                       kMovRR4_VShl8n,
+	"AndRR8n_TestRR4JE":                   kAndRR8n_TestRR4JE,
+	"VShl8_MovRR4":                        kVShl8_MovRR4,
+	"MovRR8_Store8b_Load1b":               kMovRR8_Store8b_Load1b,
+	"MovRR8_Store8b_Load1b_Load1b":        kMovRR8_Store8b_Load1b_Load1b,
+	"TestRR4JE_CmpMI8JNEb":                kTestRR4JE_CmpMI8JNEb,
+	"Load1b_Load1b_Lea8b":                 kLoad1b_Load1b_Lea8b,
+	"Lea8_MovRR4_CmpRI4JG":                kLea8_MovRR4_CmpRI4JG,
+	"CmpMI8JNEb_Lea8":                     kCmpMI8JNEb_Lea8,
+	"CmpMI8JNEb_Lea8_MovRR4":              kCmpMI8JNEb_Lea8_MovRR4,
+	"AndRI4_JE":                           kAndRI4_JE,
+	"Load2b_MovRR8":                       kLoad2b_MovRR8,
+	"ShrRI8n_AndRI4n":                     kShrRI8n_AndRI4n,
+	"Lea8b_Load8":                         kLea8b_Load8,
+	"MovRR4_ShrRI8n":                      kMovRR4_ShrRI8n,
+	"AndRI4n_AndRI4":                      kAndRI4n_AndRI4,
+	"AddMI8b_Load2":                       kAddMI8b_Load2,
+	"TestRR8JE_MovRR8_MovRR4":             kTestRR8JE_MovRR8_MovRR4,
+	"Cbw8_Load2":                          kCbw8_Load2,
+	"Load4_TestRR4JNE":                    kLoad4_TestRR4JNE,
 }
 
 // runBlocks executes from the start of b, which is valid, until something
@@ -15898,7 +16194,8 @@ blocks:
 				continue
 			case kVraddsd:
 				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-				if s, ok := add64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := add64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					v[0] = s
 					continue
 				}
@@ -15913,7 +16210,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := add64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
@@ -15923,14 +16221,16 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := add64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
 				}
 			case kXrvaddsd:
 				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-				if s, ok := add64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := add64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					*d = Vec{s, v[1]}
 					continue
 				}
@@ -15945,7 +16245,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := add64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -15955,7 +16256,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := add64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := add64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -16059,7 +16361,8 @@ blocks:
 				}
 			case kVrsubsd:
 				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-				if s, ok := sub64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := sub64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					v[0] = s
 					continue
 				}
@@ -16074,7 +16377,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := sub64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
@@ -16084,14 +16388,16 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := sub64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
 				}
 			case kXrvsubsd:
 				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-				if s, ok := sub64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := sub64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					*d = Vec{s, v[1]}
 					continue
 				}
@@ -16106,7 +16412,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := sub64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -16116,7 +16423,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := sub64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := sub64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -16220,7 +16528,8 @@ blocks:
 				}
 			case kVrmulsd:
 				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-				if s, ok := mul64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := mul64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					v[0] = s
 					continue
 				}
@@ -16235,7 +16544,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := mul64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
@@ -16245,14 +16555,16 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := mul64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
 				}
 			case kXrvmulsd:
 				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-				if s, ok := mul64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := mul64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					*d = Vec{s, v[1]}
 					continue
 				}
@@ -16267,7 +16579,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := mul64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -16277,7 +16590,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := mul64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := mul64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -16381,7 +16695,8 @@ blocks:
 				}
 			case kVrdivsd:
 				v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-				if s, ok := div64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := div64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					v[0] = s
 					continue
 				}
@@ -16396,7 +16711,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := div64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
@@ -16406,14 +16722,16 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					v := &c.V[in.Reg&15]
-					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := div64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						v[0] = s
 						continue
 					}
 				}
 			case kXrvdivsd:
 				d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-				if s, ok := div64Quick(v[0], w[0]); ok && mxcsr(c.MXCSR).fast() {
+				s, ok := div64Quick(v[0], w[0])
+				if ok && mxcsr(c.MXCSR).fast() {
 					*d = Vec{s, v[1]}
 					continue
 				}
@@ -16428,7 +16746,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := div64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -16438,7 +16757,8 @@ blocks:
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
 					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if s, ok := div64Quick(v[0], get64(e.page, off)); ok && mxcsr(c.MXCSR).fast() {
+					s, ok := div64Quick(v[0], get64(e.page, off))
+					if ok && mxcsr(c.MXCSR).fast() {
 						*d = Vec{s, v[1]}
 						continue
 					}
@@ -21169,6 +21489,3890 @@ blocks:
 				in = nextInst(in)
 				{
 					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kMovsx48_MovRR4_AddRR8:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kMovsx48_MovRR4_AddRR8_CmpMR1JNE:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kSubRI4_JE_Movsx48:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+					continue
+				}
+
+			case kSubRI4_JE_Movsx48_MovRR4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kAndRI4_Load2_CmpRR4JAE_SubRI4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kAndRI4_Load2_CmpRR4JAE_SubRI4_JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRM8b_AddRI8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x + y
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kAddRI8_Store8b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kAddRI8_Store8b_Load8b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kStore8b_Load8b_CmpRR8JL:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) < int64(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kXorRM4_CmpRR8JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x ^ y
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kShrRI4_Movzx1:
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					cf := uint64(x >> (k - 1) & 1)
+					of := uint64((r>>31 ^ r>>30) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 31)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+					continue
+				}
+
+			case kMovzx1_XorRM4:
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+						r := x ^ y
+						c.R[in.Reg&15] = uint64(r)
+						c.res = uint64(int64(int32(r)))
+						c.aux = 0
+						continue
+					}
+				}
+
+			case kLoad1b_AddRI8n_XorRR4n_ShrRI4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					cf := uint64(x >> (k - 1) & 1)
+					of := uint64((r>>31 ^ r>>30) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 31)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+					continue
+				}
+
+			case kAddRR8n_CmpRR8JNE:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kImulRM8b_AddRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = uint64(r)
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kImulRM8b_AddRI8n_AddRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = uint64(r)
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAddRI8n_AddRI8n_AddRR8n:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8b_ImulRM8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), c.R[in.Reg&15]
+						h, r := bits.Mul64(x, y)
+						h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+						c.R[in.Reg&15] = uint64(r)
+						over := h != uint64(int64(r)>>63)
+						aux := c.aux &^ auxCO
+						if c.shiftAux == 0 {
+							c.res, aux = r|resNonZero, 0
+						}
+						if over {
+							aux |= auxCF
+						}
+						c.aux = aux
+						continue
+					}
+				}
+
+			case kStoreI1_CmpRI4JBE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(in.Imm)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x <= y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRR4_StoreI1:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						e.page[off] = uint8(in.Imm)
+						continue
+					}
+				}
+
+			case kMovRR4_AddRR4:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kXorRR8n_MovRR8:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kYmvmulpdb_Ymvaddpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kPop8_Pop8_Pop8:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kPop8_Pop8_Pop8_Pop8:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kSubRI8n_CmpRI8JLE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) <= int64(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kPush8_Push8_MovRR8_SubRI8n:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8_JmpR:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
+					}
+				}
+
+			case kMovzx1_Load8:
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kShlRI8n_XorRR8n:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kOrRM1b_Movzx2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x | y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+					continue
+				}
+
+			case kLoadS14b_SubRI8n_SubRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoadS14b_SubRI8n_SubRI8n_AddRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kOrRR4_Movzx1:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+					continue
+				}
+
+			case kYmvmulpdb_Ymvmulpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kStore8b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad4b_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kAddRM1b_CmpRI1JLE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x + y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if int8(x) <= int8(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kSubRI8n_AddRR4_AddRM1b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := uint8(c.R[in.Reg&15]), e.page[off]
+						r := x + y
+						c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+						c.res = uint64(int64(int8(r)))
+						v := x&y | (x|y)&^r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						continue
+					}
+				}
+
+			case kYmvaddpdb_Yrvaddpd:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+
+			case kYrvaddpd_YmvmovapsStoreb:
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3])) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						if a&31 == 0 {
+							v := &c.V[in.Reg&15]
+							put64(e.page, off+0, v[0])
+							put64(e.page, off+8, v[1])
+							put64(e.page, off+16, v[2])
+							put64(e.page, off+24, v[3])
+							continue
+						}
+					}
+				}
+
+			case kMovRR4_CmpRR4JB:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_Load4b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(get32(e.page, off))
+						continue
+					}
+				}
+
+			case kMovzx2_AddRI8n:
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kSubMI8b_JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					put64(e.page, off, r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kYmvaddpdb_Ymvmulpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kYrvaddpd_Ymvmulpdb:
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3])) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kLea8b_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kXorRR4n_CmpRR8JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kStore1b_XorRR4n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kCmpRR8JE_LoadS14b:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+						continue
+					}
+				}
+
+			case kCmpRR8JE_LoadS14b_SubRI8n:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kTestRR2_Lea4b:
+				{
+					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int16(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+					continue
+				}
+
+			case kTestRR2_Lea4b_CmovNS4:
+				{
+					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int16(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					r := uint32(c.R[in.Reg&15])
+					if !c.sf() {
+						r = uint32(c.R[in.RM&15])
+					}
+					c.R[in.Reg&15] = uint64(r)
+					continue
+				}
+
+			case kLoad2b_TestRR2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int16(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kVrpmuludq_Vrpmuludq:
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
+					continue
+				}
+
+			case kMovXL_VrpsrlqImm:
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					v[0], v[1] = w[0], w[1]
+
+				}
+				in = nextInst(in)
+				{
+					v, n := &c.V[in.RM&15], in.Imm&0xff
+					v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
+					continue
+				}
+
+			case kYmvmovapsStoreb_Ymvmulpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					if !(a&31 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					put64(e.page, off+16, v[2])
+					put64(e.page, off+24, v[3])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kYmvmovapsStoreb_Yrvaddpd:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					if !(a&31 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					put64(e.page, off+16, v[2])
+					put64(e.page, off+24, v[3])
+
+				}
+				in = nextInst(in)
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+
+			case kYmvmulpdb_YmvmovapsStoreb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						if a&31 == 0 {
+							v := &c.V[in.Reg&15]
+							put64(e.page, off+0, v[0])
+							put64(e.page, off+8, v[1])
+							put64(e.page, off+16, v[2])
+							put64(e.page, off+24, v[3])
+							continue
+						}
+					}
+				}
+
+			case kLea8b_MovRR8_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kCmpRI8JLE_Lea8b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) <= int64(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLea8_AddRI8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kLea8_AddRI8_MovRR8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kMovRR8_ShrRI8n:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAddRI4n_CmpRI8JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8n_AddRI4n:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kCmpRI8JE_CmpMI1JNE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad8_TestRR8JE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8_TestRR8JE_MovRR8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kAddRI8n_OrRR4:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kLoadA_AddRI8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-16 {
+						break
+					}
+					if !(a&15 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), get64(e.page, off+8)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kAddRI8_Vrmulpd:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
+						continue
+					}
+				}
+
+			case kAddRI8_Pop8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kAddRI8_Pop8_Pop8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kLoad2b_Load2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kMovRR8_AddRI8n:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kMovRR8_AndRI4:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kAddRI8n_ShlRI8n:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kMovRR8_ShlRI8n:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAndRI4_AddMR8:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), c.R[in.Reg&15]
+						r := x + y
+						put64(e.page, off, r)
+						c.res = r
+						v := x&y | (x|y)&^r
+						c.aux = v & auxAll
+						continue
+					}
+				}
+
+			case kAddMR8_CmpRR8JG:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					r := x + y
+					put64(e.page, off, r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) > int64(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kShrRI8n_XorRR8n:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kPop8_Pop8_Pop8_Ret:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kAddRI8_MovRR8_Pop8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kAddRI8_MovRR8_Pop8_Pop8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kLoad8_Load8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8_CmpRI8JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kSubRR4_MovRI4_JNS:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					if !c.sf() {
+						break ops
+					}
+					continue
+				}
+
+			case kSubRR4_MovRI4_JNS_AddRI4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					if !c.sf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kLoad1_Load1_SubRR4n_SubRR4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kLoad1_Load1_SubRR4n_SubRR4_MovRI4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kCmpRI4JAE_CmpRI4JAE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_TestRR8JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad4b_SubRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kSubRI8n_CmpRR4JB:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+					continue
+				}
+
+			case kLea8b_CmpRI8JA:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x > y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Load8b_LoadS48b_Lea8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kAddRI8n_AddRI8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kMovRR8_OrRR4:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kMovsx48_Store8b:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kMovRR8_MovRR4:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kAndRM2b_Movzx2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					x, y := uint16(c.R[in.Reg&15]), get16(e.page, off)
+					r := x & y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+					continue
+				}
+
+			case kCmpRI8JNE_Load8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8b_CmpRI8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad1b_CmpMR1JNEb_Load1b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kMovzx2_AddRM8b:
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := c.R[in.Reg&15], get64(e.page, off)
+						r := x + y
+						c.R[in.Reg&15] = uint64(r)
+						c.res = r
+						v := x&y | (x|y)&^r
+						c.aux = v & auxAll
+						continue
+					}
+				}
+
+			case kMovRR4_Ret:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kVShl8n_SubRI8n:
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kSubRI8n_AndRR8n:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoadS18_TestRR8JS:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int8(e.page[off])))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if int64(r) < 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoadS18_TestRR8JS_MovRR8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int8(e.page[off])))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if int64(r) < 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kStoreI4b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kLoad8b_CmpRR8JE_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kPush8_Push8_MovRR8_Push8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						c.R[RSP] = a
+						continue
+					}
+				}
+
+			case kPush8_Push8_MovRR8_Push8_SubRI8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kLoad1b_VShl8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					if k == 0 {
+						break
+					}
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (64 - k) & 1)
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+					continue
+				}
+
+			case kStore8b_Load8b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kStore8b_Load8b_MovRR8_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kPush8_MovRR8_MovRI4:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kLea8b_Load1b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kMovRR8_MovRR8_MovRR8:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kMovRR8_MovRR8_MovRR8_Store8b:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kPush8_SubRI8_Store8b:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kPush8_SubRI8_Store8b_Load8b:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kMovRR4_VShl8n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAndRR8n_TestRR4JE:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kVShl8_MovRR4:
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					if k == 0 {
+						break
+					}
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (64 - k) & 1)
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kMovRR8_Store8b_Load1b:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kMovRR8_Store8b_Load1b_Load1b:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kTestRR4JE_CmpMI8JNEb:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), in.Imm
+						r := x - y
+						c.res = r
+						v := ^x&y | (^x|y)&r
+						c.aux = v & auxAll
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad1b_Load1b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLea8_MovRR4_CmpRI4JG:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) > int32(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kCmpMI8JNEb_Lea8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kCmpMI8JNEb_Lea8_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kAndRI4_JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad2b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kShrRI8n_AndRI4n:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLea8b_Load8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kMovRR4_ShrRI8n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAndRI4n_AndRI4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kAddMI8b_Load2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x + y
+					put64(e.page, off, r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kTestRR8JE_MovRR8_MovRR4:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kCbw8_Load2:
+				{
+					c.R[RAX] = uint64(int64(int32(c.R[RAX])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad4_TestRR4JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
 					continue
 				}
 

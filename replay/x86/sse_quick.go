@@ -52,9 +52,12 @@ func div64Quick(a, b uint64) (s uint64, ok bool) {
 
 // addPair and addQuad set the first two or all four lanes of d to those of v and b0, b1, ...
 func addPair(d, v *Vec, b0, b1 uint64) bool {
-	s0, ok0 := add64Quick(v[0], b0)
-	s1, ok1 := add64Quick(v[1], b1)
-	if !ok0 || !ok1 {
+	s0, ok := add64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := add64Quick(v[1], b1)
+	if !ok {
 		return false
 	}
 	d[0], d[1] = s0, s1
@@ -62,11 +65,20 @@ func addPair(d, v *Vec, b0, b1 uint64) bool {
 }
 
 func addQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
-	s0, ok0 := add64Quick(v[0], b0)
-	s1, ok1 := add64Quick(v[1], b1)
-	s2, ok2 := add64Quick(v[2], b2)
-	s3, ok3 := add64Quick(v[3], b3)
-	if !ok0 || !ok1 || !ok2 || !ok3 {
+	s0, ok := add64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := add64Quick(v[1], b1)
+	if !ok {
+		return false
+	}
+	s2, ok := add64Quick(v[2], b2)
+	if !ok {
+		return false
+	}
+	s3, ok := add64Quick(v[3], b3)
+	if !ok {
 		return false
 	}
 	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
@@ -75,9 +87,12 @@ func addQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
 
 // subPair and subQuad set the first two or all four lanes of d to those of v and b0, b1, ...
 func subPair(d, v *Vec, b0, b1 uint64) bool {
-	s0, ok0 := sub64Quick(v[0], b0)
-	s1, ok1 := sub64Quick(v[1], b1)
-	if !ok0 || !ok1 {
+	s0, ok := sub64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := sub64Quick(v[1], b1)
+	if !ok {
 		return false
 	}
 	d[0], d[1] = s0, s1
@@ -85,11 +100,20 @@ func subPair(d, v *Vec, b0, b1 uint64) bool {
 }
 
 func subQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
-	s0, ok0 := sub64Quick(v[0], b0)
-	s1, ok1 := sub64Quick(v[1], b1)
-	s2, ok2 := sub64Quick(v[2], b2)
-	s3, ok3 := sub64Quick(v[3], b3)
-	if !ok0 || !ok1 || !ok2 || !ok3 {
+	s0, ok := sub64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := sub64Quick(v[1], b1)
+	if !ok {
+		return false
+	}
+	s2, ok := sub64Quick(v[2], b2)
+	if !ok {
+		return false
+	}
+	s3, ok := sub64Quick(v[3], b3)
+	if !ok {
 		return false
 	}
 	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
@@ -98,9 +122,12 @@ func subQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
 
 // mulPair and mulQuad set the first two or all four lanes of d to those of v and b0, b1, ...
 func mulPair(d, v *Vec, b0, b1 uint64) bool {
-	s0, ok0 := mul64Quick(v[0], b0)
-	s1, ok1 := mul64Quick(v[1], b1)
-	if !ok0 || !ok1 {
+	s0, ok := mul64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := mul64Quick(v[1], b1)
+	if !ok {
 		return false
 	}
 	d[0], d[1] = s0, s1
@@ -108,11 +135,20 @@ func mulPair(d, v *Vec, b0, b1 uint64) bool {
 }
 
 func mulQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
-	s0, ok0 := mul64Quick(v[0], b0)
-	s1, ok1 := mul64Quick(v[1], b1)
-	s2, ok2 := mul64Quick(v[2], b2)
-	s3, ok3 := mul64Quick(v[3], b3)
-	if !ok0 || !ok1 || !ok2 || !ok3 {
+	s0, ok := mul64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := mul64Quick(v[1], b1)
+	if !ok {
+		return false
+	}
+	s2, ok := mul64Quick(v[2], b2)
+	if !ok {
+		return false
+	}
+	s3, ok := mul64Quick(v[3], b3)
+	if !ok {
 		return false
 	}
 	d[0], d[1], d[2], d[3] = s0, s1, s2, s3
@@ -121,9 +157,12 @@ func mulQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
 
 // divPair and divQuad set the first two or all four lanes of d to those of v and b0, b1, ...
 func divPair(d, v *Vec, b0, b1 uint64) bool {
-	s0, ok0 := div64Quick(v[0], b0)
-	s1, ok1 := div64Quick(v[1], b1)
-	if !ok0 || !ok1 {
+	s0, ok := div64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := div64Quick(v[1], b1)
+	if !ok {
 		return false
 	}
 	d[0], d[1] = s0, s1
@@ -131,11 +170,20 @@ func divPair(d, v *Vec, b0, b1 uint64) bool {
 }
 
 func divQuad(d, v *Vec, b0, b1, b2, b3 uint64) bool {
-	s0, ok0 := div64Quick(v[0], b0)
-	s1, ok1 := div64Quick(v[1], b1)
-	s2, ok2 := div64Quick(v[2], b2)
-	s3, ok3 := div64Quick(v[3], b3)
-	if !ok0 || !ok1 || !ok2 || !ok3 {
+	s0, ok := div64Quick(v[0], b0)
+	if !ok {
+		return false
+	}
+	s1, ok := div64Quick(v[1], b1)
+	if !ok {
+		return false
+	}
+	s2, ok := div64Quick(v[2], b2)
+	if !ok {
+		return false
+	}
+	s3, ok := div64Quick(v[3], b3)
+	if !ok {
 		return false
 	}
 	d[0], d[1], d[2], d[3] = s0, s1, s2, s3

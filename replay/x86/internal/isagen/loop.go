@@ -45,6 +45,9 @@ func (h *hot) put(kind, body string) {
 // guard is how the only test of the translation cache in a case looks.
 var guard = regexp.MustCompile(`(?s)if off := a - e\.base; off <= pageSize-(\d+) \{\n(.*)\n\}$`)
 
+// last is how a case ends that may leave its work to the handler.
+var last = regexp.MustCompile(`(?s)^(.*\n)?if ([^\n;]*) \{\n([^{}]*)continue\n\}$`)
+
 // chain adds a case that executes instructions of several kinds, one behind
 // the other, and stands in the first of them. The others keep their own kinds:
 // where one of them cannot go on, it is the current instruction, and all before
@@ -58,6 +61,7 @@ func (h *hot) chain(kinds ...string) error {
 		}
 		if i < len(kinds)-1 {
 			body = guard.ReplaceAllString(body, "off := a - e.base\nif off > pageSize-$1 { break }\n$2")
+			body = last.ReplaceAllString(body, "${1}if !($2) { break }\n${3}continue")
 			if body, ok = strings.CutSuffix(body, "continue"); !ok {
 				return fmt.Errorf("chain: %s does not go on", k)
 			}

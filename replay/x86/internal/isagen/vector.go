@@ -129,14 +129,14 @@ func (h *hot) vectorMoves() {
 func (h *hot) vectorFloats() {
 	const fast = "mxcsr(c.MXCSR).fast()"
 	for _, op := range []string{"add", "sub", "mul", "div"} {
-		lo := fmt.Sprintf("if s, ok := %s64Quick(v[0], %%s); ok && %s {\n%%s = s\ncontinue\n}", op, fast)
+		lo := fmt.Sprintf("s, ok := %s64Quick(v[0], %%s)\nif ok && %s {\n%%s = s\ncontinue\n}", op, fast)
 		h.add("kVr"+op+"sd", "%s", legacyRR+fmt.Sprintf(lo, "w[0]", "v[0]"))
 		h.add("kVm"+op+"sd", "%s", ea+tlb("r", 8, "v := &c.V[in.Reg&15]\n"+fmt.Sprintf(lo, loadExpr(8), "v[0]")))
-		vex := fmt.Sprintf("if s, ok := %s64Quick(v[0], %%s); ok && %s {\n*d = Vec{s, v[1]}\ncontinue\n}", op, fast)
+		vex := fmt.Sprintf("s, ok := %s64Quick(v[0], %%s)\nif ok && %s {\n*d = Vec{s, v[1]}\ncontinue\n}", op, fast)
 		h.add("kXrv"+op+"sd", "%s", vexRR+fmt.Sprintf(vex, "w[0]"))
 		h.add("kXmv"+op+"sd", "%s", ea+tlb("r", 8, vexRM+fmt.Sprintf(vex, loadExpr(8))))
 
-		two := fmt.Sprintf("if %s && %sPair(v, v, %%s) { continue }", fast, op)
+		two := fmt.Sprintf("if %s && %sPair(v, v, %%s) {\ncontinue\n}", fast, op)
 		h.add("kVr"+op+"pd", "%s", legacyRR+fmt.Sprintf(two, targets("w", 2)))
 		h.add("kVm"+op+"pd", "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv := &c.V[in.Reg&15]\n"+fmt.Sprintf(two, qwords(2))+"\n}"))
 		for _, f := range vexForms {
