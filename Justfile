@@ -34,6 +34,10 @@ programs:
     tests/record/install.sh openssl imagemagick luajit zstd ghostscript groff gawk musl-tools
     go test ./tests/record -run TestMorePrograms -timeout 1h -v -programs
 
+# the portable packages and vplayd as linux/arm64 (qemu-user) and windows/amd64 (wine)
+cross *ARGS:
+    tests/cross/run.sh {{ ARGS }}
+
 # GDB's own tests of reverse debugging against vplayd: just gdb-suite step-reverse
 gdb-suite *TESTS:
     tests/gdbsuite/run.sh {{ TESTS }}
