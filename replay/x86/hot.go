@@ -69,7 +69,7 @@ func bindKind(in *Inst) {
 // encoding "reg, r/m" exists.
 var hotSwaps = func() map[string]bool {
 	m := map[string]bool{"MovRR1": true, "MovRR2": true, "MovRR4": true, "MovRR8": true}
-	for _, op := range []string{"Add", "Sub", "And", "Or", "Xor", "Cmp", "Test"} {
+	for _, op := range []string{"Add", "Sub", "And", "Or", "Xor", "Adc", "Sbb", "Cmp", "Test"} {
 		for _, n := range []string{"1", "2", "4", "8"} {
 			m[op+"RR"+n] = true
 		}
@@ -80,7 +80,7 @@ var hotSwaps = func() map[string]bool {
 // hotNamers give the kind's name for a handler.
 var hotNamers = map[string]func(in *Inst) string{
 	"intAdd": aluName("Add"), "intSub": aluName("Sub"), "intAnd": aluName("And"), "intOr": aluName("Or"), "intXor": aluName("Xor"),
-	"intCmp": aluName("Cmp"), "intTest": aluName("Test"),
+	"intAdc": aluName("Adc"), "intSbb": aluName("Sbb"), "intCmp": aluName("Cmp"), "intTest": aluName("Test"),
 	"intInc": unaryName("Inc"), "intDec": unaryName("Dec"), "intNeg": unaryName("Neg"), "intNot": unaryName("Not"),
 	"intMovStore": func(in *Inst) string { return movName(in, "Store") },
 	"intMovLoad":  func(in *Inst) string { return movName(in, "Load") },
@@ -233,10 +233,11 @@ func movsxName(in *Inst, n uint8) string {
 	return "Movsx" + sizeName(n) + sizeName(in.Size)
 }
 
-// shiftName: counts that are zero after masking change nothing at all and
-// are left to the handler.
+// shiftName: counts that are zero after masking change nothing at all, and those
+// that shift everything out have flags of their own: both are left to the handler.
 func shiftName(in *Inst, n uint) string {
-	if n&countMask(in.Size) == 0 || in.Flags&InstMem != 0 {
+	if n&countMask(in.Size) == 0 || n&countMask(in.Size) >= 8*uint(in.Size) || in.Flags&InstMem != 0 ||
+		in.Size == 1 && in.highByte(in.RM) {
 		return ""
 	}
 	switch in.Reg & 7 {
@@ -316,7 +317,7 @@ func init() {
 
 // pureKinds are prefixes of the names of kinds that always succeed.
 var pureKinds = []string{
-	"MovRR", "MovRI", "Movsx", "Movzx", "Lea", "AddRR", "AddRI", "SubRR", "SubRI", "AndRR", "AndRI", "OrRR", "OrRI", "XorRR", "XorRI",
+	"MovRR", "MovRI", "Movsx", "Movzx", "Lea", "AddRR", "AddRI", "SubRR", "SubRI", "AndRR", "AndRI", "OrRR", "OrRI", "XorRR", "XorRI", "AdcRR", "AdcRI", "SbbRR", "SbbRI",
 	"CmpRR", "CmpRI", "TestRR", "TestRI", "Shl", "Shr", "Sar", "Inc", "Dec", "Neg", "Not", "Cmov", "Imul", "Set", "Nop",
 	"Cbw", "Cwd", "MovX", "Pxor", "Vrp", "Vrmov", "Xrvp", "Xrvmov", "Yrvp", "Yrvmov",
 }

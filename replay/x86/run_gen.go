@@ -277,6 +277,38 @@ const (
 	kXorMR8b
 	kXorMI8
 	kXorMI8b
+	kAdcRR1
+	kAdcRI1
+	kAdcRM1
+	kAdcRM1b
+	kAdcRR2
+	kAdcRI2
+	kAdcRM2
+	kAdcRM2b
+	kAdcRR4
+	kAdcRI4
+	kAdcRM4
+	kAdcRM4b
+	kAdcRR8
+	kAdcRI8
+	kAdcRM8
+	kAdcRM8b
+	kSbbRR1
+	kSbbRI1
+	kSbbRM1
+	kSbbRM1b
+	kSbbRR2
+	kSbbRI2
+	kSbbRM2
+	kSbbRM2b
+	kSbbRR4
+	kSbbRI4
+	kSbbRM4
+	kSbbRM4b
+	kSbbRR8
+	kSbbRI8
+	kSbbRM8
+	kSbbRM8b
 	kCmpRR1
 	kCmpRR1JB
 	kCmpRR1JAE
@@ -813,6 +845,18 @@ const (
 	kTestMI8JLEb
 	kTestMI8JG
 	kTestMI8JGb
+	kShlRI1
+	kShlRI1n
+	kShrRI1
+	kShrRI1n
+	kSarRI1
+	kSarRI1n
+	kShlRI2
+	kShlRI2n
+	kShrRI2
+	kShrRI2n
+	kSarRI2
+	kSarRI2n
 	kShlRI4
 	kShlRI4n
 	kVShl4n
@@ -1806,6 +1850,38 @@ var kindByName = map[string]uint16{
 	"XorMR8b":                             kXorMR8b,
 	"XorMI8":                              kXorMI8,
 	"XorMI8b":                             kXorMI8b,
+	"AdcRR1":                              kAdcRR1,
+	"AdcRI1":                              kAdcRI1,
+	"AdcRM1":                              kAdcRM1,
+	"AdcRM1b":                             kAdcRM1b,
+	"AdcRR2":                              kAdcRR2,
+	"AdcRI2":                              kAdcRI2,
+	"AdcRM2":                              kAdcRM2,
+	"AdcRM2b":                             kAdcRM2b,
+	"AdcRR4":                              kAdcRR4,
+	"AdcRI4":                              kAdcRI4,
+	"AdcRM4":                              kAdcRM4,
+	"AdcRM4b":                             kAdcRM4b,
+	"AdcRR8":                              kAdcRR8,
+	"AdcRI8":                              kAdcRI8,
+	"AdcRM8":                              kAdcRM8,
+	"AdcRM8b":                             kAdcRM8b,
+	"SbbRR1":                              kSbbRR1,
+	"SbbRI1":                              kSbbRI1,
+	"SbbRM1":                              kSbbRM1,
+	"SbbRM1b":                             kSbbRM1b,
+	"SbbRR2":                              kSbbRR2,
+	"SbbRI2":                              kSbbRI2,
+	"SbbRM2":                              kSbbRM2,
+	"SbbRM2b":                             kSbbRM2b,
+	"SbbRR4":                              kSbbRR4,
+	"SbbRI4":                              kSbbRI4,
+	"SbbRM4":                              kSbbRM4,
+	"SbbRM4b":                             kSbbRM4b,
+	"SbbRR8":                              kSbbRR8,
+	"SbbRI8":                              kSbbRI8,
+	"SbbRM8":                              kSbbRM8,
+	"SbbRM8b":                             kSbbRM8b,
 	"CmpRR1":                              kCmpRR1,
 	"CmpRR1JB":                            kCmpRR1JB,
 	"CmpRR1JAE":                           kCmpRR1JAE,
@@ -2342,6 +2418,18 @@ var kindByName = map[string]uint16{
 	"TestMI8JLEb":                         kTestMI8JLEb,
 	"TestMI8JG":                           kTestMI8JG,
 	"TestMI8JGb":                          kTestMI8JGb,
+	"ShlRI1":                              kShlRI1,
+	"ShlRI1n":                             kShlRI1n,
+	"ShrRI1":                              kShrRI1,
+	"ShrRI1n":                             kShrRI1n,
+	"SarRI1":                              kSarRI1,
+	"SarRI1n":                             kSarRI1n,
+	"ShlRI2":                              kShlRI2,
+	"ShlRI2n":                             kShlRI2n,
+	"ShrRI2":                              kShrRI2,
+	"ShrRI2n":                             kShrRI2n,
+	"SarRI2":                              kSarRI2,
+	"SarRI2n":                             kSarRI2n,
 	"ShlRI4":                              kShlRI4,
 	"ShlRI4n":                             kShlRI4n,
 	"VShl4n":                              kVShl4n,
@@ -5870,6 +5958,374 @@ blocks:
 					put64(e.page, off, r)
 					c.res = r
 					c.aux = 0
+					continue
+				}
+			case kAdcRR1:
+				x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+				r := x + y + uint8(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				v := x&y | (x|y)&^r
+				c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+				continue
+			case kAdcRI1:
+				x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+				r := x + y + uint8(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				v := x&y | (x|y)&^r
+				c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+				continue
+			case kAdcRM1:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-1 {
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x + y + uint8(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kAdcRM1b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-1 {
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x + y + uint8(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kAdcRR2:
+				x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
+				r := x + y + uint16(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				v := x&y | (x|y)&^r
+				c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+				continue
+			case kAdcRI2:
+				x, y := uint16(c.R[in.RM&15]), uint16(in.Imm)
+				r := x + y + uint16(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				v := x&y | (x|y)&^r
+				c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+				continue
+			case kAdcRM2:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-2 {
+					x, y := uint16(c.R[in.Reg&15]), get16(e.page, off)
+					r := x + y + uint16(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kAdcRM2b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-2 {
+					x, y := uint16(c.R[in.Reg&15]), get16(e.page, off)
+					r := x + y + uint16(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kAdcRR4:
+				x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+				r := x + y + uint32(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = uint64(int64(int32(r)))
+				v := x&y | (x|y)&^r
+				c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+				continue
+			case kAdcRI4:
+				x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+				r := x + y + uint32(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = uint64(int64(int32(r)))
+				v := x&y | (x|y)&^r
+				c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+				continue
+			case kAdcRM4:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x + y + uint32(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kAdcRM4b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x + y + uint32(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kAdcRR8:
+				x, y := c.R[in.RM&15], c.R[in.Reg&15]
+				r := x + y + uint64(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = r
+				v := x&y | (x|y)&^r
+				c.aux = v & auxAll
+				continue
+			case kAdcRI8:
+				x, y := c.R[in.RM&15], in.Imm
+				r := x + y + uint64(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = r
+				v := x&y | (x|y)&^r
+				c.aux = v & auxAll
+				continue
+			case kAdcRM8:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x + y + uint64(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+			case kAdcRM8b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x + y + uint64(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+			case kSbbRR1:
+				x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+				r := x - y - uint8(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+				continue
+			case kSbbRI1:
+				x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+				r := x - y - uint8(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+				continue
+			case kSbbRM1:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-1 {
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x - y - uint8(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kSbbRM1b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-1 {
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x - y - uint8(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kSbbRR2:
+				x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
+				r := x - y - uint16(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+				continue
+			case kSbbRI2:
+				x, y := uint16(c.R[in.RM&15]), uint16(in.Imm)
+				r := x - y - uint16(c.carry())
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+				continue
+			case kSbbRM2:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-2 {
+					x, y := uint16(c.R[in.Reg&15]), get16(e.page, off)
+					r := x - y - uint16(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kSbbRM2b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-2 {
+					x, y := uint16(c.R[in.Reg&15]), get16(e.page, off)
+					r := x - y - uint16(c.carry())
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kSbbRR4:
+				x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+				r := x - y - uint32(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = uint64(int64(int32(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+				continue
+			case kSbbRI4:
+				x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+				r := x - y - uint32(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = uint64(int64(int32(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+				continue
+			case kSbbRM4:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x - y - uint32(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kSbbRM4b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-4 {
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x - y - uint32(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+			case kSbbRR8:
+				x, y := c.R[in.RM&15], c.R[in.Reg&15]
+				r := x - y - uint64(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = r
+				v := ^x&y | (^x|y)&r
+				c.aux = v & auxAll
+				continue
+			case kSbbRI8:
+				x, y := c.R[in.RM&15], in.Imm
+				r := x - y - uint64(c.carry())
+				c.R[in.RM&15] = uint64(r)
+				c.res = r
+				v := ^x&y | (^x|y)&r
+				c.aux = v & auxAll
+				continue
+			case kSbbRM8:
+				a := uint64(in.Disp)
+				if in.Base < 16 {
+					a += c.R[in.Base]
+				}
+				if in.Index < 16 {
+					a += c.R[in.Index] << (in.Scale & 63)
+				}
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y - uint64(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+			case kSbbRM8b:
+				a := uint64(in.Disp) + c.R[in.Base&15]
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y - uint64(c.carry())
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
 					continue
 				}
 			case kCmpRR1:
@@ -13368,6 +13824,102 @@ blocks:
 					}
 					continue
 				}
+			case kShlRI1:
+				x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+				r := x << k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				cf := uint64(x >> (8 - k) & 1)
+				of := uint64(r>>7) ^ cf
+				if c.shiftAux == 0 {
+					of = uint64((x>>7 ^ x>>6) & 1)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+				continue
+			case kShlRI1n:
+				x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+				r := x << k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				continue
+			case kShrRI1:
+				x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+				r := x >> k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				cf := uint64(x >> (k - 1) & 1)
+				of := uint64((r>>7 ^ r>>6) & 1)
+				if c.shiftAux == 0 {
+					of = uint64(x >> 7)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+				continue
+			case kShrRI1n:
+				x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+				r := x >> k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				continue
+			case kSarRI1:
+				x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+				r := uint8(int8(x) >> k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				cf := uint64(x >> (k - 1) & 1)
+				of := uint64(0)
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+				continue
+			case kSarRI1n:
+				x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+				r := uint8(int8(x) >> k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				continue
+			case kShlRI2:
+				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+				r := x << k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				cf := uint64(x >> (16 - k) & 1)
+				of := uint64(r>>15) ^ cf
+				if c.shiftAux == 0 {
+					of = uint64((x>>15 ^ x>>14) & 1)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+				continue
+			case kShlRI2n:
+				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+				r := x << k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				continue
+			case kShrRI2:
+				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+				r := x >> k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				cf := uint64(x >> (k - 1) & 1)
+				of := uint64((r>>15 ^ r>>14) & 1)
+				if c.shiftAux == 0 {
+					of = uint64(x >> 15)
+				}
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+				continue
+			case kShrRI2n:
+				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+				r := x >> k
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				continue
+			case kSarRI2:
+				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+				r := uint16(int16(x) >> k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				cf := uint64(x >> (k - 1) & 1)
+				of := uint64(0)
+				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+				continue
+			case kSarRI2n:
+				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+				r := uint16(int16(x) >> k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				continue
 			case kShlRI4:
 				x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
 				r := x << k

@@ -36,18 +36,18 @@ type work struct {
 var all = []work{
 	{"crc", groupInteger, kernel("crc", "-O2"), 1500, 20},
 	{"sieve", groupInteger, kernel("sieve", "-O2"), 60, 1},
-	{"matmul", groupInteger, kernel("matmul", "-O2", "-fno-tree-vectorize"), 30, 1},
+	{"matmul", groupInteger, kernel("matmul", "-O2", "-fno-tree-vectorize"), 25, 1},
 	{"sort", groupInteger, kernel("sort", "-O2"), 60, 1},
 	{"fib", groupInteger, kernel("fib", "-O2"), 38, 20},
 	{"list", groupInteger, kernel("list", "-O2"), 120_000, 100},
-	{"random", groupInteger, kernel("random", "-O2"), 60, 1},
-	{"matmul-sse2", groupSIMD, kernel("matmul", "-O2"), 30, 1},
-	{"packed-sse2", groupPacked, kernel("packed", "-O3", "-fno-math-errno"), 3000, 1},
-	{"packed-avx2", groupPacked, kernel("packed", "-O3", "-fno-math-errno", "-mavx2"), 6000, 1},
+	{"random", groupInteger, kernel("random", "-O2"), 50, 1},
+	{"matmul-sse2", groupSIMD, kernel("matmul", "-O2"), 25, 1},
+	{"packed-sse2", groupPacked, kernel("packed", "-O3", "-fno-math-errno"), 2500, 1},
+	{"packed-avx2", groupPacked, kernel("packed", "-O3", "-fno-math-errno", "-mavx2"), 5000, 1},
 	{"gzip", groupProgram, gzip, 4 << 20, 1 << 16},
-	{"bc", groupProgram, bc, 700, 50},
-	{"sqlite3", groupProgram, sqlite, 120_000, 100},
-	{"python3", groupProgram, python, 100_000, 10},
+	{"bc", groupProgram, bc, 900, 50},
+	{"sqlite3", groupProgram, sqlite, 150_000, 100},
+	{"python3", groupProgram, python, 250_000, 10},
 }
 
 // kernel compiles kernels/name.c.

@@ -192,19 +192,15 @@ func imm(n int) string {
 func (h *hot) alu() {
 	for _, op := range aluOps {
 		for _, n := range []int{1, 2, 4, 8} {
-			set := "c.R[in.%[1]s&15] = uint64(r)\n"
-			if n < 4 {
-				set = fmt.Sprintf("c.R[in.%%[1]s&15] = c.R[in.%%[1]s&15]&^%#x | uint64(r)\n", 1<<(8*n)-1)
-			}
 			for _, f := range []struct{ kind, dst, x, y string }{
 				{"RR", "RM", reg("RM", n), reg("Reg", n)}, // r/m, reg with a register
 				{"RI", "RM", reg("RM", n), imm(n)},
 			} {
-				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", f.x, f.y, op.expr) + fmt.Sprintf(set, f.dst)
+				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", f.x, f.y, op.expr) + setReg(f.dst, n)
 				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", body+flags(op.name, n)+"continue")
 				h.add(fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), "%s", body+"continue")
 			}
-			body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", reg("Reg", n), loadExpr(n), op.expr) + fmt.Sprintf(set, "Reg")
+			body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", reg("Reg", n), loadExpr(n), op.expr) + setReg("Reg", n)
 			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n, body+flags(op.name, n)+"continue"))
 			for _, src := range []struct{ kind, y string }{{"MR", reg("Reg", n)}, {"MI", imm(n)}} {
 				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
@@ -212,6 +208,31 @@ func (h *hot) alu() {
 			}
 		}
 	}
+}
+
+// carries adds ADC and SBB.
+func (h *hot) carries() {
+	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.carry())", "Add"}, {"Sbb", "x - y - %s(c.carry())", "Sub"}} {
+		for _, n := range []int{1, 2, 4, 8} {
+			expr := "r := " + fmt.Sprintf(op.expr, sizes[n].typ) + "\n"
+			for _, f := range []struct{ kind, dst, x, y string }{
+				{"RR", "RM", reg("RM", n), reg("Reg", n)}, {"RI", "RM", reg("RM", n), imm(n)},
+			} {
+				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s",
+					fmt.Sprintf("x, y := %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"continue")
+			}
+			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n,
+				fmt.Sprintf("x, y := %s, %s\n", reg("Reg", n), loadExpr(n))+expr+setReg("Reg", n)+flags(op.flags, n)+"continue"))
+		}
+	}
+}
+
+// setReg stores r, n bytes wide, in the register of a field.
+func setReg(field string, n int) string {
+	if n < 4 {
+		return fmt.Sprintf("c.R[in.%[1]s&15] = c.R[in.%[1]s&15]&^%#[2]x | uint64(r)\n", field, 1<<(8*n)-1)
+	}
+	return "c.R[in." + field + "&15] = uint64(r)\n"
 }
 
 // conds are the conditions of fused compare and branch, by code.
@@ -334,10 +355,10 @@ func mulFlags(r string) string {
 
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
 func (h *hot) misc() {
-	for _, n := range []int{4, 8} {
+	for _, n := range []int{1, 2, 4, 8} {
 		s := sizes[n]
 		x := reg("RM", n)
-		set := "c.R[in.RM&15] = uint64(r)\n"
+		set := setReg("RM", n)
 		res := flags("And", n)                                        // res, aux = 0
 		for _, sh := range []struct{ name, r, cf, of, intel string }{ // intel is OF there: of x shifted by 1
 			{"Shl", "x << k", fmt.Sprintf("uint64(x>>(%d-k)&1)", 8*n), fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1), fmt.Sprintf("uint64((x>>%d^x>>%d)&1)", 8*n-1, 8*n-2)},
@@ -352,10 +373,16 @@ func (h *hot) misc() {
 			fl += "c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux\n"
 			h.add(fmt.Sprintf("k%sRI%d", sh.name, n), "%s", body+set+fl+"continue")
 			h.add(fmt.Sprintf("k%sRI%dn", sh.name, n), "%s", body+set+"continue")
+			if n < 4 {
+				continue
+			}
 			body = strings.Replace(body, "in.Imm", "c.R[RCX]", 1)
 			h.add(fmt.Sprintf("kV%s%dn", sh.name, n), "%s", body+set+"continue")
 			body = strings.Replace(body, "r := ", "if k == 0 { break }\nr := ", 1)
 			h.add(fmt.Sprintf("kV%s%d", sh.name, n), "%s", body+set+fl+"continue")
+		}
+		if n < 4 {
+			continue
 		}
 		for _, rot := range []struct{ name, sign string }{{"Rol", ""}, {"Ror", "-"}} {
 			h.add(fmt.Sprintf("k%sRI%d", rot.name, n), "// The handler knows the flags.")
@@ -418,6 +445,7 @@ func generateLoop() error {
 	h := &hot{bodies: map[string]string{}}
 	h.moves()
 	h.alu()
+	h.carries()
 	h.compare()
 	h.misc()
 	h.stack()
