@@ -22,7 +22,7 @@ type fctx struct {
 	// memDenormal: an operand converted from memory was a denormal, which
 	// counts where the operation gets to it.
 	memDenormal bool
-	// intel: FSCALE by zero and the transcendental instructions differ where arguments are small.
+	// intel: FSCALE, FPREM and the transcendental instructions differ where arguments are small.
 	intel bool
 }
 

@@ -298,8 +298,7 @@ func x87Fscale(c *CPU, in *Inst) Exit {
 		}
 		return ExitNone
 	}
-	x := f.ctx()
-	x.intel = c.ID.Vendor == VendorIntel
+	x := c.x87Ctx()
 	if r := x.scale(f.st(0), f.st(1)); c.x87Raise(in, &x) {
 		f.set(0, r)
 	}
@@ -323,7 +322,7 @@ func (c *CPU) x87Remainder(in *Inst, nearest bool) Exit {
 		}
 		return ExitNone
 	}
-	x := f.ctx()
+	x := c.x87Ctx()
 	r, cc, isNumber := x.remainder(f.st(0), f.st(1), nearest)
 	if !c.x87Raise(in, &x) {
 		return ExitNone

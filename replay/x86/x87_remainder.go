@@ -67,7 +67,10 @@ func (c *fctx) remainder(a, b F80, nearest bool) (r F80, cc uint16, isNumber boo
 	if c.denormal(a.isDenormal() || b.isDenormal()) {
 		return F80{}, 0, false
 	}
-	if a.isZero() || b.isInf() {
+	switch {
+	case b.isInf() && c.keeps(a):
+		return a, 0, true
+	case a.isZero() || b.isInf():
 		return c.exact(a), 0, true
 	}
 	ea, ma := a.norm()
@@ -121,6 +124,10 @@ func quotientBits(q uint64) uint16 {
 	return uint16(q>>2&1)*fpuC0 | uint16(q>>1&1)*fpuC3 | uint16(q&1)*fpuC1
 }
 
+// keeps says whether a is a denormal that Intel's FSCALE by 0 and FPREM by infinity
+// return without #U, although it is tiny. A pseudo-denormal becomes normal.
+func (c *fctx) keeps(a F80) bool { return c.intel && a.isDenormal() && a.M>>63 == 0 }
+
 // exact is a as a result: a pseudo-denormal becomes normal, and a denormal
 // raises UE where that is unmasked.
 func (c *fctx) exact(a F80) F80 {
@@ -161,8 +168,8 @@ func (c *fctx) scale(a, b F80) F80 {
 	if c.denormal(a.isDenormal() || b.isDenormal()) || a.isInf() || a.isZero() {
 		return a
 	}
-	if c.intel && b.isZero() && a.M>>63 == 0 && a.isDenormal() {
-		return a // without #U, although it is tiny
+	if b.isZero() && c.keeps(a) {
+		return a
 	}
 	e, m := a.norm()
 	n, _, _, ok := roundMag(b, x87Chop)

@@ -249,7 +249,7 @@ func (c *CPU) x87Trig(in *Inst, pushes bool, compute func(x *fctx, a F80) (first
 	return ExitNone
 }
 
-// x87Ctx starts a transcendental operation.
+// x87Ctx starts an operation that depends on the CPU's maker.
 func (c *CPU) x87Ctx() fctx {
 	x := c.FPU.ctx()
 	x.intel = c.ID.Vendor == VendorIntel
