@@ -38,11 +38,17 @@ func onEach(t *testing.T, f func(t *testing.T, path string, sys unnamedFiles)) {
 	for name, sys := range fileSystems {
 		t.Run(name, func(t *testing.T) {
 			if name == "copied" {
-				need.Machine(t, "a system that removes open files", runtime.GOOS != "windows")
+				needRemovesOpen(t)
 			}
 			f(t, filepath.Join(t.TempDir(), "x"), sys)
 		})
 	}
+}
+
+// needRemovesOpen wants a system on which a file can be removed while it is open.
+func needRemovesOpen(t *testing.T) {
+	t.Helper()
+	need.Machine(t, "a system that removes open files", runtime.GOOS != "windows")
 }
 
 // names lists a folder.
@@ -96,6 +102,7 @@ func TestPublish(t *testing.T) {
 
 func TestPublishReplacesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, path string, sys unnamedFiles) {
+		needRemovesOpen(t) // the other writer's
 		n := put(t, path, "late", false, sys)
 		if err := put(t, path, "early", true, systemFiles).publish(); err != nil {
 			t.Fatal(err)
@@ -163,6 +170,7 @@ func TestLinkReplacesNothing(t *testing.T) {
 // TestTwoWriters: the later one takes the hidden name over; the earlier one must
 // notice, and must not take it away.
 func TestTwoWriters(t *testing.T) {
+	needRemovesOpen(t)
 	sys := fileSystems["hidden"]
 	path := filepath.Join(t.TempDir(), "x")
 	a := put(t, path, "a", true, sys)

@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"cmp"
 	"errors"
+	"os"
+	"runtime"
 	"slices"
 )
 
@@ -31,8 +33,8 @@ type RewriteOptions struct {
 }
 
 // Rewrite writes a changed copy of r to path, which may be r's own file when
-// Overwrite is set (not on Windows, while r is open). Unknown optional members
-// are not copied. Errors: those of the functions, of reading r and of Writer;
+// Overwrite is set: on Windows, which replaces no open file, r is then closed
+// before. Unknown optional members are not copied. Errors: those of the functions, of reading r and of Writer;
 // then nothing is left behind.
 func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	w, err := Create(path, o.WriterOptions)
@@ -49,7 +51,27 @@ func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	if o.Manifest != nil {
 		o.Manifest(&m)
 	}
+	if runtime.GOOS == "windows" && r.isAt(path) {
+		if err := r.Close(); err != nil {
+			return errors.Join(err, w.Abort())
+		}
+		r.closer = nil
+	}
 	return w.Finish(m)
+}
+
+// isAt says whether path names the file that r is read from.
+func (r *Recording) isAt(path string) bool {
+	f, ok := r.src.(*os.File)
+	if !ok {
+		return false
+	}
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, other)
 }
 
 // processImage is what a chain of deltas belongs to.
