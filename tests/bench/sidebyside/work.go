@@ -43,11 +43,11 @@ var all = []work{
 	{"random", groupInteger, kernel("random", "-O2"), 50, 1},
 	{"matmul-sse2", groupSIMD, kernel("matmul", "-O2"), 25, 1},
 	{"packed-sse2", groupPacked, kernel("packed", "-O3", "-fno-math-errno"), 2500, 1},
-	{"packed-avx2", groupPacked, kernel("packed", "-O3", "-fno-math-errno", "-mavx2"), 5000, 1},
+	{"packed-avx2", groupPacked, kernel("packed", "-O3", "-fno-math-errno", "-mavx2"), 4000, 1},
 	{"gzip", groupProgram, gzip, 4 << 20, 1 << 16},
-	{"bc", groupProgram, bc, 900, 50},
-	{"sqlite3", groupProgram, sqlite, 150_000, 100},
-	{"python3", groupProgram, python, 250_000, 10},
+	{"bc", groupProgram, bc, 800, 50},
+	{"sqlite3", groupProgram, sqlite, 130_000, 100},
+	{"python3", groupProgram, python, 200_000, 10},
 }
 
 // kernel compiles kernels/name.c.
