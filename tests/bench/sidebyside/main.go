@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ type report struct {
 	Means   map[string]float64 `json:"vplay_x_native_geomean"`
 }
 
-func run(args []string, out io.Writer) error {
+func run(args []string, out io.Writer) (err error) {
 	f := flag.NewFlagSet("sidebyside", flag.ContinueOnError)
 	asJSON := f.Bool("json", false, "print JSON")
 	rounds := f.Int("rounds", 3, "`N` runs of each, in alternation; the median counts")
@@ -53,7 +54,7 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{dir: dir, rounds: max(*rounds, 1), tiny: *tiny, vplayd: *vplayd}
 	if b.vplayd == "" {
 		if b.vplayd, err = tool.Build(dir); err != nil {

@@ -48,7 +48,7 @@ func timed(args ...string) (out []byte, seconds float64, err error) {
 const slow = 5
 
 // measure records w once and runs it in rounds.
-func (b *bench) measure(w work) (*result, error) {
+func (b *bench) measure(w work) (r *result, err error) {
 	n := w.n
 	if b.tiny {
 		n = w.tiny
@@ -61,7 +61,6 @@ func (b *bench) measure(w work) (*result, error) {
 		return nil, err
 	}
 	rec := filepath.Join(b.dir, w.name+".vplay")
-	defer os.Remove(rec)
 	// Everything in one recording, however long it is.
 	if _, _, err := timed(append([]string{
 		b.vplayd, "record", "-q", "--keep", "always", "--no-slim", "--keep-seconds", "1000",
@@ -69,7 +68,8 @@ func (b *bench) measure(w work) (*result, error) {
 	}, args...)...); err != nil {
 		return nil, err
 	}
-	r := &result{Name: w.name, Group: w.group}
+	defer func() { err = errors.Join(err, os.Remove(rec)) }()
+	r = &result{Name: w.name, Group: w.group}
 	var native, qemu, vplay []float64
 	for range b.rounds {
 		want, s, err := timed(args...)
