@@ -7,7 +7,11 @@ import "syscall"
 // mapChunk returns n bytes of zeroed memory outside the Go heap, so that the
 // collector neither scans nor counts them.
 func mapChunk(n int) ([]byte, error) {
-	return syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err == nil {
+		preferHugePages(b)
+	}
+	return b, err
 }
 
 func unmapChunk(b []byte) error { return syscall.Munmap(b) }
