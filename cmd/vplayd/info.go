@@ -68,7 +68,8 @@ type info struct {
 	Host         string            `json:"host"`
 	Ended        string            `json:"ended"`
 	Signal       string            `json:"signal,omitempty"`
-	Address      uint64            `json:"address,omitempty"` // of the fault
+	Address      uint64            `json:"address,omitempty"`       // of the fault
+	NotCanonical string            `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
 	RIP          uint64            `json:"rip,omitempty"`
 	Instruction  string            `json:"instruction,omitempty"`
 	Where        string            `json:"where,omitempty"`
@@ -144,9 +145,12 @@ func (in *info) atEnd(f *replay.FinalImage, symbols []string) {
 		}
 	}
 	mem := guest{f.Mem}
-	var b [1]byte
-	if mem.ReadMemory(st.RIP, b[:]) > 0 {
+	var b [15]byte
+	if n := mem.ReadMemory(st.RIP, b[:]); n > 0 {
 		in.Instruction = disassemble(mem, st.RIP)
+		if in.Signal != "" && in.Address == 0 {
+			in.NotCanonical = notCanonical(st, b[:n])
+		}
 	}
 	r := loader.NewResolver(f.Maps, mem, loader.NewSymbols(symbols))
 	at := r.At(st.RIP)
@@ -200,6 +204,7 @@ func (in *info) print(w io.Writer) error {
 	line("recorded", "%s on %s", in.Start, in.Host)
 	line("ended", "%s", in.Ended)
 	line("signal", "%s", in.Signal)
+	line("", "%s", in.NotCanonical)
 	switch {
 	case in.Instruction != "":
 		line("at", "%#x %s: %s", in.RIP, in.Where, in.Instruction)

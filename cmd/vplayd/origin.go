@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -122,4 +123,29 @@ func effective(st *x86.State, m x86asm.Mem, length int) uint64 {
 	default: // The other segments begin at 0.
 	}
 	return a
+}
+
+// notCanonical names the address that the instruction in b would go to, and the
+// registers it is made of, when no address can be like that: such an access
+// raises #GP or #SS, of which the signal says no address (SDM vol. 1, 3.3.7.1).
+func notCanonical(st *x86.State, b []byte) string {
+	in, err := x86asm.Decode(b, 64)
+	if err != nil {
+		return ""
+	}
+	m, ok := memoryOf(in)
+	if !ok {
+		return ""
+	}
+	a := effective(st, m, in.Len)
+	if uint64(int64(a)<<16>>16) == a {
+		return ""
+	}
+	var regs []string
+	for _, r := range []x86asm.Reg{m.Base, m.Index} {
+		if v, ok := registerValue(st, r); ok {
+			regs = append(regs, fmt.Sprintf("%%%s=%#x", strings.ToLower(r.String()), v))
+		}
+	}
+	return fmt.Sprintf("%#x is no canonical address: %s", a, strings.Join(regs, ", "))
 }
