@@ -301,8 +301,10 @@ func (r *runner) decode() *decoded {
 
 // event applies the event that is due to both sides.
 func (r *runner) event(e *checkpoint.Event) (done bool, err error) {
-	if r.res.Err = r.m.Apply(); r.res.Err != nil {
-		return true, nil
+	r.res.Err = r.m.Apply()
+	if r.res.Err != nil { // It is the result, not an error of this comparison.
+		done = true
+		return done, err
 	}
 	r.spy.begin() // what the event stored is no instruction's
 	r.stale = true

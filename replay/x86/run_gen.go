@@ -16504,8 +16504,8 @@ blocks:
 				}
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
-					x, v := get64(e.page, off), &c.V[in.Reg&15]
-					v[0], v[1], v[2], v[3] = x, x, x, x
+					q, v := get64(e.page, off), &c.V[in.Reg&15]
+					v[0], v[1], v[2], v[3] = q, q, q, q
 					c.NotInUse &^= xfeatAVX
 					continue
 				}
@@ -16513,8 +16513,8 @@ blocks:
 				a := uint64(in.Disp) + c.R[in.Base&15]
 				e := &c.rtlb[a>>12&tlbMask]
 				if off := a - e.base; off <= pageSize-8 {
-					x, v := get64(e.page, off), &c.V[in.Reg&15]
-					v[0], v[1], v[2], v[3] = x, x, x, x
+					q, v := get64(e.page, off), &c.V[in.Reg&15]
+					v[0], v[1], v[2], v[3] = q, q, q, q
 					c.NotInUse &^= xfeatAVX
 					continue
 				}

@@ -38,14 +38,14 @@ func vectorInst(rng *rand.Rand, r *Row) []byte {
 		}
 		return byte(rng.IntN(n))
 	}
-	w, l, low, vvvv := pick(int8(e.W), 2), pick(int8(e.L), 2), byte(rng.IntN(8)), byte(0)
+	w, l, low, vvvv := pick(e.W, 2), pick(e.L, 2), byte(rng.IntN(8)), byte(0)
 	if len(r.Operands) > 2 {
 		vvvv = byte(rng.IntN(16))
 	}
 	var b []byte
 	if e.VEX {
 		pp := map[Prefix]byte{Prefix66: 1, PrefixF3: 2, PrefixF2: 3}[e.Prefix]
-		b = []byte{0xc4, low<<5 | byte(e.Map), w<<7 | (15-vvvv)<<3 | l<<2 | pp, e.Opcode}
+		b = []byte{0xc4, low<<5 | e.Map, w<<7 | (15-vvvv)<<3 | l<<2 | pp, e.Opcode}
 	} else {
 		if p := map[Prefix]byte{Prefix66: 0x66, PrefixF3: 0xf3, PrefixF2: 0xf2}[e.Prefix]; p != 0 {
 			b = append(b, p)

@@ -51,11 +51,11 @@ func run(path, out, err string) (failed error) {
 	defer s.Close()
 	var o output
 	for i, name := range []string{out, err} {
-		f, failed := os.Create(name)
-		if failed != nil {
-			return failed
+		f, createErr := os.Create(name)
+		if createErr != nil {
+			return createErr
 		}
-		defer f.Close()
+		defer func() { failed = errors.Join(failed, f.Close()) }()
 		o.w[i+1] = bufio.NewWriter(f)
 	}
 	for _, i := range rec.Intervals() {

@@ -13,10 +13,19 @@ import (
 
 // lanes are integer operations on quadwords x and y, by handler.
 var lanes = []struct{ handler, expr string }{
-	{"pxor", "x^y"}, {"pand", "x&y"}, {"por", "x|y"}, {"pandn", "laneAndn(x, y)"},
-	{"paddb", "laneAddB(x, y)"}, {"paddd", "laneAddD(x, y)"}, {"paddq", "x+y"},
-	{"psubb", "laneSubB(x, y)"}, {"psubd", "laneSubD(x, y)"}, {"psubq", "x-y"},
-	{"pcmpeqb", "laneEqB(x, y)"}, {"pcmpeqd", "laneEqD(x, y)"}, {"pminub", "laneMinUB(x, y)"},
+	{"pxor", "x^y"},
+	{"pand", "x&y"},
+	{"por", "x|y"},
+	{"pandn", "laneAndn(x, y)"},
+	{"paddb", "laneAddB(x, y)"},
+	{"paddd", "laneAddD(x, y)"},
+	{"paddq", "x+y"},
+	{"psubb", "laneSubB(x, y)"},
+	{"psubd", "laneSubD(x, y)"},
+	{"psubq", "x-y"},
+	{"pcmpeqb", "laneEqB(x, y)"},
+	{"pcmpeqd", "laneEqD(x, y)"},
+	{"pminub", "laneMinUB(x, y)"},
 	{"pmuludq", "laneMulUDQ(x, y)"},
 }
 
@@ -108,14 +117,14 @@ func (h *hot) vectorMoves() {
 	h.add("kVrmovdStore4", "c.R[in.RM&15] = uint64(uint32(c.V[in.Reg&15][0]))\ncontinue")
 	h.add("kVrmovdStore8", "c.R[in.RM&15] = c.V[in.Reg&15][0]\ncontinue")
 	h.add("kXmvmovsdLoad", "%s", ea+tlb("r", 8, "c.V[in.Reg&15] = Vec{"+loadExpr(8)+"}\ncontinue"))
-	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "x, v := "+loadExpr(8)+", &c.V[in.Reg&15]\nv[0], v[1], v[2], v[3] = x, x, x, x\n"+inUse+"continue"))
+	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "q, v := "+loadExpr(8)+", &c.V[in.Reg&15]\n"+targets("v", 4)+" = q"+strings.Repeat(", q", 3)+"\n"+inUse+"continue"))
 	for _, f := range vexForms {
 		load := "d := &c.V[in.Reg&15]\n" + targets("d", f.n) + " = " + qwords(f.n) + "\n" + f.set + "continue"
-		store := "v := &c.V[in.Reg&15]\n"
-		for i := range f.n {
-			store += fmt.Sprintf("put64(e.page, off+%d, v[%d])\n", 8*i, i)
+		puts := make([]string, f.n)
+		for i := range puts {
+			puts[i] = fmt.Sprintf("put64(e.page, off+%d, v[%d])\n", 8*i, i)
 		}
-		store += "continue"
+		store := "v := &c.V[in.Reg&15]\n" + strings.Join(puts, "") + "continue"
 		aligned := fmt.Sprintf("if a&%d == 0 {\n", 8*f.n-1)
 		h.add("k"+f.name+"mvmovups", "%s", ea+tlb("r", 8*f.n, load))
 		h.add("k"+f.name+"mvmovaps", "%s", ea+tlb("r", 8*f.n, aligned+load+"\n}"))
