@@ -288,9 +288,11 @@ func (t *tracer) undo() error {
 }
 
 // drain takes a signal of the timer that lost its race with the program's
-// entry into the kernel. The call is made again; nothing is logged.
+// entry into the kernel. The call counts as interrupted and made again: SYSCALL
+// has left its marks in RCX and R11, which another signal or a forced end may
+// find before the call is made.
 func (t *tracer) drain() (action, error) {
-	if err := t.undo(); err != nil {
+	if err := t.interruptCall(); err != nil {
 		return action{}, err
 	}
 	t.sig.draining = true
@@ -301,24 +303,32 @@ func (t *tracer) drain() (action, error) {
 	return action{status: ws}, nil
 }
 
-// handBack gives the first held signal to the kernel at a call's entry. The
-// call counts as interrupted and made again.
+// handBack gives the first held signal to the kernel at a call's entry.
 func (t *tracer) handBack() (action, error) {
+	if err := t.interruptCall(); err != nil {
+		return action{}, err
+	}
+	t.sig.atExit = t.regs
+	t.sendHeld()
+	return action{}, nil
+}
+
+// interruptCall undoes the call at whose entry the program is, and logs it as
+// one that is interrupted and will be made again.
+func (t *tracer) interruptCall() error {
 	nr := int64(t.regs.Orig_rax)
 	regs := t.entryRegs()
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	t.log1(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
 	if err := t.undo(); err != nil {
-		return action{}, err
+		return err
 	}
 	after := regsOf(&t.regs)
 	t.log1(checkpoint.Event{
 		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr,
 		RegHash: checkpoint.HashRegs(&after),
 	})
-	t.sig.atExit = t.regs
-	t.sendHeld()
-	return action{}, nil
+	return nil
 }
 
 // sendHeld sends the first held signal to the program, which is at a sync
