@@ -285,10 +285,10 @@ func (c *CPU) leave(b *block, in *Inst, e Exit) Exit {
 		}
 		return e
 	}
-	c.Retired += uint64(in.count())
+	c.Retired++
 	switch {
-	case in.Flags&instFused != 0 && c.cond(in.Imm2):
-		c.RIP = b.exits[in.exit].target
+	case in.Flags&instFused != 0: // the branch is left to the next block
+		c.RIP = b.pc + uint64(in.off) + uint64(in.VVVV)
 	case in.Flags&InstEnd == 0:
 		c.RIP = b.pc + uint64(in.off) + uint64(in.Len)
 	}

@@ -363,14 +363,6 @@ func vectorName(in *Inst, handler string) string {
 	return width + "r" + handler
 }
 
-// count is how many instructions in stands for.
-func (in *Inst) count() uint8 {
-	if in.Flags&instFused != 0 {
-		return 2
-	}
-	return 1
-}
-
 // fuse joins comparisons with the conditional branches behind them, in place.
 func fuse(ops []Inst) []Inst {
 	out := ops[:0]
@@ -382,7 +374,7 @@ func fuse(ops []Inst) []Inst {
 					in.Kind = k
 					in.Flags |= instFused
 					in.Imm2, in.exit = j.Opc&15, j.exit
-					in.Len += j.Len
+					in.VVVV, in.Len = in.Len, in.Len+j.Len
 					i++
 				}
 			}

@@ -27,7 +27,7 @@ type Inst struct {
 	idx   uint8 // instructions of the block before this one
 	Reg   uint8 // ModRM.reg extended by REX.R, or the register in the opcode (+r)
 	RM    uint8 // ModRM.rm extended by REX.B, when there is no memory operand
-	VVVV  uint8 // VEX.vvvv register
+	VVVV  uint8 // VEX.vvvv register; of a fused pair the length of the first
 	Base  uint8 // 0..15, NoReg, or RIPReg: Disp is then the absolute address
 	Index uint8 // 0..15 or NoReg
 	Scale uint8 // shift 0..3

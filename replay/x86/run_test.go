@@ -92,6 +92,21 @@ func TestAttention(t *testing.T) {
 	wantExit(t, c, c.Run(100), ExitFault, testText+6, 3)
 }
 
+// TestAttentionFused: a comparison stops behind itself, not behind the branch
+// that is fused with it.
+func TestAttentionFused(t *testing.T) {
+	// cmp dword [rsi], 2; je +2; ud2; ud2
+	c, bus := program(0x83, 0x3e, 2, 0x74, 2, 0x0f, 0x0b, 0x0f, 0x0b)
+	bus.pages[testData].slow = true
+	bus.onRead = func(uint64, int) { c.Attention() }
+	for value, end := range map[byte]uint64{2: testText + 7, 3: testText + 5} {
+		bus.put(testData, []byte{value})
+		c.R[RSI], c.RIP, c.Retired = testData, testText, 0
+		wantExit(t, c, c.Run(100), ExitAttention, testText+3, 1)
+		wantExit(t, c, c.Run(100), ExitFault, end, 2)
+	}
+}
+
 func TestInterrupt(t *testing.T) {
 	c, _ := program(0xeb, 0xfe)
 	time.AfterFunc(5*time.Millisecond, c.Interrupt)
