@@ -177,15 +177,8 @@ func (m *Module) filesAt(pc uint64) []*dwarf.LineFile {
 
 // unitsAt returns the units whose ranges hold pc.
 func (m *Module) unitsAt(pc uint64) []*unit {
-	if m.data == nil {
-		return nil
-	}
-	if !m.begun {
-		m.begun = true
-		m.readUnits()
-	}
 	var out []*unit
-	for _, u := range m.units {
+	for _, u := range m.allUnits() {
 		for _, r := range u.ranges {
 			if pc >= r[0] && pc < r[1] {
 				out = append(out, u)

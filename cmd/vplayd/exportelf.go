@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vplay/loader"
+)
+
+// A front-end that wants the program as a file, as VS Code's C++ extension does,
+// or a debugger that does not fetch files from the server, gets here the same
+// rebuilt ELF files that serve gives to gdb.
+
+// mainModule is the name under which --module takes the program itself.
+const mainModule = "main"
+
+func newExportELF() *cobra.Command {
+	var module, out, all string
+	var symbols []string
+	c := &cobra.Command{
+		Use:   "export-elf [flags] [RECORDING]",
+		Short: "write the program or a library as an ELF file",
+		Long: `Export-elf writes an ELF file rebuilt from the recording, the one that serve
+gives to gdb: the captured pages merged with the symbol file of the same
+build-id from the --symbols folders. With none, it has the names that the module
+exports, and unwind tables. A section of which a page was not captured is left
+empty.
+
+The program is written to NAME.elf unless told otherwise. --module takes the path
+of a library as "monitor modules" shows it, or the last part of it. --all writes
+every module into a folder at the path it had, which is a sysroot for a debugger
+that wants the files here:
+
+  gdb -ex 'set sysroot sysroot' -ex 'target remote :1234' sysroot/usr/bin/sort`,
+		Example: "  vplayd export-elf --symbols build/ sort-1.vplay\n  vplayd export-elf --module libc.so.6 -o libc.elf sort-1.vplay\n  vplayd export-elf --all sysroot sort-1.vplay",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if all != "" && (out != "" || c.Flags().Changed("module")) {
+				return usageError{withHint(errors.New("--all goes with neither --module nor --output"), exitUsage, "--all writes every module into its folder")}
+			}
+			g, closeAll, err := openTarget(args, serveFlags{symbols: symbols, memory: 64})
+			if err != nil {
+				return err
+			}
+			defer closeAll()
+			if all != "" {
+				return exportAll(c, g, all)
+			}
+			return exportOne(c, g, module, out)
+		},
+	}
+	c.Flags().StringVar(&module, "module", mainModule, "`NAME` of the module: main, a path, or the last part of one")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: the module's name and .elf; -: standard output)")
+	c.Flags().StringVar(&all, "all", "", "write every module into this `FOLDER`, at its path")
+	c.Flags().StringArrayVar(&symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	return c
+}
+
+// findModule returns the module that --module names.
+func findModule(g *target, name string) (*loader.Module, error) {
+	if name == mainModule {
+		name = g.s.Rec.Manifest().Program
+	}
+	if mod := g.files.module(name); mod != nil {
+		return mod, nil
+	}
+	var found []*loader.Module
+	var names []string
+	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+		if path.Base(mod.Path) == path.Base(name) {
+			found = append(found, mod)
+		}
+		names = append(names, mod.Path)
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, usageError{withHint(fmt.Errorf("%d modules are called %s", len(found), name), exitUsage, "name one with its path: %s", strings.Join(names, ", "))}
+	case len(names) == 0:
+		return nil, withHint(fmt.Errorf("the recording has no module %s", name), exitFailed, "no ELF header was captured")
+	}
+	return nil, usageError{withHint(fmt.Errorf("the recording has no module %s", name), exitUsage, "it has %s", strings.Join(names, ", "))}
+}
+
+func exportOne(c *cobra.Command, g *target, module, out string) error {
+	mod, err := findModule(g, module)
+	if err != nil {
+		return err
+	}
+	b, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+	if err != nil {
+		return err
+	}
+	if out == "-" {
+		_, err := c.OutOrStdout().Write(b)
+		return err
+	}
+	if out == "" {
+		out = safeName(mod.Path) + ".elf"
+	}
+	if err := writeWhole(out, b, 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", out, mod.Path, size(int64(len(b))))
+	return nil
+}
+
+// safeName returns the last part of a recorded path, fit for a file's name on
+// any system.
+func safeName(p string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, path.Base(p))
+	if name == "." || name == ".." || name == "" {
+		return "module"
+	}
+	return name
+}
+
+// writeWhole writes a file so that it is there whole or not at all.
+func writeWhole(name string, b []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".vplay-*")
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return withHint(fmt.Errorf("cannot write %s: %w", name, err), exitFailed, "is its folder there, and may you write to it?")
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = errors.Join(os.Chmod(f.Name(), mode), os.Rename(f.Name(), name))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what went wrong is said
+	}
+	return err
+}
+
+// exportAll writes every module at its path below dir. Recorded paths are
+// hostile input: nothing is written outside of dir.
+func exportAll(c *cobra.Command, g *target, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // nothing is written through it
+	written := 0
+	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+		if !path.IsAbs(mod.Path) {
+			continue // the vDSO
+		}
+		b, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+		if err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s: %v\n", mod.Path, err)
+			continue
+		}
+		for _, name := range moduleNames(g, mod) {
+			if err := writeBelow(root, name, b); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", filepath.Join(dir, filepath.FromSlash(name)), size(int64(len(b))))
+			written++
+		}
+	}
+	if written == 0 {
+		return withHint(errors.New("nothing was written"), exitFailed, "too little of the modules was captured")
+	}
+	return nil
+}
+
+// moduleNames returns the paths that a module goes by, its own and those of the
+// dynamic linker's list, relative to the root.
+func moduleNames(g *target, mod *loader.Module) []string {
+	names := []string{mod.Path}
+	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
+		if path.IsAbs(l.Name) && l.Dynamic >= mod.Base && l.Dynamic < mod.End {
+			names = append(names, l.Name)
+		}
+	}
+	for i, n := range names {
+		parts := strings.Split(strings.TrimPrefix(path.Clean(n), "/"), "/")
+		for j := range parts {
+			parts[j] = safeName(parts[j])
+		}
+		names[i] = strings.Join(parts, "/")
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func writeBelow(root *os.Root, name string, b []byte) error {
+	if err := root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
+		return err
+	}
+	return root.WriteFile(filepath.FromSlash(name), b, 0o755)
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vplay/dwarf"
+	"vplay/loader"
+)
+
+// VS Code reaches a recording in two ways. Its C++ extension starts gdb on the
+// protocol server: it wants the program as a file, request launch with
+// miDebuggerServerAddress, and stopAtConnect, without which it may run to the end
+// at once. It has no buttons to go back. The other way is vplayd's own server of
+// the Debug Adapter Protocol: VS Code connects to a port named by "debugServer"
+// and asks no extension for an adapter then, but the debug type must be one that
+// some installed extension brings, here the same C++ extension's.
+
+func newVSCode() *cobra.Command {
+	var f vscodeFlags
+	c := &cobra.Command{
+		Use:   "vscode [flags] [RECORDING]",
+		Short: "set up a folder for debugging a recording in VS Code",
+		Long: `Vscode writes two configurations into .vscode/launch.json of a folder, and the
+program file that one of them wants into .vplay/:
+
+  "vplay NAME"        connects to vplayd serve --dap; with the buttons for going
+                      back (step back, reverse)
+  "vplay NAME, gdb"   VS Code's C++ extension and gdb on vplayd serve; going back
+                      by -exec reverse-continue and the like in the debug console
+
+Both need the extension C/C++ (ms-vscode.cpptools). A launch.json that is there
+keeps what it holds, comments included; only configurations of the same names
+are replaced. When it cannot be understood nothing is written to it, and the
+configurations are printed.
+
+When the sources were compiled in a folder that does not exist here, it is mapped
+to the workspace folder: change that in launch.json if they lie elsewhere.`,
+		Example: "  vplayd vscode --symbols build/ server-1.vplay\n  vplayd vscode --dir ~/src/server server-1.vplay",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, p := range []int{f.port, f.dapPort} {
+				if p < 1 || p > 65535 {
+					return usageError{withHint(fmt.Errorf("port %d", p), exitUsage, "a port is 1 to 65535")}
+				}
+			}
+			g, closeAll, err := openTarget(args, serveFlags{symbols: f.symbols, memory: 64})
+			if err != nil {
+				return err
+			}
+			defer closeAll()
+			rec, err := recordingPath(args)
+			if err != nil {
+				return err
+			}
+			return writeVSCode(c, g, rec, f)
+		},
+	}
+	c.Flags().StringVar(&f.dir, "dir", ".", "`FOLDER` that is opened in VS Code")
+	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	c.Flags().StringVar(&f.gdb, "debugger", envOr("VPLAY_GDB", "/usr/bin/gdb"), "the `GDB` that VS Code starts")
+	c.Flags().IntVar(&f.port, "port", 1234, "`PORT` of vplayd serve")
+	c.Flags().IntVar(&f.dapPort, "dap-port", dapPort, "`PORT` of vplayd serve --dap")
+	return c
+}
+
+type vscodeFlags struct {
+	dir, gdb      string
+	symbols       []string
+	port, dapPort int
+}
+
+// workspace is what VS Code replaces by the folder it has open.
+const workspace = "${workspaceFolder}"
+
+// launchConfig is a configuration in launch.json; the keys are those of VS Code
+// and its C++ extension.
+type launchConfig struct {
+	Name            string            `json:"name"`
+	Type            string            `json:"type"`
+	Request         string            `json:"request"`
+	DebugServer     int               `json:"debugServer,omitempty"`
+	MIMode          string            `json:"MIMode,omitempty"`
+	MIDebuggerPath  string            `json:"miDebuggerPath,omitempty"`
+	Program         string            `json:"program"`
+	Cwd             string            `json:"cwd"`
+	ServerAddress   string            `json:"miDebuggerServerAddress,omitempty"`
+	StopAtConnect   *bool             `json:"stopAtConnect,omitempty"`
+	StopAtEntry     *bool             `json:"stopAtEntry,omitempty"`
+	ExternalConsole *bool             `json:"externalConsole,omitempty"`
+	SetupCommands   []setupCommand    `json:"setupCommands,omitempty"`
+	SourceFileMap   map[string]string `json:"sourceFileMap,omitempty"`
+}
+
+type setupCommand struct {
+	Text           string `json:"text"`
+	IgnoreFailures bool   `json:"ignoreFailures"`
+}
+
+// launchConfigs returns the two configurations for a program.
+func launchConfigs(name, program string, sources map[string]string, f vscodeFlags) []launchConfig {
+	yes, no := true, false
+	setup := []setupCommand{{"-enable-pretty-printing", true}, {"set sysroot target:", true}}
+	for from, to := range sources {
+		setup = append(setup, setupCommand{fmt.Sprintf("set substitute-path %s %s", from, to), true})
+	}
+	return []launchConfig{{
+		Name: "vplay " + name, Type: "cppdbg", Request: "launch", DebugServer: f.dapPort,
+		Program: program, Cwd: workspace, SourceFileMap: sources,
+	}, {
+		Name: "vplay " + name + ", gdb", Type: "cppdbg", Request: "launch", MIMode: "gdb", MIDebuggerPath: f.gdb,
+		Program: program, Cwd: workspace, ServerAddress: fmt.Sprintf("127.0.0.1:%d", f.port),
+		StopAtConnect: &yes, StopAtEntry: &no, ExternalConsole: &no, SetupCommands: setup, SourceFileMap: sources,
+	}}
+}
+
+// writeVSCode writes launch.json and the program's file.
+func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
+	mod, err := findModule(g, mainModule)
+	if err != nil {
+		return err
+	}
+	image, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+	if err != nil {
+		return err
+	}
+	name := safeName(mod.Path)
+	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image), f)
+	launch := filepath.Join(f.dir, ".vscode", "launch.json")
+	old, err := os.ReadFile(launch)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text, mergeErr := mergeLaunch(old, configs)
+	program := filepath.Join(f.dir, ".vplay", name+".elf")
+	for _, p := range []string{program, launch} {
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := writeWhole(program, image, 0o755); err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "wrote %s\n", program)
+	if mergeErr != nil {
+		fmt.Fprintf(out, "%s stays as it is: %v\nPut this into its \"configurations\":\n%s\n", launch, mergeErr, configText(configs))
+	} else {
+		mode := fs.FileMode(0o644)
+		if st, err := os.Stat(launch); err == nil {
+			mode = st.Mode().Perm()
+		}
+		if err := writeWhole(launch, text, mode); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "wrote %s\n", launch)
+	}
+	sym := ""
+	for _, s := range f.symbols {
+		sym += " --symbols " + shellWord(s)
+	}
+	fmt.Fprintf(out, "\nNow run\n    vplayd serve --dap --listen 127.0.0.1:%d%s %s\nopen %s in VS Code and start %q (F5): the toolbar goes back, too. With gdb instead:\n    vplayd serve --listen 127.0.0.1:%d%s %s\nand start %q.\n",
+		f.dapPort, sym, shellWord(rec), shellWord(f.dir), configs[0].Name, f.port, sym, shellWord(rec), configs[1].Name)
+	return nil
+}
+
+// sourceMap maps the folder that the program was compiled in to the workspace,
+// unless it is here.
+func sourceMap(image []byte) map[string]string {
+	m, err := dwarf.Open(image)
+	if err != nil {
+		return nil
+	}
+	dir := m.CompDir()
+	if dir == "" || !path.IsAbs(dir) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' }) {
+		return nil
+	}
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		return nil
+	}
+	return map[string]string{dir: workspace}
+}
+
+// configText writes the configurations as they stand in a launch.json.
+func configText(configs []launchConfig) string {
+	var parts []string
+	for i := range configs {
+		parts = append(parts, "        "+configJSON(&configs[i]))
+	}
+	return strings.Join(parts, ",\n")
+}
+
+// configJSON writes one configuration, its first line without indentation.
+func configJSON(config *launchConfig) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("        ", "    ")
+	if err := e.Encode(config); err != nil {
+		panic(err) // strings and numbers only
+	}
+	return strings.TrimSpace(b.String())
+}
