@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"vplay/checkpoint"
+	"vplay/replay"
 )
 
 // openRecording opens the recording named by the arguments; without a name,
@@ -35,6 +36,22 @@ func openRecording(args []string) (*checkpoint.Recording, string, error) {
 		return nil, path, withHint(err, exitDamaged, "copy it again from where it was recorded")
 	}
 	return nil, path, withHint(err, exitFailed, "is it a file that you may read?")
+}
+
+// openSession opens the recording named by the arguments for replay; done closes it.
+func openSession(args []string) (s *replay.Session, path string, done func(), err error) {
+	rec, path, err := openRecording(args)
+	if err != nil {
+		return nil, path, nil, err
+	}
+	if s, err = replay.NewSession(rec); err != nil {
+		rec.Close()
+		return nil, path, nil, err
+	}
+	return s, path, func() {
+		s.Close()
+		rec.Close()
+	}, nil
 }
 
 func recordingPath(args []string) (string, error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/gdbstub"
-	"vplay/replay"
 )
 
 // serveFlags are shared by serve and replay.
@@ -146,25 +145,18 @@ func openTarget(args []string, f serveFlags) (*target, func(), error) {
 			return nil, nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
 		}
 	}
-	rec, _, err := openRecording(args)
+	s, _, done, err := openSession(args)
 	if err != nil {
-		return nil, nil, err
-	}
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		rec.Close()
 		return nil, nil, err
 	}
 	g, err := newTarget(s, f.memory<<20, f.symbols)
 	if err != nil {
-		s.Close()
-		rec.Close()
+		done()
 		return nil, nil, err
 	}
 	return g, func() {
 		g.t.Close()
-		s.Close()
-		rec.Close()
+		done()
 	}, nil
 }
 

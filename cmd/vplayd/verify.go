@@ -72,16 +72,11 @@ type verifyFlags struct {
 }
 
 func verify(c *cobra.Command, args []string, f verifyFlags) error {
-	rec, _, err := openRecording(args)
+	s, _, done, err := openSession(args)
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+	defer done()
 	began := time.Now()
 	results, err := verifyAll(c.Context(), s, f)
 	if err != nil {

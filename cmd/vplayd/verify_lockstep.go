@@ -63,17 +63,12 @@ func lockstepVerify(c *cobra.Command, args []string, f verifyFlags) error {
 	if !lockstep.Supported {
 		return lockstepError(lockstep.ErrNotSupported)
 	}
-	rec, path, err := openRecording(args)
+	s, path, done, err := openSession(args)
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if unlike := lockstep.Unlike(&rec.Manifest().CPU); unlike != "" {
+	defer done()
+	if unlike := lockstep.Unlike(&s.Rec.Manifest().CPU); unlike != "" {
 		fmt.Fprintf(os.Stderr, "vplayd: warning: %s: undefined flags are not compared, and other differences may be the CPUs'\n", unlike)
 	}
 	l := lockstepRun{c: c, s: s, f: f, path: path, left: f.lockstep.count, began: time.Now()}

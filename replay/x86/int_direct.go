@@ -33,7 +33,11 @@ func intMovdir64b(c *CPU, in *Inst) Exit {
 
 // implicitAddr is the address in RAX of CLZERO and MONITORX.
 func (c *CPU) implicitAddr(in *Inst) uint64 {
-	a := c.R[RAX]
+	return c.registerAddr(in, c.R[RAX])
+}
+
+// registerAddr is the linear address of an operand whose offset is a in a register.
+func (c *CPU) registerAddr(in *Inst, a uint64) uint64 {
 	if in.Flags&InstAddr32 != 0 {
 		a = uint64(uint32(a))
 	}
@@ -83,17 +87,7 @@ func intUmonitor(c *CPU, in *Inst) Exit {
 	if e := c.gate(in); e != ExitNone {
 		return e
 	}
-	a := c.R[in.RM&15]
-	if in.Flags&InstAddr32 != 0 {
-		a = uint64(uint32(a))
-	}
-	switch in.Seg {
-	case FS:
-		a += c.FSBase
-	case GS:
-		a += c.GSBase
-	}
-	_, e := c.load8(a)
+	_, e := c.load8(c.registerAddr(in, c.R[in.RM&15]))
 	return e
 }
 

@@ -61,6 +61,47 @@ func TestForcedEnds(t *testing.T) {
 	}
 }
 
+// TestForcedEndsAtCalls has the recorder's timer lose its race with a call many
+// times: the call is undone, and an end or a signal may come before it is made
+// again. RCX and R11 are then what SYSCALL left there.
+func TestForcedEndsAtCalls(t *testing.T) {
+	r := run{args: []string{compile(t, "alarms")}, opt: recorder.Options{ForceEvery: time.Millisecond, Interval: 5 * time.Millisecond}}
+	want := r.native(t)
+	undone := 0
+	for range 3 {
+		got, res := r.recorded(t)
+		same(t, got, want)
+		undone += callsUndone(t, res.Path)
+		t.Logf("%d forced ends, %d signals; %v", res.Stats.ForcedEnds, res.Stats.Signals, verify(t, res.Path))
+	}
+	if undone == 0 {
+		t.Error("no call was undone")
+	}
+}
+
+// callsUndone counts the calls that are logged as interrupted and made again.
+func callsUndone(t *testing.T, path string) int {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	n := 0
+	for _, info := range rec.Intervals() {
+		iv, err := rec.Interval(info.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range iv.Events {
+			if e.Kind == checkpoint.EventExit && e.Restart && e.NR == syscall.SYS_GETPPID {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // TestForcedEndsByHash leaves every other interval out of a recording, and with it
 // the content of the pages at the end of the one before: what is left to find
 // that end by is the hash of memory, which each store then keeps.

@@ -82,6 +82,9 @@ func main() {
 	if err == nil {
 		err = generateLoop()
 	}
+	if err == nil {
+		err = generateQuick()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "isagen:", err)
 		os.Exit(1)
