@@ -309,13 +309,17 @@ func (f regField) get() uint64 {
 	return uint64(*f.seg)
 }
 
-var regNames = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+// RegNames are the names of the general registers, in encoding order (as Regs.R).
+var RegNames = [16]string{
+	"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+}
 
 // regFields names the registers in the order of the format.
 func regFields(r *Regs) []regField {
 	list := make([]regField, 0, 26)
 	for i := range r.R {
-		list = append(list, regField{name: regNames[i], wide: &r.R[i]})
+		list = append(list, regField{name: RegNames[i], wide: &r.R[i]})
 	}
 	return append(list,
 		regField{name: "rip", wide: &r.RIP}, regField{name: "rflags", wide: &r.RFLAGS},

@@ -61,17 +61,13 @@ func (m *Machine) diverged(what, want, got string) error {
 
 // compareRegs returns the first register in which two files differ.
 func compareRegs(want, got *checkpoint.Regs) (name, w, g string, same bool) {
-	names := [...]string{
-		"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-		"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-	}
 	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
 	if want.RIP != got.RIP {
 		return "rip", hex(want.RIP), hex(got.RIP), false
 	}
 	for i := range want.R {
 		if want.R[i] != got.R[i] {
-			return names[i], hex(want.R[i]), hex(got.R[i]), false
+			return checkpoint.RegNames[i], hex(want.R[i]), hex(got.R[i]), false
 		}
 	}
 	if a, b := want.RFLAGS&checkpoint.FlagsMask, got.RFLAGS&checkpoint.FlagsMask; a != b {

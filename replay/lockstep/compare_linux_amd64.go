@@ -10,11 +10,6 @@ import (
 	"vplay/replay/x86"
 )
 
-var regNames = [16]string{
-	"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-}
-
 var segNames = [6]string{"es", "cs", "ss", "ds", "fs", "gs"}
 
 // regFile returns where the kernel's register file has the general registers,
@@ -59,7 +54,7 @@ func diffRegs(r *syscall.PtraceRegs, s *x86.State, flags uint64) []Item {
 		}
 	}
 	for i, p := range regFile(r) {
-		add(regNames[i], s.R[i], *p)
+		add(checkpoint.RegNames[i], s.R[i], *p)
 	}
 	add("rip", s.RIP, r.Rip)
 	if ours, theirs := s.Flags()&flags, r.Eflags&flags; ours != theirs {

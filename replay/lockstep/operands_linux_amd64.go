@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 
+	"vplay/checkpoint"
 	"vplay/replay/x86"
 )
 
@@ -23,7 +24,7 @@ func (o *operands) add(name, value string) {
 	}
 }
 
-func (o *operands) reg(n uint8) { o.add(regNames[n&15], hex(o.s.R[n&15])) }
+func (o *operands) reg(n uint8) { o.add(checkpoint.RegNames[n&15], hex(o.s.R[n&15])) }
 
 // part adds register n as an operand of size bytes: without REX, 4 to 7 are ah,
 // ch, dh and bh.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vplay/checkpoint"
 	"vplay/replay/x86"
 )
 
@@ -26,11 +27,6 @@ import (
 //	es cs ss ds fsel gsel                              selectors (only behind the arrow)
 //	[ADDR]    sandbox bytes
 //	trap      vector; for page faults vector:address:rwx (with p: protection)
-
-var regNames = [16]string{
-	"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-}
 
 var segNames = [6]string{"es", "cs", "ss", "ds", "fsel", "gsel"}
 
@@ -60,7 +56,7 @@ var fields = makeFields()
 
 func makeFields() []field {
 	var l []field
-	for i, n := range regNames {
+	for i, n := range checkpoint.RegNames {
 		l = append(l, hexField(n, func(r *Regs) *uint64 { return &r.R[i] }))
 	}
 	l = append(l,
