@@ -16,15 +16,15 @@ func (t *Timeline) returned(id uint32) (*checkpoint.Event, error) {
 	if !ok || t.calls == nil {
 		return nil, nil
 	}
-	var ks [2]*Mark
+	var ivs [2]*interval
 	for i, id := range [...]uint32{prev, id} {
-		k, err := t.nearest(checkpoint.Position{Interval: id})
+		iv, err := t.s.interval(id)
 		if err != nil {
 			return nil, err
 		}
-		ks[i] = k
+		ivs[i] = iv
 	}
-	before, after := ks[0].iv.Events, ks[1].iv.Events
+	before, after := ivs[0].Events, ivs[1].Events
 	for len(before) > 0 && before[len(before)-1].Kind == checkpoint.EventGap { // says why the interval ends
 		before = before[:len(before)-1]
 	}
@@ -35,7 +35,7 @@ func (t *Timeline) returned(id uint32) (*checkpoint.Event, error) {
 	if e.Kind != checkpoint.EventEnter || !t.calls(e.NR) {
 		return nil, nil
 	}
-	result := int64(ks[1].iv.cpu.R[0])
+	result := int64(ivs[1].cpu.R[0])
 	return &checkpoint.Event{Kind: checkpoint.EventExit, TID: e.TID, NR: e.NR, Args: e.Args, Result: result}, nil
 }
 
@@ -60,7 +60,7 @@ func (t *Timeline) later(ctx context.Context, c *candidate, to checkpoint.Positi
 			return nil, err
 		}
 		if e != nil {
-			return &candidate{p, Stop{Reason: StopSyscall, Event: e}}, nil
+			return &candidate{pos: p, after: p, stop: Stop{Reason: StopSyscall, Event: e}}, nil
 		}
 	}
 	return c, nil

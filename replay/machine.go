@@ -38,11 +38,16 @@ type Machine struct {
 	faulted      bool // the next event is the fault of the instruction at RIP
 	ended        bool // a forced end is here
 
-	breaks  map[uint64]struct{}
-	hits    []mem.Hit
-	search  bool // looking for a forced end by state
-	hashing bool // each store keeps the hash of memory
-	misses  int  // moments of the search with the right registers and the wrong memory
+	breaks map[uint64]struct{}
+	// pass, when set, is asked at a breakpoint of the user's whether to stop.
+	pass func(*Machine) bool
+	hits []mem.Hit
+	// everyStore makes watched stores that change nothing hits as well; without it
+	// they are none, as with a debugger's own watchpoints.
+	everyStore bool
+	search     bool // looking for a forced end by state
+	hashing    bool // each store keeps the hash of memory
+	misses     int  // moments of the search with the right registers and the wrong memory
 	// telling and tellPage are words and a page of memory that the search found
 	// to differ from the end; pageTries is how often the page was hashed.
 	telling   []x86.SieveWord
@@ -91,6 +96,9 @@ func (m *Machine) attach(space *mem.Space) {
 		}
 	}
 	space.OnHit = func(h mem.Hit) {
+		if h.Access == mem.Store && !h.Changed && h.Watch.Kind&mem.WatchRead == 0 && !m.everyStore {
+			return
+		}
 		m.hits = append(m.hits, h)
 		m.CPU.Attention()
 	}
@@ -183,7 +191,20 @@ func (m *Machine) armBreaks() {
 		}
 	}
 	m.CPU.SetBreakpoints(all)
+	m.CPU.Pass = nil
+	if m.pass != nil && len(m.breaks) > 0 {
+		m.CPU.Pass = m.passes
+	}
 	m.sift()
+}
+
+// passes reports whether a breakpoint at RIP, which the processor has come to, is
+// one of the user's alone whose condition refuses it.
+func (m *Machine) passes() bool {
+	if m.search && m.CPU.RIP == m.iv.End.Contexts[0].Regs.RIP {
+		return false
+	}
+	return !m.pass(m)
 }
 
 // Target is a place within an interval at which a run stops: the count Instr

@@ -1,16 +1,20 @@
 package replay
 
 import (
+	"sync/atomic"
+
 	"vplay/checkpoint"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
 
 // Mark is a kept moment of a machine: O(1) to take and to go back to. It is
-// immutable; Release gives its memory back.
+// immutable and may be restored on several goroutines at once; the last Release
+// gives its memory back.
 type Mark struct {
 	Pos checkpoint.Position
 
+	refs  atomic.Int32
 	iv    *interval
 	cpu   x86.State
 	mem   *mem.Snapshot
@@ -27,10 +31,12 @@ type Mark struct {
 // forced end by state cannot be marked there without losing the search, so
 // that the search simply begins again after a Restore.
 func (m *Machine) Save() *Mark {
-	return &Mark{
+	k := &Mark{
 		Pos: m.Position(), iv: m.iv, cpu: m.CPU.State, mem: m.Mem.Snapshot(), tid: m.tid,
 		next: m.next, step: m.step, after: m.afterSyscall, in: m.inCall, fault: m.faulted, ended: m.ended,
 	}
+	k.refs.Store(1)
+	return k
 }
 
 // Restore makes the machine what it was at the mark, which may be of another
@@ -45,8 +51,28 @@ func (m *Machine) Restore(k *Mark) {
 	m.Mem.Restore(k.mem)
 }
 
-// Release gives the mark's memory back.
-func (k *Mark) Release() { k.mem.Release() }
+// hold adds a reference, which a Release of its own gives up.
+func (k *Mark) hold() *Mark {
+	k.refs.Add(1)
+	return k
+}
+
+// Release gives up a reference, and with the last the mark's memory.
+func (k *Mark) Release() {
+	if k.refs.Add(-1) == 0 {
+		k.mem.Release()
+	}
+}
+
+// atEnd reports whether the mark stands at its interval's end.
+func (k *Mark) atEnd() bool {
+	return k.next == len(k.iv.Events) && (!k.iv.End.Forced || k.ended) || k.atCrash()
+}
+
+// atCrash reports whether the mark stands at the fault that ends its interval.
+func (k *Mark) atCrash() bool {
+	return k.fault && k.next == len(k.iv.Events)-1 && k.iv.End.Kind == checkpoint.EndCrash
+}
 
 // Start returns a mark at the start of interval id. Errors: as Machine.
 func (s *Session) Start(id uint32) (*Mark, error) {

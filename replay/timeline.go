@@ -22,21 +22,31 @@ type Timeline struct {
 	s         *Session
 	m         *Machine
 	intervals []uint32 // of the last image, in order
-	marks     map[uint32][]*Mark
-	budget    int64
+	chart     *chart
+	stops
+	track  *tracker            // the span being collected, nil when none is
+	from   checkpoint.Position // stops before it do not count
+	survey survey              // the cursor's only
 
+	begin checkpoint.Position // the first settled moment
+	hits  []mem.Hit           // of the movement under way
+}
+
+// stops is what a run stops at.
+type stops struct {
 	breaks  map[uint64]struct{}
 	watches []mem.Watch
 	filter  func(*Machine) bool
 	signals func(signo int32) bool
 	calls   func(nr int64) bool
 
-	begin checkpoint.Position // the first settled moment
-	hits  []mem.Hit           // of the movement under way
+	deaf       bool // signals stop nothing
+	everyStore bool // watched stores that change nothing count
 }
 
 // markSpacing is the distance, in instructions, of the marks that a run
-// leaves behind; near a backward goal they are denser.
+// leaves behind; near a backward goal they are denser. It is the length of spans
+// as well.
 const markSpacing = 2_000_000
 
 // NewTimeline returns a timeline over the intervals since the last execve,
@@ -48,12 +58,13 @@ func NewTimeline(s *Session, memory int64) (*Timeline, error) {
 		return nil, errors.New("replay: the recording holds no interval")
 	}
 	last := infos[len(infos)-1].Image
-	t := &Timeline{s: s, marks: map[uint32][]*Mark{}, budget: memory}
+	t := &Timeline{s: s}
 	for _, i := range infos {
 		if i.Image == last {
 			t.intervals = append(t.intervals, i.ID)
 		}
 	}
+	t.chart = &chart{s: s, intervals: t.intervals, budget: memory, legs: map[uint32]*leg{}}
 	m, err := s.Machine(t.intervals[0])
 	if err != nil {
 		return nil, err
@@ -71,12 +82,8 @@ func NewTimeline(s *Session, memory int64) (*Timeline, error) {
 
 // Close releases the marks and the machine.
 func (t *Timeline) Close() {
-	for _, ms := range t.marks {
-		for _, k := range ms {
-			k.Release()
-		}
-	}
-	t.marks = map[uint32][]*Mark{}
+	t.pause()
+	t.chart.close()
 	t.m.Close()
 }
 
@@ -93,7 +100,8 @@ func (t *Timeline) Begin() checkpoint.Position { return t.begin }
 func (t *Timeline) Intervals() []uint32 { return t.intervals }
 
 // SetBreakpoints replaces the addresses at which runs in both directions stop.
-// filter, when not nil, is asked at each and may refuse it (conditions).
+// filter, when not nil, is asked at each and may refuse it (conditions); searches
+// ask it on several goroutines at once, each about a machine of its own.
 func (t *Timeline) SetBreakpoints(addrs []uint64, filter func(*Machine) bool) {
 	t.breaks = make(map[uint64]struct{}, len(addrs))
 	for _, a := range addrs {
@@ -112,8 +120,21 @@ func (t *Timeline) SetSignals(f func(signo int32) bool) { t.signals = f }
 // SetSyscalls says which system calls stop a run; nil means none.
 func (t *Timeline) SetSyscalls(f func(nr int64) bool) { t.calls = f }
 
+// mayStopAt reports whether a run can stop at e.
+func (q *stops) mayStopAt(e *checkpoint.Event) bool {
+	switch e.Kind {
+	case checkpoint.EventSignal, checkpoint.EventFault:
+		return !q.deaf && (q.signals == nil || q.signals(e.Signo))
+	case checkpoint.EventEnter, checkpoint.EventExit:
+		return q.calls != nil && q.calls(e.NR)
+	default:
+		return false
+	}
+}
+
 // arm gives the machine what to stop at, or nothing.
 func (t *Timeline) arm(on bool) {
+	t.m.everyStore, t.m.pass = on && t.everyStore, nil
 	if !on {
 		t.m.SetBreakpoints(nil)
 		if len(t.m.Mem.Watches()) > 0 {
@@ -126,6 +147,7 @@ func (t *Timeline) arm(on bool) {
 	for a := range t.breaks {
 		addrs = append(addrs, a)
 	}
+	t.m.pass = t.filter
 	t.m.SetBreakpoints(addrs)
 	t.m.Mem.SetWatches(t.watches)
 	t.m.CatchSyscall = t.calls
@@ -133,61 +155,20 @@ func (t *Timeline) arm(on bool) {
 
 // keep leaves a mark at the cursor unless one is there.
 func (t *Timeline) keep() {
-	p := t.m.Position()
-	ms := t.marks[p.Interval]
-	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) >= 0 })
-	if i < len(ms) && ms[i].Pos == p {
-		return
-	}
-	ms = append(ms, nil)
-	copy(ms[i+1:], ms[i:])
-	ms[i] = t.m.Save()
-	t.marks[p.Interval] = ms
-	t.thin()
-}
-
-// thin drops marks while guest memory is over budget: every other one of the
-// interval with the most, never an interval's first.
-func (t *Timeline) thin() {
-	for t.s.Pool.InUse() > t.budget {
-		var most uint32
-		n := 0
-		for id, ms := range t.marks {
-			if len(ms) > n {
-				most, n = id, len(ms)
-			}
-		}
-		if n < 3 {
-			return
-		}
-		ms := t.marks[most]
-		kept := ms[:1]
-		for i, k := range ms[1:] {
-			if i%2 == 0 {
-				k.Release()
-			} else {
-				kept = append(kept, k)
-			}
-		}
-		clear(ms[len(kept):])
-		t.marks[most] = kept
+	if !t.chart.has(t.m.Position()) {
+		t.chart.add(t.m.Save())
 	}
 }
 
-// nearest returns the last mark at or before p, making the start of p's
-// interval one if there is none.
-func (t *Timeline) nearest(p checkpoint.Position) (*Mark, error) {
-	ms := t.marks[p.Interval]
-	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) > 0 })
-	if i > 0 {
-		return ms[i-1], nil
-	}
-	k, err := t.s.Start(p.Interval)
+// back makes the machine what it is at the last mark at or before p.
+func (t *Timeline) back(p checkpoint.Position) error {
+	k, err := t.chart.nearest(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t.marks[p.Interval] = append([]*Mark{k}, ms...)
-	return k, nil
+	t.m.Restore(k)
+	k.Release()
+	return nil
 }
 
 // nextInterval returns the interval after id, ok false when it is the last.
@@ -212,13 +193,8 @@ func (t *Timeline) isLast(id uint32) bool { return t.intervals[len(t.intervals)-
 
 // run runs the machine within its interval to goal, leaving marks behind. Stops
 // other than at goal are returned as they are.
+// Preconditions: guard watches ctx.
 func (t *Timeline) run(ctx context.Context, goal Target, skip bool) (Reason, error) {
-	stop := context.AfterFunc(ctx, t.m.CPU.Interrupt)
-	defer func() {
-		if !stop() {
-			t.m.CPU.Interrupted()
-		}
-	}()
 	for {
 		if ctx.Err() != nil {
 			return StopInterrupt, nil
@@ -236,6 +212,10 @@ func (t *Timeline) run(ctx context.Context, goal Target, skip bool) (Reason, err
 		}
 		skip = false
 		t.keep()
+		if t.track != nil {
+			t.endSpan(false)
+			t.beginSpan()
+		}
 	}
 }
 
@@ -260,6 +240,7 @@ func (t *Timeline) Seek(ctx context.Context, p checkpoint.Position) error {
 	if i := sort.Search(len(t.intervals), func(i int) bool { return t.intervals[i] >= p.Interval }); i == len(t.intervals) || t.intervals[i] != p.Interval {
 		return fmt.Errorf("replay: interval %d is not in the recording (it has %d to %d)", p.Interval, t.intervals[0], t.intervals[len(t.intervals)-1])
 	}
+	defer t.move(ctx)()
 	t.arm(false)
 	if p.Compare(t.begin) < 0 {
 		p = t.begin
@@ -271,6 +252,9 @@ func (t *Timeline) Seek(ctx context.Context, p checkpoint.Position) error {
 		return nil
 	}
 	_, err := t.settle()
+	if errors.Is(err, errInterrupted) {
+		err = ctx.Err()
+	}
 	return err
 }
 
@@ -284,13 +268,14 @@ func (t *Timeline) goTo(ctx context.Context, p checkpoint.Position) error {
 }
 
 func (t *Timeline) seek(ctx context.Context, p checkpoint.Position) error {
-	k, err := t.nearest(p)
+	k, err := t.chart.nearest(p)
 	if err != nil {
 		return err
 	}
 	if cur := t.m.Position(); cur.Interval != p.Interval || cur.Compare(p) > 0 || cur.Compare(k.Pos) < 0 {
 		t.m.Restore(k)
 	}
+	k.Release()
 	r, err := t.through(ctx, Target{p.Instr, p.Step})
 	if err == nil && r == StopInterrupt {
 		return ctx.Err()
@@ -422,7 +407,7 @@ func (t *Timeline) micro() (Reason, error) {
 
 // moved is the reason to stop after a step.
 func (t *Timeline) moved() Reason {
-	if worthStop(t.hits) {
+	if len(t.hits) > 0 {
 		return StopWatch
 	}
 	return StopLimit
@@ -444,16 +429,12 @@ func (t *Timeline) cross() (ok bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	k, err := t.nearest(checkpoint.Position{Interval: next})
-	if err != nil {
-		return false, err
-	}
-	t.m.Restore(k)
-	return true, nil
+	return true, t.back(checkpoint.Position{Interval: next})
 }
 
 // StepForward takes one step as stepi does.
-func (t *Timeline) StepForward(context.Context) (Stop, error) {
+func (t *Timeline) StepForward(ctx context.Context) (Stop, error) {
+	defer t.move(ctx)()
 	t.arm(true)
 	defer t.arm(false)
 	r, err := t.micro()
@@ -480,6 +461,7 @@ func (t *Timeline) stop(r Reason) Stop {
 // Continue runs forward to the next thing to stop at, or the recording's end.
 // A signal that is pending at the cursor is delivered, not reported again.
 func (t *Timeline) Continue(ctx context.Context) (Stop, error) {
+	defer t.move(ctx)()
 	t.arm(true)
 	defer t.arm(false)
 	if t.atEnd() {
@@ -523,7 +505,7 @@ func (t *Timeline) forward(ctx context.Context) (Stop, error) {
 			if err := t.apply(); err != nil {
 				return Stop{}, err
 			}
-			if !worthStop(t.hits) {
+			if len(t.hits) == 0 {
 				continue
 			}
 			r = StopWatch
@@ -541,13 +523,13 @@ func (t *Timeline) forward(ctx context.Context) (Stop, error) {
 			}
 		case StopWatch:
 			t.hits = append(t.hits, t.m.Hits()...)
-			if !worthStop(t.hits) {
+			if len(t.hits) == 0 {
 				continue
 			}
 		case StopLimit, StopSyscall, StopInterrupt:
 		}
 		if r != StopEnd && r != StopSyscall {
-			if _, err := t.settle(); err != nil {
+			if _, err := t.settle(); err != nil && (r != StopInterrupt || !errors.Is(err, errInterrupted)) {
 				return Stop{}, err
 			}
 		}
@@ -555,20 +537,9 @@ func (t *Timeline) forward(ctx context.Context) (Stop, error) {
 	}
 }
 
-// worthStop says whether watch hits stop a run: stores that changed nothing do
-// not, as with a debugger's own watchpoints.
-func worthStop(hits []mem.Hit) bool {
-	for _, h := range hits {
-		if h.Access == mem.Load || h.Changed || h.Watch.Kind&mem.WatchRead != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // stopsAt reports whether a run stops at the signal or fault e, which is due.
 func (t *Timeline) stopsAt(e *checkpoint.Event) bool {
-	return t.isStop(e) && (t.signals == nil || t.signals(e.Signo))
+	return !t.deaf && t.isStop(e) && (t.signals == nil || t.signals(e.Signo))
 }
 
 // AtBreak reports whether a breakpoint that its condition lets through stands

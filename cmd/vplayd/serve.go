@@ -154,6 +154,7 @@ func openTarget(args []string, f serveFlags) (*target, func(), error) {
 		done()
 		return nil, nil, err
 	}
+	g.t.StartSurvey()
 	return g, func() {
 		g.t.Close()
 		done()

@@ -26,7 +26,7 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 	if w := s.watched[key]; w != 0 && (k == Store || w&watchesLoads != 0) {
 		fast = false
 	}
-	if k == Store && m.codeID != 0 {
+	if k == Store && m.codeID.Load() != 0 {
 		fast = false
 	}
 	if k == Store && s.hash != nil && fast {
@@ -145,7 +145,7 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 	o := int(p - base)
 	if _, open := s.open[base]; s.hash != nil && !open {
 		s.rehash(r, key, base, page, o, b)
-		if !r.Shared && m.mask == nil && m.codeID == 0 && s.watched[key] == 0 {
+		if !r.Shared && m.mask == nil && m.codeID.Load() == 0 && s.watched[key] == 0 {
 			s.hashed[base/PageSize%hashedPages] = hashedPage{base, page}
 		}
 	} else {
@@ -157,8 +157,8 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 			s.flushKey(r, base, key) // it may be accessed directly now
 		}
 	}
-	if m.codeID != 0 {
-		m.codeID = 0
+	if m.codeID.Load() != 0 {
+		m.codeID.Store(0)
 		if s.OnFlush != nil {
 			s.flushKey(r, base, key)
 		}
@@ -208,6 +208,9 @@ func (s *Space) Fetch(a uint64, b []byte) (int, Fault) {
 func (s *Space) CodeID(a uint64) uint64 {
 	r, f := s.check(a, Exec)
 	if f != FaultNone {
+		if s.track != nil { // a breakpoint may stand there all the same
+			s.track.add(a, Exec)
+		}
 		return 0
 	}
 	key := s.key(r, a)
@@ -215,13 +218,12 @@ func (s *Space) CodeID(a uint64) uint64 {
 	if s.track != nil {
 		s.track.add(key, Exec)
 	}
-	if m.codeID == 0 {
-		m.codeID = s.pool.nextID.Add(1)
-		if s.OnFlush != nil {
-			s.flushKey(r, a, key)
-		}
+	// Other spaces may share the page and mark it at the same time. None of them
+	// stores to a shared page, so the first mark holds for all.
+	if m.codeID.Load() == 0 && m.codeID.CompareAndSwap(0, s.pool.nextID.Add(1)) && s.OnFlush != nil {
+		s.flushKey(r, a, key)
 	}
-	return m.codeID
+	return m.codeID.Load()
 }
 
 // Peek copies the readable prefix of [a, a+len(b)) for a debugger: protection

@@ -24,8 +24,8 @@ const (
 // pageMeta is what the pool knows of a page.
 type pageMeta struct {
 	refs   atomic.Int32
-	dirty  bool   // written since it was loaded
-	codeID uint64 // not 0: holds decoded code, and this is its content's identity
+	dirty  atomic.Bool   // written since it was loaded
+	codeID atomic.Uint64 // not 0: holds decoded code, and this is its content's identity
 	// mask, when set, has one bit a byte: set when the byte is known.
 	mask *Mask
 }
@@ -96,7 +96,9 @@ func (p *Pool) alloc() pageID {
 	p.mu.Unlock()
 	m := p.meta(id)
 	m.refs.Store(1)
-	m.dirty, m.codeID, m.mask = false, 0, nil
+	m.dirty.Store(false)
+	m.codeID.Store(0)
+	m.mask = nil
 	return id
 }
 
@@ -145,7 +147,7 @@ func (p *Pool) clone(id pageID) pageID {
 	c := p.alloc()
 	*p.page(c) = *p.page(id)
 	from, to := p.meta(id), p.meta(c)
-	to.dirty = from.dirty
+	to.dirty.Store(from.dirty.Load())
 	if from.mask != nil {
 		m := *from.mask
 		to.mask = &m

@@ -42,6 +42,17 @@ func (s *Space) key(r *Region, a uint64) uint64 {
 	return sharedWindow + s.pool.slotOf(r.Object)<<objectBits + (a - r.Start + r.Offset)
 }
 
+// KeyIn returns the key of the page of address a by a memory map of a space of
+// the pool, and the page's address where nothing is mapped.
+func (p *Pool) KeyIn(rs []Region, a uint64) uint64 {
+	a &^= PageSize - 1
+	i := sort.Search(len(rs), func(i int) bool { return rs[i].End > a })
+	if i == len(rs) || a < rs[i].Start || !rs[i].Shared {
+		return a
+	}
+	return sharedWindow + p.slotOf(rs[i].Object)<<objectBits + (a - rs[i].Start + rs[i].Offset)
+}
+
 // find returns the region that holds a, or nil.
 func (s *Space) find(a uint64) *Region {
 	if s.last < len(s.regions) {
@@ -177,7 +188,7 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 	for _, m := range pages {
 		slot := s.pool.slot(&s.root, m.key)
 		*slot = m.id
-		s.pool.meta(m.id).dirty = true
+		s.pool.meta(m.id).dirty.Store(true)
 	}
 	s.setRegions(rest)
 }

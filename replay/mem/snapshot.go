@@ -48,7 +48,7 @@ func (n *Snapshot) Release() {
 // loaded or did not exist; now is nil where it is unmapped.
 func (s *Space) Written(n *Snapshot, f func(key uint64, then, now *Page)) {
 	diff(n.root, s.root, func(key uint64, a, b pageID) {
-		if b != 0 && !s.pool.meta(b).dirty {
+		if b != 0 && !s.pool.meta(b).dirty.Load() {
 			return
 		}
 		var then, now *Page

@@ -193,7 +193,7 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 		}
 	}
 	m := s.pool.meta(*slot)
-	m.dirty = true
+	m.dirty.Store(true)
 	return *slot
 }
 
@@ -270,5 +270,5 @@ func (s *Space) IsWritten(a uint64) bool {
 		return false
 	}
 	id := lookup(s.root, s.key(r, a))
-	return id != 0 && s.pool.meta(id).dirty
+	return id != 0 && s.pool.meta(id).dirty.Load()
 }

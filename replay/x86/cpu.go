@@ -42,6 +42,10 @@ type CPU struct {
 	SkipBreak bool
 	// Sieve, when set, thins out the stops at the one breakpoint it is for.
 	Sieve *Sieve
+	// Pass, when set, is asked at each breakpoint that Run comes to, with the state
+	// up to date, whether to go on without stopping. It may read the guest's memory
+	// in ways that neither change it nor flush anything.
+	Pass func() bool
 
 	stop      uint8       // stopOwner, stopCode: leave the block after this instruction
 	stepping  bool        // Step is running: REP stops after one iteration

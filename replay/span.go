@@ -1,0 +1,218 @@
+package replay
+
+import (
+	"slices"
+	"sort"
+
+	"vplay/checkpoint"
+	"vplay/replay/mem"
+)
+
+// span is a stretch of execution and what it touched: pages by key, and events.
+// A search looks only at spans that can hold what it is after.
+type span struct {
+	from, to checkpoint.Position
+	// first and last are the indexes of the events applied in it, last excluded.
+	first, last int
+	// regions is the map at from; remapped says that it changed before to and that
+	// pages with several addresses were touched, so that addresses cannot be
+	// turned into keys by it.
+	regions  []mem.Region
+	remapped bool
+
+	read, written, executed []uint64 // keys, sorted
+}
+
+// tracker collects a span.
+type tracker struct {
+	sets    *mem.Sets
+	from    checkpoint.Position
+	first   int
+	regions []mem.Region
+}
+
+// beginSpan starts to collect what is touched from here on.
+func (t *Timeline) beginSpan() {
+	t.track = &tracker{sets: mem.NewSets(), from: t.m.Position(), first: t.m.next, regions: t.m.Mem.Regions()}
+	t.m.Mem.Track(t.track.sets)
+}
+
+// dropSpan gives up what was collected.
+func (t *Timeline) dropSpan() {
+	if t.track != nil {
+		t.track = nil
+		t.m.Mem.Track(nil)
+	}
+}
+
+// endSpan adds what was collected to the chart. atEnd says that the interval
+// ends here.
+func (t *Timeline) endSpan(atEnd bool) {
+	k := t.track
+	now := t.m.Mem.Regions()
+	s := span{
+		from: k.from, to: t.m.Position(), first: k.first, last: t.m.next, regions: k.regions,
+		read: sorted(k.sets.Read), written: sorted(k.sets.Written), executed: sorted(k.sets.Executed),
+	}
+	if len(now) != len(k.regions) || len(now) > 0 && &now[0] != &k.regions[0] {
+		s.remapped = touchesShared(s.read) || touchesShared(s.written) || touchesShared(s.executed)
+	}
+	t.track = nil
+	t.chart.addSpan(s, atEnd)
+}
+
+// touchesShared reports whether sorted keys have one of a shared object.
+func touchesShared(keys []uint64) bool { return len(keys) > 0 && keys[len(keys)-1] >= mem.MaxUser }
+
+func sorted(set map[uint64]struct{}) []uint64 {
+	out := make([]uint64, 0, len(set))
+	for k := range set {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// spanOverhead is what a span takes besides its keys, in bytes.
+const spanOverhead = 200
+
+// addSpan appends s to the spans of its interval, unless somebody else was faster.
+func (c *chart) addSpan(s span, atEnd bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.leg(s.from.Interval)
+	if atEnd {
+		l.end = &s.to
+	}
+	if l.done || s.from != l.frontier(s.from.Interval) {
+		return
+	}
+	if n := len(l.spans); n > 0 { // neighbours often touch the same
+		last := &l.spans[n-1]
+		c.spanBytes += share(&s.read, last.read) + share(&s.written, last.written) + share(&s.executed, last.executed)
+	} else {
+		c.spanBytes += 8 * int64(len(s.read)+len(s.written)+len(s.executed))
+	}
+	c.spanBytes += spanOverhead
+	l.spans = append(l.spans, s)
+	l.done = atEnd
+	for c.spanBytes > c.budget/spanShare && c.coarsen() {
+	}
+}
+
+// spanShare is the part of the budget, as 1/spanShare, that spans may have in
+// addition to it.
+const spanShare = 8
+
+// share makes a the slice b when they are equal, and returns the bytes that a
+// takes of its own.
+func share(a *[]uint64, b []uint64) int64 {
+	if slices.Equal(*a, b) {
+		*a = b
+		return 0
+	}
+	return 8 * int64(len(*a))
+}
+
+// coarsen joins every two spans of an interval, everywhere, and reports whether
+// that made their number smaller.
+func (c *chart) coarsen() bool {
+	var bytes int64
+	joined := false
+	for _, l := range c.legs {
+		var out []span
+		for i := 0; i < len(l.spans); i += 2 {
+			s := l.spans[i]
+			if i+1 < len(l.spans) {
+				s = join(&s, &l.spans[i+1])
+				joined = true
+			}
+			bytes += spanOverhead + 8*int64(len(s.read)+len(s.written)+len(s.executed))
+			out = append(out, s)
+		}
+		l.spans = out
+	}
+	c.spanBytes = bytes
+	return joined
+}
+
+func join(a, b *span) span {
+	s := span{
+		from: a.from, to: b.to, first: a.first, last: b.last, regions: a.regions, remapped: a.remapped || b.remapped,
+		read: union(a.read, b.read), written: union(a.written, b.written), executed: union(a.executed, b.executed),
+	}
+	if len(a.regions) != len(b.regions) || len(a.regions) > 0 && &a.regions[0] != &b.regions[0] {
+		s.remapped = s.remapped || touchesShared(s.read) || touchesShared(s.written) || touchesShared(s.executed)
+	}
+	return s
+}
+
+// union merges sorted lists.
+func union(a, b []uint64) []uint64 {
+	if slices.Equal(a, b) {
+		return a
+	}
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Clip(slices.Compact(out))
+}
+
+// frontier is where the spans of interval id end.
+func (l *leg) frontier(id uint32) checkpoint.Position {
+	if n := len(l.spans); n > 0 {
+		return l.spans[n-1].to
+	}
+	return checkpoint.Position{Interval: id}
+}
+
+// mayHold reports whether s can hold a stop of q; events are those of the
+// interval.
+func (s *span) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool {
+	for a := range q.breaks {
+		if s.touches(pool, a, 1, s.executed) {
+			return true
+		}
+	}
+	for _, w := range q.watches {
+		if s.touches(pool, w.Addr, w.Len, s.written) || w.Kind&mem.WatchRead != 0 && s.touches(pool, w.Addr, w.Len, s.read) {
+			return true
+		}
+	}
+	for i := s.first; i < s.last; i++ {
+		if q.mayStopAt(&events[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// touches reports whether a page of the n bytes at a is among keys.
+func (s *span) touches(pool *mem.Pool, a, n uint64, keys []uint64) bool {
+	if n == 0 {
+		return false
+	}
+	if s.remapped || a+n-1 < a || a+n-1 >= mem.MaxUser {
+		return true
+	}
+	for p := a &^ (mem.PageSize - 1); p <= a+n-1; p += mem.PageSize {
+		key := pool.KeyIn(s.regions, p)
+		if _, ok := slices.BinarySearch(keys, key); ok {
+			return true
+		}
+		if key != p { // it may have been private memory before a later mapping
+			if _, ok := slices.BinarySearch(keys, p); ok {
+				return true
+			}
+		}
+		if int(n/mem.PageSize) > len(keys) { // a range larger than all that was touched
+			return s.touchesRange(pool, a, n, keys)
+		}
+	}
+	return false
+}
+
+// touchesRange is touches for ranges of more pages than there are keys.
+func (s *span) touchesRange(pool *mem.Pool, a, n uint64, keys []uint64) bool {
+	i := sort.Search(len(keys), func(i int) bool { return keys[i] >= a&^(mem.PageSize-1) })
+	return i < len(keys) && keys[i] < a+n || touchesShared(keys)
+}
