@@ -44,6 +44,7 @@ type fakeTarget struct {
 	threads   []Thread
 	libraries []Library
 	noSiginfo bool
+	output    string // of "monitor print"
 
 	detached    atomic.Int64
 	interrupted atomic.Int64
@@ -434,6 +435,12 @@ func (f *fakeTarget) Monitor(ctx context.Context, line string, out io.Writer) er
 	case line == "when":
 		fmt.Fprintf(out, "0:%d.0\n", f.pos)
 		return nil
+	case line == "print":
+		if p, ok := out.(Progress); ok {
+			p.Progress("50 %")
+		}
+		_, err := io.WriteString(out, f.output)
+		return err
 	case line == "exit":
 		return ErrExit
 	case strings.HasPrefix(line, "wait"):

@@ -37,8 +37,16 @@ func (w consoleWriter) Write(b []byte) (int, error) {
 // it sends empty O packets, for clients wait no more than two seconds ("set
 // remotetimeout") for the next packet.
 type monitorWriter struct {
-	mu sync.Mutex
-	w  consoleWriter
+	mu       sync.Mutex
+	w        consoleWriter
+	progress string // not yet shown
+}
+
+// Progress implements Progress: keepAlive shows it.
+func (m *monitorWriter) Progress(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.progress = text
 }
 
 func (m *monitorWriter) Write(b []byte) (int, error) {
@@ -60,7 +68,11 @@ func (m *monitorWriter) keepAlive() (stop func()) {
 				return
 			case <-t.C:
 				m.mu.Lock()
-				_ = m.w.s.conn.packet([]byte{'O'}) // a lost connection shows at the next read
+				say := m.progress
+				if m.progress = ""; say != "" {
+					say = "vplay: " + say + "\n"
+				}
+				_ = m.w.s.conn.packet(appendHexBytes([]byte{'O'}, []byte(say))) // a lost connection shows at the next read
 				m.mu.Unlock()
 			}
 		}
@@ -79,6 +91,9 @@ func (s *session) monitor(arg string) reply {
 		return replyError
 	}
 	line := strings.TrimSpace(string(b))
+	if command, ok := strings.CutPrefix(line, "&"); ok {
+		return s.jobCommand(strings.TrimSpace(command))
+	}
 	ok := s.await("monitor", func(ctx context.Context) {
 		out := &monitorWriter{w: consoleWriter{s}}
 		defer out.keepAlive()()

@@ -39,6 +39,7 @@ type session struct {
 	threadPage int // how many ids qfThreadInfo has given out
 	panics     int
 	exit       bool // a monitor command asked for the end of the server
+	job        *job // a monitor command that runs on between packets, or nil
 }
 
 // reply is the answer to a packet. The zero reply is the empty packet, which
@@ -82,7 +83,8 @@ func (s *session) run() error {
 			if s.exit {
 				return ErrExit
 			}
-		default: // an interrupt that came when nothing ran
+		default: // an interrupt that came when nothing but perhaps a job ran
+			s.endJob()
 		}
 	}
 }
@@ -133,6 +135,9 @@ func (s *session) handle(packet string) (r reply) {
 			r = replyError
 		}
 	}()
+	if s.job != nil && !isJobPacket(packet) {
+		s.endJob()
+	}
 	h, arg := lookup(packet)
 	if h == nil {
 		return reply{}
@@ -291,6 +296,7 @@ func (s *session) await(what string, f func(ctx context.Context)) bool {
 
 // letGo ends the client's hold on the process.
 func (s *session) letGo() {
+	s.endJob()
 	if !s.attached {
 		return
 	}

@@ -76,7 +76,8 @@ type Target interface {
 	Readlink(path string) (string, error)
 
 	// Monitor runs one "monitor" command and writes what the user shall see
-	// to out, as it comes; out is not used after the return. The error's
+	// to out, as it comes; out is not used after the return, and implements
+	// Progress where somebody is shown how it goes on. The error's
 	// text is shown to the user. When ctx ends it returns soon. It may move
 	// the target; clients do not notice by themselves that it did. ErrExit
 	// ends the server, as "monitor exit" does with gdbserver.

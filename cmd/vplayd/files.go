@@ -43,6 +43,9 @@ func (f *files) open(name string) (gdbstub.File, error) {
 	if b, ok := f.proc(name); ok {
 		return file{bytes.NewReader(b), regular | 0o444}, nil
 	}
+	if name == gdbPythonPath {
+		return file{bytes.NewReader([]byte(gdbPython)), regular | 0o444}, nil
+	}
 	b, err := f.image(name)
 	if err != nil {
 		return nil, err

@@ -20,17 +20,20 @@ type monitorCommand struct {
 	run         func(ctx context.Context, g *target, args []string, out io.Writer) error
 }
 
-var monitorCommands map[string]monitorCommand
+var monitorCommands = map[string]monitorCommand{}
 
-func init() {
-	monitorCommands = map[string]monitorCommand{
+func init() { // not a literal: help refers to the table
+	for name, c := range map[string]monitorCommand{
 		"help":    {"help", "this list", monitorHelp},
 		"when":    {"when", "the present position I:N.S: interval, instructions since its start, step", monitorWhen},
-		"seek":    {"seek POSITION|begin|end", "move to a position; then tell gdb: flushregs (maintenance flush register-cache)", monitorSeek},
 		"why":     {"why ADDRESS", "whether the byte at ADDRESS was captured, and if not, why", monitorWhy},
 		"exit":    {"exit", "end vplayd", func(context.Context, *target, []string, io.Writer) error { return gdbstub.ErrExit }},
 		"events":  {"events [N]", "the last N events before the present position, 10 unless told", monitorEvents},
 		"modules": {"modules", "the ELF files in memory, and how to load their symbols by hand", monitorModules},
+		"pages":   {"pages [WHERE]", "what was captured of each mapping, or of the page at WHERE", monitorPages},
+		"python":  {"python", "a Python file with gdb commands for all of this: python exec(gdb.execute('monitor python', to_string=True))", monitorPython},
+	} {
+		monitorCommands[name] = c
 	}
 }
 
@@ -48,14 +51,18 @@ func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error 
 	return c.run(ctx, g, words[1:], out)
 }
 
-func monitorHelp(_ context.Context, _ *target, _ []string, out io.Writer) error {
+func monitorHelp(_ context.Context, _ *target, args []string, out io.Writer) error {
 	var names []string
+	if len(args) == 1 && monitorCommands[args[0]].run != nil {
+		fmt.Fprintf(out, "monitor %s\n  %s\n", monitorCommands[args[0]].usage, monitorCommands[args[0]].help)
+		return nil
+	}
 	for n := range monitorCommands {
 		names = append(names, n)
 	}
 	sort.Strings(names)
 	for _, n := range names {
-		fmt.Fprintf(out, "monitor %-26s %s\n", monitorCommands[n].usage, monitorCommands[n].help)
+		fmt.Fprintf(out, "monitor %-32s %s\n", monitorCommands[n].usage, monitorCommands[n].help)
 	}
 	return nil
 }
@@ -97,51 +104,30 @@ func parsePosition(s string) (p checkpoint.Position, err error) {
 	return p, nil
 }
 
-func monitorSeek(ctx context.Context, g *target, args []string, out io.Writer) error {
-	if len(args) != 1 {
-		fmt.Fprintln(out, "monitor seek POSITION|begin|end")
-		return nil
-	}
-	if err := g.leaveFinal(ctx); err != nil {
-		return err
-	}
-	var err error
-	switch args[0] {
-	case "begin":
-		err = g.t.Seek(ctx, g.t.Begin())
-	case "end":
-		_, err = g.t.ToEnd(ctx)
-	default:
-		var p checkpoint.Position
-		if p, err = parsePosition(args[0]); err == nil {
-			err = g.t.Seek(ctx, p)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(out, err)
-		return nil
-	}
-	fmt.Fprintln(out, g.t.Position())
-	return nil
-}
-
-func monitorWhy(_ context.Context, g *target, args []string, out io.Writer) error {
+func monitorWhy(ctx context.Context, g *target, args []string, out io.Writer) error {
 	if len(args) != 1 {
 		fmt.Fprintln(out, "monitor why ADDRESS")
 		return nil
 	}
-	a, ok := parseAddress(args[0])
-	if !ok {
-		fmt.Fprintf(out, "bad address %q\n", args[0])
-		return nil
+	at, err := g.addresses(args[0])
+	if err != nil {
+		return err
 	}
+	a := at[0]
 	var b [1]byte
 	if _, err := g.ReadMemory(a, b[:]); err != nil {
 		fmt.Fprintln(out, err)
-		return nil
+	} else {
+		fmt.Fprintf(out, "the byte at %#x is known: %#02x\n", a, b[0])
 	}
-	fmt.Fprintf(out, "the byte at %#x is known: %#02x\n", a, b[0])
-	return nil
+	if err := g.leaveFinal(ctx); err != nil {
+		return err
+	}
+	t, err := g.pageTable()
+	if err != nil {
+		return err
+	}
+	return t.one(args[0], out)
 }
 
 func monitorModules(_ context.Context, g *target, _ []string, out io.Writer) error {
@@ -163,27 +149,59 @@ func parseCount(s string) (n int, ok bool) {
 	return n, err == nil && n > 0
 }
 
+// monitorEvents prints the last events with their numbers and positions, both of
+// which seek takes.
 func monitorEvents(ctx context.Context, g *target, args []string, out io.Writer) error {
 	n := 10
-	if len(args) == 1 {
+	if len(args) > 0 {
 		v, ok := parseCount(args[0])
-		if !ok {
-			fmt.Fprintf(out, "bad number %q\n", args[0])
-			return nil
+		if !ok || len(args) > 1 {
+			return fmt.Errorf("bad number %q", args[0])
 		}
 		n = v
 	}
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}
-	events := g.t.Machine().Past(n)
-	for i := range events {
-		fmt.Fprintln(out, eventLine(&events[i], guest{g.mem()}))
+	lines, err := g.eventsBefore(ctx, n)
+	if err != nil {
+		return interrupted(ctx, err, out)
 	}
-	if len(events) == 0 {
-		fmt.Fprintf(out, "interval %d has had no event before here\n", g.t.Position().Interval)
+	for _, l := range lines {
+		fmt.Fprintln(out, l)
+	}
+	if len(lines) == 0 {
+		fmt.Fprintln(out, "there is no event before here")
 	}
 	return nil
+}
+
+// eventsBefore returns lines about the last n events before the present
+// position.
+func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
+	now := g.t.Position()
+	all := g.t.Intervals()
+	var lines []string
+	for i := len(all) - 1; i >= 0 && len(lines) < n; i-- {
+		id := all[i]
+		if id > now.Interval || g.t.EventCount(id+1) == g.t.EventCount(id) {
+			continue
+		}
+		at, err := g.t.EventPositions(ctx, id, now)
+		if err != nil {
+			return nil, err
+		}
+		iv, err := g.s.Rec.Interval(id)
+		if err != nil {
+			return nil, err
+		}
+		var part []string
+		for k := max(0, len(at)-(n-len(lines))); k < min(len(at), len(iv.Events)); k++ {
+			part = append(part, fmt.Sprintf("#%d  %s  %s", g.t.EventCount(id)+k, at[k], eventLine(&iv.Events[k], guest{g.mem()})))
+		}
+		lines = append(part, lines...)
+	}
+	return lines, nil
 }
 
 // readAt reads guest memory for the system call printer.

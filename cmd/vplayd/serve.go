@@ -47,7 +47,8 @@ The debugger stands at the crash at once (--at begin: where the recording
 begins). All of gdb's commands that go
 forward and backward work: break, watch, rwatch, awatch, step, next, finish,
 until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
-lists what vplay adds. A byte that was not captured is an error, never a zero:
+lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
+gdb commands. A byte that was not captured is an error, never a zero:
 "monitor why ADDRESS" tells the reason.
 
 The end of a gdb session (detach, kill, quit) does not end serve: connect
@@ -180,7 +181,8 @@ func newReplay() *cobra.Command {
 		Use:   "replay [flags] [RECORDING] [-- GDB-ARGUMENTS...]",
 		Short: "start gdb on a recording",
 		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
-with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb.`,
+with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
+commands of "vplayd help gdb-commands" are loaded.`,
 		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt",
 		RunE: func(c *cobra.Command, args []string) error {
 			n := c.ArgsLenAtDash()
@@ -226,7 +228,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		defer close(done)
 		_ = server.ServeListener(ctx, l) // gdb says what it sees of it
 	}()
-	cmd := exec.Command(path, append([]string{"-q", "-ex", "target remote " + gdbAddress(l.Addr())}, gdbArgs...)...)
+	cmd := exec.Command(path, append([]string{"-q", "-ex", "target remote " + gdbAddress(l.Addr()), "-ex", loadPython}, gdbArgs...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
 	cancel()

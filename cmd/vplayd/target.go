@@ -29,6 +29,11 @@ type target struct {
 	told checkpoint.Position
 
 	breaks map[bpKey]gdbstub.Breakpoint
+
+	goal           *where // where the next resume goes, or nil
+	known          *names // what was resolved last
+	checkpoints    []remembered
+	lastCheckpoint int // the number of the newest
 }
 
 type bpKey struct {
@@ -216,6 +221,7 @@ func (g *target) Readlink(path string) (string, error) { return g.files.readlink
 // Detached implements gdbstub.Target: the position stays.
 func (g *target) Detached() {
 	clear(g.breaks)
+	g.goal = nil
 	g.arm(nil)
 }
 

@@ -41,6 +41,9 @@ func (g *target) leaveFinal(ctx context.Context) error {
 
 // Resume implements gdbstub.Target.
 func (g *target) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+	if g.goal != nil {
+		return g.jump(ctx)
+	}
 	if g.final != nil && r.Dir == gdbstub.Forward {
 		return g.past(), nil
 	}

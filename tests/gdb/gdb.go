@@ -100,6 +100,14 @@ func (m *MI) Kill() {
 	_ = m.cmd.Wait() // it was killed, perhaps before
 }
 
+// Send sends a line whose answer is read later.
+func (m *MI) Send(line string) {
+	_, _ = fmt.Fprintln(m.in, line) // a line that does not arrive shows in the answer
+}
+
+// Signal sends gdb a signal, as a terminal does.
+func (m *MI) Signal(sig os.Signal) { _ = m.cmd.Process.Signal(sig) } // gdb's end shows elsewhere
+
 // Say sends a line, and reads until the pattern has come. A line "" is not
 // sent. A line that does not arrive shows in the answer.
 func (m *MI) Say(line, pattern string) {

@@ -1,0 +1,298 @@
+# vplay's commands for gdb 9 and later. They talk to the server by "monitor"; what
+# they add is expressions, progress, Ctrl-C, completion and help.
+#
+# To load it: "source vplay.py", or, once connected, without a file:
+#   python exec(gdb.execute('monitor python', to_string=True))
+
+import gdb
+
+
+def _monitor(line):
+    return gdb.execute("monitor " + line, to_string=True)
+
+
+def _ask(line):
+    """Runs a monitor command in pieces, so that Ctrl-C ends it at once."""
+    shown = False
+    answer = []
+    piece = _monitor("& " + line)
+    try:
+        while True:
+            status, _, text = piece.partition("\n")
+            answer.append(text)
+            if status == "done":
+                break
+            if not status.startswith("running"):
+                raise gdb.GdbError("this is no recording: target remote to vplayd serve first")
+            if len(status) > 8:
+                gdb.write("\r" + status[8:] + " ", gdb.STDLOG)
+                gdb.flush(gdb.STDLOG)
+                shown = True
+            piece = _monitor("&")
+    finally:
+        if shown:
+            gdb.write("\r\033[K" if gdb.parameter("style enabled") else "\n", gdb.STDLOG)
+    text = "".join(answer)
+    if text.startswith("error: "):
+        raise gdb.GdbError(text[7:].strip())
+    return text
+
+
+def _address(text):
+    """The address that an expression is at, or points to, and how many bytes."""
+    value = gdb.parse_and_eval(text)
+    if value.address is not None and not value.is_lazy and value.is_optimized_out:
+        raise gdb.GdbError("optimized out")
+    if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
+        return int(value.address), 1
+    if value.address is not None:
+        return int(value.address), max(value.type.sizeof, 1)
+    return int(value) & (2**64 - 1), 8
+
+
+def _split_count(arg):
+    """Splits "EXPR [N]": a last word that is a number, with something before it."""
+    words = arg.rsplit(None, 1)
+    if len(words) == 2 and words[1].isdigit() and words[0][-1] not in "+-*/%&|^<>=(,.":
+        return words[0], words[1]
+    return arg, "10"
+
+
+def _place(text):
+    """The addresses of a function or of *ADDRESS."""
+    if text.startswith("*"):
+        return [int(gdb.parse_and_eval(text[1:])) & (2**64 - 1)]
+    try:
+        value = gdb.parse_and_eval(text)
+        if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
+            return [int(value.address)]
+    except gdb.error:
+        pass
+    spots = gdb.decode_line(text)[1] or ()
+    if not spots:
+        raise gdb.GdbError("no such place: " + text)
+    return [spot.pc for spot in spots]
+
+
+def _integer_letter(kind):
+    """The letter of Python's struct module for an integer argument, or None."""
+    kind = kind.strip_typedefs()
+    if kind.code in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", gdb.TYPE_CODE_REF)):
+        return "P"
+    if kind.code == gdb.TYPE_CODE_BOOL:
+        return "?"
+    if kind.code not in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR, gdb.TYPE_CODE_ENUM):
+        return None
+    letter = {1: "b", 2: "h", 4: "i", 8: "q"}.get(kind.sizeof)
+    try:
+        signed = int(gdb.Value(-1).cast(kind)) < 0
+    except (gdb.error, OverflowError):
+        signed = True
+    return letter if letter is None or signed else letter.upper()
+
+
+def _signature(text):
+    """The letters of a function's first integer arguments, and their names."""
+    try:
+        kind = gdb.parse_and_eval(text).type.strip_typedefs()
+    except gdb.error:
+        return None
+    if kind.code != gdb.TYPE_CODE_FUNC or "no debug info" in str(kind):
+        return None
+    fields = kind.fields()
+    if not fields or kind.target().sizeof > 16:
+        return "-"  # the first register may be the address of the result
+    letters = ""
+    for field in fields:
+        code = field.type.strip_typedefs().code
+        if code == gdb.TYPE_CODE_FLT:
+            continue  # in a vector register
+        letter = _integer_letter(field.type)
+        if letter is None:
+            break
+        letters += letter
+    return letters or "-"
+
+
+def _told(invoke):
+    """Makes gdb's errors plain ones, without a Python exception's looks."""
+
+    def told(self, arg, from_tty):
+        try:
+            return invoke(self, arg, from_tty)
+        except gdb.error as e:
+            raise gdb.GdbError(str(e))
+
+    return told
+
+
+def _go(where):
+    """Moves: the next step, whatever it is, goes there, so that gdb sees a stop."""
+    _ask("resume-at " + where)
+    gdb.execute("stepi")
+
+
+class _Vplay(gdb.Command):
+    """Questions to a recording that vplayd serves.
+
+help vplay SUBCOMMAND explains one of them. Answers begin with a position
+I:N.S (interval, instructions since its start, step) for vplay seek."""
+
+    def __init__(self):
+        super().__init__("vplay", gdb.COMMAND_RUNNING, gdb.COMPLETE_NONE, True)
+
+
+class _Command(gdb.Command):
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.invoke = _told(cls.invoke)
+
+    def __init__(self, *complete):
+        super().__init__("vplay " + self.word, gdb.COMMAND_RUNNING, *complete)
+
+
+class _Plain(_Command):
+    """Passes its arguments on."""
+
+    def __init__(self, word, doc):
+        self.word, self.__doc__ = word, doc
+        super().__init__(gdb.COMPLETE_NONE)
+
+    def invoke(self, arg, from_tty):
+        gdb.write(_ask((self.word + " " + arg).strip()))
+
+
+class _Seek(_Command):
+    """Move to another moment: vplay seek WHERE
+
+WHERE is a position I:N.S, begin, end, crash, a share such as 50% or 0.5,
+event N, interval N, interval +N or interval -N. To gdb it is a stop."""
+
+    word = "seek"
+    places = ("begin", "end", "crash", "event", "interval")
+
+    def invoke(self, arg, from_tty):
+        if not arg:
+            raise gdb.GdbError("vplay seek WHERE: help vplay seek")
+        _go(arg)
+
+    def complete(self, text, word):
+        return [p for p in self.places if p.startswith(text)]
+
+
+class _Access(_Command):
+    def __init__(self, word, doc, counted):
+        self.word, self.__doc__, self.counted = word, doc, counted
+        super().__init__(gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, arg, from_tty):
+        if not arg:
+            raise gdb.GdbError("vplay %s EXPR: help vplay %s" % (self.word, self.word))
+        count = ""
+        if self.counted:
+            arg, count = _split_count(arg)
+        address, size = _address(arg)
+        gdb.write(_ask("%s %#x %d %s" % (self.word, address, size, count)))
+
+
+class _Calls(_Command):
+    """The last calls of a function before here: vplay calls FUNCTION [N]
+
+Each with its position, its first integer arguments, and where it was called
+from. N is 10 unless told."""
+
+    word = "calls"
+
+    def __init__(self):
+        super().__init__(gdb.COMPLETE_LOCATION)
+
+    def invoke(self, arg, from_tty):
+        if not arg:
+            raise gdb.GdbError("vplay calls FUNCTION [N]: help vplay calls")
+        arg, count = _split_count(arg)
+        letters = _signature(arg) or "QQQ"
+        for pc in _place(arg):
+            gdb.write(_ask("calls %#x %s %s" % (pc, count, letters)))
+
+
+class _FirstExec(_Command):
+    """The first time that a place was executed: vplay first-exec WHERE
+
+WHERE is a function, FILE:LINE or *ADDRESS."""
+
+    word = "first-exec"
+
+    def __init__(self):
+        super().__init__(gdb.COMPLETE_LOCATION)
+
+    def invoke(self, arg, from_tty):
+        if not arg:
+            raise gdb.GdbError("vplay first-exec WHERE: help vplay first-exec")
+        for pc in _place(arg):
+            gdb.write(_ask("first-exec %#x" % pc))
+
+
+class _AtAddress(_Command):
+    def __init__(self, word, doc):
+        self.word, self.__doc__ = word, doc
+        super().__init__(gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, arg, from_tty):
+        if self.word == "why" and not arg:
+            raise gdb.GdbError("vplay why EXPR: help vplay why")
+        gdb.write(_ask(self.word + (" %#x" % _address(arg)[0] if arg else "")))
+
+
+class _Restart(_Command):
+    """Move to what a checkpoint remembers: vplay restart N"""
+
+    word = "restart"
+
+    def invoke(self, arg, from_tty):
+        for line in _ask("checkpoints").splitlines():
+            n, _, rest = line.partition("  ")
+            if n == arg:
+                return _go(rest.split()[0])
+        raise gdb.GdbError("there is no checkpoint " + (arg or "without a number"))
+
+
+class _Own(gdb.Command):
+    """gdb's own commands for checkpoints fork the program; these work here."""
+
+    def __init__(self, name, doc, does):
+        self.__doc__, self.does = doc, does
+        super().__init__(name, gdb.COMMAND_RUNNING)
+
+    def invoke(self, arg, from_tty):
+        self.does(arg, from_tty)
+
+
+_Vplay()
+_Seek()
+_Calls()
+_FirstExec()
+_Restart()
+for _word, _doc in {
+    "when": "The present position.",
+    "events": "The last events before here: vplay events [N]\n\nSystem calls, signals and faults; the numbers are for vplay seek event N.",
+    "modules": "The ELF files in memory, and how to load their symbols by hand.",
+    "checkpoint": "Remember the present position; vplay restart N goes back to it.",
+    "checkpoints": "The positions remembered.",
+    "delete-checkpoint": "Forget a position: vplay delete-checkpoint N",
+}.items():
+    _Plain(_word, _doc)
+for _word, _doc, _counted in (
+    ("last-write", "The last store before here: vplay last-write EXPR\n\nEXPR is a variable, or an address as in *(int *) 0x1234.", False),
+    ("writes", "The last stores before here: vplay writes EXPR [N]", True),
+    ("reads", "The last loads before here: vplay reads EXPR [N]", True),
+):
+    _Access(_word, _doc, _counted)
+_AtAddress("why", "Whether a byte was captured, and if not, why: vplay why EXPR")
+_AtAddress("pages", "What was captured of each mapping, or of the page of EXPR: vplay pages [EXPR]")
+for _name, _doc, _does in (
+    ("checkpoint", "Remember the present position; restart N goes back to it.", lambda arg, tty: gdb.execute("vplay checkpoint", tty)),
+    ("info checkpoints", "The positions remembered.", lambda arg, tty: gdb.execute("vplay checkpoints", tty)),
+    ("restart", "Move to what a checkpoint remembers: restart N", lambda arg, tty: gdb.execute("vplay restart " + arg, tty)),
+    ("delete checkpoint", "Forget a position: delete checkpoint N", lambda arg, tty: gdb.execute("vplay delete-checkpoint " + arg, tty)),
+):
+    _Own(_name, _doc, _does)

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// gdbPython is the Python file that makes vplay's monitor commands gdb commands.
+//
+//go:embed gdb/vplay.py
+var gdbPython string
+
+// gdbPythonPath is where clients find it among the recorded system's files:
+// "remote get /vplay/vplay.py vplay.py".
+const gdbPythonPath = "/vplay/vplay.py"
+
+// loadPython is the gdb command that loads the file over the connection.
+const loadPython = "python exec(gdb.execute('monitor python', to_string=True))"
+
+func monitorPython(_ context.Context, _ *target, _ []string, out io.Writer) error {
+	_, err := io.WriteString(out, gdbPython)
+	return err
+}
+
+func newGDBCommands() *cobra.Command {
+	return &cobra.Command{
+		Use:   "gdb-commands",
+		Short: "print a Python file with vplay's commands for gdb",
+		Long: `Gdb-commands prints a Python file that gdb reads with its command "source". It
+adds the command vplay, with help and completion for each of these:
+
+  vplay when                  the present position
+  vplay seek WHERE            move to a position, an event, 50%, begin, crash
+  vplay last-write EXPR       the store that gave EXPR its value
+  vplay writes EXPR [N]       the last N stores to it; vplay reads: loads
+  vplay calls FUNCTION [N]    the last N calls, with positions and arguments
+  vplay first-exec WHERE      the first time that a place was executed
+  vplay events [N]            system calls, signals, faults before here
+  vplay why EXPR              was this byte captured?
+  vplay modules, vplay pages  what is in memory, and what was captured of it
+
+Each answer begins with a position for vplay seek. Ctrl-C ends a long one. It
+also makes gdb's checkpoint, info checkpoints, restart and delete checkpoint
+work on recordings. vplayd replay loads it by itself. After a plain "target
+remote" this does the same, without any file:
+
+  (gdb) ` + loadPython,
+		Example: "  vplayd gdb-commands > vplay.py\n  gdb -ex 'target remote :1234' -ex 'source vplay.py'",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := io.WriteString(c.OutOrStdout(), gdbPython)
+			return err
+		},
+	}
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"vplay/checkpoint"
+	"vplay/gdbstub"
+)
+
+func init() {
+	for name, c := range map[string]monitorCommand{
+		"seek":              {"seek WHERE", "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N; then tell gdb: maintenance flush register-cache", monitorSeek},
+		"resume-at":         {"resume-at WHERE", "like seek, but move at the next step or continue, whatever it is, so that the debugger sees a stop", monitorResumeAt},
+		"checkpoint":        {"checkpoint", "remember the present position", monitorCheckpoint},
+		"checkpoints":       {"checkpoints", "the positions remembered", monitorCheckpoints},
+		"restart":           {"restart N", "seek to what checkpoint N remembers", monitorRestart},
+		"delete-checkpoint": {"delete-checkpoint N", "forget it", monitorDeleteCheckpoint},
+	} {
+		monitorCommands[name] = c
+	}
+}
+
+// where is a place to move to.
+type where struct {
+	kind     whereKind
+	pos      checkpoint.Position
+	fraction float64
+	n        int  // event or interval
+	relative bool // interval: from the present one
+}
+
+type whereKind uint8
+
+const (
+	wherePosition whereKind = iota
+	whereBegin
+	whereEnd
+	whereFraction
+	whereEvent
+	whereInterval
+)
+
+var errWhere = errors.New("say where: a position I:N.S, begin, end, crash, 50%, 0.5, event N, interval N or interval +N")
+
+// parseWhere reads the arguments of seek.
+func parseWhere(args []string) (where, error) {
+	switch {
+	case len(args) == 1 && args[0] == "begin":
+		return where{kind: whereBegin}, nil
+	case len(args) == 1 && (args[0] == "end" || args[0] == "crash"):
+		return where{kind: whereEnd}, nil
+	case len(args) == 1 && (strings.HasSuffix(args[0], "%") || strings.Contains(args[0], ".") && !strings.Contains(args[0], ":")):
+		text, percent := strings.CutSuffix(args[0], "%")
+		f, err := strconv.ParseFloat(text, 64)
+		if percent {
+			f /= 100
+		}
+		if err != nil || !(f >= 0 && f <= 1) {
+			return where{}, fmt.Errorf("bad share %q: 0%% to 100%%, or 0.0 to 1.0", args[0])
+		}
+		return where{kind: whereFraction, fraction: f}, nil
+	case len(args) == 1:
+		p, err := parsePosition(args[0])
+		return where{pos: p}, err
+	case len(args) == 2 && (args[0] == "event" || args[0] == "interval"):
+		n, err := strconv.ParseInt(strings.TrimPrefix(args[1], "#"), 10, 32)
+		w := where{kind: whereEvent, n: int(n)}
+		if args[0] == "interval" {
+			w.kind, w.relative = whereInterval, args[1][0] == '+' || args[1][0] == '-'
+		}
+		if err != nil {
+			return where{}, fmt.Errorf("bad number %q", args[1])
+		}
+		return w, nil
+	}
+	return where{}, errWhere
+}
+
+// seek moves the cursor. When that fails or is interrupted, it stays.
+func (g *target) seek(ctx context.Context, w where) error {
+	if err := g.leaveFinal(ctx); err != nil {
+		return err
+	}
+	from := g.t.Position()
+	var err error
+	switch w.kind {
+	case whereBegin:
+		err = g.t.Seek(ctx, g.t.Begin())
+	case whereEnd:
+		_, err = g.t.ToEnd(ctx)
+	case whereFraction:
+		err = g.t.SeekFraction(ctx, w.fraction)
+	case whereEvent:
+		err = g.t.SeekEvent(ctx, w.n)
+	case whereInterval:
+		if w.relative {
+			w.n += int(from.Interval)
+		}
+		err = g.t.Seek(ctx, checkpoint.Position{Interval: uint32(w.n)})
+	default:
+		err = g.t.Seek(ctx, w.pos)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return errors.Join(err, g.t.Seek(context.WithoutCancel(ctx), from))
+	}
+	g.told = nowhere
+	g.stop = gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+	if g.t.AtEnd() {
+		g.told, g.stop = g.t.Position(), g.endStop()
+	}
+	return nil
+}
+
+func monitorSeek(ctx context.Context, g *target, args []string, out io.Writer) error {
+	w, err := parseWhere(args)
+	if err == nil {
+		err = g.seek(ctx, w)
+	}
+	if err != nil {
+		return interrupted(ctx, err, out)
+	}
+	fmt.Fprintln(out, g.t.Position())
+	return nil
+}
+
+// monitorResumeAt makes the next resume a move. The debugger asks for a step, is
+// told of a stop, and so looks at everything anew and tells its front-end.
+func monitorResumeAt(_ context.Context, g *target, args []string, _ io.Writer) error {
+	w, err := parseWhere(args)
+	if err != nil {
+		return err
+	}
+	g.goal = &w
+	return nil
+}
+
+// jump makes the move that resume-at has asked for.
+func (g *target) jump(ctx context.Context) (gdbstub.Stop, error) {
+	w := *g.goal
+	g.goal = nil
+	if err := g.seek(ctx, w); err != nil {
+		return g.failed(err)
+	}
+	return g.stop, nil
+}
+
+// remembered is a checkpoint of the user's.
+type remembered struct {
+	n    int
+	pos  checkpoint.Position
+	text string // where the program is
+}
+
+func monitorCheckpoint(ctx context.Context, g *target, _ []string, out io.Writer) error {
+	if err := g.leaveFinal(ctx); err != nil {
+		return err
+	}
+	g.lastCheckpoint++
+	c := remembered{g.lastCheckpoint, g.t.Position(), g.place(g.state().RIP)}
+	g.checkpoints = append(g.checkpoints, c)
+	fmt.Fprintf(out, "Checkpoint %d at %s  %s\n", c.n, c.pos, c.text)
+	return nil
+}
+
+func monitorCheckpoints(_ context.Context, g *target, _ []string, out io.Writer) error {
+	for _, c := range g.checkpoints {
+		fmt.Fprintf(out, "%d  %s  %s\n", c.n, c.pos, c.text)
+	}
+	if len(g.checkpoints) == 0 {
+		fmt.Fprintln(out, "No checkpoints.")
+	}
+	return nil
+}
+
+// remembered finds a checkpoint by its number.
+func (g *target) remembered(args []string) (i int, err error) {
+	if len(args) != 1 {
+		return 0, errors.New("say which checkpoint")
+	}
+	for i := range g.checkpoints {
+		if strconv.Itoa(g.checkpoints[i].n) == args[0] {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no checkpoint %s", args[0])
+}
+
+func monitorRestart(ctx context.Context, g *target, args []string, out io.Writer) error {
+	i, err := g.remembered(args)
+	if err != nil {
+		return err
+	}
+	return monitorSeek(ctx, g, []string{g.checkpoints[i].pos.String()}, out)
+}
+
+func monitorDeleteCheckpoint(_ context.Context, g *target, args []string, _ io.Writer) error {
+	i, err := g.remembered(args)
+	if err != nil {
+		return err
+	}
+	g.checkpoints = append(g.checkpoints[:i], g.checkpoints[i+1:]...)
+	return nil
+}

@@ -1,0 +1,98 @@
+package gdbstub
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+)
+
+// unhex decodes a reply of text in hex.
+func unhex(t *testing.T, reply string) string {
+	t.Helper()
+	b, err := hex.DecodeString(reply)
+	if err != nil {
+		t.Fatalf("reply %q: %v", reply, err)
+	}
+	return string(b)
+}
+
+func rcmd(line string) string { return "qRcmd," + hexText(line) }
+
+func TestJobs(t *testing.T) {
+	f := newFake()
+	c := dial(t, f)
+	for _, step := range []struct{ command, want string }{
+		{"& when", "done\n0:44.0\n"},
+		{"&", "done\n"},
+		{"& nonsense", "done\nerror: no such command: nonsense\n"},
+	} {
+		want := strings.Replace(step.want, "44", itoa(f.pos), 1)
+		if got := unhex(t, c.ask(rcmd(step.command))); got != want {
+			t.Errorf("monitor %s: %q, want %q", step.command, got, want)
+		}
+	}
+	start := time.Now()
+	for range 2 {
+		if got := unhex(t, c.ask(rcmd("& wait"))); got != "running\n" { // the first is ended by the second
+			t.Errorf("a job that goes on: %q", got)
+		}
+		if got := unhex(t, c.ask(rcmd("&"))); got != "running\n" {
+			t.Errorf("a job that goes on: %q", got)
+		}
+	}
+	if d := time.Since(start); d < 4*jobPatience || d > 4*jobPatience+5*time.Second {
+		t.Errorf("four answers took %v", d)
+	}
+	c.want("qC", "QC1234") // ends it
+	if got := unhex(t, c.ask(rcmd("&"))); got != "done\n" {
+		t.Errorf("no job: %q", got)
+	}
+	c.ask(rcmd("& wait"))
+	c.raw("\x03") // as does an interrupt
+	c.raw(frame(rcmd("&")))
+	if got := unhex(t, c.receive()); got != "done\n" {
+		t.Errorf("after an interrupt: %q", got)
+	}
+	c.ask(rcmd("& wait"))
+	if err := c.hangUp(); err != nil { // and the end of the connection
+		t.Error(err)
+	}
+	if f.overlap.Load() {
+		t.Error("calls to the target overlapped")
+	}
+}
+
+// TestJobOutput reads more than fits into a packet, and more than a job may keep.
+func TestJobOutput(t *testing.T) {
+	f := newFake()
+	f.output = strings.Repeat("0123456789abcde\n", MaxPacket/16)
+	c := dial(t, f)
+	var got strings.Builder
+	for reply := unhex(t, c.ask(rcmd("& print"))); ; reply = unhex(t, c.ask(rcmd("&"))) {
+		status, text, _ := strings.Cut(reply, "\n")
+		got.WriteString(text)
+		if status == "done" {
+			break
+		}
+		if status != "running 50 %" {
+			t.Fatalf("status %q", status)
+		}
+	}
+	if got.String() != f.output {
+		t.Errorf("%d bytes, not those written", got.Len())
+	}
+	f.output = strings.Repeat("x", maxJobOutput+1)
+	if got := unhex(t, c.ask(rcmd("& print"))); got != "done\nerror: gdbstub: output is not read\n" {
+		t.Errorf("%.100q", got)
+	}
+	f.panics = true
+	if got := unhex(t, c.ask(rcmd("& when"))); !strings.Contains(got, "done\nerror: internal error") {
+		t.Errorf("%.100q", got)
+	}
+	f.panics = false
+	c.want(rcmd("& exit"), hexText("done\n"))
+	if err := <-c.err; err != ErrExit {
+		t.Errorf("after exit: %v", err)
+	}
+}
