@@ -5,9 +5,9 @@ kill -STOP $a; while ! [[ $(ps -o stat= -p $a) == T* ]]; do sleep 0.01; done
 jobs | sed 's/  */ /g'
 kill -CONT $a; while [[ $(jobs -s) ]]; do sleep 0.01; done; kill $a; wait $a; echo "killed $?"
 (exit 7) & wait $!; echo "exit $?"
-for i in 3 1 2; do (sleep 0.$i; echo "job $i") & done; wait; echo all
-(trap 'echo child got TERM; exit 9' TERM; while :; do sleep 0.02; done) & b=$!
-sleep 0.1; kill -TERM %%; wait $b; echo "trapped $?"
+for i in 7 1 4; do (sleep 0.$i; echo "job $i") & done; wait; echo all
+(trap 'echo child got TERM; exit 9' TERM; : >trapping; while :; do sleep 0.02; done) & b=$!
+until [[ -e trapping ]]; do sleep 0.01; done; rm trapping; kill -TERM %%; wait $b; echo "trapped $?"
 bash -c 'kill -TSTP $$; echo continued' & c=$!
 while ! [[ $(ps -o stat= -p $c) == T* ]]; do sleep 0.01; done
 until [[ $(jobs -s) ]]; do sleep 0.01; done; kill -CONT $c; while [[ $(jobs -s) ]]; do sleep 0.01; done; wait $c; echo "tstp $?"
