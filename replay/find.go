@@ -2,20 +2,20 @@ package replay
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
-	"runtime"
+	"slices"
 	"sort"
+	"time"
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
 
-// Queries over the past: the last stores to an address, the calls of a function,
-// the first time an instruction was executed. Unlike a movement, a query leaves
-// the cursor where it is and may have many answers. Each interval is run once,
-// whatever the number of answers in it, on a machine of its own, and several at
-// a time.
+// Questions whose answers are shown to people: what was found together with the
+// registers, the values before and after, and how far the search has come. The
+// searching itself is that of search.go.
 
 // Search is a question about the execution.
 type Search struct {
@@ -30,9 +30,9 @@ type Search struct {
 	// Oldest the earliest.
 	Most   int
 	Oldest bool
-	// Progress, when set, is told now and then which share of the work is done,
-	// 0 to 1, counting only what has to be done if nothing more is found.
-	Progress func(share float64)
+	// Progress, when set, is told now and then how far the recording is known;
+	// what is known is searched at once.
+	Progress func(Progress)
 }
 
 // Moment is an answer to a Search.
@@ -50,89 +50,90 @@ type Moment struct {
 	// Return is the address that the stack pointer points to: the return
 	// address, when the instruction is a function's first. 0 if not known.
 	Return uint64
-
-	after checkpoint.Position
 }
 
 // maxValue bounds Old and New of a Moment, in bytes.
 const maxValue = 64
 
-// Find answers a search, in the order of time. The errors are those of a
-// movement; ctx's when it ended the search. What was found before an error is
-// returned with it.
+// Find answers a search, in the order of time. It leaves the cursor where it is.
+// The errors are those of a movement; ctx's when it ended the search.
 func (t *Timeline) Find(ctx context.Context, q *Search) ([]Moment, error) {
-	ids := t.idsOf(q)
-	ctx, cancel := context.WithCancel(ctx)
-	answers := make([]chan findings, len(ids))
-	started, taken := 0, 0
-	start := func() {
-		if started < len(ids) {
-			answers[started] = make(chan findings, 1)
-			go t.findAside(ctx, ids[started], q, answers[started])
-			started++
-		}
+	defer t.reportProgress(q.Progress)()
+	what := executing(q.Exec, nil)
+	what.watches, what.everyStore = q.Watches, true
+	from, before, o := q.From, q.Before, newest
+	if from.Compare(t.begin) < 0 {
+		from = t.begin
 	}
-	defer func() {
-		cancel()
-		for ; taken < started; taken++ {
-			t.adopt(ids[taken], (<-answers[taken]).marks)
+	if before == (checkpoint.Position{}) {
+		before = future
+	}
+	if q.Oldest {
+		o = oldest
+	}
+	found, err := t.ask(ctx, what, from, before, o, q.Most)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if o == newest {
+		slices.Reverse(found)
+	}
+	return t.details(ctx, found)
+}
+
+// reportProgress tells report how far the recording is known, until what it
+// returns is called.
+func (t *Timeline) reportProgress(report func(Progress)) (stop func()) {
+	if report == nil {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				report(t.Progress())
+			}
 		}
 	}()
-	for range runtime.GOMAXPROCS(0) {
-		start()
+	return func() {
+		close(done)
+		<-ended
 	}
-	weights := t.weights()
-	all, done := 0.0, 0.0
-	for _, id := range ids {
-		all += weights[id]
+}
+
+// details goes to the moments found, on a machine of its own.
+func (t *Timeline) details(ctx context.Context, found []candidate) ([]Moment, error) {
+	defer t.move(ctx)()
+	w, err := t.aside(found[0].pos.Interval, stops{})
+	if err != nil {
+		return nil, err
 	}
-	var out []Moment
-	for taken < started {
-		f := <-answers[taken]
-		t.adopt(ids[taken], f.marks)
-		done += weights[ids[taken]]
-		taken++
-		out = join(out, f.moments, q)
-		if f.err != nil || len(out) == q.Most {
-			return out, f.err
+	defer w.m.Close()
+	defer w.guard(ctx)()
+	out := make([]Moment, 0, len(found))
+	for i := range found {
+		c := &found[i]
+		if err := w.goTo(ctx, c.pos); err != nil {
+			return out, err
 		}
-		if q.Progress != nil {
-			q.Progress(done / all)
+		x := Moment{Pos: c.pos, R: w.m.CPU.R, RIP: w.m.CPU.RIP, Return: w.returnAddress()}
+		if len(c.stop.Hits) > 0 {
+			x.Hit = c.stop.Hits[0]
+			x.Old = w.peek(x.Hit.Watch)
+			if err := w.seek(ctx, c.after); err != nil {
+				return out, err
+			}
+			x.New = w.peek(x.Hit.Watch)
 		}
-		start()
+		out = append(out, x)
 	}
 	return out, ctx.Err()
-}
-
-// idsOf returns the intervals that can hold an answer, in the order in which
-// they are to be searched.
-func (t *Timeline) idsOf(q *Search) []uint32 {
-	var ids []uint32
-	for _, id := range t.intervals {
-		start := checkpoint.Position{Interval: id}
-		if id >= q.From.Interval && (q.isOpen() || start.Compare(q.Before) < 0) {
-			ids = append(ids, id)
-		}
-	}
-	if !q.Oldest {
-		for i, j := 0, len(ids)-1; i < j; i, j = i+1, j-1 {
-			ids[i], ids[j] = ids[j], ids[i]
-		}
-	}
-	return ids
-}
-
-// isOpen reports whether the search goes to the end of the recording.
-func (q *Search) isOpen() bool { return q.Before == checkpoint.Position{} }
-
-// join puts the findings of the next interval to those of the ones before.
-func join(have, more []Moment, q *Search) []Moment {
-	if q.Oldest {
-		have = append(have, more...)
-		return have[:min(len(have), q.Most)]
-	}
-	out := append(more, have...)
-	return out[max(0, len(out)-q.Most):]
 }
 
 // weights are the intervals' shares of the recording: their processor time.
@@ -142,135 +143,6 @@ func (t *Timeline) weights() map[uint32]float64 {
 		out[i.ID] = max(float64(i.CPUTime), 1)
 	}
 	return out
-}
-
-// findings are the answer of the search of one interval.
-type findings struct {
-	moments []Moment
-	err     error
-	marks   []*Mark
-}
-
-// findAside searches one interval on a machine of its own.
-func (t *Timeline) findAside(ctx context.Context, id uint32, q *Search, out chan<- findings) {
-	m, err := t.s.Machine(id)
-	if err != nil {
-		out <- findings{err: err}
-		return
-	}
-	defer m.Close()
-	m.StopOnSignal = true
-	w := &Timeline{
-		s: t.s, m: m, intervals: t.intervals, begin: t.begin, marks: map[uint32][]*Mark{}, budget: t.budget, watches: q.Watches,
-		breaks: map[uint64]struct{}{},
-	}
-	for _, a := range q.Exec {
-		w.breaks[a] = struct{}{}
-	}
-	w.keep()
-	f := findings{}
-	f.moments, f.err = w.find(ctx, q)
-	f.marks = w.marks[id]
-	delete(w.marks, id)
-	w.releaseMarks()
-	out <- f
-}
-
-// releaseMarks gives the marks' memory back.
-func (t *Timeline) releaseMarks() {
-	for _, ms := range t.marks {
-		for _, k := range ms {
-			k.Release()
-		}
-	}
-	t.marks = nil
-}
-
-// find runs through the machine's interval and keeps the moments asked for.
-func (t *Timeline) find(ctx context.Context, q *Search) ([]Moment, error) {
-	id := t.m.Interval()
-	goal := checkpoint.Position{Interval: id, Instr: ^uint64(0)}
-	if !q.isOpen() && q.Before.Interval == id {
-		goal = q.Before
-	}
-	var found []Moment
-	note := func(x Moment) (full bool) {
-		if x.after.Compare(q.From) < 0 {
-			return false
-		}
-		found = append(found, x)
-		if len(found) >= 2*q.Most && !q.Oldest { // not at each: it moves them all
-			found = append(found[:0], found[len(found)-q.Most:]...)
-		}
-		return q.Oldest && len(found) == q.Most
-	}
-	err := t.visit(ctx, goal, note)
-	t.arm(false)
-	if !q.Oldest {
-		found = found[max(0, len(found)-q.Most):]
-	}
-	if err != nil || ctx.Err() != nil {
-		return nil, err
-	}
-	return found, t.settleAll(ctx, found)
-}
-
-// visit runs to goal and reports the moments that are stopped at, with after
-// and what else is known only then.
-func (t *Timeline) visit(ctx context.Context, goal checkpoint.Position, note func(Moment) (full bool)) error {
-	t.arm(true)
-	skip := false
-	for {
-		r, err := t.run(ctx, Target{goal.Instr, goal.Step}, skip)
-		if err != nil {
-			return err
-		}
-		skip = false
-		t.hits = t.hits[:0]
-		switch r {
-		case StopLimit, StopEnd, StopInterrupt:
-			return nil
-		case StopBreak:
-			p := t.m.Position()
-			if note(Moment{Pos: p, after: p, R: t.m.CPU.R, RIP: t.m.CPU.RIP, Return: t.returnAddress()}) {
-				return nil
-			}
-			skip = true
-		case StopWatch:
-			t.hits = append(t.hits, t.m.Hits()...)
-		case StopSignal:
-			if t.crashes(t.m.Pending()) {
-				return nil
-			}
-			if err := t.apply(); err != nil {
-				return err
-			}
-		case StopSyscall:
-		}
-		if len(t.hits) > 0 && note(Moment{after: t.m.Position(), Hit: t.hits[0], New: t.peek(t.hits[0].Watch)}) {
-			return nil
-		}
-	}
-}
-
-// settleAll fills in what is to be seen before the accesses.
-func (t *Timeline) settleAll(ctx context.Context, found []Moment) error {
-	for i := range found {
-		x := &found[i]
-		if x.Hit.Watch.Kind == 0 {
-			continue
-		}
-		p, _, err := t.before(ctx, x.after)
-		if err == nil {
-			err = t.goTo(ctx, p)
-		}
-		if err != nil {
-			return err
-		}
-		x.Pos, x.R, x.RIP = p, t.m.CPU.R, t.m.CPU.RIP
-		x.Return, x.Old = t.returnAddress(), t.peek(x.Hit.Watch)
-	}
-	return nil
 }
 
 // peek returns what is known of the watched bytes.
@@ -286,26 +158,23 @@ func (t *Timeline) returnAddress() (v uint64) {
 	if n, _ := t.m.Mem.Peek(t.m.CPU.R[x86.RSP], b[:]); n < len(b) {
 		return 0
 	}
-	for i, x := range b {
-		v |= uint64(x) << (8 * i)
-	}
-	return v
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // EventPositions returns the moments before each of the events of interval id,
 // up to its end or to before, when that lies in it and is not zero. It leaves the cursor where
 // it is. Errors: as Find.
 func (t *Timeline) EventPositions(ctx context.Context, id uint32, before checkpoint.Position) ([]checkpoint.Position, error) {
-	m, err := t.s.Machine(id)
+	defer t.move(ctx)()
+	w, err := t.aside(id, stops{})
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	m.StopOnSignal = true
+	defer w.m.Close()
+	defer w.guard(ctx)()
+	m := w.m
 	var out []checkpoint.Position
 	m.OnEvent = func(*checkpoint.Event) { out = append(out, m.Position()) }
-	w := &Timeline{s: t.s, m: m, intervals: t.intervals, begin: t.begin, marks: map[uint32][]*Mark{}, budget: 0}
-	defer w.releaseMarks()
 	goal := Never
 	if before.Interval == id && before != (checkpoint.Position{}) {
 		goal = Target{before.Instr, before.Step}
@@ -379,8 +248,7 @@ func (t *Timeline) SeekFraction(ctx context.Context, f float64) error {
 	rest := f * all
 	for _, id := range t.intervals {
 		if rest < weights[id] {
-			t.arm(false)
-			end, err := t.endOf(ctx, id)
+			end, err := t.lengthOf(ctx, id)
 			if err != nil {
 				return err
 			}
@@ -390,4 +258,12 @@ func (t *Timeline) SeekFraction(ctx context.Context, f float64) error {
 	}
 	_, err := t.ToEnd(ctx)
 	return err
+}
+
+// lengthOf returns the end of interval id, going there when it is not known. The
+// cursor may move.
+func (t *Timeline) lengthOf(ctx context.Context, id uint32) (checkpoint.Position, error) {
+	defer t.move(ctx)()
+	t.arm(false)
+	return t.endOf(ctx, id)
 }

@@ -99,7 +99,9 @@ func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Wr
 		}
 	}
 	if shown, ok := out.(gdbstub.Progress); ok {
-		q.Progress = func(share float64) { shown.Progress(fmt.Sprintf("searching, %.0f %%", 100*share)) }
+		q.Progress = func(p replay.Progress) {
+			shown.Progress(fmt.Sprintf("searching, %d of %s known", p.Intervals, plural(p.Of, "interval")))
+		}
 	}
 	return g.t.Find(ctx, q)
 }
