@@ -12,12 +12,16 @@
 // information is interpreted here, from .eh_frame and .debug_frame; RATIONALE.md
 // says why not by a library.
 //
+// Variables are values in a frame, an [Env]: [Env.Scopes] lists those that can be
+// seen, [Env.Eval] evaluates an expression of C. Types, location expressions and
+// location lists are read here, each when it is needed.
+//
 // [Backtrace] walks a stack over several modules with nothing but registers, a
 // way to read memory, and a way to find the module at an address.
 //
 // Files are hostile input: sizes are bounded, no loop trusts a count, and a
 // panic in a library becomes an error of Open or a lookup that finds nothing.
 //
-// Sources: DWARF 5 (sections 6.2 and 6.4); LSB 5 Core, "Exception Frames";
+// Sources: DWARF 5 (sections 2.5, 2.6, 3 to 7); DWARF 4 (2.6.2); LSB 5 Core, "Exception Frames";
 // System V ABI, AMD64 supplement, figure 3.36 (register numbers).
 package dwarf

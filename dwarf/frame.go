@@ -65,6 +65,10 @@ func (m *Module) readFrames(f *elf.File) {
 func (m *Module) find(pc uint64) (*fde, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.findLocked(pc)
+}
+
+func (m *Module) findLocked(pc uint64) (*fde, error) {
 	for i := range m.frames {
 		s := &m.frames[i]
 		if !s.read {

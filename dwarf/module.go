@@ -19,6 +19,11 @@ type Module struct {
 	begun bool
 
 	frames []frameSection
+
+	sec     sections
+	headers []header
+	types   map[dwarf.Offset]*Type
+	index   *nameIndex
 }
 
 // maxSection bounds one section, in bytes after decompression; maxTotal all of
@@ -56,9 +61,7 @@ func Open(image []byte) (m *Module, err error) {
 	}
 	m.readFrames(f)
 	if has(f, ".debug_info") || has(f, ".zdebug_info") {
-		if d, err := f.DWARF(); err == nil {
-			m.data = d
-		}
+		m.readDWARF(f)
 	}
 	return m, nil
 }

@@ -115,3 +115,16 @@ func Demangle(name string) (out string) {
 	}()
 	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(12))
 }
+
+// Within is Symbol for symbols that say how long they are: where it finds one,
+// addr is part of it.
+func (m *Module) Within(addr uint64) (name string, off uint64, ok bool) {
+	i := sort.Search(len(m.symbols), func(i int) bool { return m.symbols[i].addr > addr })
+	for n := 0; i > 0 && n < 64; n++ {
+		i--
+		if s := &m.symbols[i]; addr-s.addr < s.size {
+			return Demangle(s.name), addr - s.addr, true
+		}
+	}
+	return "", 0, false
+}

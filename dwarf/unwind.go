@@ -76,14 +76,9 @@ func (m *Module) Unwind(regs *Regs, mem Memory, bias uint64, behind bool) (calle
 	if err != nil {
 		return caller, false, err
 	}
-	cfa, ok := regs.get(r.cfaReg)
-	cfa += uint64(r.cfaOff)
-	if r.cfaExpr != nil {
-		if cfa, err = evaluate(r.cfaExpr, nil, regs, mem); err != nil {
-			return caller, false, err
-		}
-	} else if !ok {
-		return caller, false, errProgram
+	cfa, err := r.cfa(regs, mem)
+	if err != nil {
+		return caller, false, err
 	}
 	for n := range uint64(numRegs) {
 		if v, ok := r.rules[n].value(n, cfa, regs, mem); ok {
@@ -103,6 +98,42 @@ func (m *Module) Unwind(regs *Regs, mem Memory, bias uint64, behind bool) (calle
 	}
 	caller.Set(RIP, v)
 	return caller, f.cie.signal, nil
+}
+
+// cfa computes the canonical frame address.
+func (r *row) cfa(regs *Regs, mem Memory) (uint64, error) {
+	if r.cfaExpr != nil {
+		return evaluate(r.cfaExpr, nil, regs, mem)
+	}
+	v, ok := regs.get(r.cfaReg)
+	if !ok {
+		return 0, errProgram
+	}
+	return v + uint64(r.cfaOff), nil
+}
+
+// CFA returns the canonical frame address of the frame with registers regs, which
+// tells one activation of a function from another. The arguments are Unwind's.
+func (m *Module) CFA(regs *Regs, mem Memory, bias uint64, behind bool) (uint64, error) {
+	pc := regs.V[RIP] - bias
+	if behind {
+		pc--
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cfaLocked(regs, mem, pc)
+}
+
+func (m *Module) cfaLocked(regs *Regs, mem Memory, pc uint64) (uint64, error) {
+	f, err := m.findLocked(pc)
+	if err != nil {
+		return 0, err
+	}
+	r, err := f.rowAt(pc)
+	if err != nil {
+		return 0, err
+	}
+	return r.cfa(regs, mem)
 }
 
 var errMemory = errors.New("dwarf: the stack cannot be read")

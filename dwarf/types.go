@@ -1,0 +1,478 @@
+package dwarf
+
+import (
+	"debug/dwarf"
+	"fmt"
+	"strings"
+)
+
+// Types are read here, not by debug/dwarf: that reads a type with all it refers
+// to at once, knows neither references nor base classes, and reads the whole of a
+// large program's types for one variable. Here a type is read when it is asked
+// for, one level at a time, so that no damaged file can make it recurse.
+
+// Kind is what a type is, after C's.
+type Kind uint8
+
+// The kinds of types.
+const (
+	KindUnknown Kind = iota // void, or a type that is not understood
+	KindBase
+	KindPointer
+	KindReference
+	KindStruct
+	KindUnion
+	KindArray
+	KindEnum
+	KindTypedef
+	KindQualified // const, volatile and the like
+	KindFunction
+	KindMember // pointer to member
+)
+
+// Encodings of base types (DWARF 5, table 7.11).
+const (
+	encBoolean      = 0x02
+	encComplex      = 0x03
+	encFloat        = 0x04
+	encSigned       = 0x05
+	encSignedChar   = 0x06
+	encUnsigned     = 0x07
+	encUnsignedChar = 0x08
+	encUTF          = 0x10
+)
+
+// Type is a type of the program. A nil Type is void.
+type Type struct {
+	Kind Kind
+
+	m    *Module
+	off  dwarf.Offset
+	name string // as declared, without struct or the like; "" when it has none
+	word string // struct, union, class, const, &
+	size int64  // in bytes, -1 when the entry does not say
+	enc  int64
+	elem dwarf.Offset // what it points to, is an array or a name of; 0: void
+	made *Type        // instead of elem, for types that no entry describes
+
+	fields  []field
+	enums   []enumerator
+	dims    []dimension
+	dim     int // an array's first dimension
+	params  []dwarf.Offset
+	further bool // a function with more parameters
+	scoped  bool // an enumeration whose enumerators are named with it
+	read    bool // fields, enums, dims and params are
+	isDecl  bool
+}
+
+// field is a member of a struct or union.
+type field struct {
+	name      string
+	typ       dwarf.Offset
+	off       int64  // in bytes from the start
+	expr      []byte // instead, for virtual base classes
+	bits      int64  // width of a bit field, 0 for others
+	bitOff    int64  // from the start, in bits
+	base      bool   // a base class
+	isStatic  bool
+	artifical bool
+}
+
+// enumerator is one of an enumeration's values.
+type enumerator struct {
+	name  string
+	value int64
+}
+
+// dimension is one of an array's: its number of elements, if that is constant,
+// else where it is to be had.
+type dimension struct {
+	lower int64
+	upper any // int64, []byte, dwarf.Offset, or nil
+	count any
+}
+
+// Bounds on what is believed of a type.
+const (
+	maxFields  = 1 << 16
+	maxChain   = 32 // typedefs of typedefs, pointers to pointers
+	maxTypeStr = 4096
+)
+
+// typeOf returns the type that an entry's DW_AT_type names; nil for void.
+func (m *Module) typeOf(e *dwarf.Entry) *Type {
+	off, ok := m.attr(e, dwarf.AttrType).(dwarf.Offset)
+	if !ok {
+		return nil
+	}
+	return m.typeAt(off)
+}
+
+// kindOf maps tags to kinds; word is what C calls it.
+var kindOf = map[dwarf.Tag]struct {
+	kind Kind
+	word string
+}{
+	dwarf.TagBaseType:            {KindBase, ""},
+	dwarf.TagUnspecifiedType:     {KindUnknown, ""},
+	dwarf.TagPointerType:         {KindPointer, "*"},
+	dwarf.TagReferenceType:       {KindReference, "&"},
+	dwarf.TagRvalueReferenceType: {KindReference, "&&"},
+	dwarf.TagStructType:          {KindStruct, "struct"},
+	dwarf.TagClassType:           {KindStruct, "class"},
+	dwarf.TagUnionType:           {KindUnion, "union"},
+	dwarf.TagArrayType:           {KindArray, ""},
+	dwarf.TagEnumerationType:     {KindEnum, "enum"},
+	dwarf.TagTypedef:             {KindTypedef, ""},
+	dwarf.TagConstType:           {KindQualified, "const"},
+	dwarf.TagVolatileType:        {KindQualified, "volatile"},
+	dwarf.TagRestrictType:        {KindQualified, "restrict"},
+	dwarf.TagAtomicType:          {KindQualified, "_Atomic"},
+	dwarf.TagSubroutineType:      {KindFunction, ""},
+	dwarf.TagSubprogram:          {KindFunction, ""},
+	dwarf.TagPtrToMemberType:     {KindMember, ""},
+}
+
+// typeAt reads the type entry at off.
+func (m *Module) typeAt(off dwarf.Offset) *Type {
+	if off == 0 {
+		return nil
+	}
+	if t, ok := m.types[off]; ok {
+		return t
+	}
+	if m.types == nil || len(m.types) > 1<<20 {
+		m.types = map[dwarf.Offset]*Type{}
+	}
+	t := &Type{m: m, off: off, size: -1}
+	m.types[off] = t
+	e := m.entryAt(off)
+	if e == nil {
+		return t
+	}
+	k := kindOf[e.Tag]
+	t.Kind, t.word = k.kind, k.word
+	t.name, _ = e.Val(dwarf.AttrName).(string)
+	if n, ok := e.Val(dwarf.AttrByteSize).(int64); ok {
+		t.size = n
+	}
+	t.enc, _ = e.Val(dwarf.AttrEncoding).(int64)
+	t.elem, _ = e.Val(dwarf.AttrType).(dwarf.Offset)
+	t.isDecl, _ = e.Val(dwarf.AttrDeclaration).(bool)
+	t.scoped, _ = e.Val(dwarf.AttrEnumClass).(bool)
+	switch t.Kind {
+	case KindPointer, KindReference:
+		t.size = 8
+	case KindMember:
+		if t.size < 0 {
+			t.size = 8
+		}
+	case KindStruct, KindUnion, KindEnum:
+		if t.isDecl {
+			m.complete(t, e)
+		}
+	default:
+	}
+	return t
+}
+
+// complete finds the definition of a type that is only declared.
+func (m *Module) complete(t *Type, e *dwarf.Entry) {
+	if t.name == "" {
+		return
+	}
+	for _, off := range m.names().types[t.name] {
+		d := m.entryAt(off)
+		if off == t.off || d == nil || d.Tag != e.Tag && kindOf[d.Tag].kind != t.Kind {
+			continue
+		}
+		if n, ok := d.Val(dwarf.AttrByteSize).(int64); ok {
+			t.off, t.size, t.isDecl = off, n, false
+			return
+		}
+	}
+}
+
+// Elem returns what a pointer points to, the element of an array, the type
+// behind a typedef or qualifier, the result of a function; nil for void.
+func (t *Type) element() *Type {
+	switch {
+	case t == nil:
+		return nil
+	case t.made != nil || t.m == nil:
+		return t.made
+	case t.Kind == KindArray:
+		if t.load(); t.dim+1 < len(t.dims) {
+			inner := *t
+			inner.dim++
+			return &inner
+		}
+	}
+	return t.m.typeAt(t.elem)
+}
+
+// strip returns the type behind typedefs and qualifiers; nil for void.
+func (t *Type) strip() *Type {
+	for range maxChain {
+		if t == nil || t.Kind != KindTypedef && t.Kind != KindQualified {
+			return t
+		}
+		t = t.element()
+	}
+	return nil
+}
+
+// load reads what stands below the type's entry.
+func (t *Type) load() {
+	if t.read || t.m == nil {
+		return
+	}
+	t.read = true
+	r := t.m.data.Reader()
+	r.Seek(t.off)
+	e, err := r.Next()
+	if err != nil || e == nil || !e.Children {
+		return
+	}
+	for range maxEntries {
+		c, err := r.Next()
+		if err != nil || c == nil || c.Tag == 0 || len(t.fields)+len(t.enums)+len(t.params) > maxFields {
+			return
+		}
+		t.child(c)
+		r.SkipChildren()
+	}
+}
+
+func (t *Type) child(c *dwarf.Entry) {
+	name, _ := c.Val(dwarf.AttrName).(string)
+	switch {
+	case c.Tag == dwarf.TagEnumerator && t.Kind == KindEnum:
+		v, _ := c.Val(dwarf.AttrConstValue).(int64)
+		t.enums = append(t.enums, enumerator{name, v})
+	case (c.Tag == dwarf.TagMember || c.Tag == dwarf.TagInheritance) && (t.Kind == KindStruct || t.Kind == KindUnion):
+		t.fields = append(t.fields, t.field(c, name))
+	case c.Tag == dwarf.TagSubrangeType && t.Kind == KindArray && len(t.dims) < maxChain:
+		d := dimension{upper: c.Val(dwarf.AttrUpperBound), count: c.Val(dwarf.AttrCount)}
+		d.lower, _ = c.Val(dwarf.AttrLowerBound).(int64)
+		t.dims = append(t.dims, d)
+	case c.Tag == dwarf.TagFormalParameter && t.Kind == KindFunction:
+		off, _ := c.Val(dwarf.AttrType).(dwarf.Offset)
+		t.params = append(t.params, off)
+	case c.Tag == dwarf.TagUnspecifiedParameters:
+		t.further = true
+	}
+}
+
+// field decodes a member (DWARF 5, 5.7.6; bit fields of DWARF 2 and 3 by
+// DW_AT_bit_offset, counted from the high end of their storage).
+func (t *Type) field(c *dwarf.Entry, name string) field {
+	f := field{name: name, base: c.Tag == dwarf.TagInheritance}
+	f.typ, _ = c.Val(dwarf.AttrType).(dwarf.Offset)
+	f.artifical, _ = c.Val(dwarf.AttrArtificial).(bool)
+	external, _ := c.Val(dwarf.AttrExternal).(bool)
+	declared, _ := c.Val(dwarf.AttrDeclaration).(bool)
+	f.isStatic = external || declared
+	switch v := c.Val(dwarf.AttrDataMemberLoc).(type) {
+	case int64:
+		f.off = v
+	case []byte:
+		if n, err := evaluate(v, []uint64{0}, &Regs{}, nothing{}); err == nil {
+			f.off = int64(n)
+		} else {
+			f.expr = v
+		}
+	}
+	f.bits, _ = c.Val(dwarf.AttrBitSize).(int64)
+	if v, ok := c.Val(dwarf.AttrDataBitOffset).(int64); ok {
+		f.bitOff = v
+	} else {
+		f.bitOff = f.off * 8
+		if v, ok := c.Val(dwarf.AttrBitOffset).(int64); ok {
+			size, ok := c.Val(dwarf.AttrByteSize).(int64)
+			if !ok {
+				size = t.m.typeAt(f.typ).byteSize(nil)
+			}
+			f.bitOff += size*8 - v - f.bits
+		}
+	}
+	if f.bits < 0 || f.bits > 64 {
+		f.bits = 0
+	}
+	return f
+}
+
+// nothing is memory that cannot be read.
+type nothing struct{}
+
+func (nothing) ReadMemory(uint64, []byte) int { return 0 }
+
+// byteSize returns a type's size, -1 when it is not known. env, which may be
+// nil, tells bounds that are variables.
+func (t *Type) byteSize(env *Env) int64 {
+	n := int64(1)
+	for range maxChain {
+		switch {
+		case t == nil || t.Kind == KindFunction:
+			return n
+		case t.size >= 0 && (t.Kind != KindArray || t.dim == 0):
+			return mulSize(n, t.size)
+		case t.Kind == KindArray:
+			c := t.length(env)
+			if c < 0 {
+				return -1
+			}
+			n = mulSize(n, c)
+		case t.Kind != KindTypedef && t.Kind != KindQualified && t.Kind != KindEnum:
+			return -1
+		}
+		t = t.element()
+	}
+	return -1
+}
+
+// mulSize multiplies sizes; what is too large for an address space is -1.
+func mulSize(a, b int64) int64 {
+	if a < 0 || b < 0 || b != 0 && a > (1<<47)/b {
+		return -1
+	}
+	return a * b
+}
+
+// length returns the number of elements of an array, -1 when it is not known.
+func (t *Type) length(env *Env) int64 {
+	t.load()
+	if t.dim >= len(t.dims) {
+		return -1
+	}
+	d := &t.dims[t.dim]
+	if n, ok := env.bound(d.count); ok {
+		return max(n, 0)
+	}
+	if n, ok := env.bound(d.upper); ok {
+		if n = n - d.lower + 1; n < 0 || n > 1<<40 {
+			return 0
+		}
+		return n
+	}
+	return -1
+}
+
+// String returns the type as C writes it: "char *[3]", "int (*)(struct p *)".
+func (t *Type) String() string {
+	if t == nil {
+		return "void"
+	}
+	if t.m == nil { // made by an expression
+		return t.declare("", 0)
+	}
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	defer guard()
+	return t.declare("", 0)
+}
+
+// declare writes the declaration of what has the type; inner is what stands in
+// place of its name.
+func (t *Type) declare(inner string, depth int) string {
+	switch {
+	case depth > maxChain || len(inner) > maxTypeStr:
+		return "..."
+	case t == nil:
+		return join("void", inner)
+	}
+	switch t.Kind {
+	case KindPointer, KindReference:
+		e := t.element()
+		if inner = t.word + inner; e != nil && (e.Kind == KindArray || e.Kind == KindFunction) {
+			inner = "(" + inner + ")"
+		}
+		return e.declare(inner, depth+1)
+	case KindQualified:
+		if e := t.element(); e != nil && e.Kind == KindPointer {
+			return e.declare(join(" "+t.word, inner), depth+1)
+		}
+		return t.word + " " + t.element().declare(inner, depth+1)
+	case KindArray:
+		n := ""
+		if c := t.length(nil); c >= 0 {
+			n = fmt.Sprint(c)
+		}
+		return t.element().declare(inner+"["+n+"]", depth+1)
+	case KindFunction:
+		return t.element().declare(inner+"("+t.parameters(depth)+")", depth+1)
+	default:
+		return join(t.tagName(), inner)
+	}
+}
+
+// parameters lists a function's.
+func (t *Type) parameters(depth int) string {
+	t.load()
+	var list []string
+	for _, p := range t.params {
+		list = append(list, t.m.typeAt(p).declare("", depth+1))
+	}
+	if t.further {
+		list = append(list, "...")
+	}
+	if len(list) == 0 {
+		return "void"
+	}
+	return strings.Join(list, ", ")
+}
+
+// enumerator returns the name of an enumerator as the language has it.
+func (t *Type) enumerator(name string) string {
+	if t.scoped {
+		return t.fullName() + "::" + name
+	}
+	if prefix := t.m.prefix(t.off); prefix != "" {
+		return prefix + name
+	}
+	return name
+}
+
+// fullName is a name with the namespaces and classes around it.
+func (t *Type) fullName() string {
+	if t.m == nil || t.name == "" {
+		return t.name
+	}
+	return t.m.prefix(t.off) + t.name
+}
+
+// prefix returns the namespaces and classes around the type entry at off, "a::b::".
+func (m *Module) prefix(off dwarf.Offset) string {
+	if m.data == nil || m.isC(m.headerOf(off)) {
+		return ""
+	}
+	return m.names().prefix[off]
+}
+
+// tagName is a name with the word before it, where the language has it.
+func (t *Type) tagName() string {
+	name := t.fullName()
+	if name == "" {
+		name = "{...}"
+		if t.Kind == KindUnknown {
+			return "<unknown type>"
+		}
+	}
+	switch t.Kind {
+	case KindStruct, KindUnion, KindEnum:
+		if t.name == "" || t.m.isC(t.m.headerOf(t.off)) {
+			return t.word + " " + name
+		}
+	default:
+	}
+	return name
+}
+
+// join puts a declarator behind a type.
+func join(name, inner string) string {
+	if inner == "" {
+		return name
+	}
+	return name + " " + strings.TrimPrefix(inner, " ")
+}
