@@ -3,7 +3,6 @@ package gdbstub
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"strings"
 )
@@ -63,38 +62,6 @@ func (s *session) readMemoryBinary(arg string) reply {
 		return replyError
 	}
 	return reply{data: append([]byte{'b'}, b[:fitEscaped(b, MaxPacket-1)]...)}
-}
-
-// writeMemoryHex answers M ADDR,LEN:HEX.
-func (s *session) writeMemoryHex(arg string) reply {
-	where, data, _ := strings.Cut(arg, ":")
-	b, err := hex.DecodeString(data)
-	if err != nil {
-		return replyError
-	}
-	return s.writeMemory(where, b)
-}
-
-// writeMemoryBinary answers X ADDR,LEN:BYTES. Length 0 is the client's probe
-// for the packet.
-func (s *session) writeMemoryBinary(arg string) reply {
-	where, data, _ := strings.Cut(arg, ":")
-	return s.writeMemory(where, []byte(data))
-}
-
-// writeMemory takes a write only if it changes nothing.
-func (s *session) writeMemory(where string, b []byte) reply {
-	addr, n, ok := parseRange(where)
-	if !ok || n != uint64(len(b)) {
-		return replyError
-	}
-	if n == 0 {
-		return replyOK
-	}
-	if have, err := s.read(addr, n); err == nil && bytes.Equal(have, b) {
-		return replyOK
-	}
-	return s.refuse(refusal)
 }
 
 // search answers qSearch:memory:ADDR;LEN;PATTERN with 0 or 1,ADDR. Memory that

@@ -8,7 +8,7 @@ import (
 )
 
 // supported is the handshake. The reply offers what the session serves; it
-// does not offer non-stop, tracepoints, fork events and writes.
+// does not offer non-stop, tracepoints and fork events.
 func (s *session) supported(arg string) reply {
 	for f := range strings.SplitSeq(arg, ";") {
 		switch f {
@@ -26,6 +26,9 @@ func (s *session) supported(arg string) reply {
 		"vContSupported+;ReverseStep+;ReverseContinue+;ConditionalBreakpoints+;QPassSignals+;QCatchSyscalls+;" +
 		"qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:threads:read+;" +
 		"qXfer:libraries-svr4:read+;qXfer:siginfo:read+;binary-upload+"
+	if _, ok := s.target.(DivertTarget); ok {
+		out += ";qXfer:siginfo:write+"
+	}
 	if s.errorMessages {
 		out += ";error-message+"
 	}

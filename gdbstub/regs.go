@@ -1,13 +1,6 @@
 package gdbstub
 
-import (
-	"bytes"
-	"errors"
-	"strings"
-)
-
-// refusal is what a client is told when it wants to change something.
-const refusal = "replay is read-only"
+import "errors"
 
 // description returns the register layout of the recording.
 func (s *session) description() *description { return describe(s.target.Process().Features) }
@@ -56,30 +49,4 @@ func (s *session) readRegister(arg string) reply {
 		return replyError
 	}
 	return reply{data: r.appendHex(nil, regs)}
-}
-
-// writeRegister answers P N=VALUE. gdb writes registers back unchanged now and
-// then, the pc before a reverse step for one, so a write that changes nothing
-// is taken.
-func (s *session) writeRegister(arg string) reply {
-	n, value, _ := strings.Cut(arg, "=")
-	num, ok := parseHexInt(n)
-	r := s.description().byNum[num]
-	if !ok || r == nil {
-		return replyError
-	}
-	return s.writeSame([]byte(value), s.readRegister(n).data)
-}
-
-// writeRegisters answers G.
-func (s *session) writeRegisters(arg string) reply {
-	return s.writeSame([]byte(arg), s.readRegisters("").data)
-}
-
-// writeSame accepts hex text equal to what is there already.
-func (s *session) writeSame(want, have []byte) reply {
-	if len(want) > 0 && bytes.Equal(bytes.ToLower(want), have) {
-		return replyOK
-	}
-	return s.refuse(refusal)
 }

@@ -120,6 +120,9 @@ func (s *session) resume(r Resume) reply {
 		return s.fail("no such thread")
 	}
 	r.PassSignals, r.CatchAll, r.CatchSyscalls = s.pass, s.catchAll, s.catch
+	if !s.leave(r) {
+		return s.resumeDiverted(r)
+	}
 	s.forget()
 	var stop Stop
 	var err error
@@ -188,6 +191,7 @@ func (s *session) vAttach(arg string) reply {
 // vRun takes the process at the beginning of its history, whatever program and
 // arguments the client names.
 func (s *session) vRun(string) reply {
+	s.undivert()
 	if err := s.target.Rewind(); err != nil {
 		return s.refuse(err.Error())
 	}
@@ -197,6 +201,7 @@ func (s *session) vRun(string) reply {
 
 // restart answers R, which has no reply.
 func (s *session) restart(string) reply {
+	s.undivert()
 	if err := s.target.Rewind(); err != nil {
 		s.srv.log.Warn("rewind", "err", err)
 	} else {

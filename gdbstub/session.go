@@ -37,6 +37,7 @@ type session struct {
 	files      files
 	doc        document
 	threadPage int // how many ids qfThreadInfo has given out
+	div        diversion
 	panics     int
 	exit       bool // a monitor command asked for the end of the server
 	job        *job // a monitor command that runs on between packets, or nil
@@ -179,6 +180,7 @@ func init() { // not literals: handlers refer to the tables through handle
 	letters = map[byte]handler{
 		'!': (*session).extend,
 		'?': (*session).why,
+		'_': (*session).allocate,
 		'A': refuseRun,
 		'b': (*session).back,
 		'c': (*session).resumeC,
@@ -202,25 +204,27 @@ func init() { // not literals: handlers refer to the tables through handle
 		'Z': (*session).setBreak,
 	}
 	names = map[string]handler{
-		"qSupported":        (*session).supported,
-		"QStartNoAckMode":   (*session).startNoAck,
-		"qC":                (*session).currentThread,
-		"qCRC":              (*session).crc,
-		"qfThreadInfo":      (*session).firstThreads,
-		"qsThreadInfo":      (*session).nextThreads,
-		"qThreadExtraInfo":  (*session).threadName,
-		"qAttached":         (*session).isAttached,
-		"qXfer":             (*session).xfer,
-		"qRcmd":             (*session).monitor,
-		"qSearch":           (*session).search,
-		"qSymbol":           (*session).symbol,
-		"qGetTLSAddr":       (*session).tlsAddress,
-		"QPassSignals":      (*session).passSignals,
-		"QCatchSyscalls":    (*session).catchSyscalls,
-		"QNonStop":          (*session).nonStop,
-		"qHostInfo":         (*session).hostInfo,
-		"qProcessInfo":      (*session).processInfo,
-		"qMemoryRegionInfo": (*session).memoryRegion,
+		"qSupported":            (*session).supported,
+		"QStartNoAckMode":       (*session).startNoAck,
+		"qC":                    (*session).currentThread,
+		"qCRC":                  (*session).crc,
+		"qfThreadInfo":          (*session).firstThreads,
+		"qsThreadInfo":          (*session).nextThreads,
+		"qThreadExtraInfo":      (*session).threadName,
+		"qAttached":             (*session).isAttached,
+		"qXfer":                 (*session).xfer,
+		"qRcmd":                 (*session).monitor,
+		"qSearch":               (*session).search,
+		"qSymbol":               (*session).symbol,
+		"qGetTLSAddr":           (*session).tlsAddress,
+		"QPassSignals":          (*session).passSignals,
+		"QCatchSyscalls":        (*session).catchSyscalls,
+		"QNonStop":              (*session).nonStop,
+		"QSaveRegisterState":    (*session).saveRegisters,
+		"QRestoreRegisterState": (*session).restoreRegisters,
+		"qHostInfo":             (*session).hostInfo,
+		"qProcessInfo":          (*session).processInfo,
+		"qMemoryRegionInfo":     (*session).memoryRegion,
 		"QEnableErrorStrings": func(s *session, _ string) reply {
 			s.lldb, s.errorStrings = true, true
 			return replyOK
@@ -301,6 +305,7 @@ func (s *session) letGo() {
 		return
 	}
 	s.live, s.attached = false, false
+	s.guard("end the diversion", s.undivert)
 	for k, b := range s.breaks {
 		s.guard("clear breakpoint", func() {
 			if err := s.target.ClearBreakpoint(b); err != nil {

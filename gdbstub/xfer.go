@@ -33,6 +33,9 @@ func (s *session) xfer(arg string) reply {
 	if len(f) != 3 {
 		return replyError
 	}
+	if f[0] == "siginfo" && f[1] == "write" {
+		return s.writeSiginfo(f[2])
+	}
 	build := xferObjects[f[0]]
 	if build == nil || f[1] != "read" {
 		return reply{}
@@ -109,8 +112,18 @@ func (s *session) siginfo(string) ([]byte, error) {
 	if tid == 0 {
 		return nil, errors.New(errNoProcess)
 	}
-	return s.target.Siginfo(tid)
+	info, err := s.target.Siginfo(tid)
+	if _, ok := s.target.(DivertTarget); ok {
+		s.div.siginfoRead()
+		if err != nil { // gdb saves it around a call, signal or not
+			return make([]byte, sizeofSiginfo), nil
+		}
+	}
+	return info, err
 }
+
+// sizeofSiginfo is the size of siginfo_t in bytes (asm-generic/siginfo.h).
+const sizeofSiginfo = 128
 
 // attr writes an XML attribute.
 func attr(b *bytes.Buffer, name, value string) {

@@ -16,6 +16,7 @@ type Symbols struct {
 
 	once  sync.Once
 	index map[string]string
+	whole map[string]string // files that hold the code, too
 }
 
 // maxSymbolFiles bounds how many files of a folder are looked at.
@@ -48,7 +49,7 @@ func (s *Symbols) Find(id string) (path string, ok bool) {
 
 // scan reads the build-id of every ELF file in the folders.
 func (s *Symbols) scan() {
-	s.index = map[string]string{}
+	s.index, s.whole = map[string]string{}, map[string]string{}
 	withDebug := map[string]bool{}
 	n := 0
 	for _, dir := range s.dirs {
@@ -59,7 +60,10 @@ func (s *Symbols) scan() {
 			if n++; n > maxSymbolFiles {
 				return filepath.SkipAll
 			}
-			id, debug := idOfFile(p)
+			id, debug, whole := idOfFile(p)
+			if id != "" && whole {
+				s.whole[id] = p
+			}
 			if id != "" && (s.index[id] == "" || debug && !withDebug[id]) {
 				s.index[id], withDebug[id] = p, debug
 			}
@@ -68,11 +72,12 @@ func (s *Symbols) scan() {
 	}
 }
 
-// idOfFile returns the build-id of an ELF file, and whether it has DWARF.
-func idOfFile(path string) (id string, debug bool) {
+// idOfFile returns the build-id of an ELF file, and whether it has DWARF, and the
+// program's own bytes.
+func idOfFile(path string) (id string, debug, whole bool) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", false
+		return "", false, false
 	}
 	defer func() { _ = f.Close() }() // only read
 	for _, s := range f.Sections {
@@ -86,6 +91,9 @@ func idOfFile(path string) (id string, debug bool) {
 		if s.Name == ".debug_info" || s.Name == ".zdebug_info" {
 			debug = true
 		}
+		if s.Type == elf.SHT_PROGBITS && s.Flags&elf.SHF_EXECINSTR != 0 && s.Size > 0 {
+			whole = true
+		}
 	}
-	return id, debug
+	return id, debug, whole
 }

@@ -45,6 +45,10 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("replay: at %s (rip %#x): %s", e.At, e.RIP, e.what())
+}
+
+func (e *UnsupportedError) what() string {
 	name := e.Name
 	if name == "" {
 		name = "instruction"
@@ -52,7 +56,7 @@ func (e *UnsupportedError) Error() string {
 	if len(e.Bytes) > 0 {
 		name += fmt.Sprintf(" [% x]", e.Bytes)
 	}
-	return fmt.Sprintf("replay: at %s (rip %#x): %s is not emulated", e.At, e.RIP, name)
+	return name + " is not emulated"
 }
 
 func (m *Machine) diverged(what, want, got string) error {

@@ -48,7 +48,12 @@ func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error 
 		fmt.Fprintf(out, "there is no command %q; monitor help lists them\n", words[0])
 		return nil
 	}
-	return c.run(ctx, g, words[1:], out)
+	was := g.position()
+	err := c.run(ctx, g, words[1:], out)
+	if now := g.position(); now != was && (was != nowhere || !g.t.AtEnd()) {
+		g.Undivert() // it was a copy of another moment
+	}
+	return err
 }
 
 func monitorHelp(_ context.Context, _ *target, args []string, out io.Writer) error {

@@ -34,6 +34,9 @@ type target struct {
 	known          *names // what was resolved last
 	checkpoints    []remembered
 	lastCheckpoint int // the number of the newest
+
+	div     *replay.Diversion // what debuggers look at while they change things; else nil
+	divInfo []byte            // siginfo_t of the signal that the diversion stopped with
 }
 
 type bpKey struct {
@@ -73,6 +76,9 @@ func (g *target) endStop() gdbstub.Stop {
 
 // mem returns the memory at the present position.
 func (g *target) mem() *mem.Space {
+	if g.div != nil {
+		return g.div.Mem
+	}
 	if g.final != nil {
 		return g.final.Mem
 	}
@@ -81,6 +87,9 @@ func (g *target) mem() *mem.Space {
 
 // state returns the registers at the present position.
 func (g *target) state() *x86.State {
+	if g.div != nil {
+		return &g.div.CPU.State
+	}
 	if g.final != nil {
 		return &g.final.States[0]
 	}
@@ -192,6 +201,9 @@ func why(f mem.Fault) string {
 
 // Siginfo implements gdbstub.Target.
 func (g *target) Siginfo(int) ([]byte, error) {
+	if g.div != nil && g.divInfo != nil {
+		return g.divInfo, nil
+	}
 	if g.final != nil && len(g.final.Siginfo) > 0 {
 		return g.final.Siginfo, nil
 	}
@@ -220,6 +232,7 @@ func (g *target) Readlink(path string) (string, error) { return g.files.readlink
 
 // Detached implements gdbstub.Target: the position stays.
 func (g *target) Detached() {
+	g.Undivert()
 	clear(g.breaks)
 	g.goal = nil
 	g.arm(nil)

@@ -183,7 +183,7 @@ func (c *CPU) link(x *blockExit) *block {
 // build decodes the block at pc, which lies in p. It returns nil when the
 // first instruction cannot be decoded or fetched.
 func (c *CPU) build(p *codePage, pc uint64) *block {
-	text, _ := c.Bus.Translate(p.base, Exec)
+	text, fast := c.Bus.Translate(p.base, Exec)
 	if text == nil {
 		return nil
 	}
@@ -197,7 +197,12 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 		}
 		ops = append(ops, Inst{})
 		in := &ops[len(ops)-1]
-		st := decodeInst(text[at-p.base:], at, c.ID, in)
+		code := text[at-p.base:]
+		if !fast { // some bytes may not be known
+			n, _ := c.Bus.Fetch(at, c.scratch[:min(maxInst, len(code))])
+			code = c.scratch[:n]
+		}
+		st := decodeInst(code, at, c.ID, in)
 		if st == decodeShort {
 			if len(ops) == 1 && c.decodeAt(at, in) == ExitNone {
 				if q := c.codePage(at + uint64(in.Len) - 1); q != p {

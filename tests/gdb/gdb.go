@@ -129,3 +129,8 @@ func (m *MI) Say(line, pattern string) {
 		}
 	}
 }
+
+// Interrupt sends gdb what Ctrl-C does.
+func (m *MI) Interrupt() {
+	_ = m.cmd.Process.Signal(os.Interrupt) // if it is gone, the next Say shows it
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"vplay/checkpoint"
+	"vplay/gdbstub"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// The target's side of diversions: while there is one, g.div is what debuggers
+// look at.
+
+// Divert implements gdbstub.DivertTarget.
+func (g *target) Divert(output func(b []byte)) error {
+	g.Undivert()
+	if g.final != nil {
+		g.div = g.s.Divert(g.final)
+	} else {
+		g.div = g.t.Machine().Divert()
+	}
+	g.div.Output = output
+	g.div.Missing = func(a uint64, page []byte) int {
+		mod := loader.ModuleAt(g.maps(), guest{g.div.Mem}, a)
+		if mod == nil {
+			return 0
+		}
+		return g.files.symbols.Text(mod, a, page)
+	}
+	g.divInfo = nil
+	return nil
+}
+
+// Undivert implements gdbstub.DivertTarget.
+func (g *target) Undivert() {
+	if g.div != nil {
+		g.div.Close()
+		g.div = nil
+	}
+}
+
+var errNotDiverted = errors.New("there is no copy of the process to change")
+
+// WriteRegisters implements gdbstub.DivertTarget.
+func (g *target) WriteRegisters(_ int, r *gdbstub.Registers) error {
+	if g.div == nil {
+		return errNotDiverted
+	}
+	setState(&g.div.CPU.State, r)
+	return nil
+}
+
+// setState is the inverse of registersOf.
+func setState(st *x86.State, r *gdbstub.Registers) {
+	if r.RIP != st.RIP {
+		st.RepIter = 0
+	}
+	st.R, st.RIP, st.Seg, st.FSBase, st.GSBase = r.GPR, r.RIP, r.Seg, r.FSBase, r.GSBase
+	st.SetFlags(r.EFLAGS)
+	was := *st
+	if r.Missing&gdbstub.FeatureSSE == 0 {
+		st.MXCSR = r.MXCSR
+		for i := range st.V {
+			st.V[i][0], st.V[i][1] = r.YMM[i][0], r.YMM[i][1]
+		}
+	}
+	if r.Missing&gdbstub.FeatureAVX == 0 {
+		for i := range st.V {
+			st.V[i][2], st.V[i][3] = r.YMM[i][2], r.YMM[i][3]
+		}
+	}
+	if r.Missing&gdbstub.FeatureX87 == 0 {
+		setFPU(&st.FPU, r)
+	}
+	if was.V != st.V || was.MXCSR != st.MXCSR || was.FPU != st.FPU {
+		st.NotInUse = 0 // else XSAVEC would leave out what was written
+	}
+}
+
+// setFPU sets the x87 unit. Of the tag word only empty or not is kept, as the
+// CPU does.
+func setFPU(f *x86.FPU, r *gdbstub.Registers) {
+	f.CW, f.FOP, f.FIP, f.FDP = r.FCW, r.FOP, r.FIP, r.FDP
+	f.SetStatus(r.FSW)
+	f.Tag = 0
+	for i := range f.R {
+		if r.FTW>>(2*i)&3 != 3 {
+			f.Tag |= 1 << i
+		}
+	}
+	for i := range r.ST {
+		v := x86.F80{E: uint16(r.ST[i][8]) | uint16(r.ST[i][9])<<8}
+		for b := range 8 {
+			v.M |= uint64(r.ST[i][b]) << (8 * b)
+		}
+		f.R[(int(f.Top)+i)&7] = v
+	}
+}
+
+// WriteMemory implements gdbstub.DivertTarget.
+func (g *target) WriteMemory(addr uint64, b []byte) error {
+	if g.div == nil {
+		return errNotDiverted
+	}
+	return g.div.Write(addr, b)
+}
+
+// AllocateMemory implements gdbstub.DivertTarget.
+func (g *target) AllocateMemory(size uint64, prot int) (uint64, error) {
+	if g.div == nil {
+		return 0, errNotDiverted
+	}
+	addr, ok := g.div.Allocate(size, uint8(prot))
+	if !ok {
+		return 0, fmt.Errorf("there is no room for %d bytes", size)
+	}
+	return addr, nil
+}
+
+// FreeMemory implements gdbstub.DivertTarget.
+func (g *target) FreeMemory(addr uint64) error {
+	if g.div == nil || !g.div.Free(addr) {
+		return fmt.Errorf("nothing was allocated at %#x", addr)
+	}
+	return nil
+}
+
+// ResumeDiverted implements gdbstub.DivertTarget.
+func (g *target) ResumeDiverted(ctx context.Context, r gdbstub.Resume, skip bool) (gdbstub.Stop, error) {
+	if g.div == nil {
+		return gdbstub.Stop{}, errNotDiverted
+	}
+	g.armDiversion()
+	defer g.div.Mem.SetWatches(nil)
+	defer g.div.CPU.SetBreakpoints(nil)
+	g.divInfo = nil
+	if r.Kind != gdbstub.Continue {
+		return g.stepDiverted(ctx, r)
+	}
+	for {
+		stop, err := g.div.Run(ctx, skip)
+		if err != nil || stop.Reason != replay.StopBreak || g.breakHolds() {
+			return g.reportDiverted(stop, err)
+		}
+		skip = true
+	}
+}
+
+// armDiversion gives the copy the debugger's breakpoints and watchpoints.
+func (g *target) armDiversion() {
+	var addrs []uint64
+	var watches []mem.Watch
+	for k, b := range g.breaks {
+		if w, ok := watchKinds[k.kind]; ok {
+			watches = append(watches, mem.Watch{Addr: b.Addr, Len: b.Len, Kind: w})
+		} else {
+			addrs = append(addrs, b.Addr)
+		}
+	}
+	g.div.CPU.SetBreakpoints(addrs)
+	g.div.Mem.SetWatches(watches)
+}
+
+// breakHolds reports whether a breakpoint at the copy's RIP stops it.
+func (g *target) breakHolds() bool {
+	for k, b := range g.breaks {
+		if _, watch := watchKinds[k.kind]; watch || b.Addr != g.div.CPU.RIP {
+			continue
+		}
+		if len(b.Cond) == 0 {
+			return true
+		}
+		for _, code := range b.Cond {
+			if v, err := gdbstub.EvalAgent(code, agentDiversion{g}); err != nil || v != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// agentDiversion gives conditions the registers and memory of the copy.
+type agentDiversion struct{ *target }
+
+func (a agentDiversion) AgentRegister(num int) (uint64, bool) {
+	return registersOf(&a.div.CPU.State).Value(num)
+}
+
+// stepDiverted is a step or range step of the copy.
+func (g *target) stepDiverted(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+	for {
+		stop, err := g.div.Step(ctx)
+		rip := g.div.CPU.RIP
+		if err != nil || stop.Reason != replay.StopLimit || r.Kind == gdbstub.Step || rip < r.Start || rip >= r.End {
+			return g.reportDiverted(stop, err)
+		}
+		if g.breakHolds() {
+			return g.reportDiverted(replay.DiversionStop{Reason: replay.StopBreak}, nil)
+		}
+	}
+}
+
+// reportDiverted puts a stop of the copy in the protocol's words.
+func (g *target) reportDiverted(s replay.DiversionStop, err error) (gdbstub.Stop, error) {
+	out := gdbstub.Stop{TID: int(g.div.TID())}
+	if err != nil {
+		out.Kind, out.Signo = gdbstub.StopSignal, 5
+		return out, err
+	}
+	switch s.Reason {
+	case replay.StopBreak:
+		out.Kind = gdbstub.StopBreakpoint
+		for k := range g.breaks {
+			if k.addr == g.div.CPU.RIP && k.kind == gdbstub.BreakHardware {
+				out.Kind = gdbstub.StopHWBreakpoint
+			}
+		}
+	case replay.StopWatch:
+		out.Kind, out.Addr = watchStop(s.Hits[0])
+	case replay.StopSignal:
+		out.Kind, out.Signo = gdbstub.StopSignal, int(s.Signo)
+		g.divInfo = s.Siginfo
+	case replay.StopEnd:
+		out.Kind, out.Code = gdbstub.StopExited, s.Code
+	case replay.StopInterrupt:
+		out.Kind = gdbstub.StopInterrupted
+	default:
+		out.Kind = gdbstub.StopStep
+	}
+	return out, nil
+}
+
+// position is where the recording stands; nowhere before anything was replayed.
+func (g *target) position() checkpoint.Position {
+	if g.final != nil {
+		return nowhere
+	}
+	return g.t.Position()
+}

@@ -1,0 +1,51 @@
+package loader
+
+import (
+	"debug/elf"
+
+	"vplay/checkpoint"
+)
+
+// Text fills b with the bytes that module mod has at addr, from a file of the same
+// build-id, and returns how many: up to the end of the segment, 0 when there is no
+// such file. Only segments that are never writable are read, for the dynamic linker
+// changes the others: what comes from the file is what the program had in memory.
+// A nil Symbols has no files.
+func (s *Symbols) Text(mod *Module, addr uint64, b []byte) int {
+	if s == nil || mod.BuildID == "" {
+		return 0
+	}
+	s.once.Do(s.scan)
+	path, ok := s.whole[mod.BuildID]
+	if !ok {
+		return 0
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }() // only read
+	for _, p := range f.Progs {
+		at := addr - mod.Bias - p.Vaddr
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W != 0 || addr < mod.Bias+p.Vaddr || at >= p.Filesz {
+			continue
+		}
+		if n := p.Filesz - at; uint64(len(b)) > n {
+			b = b[:n]
+		}
+		if n, err := p.ReadAt(b, int64(at)); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// ModuleAt returns the module that lies at addr, nil when there is none.
+func ModuleAt(maps []checkpoint.Mapping, m Memory, addr uint64) *Module {
+	for _, mod := range Modules(maps, m) {
+		if addr >= mod.Base && addr < mod.End {
+			return mod
+		}
+	}
+	return nil
+}

@@ -1,0 +1,406 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/replay/mem"
+	"vplay/replay/sys"
+	"vplay/replay/x86"
+)
+
+// Diversion is a copy of a process at one moment of its recording that runs away
+// from it: a debugger calls functions and changes variables in it, and throws it
+// away. Making one costs microseconds, for memory is shared until it is written.
+//
+// The recording, the machine and the timeline it comes from do not notice it.
+// System calls are answered by a model (see systemCalls), never by the host. What
+// the copy needs and the recording lacks stops it with a [DiversionError]; the
+// copy then stands before the instruction that needs it.
+//
+// A Diversion is used by one goroutine. Its registers and memory may be read and
+// changed between runs; Close gives the memory back.
+type Diversion struct {
+	CPU *x86.CPU
+	Mem *mem.Space
+
+	// Output receives what the copy writes to its terminal and pipes. It must not
+	// keep b.
+	Output func(b []byte)
+	// Missing, when set, is asked for memory that the recording lacks: it fills
+	// page, which belongs at the page-aligned address a, and returns how many of
+	// its bytes it knows. It must give what the program had there.
+	Missing func(a uint64, page []byte) int
+
+	s      *Session
+	tid    int32
+	from   checkpoint.Position
+	events []checkpoint.Event // of the interval, up to the moment of the copy
+
+	hits    []mem.Hit
+	stop    *DiversionStop // what a system call makes of the run
+	failed  error
+	brk     uint64
+	mask    uint64 // of blocked signals
+	random  uint64
+	refused map[int64]bool // calls that were answered with ENOSYS
+}
+
+// DiversionStop says why a run of a diversion ended.
+type DiversionStop struct {
+	// Reason is StopLimit after a step, StopBreak, StopWatch with Hits, StopSignal
+	// with Signo and Siginfo, StopInterrupt, or StopEnd: the program exited with Code.
+	Reason  Reason
+	Hits    []mem.Hit
+	Signo   int32
+	Siginfo []byte // siginfo_t, 128 bytes
+	Code    int
+}
+
+// DiversionError says why a diversion cannot go on.
+type DiversionError struct {
+	From checkpoint.Position // where it left the recording
+	RIP  uint64
+	Addr uint64 // the byte that was not captured; 0 for other reasons
+	What string
+}
+
+func (e *DiversionError) Error() string {
+	return fmt.Sprintf("the call cannot go on at %#x: %s", e.RIP, e.What)
+}
+
+// Divert makes a diversion of the machine at the present moment.
+func (m *Machine) Divert() *Diversion {
+	return m.s.divert(m.Mem, &m.CPU.State, m.tid, m.Position(), m.iv.Events[:m.next])
+}
+
+// Divert makes a diversion of the final image, with nothing replayed.
+func (s *Session) Divert(f *FinalImage) *Diversion {
+	var from checkpoint.Position
+	if infos := s.Rec.Intervals(); len(infos) > 0 {
+		from.Interval = infos[len(infos)-1].ID
+	}
+	return s.divert(f.Mem, &f.States[0], f.Contexts[0].TID, from, nil)
+}
+
+func (s *Session) divert(space *mem.Space, st *x86.State, tid int32, from checkpoint.Position, past []checkpoint.Event) *Diversion {
+	snap := space.Snapshot()
+	d := &Diversion{s: s, tid: tid, from: from, events: past, refused: map[int64]bool{}}
+	d.Mem = snap.Open()
+	snap.Release()
+	d.CPU = x86.New(bus{d.Mem}, s.cpu)
+	d.CPU.State = *st
+	d.CPU.RepIter = 0
+	d.Mem.OnFlush = func(a uint64, all bool) {
+		if all {
+			d.CPU.FlushTLB()
+		} else {
+			d.CPU.FlushTLBPage(a)
+		}
+	}
+	d.Mem.OnHit = func(h mem.Hit) {
+		d.hits = append(d.hits, h)
+		d.CPU.Attention()
+	}
+	return d
+}
+
+// Close gives the diversion's memory back.
+func (d *Diversion) Close() { d.Mem.Close() }
+
+// TID returns the thread that the diversion executes.
+func (d *Diversion) TID() int32 { return d.tid }
+
+// From returns where the diversion left the recording.
+func (d *Diversion) From() checkpoint.Position { return d.from }
+
+// Write stores b at a as a debugger does: where memory is mapped, whatever its
+// protection. It stores nothing when a byte has no place.
+func (d *Diversion) Write(a uint64, b []byte) error {
+	if f := d.Mem.Inject(a, b); f.Kind != mem.FaultNone {
+		return fmt.Errorf("nothing is mapped at %#x", f.Addr)
+	}
+	return nil
+}
+
+// Run executes until something stops the diversion. A breakpoint at the present
+// RIP counts, unless skip is set. When ctx ends it stops within a few
+// milliseconds with StopInterrupt. The error is a *DiversionError.
+func (d *Diversion) Run(ctx context.Context, skip bool) (DiversionStop, error) {
+	defer d.interruptible(ctx)()
+	d.CPU.SkipBreak = skip
+	for {
+		stop, err := d.execute(ctx, false)
+		if stop != nil || err != nil {
+			return orNone(stop), err
+		}
+	}
+}
+
+// Step executes one instruction, or one iteration of a REP instruction. Errors
+// and ctx are as for Run.
+func (d *Diversion) Step(ctx context.Context) (DiversionStop, error) {
+	defer d.interruptible(ctx)()
+	for {
+		before, retired := d.CPU.RepIter, d.CPU.Retired
+		stop, err := d.execute(ctx, true)
+		if stop != nil || err != nil {
+			return orNone(stop), err
+		}
+		if d.CPU.Retired != retired || d.CPU.RepIter != before {
+			return DiversionStop{Reason: StopLimit}, nil
+		}
+	}
+}
+
+func orNone(s *DiversionStop) DiversionStop {
+	if s == nil {
+		return DiversionStop{}
+	}
+	return *s
+}
+
+// interruptible makes the end of ctx stop the processor; what it returns ends
+// that.
+func (d *Diversion) interruptible(ctx context.Context) func() {
+	stop := context.AfterFunc(ctx, d.CPU.Interrupt)
+	return func() {
+		if !stop() {
+			d.CPU.Interrupted()
+		}
+	}
+}
+
+// execute runs up to the next exit of the processor and handles it. A nil stop
+// means that the run goes on.
+func (d *Diversion) execute(ctx context.Context, step bool) (*DiversionStop, error) {
+	if ctx.Err() != nil {
+		return &DiversionStop{Reason: StopInterrupt}, nil
+	}
+	d.hits = d.hits[:0]
+	c := d.CPU
+	var x x86.Exit
+	if step {
+		x = c.Step()
+	} else {
+		x = c.Run(^uint64(0))
+	}
+	err := d.exit(x)
+	stop := d.stop
+	d.stop = nil
+	switch {
+	case stop != nil || err != nil:
+		return stop, err
+	case x == x86.ExitBreak && c.RepIter == 0:
+		return &DiversionStop{Reason: StopBreak}, nil
+	case x == x86.ExitBreak: // between two iterations
+		c.SkipBreak = true
+	case worthStop(d.hits):
+		return &DiversionStop{Reason: StopWatch, Hits: d.hits}, nil
+	}
+	return nil, nil
+}
+
+// exit handles what made the processor leave. It sets d.stop where that ends the
+// run.
+func (d *Diversion) exit(x x86.Exit) error {
+	c := d.CPU
+	switch x {
+	case x86.ExitSyscall:
+		return d.systemCall(int64(c.R[x86.RAX]), 2)
+	case x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID:
+		d.trapped(x)
+	case x86.ExitFault:
+		return d.fault()
+	case x86.ExitUnsupported:
+		b, name := c.Undefined()
+		u := UnsupportedError{RIP: c.RIP, Bytes: b, Name: name}
+		return d.cannot(u.what())
+	case x86.ExitNone, x86.ExitLimit, x86.ExitBreak, x86.ExitAttention:
+	}
+	return nil
+}
+
+// cannot is the error for what the diversion lacks.
+func (d *Diversion) cannot(what string) error {
+	return &DiversionError{From: d.from, RIP: d.CPU.RIP, What: what}
+}
+
+// supply asks for the page of the byte at a, which the recording lacks, and
+// reports whether the byte is known now. What the recording holds of the page stays.
+func (d *Diversion) supply(a uint64) bool {
+	if d.Missing == nil {
+		return false
+	}
+	base := a &^ (mem.PageSize - 1)
+	var page, old [mem.PageSize]byte
+	known := d.Missing(base, page[:])
+	for i := 0; i < known; i++ {
+		n, f := d.Mem.Peek(base+uint64(i), old[i:])
+		if i += n; i < known && f.Kind == mem.FaultNotCaptured {
+			d.Mem.Inject(base+uint64(i), page[i:i+1])
+		}
+	}
+	return a-base < uint64(known)
+}
+
+// notCaptured is the error for a byte that the recording lacks.
+func (d *Diversion) notCaptured(a uint64) error {
+	return &DiversionError{
+		From: d.from, RIP: d.CPU.RIP, Addr: a,
+		What: fmt.Sprintf("it needs the byte at %#x, which the recording does not hold: the program did not use it in the recorded time", a),
+	}
+}
+
+// trapped answers RDTSC, RDTSCP and CPUID as the recorded CPU would. Time goes
+// on from the last one that the program was told, an instruction a tick.
+func (d *Diversion) trapped(x x86.Exit) {
+	c := d.CPU
+	if x == x86.ExitCPUID {
+		o := d.s.cpu.CPUID(uint32(c.R[x86.RAX]), uint32(c.R[x86.RCX]))
+		c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RCX], c.R[x86.RDX] = uint64(o[0]), uint64(o[1]), uint64(o[2]), uint64(o[3])
+		c.SkipInstruction()
+		return
+	}
+	var tsc, aux uint64
+	for i := len(d.events) - 1; i >= 0; i-- {
+		if e := &d.events[i]; e.Kind == checkpoint.EventInstr && e.Instr != checkpoint.InstrCPUID {
+			tsc, aux = e.Out[3]<<32|e.Out[0], e.Out[2]
+			break
+		}
+	}
+	tsc += c.Retired
+	c.R[x86.RAX], c.R[x86.RDX] = tsc&0xffffffff, tsc>>32
+	if x == x86.ExitRDTSCP {
+		if d.s.cpu.TSCAux != nil {
+			aux = uint64(*d.s.cpu.TSCAux)
+		}
+		c.R[x86.RCX] = aux
+	}
+	c.SkipInstruction()
+}
+
+// faultSignals says which signal Linux makes of a fault, with which si_code; hasAddr
+// that si_addr is the address of the access, and not of the instruction or none
+// (linux, arch/x86/kernel/traps.c and mm/fault.c).
+var faultSignals = map[x86.FaultKind]struct {
+	signo   abi.Signal
+	code    int32
+	hasAddr bool
+}{
+	x86.FaultNotMapped:  {abi.SIGSEGV, abi.SEGV_MAPERR, true},
+	x86.FaultProtection: {abi.SIGSEGV, abi.SEGV_ACCERR, true},
+	x86.FaultBeyondEOF:  {abi.SIGBUS, abi.BUS_ADRERR, true},
+	x86.FaultNonCanon:   {abi.SIGSEGV, abi.SI_KERNEL, false},
+	x86.FaultGP:         {abi.SIGSEGV, abi.SI_KERNEL, false},
+	x86.FaultOF:         {abi.SIGSEGV, abi.SI_KERNEL, false},
+	x86.FaultSS:         {abi.SIGBUS, abi.SI_KERNEL, false},
+	x86.FaultAC:         {abi.SIGBUS, abi.BUS_ADRALN, false},
+	x86.FaultDE:         {abi.SIGFPE, abi.FPE_INTDIV, false},
+	x86.FaultMF:         {abi.SIGFPE, abi.SI_KERNEL, false},
+	x86.FaultXM:         {abi.SIGFPE, abi.SI_KERNEL, false},
+	x86.FaultUD:         {abi.SIGILL, abi.ILL_ILLOPN, false},
+	x86.FaultBP:         {abi.SIGTRAP, abi.SI_KERNEL, false},
+	x86.FaultDB:         {abi.SIGTRAP, abi.TRAP_TRACE, false},
+}
+
+// fault handles an exception of the copy: its stack grows, or it stops with the
+// signal. Signal handlers are not run.
+func (d *Diversion) fault() error {
+	c := d.CPU
+	f := c.Fault
+	if nr, ok := abi.Vsyscall(c.RIP); ok && f.Access == x86.Exec {
+		return d.vsyscall(nr)
+	}
+	switch f.Kind {
+	case x86.FaultNotCaptured:
+		if d.supply(f.Addr) {
+			return nil
+		}
+		return d.notCaptured(f.Addr)
+	case x86.FaultNotMapped:
+		if d.Mem.Grow(f.Addr, stackLimit) {
+			return nil
+		}
+	case x86.FaultUD:
+		var b [15]byte
+		n, _ := c.Bus.Fetch(c.RIP, b[:])
+		if _, err := x86.DecodeInst(b[:n], c.RIP, c.ID); errors.Is(err, x86.ErrUndefined) {
+			u := UnsupportedError{RIP: c.RIP, Bytes: b[:n]}
+			return d.cannot(u.what())
+		}
+	case x86.FaultBP, x86.FaultDB, x86.FaultOF: // traps: rip is behind the instruction
+		c.SkipInstruction()
+	default:
+	}
+	s := faultSignals[f.Kind]
+	addr := c.RIP
+	switch {
+	case s.hasAddr:
+		addr = f.Addr
+	case s.code == abi.SI_KERNEL:
+		addr = 0
+	}
+	d.signal(s.signo, s.code, addr)
+	return nil
+}
+
+// signal ends the run with a signal.
+func (d *Diversion) signal(signo abi.Signal, code int32, addr uint64) {
+	info := make([]byte, abi.SizeofSiginfo)
+	le := binary.LittleEndian
+	le.PutUint32(info, uint32(signo))
+	le.PutUint32(info[8:], uint32(code))
+	le.PutUint64(info[16:], addr)
+	d.stop = &DiversionStop{Reason: StopSignal, Signo: int32(signo), Siginfo: info}
+}
+
+// vsyscall does what the kernel does for a call of the vsyscall page.
+func (d *Diversion) vsyscall(nr int64) error {
+	c := d.CPU
+	var ret [8]byte
+	if f := d.Mem.Read(c.R[x86.RSP], ret[:]); f.Kind != mem.FaultNone {
+		d.signal(abi.SIGSEGV, abi.SEGV_MAPERR, f.Addr)
+		return nil
+	}
+	if err := d.systemCall(nr, 0); err != nil {
+		return err
+	}
+	c.RIP = binary.LittleEndian.Uint64(ret[:])
+	c.R[x86.RSP] += 8
+	c.Retired++
+	return nil
+}
+
+// systemCall answers system call nr; the instruction that made it has length
+// bytes, and RIP is behind it.
+func (d *Diversion) systemCall(nr int64, length uint64) error {
+	c := d.CPU
+	args := [6]uint64{c.R[x86.RDI], c.R[x86.RSI], c.R[x86.RDX], c.R[x86.R10], c.R[x86.R8], c.R[x86.R9]}
+	result := -int64(abi.ENOSYS)
+	if call := systemCalls[nr]; call != nil {
+		result = call(d, args)
+	} else if !d.refused[nr] {
+		d.refused[nr] = true
+		d.print(fmt.Appendf(nil, "vplay: %s gets ENOSYS: outside the recording there is nothing to answer it\n", sys.Name(nr)))
+	}
+	if err := d.failed; err != nil { // stand before the call
+		d.failed = nil
+		c.RIP -= length
+		c.Retired--
+		return err
+	}
+	c.R[x86.RAX] = uint64(result)
+	return nil
+}
+
+// print gives the user a text.
+func (d *Diversion) print(b []byte) {
+	if d.Output != nil && len(b) > 0 {
+		d.Output(b)
+	}
+}

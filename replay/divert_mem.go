@@ -1,0 +1,245 @@
+package replay
+
+import (
+	"vplay/checkpoint/abi"
+	"vplay/replay/mem"
+)
+
+// The memory calls of a diversion: on the copy's own map, which goes with it.
+
+// maxMapping bounds one mapping, in bytes. Pages that are not touched cost
+// nothing.
+const maxMapping = 1 << 40
+
+// pages rounds n bytes up to whole pages; ok is false for nothing and for too much.
+func pages(n uint64) (size uint64, ok bool) {
+	return (n + mem.PageSize - 1) &^ (mem.PageSize - 1), n != 0 && n <= maxMapping
+}
+
+// inUser reports whether [a, a+n) is a page-aligned part of the user half.
+func inUser(a, n uint64) bool {
+	return a%mem.PageSize == 0 && a <= mem.MaxUser && n <= mem.MaxUser-a
+}
+
+// isFree reports whether nothing is mapped in [start, end).
+func (d *Diversion) isFree(start, end uint64) bool {
+	for _, r := range d.Mem.Regions() {
+		if r.Start < end && r.End > start {
+			return false
+		}
+	}
+	return true
+}
+
+// lowest is where mappings may begin, and stackRoom what is left free below a
+// stack for it to grow.
+const (
+	lowest    = 1 << 32
+	stackRoom = 64 << 20
+)
+
+// gap finds room for size bytes, as high as there is some; 0 when there is none.
+func (d *Diversion) gap(size uint64) uint64 {
+	end := uint64(mem.MaxUser - mem.PageSize)
+	rs := d.Mem.Regions()
+	for i := len(rs) - 1; i >= -1; i-- {
+		start := uint64(lowest)
+		if i >= 0 {
+			start = max(start, rs[i].End)
+		}
+		if end > start && end-start >= size+2*mem.PageSize {
+			return end - size - mem.PageSize
+		}
+		if i < 0 || rs[i].Start < lowest {
+			break
+		}
+		if rs[i].Start < mem.MaxUser {
+			end = rs[i].Start
+			if rs[i].GrowsDown && end > stackRoom {
+				end -= stackRoom
+			}
+		}
+	}
+	return 0
+}
+
+// Allocate maps size bytes of zeroed private memory, size rounded up to pages, with
+// protection prot (mem.ProtRead and so on); ok is false when there is no room.
+func (d *Diversion) Allocate(size uint64, prot uint8) (addr uint64, ok bool) {
+	n, ok := pages(size)
+	if !ok {
+		return 0, false
+	}
+	a := d.gap(n)
+	if a == 0 {
+		return 0, false
+	}
+	d.anonymous(a, n, prot)
+	return a, true
+}
+
+// Free unmaps what Allocate mapped at addr.
+func (d *Diversion) Free(addr uint64) bool {
+	r, ok := d.Mem.Find(addr)
+	if ok && r.Start == addr && r.Object == 0 && r.Name == diverted {
+		d.Mem.Unmap(r.Start, r.End)
+		return true
+	}
+	return false
+}
+
+// diverted is the name of mappings that a diversion has made.
+const diverted = "[vplay diversion]"
+
+func (d *Diversion) anonymous(a, n uint64, prot uint8) {
+	d.Mem.Map(mem.Region{Start: a, End: a + n, Prot: prot, Fresh: true, Name: diverted})
+}
+
+const protections = abi.PROT_READ | abi.PROT_WRITE | abi.PROT_EXEC
+
+// sysMmap maps anonymous memory. There are no files.
+func (d *Diversion) sysMmap(a [6]uint64) int64 {
+	at, flags := a[0], a[3]
+	n, ok := pages(a[1])
+	switch {
+	case !ok || a[1] == 0:
+		return -int64(abi.EINVAL)
+	case flags&abi.MAP_ANONYMOUS == 0:
+		return -int64(abi.ENODEV)
+	case flags&(abi.MAP_FIXED|abi.MAP_FIXED_NOREPLACE) != 0:
+		if !inUser(at, n) || at == 0 {
+			return -int64(abi.EINVAL)
+		}
+		if flags&abi.MAP_FIXED == 0 && !d.isFree(at, at+n) {
+			return -int64(abi.EEXIST)
+		}
+	case at != 0 && inUser(at, n) && d.isFree(at, at+n): // the hint
+	default:
+		if at = d.gap(n); at == 0 {
+			return -int64(abi.ENOMEM)
+		}
+	}
+	d.anonymous(at, n, uint8(a[2]&protections))
+	return int64(at)
+}
+
+func (d *Diversion) sysMunmap(a [6]uint64) int64 {
+	n, ok := pages(a[1])
+	if !ok || !inUser(a[0], n) {
+		return -int64(abi.EINVAL)
+	}
+	d.Mem.Unmap(a[0], a[0]+n)
+	return 0
+}
+
+// isMapped reports whether all of [start, end) is mapped.
+func (d *Diversion) isMapped(start, end uint64) bool {
+	for start < end {
+		r, ok := d.Mem.Find(start)
+		if !ok {
+			return false
+		}
+		start = r.End
+	}
+	return true
+}
+
+func (d *Diversion) sysMprotect(a [6]uint64) int64 {
+	n, ok := pages(a[1])
+	switch {
+	case a[1] == 0:
+		return 0
+	case !ok || !inUser(a[0], n):
+		return -int64(abi.EINVAL)
+	case !d.isMapped(a[0], a[0]+n):
+		return -int64(abi.ENOMEM)
+	}
+	d.Mem.Protect(a[0], a[0]+n, uint8(a[2]&protections))
+	return 0
+}
+
+// sysMremap grows, shrinks and moves a mapping.
+func (d *Diversion) sysMremap(a [6]uint64) int64 {
+	at, flags := a[0], a[3]
+	was, ok1 := pages(a[1])
+	now, ok2 := pages(a[2])
+	if !ok1 || !ok2 || !inUser(at, was) || flags&^(abi.MREMAP_MAYMOVE|abi.MREMAP_FIXED) != 0 {
+		return -int64(abi.EINVAL)
+	}
+	if !d.isMapped(at, at+was) {
+		return -int64(abi.EFAULT)
+	}
+	to := at
+	switch {
+	case flags&abi.MREMAP_FIXED != 0:
+		to = a[4]
+		if flags&abi.MREMAP_MAYMOVE == 0 || !inUser(to, now) || to == 0 || to < at+was && at < to+now {
+			return -int64(abi.EINVAL)
+		}
+	case now <= was:
+		if now < was {
+			d.Mem.Unmap(at+now, at+was)
+		}
+		return int64(at)
+	case inUser(at, now) && d.isFree(at+was, at+now):
+	case flags&abi.MREMAP_MAYMOVE == 0:
+		return -int64(abi.ENOMEM)
+	default:
+		if to = d.gap(now); to == 0 {
+			return -int64(abi.ENOMEM)
+		}
+	}
+	d.Mem.Move(at, at+was, to, to+now)
+	return int64(to)
+}
+
+// sysMadvise drops pages where the advice is that; other advice changes nothing
+// that a program could see.
+func (d *Diversion) sysMadvise(a [6]uint64) int64 {
+	n, ok := pages(a[1])
+	switch {
+	case a[1] == 0:
+		return 0
+	case !ok || !inUser(a[0], n):
+		return -int64(abi.EINVAL)
+	case !d.isMapped(a[0], a[0]+n):
+		return -int64(abi.ENOMEM)
+	}
+	if a[2] == abi.MADV_DONTNEED {
+		d.Mem.Drop(a[0], a[0]+n)
+	}
+	return 0
+}
+
+// sysBrk moves the end of the heap. Where that is within its last page is not
+// recorded, so the end of the page is taken. A program without a heap gets none:
+// allocators then use mmap.
+func (d *Diversion) sysBrk(a [6]uint64) int64 {
+	var start, end uint64
+	for _, r := range d.Mem.Regions() {
+		if r.Name == "[heap]" {
+			if start == 0 {
+				start = r.Start
+			}
+			end = r.End
+		}
+	}
+	if d.brk == 0 {
+		d.brk = end
+	}
+	at := a[0]
+	if start == 0 || at < start || at > start+maxMapping {
+		return int64(d.brk)
+	}
+	to := (at + mem.PageSize - 1) &^ (mem.PageSize - 1)
+	switch {
+	case to > end && !d.isFree(end, to):
+		return int64(d.brk)
+	case to > end:
+		d.Mem.Map(mem.Region{Start: end, End: to, Prot: mem.ProtRead | mem.ProtWrite, Fresh: true, Name: "[heap]"})
+	case to < end && to > start:
+		d.Mem.Unmap(to, end)
+	}
+	d.brk = at
+	return int64(at)
+}
