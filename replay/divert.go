@@ -103,6 +103,9 @@ func (s *Session) divert(space *mem.Space, st *x86.State, tid int32, from checkp
 		}
 	}
 	d.Mem.OnHit = func(h mem.Hit) {
+		if h.Access == mem.Store && !h.Changed && h.Watch.Kind&mem.WatchRead == 0 {
+			return // as gdb has it: a store of what was there
+		}
 		d.hits = append(d.hits, h)
 		d.CPU.Attention()
 	}
@@ -199,7 +202,7 @@ func (d *Diversion) execute(ctx context.Context, step bool) (*DiversionStop, err
 		return &DiversionStop{Reason: StopBreak}, nil
 	case x == x86.ExitBreak: // between two iterations
 		c.SkipBreak = true
-	case worthStop(d.hits):
+	case len(d.hits) > 0:
 		return &DiversionStop{Reason: StopWatch, Hits: d.hits}, nil
 	}
 	return nil, nil
