@@ -20,7 +20,7 @@ type client struct {
 }
 
 // dial starts a session on f over a pipe.
-func dial(t testing.TB, f *fakeTarget) *client {
+func dial(t testing.TB, f Target) *client {
 	t.Helper()
 	a, b := net.Pipe()
 	c := &client{t: t, conn: a, in: make(chan byte, 4<<20), err: make(chan error, 1)}
