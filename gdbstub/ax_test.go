@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"testing"
+	"time"
 )
 
 // axTestMachine has registers 0 to 9 holding their number, and 16 bytes of memory.
@@ -176,7 +177,11 @@ func FuzzAgent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {
 		check := CheckAgent(code)
+		start := time.Now()
 		_, err := EvalAgent(code, axTestMachine{})
+		if d := time.Since(start); d > time.Second {
+			t.Fatalf("%x took %v", code, d)
+		}
 		if err != nil && !errors.Is(err, ErrAgent) {
 			t.Fatalf("%x: %v", code, err)
 		}

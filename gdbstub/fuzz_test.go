@@ -47,6 +47,7 @@ func FuzzSession(f *testing.F) {
 	for n := range names {
 		f.Add(n + ":1,2;3")
 	}
+	f.Add(rcmd("& when") + "\n" + rcmd("&") + "\n" + rcmd("& print") + "\n" + rcmd("& wait") + "\ng\n" + rcmd("&"))
 	f.Fuzz(func(t *testing.T, data string) {
 		if strings.Count(data, "\n") > 200 {
 			return
@@ -67,6 +68,9 @@ func FuzzSession(f *testing.F) {
 			}
 			if s.panics > 0 {
 				t.Fatalf("%q panicked", p)
+			}
+			if len(s.breaks) > MaxBreakpoints || len(s.files.open) > maxFiles || len(s.doc.data) > 1<<20 {
+				t.Fatalf("%q: %d breakpoints, %d files, a document of %d bytes", p, len(s.breaks), len(s.files.open), len(s.doc.data))
 			}
 		}
 		s.handle("vAttach;1234")
@@ -124,6 +128,65 @@ func FuzzServe(f *testing.F) {
 		}
 		if n := fake.detached.Load(); n < 1 || len(fake.breaks) != 0 || fake.overlap.Load() {
 			t.Fatalf("let go %d times, breakpoints %v", n, fake.breaks)
+		}
+	})
+}
+
+// FuzzVFile sends file operations, one per line, and checks them against the
+// fake's files: descriptors are few, contents right, and nothing is written.
+func FuzzVFile(f *testing.F) {
+	path := hexText(fakeExec)
+	for _, s := range []string{
+		"open:" + path + ",0,0\npread:3,40,0\nfstat:3\nclose:3\nclose:3\npread:3,1,0",
+		"setfs:0\nstat:" + path + "\nlstat:" + path + "\nsize:" + path + "\nexists:" + path + "\nreadlink:" + hexText("/proc/4660/exe"),
+		"open:" + path + ",1,0\nopen:" + path + ",0,1ff\nopen:,0,0\nopen:2e2e2f,0,0\npwrite:3,0,x\nunlink:" + path,
+		"open:" + hexText("/proc/4660/maps") + ",0,0\npread:3,ffffffffffffffff,0\npread:3,20000,7fffffffffffffff\npread:3,1,3fffffffffffffff",
+		strings.Repeat("open:"+path+",0,0\n", 70) + "close:10\nopen:" + path + ",0,0",
+	} {
+		f.Add(s)
+	}
+	want := fakeELF()
+	f.Fuzz(func(t *testing.T, data string) {
+		if strings.Count(data, "\n") > 300 {
+			return
+		}
+		fake := newFake()
+		s := newSession(fake)
+		open := map[int]bool{} // descriptors of the program's file
+		for op := range strings.SplitSeq(data, "\n") {
+			start := time.Now()
+			r := string(s.handle("vFile:" + op).data)
+			if d := time.Since(start); d > time.Second || s.panics > 0 || len(s.files.open) > maxFiles {
+				t.Fatalf("%q: %v, %d panics, %d files open", op, d, s.panics, len(s.files.open))
+			}
+			if len(appendEscaped(nil, []byte(r))) > MaxPacket {
+				t.Fatalf("%q: reply of %d bytes", op, len(r))
+			}
+			name, rest, _ := strings.Cut(op, ":")
+			args := strings.Split(rest, ",")
+			fd, isNumber := parseHexInt(strings.TrimPrefix(r, "F"))
+			switch at, _ := parseHexInt(args[0]); {
+			case name == "open" && isNumber:
+				open[fd] = strings.EqualFold(args[0], path)
+			case name == "close" && r == "F0":
+				if _, ok := open[at]; !ok {
+					t.Fatalf("%q closed a file that is not open", op)
+				}
+				delete(open, at)
+			case name == "pread" && open[at] && !strings.HasPrefix(r, "F-1"):
+				size, content, _ := strings.Cut(strings.TrimPrefix(r, "F"), ";")
+				n, _ := parseHexInt(size)
+				off, _ := parseHex(args[2])
+				if off = min(off, uint64(len(want))); n != len(content) || !strings.HasPrefix(string(want[off:]), content) {
+					t.Fatalf("%q: %d bytes that are not the file's", op, n)
+				}
+			case (name == "pwrite" || name == "unlink") && r != "F-1,1e":
+				t.Fatalf("%q: %q", op, r)
+			}
+		}
+		s.end()
+		if len(s.files.open) != 0 || fake.overlap.Load() {
+			t.Fatal("something is left")
 		}
 	})
 }

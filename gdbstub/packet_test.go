@@ -156,6 +156,10 @@ func FuzzFramer(f *testing.F) {
 			cut = cut*5 + 3
 		}
 		split, err2 := trail(&framer{}, chunks...)
+		var one framer
+		if _ = one.push(data, func(event) {}); cap(one.buf) > 2*MaxPacket {
+			t.Fatalf("%d bytes kept", cap(one.buf))
+		}
 		if whole != split || !errors.Is(err1, err2) {
 			t.Fatalf("whole %q %v, split %q %v", whole, err1, split, err2)
 		}
