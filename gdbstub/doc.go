@@ -35,8 +35,11 @@
 // Registers are described once, in features/*.xml: numbers, sizes and order of
 // the g packet come from there, and are those of gdbserver on x86-64 Linux.
 //
+// What a client changes is changed in a copy of the process that the target makes
+// (divert.go, write.go), and gone when the client moves on.
+//
 // What it does not do: non-stop mode, several clients at once, tracepoints,
-// file access to the machine it runs on, inferior calls.
+// file access to the machine it runs on.
 //
 // Sources: gdb manual, appendix "Remote Serial Protocol" and appendix "Agent
 // Expressions"; lldb's lldbgdbremote document; conversations captured from

@@ -51,6 +51,11 @@ lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
 gdb commands. A byte that was not captured is an error, never a zero:
 "monitor why ADDRESS" tells the reason.
 
+The debugger may call functions and change variables and registers: it does so
+in a copy of the process, with a model that answers system calls, and the copy
+is dropped when it moves on. Code to call that the recording lacks comes from
+the files in --symbols.
+
 The end of a gdb session (detach, kill, quit) does not end serve: connect
 again and it stands where you left it. Ctrl-C ends it.`,
 		Example: `  vplayd serve sort-1.vplay

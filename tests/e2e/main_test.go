@@ -45,6 +45,7 @@ type guest struct {
 	name   string
 	bin    string
 	source []string // lines
+	args   []string // it is run with
 }
 
 // compile compiles tests/guest/NAME.c into a folder of the test's.
@@ -90,7 +91,8 @@ func (g *guest) record(t testing.TB, flags ...string) string {
 	t.Helper()
 	rec := filepath.Join(g.dir, "rec.vplay")
 	args := append([]string{"record", "-q", "-o", rec}, flags...)
-	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, append(args, "--", g.bin)...)
+	args = append(append(args, "--", g.bin), g.args...)
+	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, args...)
 	cmd.Dir = g.dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"vplay/tests/need"
+)
+
+// library compiles tests/guest/NAME.c as a shared library.
+func library(t *testing.T, name, file string, flags ...string) string {
+	t.Helper()
+	need.Program(t, "gcc")
+	out := filepath.Join(t.TempDir(), file)
+	args := append([]string{"-g", "-fPIC", "-shared", "-o", out}, flags...)
+	if b, err := exec.Command("gcc", append(args, filepath.Join("..", "guest", name+".c"))...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, b)
+	}
+	return out
+}
+
+// TestThreadLocal prints thread-local variables of the program, a library and one
+// that was opened at run time, at the end and at earlier moments.
+func TestThreadLocal(t *testing.T) {
+	t.Parallel()
+	linked := library(t, "tls_lib", "liblinked.so")
+	opened := library(t, "tls_lib", "libopened.so", "-Din_library=in_opened", "-Din_library_too=in_opened_too", "-Dlibrary_add=opened_add")
+	g := compile(t, "tls", "-O0", "-Wl,--no-as-needed", linked, "-Wl,-rpath,"+filepath.Dir(linked))
+	g.args = []string{opened}
+	rec := g.record(t, "--keep", "always")
+	addr := serve(t, rec, "--symbols", g.dir+"/symbols", "--symbols", filepath.Dir(linked), "--symbols", filepath.Dir(opened))
+	expect(t, gdb(t, addr, "tbreak opened_add", "reverse-continue", "print in_opened", "next", "print in_opened_too", "finish", "print in_opened", "print in_library",
+		"tbreak main", "reverse-continue", "print in_program", "print aligned", "print cleared[3]", "print in_library"),
+		`opened_add \(n=5\)`, `Cannot find thread-local storage`, `= \{1, 7, 3\}`, `= 105`, `= 105`, `= 108`,
+		`main \(argc=2`, `= 7`, `"aligned`, `= 0`, `= 100`)
+}
+
+// TestThreadLocalStatic is about a program without a dynamic linker.
+func TestThreadLocalStatic(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "divert", "-O0", "-static")
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols", "--at", "begin")
+	expect(t, gdb(t, addr, "print per_thread", "tbreak walk if i == 3", "continue", "print per_thread", "print zeroed[7]"), `no thread-local storage yet|Cannot`, `walk`, `= 44`, `122 'z'`)
+}
