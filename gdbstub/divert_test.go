@@ -57,7 +57,7 @@ func (f *fakeDiverter) WriteMemory(addr uint64, b []byte) error {
 	return nil
 }
 
-func (f *fakeDiverter) ResumeDiverted(_ context.Context, r Resume, skip bool) (Stop, error) {
+func (f *fakeDiverter) ResumeDiverted(ctx context.Context, r Resume, skip bool) (Stop, error) {
 	switch {
 	case f.exits:
 		return Stop{Kind: StopExited, Code: 3}, nil
@@ -67,7 +67,7 @@ func (f *fakeDiverter) ResumeDiverted(_ context.Context, r Resume, skip bool) (S
 	f.output([]byte("said\n"))
 	c := f.copied
 	c.breaks = f.breaks
-	for {
+	for range 10_000 {
 		if st := c.breakAt(c.regs[0].RIP); !skip && st.Kind != StopNone {
 			st.TID = fakePID
 			return st, nil
@@ -78,6 +78,8 @@ func (f *fakeDiverter) ResumeDiverted(_ context.Context, r Resume, skip bool) (S
 			return Stop{Kind: StopStep, TID: fakePID}, nil
 		}
 	}
+	<-ctx.Done()
+	return Stop{Kind: StopInterrupted, TID: fakePID}, nil
 }
 
 func (f *fakeDiverter) AllocateMemory(size uint64, _ int) (uint64, error) {

@@ -17,7 +17,7 @@ func (nowhere) Read([]byte) (int, error) { return 0, io.EOF }
 func (nowhere) Close() error             { return nil }
 
 // newSession makes a session whose packets are fed by handle.
-func newSession(f *fakeTarget) *session {
+func newSession(f Target) *session {
 	v := New(f, Options{Log: slog.New(slog.DiscardHandler)})
 	return &session{
 		srv: v, target: f, ctx: context.Background(), breaks: map[breakKey]Breakpoint{}, live: true, attached: true,
@@ -48,41 +48,51 @@ func FuzzSession(f *testing.F) {
 		f.Add(n + ":1,2;3")
 	}
 	f.Add(rcmd("& when") + "\n" + rcmd("&") + "\n" + rcmd("& print") + "\n" + rcmd("& wait") + "\ng\n" + rcmd("&"))
+	f.Add("qXfer:siginfo:read::0,80\nX7ffeff38,1:\xcc\nP7=c0fdfe7f00000000\nM7ffefdc0,8:38fffe7f00000000\n" +
+		"P10=2010400000000000\nZ0,7ffeff38,1\nvCont;c\nz0,7ffeff38,1\nqXfer:siginfo:write::0:\x00\nP7=c0fffe7f00000000\nP10=1010400000000000\nbs")
+	f.Add("QSaveRegisterState\nP0=01\nP0=0100000000000000\nvCont;s\nQRestoreRegisterState:1\n_M10,rw\n_m500000")
 	f.Fuzz(func(t *testing.T, data string) {
 		if strings.Count(data, "\n") > 200 {
 			return
 		}
 		fake := newFake()
-		s := newSession(fake)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		s.ctx = ctx // ends "monitor wait"
-		for p := range strings.SplitSeq(data, "\n") {
-			start := time.Now()
-			r := s.handle(p)
-			if d := time.Since(start); d > time.Second {
-				t.Fatalf("%q took %v", p, d)
-			}
-			if len(appendEscaped(nil, r.data)) > MaxPacket {
-				t.Fatalf("%q: reply of %d bytes", p, len(r.data))
-			}
-			if s.panics > 0 {
-				t.Fatalf("%q panicked", p)
-			}
-			if len(s.breaks) > MaxBreakpoints || len(s.files.open) > maxFiles || len(s.doc.data) > 1<<20 {
-				t.Fatalf("%q: %d breakpoints, %d files, a document of %d bytes", p, len(s.breaks), len(s.files.open), len(s.doc.data))
-			}
-		}
-		s.handle("vAttach;1234")
-		s.handle("R00")
-		if r := s.handle("p10"); string(r.data) != "0010400000000000" {
-			t.Fatalf("the session is broken: rip %q", r.data)
-		}
-		s.end()
-		if len(fake.breaks) != 0 || len(s.files.open) != 0 || fake.overlap.Load() {
-			t.Fatal("something is left")
-		}
+		fuzzSession(t, data, fake, fake)
+		fake = newFake()
+		fuzzSession(t, data, &fakeDiverter{fakeTarget: fake}, fake)
 	})
+}
+
+// fuzzSession feeds packets to a session on target, which plays fake.
+func fuzzSession(t *testing.T, data string, target Target, fake *fakeTarget) {
+	s := newSession(target)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s.ctx = ctx // ends "monitor wait"
+	for p := range strings.SplitSeq(data, "\n") {
+		start := time.Now()
+		r := s.handle(p)
+		if d := time.Since(start); d > time.Second {
+			t.Fatalf("%q took %v", p, d)
+		}
+		if len(appendEscaped(nil, r.data)) > MaxPacket {
+			t.Fatalf("%q: reply of %d bytes", p, len(r.data))
+		}
+		if s.panics > 0 {
+			t.Fatalf("%q panicked", p)
+		}
+		if len(s.breaks) > MaxBreakpoints || len(s.files.open) > maxFiles || len(s.doc.data) > 1<<20 {
+			t.Fatalf("%q: %d breakpoints, %d files, a document of %d bytes", p, len(s.breaks), len(s.files.open), len(s.doc.data))
+		}
+	}
+	s.handle("vAttach;1234")
+	s.handle("R00")
+	if r := s.handle("p10"); string(r.data) != "0010400000000000" {
+		t.Fatalf("the session is broken: rip %q", r.data)
+	}
+	s.end()
+	if len(fake.breaks) != 0 || len(s.files.open) != 0 || fake.overlap.Load() {
+		t.Fatal("something is left")
+	}
 }
 
 // tape is a connection that plays bytes in pieces and then ends.
