@@ -22,7 +22,7 @@ type Access struct {
 	Hit   mem.Hit             // the first watched byte it touched, and how
 }
 
-// now is a position behind all others.
+// future is a position behind all others.
 var future = checkpoint.Position{Interval: ^uint32(0), Instr: ^uint64(0)}
 
 // End returns a position behind the whole recording, for the searches that want

@@ -82,24 +82,32 @@ func TestForcedEndsAtCalls(t *testing.T) {
 // callsUndone counts the calls that are logged as interrupted and made again.
 func callsUndone(t *testing.T, path string) int {
 	t.Helper()
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
 	n := 0
-	for _, info := range rec.Intervals() {
-		iv, err := rec.Interval(info.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachInterval(t, path, func(_ *checkpoint.Recording, iv *checkpoint.Interval) {
 		for _, e := range iv.Events {
 			if e.Kind == checkpoint.EventExit && e.Restart && e.NR == syscall.SYS_GETPPID {
 				n++
 			}
 		}
-	}
+	})
 	return n
+}
+
+// eachInterval calls f for the intervals of a recording, in order.
+func eachInterval(t *testing.T, path string, f func(*checkpoint.Recording, *checkpoint.Interval)) {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	for _, info := range rec.Intervals() {
+		iv, err := rec.Interval(info.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(rec, iv)
+	}
 }
 
 // TestForcedEndsByHash leaves every other interval out of a recording, and with it
@@ -154,23 +162,14 @@ func processorTime(t *testing.T) time.Duration {
 // is not in the recording.
 func pagesMissing(t *testing.T, path string) int {
 	t.Helper()
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
 	n := 0
-	for _, info := range rec.Intervals() {
-		iv, err := rec.Interval(info.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachInterval(t, path, func(rec *checkpoint.Recording, iv *checkpoint.Interval) {
 		for _, e := range iv.End.Pages {
 			if _, err := rec.Page(e.Ref, new([checkpoint.PageSize]byte)); err != nil {
 				n++
 			}
 		}
-	}
+	})
 	return n
 }
 
