@@ -19,6 +19,7 @@ type chart struct {
 	s         *Session
 	intervals []uint32 // in order
 	budget    int64    // bytes of guest memory that marks may keep in use
+	spacing   uint64   // instructions between the marks of a run
 
 	mu        sync.Mutex
 	legs      map[uint32]*leg

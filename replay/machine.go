@@ -322,7 +322,7 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 		if len(m.hits) > 0 {
 			return StopWatch, nil
 		}
-		if c.Interrupted() {
+		if c.Interrupting() {
 			return StopInterrupt, nil
 		}
 		return 0, nil

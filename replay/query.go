@@ -120,7 +120,7 @@ func (t *Timeline) Stretches() []Pages {
 	var out []Pages
 	for _, id := range c.intervals {
 		for _, s := range c.leg(id).spans {
-			out = append(out, Pages{s.from, s.to, s.read, s.written, s.executed})
+			out = append(out, Pages{s.from, s.to, s.read, s.written, s.code.pages()})
 		}
 	}
 	return out

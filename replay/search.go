@@ -351,6 +351,7 @@ func (t *Timeline) reachedEnd() {
 	t.chart.foundEnd(t.m.Position())
 	if t.track != nil {
 		t.endSpan(true)
+		t.m.CPU.OnCode = nil
 		t.m.Mem.Track(nil)
 	}
 }

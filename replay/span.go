@@ -20,12 +20,14 @@ type span struct {
 	regions  []mem.Region
 	remapped bool
 
-	read, written, executed []uint64 // keys, sorted
+	read, written []uint64 // keys, sorted
+	code          code     // executed
 }
 
 // tracker collects a span.
 type tracker struct {
 	sets    *mem.Sets
+	code    *codeSet
 	from    checkpoint.Position
 	first   int
 	regions []mem.Region
@@ -33,7 +35,8 @@ type tracker struct {
 
 // beginSpan starts to collect what is touched from here on.
 func (t *Timeline) beginSpan() {
-	t.track = &tracker{sets: mem.NewSets(), from: t.m.Position(), first: t.m.next, regions: t.m.Mem.Regions()}
+	t.track = &tracker{sets: mem.NewSets(), code: &codeSet{}, from: t.m.Position(), first: t.m.next, regions: t.m.Mem.Regions()}
+	t.m.CPU.OnCode = t.track.code.add
 	t.m.Mem.Track(t.track.sets)
 }
 
@@ -41,6 +44,7 @@ func (t *Timeline) beginSpan() {
 func (t *Timeline) dropSpan() {
 	if t.track != nil {
 		t.track = nil
+		t.m.CPU.OnCode = nil
 		t.m.Mem.Track(nil)
 	}
 }
@@ -52,10 +56,10 @@ func (t *Timeline) endSpan(atEnd bool) {
 	now := t.m.Mem.Regions()
 	s := span{
 		from: k.from, to: t.m.Position(), first: k.first, last: t.m.next, regions: k.regions,
-		read: sorted(k.sets.Read), written: sorted(k.sets.Written), executed: sorted(k.sets.Executed),
+		read: sorted(k.sets.Read), written: sorted(k.sets.Written), code: k.code.code(),
 	}
 	if len(now) != len(k.regions) || len(now) > 0 && &now[0] != &k.regions[0] {
-		s.remapped = touchesShared(s.read) || touchesShared(s.written) || touchesShared(s.executed)
+		s.remapped = touchesShared(s.read) || touchesShared(s.written)
 	}
 	t.track = nil
 	t.chart.addSpan(s, atEnd)
@@ -89,9 +93,14 @@ func (c *chart) addSpan(s span, atEnd bool) {
 	}
 	if n := len(l.spans); n > 0 { // neighbours often touch the same
 		last := &l.spans[n-1]
-		c.spanBytes += share(&s.read, last.read) + share(&s.written, last.written) + share(&s.executed, last.executed)
+		c.spanBytes += share(&s.read, last.read) + share(&s.written, last.written)
+		if s.code.equal(last.code) {
+			s.code = last.code
+		} else {
+			c.spanBytes += s.code.bytes()
+		}
 	} else {
-		c.spanBytes += 8 * int64(len(s.read)+len(s.written)+len(s.executed))
+		c.spanBytes += s.bytes()
 	}
 	c.spanBytes += spanOverhead
 	l.spans = append(l.spans, s)
@@ -99,6 +108,9 @@ func (c *chart) addSpan(s span, atEnd bool) {
 	for c.spanBytes > c.budget/spanShare && c.coarsen() {
 	}
 }
+
+// bytes is what the sets of s take.
+func (s *span) bytes() int64 { return 8*int64(len(s.read)+len(s.written)) + s.code.bytes() }
 
 // spanShare is the part of the budget, as 1/spanShare, that spans may have in
 // addition to it.
@@ -127,7 +139,7 @@ func (c *chart) coarsen() bool {
 				s = join(&s, &l.spans[i+1])
 				joined = true
 			}
-			bytes += spanOverhead + 8*int64(len(s.read)+len(s.written)+len(s.executed))
+			bytes += spanOverhead + s.bytes()
 			out = append(out, s)
 		}
 		l.spans = out
@@ -139,10 +151,10 @@ func (c *chart) coarsen() bool {
 func join(a, b *span) span {
 	s := span{
 		from: a.from, to: b.to, first: a.first, last: b.last, regions: a.regions, remapped: a.remapped || b.remapped,
-		read: union(a.read, b.read), written: union(a.written, b.written), executed: union(a.executed, b.executed),
+		read: union(a.read, b.read), written: union(a.written, b.written), code: a.code.union(b.code),
 	}
 	if len(a.regions) != len(b.regions) || len(a.regions) > 0 && &a.regions[0] != &b.regions[0] {
-		s.remapped = s.remapped || touchesShared(s.read) || touchesShared(s.written) || touchesShared(s.executed)
+		s.remapped = s.remapped || touchesShared(s.read) || touchesShared(s.written)
 	}
 	return s
 }
@@ -169,7 +181,7 @@ func (l *leg) frontier(id uint32) checkpoint.Position {
 // interval.
 func (s *span) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool {
 	for a := range q.breaks {
-		if s.touches(pool, a, 1, s.executed) {
+		if s.code.has(a) {
 			return true
 		}
 	}

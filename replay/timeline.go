@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"vplay/checkpoint"
@@ -45,8 +46,8 @@ type stops struct {
 }
 
 // markSpacing is the distance, in instructions, of the marks that a run
-// leaves behind; near a backward goal they are denser. It is the length of spans
-// as well.
+// leaves behind, unless told otherwise; near a backward goal they are denser. It
+// is the length of spans as well.
 const markSpacing = 2_000_000
 
 // NewTimeline returns a timeline over the intervals since the last execve,
@@ -64,7 +65,7 @@ func NewTimeline(s *Session, memory int64) (*Timeline, error) {
 			t.intervals = append(t.intervals, i.ID)
 		}
 	}
-	t.chart = &chart{s: s, intervals: t.intervals, budget: memory, legs: map[uint32]*leg{}}
+	t.chart = &chart{s: s, intervals: t.intervals, budget: memory, spacing: markSpacing, legs: map[uint32]*leg{}}
 	m, err := s.Machine(t.intervals[0])
 	if err != nil {
 		return nil, err
@@ -98,6 +99,12 @@ func (t *Timeline) Begin() checkpoint.Position { return t.begin }
 
 // Intervals returns the IDs of the intervals, in order.
 func (t *Timeline) Intervals() []uint32 { return t.intervals }
+
+// SetSpacing sets the distance, in instructions, of the marks that runs will leave
+// behind, and with it the length of the stretches that searches tell apart. It is
+// for recordings of unusual length.
+// Preconditions: n is above 0, and the survey has not been started.
+func (t *Timeline) SetSpacing(n uint64) { t.chart.spacing = n }
 
 // SetBreakpoints replaces the addresses at which runs in both directions stop.
 // filter, when not nil, is asked at each and may refuse it (conditions); searches
@@ -136,10 +143,8 @@ func (q *stops) mayStopAt(e *checkpoint.Event) bool {
 func (t *Timeline) arm(on bool) {
 	t.m.everyStore, t.m.pass = on && t.everyStore, nil
 	if !on {
-		t.m.SetBreakpoints(nil)
-		if len(t.m.Mem.Watches()) > 0 {
-			t.m.Mem.SetWatches(nil)
-		}
+		t.disarmBreaks()
+		t.watch(nil)
 		t.m.CatchSyscall = nil
 		return
 	}
@@ -149,8 +154,23 @@ func (t *Timeline) arm(on bool) {
 	}
 	t.m.pass = t.filter
 	t.m.SetBreakpoints(addrs)
-	t.m.Mem.SetWatches(t.watches)
+	t.watch(t.watches)
 	t.m.CatchSyscall = t.calls
+}
+
+// disarmBreaks takes breakpoints from the machine. Changing them costs it all
+// decoded code.
+func (t *Timeline) disarmBreaks() {
+	if len(t.m.breaks) > 0 {
+		t.m.SetBreakpoints(nil)
+	}
+}
+
+// watch makes ws the watches of the machine.
+func (t *Timeline) watch(ws []mem.Watch) {
+	if !slices.Equal(t.m.Mem.Watches(), ws) {
+		t.m.Mem.SetWatches(ws)
+	}
 }
 
 // keep leaves a mark at the cursor unless one is there.
@@ -200,7 +220,7 @@ func (t *Timeline) run(ctx context.Context, goal Target, skip bool) (Reason, err
 			return StopInterrupt, nil
 		}
 		leg := goal
-		if next := (t.m.CPU.Retired/markSpacing + 1) * markSpacing; next < goal.Instr {
+		if next := (t.m.CPU.Retired/t.chart.spacing + 1) * t.chart.spacing; next < goal.Instr {
 			leg = Target{Instr: next}
 		}
 		r, err := t.m.Run(leg, skip)
@@ -435,9 +455,14 @@ func (t *Timeline) cross() (ok bool, err error) {
 // StepForward takes one step as stepi does.
 func (t *Timeline) StepForward(ctx context.Context) (Stop, error) {
 	defer t.move(ctx)()
-	t.arm(true)
-	defer t.arm(false)
+	// One step asks no breakpoint. The watches stay, for the next step: whatever else
+	// moves begins by arming or disarming.
+	t.disarmBreaks()
+	t.watch(t.watches)
 	r, err := t.micro()
+	if errors.Is(err, errInterrupted) {
+		return Stop{Reason: StopInterrupt}, nil
+	}
 	return t.stop(r), err
 }
 

@@ -23,7 +23,7 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 	}
 	m := s.pool.meta(id)
 	fast = m.mask == nil
-	if w := s.watched[key]; w != 0 && (k == Store || w&watchesLoads != 0) {
+	if fast && s.isWatched(key, k) {
 		fast = false
 	}
 	if k == Store && m.codeID.Load() != 0 {
@@ -71,6 +71,9 @@ func (s *Space) known(r *Region, a, n uint64) (bad uint64, ok bool) {
 
 // Read copies len(b) bytes at a. On a fault b's content is undefined.
 func (s *Space) Read(a uint64, b []byte) Fault {
+	if s.readNear(a, b) {
+		return Fault{}
+	}
 	if f := s.Probe(a, len(b), Load); f.Kind != FaultNone {
 		return f
 	}
@@ -89,14 +92,20 @@ func (s *Space) copyOut(a uint64, b []byte, k Access) {
 		if s.track != nil {
 			s.track.add(key, k)
 		}
-		n := copy(b, s.pool.page(s.load(r, base, key))[a-base:])
+		id := s.load(r, base, key)
+		n := copy(b, s.pool.page(id)[a-base:])
+		if len(s.watches) > 0 && k == Load {
+			if e := &s.nears[base/PageSize%nearPages]; e.base != base || e.page == nil {
+				s.learnNear(key, base, id, false)
+			}
+		}
 		b, a = b[n:], a+uint64(n)
 	}
 }
 
 // Write stores b at a: all of it or, on a fault, nothing.
 func (s *Space) Write(a uint64, b []byte) Fault {
-	if s.hash != nil && s.writeHashed(a, b) {
+	if s.hash != nil && s.writeHashed(a, b) || s.writeNear(a, b) {
 		return Fault{}
 	}
 	if f := s.Probe(a, len(b), Store); f.Kind != FaultNone {
@@ -145,7 +154,7 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 	o := int(p - base)
 	if _, open := s.open[base]; s.hash != nil && !open {
 		s.rehash(r, key, base, page, o, b)
-		if !r.Shared && m.mask == nil && m.codeID.Load() == 0 && s.watched[key] == 0 {
+		if !r.Shared && m.mask == nil && m.codeID.Load() == 0 && !s.isWatched(key, Store) {
 			s.hashed[base/PageSize%hashedPages] = hashedPage{base, page}
 		}
 	} else {
@@ -153,15 +162,16 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 	}
 	if m.mask != nil {
 		m.learn(o, len(b))
-		if m.mask == nil && s.OnFlush != nil {
+		if m.mask == nil {
 			s.flushKey(r, base, key) // it may be accessed directly now
 		}
 	}
 	if m.codeID.Load() != 0 {
 		m.codeID.Store(0)
-		if s.OnFlush != nil {
-			s.flushKey(r, base, key)
-		}
+		s.flushKey(r, base, key)
+	}
+	if len(s.watches) > 0 {
+		s.learnNear(key, base, id, true)
 	}
 }
 
@@ -208,9 +218,6 @@ func (s *Space) Fetch(a uint64, b []byte) (int, Fault) {
 func (s *Space) CodeID(a uint64) uint64 {
 	r, f := s.check(a, Exec)
 	if f != FaultNone {
-		if s.track != nil { // a breakpoint may stand there all the same
-			s.track.add(a, Exec)
-		}
 		return 0
 	}
 	key := s.key(r, a)
@@ -220,7 +227,7 @@ func (s *Space) CodeID(a uint64) uint64 {
 	}
 	// Other spaces may share the page and mark it at the same time. None of them
 	// stores to a shared page, so the first mark holds for all.
-	if m.codeID.Load() == 0 && m.codeID.CompareAndSwap(0, s.pool.nextID.Add(1)) && s.OnFlush != nil {
+	if m.codeID.Load() == 0 && m.codeID.CompareAndSwap(0, s.pool.nextID.Add(1)) {
 		s.flushKey(r, a, key)
 	}
 	return m.codeID.Load()

@@ -72,7 +72,8 @@ type Space struct {
 	OnHit func(Hit)
 
 	watches []Watch
-	watched map[uint64]uint8 // by key: union of kinds on that page
+	index   *watchIndex // of the watches; see watched
+	nears   [nearPages]nearPage
 
 	track *Sets
 	hash  func(addr, v uint64) uint64
@@ -102,6 +103,7 @@ func (s *Space) flush() {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
+	s.nears = [nearPages]nearPage{}
 	if s.OnFlush != nil {
 		s.OnFlush(0, true)
 	}
@@ -188,9 +190,7 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 		c := s.pool.clone(*slot)
 		s.pool.unref(*slot)
 		*slot = c
-		if s.OnFlush != nil {
-			s.flushKey(r, a, key)
-		}
+		s.flushKey(r, a, key)
 	}
 	m := s.pool.meta(*slot)
 	m.dirty.Store(true)
@@ -201,12 +201,17 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 // address it has.
 func (s *Space) flushKey(r *Region, a, key uint64) {
 	s.hashed = [hashedPages]hashedPage{}
+	s.forgetNear()
 	if !r.Shared {
 		s.closeHashed(a)
-		s.OnFlush(a, false)
-		return
 	}
-	s.eachAlias(r, key, func(alias uint64) { s.OnFlush(alias, false) })
+	switch {
+	case s.OnFlush == nil:
+	case r.Shared:
+		s.eachAlias(r, key, func(alias uint64) { s.OnFlush(alias, false) })
+	default:
+		s.OnFlush(a, false)
+	}
 }
 
 // eachAlias calls f for each address of the shared page key of r's object.

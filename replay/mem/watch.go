@@ -1,5 +1,16 @@
 package mem
 
+import (
+	"slices"
+	"sort"
+)
+
+// Watches are kept in the order in which accesses are looked up: as ranges of
+// keys, sorted, so that the number of watches does not matter, nor their length,
+// nor the address by which a page is accessed. What most accesses to a page with
+// a watch on it need to know, whether they touch a watched byte at all, a bit for
+// each of its bytes says.
+
 // WatchKind says which accesses a watch is for.
 type WatchKind uint8
 
@@ -9,8 +20,6 @@ const (
 	WatchRead
 	WatchAccess = WatchWrite | WatchRead
 )
-
-const watchesLoads = uint8(WatchRead)
 
 // Watch is a watched range of bytes.
 type Watch struct {
@@ -27,97 +36,231 @@ type Hit struct {
 	Changed bool   // a store that changed a watched byte
 }
 
+// watchPiece is a part of a watch that is contiguous in keys.
+type watchPiece struct {
+	lo, hi uint64 // keys, hi excluded
+	end    uint64 // the largest hi of the pieces up to this one
+	addr   uint64 // the watch's address at lo
+	watch  int
+}
+
+// watchIndex finds watches by key. It is made for one memory map.
+type watchIndex struct {
+	regions []Region
+	pieces  []watchPiece // by lo
+	bits    map[uint64]*watchBits
+}
+
+// watchBits has a bit for each byte of a page: set where loads and where stores
+// are watched.
+type watchBits struct {
+	load, store [PageSize / 64]uint64
+}
+
 // SetWatches replaces the watches.
 func (s *Space) SetWatches(ws []Watch) {
 	s.watches = append([]Watch(nil), ws...)
-	s.watched = nil
-	if len(ws) > 0 {
-		s.watched = map[uint64]uint8{}
-	}
-	for _, w := range s.watches {
-		for a := w.Addr &^ (PageSize - 1); a < w.Addr+w.Len; a += PageSize {
-			key := a
-			if r := s.find(a); r != nil {
-				key = s.key(r, a)
-			}
-			s.watched[key] |= uint8(w.Kind)
-		}
-	}
+	s.index = nil
 	s.flush()
 }
 
 // Watches returns the watches that are set.
 func (s *Space) Watches() []Watch { return s.watches }
 
-// hits reports the watches that an access of n bytes at a touched. old is what
-// was there before a store.
+// sameMap reports whether a and b are one slice. Maps are never changed in place.
+func sameMap(a, b []Region) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// watched returns the index of the watches for the present map.
+func (s *Space) watched() *watchIndex {
+	if s.index != nil && sameMap(s.index.regions, s.regions) {
+		return s.index
+	}
+	x := &watchIndex{regions: s.regions, bits: map[uint64]*watchBits{}}
+	for i, w := range s.watches {
+		last := w.Addr + w.Len - 1
+		if w.Len == 0 {
+			continue
+		}
+		if last < w.Addr { // to the end of the address space
+			last = ^uint64(0) - 1
+		}
+		x.add(s, i, w.Addr, last+1)
+	}
+	sort.Slice(x.pieces, func(i, j int) bool { return x.pieces[i].lo < x.pieces[j].lo })
+	var end uint64
+	for i := range x.pieces {
+		end = max(end, x.pieces[i].hi)
+		x.pieces[i].end = end
+	}
+	s.index = x
+	return x
+}
+
+// add adds the pieces of watch i, which is [from, to): private and unmapped
+// addresses as they are, the parts in shared regions by their keys.
+func (x *watchIndex) add(s *Space, i int, from, to uint64) {
+	rs := x.regions
+	j := sort.Search(len(rs), func(j int) bool { return rs[j].End > from })
+	for from < to {
+		for j < len(rs) && !rs[j].Shared && rs[j].Start < to {
+			j++
+		}
+		if j == len(rs) || rs[j].Start >= to || !rs[j].Shared {
+			x.pieces = append(x.pieces, watchPiece{lo: from, hi: to, addr: from, watch: i})
+			return
+		}
+		r := &rs[j]
+		if from < r.Start {
+			x.pieces = append(x.pieces, watchPiece{lo: from, hi: r.Start, addr: from, watch: i})
+			from = r.Start
+		}
+		end := min(to, r.End)
+		if from < end {
+			k := s.key(r, from)
+			x.pieces = append(x.pieces, watchPiece{lo: k, hi: k + end - from, addr: from, watch: i})
+			from = end
+		}
+		j++
+	}
+}
+
+// each calls f for each piece that overlaps the keys [lo, hi).
+func (x *watchIndex) each(lo, hi uint64, f func(*watchPiece)) {
+	i := sort.Search(len(x.pieces), func(i int) bool { return x.pieces[i].end > lo })
+	for ; i < len(x.pieces) && x.pieces[i].lo < hi; i++ {
+		if p := &x.pieces[i]; p.hi > lo {
+			f(p)
+		}
+	}
+}
+
+// page returns the bits of the page of key, nil when nothing on it is watched.
+func (x *watchIndex) page(s *Space, key uint64) *watchBits {
+	if b, ok := x.bits[key]; ok {
+		return b
+	}
+	var b *watchBits
+	x.each(key, key+PageSize, func(p *watchPiece) {
+		if b == nil {
+			b = &watchBits{}
+		}
+		for k := max(p.lo, key); k < min(p.hi, key+PageSize); k++ {
+			bit := uint64(1) << (k % 64)
+			if s.watches[p.watch].Kind&WatchRead != 0 {
+				b.load[k%PageSize/64] |= bit
+			}
+			if s.watches[p.watch].Kind&WatchWrite != 0 {
+				b.store[k%PageSize/64] |= bit
+			}
+		}
+	})
+	x.bits[key] = b
+	return b
+}
+
+// anyBit reports whether one of the n bits at o is set. n is above 0.
+func anyBit(bits *[PageSize / 64]uint64, o, n int) bool {
+	last := o + n - 1
+	if o/64 == last/64 {
+		return bits[o/64]>>(o%64)<<(63-(last-o)) != 0
+	}
+	if bits[o/64]>>(o%64) != 0 || bits[last/64]<<(63-last%64) != 0 {
+		return true
+	}
+	for i := o/64 + 1; i < last/64; i++ {
+		if bits[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isWatched reports whether the page of key has bytes on which accesses of kind
+// k are watched. Pages are watched for stores with whatever is watched on them.
+func (s *Space) isWatched(key uint64, k Access) bool {
+	if len(s.watches) == 0 {
+		return false
+	}
+	b := s.watched().page(s, key)
+	return b != nil && (k == Store || b.load != [PageSize / 64]uint64{})
+}
+
+// touchesWatch reports whether an access of n bytes at a touches a byte watched
+// for it.
+func (s *Space) touchesWatch(a uint64, n int, k Access) bool {
+	x := s.watched()
+	for n > 0 {
+		o := int(a % PageSize)
+		step := min(n, PageSize-o)
+		key := a - uint64(o)
+		if r := s.find(a); r != nil {
+			key = s.key(r, key)
+		}
+		if b := x.page(s, key); b != nil && (k == Store && anyBit(&b.store, o, step) || k != Store && anyBit(&b.load, o, step)) {
+			return true
+		}
+		a, n = a+uint64(step), n-step
+	}
+	return false
+}
+
+// before returns the n bytes at a that a store is about to replace, when some
+// are watched.
+func (s *Space) before(a uint64, n int) []byte {
+	if !s.touchesWatch(a, n, Store) {
+		return nil
+	}
+	b := make([]byte, n)
+	s.Peek(a, b)
+	return b
+}
+
+// hits reports the watches that an access of n bytes at a touched, in their
+// order. old is what was there before a store.
 func (s *Space) hits(a uint64, n int, k Access, old []byte) {
+	if s.OnHit == nil || k == Store && old == nil || k != Store && !s.touchesWatch(a, n, k) {
+		return
+	}
 	need := WatchRead
 	if k == Store {
 		need = WatchWrite
 	}
-	for _, w := range s.watches {
-		if w.Kind&need == 0 {
-			continue
-		}
-		if at, changed, ok := s.touched(w, a, n, old); ok && s.OnHit != nil {
-			s.OnHit(Hit{Watch: w, Access: k, Addr: at, Changed: changed})
-		}
+	type touched struct {
+		watch int
+		Hit
 	}
-}
-
-// touched reports whether the access overlaps w, at which watched byte first,
-// and whether it changed any.
-func (s *Space) touched(w Watch, a uint64, n int, old []byte) (at uint64, changed, ok bool) {
-	shift, overlap := s.overlap(w, a, n)
-	if !overlap {
-		return 0, false, false
+	var all []touched
+	now := make([]byte, len(old))
+	if k == Store {
+		s.Peek(a, now)
 	}
-	lo, hi := max(w.Addr, a+shift), min(w.Addr+w.Len, a+shift+uint64(n))
-	if old != nil {
-		now := make([]byte, hi-lo)
-		got, _ := s.Peek(lo, now)
-		for i := range got {
-			if now[i] != old[lo-shift-a+uint64(i)] {
-				changed = true
-				break
+	for done := 0; done < n; {
+		p := a + uint64(done)
+		step := min(n-done, int(PageSize-p%PageSize))
+		key := p
+		if r := s.find(p); r != nil {
+			key = s.key(r, p)
+		}
+		s.watched().each(key, key+uint64(step), func(w *watchPiece) {
+			if s.watches[w.watch].Kind&need == 0 {
+				return
 			}
-		}
+			lo, hi := max(w.lo, key), min(w.hi, key+uint64(step))
+			from, to := done+int(lo-key), done+int(hi-key)
+			h := Hit{Watch: s.watches[w.watch], Access: k, Addr: w.addr + lo - w.lo}
+			h.Changed = k == Store && string(old[from:to]) != string(now[from:to])
+			if i := slices.IndexFunc(all, func(t touched) bool { return t.watch == w.watch }); i >= 0 {
+				all[i].Changed = all[i].Changed || h.Changed
+				return
+			}
+			all = append(all, touched{w.watch, h})
+		})
+		done += step
 	}
-	return lo, changed, true
-}
-
-// overlap says whether the n bytes at a are watched by w, directly or through
-// an alias; shift is what must be added to a to be in w's addresses.
-func (s *Space) overlap(w Watch, a uint64, n int) (shift uint64, ok bool) {
-	if a < w.Addr+w.Len && w.Addr < a+uint64(n) {
-		return 0, true
+	slices.SortFunc(all, func(x, y touched) int { return x.watch - y.watch })
+	for i := range all {
+		s.OnHit(all[i].Hit)
 	}
-	ra := s.find(a)
-	if ra == nil || !ra.Shared {
-		return 0, false
-	}
-	rw := s.find(w.Addr)
-	if rw == nil || !rw.Shared || rw.Object != ra.Object {
-		return 0, false
-	}
-	shift = (rw.Start - rw.Offset) - (ra.Start - ra.Offset)
-	b := a + shift
-	return shift, b < w.Addr+w.Len && w.Addr < b+uint64(n)
-}
-
-// before returns the n bytes at a that a store is about to replace, when they
-// are watched.
-func (s *Space) before(a uint64, n int) []byte {
-	for _, w := range s.watches {
-		if w.Kind&WatchWrite == 0 {
-			continue
-		}
-		if _, ok := s.overlap(w, a, n); ok {
-			b := make([]byte, n)
-			s.Peek(a, b)
-			return b
-		}
-	}
-	return nil
 }

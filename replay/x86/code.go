@@ -123,21 +123,33 @@ func (c *CPU) valid(b *block) bool {
 			return false
 		}
 	}
-	b.validated(c.code.epoch)
+	c.validated(b)
 	return true
 }
 
-func (b *block) validated(epoch uint64) {
+func (c *CPU) validated(b *block) {
 	if b.brk {
-		b.checked = epoch
+		b.checked = c.code.epoch
 	} else {
-		b.epoch = epoch
+		b.epoch = c.code.epoch
+	}
+	if c.OnCode != nil {
+		c.OnCode(b.pc, b.exits[0].target)
 	}
 }
 
 // enter returns the valid block at pc, or nil when there is no instruction
 // that can be executed there; stepping then says why.
 func (c *CPU) enter(pc uint64) *block {
+	b := c.find(pc)
+	if b == nil && c.OnCode != nil {
+		c.OnCode(pc, pc+1)
+	}
+	return b
+}
+
+// find is enter without OnCode being told of a pc where nothing can be executed.
+func (c *CPU) find(pc uint64) *block {
 	h := &c.code.hash[codeHash(pc)]
 	if b := *h; b != nil && b.pc == pc && c.valid(b) {
 		return b
@@ -269,7 +281,7 @@ func (c *CPU) finish(b *block, ops []Inst, end uint64) {
 	b.first = &kept[0]
 	c.code.insts += len(ops)
 	b.rep = b.brk && kept[0].isRep()
-	b.validated(c.code.epoch)
+	c.validated(b)
 }
 
 // relative reports whether in is a branch to a displacement.

@@ -46,6 +46,10 @@ type CPU struct {
 	// up to date, whether to go on without stopping. It may read the guest's memory
 	// in ways that neither change it nor flush anything.
 	Pass func() bool
+	// OnCode, when set, is told which code may be executed from here on, once for each
+	// stretch [from, to) since the last FlushTLB: blocks, of which not every
+	// instruction need be executed, and addresses that Run came to where nothing can be.
+	OnCode func(from, to uint64)
 
 	stop      uint8       // stopOwner, stopCode: leave the block after this instruction
 	stepping  bool        // Step is running: REP stops after one iteration
@@ -113,6 +117,9 @@ func (c *CPU) Attention() { c.stop |= stopOwner }
 // Interrupt asks Run to return ExitAttention within about a millisecond. It
 // may be called from any goroutine.
 func (c *CPU) Interrupt() { c.interrupt.Store(true) }
+
+// Interrupting reports whether Interrupt was called since Interrupted last was.
+func (c *CPU) Interrupting() bool { return c.interrupt.Load() }
 
 // Interrupted reports whether Interrupt was called since Interrupted last
 // was, and clears that.

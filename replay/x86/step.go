@@ -81,6 +81,9 @@ func (c *CPU) decodeAt(pc uint64, in *Inst) Exit {
 		c.Fault = Fault{Kind: FaultNonCanon, Access: Exec, Addr: pc}
 		return ExitFault
 	}
+	if c.OnCode != nil {
+		c.OnCode(pc, pc+maxInst)
+	}
 	b := c.scratch[:maxInst]
 	n, f := c.Bus.Fetch(pc, b)
 	switch decodeInst(b[:n], pc, c.ID, in) {

@@ -13,10 +13,11 @@
 
 enum { BLOCKS = 1 << 12 };
 
-_Alignas(4096) volatile long once;
-_Alignas(4096) volatile long busy;
-volatile long early; // on the page of busy
-volatile char rest[4096 - 2 * sizeof(long)];
+_Alignas(4096) volatile long once[512];
+_Alignas(4096) volatile struct {
+	long busy, early;
+	char rest[4096 - 2 * sizeof(long)];
+} page;
 static char *block[BLOCKS];
 
 __attribute__((noinline)) long hot(long turn, long v) {
@@ -24,7 +25,7 @@ __attribute__((noinline)) long hot(long turn, long v) {
 }
 
 __attribute__((noinline)) long never(long v) {
-	busy += v;
+	page.busy += v;
 	return v + 1;
 }
 
@@ -48,16 +49,16 @@ int main(int argc, char **argv) {
 	long sum = 0;
 	for (long turn = 0; turn < TURNS; turn++) {
 		if (turn == TURNS / 50) {
-			once = 1;
-			early = 1;
+			once[0] = 1;
+			page.early = 1;
 		}
 		sum += hot(turn, sum);
-		busy += sum & 1;
+		page.busy += sum & 1;
 		if (turn % 4 == 0) sum += churn();
 		for (int k = 0; k < 3; k++) sum = sum * 31 + (sum >> 7) + (long)block[turn + k & (BLOCKS - 1)];
 	}
 	if (argc > 1000) sum += never(sum);
-	printf("%ld\n", sum + once);
+	printf("%ld\n", sum + once[0]);
 	fflush(stdout);
 	return *(volatile int *)0;
 }
