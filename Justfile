@@ -38,7 +38,7 @@ programs:
 cross *ARGS:
     tests/cross/run.sh {{ ARGS }}
 
-# GDB's own tests of reverse debugging against vplayd: just gdb-suite step-reverse
+# GDB's own tests against vplayd: just gdb-suite, just gdb-suite step-reverse gdb.base/callfuncs
 gdb-suite *TESTS:
     tests/gdbsuite/run.sh {{ TESTS }}
 

@@ -176,9 +176,13 @@ func TestDivertedNothing(t *testing.T) {
 // it leaves what the program did.
 func TestDivertedSlim(t *testing.T) {
 	t.Parallel()
-	_, rec, addr := diverted(t)
+	g, rec, addr := diverted(t)
 	commands := append(start("walk"), "print twice(3)", "print half(3.0)", "print touch(0)", "bt 1")
 	expect(t, gdb(t, addr, commands...), `= 6`, `= 1\.5`, `= 1`, `#0 +walk`)
+	// At the end nothing has been replayed yet.
+	end := serve(t, rec, "--symbols", filepath.Join(g.dir, "symbols"))
+	expect(t, gdb(t, end, "print twice(3)", "set var counter = 9", "print counter", "monitor when", "print counter", "reverse-stepi", "print counter", "print twice(4)"),
+		`= 6`, `= 9`, `0:\d+`, `= 9`, dropped, `= 10`, `= 8`)
 	bare := serve(t, rec, "--at", "begin")
 	expect(t, gdb(t, bare, `print ((int(*)(const char*))puts)(0)`, "bt 1"), `recording does not hold|[Nn]o symbol`, `#0`)
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs GDB's own tests for reverse debugging, unmodified, against vplayd. The
-# sources come from Debian's gdb source package into a scratch folder
+# Runs GDB's own tests, unmodified, against vplayd: those of reverse debugging, and
+# the ones in named.txt. The sources come from Debian's gdb source package into a scratch folder
 # ($VPLAY_GDBSUITE, vplay-gdbsuite in the temporary folder unless set); nothing of
 # them is part of vplay.
 #
@@ -55,6 +55,7 @@ if [ ${#tests[@]} = 0 ]; then
     t=$(basename "$f")
     [[ $t =~ $skip ]] || tests+=("gdb.reverse/$t")
   done
+  while read -r t; do tests+=("$t.exp"); done < <(grep -v '^#' "$here/named.txt" | grep .)
 fi
 
 cd "$work"
