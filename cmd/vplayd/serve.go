@@ -30,7 +30,7 @@ type serveFlags struct {
 
 func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
-	c.Flags().Int64Var(&f.memory, "memory", 1<<10, "guest memory kept for going back quickly, in `MiB`")
+	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
 }
 
 func newServe() *cobra.Command {
@@ -155,7 +155,7 @@ func openTarget(args []string, f serveFlags) (*target, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := newTarget(s, f.memory<<20, f.symbols)
+	g, err := newTarget(s, f.budget(), f.symbols)
 	if err != nil {
 		done()
 		return nil, nil, err

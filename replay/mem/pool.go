@@ -44,7 +44,8 @@ type chunk struct {
 // several goroutines. The zero Pool is not usable; see NewPool.
 type Pool struct {
 	chunks [maxChunks]*chunk
-	inUse  atomic.Int64
+	inUse  atomic.Int64  // pages
+	tables atomic.Int64  // bytes of page tables
 	nextID atomic.Uint64 // code identities
 
 	mu   sync.Mutex
@@ -79,8 +80,9 @@ func (p *Pool) Close() error {
 	return first
 }
 
-// InUse returns how many bytes of guest pages are referenced.
-func (p *Pool) InUse() int64 { return p.inUse.Load() * PageSize }
+// InUse returns how many bytes of guest pages are referenced, with the page
+// tables that lead to them.
+func (p *Pool) InUse() int64 { return p.inUse.Load()*PageSize + p.tables.Load() }
 
 // alloc returns a page with one reference and undefined content.
 func (p *Pool) alloc() pageID {

@@ -87,7 +87,7 @@ type Space struct {
 
 // NewSpace returns an empty space whose pages come from src.
 func NewSpace(pool *Pool, src Source) *Space {
-	return &Space{pool: pool, src: src, root: newNode(false)}
+	return &Space{pool: pool, src: src, root: pool.newNode(false)}
 }
 
 // Close gives the space's pages back to the pool.

@@ -29,14 +29,29 @@ type leaf struct {
 	pages [leafPages]pageID
 }
 
-func newNode(last bool) *node {
+func (p *Pool) newNode(last bool) *node {
 	n := &node{}
 	n.refs.Store(1)
 	if last {
 		n.leaves = new([fanout]*leaf)
 	}
+	p.tables.Add(n.bytes())
 	return n
 }
+
+// bytes is what a node takes, its leaves apart.
+func (n *node) bytes() int64 {
+	if n.leaves != nil {
+		return 2 * nodeBytes
+	}
+	return nodeBytes
+}
+
+// What nodes and leaves take, in bytes.
+const (
+	nodeBytes = 8 * (fanout + 2)
+	leafBytes = 4 * (leafPages + 1)
+)
 
 // shift is how many low bits of a key are below one child of a node at level.
 func shift(level int) int { return 12 + leafBits + levelBits*(levels-2-level) }
@@ -67,7 +82,7 @@ func (p *Pool) own(n *node) *node {
 	if n.refs.Load() == 1 {
 		return n
 	}
-	c := newNode(n.leaves != nil)
+	c := p.newNode(n.leaves != nil)
 	if n.leaves != nil {
 		*c.leaves = *n.leaves
 		for _, lf := range c.leaves {
@@ -93,6 +108,7 @@ func (p *Pool) ownLeaf(lf *leaf) *leaf {
 	}
 	c := &leaf{pages: lf.pages}
 	c.refs.Store(1)
+	p.tables.Add(leafBytes)
 	for _, id := range c.pages {
 		if id != 0 {
 			p.ref(id)
@@ -110,7 +126,7 @@ func (p *Pool) slot(root **node, key uint64) *pageID {
 	for l := range levels - 2 {
 		k := &n.kids[index(key, l)]
 		if *k == nil {
-			*k = newNode(l == levels-3)
+			*k = p.newNode(l == levels-3)
 		} else {
 			*k = p.own(*k)
 		}
@@ -120,6 +136,7 @@ func (p *Pool) slot(root **node, key uint64) *pageID {
 	if *lf == nil {
 		*lf = &leaf{}
 		(*lf).refs.Store(1)
+		p.tables.Add(leafBytes)
 	} else {
 		*lf = p.ownLeaf(*lf)
 	}
@@ -131,6 +148,7 @@ func (p *Pool) release(n *node) {
 	if n.refs.Add(-1) != 0 {
 		return
 	}
+	p.tables.Add(-n.bytes())
 	if n.leaves != nil {
 		for _, lf := range n.leaves {
 			if lf != nil {
@@ -150,6 +168,7 @@ func (p *Pool) releaseLeaf(lf *leaf) {
 	if lf.refs.Add(-1) != 0 {
 		return
 	}
+	p.tables.Add(-leafBytes)
 	for _, id := range lf.pages {
 		if id != 0 {
 			p.unref(id)
