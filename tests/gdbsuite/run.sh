@@ -85,7 +85,7 @@ for t in "${tests[@]}"; do
   fail=$(grep -c '^FAIL\|^ERROR\|^UNRESOLVED' "$name.sum" || true)
   other=$(grep -c '^KPASS\|^XFAIL\|^KFAIL\|^XPASS\|^UNTESTED\|^UNSUPPORTED' "$name.sum" || true)
   printf '%-42s %5d %5d %5d\n' "$t" "$pass" "$fail" "$other"
-  grep '^FAIL\|^ERROR\|^UNRESOLVED' "$name.sum" | sed 's/^[A-Z]*: //' >>failures.txt || true
+  grep '^FAIL\|^ERROR\|^UNRESOLVED' "$name.sum" | sed 's/^[A-Z]*: //; s/ (timeout)$//' >>failures.txt || true
 done
 awk '{ p += $1; f += $2 } END { printf "%-42s %5d %5d\n", "total", p, f }' <(
   for t in "${tests[@]}"; do
