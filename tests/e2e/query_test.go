@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,17 +107,11 @@ func TestQueries(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var commands []string
 			for _, s := range append([]string{loadCommands, quiet, "vplay seek end"}, c.commands...) {
-				if before, mark, found := strings.Cut(s, "LINENO:"); found {
-					s = fmt.Sprintf("%s%d", before, g.line(t, mark))
-				}
-				commands = append(commands, s)
+				commands = append(commands, g.numbered(t, s))
 			}
 			var want []string
 			for _, s := range c.want {
-				s = marked.ReplaceAllStringFunc(s, func(mark string) string {
-					return fmt.Sprintf(`tour\.c:%d`, g.line(t, strings.TrimPrefix(mark, "LINE:")))
-				})
-				want = append(want, position.Replace(s))
+				want = append(want, position.Replace(g.numbered(t, s)))
 			}
 			expect(t, gdb(t, addr, commands...), want...)
 		})
@@ -124,7 +119,15 @@ func TestQueries(t *testing.T) {
 }
 
 // marked is the line of a mark in the source.
-var marked = regexp.MustCompile(`LINE:[A-Z]+`)
+var marked = regexp.MustCompile(`LINE(NO)?:[A-Z]+`)
+
+// numbered puts line numbers in the place of marks.
+func (g *guest) numbered(t testing.TB, s string) string {
+	return marked.ReplaceAllStringFunc(s, func(mark string) string {
+		_, name, _ := strings.Cut(mark, ":")
+		return strconv.Itoa(g.line(t, name))
+	})
+}
 
 // position makes # a pattern for a position, but for those of an event's number
 // and a frame's.

@@ -38,6 +38,12 @@ def _ask(line):
     return text
 
 
+def vplay(question):
+    """For scripts: asks what a monitor command asks, and returns the answers as pairs of position and text."""
+    pairs = (line.partition("  ")[::2] for line in _ask(question).splitlines())
+    return [(position, text) for position, text in pairs if ":" in position and text]
+
+
 def _address(text):
     """The address that an expression is at, or points to, and how many bytes."""
     value = gdb.parse_and_eval(text)
