@@ -12,11 +12,15 @@ import (
 )
 
 // Listen opens a listener: "HOST:PORT" or ":PORT" for TCP, where no host means
-// 127.0.0.1, or "unix:PATH" for a socket that only its owner may use. A host
+// 127.0.0.1; "unix:PATH", or a path with a slash, for a socket that only its owner
+// may use. A host
 // that is not the loopback is an error unless AllowRemote is set.
 func (v *Server) Listen(addr string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(path)
+	}
+	if strings.Contains(addr, "/") {
+		return listenUnix(addr)
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # tool:package pairs; the tests call these programs.
-needs=(gcc:gcc g++:g++ gdb:gdb objdump:binutils python3:python3 perl:perl sqlite3:sqlite3 bc:bc xz:xz-utils
+needs=(gcc:gcc g++:g++ gdb:gdb gdbserver:gdbserver lldb:lldb objdump:binutils python3:python3 perl:perl sqlite3:sqlite3 bc:bc xz:xz-utils
        gzip:gzip awk:mawk grep:grep bash:bash strace:strace ps:procps find:findutils date:coreutils)
 
 missing=()

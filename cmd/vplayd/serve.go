@@ -69,7 +69,7 @@ again and it stands where you left it. Ctrl-C ends it.`,
 		RunE: func(c *cobra.Command, args []string) error { return serve(c, args, f) },
 	}
 	f.add(c)
-	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:1234", "`ADDRESS` to serve on: HOST:PORT or unix:PATH")
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:1234", "`ADDRESS` to serve on: HOST:PORT, unix:PATH or /PATH")
 	c.Flags().BoolVar(&f.remote, "allow-remote", false, "allow an address that other machines can reach (the protocol has no password)")
 	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak on standard input and output")
 	c.Flags().StringVar(&f.at, "at", "end", "`WHERE` the debugger stands at first: the end (the crash), or the begin")

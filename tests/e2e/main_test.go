@@ -121,6 +121,13 @@ var served = regexp.MustCompile(`serving on (\S+)`)
 // serve serves a recording for the length of the test and returns the address.
 func serve(t testing.TB, rec string, flags ...string) string {
 	t.Helper()
+	addr, _ := serveProcess(t, rec, flags...)
+	return addr
+}
+
+// serveProcess is serve, and returns the server's process id.
+func serveProcess(t testing.TB, rec string, flags ...string) (addr string, pid int) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
 	cmd := exec.CommandContext(ctx, vplayd, append(args, rec)...)
@@ -153,7 +160,7 @@ func serve(t testing.TB, rec string, flags ...string) string {
 		text = append(text, b[:n]...)
 		if m := served.FindSubmatch(text); m != nil {
 			go io.Copy(io.Discard, pr)
-			return string(m[1])
+			return string(m[1]), cmd.Process.Pid
 		}
 		if err != nil {
 			t.Fatalf("serve printed no address: %v\n%s", err, text)

@@ -64,6 +64,9 @@ func Expect(t testing.TB, out string, patterns ...string) {
 	}
 }
 
+// Line returns the first line of gdb's output that matches, "" if none does.
+func Line(out, pattern string) string { return regexp.MustCompile("(?m)" + pattern).FindString(out) }
+
 // MI is a conversation in gdb/MI (gdb manual, "The GDB/MI Interface").
 type MI struct {
 	t      testing.TB
