@@ -121,6 +121,27 @@ func (v Value) Uint() (n uint64, err error) {
 	return v.bitsOf()
 }
 
+// Truth returns whether a floating-point number is not zero, as C has it; ok is
+// false for what is no number.
+func (v Value) Truth() (bits uint64, ok bool) {
+	defer v.lock()()
+	t := v.typ.strip()
+	if t == nil || t.Kind != KindBase || t.enc != encFloat {
+		return 0, false
+	}
+	b, err := v.whole(min(t.size, 10))
+	if err != nil {
+		return 0, false
+	}
+	b[len(b)-1] &= 0x7f // minus zero is zero
+	for _, c := range b {
+		if c != 0 {
+			return 1, true
+		}
+	}
+	return 0, true
+}
+
 // index returns element i of an array.
 func (v Value) index(i int64) Value {
 	e := v.typ.strip().element()

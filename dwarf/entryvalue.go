@@ -82,11 +82,12 @@ func (m *Module) callSite(f *function, ret uint64, is func(*dwarf.Entry) bool) *
 	r := m.data.Reader()
 	r.Seek(f.offset)
 	depth, inside := 0, -1
-	for range maxEntries {
+	for last := dwarf.Offset(0); ; {
 		e, err := r.Next()
-		if err != nil || e == nil {
+		if err != nil || e == nil || e.Tag != 0 && e.Offset <= last {
 			return nil
 		}
+		last = max(last, e.Offset)
 		if e.Tag == 0 {
 			if depth--; depth <= 0 {
 				return nil
@@ -116,5 +117,4 @@ func (m *Module) callSite(f *function, ret uint64, is func(*dwarf.Entry) bool) *
 			return nil
 		}
 	}
-	return nil
 }

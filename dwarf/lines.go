@@ -17,6 +17,7 @@ type unit struct {
 	lines     []line // sorted by address; nil before it was read
 	functions []function
 	read      bool
+	files     []string // nil before they were asked for
 }
 
 // line is a row of the line table: from addr to the next row.
@@ -25,6 +26,7 @@ type line struct {
 	file string
 	num  int
 	end  bool // nothing here: the end of a sequence
+	stmt bool // a place to stop at
 }
 
 // function is a subprogram with code.
@@ -291,7 +293,7 @@ func (m *Module) readLines(u *unit) {
 			}
 			break
 		}
-		l := line{addr: e.Address, num: e.Line, end: e.EndSequence}
+		l := line{addr: e.Address, num: e.Line, end: e.EndSequence, stmt: e.IsStmt}
 		if e.File != nil {
 			l.file = e.File.Name
 		}

@@ -68,6 +68,7 @@ type scopeWalk struct {
 	files []*dwarf.LineFile
 	out   []Scope // of inlined functions, innermost first
 	n     int
+	last  dwarf.Offset
 }
 
 // function reads what stands below a function's entry, or an inlined one's, and
@@ -117,9 +118,10 @@ func (w *scopeWalk) block(s *Scope, depth int, seen map[dwarf.Offset]bool) {
 	for w.n < maxEntries && depth < maxDepth {
 		w.n++
 		e, err := w.r.Next()
-		if err != nil || e == nil || e.Tag == 0 {
+		if err != nil || e == nil || e.Tag == 0 || e.Offset <= w.last {
 			break
 		}
+		w.last = e.Offset
 		if o, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset); ok {
 			seen[o] = true
 		}
@@ -231,9 +233,10 @@ func (m *Module) names() *nameIndex {
 	w := &indexWalk{m: m, x: x, r: m.data.Reader()}
 	for range maxEntries {
 		e, err := w.r.Next()
-		if err != nil || e == nil {
-			break
+		if err != nil || e == nil || e.Tag != 0 && e.Offset <= w.last {
+			break // a damaged file leads backwards
 		}
+		w.last = max(w.last, e.Offset)
 		w.entry(e)
 	}
 	return x
@@ -244,6 +247,7 @@ type indexWalk struct {
 	m      *Module
 	x      *nameIndex
 	r      *dwarf.Reader
+	last   dwarf.Offset
 	around []string // prefixes of the entries that are being read, outermost first
 }
 

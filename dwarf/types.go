@@ -235,11 +235,12 @@ func (t *Type) load() {
 	if err != nil || e == nil || !e.Children {
 		return
 	}
-	for range maxEntries {
+	for last := t.off; ; {
 		c, err := r.Next()
-		if err != nil || c == nil || c.Tag == 0 || len(t.fields)+len(t.enums)+len(t.params) > maxFields {
+		if err != nil || c == nil || c.Tag == 0 || c.Offset <= last || len(t.fields)+len(t.enums)+len(t.params) > maxFields {
 			return
 		}
+		last = c.Offset
 		t.child(c)
 		r.SkipChildren()
 	}

@@ -141,7 +141,7 @@ func (r *Resolver) Stack(addr uint64) []Location {
 // Backtrace returns the stack of a thread, innermost frame first, at most
 // limit frames.
 func (r *Resolver) Backtrace(regs *checkpoint.Regs, limit int) []dwarf.Frame {
-	return dwarf.Backtrace(dwarfRegs(regs), r.mem, r.find, limit)
+	return dwarf.Backtrace(DwarfRegs(regs), r.mem, r.find, limit)
 }
 
 // dwarfNumbers are the DWARF numbers of the registers in encoding order.
@@ -150,7 +150,8 @@ var dwarfNumbers = [16]int{
 	dwarf.R8, dwarf.R9, dwarf.R10, dwarf.R11, dwarf.R12, dwarf.R13, dwarf.R14, dwarf.R15,
 }
 
-func dwarfRegs(regs *checkpoint.Regs) dwarf.Regs {
+// DwarfRegs returns registers by their DWARF numbers.
+func DwarfRegs(regs *checkpoint.Regs) dwarf.Regs {
 	var d dwarf.Regs
 	for i, n := range dwarfNumbers {
 		d.Set(n, regs.R[i])

@@ -25,6 +25,7 @@ type serveFlags struct {
 	remote  bool
 	stdio   bool
 	once    bool
+	dap     bool
 	at      string
 }
 
@@ -56,6 +57,10 @@ in a copy of the process, with a model that answers system calls, and the copy
 is dropped when it moves on. Code to call that the recording lacks comes from
 the files in --symbols.
 
+With --dap it speaks the Debug Adapter Protocol instead: VS Code, nvim-dap and
+others then go back with buttons of their own. vplayd vscode writes what VS Code
+wants to know.
+
 The end of a gdb session (detach, kill, quit) does not end serve: connect
 again and it stands where you left it. Ctrl-C ends it.`,
 		Example: `  vplayd serve sort-1.vplay
@@ -64,7 +69,9 @@ again and it stands where you left it. Ctrl-C ends it.`,
   vplayd serve --listen unix:/tmp/v.sock sort-1.vplay
   gdb -ex 'target remote /tmp/v.sock'
 
-  gdb -ex 'target remote | vplayd serve --stdio sort-1.vplay'`,
+  gdb -ex 'target remote | vplayd serve --stdio sort-1.vplay'
+
+  vplayd serve --dap sort-1.vplay`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return serve(c, args, f) },
 	}
@@ -73,6 +80,7 @@ again and it stands where you left it. Ctrl-C ends it.`,
 	c.Flags().BoolVar(&f.remote, "allow-remote", false, "allow an address that other machines can reach (the protocol has no password)")
 	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak on standard input and output")
 	c.Flags().StringVar(&f.at, "at", "end", "`WHERE` the debugger stands at first: the end (the crash), or the begin")
+	c.Flags().BoolVar(&f.dap, "dap", false, "speak the Debug Adapter Protocol, for VS Code and other editors, on port 4711 unless --listen says otherwise")
 	c.Flags().BoolVar(&f.once, "once", false, "end with the first session")
 	return c
 }
@@ -90,6 +98,9 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		if err := g.Rewind(); err != nil {
 			return err
 		}
+	}
+	if f.dap {
+		return serveDAP(c, g, f)
 	}
 	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {

@@ -89,6 +89,7 @@ var layers = map[string][]string{
 	"vplay/replay/mem":        {},
 	"vplay/dwarf":             {},
 	"vplay/gdbstub":           {},
+	"vplay/gdbstub/dap":       {"vplay/gdbstub"},
 	"vplay/checkpoint":        {"vplay/checkpoint/abi"},
 	"vplay/loader":            {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/x86", "vplay/dwarf"},
 	"vplay/replay/sys":        {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/x86", "vplay/loader", "vplay/dwarf"},

@@ -1,0 +1,413 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"vplay/checkpoint"
+	"vplay/dwarf"
+	"vplay/gdbstub/dap"
+	"vplay/loader"
+	"vplay/replay/x86"
+)
+
+// dapSymbols tells the server of the Debug Adapter Protocol what addresses, lines
+// and names mean. Modules are opened once; which of them are loaded is asked anew
+// when the memory map has changed.
+type dapSymbols struct {
+	g      *target
+	opened map[moduleKey]*dwarf.Module // nil values: cannot be opened
+	maps   []checkpoint.Mapping
+	mods   []*loader.Module
+}
+
+// moduleKey is what tells one module from another.
+type moduleKey struct {
+	path, id string
+	base     uint64
+}
+
+func newDAPSymbols(g *target) *dapSymbols {
+	return &dapSymbols{g: g, opened: map[moduleKey]*dwarf.Module{}}
+}
+
+// modules lists the modules at the present position.
+func (d *dapSymbols) modules() []*loader.Module {
+	maps := d.g.maps()
+	if !slices.Equal(maps, d.maps) {
+		d.maps, d.mods = maps, loader.Modules(maps, guest{d.g.mem()})
+	}
+	return d.mods
+}
+
+// open returns what is known of a module's file, nil when nothing is.
+func (d *dapSymbols) open(mod *loader.Module) *dwarf.Module {
+	key := moduleKey{mod.Path, mod.BuildID, mod.Base}
+	m, ok := d.opened[key]
+	if !ok {
+		if b, err := loader.BuildELF(mod, guest{d.g.mem()}, d.g.files.symbols); err == nil {
+			m, _ = dwarf.Open(b) // what cannot be opened has no symbols
+		}
+		d.opened[key] = m
+	}
+	return m
+}
+
+// at returns the module that holds an address, if it can be opened.
+func (d *dapSymbols) at(addr uint64) (m *dwarf.Module, mod *loader.Module) {
+	for _, mod := range d.modules() {
+		if addr >= mod.Base && addr < mod.End {
+			return d.open(mod), mod
+		}
+	}
+	return nil, nil
+}
+
+// find implements dwarf.Modules.
+func (d *dapSymbols) find(addr uint64) (*dwarf.Module, uint64, bool) {
+	m, mod := d.at(addr)
+	if mod != nil {
+		return m, mod.Bias, true
+	}
+	for i := range d.maps {
+		if g := &d.maps[i]; addr >= g.Start && addr < g.End {
+			return nil, 0, g.Prot&checkpoint.ProtExec != 0
+		}
+	}
+	return nil, 0, false
+}
+
+// frameHandle is what a frame is evaluated in.
+type frameHandle struct {
+	env   *dwarf.Env
+	scope int // index among the functions at the frame's place
+}
+
+// Stack implements dap.Symbols.
+func (d *dapSymbols) Stack(_, limit int) (out []dap.Frame) {
+	st := d.g.state()
+	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
+	frames := dwarf.Backtrace(regs, guest{d.g.mem()}, d.find, min(limit+1, 4096))
+	envs := dwarf.Envs(frames, guest{d.g.mem()})
+	for _, e := range envs {
+		if len(out) >= limit {
+			break
+		}
+		d.equip(e)
+		out = append(out, d.frames(e)...)
+	}
+	return out[:min(len(out), limit)]
+}
+
+// equip gives a frame what it needs beyond its registers. Vector registers are not
+// kept by calls (System V ABI, AMD64 supplement, 3.2.1): in callers they are those of
+// the innermost frame, as gdb has it.
+func (d *dapSymbols) equip(e *dwarf.Env) {
+	st := d.g.state()
+	e.Vector = func(n uint64, b []byte) bool {
+		if n < 17 || n > 32 {
+			return false
+		}
+		var w [16]byte
+		v := st.V[n-17]
+		binary.LittleEndian.PutUint64(w[:], v[0])
+		binary.LittleEndian.PutUint64(w[8:], v[1])
+		copy(b, w[:])
+		return true
+	}
+	e.Symbolize = d.Symbol
+	e.Why = func(addr uint64) error {
+		var b [1]byte
+		_, err := d.g.ReadMemory(addr, b[:])
+		return err
+	}
+}
+
+// frames returns the frames at one place of the stack: inlined functions and the
+// one they ended up in.
+func (d *dapSymbols) frames(e *dwarf.Env) []dap.Frame {
+	f := dap.Frame{PC: e.Regs.V[dwarf.RIP], Handle: frameHandle{env: e}}
+	if _, mod := d.at(e.PC); mod != nil {
+		f.Module = mod.Path
+	}
+	if e.Module == nil {
+		if e.Caller != nil {
+			f.CFA = e.Caller.Regs.V[dwarf.RSP]
+		}
+		return []dap.Frame{f}
+	}
+	f.CFA, _ = e.Module.CFA(&e.Regs, e.Mem, e.Bias, e.PC != e.Regs.V[dwarf.RIP])
+	pc := e.PC - e.Bias
+	f.File, f.Line, _ = e.Module.Line(pc)
+	if name, _, ok := e.Module.Function(pc); ok {
+		f.Function = name
+	}
+	if e.Signal {
+		f.Function = "<signal handler called>"
+	}
+	var out []dap.Frame
+	for i, s := range e.Scopes() {
+		f.Function = s.Function
+		f.Handle = frameHandle{env: e, scope: i}
+		f.Inlined = s.Inlined
+		if !s.Inlined {
+			break
+		}
+		out = append(out, f)
+		f.File, f.Line = s.CallFile, s.CallLine
+	}
+	f.Inlined = false
+	return append(out, f)
+}
+
+// Lines implements dap.Symbols.
+func (d *dapSymbols) Lines(file string, line int) (out []dap.Place) {
+	for _, mod := range d.modules() {
+		m := d.open(mod)
+		if m == nil || !m.HasLines() {
+			continue
+		}
+		for _, p := range m.Places(file, line) {
+			out = append(out, dap.Place{Addr: p.Addr + mod.Bias, File: p.File, Line: p.Line})
+		}
+	}
+	return out
+}
+
+// Functions implements dap.Symbols.
+func (d *dapSymbols) Functions(name string) (out []dap.Place) {
+	for _, mod := range d.modules() {
+		m := d.open(mod)
+		if m == nil {
+			continue
+		}
+		for _, entry := range m.Functions(name) {
+			p := dap.Place{Addr: m.Body(entry) + mod.Bias}
+			p.File, p.Line, _ = m.Line(p.Addr - mod.Bias)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Line implements dap.Symbols.
+func (d *dapSymbols) Line(pc uint64) (dap.Line, bool) {
+	m, mod := d.at(pc)
+	if m == nil {
+		return dap.Line{}, false
+	}
+	s, ok := m.Stretch(pc - mod.Bias)
+	return dap.Line{File: s.File, Line: s.Line, Start: s.Start + mod.Bias, End: s.End + mod.Bias, IsStart: s.IsStart}, ok
+}
+
+// Extent implements dap.Symbols.
+func (d *dapSymbols) Extent(pc uint64) (low, high uint64, ok bool) {
+	m, mod := d.at(pc)
+	if m == nil {
+		return 0, 0, false
+	}
+	low, high, ok = m.Extent(pc - mod.Bias)
+	return low + mod.Bias, high + mod.Bias, ok
+}
+
+// Body implements dap.Symbols.
+func (d *dapSymbols) Body(entry uint64) uint64 {
+	m, mod := d.at(entry)
+	if m == nil {
+		return entry
+	}
+	return m.Body(entry-mod.Bias) + mod.Bias
+}
+
+// Symbol implements dap.Symbols.
+func (d *dapSymbols) Symbol(addr uint64) string {
+	m, mod := d.at(addr)
+	if m == nil {
+		return ""
+	}
+	name, off, ok := m.Within(addr - mod.Bias)
+	if !ok || off == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s+%d", name, off)
+}
+
+// Disassemble implements dap.Symbols.
+func (d *dapSymbols) Disassemble(b []byte, pc uint64) (string, int) {
+	in, err := x86.Decode(b)
+	if err != nil {
+		return fmt.Sprintf("(bad) %#02x", b[0]), 1
+	}
+	if a, err := x86asm.Decode(b, 64); err == nil && a.Len == in.Len {
+		return x86asm.GNUSyntax(a, pc, func(addr uint64) (string, uint64) {
+			m, mod := d.at(addr)
+			if m == nil {
+				return "", 0
+			}
+			name, off, _ := m.Within(addr - mod.Bias)
+			return name, addr - off
+		}), in.Len
+	}
+	return in.Mnemonic, in.Len
+}
+
+// Scopes implements dap.Symbols.
+func (d *dapSymbols) Scopes(f *dap.Frame) []dap.Scope {
+	h, ok := f.Handle.(frameHandle)
+	if !ok {
+		return nil
+	}
+	var out []dap.Scope
+	if ss := h.env.Scopes(); h.scope < len(ss) {
+		s := &ss[h.scope]
+		out = append(out, dap.Scope{Name: "Locals", Hint: "locals", Variables: func() []dap.Value {
+			return d.values(append(s.Arguments(), s.Locals()...))
+		}})
+	}
+	if h.env.Module != nil && h.env.Module.HasLines() {
+		out = append(out, dap.Scope{Name: "Globals", Expensive: true, Variables: func() []dap.Value { return d.values(h.env.Globals()) }})
+	}
+	return append(out, dap.Scope{Name: "Registers", Hint: "registers", Variables: func() []dap.Value { return d.registers(h.env) }})
+}
+
+func (d *dapSymbols) values(list []dwarf.Value) []dap.Value {
+	out := make([]dap.Value, len(list))
+	for i := range list {
+		out[i] = d.value(list[i], list[i].Name)
+	}
+	return out
+}
+
+// value describes a variable to the server; expr is the expression that has it.
+func (d *dapSymbols) value(v dwarf.Value, expr string) dap.Value {
+	out := dap.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String()}
+	if addr, ok := v.Address(); ok {
+		if n := v.Size(); n > 0 {
+			out.Addr, out.Size = addr, n
+		}
+	}
+	out.Named, out.Indexed = v.NumChildren()
+	isPointer := v.IsPointer()
+	if n, err := v.Uint(); err == nil {
+		out.Bits, out.IsNumber = n, true
+		if isPointer {
+			out.Pointer = n
+		}
+	} else if v.Err() == nil {
+		out.Bits, out.IsNumber = v.Truth()
+	}
+	if out.Named+out.Indexed > 0 {
+		out.Children = func(start, count int) []dap.Value {
+			kids := v.Children(start, count)
+			list := make([]dap.Value, len(kids))
+			for i, k := range kids {
+				list[i] = d.value(k, childExpr(expr, k, isPointer, out.Named == 1 && isPointer))
+				if k.Name == "" {
+					list[i].Name = "(anonymous)"
+				}
+			}
+			return list
+		}
+	}
+	return out
+}
+
+// childExpr returns the expression that has a child, "" where there is none.
+func childExpr(expr string, k dwarf.Value, isPointer, single bool) string {
+	switch {
+	case expr == "":
+		return ""
+	case k.Name == "" || k.IsBase(): // its members are found as the object's own
+		return expr
+	case k.Name[0] == '[':
+		return "(" + expr + ")" + k.Name
+	case single && k.Name[0] == '*':
+		return "*(" + expr + ")"
+	case isPointer:
+		return "(" + expr + ")->" + k.Name
+	}
+	return "(" + expr + ")." + k.Name
+}
+
+// registerOrder is how registers are listed.
+var registerOrder = []struct {
+	name string
+	num  int
+}{
+	{"rax", dwarf.RAX}, {"rbx", dwarf.RBX}, {"rcx", dwarf.RCX}, {"rdx", dwarf.RDX}, {"rsi", dwarf.RSI}, {"rdi", dwarf.RDI},
+	{"rbp", dwarf.RBP}, {"rsp", dwarf.RSP}, {"r8", dwarf.R8}, {"r9", dwarf.R9}, {"r10", dwarf.R10}, {"r11", dwarf.R11},
+	{"r12", dwarf.R12}, {"r13", dwarf.R13}, {"r14", dwarf.R14}, {"r15", dwarf.R15}, {"rip", dwarf.RIP},
+}
+
+// registers lists the frame's registers, and those that all frames share.
+func (d *dapSymbols) registers(e *dwarf.Env) (out []dap.Value) {
+	for _, r := range registerOrder {
+		v := dap.Value{Name: r.name, Expr: "$" + r.name, Text: "<not saved>"}
+		if e.Regs.Known>>r.num&1 != 0 {
+			v.Text, v.Bits, v.IsNumber = fmt.Sprintf("%#x", e.Regs.V[r.num]), e.Regs.V[r.num], true
+			if s := d.Symbol(v.Bits); s != "" {
+				v.Text += " <" + s + ">"
+			}
+		}
+		out = append(out, v)
+	}
+	st := d.g.state()
+	shared := func(name string, v uint64) { out = append(out, dap.Value{Name: name, Text: fmt.Sprintf("%#x", v)}) }
+	shared("eflags", st.Flags()&0xffffffff)
+	shared("fs_base", st.FSBase)
+	shared("gs_base", st.GSBase)
+	shared("mxcsr", uint64(st.MXCSR))
+	vectors := func(int, int) (list []dap.Value) {
+		for i := range st.V[:16] {
+			v := st.V[i]
+			list = append(list, dap.Value{Name: fmt.Sprintf("ymm%d", i), Text: fmt.Sprintf("0x%016x_%016x_%016x_%016x", v[3], v[2], v[1], v[0])})
+		}
+		return list
+	}
+	return append(out, dap.Value{Name: "vector", Text: "{...}", Named: 16, Children: vectors})
+}
+
+// errNoFrame says that an expression has nothing to be evaluated in.
+var errNoFrame = errors.New("nothing is known of this frame")
+
+// Eval implements dap.Symbols.
+func (d *dapSymbols) Eval(f *dap.Frame, expr string) (dap.Value, error) {
+	h, ok := f.Handle.(frameHandle)
+	if !ok {
+		return dap.Value{}, errNoFrame
+	}
+	v, err := h.env.Eval(expr, h.scope)
+	if err != nil {
+		for _, mod := range d.modules() { // what is global in other modules
+			if m := d.open(mod); m != nil && m != h.env.Module && m.HasLines() {
+				e := *h.env
+				e.Module, e.Bias, e.PC, e.Caller = m, mod.Bias, mod.Bias, nil
+				if v, err := e.Eval(expr, -1); err == nil {
+					return d.value(v, expr), nil
+				}
+			}
+		}
+		if addr, mod := d.elsewhere(expr); mod != "" {
+			return dap.Value{Name: expr, Expr: expr, Text: fmt.Sprintf("{code or data of %s} %#x <%s>", path.Base(mod), addr, expr), Bits: addr, IsNumber: true, Pointer: addr}, nil
+		}
+		return dap.Value{}, err
+	}
+	return d.value(v, expr), nil
+}
+
+// elsewhere finds a symbol of another module than the frame's.
+func (d *dapSymbols) elsewhere(name string) (addr uint64, module string) {
+	for _, mod := range d.modules() {
+		if m := d.open(mod); m != nil {
+			if a, ok := m.Lookup(name); ok {
+				return a + mod.Bias, mod.Path
+			}
+		}
+	}
+	return 0, ""
+}

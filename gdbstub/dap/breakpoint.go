@@ -1,0 +1,480 @@
+package dap
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	godap "github.com/google/go-dap"
+
+	"vplay/gdbstub"
+)
+
+// Breakpoints are kept as the client sets them, group by group: the lines of one
+// source, the functions, the instructions, the data. The target has the sum of
+// them: one breakpoint per address. Conditions, hit counts and log messages are
+// evaluated here, where the target stops.
+
+// maxBreakpoints bounds the addresses at a time.
+const maxBreakpoints = gdbstub.MaxBreakpoints
+
+// breakpoint is one that the client set.
+type breakpoint struct {
+	id        int
+	kind      string // the protocol's reason
+	addrs     []uint64
+	data      gdbstub.Breakpoint // of a data breakpoint
+	condition string
+	hits      hitCount
+	message   string // of a log point
+}
+
+// breakpoints are all of a session.
+type breakpoints struct {
+	groups map[string][]*breakpoint
+	nextID int
+	hit    []int // ids, of the present stop
+	kind   string
+
+	placedKeys map[placedKey]bool // what the target has
+}
+
+// placedKey is what identifies a breakpoint of the target's.
+type placedKey struct {
+	kind gdbstub.BreakpointKind
+	addr uint64
+	len  uint64
+}
+
+func newBreakpoints() breakpoints {
+	return breakpoints{groups: map[string][]*breakpoint{}, nextID: 1, placedKeys: map[placedKey]bool{}}
+}
+
+// reason is that of the breakpoint that was hit.
+func (b *breakpoints) reason() string {
+	if b.kind == "" {
+		return "breakpoint"
+	}
+	return b.kind
+}
+
+// replace puts a group in the place of what it was, and tells the target.
+func (s *session) replace(group string, list []*breakpoint) error {
+	old := s.breaks.groups[group]
+	s.breaks.groups[group] = list
+	if err := s.place(); err != nil {
+		s.breaks.groups[group] = old
+		return errors.Join(err, s.place())
+	}
+	if len(list) == 0 {
+		delete(s.breaks.groups, group)
+	}
+	return nil
+}
+
+// place makes the target's breakpoints those of the groups.
+func (s *session) place() error {
+	want := map[placedKey]bool{}
+	for _, list := range s.breaks.groups {
+		for _, b := range list {
+			for _, a := range b.addrs {
+				want[placedKey{gdbstub.BreakSoftware, a, 1}] = true
+			}
+			if b.data.Len > 0 {
+				want[placedKey{b.data.Kind, b.data.Addr, b.data.Len}] = true
+			}
+		}
+	}
+	if len(want) > maxBreakpoints {
+		return fmt.Errorf("more than %d breakpoints", maxBreakpoints)
+	}
+	for k := range s.breaks.placedKeys {
+		if !want[k] {
+			delete(s.breaks.placedKeys, k)
+			if err := s.target.ClearBreakpoint(gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
+				return err
+			}
+		}
+	}
+	for k := range want {
+		if !s.breaks.placedKeys[k] {
+			if err := s.target.SetBreakpoint(gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
+				return err
+			}
+			s.breaks.placedKeys[k] = true
+		}
+	}
+	return nil
+}
+
+// removeAll clears every breakpoint.
+func (s *session) removeAll() {
+	clear(s.breaks.groups)
+	if err := s.place(); err != nil {
+		s.srv.log.Warn("clear breakpoints", "err", err)
+	}
+}
+
+// id returns the number of a new breakpoint.
+func (b *breakpoints) id() int {
+	b.nextID++
+	return b.nextID - 1
+}
+
+// errNoCode says that there is no code for a breakpoint.
+var errNoCode = errors.New("there is no code here, or no symbols of it")
+
+// conditions fills in what all kinds have, and says what is wrong with it.
+func (b *breakpoint) conditions(condition, hits, message string) error {
+	b.condition, b.message = strings.TrimSpace(condition), message
+	var err error
+	b.hits, err = parseHits(hits)
+	return err
+}
+
+func setBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[godap.SetBreakpointsArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Breakpoints) == 0 && len(a.Lines) > 0 { //nolint:staticcheck // what old clients send
+		for _, l := range a.Lines { //nolint:staticcheck // as above
+			a.Breakpoints = append(a.Breakpoints, godap.SourceBreakpoint{Line: l})
+		}
+	}
+	file := s.fromClient(a.Source.Path)
+	if file == "" {
+		file = a.Source.Name
+	}
+	out := make([]godap.Breakpoint, len(a.Breakpoints))
+	var list []*breakpoint
+	for i, want := range a.Breakpoints {
+		b := &breakpoint{id: s.breaks.id(), kind: "breakpoint"}
+		out[i] = godap.Breakpoint{Id: b.id, Line: want.Line, Source: &a.Source}
+		places := s.symbols.Lines(file, want.Line+1-s.lineBase)
+		err := b.conditions(want.Condition, want.HitCondition, want.LogMessage)
+		if err == nil && len(places) == 0 {
+			err = errNoCode
+		}
+		if err != nil {
+			out[i].Message = err.Error()
+			continue
+		}
+		for _, p := range places {
+			b.addrs = append(b.addrs, p.Addr)
+		}
+		out[i].Verified, out[i].Line = true, places[0].Line-1+s.lineBase
+		out[i].InstructionReference = hex(places[0].Addr)
+		list = append(list, b)
+	}
+	if err := s.replace("source "+file, list); err != nil {
+		return nil, err
+	}
+	return godap.SetBreakpointsResponseBody{Breakpoints: out}, nil
+}
+
+func setFunctionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[godap.SetFunctionBreakpointsArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]godap.Breakpoint, len(a.Breakpoints))
+	var list []*breakpoint
+	for i, want := range a.Breakpoints {
+		b := &breakpoint{id: s.breaks.id(), kind: "function breakpoint"}
+		out[i] = godap.Breakpoint{Id: b.id}
+		places := s.symbols.Functions(strings.TrimSuffix(strings.TrimSpace(want.Name), "()"))
+		err := b.conditions(want.Condition, want.HitCondition, "")
+		if err == nil && len(places) == 0 {
+			err = fmt.Errorf("there is no function %s", want.Name)
+		}
+		if err != nil {
+			out[i].Message = err.Error()
+			continue
+		}
+		for _, p := range places {
+			b.addrs = append(b.addrs, p.Addr)
+		}
+		out[i].Verified, out[i].InstructionReference = true, hex(places[0].Addr)
+		if p := places[0]; p.File != "" {
+			out[i].Source, out[i].Line = s.source(p.File), p.Line-1+s.lineBase
+		}
+		list = append(list, b)
+	}
+	if err := s.replace("functions", list); err != nil {
+		return nil, err
+	}
+	return godap.SetFunctionBreakpointsResponseBody{Breakpoints: out}, nil
+}
+
+func setInstructionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[godap.SetInstructionBreakpointsArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]godap.Breakpoint, len(a.Breakpoints))
+	var list []*breakpoint
+	for i, want := range a.Breakpoints {
+		b := &breakpoint{id: s.breaks.id(), kind: "instruction breakpoint"}
+		out[i] = godap.Breakpoint{Id: b.id}
+		addr, err := parseAddress(want.InstructionReference)
+		if err == nil {
+			err = b.conditions(want.Condition, want.HitCondition, "")
+		}
+		if err != nil {
+			out[i].Message = err.Error()
+			continue
+		}
+		b.addrs = []uint64{addr + uint64(want.Offset)}
+		out[i].Verified, out[i].InstructionReference = true, hex(b.addrs[0])
+		list = append(list, b)
+	}
+	if err := s.replace("instructions", list); err != nil {
+		return nil, err
+	}
+	return godap.SetInstructionBreakpointsResponseBody{Breakpoints: out}, nil
+}
+
+// dataBreakpointInfo answers where a variable is, if it can be watched.
+func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[godap.DataBreakpointInfoArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	var v Value
+	if a.VariablesReference != 0 {
+		h, err := s.handle(a.VariablesReference)
+		if err != nil {
+			return nil, err
+		}
+		v, err = h.child(a.Name)
+		if err != nil {
+			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil
+		}
+	} else {
+		f, err := s.frame(a.FrameId)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = s.symbols.Eval(f, a.Name); err != nil {
+			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil
+		}
+	}
+	if v.Size <= 0 || v.Size > gdbstub.MaxWatchLen {
+		return godap.DataBreakpointInfoResponseBody{Description: a.Name + " is not in memory"}, nil
+	}
+	return godap.DataBreakpointInfoResponseBody{
+		DataId: fmt.Sprintf("%#x/%d", v.Addr, v.Size), Description: fmt.Sprintf("%s (%d bytes at %#x)", a.Name, v.Size, v.Addr),
+		AccessTypes: []godap.DataBreakpointAccessType{"write", "read", "readWrite"},
+	}, nil
+}
+
+// watchKinds are the kinds of data breakpoints by the protocol's names.
+var watchKinds = map[godap.DataBreakpointAccessType]gdbstub.BreakpointKind{
+	"": gdbstub.WatchWrite, "write": gdbstub.WatchWrite, "read": gdbstub.WatchRead, "readWrite": gdbstub.WatchAccess,
+}
+
+func setDataBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[godap.SetDataBreakpointsArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]godap.Breakpoint, len(a.Breakpoints))
+	var list []*breakpoint
+	for i, want := range a.Breakpoints {
+		b := &breakpoint{id: s.breaks.id(), kind: "data breakpoint"}
+		out[i] = godap.Breakpoint{Id: b.id}
+		err := b.watch(want)
+		if err == nil {
+			err = b.conditions(want.Condition, want.HitCondition, "")
+		}
+		if err != nil {
+			out[i].Message = err.Error()
+			continue
+		}
+		out[i].Verified = true
+		list = append(list, b)
+	}
+	if err := s.replace("data", list); err != nil {
+		return nil, err
+	}
+	return godap.SetDataBreakpointsResponseBody{Breakpoints: out}, nil
+}
+
+// watch takes a data breakpoint's id, ADDRESS/LENGTH, apart.
+func (b *breakpoint) watch(want godap.DataBreakpoint) error {
+	where, length, _ := strings.Cut(want.DataId, "/")
+	addr, err := parseAddress(where)
+	n, err2 := strconv.ParseUint(length, 10, 32)
+	kind, ok := watchKinds[want.AccessType]
+	if err != nil || err2 != nil || !ok || n == 0 || n > gdbstub.MaxWatchLen {
+		return fmt.Errorf("%q is no data breakpoint of this server", clip(want.DataId))
+	}
+	b.data = gdbstub.Breakpoint{Kind: kind, Addr: addr, Len: n}
+	return nil
+}
+
+// clip shortens what a client sent for a message.
+func clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "..."
+	}
+	return s
+}
+
+func hex(a uint64) string { return fmt.Sprintf("%#x", a) }
+
+// parseAddress reads an address as this server writes them, or in decimal.
+func parseAddress(s string) (uint64, error) {
+	a, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no address", clip(s))
+	}
+	return a, nil
+}
+
+// hitCount is a condition on how often a breakpoint was hit.
+type hitCount struct {
+	op   string
+	n    uint64
+	seen uint64
+}
+
+// parseHits reads N, =N, >N, >=N, <N, <=N and %N, as VS Code's own debuggers have
+// it; N alone is >=N.
+func parseHits(text string) (h hitCount, err error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return h, nil
+	}
+	i := strings.IndexFunc(text, func(r rune) bool { return r >= '0' && r <= '9' })
+	if i < 0 {
+		return h, fmt.Errorf("the hit count %q is not understood", clip(text))
+	}
+	h.op = strings.TrimSpace(text[:i])
+	if h.op == "" {
+		h.op = ">="
+	}
+	h.n, err = strconv.ParseUint(text[i:], 10, 64)
+	if err != nil || h.op == "%" && h.n == 0 || !slices.Contains([]string{"=", "==", ">", ">=", "<", "<=", "%"}, h.op) {
+		return h, fmt.Errorf("the hit count %q is not understood", clip(text))
+	}
+	return h, nil
+}
+
+// holds counts a hit and reports whether it stops.
+func (h *hitCount) holds() bool {
+	h.seen++
+	switch h.op {
+	case "":
+		return true
+	case "=", "==":
+		return h.seen == h.n
+	case ">":
+		return h.seen > h.n
+	case ">=":
+		return h.seen >= h.n
+	case "<":
+		return h.seen < h.n
+	case "<=":
+		return h.seen <= h.n
+	}
+	return h.seen%h.n == 0
+}
+
+// holds reports whether a stop at a breakpoint is one for the client: whether one
+// of those that are there has its condition met. An expression that cannot be
+// evaluated stops, and says why.
+func (s *session) holds(stop *gdbstub.Stop) bool {
+	s.breaks.hit, s.breaks.kind = nil, ""
+	regs, err := s.target.Registers(stop.TID)
+	if err != nil {
+		return true
+	}
+	known := false
+	for _, list := range s.breaks.groups {
+		for _, b := range list {
+			if !b.at(stop, regs.RIP) {
+				continue
+			}
+			known = true
+			if s.met(b, stop.TID) {
+				s.breaks.hit, s.breaks.kind = append(s.breaks.hit, b.id), b.kind
+			}
+		}
+	}
+	slices.Sort(s.breaks.hit)
+	return !known || len(s.breaks.hit) > 0
+}
+
+// at reports whether a stop is at the breakpoint.
+func (b *breakpoint) at(stop *gdbstub.Stop, rip uint64) bool {
+	if b.data.Len > 0 {
+		return isBreak(stop.Kind) && stop.Kind != gdbstub.StopBreakpoint && stop.Kind != gdbstub.StopHWBreakpoint && stop.Addr == b.data.Addr
+	}
+	return slices.Contains(b.addrs, rip) && (stop.Kind == gdbstub.StopBreakpoint || stop.Kind == gdbstub.StopHWBreakpoint)
+}
+
+// met evaluates a breakpoint's condition, counts the hit, and writes its message.
+func (s *session) met(b *breakpoint, tid int) bool {
+	if b.condition == "" && b.message == "" {
+		return b.hits.holds()
+	}
+	frames := s.symbols.Stack(tid, 1)
+	if len(frames) == 0 {
+		return true
+	}
+	if b.condition != "" {
+		v, err := s.symbols.Eval(&frames[0], b.condition)
+		switch {
+		case err != nil:
+			s.later(fmt.Sprintf("condition %s: %v", b.condition, err))
+			return true
+		case !v.IsNumber:
+			s.later("condition " + b.condition + ": it is no number")
+			return true
+		case v.Bits == 0:
+			return false
+		}
+	}
+	if !b.hits.holds() {
+		return false
+	}
+	if b.message != "" {
+		s.later(s.interpolate(b.message, &frames[0]))
+		return false
+	}
+	return true
+}
+
+// later shows a text: the client's console takes it while the program runs.
+func (s *session) later(text string) {
+	if s.move != nil {
+		s.move.say(text)
+		return
+	}
+	s.output(text + "\n")
+}
+
+// interpolate replaces the expressions in braces of a log message.
+func (s *session) interpolate(message string, f *Frame) string {
+	var b strings.Builder
+	for b.Len() < 1<<16 {
+		before, rest, ok := strings.Cut(message, "{")
+		b.WriteString(before)
+		expr, after, closed := strings.Cut(rest, "}")
+		if !ok || !closed {
+			b.WriteString(rest)
+			break
+		}
+		if v, err := s.symbols.Eval(f, expr); err != nil {
+			fmt.Fprintf(&b, "<%v>", err)
+		} else {
+			b.WriteString(v.Text)
+		}
+		message = after
+	}
+	return b.String()
+}

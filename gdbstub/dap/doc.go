@@ -1,0 +1,30 @@
+// Package dap serves a replay to editors over the Debug Adapter Protocol: VS Code
+// by "debugServer" in its launch.json, nvim-dap, Emacs, and whatever else speaks it.
+//
+// The problem: editors that debug by gdb, VS Code's C++ extension first of all, have
+// no buttons to go back, whatever gdb can do. The protocol itself has two requests
+// for it, stepBack and reverseContinue. The idea: this package is to editors what
+// package gdbstub is to gdb, on the same [gdbstub.Target]. What gdb does by itself
+// for a user, it does here: lines, frames, variables and expressions come from
+// [Symbols], which the command fills from package dwarf; stepping over lines, in both
+// directions, is made of the target's range steps and breakpoints (step.go).
+//
+// What holds, whatever a client sends:
+//
+//   - A request that makes no sense, or that a recording cannot do, gets an error
+//     with a text. One that makes a handler panic does, too, and a line in the log.
+//   - The end of a session, by disconnect, terminate or a lost connection, clears its
+//     breakpoints and nothing else. The position stays.
+//   - Requests are answered in order. While the target moves, a pause stops it within
+//     100 ms; breakpoints that are set meanwhile interrupt it and let it go on; all
+//     else that needs the target waits until it stands.
+//   - Sizes are bounded: messages, frames, variables at a time, breakpoints.
+//   - Nothing is written to the program: expressions have no effects.
+//
+// Files: server.go accepts clients; session.go is one client's conversation and its
+// dispatch table; breakpoint.go, step.go, stop.go, stack.go, variable.go and memory.go
+// hold the requests by topic.
+//
+// Source: the Debug Adapter Protocol's specification, version 1.66, whose message
+// types github.com/google/go-dap has.
+package dap

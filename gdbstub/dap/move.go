@@ -1,0 +1,306 @@
+package dap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	godap "github.com/google/go-dap"
+
+	"vplay/gdbstub"
+)
+
+// movement is what uses the target for longer: a continue, a step, a monitor
+// command. It runs in a goroutine of its own, which has target and symbols until it
+// has ended or is parked.
+type movement struct {
+	s   *session
+	ctx context.Context // its end is that of the movement
+
+	cancel context.CancelFunc
+	run    func(ctx context.Context, m *movement) (gdbstub.Stop, error)
+	finish func(stop gdbstub.Stop, err error) // on the session's goroutine
+	began  bool
+	paused bool // the client asked for it
+	ended  chan struct{}
+	stop   gdbstub.Stop
+	err    error
+
+	// yield asks a resume to park so that breakpoints can be set.
+	yield  chan struct{}
+	parked chan struct{}
+	on     chan struct{}
+	said   chan string
+}
+
+// begin makes f the movement that starts when the request has been answered.
+func (s *session) begin(f func(ctx context.Context, m *movement) (gdbstub.Stop, error), finish func(gdbstub.Stop, error)) {
+	m := &movement{
+		s: s, run: f, finish: finish, ended: make(chan struct{}, 1),
+		yield: make(chan struct{}, 1), parked: make(chan struct{}), on: make(chan struct{}), said: make(chan string),
+	}
+	m.ctx, m.cancel = context.WithCancel(s.ctx)
+	s.move = m
+}
+
+// start starts it, once.
+func (m *movement) start() {
+	if m.began {
+		return
+	}
+	m.began = true
+	go func() {
+		defer close(m.ended)
+		defer func() {
+			if p := recover(); p != nil {
+				m.s.panicked("movement", p)
+				m.stop, m.err = gdbstub.Stop{}, errInternal
+			}
+		}()
+		m.stop, m.err = m.run(m.ctx, m)
+	}()
+}
+
+// interrupt makes the movement let breakpoints be set. It does not wait: where the
+// movement does not resume, or ends, the request is answered then.
+func (m *movement) interrupt() {
+	select {
+	case m.yield <- struct{}{}:
+	default:
+	}
+}
+
+// resume moves the target. It parks in between when that is asked for.
+func (m *movement) resume(r gdbstub.Resume) (gdbstub.Stop, error) {
+	r.PassSignals = m.s.pass
+	for {
+		ctx, cancel := context.WithCancel(m.ctx)
+		done := make(chan struct{})
+		var parks bool
+		go func() {
+			defer close(done)
+			select {
+			case <-m.yield:
+				parks = true
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		stop, err := m.s.target.Resume(ctx, r)
+		cancel()
+		<-done
+		if parks && m.ctx.Err() == nil {
+			m.parked <- struct{}{}
+			<-m.on
+			if err == nil && stop.Kind == gdbstub.StopInterrupted {
+				continue
+			}
+		}
+		if stop.Note != "" {
+			m.say(strings.TrimSuffix(stop.Note, "\n"))
+		}
+		return stop, err
+	}
+}
+
+// say has the session show a text while the movement goes on. What nobody takes
+// because the session is over is lost.
+func (m *movement) say(text string) {
+	select {
+	case m.said <- text:
+	case <-m.ctx.Done():
+	}
+}
+
+// arrived is called when the movement has ended.
+func (s *session) arrived() {
+	m := s.move
+	m.cancel()
+	s.move = nil
+	s.guard("arrival", func() {
+		s.refresh()
+		m.finish(m.stop, m.err)
+	})
+	s.catchUp(false)
+}
+
+// catchUp answers the requests that waited: all, or those that set breakpoints.
+func (s *session) catchUp(breaksOnly bool) {
+	waiting := s.pending
+	s.pending = nil
+	for _, req := range waiting {
+		if s.over {
+			return
+		}
+		if breaksOnly && !requests[req.Command].breaks || s.move != nil && !breaksOnly {
+			s.pending = append(s.pending, req)
+			continue
+		}
+		data := s.raw[req]
+		delete(s.raw, req)
+		s.answer(req, data)
+	}
+}
+
+// resume answers continue and reverseContinue.
+func resume(dir gdbstub.Direction) func(*session, *godap.Request, []byte) (any, error) {
+	return func(s *session, _ *godap.Request, raw []byte) (any, error) {
+		if _, err := s.threadOf(raw); err != nil {
+			return nil, err
+		}
+		s.begin(func(_ context.Context, m *movement) (gdbstub.Stop, error) { return m.toStop(dir) }, s.stopped)
+		if dir == gdbstub.Forward {
+			return godap.ContinueResponseBody{AllThreadsContinued: true}, nil
+		}
+		return nil, nil
+	}
+}
+
+// threadOf returns the thread that a request names in its arguments.
+func (s *session) threadOf(raw []byte) (int, error) {
+	a, err := arguments[struct{ ThreadID int }](raw)
+	if err != nil {
+		return 0, err
+	}
+	return s.thread(a.ThreadID)
+}
+
+// toStop continues until something stops it for the client.
+func (m *movement) toStop(dir gdbstub.Direction) (gdbstub.Stop, error) {
+	for {
+		stop, err := m.resume(gdbstub.Resume{Dir: dir, Kind: gdbstub.Continue})
+		if err != nil || m.ctx.Err() != nil {
+			return stop, err
+		}
+		if !isBreak(stop.Kind) || m.s.holds(&stop) {
+			return stop, nil
+		}
+	}
+}
+
+// pause answers pause.
+func pause(s *session, _ *godap.Request, _ []byte) (any, error) {
+	if s.move != nil {
+		s.move.paused = true
+		s.move.cancel()
+	}
+	return nil, nil
+}
+
+// isBreak reports whether a stop is at a breakpoint or watchpoint.
+func isBreak(k gdbstub.StopKind) bool {
+	switch k {
+	case gdbstub.StopBreakpoint, gdbstub.StopHWBreakpoint, gdbstub.StopWatchWrite, gdbstub.StopWatchRead, gdbstub.StopWatchAccess:
+		return true
+	default:
+		return false
+	}
+}
+
+// stopped tells the client that a movement has ended.
+func (s *session) stopped(stop gdbstub.Stop, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.output("vplay: " + err.Error() + "\n")
+	}
+	if stop.Kind == gdbstub.StopNone {
+		stop = s.target.Stop()
+	}
+	s.stop = stop
+	s.tellStop()
+}
+
+// tellStop sends the stopped event for the present stop.
+func (s *session) tellStop() {
+	body := s.describe(s.stop)
+	body.ThreadId, body.AllThreadsStopped = s.stop.TID, true
+	if _, err := s.thread(s.stop.TID); err != nil && len(s.threads) > 0 {
+		body.ThreadId = s.threads[0].TID
+	}
+	body.HitBreakpointIds = s.breaks.hit
+	s.breaks.hit = nil
+	s.event("stopped", body)
+}
+
+// describe says why the program stopped in the protocol's words.
+func (s *session) describe(stop gdbstub.Stop) godap.StoppedEventBody {
+	switch stop.Kind {
+	case gdbstub.StopSignal, gdbstub.StopKilled:
+		if stop.Signo == sigTRAP {
+			return godap.StoppedEventBody{Reason: "entry", Description: "Paused in a recording"}
+		}
+		name := signalName(stop.Signo)
+		return godap.StoppedEventBody{Reason: "exception", Description: "Signal " + name, Text: name}
+	case gdbstub.StopBreakpoint, gdbstub.StopHWBreakpoint:
+		return godap.StoppedEventBody{Reason: s.breaks.reason(), Description: "Paused on breakpoint"}
+	case gdbstub.StopWatchWrite, gdbstub.StopWatchRead, gdbstub.StopWatchAccess:
+		what := map[gdbstub.StopKind]string{gdbstub.StopWatchWrite: "written", gdbstub.StopWatchRead: "read", gdbstub.StopWatchAccess: "accessed"}[stop.Kind]
+		return godap.StoppedEventBody{Reason: "data breakpoint", Description: "Paused on data breakpoint", Text: fmt.Sprintf("%#x is %s", stop.Addr, what)}
+	case gdbstub.StopReplayBegin:
+		return godap.StoppedEventBody{Reason: "entry", Description: "Beginning of the recording"}
+	case gdbstub.StopReplayEnd:
+		return godap.StoppedEventBody{Reason: "pause", Description: "End of the recording"}
+	case gdbstub.StopExited:
+		return godap.StoppedEventBody{Reason: "pause", Description: fmt.Sprintf("End of the recording: the program exits with code %d", stop.Code)}
+	case gdbstub.StopInterrupted:
+		return godap.StoppedEventBody{Reason: "pause", Description: "Paused"}
+	default:
+		return godap.StoppedEventBody{Reason: "step", Description: "Paused"}
+	}
+}
+
+const sigTRAP = 5
+
+// signals are Linux's (signal(7)).
+var signals = [...]string{
+	1: "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2",
+	"SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG",
+	"SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+}
+
+func signalName(n int) string {
+	if n > 0 && n < len(signals) {
+		return signals[n]
+	}
+	return fmt.Sprintf("signal %d", n)
+}
+
+// exceptionInfo answers with the signal that the program has stopped with.
+func exceptionInfo(s *session, _ *godap.Request, _ []byte) (any, error) {
+	if s.stop.Kind != gdbstub.StopSignal {
+		return nil, errors.New("no signal is pending here")
+	}
+	name := signalName(s.stop.Signo)
+	body := godap.ExceptionInfoResponseBody{ExceptionId: name, BreakMode: "always", Description: "the program received " + name}
+	if info, err := s.target.Siginfo(s.stop.TID); err == nil && len(info) >= 24 {
+		switch s.stop.Signo { // si_addr stands behind si_signo, si_errno, si_code (sigaction(2))
+		case 4, 7, 8, 11:
+			var addr uint64
+			for i := range 8 {
+				addr |= uint64(info[16+i]) << (8 * i)
+			}
+			body.Description += fmt.Sprintf(" at address %#x", addr)
+		}
+	}
+	return body, nil
+}
+
+// filterSignals is the exception filter that makes signals stop.
+const filterSignals = "signals"
+
+func setExceptionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[godap.SetExceptionBreakpointsArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	s.pass = nil
+	for n := 1; n <= 64; n++ { // until the filter is named
+		s.pass = append(s.pass, n)
+	}
+	for _, f := range a.Filters {
+		if f == filterSignals {
+			s.pass = nil
+		}
+	}
+	return nil, nil
+}

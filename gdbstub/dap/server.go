@@ -1,0 +1,211 @@
+package dap
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	godap "github.com/google/go-dap"
+
+	"vplay/gdbstub"
+)
+
+// ErrBusy means that another client is connected.
+var ErrBusy = errors.New("dap: another client is connected")
+
+// Options configure a Server. The zero value serves for ever and logs nothing.
+type Options struct {
+	Log  *slog.Logger // nil discards
+	Once bool         // ServeListener ends with the first client that said something
+	// Commands are the first words of the target's monitor commands, which the
+	// client's console takes as they are.
+	Commands []string
+	// Mappings replace the beginnings of recorded source paths; those that a client
+	// gives come first.
+	Mappings []Mapping
+}
+
+// Mapping replaces the beginning of a path.
+type Mapping struct{ From, To string }
+
+// Server serves one target to one client at a time.
+type Server struct {
+	target  gdbstub.Target
+	symbols Symbols
+	opt     Options
+	log     *slog.Logger
+	busy    sync.Mutex // held for the length of a session
+}
+
+// New makes a server. It does no I/O.
+func New(t gdbstub.Target, s Symbols, opt Options) *Server {
+	log := opt.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{target: t, symbols: s, opt: opt, log: log.With("component", "dap")}
+}
+
+// Serve holds one conversation over conn and closes it. It returns nil when the
+// client is gone, ctx's error when ctx ended it, ErrBusy when another conversation
+// is going on, an error for what is not the protocol, [gdbstub.ErrExit] after a
+// monitor command that asked for the end.
+func (v *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
+	_, err := v.serve(ctx, conn)
+	return err
+}
+
+func (v *Server) serve(ctx context.Context, conn io.ReadWriteCloser) (heard bool, err error) {
+	if !v.busy.TryLock() {
+		_ = conn.Close()
+		return false, ErrBusy
+	}
+	defer v.busy.Unlock()
+	s := newSession(v, conn, ctx)
+	err = s.run()
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
+		err = nil
+	}
+	return s.heard, err
+}
+
+// handover is how long a new client waits for the one before to be gone.
+const handover = 500 * time.Millisecond
+
+// maxWaiting bounds the clients that wait to be served or refused.
+const maxWaiting = 8
+
+// ServeListener accepts clients on l until ctx ends, and closes l. One is served
+// at a time; another that comes meanwhile is told so.
+func (v *Server) ServeListener(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	defer func() { _ = l.Close() }() // the end of ctx may have closed it
+	slot, waiting := make(chan struct{}, 1), make(chan struct{}, maxWaiting)
+	for {
+		c, err := l.Accept()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("dap: accept: %w", err)
+		default:
+			v.log.Warn("accept", "err", err)
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case waiting <- struct{}{}:
+		default:
+			_ = c.Close()
+			continue
+		}
+		wg.Go(func() {
+			select {
+			case slot <- struct{}{}:
+				<-waiting
+				defer func() { <-slot }()
+				v.log.Info("client connected", "from", c.RemoteAddr().String())
+				heard, err := v.serve(ctx, c)
+				v.log.Info("client gone", "err", err)
+				if heard && v.opt.Once || errors.Is(err, gdbstub.ErrExit) {
+					cancel()
+				}
+			case <-time.After(handover):
+				refuse(ctx, c)
+				<-waiting
+			case <-ctx.Done():
+				_ = c.Close()
+				<-waiting
+			}
+		})
+	}
+}
+
+// refuse answers a client's first request with an error and lets it go.
+func refuse(ctx context.Context, c net.Conn) {
+	defer func() { _ = c.Close() }() // the client may be gone
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+	b, err := godap.ReadBaseMessage(bufio.NewReader(c))
+	if err != nil {
+		return
+	}
+	var req godap.Request
+	if json.Unmarshal(b, &req) != nil {
+		return
+	}
+	_ = writeMessage(c, failure(1, &req, errors.New("another client is debugging this recording")))
+}
+
+// response is an answer to a request.
+type response struct {
+	Seq        int    `json:"seq"`
+	Type       string `json:"type"`
+	RequestSeq int    `json:"request_seq"`
+	Success    bool   `json:"success"`
+	Command    string `json:"command"`
+	Message    string `json:"message,omitempty"`
+	Body       any    `json:"body,omitempty"`
+}
+
+// failure is an answer that says what went wrong.
+func failure(seq int, req *godap.Request, err error) *response {
+	msg := clean(err.Error())
+	return &response{
+		Seq: seq, Type: "response", RequestSeq: req.Seq, Command: req.Command, Message: msg,
+		Body: godap.ErrorResponseBody{Error: &godap.ErrorMessage{Id: 1, Format: msg, ShowUser: true}},
+	}
+}
+
+// clean makes a text fit for a message: formats have placeholders in braces.
+func clean(msg string) string {
+	b := []byte(msg[:min(len(msg), 1000)])
+	for i, c := range b {
+		if c == '{' {
+			b[i] = '('
+		} else if c == '}' {
+			b[i] = ')'
+		}
+	}
+	return string(b)
+}
+
+// event is a message that no request asked for.
+type event struct {
+	Seq   int    `json:"seq"`
+	Type  string `json:"type"`
+	Event string `json:"event"`
+	Body  any    `json:"body,omitempty"`
+}
+
+// writeTimeout bounds how long a client may not read.
+const writeTimeout = 10 * time.Second
+
+func writeMessage(w io.Writer, m any) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if c, ok := w.(net.Conn); ok {
+		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // a closed one says so when it is written to
+	}
+	return godap.WriteBaseMessage(w, b)
+}

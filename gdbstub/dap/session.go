@@ -1,0 +1,459 @@
+package dap
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	godap "github.com/google/go-dap"
+
+	"vplay/gdbstub"
+)
+
+// session is one client's conversation. One goroutine runs it; while the target
+// moves, another uses target and symbols, and this one does not.
+type session struct {
+	srv     *Server
+	target  gdbstub.Target
+	symbols Symbols
+	conn    io.ReadWriteCloser
+	ctx     context.Context
+	seq     int
+	heard   bool // a message of the protocol came in
+
+	in      chan message
+	pending []*godap.Request // with raw, wait for the target to stand
+	raw     map[*godap.Request][]byte
+	move    *movement // nil while the target stands
+	done    chan struct{}
+	over    bool // the conversation is
+	exit    bool
+
+	started    bool // configurationDone, or a client that does without has been told of the stop
+	launched   bool
+	lineBase   int // of the client's line numbers
+	pathURI    bool
+	pass       []int
+	mappings   []Mapping
+	threads    []gdbstub.Thread
+	stop       gdbstub.Stop
+	frames     []Frame
+	framesAt   int // the generation that frames belong to
+	generation int // of handles; each movement begins another
+	handles    []handle
+	base       int // number of handles[0]
+	breaks     breakpoints
+}
+
+// message is what the reader passes on: a request as it came, or its end.
+type message struct {
+	data []byte
+	err  error
+}
+
+func newSession(v *Server, conn io.ReadWriteCloser, ctx context.Context) *session {
+	return &session{
+		srv: v, target: v.target, symbols: v.symbols, conn: conn, ctx: ctx, in: make(chan message), done: make(chan struct{}),
+		raw: map[*godap.Request][]byte{}, lineBase: 1, mappings: v.opt.Mappings, base: 1000, breaks: newBreakpoints(),
+	}
+}
+
+// read passes messages on until the connection ends.
+func (s *session) read() {
+	r := bufio.NewReader(s.conn)
+	for {
+		b, err := godap.ReadBaseMessage(r)
+		select {
+		case s.in <- message{b, err}:
+		case <-s.done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// run converses until the connection ends or the client says goodbye.
+func (s *session) run() error {
+	defer func() { _ = s.conn.Close() }() // what is lost with it is the client's
+	defer context.AfterFunc(s.ctx, func() { _ = s.conn.Close() })()
+	defer close(s.done)
+	defer s.letGo()
+	s.threads, s.stop = s.target.Threads(), s.target.Stop()
+	go s.read()
+	for !s.over {
+		var ended, parked <-chan struct{}
+		var said <-chan string
+		if s.move != nil {
+			ended, parked, said = s.move.ended, s.move.parked, s.move.said
+		}
+		select {
+		case m := <-s.in:
+			if m.err != nil {
+				return m.err
+			}
+			s.message(m.data)
+		case <-ended:
+			s.arrived()
+		case <-parked:
+			s.catchUp(true)
+			s.move.on <- struct{}{}
+		case text := <-said:
+			s.output(text + "\n")
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+	if s.exit {
+		return gdbstub.ErrExit
+	}
+	return nil
+}
+
+// letGo ends what the client began.
+func (s *session) letGo() {
+	if m := s.move; m != nil {
+		m.cancel()
+		for m.began {
+			select {
+			case <-m.parked:
+				m.on <- struct{}{}
+				continue
+			case <-m.ended:
+			}
+			break
+		}
+		s.move = nil
+	}
+	s.guard("clear breakpoints", s.removeAll)
+	s.guard("detached", s.target.Detached)
+}
+
+// guard calls f and survives its panic.
+func (s *session) guard(what string, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(what, p)
+		}
+	}()
+	f()
+}
+
+func (s *session) panicked(what string, p any) {
+	s.srv.log.Error("panic", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+}
+
+func (s *session) send(m any) {
+	if err := writeMessage(s.conn, m); err != nil {
+		s.over = true // the reader sees it, too, but perhaps late
+	}
+}
+
+func (s *session) nextSeq() int {
+	s.seq++
+	return s.seq
+}
+
+func (s *session) event(name string, body any) {
+	s.send(&event{Seq: s.nextSeq(), Type: "event", Event: name, Body: body})
+}
+
+func (s *session) respond(req *godap.Request, body any) {
+	s.send(&response{Seq: s.nextSeq(), Type: "response", RequestSeq: req.Seq, Command: req.Command, Success: true, Body: body})
+}
+
+func (s *session) fail(req *godap.Request, err error) { s.send(failure(s.nextSeq(), req, err)) }
+
+// output shows a text in the client's console.
+func (s *session) output(text string) {
+	s.event("output", godap.OutputEventBody{Category: "console", Output: text})
+}
+
+// request is one kind of request. raw is the whole message.
+type request struct {
+	run func(s *session, req *godap.Request, raw []byte) (any, error)
+	// free says that it needs neither target nor symbols, and may be answered while
+	// the target moves; breaks that it sets breakpoints, for which a movement is
+	// interrupted and goes on.
+	free, breaks bool
+	after        func(s *session) // behind the response
+}
+
+// requests are those that are known, by command.
+var requests map[string]request
+
+func init() { // not a literal: handlers refer to the table
+	requests = map[string]request{
+		"initialize":                {run: initialize, free: true, after: func(s *session) { s.event("initialized", nil) }},
+		"launch":                    {run: launch, after: (*session).launchedNow},
+		"attach":                    {run: launch, after: (*session).launchedNow},
+		"configurationDone":         {run: configurationDone, after: (*session).tellStart},
+		"disconnect":                {run: goodbye, free: true, after: (*session).leave},
+		"terminate":                 {run: goodbye, free: true, after: (*session).leave},
+		"restart":                   {run: restart, after: (*session).tellStop},
+		"threads":                   {run: threads, free: true},
+		"pause":                     {run: pause, free: true},
+		"setBreakpoints":            {run: setBreakpoints, breaks: true},
+		"setFunctionBreakpoints":    {run: setFunctionBreakpoints, breaks: true},
+		"setInstructionBreakpoints": {run: setInstructionBreakpoints, breaks: true},
+		"setDataBreakpoints":        {run: setDataBreakpoints, breaks: true},
+		"setExceptionBreakpoints":   {run: setExceptionBreakpoints, breaks: true},
+		"dataBreakpointInfo":        {run: dataBreakpointInfo},
+		"exceptionInfo":             {run: exceptionInfo},
+		"stackTrace":                {run: stackTrace},
+		"scopes":                    {run: scopes},
+		"variables":                 {run: variables},
+		"evaluate":                  {run: evaluate},
+		"readMemory":                {run: readMemory},
+		"disassemble":               {run: disassemble},
+		"source":                    {run: source, free: true},
+		"loadedSources":             {run: source, free: true},
+		"continue":                  {run: resume(gdbstub.Forward)},
+		"reverseContinue":           {run: resume(gdbstub.Backward)},
+		"next":                      {run: step(gdbstub.Forward, over)},
+		"stepIn":                    {run: step(gdbstub.Forward, into)},
+		"stepOut":                   {run: step(gdbstub.Forward, out)},
+		"stepBack":                  {run: step(gdbstub.Backward, over)},
+	}
+}
+
+// maxPending bounds the requests that wait for the target.
+const maxPending = 256
+
+// message handles one message that came in.
+func (s *session) message(data []byte) {
+	var req godap.Request
+	if err := json.Unmarshal(data, &req); err != nil || req.Type != "request" {
+		if req.Type == "" {
+			req.Command = "unknown"
+		}
+		if req.Type != "response" && req.Type != "event" {
+			s.fail(&req, errors.New("this is no request"))
+		}
+		return
+	}
+	s.heard = true
+	r, ok := requests[req.Command]
+	switch {
+	case !ok:
+		s.fail(&req, fmt.Errorf("%q is not known here", req.Command))
+	case s.move == nil || r.free:
+		s.answer(&req, data)
+	case len(s.pending) >= maxPending:
+		s.fail(&req, errors.New("too many requests while the program runs"))
+	default:
+		s.pending = append(s.pending, &req)
+		s.raw[&req] = data
+		if r.breaks {
+			s.move.interrupt()
+		}
+	}
+}
+
+// answer runs a request and responds.
+func (s *session) answer(req *godap.Request, data []byte) {
+	r := requests[req.Command]
+	body, err := s.safely(req.Command, func() (any, error) { return r.run(s, req, data) })
+	switch {
+	case errors.Is(err, errAnswered):
+	case err != nil:
+		s.fail(req, err)
+		return
+	default:
+		s.respond(req, body)
+	}
+	if r.after != nil {
+		_, err = s.safely(req.Command, func() (any, error) { r.after(s); return nil, nil })
+		if err != nil {
+			s.output(err.Error() + "\n")
+		}
+	}
+	if s.move != nil {
+		s.move.start()
+	}
+}
+
+// errInternal is what a client is told of a panic.
+var errInternal = errors.New("internal error, see the log of the server")
+
+func (s *session) safely(what string, f func() (any, error)) (body any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(what, p)
+			body, err = nil, errInternal
+		}
+	}()
+	return f()
+}
+
+// arguments decodes what a request comes with.
+func arguments[T any](raw []byte) (T, error) {
+	var m struct {
+		Arguments T `json:"arguments"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m.Arguments, fmt.Errorf("bad arguments: %w", err)
+	}
+	return m.Arguments, nil
+}
+
+func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
+	var m struct {
+		Arguments struct {
+			LinesStartAt1 *bool
+			PathFormat    string
+		}
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("bad arguments: %w", err)
+	}
+	if m.Arguments.LinesStartAt1 != nil && !*m.Arguments.LinesStartAt1 {
+		s.lineBase = 0
+	}
+	s.pathURI = m.Arguments.PathFormat == "uri"
+	return godap.Capabilities{
+		SupportsConfigurationDoneRequest: true, SupportsFunctionBreakpoints: true, SupportsConditionalBreakpoints: true,
+		SupportsHitConditionalBreakpoints: true, SupportsEvaluateForHovers: true, SupportsStepBack: true, SupportsRestartRequest: true,
+		SupportsExceptionInfoRequest: true, SupportsDelayedStackTraceLoading: true, SupportsLogPoints: true, SupportsTerminateRequest: true,
+		SupportsDataBreakpoints: true, SupportsReadMemoryRequest: true, SupportsDisassembleRequest: true, SupportsSteppingGranularity: true,
+		SupportsInstructionBreakpoints: true,
+		ExceptionBreakpointFilters: []godap.ExceptionBreakpointsFilter{
+			{Filter: filterSignals, Label: "Signals", Description: "Stop where the recorded program received a signal", Default: true},
+		},
+	}, nil
+}
+
+// launchArguments are ours and those of VS Code's C++ extension that mean something
+// here.
+type launchArguments struct {
+	SourceFileMap  map[string]any // from recorded to local paths
+	SubstitutePath []Mapping
+	At             string // where to stand at first: begin, end, or a position
+	StopOnEntry    bool
+}
+
+// launch answers launch and attach: the program is there already.
+func launch(s *session, _ *godap.Request, raw []byte) (any, error) {
+	a, err := arguments[launchArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	var given []Mapping
+	for from, to := range a.SourceFileMap {
+		switch to := to.(type) {
+		case string:
+			given = append(given, Mapping{from, to})
+		case map[string]any: // the C++ extension's longer form
+			if p, ok := to["editorPath"].(string); ok {
+				given = append(given, Mapping{from, p})
+			}
+		}
+	}
+	s.mappings = append(append(given, a.SubstitutePath...), s.srv.opt.Mappings...)
+	if len(s.mappings) > 100 {
+		s.mappings = s.mappings[:100]
+	}
+	if a.At != "" {
+		var out writer
+		if err := s.target.Monitor(s.ctx, "seek "+a.At, &out); err != nil {
+			return nil, err
+		}
+		s.stop = s.target.Stop()
+	}
+	s.refresh()
+	return nil, nil
+}
+
+// launchedNow tells a client where the program stands once it is launched and has
+// set its breakpoints.
+func (s *session) launchedNow() {
+	s.launched = true
+	s.event("process", godap.ProcessEventBody{
+		Name: s.target.Process().ExecFile, SystemProcessId: s.target.Process().PID, StartMethod: "attach", PointerSize: 64,
+	})
+	if s.started {
+		s.tellStop()
+	}
+}
+
+func configurationDone(s *session, _ *godap.Request, _ []byte) (any, error) {
+	s.started = true
+	return nil, nil
+}
+
+func (s *session) tellStart() {
+	if s.launched {
+		s.tellStop()
+	}
+}
+
+// goodbye answers disconnect and terminate; the recording stays where it is.
+func goodbye(*session, *godap.Request, []byte) (any, error) { return nil, nil }
+
+func (s *session) leave() {
+	s.event("terminated", nil)
+	s.over = true
+}
+
+// restart goes to the beginning of the recording.
+func restart(s *session, _ *godap.Request, _ []byte) (any, error) {
+	if err := s.target.Rewind(); err != nil {
+		return nil, err
+	}
+	s.refresh()
+	s.stop = gdbstub.Stop{Kind: gdbstub.StopReplayBegin, TID: s.stop.TID}
+	return nil, nil
+}
+
+func threads(s *session, _ *godap.Request, _ []byte) (any, error) {
+	body := godap.ThreadsResponseBody{Threads: []godap.Thread{}}
+	for _, t := range s.threads {
+		name := t.Name
+		if name == "" {
+			name = "thread"
+		}
+		body.Threads = append(body.Threads, godap.Thread{Id: t.TID, Name: fmt.Sprintf("%s (%d)", name, t.TID)})
+	}
+	return body, nil
+}
+
+func source(*session, *godap.Request, []byte) (any, error) {
+	return nil, errors.New("a recording does not hold the sources")
+}
+
+// refresh forgets what was known of the position before.
+func (s *session) refresh() {
+	s.generation++
+	s.base += len(s.handles)
+	s.handles, s.frames = nil, nil
+	s.threads = s.target.Threads()
+}
+
+// thread returns the id of the thread that a request means.
+func (s *session) thread(id int) (int, error) {
+	for _, t := range s.threads {
+		if t.TID == id {
+			return id, nil
+		}
+	}
+	if id == 0 && len(s.threads) > 0 {
+		return s.threads[0].TID, nil
+	}
+	return 0, fmt.Errorf("there is no thread %d", id)
+}
+
+// writer keeps what is written to it, up to a bound.
+type writer struct{ b []byte }
+
+// maxOutput bounds the output of one monitor command.
+const maxOutput = 1 << 20
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.b = append(w.b, p[:min(len(p), maxOutput-len(w.b))]...)
+	return len(p), nil
+}
