@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/base64"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -271,4 +272,22 @@ func TestDAPServer(t *testing.T) {
 	again.connect()
 	again.do("disconnect", map[string]any{"terminateDebuggee": true})
 	dialDAP(t, addr).connect()
+}
+
+// TestDAPStdio speaks on standard input and output.
+func TestDAPStdio(t *testing.T) {
+	g := compile(t, "ledger")
+	rec := g.record(t, "--keep", "always")
+	var in strings.Builder
+	for i, command := range []string{"initialize", "launch", "configurationDone", "threads", "disconnect"} {
+		body := fmt.Sprintf(`{"seq":%d,"type":"request","command":%q}`, i+1, command)
+		fmt.Fprintf(&in, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	cmd := exec.CommandContext(limited(t, 20*time.Second), vplayd, "serve", "--dap", "--stdio", rec)
+	cmd.Stdin = strings.NewReader(in.String())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inOrder(t, string(out), `"supportsStepBack":true`, `"event":"initialized"`, `"event":"stopped"`, `"threads":\[\{`, `"event":"terminated"`)
 }
