@@ -1,0 +1,180 @@
+package dap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"vplay/gdbstub"
+)
+
+// fake is a program of 100 instructions of 4 bytes, two on each line; every 20th
+// calls a function of two instructions. It stands at its end, a crash. Its only
+// variable, n, counts the lines; at is where the memory of it is.
+type fake struct {
+	pos    int
+	breaks map[placedKey]bool
+	hang   bool // a continue goes on until it is interrupted
+	panics bool
+}
+
+const (
+	fakeCode = 0x1000
+	fakeData = 0x8000
+	fakeTID  = 7
+	fakeEnd  = 99
+)
+
+func newFake() *fake { return &fake{pos: fakeEnd, breaks: map[placedKey]bool{}} }
+
+func (f *fake) rip() uint64 { return fakeCode + 4*uint64(f.pos) }
+
+func (f *fake) check() {
+	if f.panics {
+		panic("told to")
+	}
+}
+
+func (f *fake) Process() gdbstub.Process { return gdbstub.Process{PID: fakeTID, ExecFile: "/bin/fake"} }
+
+func (f *fake) Threads() []gdbstub.Thread {
+	return []gdbstub.Thread{{PID: fakeTID, TID: fakeTID, Name: "fake"}}
+}
+
+func (f *fake) Stop() gdbstub.Stop {
+	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 11, TID: fakeTID}
+}
+
+func (f *fake) Registers(int) (*gdbstub.Registers, error) {
+	r := &gdbstub.Registers{RIP: f.rip()}
+	r.GPR[4] = 0x7000
+	return r, nil
+}
+
+func (f *fake) ReadMemory(addr uint64, b []byte) (int, error) {
+	f.check()
+	for i := range b {
+		if addr+uint64(i) < fakeCode || addr+uint64(i) > fakeData+7 {
+			return i, errors.New("nothing is mapped there")
+		}
+		b[i] = byte(f.pos / 2)
+	}
+	return len(b), nil
+}
+
+func (f *fake) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+	f.check()
+	if f.hang && r.Kind == gdbstub.Continue {
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+		}
+		return gdbstub.Stop{Kind: gdbstub.StopInterrupted, TID: fakeTID}, nil
+	}
+	step, edge, end := 1, gdbstub.StopSignal, fakeEnd
+	if r.Dir == gdbstub.Backward {
+		step, edge, end = -1, gdbstub.StopReplayBegin, 0
+	}
+	for {
+		if f.pos == end {
+			return gdbstub.Stop{Kind: edge, Signo: 11, TID: fakeTID}, nil
+		}
+		f.pos += step
+		hit := f.breaks[placedKey{gdbstub.BreakSoftware, f.rip(), 1}] || f.breaks[placedKey{gdbstub.BreakHardware, f.rip(), 1}]
+		switch {
+		case r.Kind == gdbstub.Step, r.Kind == gdbstub.RangeStep && (hit || f.rip() < r.Start || f.rip() >= r.End):
+			return gdbstub.Stop{Kind: gdbstub.StopStep, TID: fakeTID}, nil
+		case hit:
+			return gdbstub.Stop{Kind: gdbstub.StopBreakpoint, TID: fakeTID}, nil
+		case f.pos%2 == 0 && f.breaks[placedKey{gdbstub.WatchWrite, fakeData, 8}]:
+			return gdbstub.Stop{Kind: gdbstub.StopWatchWrite, Addr: fakeData, TID: fakeTID}, nil
+		}
+	}
+}
+
+func (f *fake) SetBreakpoint(b gdbstub.Breakpoint) error {
+	f.breaks[placedKey{b.Kind, b.Addr, b.Len}] = true
+	return nil
+}
+
+func (f *fake) ClearBreakpoint(b gdbstub.Breakpoint) error {
+	delete(f.breaks, placedKey{b.Kind, b.Addr, b.Len})
+	return nil
+}
+
+func (f *fake) Libraries() []gdbstub.Library          { return nil }
+func (f *fake) Siginfo(int) ([]byte, error)           { return make([]byte, 128), nil }
+func (f *fake) OpenFile(string) (gdbstub.File, error) { return nil, os.ErrNotExist }
+func (f *fake) Readlink(string) (string, error)       { return "", os.ErrNotExist }
+func (f *fake) Rewind() error                         { f.pos = 0; return nil }
+func (f *fake) Detached()                             {}
+func (f *fake) Monitor(_ context.Context, line string, out io.Writer) error {
+	f.check()
+	if line == "seek begin" {
+		f.pos = 0
+	}
+	fmt.Fprintln(out, line)
+	return nil
+}
+
+// fakeSymbols knows the program: line n is instructions 2n and 2n+1.
+type fakeSymbols struct{ f *fake }
+
+func (s fakeSymbols) Stack(int, int) []Frame {
+	return []Frame{
+		{Function: "line", File: "/src/fake.c", Line: s.f.pos / 2, PC: s.f.rip(), CFA: 0x7008},
+		{Function: "inlined into", File: "/src/fake.c", Line: 1, PC: 0x1000, CFA: 0x7100},
+	}
+}
+
+func (s fakeSymbols) Lines(_ string, line int) []Place {
+	if line < 0 || line > 49 {
+		return nil
+	}
+	return []Place{{fakeCode + 8*uint64(line), "/src/fake.c", line}}
+}
+
+func (s fakeSymbols) Functions(name string) []Place {
+	if name != "line" {
+		return nil
+	}
+	return []Place{{fakeCode + 80, "/src/fake.c", 10}}
+}
+
+func (s fakeSymbols) Line(pc uint64) (Line, bool) {
+	if pc < fakeCode || pc > fakeCode+4*fakeEnd {
+		return Line{}, false
+	}
+	start := pc &^ 7
+	return Line{File: "/src/fake.c", Line: int(pc-fakeCode) / 8, Start: start, End: start + 8, IsStart: pc == start}, true
+}
+
+func (s fakeSymbols) Extent(pc uint64) (uint64, uint64, bool) {
+	return fakeCode, fakeCode + 400, pc >= fakeCode && pc < fakeCode+400
+}
+
+func (s fakeSymbols) Body(entry uint64) uint64 { return entry + 4 }
+
+func (s fakeSymbols) Scopes(*Frame) []Scope {
+	return []Scope{{Name: "Locals", Variables: func() []Value { v, _ := s.Eval(nil, "n"); return []Value{v, v} }}}
+}
+
+func (s fakeSymbols) Eval(_ *Frame, expr string) (Value, error) {
+	n := s.f.pos / 2
+	switch expr {
+	case "n":
+		return Value{
+			Name: "n", Expr: "n", Text: fmt.Sprint(n), Type: "int", Addr: fakeData, Size: 8, Bits: uint64(n), IsNumber: true, Named: 1,
+			Children: func(int, int) []Value { return []Value{{Name: "child", Text: "{}"}} },
+		}, nil
+	case "n == 5":
+		return Value{Text: "?", Bits: map[bool]uint64{true: 1}[n == 5], IsNumber: true}, nil
+	}
+	return Value{}, fmt.Errorf("there is no {%s}", expr)
+}
+
+func (s fakeSymbols) Disassemble([]byte, uint64) (string, int) { return "nop", 4 }
+func (s fakeSymbols) Symbol(uint64) string                     { return "line" }
