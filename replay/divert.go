@@ -15,7 +15,8 @@ import (
 
 // Diversion is a copy of a process at one moment of its recording that runs away
 // from it: a debugger calls functions and changes variables in it, and throws it
-// away. Making one costs microseconds, for memory is shared until it is written.
+// away. Making one takes about a millisecond, whatever the size of the process, for
+// memory is shared until it is written.
 //
 // The recording, the machine and the timeline it comes from do not notice it.
 // System calls are answered by a model (see systemCalls), never by the host. What
