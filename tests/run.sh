@@ -28,6 +28,14 @@ if [ ${#missing[@]} -gt 0 ]; then
     exit 1
   fi
 fi
+# An editor's debug adapter, where npm is (tests/e2e/cdt_test.go). Without it that test
+# is among those that are skipped.
+if command -v npm >/dev/null 2>&1; then
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/vplay-tests
+  [ -e "$cache/node_modules/cdt-gdb-adapter" ] ||
+    timeout 120 npm install --prefix "$cache" --ignore-scripts --no-audit --no-fund --silent cdt-gdb-adapter@1.7.0 >/dev/null 2>&1 ||
+    echo "npm could not install cdt-gdb-adapter" >&2
+fi
 command -v go >/dev/null 2>&1 || { echo "Go is missing: https://go.dev/dl" >&2; exit 1; }
 
 unformatted=$(gofmt -l .)
