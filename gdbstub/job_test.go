@@ -63,6 +63,21 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestAbandonedMonitor sends the next packet before the reply of a monitor command,
+// as gdb does after Ctrl-C: the command ends, and nothing more is heard of it.
+func TestAbandonedMonitor(t *testing.T) {
+	f := newFake()
+	c := dial(t, f)
+	c.want("QStartNoAckMode", "OK")
+	c.raw(frame(rcmd("wait")))
+	time.Sleep(20 * time.Millisecond)
+	c.want("qC", "QC1234")
+	c.want("p10", "1010400000000000")
+	if err := c.hangUp(); err != nil || f.overlap.Load() {
+		t.Errorf("%v, overlap %t", err, f.overlap.Load())
+	}
+}
+
 // TestJobOutput reads more than fits into a packet, and more than a job may keep.
 func TestJobOutput(t *testing.T) {
 	f := newFake()

@@ -40,6 +40,16 @@ type monitorWriter struct {
 	mu       sync.Mutex
 	w        consoleWriter
 	progress string // not yet shown
+	// abandoned says that the client sent something else before it had the
+	// reply: its user has pressed Ctrl-C, and nothing more is read.
+	abandoned bool
+}
+
+// abandon ends the output.
+func (m *monitorWriter) abandon() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.abandoned = true
 }
 
 // Progress implements Progress: keepAlive shows it.
@@ -52,7 +62,23 @@ func (m *monitorWriter) Progress(text string) {
 func (m *monitorWriter) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.abandoned {
+		return len(b), nil
+	}
 	return m.w.Write(b)
+}
+
+// alive shows how the command goes on, if only that it does.
+func (m *monitorWriter) alive() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	say := m.progress
+	if m.progress = ""; say != "" {
+		say = "vplay: " + say + "\n"
+	}
+	if !m.abandoned {
+		_ = m.w.s.conn.packet(appendHexBytes([]byte{'O'}, []byte(say))) // a lost connection shows at the next read
+	}
 }
 
 // keepAlive begins sending and returns what ends it.
@@ -67,13 +93,7 @@ func (m *monitorWriter) keepAlive() (stop func()) {
 			case <-done:
 				return
 			case <-t.C:
-				m.mu.Lock()
-				say := m.progress
-				if m.progress = ""; say != "" {
-					say = "vplay: " + say + "\n"
-				}
-				_ = m.w.s.conn.packet(appendHexBytes([]byte{'O'}, []byte(say))) // a lost connection shows at the next read
-				m.mu.Unlock()
+				m.alive()
 			}
 		}
 	}()
@@ -94,18 +114,23 @@ func (s *session) monitor(arg string) reply {
 	if command, ok := strings.CutPrefix(line, "&"); ok {
 		return s.jobCommand(strings.TrimSpace(command))
 	}
+	out := &monitorWriter{w: consoleWriter{s}}
+	s.onPacket = out.abandon
+	defer func() { s.onPacket = nil }()
 	ok := s.await("monitor", func(ctx context.Context) {
-		out := &monitorWriter{w: consoleWriter{s}}
 		defer out.keepAlive()()
 		err := s.target.Monitor(ctx, line, out)
 		switch {
 		case errors.Is(err, ErrExit):
 			s.exit = true
 		case err != nil:
-			s.console("error: " + err.Error() + "\n")
+			_, _ = out.Write([]byte("error: " + err.Error() + "\n")) // a lost connection shows at the next read
 		}
 	})
 	s.forget()
+	if out.abandoned {
+		return reply{silent: true}
+	}
 	if !ok {
 		return s.fail("internal error, see the log of the server")
 	}

@@ -39,8 +39,9 @@ type session struct {
 	threadPage int // how many ids qfThreadInfo has given out
 	div        diversion
 	panics     int
-	exit       bool // a monitor command asked for the end of the server
-	job        *job // a monitor command that runs on between packets, or nil
+	exit       bool   // a monitor command asked for the end of the server
+	job        *job   // a monitor command that runs on between packets, or nil
+	onPacket   func() // called by await when a packet comes, which then ends what it waits for; nil: it waits
 }
 
 // reply is the answer to a packet. The zero reply is the empty packet, which
@@ -288,6 +289,10 @@ func (s *session) await(what string, f func(ctx context.Context)) bool {
 				cancel()
 			case len(s.pending) < maxPending:
 				s.pending = append(s.pending, ev)
+				if s.onPacket != nil {
+					s.onPacket()
+					cancel()
+				}
 			default: // no client does that
 				s.closed = errTooMany
 				events, gone = nil, nil

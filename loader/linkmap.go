@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"vplay/checkpoint"
@@ -23,19 +24,19 @@ type Link struct {
 const maxLinks = 4096
 
 // LinkMap returns the modules loaded, in the dynamic linker's order, the
-// program first. Where its list was not captured it is made from the memory
-// map.
+// program first. What was not captured of its list is made from the memory map.
 func LinkMap(maps []checkpoint.Mapping, m Memory) []Link {
 	mods := Modules(maps, m)
 	program := mainModule(mods)
 	if program == nil {
 		return nil
 	}
-	if links := readLinks(program, m); len(links) > 0 {
-		makeAbsolute(links, mods)
+	links, whole := readLinks(program, m)
+	makeAbsolute(links, mods)
+	if whole {
 		return links
 	}
-	return madeLinks(mods, program)
+	return complete(links, madeLinks(mods, program))
 }
 
 // mainModule returns the program: the first module with an interpreter, else
@@ -61,20 +62,30 @@ func mainModule(mods []*Module) *Module {
 	return nil
 }
 
-// readLinks follows r_debug of the program.
-func readLinks(program *Module, m Memory) []Link {
+// complete adds to links those of made that are about other modules.
+func complete(links, made []Link) []Link {
+	for _, l := range made {
+		if !slices.ContainsFunc(links, func(have Link) bool { return have.Base == l.Base && have.Dynamic == l.Dynamic }) {
+			links = append(links, l)
+		}
+	}
+	return links
+}
+
+// readLinks follows r_debug of the program; whole says that the list was captured
+// to its end, and is not empty.
+func readLinks(program *Module, m Memory) (out []Link, whole bool) {
 	le := binary.LittleEndian
 	var b [40]byte
 	debug := program.Dynamic[elf.DT_DEBUG]
 	if debug == 0 || m.ReadMemory(debug, b[:16]) < 16 {
-		return nil
+		return nil, false
 	}
-	var out []Link
 	seen := map[uint64]bool{}
 	for at := le.Uint64(b[8:]); at != 0 && !seen[at] && len(out) < maxLinks; at = le.Uint64(b[24:]) {
 		seen[at] = true
 		if m.ReadMemory(at, b[:]) < len(b) {
-			return out
+			return out, false
 		}
 		l := Link{Addr: at, Base: le.Uint64(b[:]), Name: CString(m, le.Uint64(b[8:])), Dynamic: le.Uint64(b[16:])}
 		if len(out) == 0 {
@@ -82,7 +93,7 @@ func readLinks(program *Module, m Memory) []Link {
 		}
 		out = append(out, l)
 	}
-	return out
+	return out, len(out) > 0
 }
 
 // makeAbsolute replaces relative names, as dlopen may have been given, by the

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"vplay/checkpoint"
@@ -266,6 +267,23 @@ func TestLinkMap(t *testing.T) {
 	got := LinkMap(libMaps(), m)
 	if len(got) != 2 || !got[0].Main || got[0].Name != "/lib/f.so" || got[1].Name != "/lib/g.so" || got[1].Base != 0x1000 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestLinkMapIncomplete: what the list lacks, or all of it, is made from the memory
+// map.
+func TestLinkMapIncomplete(t *testing.T) {
+	listed := []Link{{Name: "/prog", Addr: 0x10, Base: 1, Dynamic: 2, Main: true}}
+	made := []Link{{Name: "/prog", Addr: 1, Base: 1, Dynamic: 2, Main: true}, {Name: "/lib/f.so", Addr: 2, Base: 3, Dynamic: 4}}
+	if got := complete(listed, made); len(got) != 2 || got[0] != listed[0] || got[1] != made[1] {
+		t.Errorf("got %+v", got)
+	}
+	if got := complete(nil, made); !slices.Equal(got, made) {
+		t.Errorf("got %+v", got)
+	}
+	m := library(libBase)
+	if got := LinkMap(libMaps(), m); len(got) != 1 || !got[0].Main || got[0].Name != "/lib/f.so" || got[0].Base != libBase {
+		t.Errorf("without a list: %+v", got)
 	}
 }
 

@@ -123,6 +123,8 @@ func (f *files) proc(name string) ([]byte, bool) {
 		return m.Auxv, true
 	case "comm":
 		return []byte(path.Base(m.Program) + "\n"), true
+	case "stat": // the fields that are not known are 0 (man 5 proc)
+		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(m.Program), strings.Repeat(" 0", 49)), true
 	case "coredump_filter":
 		return []byte("00000033\n"), true
 	case "status":
@@ -142,10 +144,26 @@ func (f *files) maps(smaps bool) []byte {
 		}
 		b.WriteByte('\n')
 		if smaps {
-			fmt.Fprintf(&b, "Size: %d kB\nVmFlags: rd wr\n", (m.End-m.Start)/1024)
+			fmt.Fprintf(&b, "Size: %d kB\nVmFlags:%s\n", (m.End-m.Start)/1024, vmFlags(m))
 		}
 	}
 	return b.Bytes()
+}
+
+// vmFlags are the flags of a mapping in /proc/PID/smaps (man 5 proc).
+func vmFlags(m checkpoint.Mapping) (s string) {
+	for _, f := range []struct {
+		on   bool
+		flag string
+	}{
+		{m.Prot&checkpoint.ProtRead != 0, " rd"}, {m.Prot&checkpoint.ProtWrite != 0, " wr"}, {m.Prot&checkpoint.ProtExec != 0, " ex"},
+		{m.Flags&checkpoint.MapShared != 0, " sh"}, {true, " mr mw me"}, {m.Flags&checkpoint.MapGrowsDown != 0, " gd"},
+	} {
+		if f.on {
+			s += f.flag
+		}
+	}
+	return s
 }
 
 func perms(m checkpoint.Mapping) string {

@@ -56,10 +56,15 @@ func (g *target) names() *loader.Resolver {
 		}
 	}
 	if g.known == nil || g.known.key != key.String() {
-		g.known = &names{key.String(), loader.NewResolver(maps, guest{g.mem()}, g.files.symbols)}
+		g.known = &names{key.String(), loader.NewResolver(maps, present{g}, g.files.symbols)}
 	}
 	return g.known.Resolver
 }
+
+// present reads the memory at whatever is the present position.
+type present struct{ g *target }
+
+func (p present) ReadMemory(a uint64, b []byte) int { return guest{p.g.mem()}.ReadMemory(a, b) }
 
 // errNoSuchName is wrapped where a name is neither a number nor a symbol.
 var errNoSuchName = errors.New("no such symbol")

@@ -83,6 +83,7 @@ func parseWhere(args []string) (where, error) {
 
 // seek moves the cursor. When that fails or is interrupted, it stays.
 func (g *target) seek(ctx context.Context, w where) error {
+	g.Undivert()
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}

@@ -50,6 +50,17 @@ func TestKilledDebuggers(t *testing.T) {
 	}
 }
 
+// TestSecondDebugger is told that there is another, and the first one stays.
+func TestSecondDebugger(t *testing.T) {
+	t.Parallel()
+	_, addr := tour(t)
+	m := realgdb.StartMI(t)
+	m.Say("-target-select remote "+addr, `\^connected`)
+	expect(t, gdb(t, addr, "p 40 + 2"), `another debugger is connected to this recording`, `= 42`)
+	m.Say("-data-evaluate-expression total", `value="10285"`)
+	m.Say("-exec-continue --reverse", `signal-name="SIGUSR1"`)
+}
+
 // TestBrowser posts to the server what would be a debugger's packets: nothing comes
 // back, and nothing happened.
 func TestBrowser(t *testing.T) {

@@ -159,6 +159,22 @@ func TestQueryInterrupted(t *testing.T) {
 	m.Say(`-interpreter-exec console "vplay last-write early"`, `main\+0x\w+ in early .*0x0 -> 0x5`)
 }
 
+// TestQueriesFromTheStart asks before anything was replayed, while what debuggers
+// see is the final image, and out of a diversion.
+func TestQueriesFromTheStart(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "tour", "-O0")
+	rec := g.record(t, "--keep", "always")
+	addr := serve(t, rec, "--symbols", g.dir+"/symbols")
+	expect(t, gdb(t, addr, loadCommands, "vplay last-write total", "vplay when", "vplay calls raise 1", "vplay calls printf 1", "vplay first-exec main", "monitor pages"),
+		`0x11d -> 0x282d`, `^\d+:\d+\.\d+$`, `raise\(10`, `printf\(`, `main in tour`, `captured`)
+	addr = serve(t, rec, "--symbols", g.dir+"/symbols")
+	expect(t, gdb(t, addr, loadCommands, quiet, "print total = 7", "print square(9)", "vplay last-write total", "vplay when", "print total", "vplay seek 0:0", "print total", "vplay seek end", "print total"),
+		`= 7`, `= 81`, `0x11d -> 0x282d`, `^\d+:\d+\.\d+$`, `= 7`, `= 0`, `= 10285`)
+	expect(t, gdb(t, addr, "print total = 8", "monitor seek 50%", "maintenance flush register-cache", "maintenance flush dcache", "monitor seek end", "maintenance flush register-cache", "maintenance flush dcache", "print total"),
+		`= 8`, `^\d+:\d+`, `= 10285`)
+}
+
 // TestCommandsFile loads the commands from the verb's output and from the
 // recording's own files, and by vplayd replay.
 func TestCommandsFile(t *testing.T) {

@@ -102,8 +102,8 @@ var tours = []struct {
 	},
 	{
 		"what the process looks like",
-		[]string{"info proc mappings", "info sharedlibrary", "info inferiors", "info threads", "p $_siginfo.si_signo", "info auxv"},
-		[]string{`r-xp .*/tour$`, `\[stack\]`, `libc\.so\.6`, `process \d+`, `\* 1 +Thread`, `AT_ENTRY`},
+		[]string{"info proc mappings", "info proc all", "info sharedlibrary", "info inferiors", "info threads", "p $_siginfo.si_signo", "info auxv"},
+		[]string{`r-xp .*/tour$`, `\[stack\]`, `cmdline = '.*/tour'`, `cwd = '/`, `exe = '.*/tour'`, `State:\s+t`, `Process: \d+`, `libc\.so\.6`, `process \d+`, `\* 1 +Thread`, `AT_ENTRY`},
 	},
 	{
 		"an uncaptured byte is an error with a reason",
