@@ -1,6 +1,7 @@
 package main
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -120,12 +121,38 @@ func (d *dapSymbols) equip(e *dwarf.Env) {
 		copy(b, w[:])
 		return true
 	}
+	e.TLS = d.threadLocal
 	e.Symbolize = d.Symbol
 	e.Why = func(addr uint64) error {
 		var b [1]byte
 		_, err := d.g.ReadMemory(addr, b[:])
 		return err
 	}
+}
+
+// threadLocal returns the address of the byte at offset of a module's thread-local
+// storage. A program without a dynamic linker has its own right below the thread
+// pointer (ELF Handling For Thread-Local Storage, variant II).
+func (d *dapSymbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
+	fs := d.g.state().FSBase
+	for _, mod := range d.modules() {
+		if d.open(mod) != m {
+			continue
+		}
+		for _, l := range loader.LinkMap(d.g.maps(), guest{d.g.mem()}) {
+			if l.Dynamic >= mod.Base && l.Dynamic < mod.End {
+				block, err := loader.TLSBlock(d.g.maps(), guest{d.g.mem()}, fs, l.Addr)
+				return block + offset, err == nil
+			}
+		}
+		for i := range mod.Segments {
+			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.s.Rec.Manifest().Program {
+				align := max(s.Align, 1)
+				return fs - (s.Memsz+align-1)/align*align + offset, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // frames returns the frames at one place of the stack: inlined functions and the

@@ -41,7 +41,7 @@ func TestDAP(t *testing.T) {
 		t.Errorf("the variables are %v", vars)
 	}
 	for expr, want := range map[string]string{
-		"deposits": "50", "accounts[2].name": `"overlong`, "sizeof(struct account)": "24", "&accounts[1] == accounts[0].next": "1",
+		"deposits": "50", "handled": "100", "accounts[2].name": `"overlong`, "sizeof(struct account)": "24", "&accounts[1] == accounts[0].next": "1",
 		"a->balance": "<error: nothing is mapped", "*a": "{name = ", "accounts[0].name[1]": "108 'l'", "nonsense": "error: there is no nonsense",
 		"$rip == 0": "0", "(long)accounts[3].next": "0", "accounts + 1": "0x",
 	} {
@@ -123,6 +123,7 @@ func lines(t *testing.T, g *guest, c *dapClient, at func(f, mark string) string)
 		{"stepBack", at("deposit", "DEPOSIT")},
 		{"next", at("deposit", "BALANCE")},
 		{"next", at("deposit", "COUNT")},
+		{"next", "deposit:"},
 		{"next", at("deposit", "END-OF-DEPOSIT")},
 		{"next", "main:"},
 		{"stepBack", at("main", "CALL")},
@@ -220,6 +221,9 @@ func TestDAPOptimized(t *testing.T) {
 				t.Errorf("%s is %v", name, v)
 			}
 		}
+	}
+	if got := c.eval(0, "handled"); got != "100" {
+		t.Errorf("handled is %s, want 100", got)
 	}
 	c.do("setFunctionBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"name": "deposit"}}})
 	before := map[string]bool{}

@@ -11,6 +11,7 @@ struct account {
 
 struct account accounts[4];
 int deposits;
+__thread int handled;
 
 static long twice(long amount) {
 	long doubled = amount * 2; // TWICE
@@ -28,6 +29,7 @@ void deposit(struct account *a, long amount) {
 	long before = a->balance; // DEPOSIT
 	a->balance = before + twice(amount); // BALANCE
 	deposits++; // COUNT
+	handled += 2;
 } // END-OF-DEPOSIT
 
 long sum(struct account *a) {
