@@ -79,6 +79,14 @@ demo: build
 bench FILE="bench.txt":
     go test ./tests/bench -run '^$' -bench . -count 5 | tee {{ FILE }}
 
+# how long a debugger waits, on a recording of 10^9 instructions
+latency *ARGS:
+    go test ./tests/bench -run '^$' -bench Latency -benchtime 1x -v -timeout 1h {{ ARGS }}
+
+# compare answers about the past with a linear scan, N questions a recording
+questions N="5000":
+    go test ./tests/e2e -run TestQuestions -questions {{ N }} -timeout 1h -v
+
 # vplay's replay beside this CPU and qemu-x86_64 (package qemu-user): just side-by-side --json
 side-by-side *ARGS:
     go run ./tests/bench/sidebyside {{ ARGS }}

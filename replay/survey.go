@@ -85,6 +85,9 @@ func (t *Timeline) move(ctx context.Context) func() {
 
 // guard interrupts the machine when ctx ends, until what it returns is called.
 func (t *Timeline) guard(ctx context.Context) func() {
+	if ctx.Done() == nil {
+		return func() {}
+	}
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		t.m.CPU.Interrupt()
