@@ -22,17 +22,44 @@ const (
 // Eval evaluates an expression in the frame. scope is the index of the function
 // among Scopes whose variables are meant. Errors say what was not understood,
 // which name is not known, or why a value is not there.
-func (e *Env) Eval(expr string, scope int) (v Value, err error) {
+func (e *Env) Eval(expr string, scope int) (Value, error) {
+	x, err := e.Prepare(expr, scope)
+	if err != nil {
+		return Value{}, err
+	}
+	return x.Eval(e)
+}
+
+// Expression is one that is evaluated at the same place of the code again and again.
+// It is safe for concurrent use.
+type Expression struct {
+	text  string
+	toks  []token
+	scope *Scope
+}
+
+// Prepare reads an expression for the place of the frame; scope is that of Eval.
+func (e *Env) Prepare(expr string, scope int) (*Expression, error) {
 	if len(expr) > maxExprLen {
-		return v, errors.New("the expression is too long")
+		return nil, errors.New("the expression is too long")
 	}
 	toks, err := tokens(expr)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
-	x := &evalState{env: e, toks: toks}
+	x := &Expression{text: expr, toks: toks}
 	if scopes := e.Scopes(); scope >= 0 && scope < len(scopes) {
 		x.scope = &scopes[scope]
+	}
+	return x, nil
+}
+
+// Eval evaluates the expression in a frame at the place it was prepared for.
+func (p *Expression) Eval(e *Env) (v Value, err error) {
+	x := &evalState{env: e, toks: p.toks}
+	if p.scope != nil {
+		s := *p.scope
+		s.env, x.scope = e, &s
 	}
 	if e.Module != nil {
 		e.Module.mu.Lock()
@@ -52,7 +79,7 @@ func (e *Env) Eval(expr string, scope int) (v Value, err error) {
 		x.fail("%q is not understood", x.toks[x.at].text)
 	}
 	if v.Name == "" || len(x.toks) > 1 {
-		v.Name = expr
+		v.Name = p.text
 	}
 	return v, nil
 }

@@ -243,6 +243,10 @@ type Breakpoint struct {
 	// there are none, if one is not zero, or if one cannot be evaluated.
 	// Each has passed [CheckAgent].
 	Cond [][]byte
+	// Test, when it is not nil, is another condition: the breakpoint stops where it
+	// returns true. It is called for the machine that stands there, which in a search
+	// is not the target's own, and for several at once.
+	Test func(m AgentMachine) bool
 }
 
 // Library is one entry of the dynamic loader's list (struct link_map).

@@ -12,6 +12,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/gdbstub"
 	"vplay/gdbstub/dap"
 	"vplay/loader"
 	"vplay/replay/x86"
@@ -425,6 +426,46 @@ func (d *dapSymbols) Eval(f *dap.Frame, expr string) (dap.Value, error) {
 		return dap.Value{}, err
 	}
 	return d.value(v, expr), nil
+}
+
+// agentMemory is the memory of the machine that a condition is tested for.
+type agentMemory struct{ gdbstub.AgentMachine }
+
+func (m agentMemory) ReadMemory(addr uint64, b []byte) int {
+	n, _ := m.AgentMachine.ReadMemory(addr, b)
+	return n
+}
+
+// Condition implements dap.Symbols. The registers are asked for by the protocol's
+// numbers, which are those of registerOrder.
+func (d *dapSymbols) Condition(pc uint64, expr string) func(gdbstub.AgentMachine) bool {
+	always := func(gdbstub.AgentMachine) bool { return true }
+	m, mod := d.at(pc)
+	if m == nil {
+		return always
+	}
+	frame := dwarf.Frame{PC: pc, Module: m, Bias: mod.Bias}
+	x, err := (&dwarf.Env{Frame: frame}).Prepare(expr, 0)
+	if err != nil {
+		return always
+	}
+	return func(a gdbstub.AgentMachine) bool {
+		e := &dwarf.Env{Frame: frame, Mem: agentMemory{a}}
+		for num, r := range registerOrder {
+			if v, ok := a.AgentRegister(num); ok {
+				e.Regs.Set(r.num, v)
+			}
+		}
+		v, err := x.Eval(e)
+		if err != nil {
+			return true
+		}
+		if n, err := v.Uint(); err == nil {
+			return n != 0
+		}
+		n, ok := v.Truth()
+		return !ok || n != 0
+	}
 }
 
 // elsewhere finds a symbol of another module than the frame's.

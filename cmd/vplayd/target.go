@@ -259,14 +259,14 @@ var watchKinds = map[gdbstub.BreakpointKind]mem.WatchKind{
 func (g *target) arm(r *gdbstub.Resume) {
 	var addrs []uint64
 	var watches []mem.Watch
-	conds := map[uint64][][][]byte{}
+	conds := map[uint64][]gdbstub.Breakpoint{}
 	for k, b := range g.breaks {
 		if w, ok := watchKinds[k.kind]; ok {
 			watches = append(watches, mem.Watch{Addr: b.Addr, Len: b.Len, Kind: w})
 			continue
 		}
 		addrs = append(addrs, b.Addr)
-		conds[b.Addr] = append(conds[b.Addr], b.Cond)
+		conds[b.Addr] = append(conds[b.Addr], b)
 	}
 	g.t.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
 	g.t.SetWatches(watches)
@@ -287,12 +287,13 @@ func (g *target) arm(r *gdbstub.Resume) {
 
 // conditionsHold evaluates the conditions of the breakpoints at one address: it stops
 // when any of them has none, is true, or cannot be evaluated.
-func conditionsHold(all [][][]byte, m *replay.Machine) bool {
-	for _, cond := range all {
-		if len(cond) == 0 {
+func conditionsHold(all []gdbstub.Breakpoint, m *replay.Machine) bool {
+	for i := range all {
+		b := &all[i]
+		if len(b.Cond) == 0 && b.Test == nil || b.Test != nil && b.Test(agentMachine{m}) {
 			return true
 		}
-		for _, code := range cond {
+		for _, code := range b.Cond {
 			if v, err := gdbstub.EvalAgent(code, agentMachine{m}); err != nil || v != 0 {
 				return true
 			}

@@ -38,7 +38,7 @@ type breakpoints struct {
 	hit    []int // ids, of the present stop
 	kind   string
 
-	placedKeys map[placedKey]bool // what the target has
+	placedKeys map[placedKey]string // what the target has, with the conditions
 }
 
 // placedKey is what identifies a breakpoint of the target's.
@@ -49,7 +49,7 @@ type placedKey struct {
 }
 
 func newBreakpoints() breakpoints {
-	return breakpoints{groups: map[string][]*breakpoint{}, nextID: 1, placedKeys: map[placedKey]bool{}}
+	return breakpoints{groups: map[string][]*breakpoint{}, nextID: 1, placedKeys: map[placedKey]string{}}
 }
 
 // reason is that of the breakpoint that was hit.
@@ -74,16 +74,20 @@ func (s *session) replace(group string, list []*breakpoint) error {
 	return nil
 }
 
-// place makes the target's breakpoints those of the groups.
+// place makes the target's breakpoints those of the groups. Conditions go with them,
+// where all breakpoints at an address have one, so that the target need not stop for
+// each hit; what they mean is decided in holds all the same.
 func (s *session) place() error {
-	want := map[placedKey]bool{}
+	want := map[placedKey][]string{} // conditions; one that is empty is none
 	for _, list := range s.breaks.groups {
 		for _, b := range list {
 			for _, a := range b.addrs {
-				want[placedKey{gdbstub.BreakSoftware, a, 1}] = true
+				k := placedKey{gdbstub.BreakSoftware, a, 1}
+				want[k] = append(want[k], b.condition)
 			}
 			if b.data.Len > 0 {
-				want[placedKey{b.data.Kind, b.data.Addr, b.data.Len}] = true
+				k := placedKey{b.data.Kind, b.data.Addr, b.data.Len}
+				want[k] = append(want[k], "")
 			}
 		}
 	}
@@ -91,22 +95,43 @@ func (s *session) place() error {
 		return fmt.Errorf("more than %d breakpoints", maxBreakpoints)
 	}
 	for k := range s.breaks.placedKeys {
-		if !want[k] {
+		if _, ok := want[k]; !ok {
 			delete(s.breaks.placedKeys, k)
 			if err := s.target.ClearBreakpoint(gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
 				return err
 			}
 		}
 	}
-	for k := range want {
-		if !s.breaks.placedKeys[k] {
-			if err := s.target.SetBreakpoint(gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
-				return err
-			}
-			s.breaks.placedKeys[k] = true
+	for k, conditions := range want {
+		slices.Sort(conditions)
+		text := strings.Join(conditions, "\x00")
+		if conditions[0] == "" {
+			text, conditions = "", nil
 		}
+		if old, ok := s.breaks.placedKeys[k]; ok && old == text {
+			continue
+		}
+		b := gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len, Test: s.test(k.addr, conditions)}
+		if err := s.target.SetBreakpoint(b); err != nil {
+			return err
+		}
+		s.breaks.placedKeys[k] = text
 	}
 	return nil
+}
+
+// test is true where one of the conditions is; nil for none.
+func (s *session) test(pc uint64, conditions []string) func(gdbstub.AgentMachine) bool {
+	if len(conditions) == 0 {
+		return nil
+	}
+	tests := make([]func(gdbstub.AgentMachine) bool, len(conditions))
+	for i, c := range conditions {
+		tests[i] = s.symbols.Condition(pc, c)
+	}
+	return func(m gdbstub.AgentMachine) bool {
+		return slices.ContainsFunc(tests, func(t func(gdbstub.AgentMachine) bool) bool { return t(m) })
+	}
 }
 
 // removeAll clears every breakpoint.

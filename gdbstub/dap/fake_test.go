@@ -17,6 +17,7 @@ import (
 type fake struct {
 	pos    int
 	breaks map[placedKey]bool
+	tests  map[placedKey]func(gdbstub.AgentMachine) bool
 	hang   bool // a continue goes on until it is interrupted
 	panics bool
 }
@@ -28,7 +29,9 @@ const (
 	fakeEnd  = 99
 )
 
-func newFake() *fake { return &fake{pos: fakeEnd, breaks: map[placedKey]bool{}} }
+func newFake() *fake {
+	return &fake{pos: fakeEnd, breaks: map[placedKey]bool{}, tests: map[placedKey]func(gdbstub.AgentMachine) bool{}}
+}
 
 func (f *fake) rip() uint64 { return fakeCode + 4*uint64(f.pos) }
 
@@ -83,7 +86,8 @@ func (f *fake) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, erro
 			return gdbstub.Stop{Kind: edge, Signo: 11, TID: fakeTID}, nil
 		}
 		f.pos += step
-		hit := f.breaks[placedKey{gdbstub.BreakSoftware, f.rip(), 1}] || f.breaks[placedKey{gdbstub.BreakHardware, f.rip(), 1}]
+		soft := placedKey{gdbstub.BreakSoftware, f.rip(), 1}
+		hit := f.breaks[soft] && (f.tests[soft] == nil || f.tests[soft](nil)) || f.breaks[placedKey{gdbstub.BreakHardware, f.rip(), 1}]
 		switch {
 		case r.Kind == gdbstub.Step, r.Kind == gdbstub.RangeStep && (hit || f.rip() < r.Start || f.rip() >= r.End):
 			return gdbstub.Stop{Kind: gdbstub.StopStep, TID: fakeTID}, nil
@@ -97,6 +101,7 @@ func (f *fake) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, erro
 
 func (f *fake) SetBreakpoint(b gdbstub.Breakpoint) error {
 	f.breaks[placedKey{b.Kind, b.Addr, b.Len}] = true
+	f.tests[placedKey{b.Kind, b.Addr, b.Len}] = b.Test
 	return nil
 }
 
@@ -174,6 +179,13 @@ func (s fakeSymbols) Eval(_ *Frame, expr string) (Value, error) {
 		return Value{Text: "?", Bits: map[bool]uint64{true: 1}[n == 5], IsNumber: true}, nil
 	}
 	return Value{}, fmt.Errorf("there is no {%s}", expr)
+}
+
+func (s fakeSymbols) Condition(_ uint64, expr string) func(gdbstub.AgentMachine) bool {
+	return func(gdbstub.AgentMachine) bool {
+		v, err := s.Eval(nil, expr)
+		return err != nil || v.Bits != 0
+	}
 }
 
 func (s fakeSymbols) Disassemble([]byte, uint64) (string, int) { return "nop", 4 }

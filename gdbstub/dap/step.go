@@ -181,7 +181,8 @@ func (st *stepper) rangeStep(start, end uint64) error {
 
 // atBreak reports whether the client has a breakpoint at an address.
 func (st *stepper) atBreak(pc uint64) bool {
-	return st.s.breaks.placedKeys[placedKey{gdbstub.BreakSoftware, pc, 1}]
+	_, ok := st.s.breaks.placedKeys[placedKey{gdbstub.BreakSoftware, pc, 1}]
+	return ok
 }
 
 // runTo continues until pc is one of addrs and reached holds. Its breakpoints are

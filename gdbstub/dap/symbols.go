@@ -1,5 +1,7 @@
 package dap
 
+import "vplay/gdbstub"
+
 // Symbols tells what addresses, lines and names of the program mean at the target's
 // present position. Like the target it is never called twice at once.
 type Symbols interface {
@@ -27,6 +29,9 @@ type Symbols interface {
 	Scopes(f *Frame) []Scope
 	// Eval evaluates an expression in a frame.
 	Eval(f *Frame, expr string) (Value, error)
+	// Condition returns a test of an expression at pc for [gdbstub.Breakpoint]: false
+	// where the expression is 0, true also where it cannot be evaluated.
+	Condition(pc uint64, expr string) func(m gdbstub.AgentMachine) bool
 
 	// Disassemble returns the instruction at the start of b, which stands at pc,
 	// and its length; at most len(b), at least 1.
