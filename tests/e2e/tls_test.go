@@ -9,13 +9,12 @@ import (
 )
 
 // library compiles tests/guest/NAME.c as a shared library.
-func library(t *testing.T, name, file string, flags ...string) string {
+func library(t *testing.T, cc, name, file string, flags ...string) string {
 	t.Helper()
-	need.Program(t, "gcc")
 	out := filepath.Join(t.TempDir(), file)
-	args := append([]string{"-g", "-fPIC", "-shared", "-o", out}, flags...)
-	if b, err := exec.Command("gcc", append(args, filepath.Join("..", "guest", name+".c"))...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, b)
+	args := append([]string{"-g", "-fPIC", "-shared", "-Wl,--build-id", "-o", out}, flags...)
+	if b, err := exec.Command(need.Program(t, cc), append(args, filepath.Join("..", "guest", name+".c"))...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cc, err, b)
 	}
 	return out
 }
@@ -24,8 +23,8 @@ func library(t *testing.T, name, file string, flags ...string) string {
 // that was opened at run time, at the end and at earlier moments.
 func TestThreadLocal(t *testing.T) {
 	t.Parallel()
-	linked := library(t, "tls_lib", "liblinked.so")
-	opened := library(t, "tls_lib", "libopened.so", "-Din_library=in_opened", "-Din_library_too=in_opened_too", "-Dlibrary_add=opened_add")
+	linked := library(t, "gcc", "tls_lib", "liblinked.so")
+	opened := library(t, "gcc", "tls_lib", "libopened.so", "-Din_library=in_opened", "-Din_library_too=in_opened_too", "-Dlibrary_add=opened_add")
 	g := compile(t, "tls", "-O0", "-Wl,--no-as-needed", linked, "-Wl,-rpath,"+filepath.Dir(linked))
 	g.args = []string{opened}
 	rec := g.record(t, "--keep", "always")
@@ -42,4 +41,18 @@ func TestThreadLocalStatic(t *testing.T) {
 	g := compile(t, "divert", "-O0", "-static")
 	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols", "--at", "begin")
 	expect(t, gdb(t, addr, "print per_thread", "tbreak walk if i == 3", "continue", "print per_thread", "print zeroed[7]"), `no thread-local storage yet|Cannot`, `walk`, `= 44`, `122 'z'`)
+}
+
+// TestThreadLocalMusl: its dynamic thread vector has another form.
+func TestThreadLocalMusl(t *testing.T) {
+	t.Parallel()
+	linked := library(t, "musl-gcc", "tls_lib", "liblinked.so")
+	g := compile(t, "tls", "-O0", "-Wl,--no-as-needed", library(t, "gcc", "tls_lib", "liblinked.so"))
+	args := []string{"-g", "-w", "-O0", "-Wl,--build-id", "-o", g.bin, filepath.Join("..", "guest", "tls.c"), "-Wl,--no-as-needed", linked, "-Wl,-rpath," + filepath.Dir(linked)}
+	if b, err := exec.Command(need.Program(t, "musl-gcc"), args...).CombinedOutput(); err != nil {
+		t.Fatalf("musl-gcc: %v\n%s", err, b)
+	}
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols", "--symbols", filepath.Dir(linked))
+	expect(t, gdb(t, addr, "tbreak library_add", "reverse-continue", "print in_library", "print in_library_too", "finish", "print in_library", "print in_program", "print aligned"),
+		`library_add \(n=8\)`, `= 100`, `= \{1, 2, 3\}`, `= 108`, `= 8`, `"aligned`)
 }
