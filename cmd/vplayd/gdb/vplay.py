@@ -47,8 +47,8 @@ def vplay(question):
 def _address(text):
     """The address that an expression is at, or points to, and how many bytes."""
     value = gdb.parse_and_eval(text)
-    if value.address is not None and not value.is_lazy and value.is_optimized_out:
-        raise gdb.GdbError("optimized out")
+    if value.is_optimized_out or value.address is None and text.replace("_", "a").isalnum() and not text[0].isdigit():
+        raise gdb.GdbError("%s is not in memory here, but in a register or optimized out" % text)
     if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
         return int(value.address), 1
     if value.address is not None:
@@ -265,10 +265,12 @@ class _Restart(_Command):
 class _Own(gdb.Command):
     """gdb's own commands for checkpoints fork the program; these work here."""
 
+
     def __init__(self, name, doc, does):
         self.__doc__, self.does = doc, does
         super().__init__(name, gdb.COMMAND_RUNNING)
 
+    @_told
     def invoke(self, arg, from_tty):
         self.does(arg, from_tty)
 
