@@ -7,9 +7,12 @@ import (
 
 // The memory calls of a diversion: on the copy's own map, which goes with it.
 
-// maxMapping bounds one mapping, in bytes. Pages that are not touched cost
-// nothing.
-const maxMapping = 1 << 40
+// maxMapping bounds one mapping, and maxMapped what a diversion maps in all, in
+// bytes: a call that allocates without end shall not take the debugger's memory.
+const (
+	maxMapping = 1 << 32
+	maxMapped  = 1 << 32
+)
 
 // pages rounds n bytes up to whole pages; ok is false for nothing and for too much.
 func pages(n uint64) (size uint64, ok bool) {
@@ -29,6 +32,16 @@ func (d *Diversion) isFree(start, end uint64) bool {
 		}
 	}
 	return true
+}
+
+// hasRoom reports whether n more bytes may be mapped.
+func (d *Diversion) hasRoom(n uint64) bool {
+	for _, r := range d.Mem.Regions() {
+		if r.Name == diverted {
+			n += r.End - r.Start
+		}
+	}
+	return n <= maxMapped
 }
 
 // lowest is where mappings may begin, and stackRoom what is left free below a
@@ -67,7 +80,7 @@ func (d *Diversion) gap(size uint64) uint64 {
 // protection prot (mem.ProtRead and so on); ok is false when there is no room.
 func (d *Diversion) Allocate(size uint64, prot uint8) (addr uint64, ok bool) {
 	n, ok := pages(size)
-	if !ok {
+	if !ok || !d.hasRoom(n) {
 		return 0, false
 	}
 	a := d.gap(n)
@@ -102,8 +115,10 @@ func (d *Diversion) sysMmap(a [6]uint64) int64 {
 	at, flags := a[0], a[3]
 	n, ok := pages(a[1])
 	switch {
-	case !ok || a[1] == 0:
+	case a[1] == 0:
 		return -int64(abi.EINVAL)
+	case !ok || !d.hasRoom(n):
+		return -int64(abi.ENOMEM)
 	case flags&abi.MAP_ANONYMOUS == 0:
 		return -int64(abi.ENODEV)
 	case flags&(abi.MAP_FIXED|abi.MAP_FIXED_NOREPLACE) != 0:
@@ -169,6 +184,9 @@ func (d *Diversion) sysMremap(a [6]uint64) int64 {
 	if !d.isMapped(at, at+was) {
 		return -int64(abi.EFAULT)
 	}
+	if now > was && !d.hasRoom(now-was) {
+		return -int64(abi.ENOMEM)
+	}
 	to := at
 	switch {
 	case flags&abi.MREMAP_FIXED != 0:
@@ -228,7 +246,7 @@ func (d *Diversion) sysBrk(a [6]uint64) int64 {
 		d.brk = end
 	}
 	at := a[0]
-	if start == 0 || at < start || at > start+maxMapping {
+	if start == 0 || at < start || at > end && !d.hasRoom(at-end) || at > start+maxMapping {
 		return int64(d.brk)
 	}
 	to := (at + mem.PageSize - 1) &^ (mem.PageSize - 1)
