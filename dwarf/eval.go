@@ -193,24 +193,25 @@ func (x *evalState) need(op string) {
 	}
 }
 
-// enter bounds nesting; what it returns ends it.
-func (x *evalState) enter() func() {
+// enter bounds nesting; whoever calls it lowers depth again.
+func (x *evalState) enter() {
 	if x.depth++; x.depth > maxExprDepth {
 		x.fail("the expression is too deep")
 	}
-	return func() { x.depth-- }
 }
 
 // conditional parses c ? a : b. Both sides are evaluated: nothing has effects.
 func (x *evalState) conditional() Value {
-	defer x.enter()()
+	x.enter()
 	c := x.binary(0)
 	if !x.take("?") {
+		x.depth--
 		return c
 	}
 	a := x.conditional()
 	x.need(":")
 	b := x.conditional()
+	x.depth--
 	if x.truth(c) {
 		return a
 	}
@@ -224,7 +225,6 @@ func (x *evalState) binary(level int) Value {
 	if level == len(levels) {
 		return x.unary()
 	}
-	defer x.enter()()
 	a := x.binary(level + 1)
 	for {
 		op := x.peek()

@@ -9,7 +9,13 @@ import (
 
 // unary parses prefix operators and casts.
 func (x *evalState) unary() Value {
-	defer x.enter()()
+	x.enter()
+	v := x.prefixed()
+	x.depth--
+	return v
+}
+
+func (x *evalState) prefixed() Value {
 	switch x.peek() {
 	case "-":
 		x.at++
