@@ -44,7 +44,11 @@ const launcherOptions = ptraceSysGood | ptraceOptExec | ptraceOptExit
 // guestOptions are those of the recorded program.
 const guestOptions = launcherOptions | ptraceOptFork | ptraceOptVfork | ptraceOptClone
 
-// ptraceRaw makes one ptrace call. Errors are unix.Errno.
+// ptraceRaw makes one ptrace call. Errors are unix.Errno. What addr and data point
+// to must not move until the kernel has stored there: a Go stack does when it
+// grows, so that the directive has the compiler put it on the heap.
+//
+//go:uintptrescapes
 func ptraceRaw(req, pid int, addr, data uintptr) error {
 	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(req), uintptr(pid), addr, data, 0, 0)
 	if e != 0 {
@@ -256,7 +260,8 @@ func u64s(b []uint64) []byte {
 // scanArg is struct pm_scan_arg of include/uapi/linux/fs.h.
 type scanArg struct {
 	size, flags, start, end, walkEnd uint64
-	vec, vecLen, maxPages            uint64
+	vec                              *pageRegion
+	vecLen, maxPages                 uint64
 	inverted, mask, anyOf, ret       uint64
 }
 
@@ -274,12 +279,11 @@ const (
 // (PAGEMAP_SCAN, Linux 6.7).
 func scanRegions(fd int, start, end uint64, vec []pageRegion) (int, uint64, error) {
 	a := scanArg{
-		start: start, end: end, vec: uint64(uintptr(unsafe.Pointer(&vec[0]))), vecLen: uint64(len(vec)),
+		start: start, end: end, vec: &vec[0], vecLen: uint64(len(vec)),
 		anyOf: pageIsPresent | pageIsSwapped, ret: pageIsPresent | pageIsSwapped,
 	}
 	a.size = uint64(unsafe.Sizeof(a))
 	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan, uintptr(unsafe.Pointer(&a)))
-	runtime.KeepAlive(vec)
 	if e != 0 {
 		return 0, 0, e
 	}

@@ -8,5 +8,9 @@ import (
 
 // prctlGetTSC asks whether RDTSC is allowed (man 2 prctl, PR_GET_TSC).
 func prctlGetTSC(mode *int32) error {
-	return unix.Prctl(unix.PR_GET_TSC, uintptr(unsafe.Pointer(mode)), 0, 0, 0)
+	// Not unix.Prctl: in its Go frames mode's stack may move.
+	if _, _, e := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_TSC, uintptr(unsafe.Pointer(mode)), 0); e != 0 {
+		return e
+	}
+	return nil
 }

@@ -44,7 +44,10 @@ func noPtrace() {
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	if err == nil {
-		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0)
+		// Not unix.Prctl: in its Go frames prog's stack may move.
+		if _, _, e := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog))); e != 0 {
+			err = e
+		}
 	}
 	if err == nil {
 		var path string

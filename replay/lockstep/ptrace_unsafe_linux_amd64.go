@@ -29,7 +29,10 @@ const (
 )
 
 // ptrace makes one ptrace call. It is a raw one: there are millions, and none
-// blocks.
+// blocks. What addr and data point to must not move, as a Go stack does that grows:
+// the directive has the compiler put it on the heap.
+//
+//go:uintptrescapes
 func ptrace(req, pid int, addr, data uintptr) error {
 	if _, _, e := syscall.RawSyscall6(syscall.SYS_PTRACE, uintptr(req), uintptr(pid), addr, data, 0, 0); e != 0 {
 		return e
