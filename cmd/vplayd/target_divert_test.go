@@ -323,3 +323,64 @@ func BenchmarkDivert(b *testing.B) {
 		g.Undivert()
 	}
 }
+
+// TestDivertedAnything makes system calls at random: each is answered at once, and
+// none of them does more than change the copy.
+func TestDivertedAnything(t *testing.T) {
+	p := divertDemo(t)
+	rng := rand.New(rand.NewSource(2))
+	regs := *registersOf(&p.final.States[0])
+	regions := p.final.Mem.Regions()
+	numbers := []int64{
+		abi.SYS_WRITE, abi.SYS_WRITEV, abi.SYS_FSTAT, abi.SYS_NEWFSTATAT, abi.SYS_IOCTL, abi.SYS_BRK, abi.SYS_MMAP, abi.SYS_MUNMAP, abi.SYS_MPROTECT,
+		abi.SYS_MREMAP, abi.SYS_MADVISE, abi.SYS_GETRANDOM, abi.SYS_CLOCK_GETTIME, abi.SYS_RT_SIGPROCMASK, abi.SYS_RT_SIGACTION, abi.SYS_FUTEX, abi.SYS_TGKILL,
+	}
+	value := func() uint64 {
+		switch rng.Intn(6) {
+		case 0:
+			return uint64(rng.Intn(64))
+		case 1:
+			return p.at + uint64(rng.Intn(4096))
+		case 2:
+			return uint64(1)<<rng.Intn(64) - uint64(rng.Intn(2))
+		case 3:
+			r := regions[rng.Intn(len(regions))]
+			return (r.Start + rng.Uint64()%(r.End-r.Start)) &^ uint64(rng.Intn(2)*4095)
+		case 4:
+			return uint64(rng.Intn(64)) * 4096
+		}
+		return rng.Uint64()
+	}
+	for range 5_000 {
+		nr := numbers[rng.Intn(len(numbers))]
+		if rng.Intn(10) == 0 {
+			nr = int64(rng.Intn(500))
+		}
+		var args []uint64
+		for range 6 {
+			args = append(args, value())
+		}
+		start := time.Now()
+		_, _ = p.ResumeDiverted(t.Context(), gdbstub.Resume{Kind: gdbstub.Step}, true) // whatever the last call left
+		if p.WriteMemory(p.at, []byte(syscallCode)) != nil || rng.Intn(50) == 0 {
+			p.Undivert()
+			if now := registersOf(p.state()); *now != regs || len(p.mem().Regions()) != len(regions) {
+				t.Fatal("the recording's moment has changed")
+			}
+			if err := p.Divert(func([]byte) {}); err != nil {
+				t.Fatal(err)
+			}
+			if at, err := p.AllocateMemory(4096, 7); err != nil || at != p.at {
+				t.Fatalf("%#x, %v", at, err)
+			}
+			continue
+		}
+		_, err := p.run(t.Context(), gdbstub.Step, syscallCode, nr, args...)
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("system call %d(%x) took %v", nr, args, d)
+		}
+		if err != nil && !strings.Contains(err.Error(), "cannot go on") {
+			t.Errorf("system call %d(%x): %v", nr, args, err)
+		}
+	}
+}
