@@ -161,10 +161,10 @@ func (t *Timeline) returnAddress() (v uint64) {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// EventPositions returns the moments before each of the events of interval id,
-// up to its end or to before, when that lies in it and is not zero. It leaves the cursor where
-// it is. Errors: as Find.
-func (t *Timeline) EventPositions(ctx context.Context, id uint32, before checkpoint.Position) ([]checkpoint.Position, error) {
+// EventPositions returns the moments before the events first up to last, last
+// excluded, of interval id, counted from 0 in it; fewer when replay does not reach
+// them all. It leaves the cursor where it is. Errors: as Find.
+func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last int) ([]checkpoint.Position, error) {
 	defer t.move(ctx)()
 	w, err := t.aside(id, stops{})
 	if err != nil {
@@ -173,14 +173,21 @@ func (t *Timeline) EventPositions(ctx context.Context, id uint32, before checkpo
 	defer w.m.Close()
 	defer w.guard(ctx)()
 	m := w.m
-	var out []checkpoint.Position
-	m.OnEvent = func(*checkpoint.Event) { out = append(out, m.Position()) }
-	goal := Never
-	if before.Interval == id && before != (checkpoint.Position{}) {
-		goal = Target{before.Instr, before.Step}
+	if k := t.chart.beforeEvent(id, first); k != nil {
+		m.Restore(k)
+		k.Release()
 	}
-	for {
-		r, err := w.run(ctx, goal, true)
+	var out []checkpoint.Position
+	m.OnEvent = func(*checkpoint.Event) {
+		if m.next >= first && m.next < last {
+			out = append(out, m.Position())
+		}
+		if m.next+1 >= last {
+			m.CPU.Interrupt() // that is all
+		}
+	}
+	for first < last {
+		r, err := w.run(ctx, Never, true)
 		switch {
 		case err != nil || r == StopInterrupt:
 			return out, errorOr(err, ctx.Err())
@@ -193,6 +200,20 @@ func (t *Timeline) EventPositions(ctx context.Context, id uint32, before checkpo
 			return out, err
 		}
 	}
+	return out, nil
+}
+
+// beforeEvent returns the last mark of interval id from which event n is still to
+// come, nil when there is none. The caller releases it.
+func (c *chart) beforeEvent(id uint32, n int) *Mark {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ms := c.leg(id).marks
+	i := sort.Search(len(ms), func(i int) bool { return ms[i].next > n })
+	if i == 0 {
+		return nil
+	}
+	return ms[i-1].hold()
 }
 
 func errorOr(a, b error) error {
@@ -222,15 +243,15 @@ func (t *Timeline) SeekEvent(ctx context.Context, n int) error {
 		return fmt.Errorf("replay: there is no event %d: the recording has %d", n, t.EventCount(^uint32(0)))
 	}
 	id := t.intervals[i]
-	all, err := t.EventPositions(ctx, id, checkpoint.Position{})
+	at := n - t.EventCount(id)
+	found, err := t.EventPositions(ctx, id, at, at+1)
 	if err != nil {
 		return err
 	}
-	at := n - t.EventCount(id)
-	if at >= len(all) {
+	if len(found) == 0 {
 		return fmt.Errorf("replay: event %d is not reached in interval %d", n, id)
 	}
-	return t.Seek(ctx, all[at])
+	return t.Seek(ctx, found[0])
 }
 
 // SeekFraction moves the cursor to where the share f of the recording lies

@@ -192,17 +192,22 @@ func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
 		if id > now.Interval || g.t.EventCount(id+1) == g.t.EventCount(id) {
 			continue
 		}
-		at, err := g.t.EventPositions(ctx, id, now)
-		if err != nil {
-			return nil, err
-		}
 		iv, err := g.s.Rec.Interval(id)
 		if err != nil {
 			return nil, err
 		}
+		last := len(iv.Events)
+		if id == now.Interval {
+			last = len(g.t.Machine().Past(last))
+		}
+		first := max(0, last-(n-len(lines)))
+		at, err := g.t.EventPositions(ctx, id, first, last)
+		if err != nil {
+			return nil, err
+		}
 		var part []string
-		for k := max(0, len(at)-(n-len(lines))); k < min(len(at), len(iv.Events)); k++ {
-			part = append(part, fmt.Sprintf("#%d  %s  %s", g.t.EventCount(id)+k, at[k], eventLine(&iv.Events[k], guest{g.mem()})))
+		for i, p := range at {
+			part = append(part, fmt.Sprintf("#%d  %s  %s", g.t.EventCount(id)+first+i, p, eventLine(&iv.Events[first+i], guest{g.mem()})))
 		}
 		lines = append(part, lines...)
 	}
