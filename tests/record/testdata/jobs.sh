@@ -6,7 +6,7 @@ jobs | sed 's/  */ /g'
 kill -CONT $a; while [[ $(jobs -s) ]]; do sleep 0.01; done; kill $a; wait $a; echo "killed $?"
 (exit 7) & wait $!; echo "exit $?"
 for i in 7 1 4; do (sleep 0.$i; echo "job $i") & done; wait; echo all
-(trap 'echo child got TERM; exit 9' TERM; : >trapping; while :; do sleep 0.02; done) & b=$!
+(trap 'echo child got TERM; exit 9' TERM; : >trapping; while :; do :; done) & b=$!
 until [[ -e trapping ]]; do sleep 0.01; done; rm trapping; kill -TERM %%; wait $b; echo "trapped $?"
 bash -c 'kill -TSTP $$; echo continued' & c=$!
 while ! [[ $(ps -o stat= -p $c) == T* ]]; do sleep 0.01; done

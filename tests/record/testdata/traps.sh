@@ -2,10 +2,10 @@
 trap 'echo exit trap $?' EXIT
 trap 'echo usr1' USR1; trap 'echo usr2; kill -USR1 $$' USR2; trap '' HUP
 kill -USR1 $$; kill -USR2 $$; kill -HUP $$; echo after
-(sleep 0.1; kill -USR1 $$) & sleep 0.3; echo slept; wait
+(sleep 0.1; kill -USR1 $$) & sleep 0.8; echo slept; wait
 (sleep 0.1; kill -USR1 $$) & k=$!; wait $k; echo "wait $?"; wait
 read -t 0.2 x < <(sleep 1); echo "read timeout $(($? > 128))"
-(sleep 0.1; kill -USR1 $$) & read -t 0.4 x < <(sleep 1); echo "read $(($? > 128))"; wait
+(sleep 0.1; kill -USR1 $$) & read -t 0.9 x < <(sleep 2); echo "read $(($? > 128))"; wait
 trap 'echo chld' CHLD; /bin/true; trap - CHLD
 trap 'echo err $?' ERR; false; trap - ERR
 trap 'echo debug' DEBUG; :; trap - DEBUG
