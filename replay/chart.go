@@ -24,6 +24,7 @@ type chart struct {
 	mu        sync.Mutex
 	legs      map[uint32]*leg
 	at        checkpoint.Position // the cursor
+	marks     int                 // in all legs
 	spanBytes int64
 }
 
@@ -54,7 +55,7 @@ func (c *chart) close() {
 			k.Release()
 		}
 	}
-	c.legs = map[uint32]*leg{}
+	c.legs, c.marks = map[uint32]*leg{}, 0
 }
 
 // nearest returns the last mark at or before p, making the start of p's
@@ -106,6 +107,7 @@ func (c *chart) add(k *Mark) {
 	l.marks = append(l.marks, nil)
 	copy(l.marks[i+1:], l.marks[i:])
 	l.marks[i] = k
+	c.marks++
 	c.thin()
 }
 
@@ -141,12 +143,19 @@ func (c *chart) endOf(id uint32) (p checkpoint.Position, ok bool) {
 // are as valuable as at the cursor itself.
 const nearby = 1 << 16
 
-// thin drops marks while guest memory is over budget: first those whose absence
+// markBytes is about what a mark takes besides guest memory.
+const markBytes = 4096
+
+// leastMarks is how many marks stay in any case, the starts of intervals apart:
+// those around the cursor, without which no step back would be quick.
+const leastMarks = 32
+
+// thin drops marks while memory is over budget: first those whose absence
 // makes the way to a place the least longer, measured by how far that place is
 // from the cursor. So marks are dense around the cursor and their distance grows
 // with its distance from it. The start of an interval always stays.
 func (c *chart) thin() {
-	for c.s.Pool.InUse() > c.budget {
+	for c.s.Pool.InUse()+int64(c.marks)*markBytes > c.budget {
 		type cheap struct {
 			k    *Mark
 			cost float64
@@ -163,14 +172,16 @@ func (c *chart) thin() {
 				all = append(all, cheap{k, gap / (nearby + c.distance(k.Pos))})
 			}
 		}
-		if len(all) == 0 {
+		n := min((len(all)+7)/8, len(all)-leastMarks)
+		if n <= 0 {
 			return
 		}
 		sort.Slice(all, func(i, j int) bool { return all[i].cost < all[j].cost })
 		drop := map[*Mark]bool{}
-		for _, x := range all[:(len(all)+7)/8] {
+		for _, x := range all[:n] {
 			drop[x.k] = true
 		}
+		c.marks -= n
 		for _, l := range c.legs {
 			l.drop(drop)
 		}

@@ -81,6 +81,9 @@ func (t *Timeline) settleAt(ctx context.Context, p checkpoint.Position) error {
 // approach seeks p, leaving denser and denser marks on the way, for the
 // backward steps that follow.
 func (t *Timeline) approach(ctx context.Context, p checkpoint.Position) error {
+	if !t.isAside {
+		t.chart.moved(p)
+	}
 	for _, d := range [...]uint64{1 << 18, 1 << 14, 1 << 10, 1 << 6} {
 		if p.Instr <= d {
 			continue

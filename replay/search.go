@@ -223,7 +223,7 @@ func (t *Timeline) aside(id uint32, q stops) (*Timeline, error) {
 		return nil, err
 	}
 	m.StopOnSignal = true
-	return &Timeline{s: t.s, m: m, intervals: t.intervals, chart: t.chart, begin: t.begin, stops: q}, nil
+	return &Timeline{s: t.s, m: m, intervals: t.intervals, chart: t.chart, begin: t.begin, stops: q, isAside: true}, nil
 }
 
 // do returns up to n stops of a task, in the order asked for.

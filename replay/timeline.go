@@ -25,9 +25,10 @@ type Timeline struct {
 	intervals []uint32 // of the last image, in order
 	chart     *chart
 	stops
-	track  *tracker            // the span being collected, nil when none is
-	from   checkpoint.Position // stops before it do not count
-	survey survey              // the cursor's only
+	track   *tracker            // the span being collected, nil when none is
+	from    checkpoint.Position // stops before it do not count
+	survey  survey              // the cursor's only
+	isAside bool                // a search's or the survey's, not the cursor's
 
 	begin checkpoint.Position // the first settled moment
 	hits  []mem.Hit           // of the movement under way
