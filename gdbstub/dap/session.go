@@ -189,7 +189,7 @@ var requests map[string]request
 
 func init() { // not a literal: handlers refer to the table
 	requests = map[string]request{
-		"initialize":                {run: initialize, free: true, after: func(s *session) { s.event("initialized", nil) }},
+		"initialize":                {run: initialize, free: true},
 		"launch":                    {run: launch, after: (*session).launchedNow},
 		"attach":                    {run: launch, after: (*session).launchedNow},
 		"configurationDone":         {run: configurationDone, after: (*session).tellStart},
@@ -369,10 +369,12 @@ func launch(s *session, _ *godap.Request, raw []byte) (any, error) {
 	return nil, nil
 }
 
-// launchedNow tells a client where the program stands once it is launched and has
-// set its breakpoints.
+// launchedNow asks the client for its breakpoints, not earlier: what source paths
+// mean comes with the launch. It is told where the program stands when it has set
+// them.
 func (s *session) launchedNow() {
 	s.launched = true
+	s.event("initialized", nil)
 	s.event("process", godap.ProcessEventBody{
 		Name: s.target.Process().ExecFile, SystemProcessId: s.target.Process().PID, StartMethod: "attach", PointerSize: 64,
 	})

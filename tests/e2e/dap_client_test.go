@@ -199,9 +199,8 @@ func (c *dapClient) connect(breakpoints ...func()) string {
 			c.t.Errorf("%s is %v", want, caps[want])
 		}
 	}
+	c.do("launch", map[string]any{"name": "x", "type": "cppdbg", "program": "whatever"})
 	c.await("initialized")
-	launch := c.send("launch", map[string]any{"name": "x", "type": "cppdbg", "program": "whatever"})
-	c.reply(launch)
 	for _, f := range breakpoints {
 		f()
 	}
