@@ -138,7 +138,7 @@ func (l *locator) whole() (piece, error) {
 	return piece{place: inMemory, addr: l.pop()}, nil
 }
 
-// stepTyped executes what a register holds or the stack is given, or another
+// operation executes what a register holds or the stack is given, or another
 // operation that only locations have; false when it is none of these.
 func (l *locator) operation(op byte) bool {
 	c := &l.c

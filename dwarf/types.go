@@ -194,7 +194,7 @@ func (m *Module) complete(t *Type, e *dwarf.Entry) {
 	}
 }
 
-// Elem returns what a pointer points to, the element of an array, the type
+// element returns what a pointer points to, the element of an array, the type
 // behind a typedef or qualifier, the result of a function; nil for void.
 func (t *Type) element() *Type {
 	switch {
