@@ -28,7 +28,7 @@
 // Layers, from the wire inwards: packet.go splits bytes into packets; conn.go
 // owns a connection, its acknowledgements and its reader; session.go is one
 // client's conversation and its dispatch tables; query.go, resume.go, xfer.go,
-// memory.go, register.go, breakpoint.go, vfile.go, monitor.go and lldb.go hold
+// memory.go, register.go, breakpoint.go, vfile.go, monitor.go, job.go and lldb.go hold
 // the packets by topic; server.go accepts connections. ax.go evaluates agent
 // bytecode, for conditions that are checked during replay.
 //
