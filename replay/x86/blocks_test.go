@@ -133,6 +133,7 @@ func randomState(rng *rand.Rand, c *CPU) {
 	for i := range c.V {
 		c.V[i] = Vec{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64()}
 	}
+	c.FSBase = uint64(rng.IntN(64))
 	c.SetFlags(FlagIF | rng.Uint64()&flagsArith)
 	c.RIP = testText
 }

@@ -39,6 +39,14 @@ func kindSamples(rng *rand.Rand) map[string][][]byte {
 			samples[name] = append(samples[name], b)
 		}
 	}
+	for _, op := range []byte{0x8b, 0x2b} { // MOV and SUB of a register and FS:disp32
+		for range 8 {
+			b := []byte{0x64, 0x48 | byte(rng.IntN(2))<<2, op, byte(rng.IntN(8))<<3 | 4, 0x25}
+			b = le.AppendUint32(b, testData+uint32(rng.IntN(testTop-testData-128)))
+			name := map[byte]string{0x8b: "FLoad8", 0x2b: "FSubRM8"}[op]
+			samples[name] = append(samples[name], b)
+		}
+	}
 	return samples
 }
 

@@ -2,11 +2,10 @@ package x86
 
 import "strings"
 
-// Decoded code. A block is a run of instructions up to a backward or
-// unconditional branch, a system or string instruction, a breakpoint, the end
-// of its page, or maxBlock; only its last instruction may reach into the next
-// page. It goes on behind forward conditional branches, each of which is an exit
-// when taken. Blocks are found by address in a direct-mapped array, then in a
+// Decoded code. A block is a run of instructions up to an unconditional branch,
+// a system or string instruction, a breakpoint, the end of its page, or
+// maxBlock; only its last instruction may reach into the next page. It goes on
+// behind conditional branches, each of which is an exit when taken. Blocks are found by address in a direct-mapped array, then in a
 // table per page, and exits point to the next block once linked.
 //
 // A block remembers the identity (Bus.CodeID) of the page or pages it was
@@ -241,9 +240,9 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 }
 
 // goesOn reports whether a block continues behind in, which ends at end: behind
-// a forward conditional branch, as long as there is room for its exit.
+// a conditional branch, as long as there is room for its exit.
 func goesOn(in *Inst, end uint64, branches *int) bool {
-	if !in.isJcc() || int64(in.Imm) < 0 || in.Size == 2 || !canonical(end+in.Imm) || *branches >= maxExits-2 {
+	if !in.isJcc() || in.Size == 2 || !canonical(end+in.Imm) || *branches >= maxExits-2 {
 		return false
 	}
 	*branches++

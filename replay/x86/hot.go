@@ -38,12 +38,18 @@ func shapeName(in *Inst) string {
 // segment, no 32-bit address.
 func (in *Inst) plainMem() bool { return in.Seg == NoSeg && in.Flags&InstAddr32 == 0 }
 
+// threadMem reports whether the memory operand is relative to FS and has no register.
+func (in *Inst) threadMem() bool {
+	return in.Flags&(InstMem|InstAddr32) == InstMem && in.Seg == FS && in.Base == NoReg && in.Index == NoReg
+}
+
 // highByte reports whether byte register n of in is ah, ch, dh or bh.
 func (in *Inst) highByte(n uint8) bool { return n&^3 == 4 && !in.rex() }
 
 // bindKind gives in the kind the hot loop has a case for, if any.
 func bindKind(in *Inst) {
-	if in.Flags&InstMem != 0 && !in.plainMem() || in.Flags&InstLock != 0 {
+	thread := in.threadMem()
+	if in.Flags&InstMem != 0 && !in.plainMem() && !thread || in.Flags&InstLock != 0 {
 		return
 	}
 	if in.Flags&instAMD16 != 0 && in.Size == 2 {
@@ -52,6 +58,9 @@ func bindKind(in *Inst) {
 	name := hotName(in)
 	if name == "" {
 		return
+	}
+	if thread {
+		name = "F" + name
 	}
 	k, ok := kindByName[name]
 	if !ok {
@@ -177,6 +186,9 @@ func byteRegs(in *Inst) bool {
 func aluName(op string) func(in *Inst) string {
 	return func(in *Inst) string {
 		if !byteRegs(in) {
+			if in.form == formRMImm {
+				return op + "HI1" // of a high byte, which has a case for some
+			}
 			return ""
 		}
 		return op + shapeName(in) + sizeName(in.Size)
@@ -184,7 +196,12 @@ func aluName(op string) func(in *Inst) string {
 }
 
 func unaryName(op string) func(in *Inst) string {
-	return func(in *Inst) string { return regOnly(in, op) }
+	return func(in *Inst) string {
+		if !byteRegs(in) {
+			return ""
+		}
+		return regOnly(in, op)
+	}
 }
 
 func regOnly(in *Inst, name string) string {
@@ -288,7 +305,9 @@ var (
 	kindPure   [kindCount]bool   // cannot leave the block: no memory, no handler
 	kindFused  [kindCount][16]uint16
 	kindBase   [kindCount]uint16 // the variant for a base register and a displacement alone, or 0
-	// kindChain is the chain of a kind, or of a shorter chain, and the kind behind it.
+	// kindChain leads from a kind, or the beginning of a chain, and the kind behind
+	// it to the longer beginning: the chain's own kind where it is one, else a
+	// number from kindCount on.
 	kindChain = map[[2]uint16]uint16{}
 )
 
@@ -299,9 +318,7 @@ func init() {
 			kindNoFlag[k] = kindByName[name+"n"]
 		}
 		kindBase[k] = kindByName[name+"b"]
-		if i := strings.LastIndexByte(name, '_'); i > 0 {
-			kindChain[[2]uint16{kindByName[name[:i]], kindByName[name[i+1:]]}] = k
-		}
+		addChain(name)
 		for cc, cn := range condNames {
 			kindFused[k][cc] = kindByName[name+"J"+cn]
 		}
@@ -315,10 +332,28 @@ func init() {
 	}
 }
 
+// addChain enters the chain called name, and its beginnings, in kindChain.
+func addChain(name string) {
+	members := strings.Split(name, "_")
+	at, begin := kindByName[members[0]], members[0]
+	for _, m := range members[1:] {
+		begin += "_" + m
+		step := [2]uint16{at, kindByName[m]}
+		next, ok := kindChain[step]
+		if !ok {
+			if next, ok = kindByName[begin]; !ok {
+				next = kindCount + uint16(len(kindChain))
+			}
+			kindChain[step] = next
+		}
+		at = next
+	}
+}
+
 // pureKinds are prefixes of the names of kinds that always succeed.
 var pureKinds = []string{
 	"MovRR", "MovRI", "Movsx", "Movzx", "Lea", "AddRR", "AddRI", "SubRR", "SubRI", "AndRR", "AndRI", "OrRR", "OrRI", "XorRR", "XorRI", "AdcRR", "AdcRI", "SbbRR", "SbbRI",
-	"CmpRR", "CmpRI", "TestRR", "TestRI", "Shl", "Shr", "Sar", "Inc", "Dec", "Neg", "Not", "Cmov", "Imul", "Set", "Nop",
+	"CmpRR", "CmpRI", "TestRR", "TestRI", "TestHI", "AndHI", "Shl", "Shr", "Sar", "Inc", "Dec", "Neg", "Not", "Cmov", "Imul", "Set", "Nop",
 	"Cbw", "Cwd", "MovX", "Pxor", "Vrp", "Vrmov", "Xrvp", "Xrvmov", "Yrvp", "Yrvmov",
 }
 
@@ -418,15 +453,16 @@ func specialise(ops []Inst) {
 		}
 	}
 	for i := 0; i < len(ops); {
-		k, n := ops[i].Kind, 1
-		for i+n < len(ops) {
-			longer, ok := kindChain[[2]uint16{k, ops[i+n].Kind}]
-			if !ok {
+		at, n := ops[i].Kind, 1
+		for j := i + 1; j < len(ops); j++ {
+			var ok bool
+			if at, ok = kindChain[[2]uint16{at, ops[j].Kind}]; !ok {
 				break
 			}
-			k, n = longer, n+1
+			if at < kindCount {
+				ops[i].Kind, n = at, j+1-i
+			}
 		}
-		ops[i].Kind = k
 		i += n
 	}
 }

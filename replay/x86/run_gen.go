@@ -851,12 +851,18 @@ const (
 	kShrRI1n
 	kSarRI1
 	kSarRI1n
+	kNeg1
 	kShlRI2
 	kShlRI2n
 	kShrRI2
 	kShrRI2n
 	kSarRI2
 	kSarRI2n
+	kNeg2
+	kRolRI2
+	kRolRI2n
+	kRorRI2
+	kRorRI2n
 	kShlRI4
 	kShlRI4n
 	kVShl4n
@@ -869,6 +875,7 @@ const (
 	kSarRI4n
 	kVSar4n
 	kVSar4
+	kNeg4
 	kRolRI4
 	kRolRI4n
 	kRorRI4
@@ -877,7 +884,6 @@ const (
 	kInc4n
 	kDec4
 	kDec4n
-	kNeg4
 	kNot4
 	kShlRI8
 	kShlRI8n
@@ -891,6 +897,7 @@ const (
 	kSarRI8n
 	kVSar8n
 	kVSar8
+	kNeg8
 	kRolRI8
 	kRolRI8n
 	kRorRI8
@@ -899,7 +906,6 @@ const (
 	kInc8n
 	kDec8
 	kDec8n
-	kNeg8
 	kNot8
 	kCmovO4
 	kCmovO8
@@ -991,6 +997,12 @@ const (
 	kJGE
 	kJLE
 	kJG
+	kTestHI1
+	kAndHI1
+	kTestHI1JE
+	kTestHI1JNE
+	kFLoad8
+	kFSubRM8
 	kVmpxor
 	kVmpxorb
 	kXrvpxor
@@ -1227,1927 +1239,2023 @@ const (
 	kYrvdivpd
 	kYmvdivpd
 	kYmvdivpdb
-	kPop8_Pop8
-	kLoad8b_Load8b
-	kMovsx48_MovRR4
-	kPush8_Push8
-	kSubRI8n_CmpRR8JNE
-	kPop8_Ret
-	kMovRR8_MovRR8
-	kPush8_MovRR8
-	kLoad1_Load1
-	kMovRR4_AddRR8
-	kAddRR8_CmpMR1JNE
-	kSubRI4_JE
-	kAndRI4_Load2
-	kLoad2_CmpRR4JAE
-	kImulRR4n_AddRR4n
-	kPop8_Pop8_Ret
-	kMovRI4_Store1
-	kAddRI4_MovRI4
-	kSubRR4_MovRI4
-	kLoad1_Load1_SubRR4n
-	kSubRR4n_SubRR4
-	kMovRI4_JNS
-	kJNS_AddRI4
-	kLea4_AddRR4n
-	kAndRI4_Load2_CmpRR4JAE
-	kLea4_AddRR4n_SubRR4
-	kSubRR4_Store1
-	kMovsx48_MovRR4_ImulRI8n
-	kImulRI8n_SarRI4n
-	kSarRI4n_SarRI8n
-	kSarRI8n_SubRR4n
-	kLoad8b_Store8b
-	kMovRR8_Call
-	kStore8b_Load8b
-	kStore8b_Store8b
-	kLoad8b_MovRR8
-	kLea4_AddRR4n_SubRR4_Store1
-	kSarRI4n_SarRI8n_SubRR4n
-	kLoad1b_Load1b
-	kLoad1b_AddRI8n
-	kLoad1b_CmpMR1JNEb
-	kLea4b_CmovNS4
-	kAddRI8_Store2b
-	kStore2b_CmpRR8JNE
-	kCmovNS4_AddRI8
-	kLoad8b_TestRR8JE
-	kAddRR8_JmpR
-	kLoadS48_AddRR8
-	kAddRI8_Store2b_CmpRR8JNE
-	kLoadS48_AddRR8_JmpR
-	kLoad8b_AddRI8
-	kLoad8b_Load4b
-	kMovRR8_Store8b
-	kImulRR8n_ShrRI8n
-	kMovRI4_MovRI4
-	kTestRR8JE_MovRR8
-	kAddRI8_MovRR4
-	kLea8_Lea8
-	kMovRR4_AndRI4n
-	kLea8_Load2b
-	kMovRR8_MovRR8_Call
-	kPush8_Push8_MovRR8
-	kLoad4b_TestRR4JNE
-	kAddRI8_MovRR8
-	kLoad4b_Load4b
-	kAndRI4_JNE
-	kLoad8b_Load8b_Load8b
-	kPush8_SubRI8
-	kLoad8b_Lea8b
-	kLoad8b_Lea8
-	kStore2_Store2b
-	kLoad1b_Load1b_AddRI8n
-	kLoad1b_Load1b_AddRI8n_SubRI8n
-	kImulRR4n_AddRR4n_CmpRR8JAE
-	kPush8_MovRR4
-	kLoad8b_Load8
-	kImulRR8n_ShrRI8n_MovRR4
-	kCmpRI1JA_Lea8
-	kLea8_Movzx1
-	kLoad8b_Load8b_LoadS48b
-	kXorRR4n_ShrRI8
-	kMovRR4_Load1
-	kLoad1_AndRI4n
-	kLoad1b_AddRI8n_XorRR4n
-	kMovRR4_Load1_AndRI4n
-	kLoad1b_AddRI8n_XorRR4n_ShrRI8
-	kShrRI8_Movzx1
-	kMovzx1_XorRM8
-	kXorRM8_CmpRR8JNE
-	kPush8_Push8_SubRI8
-	kPush8_MovRR8_SubRI8
-	kXorRR4_Jmp
-	kCmpRI1JA_Lea8_Movzx1
-	kLoad8b_AddRI8_Load1b
-	kAddMI8b_Jmp
-	kLoad8b_TestMI1JEb
-	kMovzx1_XorRM8_CmpRR8JNE
-	kXorRR4_Call
-	kPush8_Push8_MovRR4
-	kLea8_SubRR8
-	kStore8b_MovRR8
-	kMovRR4_MovRR4
-	kMovRR8_Jmp
-	kLea8b_Jmp
-	kCmpRM8b_JE
-	kLea8_Movsx48
-	kLea8_MovRR4
-	kCmpRI4JA_Lea8
-	kXorRR4n_AndRI4
-	kLoad4_MovRR4
-	kLoad8b_MovRR8_CallMb
-	kLoad8b_CmpRR8JE
-	kLoad1b_MovRR8
-	kMovRR4_ShlRI4n
-	kShlRI4n_AddRI4n
-	kAddRI4n_AddRI4
-	kMovRR4_Load1_AndRI4n_XorRR4n
-	kAndRI4_Lea4b
-	kStore2_Store2b_CmpRR4JNE
-	kLea4b_Store4
-	kLoad8b_Load8b_Load8b_CmpMI1JEb
-	kCmpMI1JEb_Neg4
-	kLoad8b_Call
-	kStore8_Ret
-	kLoad2b_MovRR4
-	kLea8_MovRR8
-	kStore8b_Store8
-	kLoad8b_Load8b_TestRR8JE
-	kStore8b_Call
-	kMovRR8_CmpRI8JB
-	kAndRI4_Store4b
-	kCmpRI4JA_Lea8_MovRR4
-	kMovRR8_Store8b_Call
-	kAndRI4n_CmpRI4JE
-	kLoad8b_Store4b
-	kLoad1_Load1_SubRR4
-	kSubRR4_JE
-	kLea8_Jmp
-	kLoad4_TestRR4JE
-	kLoad8b_Jmp
-	kLea8b_MovRR8
-	kAddRI8n_AddRI8n
-	kStore8b_XorRR4
-	kTestRR8JS_MovRR8
-	kLoad1_Load1_SubRR4_JE
-	kStore8b_Load8b_Lea8b
-	kMovRR4_XorRR4n
-	kMovRR4_Lea4b
-	kMovRI4_Jmp
-	kJNE_AddRI8
-	kStore8b_Store8_Ret
-	kCmpRI4JB_CmpRI4JB
-	kStore8b_Jmp
-	kAddRI8n_CmpRR8JE
-	kLoad8_MovRR4
-	kLoad8b_MovRR4
-	kLoadS14b_SubRI8n
-	kSubRI8n_SubRI8n
-	kSubRI8n_AddRR4
-	kLoad4b_Store4b
-	kMovRI4_Store2b
-	kLoad4b_MovRR8
-	kLoad1b_MovRR4
-	kSubRR8n_AddRR8n
-	kMovRI4_CmovS8
-	kMovRI4_Store8
-	kAddRR8n_TestRR8
-	kTestRR8_MovRI4
-	kTestRR8_MovRI4_CmovS8
-	kImulRR8n_AddRR8n
-	kLoad4b_TestRR4JE
-	kLoad8b_Load8b_Load8
-	kPop8_Pop8_Store2
-	kStore2_Store4
-	kSubMI8b_JNE
-	kMovRR8_CallMb
-	kShlRI8_Load8
-	kLoad8_CmpRR8JE
-	kXorRR4n_XorRR4
-	kMovRR4_AndRI4n_CmpRI4JE
-	kPop8_Pop8_Store2_Store4
-	kShlRI8_Load8_CmpRR8JE
-	kStore8b_TestRR8JNE
-	kLea8_ShlRI8
-	kLoad8b_Movsx48
-	kCmpRI4JBE_CmpRR4JBE
-	kCmpRR4JBE_TestRR4JNE
-	kLea4_MovRR4
-	kStore4b_TestRR8JE
-	kTestRR8JE_Load8
-	kXorRR4n_AddRI8
-	kMovRR4_CmpRM8
-	kCmpRI4JBE_CmpRR4JBE_TestRR4JNE
-	kMovRR4_CmpRM8_JBE
-	kMovRI4_MovRR4
-	kLea8_Store8b
-	kLoad8_Movzx2
-	kLoad8b_Store8b_Store8b
-	kAddRR8n_AddRR8n
-	kLoad1b_MovRI4
-	kMovsx48_MovRR4_AddRR8
-	kMovsx48_MovRR4_AddRR8_CmpMR1JNE
-	kSubRI4_JE_Movsx48
-	kSubRI4_JE_Movsx48_MovRR4
-	kAndRI4_Load2_CmpRR4JAE_SubRI4
+	kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE
 	kAndRI4_Load2_CmpRR4JAE_SubRI4_JE
-	kAddRM8b_AddRI8
-	kAddRI8_Store8b
-	kAddRI8_Store8b_Load8b
-	kStore8b_Load8b_CmpRR8JL
-	kXorRM4_CmpRR8JNE
-	kShrRI4_Movzx1
-	kMovzx1_XorRM4
-	kLoad1b_AddRI8n_XorRR4n_ShrRI4
-	kAddRR8n_CmpRR8JNE
-	kImulRM8b_AddRI8n
-	kImulRM8b_AddRI8n_AddRI8n
-	kAddRI8n_AddRI8n_AddRR8n
-	kLoad8b_ImulRM8b
-	kStoreI1_CmpRI4JBE
-	kAddRR4_StoreI1
-	kMovRR4_AddRR4
-	kXorRR8n_MovRR8
-	kYmvmulpdb_Ymvaddpdb
-	kPop8_Pop8_Pop8
+	kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4
+	kMovsx48_MovRR4_AddRR8_CmpMR1JNE
+	kMovRR4_AddRR4_StoreI1_CmpRI4JBE
+	kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n
+	kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE
+	kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b
+	kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1
+	kPop8_Pop8_Pop8_Pop8_Ret
+	kImulRR4n_AddRR4n_CmpRR8JAE
+	kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
+	kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE
+	kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret
+	kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE
+	kPush8_Push8_Push8_Push8
+	kAddRI8_MovRR8_Pop8_Pop8_Ret
+	kLoadS48_AddRR8_JmpR
 	kPop8_Pop8_Pop8_Pop8
-	kSubRI8n_CmpRI8JLE
-	kPush8_Push8_MovRR8_SubRI8n
-	kLoad8_JmpR
-	kMovzx1_Load8
-	kShlRI8n_XorRR8n
-	kOrRM1b_Movzx2
-	kLoadS14b_SubRI8n_SubRI8n
+	kStoreAb_StoreAb_LoadA_Vrmulpd
+	kLoadA_LoadA_AddRI8_Vrmulpd
+	kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n
+	kMovRR8_OrRR4_Movzx1_Load8_JmpR
+	kPop8_Pop8_Ret
+	kPush8_Push8_MovRR8_Push8_Push8_MovRR8
+	kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n
+	kLoad8b_Load8b
+	kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB
+	kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1
+	kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE
+	kAddRI8_MovRR8_Pop8_Pop8
+	kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG
+	kLoad8b_FSubRM8_JNE_AddRI8
+	kPush8_MovRR8_Push8_MovRR8
+	kAddRI8_Pop8_Pop8
+	kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG
+	kLoad8b_Load8b_LoadS48b_Lea8_SubRR8
+	kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp
+	kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR
+	kLoadA_AddRI8_Vrmulpd
+	kMovsx48_Store8b_Lea8b_Load8_TestRR8JE
+	kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4
+	kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8
+	kPop8_Pop8_Pop8_Ret
+	kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8
+	kLoad1_Load1_SubRR4n_SubRR4_MovRI4
+	kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b
+	kLea8b_MovRR8_Call
+	kLoad8b_MovRR8
+	kMovRR8_MovRR8
+	kOrRM1b_Movzx2_AddRI8n_OrRR4
+	kLoad8b_Store8b
+	kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp
+	kMovRR8_MovRR8_Call
+	kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE
+	kLoad2b_TestRR2_Lea4b_CmovNS4
+	kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb
+	kLoad8b_Load8b_Load8b
+	kStore8b_Load8b
+	kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG
+	kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b
+	kMovRR8_MovRR8_MovRR8_Store8b
+	kPush8_Push8_MovRR8_SubRI8
+	kPush8_SubRI8_Store8b_Load8b
+	kLea4_AddRR4n_SubRR4_Store1
+	kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE
+	kShlRI4n_Movzx1_OrRR4n_AndRI4_JE
+	kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret
+	kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE
+	kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE
+	kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE
+	kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE
+	kLoad8b_Load8b_TestRR8JE
+	kLoad8b_VShl8n_MovRR8_MovRR8
+	kShlRI8n_AddRR8_Load8_Store8b
+	kMovRR4_CmpRI4JE_Load1b_MovRI4
+	kAddMI4b_Load8b_Store8b_TestRR8JE
+	kMovRR8_CallMb
+	kFLoad8_Store8b_XorRR4
+	kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp
+	kLoad8b_Load4b
+	kStore4b_MovRR8_Load4b_Jmp
+	kLoad8b_Lea4_Cbw8_Load2
+	kPush8_MovRR8
+	kMovRR8_Call
+	kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n
+	kLoadS48b_Lea8_Lea8
+	kOrRR4_Movzx1_Load8_JmpR
+	kPop8_Ret
+	kMovzx1_Load8_JmpR
+	kPush8_Push8_MovRR4
+	kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b
+	kPush8_MovRR8_MovRI4
+	kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE
+	kAddRI8_Store2b_CmpRR8JNE
+	kOrRR4_MovRR4_MovRI4_Jmp
+	kLoad8b_Store8b_Load4b_Store8b
+	kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b
+	kStore8b_TestRR8JNE
+	kLoad1b_Load1b_Lea8b
+	kLoad8b_Load8b_Load8
+	kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE
+	kAddRI8_Pop8_Pop8_Ret
+	kAddMI8b_Jmp
+	kLoad1_Load1_SubRR4_JE
+	kPush8_Push8
+	kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE
+	kLoad8b_CmpRI8JE_Store8b_Lea8b
+	kPush8_MovRR4
+	kLoad4b_Load4b_MovRR8_MovRR8
+	kLoad8b_Load8b_LoadS48b
+	kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
+	kStoreAb_CmpRI8JNE
+	kStoreAb_Vraddpd
+	kAddMI8b_Load2_Store8b_Load2b_MovRR8
+	kShrRI2n_Neg2_SbbRR1
+	kTestRR8JE_MovRR8_Lea8b_Jmp
+	kMovzx2_AddRI8n_AddRI8_OrRM1b
+	kAddMI8b_Load2_MovRR8_MovRR8
+	kLoad1b_AddRI8n_XorRR4n_ShrRI8
 	kLoadS14b_SubRI8n_SubRI8n_AddRR4
-	kOrRR4_Movzx1
-	kYmvmulpdb_Ymvmulpdb
-	kStore8b_Lea8b
+	kSubMI8b_JE
+	kPush8_Push8_MovRR8_Push8
+	kStore8b_MovRR8
+	kStore8b_MovRR4_Ret
+	kLoadS18b_MovRR8_MovRI4
+	kLoad8b_Lea8b_CmpRI8JA
+	kCmpRR8JAE_Store4b_Lea8b
+	kPush8_Push8_SubRI8
+	kLoad8b_Load8b_Load8b_CmpMI1JEb
+	kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb
+	kLoad1b_Load1b_AddRI8n_SubRI8n
+	kLoad2b_Load2_MovRR8_MovRR4
+	kAddRI8_Store8b_Load8b_AddRI8_Ret
+	kLoad8b_CmpRR8JGE_Lea4b
+	kPush8_MovRR8_SubRI8
+	kLoad8b_MovRR8_CallMb
+	kMovRR4_Load1_AndRI4n_XorRR4n
+	kLoad4b_TestRR4JNE
+	kAndRI4n_AndRI4n_ShlRI4n
+	kLoad8b_CmpRR8JE_Load8b
+	kLoad8b_Lea8
+	kLoad8b_Call
+	kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b
+	kLea8b_Store8b
+	kMovRR8_CmpRI8JB
 	kLoad4b_MovRR4
+	kLoad8b_TestRR8JE
+	kStore8b_Lea8b
+	kLoad8b_MovRR4
+	kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb
+	kTestRR4JNE_Load2b_Load2
+	kAndRI4_JNE
+	kLoad8b_Lea8b
+	kLea8b_MovRR8
+	kLea8_Load8b_Store8b
+	kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb
+	kLea8b_CmpRI8JA
+	kMovRR4_ImulRR8n_ShrRI8n
+	kLoad8b_Load8b_SubRR8n_TestRR8JLE
+	kLoad8b_Lea8_LoadS48b_Load8b_Lea8
+	kSubRI8_Load8b_Load8b_SubRR8
+	kPush8_SubRI8
+	kMovzx1_XorRM8_CmpRR8JNE
+	kLoad4b_Load4b
+	kLoad4_Load4b_Store4_Store4b_Ret
+	kMovRR8_MovRR8_MovRR8
+	kSubMI8b_JE_SubRI8n_TestRR8JNE
+	kTestRR8JE_Load8b
+	kStore1_SubRI8n_CmpRR8JNE
+	kMovRR4_AddRR8n_Neg4
+	kCmpRR4_Load8b_CmovG8
+	kAddRR8n_CmpRR8JB_CmpRR8JAE
+	kLoad8_Load8_CmpRI8JNE
+	kLoad8b_Jmp
+	kStore8b_Store8b
+	kLoadS14b_MovRR4_XorRM1b
+	kStore4b_Jmp
+	kXorRR4n_XorRR4
+	kLea8_Store8b
+	kLoad4b_Load8b
+	kStore4b_Store8b
+	kStore2_Store2b_CmpRR4JNE
+	kLoad4b_MovRR8_CmpRR8JB
+	kLoad8b_Load8
+	kLoad8b_LoadS48b
+	kLoad8b_Load8b_LoadS48b_Lea8
+	kSarRI4n_SarRI8n_SubRR4n
+	kFLoad8_Store8b_XorRR4n
+	kLoad8b_Ret
+	kAddRI4n_MovRR8_Movsx48_SubRR8n
+	kLoad8_Load8b
+	kCmpMR8JGb_Load4b_TestRR4JNE_Load8b
+	kCmpRM8b_JE
+	kStore8b_Lea8b_Load8b_CmpMR4JNEb
+	kMovRR4_MovRR4
+	kMovRR8_Store8b
+	kLea8_Load2b
+	kMovRI4_Store2b
+	kStoreI4b_Jmp
+	kMovRR8_SubRI8_Load8b_CmpMI1JEb
+	kLoad8b_TestMI1JEb
+	kLoad1b_SubRR1_JNS_AddRI4
+	kLoad8b_XorRR4_Load8b
+	kCmpRR8JAE_AddMI8b_Store8b_Jmp
+	kOrRR4_Movsx48_Store8b_Ret
+	kLoad8b_Store8b_Store8b
+	kStoreI8b_TestMI1JNE_Load4_TestRR4JNE
+	kAddRI8_Store4b_CmpRR8JB
+	kStore1b_CmpRR8JNE
+	kAddRI8_MovRR4
+	kLoad4b_ImulRR8_Load4b
+	kLoad8b_Load1b
+	kShrRI4_Lea4_Load8
+	kSubMI8b_JNE
+	kCmpRI4JA_Lea8_MovRR4
+	kLea8_SubRR8
+	kMovRR8_Jmp
+	kStore8b_TestRR8JE
+	kLea8_Movsx48
+	kMovRR8_AddRR8_Call
+	kMovRR8_TestRR8JE
+	kMovRI4_Jmp
+	kMovRR8_ShrRI8n
+	kLoad2b_Load2
+	kStore8b_Jmp
+	kStore8b_Call
+	kLoad8b_Store4b
+	kLoad8b_StoreI1b_Store8b
+	kAndHI1_Store2b_XorRR4
+	kLea8_Lea8
+	kLoad8b_TestRR8JNE
+	kLoad8b_StoreI4b
+	kLoad4b_CmpRR4JB_AddRI8
+	kAndRI4_Store4b
+	kLoad8b_CmpRM8b_JGE
+	kStore8b_Load8b_Lea8b
+	kRolRI2_AndRM2b_Movzx2_AddRM8b
+	kLoad8b_Movsx48
+	kLoad2b_MovRR8
+	kLoad8b_TestRR8_MovRR8
+	kXorRR4_CmpMI1b_SetNE
+	kNop_Load8b
+	kPop8_Pop8_Store2_Store4
+	kAndRI4_JE
+	kTestRR8JE_MovRR8
+	kLoad8b_Load2b
+	kLoad4_TestRR4JNE
+	kXorRR4_Jmp
+	kLoad2b_TestRI1JNE
+	kAddRI8_Jmp
+	kAndRI2n_OrRI4_Store2b
+	kLoad4b_Store8b_Lea4b
+	kMovRR4_Call
+	kLoad8b_AddRI8
+	kLoad1b_Lea8b
+	kStore8b_Store8_Ret
+	kMovRI4_MovRI4
+	kStore4b_JNE
+	kXorRR4n_AddRI8
+	kCmpRI4JBE_MovRR4_OrRR4n
+	kAndRI4n_CmpRI4JG_Ymvmovupsb
+	kAddRI4n_AddRI4
+	kMovRR4_ShlRI4n
+	kAndRI4_Lea4b
+	kLoad8b_CmpRI8JE
+	kMovRR8_AddRI4_Jmp
+	kStore8b_Load8b_MovRR8
+	kAddRI8n_AddRI8
+	kMovRR4_ShrRI1n
+	kMovRR8_CmpRI8JE_CmpMI8JEb
+	kStore1b_Ret
+	kLoad8_TestRR8JE
+	kSubRI8n_CmpRR8JNE
+	kLoad2_Load2b_Lea8b
+	kSubRR4_Cbw8_CmpMI8
+	kNeg4_Movsx48_Load4b
+	kVShl8_CmpMI1JEb_Load8
+	kShlRI8n_AddRR8n_AddRI8
+	kTestRR8JNE_Load8b_MovRI4
+	kRolRI8n_AddRR8_RolRI8n
+	kLoad1b_MovRR8
+	kLoad4b_MovRR8
+	kAddRI8n_AddRI8n
+	kStore4b_Call
+	kStore8b_Movsx48
+	kShlRI8_Load8_CmpRR8JE
+	kSubRI4_JE_Movsx48_MovRR4
+	kXorRR8_RolRI8n_XorRR8
+	kLoad4b_Store4b
+	kMovRR4_AndRI4n_CmpRI4JE
 	kAddRM1b_CmpRI1JLE
-	kSubRI8n_AddRR4_AddRM1b
+	kLea8_Jmp
+	kAndRI4n_CmpRI4JE
+	kMovRR8_SubRI8
+	kLea8b_Call
+	kMovRR8_MovRR4
+	kLea8_MovRR8
+	kLoad8_Load8
+	kTestRR8JE_Load8
+	kLoad4b_TestRR4JE
+	kLoad2b_MovRR4
+	kAndRI4n_AndRI4
+	kLoad4_MovRR4
+	kMovRR8_Store8b_Call
+	kLoad1b_MovRI4
+	kMovRR8_Movsx48
+	kTestRR8JS_MovRR8
+	kPop8_Pop8_Pop8
+	kLoad1_Load1
+	kAndRI4_Load8_TestRR8JE_MovRR8_MovRR4_ShrRI8n
+	kOrRM1b_Movzx2
+	kLoad1b_MovRR4
+	kMovRI4_MovRR4
+	kMovsx48_MovRR4
+	kPush8_Push8_MovRR8
+	kLea8_MovRR4
+	kPop8_Pop8
+	kLoad8_TestRR8JE_MovRR8
+	kAddRI8n_OrRR4_Movzx1_Load8_JmpR
+	kXorRR4n_AndRI4
+	kAddRI8_Pop8
+	kStore4b_TestRR8JE
+	kCmpRI1JA_Lea8
+	kAddRI8_Store8b_Load8b
+	kMovRR4_Load1_AndRI4n
+	kMovRR8_ShlRI8n
+	kLoad1b_XorRM4_Load1b
+	kXorRM4_Load1b_XorRM4
+	kLea8b_Load8
+	kImulRR8n_AddRR8n
+	kLoad8_CmpRI8JNE
+	kLea4b_Store4
+	kCmpRI8JNE_Load8
+	kLoad8b_CmpRR8JE
+	kAndRI4n_AndRI4_Load4_CmpMR4JG
+	kAddRI8_Store8b
+	kMovRR4_AndRI4n
+	kXorRR4_Call
+	kPush8_Push8_MovRR8_Push8_SubRI8
+	kMovRR4_Ret
+	kMovRR8_AndRI4
+	kLea4_AddRR4n
+	kSubRI8n_AddRR4
+	kSubRI4_JE
+	kJNE_AddRI8
+	kMovRR4_Lea4b
+	kLoad8_MovRR4
+	kStore2_Store2b
+	kLea8b_Jmp
+	kAddRR8_CmpMR1JNE
+	kMovRR4_AddRR8
+	kStore8b_Store8
+	kLoad1b_Load1b
+	kAddRI8_Load4b
+	kLoad1b_AddRI8n
+	kPush8_ShrRI8n_AndRI8
+	kMovRR4_ShrRI2n_Neg2
+	kTestRR8_MovRR8_JE
+	kShlRI8n_AddRR8_Load8
+	kAddRI8n_AddRI4n
+	kLea4_MovRR4
+	kLea4_SarRI4_MovRR4
+	kLoad4_TestRR4JE
+	kMovsx48_Store8b
+	kStore8b_XorRR4
+	kShlRI4n_Movzx1_OrRR4n
+	kAddRR8n_AddRR8n
+	kAddRR8n_CmpRR8JNE
+	kImulRM8b_AddRI8n_AddRI8n
+	kLoad1b_CmpMR1JNEb
+	kLea8b_Load1b
+	kMovRR4_ShrRI8n
+	kLoad1_Load1_SubRR4
+	kCmpRI4JBE_CmpRR4JBE_TestRR4JNE
+	kImulRR8n_ShrRI8n
+	kCbw8_Load2
+	kLoad4b_SubRI8n
+	kYmvmulpdb_YmvmovapsStoreb
+	kMovXL_VrpsrlqImm
+	kYrvaddpd_Ymvmulpdb
+	kYmvmovapsStoreb_Yrvaddpd
+	kYmvmulpdb_Ymvmulpdb
+	kYmvaddpdb_Ymvmulpdb
+	kVrpmuludq_Vrpmuludq
+	kAddRI8_Vrmulpd
+	kYmvmulpdb_Ymvaddpdb
+	kYmvmovapsStoreb_Ymvmulpdb
 	kYmvaddpdb_Yrvaddpd
 	kYrvaddpd_YmvmovapsStoreb
-	kMovRR4_CmpRR4JB
-	kAddRI8_Load4b
-	kMovzx2_AddRI8n
-	kSubMI8b_JE
-	kYmvaddpdb_Ymvmulpdb
-	kYrvaddpd_Ymvmulpdb
-	kLea8b_Call
-	kXorRR4n_CmpRR8JE
-	kStore1b_XorRR4n
-	kCmpRR8JE_LoadS14b
-	kCmpRR8JE_LoadS14b_SubRI8n
-	kTestRR2_Lea4b
-	kTestRR2_Lea4b_CmovNS4
-	kLoad2b_TestRR2
-	kVrpmuludq_Vrpmuludq
-	kMovXL_VrpsrlqImm
-	kYmvmovapsStoreb_Ymvmulpdb
-	kYmvmovapsStoreb_Yrvaddpd
-	kYmvmulpdb_YmvmovapsStoreb
-	kLea8b_MovRR8_Call
-	kCmpRI8JLE_Lea8b
-	kLea8_AddRI8
-	kLea8_AddRI8_MovRR8
-	kMovRR8_ShrRI8n
-	kAddRI4n_CmpRI8JE
-	kAddRI8n_AddRI4n
-	kCmpRI8JE_CmpMI1JNE
-	kLoad8_TestRR8JE
-	kLoad8_TestRR8JE_MovRR8
-	kAddRI8n_OrRR4
-	kLoadA_AddRI8
-	kAddRI8_Vrmulpd
-	kAddRI8_Pop8
-	kAddRI8_Pop8_Pop8
-	kLoad2b_Load2
-	kMovRR8_AddRI8n
-	kMovRR8_AndRI4
-	kAddRI8n_ShlRI8n
-	kMovRR8_ShlRI8n
-	kAndRI4_AddMR8
-	kAddMR8_CmpRR8JG
-	kShrRI8n_XorRR8n
-	kPop8_Pop8_Pop8_Ret
-	kAddRI8_MovRR8_Pop8
-	kAddRI8_MovRR8_Pop8_Pop8
-	kLoad8_Load8
-	kLoad8_CmpRI8JNE
-	kSubRR4_MovRI4_JNS
-	kSubRR4_MovRI4_JNS_AddRI4
-	kLoad1_Load1_SubRR4n_SubRR4
-	kLoad1_Load1_SubRR4n_SubRR4_MovRI4
-	kCmpRI4JAE_CmpRI4JAE
-	kLoad8b_TestRR8JNE
-	kLoad4b_SubRI8n
-	kSubRI8n_CmpRR4JB
-	kLea8b_CmpRI8JA
-	kLoad8b_Load8b_LoadS48b_Lea8
-	kLoad8b_Load8b_LoadS48b_Lea8_SubRR8
-	kAddRI8n_AddRI8
-	kMovRR8_OrRR4
-	kMovsx48_Store8b
-	kMovRR8_MovRR4
-	kAndRM2b_Movzx2
-	kCmpRI8JNE_Load8
-	kLoad8b_CmpRI8JE
-	kLoad1b_CmpMR1JNEb_Load1b
-	kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
-	kMovzx2_AddRM8b
-	kMovRR4_Ret
-	kVShl8n_SubRI8n
-	kSubRI8n_AndRR8n
-	kLoadS18_TestRR8JS
-	kLoadS18_TestRR8JS_MovRR8
-	kStoreI4b_Jmp
-	kLoad8b_CmpRR8JE_Load8b
-	kPush8_Push8_MovRR8_Push8
-	kPush8_Push8_MovRR8_Push8_SubRI8
-	kLoad1b_VShl8
-	kStore8b_Load8b_MovRR8
-	kStore8b_Load8b_MovRR8_MovRR8
-	kPush8_MovRR8_MovRI4
-	kLea8b_Load1b
-	kMovRR8_MovRR8_MovRR8
-	kMovRR8_MovRR8_MovRR8_Store8b
-	kPush8_SubRI8_Store8b
-	kPush8_SubRI8_Store8b_Load8b
-	kMovRR4_VShl8n
-	kAndRR8n_TestRR4JE
-	kVShl8_MovRR4
-	kMovRR8_Store8b_Load1b
-	kMovRR8_Store8b_Load1b_Load1b
-	kTestRR4JE_CmpMI8JNEb
-	kLoad1b_Load1b_Lea8b
-	kLea8_MovRR4_CmpRI4JG
-	kCmpMI8JNEb_Lea8
-	kCmpMI8JNEb_Lea8_MovRR4
-	kAndRI4_JE
-	kLoad2b_MovRR8
-	kShrRI8n_AndRI4n
-	kLea8b_Load8
-	kMovRR4_ShrRI8n
-	kAndRI4n_AndRI4
-	kAddMI8b_Load2
-	kTestRR8JE_MovRR8_MovRR4
-	kCbw8_Load2
-	kLoad4_TestRR4JNE
 	kindCount
 )
 
 // kindByName finds the kinds that bindKind puts together from shape and size.
 var kindByName = map[string]uint16{
-	"MovRR4":                              kMovRR4,
-	"MovRR8":                              kMovRR8,
-	"MovRI4":                              kMovRI4,
-	"MovRI8":                              kMovRI8,
-	"Load1":                               kLoad1,
-	"Load1b":                              kLoad1b,
-	"Store1":                              kStore1,
-	"Store1b":                             kStore1b,
-	"StoreI1":                             kStoreI1,
-	"StoreI1b":                            kStoreI1b,
-	"Load2":                               kLoad2,
-	"Load2b":                              kLoad2b,
-	"Store2":                              kStore2,
-	"Store2b":                             kStore2b,
-	"StoreI2":                             kStoreI2,
-	"StoreI2b":                            kStoreI2b,
-	"Load4":                               kLoad4,
-	"Load4b":                              kLoad4b,
-	"Store4":                              kStore4,
-	"Store4b":                             kStore4b,
-	"StoreI4":                             kStoreI4,
-	"StoreI4b":                            kStoreI4b,
-	"Load8":                               kLoad8,
-	"Load8b":                              kLoad8b,
-	"Store8":                              kStore8,
-	"Store8b":                             kStore8b,
-	"StoreI8":                             kStoreI8,
-	"StoreI8b":                            kStoreI8b,
-	"LoadS18":                             kLoadS18,
-	"LoadS18b":                            kLoadS18b,
-	"Movsx18":                             kMovsx18,
-	"LoadS14":                             kLoadS14,
-	"LoadS14b":                            kLoadS14b,
-	"Movsx14":                             kMovsx14,
-	"Movzx1":                              kMovzx1,
-	"LoadS28":                             kLoadS28,
-	"LoadS28b":                            kLoadS28b,
-	"Movsx28":                             kMovsx28,
-	"LoadS24":                             kLoadS24,
-	"LoadS24b":                            kLoadS24b,
-	"Movsx24":                             kMovsx24,
-	"Movzx2":                              kMovzx2,
-	"LoadS48":                             kLoadS48,
-	"LoadS48b":                            kLoadS48b,
-	"Movsx48":                             kMovsx48,
-	"LoadM1":                              kLoadM1,
-	"LoadM1b":                             kLoadM1b,
-	"MovRR1":                              kMovRR1,
-	"LoadM2":                              kLoadM2,
-	"LoadM2b":                             kLoadM2b,
-	"MovRR2":                              kMovRR2,
-	"Cbw4":                                kCbw4,
-	"Cbw8":                                kCbw8,
-	"Cwd4":                                kCwd4,
-	"Cwd8":                                kCwd8,
-	"LoadU":                               kLoadU,
-	"LoadUb":                              kLoadUb,
-	"StoreU":                              kStoreU,
-	"StoreUb":                             kStoreUb,
-	"LoadA":                               kLoadA,
-	"LoadAb":                              kLoadAb,
-	"StoreA":                              kStoreA,
-	"StoreAb":                             kStoreAb,
-	"MovXL":                               kMovXL,
-	"MovXS":                               kMovXS,
-	"Pxor":                                kPxor,
-	"Lea8":                                kLea8,
-	"Lea8b":                               kLea8b,
-	"Lea4":                                kLea4,
-	"Lea4b":                               kLea4b,
-	"AddRR1":                              kAddRR1,
-	"AddRR1n":                             kAddRR1n,
-	"AddRI1":                              kAddRI1,
-	"AddRI1n":                             kAddRI1n,
-	"AddRM1":                              kAddRM1,
-	"AddRM1b":                             kAddRM1b,
-	"AddMR1":                              kAddMR1,
-	"AddMR1b":                             kAddMR1b,
-	"AddMI1":                              kAddMI1,
-	"AddMI1b":                             kAddMI1b,
-	"AddRR2":                              kAddRR2,
-	"AddRR2n":                             kAddRR2n,
-	"AddRI2":                              kAddRI2,
-	"AddRI2n":                             kAddRI2n,
-	"AddRM2":                              kAddRM2,
-	"AddRM2b":                             kAddRM2b,
-	"AddMR2":                              kAddMR2,
-	"AddMR2b":                             kAddMR2b,
-	"AddMI2":                              kAddMI2,
-	"AddMI2b":                             kAddMI2b,
-	"AddRR4":                              kAddRR4,
-	"AddRR4n":                             kAddRR4n,
-	"AddRI4":                              kAddRI4,
-	"AddRI4n":                             kAddRI4n,
-	"AddRM4":                              kAddRM4,
-	"AddRM4b":                             kAddRM4b,
-	"AddMR4":                              kAddMR4,
-	"AddMR4b":                             kAddMR4b,
-	"AddMI4":                              kAddMI4,
-	"AddMI4b":                             kAddMI4b,
-	"AddRR8":                              kAddRR8,
-	"AddRR8n":                             kAddRR8n,
-	"AddRI8":                              kAddRI8,
-	"AddRI8n":                             kAddRI8n,
-	"AddRM8":                              kAddRM8,
-	"AddRM8b":                             kAddRM8b,
-	"AddMR8":                              kAddMR8,
-	"AddMR8b":                             kAddMR8b,
-	"AddMI8":                              kAddMI8,
-	"AddMI8b":                             kAddMI8b,
-	"SubRR1":                              kSubRR1,
-	"SubRR1n":                             kSubRR1n,
-	"SubRI1":                              kSubRI1,
-	"SubRI1n":                             kSubRI1n,
-	"SubRM1":                              kSubRM1,
-	"SubRM1b":                             kSubRM1b,
-	"SubMR1":                              kSubMR1,
-	"SubMR1b":                             kSubMR1b,
-	"SubMI1":                              kSubMI1,
-	"SubMI1b":                             kSubMI1b,
-	"SubRR2":                              kSubRR2,
-	"SubRR2n":                             kSubRR2n,
-	"SubRI2":                              kSubRI2,
-	"SubRI2n":                             kSubRI2n,
-	"SubRM2":                              kSubRM2,
-	"SubRM2b":                             kSubRM2b,
-	"SubMR2":                              kSubMR2,
-	"SubMR2b":                             kSubMR2b,
-	"SubMI2":                              kSubMI2,
-	"SubMI2b":                             kSubMI2b,
-	"SubRR4":                              kSubRR4,
-	"SubRR4n":                             kSubRR4n,
-	"SubRI4":                              kSubRI4,
-	"SubRI4n":                             kSubRI4n,
-	"SubRM4":                              kSubRM4,
-	"SubRM4b":                             kSubRM4b,
-	"SubMR4":                              kSubMR4,
-	"SubMR4b":                             kSubMR4b,
-	"SubMI4":                              kSubMI4,
-	"SubMI4b":                             kSubMI4b,
-	"SubRR8":                              kSubRR8,
-	"SubRR8n":                             kSubRR8n,
-	"SubRI8":                              kSubRI8,
-	"SubRI8n":                             kSubRI8n,
-	"SubRM8":                              kSubRM8,
-	"SubRM8b":                             kSubRM8b,
-	"SubMR8":                              kSubMR8,
-	"SubMR8b":                             kSubMR8b,
-	"SubMI8":                              kSubMI8,
-	"SubMI8b":                             kSubMI8b,
-	"AndRR1":                              kAndRR1,
-	"AndRR1n":                             kAndRR1n,
-	"AndRI1":                              kAndRI1,
-	"AndRI1n":                             kAndRI1n,
-	"AndRM1":                              kAndRM1,
-	"AndRM1b":                             kAndRM1b,
-	"AndMR1":                              kAndMR1,
-	"AndMR1b":                             kAndMR1b,
-	"AndMI1":                              kAndMI1,
-	"AndMI1b":                             kAndMI1b,
-	"AndRR2":                              kAndRR2,
-	"AndRR2n":                             kAndRR2n,
-	"AndRI2":                              kAndRI2,
-	"AndRI2n":                             kAndRI2n,
-	"AndRM2":                              kAndRM2,
-	"AndRM2b":                             kAndRM2b,
-	"AndMR2":                              kAndMR2,
-	"AndMR2b":                             kAndMR2b,
-	"AndMI2":                              kAndMI2,
-	"AndMI2b":                             kAndMI2b,
-	"AndRR4":                              kAndRR4,
-	"AndRR4n":                             kAndRR4n,
-	"AndRI4":                              kAndRI4,
-	"AndRI4n":                             kAndRI4n,
-	"AndRM4":                              kAndRM4,
-	"AndRM4b":                             kAndRM4b,
-	"AndMR4":                              kAndMR4,
-	"AndMR4b":                             kAndMR4b,
-	"AndMI4":                              kAndMI4,
-	"AndMI4b":                             kAndMI4b,
-	"AndRR8":                              kAndRR8,
-	"AndRR8n":                             kAndRR8n,
-	"AndRI8":                              kAndRI8,
-	"AndRI8n":                             kAndRI8n,
-	"AndRM8":                              kAndRM8,
-	"AndRM8b":                             kAndRM8b,
-	"AndMR8":                              kAndMR8,
-	"AndMR8b":                             kAndMR8b,
-	"AndMI8":                              kAndMI8,
-	"AndMI8b":                             kAndMI8b,
-	"OrRR1":                               kOrRR1,
-	"OrRR1n":                              kOrRR1n,
-	"OrRI1":                               kOrRI1,
-	"OrRI1n":                              kOrRI1n,
-	"OrRM1":                               kOrRM1,
-	"OrRM1b":                              kOrRM1b,
-	"OrMR1":                               kOrMR1,
-	"OrMR1b":                              kOrMR1b,
-	"OrMI1":                               kOrMI1,
-	"OrMI1b":                              kOrMI1b,
-	"OrRR2":                               kOrRR2,
-	"OrRR2n":                              kOrRR2n,
-	"OrRI2":                               kOrRI2,
-	"OrRI2n":                              kOrRI2n,
-	"OrRM2":                               kOrRM2,
-	"OrRM2b":                              kOrRM2b,
-	"OrMR2":                               kOrMR2,
-	"OrMR2b":                              kOrMR2b,
-	"OrMI2":                               kOrMI2,
-	"OrMI2b":                              kOrMI2b,
-	"OrRR4":                               kOrRR4,
-	"OrRR4n":                              kOrRR4n,
-	"OrRI4":                               kOrRI4,
-	"OrRI4n":                              kOrRI4n,
-	"OrRM4":                               kOrRM4,
-	"OrRM4b":                              kOrRM4b,
-	"OrMR4":                               kOrMR4,
-	"OrMR4b":                              kOrMR4b,
-	"OrMI4":                               kOrMI4,
-	"OrMI4b":                              kOrMI4b,
-	"OrRR8":                               kOrRR8,
-	"OrRR8n":                              kOrRR8n,
-	"OrRI8":                               kOrRI8,
-	"OrRI8n":                              kOrRI8n,
-	"OrRM8":                               kOrRM8,
-	"OrRM8b":                              kOrRM8b,
-	"OrMR8":                               kOrMR8,
-	"OrMR8b":                              kOrMR8b,
-	"OrMI8":                               kOrMI8,
-	"OrMI8b":                              kOrMI8b,
-	"XorRR1":                              kXorRR1,
-	"XorRR1n":                             kXorRR1n,
-	"XorRI1":                              kXorRI1,
-	"XorRI1n":                             kXorRI1n,
-	"XorRM1":                              kXorRM1,
-	"XorRM1b":                             kXorRM1b,
-	"XorMR1":                              kXorMR1,
-	"XorMR1b":                             kXorMR1b,
-	"XorMI1":                              kXorMI1,
-	"XorMI1b":                             kXorMI1b,
-	"XorRR2":                              kXorRR2,
-	"XorRR2n":                             kXorRR2n,
-	"XorRI2":                              kXorRI2,
-	"XorRI2n":                             kXorRI2n,
-	"XorRM2":                              kXorRM2,
-	"XorRM2b":                             kXorRM2b,
-	"XorMR2":                              kXorMR2,
-	"XorMR2b":                             kXorMR2b,
-	"XorMI2":                              kXorMI2,
-	"XorMI2b":                             kXorMI2b,
-	"XorRR4":                              kXorRR4,
-	"XorRR4n":                             kXorRR4n,
-	"XorRI4":                              kXorRI4,
-	"XorRI4n":                             kXorRI4n,
-	"XorRM4":                              kXorRM4,
-	"XorRM4b":                             kXorRM4b,
-	"XorMR4":                              kXorMR4,
-	"XorMR4b":                             kXorMR4b,
-	"XorMI4":                              kXorMI4,
-	"XorMI4b":                             kXorMI4b,
-	"XorRR8":                              kXorRR8,
-	"XorRR8n":                             kXorRR8n,
-	"XorRI8":                              kXorRI8,
-	"XorRI8n":                             kXorRI8n,
-	"XorRM8":                              kXorRM8,
-	"XorRM8b":                             kXorRM8b,
-	"XorMR8":                              kXorMR8,
-	"XorMR8b":                             kXorMR8b,
-	"XorMI8":                              kXorMI8,
-	"XorMI8b":                             kXorMI8b,
-	"AdcRR1":                              kAdcRR1,
-	"AdcRI1":                              kAdcRI1,
-	"AdcRM1":                              kAdcRM1,
-	"AdcRM1b":                             kAdcRM1b,
-	"AdcRR2":                              kAdcRR2,
-	"AdcRI2":                              kAdcRI2,
-	"AdcRM2":                              kAdcRM2,
-	"AdcRM2b":                             kAdcRM2b,
-	"AdcRR4":                              kAdcRR4,
-	"AdcRI4":                              kAdcRI4,
-	"AdcRM4":                              kAdcRM4,
-	"AdcRM4b":                             kAdcRM4b,
-	"AdcRR8":                              kAdcRR8,
-	"AdcRI8":                              kAdcRI8,
-	"AdcRM8":                              kAdcRM8,
-	"AdcRM8b":                             kAdcRM8b,
-	"SbbRR1":                              kSbbRR1,
-	"SbbRI1":                              kSbbRI1,
-	"SbbRM1":                              kSbbRM1,
-	"SbbRM1b":                             kSbbRM1b,
-	"SbbRR2":                              kSbbRR2,
-	"SbbRI2":                              kSbbRI2,
-	"SbbRM2":                              kSbbRM2,
-	"SbbRM2b":                             kSbbRM2b,
-	"SbbRR4":                              kSbbRR4,
-	"SbbRI4":                              kSbbRI4,
-	"SbbRM4":                              kSbbRM4,
-	"SbbRM4b":                             kSbbRM4b,
-	"SbbRR8":                              kSbbRR8,
-	"SbbRI8":                              kSbbRI8,
-	"SbbRM8":                              kSbbRM8,
-	"SbbRM8b":                             kSbbRM8b,
-	"CmpRR1":                              kCmpRR1,
-	"CmpRR1JB":                            kCmpRR1JB,
-	"CmpRR1JAE":                           kCmpRR1JAE,
-	"CmpRR1JE":                            kCmpRR1JE,
-	"CmpRR1JNE":                           kCmpRR1JNE,
-	"CmpRR1JBE":                           kCmpRR1JBE,
-	"CmpRR1JA":                            kCmpRR1JA,
-	"CmpRR1JS":                            kCmpRR1JS,
-	"CmpRR1JNS":                           kCmpRR1JNS,
-	"CmpRR1JL":                            kCmpRR1JL,
-	"CmpRR1JGE":                           kCmpRR1JGE,
-	"CmpRR1JLE":                           kCmpRR1JLE,
-	"CmpRR1JG":                            kCmpRR1JG,
-	"CmpRI1":                              kCmpRI1,
-	"CmpRI1JB":                            kCmpRI1JB,
-	"CmpRI1JAE":                           kCmpRI1JAE,
-	"CmpRI1JE":                            kCmpRI1JE,
-	"CmpRI1JNE":                           kCmpRI1JNE,
-	"CmpRI1JBE":                           kCmpRI1JBE,
-	"CmpRI1JA":                            kCmpRI1JA,
-	"CmpRI1JS":                            kCmpRI1JS,
-	"CmpRI1JNS":                           kCmpRI1JNS,
-	"CmpRI1JL":                            kCmpRI1JL,
-	"CmpRI1JGE":                           kCmpRI1JGE,
-	"CmpRI1JLE":                           kCmpRI1JLE,
-	"CmpRI1JG":                            kCmpRI1JG,
-	"CmpRM1":                              kCmpRM1,
-	"CmpRM1b":                             kCmpRM1b,
-	"CmpMR1":                              kCmpMR1,
-	"CmpMR1b":                             kCmpMR1b,
-	"CmpMR1JB":                            kCmpMR1JB,
-	"CmpMR1JBb":                           kCmpMR1JBb,
-	"CmpMR1JAE":                           kCmpMR1JAE,
-	"CmpMR1JAEb":                          kCmpMR1JAEb,
-	"CmpMR1JE":                            kCmpMR1JE,
-	"CmpMR1JEb":                           kCmpMR1JEb,
-	"CmpMR1JNE":                           kCmpMR1JNE,
-	"CmpMR1JNEb":                          kCmpMR1JNEb,
-	"CmpMR1JBE":                           kCmpMR1JBE,
-	"CmpMR1JBEb":                          kCmpMR1JBEb,
-	"CmpMR1JA":                            kCmpMR1JA,
-	"CmpMR1JAb":                           kCmpMR1JAb,
-	"CmpMR1JS":                            kCmpMR1JS,
-	"CmpMR1JSb":                           kCmpMR1JSb,
-	"CmpMR1JNS":                           kCmpMR1JNS,
-	"CmpMR1JNSb":                          kCmpMR1JNSb,
-	"CmpMR1JL":                            kCmpMR1JL,
-	"CmpMR1JLb":                           kCmpMR1JLb,
-	"CmpMR1JGE":                           kCmpMR1JGE,
-	"CmpMR1JGEb":                          kCmpMR1JGEb,
-	"CmpMR1JLE":                           kCmpMR1JLE,
-	"CmpMR1JLEb":                          kCmpMR1JLEb,
-	"CmpMR1JG":                            kCmpMR1JG,
-	"CmpMR1JGb":                           kCmpMR1JGb,
-	"CmpMI1":                              kCmpMI1,
-	"CmpMI1b":                             kCmpMI1b,
-	"CmpMI1JB":                            kCmpMI1JB,
-	"CmpMI1JBb":                           kCmpMI1JBb,
-	"CmpMI1JAE":                           kCmpMI1JAE,
-	"CmpMI1JAEb":                          kCmpMI1JAEb,
-	"CmpMI1JE":                            kCmpMI1JE,
-	"CmpMI1JEb":                           kCmpMI1JEb,
-	"CmpMI1JNE":                           kCmpMI1JNE,
-	"CmpMI1JNEb":                          kCmpMI1JNEb,
-	"CmpMI1JBE":                           kCmpMI1JBE,
-	"CmpMI1JBEb":                          kCmpMI1JBEb,
-	"CmpMI1JA":                            kCmpMI1JA,
-	"CmpMI1JAb":                           kCmpMI1JAb,
-	"CmpMI1JS":                            kCmpMI1JS,
-	"CmpMI1JSb":                           kCmpMI1JSb,
-	"CmpMI1JNS":                           kCmpMI1JNS,
-	"CmpMI1JNSb":                          kCmpMI1JNSb,
-	"CmpMI1JL":                            kCmpMI1JL,
-	"CmpMI1JLb":                           kCmpMI1JLb,
-	"CmpMI1JGE":                           kCmpMI1JGE,
-	"CmpMI1JGEb":                          kCmpMI1JGEb,
-	"CmpMI1JLE":                           kCmpMI1JLE,
-	"CmpMI1JLEb":                          kCmpMI1JLEb,
-	"CmpMI1JG":                            kCmpMI1JG,
-	"CmpMI1JGb":                           kCmpMI1JGb,
-	"CmpRR2":                              kCmpRR2,
-	"CmpRR2JB":                            kCmpRR2JB,
-	"CmpRR2JAE":                           kCmpRR2JAE,
-	"CmpRR2JE":                            kCmpRR2JE,
-	"CmpRR2JNE":                           kCmpRR2JNE,
-	"CmpRR2JBE":                           kCmpRR2JBE,
-	"CmpRR2JA":                            kCmpRR2JA,
-	"CmpRR2JS":                            kCmpRR2JS,
-	"CmpRR2JNS":                           kCmpRR2JNS,
-	"CmpRR2JL":                            kCmpRR2JL,
-	"CmpRR2JGE":                           kCmpRR2JGE,
-	"CmpRR2JLE":                           kCmpRR2JLE,
-	"CmpRR2JG":                            kCmpRR2JG,
-	"CmpRI2":                              kCmpRI2,
-	"CmpRI2JB":                            kCmpRI2JB,
-	"CmpRI2JAE":                           kCmpRI2JAE,
-	"CmpRI2JE":                            kCmpRI2JE,
-	"CmpRI2JNE":                           kCmpRI2JNE,
-	"CmpRI2JBE":                           kCmpRI2JBE,
-	"CmpRI2JA":                            kCmpRI2JA,
-	"CmpRI2JS":                            kCmpRI2JS,
-	"CmpRI2JNS":                           kCmpRI2JNS,
-	"CmpRI2JL":                            kCmpRI2JL,
-	"CmpRI2JGE":                           kCmpRI2JGE,
-	"CmpRI2JLE":                           kCmpRI2JLE,
-	"CmpRI2JG":                            kCmpRI2JG,
-	"CmpRM2":                              kCmpRM2,
-	"CmpRM2b":                             kCmpRM2b,
-	"CmpMR2":                              kCmpMR2,
-	"CmpMR2b":                             kCmpMR2b,
-	"CmpMR2JB":                            kCmpMR2JB,
-	"CmpMR2JBb":                           kCmpMR2JBb,
-	"CmpMR2JAE":                           kCmpMR2JAE,
-	"CmpMR2JAEb":                          kCmpMR2JAEb,
-	"CmpMR2JE":                            kCmpMR2JE,
-	"CmpMR2JEb":                           kCmpMR2JEb,
-	"CmpMR2JNE":                           kCmpMR2JNE,
-	"CmpMR2JNEb":                          kCmpMR2JNEb,
-	"CmpMR2JBE":                           kCmpMR2JBE,
-	"CmpMR2JBEb":                          kCmpMR2JBEb,
-	"CmpMR2JA":                            kCmpMR2JA,
-	"CmpMR2JAb":                           kCmpMR2JAb,
-	"CmpMR2JS":                            kCmpMR2JS,
-	"CmpMR2JSb":                           kCmpMR2JSb,
-	"CmpMR2JNS":                           kCmpMR2JNS,
-	"CmpMR2JNSb":                          kCmpMR2JNSb,
-	"CmpMR2JL":                            kCmpMR2JL,
-	"CmpMR2JLb":                           kCmpMR2JLb,
-	"CmpMR2JGE":                           kCmpMR2JGE,
-	"CmpMR2JGEb":                          kCmpMR2JGEb,
-	"CmpMR2JLE":                           kCmpMR2JLE,
-	"CmpMR2JLEb":                          kCmpMR2JLEb,
-	"CmpMR2JG":                            kCmpMR2JG,
-	"CmpMR2JGb":                           kCmpMR2JGb,
-	"CmpMI2":                              kCmpMI2,
-	"CmpMI2b":                             kCmpMI2b,
-	"CmpMI2JB":                            kCmpMI2JB,
-	"CmpMI2JBb":                           kCmpMI2JBb,
-	"CmpMI2JAE":                           kCmpMI2JAE,
-	"CmpMI2JAEb":                          kCmpMI2JAEb,
-	"CmpMI2JE":                            kCmpMI2JE,
-	"CmpMI2JEb":                           kCmpMI2JEb,
-	"CmpMI2JNE":                           kCmpMI2JNE,
-	"CmpMI2JNEb":                          kCmpMI2JNEb,
-	"CmpMI2JBE":                           kCmpMI2JBE,
-	"CmpMI2JBEb":                          kCmpMI2JBEb,
-	"CmpMI2JA":                            kCmpMI2JA,
-	"CmpMI2JAb":                           kCmpMI2JAb,
-	"CmpMI2JS":                            kCmpMI2JS,
-	"CmpMI2JSb":                           kCmpMI2JSb,
-	"CmpMI2JNS":                           kCmpMI2JNS,
-	"CmpMI2JNSb":                          kCmpMI2JNSb,
-	"CmpMI2JL":                            kCmpMI2JL,
-	"CmpMI2JLb":                           kCmpMI2JLb,
-	"CmpMI2JGE":                           kCmpMI2JGE,
-	"CmpMI2JGEb":                          kCmpMI2JGEb,
-	"CmpMI2JLE":                           kCmpMI2JLE,
-	"CmpMI2JLEb":                          kCmpMI2JLEb,
-	"CmpMI2JG":                            kCmpMI2JG,
-	"CmpMI2JGb":                           kCmpMI2JGb,
-	"CmpRR4":                              kCmpRR4,
-	"CmpRR4JB":                            kCmpRR4JB,
-	"CmpRR4JAE":                           kCmpRR4JAE,
-	"CmpRR4JE":                            kCmpRR4JE,
-	"CmpRR4JNE":                           kCmpRR4JNE,
-	"CmpRR4JBE":                           kCmpRR4JBE,
-	"CmpRR4JA":                            kCmpRR4JA,
-	"CmpRR4JS":                            kCmpRR4JS,
-	"CmpRR4JNS":                           kCmpRR4JNS,
-	"CmpRR4JL":                            kCmpRR4JL,
-	"CmpRR4JGE":                           kCmpRR4JGE,
-	"CmpRR4JLE":                           kCmpRR4JLE,
-	"CmpRR4JG":                            kCmpRR4JG,
-	"CmpRI4":                              kCmpRI4,
-	"CmpRI4JB":                            kCmpRI4JB,
-	"CmpRI4JAE":                           kCmpRI4JAE,
-	"CmpRI4JE":                            kCmpRI4JE,
-	"CmpRI4JNE":                           kCmpRI4JNE,
-	"CmpRI4JBE":                           kCmpRI4JBE,
-	"CmpRI4JA":                            kCmpRI4JA,
-	"CmpRI4JS":                            kCmpRI4JS,
-	"CmpRI4JNS":                           kCmpRI4JNS,
-	"CmpRI4JL":                            kCmpRI4JL,
-	"CmpRI4JGE":                           kCmpRI4JGE,
-	"CmpRI4JLE":                           kCmpRI4JLE,
-	"CmpRI4JG":                            kCmpRI4JG,
-	"CmpRM4":                              kCmpRM4,
-	"CmpRM4b":                             kCmpRM4b,
-	"CmpMR4":                              kCmpMR4,
-	"CmpMR4b":                             kCmpMR4b,
-	"CmpMR4JB":                            kCmpMR4JB,
-	"CmpMR4JBb":                           kCmpMR4JBb,
-	"CmpMR4JAE":                           kCmpMR4JAE,
-	"CmpMR4JAEb":                          kCmpMR4JAEb,
-	"CmpMR4JE":                            kCmpMR4JE,
-	"CmpMR4JEb":                           kCmpMR4JEb,
-	"CmpMR4JNE":                           kCmpMR4JNE,
-	"CmpMR4JNEb":                          kCmpMR4JNEb,
-	"CmpMR4JBE":                           kCmpMR4JBE,
-	"CmpMR4JBEb":                          kCmpMR4JBEb,
-	"CmpMR4JA":                            kCmpMR4JA,
-	"CmpMR4JAb":                           kCmpMR4JAb,
-	"CmpMR4JS":                            kCmpMR4JS,
-	"CmpMR4JSb":                           kCmpMR4JSb,
-	"CmpMR4JNS":                           kCmpMR4JNS,
-	"CmpMR4JNSb":                          kCmpMR4JNSb,
-	"CmpMR4JL":                            kCmpMR4JL,
-	"CmpMR4JLb":                           kCmpMR4JLb,
-	"CmpMR4JGE":                           kCmpMR4JGE,
-	"CmpMR4JGEb":                          kCmpMR4JGEb,
-	"CmpMR4JLE":                           kCmpMR4JLE,
-	"CmpMR4JLEb":                          kCmpMR4JLEb,
-	"CmpMR4JG":                            kCmpMR4JG,
-	"CmpMR4JGb":                           kCmpMR4JGb,
-	"CmpMI4":                              kCmpMI4,
-	"CmpMI4b":                             kCmpMI4b,
-	"CmpMI4JB":                            kCmpMI4JB,
-	"CmpMI4JBb":                           kCmpMI4JBb,
-	"CmpMI4JAE":                           kCmpMI4JAE,
-	"CmpMI4JAEb":                          kCmpMI4JAEb,
-	"CmpMI4JE":                            kCmpMI4JE,
-	"CmpMI4JEb":                           kCmpMI4JEb,
-	"CmpMI4JNE":                           kCmpMI4JNE,
-	"CmpMI4JNEb":                          kCmpMI4JNEb,
-	"CmpMI4JBE":                           kCmpMI4JBE,
-	"CmpMI4JBEb":                          kCmpMI4JBEb,
-	"CmpMI4JA":                            kCmpMI4JA,
-	"CmpMI4JAb":                           kCmpMI4JAb,
-	"CmpMI4JS":                            kCmpMI4JS,
-	"CmpMI4JSb":                           kCmpMI4JSb,
-	"CmpMI4JNS":                           kCmpMI4JNS,
-	"CmpMI4JNSb":                          kCmpMI4JNSb,
-	"CmpMI4JL":                            kCmpMI4JL,
-	"CmpMI4JLb":                           kCmpMI4JLb,
-	"CmpMI4JGE":                           kCmpMI4JGE,
-	"CmpMI4JGEb":                          kCmpMI4JGEb,
-	"CmpMI4JLE":                           kCmpMI4JLE,
-	"CmpMI4JLEb":                          kCmpMI4JLEb,
-	"CmpMI4JG":                            kCmpMI4JG,
-	"CmpMI4JGb":                           kCmpMI4JGb,
-	"CmpRR8":                              kCmpRR8,
-	"CmpRR8JB":                            kCmpRR8JB,
-	"CmpRR8JAE":                           kCmpRR8JAE,
-	"CmpRR8JE":                            kCmpRR8JE,
-	"CmpRR8JNE":                           kCmpRR8JNE,
-	"CmpRR8JBE":                           kCmpRR8JBE,
-	"CmpRR8JA":                            kCmpRR8JA,
-	"CmpRR8JS":                            kCmpRR8JS,
-	"CmpRR8JNS":                           kCmpRR8JNS,
-	"CmpRR8JL":                            kCmpRR8JL,
-	"CmpRR8JGE":                           kCmpRR8JGE,
-	"CmpRR8JLE":                           kCmpRR8JLE,
-	"CmpRR8JG":                            kCmpRR8JG,
-	"CmpRI8":                              kCmpRI8,
-	"CmpRI8JB":                            kCmpRI8JB,
-	"CmpRI8JAE":                           kCmpRI8JAE,
-	"CmpRI8JE":                            kCmpRI8JE,
-	"CmpRI8JNE":                           kCmpRI8JNE,
-	"CmpRI8JBE":                           kCmpRI8JBE,
-	"CmpRI8JA":                            kCmpRI8JA,
-	"CmpRI8JS":                            kCmpRI8JS,
-	"CmpRI8JNS":                           kCmpRI8JNS,
-	"CmpRI8JL":                            kCmpRI8JL,
-	"CmpRI8JGE":                           kCmpRI8JGE,
-	"CmpRI8JLE":                           kCmpRI8JLE,
-	"CmpRI8JG":                            kCmpRI8JG,
-	"CmpRM8":                              kCmpRM8,
-	"CmpRM8b":                             kCmpRM8b,
-	"CmpMR8":                              kCmpMR8,
-	"CmpMR8b":                             kCmpMR8b,
-	"CmpMR8JB":                            kCmpMR8JB,
-	"CmpMR8JBb":                           kCmpMR8JBb,
-	"CmpMR8JAE":                           kCmpMR8JAE,
-	"CmpMR8JAEb":                          kCmpMR8JAEb,
-	"CmpMR8JE":                            kCmpMR8JE,
-	"CmpMR8JEb":                           kCmpMR8JEb,
-	"CmpMR8JNE":                           kCmpMR8JNE,
-	"CmpMR8JNEb":                          kCmpMR8JNEb,
-	"CmpMR8JBE":                           kCmpMR8JBE,
-	"CmpMR8JBEb":                          kCmpMR8JBEb,
-	"CmpMR8JA":                            kCmpMR8JA,
-	"CmpMR8JAb":                           kCmpMR8JAb,
-	"CmpMR8JS":                            kCmpMR8JS,
-	"CmpMR8JSb":                           kCmpMR8JSb,
-	"CmpMR8JNS":                           kCmpMR8JNS,
-	"CmpMR8JNSb":                          kCmpMR8JNSb,
-	"CmpMR8JL":                            kCmpMR8JL,
-	"CmpMR8JLb":                           kCmpMR8JLb,
-	"CmpMR8JGE":                           kCmpMR8JGE,
-	"CmpMR8JGEb":                          kCmpMR8JGEb,
-	"CmpMR8JLE":                           kCmpMR8JLE,
-	"CmpMR8JLEb":                          kCmpMR8JLEb,
-	"CmpMR8JG":                            kCmpMR8JG,
-	"CmpMR8JGb":                           kCmpMR8JGb,
-	"CmpMI8":                              kCmpMI8,
-	"CmpMI8b":                             kCmpMI8b,
-	"CmpMI8JB":                            kCmpMI8JB,
-	"CmpMI8JBb":                           kCmpMI8JBb,
-	"CmpMI8JAE":                           kCmpMI8JAE,
-	"CmpMI8JAEb":                          kCmpMI8JAEb,
-	"CmpMI8JE":                            kCmpMI8JE,
-	"CmpMI8JEb":                           kCmpMI8JEb,
-	"CmpMI8JNE":                           kCmpMI8JNE,
-	"CmpMI8JNEb":                          kCmpMI8JNEb,
-	"CmpMI8JBE":                           kCmpMI8JBE,
-	"CmpMI8JBEb":                          kCmpMI8JBEb,
-	"CmpMI8JA":                            kCmpMI8JA,
-	"CmpMI8JAb":                           kCmpMI8JAb,
-	"CmpMI8JS":                            kCmpMI8JS,
-	"CmpMI8JSb":                           kCmpMI8JSb,
-	"CmpMI8JNS":                           kCmpMI8JNS,
-	"CmpMI8JNSb":                          kCmpMI8JNSb,
-	"CmpMI8JL":                            kCmpMI8JL,
-	"CmpMI8JLb":                           kCmpMI8JLb,
-	"CmpMI8JGE":                           kCmpMI8JGE,
-	"CmpMI8JGEb":                          kCmpMI8JGEb,
-	"CmpMI8JLE":                           kCmpMI8JLE,
-	"CmpMI8JLEb":                          kCmpMI8JLEb,
-	"CmpMI8JG":                            kCmpMI8JG,
-	"CmpMI8JGb":                           kCmpMI8JGb,
-	"TestRR1":                             kTestRR1,
-	"TestRR1JE":                           kTestRR1JE,
-	"TestRR1JNE":                          kTestRR1JNE,
-	"TestRR1JS":                           kTestRR1JS,
-	"TestRR1JNS":                          kTestRR1JNS,
-	"TestRR1JL":                           kTestRR1JL,
-	"TestRR1JGE":                          kTestRR1JGE,
-	"TestRR1JLE":                          kTestRR1JLE,
-	"TestRR1JG":                           kTestRR1JG,
-	"TestRI1":                             kTestRI1,
-	"TestRI1JE":                           kTestRI1JE,
-	"TestRI1JNE":                          kTestRI1JNE,
-	"TestRI1JS":                           kTestRI1JS,
-	"TestRI1JNS":                          kTestRI1JNS,
-	"TestRI1JL":                           kTestRI1JL,
-	"TestRI1JGE":                          kTestRI1JGE,
-	"TestRI1JLE":                          kTestRI1JLE,
-	"TestRI1JG":                           kTestRI1JG,
-	"TestMR1":                             kTestMR1,
-	"TestMR1b":                            kTestMR1b,
-	"TestMR1JE":                           kTestMR1JE,
-	"TestMR1JEb":                          kTestMR1JEb,
-	"TestMR1JNE":                          kTestMR1JNE,
-	"TestMR1JNEb":                         kTestMR1JNEb,
-	"TestMR1JS":                           kTestMR1JS,
-	"TestMR1JSb":                          kTestMR1JSb,
-	"TestMR1JNS":                          kTestMR1JNS,
-	"TestMR1JNSb":                         kTestMR1JNSb,
-	"TestMR1JL":                           kTestMR1JL,
-	"TestMR1JLb":                          kTestMR1JLb,
-	"TestMR1JGE":                          kTestMR1JGE,
-	"TestMR1JGEb":                         kTestMR1JGEb,
-	"TestMR1JLE":                          kTestMR1JLE,
-	"TestMR1JLEb":                         kTestMR1JLEb,
-	"TestMR1JG":                           kTestMR1JG,
-	"TestMR1JGb":                          kTestMR1JGb,
-	"TestMI1":                             kTestMI1,
-	"TestMI1b":                            kTestMI1b,
-	"TestMI1JE":                           kTestMI1JE,
-	"TestMI1JEb":                          kTestMI1JEb,
-	"TestMI1JNE":                          kTestMI1JNE,
-	"TestMI1JNEb":                         kTestMI1JNEb,
-	"TestMI1JS":                           kTestMI1JS,
-	"TestMI1JSb":                          kTestMI1JSb,
-	"TestMI1JNS":                          kTestMI1JNS,
-	"TestMI1JNSb":                         kTestMI1JNSb,
-	"TestMI1JL":                           kTestMI1JL,
-	"TestMI1JLb":                          kTestMI1JLb,
-	"TestMI1JGE":                          kTestMI1JGE,
-	"TestMI1JGEb":                         kTestMI1JGEb,
-	"TestMI1JLE":                          kTestMI1JLE,
-	"TestMI1JLEb":                         kTestMI1JLEb,
-	"TestMI1JG":                           kTestMI1JG,
-	"TestMI1JGb":                          kTestMI1JGb,
-	"TestRR2":                             kTestRR2,
-	"TestRR2JE":                           kTestRR2JE,
-	"TestRR2JNE":                          kTestRR2JNE,
-	"TestRR2JS":                           kTestRR2JS,
-	"TestRR2JNS":                          kTestRR2JNS,
-	"TestRR2JL":                           kTestRR2JL,
-	"TestRR2JGE":                          kTestRR2JGE,
-	"TestRR2JLE":                          kTestRR2JLE,
-	"TestRR2JG":                           kTestRR2JG,
-	"TestRI2":                             kTestRI2,
-	"TestRI2JE":                           kTestRI2JE,
-	"TestRI2JNE":                          kTestRI2JNE,
-	"TestRI2JS":                           kTestRI2JS,
-	"TestRI2JNS":                          kTestRI2JNS,
-	"TestRI2JL":                           kTestRI2JL,
-	"TestRI2JGE":                          kTestRI2JGE,
-	"TestRI2JLE":                          kTestRI2JLE,
-	"TestRI2JG":                           kTestRI2JG,
-	"TestMR2":                             kTestMR2,
-	"TestMR2b":                            kTestMR2b,
-	"TestMR2JE":                           kTestMR2JE,
-	"TestMR2JEb":                          kTestMR2JEb,
-	"TestMR2JNE":                          kTestMR2JNE,
-	"TestMR2JNEb":                         kTestMR2JNEb,
-	"TestMR2JS":                           kTestMR2JS,
-	"TestMR2JSb":                          kTestMR2JSb,
-	"TestMR2JNS":                          kTestMR2JNS,
-	"TestMR2JNSb":                         kTestMR2JNSb,
-	"TestMR2JL":                           kTestMR2JL,
-	"TestMR2JLb":                          kTestMR2JLb,
-	"TestMR2JGE":                          kTestMR2JGE,
-	"TestMR2JGEb":                         kTestMR2JGEb,
-	"TestMR2JLE":                          kTestMR2JLE,
-	"TestMR2JLEb":                         kTestMR2JLEb,
-	"TestMR2JG":                           kTestMR2JG,
-	"TestMR2JGb":                          kTestMR2JGb,
-	"TestMI2":                             kTestMI2,
-	"TestMI2b":                            kTestMI2b,
-	"TestMI2JE":                           kTestMI2JE,
-	"TestMI2JEb":                          kTestMI2JEb,
-	"TestMI2JNE":                          kTestMI2JNE,
-	"TestMI2JNEb":                         kTestMI2JNEb,
-	"TestMI2JS":                           kTestMI2JS,
-	"TestMI2JSb":                          kTestMI2JSb,
-	"TestMI2JNS":                          kTestMI2JNS,
-	"TestMI2JNSb":                         kTestMI2JNSb,
-	"TestMI2JL":                           kTestMI2JL,
-	"TestMI2JLb":                          kTestMI2JLb,
-	"TestMI2JGE":                          kTestMI2JGE,
-	"TestMI2JGEb":                         kTestMI2JGEb,
-	"TestMI2JLE":                          kTestMI2JLE,
-	"TestMI2JLEb":                         kTestMI2JLEb,
-	"TestMI2JG":                           kTestMI2JG,
-	"TestMI2JGb":                          kTestMI2JGb,
-	"TestRR4":                             kTestRR4,
-	"TestRR4JE":                           kTestRR4JE,
-	"TestRR4JNE":                          kTestRR4JNE,
-	"TestRR4JS":                           kTestRR4JS,
-	"TestRR4JNS":                          kTestRR4JNS,
-	"TestRR4JL":                           kTestRR4JL,
-	"TestRR4JGE":                          kTestRR4JGE,
-	"TestRR4JLE":                          kTestRR4JLE,
-	"TestRR4JG":                           kTestRR4JG,
-	"TestRI4":                             kTestRI4,
-	"TestRI4JE":                           kTestRI4JE,
-	"TestRI4JNE":                          kTestRI4JNE,
-	"TestRI4JS":                           kTestRI4JS,
-	"TestRI4JNS":                          kTestRI4JNS,
-	"TestRI4JL":                           kTestRI4JL,
-	"TestRI4JGE":                          kTestRI4JGE,
-	"TestRI4JLE":                          kTestRI4JLE,
-	"TestRI4JG":                           kTestRI4JG,
-	"TestMR4":                             kTestMR4,
-	"TestMR4b":                            kTestMR4b,
-	"TestMR4JE":                           kTestMR4JE,
-	"TestMR4JEb":                          kTestMR4JEb,
-	"TestMR4JNE":                          kTestMR4JNE,
-	"TestMR4JNEb":                         kTestMR4JNEb,
-	"TestMR4JS":                           kTestMR4JS,
-	"TestMR4JSb":                          kTestMR4JSb,
-	"TestMR4JNS":                          kTestMR4JNS,
-	"TestMR4JNSb":                         kTestMR4JNSb,
-	"TestMR4JL":                           kTestMR4JL,
-	"TestMR4JLb":                          kTestMR4JLb,
-	"TestMR4JGE":                          kTestMR4JGE,
-	"TestMR4JGEb":                         kTestMR4JGEb,
-	"TestMR4JLE":                          kTestMR4JLE,
-	"TestMR4JLEb":                         kTestMR4JLEb,
-	"TestMR4JG":                           kTestMR4JG,
-	"TestMR4JGb":                          kTestMR4JGb,
-	"TestMI4":                             kTestMI4,
-	"TestMI4b":                            kTestMI4b,
-	"TestMI4JE":                           kTestMI4JE,
-	"TestMI4JEb":                          kTestMI4JEb,
-	"TestMI4JNE":                          kTestMI4JNE,
-	"TestMI4JNEb":                         kTestMI4JNEb,
-	"TestMI4JS":                           kTestMI4JS,
-	"TestMI4JSb":                          kTestMI4JSb,
-	"TestMI4JNS":                          kTestMI4JNS,
-	"TestMI4JNSb":                         kTestMI4JNSb,
-	"TestMI4JL":                           kTestMI4JL,
-	"TestMI4JLb":                          kTestMI4JLb,
-	"TestMI4JGE":                          kTestMI4JGE,
-	"TestMI4JGEb":                         kTestMI4JGEb,
-	"TestMI4JLE":                          kTestMI4JLE,
-	"TestMI4JLEb":                         kTestMI4JLEb,
-	"TestMI4JG":                           kTestMI4JG,
-	"TestMI4JGb":                          kTestMI4JGb,
-	"TestRR8":                             kTestRR8,
-	"TestRR8JE":                           kTestRR8JE,
-	"TestRR8JNE":                          kTestRR8JNE,
-	"TestRR8JS":                           kTestRR8JS,
-	"TestRR8JNS":                          kTestRR8JNS,
-	"TestRR8JL":                           kTestRR8JL,
-	"TestRR8JGE":                          kTestRR8JGE,
-	"TestRR8JLE":                          kTestRR8JLE,
-	"TestRR8JG":                           kTestRR8JG,
-	"TestRI8":                             kTestRI8,
-	"TestRI8JE":                           kTestRI8JE,
-	"TestRI8JNE":                          kTestRI8JNE,
-	"TestRI8JS":                           kTestRI8JS,
-	"TestRI8JNS":                          kTestRI8JNS,
-	"TestRI8JL":                           kTestRI8JL,
-	"TestRI8JGE":                          kTestRI8JGE,
-	"TestRI8JLE":                          kTestRI8JLE,
-	"TestRI8JG":                           kTestRI8JG,
-	"TestMR8":                             kTestMR8,
-	"TestMR8b":                            kTestMR8b,
-	"TestMR8JE":                           kTestMR8JE,
-	"TestMR8JEb":                          kTestMR8JEb,
-	"TestMR8JNE":                          kTestMR8JNE,
-	"TestMR8JNEb":                         kTestMR8JNEb,
-	"TestMR8JS":                           kTestMR8JS,
-	"TestMR8JSb":                          kTestMR8JSb,
-	"TestMR8JNS":                          kTestMR8JNS,
-	"TestMR8JNSb":                         kTestMR8JNSb,
-	"TestMR8JL":                           kTestMR8JL,
-	"TestMR8JLb":                          kTestMR8JLb,
-	"TestMR8JGE":                          kTestMR8JGE,
-	"TestMR8JGEb":                         kTestMR8JGEb,
-	"TestMR8JLE":                          kTestMR8JLE,
-	"TestMR8JLEb":                         kTestMR8JLEb,
-	"TestMR8JG":                           kTestMR8JG,
-	"TestMR8JGb":                          kTestMR8JGb,
-	"TestMI8":                             kTestMI8,
-	"TestMI8b":                            kTestMI8b,
-	"TestMI8JE":                           kTestMI8JE,
-	"TestMI8JEb":                          kTestMI8JEb,
-	"TestMI8JNE":                          kTestMI8JNE,
-	"TestMI8JNEb":                         kTestMI8JNEb,
-	"TestMI8JS":                           kTestMI8JS,
-	"TestMI8JSb":                          kTestMI8JSb,
-	"TestMI8JNS":                          kTestMI8JNS,
-	"TestMI8JNSb":                         kTestMI8JNSb,
-	"TestMI8JL":                           kTestMI8JL,
-	"TestMI8JLb":                          kTestMI8JLb,
-	"TestMI8JGE":                          kTestMI8JGE,
-	"TestMI8JGEb":                         kTestMI8JGEb,
-	"TestMI8JLE":                          kTestMI8JLE,
-	"TestMI8JLEb":                         kTestMI8JLEb,
-	"TestMI8JG":                           kTestMI8JG,
-	"TestMI8JGb":                          kTestMI8JGb,
-	"ShlRI1":                              kShlRI1,
-	"ShlRI1n":                             kShlRI1n,
-	"ShrRI1":                              kShrRI1,
-	"ShrRI1n":                             kShrRI1n,
-	"SarRI1":                              kSarRI1,
-	"SarRI1n":                             kSarRI1n,
-	"ShlRI2":                              kShlRI2,
-	"ShlRI2n":                             kShlRI2n,
-	"ShrRI2":                              kShrRI2,
-	"ShrRI2n":                             kShrRI2n,
-	"SarRI2":                              kSarRI2,
-	"SarRI2n":                             kSarRI2n,
-	"ShlRI4":                              kShlRI4,
-	"ShlRI4n":                             kShlRI4n,
-	"VShl4n":                              kVShl4n,
-	"VShl4":                               kVShl4,
-	"ShrRI4":                              kShrRI4,
-	"ShrRI4n":                             kShrRI4n,
-	"VShr4n":                              kVShr4n,
-	"VShr4":                               kVShr4,
-	"SarRI4":                              kSarRI4,
-	"SarRI4n":                             kSarRI4n,
-	"VSar4n":                              kVSar4n,
-	"VSar4":                               kVSar4,
-	"RolRI4":                              kRolRI4,
-	"RolRI4n":                             kRolRI4n,
-	"RorRI4":                              kRorRI4,
-	"RorRI4n":                             kRorRI4n,
-	"Inc4":                                kInc4,
-	"Inc4n":                               kInc4n,
-	"Dec4":                                kDec4,
-	"Dec4n":                               kDec4n,
-	"Neg4":                                kNeg4,
-	"Not4":                                kNot4,
-	"ShlRI8":                              kShlRI8,
-	"ShlRI8n":                             kShlRI8n,
-	"VShl8n":                              kVShl8n,
-	"VShl8":                               kVShl8,
-	"ShrRI8":                              kShrRI8,
-	"ShrRI8n":                             kShrRI8n,
-	"VShr8n":                              kVShr8n,
-	"VShr8":                               kVShr8,
-	"SarRI8":                              kSarRI8,
-	"SarRI8n":                             kSarRI8n,
-	"VSar8n":                              kVSar8n,
-	"VSar8":                               kVSar8,
-	"RolRI8":                              kRolRI8,
-	"RolRI8n":                             kRolRI8n,
-	"RorRI8":                              kRorRI8,
-	"RorRI8n":                             kRorRI8n,
-	"Inc8":                                kInc8,
-	"Inc8n":                               kInc8n,
-	"Dec8":                                kDec8,
-	"Dec8n":                               kDec8n,
-	"Neg8":                                kNeg8,
-	"Not8":                                kNot8,
-	"CmovO4":                              kCmovO4,
-	"CmovO8":                              kCmovO8,
-	"SetO":                                kSetO,
-	"CmovNO4":                             kCmovNO4,
-	"CmovNO8":                             kCmovNO8,
-	"SetNO":                               kSetNO,
-	"CmovB4":                              kCmovB4,
-	"CmovB8":                              kCmovB8,
-	"SetB":                                kSetB,
-	"CmovAE4":                             kCmovAE4,
-	"CmovAE8":                             kCmovAE8,
-	"SetAE":                               kSetAE,
-	"CmovE4":                              kCmovE4,
-	"CmovE8":                              kCmovE8,
-	"SetE":                                kSetE,
-	"CmovNE4":                             kCmovNE4,
-	"CmovNE8":                             kCmovNE8,
-	"SetNE":                               kSetNE,
-	"CmovBE4":                             kCmovBE4,
-	"CmovBE8":                             kCmovBE8,
-	"SetBE":                               kSetBE,
-	"CmovA4":                              kCmovA4,
-	"CmovA8":                              kCmovA8,
-	"SetA":                                kSetA,
-	"CmovS4":                              kCmovS4,
-	"CmovS8":                              kCmovS8,
-	"SetS":                                kSetS,
-	"CmovNS4":                             kCmovNS4,
-	"CmovNS8":                             kCmovNS8,
-	"SetNS":                               kSetNS,
-	"CmovP4":                              kCmovP4,
-	"CmovP8":                              kCmovP8,
-	"SetP":                                kSetP,
-	"CmovNP4":                             kCmovNP4,
-	"CmovNP8":                             kCmovNP8,
-	"SetNP":                               kSetNP,
-	"CmovL4":                              kCmovL4,
-	"CmovL8":                              kCmovL8,
-	"SetL":                                kSetL,
-	"CmovGE4":                             kCmovGE4,
-	"CmovGE8":                             kCmovGE8,
-	"SetGE":                               kSetGE,
-	"CmovLE4":                             kCmovLE4,
-	"CmovLE8":                             kCmovLE8,
-	"SetLE":                               kSetLE,
-	"CmovG4":                              kCmovG4,
-	"CmovG8":                              kCmovG8,
-	"SetG":                                kSetG,
-	"ImulRR4n":                            kImulRR4n,
-	"ImulRR8n":                            kImulRR8n,
-	"ImulRR4":                             kImulRR4,
-	"ImulRR8":                             kImulRR8,
-	"ImulRI4n":                            kImulRI4n,
-	"ImulRI8n":                            kImulRI8n,
-	"ImulRI4":                             kImulRI4,
-	"ImulRI8":                             kImulRI8,
-	"ImulRM4":                             kImulRM4,
-	"ImulRM4b":                            kImulRM4b,
-	"ImulRM8":                             kImulRM8,
-	"ImulRM8b":                            kImulRM8b,
-	"Nop":                                 kNop,
-	"End":                                 kEnd,
-	"Push8":                               kPush8,
-	"PushI8":                              kPushI8,
-	"Pop8":                                kPop8,
-	"Call":                                kCall,
-	"Ret":                                 kRet,
-	"Jmp":                                 kJmp,
-	"CallR":                               kCallR,
-	"CallM":                               kCallM,
-	"CallMb":                              kCallMb,
-	"JmpM":                                kJmpM,
-	"JmpMb":                               kJmpMb,
-	"JmpR":                                kJmpR,
-	"JO":                                  kJO,
-	"JNO":                                 kJNO,
-	"JB":                                  kJB,
-	"JAE":                                 kJAE,
-	"JE":                                  kJE,
-	"JNE":                                 kJNE,
-	"JBE":                                 kJBE,
-	"JA":                                  kJA,
-	"JS":                                  kJS,
-	"JNS":                                 kJNS,
-	"JP":                                  kJP,
-	"JNP":                                 kJNP,
-	"JL":                                  kJL,
-	"JGE":                                 kJGE,
-	"JLE":                                 kJLE,
-	"JG":                                  kJG,
-	"Vmpxor":                              kVmpxor,
-	"Vmpxorb":                             kVmpxorb,
-	"Xrvpxor":                             kXrvpxor,
-	"Xmvpxor":                             kXmvpxor,
-	"Xmvpxorb":                            kXmvpxorb,
-	"Yrvpxor":                             kYrvpxor,
-	"Ymvpxor":                             kYmvpxor,
-	"Ymvpxorb":                            kYmvpxorb,
-	"Vrpand":                              kVrpand,
-	"Vmpand":                              kVmpand,
-	"Vmpandb":                             kVmpandb,
-	"Xrvpand":                             kXrvpand,
-	"Xmvpand":                             kXmvpand,
-	"Xmvpandb":                            kXmvpandb,
-	"Yrvpand":                             kYrvpand,
-	"Ymvpand":                             kYmvpand,
-	"Ymvpandb":                            kYmvpandb,
-	"Vrpor":                               kVrpor,
-	"Vmpor":                               kVmpor,
-	"Vmporb":                              kVmporb,
-	"Xrvpor":                              kXrvpor,
-	"Xmvpor":                              kXmvpor,
-	"Xmvporb":                             kXmvporb,
-	"Yrvpor":                              kYrvpor,
-	"Ymvpor":                              kYmvpor,
-	"Ymvporb":                             kYmvporb,
-	"Vrpandn":                             kVrpandn,
-	"Vmpandn":                             kVmpandn,
-	"Vmpandnb":                            kVmpandnb,
-	"Xrvpandn":                            kXrvpandn,
-	"Xmvpandn":                            kXmvpandn,
-	"Xmvpandnb":                           kXmvpandnb,
-	"Yrvpandn":                            kYrvpandn,
-	"Ymvpandn":                            kYmvpandn,
-	"Ymvpandnb":                           kYmvpandnb,
-	"Vrpaddb":                             kVrpaddb,
-	"Vmpaddb":                             kVmpaddb,
-	"Vmpaddbb":                            kVmpaddbb,
-	"Xrvpaddb":                            kXrvpaddb,
-	"Xmvpaddb":                            kXmvpaddb,
-	"Xmvpaddbb":                           kXmvpaddbb,
-	"Yrvpaddb":                            kYrvpaddb,
-	"Ymvpaddb":                            kYmvpaddb,
-	"Ymvpaddbb":                           kYmvpaddbb,
-	"Vrpaddd":                             kVrpaddd,
-	"Vmpaddd":                             kVmpaddd,
-	"Vmpadddb":                            kVmpadddb,
-	"Xrvpaddd":                            kXrvpaddd,
-	"Xmvpaddd":                            kXmvpaddd,
-	"Xmvpadddb":                           kXmvpadddb,
-	"Yrvpaddd":                            kYrvpaddd,
-	"Ymvpaddd":                            kYmvpaddd,
-	"Ymvpadddb":                           kYmvpadddb,
-	"Vrpaddq":                             kVrpaddq,
-	"Vmpaddq":                             kVmpaddq,
-	"Vmpaddqb":                            kVmpaddqb,
-	"Xrvpaddq":                            kXrvpaddq,
-	"Xmvpaddq":                            kXmvpaddq,
-	"Xmvpaddqb":                           kXmvpaddqb,
-	"Yrvpaddq":                            kYrvpaddq,
-	"Ymvpaddq":                            kYmvpaddq,
-	"Ymvpaddqb":                           kYmvpaddqb,
-	"Vrpsubb":                             kVrpsubb,
-	"Vmpsubb":                             kVmpsubb,
-	"Vmpsubbb":                            kVmpsubbb,
-	"Xrvpsubb":                            kXrvpsubb,
-	"Xmvpsubb":                            kXmvpsubb,
-	"Xmvpsubbb":                           kXmvpsubbb,
-	"Yrvpsubb":                            kYrvpsubb,
-	"Ymvpsubb":                            kYmvpsubb,
-	"Ymvpsubbb":                           kYmvpsubbb,
-	"Vrpsubd":                             kVrpsubd,
-	"Vmpsubd":                             kVmpsubd,
-	"Vmpsubdb":                            kVmpsubdb,
-	"Xrvpsubd":                            kXrvpsubd,
-	"Xmvpsubd":                            kXmvpsubd,
-	"Xmvpsubdb":                           kXmvpsubdb,
-	"Yrvpsubd":                            kYrvpsubd,
-	"Ymvpsubd":                            kYmvpsubd,
-	"Ymvpsubdb":                           kYmvpsubdb,
-	"Vrpsubq":                             kVrpsubq,
-	"Vmpsubq":                             kVmpsubq,
-	"Vmpsubqb":                            kVmpsubqb,
-	"Xrvpsubq":                            kXrvpsubq,
-	"Xmvpsubq":                            kXmvpsubq,
-	"Xmvpsubqb":                           kXmvpsubqb,
-	"Yrvpsubq":                            kYrvpsubq,
-	"Ymvpsubq":                            kYmvpsubq,
-	"Ymvpsubqb":                           kYmvpsubqb,
-	"Vrpcmpeqb":                           kVrpcmpeqb,
-	"Vmpcmpeqb":                           kVmpcmpeqb,
-	"Vmpcmpeqbb":                          kVmpcmpeqbb,
-	"Xrvpcmpeqb":                          kXrvpcmpeqb,
-	"Xmvpcmpeqb":                          kXmvpcmpeqb,
-	"Xmvpcmpeqbb":                         kXmvpcmpeqbb,
-	"Yrvpcmpeqb":                          kYrvpcmpeqb,
-	"Ymvpcmpeqb":                          kYmvpcmpeqb,
-	"Ymvpcmpeqbb":                         kYmvpcmpeqbb,
-	"Vrpcmpeqd":                           kVrpcmpeqd,
-	"Vmpcmpeqd":                           kVmpcmpeqd,
-	"Vmpcmpeqdb":                          kVmpcmpeqdb,
-	"Xrvpcmpeqd":                          kXrvpcmpeqd,
-	"Xmvpcmpeqd":                          kXmvpcmpeqd,
-	"Xmvpcmpeqdb":                         kXmvpcmpeqdb,
-	"Yrvpcmpeqd":                          kYrvpcmpeqd,
-	"Ymvpcmpeqd":                          kYmvpcmpeqd,
-	"Ymvpcmpeqdb":                         kYmvpcmpeqdb,
-	"Vrpminub":                            kVrpminub,
-	"Vmpminub":                            kVmpminub,
-	"Vmpminubb":                           kVmpminubb,
-	"Xrvpminub":                           kXrvpminub,
-	"Xmvpminub":                           kXmvpminub,
-	"Xmvpminubb":                          kXmvpminubb,
-	"Yrvpminub":                           kYrvpminub,
-	"Ymvpminub":                           kYmvpminub,
-	"Ymvpminubb":                          kYmvpminubb,
-	"Vrpmuludq":                           kVrpmuludq,
-	"Vmpmuludq":                           kVmpmuludq,
-	"Vmpmuludqb":                          kVmpmuludqb,
-	"Xrvpmuludq":                          kXrvpmuludq,
-	"Xmvpmuludq":                          kXmvpmuludq,
-	"Xmvpmuludqb":                         kXmvpmuludqb,
-	"Yrvpmuludq":                          kYrvpmuludq,
-	"Ymvpmuludq":                          kYmvpmuludq,
-	"Ymvpmuludqb":                         kYmvpmuludqb,
-	"VrpsllqImm":                          kVrpsllqImm,
-	"VrpsrlqImm":                          kVrpsrlqImm,
-	"VrpslldImm":                          kVrpslldImm,
-	"VrpsrldImm":                          kVrpsrldImm,
-	"Vrpmovmskb":                          kVrpmovmskb,
-	"Yrvpmovmskb":                         kYrvpmovmskb,
-	"VmmovsdX":                            kVmmovsdX,
-	"VmmovsdXb":                           kVmmovsdXb,
-	"VrmovsdX":                            kVrmovsdX,
-	"VmmovqX":                             kVmmovqX,
-	"VmmovqXb":                            kVmmovqXb,
-	"VmmovsdXStore":                       kVmmovsdXStore,
-	"VmmovsdXStoreb":                      kVmmovsdXStoreb,
-	"VmmovqXStore":                        kVmmovqXStore,
-	"VmmovqXStoreb":                       kVmmovqXStoreb,
-	"Vmmovss":                             kVmmovss,
-	"Vmmovssb":                            kVmmovssb,
-	"VmmovssStore":                        kVmmovssStore,
-	"VmmovssStoreb":                       kVmmovssStoreb,
-	"Vmmovhps":                            kVmmovhps,
-	"Vmmovhpsb":                           kVmmovhpsb,
-	"Vmmovlps":                            kVmmovlps,
-	"Vmmovlpsb":                           kVmmovlpsb,
-	"Vrpunpcklqdq":                        kVrpunpcklqdq,
-	"Vrpunpckhqdq":                        kVrpunpckhqdq,
-	"Vrmovd4":                             kVrmovd4,
-	"Vrmovd8":                             kVrmovd8,
-	"VrmovdStore4":                        kVrmovdStore4,
-	"VrmovdStore8":                        kVrmovdStore8,
-	"XmvmovsdLoad":                        kXmvmovsdLoad,
-	"XmvmovsdLoadb":                       kXmvmovsdLoadb,
-	"Ymvpbroadcastq":                      kYmvpbroadcastq,
-	"Ymvpbroadcastqb":                     kYmvpbroadcastqb,
-	"Xmvmovups":                           kXmvmovups,
-	"Xmvmovupsb":                          kXmvmovupsb,
-	"Xmvmovaps":                           kXmvmovaps,
-	"Xmvmovapsb":                          kXmvmovapsb,
-	"XmvmovupsStore":                      kXmvmovupsStore,
-	"XmvmovupsStoreb":                     kXmvmovupsStoreb,
-	"XmvmovapsStore":                      kXmvmovapsStore,
-	"XmvmovapsStoreb":                     kXmvmovapsStoreb,
-	"Xrvmov":                              kXrvmov,
-	"Ymvmovups":                           kYmvmovups,
-	"Ymvmovupsb":                          kYmvmovupsb,
-	"Ymvmovaps":                           kYmvmovaps,
-	"Ymvmovapsb":                          kYmvmovapsb,
-	"YmvmovupsStore":                      kYmvmovupsStore,
-	"YmvmovupsStoreb":                     kYmvmovupsStoreb,
-	"YmvmovapsStore":                      kYmvmovapsStore,
-	"YmvmovapsStoreb":                     kYmvmovapsStoreb,
-	"Yrvmov":                              kYrvmov,
-	"Vraddsd":                             kVraddsd,
-	"Vmaddsd":                             kVmaddsd,
-	"Vmaddsdb":                            kVmaddsdb,
-	"Xrvaddsd":                            kXrvaddsd,
-	"Xmvaddsd":                            kXmvaddsd,
-	"Xmvaddsdb":                           kXmvaddsdb,
-	"Vraddpd":                             kVraddpd,
-	"Vmaddpd":                             kVmaddpd,
-	"Vmaddpdb":                            kVmaddpdb,
-	"Xrvaddpd":                            kXrvaddpd,
-	"Xmvaddpd":                            kXmvaddpd,
-	"Xmvaddpdb":                           kXmvaddpdb,
-	"Yrvaddpd":                            kYrvaddpd,
-	"Ymvaddpd":                            kYmvaddpd,
-	"Ymvaddpdb":                           kYmvaddpdb,
-	"Vrsubsd":                             kVrsubsd,
-	"Vmsubsd":                             kVmsubsd,
-	"Vmsubsdb":                            kVmsubsdb,
-	"Xrvsubsd":                            kXrvsubsd,
-	"Xmvsubsd":                            kXmvsubsd,
-	"Xmvsubsdb":                           kXmvsubsdb,
-	"Vrsubpd":                             kVrsubpd,
-	"Vmsubpd":                             kVmsubpd,
-	"Vmsubpdb":                            kVmsubpdb,
-	"Xrvsubpd":                            kXrvsubpd,
-	"Xmvsubpd":                            kXmvsubpd,
-	"Xmvsubpdb":                           kXmvsubpdb,
-	"Yrvsubpd":                            kYrvsubpd,
-	"Ymvsubpd":                            kYmvsubpd,
-	"Ymvsubpdb":                           kYmvsubpdb,
-	"Vrmulsd":                             kVrmulsd,
-	"Vmmulsd":                             kVmmulsd,
-	"Vmmulsdb":                            kVmmulsdb,
-	"Xrvmulsd":                            kXrvmulsd,
-	"Xmvmulsd":                            kXmvmulsd,
-	"Xmvmulsdb":                           kXmvmulsdb,
-	"Vrmulpd":                             kVrmulpd,
-	"Vmmulpd":                             kVmmulpd,
-	"Vmmulpdb":                            kVmmulpdb,
-	"Xrvmulpd":                            kXrvmulpd,
-	"Xmvmulpd":                            kXmvmulpd,
-	"Xmvmulpdb":                           kXmvmulpdb,
-	"Yrvmulpd":                            kYrvmulpd,
-	"Ymvmulpd":                            kYmvmulpd,
-	"Ymvmulpdb":                           kYmvmulpdb,
-	"Vrdivsd":                             kVrdivsd,
-	"Vmdivsd":                             kVmdivsd,
-	"Vmdivsdb":                            kVmdivsdb,
-	"Xrvdivsd":                            kXrvdivsd,
-	"Xmvdivsd":                            kXmvdivsd,
-	"Xmvdivsdb":                           kXmvdivsdb,
-	"Vrdivpd":                             kVrdivpd,
-	"Vmdivpd":                             kVmdivpd,
-	"Vmdivpdb":                            kVmdivpdb,
-	"Xrvdivpd":                            kXrvdivpd,
-	"Xmvdivpd":                            kXmvdivpd,
-	"Xmvdivpdb":                           kXmvdivpdb,
-	"Yrvdivpd":                            kYrvdivpd,
-	"Ymvdivpd":                            kYmvdivpd,
-	"Ymvdivpdb":                           kYmvdivpdb,
-	"Pop8_Pop8":                           kPop8_Pop8,
-	"Load8b_Load8b":                       kLoad8b_Load8b,
-	"Movsx48_MovRR4":                      kMovsx48_MovRR4,
-	"Push8_Push8":                         kPush8_Push8,
-	"SubRI8n_CmpRR8JNE":                   kSubRI8n_CmpRR8JNE,
-	"Pop8_Ret":                            kPop8_Ret,
-	"MovRR8_MovRR8":                       kMovRR8_MovRR8,
-	"Push8_MovRR8":                        kPush8_MovRR8,
-	"Load1_Load1":                         kLoad1_Load1,
-	"MovRR4_AddRR8":                       kMovRR4_AddRR8,
-	"AddRR8_CmpMR1JNE":                    kAddRR8_CmpMR1JNE,
-	"SubRI4_JE":                           kSubRI4_JE,
-	"AndRI4_Load2":                        kAndRI4_Load2,
-	"Load2_CmpRR4JAE":                     kLoad2_CmpRR4JAE,
-	"ImulRR4n_AddRR4n":                    kImulRR4n_AddRR4n,
-	"Pop8_Pop8_Ret":                       kPop8_Pop8_Ret,
-	"MovRI4_Store1":                       kMovRI4_Store1,
-	"AddRI4_MovRI4":                       kAddRI4_MovRI4,
-	"SubRR4_MovRI4":                       kSubRR4_MovRI4,
-	"Load1_Load1_SubRR4n":                 kLoad1_Load1_SubRR4n,
-	"SubRR4n_SubRR4":                      kSubRR4n_SubRR4,
-	"MovRI4_JNS":                          kMovRI4_JNS,
-	"JNS_AddRI4":                          kJNS_AddRI4,
-	"Lea4_AddRR4n":                        kLea4_AddRR4n,
-	"AndRI4_Load2_CmpRR4JAE":              kAndRI4_Load2_CmpRR4JAE,
-	"Lea4_AddRR4n_SubRR4":                 kLea4_AddRR4n_SubRR4,
-	"SubRR4_Store1":                       kSubRR4_Store1,
-	"Movsx48_MovRR4_ImulRI8n":             kMovsx48_MovRR4_ImulRI8n,
-	"ImulRI8n_SarRI4n":                    kImulRI8n_SarRI4n,
-	"SarRI4n_SarRI8n":                     kSarRI4n_SarRI8n,
-	"SarRI8n_SubRR4n":                     kSarRI8n_SubRR4n,
-	"Load8b_Store8b":                      kLoad8b_Store8b,
-	"MovRR8_Call":                         kMovRR8_Call,
-	"Store8b_Load8b":                      kStore8b_Load8b,
-	"Store8b_Store8b":                     kStore8b_Store8b,
-	"Load8b_MovRR8":                       kLoad8b_MovRR8,
-	"Lea4_AddRR4n_SubRR4_Store1":          kLea4_AddRR4n_SubRR4_Store1,
-	"SarRI4n_SarRI8n_SubRR4n":             kSarRI4n_SarRI8n_SubRR4n,
-	"Load1b_Load1b":                       kLoad1b_Load1b,
-	"Load1b_AddRI8n":                      kLoad1b_AddRI8n,
-	"Load1b_CmpMR1JNEb":                   kLoad1b_CmpMR1JNEb,
-	"Lea4b_CmovNS4":                       kLea4b_CmovNS4,
-	"AddRI8_Store2b":                      kAddRI8_Store2b,
-	"Store2b_CmpRR8JNE":                   kStore2b_CmpRR8JNE,
-	"CmovNS4_AddRI8":                      kCmovNS4_AddRI8,
-	"Load8b_TestRR8JE":                    kLoad8b_TestRR8JE,
-	"AddRR8_JmpR":                         kAddRR8_JmpR,
-	"LoadS48_AddRR8":                      kLoadS48_AddRR8,
-	"AddRI8_Store2b_CmpRR8JNE":            kAddRI8_Store2b_CmpRR8JNE,
-	"LoadS48_AddRR8_JmpR":                 kLoadS48_AddRR8_JmpR,
-	"Load8b_AddRI8":                       kLoad8b_AddRI8,
-	"Load8b_Load4b":                       kLoad8b_Load4b,
-	"MovRR8_Store8b":                      kMovRR8_Store8b,
-	"ImulRR8n_ShrRI8n":                    kImulRR8n_ShrRI8n,
-	"MovRI4_MovRI4":                       kMovRI4_MovRI4,
-	"TestRR8JE_MovRR8":                    kTestRR8JE_MovRR8,
-	"AddRI8_MovRR4":                       kAddRI8_MovRR4,
-	"Lea8_Lea8":                           kLea8_Lea8,
-	"MovRR4_AndRI4n":                      kMovRR4_AndRI4n,
-	"Lea8_Load2b":                         kLea8_Load2b,
-	"MovRR8_MovRR8_Call":                  kMovRR8_MovRR8_Call,
-	"Push8_Push8_MovRR8":                  kPush8_Push8_MovRR8,
-	"Load4b_TestRR4JNE":                   kLoad4b_TestRR4JNE,
-	"AddRI8_MovRR8":                       kAddRI8_MovRR8,
-	"Load4b_Load4b":                       kLoad4b_Load4b,
-	"AndRI4_JNE":                          kAndRI4_JNE,
-	"Load8b_Load8b_Load8b":                kLoad8b_Load8b_Load8b,
-	"Push8_SubRI8":                        kPush8_SubRI8,
-	"Load8b_Lea8b":                        kLoad8b_Lea8b,
-	"Load8b_Lea8":                         kLoad8b_Lea8,
-	"Store2_Store2b":                      kStore2_Store2b,
-	"Load1b_Load1b_AddRI8n":               kLoad1b_Load1b_AddRI8n,
-	"Load1b_Load1b_AddRI8n_SubRI8n":       kLoad1b_Load1b_AddRI8n_SubRI8n,
-	"ImulRR4n_AddRR4n_CmpRR8JAE":          kImulRR4n_AddRR4n_CmpRR8JAE,
-	"Push8_MovRR4":                        kPush8_MovRR4,
-	"Load8b_Load8":                        kLoad8b_Load8,
-	"ImulRR8n_ShrRI8n_MovRR4":             kImulRR8n_ShrRI8n_MovRR4,
-	"CmpRI1JA_Lea8":                       kCmpRI1JA_Lea8,
-	"Lea8_Movzx1":                         kLea8_Movzx1,
-	"Load8b_Load8b_LoadS48b":              kLoad8b_Load8b_LoadS48b,
-	"XorRR4n_ShrRI8":                      kXorRR4n_ShrRI8,
-	"MovRR4_Load1":                        kMovRR4_Load1,
-	"Load1_AndRI4n":                       kLoad1_AndRI4n,
-	"Load1b_AddRI8n_XorRR4n":              kLoad1b_AddRI8n_XorRR4n,
-	"MovRR4_Load1_AndRI4n":                kMovRR4_Load1_AndRI4n,
-	"Load1b_AddRI8n_XorRR4n_ShrRI8":       kLoad1b_AddRI8n_XorRR4n_ShrRI8,
-	"ShrRI8_Movzx1":                       kShrRI8_Movzx1,
-	"Movzx1_XorRM8":                       kMovzx1_XorRM8,
-	"XorRM8_CmpRR8JNE":                    kXorRM8_CmpRR8JNE,
-	"Push8_Push8_SubRI8":                  kPush8_Push8_SubRI8,
-	"Push8_MovRR8_SubRI8":                 kPush8_MovRR8_SubRI8,
-	"XorRR4_Jmp":                          kXorRR4_Jmp,
-	"CmpRI1JA_Lea8_Movzx1":                kCmpRI1JA_Lea8_Movzx1,
-	"Load8b_AddRI8_Load1b":                kLoad8b_AddRI8_Load1b,
-	"AddMI8b_Jmp":                         kAddMI8b_Jmp,
-	"Load8b_TestMI1JEb":                   kLoad8b_TestMI1JEb,
-	"Movzx1_XorRM8_CmpRR8JNE":             kMovzx1_XorRM8_CmpRR8JNE,
-	"XorRR4_Call":                         kXorRR4_Call,
-	"Push8_Push8_MovRR4":                  kPush8_Push8_MovRR4,
-	"Lea8_SubRR8":                         kLea8_SubRR8,
-	"Store8b_MovRR8":                      kStore8b_MovRR8,
-	"MovRR4_MovRR4":                       kMovRR4_MovRR4,
-	"MovRR8_Jmp":                          kMovRR8_Jmp,
-	"Lea8b_Jmp":                           kLea8b_Jmp,
-	"CmpRM8b_JE":                          kCmpRM8b_JE,
-	"Lea8_Movsx48":                        kLea8_Movsx48,
-	"Lea8_MovRR4":                         kLea8_MovRR4,
-	"CmpRI4JA_Lea8":                       kCmpRI4JA_Lea8,
-	"XorRR4n_AndRI4":                      kXorRR4n_AndRI4,
-	"Load4_MovRR4":                        kLoad4_MovRR4,
-	"Load8b_MovRR8_CallMb":                kLoad8b_MovRR8_CallMb,
-	"Load8b_CmpRR8JE":                     kLoad8b_CmpRR8JE,
-	"Load1b_MovRR8":                       kLoad1b_MovRR8,
-	"MovRR4_ShlRI4n":                      kMovRR4_ShlRI4n,
-	"ShlRI4n_AddRI4n":                     kShlRI4n_AddRI4n,
-	"AddRI4n_AddRI4":                      kAddRI4n_AddRI4,
-	"MovRR4_Load1_AndRI4n_XorRR4n":        kMovRR4_Load1_AndRI4n_XorRR4n,
-	"AndRI4_Lea4b":                        kAndRI4_Lea4b,
-	"Store2_Store2b_CmpRR4JNE":            kStore2_Store2b_CmpRR4JNE,
-	"Lea4b_Store4":                        kLea4b_Store4,
-	"Load8b_Load8b_Load8b_CmpMI1JEb":      kLoad8b_Load8b_Load8b_CmpMI1JEb,
-	"CmpMI1JEb_Neg4":                      kCmpMI1JEb_Neg4,
-	"Load8b_Call":                         kLoad8b_Call,
-	"Store8_Ret":                          kStore8_Ret,
-	"Load2b_MovRR4":                       kLoad2b_MovRR4,
-	"Lea8_MovRR8":                         kLea8_MovRR8,
-	"Store8b_Store8":                      kStore8b_Store8,
-	"Load8b_Load8b_TestRR8JE":             kLoad8b_Load8b_TestRR8JE,
-	"Store8b_Call":                        kStore8b_Call,
-	"MovRR8_CmpRI8JB":                     kMovRR8_CmpRI8JB,
-	"AndRI4_Store4b":                      kAndRI4_Store4b,
-	"CmpRI4JA_Lea8_MovRR4":                kCmpRI4JA_Lea8_MovRR4,
-	"MovRR8_Store8b_Call":                 kMovRR8_Store8b_Call,
-	"AndRI4n_CmpRI4JE":                    kAndRI4n_CmpRI4JE,
-	"Load8b_Store4b":                      kLoad8b_Store4b,
-	"Load1_Load1_SubRR4":                  kLoad1_Load1_SubRR4,
-	"SubRR4_JE":                           kSubRR4_JE,
-	"Lea8_Jmp":                            kLea8_Jmp,
-	"Load4_TestRR4JE":                     kLoad4_TestRR4JE,
-	"Load8b_Jmp":                          kLoad8b_Jmp,
-	"Lea8b_MovRR8":                        kLea8b_MovRR8,
-	"AddRI8n_AddRI8n":                     kAddRI8n_AddRI8n,
-	"Store8b_XorRR4":                      kStore8b_XorRR4,
-	"TestRR8JS_MovRR8":                    kTestRR8JS_MovRR8,
-	"Load1_Load1_SubRR4_JE":               kLoad1_Load1_SubRR4_JE,
-	"Store8b_Load8b_Lea8b":                kStore8b_Load8b_Lea8b,
-	"MovRR4_XorRR4n":                      kMovRR4_XorRR4n,
-	"MovRR4_Lea4b":                        kMovRR4_Lea4b,
-	"MovRI4_Jmp":                          kMovRI4_Jmp,
-	"JNE_AddRI8":                          kJNE_AddRI8,
-	"Store8b_Store8_Ret":                  kStore8b_Store8_Ret,
-	"CmpRI4JB_CmpRI4JB":                   kCmpRI4JB_CmpRI4JB,
-	"Store8b_Jmp":                         kStore8b_Jmp,
-	"AddRI8n_CmpRR8JE":                    kAddRI8n_CmpRR8JE,
-	"Load8_MovRR4":                        kLoad8_MovRR4,
-	"Load8b_MovRR4":                       kLoad8b_MovRR4,
-	"LoadS14b_SubRI8n":                    kLoadS14b_SubRI8n,
-	"SubRI8n_SubRI8n":                     kSubRI8n_SubRI8n,
-	"SubRI8n_AddRR4":                      kSubRI8n_AddRR4,
-	"Load4b_Store4b":                      kLoad4b_Store4b,
-	"MovRI4_Store2b":                      kMovRI4_Store2b,
-	"Load4b_MovRR8":                       kLoad4b_MovRR8,
-	"Load1b_MovRR4":                       kLoad1b_MovRR4,
-	"SubRR8n_AddRR8n":                     kSubRR8n_AddRR8n,
-	"MovRI4_CmovS8":                       kMovRI4_CmovS8,
-	"MovRI4_Store8":                       kMovRI4_Store8,
-	"AddRR8n_TestRR8":                     kAddRR8n_TestRR8,
-	"TestRR8_MovRI4":                      kTestRR8_MovRI4,
-	"TestRR8_MovRI4_CmovS8":               kTestRR8_MovRI4_CmovS8,
-	"ImulRR8n_AddRR8n":                    kImulRR8n_AddRR8n,
-	"Load4b_TestRR4JE":                    kLoad4b_TestRR4JE,
-	"Load8b_Load8b_Load8":                 kLoad8b_Load8b_Load8,
-	"Pop8_Pop8_Store2":                    kPop8_Pop8_Store2,
-	"Store2_Store4":                       kStore2_Store4,
-	"SubMI8b_JNE":                         kSubMI8b_JNE,
-	"MovRR8_CallMb":                       kMovRR8_CallMb,
-	"ShlRI8_Load8":                        kShlRI8_Load8,
-	"Load8_CmpRR8JE":                      kLoad8_CmpRR8JE,
-	"XorRR4n_XorRR4":                      kXorRR4n_XorRR4,
-	"MovRR4_AndRI4n_CmpRI4JE":             kMovRR4_AndRI4n_CmpRI4JE,
-	"Pop8_Pop8_Store2_Store4":             kPop8_Pop8_Store2_Store4,
-	"ShlRI8_Load8_CmpRR8JE":               kShlRI8_Load8_CmpRR8JE,
-	"Store8b_TestRR8JNE":                  kStore8b_TestRR8JNE,
-	"Lea8_ShlRI8":                         kLea8_ShlRI8,
-	"Load8b_Movsx48":                      kLoad8b_Movsx48,
-	"CmpRI4JBE_CmpRR4JBE":                 kCmpRI4JBE_CmpRR4JBE,
-	"CmpRR4JBE_TestRR4JNE":                kCmpRR4JBE_TestRR4JNE,
-	"Lea4_MovRR4":                         kLea4_MovRR4,
-	"Store4b_TestRR8JE":                   kStore4b_TestRR8JE,
-	"TestRR8JE_Load8":                     kTestRR8JE_Load8,
-	"XorRR4n_AddRI8":                      kXorRR4n_AddRI8,
-	"MovRR4_CmpRM8":                       kMovRR4_CmpRM8,
-	"CmpRI4JBE_CmpRR4JBE_TestRR4JNE":      kCmpRI4JBE_CmpRR4JBE_TestRR4JNE,
-	"MovRR4_CmpRM8_JBE":                   kMovRR4_CmpRM8_JBE,
-	"MovRI4_MovRR4":                       kMovRI4_MovRR4,
-	"Lea8_Store8b":                        kLea8_Store8b,
-	"Load8_Movzx2":                        kLoad8_Movzx2,
-	"Load8b_Store8b_Store8b":              kLoad8b_Store8b_Store8b,
-	"AddRR8n_AddRR8n":                     kAddRR8n_AddRR8n,
-	"Load1b_MovRI4":                       kLoad1b_MovRI4,
-	"Movsx48_MovRR4_AddRR8":               kMovsx48_MovRR4_AddRR8,
-	"Movsx48_MovRR4_AddRR8_CmpMR1JNE":     kMovsx48_MovRR4_AddRR8_CmpMR1JNE,
-	"SubRI4_JE_Movsx48":                   kSubRI4_JE_Movsx48,
-	"SubRI4_JE_Movsx48_MovRR4":            kSubRI4_JE_Movsx48_MovRR4,
-	"AndRI4_Load2_CmpRR4JAE_SubRI4":       kAndRI4_Load2_CmpRR4JAE_SubRI4,
-	"AndRI4_Load2_CmpRR4JAE_SubRI4_JE":    kAndRI4_Load2_CmpRR4JAE_SubRI4_JE,
-	"AddRM8b_AddRI8":                      kAddRM8b_AddRI8,
-	"AddRI8_Store8b":                      kAddRI8_Store8b,
-	"AddRI8_Store8b_Load8b":               kAddRI8_Store8b_Load8b,
-	"Store8b_Load8b_CmpRR8JL":             kStore8b_Load8b_CmpRR8JL,
-	"XorRM4_CmpRR8JNE":                    kXorRM4_CmpRR8JNE,
-	"ShrRI4_Movzx1":                       kShrRI4_Movzx1,
-	"Movzx1_XorRM4":                       kMovzx1_XorRM4,
-	"Load1b_AddRI8n_XorRR4n_ShrRI4":       kLoad1b_AddRI8n_XorRR4n_ShrRI4,
-	"AddRR8n_CmpRR8JNE":                   kAddRR8n_CmpRR8JNE,
-	"ImulRM8b_AddRI8n":                    kImulRM8b_AddRI8n,
-	"ImulRM8b_AddRI8n_AddRI8n":            kImulRM8b_AddRI8n_AddRI8n,
-	"AddRI8n_AddRI8n_AddRR8n":             kAddRI8n_AddRI8n_AddRR8n,
-	"Load8b_ImulRM8b":                     kLoad8b_ImulRM8b,
-	"StoreI1_CmpRI4JBE":                   kStoreI1_CmpRI4JBE,
-	"AddRR4_StoreI1":                      kAddRR4_StoreI1,
-	"MovRR4_AddRR4":                       kMovRR4_AddRR4,
-	"XorRR8n_MovRR8":                      kXorRR8n_MovRR8,
-	"Ymvmulpdb_Ymvaddpdb":                 kYmvmulpdb_Ymvaddpdb,
-	"Pop8_Pop8_Pop8":                      kPop8_Pop8_Pop8,
-	"Pop8_Pop8_Pop8_Pop8":                 kPop8_Pop8_Pop8_Pop8,
-	"SubRI8n_CmpRI8JLE":                   kSubRI8n_CmpRI8JLE,
-	"Push8_Push8_MovRR8_SubRI8n":          kPush8_Push8_MovRR8_SubRI8n,
-	"Load8_JmpR":                          kLoad8_JmpR,
-	"Movzx1_Load8":                        kMovzx1_Load8,
-	"ShlRI8n_XorRR8n":                     kShlRI8n_XorRR8n,
-	"OrRM1b_Movzx2":                       kOrRM1b_Movzx2,
-	"LoadS14b_SubRI8n_SubRI8n":            kLoadS14b_SubRI8n_SubRI8n,
-	"LoadS14b_SubRI8n_SubRI8n_AddRR4":     kLoadS14b_SubRI8n_SubRI8n_AddRR4,
-	"OrRR4_Movzx1":                        kOrRR4_Movzx1,
-	"Ymvmulpdb_Ymvmulpdb":                 kYmvmulpdb_Ymvmulpdb,
-	"Store8b_Lea8b":                       kStore8b_Lea8b,
-	"Load4b_MovRR4":                       kLoad4b_MovRR4,
-	"AddRM1b_CmpRI1JLE":                   kAddRM1b_CmpRI1JLE,
-	"SubRI8n_AddRR4_AddRM1b":              kSubRI8n_AddRR4_AddRM1b,
-	"Ymvaddpdb_Yrvaddpd":                  kYmvaddpdb_Yrvaddpd,
-	"Yrvaddpd_YmvmovapsStoreb":            kYrvaddpd_YmvmovapsStoreb,
-	"MovRR4_CmpRR4JB":                     kMovRR4_CmpRR4JB,
-	"AddRI8_Load4b":                       kAddRI8_Load4b,
-	"Movzx2_AddRI8n":                      kMovzx2_AddRI8n,
-	"SubMI8b_JE":                          kSubMI8b_JE,
-	"Ymvaddpdb_Ymvmulpdb":                 kYmvaddpdb_Ymvmulpdb,
-	"Yrvaddpd_Ymvmulpdb":                  kYrvaddpd_Ymvmulpdb,
-	"Lea8b_Call":                          kLea8b_Call,
-	"XorRR4n_CmpRR8JE":                    kXorRR4n_CmpRR8JE,
-	"Store1b_XorRR4n":                     kStore1b_XorRR4n,
-	"CmpRR8JE_LoadS14b":                   kCmpRR8JE_LoadS14b,
-	"CmpRR8JE_LoadS14b_SubRI8n":           kCmpRR8JE_LoadS14b_SubRI8n,
-	"TestRR2_Lea4b":                       kTestRR2_Lea4b,
-	"TestRR2_Lea4b_CmovNS4":               kTestRR2_Lea4b_CmovNS4,
-	"Load2b_TestRR2":                      kLoad2b_TestRR2,
-	"Vrpmuludq_Vrpmuludq":                 kVrpmuludq_Vrpmuludq,
-	"MovXL_VrpsrlqImm":                    kMovXL_VrpsrlqImm,
-	"YmvmovapsStoreb_Ymvmulpdb":           kYmvmovapsStoreb_Ymvmulpdb,
-	"YmvmovapsStoreb_Yrvaddpd":            kYmvmovapsStoreb_Yrvaddpd,
-	"Ymvmulpdb_YmvmovapsStoreb":           kYmvmulpdb_YmvmovapsStoreb,
-	"Lea8b_MovRR8_Call":                   kLea8b_MovRR8_Call,
-	"CmpRI8JLE_Lea8b":                     kCmpRI8JLE_Lea8b,
-	"Lea8_AddRI8":                         kLea8_AddRI8,
-	"Lea8_AddRI8_MovRR8":                  kLea8_AddRI8_MovRR8,
-	"MovRR8_ShrRI8n":                      kMovRR8_ShrRI8n,
-	"AddRI4n_CmpRI8JE":                    kAddRI4n_CmpRI8JE,
-	"AddRI8n_AddRI4n":                     kAddRI8n_AddRI4n,
-	"CmpRI8JE_CmpMI1JNE":                  kCmpRI8JE_CmpMI1JNE,
-	"Load8_TestRR8JE":                     kLoad8_TestRR8JE,
-	"Load8_TestRR8JE_MovRR8":              kLoad8_TestRR8JE_MovRR8,
-	"AddRI8n_OrRR4":                       kAddRI8n_OrRR4,
-	"LoadA_AddRI8":                        kLoadA_AddRI8,
-	"AddRI8_Vrmulpd":                      kAddRI8_Vrmulpd,
-	"AddRI8_Pop8":                         kAddRI8_Pop8,
-	"AddRI8_Pop8_Pop8":                    kAddRI8_Pop8_Pop8,
-	"Load2b_Load2":                        kLoad2b_Load2,
-	"MovRR8_AddRI8n":                      kMovRR8_AddRI8n,
-	"MovRR8_AndRI4":                       kMovRR8_AndRI4,
-	"AddRI8n_ShlRI8n":                     kAddRI8n_ShlRI8n,
-	"MovRR8_ShlRI8n":                      kMovRR8_ShlRI8n,
-	"AndRI4_AddMR8":                       kAndRI4_AddMR8,
-	"AddMR8_CmpRR8JG":                     kAddMR8_CmpRR8JG,
-	"ShrRI8n_XorRR8n":                     kShrRI8n_XorRR8n,
-	"Pop8_Pop8_Pop8_Ret":                  kPop8_Pop8_Pop8_Ret,
-	"AddRI8_MovRR8_Pop8":                  kAddRI8_MovRR8_Pop8,
-	"AddRI8_MovRR8_Pop8_Pop8":             kAddRI8_MovRR8_Pop8_Pop8,
-	"Load8_Load8":                         kLoad8_Load8,
-	"Load8_CmpRI8JNE":                     kLoad8_CmpRI8JNE,
-	"SubRR4_MovRI4_JNS":                   kSubRR4_MovRI4_JNS,
-	"SubRR4_MovRI4_JNS_AddRI4":            kSubRR4_MovRI4_JNS_AddRI4,
-	"Load1_Load1_SubRR4n_SubRR4":          kLoad1_Load1_SubRR4n_SubRR4,
-	"Load1_Load1_SubRR4n_SubRR4_MovRI4":   kLoad1_Load1_SubRR4n_SubRR4_MovRI4,
-	"CmpRI4JAE_CmpRI4JAE":                 kCmpRI4JAE_CmpRI4JAE,
-	"Load8b_TestRR8JNE":                   kLoad8b_TestRR8JNE,
-	"Load4b_SubRI8n":                      kLoad4b_SubRI8n,
-	"SubRI8n_CmpRR4JB":                    kSubRI8n_CmpRR4JB,
-	"Lea8b_CmpRI8JA":                      kLea8b_CmpRI8JA,
-	"Load8b_Load8b_LoadS48b_Lea8":         kLoad8b_Load8b_LoadS48b_Lea8,
-	"Load8b_Load8b_LoadS48b_Lea8_SubRR8":  kLoad8b_Load8b_LoadS48b_Lea8_SubRR8,
-	"AddRI8n_AddRI8":                      kAddRI8n_AddRI8,
-	"MovRR8_OrRR4":                        kMovRR8_OrRR4,
-	"Movsx48_Store8b":                     kMovsx48_Store8b,
-	"MovRR8_MovRR4":                       kMovRR8_MovRR4,
-	"AndRM2b_Movzx2":                      kAndRM2b_Movzx2,
-	"CmpRI8JNE_Load8":                     kCmpRI8JNE_Load8,
-	"Load8b_CmpRI8JE":                     kLoad8b_CmpRI8JE,
-	"Load1b_CmpMR1JNEb_Load1b":            kLoad1b_CmpMR1JNEb_Load1b,
-	"Load1b_CmpMR1JNEb_Load1b_CmpMR1JNEb": kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb,
-	"Movzx2_AddRM8b":                      kMovzx2_AddRM8b,
-	"MovRR4_Ret":                          kMovRR4_Ret,
-	"VShl8n_SubRI8n":                      kVShl8n_SubRI8n,
-	"SubRI8n_AndRR8n":                     kSubRI8n_AndRR8n,
-	"LoadS18_TestRR8JS":                   kLoadS18_TestRR8JS,
-	"LoadS18_TestRR8JS_MovRR8":            kLoadS18_TestRR8JS_MovRR8,
-	"StoreI4b_Jmp":                        kStoreI4b_Jmp,
-	"Load8b_CmpRR8JE_Load8b":              kLoad8b_CmpRR8JE_Load8b,
-	"Push8_Push8_MovRR8_Push8":            kPush8_Push8_MovRR8_Push8,
-	"Push8_Push8_MovRR8_Push8_SubRI8":     kPush8_Push8_MovRR8_Push8_SubRI8,
-	"Load1b_VShl8":                        kLoad1b_VShl8,
-	"Store8b_Load8b_MovRR8":               kStore8b_Load8b_MovRR8,
-	"Store8b_Load8b_MovRR8_MovRR8":        kStore8b_Load8b_MovRR8_MovRR8,
-	"Push8_MovRR8_MovRI4":                 kPush8_MovRR8_MovRI4,
-	"Lea8b_Load1b":                        kLea8b_Load1b,
-	"MovRR8_MovRR8_MovRR8":                kMovRR8_MovRR8_MovRR8,
-	"MovRR8_MovRR8_MovRR8_Store8b":        kMovRR8_MovRR8_MovRR8_Store8b,
-	"Push8_SubRI8_Store8b":                kPush8_SubRI8_Store8b,
-	"Push8_SubRI8_Store8b_Load8b":         kPush8_SubRI8_Store8b_Load8b,
-	"MovRR4_VShl8n":                       kMovRR4_VShl8n,
-	"AndRR8n_TestRR4JE":                   kAndRR8n_TestRR4JE,
-	"VShl8_MovRR4":                        kVShl8_MovRR4,
-	"MovRR8_Store8b_Load1b":               kMovRR8_Store8b_Load1b,
-	"MovRR8_Store8b_Load1b_Load1b":        kMovRR8_Store8b_Load1b_Load1b,
-	"TestRR4JE_CmpMI8JNEb":                kTestRR4JE_CmpMI8JNEb,
-	"Load1b_Load1b_Lea8b":                 kLoad1b_Load1b_Lea8b,
-	"Lea8_MovRR4_CmpRI4JG":                kLea8_MovRR4_CmpRI4JG,
-	"CmpMI8JNEb_Lea8":                     kCmpMI8JNEb_Lea8,
-	"CmpMI8JNEb_Lea8_MovRR4":              kCmpMI8JNEb_Lea8_MovRR4,
-	"AndRI4_JE":                           kAndRI4_JE,
-	"Load2b_MovRR8":                       kLoad2b_MovRR8,
-	"ShrRI8n_AndRI4n":                     kShrRI8n_AndRI4n,
-	"Lea8b_Load8":                         kLea8b_Load8,
-	"MovRR4_ShrRI8n":                      kMovRR4_ShrRI8n,
-	"AndRI4n_AndRI4":                      kAndRI4n_AndRI4,
-	"AddMI8b_Load2":                       kAddMI8b_Load2,
-	"TestRR8JE_MovRR8_MovRR4":             kTestRR8JE_MovRR8_MovRR4,
-	"Cbw8_Load2":                          kCbw8_Load2,
-	"Load4_TestRR4JNE":                    kLoad4_TestRR4JNE,
+	"MovRR4":          kMovRR4,
+	"MovRR8":          kMovRR8,
+	"MovRI4":          kMovRI4,
+	"MovRI8":          kMovRI8,
+	"Load1":           kLoad1,
+	"Load1b":          kLoad1b,
+	"Store1":          kStore1,
+	"Store1b":         kStore1b,
+	"StoreI1":         kStoreI1,
+	"StoreI1b":        kStoreI1b,
+	"Load2":           kLoad2,
+	"Load2b":          kLoad2b,
+	"Store2":          kStore2,
+	"Store2b":         kStore2b,
+	"StoreI2":         kStoreI2,
+	"StoreI2b":        kStoreI2b,
+	"Load4":           kLoad4,
+	"Load4b":          kLoad4b,
+	"Store4":          kStore4,
+	"Store4b":         kStore4b,
+	"StoreI4":         kStoreI4,
+	"StoreI4b":        kStoreI4b,
+	"Load8":           kLoad8,
+	"Load8b":          kLoad8b,
+	"Store8":          kStore8,
+	"Store8b":         kStore8b,
+	"StoreI8":         kStoreI8,
+	"StoreI8b":        kStoreI8b,
+	"LoadS18":         kLoadS18,
+	"LoadS18b":        kLoadS18b,
+	"Movsx18":         kMovsx18,
+	"LoadS14":         kLoadS14,
+	"LoadS14b":        kLoadS14b,
+	"Movsx14":         kMovsx14,
+	"Movzx1":          kMovzx1,
+	"LoadS28":         kLoadS28,
+	"LoadS28b":        kLoadS28b,
+	"Movsx28":         kMovsx28,
+	"LoadS24":         kLoadS24,
+	"LoadS24b":        kLoadS24b,
+	"Movsx24":         kMovsx24,
+	"Movzx2":          kMovzx2,
+	"LoadS48":         kLoadS48,
+	"LoadS48b":        kLoadS48b,
+	"Movsx48":         kMovsx48,
+	"LoadM1":          kLoadM1,
+	"LoadM1b":         kLoadM1b,
+	"MovRR1":          kMovRR1,
+	"LoadM2":          kLoadM2,
+	"LoadM2b":         kLoadM2b,
+	"MovRR2":          kMovRR2,
+	"Cbw4":            kCbw4,
+	"Cbw8":            kCbw8,
+	"Cwd4":            kCwd4,
+	"Cwd8":            kCwd8,
+	"LoadU":           kLoadU,
+	"LoadUb":          kLoadUb,
+	"StoreU":          kStoreU,
+	"StoreUb":         kStoreUb,
+	"LoadA":           kLoadA,
+	"LoadAb":          kLoadAb,
+	"StoreA":          kStoreA,
+	"StoreAb":         kStoreAb,
+	"MovXL":           kMovXL,
+	"MovXS":           kMovXS,
+	"Pxor":            kPxor,
+	"Lea8":            kLea8,
+	"Lea8b":           kLea8b,
+	"Lea4":            kLea4,
+	"Lea4b":           kLea4b,
+	"AddRR1":          kAddRR1,
+	"AddRR1n":         kAddRR1n,
+	"AddRI1":          kAddRI1,
+	"AddRI1n":         kAddRI1n,
+	"AddRM1":          kAddRM1,
+	"AddRM1b":         kAddRM1b,
+	"AddMR1":          kAddMR1,
+	"AddMR1b":         kAddMR1b,
+	"AddMI1":          kAddMI1,
+	"AddMI1b":         kAddMI1b,
+	"AddRR2":          kAddRR2,
+	"AddRR2n":         kAddRR2n,
+	"AddRI2":          kAddRI2,
+	"AddRI2n":         kAddRI2n,
+	"AddRM2":          kAddRM2,
+	"AddRM2b":         kAddRM2b,
+	"AddMR2":          kAddMR2,
+	"AddMR2b":         kAddMR2b,
+	"AddMI2":          kAddMI2,
+	"AddMI2b":         kAddMI2b,
+	"AddRR4":          kAddRR4,
+	"AddRR4n":         kAddRR4n,
+	"AddRI4":          kAddRI4,
+	"AddRI4n":         kAddRI4n,
+	"AddRM4":          kAddRM4,
+	"AddRM4b":         kAddRM4b,
+	"AddMR4":          kAddMR4,
+	"AddMR4b":         kAddMR4b,
+	"AddMI4":          kAddMI4,
+	"AddMI4b":         kAddMI4b,
+	"AddRR8":          kAddRR8,
+	"AddRR8n":         kAddRR8n,
+	"AddRI8":          kAddRI8,
+	"AddRI8n":         kAddRI8n,
+	"AddRM8":          kAddRM8,
+	"AddRM8b":         kAddRM8b,
+	"AddMR8":          kAddMR8,
+	"AddMR8b":         kAddMR8b,
+	"AddMI8":          kAddMI8,
+	"AddMI8b":         kAddMI8b,
+	"SubRR1":          kSubRR1,
+	"SubRR1n":         kSubRR1n,
+	"SubRI1":          kSubRI1,
+	"SubRI1n":         kSubRI1n,
+	"SubRM1":          kSubRM1,
+	"SubRM1b":         kSubRM1b,
+	"SubMR1":          kSubMR1,
+	"SubMR1b":         kSubMR1b,
+	"SubMI1":          kSubMI1,
+	"SubMI1b":         kSubMI1b,
+	"SubRR2":          kSubRR2,
+	"SubRR2n":         kSubRR2n,
+	"SubRI2":          kSubRI2,
+	"SubRI2n":         kSubRI2n,
+	"SubRM2":          kSubRM2,
+	"SubRM2b":         kSubRM2b,
+	"SubMR2":          kSubMR2,
+	"SubMR2b":         kSubMR2b,
+	"SubMI2":          kSubMI2,
+	"SubMI2b":         kSubMI2b,
+	"SubRR4":          kSubRR4,
+	"SubRR4n":         kSubRR4n,
+	"SubRI4":          kSubRI4,
+	"SubRI4n":         kSubRI4n,
+	"SubRM4":          kSubRM4,
+	"SubRM4b":         kSubRM4b,
+	"SubMR4":          kSubMR4,
+	"SubMR4b":         kSubMR4b,
+	"SubMI4":          kSubMI4,
+	"SubMI4b":         kSubMI4b,
+	"SubRR8":          kSubRR8,
+	"SubRR8n":         kSubRR8n,
+	"SubRI8":          kSubRI8,
+	"SubRI8n":         kSubRI8n,
+	"SubRM8":          kSubRM8,
+	"SubRM8b":         kSubRM8b,
+	"SubMR8":          kSubMR8,
+	"SubMR8b":         kSubMR8b,
+	"SubMI8":          kSubMI8,
+	"SubMI8b":         kSubMI8b,
+	"AndRR1":          kAndRR1,
+	"AndRR1n":         kAndRR1n,
+	"AndRI1":          kAndRI1,
+	"AndRI1n":         kAndRI1n,
+	"AndRM1":          kAndRM1,
+	"AndRM1b":         kAndRM1b,
+	"AndMR1":          kAndMR1,
+	"AndMR1b":         kAndMR1b,
+	"AndMI1":          kAndMI1,
+	"AndMI1b":         kAndMI1b,
+	"AndRR2":          kAndRR2,
+	"AndRR2n":         kAndRR2n,
+	"AndRI2":          kAndRI2,
+	"AndRI2n":         kAndRI2n,
+	"AndRM2":          kAndRM2,
+	"AndRM2b":         kAndRM2b,
+	"AndMR2":          kAndMR2,
+	"AndMR2b":         kAndMR2b,
+	"AndMI2":          kAndMI2,
+	"AndMI2b":         kAndMI2b,
+	"AndRR4":          kAndRR4,
+	"AndRR4n":         kAndRR4n,
+	"AndRI4":          kAndRI4,
+	"AndRI4n":         kAndRI4n,
+	"AndRM4":          kAndRM4,
+	"AndRM4b":         kAndRM4b,
+	"AndMR4":          kAndMR4,
+	"AndMR4b":         kAndMR4b,
+	"AndMI4":          kAndMI4,
+	"AndMI4b":         kAndMI4b,
+	"AndRR8":          kAndRR8,
+	"AndRR8n":         kAndRR8n,
+	"AndRI8":          kAndRI8,
+	"AndRI8n":         kAndRI8n,
+	"AndRM8":          kAndRM8,
+	"AndRM8b":         kAndRM8b,
+	"AndMR8":          kAndMR8,
+	"AndMR8b":         kAndMR8b,
+	"AndMI8":          kAndMI8,
+	"AndMI8b":         kAndMI8b,
+	"OrRR1":           kOrRR1,
+	"OrRR1n":          kOrRR1n,
+	"OrRI1":           kOrRI1,
+	"OrRI1n":          kOrRI1n,
+	"OrRM1":           kOrRM1,
+	"OrRM1b":          kOrRM1b,
+	"OrMR1":           kOrMR1,
+	"OrMR1b":          kOrMR1b,
+	"OrMI1":           kOrMI1,
+	"OrMI1b":          kOrMI1b,
+	"OrRR2":           kOrRR2,
+	"OrRR2n":          kOrRR2n,
+	"OrRI2":           kOrRI2,
+	"OrRI2n":          kOrRI2n,
+	"OrRM2":           kOrRM2,
+	"OrRM2b":          kOrRM2b,
+	"OrMR2":           kOrMR2,
+	"OrMR2b":          kOrMR2b,
+	"OrMI2":           kOrMI2,
+	"OrMI2b":          kOrMI2b,
+	"OrRR4":           kOrRR4,
+	"OrRR4n":          kOrRR4n,
+	"OrRI4":           kOrRI4,
+	"OrRI4n":          kOrRI4n,
+	"OrRM4":           kOrRM4,
+	"OrRM4b":          kOrRM4b,
+	"OrMR4":           kOrMR4,
+	"OrMR4b":          kOrMR4b,
+	"OrMI4":           kOrMI4,
+	"OrMI4b":          kOrMI4b,
+	"OrRR8":           kOrRR8,
+	"OrRR8n":          kOrRR8n,
+	"OrRI8":           kOrRI8,
+	"OrRI8n":          kOrRI8n,
+	"OrRM8":           kOrRM8,
+	"OrRM8b":          kOrRM8b,
+	"OrMR8":           kOrMR8,
+	"OrMR8b":          kOrMR8b,
+	"OrMI8":           kOrMI8,
+	"OrMI8b":          kOrMI8b,
+	"XorRR1":          kXorRR1,
+	"XorRR1n":         kXorRR1n,
+	"XorRI1":          kXorRI1,
+	"XorRI1n":         kXorRI1n,
+	"XorRM1":          kXorRM1,
+	"XorRM1b":         kXorRM1b,
+	"XorMR1":          kXorMR1,
+	"XorMR1b":         kXorMR1b,
+	"XorMI1":          kXorMI1,
+	"XorMI1b":         kXorMI1b,
+	"XorRR2":          kXorRR2,
+	"XorRR2n":         kXorRR2n,
+	"XorRI2":          kXorRI2,
+	"XorRI2n":         kXorRI2n,
+	"XorRM2":          kXorRM2,
+	"XorRM2b":         kXorRM2b,
+	"XorMR2":          kXorMR2,
+	"XorMR2b":         kXorMR2b,
+	"XorMI2":          kXorMI2,
+	"XorMI2b":         kXorMI2b,
+	"XorRR4":          kXorRR4,
+	"XorRR4n":         kXorRR4n,
+	"XorRI4":          kXorRI4,
+	"XorRI4n":         kXorRI4n,
+	"XorRM4":          kXorRM4,
+	"XorRM4b":         kXorRM4b,
+	"XorMR4":          kXorMR4,
+	"XorMR4b":         kXorMR4b,
+	"XorMI4":          kXorMI4,
+	"XorMI4b":         kXorMI4b,
+	"XorRR8":          kXorRR8,
+	"XorRR8n":         kXorRR8n,
+	"XorRI8":          kXorRI8,
+	"XorRI8n":         kXorRI8n,
+	"XorRM8":          kXorRM8,
+	"XorRM8b":         kXorRM8b,
+	"XorMR8":          kXorMR8,
+	"XorMR8b":         kXorMR8b,
+	"XorMI8":          kXorMI8,
+	"XorMI8b":         kXorMI8b,
+	"AdcRR1":          kAdcRR1,
+	"AdcRI1":          kAdcRI1,
+	"AdcRM1":          kAdcRM1,
+	"AdcRM1b":         kAdcRM1b,
+	"AdcRR2":          kAdcRR2,
+	"AdcRI2":          kAdcRI2,
+	"AdcRM2":          kAdcRM2,
+	"AdcRM2b":         kAdcRM2b,
+	"AdcRR4":          kAdcRR4,
+	"AdcRI4":          kAdcRI4,
+	"AdcRM4":          kAdcRM4,
+	"AdcRM4b":         kAdcRM4b,
+	"AdcRR8":          kAdcRR8,
+	"AdcRI8":          kAdcRI8,
+	"AdcRM8":          kAdcRM8,
+	"AdcRM8b":         kAdcRM8b,
+	"SbbRR1":          kSbbRR1,
+	"SbbRI1":          kSbbRI1,
+	"SbbRM1":          kSbbRM1,
+	"SbbRM1b":         kSbbRM1b,
+	"SbbRR2":          kSbbRR2,
+	"SbbRI2":          kSbbRI2,
+	"SbbRM2":          kSbbRM2,
+	"SbbRM2b":         kSbbRM2b,
+	"SbbRR4":          kSbbRR4,
+	"SbbRI4":          kSbbRI4,
+	"SbbRM4":          kSbbRM4,
+	"SbbRM4b":         kSbbRM4b,
+	"SbbRR8":          kSbbRR8,
+	"SbbRI8":          kSbbRI8,
+	"SbbRM8":          kSbbRM8,
+	"SbbRM8b":         kSbbRM8b,
+	"CmpRR1":          kCmpRR1,
+	"CmpRR1JB":        kCmpRR1JB,
+	"CmpRR1JAE":       kCmpRR1JAE,
+	"CmpRR1JE":        kCmpRR1JE,
+	"CmpRR1JNE":       kCmpRR1JNE,
+	"CmpRR1JBE":       kCmpRR1JBE,
+	"CmpRR1JA":        kCmpRR1JA,
+	"CmpRR1JS":        kCmpRR1JS,
+	"CmpRR1JNS":       kCmpRR1JNS,
+	"CmpRR1JL":        kCmpRR1JL,
+	"CmpRR1JGE":       kCmpRR1JGE,
+	"CmpRR1JLE":       kCmpRR1JLE,
+	"CmpRR1JG":        kCmpRR1JG,
+	"CmpRI1":          kCmpRI1,
+	"CmpRI1JB":        kCmpRI1JB,
+	"CmpRI1JAE":       kCmpRI1JAE,
+	"CmpRI1JE":        kCmpRI1JE,
+	"CmpRI1JNE":       kCmpRI1JNE,
+	"CmpRI1JBE":       kCmpRI1JBE,
+	"CmpRI1JA":        kCmpRI1JA,
+	"CmpRI1JS":        kCmpRI1JS,
+	"CmpRI1JNS":       kCmpRI1JNS,
+	"CmpRI1JL":        kCmpRI1JL,
+	"CmpRI1JGE":       kCmpRI1JGE,
+	"CmpRI1JLE":       kCmpRI1JLE,
+	"CmpRI1JG":        kCmpRI1JG,
+	"CmpRM1":          kCmpRM1,
+	"CmpRM1b":         kCmpRM1b,
+	"CmpMR1":          kCmpMR1,
+	"CmpMR1b":         kCmpMR1b,
+	"CmpMR1JB":        kCmpMR1JB,
+	"CmpMR1JBb":       kCmpMR1JBb,
+	"CmpMR1JAE":       kCmpMR1JAE,
+	"CmpMR1JAEb":      kCmpMR1JAEb,
+	"CmpMR1JE":        kCmpMR1JE,
+	"CmpMR1JEb":       kCmpMR1JEb,
+	"CmpMR1JNE":       kCmpMR1JNE,
+	"CmpMR1JNEb":      kCmpMR1JNEb,
+	"CmpMR1JBE":       kCmpMR1JBE,
+	"CmpMR1JBEb":      kCmpMR1JBEb,
+	"CmpMR1JA":        kCmpMR1JA,
+	"CmpMR1JAb":       kCmpMR1JAb,
+	"CmpMR1JS":        kCmpMR1JS,
+	"CmpMR1JSb":       kCmpMR1JSb,
+	"CmpMR1JNS":       kCmpMR1JNS,
+	"CmpMR1JNSb":      kCmpMR1JNSb,
+	"CmpMR1JL":        kCmpMR1JL,
+	"CmpMR1JLb":       kCmpMR1JLb,
+	"CmpMR1JGE":       kCmpMR1JGE,
+	"CmpMR1JGEb":      kCmpMR1JGEb,
+	"CmpMR1JLE":       kCmpMR1JLE,
+	"CmpMR1JLEb":      kCmpMR1JLEb,
+	"CmpMR1JG":        kCmpMR1JG,
+	"CmpMR1JGb":       kCmpMR1JGb,
+	"CmpMI1":          kCmpMI1,
+	"CmpMI1b":         kCmpMI1b,
+	"CmpMI1JB":        kCmpMI1JB,
+	"CmpMI1JBb":       kCmpMI1JBb,
+	"CmpMI1JAE":       kCmpMI1JAE,
+	"CmpMI1JAEb":      kCmpMI1JAEb,
+	"CmpMI1JE":        kCmpMI1JE,
+	"CmpMI1JEb":       kCmpMI1JEb,
+	"CmpMI1JNE":       kCmpMI1JNE,
+	"CmpMI1JNEb":      kCmpMI1JNEb,
+	"CmpMI1JBE":       kCmpMI1JBE,
+	"CmpMI1JBEb":      kCmpMI1JBEb,
+	"CmpMI1JA":        kCmpMI1JA,
+	"CmpMI1JAb":       kCmpMI1JAb,
+	"CmpMI1JS":        kCmpMI1JS,
+	"CmpMI1JSb":       kCmpMI1JSb,
+	"CmpMI1JNS":       kCmpMI1JNS,
+	"CmpMI1JNSb":      kCmpMI1JNSb,
+	"CmpMI1JL":        kCmpMI1JL,
+	"CmpMI1JLb":       kCmpMI1JLb,
+	"CmpMI1JGE":       kCmpMI1JGE,
+	"CmpMI1JGEb":      kCmpMI1JGEb,
+	"CmpMI1JLE":       kCmpMI1JLE,
+	"CmpMI1JLEb":      kCmpMI1JLEb,
+	"CmpMI1JG":        kCmpMI1JG,
+	"CmpMI1JGb":       kCmpMI1JGb,
+	"CmpRR2":          kCmpRR2,
+	"CmpRR2JB":        kCmpRR2JB,
+	"CmpRR2JAE":       kCmpRR2JAE,
+	"CmpRR2JE":        kCmpRR2JE,
+	"CmpRR2JNE":       kCmpRR2JNE,
+	"CmpRR2JBE":       kCmpRR2JBE,
+	"CmpRR2JA":        kCmpRR2JA,
+	"CmpRR2JS":        kCmpRR2JS,
+	"CmpRR2JNS":       kCmpRR2JNS,
+	"CmpRR2JL":        kCmpRR2JL,
+	"CmpRR2JGE":       kCmpRR2JGE,
+	"CmpRR2JLE":       kCmpRR2JLE,
+	"CmpRR2JG":        kCmpRR2JG,
+	"CmpRI2":          kCmpRI2,
+	"CmpRI2JB":        kCmpRI2JB,
+	"CmpRI2JAE":       kCmpRI2JAE,
+	"CmpRI2JE":        kCmpRI2JE,
+	"CmpRI2JNE":       kCmpRI2JNE,
+	"CmpRI2JBE":       kCmpRI2JBE,
+	"CmpRI2JA":        kCmpRI2JA,
+	"CmpRI2JS":        kCmpRI2JS,
+	"CmpRI2JNS":       kCmpRI2JNS,
+	"CmpRI2JL":        kCmpRI2JL,
+	"CmpRI2JGE":       kCmpRI2JGE,
+	"CmpRI2JLE":       kCmpRI2JLE,
+	"CmpRI2JG":        kCmpRI2JG,
+	"CmpRM2":          kCmpRM2,
+	"CmpRM2b":         kCmpRM2b,
+	"CmpMR2":          kCmpMR2,
+	"CmpMR2b":         kCmpMR2b,
+	"CmpMR2JB":        kCmpMR2JB,
+	"CmpMR2JBb":       kCmpMR2JBb,
+	"CmpMR2JAE":       kCmpMR2JAE,
+	"CmpMR2JAEb":      kCmpMR2JAEb,
+	"CmpMR2JE":        kCmpMR2JE,
+	"CmpMR2JEb":       kCmpMR2JEb,
+	"CmpMR2JNE":       kCmpMR2JNE,
+	"CmpMR2JNEb":      kCmpMR2JNEb,
+	"CmpMR2JBE":       kCmpMR2JBE,
+	"CmpMR2JBEb":      kCmpMR2JBEb,
+	"CmpMR2JA":        kCmpMR2JA,
+	"CmpMR2JAb":       kCmpMR2JAb,
+	"CmpMR2JS":        kCmpMR2JS,
+	"CmpMR2JSb":       kCmpMR2JSb,
+	"CmpMR2JNS":       kCmpMR2JNS,
+	"CmpMR2JNSb":      kCmpMR2JNSb,
+	"CmpMR2JL":        kCmpMR2JL,
+	"CmpMR2JLb":       kCmpMR2JLb,
+	"CmpMR2JGE":       kCmpMR2JGE,
+	"CmpMR2JGEb":      kCmpMR2JGEb,
+	"CmpMR2JLE":       kCmpMR2JLE,
+	"CmpMR2JLEb":      kCmpMR2JLEb,
+	"CmpMR2JG":        kCmpMR2JG,
+	"CmpMR2JGb":       kCmpMR2JGb,
+	"CmpMI2":          kCmpMI2,
+	"CmpMI2b":         kCmpMI2b,
+	"CmpMI2JB":        kCmpMI2JB,
+	"CmpMI2JBb":       kCmpMI2JBb,
+	"CmpMI2JAE":       kCmpMI2JAE,
+	"CmpMI2JAEb":      kCmpMI2JAEb,
+	"CmpMI2JE":        kCmpMI2JE,
+	"CmpMI2JEb":       kCmpMI2JEb,
+	"CmpMI2JNE":       kCmpMI2JNE,
+	"CmpMI2JNEb":      kCmpMI2JNEb,
+	"CmpMI2JBE":       kCmpMI2JBE,
+	"CmpMI2JBEb":      kCmpMI2JBEb,
+	"CmpMI2JA":        kCmpMI2JA,
+	"CmpMI2JAb":       kCmpMI2JAb,
+	"CmpMI2JS":        kCmpMI2JS,
+	"CmpMI2JSb":       kCmpMI2JSb,
+	"CmpMI2JNS":       kCmpMI2JNS,
+	"CmpMI2JNSb":      kCmpMI2JNSb,
+	"CmpMI2JL":        kCmpMI2JL,
+	"CmpMI2JLb":       kCmpMI2JLb,
+	"CmpMI2JGE":       kCmpMI2JGE,
+	"CmpMI2JGEb":      kCmpMI2JGEb,
+	"CmpMI2JLE":       kCmpMI2JLE,
+	"CmpMI2JLEb":      kCmpMI2JLEb,
+	"CmpMI2JG":        kCmpMI2JG,
+	"CmpMI2JGb":       kCmpMI2JGb,
+	"CmpRR4":          kCmpRR4,
+	"CmpRR4JB":        kCmpRR4JB,
+	"CmpRR4JAE":       kCmpRR4JAE,
+	"CmpRR4JE":        kCmpRR4JE,
+	"CmpRR4JNE":       kCmpRR4JNE,
+	"CmpRR4JBE":       kCmpRR4JBE,
+	"CmpRR4JA":        kCmpRR4JA,
+	"CmpRR4JS":        kCmpRR4JS,
+	"CmpRR4JNS":       kCmpRR4JNS,
+	"CmpRR4JL":        kCmpRR4JL,
+	"CmpRR4JGE":       kCmpRR4JGE,
+	"CmpRR4JLE":       kCmpRR4JLE,
+	"CmpRR4JG":        kCmpRR4JG,
+	"CmpRI4":          kCmpRI4,
+	"CmpRI4JB":        kCmpRI4JB,
+	"CmpRI4JAE":       kCmpRI4JAE,
+	"CmpRI4JE":        kCmpRI4JE,
+	"CmpRI4JNE":       kCmpRI4JNE,
+	"CmpRI4JBE":       kCmpRI4JBE,
+	"CmpRI4JA":        kCmpRI4JA,
+	"CmpRI4JS":        kCmpRI4JS,
+	"CmpRI4JNS":       kCmpRI4JNS,
+	"CmpRI4JL":        kCmpRI4JL,
+	"CmpRI4JGE":       kCmpRI4JGE,
+	"CmpRI4JLE":       kCmpRI4JLE,
+	"CmpRI4JG":        kCmpRI4JG,
+	"CmpRM4":          kCmpRM4,
+	"CmpRM4b":         kCmpRM4b,
+	"CmpMR4":          kCmpMR4,
+	"CmpMR4b":         kCmpMR4b,
+	"CmpMR4JB":        kCmpMR4JB,
+	"CmpMR4JBb":       kCmpMR4JBb,
+	"CmpMR4JAE":       kCmpMR4JAE,
+	"CmpMR4JAEb":      kCmpMR4JAEb,
+	"CmpMR4JE":        kCmpMR4JE,
+	"CmpMR4JEb":       kCmpMR4JEb,
+	"CmpMR4JNE":       kCmpMR4JNE,
+	"CmpMR4JNEb":      kCmpMR4JNEb,
+	"CmpMR4JBE":       kCmpMR4JBE,
+	"CmpMR4JBEb":      kCmpMR4JBEb,
+	"CmpMR4JA":        kCmpMR4JA,
+	"CmpMR4JAb":       kCmpMR4JAb,
+	"CmpMR4JS":        kCmpMR4JS,
+	"CmpMR4JSb":       kCmpMR4JSb,
+	"CmpMR4JNS":       kCmpMR4JNS,
+	"CmpMR4JNSb":      kCmpMR4JNSb,
+	"CmpMR4JL":        kCmpMR4JL,
+	"CmpMR4JLb":       kCmpMR4JLb,
+	"CmpMR4JGE":       kCmpMR4JGE,
+	"CmpMR4JGEb":      kCmpMR4JGEb,
+	"CmpMR4JLE":       kCmpMR4JLE,
+	"CmpMR4JLEb":      kCmpMR4JLEb,
+	"CmpMR4JG":        kCmpMR4JG,
+	"CmpMR4JGb":       kCmpMR4JGb,
+	"CmpMI4":          kCmpMI4,
+	"CmpMI4b":         kCmpMI4b,
+	"CmpMI4JB":        kCmpMI4JB,
+	"CmpMI4JBb":       kCmpMI4JBb,
+	"CmpMI4JAE":       kCmpMI4JAE,
+	"CmpMI4JAEb":      kCmpMI4JAEb,
+	"CmpMI4JE":        kCmpMI4JE,
+	"CmpMI4JEb":       kCmpMI4JEb,
+	"CmpMI4JNE":       kCmpMI4JNE,
+	"CmpMI4JNEb":      kCmpMI4JNEb,
+	"CmpMI4JBE":       kCmpMI4JBE,
+	"CmpMI4JBEb":      kCmpMI4JBEb,
+	"CmpMI4JA":        kCmpMI4JA,
+	"CmpMI4JAb":       kCmpMI4JAb,
+	"CmpMI4JS":        kCmpMI4JS,
+	"CmpMI4JSb":       kCmpMI4JSb,
+	"CmpMI4JNS":       kCmpMI4JNS,
+	"CmpMI4JNSb":      kCmpMI4JNSb,
+	"CmpMI4JL":        kCmpMI4JL,
+	"CmpMI4JLb":       kCmpMI4JLb,
+	"CmpMI4JGE":       kCmpMI4JGE,
+	"CmpMI4JGEb":      kCmpMI4JGEb,
+	"CmpMI4JLE":       kCmpMI4JLE,
+	"CmpMI4JLEb":      kCmpMI4JLEb,
+	"CmpMI4JG":        kCmpMI4JG,
+	"CmpMI4JGb":       kCmpMI4JGb,
+	"CmpRR8":          kCmpRR8,
+	"CmpRR8JB":        kCmpRR8JB,
+	"CmpRR8JAE":       kCmpRR8JAE,
+	"CmpRR8JE":        kCmpRR8JE,
+	"CmpRR8JNE":       kCmpRR8JNE,
+	"CmpRR8JBE":       kCmpRR8JBE,
+	"CmpRR8JA":        kCmpRR8JA,
+	"CmpRR8JS":        kCmpRR8JS,
+	"CmpRR8JNS":       kCmpRR8JNS,
+	"CmpRR8JL":        kCmpRR8JL,
+	"CmpRR8JGE":       kCmpRR8JGE,
+	"CmpRR8JLE":       kCmpRR8JLE,
+	"CmpRR8JG":        kCmpRR8JG,
+	"CmpRI8":          kCmpRI8,
+	"CmpRI8JB":        kCmpRI8JB,
+	"CmpRI8JAE":       kCmpRI8JAE,
+	"CmpRI8JE":        kCmpRI8JE,
+	"CmpRI8JNE":       kCmpRI8JNE,
+	"CmpRI8JBE":       kCmpRI8JBE,
+	"CmpRI8JA":        kCmpRI8JA,
+	"CmpRI8JS":        kCmpRI8JS,
+	"CmpRI8JNS":       kCmpRI8JNS,
+	"CmpRI8JL":        kCmpRI8JL,
+	"CmpRI8JGE":       kCmpRI8JGE,
+	"CmpRI8JLE":       kCmpRI8JLE,
+	"CmpRI8JG":        kCmpRI8JG,
+	"CmpRM8":          kCmpRM8,
+	"CmpRM8b":         kCmpRM8b,
+	"CmpMR8":          kCmpMR8,
+	"CmpMR8b":         kCmpMR8b,
+	"CmpMR8JB":        kCmpMR8JB,
+	"CmpMR8JBb":       kCmpMR8JBb,
+	"CmpMR8JAE":       kCmpMR8JAE,
+	"CmpMR8JAEb":      kCmpMR8JAEb,
+	"CmpMR8JE":        kCmpMR8JE,
+	"CmpMR8JEb":       kCmpMR8JEb,
+	"CmpMR8JNE":       kCmpMR8JNE,
+	"CmpMR8JNEb":      kCmpMR8JNEb,
+	"CmpMR8JBE":       kCmpMR8JBE,
+	"CmpMR8JBEb":      kCmpMR8JBEb,
+	"CmpMR8JA":        kCmpMR8JA,
+	"CmpMR8JAb":       kCmpMR8JAb,
+	"CmpMR8JS":        kCmpMR8JS,
+	"CmpMR8JSb":       kCmpMR8JSb,
+	"CmpMR8JNS":       kCmpMR8JNS,
+	"CmpMR8JNSb":      kCmpMR8JNSb,
+	"CmpMR8JL":        kCmpMR8JL,
+	"CmpMR8JLb":       kCmpMR8JLb,
+	"CmpMR8JGE":       kCmpMR8JGE,
+	"CmpMR8JGEb":      kCmpMR8JGEb,
+	"CmpMR8JLE":       kCmpMR8JLE,
+	"CmpMR8JLEb":      kCmpMR8JLEb,
+	"CmpMR8JG":        kCmpMR8JG,
+	"CmpMR8JGb":       kCmpMR8JGb,
+	"CmpMI8":          kCmpMI8,
+	"CmpMI8b":         kCmpMI8b,
+	"CmpMI8JB":        kCmpMI8JB,
+	"CmpMI8JBb":       kCmpMI8JBb,
+	"CmpMI8JAE":       kCmpMI8JAE,
+	"CmpMI8JAEb":      kCmpMI8JAEb,
+	"CmpMI8JE":        kCmpMI8JE,
+	"CmpMI8JEb":       kCmpMI8JEb,
+	"CmpMI8JNE":       kCmpMI8JNE,
+	"CmpMI8JNEb":      kCmpMI8JNEb,
+	"CmpMI8JBE":       kCmpMI8JBE,
+	"CmpMI8JBEb":      kCmpMI8JBEb,
+	"CmpMI8JA":        kCmpMI8JA,
+	"CmpMI8JAb":       kCmpMI8JAb,
+	"CmpMI8JS":        kCmpMI8JS,
+	"CmpMI8JSb":       kCmpMI8JSb,
+	"CmpMI8JNS":       kCmpMI8JNS,
+	"CmpMI8JNSb":      kCmpMI8JNSb,
+	"CmpMI8JL":        kCmpMI8JL,
+	"CmpMI8JLb":       kCmpMI8JLb,
+	"CmpMI8JGE":       kCmpMI8JGE,
+	"CmpMI8JGEb":      kCmpMI8JGEb,
+	"CmpMI8JLE":       kCmpMI8JLE,
+	"CmpMI8JLEb":      kCmpMI8JLEb,
+	"CmpMI8JG":        kCmpMI8JG,
+	"CmpMI8JGb":       kCmpMI8JGb,
+	"TestRR1":         kTestRR1,
+	"TestRR1JE":       kTestRR1JE,
+	"TestRR1JNE":      kTestRR1JNE,
+	"TestRR1JS":       kTestRR1JS,
+	"TestRR1JNS":      kTestRR1JNS,
+	"TestRR1JL":       kTestRR1JL,
+	"TestRR1JGE":      kTestRR1JGE,
+	"TestRR1JLE":      kTestRR1JLE,
+	"TestRR1JG":       kTestRR1JG,
+	"TestRI1":         kTestRI1,
+	"TestRI1JE":       kTestRI1JE,
+	"TestRI1JNE":      kTestRI1JNE,
+	"TestRI1JS":       kTestRI1JS,
+	"TestRI1JNS":      kTestRI1JNS,
+	"TestRI1JL":       kTestRI1JL,
+	"TestRI1JGE":      kTestRI1JGE,
+	"TestRI1JLE":      kTestRI1JLE,
+	"TestRI1JG":       kTestRI1JG,
+	"TestMR1":         kTestMR1,
+	"TestMR1b":        kTestMR1b,
+	"TestMR1JE":       kTestMR1JE,
+	"TestMR1JEb":      kTestMR1JEb,
+	"TestMR1JNE":      kTestMR1JNE,
+	"TestMR1JNEb":     kTestMR1JNEb,
+	"TestMR1JS":       kTestMR1JS,
+	"TestMR1JSb":      kTestMR1JSb,
+	"TestMR1JNS":      kTestMR1JNS,
+	"TestMR1JNSb":     kTestMR1JNSb,
+	"TestMR1JL":       kTestMR1JL,
+	"TestMR1JLb":      kTestMR1JLb,
+	"TestMR1JGE":      kTestMR1JGE,
+	"TestMR1JGEb":     kTestMR1JGEb,
+	"TestMR1JLE":      kTestMR1JLE,
+	"TestMR1JLEb":     kTestMR1JLEb,
+	"TestMR1JG":       kTestMR1JG,
+	"TestMR1JGb":      kTestMR1JGb,
+	"TestMI1":         kTestMI1,
+	"TestMI1b":        kTestMI1b,
+	"TestMI1JE":       kTestMI1JE,
+	"TestMI1JEb":      kTestMI1JEb,
+	"TestMI1JNE":      kTestMI1JNE,
+	"TestMI1JNEb":     kTestMI1JNEb,
+	"TestMI1JS":       kTestMI1JS,
+	"TestMI1JSb":      kTestMI1JSb,
+	"TestMI1JNS":      kTestMI1JNS,
+	"TestMI1JNSb":     kTestMI1JNSb,
+	"TestMI1JL":       kTestMI1JL,
+	"TestMI1JLb":      kTestMI1JLb,
+	"TestMI1JGE":      kTestMI1JGE,
+	"TestMI1JGEb":     kTestMI1JGEb,
+	"TestMI1JLE":      kTestMI1JLE,
+	"TestMI1JLEb":     kTestMI1JLEb,
+	"TestMI1JG":       kTestMI1JG,
+	"TestMI1JGb":      kTestMI1JGb,
+	"TestRR2":         kTestRR2,
+	"TestRR2JE":       kTestRR2JE,
+	"TestRR2JNE":      kTestRR2JNE,
+	"TestRR2JS":       kTestRR2JS,
+	"TestRR2JNS":      kTestRR2JNS,
+	"TestRR2JL":       kTestRR2JL,
+	"TestRR2JGE":      kTestRR2JGE,
+	"TestRR2JLE":      kTestRR2JLE,
+	"TestRR2JG":       kTestRR2JG,
+	"TestRI2":         kTestRI2,
+	"TestRI2JE":       kTestRI2JE,
+	"TestRI2JNE":      kTestRI2JNE,
+	"TestRI2JS":       kTestRI2JS,
+	"TestRI2JNS":      kTestRI2JNS,
+	"TestRI2JL":       kTestRI2JL,
+	"TestRI2JGE":      kTestRI2JGE,
+	"TestRI2JLE":      kTestRI2JLE,
+	"TestRI2JG":       kTestRI2JG,
+	"TestMR2":         kTestMR2,
+	"TestMR2b":        kTestMR2b,
+	"TestMR2JE":       kTestMR2JE,
+	"TestMR2JEb":      kTestMR2JEb,
+	"TestMR2JNE":      kTestMR2JNE,
+	"TestMR2JNEb":     kTestMR2JNEb,
+	"TestMR2JS":       kTestMR2JS,
+	"TestMR2JSb":      kTestMR2JSb,
+	"TestMR2JNS":      kTestMR2JNS,
+	"TestMR2JNSb":     kTestMR2JNSb,
+	"TestMR2JL":       kTestMR2JL,
+	"TestMR2JLb":      kTestMR2JLb,
+	"TestMR2JGE":      kTestMR2JGE,
+	"TestMR2JGEb":     kTestMR2JGEb,
+	"TestMR2JLE":      kTestMR2JLE,
+	"TestMR2JLEb":     kTestMR2JLEb,
+	"TestMR2JG":       kTestMR2JG,
+	"TestMR2JGb":      kTestMR2JGb,
+	"TestMI2":         kTestMI2,
+	"TestMI2b":        kTestMI2b,
+	"TestMI2JE":       kTestMI2JE,
+	"TestMI2JEb":      kTestMI2JEb,
+	"TestMI2JNE":      kTestMI2JNE,
+	"TestMI2JNEb":     kTestMI2JNEb,
+	"TestMI2JS":       kTestMI2JS,
+	"TestMI2JSb":      kTestMI2JSb,
+	"TestMI2JNS":      kTestMI2JNS,
+	"TestMI2JNSb":     kTestMI2JNSb,
+	"TestMI2JL":       kTestMI2JL,
+	"TestMI2JLb":      kTestMI2JLb,
+	"TestMI2JGE":      kTestMI2JGE,
+	"TestMI2JGEb":     kTestMI2JGEb,
+	"TestMI2JLE":      kTestMI2JLE,
+	"TestMI2JLEb":     kTestMI2JLEb,
+	"TestMI2JG":       kTestMI2JG,
+	"TestMI2JGb":      kTestMI2JGb,
+	"TestRR4":         kTestRR4,
+	"TestRR4JE":       kTestRR4JE,
+	"TestRR4JNE":      kTestRR4JNE,
+	"TestRR4JS":       kTestRR4JS,
+	"TestRR4JNS":      kTestRR4JNS,
+	"TestRR4JL":       kTestRR4JL,
+	"TestRR4JGE":      kTestRR4JGE,
+	"TestRR4JLE":      kTestRR4JLE,
+	"TestRR4JG":       kTestRR4JG,
+	"TestRI4":         kTestRI4,
+	"TestRI4JE":       kTestRI4JE,
+	"TestRI4JNE":      kTestRI4JNE,
+	"TestRI4JS":       kTestRI4JS,
+	"TestRI4JNS":      kTestRI4JNS,
+	"TestRI4JL":       kTestRI4JL,
+	"TestRI4JGE":      kTestRI4JGE,
+	"TestRI4JLE":      kTestRI4JLE,
+	"TestRI4JG":       kTestRI4JG,
+	"TestMR4":         kTestMR4,
+	"TestMR4b":        kTestMR4b,
+	"TestMR4JE":       kTestMR4JE,
+	"TestMR4JEb":      kTestMR4JEb,
+	"TestMR4JNE":      kTestMR4JNE,
+	"TestMR4JNEb":     kTestMR4JNEb,
+	"TestMR4JS":       kTestMR4JS,
+	"TestMR4JSb":      kTestMR4JSb,
+	"TestMR4JNS":      kTestMR4JNS,
+	"TestMR4JNSb":     kTestMR4JNSb,
+	"TestMR4JL":       kTestMR4JL,
+	"TestMR4JLb":      kTestMR4JLb,
+	"TestMR4JGE":      kTestMR4JGE,
+	"TestMR4JGEb":     kTestMR4JGEb,
+	"TestMR4JLE":      kTestMR4JLE,
+	"TestMR4JLEb":     kTestMR4JLEb,
+	"TestMR4JG":       kTestMR4JG,
+	"TestMR4JGb":      kTestMR4JGb,
+	"TestMI4":         kTestMI4,
+	"TestMI4b":        kTestMI4b,
+	"TestMI4JE":       kTestMI4JE,
+	"TestMI4JEb":      kTestMI4JEb,
+	"TestMI4JNE":      kTestMI4JNE,
+	"TestMI4JNEb":     kTestMI4JNEb,
+	"TestMI4JS":       kTestMI4JS,
+	"TestMI4JSb":      kTestMI4JSb,
+	"TestMI4JNS":      kTestMI4JNS,
+	"TestMI4JNSb":     kTestMI4JNSb,
+	"TestMI4JL":       kTestMI4JL,
+	"TestMI4JLb":      kTestMI4JLb,
+	"TestMI4JGE":      kTestMI4JGE,
+	"TestMI4JGEb":     kTestMI4JGEb,
+	"TestMI4JLE":      kTestMI4JLE,
+	"TestMI4JLEb":     kTestMI4JLEb,
+	"TestMI4JG":       kTestMI4JG,
+	"TestMI4JGb":      kTestMI4JGb,
+	"TestRR8":         kTestRR8,
+	"TestRR8JE":       kTestRR8JE,
+	"TestRR8JNE":      kTestRR8JNE,
+	"TestRR8JS":       kTestRR8JS,
+	"TestRR8JNS":      kTestRR8JNS,
+	"TestRR8JL":       kTestRR8JL,
+	"TestRR8JGE":      kTestRR8JGE,
+	"TestRR8JLE":      kTestRR8JLE,
+	"TestRR8JG":       kTestRR8JG,
+	"TestRI8":         kTestRI8,
+	"TestRI8JE":       kTestRI8JE,
+	"TestRI8JNE":      kTestRI8JNE,
+	"TestRI8JS":       kTestRI8JS,
+	"TestRI8JNS":      kTestRI8JNS,
+	"TestRI8JL":       kTestRI8JL,
+	"TestRI8JGE":      kTestRI8JGE,
+	"TestRI8JLE":      kTestRI8JLE,
+	"TestRI8JG":       kTestRI8JG,
+	"TestMR8":         kTestMR8,
+	"TestMR8b":        kTestMR8b,
+	"TestMR8JE":       kTestMR8JE,
+	"TestMR8JEb":      kTestMR8JEb,
+	"TestMR8JNE":      kTestMR8JNE,
+	"TestMR8JNEb":     kTestMR8JNEb,
+	"TestMR8JS":       kTestMR8JS,
+	"TestMR8JSb":      kTestMR8JSb,
+	"TestMR8JNS":      kTestMR8JNS,
+	"TestMR8JNSb":     kTestMR8JNSb,
+	"TestMR8JL":       kTestMR8JL,
+	"TestMR8JLb":      kTestMR8JLb,
+	"TestMR8JGE":      kTestMR8JGE,
+	"TestMR8JGEb":     kTestMR8JGEb,
+	"TestMR8JLE":      kTestMR8JLE,
+	"TestMR8JLEb":     kTestMR8JLEb,
+	"TestMR8JG":       kTestMR8JG,
+	"TestMR8JGb":      kTestMR8JGb,
+	"TestMI8":         kTestMI8,
+	"TestMI8b":        kTestMI8b,
+	"TestMI8JE":       kTestMI8JE,
+	"TestMI8JEb":      kTestMI8JEb,
+	"TestMI8JNE":      kTestMI8JNE,
+	"TestMI8JNEb":     kTestMI8JNEb,
+	"TestMI8JS":       kTestMI8JS,
+	"TestMI8JSb":      kTestMI8JSb,
+	"TestMI8JNS":      kTestMI8JNS,
+	"TestMI8JNSb":     kTestMI8JNSb,
+	"TestMI8JL":       kTestMI8JL,
+	"TestMI8JLb":      kTestMI8JLb,
+	"TestMI8JGE":      kTestMI8JGE,
+	"TestMI8JGEb":     kTestMI8JGEb,
+	"TestMI8JLE":      kTestMI8JLE,
+	"TestMI8JLEb":     kTestMI8JLEb,
+	"TestMI8JG":       kTestMI8JG,
+	"TestMI8JGb":      kTestMI8JGb,
+	"ShlRI1":          kShlRI1,
+	"ShlRI1n":         kShlRI1n,
+	"ShrRI1":          kShrRI1,
+	"ShrRI1n":         kShrRI1n,
+	"SarRI1":          kSarRI1,
+	"SarRI1n":         kSarRI1n,
+	"Neg1":            kNeg1,
+	"ShlRI2":          kShlRI2,
+	"ShlRI2n":         kShlRI2n,
+	"ShrRI2":          kShrRI2,
+	"ShrRI2n":         kShrRI2n,
+	"SarRI2":          kSarRI2,
+	"SarRI2n":         kSarRI2n,
+	"Neg2":            kNeg2,
+	"RolRI2":          kRolRI2,
+	"RolRI2n":         kRolRI2n,
+	"RorRI2":          kRorRI2,
+	"RorRI2n":         kRorRI2n,
+	"ShlRI4":          kShlRI4,
+	"ShlRI4n":         kShlRI4n,
+	"VShl4n":          kVShl4n,
+	"VShl4":           kVShl4,
+	"ShrRI4":          kShrRI4,
+	"ShrRI4n":         kShrRI4n,
+	"VShr4n":          kVShr4n,
+	"VShr4":           kVShr4,
+	"SarRI4":          kSarRI4,
+	"SarRI4n":         kSarRI4n,
+	"VSar4n":          kVSar4n,
+	"VSar4":           kVSar4,
+	"Neg4":            kNeg4,
+	"RolRI4":          kRolRI4,
+	"RolRI4n":         kRolRI4n,
+	"RorRI4":          kRorRI4,
+	"RorRI4n":         kRorRI4n,
+	"Inc4":            kInc4,
+	"Inc4n":           kInc4n,
+	"Dec4":            kDec4,
+	"Dec4n":           kDec4n,
+	"Not4":            kNot4,
+	"ShlRI8":          kShlRI8,
+	"ShlRI8n":         kShlRI8n,
+	"VShl8n":          kVShl8n,
+	"VShl8":           kVShl8,
+	"ShrRI8":          kShrRI8,
+	"ShrRI8n":         kShrRI8n,
+	"VShr8n":          kVShr8n,
+	"VShr8":           kVShr8,
+	"SarRI8":          kSarRI8,
+	"SarRI8n":         kSarRI8n,
+	"VSar8n":          kVSar8n,
+	"VSar8":           kVSar8,
+	"Neg8":            kNeg8,
+	"RolRI8":          kRolRI8,
+	"RolRI8n":         kRolRI8n,
+	"RorRI8":          kRorRI8,
+	"RorRI8n":         kRorRI8n,
+	"Inc8":            kInc8,
+	"Inc8n":           kInc8n,
+	"Dec8":            kDec8,
+	"Dec8n":           kDec8n,
+	"Not8":            kNot8,
+	"CmovO4":          kCmovO4,
+	"CmovO8":          kCmovO8,
+	"SetO":            kSetO,
+	"CmovNO4":         kCmovNO4,
+	"CmovNO8":         kCmovNO8,
+	"SetNO":           kSetNO,
+	"CmovB4":          kCmovB4,
+	"CmovB8":          kCmovB8,
+	"SetB":            kSetB,
+	"CmovAE4":         kCmovAE4,
+	"CmovAE8":         kCmovAE8,
+	"SetAE":           kSetAE,
+	"CmovE4":          kCmovE4,
+	"CmovE8":          kCmovE8,
+	"SetE":            kSetE,
+	"CmovNE4":         kCmovNE4,
+	"CmovNE8":         kCmovNE8,
+	"SetNE":           kSetNE,
+	"CmovBE4":         kCmovBE4,
+	"CmovBE8":         kCmovBE8,
+	"SetBE":           kSetBE,
+	"CmovA4":          kCmovA4,
+	"CmovA8":          kCmovA8,
+	"SetA":            kSetA,
+	"CmovS4":          kCmovS4,
+	"CmovS8":          kCmovS8,
+	"SetS":            kSetS,
+	"CmovNS4":         kCmovNS4,
+	"CmovNS8":         kCmovNS8,
+	"SetNS":           kSetNS,
+	"CmovP4":          kCmovP4,
+	"CmovP8":          kCmovP8,
+	"SetP":            kSetP,
+	"CmovNP4":         kCmovNP4,
+	"CmovNP8":         kCmovNP8,
+	"SetNP":           kSetNP,
+	"CmovL4":          kCmovL4,
+	"CmovL8":          kCmovL8,
+	"SetL":            kSetL,
+	"CmovGE4":         kCmovGE4,
+	"CmovGE8":         kCmovGE8,
+	"SetGE":           kSetGE,
+	"CmovLE4":         kCmovLE4,
+	"CmovLE8":         kCmovLE8,
+	"SetLE":           kSetLE,
+	"CmovG4":          kCmovG4,
+	"CmovG8":          kCmovG8,
+	"SetG":            kSetG,
+	"ImulRR4n":        kImulRR4n,
+	"ImulRR8n":        kImulRR8n,
+	"ImulRR4":         kImulRR4,
+	"ImulRR8":         kImulRR8,
+	"ImulRI4n":        kImulRI4n,
+	"ImulRI8n":        kImulRI8n,
+	"ImulRI4":         kImulRI4,
+	"ImulRI8":         kImulRI8,
+	"ImulRM4":         kImulRM4,
+	"ImulRM4b":        kImulRM4b,
+	"ImulRM8":         kImulRM8,
+	"ImulRM8b":        kImulRM8b,
+	"Nop":             kNop,
+	"End":             kEnd,
+	"Push8":           kPush8,
+	"PushI8":          kPushI8,
+	"Pop8":            kPop8,
+	"Call":            kCall,
+	"Ret":             kRet,
+	"Jmp":             kJmp,
+	"CallR":           kCallR,
+	"CallM":           kCallM,
+	"CallMb":          kCallMb,
+	"JmpM":            kJmpM,
+	"JmpMb":           kJmpMb,
+	"JmpR":            kJmpR,
+	"JO":              kJO,
+	"JNO":             kJNO,
+	"JB":              kJB,
+	"JAE":             kJAE,
+	"JE":              kJE,
+	"JNE":             kJNE,
+	"JBE":             kJBE,
+	"JA":              kJA,
+	"JS":              kJS,
+	"JNS":             kJNS,
+	"JP":              kJP,
+	"JNP":             kJNP,
+	"JL":              kJL,
+	"JGE":             kJGE,
+	"JLE":             kJLE,
+	"JG":              kJG,
+	"TestHI1":         kTestHI1,
+	"AndHI1":          kAndHI1,
+	"TestHI1JE":       kTestHI1JE,
+	"TestHI1JNE":      kTestHI1JNE,
+	"FLoad8":          kFLoad8,
+	"FSubRM8":         kFSubRM8,
+	"Vmpxor":          kVmpxor,
+	"Vmpxorb":         kVmpxorb,
+	"Xrvpxor":         kXrvpxor,
+	"Xmvpxor":         kXmvpxor,
+	"Xmvpxorb":        kXmvpxorb,
+	"Yrvpxor":         kYrvpxor,
+	"Ymvpxor":         kYmvpxor,
+	"Ymvpxorb":        kYmvpxorb,
+	"Vrpand":          kVrpand,
+	"Vmpand":          kVmpand,
+	"Vmpandb":         kVmpandb,
+	"Xrvpand":         kXrvpand,
+	"Xmvpand":         kXmvpand,
+	"Xmvpandb":        kXmvpandb,
+	"Yrvpand":         kYrvpand,
+	"Ymvpand":         kYmvpand,
+	"Ymvpandb":        kYmvpandb,
+	"Vrpor":           kVrpor,
+	"Vmpor":           kVmpor,
+	"Vmporb":          kVmporb,
+	"Xrvpor":          kXrvpor,
+	"Xmvpor":          kXmvpor,
+	"Xmvporb":         kXmvporb,
+	"Yrvpor":          kYrvpor,
+	"Ymvpor":          kYmvpor,
+	"Ymvporb":         kYmvporb,
+	"Vrpandn":         kVrpandn,
+	"Vmpandn":         kVmpandn,
+	"Vmpandnb":        kVmpandnb,
+	"Xrvpandn":        kXrvpandn,
+	"Xmvpandn":        kXmvpandn,
+	"Xmvpandnb":       kXmvpandnb,
+	"Yrvpandn":        kYrvpandn,
+	"Ymvpandn":        kYmvpandn,
+	"Ymvpandnb":       kYmvpandnb,
+	"Vrpaddb":         kVrpaddb,
+	"Vmpaddb":         kVmpaddb,
+	"Vmpaddbb":        kVmpaddbb,
+	"Xrvpaddb":        kXrvpaddb,
+	"Xmvpaddb":        kXmvpaddb,
+	"Xmvpaddbb":       kXmvpaddbb,
+	"Yrvpaddb":        kYrvpaddb,
+	"Ymvpaddb":        kYmvpaddb,
+	"Ymvpaddbb":       kYmvpaddbb,
+	"Vrpaddd":         kVrpaddd,
+	"Vmpaddd":         kVmpaddd,
+	"Vmpadddb":        kVmpadddb,
+	"Xrvpaddd":        kXrvpaddd,
+	"Xmvpaddd":        kXmvpaddd,
+	"Xmvpadddb":       kXmvpadddb,
+	"Yrvpaddd":        kYrvpaddd,
+	"Ymvpaddd":        kYmvpaddd,
+	"Ymvpadddb":       kYmvpadddb,
+	"Vrpaddq":         kVrpaddq,
+	"Vmpaddq":         kVmpaddq,
+	"Vmpaddqb":        kVmpaddqb,
+	"Xrvpaddq":        kXrvpaddq,
+	"Xmvpaddq":        kXmvpaddq,
+	"Xmvpaddqb":       kXmvpaddqb,
+	"Yrvpaddq":        kYrvpaddq,
+	"Ymvpaddq":        kYmvpaddq,
+	"Ymvpaddqb":       kYmvpaddqb,
+	"Vrpsubb":         kVrpsubb,
+	"Vmpsubb":         kVmpsubb,
+	"Vmpsubbb":        kVmpsubbb,
+	"Xrvpsubb":        kXrvpsubb,
+	"Xmvpsubb":        kXmvpsubb,
+	"Xmvpsubbb":       kXmvpsubbb,
+	"Yrvpsubb":        kYrvpsubb,
+	"Ymvpsubb":        kYmvpsubb,
+	"Ymvpsubbb":       kYmvpsubbb,
+	"Vrpsubd":         kVrpsubd,
+	"Vmpsubd":         kVmpsubd,
+	"Vmpsubdb":        kVmpsubdb,
+	"Xrvpsubd":        kXrvpsubd,
+	"Xmvpsubd":        kXmvpsubd,
+	"Xmvpsubdb":       kXmvpsubdb,
+	"Yrvpsubd":        kYrvpsubd,
+	"Ymvpsubd":        kYmvpsubd,
+	"Ymvpsubdb":       kYmvpsubdb,
+	"Vrpsubq":         kVrpsubq,
+	"Vmpsubq":         kVmpsubq,
+	"Vmpsubqb":        kVmpsubqb,
+	"Xrvpsubq":        kXrvpsubq,
+	"Xmvpsubq":        kXmvpsubq,
+	"Xmvpsubqb":       kXmvpsubqb,
+	"Yrvpsubq":        kYrvpsubq,
+	"Ymvpsubq":        kYmvpsubq,
+	"Ymvpsubqb":       kYmvpsubqb,
+	"Vrpcmpeqb":       kVrpcmpeqb,
+	"Vmpcmpeqb":       kVmpcmpeqb,
+	"Vmpcmpeqbb":      kVmpcmpeqbb,
+	"Xrvpcmpeqb":      kXrvpcmpeqb,
+	"Xmvpcmpeqb":      kXmvpcmpeqb,
+	"Xmvpcmpeqbb":     kXmvpcmpeqbb,
+	"Yrvpcmpeqb":      kYrvpcmpeqb,
+	"Ymvpcmpeqb":      kYmvpcmpeqb,
+	"Ymvpcmpeqbb":     kYmvpcmpeqbb,
+	"Vrpcmpeqd":       kVrpcmpeqd,
+	"Vmpcmpeqd":       kVmpcmpeqd,
+	"Vmpcmpeqdb":      kVmpcmpeqdb,
+	"Xrvpcmpeqd":      kXrvpcmpeqd,
+	"Xmvpcmpeqd":      kXmvpcmpeqd,
+	"Xmvpcmpeqdb":     kXmvpcmpeqdb,
+	"Yrvpcmpeqd":      kYrvpcmpeqd,
+	"Ymvpcmpeqd":      kYmvpcmpeqd,
+	"Ymvpcmpeqdb":     kYmvpcmpeqdb,
+	"Vrpminub":        kVrpminub,
+	"Vmpminub":        kVmpminub,
+	"Vmpminubb":       kVmpminubb,
+	"Xrvpminub":       kXrvpminub,
+	"Xmvpminub":       kXmvpminub,
+	"Xmvpminubb":      kXmvpminubb,
+	"Yrvpminub":       kYrvpminub,
+	"Ymvpminub":       kYmvpminub,
+	"Ymvpminubb":      kYmvpminubb,
+	"Vrpmuludq":       kVrpmuludq,
+	"Vmpmuludq":       kVmpmuludq,
+	"Vmpmuludqb":      kVmpmuludqb,
+	"Xrvpmuludq":      kXrvpmuludq,
+	"Xmvpmuludq":      kXmvpmuludq,
+	"Xmvpmuludqb":     kXmvpmuludqb,
+	"Yrvpmuludq":      kYrvpmuludq,
+	"Ymvpmuludq":      kYmvpmuludq,
+	"Ymvpmuludqb":     kYmvpmuludqb,
+	"VrpsllqImm":      kVrpsllqImm,
+	"VrpsrlqImm":      kVrpsrlqImm,
+	"VrpslldImm":      kVrpslldImm,
+	"VrpsrldImm":      kVrpsrldImm,
+	"Vrpmovmskb":      kVrpmovmskb,
+	"Yrvpmovmskb":     kYrvpmovmskb,
+	"VmmovsdX":        kVmmovsdX,
+	"VmmovsdXb":       kVmmovsdXb,
+	"VrmovsdX":        kVrmovsdX,
+	"VmmovqX":         kVmmovqX,
+	"VmmovqXb":        kVmmovqXb,
+	"VmmovsdXStore":   kVmmovsdXStore,
+	"VmmovsdXStoreb":  kVmmovsdXStoreb,
+	"VmmovqXStore":    kVmmovqXStore,
+	"VmmovqXStoreb":   kVmmovqXStoreb,
+	"Vmmovss":         kVmmovss,
+	"Vmmovssb":        kVmmovssb,
+	"VmmovssStore":    kVmmovssStore,
+	"VmmovssStoreb":   kVmmovssStoreb,
+	"Vmmovhps":        kVmmovhps,
+	"Vmmovhpsb":       kVmmovhpsb,
+	"Vmmovlps":        kVmmovlps,
+	"Vmmovlpsb":       kVmmovlpsb,
+	"Vrpunpcklqdq":    kVrpunpcklqdq,
+	"Vrpunpckhqdq":    kVrpunpckhqdq,
+	"Vrmovd4":         kVrmovd4,
+	"Vrmovd8":         kVrmovd8,
+	"VrmovdStore4":    kVrmovdStore4,
+	"VrmovdStore8":    kVrmovdStore8,
+	"XmvmovsdLoad":    kXmvmovsdLoad,
+	"XmvmovsdLoadb":   kXmvmovsdLoadb,
+	"Ymvpbroadcastq":  kYmvpbroadcastq,
+	"Ymvpbroadcastqb": kYmvpbroadcastqb,
+	"Xmvmovups":       kXmvmovups,
+	"Xmvmovupsb":      kXmvmovupsb,
+	"Xmvmovaps":       kXmvmovaps,
+	"Xmvmovapsb":      kXmvmovapsb,
+	"XmvmovupsStore":  kXmvmovupsStore,
+	"XmvmovupsStoreb": kXmvmovupsStoreb,
+	"XmvmovapsStore":  kXmvmovapsStore,
+	"XmvmovapsStoreb": kXmvmovapsStoreb,
+	"Xrvmov":          kXrvmov,
+	"Ymvmovups":       kYmvmovups,
+	"Ymvmovupsb":      kYmvmovupsb,
+	"Ymvmovaps":       kYmvmovaps,
+	"Ymvmovapsb":      kYmvmovapsb,
+	"YmvmovupsStore":  kYmvmovupsStore,
+	"YmvmovupsStoreb": kYmvmovupsStoreb,
+	"YmvmovapsStore":  kYmvmovapsStore,
+	"YmvmovapsStoreb": kYmvmovapsStoreb,
+	"Yrvmov":          kYrvmov,
+	"Vraddsd":         kVraddsd,
+	"Vmaddsd":         kVmaddsd,
+	"Vmaddsdb":        kVmaddsdb,
+	"Xrvaddsd":        kXrvaddsd,
+	"Xmvaddsd":        kXmvaddsd,
+	"Xmvaddsdb":       kXmvaddsdb,
+	"Vraddpd":         kVraddpd,
+	"Vmaddpd":         kVmaddpd,
+	"Vmaddpdb":        kVmaddpdb,
+	"Xrvaddpd":        kXrvaddpd,
+	"Xmvaddpd":        kXmvaddpd,
+	"Xmvaddpdb":       kXmvaddpdb,
+	"Yrvaddpd":        kYrvaddpd,
+	"Ymvaddpd":        kYmvaddpd,
+	"Ymvaddpdb":       kYmvaddpdb,
+	"Vrsubsd":         kVrsubsd,
+	"Vmsubsd":         kVmsubsd,
+	"Vmsubsdb":        kVmsubsdb,
+	"Xrvsubsd":        kXrvsubsd,
+	"Xmvsubsd":        kXmvsubsd,
+	"Xmvsubsdb":       kXmvsubsdb,
+	"Vrsubpd":         kVrsubpd,
+	"Vmsubpd":         kVmsubpd,
+	"Vmsubpdb":        kVmsubpdb,
+	"Xrvsubpd":        kXrvsubpd,
+	"Xmvsubpd":        kXmvsubpd,
+	"Xmvsubpdb":       kXmvsubpdb,
+	"Yrvsubpd":        kYrvsubpd,
+	"Ymvsubpd":        kYmvsubpd,
+	"Ymvsubpdb":       kYmvsubpdb,
+	"Vrmulsd":         kVrmulsd,
+	"Vmmulsd":         kVmmulsd,
+	"Vmmulsdb":        kVmmulsdb,
+	"Xrvmulsd":        kXrvmulsd,
+	"Xmvmulsd":        kXmvmulsd,
+	"Xmvmulsdb":       kXmvmulsdb,
+	"Vrmulpd":         kVrmulpd,
+	"Vmmulpd":         kVmmulpd,
+	"Vmmulpdb":        kVmmulpdb,
+	"Xrvmulpd":        kXrvmulpd,
+	"Xmvmulpd":        kXmvmulpd,
+	"Xmvmulpdb":       kXmvmulpdb,
+	"Yrvmulpd":        kYrvmulpd,
+	"Ymvmulpd":        kYmvmulpd,
+	"Ymvmulpdb":       kYmvmulpdb,
+	"Vrdivsd":         kVrdivsd,
+	"Vmdivsd":         kVmdivsd,
+	"Vmdivsdb":        kVmdivsdb,
+	"Xrvdivsd":        kXrvdivsd,
+	"Xmvdivsd":        kXmvdivsd,
+	"Xmvdivsdb":       kXmvdivsdb,
+	"Vrdivpd":         kVrdivpd,
+	"Vmdivpd":         kVmdivpd,
+	"Vmdivpdb":        kVmdivpdb,
+	"Xrvdivpd":        kXrvdivpd,
+	"Xmvdivpd":        kXmvdivpd,
+	"Xmvdivpdb":       kXmvdivpdb,
+	"Yrvdivpd":        kYrvdivpd,
+	"Ymvdivpd":        kYmvdivpd,
+	"Ymvdivpdb":       kYmvdivpdb,
+	"Load8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE":      kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE,
+	"AndRI4_Load2_CmpRR4JAE_SubRI4_JE":                       kAndRI4_Load2_CmpRR4JAE_SubRI4_JE,
+	"Load1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4":            kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4,
+	"Movsx48_MovRR4_AddRR8_CmpMR1JNE":                        kMovsx48_MovRR4_AddRR8_CmpMR1JNE,
+	"MovRR4_AddRR4_StoreI1_CmpRI4JBE":                        kMovRR4_AddRR4_StoreI1_CmpRI4JBE,
+	"CmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n":                 kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n,
+	"AddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE":                kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE,
+	"Push8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b":             kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b,
+	"Load8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1":              kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1,
+	"Pop8_Pop8_Pop8_Pop8_Ret":                                kPop8_Pop8_Pop8_Pop8_Ret,
+	"ImulRR4n_AddRR4n_CmpRR8JAE":                             kImulRR4n_AddRR4n_CmpRR8JAE,
+	"MovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2":               kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2,
+	"AddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE":                     kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE,
+	"Lea8_AddRI8_MovRR8_Pop8_Pop8_Ret":                       kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret,
+	"LoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE":         kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE,
+	"Push8_Push8_Push8_Push8":                                kPush8_Push8_Push8_Push8,
+	"AddRI8_MovRR8_Pop8_Pop8_Ret":                            kAddRI8_MovRR8_Pop8_Pop8_Ret,
+	"LoadS48_AddRR8_JmpR":                                    kLoadS48_AddRR8_JmpR,
+	"Pop8_Pop8_Pop8_Pop8":                                    kPop8_Pop8_Pop8_Pop8,
+	"StoreAb_StoreAb_LoadA_Vrmulpd":                          kStoreAb_StoreAb_LoadA_Vrmulpd,
+	"LoadA_LoadA_AddRI8_Vrmulpd":                             kLoadA_LoadA_AddRI8_Vrmulpd,
+	"Store1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n":              kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n,
+	"MovRR8_OrRR4_Movzx1_Load8_JmpR":                         kMovRR8_OrRR4_Movzx1_Load8_JmpR,
+	"Pop8_Pop8_Ret":                                          kPop8_Pop8_Ret,
+	"Push8_Push8_MovRR8_Push8_Push8_MovRR8":                  kPush8_Push8_MovRR8_Push8_Push8_MovRR8,
+	"Load1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n":             kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n,
+	"Load8b_Load8b":                                          kLoad8b_Load8b,
+	"Store4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB":              kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB,
+	"Store8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1":              kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1,
+	"Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE":                      kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE,
+	"AddRI8_MovRR8_Pop8_Pop8":                                kAddRI8_MovRR8_Pop8_Pop8,
+	"MovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG":           kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG,
+	"Load8b_FSubRM8_JNE_AddRI8":                              kLoad8b_FSubRM8_JNE_AddRI8,
+	"Push8_MovRR8_Push8_MovRR8":                              kPush8_MovRR8_Push8_MovRR8,
+	"AddRI8_Pop8_Pop8":                                       kAddRI8_Pop8_Pop8,
+	"TestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG":              kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG,
+	"Load8b_Load8b_LoadS48b_Lea8_SubRR8":                     kLoad8b_Load8b_LoadS48b_Lea8_SubRR8,
+	"Store4b_Lea8b_Store4b_MovRR8_Load4b_Jmp":                kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp,
+	"AddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR":                 kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR,
+	"LoadA_AddRI8_Vrmulpd":                                   kLoadA_AddRI8_Vrmulpd,
+	"Movsx48_Store8b_Lea8b_Load8_TestRR8JE":                  kMovsx48_Store8b_Lea8b_Load8_TestRR8JE,
+	"SubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4":                kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4,
+	"Push8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8":            kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8,
+	"Pop8_Pop8_Pop8_Ret":                                     kPop8_Pop8_Pop8_Ret,
+	"ShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8":                  kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8,
+	"Load1_Load1_SubRR4n_SubRR4_MovRI4":                      kLoad1_Load1_SubRR4n_SubRR4_MovRI4,
+	"Push8_MovRR8_Push8_SubRI8_Load1b_Load1b":                kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b,
+	"Lea8b_MovRR8_Call":                                      kLea8b_MovRR8_Call,
+	"Load8b_MovRR8":                                          kLoad8b_MovRR8,
+	"MovRR8_MovRR8":                                          kMovRR8_MovRR8,
+	"OrRM1b_Movzx2_AddRI8n_OrRR4":                            kOrRM1b_Movzx2_AddRI8n_OrRR4,
+	"Load8b_Store8b":                                         kLoad8b_Store8b,
+	"Lea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp":                 kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp,
+	"MovRR8_MovRR8_Call":                                     kMovRR8_MovRR8_Call,
+	"CmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE":      kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE,
+	"Load2b_TestRR2_Lea4b_CmovNS4":                           kLoad2b_TestRR2_Lea4b_CmovNS4,
+	"RolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb":               kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb,
+	"Load8b_Load8b_Load8b":                                   kLoad8b_Load8b_Load8b,
+	"Store8b_Load8b":                                         kStore8b_Load8b,
+	"Load8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG":              kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG,
+	"TestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b":           kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b,
+	"MovRR8_MovRR8_MovRR8_Store8b":                           kMovRR8_MovRR8_MovRR8_Store8b,
+	"Push8_Push8_MovRR8_SubRI8":                              kPush8_Push8_MovRR8_SubRI8,
+	"Push8_SubRI8_Store8b_Load8b":                            kPush8_SubRI8_Store8b_Load8b,
+	"Lea4_AddRR4n_SubRR4_Store1":                             kLea4_AddRR4n_SubRR4_Store1,
+	"Load8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE":          kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE,
+	"ShlRI4n_Movzx1_OrRR4n_AndRI4_JE":                        kShlRI4n_Movzx1_OrRR4n_AndRI4_JE,
+	"Store4b_TestRR8JE_TestRR4JE_Pop8_Ret":                   kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret,
+	"AddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE":                kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE,
+	"Nop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE":                  kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE,
+	"Load1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE":                 kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE,
+	"MovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE":              kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE,
+	"Load8b_Load8b_TestRR8JE":                                kLoad8b_Load8b_TestRR8JE,
+	"Load8b_VShl8n_MovRR8_MovRR8":                            kLoad8b_VShl8n_MovRR8_MovRR8,
+	"ShlRI8n_AddRR8_Load8_Store8b":                           kShlRI8n_AddRR8_Load8_Store8b,
+	"MovRR4_CmpRI4JE_Load1b_MovRI4":                          kMovRR4_CmpRI4JE_Load1b_MovRI4,
+	"AddMI4b_Load8b_Store8b_TestRR8JE":                       kAddMI4b_Load8b_Store8b_TestRR8JE,
+	"MovRR8_CallMb":                                          kMovRR8_CallMb,
+	"FLoad8_Store8b_XorRR4":                                  kFLoad8_Store8b_XorRR4,
+	"CmpRR4JL_Lea4_SarRI4_MovRR4_Jmp":                        kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp,
+	"Load8b_Load4b":                                          kLoad8b_Load4b,
+	"Store4b_MovRR8_Load4b_Jmp":                              kStore4b_MovRR8_Load4b_Jmp,
+	"Load8b_Lea4_Cbw8_Load2":                                 kLoad8b_Lea4_Cbw8_Load2,
+	"Push8_MovRR8":                                           kPush8_MovRR8,
+	"MovRR8_Call":                                            kMovRR8_Call,
+	"Load1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n":         kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n,
+	"LoadS48b_Lea8_Lea8":                                     kLoadS48b_Lea8_Lea8,
+	"OrRR4_Movzx1_Load8_JmpR":                                kOrRR4_Movzx1_Load8_JmpR,
+	"Pop8_Ret":                                               kPop8_Ret,
+	"Movzx1_Load8_JmpR":                                      kMovzx1_Load8_JmpR,
+	"Push8_Push8_MovRR4":                                     kPush8_Push8_MovRR4,
+	"StoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b": kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b,
+	"Push8_MovRR8_MovRI4":                                    kPush8_MovRR8_MovRI4,
+	"ImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE":              kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE,
+	"AddRI8_Store2b_CmpRR8JNE":                               kAddRI8_Store2b_CmpRR8JNE,
+	"OrRR4_MovRR4_MovRI4_Jmp":                                kOrRR4_MovRR4_MovRI4_Jmp,
+	"Load8b_Store8b_Load4b_Store8b":                          kLoad8b_Store8b_Load4b_Store8b,
+	"Load8b_Movsx48_Store8b_Load2_Load8_AddMI8b":             kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b,
+	"Store8b_TestRR8JNE":                                     kStore8b_TestRR8JNE,
+	"Load1b_Load1b_Lea8b":                                    kLoad1b_Load1b_Lea8b,
+	"Load8b_Load8b_Load8":                                    kLoad8b_Load8b_Load8,
+	"JNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE":             kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE,
+	"AddRI8_Pop8_Pop8_Ret":                                   kAddRI8_Pop8_Pop8_Ret,
+	"AddMI8b_Jmp":                                            kAddMI8b_Jmp,
+	"Load1_Load1_SubRR4_JE":                                  kLoad1_Load1_SubRR4_JE,
+	"Push8_Push8":                                            kPush8_Push8,
+	"Load8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE":            kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE,
+	"Load8b_CmpRI8JE_Store8b_Lea8b":                          kLoad8b_CmpRI8JE_Store8b_Lea8b,
+	"Push8_MovRR4":                                           kPush8_MovRR4,
+	"Load4b_Load4b_MovRR8_MovRR8":                            kLoad4b_Load4b_MovRR8_MovRR8,
+	"Load8b_Load8b_LoadS48b":                                 kLoad8b_Load8b_LoadS48b,
+	"Load1b_CmpMR1JNEb_Load1b_CmpMR1JNEb":                    kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb,
+	"StoreAb_CmpRI8JNE":                                      kStoreAb_CmpRI8JNE,
+	"StoreAb_Vraddpd":                                        kStoreAb_Vraddpd,
+	"AddMI8b_Load2_Store8b_Load2b_MovRR8":                    kAddMI8b_Load2_Store8b_Load2b_MovRR8,
+	"ShrRI2n_Neg2_SbbRR1":                                    kShrRI2n_Neg2_SbbRR1,
+	"TestRR8JE_MovRR8_Lea8b_Jmp":                             kTestRR8JE_MovRR8_Lea8b_Jmp,
+	"Movzx2_AddRI8n_AddRI8_OrRM1b":                           kMovzx2_AddRI8n_AddRI8_OrRM1b,
+	"AddMI8b_Load2_MovRR8_MovRR8":                            kAddMI8b_Load2_MovRR8_MovRR8,
+	"Load1b_AddRI8n_XorRR4n_ShrRI8":                          kLoad1b_AddRI8n_XorRR4n_ShrRI8,
+	"LoadS14b_SubRI8n_SubRI8n_AddRR4":                        kLoadS14b_SubRI8n_SubRI8n_AddRR4,
+	"SubMI8b_JE":                                             kSubMI8b_JE,
+	"Push8_Push8_MovRR8_Push8":                               kPush8_Push8_MovRR8_Push8,
+	"Store8b_MovRR8":                                         kStore8b_MovRR8,
+	"Store8b_MovRR4_Ret":                                     kStore8b_MovRR4_Ret,
+	"LoadS18b_MovRR8_MovRI4":                                 kLoadS18b_MovRR8_MovRI4,
+	"Load8b_Lea8b_CmpRI8JA":                                  kLoad8b_Lea8b_CmpRI8JA,
+	"CmpRR8JAE_Store4b_Lea8b":                                kCmpRR8JAE_Store4b_Lea8b,
+	"Push8_Push8_SubRI8":                                     kPush8_Push8_SubRI8,
+	"Load8b_Load8b_Load8b_CmpMI1JEb":                         kLoad8b_Load8b_Load8b_CmpMI1JEb,
+	"Load8b_Load8b_Load8b_MovRR8_TestMI1JNEb":                kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb,
+	"Load1b_Load1b_AddRI8n_SubRI8n":                          kLoad1b_Load1b_AddRI8n_SubRI8n,
+	"Load2b_Load2_MovRR8_MovRR4":                             kLoad2b_Load2_MovRR8_MovRR4,
+	"AddRI8_Store8b_Load8b_AddRI8_Ret":                       kAddRI8_Store8b_Load8b_AddRI8_Ret,
+	"Load8b_CmpRR8JGE_Lea4b":                                 kLoad8b_CmpRR8JGE_Lea4b,
+	"Push8_MovRR8_SubRI8":                                    kPush8_MovRR8_SubRI8,
+	"Load8b_MovRR8_CallMb":                                   kLoad8b_MovRR8_CallMb,
+	"MovRR4_Load1_AndRI4n_XorRR4n":                           kMovRR4_Load1_AndRI4n_XorRR4n,
+	"Load4b_TestRR4JNE":                                      kLoad4b_TestRR4JNE,
+	"AndRI4n_AndRI4n_ShlRI4n":                                kAndRI4n_AndRI4n_ShlRI4n,
+	"Load8b_CmpRR8JE_Load8b":                                 kLoad8b_CmpRR8JE_Load8b,
+	"Load8b_Lea8":                                            kLoad8b_Lea8,
+	"Load8b_Call":                                            kLoad8b_Call,
+	"TestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b":               kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b,
+	"Lea8b_Store8b":                                          kLea8b_Store8b,
+	"MovRR8_CmpRI8JB":                                        kMovRR8_CmpRI8JB,
+	"Load4b_MovRR4":                                          kLoad4b_MovRR4,
+	"Load8b_TestRR8JE":                                       kLoad8b_TestRR8JE,
+	"Store8b_Lea8b":                                          kStore8b_Lea8b,
+	"Load8b_MovRR4":                                          kLoad8b_MovRR4,
+	"CmpMI8JNEb_TestMI1JE_CmpMI8JNEb":                        kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb,
+	"TestRR4JNE_Load2b_Load2":                                kTestRR4JNE_Load2b_Load2,
+	"AndRI4_JNE":                                             kAndRI4_JNE,
+	"Load8b_Lea8b":                                           kLoad8b_Lea8b,
+	"Lea8b_MovRR8":                                           kLea8b_MovRR8,
+	"Lea8_Load8b_Store8b":                                    kLea8_Load8b_Store8b,
+	"Store8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb":                    kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb,
+	"Lea8b_CmpRI8JA":                                         kLea8b_CmpRI8JA,
+	"MovRR4_ImulRR8n_ShrRI8n":                                kMovRR4_ImulRR8n_ShrRI8n,
+	"Load8b_Load8b_SubRR8n_TestRR8JLE":                       kLoad8b_Load8b_SubRR8n_TestRR8JLE,
+	"Load8b_Lea8_LoadS48b_Load8b_Lea8":                       kLoad8b_Lea8_LoadS48b_Load8b_Lea8,
+	"SubRI8_Load8b_Load8b_SubRR8":                            kSubRI8_Load8b_Load8b_SubRR8,
+	"Push8_SubRI8":                                           kPush8_SubRI8,
+	"Movzx1_XorRM8_CmpRR8JNE":                                kMovzx1_XorRM8_CmpRR8JNE,
+	"Load4b_Load4b":                                          kLoad4b_Load4b,
+	"Load4_Load4b_Store4_Store4b_Ret":                        kLoad4_Load4b_Store4_Store4b_Ret,
+	"MovRR8_MovRR8_MovRR8":                                   kMovRR8_MovRR8_MovRR8,
+	"SubMI8b_JE_SubRI8n_TestRR8JNE":                          kSubMI8b_JE_SubRI8n_TestRR8JNE,
+	"TestRR8JE_Load8b":                                       kTestRR8JE_Load8b,
+	"Store1_SubRI8n_CmpRR8JNE":                               kStore1_SubRI8n_CmpRR8JNE,
+	"MovRR4_AddRR8n_Neg4":                                    kMovRR4_AddRR8n_Neg4,
+	"CmpRR4_Load8b_CmovG8":                                   kCmpRR4_Load8b_CmovG8,
+	"AddRR8n_CmpRR8JB_CmpRR8JAE":                             kAddRR8n_CmpRR8JB_CmpRR8JAE,
+	"Load8_Load8_CmpRI8JNE":                                  kLoad8_Load8_CmpRI8JNE,
+	"Load8b_Jmp":                                             kLoad8b_Jmp,
+	"Store8b_Store8b":                                        kStore8b_Store8b,
+	"LoadS14b_MovRR4_XorRM1b":                                kLoadS14b_MovRR4_XorRM1b,
+	"Store4b_Jmp":                                            kStore4b_Jmp,
+	"XorRR4n_XorRR4":                                         kXorRR4n_XorRR4,
+	"Lea8_Store8b":                                           kLea8_Store8b,
+	"Load4b_Load8b":                                          kLoad4b_Load8b,
+	"Store4b_Store8b":                                        kStore4b_Store8b,
+	"Store2_Store2b_CmpRR4JNE":                               kStore2_Store2b_CmpRR4JNE,
+	"Load4b_MovRR8_CmpRR8JB":                                 kLoad4b_MovRR8_CmpRR8JB,
+	"Load8b_Load8":                                           kLoad8b_Load8,
+	"Load8b_LoadS48b":                                        kLoad8b_LoadS48b,
+	"Load8b_Load8b_LoadS48b_Lea8":                            kLoad8b_Load8b_LoadS48b_Lea8,
+	"SarRI4n_SarRI8n_SubRR4n":                                kSarRI4n_SarRI8n_SubRR4n,
+	"FLoad8_Store8b_XorRR4n":                                 kFLoad8_Store8b_XorRR4n,
+	"Load8b_Ret":                                             kLoad8b_Ret,
+	"AddRI4n_MovRR8_Movsx48_SubRR8n":                         kAddRI4n_MovRR8_Movsx48_SubRR8n,
+	"Load8_Load8b":                                           kLoad8_Load8b,
+	"CmpMR8JGb_Load4b_TestRR4JNE_Load8b":                     kCmpMR8JGb_Load4b_TestRR4JNE_Load8b,
+	"CmpRM8b_JE":                                             kCmpRM8b_JE,
+	"Store8b_Lea8b_Load8b_CmpMR4JNEb":                        kStore8b_Lea8b_Load8b_CmpMR4JNEb,
+	"MovRR4_MovRR4":                                          kMovRR4_MovRR4,
+	"MovRR8_Store8b":                                         kMovRR8_Store8b,
+	"Lea8_Load2b":                                            kLea8_Load2b,
+	"MovRI4_Store2b":                                         kMovRI4_Store2b,
+	"StoreI4b_Jmp":                                           kStoreI4b_Jmp,
+	"MovRR8_SubRI8_Load8b_CmpMI1JEb":                         kMovRR8_SubRI8_Load8b_CmpMI1JEb,
+	"Load8b_TestMI1JEb":                                      kLoad8b_TestMI1JEb,
+	"Load1b_SubRR1_JNS_AddRI4":                               kLoad1b_SubRR1_JNS_AddRI4,
+	"Load8b_XorRR4_Load8b":                                   kLoad8b_XorRR4_Load8b,
+	"CmpRR8JAE_AddMI8b_Store8b_Jmp":                          kCmpRR8JAE_AddMI8b_Store8b_Jmp,
+	"OrRR4_Movsx48_Store8b_Ret":                              kOrRR4_Movsx48_Store8b_Ret,
+	"Load8b_Store8b_Store8b":                                 kLoad8b_Store8b_Store8b,
+	"StoreI8b_TestMI1JNE_Load4_TestRR4JNE":                   kStoreI8b_TestMI1JNE_Load4_TestRR4JNE,
+	"AddRI8_Store4b_CmpRR8JB":                                kAddRI8_Store4b_CmpRR8JB,
+	"Store1b_CmpRR8JNE":                                      kStore1b_CmpRR8JNE,
+	"AddRI8_MovRR4":                                          kAddRI8_MovRR4,
+	"Load4b_ImulRR8_Load4b":                                  kLoad4b_ImulRR8_Load4b,
+	"Load8b_Load1b":                                          kLoad8b_Load1b,
+	"ShrRI4_Lea4_Load8":                                      kShrRI4_Lea4_Load8,
+	"SubMI8b_JNE":                                            kSubMI8b_JNE,
+	"CmpRI4JA_Lea8_MovRR4":                                   kCmpRI4JA_Lea8_MovRR4,
+	"Lea8_SubRR8":                                            kLea8_SubRR8,
+	"MovRR8_Jmp":                                             kMovRR8_Jmp,
+	"Store8b_TestRR8JE":                                      kStore8b_TestRR8JE,
+	"Lea8_Movsx48":                                           kLea8_Movsx48,
+	"MovRR8_AddRR8_Call":                                     kMovRR8_AddRR8_Call,
+	"MovRR8_TestRR8JE":                                       kMovRR8_TestRR8JE,
+	"MovRI4_Jmp":                                             kMovRI4_Jmp,
+	"MovRR8_ShrRI8n":                                         kMovRR8_ShrRI8n,
+	"Load2b_Load2":                                           kLoad2b_Load2,
+	"Store8b_Jmp":                                            kStore8b_Jmp,
+	"Store8b_Call":                                           kStore8b_Call,
+	"Load8b_Store4b":                                         kLoad8b_Store4b,
+	"Load8b_StoreI1b_Store8b":                                kLoad8b_StoreI1b_Store8b,
+	"AndHI1_Store2b_XorRR4":                                  kAndHI1_Store2b_XorRR4,
+	"Lea8_Lea8":                                              kLea8_Lea8,
+	"Load8b_TestRR8JNE":                                      kLoad8b_TestRR8JNE,
+	"Load8b_StoreI4b":                                        kLoad8b_StoreI4b,
+	"Load4b_CmpRR4JB_AddRI8":                                 kLoad4b_CmpRR4JB_AddRI8,
+	"AndRI4_Store4b":                                         kAndRI4_Store4b,
+	"Load8b_CmpRM8b_JGE":                                     kLoad8b_CmpRM8b_JGE,
+	"Store8b_Load8b_Lea8b":                                   kStore8b_Load8b_Lea8b,
+	"RolRI2_AndRM2b_Movzx2_AddRM8b":                          kRolRI2_AndRM2b_Movzx2_AddRM8b,
+	"Load8b_Movsx48":                                         kLoad8b_Movsx48,
+	"Load2b_MovRR8":                                          kLoad2b_MovRR8,
+	"Load8b_TestRR8_MovRR8":                                  kLoad8b_TestRR8_MovRR8,
+	"XorRR4_CmpMI1b_SetNE":                                   kXorRR4_CmpMI1b_SetNE,
+	"Nop_Load8b":                                             kNop_Load8b,
+	"Pop8_Pop8_Store2_Store4":                                kPop8_Pop8_Store2_Store4,
+	"AndRI4_JE":                                              kAndRI4_JE,
+	"TestRR8JE_MovRR8":                                       kTestRR8JE_MovRR8,
+	"Load8b_Load2b":                                          kLoad8b_Load2b,
+	"Load4_TestRR4JNE":                                       kLoad4_TestRR4JNE,
+	"XorRR4_Jmp":                                             kXorRR4_Jmp,
+	"Load2b_TestRI1JNE":                                      kLoad2b_TestRI1JNE,
+	"AddRI8_Jmp":                                             kAddRI8_Jmp,
+	"AndRI2n_OrRI4_Store2b":                                  kAndRI2n_OrRI4_Store2b,
+	"Load4b_Store8b_Lea4b":                                   kLoad4b_Store8b_Lea4b,
+	"MovRR4_Call":                                            kMovRR4_Call,
+	"Load8b_AddRI8":                                          kLoad8b_AddRI8,
+	"Load1b_Lea8b":                                           kLoad1b_Lea8b,
+	"Store8b_Store8_Ret":                                     kStore8b_Store8_Ret,
+	"MovRI4_MovRI4":                                          kMovRI4_MovRI4,
+	"Store4b_JNE":                                            kStore4b_JNE,
+	"XorRR4n_AddRI8":                                         kXorRR4n_AddRI8,
+	"CmpRI4JBE_MovRR4_OrRR4n":                                kCmpRI4JBE_MovRR4_OrRR4n,
+	"AndRI4n_CmpRI4JG_Ymvmovupsb":                            kAndRI4n_CmpRI4JG_Ymvmovupsb,
+	"AddRI4n_AddRI4":                                         kAddRI4n_AddRI4,
+	"MovRR4_ShlRI4n":                                         kMovRR4_ShlRI4n,
+	"AndRI4_Lea4b":                                           kAndRI4_Lea4b,
+	"Load8b_CmpRI8JE":                                        kLoad8b_CmpRI8JE,
+	"MovRR8_AddRI4_Jmp":                                      kMovRR8_AddRI4_Jmp,
+	"Store8b_Load8b_MovRR8":                                  kStore8b_Load8b_MovRR8,
+	"AddRI8n_AddRI8":                                         kAddRI8n_AddRI8,
+	"MovRR4_ShrRI1n":                                         kMovRR4_ShrRI1n,
+	"MovRR8_CmpRI8JE_CmpMI8JEb":                              kMovRR8_CmpRI8JE_CmpMI8JEb,
+	"Store1b_Ret":                                            kStore1b_Ret,
+	"Load8_TestRR8JE":                                        kLoad8_TestRR8JE,
+	"SubRI8n_CmpRR8JNE":                                      kSubRI8n_CmpRR8JNE,
+	"Load2_Load2b_Lea8b":                                     kLoad2_Load2b_Lea8b,
+	"SubRR4_Cbw8_CmpMI8":                                     kSubRR4_Cbw8_CmpMI8,
+	"Neg4_Movsx48_Load4b":                                    kNeg4_Movsx48_Load4b,
+	"VShl8_CmpMI1JEb_Load8":                                  kVShl8_CmpMI1JEb_Load8,
+	"ShlRI8n_AddRR8n_AddRI8":                                 kShlRI8n_AddRR8n_AddRI8,
+	"TestRR8JNE_Load8b_MovRI4":                               kTestRR8JNE_Load8b_MovRI4,
+	"RolRI8n_AddRR8_RolRI8n":                                 kRolRI8n_AddRR8_RolRI8n,
+	"Load1b_MovRR8":                                          kLoad1b_MovRR8,
+	"Load4b_MovRR8":                                          kLoad4b_MovRR8,
+	"AddRI8n_AddRI8n":                                        kAddRI8n_AddRI8n,
+	"Store4b_Call":                                           kStore4b_Call,
+	"Store8b_Movsx48":                                        kStore8b_Movsx48,
+	"ShlRI8_Load8_CmpRR8JE":                                  kShlRI8_Load8_CmpRR8JE,
+	"SubRI4_JE_Movsx48_MovRR4":                               kSubRI4_JE_Movsx48_MovRR4,
+	"XorRR8_RolRI8n_XorRR8":                                  kXorRR8_RolRI8n_XorRR8,
+	"Load4b_Store4b":                                         kLoad4b_Store4b,
+	"MovRR4_AndRI4n_CmpRI4JE":                                kMovRR4_AndRI4n_CmpRI4JE,
+	"AddRM1b_CmpRI1JLE":                                      kAddRM1b_CmpRI1JLE,
+	"Lea8_Jmp":                                               kLea8_Jmp,
+	"AndRI4n_CmpRI4JE":                                       kAndRI4n_CmpRI4JE,
+	"MovRR8_SubRI8":                                          kMovRR8_SubRI8,
+	"Lea8b_Call":                                             kLea8b_Call,
+	"MovRR8_MovRR4":                                          kMovRR8_MovRR4,
+	"Lea8_MovRR8":                                            kLea8_MovRR8,
+	"Load8_Load8":                                            kLoad8_Load8,
+	"TestRR8JE_Load8":                                        kTestRR8JE_Load8,
+	"Load4b_TestRR4JE":                                       kLoad4b_TestRR4JE,
+	"Load2b_MovRR4":                                          kLoad2b_MovRR4,
+	"AndRI4n_AndRI4":                                         kAndRI4n_AndRI4,
+	"Load4_MovRR4":                                           kLoad4_MovRR4,
+	"MovRR8_Store8b_Call":                                    kMovRR8_Store8b_Call,
+	"Load1b_MovRI4":                                          kLoad1b_MovRI4,
+	"MovRR8_Movsx48":                                         kMovRR8_Movsx48,
+	"TestRR8JS_MovRR8":                                       kTestRR8JS_MovRR8,
+	"Pop8_Pop8_Pop8":                                         kPop8_Pop8_Pop8,
+	"Load1_Load1":                                            kLoad1_Load1,
+	"AndRI4_Load8_TestRR8JE_MovRR8_MovRR4_ShrRI8n":           kAndRI4_Load8_TestRR8JE_MovRR8_MovRR4_ShrRI8n,
+	"OrRM1b_Movzx2":                                          kOrRM1b_Movzx2,
+	"Load1b_MovRR4":                                          kLoad1b_MovRR4,
+	"MovRI4_MovRR4":                                          kMovRI4_MovRR4,
+	"Movsx48_MovRR4":                                         kMovsx48_MovRR4,
+	"Push8_Push8_MovRR8":                                     kPush8_Push8_MovRR8,
+	"Lea8_MovRR4":                                            kLea8_MovRR4,
+	"Pop8_Pop8":                                              kPop8_Pop8,
+	"Load8_TestRR8JE_MovRR8":                                 kLoad8_TestRR8JE_MovRR8,
+	"AddRI8n_OrRR4_Movzx1_Load8_JmpR":                        kAddRI8n_OrRR4_Movzx1_Load8_JmpR,
+	"XorRR4n_AndRI4":                                         kXorRR4n_AndRI4,
+	"AddRI8_Pop8":                                            kAddRI8_Pop8,
+	"Store4b_TestRR8JE":                                      kStore4b_TestRR8JE,
+	"CmpRI1JA_Lea8":                                          kCmpRI1JA_Lea8,
+	"AddRI8_Store8b_Load8b":                                  kAddRI8_Store8b_Load8b,
+	"MovRR4_Load1_AndRI4n":                                   kMovRR4_Load1_AndRI4n,
+	"MovRR8_ShlRI8n":                                         kMovRR8_ShlRI8n,
+	"Load1b_XorRM4_Load1b":                                   kLoad1b_XorRM4_Load1b,
+	"XorRM4_Load1b_XorRM4":                                   kXorRM4_Load1b_XorRM4,
+	"Lea8b_Load8":                                            kLea8b_Load8,
+	"ImulRR8n_AddRR8n":                                       kImulRR8n_AddRR8n,
+	"Load8_CmpRI8JNE":                                        kLoad8_CmpRI8JNE,
+	"Lea4b_Store4":                                           kLea4b_Store4,
+	"CmpRI8JNE_Load8":                                        kCmpRI8JNE_Load8,
+	"Load8b_CmpRR8JE":                                        kLoad8b_CmpRR8JE,
+	"AndRI4n_AndRI4_Load4_CmpMR4JG":                          kAndRI4n_AndRI4_Load4_CmpMR4JG,
+	"AddRI8_Store8b":                                         kAddRI8_Store8b,
+	"MovRR4_AndRI4n":                                         kMovRR4_AndRI4n,
+	"XorRR4_Call":                                            kXorRR4_Call,
+	"Push8_Push8_MovRR8_Push8_SubRI8":                        kPush8_Push8_MovRR8_Push8_SubRI8,
+	"MovRR4_Ret":                                             kMovRR4_Ret,
+	"MovRR8_AndRI4":                                          kMovRR8_AndRI4,
+	"Lea4_AddRR4n":                                           kLea4_AddRR4n,
+	"SubRI8n_AddRR4":                                         kSubRI8n_AddRR4,
+	"SubRI4_JE":                                              kSubRI4_JE,
+	"JNE_AddRI8":                                             kJNE_AddRI8,
+	"MovRR4_Lea4b":                                           kMovRR4_Lea4b,
+	"Load8_MovRR4":                                           kLoad8_MovRR4,
+	"Store2_Store2b":                                         kStore2_Store2b,
+	"Lea8b_Jmp":                                              kLea8b_Jmp,
+	"AddRR8_CmpMR1JNE":                                       kAddRR8_CmpMR1JNE,
+	"MovRR4_AddRR8":                                          kMovRR4_AddRR8,
+	"Store8b_Store8":                                         kStore8b_Store8,
+	"Load1b_Load1b":                                          kLoad1b_Load1b,
+	"AddRI8_Load4b":                                          kAddRI8_Load4b,
+	"Load1b_AddRI8n":                                         kLoad1b_AddRI8n,
+	"Push8_ShrRI8n_AndRI8":                                   kPush8_ShrRI8n_AndRI8,
+	"MovRR4_ShrRI2n_Neg2":                                    kMovRR4_ShrRI2n_Neg2,
+	"TestRR8_MovRR8_JE":                                      kTestRR8_MovRR8_JE,
+	"ShlRI8n_AddRR8_Load8":                                   kShlRI8n_AddRR8_Load8,
+	"AddRI8n_AddRI4n":                                        kAddRI8n_AddRI4n,
+	"Lea4_MovRR4":                                            kLea4_MovRR4,
+	"Lea4_SarRI4_MovRR4":                                     kLea4_SarRI4_MovRR4,
+	"Load4_TestRR4JE":                                        kLoad4_TestRR4JE,
+	"Movsx48_Store8b":                                        kMovsx48_Store8b,
+	"Store8b_XorRR4":                                         kStore8b_XorRR4,
+	"ShlRI4n_Movzx1_OrRR4n":                                  kShlRI4n_Movzx1_OrRR4n,
+	"AddRR8n_AddRR8n":                                        kAddRR8n_AddRR8n,
+	"AddRR8n_CmpRR8JNE":                                      kAddRR8n_CmpRR8JNE,
+	"ImulRM8b_AddRI8n_AddRI8n":                               kImulRM8b_AddRI8n_AddRI8n,
+	"Load1b_CmpMR1JNEb":                                      kLoad1b_CmpMR1JNEb,
+	"Lea8b_Load1b":                                           kLea8b_Load1b,
+	"MovRR4_ShrRI8n":                                         kMovRR4_ShrRI8n,
+	"Load1_Load1_SubRR4":                                     kLoad1_Load1_SubRR4,
+	"CmpRI4JBE_CmpRR4JBE_TestRR4JNE":                         kCmpRI4JBE_CmpRR4JBE_TestRR4JNE,
+	"ImulRR8n_ShrRI8n":                                       kImulRR8n_ShrRI8n,
+	"Cbw8_Load2":                                             kCbw8_Load2,
+	"Load4b_SubRI8n":                                         kLoad4b_SubRI8n,
+	"Ymvmulpdb_YmvmovapsStoreb":                              kYmvmulpdb_YmvmovapsStoreb,
+	"MovXL_VrpsrlqImm":                                       kMovXL_VrpsrlqImm,
+	"Yrvaddpd_Ymvmulpdb":                                     kYrvaddpd_Ymvmulpdb,
+	"YmvmovapsStoreb_Yrvaddpd":                               kYmvmovapsStoreb_Yrvaddpd,
+	"Ymvmulpdb_Ymvmulpdb":                                    kYmvmulpdb_Ymvmulpdb,
+	"Ymvaddpdb_Ymvmulpdb":                                    kYmvaddpdb_Ymvmulpdb,
+	"Vrpmuludq_Vrpmuludq":                                    kVrpmuludq_Vrpmuludq,
+	"AddRI8_Vrmulpd":                                         kAddRI8_Vrmulpd,
+	"Ymvmulpdb_Ymvaddpdb":                                    kYmvmulpdb_Ymvaddpdb,
+	"YmvmovapsStoreb_Ymvmulpdb":                              kYmvmovapsStoreb_Ymvmulpdb,
+	"Ymvaddpdb_Yrvaddpd":                                     kYmvaddpdb_Yrvaddpd,
+	"Yrvaddpd_YmvmovapsStoreb":                               kYrvaddpd_YmvmovapsStoreb,
 }
 
 // runBlocks executes from the start of b, which is valid, until something
@@ -13872,6 +13980,14 @@ blocks:
 				r := uint8(int8(x) >> k)
 				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
 				continue
+			case kNeg1:
+				x, y := uint8(0), uint8(c.R[in.RM&15])
+				r := -y
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+				c.res = uint64(int64(int8(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+				continue
 			case kShlRI2:
 				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
 				r := x << k
@@ -13918,6 +14034,46 @@ blocks:
 			case kSarRI2n:
 				x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
 				r := uint16(int16(x) >> k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				continue
+			case kNeg2:
+				x, y := uint16(0), uint16(c.R[in.RM&15])
+				r := -y
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				c.res = uint64(int64(int16(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+				continue
+			case kRolRI2:
+				k := int(in.Imm & 15)
+				r := bits.RotateLeft16(uint16(c.R[in.RM&15]), k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				cf := uint64(r & 1)
+				of := uint64(r>>15) ^ cf
+				if k != 1 && c.shiftAux == 0 {
+					of = (c.aux>>63 ^ c.aux>>62) & 1
+				}
+				c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+				continue
+			case kRolRI2n:
+				k := int(in.Imm & 15)
+				r := bits.RotateLeft16(uint16(c.R[in.RM&15]), k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				continue
+			case kRorRI2:
+				k := int(in.Imm & 15)
+				r := bits.RotateLeft16(uint16(c.R[in.RM&15]), -k)
+				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+				cf := uint64(r >> 15)
+				of := uint64((r>>15 ^ r>>14) & 1)
+				if k != 1 && c.shiftAux == 0 {
+					of = (c.aux>>63 ^ c.aux>>62) & 1
+				}
+				c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+				continue
+			case kRorRI2n:
+				k := int(in.Imm & 15)
+				r := bits.RotateLeft16(uint16(c.R[in.RM&15]), -k)
 				c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
 				continue
 			case kShlRI4:
@@ -14025,16 +14181,44 @@ blocks:
 				of := uint64(0)
 				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
+			case kNeg4:
+				x, y := uint32(0), uint32(c.R[in.RM&15])
+				r := -y
+				c.R[in.RM&15] = uint64(r)
+				c.res = uint64(int64(int32(r)))
+				v := ^x&y | (^x|y)&r
+				c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+				continue
 			case kRolRI4:
-			// The handler knows the flags.
+				k := int(in.Imm & 31)
+				r := bits.RotateLeft32(uint32(c.R[in.RM&15]), k)
+				c.R[in.RM&15] = uint64(r)
+				cf := uint64(r & 1)
+				of := uint64(r>>31) ^ cf
+				if k != 1 && c.shiftAux == 0 {
+					of = (c.aux>>63 ^ c.aux>>62) & 1
+				}
+				c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+				continue
 			case kRolRI4n:
-				r := bits.RotateLeft32(uint32(c.R[in.RM&15]), int(in.Imm&31))
+				k := int(in.Imm & 31)
+				r := bits.RotateLeft32(uint32(c.R[in.RM&15]), k)
 				c.R[in.RM&15] = uint64(r)
 				continue
 			case kRorRI4:
-			// The handler knows the flags.
+				k := int(in.Imm & 31)
+				r := bits.RotateLeft32(uint32(c.R[in.RM&15]), -k)
+				c.R[in.RM&15] = uint64(r)
+				cf := uint64(r >> 31)
+				of := uint64((r>>31 ^ r>>30) & 1)
+				if k != 1 && c.shiftAux == 0 {
+					of = (c.aux>>63 ^ c.aux>>62) & 1
+				}
+				c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+				continue
 			case kRorRI4n:
-				r := bits.RotateLeft32(uint32(c.R[in.RM&15]), -int(in.Imm&31))
+				k := int(in.Imm & 31)
+				r := bits.RotateLeft32(uint32(c.R[in.RM&15]), -k)
 				c.R[in.RM&15] = uint64(r)
 				continue
 			case kInc4:
@@ -14070,14 +14254,6 @@ blocks:
 				r := x - y
 				c.R[in.RM&15] = uint64(r)
 				_ = y
-				continue
-			case kNeg4:
-				x, y := uint32(0), uint32(c.R[in.RM&15])
-				r := -y
-				c.R[in.RM&15] = uint64(r)
-				c.res = uint64(int64(int32(r)))
-				v := ^x&y | (^x|y)&r
-				c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
 				continue
 			case kNot4:
 				r := ^uint32(c.R[in.RM&15])
@@ -14188,16 +14364,44 @@ blocks:
 				of := uint64(0)
 				c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 				continue
+			case kNeg8:
+				x, y := uint64(0), c.R[in.RM&15]
+				r := -y
+				c.R[in.RM&15] = uint64(r)
+				c.res = r
+				v := ^x&y | (^x|y)&r
+				c.aux = v & auxAll
+				continue
 			case kRolRI8:
-			// The handler knows the flags.
+				k := int(in.Imm & 63)
+				r := bits.RotateLeft64(c.R[in.RM&15], k)
+				c.R[in.RM&15] = uint64(r)
+				cf := uint64(r & 1)
+				of := uint64(r>>63) ^ cf
+				if k != 1 && c.shiftAux == 0 {
+					of = (c.aux>>63 ^ c.aux>>62) & 1
+				}
+				c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+				continue
 			case kRolRI8n:
-				r := bits.RotateLeft64(c.R[in.RM&15], int(in.Imm&63))
+				k := int(in.Imm & 63)
+				r := bits.RotateLeft64(c.R[in.RM&15], k)
 				c.R[in.RM&15] = uint64(r)
 				continue
 			case kRorRI8:
-			// The handler knows the flags.
+				k := int(in.Imm & 63)
+				r := bits.RotateLeft64(c.R[in.RM&15], -k)
+				c.R[in.RM&15] = uint64(r)
+				cf := uint64(r >> 63)
+				of := uint64((r>>63 ^ r>>62) & 1)
+				if k != 1 && c.shiftAux == 0 {
+					of = (c.aux>>63 ^ c.aux>>62) & 1
+				}
+				c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+				continue
 			case kRorRI8n:
-				r := bits.RotateLeft64(c.R[in.RM&15], -int(in.Imm&63))
+				k := int(in.Imm & 63)
+				r := bits.RotateLeft64(c.R[in.RM&15], -k)
 				c.R[in.RM&15] = uint64(r)
 				continue
 			case kInc8:
@@ -14233,14 +14437,6 @@ blocks:
 				r := x - y
 				c.R[in.RM&15] = uint64(r)
 				_ = y
-				continue
-			case kNeg8:
-				x, y := uint64(0), c.R[in.RM&15]
-				r := -y
-				c.R[in.RM&15] = uint64(r)
-				c.res = r
-				v := ^x&y | (^x|y)&r
-				c.aux = v & auxAll
 				continue
 			case kNot8:
 				r := ^c.R[in.RM&15]
@@ -14948,6 +15144,56 @@ blocks:
 					break ops
 				}
 				continue
+			case kTestHI1:
+				x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)
+				r := x & y
+				c.res = uint64(int64(int8(r)))
+				c.aux = 0
+				continue
+			case kAndHI1:
+				x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)
+				r := x & y
+				c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8
+				c.res = uint64(int64(int8(r)))
+				c.aux = 0
+				continue
+			case kTestHI1JE:
+				x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)
+				r := x & y
+				c.res = uint64(int64(int8(r)))
+				c.aux = 0
+				if r == 0 {
+					break ops
+				}
+				continue
+			case kTestHI1JNE:
+				x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)
+				r := x & y
+				c.res = uint64(int64(int8(r)))
+				c.aux = 0
+				if r != 0 {
+					break ops
+				}
+				continue
+			case kFLoad8:
+				a := uint64(in.Disp) + c.FSBase
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					c.R[in.Reg&15] = get64(e.page, off)
+					continue
+				}
+			case kFSubRM8:
+				a := uint64(in.Disp) + c.FSBase
+				e := &c.rtlb[a>>12&tlbMask]
+				if off := a - e.base; off <= pageSize-8 {
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y
+					c.R[in.Reg&15] = r
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
 			case kVmpxor:
 				a := uint64(in.Disp)
 				if in.Base < 16 {
@@ -17412,30 +17658,7 @@ blocks:
 						continue
 					}
 				}
-			case kPop8_Pop8:
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[RSP] = a + 8
-						c.R[in.Reg&15] = get64(e.page, off)
-						continue
-					}
-				}
-
-			case kLoad8b_Load8b:
+			case kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
@@ -17450,50 +17673,43 @@ blocks:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kMovsx48_MovRR4:
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kPush8_Push8:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
 					off := a - e.base
 					if off > pageSize-8 {
 						break
 					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = uint64(r)
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
 
 				}
 				in = nextInst(in)
 				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						c.R[RSP] = a
-						continue
-					}
-				}
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
 
-			case kSubRI8n_CmpRR8JNE:
+				}
+				in = nextInst(in)
 				{
 					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
 					c.R[in.RM&15] = uint64(r)
 
 				}
@@ -17507,4704 +17723,6 @@ blocks:
 					if x != y {
 						break ops
 					}
-					continue
-				}
-
-			case kPop8_Ret:
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						if t := get64(e.page, off); canonical(t) {
-							c.R[RSP] = a + 8
-							c.RIP = t
-							indirect = true
-							break ops
-						}
-					}
-				}
-
-			case kMovRR8_MovRR8:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kPush8_MovRR8:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kLoad1_Load1:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
-						continue
-					}
-				}
-
-			case kMovRR4_AddRR8:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kAddRR8_CmpMR1JNE:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := e.page[off], uint8(c.R[in.Reg&15])
-						r := x - y
-						c.res = uint64(int64(int8(r)))
-						v := ^x&y | (^x|y)&r
-						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-						if x != y {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kSubRI4_JE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kAndRI4_Load2:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						c.R[in.Reg&15] = uint64(get16(e.page, off))
-						continue
-					}
-				}
-
-			case kLoad2_CmpRR4JAE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x >= y {
-						break ops
-					}
-					continue
-				}
-
-			case kImulRR4n_AddRR4n:
-				{
-					c.R[in.Reg&15] = uint64(uint32(c.R[in.Reg&15]) * uint32(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kPop8_Pop8_Ret:
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						if t := get64(e.page, off); canonical(t) {
-							c.R[RSP] = a + 8
-							c.RIP = t
-							indirect = true
-							break ops
-						}
-					}
-				}
-
-			case kMovRI4_Store1:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						e.page[off] = uint8(c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kAddRI4_MovRI4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-					continue
-				}
-
-			case kSubRR4_MovRI4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-					continue
-				}
-
-			case kLoad1_Load1_SubRR4n:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSubRR4n_SubRR4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kMovRI4_JNS:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					if !c.sf() {
-						break ops
-					}
-					continue
-				}
-
-			case kJNS_AddRI4:
-				{
-					if !c.sf() {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kLea4_AddRR4n:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAndRI4_Load2_CmpRR4JAE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x >= y {
-						break ops
-					}
-					continue
-				}
-
-			case kLea4_AddRR4n_SubRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kSubRR4_Store1:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						e.page[off] = uint8(c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kMovsx48_MovRR4_ImulRI8n:
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = in.Imm * c.R[in.RM&15]
-					continue
-				}
-
-			case kImulRI8n_SarRI4n:
-				{
-					c.R[in.Reg&15] = in.Imm * c.R[in.RM&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
-					r := uint32(int32(x) >> k)
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSarRI4n_SarRI8n:
-				{
-					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
-					r := uint32(int32(x) >> k)
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := uint64(int64(x) >> k)
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSarRI8n_SubRR4n:
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := uint64(int64(x) >> k)
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad8b_Store8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kMovRR8_Call:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kStore8b_Load8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kStore8b_Store8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kLoad8b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kLea4_AddRR4n_SubRR4_Store1:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						e.page[off] = uint8(c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kSarRI4n_SarRI8n_SubRR4n:
-				{
-					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
-					r := uint32(int32(x) >> k)
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := uint64(int64(x) >> k)
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad1b_Load1b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
-						continue
-					}
-				}
-
-			case kLoad1b_AddRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad1b_CmpMR1JNEb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := e.page[off], uint8(c.R[in.Reg&15])
-						r := x - y
-						c.res = uint64(int64(int8(r)))
-						v := ^x&y | (^x|y)&r
-						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-						if x != y {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kLea4b_CmovNS4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					r := uint32(c.R[in.Reg&15])
-					if !c.sf() {
-						r = uint32(c.R[in.RM&15])
-					}
-					c.R[in.Reg&15] = uint64(r)
-					continue
-				}
-
-			case kAddRI8_Store2b:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						put16(e.page, off, uint16(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kStore2b_CmpRR8JNE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kCmovNS4_AddRI8:
-				{
-					r := uint32(c.R[in.Reg&15])
-					if !c.sf() {
-						r = uint32(c.R[in.RM&15])
-					}
-					c.R[in.Reg&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kLoad8b_TestRR8JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kAddRR8_JmpR:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					if t := c.R[in.RM&15]; canonical(t) {
-						c.RIP = t
-						indirect = true
-						break ops
-					}
-				}
-
-			case kLoadS48_AddRR8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kAddRI8_Store2b_CmpRR8JNE:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kLoadS48_AddRR8_JmpR:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					if t := c.R[in.RM&15]; canonical(t) {
-						c.RIP = t
-						indirect = true
-						break ops
-					}
-				}
-
-			case kLoad8b_AddRI8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kLoad8b_Load4b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						c.R[in.Reg&15] = uint64(get32(e.page, off))
-						continue
-					}
-				}
-
-			case kMovRR8_Store8b:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kImulRR8n_ShrRI8n:
-				{
-					c.R[in.Reg&15] = c.R[in.Reg&15] * c.R[in.RM&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kMovRI4_MovRI4:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-					continue
-				}
-
-			case kTestRR8JE_MovRR8:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kAddRI8_MovRR4:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLea8_Lea8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kMovRR4_AndRI4n:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLea8_Load2b:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						c.R[in.Reg&15] = uint64(get16(e.page, off))
-						continue
-					}
-				}
-
-			case kMovRR8_MovRR8_Call:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kPush8_Push8_MovRR8:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kLoad4b_TestRR4JNE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r != 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kAddRI8_MovRR8:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kLoad4b_Load4b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						c.R[in.Reg&15] = uint64(get32(e.page, off))
-						continue
-					}
-				}
-
-			case kAndRI4_JNE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					if !c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8b_Load8b_Load8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kPush8_SubRI8:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kLoad8b_Lea8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kLoad8b_Lea8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kStore2_Store2b:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						put16(e.page, off, uint16(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kLoad1b_Load1b_AddRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad1b_Load1b_AddRI8n_SubRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kImulRR4n_AddRR4n_CmpRR8JAE:
-				{
-					c.R[in.Reg&15] = uint64(uint32(c.R[in.Reg&15]) * uint32(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x >= y {
-						break ops
-					}
-					continue
-				}
-
-			case kPush8_MovRR4:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLoad8b_Load8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kImulRR8n_ShrRI8n_MovRR4:
-				{
-					c.R[in.Reg&15] = c.R[in.Reg&15] * c.R[in.RM&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kCmpRI1JA_Lea8:
-				{
-					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int8(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-					if x > y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kLea8_Movzx1:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-					continue
-				}
-
-			case kLoad8b_Load8b_LoadS48b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
-						continue
-					}
-				}
-
-			case kXorRR4n_ShrRI8:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (k - 1) & 1)
-					of := uint64((r>>63 ^ r>>62) & 1)
-					if c.shiftAux == 0 {
-						of = uint64(x >> 63)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-					continue
-				}
-
-			case kMovRR4_Load1:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
-						continue
-					}
-				}
-
-			case kLoad1_AndRI4n:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad1b_AddRI8n_XorRR4n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kMovRR4_Load1_AndRI4n:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad1b_AddRI8n_XorRR4n_ShrRI8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (k - 1) & 1)
-					of := uint64((r>>63 ^ r>>62) & 1)
-					if c.shiftAux == 0 {
-						of = uint64(x >> 63)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-					continue
-				}
-
-			case kShrRI8_Movzx1:
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (k - 1) & 1)
-					of := uint64((r>>63 ^ r>>62) & 1)
-					if c.shiftAux == 0 {
-						of = uint64(x >> 63)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-					continue
-				}
-
-			case kMovzx1_XorRM8:
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						x, y := c.R[in.Reg&15], get64(e.page, off)
-						r := x ^ y
-						c.R[in.Reg&15] = uint64(r)
-						c.res = r
-						c.aux = 0
-						continue
-					}
-				}
-
-			case kXorRM8_CmpRR8JNE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := c.R[in.Reg&15], get64(e.page, off)
-					r := x ^ y
-					c.R[in.Reg&15] = uint64(r)
-					c.res = r
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kPush8_Push8_SubRI8:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kPush8_MovRR8_SubRI8:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kXorRR4_Jmp:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kCmpRI1JA_Lea8_Movzx1:
-				{
-					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int8(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-					if x > y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-					continue
-				}
-
-			case kLoad8b_AddRI8_Load1b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
-						continue
-					}
-				}
-
-			case kAddMI8b_Jmp:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), in.Imm
-					r := x + y
-					put64(e.page, off, r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kLoad8b_TestMI1JEb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := e.page[off], uint8(in.Imm)
-						r := x & y
-						c.res = uint64(int64(int8(r)))
-						c.aux = 0
-						if r == 0 {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kMovzx1_XorRM8_CmpRR8JNE:
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := c.R[in.Reg&15], get64(e.page, off)
-					r := x ^ y
-					c.R[in.Reg&15] = uint64(r)
-					c.res = r
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kXorRR4_Call:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kPush8_Push8_MovRR4:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLea8_SubRR8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kStore8b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kMovRR4_MovRR4:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kMovRR8_Jmp:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kLea8b_Jmp:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kCmpRM8b_JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := c.R[in.Reg&15], get64(e.page, off)
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kLea8_Movsx48:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-					continue
-				}
-
-			case kLea8_MovRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kCmpRI4JA_Lea8:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x > y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kXorRR4n_AndRI4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kLoad4_MovRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLoad8b_MovRR8_CallMb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						t := get64(e.page, off)
-						if canonical(t) {
-							a := c.R[RSP] - 8
-							e := &c.wtlb[a>>12&tlbMask]
-							if off := a - e.base; off <= pageSize-8 {
-								put64(e.page, off, b.exits[0].target)
-								c.R[RSP] = a
-								c.RIP = t
-								indirect = true
-								break ops
-							}
-						}
-					}
-				}
-
-			case kLoad8b_CmpRR8JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad1b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kMovRR4_ShlRI4n:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kShlRI4n_AddRI4n:
-				{
-					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAddRI4n_AddRI4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kMovRR4_Load1_AndRI4n_XorRR4n:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAndRI4_Lea4b:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = uint64(uint32(a))
-					continue
-				}
-
-			case kStore2_Store2b_CmpRR4JNE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kLea4b_Store4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						put32(e.page, off, uint32(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kLoad8b_Load8b_Load8b_CmpMI1JEb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := e.page[off], uint8(in.Imm)
-						r := x - y
-						c.res = uint64(int64(int8(r)))
-						v := ^x&y | (^x|y)&r
-						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-						if x == y {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kCmpMI1JEb_Neg4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					x, y := e.page[off], uint8(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int8(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-					if x == y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(0), uint32(c.R[in.RM&15])
-					r := -y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kLoad8b_Call:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kStore8_Ret:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						if t := get64(e.page, off); canonical(t) {
-							c.R[RSP] = a + 8
-							c.RIP = t
-							indirect = true
-							break ops
-						}
-					}
-				}
-
-			case kLoad2b_MovRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLea8_MovRR8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kStore8b_Store8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kLoad8b_Load8b_TestRR8JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kStore8b_Call:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kMovRR8_CmpRI8JB:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x < y {
-						break ops
-					}
-					continue
-				}
-
-			case kAndRI4_Store4b:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						put32(e.page, off, uint32(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kCmpRI4JA_Lea8_MovRR4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x > y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kMovRR8_Store8b_Call:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kAndRI4n_CmpRI4JE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8b_Store4b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						put32(e.page, off, uint32(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kLoad1_Load1_SubRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kSubRR4_JE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kLea8_Jmp:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kLoad4_TestRR4JE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8b_Jmp:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kLea8b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kAddRI8n_AddRI8n:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kStore8b_XorRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kTestRR8JS_MovRR8:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if int64(r) < 0 {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kLoad1_Load1_SubRR4_JE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kStore8b_Load8b_Lea8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kMovRR4_XorRR4n:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kMovRR4_Lea4b:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = uint64(uint32(a))
-					continue
-				}
-
-			case kMovRI4_Jmp:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kJNE_AddRI8:
-				{
-					if !c.zf() {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kStore8b_Store8_Ret:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						if t := get64(e.page, off); canonical(t) {
-							c.R[RSP] = a + 8
-							c.RIP = t
-							indirect = true
-							break ops
-						}
-					}
-				}
-
-			case kCmpRI4JB_CmpRI4JB:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x < y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x < y {
-						break ops
-					}
-					continue
-				}
-
-			case kStore8b_Jmp:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					break ops
-				}
-
-			case kAddRI8n_CmpRR8JE:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8_MovRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLoad8b_MovRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLoadS14b_SubRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSubRI8n_SubRI8n:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSubRI8n_AddRR4:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kLoad4b_Store4b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						put32(e.page, off, uint32(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kMovRI4_Store2b:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						put16(e.page, off, uint16(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kLoad4b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kLoad1b_MovRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kSubRR8n_AddRR8n:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kMovRI4_CmovS8:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					r := c.R[in.Reg&15]
-					if c.sf() {
-						r = c.R[in.RM&15]
-					}
-					c.R[in.Reg&15] = uint64(r)
-					continue
-				}
-
-			case kMovRI4_Store8:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kAddRR8n_TestRR8:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					continue
-				}
-
-			case kTestRR8_MovRI4:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-					continue
-				}
-
-			case kTestRR8_MovRI4_CmovS8:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					r := c.R[in.Reg&15]
-					if c.sf() {
-						r = c.R[in.RM&15]
-					}
-					c.R[in.Reg&15] = uint64(r)
-					continue
-				}
-
-			case kImulRR8n_AddRR8n:
-				{
-					c.R[in.Reg&15] = c.R[in.Reg&15] * c.R[in.RM&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad4b_TestRR4JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8b_Load8b_Load8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kPop8_Pop8_Store2:
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						put16(e.page, off, uint16(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kStore2_Store4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						put32(e.page, off, uint32(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kSubMI8b_JNE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), in.Imm
-					r := x - y
-					put64(e.page, off, r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					if !c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kMovRR8_CallMb:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						t := get64(e.page, off)
-						if canonical(t) {
-							a := c.R[RSP] - 8
-							e := &c.wtlb[a>>12&tlbMask]
-							if off := a - e.base; off <= pageSize-8 {
-								put64(e.page, off, b.exits[0].target)
-								c.R[RSP] = a
-								c.RIP = t
-								indirect = true
-								break ops
-							}
-						}
-					}
-				}
-
-			case kShlRI8_Load8:
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (64 - k) & 1)
-					of := uint64(r>>63) ^ cf
-					if c.shiftAux == 0 {
-						of = uint64((x>>63 ^ x>>62) & 1)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kLoad8_CmpRR8JE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kXorRR4n_XorRR4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kMovRR4_AndRI4n_CmpRI4JE:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kPop8_Pop8_Store2_Store4:
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					put16(e.page, off, uint16(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						put32(e.page, off, uint32(c.R[in.Reg&15]))
-						continue
-					}
-				}
-
-			case kShlRI8_Load8_CmpRR8JE:
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (64 - k) & 1)
-					of := uint64(r>>63) ^ cf
-					if c.shiftAux == 0 {
-						of = uint64((x>>63 ^ x>>62) & 1)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kStore8b_TestRR8JNE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r != 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLea8_ShlRI8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (64 - k) & 1)
-					of := uint64(r>>63) ^ cf
-					if c.shiftAux == 0 {
-						of = uint64((x>>63 ^ x>>62) & 1)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-					continue
-				}
-
-			case kLoad8b_Movsx48:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-					continue
-				}
-
-			case kCmpRI4JBE_CmpRR4JBE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x <= y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x <= y {
-						break ops
-					}
-					continue
-				}
-
-			case kCmpRR4JBE_TestRR4JNE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x <= y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r != 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLea4_MovRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kStore4b_TestRR8JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					put32(e.page, off, uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kTestRR8JE_Load8:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kXorRR4n_AddRI8:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kMovRR4_CmpRM8:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						x, y := c.R[in.Reg&15], get64(e.page, off)
-						r := x - y
-						c.res = r
-						v := ^x&y | (^x|y)&r
-						c.aux = v & auxAll
-						continue
-					}
-				}
-
-			case kCmpRI4JBE_CmpRR4JBE_TestRR4JNE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x <= y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x <= y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r != 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kMovRR4_CmpRM8_JBE:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := c.R[in.Reg&15], get64(e.page, off)
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					if c.cf() || c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kMovRI4_MovRR4:
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kLea8_Store8b:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kLoad8_Movzx2:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
-					continue
-				}
-
-			case kLoad8b_Store8b_Store8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kAddRR8n_AddRR8n:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad1b_MovRI4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-					continue
-				}
-
-			case kMovsx48_MovRR4_AddRR8:
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kMovsx48_MovRR4_AddRR8_CmpMR1JNE:
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := e.page[off], uint8(c.R[in.Reg&15])
-						r := x - y
-						c.res = uint64(int64(int8(r)))
-						v := ^x&y | (^x|y)&r
-						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-						if x != y {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kSubRI4_JE_Movsx48:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-					continue
-				}
-
-			case kSubRI4_JE_Movsx48_MovRR4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kAndRI4_Load2_CmpRR4JAE_SubRI4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x >= y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
 					continue
 				}
 
@@ -22264,199 +17782,7 @@ blocks:
 					continue
 				}
 
-			case kAddRM8b_AddRI8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := c.R[in.Reg&15], get64(e.page, off)
-					r := x + y
-					c.R[in.Reg&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kAddRI8_Store8b:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kAddRI8_Store8b_Load8b:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kStore8b_Load8b_CmpRR8JL:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if int64(x) < int64(y) {
-						break ops
-					}
-					continue
-				}
-
-			case kXorRM4_CmpRR8JNE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
-					r := x ^ y
-					c.R[in.Reg&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kShrRI4_Movzx1:
-				{
-					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					cf := uint64(x >> (k - 1) & 1)
-					of := uint64((r>>31 ^ r>>30) & 1)
-					if c.shiftAux == 0 {
-						of = uint64(x >> 31)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-					continue
-				}
-
-			case kMovzx1_XorRM4:
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
-						r := x ^ y
-						c.R[in.Reg&15] = uint64(r)
-						c.res = uint64(int64(int32(r)))
-						c.aux = 0
-						continue
-					}
-				}
-
-			case kLoad1b_AddRI8n_XorRR4n_ShrRI4:
+			case kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
@@ -22493,154 +17819,92 @@ blocks:
 						of = uint64(x >> 31)
 					}
 					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-					continue
-				}
-
-			case kAddRR8n_CmpRR8JNE:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
 
 				}
 				in = nextInst(in)
 				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
 
-			case kImulRM8b_AddRI8n:
+				}
+				in = nextInst(in)
 				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
 					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), c.R[in.Reg&15]
-					h, r := bits.Mul64(x, y)
-					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
-					c.R[in.Reg&15] = uint64(r)
-					over := h != uint64(int64(r)>>63)
-					aux := c.aux &^ auxCO
-					if c.shiftAux == 0 {
-						c.res, aux = r|resNonZero, 0
-					}
-					if over {
-						aux |= auxCF
-					}
-					c.aux = aux
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kImulRM8b_AddRI8n_AddRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), c.R[in.Reg&15]
-					h, r := bits.Mul64(x, y)
-					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
-					c.R[in.Reg&15] = uint64(r)
-					over := h != uint64(int64(r)>>63)
-					aux := c.aux &^ auxCO
-					if c.shiftAux == 0 {
-						c.res, aux = r|resNonZero, 0
-					}
-					if over {
-						aux |= auxCF
-					}
-					c.aux = aux
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAddRI8n_AddRI8n_AddRR8n:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad8b_ImulRM8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						x, y := get64(e.page, off), c.R[in.Reg&15]
-						h, r := bits.Mul64(x, y)
-						h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					if off := a - e.base; off <= pageSize-4 {
+						x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+						r := x ^ y
 						c.R[in.Reg&15] = uint64(r)
-						over := h != uint64(int64(r)>>63)
-						aux := c.aux &^ auxCO
-						if c.shiftAux == 0 {
-							c.res, aux = r|resNonZero, 0
-						}
-						if over {
-							aux |= auxCF
-						}
-						c.aux = aux
+						c.res = uint64(int64(int32(r)))
+						c.aux = 0
 						continue
 					}
 				}
 
-			case kStoreI1_CmpRI4JBE:
+			case kMovsx48_MovRR4_AddRR8_CmpMR1JNE:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kMovRR4_AddRR4_StoreI1_CmpRI4JBE:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
 				{
 					a := uint64(in.Disp)
 					if in.Base < 16 {
@@ -22670,14 +17934,203 @@ blocks:
 					continue
 				}
 
-			case kAddRR4_StoreI1:
+			case kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n:
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x < y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
 					r := x + y
 					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
 					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
 					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+					continue
+				}
+
+			case kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) <= int64(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if x > y {
+						break ops
+					}
 
 				}
 				in = nextInst(in)
@@ -22689,71 +18142,40 @@ blocks:
 					if in.Index < 16 {
 						a += c.R[in.Index] << (in.Scale & 63)
 					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						e.page[off] = uint8(in.Imm)
-						continue
-					}
-				}
-
-			case kMovRR4_AddRR4:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					c.R[in.Reg&15] = a
 
 				}
 				in = nextInst(in)
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
 					continue
 				}
 
-			case kXorRR8n_MovRR8:
+			case kPop8_Pop8_Pop8_Pop8_Ret:
 				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kYmvmulpdb_Ymvaddpdb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
+					a := c.R[RSP]
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-32 {
+					if off > pageSize-8 {
 						break
 					}
-					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
 
 				}
 				in = nextInst(in)
 				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
+					a := c.R[RSP]
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-						if mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
-							c.NotInUse &^= xfeatAVX
-							continue
-						}
+					off := a - e.base
+					if off > pageSize-8 {
+						break
 					}
-				}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
 
-			case kPop8_Pop8_Pop8:
+				}
+				in = nextInst(in)
 				{
 					a := c.R[RSP]
 					e := &c.rtlb[a>>12&tlbMask]
@@ -22782,9 +18204,417 @@ blocks:
 					a := c.R[RSP]
 					e := &c.rtlb[a>>12&tlbMask]
 					if off := a - e.base; off <= pageSize-8 {
-						c.R[RSP] = a + 8
-						c.R[in.Reg&15] = get64(e.page, off)
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kImulRR4n_AddRR4n_CmpRR8JAE:
+				{
+					c.R[in.Reg&15] = uint64(uint32(c.R[in.Reg&15]) * uint32(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+					r := x >> k
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint16(0), uint16(c.R[in.RM&15])
+					r := -y
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x - y - uint8(c.carry())
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x | y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+					continue
+				}
+
+			case kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
 						continue
+					}
+				}
+
+			case kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int8(e.page[off])))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if int64(r) < 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (64 - k) & 1)
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kPush8_Push8_Push8_Push8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						c.R[RSP] = a
+						continue
+					}
+				}
+
+			case kAddRI8_MovRR8_Pop8_Pop8_Ret:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kLoadS48_AddRR8_JmpR:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
 					}
 				}
 
@@ -22835,980 +18665,68 @@ blocks:
 					}
 				}
 
-			case kSubRI8n_CmpRI8JLE:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if int64(x) <= int64(y) {
-						break ops
-					}
-					continue
-				}
-
-			case kPush8_Push8_MovRR8_SubRI8n:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoad8_JmpR:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					if t := c.R[in.RM&15]; canonical(t) {
-						c.RIP = t
-						indirect = true
-						break ops
-					}
-				}
-
-			case kMovzx1_Load8:
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kShlRI8n_XorRR8n:
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kOrRM1b_Movzx2:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					x, y := uint8(c.R[in.Reg&15]), e.page[off]
-					r := x | y
-					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
-					c.res = uint64(int64(int8(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
-					continue
-				}
-
-			case kLoadS14b_SubRI8n_SubRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoadS14b_SubRI8n_SubRI8n_AddRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kOrRR4_Movzx1:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x | y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
-					continue
-				}
-
-			case kYmvmulpdb_Ymvmulpdb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-32 {
-						break
-					}
-					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
-							c.NotInUse &^= xfeatAVX
-							continue
-						}
-					}
-				}
-
-			case kStore8b_Lea8b:
+			case kStoreAb_StoreAb_LoadA_Vrmulpd:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.wtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-8 {
+					if off > pageSize-16 {
 						break
 					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kLoad4b_MovRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kAddRM1b_CmpRI1JLE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					x, y := uint8(c.R[in.Reg&15]), e.page[off]
-					r := x + y
-					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
-					c.res = uint64(int64(int8(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int8(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-					if int8(x) <= int8(y) {
-						break ops
-					}
-					continue
-				}
-
-			case kSubRI8n_AddRR4_AddRM1b:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := uint8(c.R[in.Reg&15]), e.page[off]
-						r := x + y
-						c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
-						c.res = uint64(int64(int8(r)))
-						v := x&y | (x|y)&^r
-						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-						continue
-					}
-				}
-
-			case kYmvaddpdb_Yrvaddpd:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-32 {
-						break
-					}
-					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
-
-				}
-				in = nextInst(in)
-				{
-					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-					if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
-						c.NotInUse &^= xfeatAVX
-						continue
-					}
-				}
-
-			case kYrvaddpd_YmvmovapsStoreb:
-				{
-					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3])) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						if a&31 == 0 {
-							v := &c.V[in.Reg&15]
-							put64(e.page, off+0, v[0])
-							put64(e.page, off+8, v[1])
-							put64(e.page, off+16, v[2])
-							put64(e.page, off+24, v[3])
-							continue
-						}
-					}
-				}
-
-			case kMovRR4_CmpRR4JB:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x < y {
-						break ops
-					}
-					continue
-				}
-
-			case kAddRI8_Load4b:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-4 {
-						c.R[in.Reg&15] = uint64(get32(e.page, off))
-						continue
-					}
-				}
-
-			case kMovzx2_AddRI8n:
-				{
-					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSubMI8b_JE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), in.Imm
-					r := x - y
-					put64(e.page, off, r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kYmvaddpdb_Ymvmulpdb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-32 {
-						break
-					}
-					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
-							c.NotInUse &^= xfeatAVX
-							continue
-						}
-					}
-				}
-
-			case kYrvaddpd_Ymvmulpdb:
-				{
-					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3])) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
-							c.NotInUse &^= xfeatAVX
-							continue
-						}
-					}
-				}
-
-			case kLea8b_Call:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kXorRR4n_CmpRR8JE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kStore1b_XorRR4n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					e.page[off] = uint8(c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x ^ y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kCmpRR8JE_LoadS14b:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-						continue
-					}
-				}
-
-			case kCmpRR8JE_LoadS14b_SubRI8n:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kTestRR2_Lea4b:
-				{
-					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int16(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = uint64(uint32(a))
-					continue
-				}
-
-			case kTestRR2_Lea4b_CmovNS4:
-				{
-					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int16(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = uint64(uint32(a))
-
-				}
-				in = nextInst(in)
-				{
-					r := uint32(c.R[in.Reg&15])
-					if !c.sf() {
-						r = uint32(c.R[in.RM&15])
-					}
-					c.R[in.Reg&15] = uint64(r)
-					continue
-				}
-
-			case kLoad2b_TestRR2:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int16(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kVrpmuludq_Vrpmuludq:
-				{
-					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-					v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
-
-				}
-				in = nextInst(in)
-				{
-					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-					v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
-					continue
-				}
-
-			case kMovXL_VrpsrlqImm:
-				{
-					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-					v[0], v[1] = w[0], w[1]
-
-				}
-				in = nextInst(in)
-				{
-					v, n := &c.V[in.RM&15], in.Imm&0xff
-					v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
-					continue
-				}
-
-			case kYmvmovapsStoreb_Ymvmulpdb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-32 {
-						break
-					}
-					if !(a&31 == 0) {
+					if !(a&15 == 0) {
 						break
 					}
 					v := &c.V[in.Reg&15]
-					put64(e.page, off+0, v[0])
+					put64(e.page, off, v[0])
 					put64(e.page, off+8, v[1])
-					put64(e.page, off+16, v[2])
-					put64(e.page, off+24, v[3])
 
 				}
 				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
-							c.NotInUse &^= xfeatAVX
-							continue
-						}
-					}
-				}
-
-			case kYmvmovapsStoreb_Yrvaddpd:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.wtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-32 {
+					if off > pageSize-16 {
 						break
 					}
-					if !(a&31 == 0) {
+					if !(a&15 == 0) {
 						break
 					}
 					v := &c.V[in.Reg&15]
-					put64(e.page, off+0, v[0])
+					put64(e.page, off, v[0])
 					put64(e.page, off+8, v[1])
-					put64(e.page, off+16, v[2])
-					put64(e.page, off+24, v[3])
 
 				}
 				in = nextInst(in)
 				{
-					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
-					if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
-						c.NotInUse &^= xfeatAVX
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-16 {
+						break
+					}
+					if !(a&15 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), get64(e.page, off+8)
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
 						continue
 					}
 				}
 
-			case kYmvmulpdb_YmvmovapsStoreb:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-32 {
-						break
-					}
-					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
-					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
-						break
-					}
-					c.NotInUse &^= xfeatAVX
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-32 {
-						if a&31 == 0 {
-							v := &c.V[in.Reg&15]
-							put64(e.page, off+0, v[0])
-							put64(e.page, off+8, v[1])
-							put64(e.page, off+16, v[2])
-							put64(e.page, off+24, v[3])
-							continue
-						}
-					}
-				}
-
-			case kLea8b_MovRR8_Call:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, b.exits[0].target)
-						c.R[RSP] = a
-						break ops
-					}
-				}
-
-			case kCmpRI8JLE_Lea8b:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if int64(x) <= int64(y) {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kLea8_AddRI8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kLea8_AddRI8_MovRR8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kMovRR8_ShrRI8n:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAddRI4n_CmpRI8JE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-					continue
-				}
-
-			case kAddRI8n_AddRI4n:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kCmpRI8JE_CmpMI1JNE:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						x, y := e.page[off], uint8(in.Imm)
-						r := x - y
-						c.res = uint64(int64(int8(r)))
-						v := ^x&y | (^x|y)&r
-						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-						if x != y {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kLoad8_TestRR8JE:
+			case kLoadA_LoadA_AddRI8_Vrmulpd:
 				{
 					a := uint64(in.Disp)
 					if in.Base < 16 {
@@ -23819,76 +18737,17 @@ blocks:
 					}
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-8 {
+					if off > pageSize-16 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8_TestRR8JE_MovRR8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
+					if !(a&15 == 0) {
 						break
 					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), get64(e.page, off+8)
 
 				}
 				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kAddRI8n_OrRR4:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x | y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kLoadA_AddRI8:
 				{
 					a := uint64(in.Disp)
 					if in.Base < 16 {
@@ -23917,10 +18776,436 @@ blocks:
 					c.res = r
 					v := x&y | (x|y)&^r
 					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
+						continue
+					}
+				}
+
+			case kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
 					continue
 				}
 
-			case kAddRI8_Vrmulpd:
+			case kMovRR8_OrRR4_Movzx1_Load8_JmpR:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
+					}
+				}
+
+			case kPop8_Pop8_Ret:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kPush8_Push8_MovRR8_Push8_Push8_MovRR8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					if k == 0 {
+						break
+					}
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (64 - k) & 1)
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8b_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+					continue
+				}
+
+			case kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+					r := x >> k
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint16(0), uint16(c.R[in.RM&15])
+					r := -y
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x - y - uint8(c.carry())
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_MovRR8_Pop8_Pop8:
 				{
 					x, y := c.R[in.RM&15], in.Imm
 					r := x + y
@@ -23932,20 +19217,19 @@ blocks:
 				}
 				in = nextInst(in)
 				{
-					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
-					if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
-						continue
-					}
-				}
+					c.R[in.RM&15] = c.R[in.Reg&15]
 
-			case kAddRI8_Pop8:
+				}
+				in = nextInst(in)
 				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
 
 				}
 				in = nextInst(in)
@@ -23957,6 +19241,154 @@ blocks:
 						c.R[in.Reg&15] = get64(e.page, off)
 						continue
 					}
+				}
+
+			case kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						x, y := get32(e.page, off), uint32(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int32(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+						if int32(x) > int32(y) {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad8b_FSubRM8_JNE_AddRI8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.FSBase
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y
+					c.R[in.Reg&15] = r
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if !c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kPush8_MovRR8_Push8_MovRR8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
 				}
 
 			case kAddRI8_Pop8_Pop8:
@@ -23992,15 +19424,194 @@ blocks:
 					}
 				}
 
-			case kLoad2b_Load2:
+			case kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-2 {
+					if off > pageSize-8 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) > int32(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
 
 				}
 				in = nextInst(in)
@@ -24013,115 +19624,48 @@ blocks:
 						a += c.R[in.Index] << (in.Scale & 63)
 					}
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						c.R[in.Reg&15] = uint64(get16(e.page, off))
-						continue
-					}
-				}
-
-			case kMovRR8_AddRI8n:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kMovRR8_AndRI4:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kAddRI8n_ShlRI8n:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kMovRR8_ShlRI8n:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAndRI4_AddMR8:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						x, y := get64(e.page, off), c.R[in.Reg&15]
-						r := x + y
-						put64(e.page, off, r)
-						c.res = r
-						v := x&y | (x|y)&^r
-						c.aux = v & auxAll
-						continue
-					}
-				}
-
-			case kAddMR8_CmpRR8JG:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.wtlb[a>>12&tlbMask]
 					off := a - e.base
 					if off > pageSize-8 {
 						break
 					}
-					x, y := get64(e.page, off), c.R[in.Reg&15]
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
+					}
+				}
+
+			case kLoadA_AddRI8_Vrmulpd:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-16 {
+						break
+					}
+					if !(a&15 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					v[0], v[1] = get64(e.page, off), get64(e.page, off+8)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
 					r := x + y
-					put64(e.page, off, r)
+					c.R[in.RM&15] = uint64(r)
 					c.res = r
 					v := x&y | (x|y)&^r
 					c.aux = v & auxAll
@@ -24129,18 +19673,132 @@ blocks:
 				}
 				in = nextInst(in)
 				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
+						continue
+					}
+				}
+
+			case kMovsx48_Store8b_Lea8b_Load8_TestRR8JE:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
 					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
+					r := x & y
 					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if int64(x) > int64(y) {
+					c.aux = 0
+					if r == 0 {
 						break ops
 					}
 					continue
 				}
 
-			case kShrRI8n_XorRR8n:
+			case kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x + y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if int8(x) <= int8(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
 				{
 					x, k := c.R[in.RM&15], uint(in.Imm)&63
 					r := x >> k
@@ -24149,9 +19807,44 @@ blocks:
 				}
 				in = nextInst(in)
 				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x ^ y
+					x, y := c.R[in.RM&15], in.Imm
+					r := x & y
 					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
 					continue
 				}
 
@@ -24205,204 +19898,20 @@ blocks:
 					}
 				}
 
-			case kAddRI8_MovRR8_Pop8:
+			case kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8:
 				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
 					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[RSP] = a + 8
-						c.R[in.Reg&15] = get64(e.page, off)
-						continue
-					}
-				}
-
-			case kAddRI8_MovRR8_Pop8_Pop8:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[RSP] = a + 8
-					c.R[in.Reg&15] = get64(e.page, off)
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[RSP] = a + 8
-						c.R[in.Reg&15] = get64(e.page, off)
-						continue
-					}
-				}
-
-			case kLoad8_Load8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kLoad8_CmpRI8JNE:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-					continue
-				}
-
-			case kSubRR4_MovRI4_JNS:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					if !c.sf() {
-						break ops
-					}
-					continue
-				}
-
-			case kSubRR4_MovRI4_JNS_AddRI4:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
-
-				}
-				in = nextInst(in)
-				{
-					if !c.sf() {
-						break ops
-					}
 
 				}
 				in = nextInst(in)
 				{
 					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x + y
+					r := x & y
 					c.R[in.RM&15] = uint64(r)
 					c.res = uint64(int64(int32(r)))
-					v := x&y | (x|y)&^r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					continue
-				}
-
-			case kLoad1_Load1_SubRR4n_SubRR4:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
+					c.aux = 0
 
 				}
 				in = nextInst(in)
@@ -24416,27 +19925,26 @@ blocks:
 					}
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-1 {
+					if off > pageSize-8 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(e.page[off])
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
 
 				}
 				in = nextInst(in)
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
 
 				}
 				in = nextInst(in)
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					c.R[in.RM&15] = c.R[in.Reg&15]
 					continue
 				}
 
@@ -24497,235 +20005,141 @@ blocks:
 					continue
 				}
 
-			case kCmpRI4JAE_CmpRI4JAE:
+			case kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b:
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x >= y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x >= y {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8b_TestRR8JNE:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
 					off := a - e.base
 					if off > pageSize-8 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
 
 				}
 				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r != 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad4b_SubRI8n:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get32(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSubRI8n_CmpRR4JB:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if x < y {
-						break ops
-					}
-					continue
-				}
-
-			case kLea8b_CmpRI8JA:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x > y {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad8b_Load8b_LoadS48b_Lea8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kAddRI8n_AddRI8:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x + y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
-					continue
-				}
-
-			case kMovRR8_OrRR4:
 				{
 					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kLea8b_MovRR8_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kLoad8b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kMovRR8_MovRR8:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kOrRM1b_Movzx2_AddRI8n_OrRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x | y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
 
 				}
 				in = nextInst(in)
@@ -24738,9 +20152,15 @@ blocks:
 					continue
 				}
 
-			case kMovsx48_Store8b:
+			case kLoad8b_Store8b:
 				{
-					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
 
 				}
 				in = nextInst(in)
@@ -24753,18 +20173,202 @@ blocks:
 					}
 				}
 
-			case kMovRR8_MovRR4:
+			case kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
 				{
 					c.R[in.RM&15] = c.R[in.Reg&15]
 
 				}
 				in = nextInst(in)
 				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kMovRR8_MovRR8_Call:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) < int32(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
 					continue
 				}
 
-			case kAndRM2b_Movzx2:
+			case kLoad2b_TestRR2_Lea4b_CmovNS4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint16(c.R[in.RM&15]), uint16(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int16(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					r := uint32(c.R[in.Reg&15])
+					if !c.sf() {
+						r = uint32(c.R[in.RM&15])
+					}
+					c.R[in.Reg&15] = uint64(r)
+					continue
+				}
+
+			case kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb:
+				{
+					k := int(in.Imm & 15)
+					r := bits.RotateLeft16(uint16(c.R[in.RM&15]), k)
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+					cf := uint64(r & 1)
+					of := uint64(r>>15) ^ cf
+					if k != 1 && c.shiftAux == 0 {
+						of = (c.aux>>63 ^ c.aux>>62) & 1
+					}
+					c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+
+				}
+				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
@@ -24782,10 +20386,380 @@ blocks:
 				in = nextInst(in)
 				{
 					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x + y
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad8b_Load8b_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kStore8b_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) > int32(y) {
+						break ops
+					}
 					continue
 				}
 
-			case kCmpRI8JNE_Load8:
+			case kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b:
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if int8(r) >= 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if int8(r) >= 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kMovRR8_MovRR8_MovRR8_Store8b:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kPush8_Push8_MovRR8_SubRI8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kPush8_SubRI8_Store8b_Load8b:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLea4_AddRR4n_SubRR4_Store1:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						e.page[off] = uint8(c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
 				{
 					x, y := c.R[in.RM&15], in.Imm
 					r := x - y
@@ -24807,13 +20781,1708 @@ blocks:
 						a += c.R[in.Index] << (in.Scale & 63)
 					}
 					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kShlRI4n_Movzx1_OrRR4n_AndRI4_JE:
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) <= int32(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
+				{
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) >= int32(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Load8b_TestRR8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_VShl8n_MovRR8_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kShlRI8n_AddRR8_Load8_Store8b:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kMovRR4_CmpRI4JE_Load1b_MovRI4:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kAddMI4b_Load8b_Store8b_TestRR8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					x, y := get32(e.page, off), uint32(in.Imm)
+					r := x + y
+					put32(e.page, off, uint32(r))
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR8_CallMb:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						t := get64(e.page, off)
+						if canonical(t) {
+							a := c.R[RSP] - 8
+							e := &c.wtlb[a>>12&tlbMask]
+							if off := a - e.base; off <= pageSize-8 {
+								put64(e.page, off, b.exits[0].target)
+								c.R[RSP] = a
+								c.RIP = t
+								indirect = true
+								break ops
+							}
+						}
+					}
+				}
+
+			case kFLoad8_Store8b_XorRR4:
+				{
+					a := uint64(in.Disp) + c.FSBase
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) < int32(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := uint32(int32(x) >> k)
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					cf := uint64(x >> (k - 1) & 1)
+					of := uint64(0)
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kLoad8b_Load4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(get32(e.page, off))
+						continue
+					}
+				}
+
+			case kStore4b_MovRR8_Load4b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kLoad8b_Lea4_Cbw8_Load2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[RAX] = uint64(int64(int32(c.R[RAX])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kPush8_MovRR8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kMovRR8_Call:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint32(c.R[in.Reg&15]) * uint32(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = in.Imm * c.R[in.RM&15]
+					continue
+				}
+
+			case kLoadS48b_Lea8_Lea8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kOrRR4_Movzx1_Load8_JmpR:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
+					}
+				}
+
+			case kPop8_Ret:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kMovzx1_Load8_JmpR:
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
+					}
+				}
+
+			case kPush8_Push8_MovRR4:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, in.Imm)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, in.Imm)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(in.Imm)
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, in.Imm)
+						continue
+					}
+				}
+
+			case kPush8_MovRR8_MovRI4:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE:
+				{
+					c.R[in.Reg&15] = uint64(uint32(in.Imm) * uint32(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_Store2b_CmpRR8JNE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					put16(e.page, off, uint16(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kOrRR4_MovRR4_MovRI4_Jmp:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kLoad8b_Store8b_Load4b_Store8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), in.Imm
+						r := x + y
+						put64(e.page, off, r)
+						c.res = r
+						v := x&y | (x|y)&^r
+						c.aux = v & auxAll
+						continue
+					}
+				}
+
+			case kStore8b_TestRR8JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad1b_Load1b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad8b_Load8b_Load8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
 					if off := a - e.base; off <= pageSize-8 {
 						c.R[in.Reg&15] = uint64(get64(e.page, off))
 						continue
 					}
 				}
 
-			case kLoad8b_CmpRI8JE:
+			case kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE:
+				{
+					if !c.sf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_Pop8_Pop8_Ret:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kAddMI8b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x + y
+					put64(e.page, off, r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kLoad1_Load1_SubRR4_JE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kPush8_Push8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						c.R[RSP] = a
+						continue
+					}
+				}
+
+			case kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_CmpRI8JE_Store8b_Lea8b:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
@@ -24834,18 +22503,53 @@ blocks:
 					if x == y {
 						break ops
 					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
 					continue
 				}
 
-			case kLoad1b_CmpMR1JNEb_Load1b:
+			case kPush8_MovRR4:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLoad4b_Load4b_MovRR8_MovRR8:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-1 {
+					if off > pageSize-4 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(e.page[off])
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
 
 				}
 				in = nextInst(in)
@@ -24853,25 +22557,51 @@ blocks:
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-1 {
+					if off > pageSize-4 {
 						break
 					}
-					x, y := e.page[off], uint8(c.R[in.Reg&15])
-					r := x - y
-					c.res = uint64(int64(int8(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
-					if x != y {
-						break ops
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad8b_Load8b_LoadS48b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
 					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
 
 				}
 				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
 						continue
 					}
 				}
@@ -24933,130 +22663,112 @@ blocks:
 					}
 				}
 
-			case kMovzx2_AddRM8b:
+			case kStoreAb_CmpRI8JNE:
 				{
-					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-16 {
+						break
+					}
+					if !(a&15 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					put64(e.page, off, v[0])
+					put64(e.page, off+8, v[1])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kStoreAb_Vraddpd:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-16 {
+						break
+					}
+					if !(a&15 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					put64(e.page, off, v[0])
+					put64(e.page, off+8, v[1])
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && addPair(v, v, w[0], w[1]) {
+						continue
+					}
+				}
+
+			case kAddMI8b_Load2_Store8b_Load2b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x + y
+					put64(e.page, off, r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
 
 				}
 				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						x, y := c.R[in.Reg&15], get64(e.page, off)
-						r := x + y
-						c.R[in.Reg&15] = uint64(r)
-						c.res = r
-						v := x&y | (x|y)&^r
-						c.aux = v & auxAll
-						continue
-					}
-				}
-
-			case kMovRR4_Ret:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					a := c.R[RSP]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						if t := get64(e.page, off); canonical(t) {
-							c.R[RSP] = a + 8
-							c.RIP = t
-							indirect = true
-							break ops
-						}
-					}
-				}
-
-			case kVShl8n_SubRI8n:
-				{
-					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kSubRI8n_AndRR8n:
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLoadS18_TestRR8JS:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-1 {
+					if off > pageSize-2 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(int64(int8(e.page[off])))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if int64(r) < 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kLoadS18_TestRR8JS_MovRR8:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(int64(int8(e.page[off])))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if int64(r) < 0 {
-						break ops
-					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
 
 				}
 				in = nextInst(in)
@@ -25065,15 +22777,54 @@ blocks:
 					continue
 				}
 
-			case kStoreI4b_Jmp:
+			case kShrRI2n_Neg2_SbbRR1:
+				{
+					x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+					r := x >> k
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint16(0), uint16(c.R[in.RM&15])
+					r := -y
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x - y - uint8(c.carry())
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kTestRR8JE_MovRR8_Lea8b_Jmp:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-4 {
-						break
-					}
-					put32(e.page, off, uint32(in.Imm))
+					c.R[in.Reg&15] = a
 
 				}
 				in = nextInst(in)
@@ -25081,37 +22832,184 @@ blocks:
 					break ops
 				}
 
-			case kLoad8b_CmpRR8JE_Load8b:
+			case kMovzx2_AddRI8n_AddRI8_OrRM1b:
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := uint8(c.R[in.Reg&15]), e.page[off]
+						r := x | y
+						c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+						c.res = uint64(int64(int8(r)))
+						c.aux = 0
+						continue
+					}
+				}
+
+			case kAddMI8b_Load2_MovRR8_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
 					off := a - e.base
 					if off > pageSize-8 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
+					x, y := get64(e.page, off), in.Imm
+					r := x + y
+					put64(e.page, off, r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
 
 				}
 				in = nextInst(in)
 				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x == y {
-						break ops
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
 					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
 
 				}
 				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad1b_AddRI8n_XorRR4n_ShrRI8:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
+					off := a - e.base
+					if off > pageSize-1 {
+						break
 					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (k - 1) & 1)
+					of := uint64((r>>63 ^ r>>62) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 63)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+					continue
+				}
+
+			case kLoadS14b_SubRI8n_SubRI8n_AddRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kSubMI8b_JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					put64(e.page, off, r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
 				}
 
 			case kPush8_Push8_MovRR8_Push8:
@@ -25151,6 +23049,5796 @@ blocks:
 						put64(e.page, off, c.R[in.Reg&15])
 						c.R[RSP] = a
 						continue
+					}
+				}
+
+			case kStore8b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kStore8b_MovRR4_Ret:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kLoadS18b_MovRR8_MovRI4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int8(e.page[off])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kLoad8b_Lea8b_CmpRI8JA:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x > y {
+						break ops
+					}
+					continue
+				}
+
+			case kCmpRR8JAE_Store4b_Lea8b:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kPush8_Push8_SubRI8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kLoad8b_Load8b_Load8b_CmpMI1JEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x == y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x & y
+						c.res = uint64(int64(int8(r)))
+						c.aux = 0
+						if r != 0 {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad1b_Load1b_AddRI8n_SubRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad2b_Load2_MovRR8_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kAddRI8_Store8b_Load8b_AddRI8_Ret:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kLoad8b_CmpRR8JGE_Lea4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) >= int64(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+					continue
+				}
+
+			case kPush8_MovRR8_SubRI8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kLoad8b_MovRR8_CallMb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						t := get64(e.page, off)
+						if canonical(t) {
+							a := c.R[RSP] - 8
+							e := &c.wtlb[a>>12&tlbMask]
+							if off := a - e.base; off <= pageSize-8 {
+								put64(e.page, off, b.exits[0].target)
+								c.R[RSP] = a
+								c.RIP = t
+								indirect = true
+								break ops
+							}
+						}
+					}
+				}
+
+			case kMovRR4_Load1_AndRI4n_XorRR4n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad4b_TestRR4JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kAndRI4n_AndRI4n_ShlRI4n:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8b_CmpRR8JE_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8b_Lea8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad8b_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if int32(r) <= 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(in.Imm))
+						continue
+					}
+				}
+
+			case kLea8b_Store8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kMovRR8_CmpRI8JB:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x < y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad4b_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLoad8b_TestRR8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kStore8b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad8b_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(in.Imm)
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), in.Imm
+						r := x - y
+						c.res = r
+						v := ^x&y | (^x|y)&r
+						c.aux = v & auxAll
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kTestRR4JNE_Load2b_Load2:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kAndRI4_JNE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					if !c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLea8b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLea8_Load8b_Store8b:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), in.Imm
+						r := x - y
+						c.res = r
+						v := ^x&y | (^x|y)&r
+						c.aux = v & auxAll
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLea8b_CmpRI8JA:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x > y {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR4_ImulRR8n_ShrRI8n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = c.R[in.Reg&15] * c.R[in.RM&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8b_Load8b_SubRR8n_TestRR8JLE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if int64(r) <= 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Lea8_LoadS48b_Load8b_Lea8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kSubRI8_Load8b_Load8b_SubRR8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kPush8_SubRI8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kMovzx1_XorRM8_CmpRR8JNE:
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x ^ y
+					c.R[in.Reg&15] = uint64(r)
+					c.res = r
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad4b_Load4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(get32(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad4_Load4b_Store4_Store4b_Ret:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kMovRR8_MovRR8_MovRR8:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kSubMI8b_JE_SubRI8n_TestRR8JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					put64(e.page, off, r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kTestRR8JE_Load8b:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kStore1_SubRI8n_CmpRR8JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR4_AddRR8n_Neg4:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(0), uint32(c.R[in.RM&15])
+					r := -y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kCmpRR4_Load8b_CmovG8:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					r := c.R[in.Reg&15]
+					if !(c.zf() || c.sf() != c.of()) {
+						r = c.R[in.RM&15]
+					}
+					c.R[in.Reg&15] = uint64(r)
+					continue
+				}
+
+			case kAddRR8n_CmpRR8JB_CmpRR8JAE:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x < y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8_Load8_CmpRI8JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kStore8b_Store8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kLoadS14b_MovRR4_XorRM1b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(uint32(int32(int8(e.page[off]))))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := uint8(c.R[in.Reg&15]), e.page[off]
+						r := x ^ y
+						c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+						c.res = uint64(int64(int8(r)))
+						c.aux = 0
+						continue
+					}
+				}
+
+			case kStore4b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kXorRR4n_XorRR4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kLea8_Store8b:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kLoad4b_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kStore4b_Store8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kStore2_Store2b_CmpRR4JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					put16(e.page, off, uint16(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					put16(e.page, off, uint16(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad4b_MovRR8_CmpRR8JB:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x < y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_Load8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8b_LoadS48b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+						continue
+					}
+				}
+
+			case kLoad8b_Load8b_LoadS48b_Lea8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(int64(int32(get32(e.page, off))))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kSarRI4n_SarRI8n_SubRR4n:
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := uint32(int32(x) >> k)
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := uint64(int64(x) >> k)
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kFLoad8_Store8b_XorRR4n:
+				{
+					a := uint64(in.Disp) + c.FSBase
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8b_Ret:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kAddRI4n_MovRR8_Movsx48_SubRR8n:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8_Load8b:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kCmpMR8JGb_Load4b_TestRR4JNE_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if int64(x) > int64(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kCmpRM8b_JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kStore8b_Lea8b_Load8b_CmpMR4JNEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						x, y := get32(e.page, off), uint32(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int32(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kMovRR4_MovRR4:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kMovRR8_Store8b:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kLea8_Load2b:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kMovRI4_Store2b:
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						put16(e.page, off, uint16(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kStoreI4b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kMovRR8_SubRI8_Load8b_CmpMI1JEb:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x == y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad8b_TestMI1JEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(in.Imm)
+						r := x & y
+						c.res = uint64(int64(int8(r)))
+						c.aux = 0
+						if r == 0 {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kLoad1b_SubRR1_JNS_AddRI4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if !c.sf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kLoad8b_XorRR4_Load8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kCmpRR8JAE_AddMI8b_Store8b_Jmp:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x >= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x + y
+					put64(e.page, off, r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kOrRR4_Movsx48_Store8b_Ret:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kLoad8b_Store8b_Store8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kStoreI8b_TestMI1JNE_Load4_TestRR4JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, in.Imm)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(in.Imm)
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_Store4b_CmpRR8JB:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x < y {
+						break ops
+					}
+					continue
+				}
+
+			case kStore1b_CmpRR8JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_MovRR4:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLoad4b_ImulRR8_Load4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.Reg&15], c.R[in.RM&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = r
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(get32(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8b_Load1b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kShrRI4_Lea4_Load8:
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					cf := uint64(x >> (k - 1) & 1)
+					of := uint64((r>>31 ^ r>>30) & 1)
+					if c.shiftAux == 0 {
+						of = uint64(x >> 31)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kSubMI8b_JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), in.Imm
+					r := x - y
+					put64(e.page, off, r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if !c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kCmpRI4JA_Lea8_MovRR4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x > y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLea8_SubRR8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kMovRR8_Jmp:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kStore8b_TestRR8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLea8_Movsx48:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+					continue
+				}
+
+			case kMovRR8_AddRR8_Call:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kMovRR8_TestRR8JE:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRI4_Jmp:
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kMovRR8_ShrRI8n:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad2b_Load2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kStore8b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kStore8b_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kLoad8b_Store4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kLoad8b_StoreI1b_Store8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(in.Imm)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kAndHI1_Store2b_XorRR4:
+				{
+					x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)
+					r := x & y
+					c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					put16(e.page, off, uint16(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kLea8_Lea8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kLoad8b_TestRR8JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad8b_StoreI4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(in.Imm))
+						continue
+					}
+				}
+
+			case kLoad4b_CmpRR4JB_AddRI8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x < y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kAndRI4_Store4b:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kLoad8b_CmpRM8b_JGE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := c.R[in.Reg&15], get64(e.page, off)
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					if c.sf() == c.of() {
+						break ops
+					}
+					continue
+				}
+
+			case kStore8b_Load8b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kRolRI2_AndRM2b_Movzx2_AddRM8b:
+				{
+					k := int(in.Imm & 15)
+					r := bits.RotateLeft16(uint16(c.R[in.RM&15]), k)
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+					cf := uint64(r & 1)
+					of := uint64(r>>15) ^ cf
+					if k != 1 && c.shiftAux == 0 {
+						of = (c.aux>>63 ^ c.aux>>62) & 1
+					}
+					c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					x, y := uint16(c.R[in.Reg&15]), get16(e.page, off)
+					r := x & y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := c.R[in.Reg&15], get64(e.page, off)
+						r := x + y
+						c.R[in.Reg&15] = uint64(r)
+						c.res = r
+						v := x&y | (x|y)&^r
+						c.aux = v & auxAll
+						continue
+					}
+				}
+
+			case kLoad8b_Movsx48:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+					continue
+				}
+
+			case kLoad2b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad8b_TestRR8_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kXorRR4_CmpMI1b_SetNE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					r := c.R[in.RM&15] &^ 0xff
+					if !c.zf() {
+						r |= 1
+					}
+					c.R[in.RM&15] = r
+					continue
+				}
+
+			case kNop_Load8b:
+				{
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kPop8_Pop8_Store2_Store4:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					put16(e.page, off, uint16(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kAndRI4_JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kTestRR8JE_MovRR8:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad8b_Load2b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						c.R[in.Reg&15] = uint64(get16(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad4_TestRR4JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kXorRR4_Jmp:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kLoad2b_TestRI1JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+					r := x & y
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRI8_Jmp:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kAndRI2n_OrRI4_Store2b:
+				{
+					x, y := uint16(c.R[in.RM&15]), uint16(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						put16(e.page, off, uint16(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kLoad4b_Store8b_Lea4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+					continue
+				}
+
+			case kMovRR4_Call:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kLoad8b_AddRI8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kLoad1b_Lea8b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kStore8b_Store8_Ret:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kMovRI4_MovRI4:
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kStore4b_JNE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					if !c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kXorRR4n_AddRI8:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kCmpRI4JBE_MovRR4_OrRR4n:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x <= y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAndRI4n_CmpRI4JG_Ymvmovupsb:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if int32(x) > int32(y) {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d := &c.V[in.Reg&15]
+						d[0], d[1], d[2], d[3] = get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+
+			case kAddRI4n_AddRI4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kMovRR4_ShlRI4n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAndRI4_Lea4b:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+					continue
+				}
+
+			case kLoad8b_CmpRI8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR8_AddRI4_Jmp:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kStore8b_Load8b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kAddRI8n_AddRI8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kMovRR4_ShrRI1n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint8(c.R[in.RM&15]), uint(in.Imm)&7
+					r := x >> k
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xff | uint64(r)
+					continue
+				}
+
+			case kMovRR8_CmpRI8JE_CmpMI8JEb:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), in.Imm
+						r := x - y
+						c.res = r
+						v := ^x&y | (^x|y)&r
+						c.aux = v & auxAll
+						if x == y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kStore1b_Ret:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					e.page[off] = uint8(c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kLoad8_TestRR8JE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kSubRI8n_CmpRR8JNE:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad2_Load2b_Lea8b:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kSubRR4_Cbw8_CmpMI8:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					c.R[RAX] = uint64(int64(int32(c.R[RAX])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						x, y := get64(e.page, off), in.Imm
+						r := x - y
+						c.res = r
+						v := ^x&y | (^x|y)&r
+						c.aux = v & auxAll
+						continue
+					}
+				}
+
+			case kNeg4_Movsx48_Load4b:
+				{
+					x, y := uint32(0), uint32(c.R[in.RM&15])
+					r := -y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(get32(e.page, off))
+						continue
+					}
+				}
+
+			case kVShl8_CmpMI1JEb_Load8:
+				{
+					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
+					if k == 0 {
+						break
+					}
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (64 - k) & 1)
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := e.page[off], uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if x == y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kShlRI8n_AddRR8n_AddRI8:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kTestRR8JNE_Load8b_MovRI4:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kRolRI8n_AddRR8_RolRI8n:
+				{
+					k := int(in.Imm & 63)
+					r := bits.RotateLeft64(c.R[in.RM&15], k)
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					k := int(in.Imm & 63)
+					r := bits.RotateLeft64(c.R[in.RM&15], k)
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad1b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad4b_MovRR8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kAddRI8n_AddRI8n:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kStore4b_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kStore8b_Movsx48:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+					continue
+				}
+
+			case kShlRI8_Load8_CmpRR8JE:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					cf := uint64(x >> (64 - k) & 1)
+					of := uint64(r>>63) ^ cf
+					if c.shiftAux == 0 {
+						of = uint64((x>>63 ^ x>>62) & 1)
+					}
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kSubRI4_JE_Movsx48_MovRR4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kXorRR8_RolRI8n_XorRR8:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					k := int(in.Imm & 63)
+					r := bits.RotateLeft64(c.R[in.RM&15], k)
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					c.aux = 0
+					continue
+				}
+
+			case kLoad4b_Store4b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kMovRR4_AndRI4n_CmpRI4JE:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kAddRM1b_CmpRI1JLE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x + y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if int8(x) <= int8(y) {
+						break ops
+					}
+					continue
+				}
+
+			case kLea8_Jmp:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kAndRI4n_CmpRI4JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kMovRR8_SubRI8:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kLea8b_Call:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kMovRR8_MovRR4:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLea8_MovRR8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLoad8_Load8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kTestRR8JE_Load8:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad4b_TestRR4JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kLoad2b_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get16(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kAndRI4n_AndRI4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kLoad4_MovRR4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kMovRR8_Store8b_Call:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
+					}
+				}
+
+			case kLoad1b_MovRI4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					continue
+				}
+
+			case kMovRR8_Movsx48:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+					continue
+				}
+
+			case kTestRR8JS_MovRR8:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if int64(r) < 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kPop8_Pop8_Pop8:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kLoad1_Load1:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kAndRI4_Load8_TestRR8JE_MovRR8_MovRR4_ShrRI8n:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kOrRM1b_Movzx2:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					x, y := uint8(c.R[in.Reg&15]), e.page[off]
+					r := x | y
+					c.R[in.Reg&15] = c.R[in.Reg&15]&^0xff | uint64(r)
+					c.res = uint64(int64(int8(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint16(c.R[in.RM&15]))
+					continue
+				}
+
+			case kLoad1b_MovRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kMovRI4_MovRR4:
+				{
+					c.R[in.RM&15] = uint64(uint32(in.Imm))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kMovsx48_MovRR4:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kPush8_Push8_MovRR8:
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+					c.R[RSP] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kLea8_MovRR4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kPop8_Pop8:
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[RSP] = a + 8
+					c.R[in.Reg&15] = get64(e.page, off)
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kLoad8_TestRR8JE_MovRR8:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+					continue
+				}
+
+			case kAddRI8n_OrRR4_Movzx1_Load8_JmpR:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					if t := c.R[in.RM&15]; canonical(t) {
+						c.RIP = t
+						indirect = true
+						break ops
+					}
+				}
+
+			case kXorRR4n_AndRI4:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kAddRI8_Pop8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[RSP] = a + 8
+						c.R[in.Reg&15] = get64(e.page, off)
+						continue
+					}
+				}
+
+			case kStore4b_TestRR8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					put32(e.page, off, uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kCmpRI1JA_Lea8:
+				{
+					x, y := uint8(c.R[in.RM&15]), uint8(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int8(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+					if x > y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = a
+					continue
+				}
+
+			case kAddRI8_Store8b_Load8b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kMovRR4_Load1_AndRI4n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kMovRR8_ShlRI8n:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad1b_XorRM4_Load1b:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x ^ y
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
+					}
+				}
+
+			case kXorRM4_Load1b_XorRM4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+					r := x ^ y
+					c.R[in.Reg&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						x, y := uint32(c.R[in.Reg&15]), get32(e.page, off)
+						r := x ^ y
+						c.R[in.Reg&15] = uint64(r)
+						c.res = uint64(int64(int32(r)))
+						c.aux = 0
+						continue
+					}
+				}
+
+			case kLea8b_Load8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kImulRR8n_AddRR8n:
+				{
+					c.R[in.Reg&15] = c.R[in.Reg&15] * c.R[in.RM&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad8_CmpRI8JNE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kLea4b_Store4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						put32(e.page, off, uint32(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kCmpRI8JNE_Load8:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kLoad8b_CmpRR8JE:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x == y {
+						break ops
+					}
+					continue
+				}
+
+			case kAndRI4n_AndRI4_Load4_CmpMR4JG:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-4 {
+						x, y := get32(e.page, off), uint32(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int32(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+						if int32(x) > int32(y) {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kAddRI8_Store8b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kMovRR4_AndRI4n:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kXorRR4_Call:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP] - 8
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, b.exits[0].target)
+						c.R[RSP] = a
+						break ops
 					}
 				}
 
@@ -25206,7 +28894,264 @@ blocks:
 					continue
 				}
 
-			case kLoad1b_VShl8:
+			case kMovRR4_Ret:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := c.R[RSP]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						if t := get64(e.page, off); canonical(t) {
+							c.R[RSP] = a + 8
+							c.RIP = t
+							indirect = true
+							break ops
+						}
+					}
+				}
+
+			case kMovRR8_AndRI4:
+				{
+					c.R[in.RM&15] = c.R[in.Reg&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kLea4_AddRR4n:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kSubRI8n_AddRR4:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := x&y | (x|y)&^r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kSubRI4_JE:
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+
+				}
+				in = nextInst(in)
+				{
+					if c.zf() {
+						break ops
+					}
+					continue
+				}
+
+			case kJNE_AddRI8:
+				{
+					if !c.zf() {
+						break ops
+					}
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kMovRR4_Lea4b:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = uint64(uint32(a))
+					continue
+				}
+
+			case kLoad8_MovRR4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get64(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kStore2_Store2b:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-2 {
+						break
+					}
+					put16(e.page, off, uint16(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-2 {
+						put16(e.page, off, uint16(c.R[in.Reg&15]))
+						continue
+					}
+				}
+
+			case kLea8b_Jmp:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					c.R[in.Reg&15] = a
+
+				}
+				in = nextInst(in)
+				{
+					break ops
+				}
+
+			case kAddRR8_CmpMR1JNE:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
+				}
+
+			case kMovRR4_AddRR8:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+					continue
+				}
+
+			case kStore8b_Store8:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kLoad1b_Load1b:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
@@ -25219,84 +29164,54 @@ blocks:
 				}
 				in = nextInst(in)
 				{
-					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
-					if k == 0 {
-						break
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						c.R[in.Reg&15] = uint64(e.page[off])
+						continue
 					}
-					r := x << k
+				}
+
+			case kAddRI8_Load4b:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
 					c.R[in.RM&15] = uint64(r)
 					c.res = r
-					cf := uint64(x >> (64 - k) & 1)
-					of := uint64(r>>63) ^ cf
-					if c.shiftAux == 0 {
-						of = uint64((x>>63 ^ x>>62) & 1)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-					continue
-				}
-
-			case kStore8b_Load8b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
 
 				}
 				in = nextInst(in)
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
+					if off := a - e.base; off <= pageSize-4 {
+						c.R[in.Reg&15] = uint64(get32(e.page, off))
+						continue
 					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
 				}
 
-			case kStore8b_Load8b_MovRR8_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
+			case kLoad1b_AddRI8n:
 				{
 					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-8 {
+					if off > pageSize-1 {
 						break
 					}
-					c.R[in.Reg&15] = uint64(get64(e.page, off))
+					c.R[in.Reg&15] = uint64(e.page[off])
 
 				}
 				in = nextInst(in)
 				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
 					continue
 				}
 
-			case kPush8_MovRR8_MovRI4:
+			case kPush8_ShrRI8n_AndRI8:
 				{
 					a := c.R[RSP] - 8
 					e := &c.wtlb[a>>12&tlbMask]
@@ -25310,13 +29225,344 @@ blocks:
 				}
 				in = nextInst(in)
 				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x & y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					c.aux = 0
+					continue
+				}
+
+			case kMovRR4_ShrRI2n_Neg2:
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint16(c.R[in.RM&15]), uint(in.Imm)&15
+					r := x >> k
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint16(0), uint16(c.R[in.RM&15])
+					r := -y
+					c.R[in.RM&15] = c.R[in.RM&15]&^0xffff | uint64(r)
+					c.res = uint64(int64(int16(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<48&auxCO | uint64(v)&auxAF
+					continue
+				}
+
+			case kTestRR8_MovRR8_JE:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x & y
+					c.res = r
+					c.aux = 0
+
+				}
+				in = nextInst(in)
+				{
 					c.R[in.RM&15] = c.R[in.Reg&15]
 
 				}
 				in = nextInst(in)
 				{
-					c.R[in.RM&15] = uint64(uint32(in.Imm))
+					if c.zf() {
+						break ops
+					}
 					continue
+				}
+
+			case kShlRI8n_AddRR8_Load8:
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						c.R[in.Reg&15] = uint64(get64(e.page, off))
+						continue
+					}
+				}
+
+			case kAddRI8n_AddRI4n:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLea4_MovRR4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLea4_SarRI4_MovRR4:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					c.R[in.Reg&15] = uint64(uint32(a))
+
+				}
+				in = nextInst(in)
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := uint32(int32(x) >> k)
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					cf := uint64(x >> (k - 1) & 1)
+					of := uint64(0)
+					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					continue
+				}
+
+			case kLoad4_TestRR4JE:
+				{
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-4 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(get32(e.page, off))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r == 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kMovsx48_Store8b:
+				{
+					c.R[in.Reg&15] = uint64(int64(int32(c.R[in.RM&15])))
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-8 {
+						put64(e.page, off, c.R[in.Reg&15])
+						continue
+					}
+				}
+
+			case kStore8b_XorRR4:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					put64(e.page, off, c.R[in.Reg&15])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x ^ y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					continue
+				}
+
+			case kShlRI4n_Movzx1_OrRR4n:
+				{
+					x, k := uint32(c.R[in.RM&15]), uint(in.Imm)&31
+					r := x << k
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					c.R[in.Reg&15] = uint64(uint8(c.R[in.RM&15]))
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x | y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAddRR8n_AddRR8n:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kAddRR8n_CmpRR8JNE:
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], c.R[in.Reg&15]
+					r := x - y
+					c.res = r
+					v := ^x&y | (^x|y)&r
+					c.aux = v & auxAll
+					if x != y {
+						break ops
+					}
+					continue
+				}
+
+			case kImulRM8b_AddRI8n_AddRI8n:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-8 {
+						break
+					}
+					x, y := get64(e.page, off), c.R[in.Reg&15]
+					h, r := bits.Mul64(x, y)
+					h -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x
+					c.R[in.Reg&15] = uint64(r)
+					over := h != uint64(int64(r)>>63)
+					aux := c.aux &^ auxCO
+					if c.shiftAux == 0 {
+						c.res, aux = r|resNonZero, 0
+					}
+					if over {
+						aux |= auxCF
+					}
+					c.aux = aux
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+
+				}
+				in = nextInst(in)
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					continue
+				}
+
+			case kLoad1b_CmpMR1JNEb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-1 {
+						break
+					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-1 {
+						x, y := e.page[off], uint8(c.R[in.Reg&15])
+						r := x - y
+						c.res = uint64(int64(int8(r)))
+						v := ^x&y | (^x|y)&r
+						c.aux = uint64(v)<<56&auxCO | uint64(v)&auxAF
+						if x != y {
+							break ops
+						}
+						continue
+					}
 				}
 
 			case kLea8b_Load1b:
@@ -25335,465 +29581,6 @@ blocks:
 					}
 				}
 
-			case kMovRR8_MovRR8_MovRR8:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kMovRR8_MovRR8_MovRR8_Store8b:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kPush8_SubRI8_Store8b:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						put64(e.page, off, c.R[in.Reg&15])
-						continue
-					}
-				}
-
-			case kPush8_SubRI8_Store8b_Load8b:
-				{
-					a := c.R[RSP] - 8
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-					c.R[RSP] = a
-
-				}
-				in = nextInst(in)
-				{
-					x, y := c.R[in.RM&15], in.Imm
-					r := x - y
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
-			case kMovRR4_VShl8n:
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kAndRR8n_TestRR4JE:
-				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-					continue
-				}
-
-			case kVShl8_MovRR4:
-				{
-					x, k := c.R[in.RM&15], uint(c.R[RCX])&63
-					if k == 0 {
-						break
-					}
-					r := x << k
-					c.R[in.RM&15] = uint64(r)
-					c.res = r
-					cf := uint64(x >> (64 - k) & 1)
-					of := uint64(r>>63) ^ cf
-					if c.shiftAux == 0 {
-						of = uint64((x>>63 ^ x>>62) & 1)
-					}
-					c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kMovRR8_Store8b_Load1b:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
-						continue
-					}
-				}
-
-			case kMovRR8_Store8b_Load1b_Load1b:
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					put64(e.page, off, c.R[in.Reg&15])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-1 {
-						c.R[in.Reg&15] = uint64(e.page[off])
-						continue
-					}
-				}
-
-			case kTestRR4JE_CmpMI8JNEb:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r == 0 {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						x, y := get64(e.page, off), in.Imm
-						r := x - y
-						c.res = r
-						v := ^x&y | (^x|y)&r
-						c.aux = v & auxAll
-						if x != y {
-							break ops
-						}
-						continue
-					}
-				}
-
-			case kLoad1b_Load1b_Lea8b:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-1 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(e.page[off])
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kLea8_MovRR4_CmpRI4JG:
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x - y
-					c.res = uint64(int64(int32(r)))
-					v := ^x&y | (^x|y)&r
-					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
-					if int32(x) > int32(y) {
-						break ops
-					}
-					continue
-				}
-
-			case kCmpMI8JNEb_Lea8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-					continue
-				}
-
-			case kCmpMI8JNEb_Lea8_MovRR4:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-8 {
-						break
-					}
-					x, y := get64(e.page, off), in.Imm
-					r := x - y
-					c.res = r
-					v := ^x&y | (^x|y)&r
-					c.aux = v & auxAll
-					if x != y {
-						break ops
-					}
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
-					continue
-				}
-
-			case kAndRI4_JE:
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-
-				}
-				in = nextInst(in)
-				{
-					if c.zf() {
-						break ops
-					}
-					continue
-				}
-
-			case kLoad2b_MovRR8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.rtlb[a>>12&tlbMask]
-					off := a - e.base
-					if off > pageSize-2 {
-						break
-					}
-					c.R[in.Reg&15] = uint64(get16(e.page, off))
-
-				}
-				in = nextInst(in)
-				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
-					continue
-				}
-
-			case kShrRI8n_AndRI4n:
-				{
-					x, k := c.R[in.RM&15], uint(in.Imm)&63
-					r := x >> k
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					continue
-				}
-
-			case kLea8b_Load8:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					c.R[in.Reg&15] = a
-
-				}
-				in = nextInst(in)
-				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
-					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-8 {
-						c.R[in.Reg&15] = uint64(get64(e.page, off))
-						continue
-					}
-				}
-
 			case kMovRR4_ShrRI8n:
 				{
 					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
@@ -25807,37 +29594,21 @@ blocks:
 					continue
 				}
 
-			case kAndRI4n_AndRI4:
+			case kLoad1_Load1_SubRR4:
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-
-				}
-				in = nextInst(in)
-				{
-					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
-					r := x & y
-					c.R[in.RM&15] = uint64(r)
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					continue
-				}
-
-			case kAddMI8b_Load2:
-				{
-					a := uint64(in.Disp) + c.R[in.Base&15]
-					e := &c.wtlb[a>>12&tlbMask]
+					a := uint64(in.Disp)
+					if in.Base < 16 {
+						a += c.R[in.Base]
+					}
+					if in.Index < 16 {
+						a += c.R[in.Index] << (in.Scale & 63)
+					}
+					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
-					if off > pageSize-8 {
+					if off > pageSize-1 {
 						break
 					}
-					x, y := get64(e.page, off), in.Imm
-					r := x + y
-					put64(e.page, off, r)
-					c.res = r
-					v := x&y | (x|y)&^r
-					c.aux = v & auxAll
+					c.R[in.Reg&15] = uint64(e.page[off])
 
 				}
 				in = nextInst(in)
@@ -25850,31 +29621,70 @@ blocks:
 						a += c.R[in.Index] << (in.Scale & 63)
 					}
 					e := &c.rtlb[a>>12&tlbMask]
-					if off := a - e.base; off <= pageSize-2 {
-						c.R[in.Reg&15] = uint64(get16(e.page, off))
-						continue
+					off := a - e.base
+					if off > pageSize-1 {
+						break
 					}
+					c.R[in.Reg&15] = uint64(e.page[off])
+
+				}
+				in = nextInst(in)
+				{
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					continue
 				}
 
-			case kTestRR8JE_MovRR8_MovRR4:
+			case kCmpRI4JBE_CmpRR4JBE_TestRR4JNE:
 				{
-					x, y := c.R[in.RM&15], c.R[in.Reg&15]
-					r := x & y
-					c.res = r
-					c.aux = 0
-					if r == 0 {
+					x, y := uint32(c.R[in.RM&15]), uint32(in.Imm)
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x <= y {
 						break ops
 					}
 
 				}
 				in = nextInst(in)
 				{
-					c.R[in.RM&15] = c.R[in.Reg&15]
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x - y
+					c.res = uint64(int64(int32(r)))
+					v := ^x&y | (^x|y)&r
+					c.aux = uint64(v)<<32&auxCO | uint64(v)&auxAF
+					if x <= y {
+						break ops
+					}
 
 				}
 				in = nextInst(in)
 				{
-					c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))
+					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
+					r := x & y
+					c.res = uint64(int64(int32(r)))
+					c.aux = 0
+					if r != 0 {
+						break ops
+					}
+					continue
+				}
+
+			case kImulRR8n_ShrRI8n:
+				{
+					c.R[in.Reg&15] = c.R[in.Reg&15] * c.R[in.RM&15]
+
+				}
+				in = nextInst(in)
+				{
+					x, k := c.R[in.RM&15], uint(in.Imm)&63
+					r := x >> k
+					c.R[in.RM&15] = uint64(r)
 					continue
 				}
 
@@ -25899,15 +29709,9 @@ blocks:
 					}
 				}
 
-			case kLoad4_TestRR4JNE:
+			case kLoad4b_SubRI8n:
 				{
-					a := uint64(in.Disp)
-					if in.Base < 16 {
-						a += c.R[in.Base]
-					}
-					if in.Index < 16 {
-						a += c.R[in.Index] << (in.Scale & 63)
-					}
+					a := uint64(in.Disp) + c.R[in.Base&15]
 					e := &c.rtlb[a>>12&tlbMask]
 					off := a - e.base
 					if off > pageSize-4 {
@@ -25918,14 +29722,298 @@ blocks:
 				}
 				in = nextInst(in)
 				{
-					x, y := uint32(c.R[in.RM&15]), uint32(c.R[in.Reg&15])
-					r := x & y
-					c.res = uint64(int64(int32(r)))
-					c.aux = 0
-					if r != 0 {
-						break ops
-					}
+					x, y := c.R[in.RM&15], in.Imm
+					r := x - y
+					c.R[in.RM&15] = uint64(r)
 					continue
+				}
+
+			case kYmvmulpdb_YmvmovapsStoreb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						if a&31 == 0 {
+							v := &c.V[in.Reg&15]
+							put64(e.page, off+0, v[0])
+							put64(e.page, off+8, v[1])
+							put64(e.page, off+16, v[2])
+							put64(e.page, off+24, v[3])
+							continue
+						}
+					}
+				}
+
+			case kMovXL_VrpsrlqImm:
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					v[0], v[1] = w[0], w[1]
+
+				}
+				in = nextInst(in)
+				{
+					v, n := &c.V[in.RM&15], in.Imm&0xff
+					v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
+					continue
+				}
+
+			case kYrvaddpd_Ymvmulpdb:
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3])) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kYmvmovapsStoreb_Yrvaddpd:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					if !(a&31 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					put64(e.page, off+16, v[2])
+					put64(e.page, off+24, v[3])
+
+				}
+				in = nextInst(in)
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+
+			case kYmvmulpdb_Ymvmulpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kYmvaddpdb_Ymvmulpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kVrpmuludq_Vrpmuludq:
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					v[0], v[1] = laneMulUDQ(v[0], w[0]), laneMulUDQ(v[1], w[1])
+					continue
+				}
+
+			case kAddRI8_Vrmulpd:
+				{
+					x, y := c.R[in.RM&15], in.Imm
+					r := x + y
+					c.R[in.RM&15] = uint64(r)
+					c.res = r
+					v := x&y | (x|y)&^r
+					c.aux = v & auxAll
+
+				}
+				in = nextInst(in)
+				{
+					v, w := &c.V[in.Reg&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && mulPair(v, v, w[0], w[1]) {
+						continue
+					}
+				}
+
+			case kYmvmulpdb_Ymvaddpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kYmvmovapsStoreb_Ymvmulpdb:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					if !(a&31 == 0) {
+						break
+					}
+					v := &c.V[in.Reg&15]
+					put64(e.page, off+0, v[0])
+					put64(e.page, off+8, v[1])
+					put64(e.page, off+16, v[2])
+					put64(e.page, off+24, v[3])
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+						if mxcsr(c.MXCSR).fast() && mulQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24)) {
+							c.NotInUse &^= xfeatAVX
+							continue
+						}
+					}
+				}
+
+			case kYmvaddpdb_Yrvaddpd:
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.rtlb[a>>12&tlbMask]
+					off := a - e.base
+					if off > pageSize-32 {
+						break
+					}
+					d, v := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, get64(e.page, off+0), get64(e.page, off+8), get64(e.page, off+16), get64(e.page, off+24))) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3]) {
+						c.NotInUse &^= xfeatAVX
+						continue
+					}
+				}
+
+			case kYrvaddpd_YmvmovapsStoreb:
+				{
+					d, v, w := &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]
+					if !(mxcsr(c.MXCSR).fast() && addQuad(d, v, w[0], w[1], w[2], w[3])) {
+						break
+					}
+					c.NotInUse &^= xfeatAVX
+
+				}
+				in = nextInst(in)
+				{
+					a := uint64(in.Disp) + c.R[in.Base&15]
+					e := &c.wtlb[a>>12&tlbMask]
+					if off := a - e.base; off <= pageSize-32 {
+						if a&31 == 0 {
+							v := &c.V[in.Reg&15]
+							put64(e.page, off+0, v[0])
+							put64(e.page, off+8, v[1])
+							put64(e.page, off+16, v[2])
+							put64(e.page, off+24, v[3])
+							continue
+						}
+					}
 				}
 
 			}

@@ -79,7 +79,7 @@ func (h *hot) chain(kinds ...string) error {
 }
 
 // readChains adds the chains of a file: kinds separated by blanks, one chain a
-// line, # for comments. A chain of more than two extends one further up.
+// line, # for comments.
 func (h *hot) readChains(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -353,6 +353,39 @@ func mulFlags(r string) string {
 	return "aux := c.aux &^ auxCO\nif c.shiftAux == 0 { c.res, aux = " + r + " | resNonZero, 0 }\nif over { aux |= auxCF }\nc.aux = aux\n"
 }
 
+// rotates adds ROL and ROR by an immediate. They set CF and OF alone; by more
+// than 1, OF is kept on Intel (see int_shift.go).
+func (h *hot) rotates(n int) {
+	set := setReg("RM", n)
+	for _, rot := range []struct{ name, sign, cf, of string }{
+		{"Rol", "", "uint64(r&1)", fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1)},
+		{"Ror", "-", fmt.Sprintf("uint64(r>>%d)", 8*n-1), fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2)},
+	} {
+		body := fmt.Sprintf("k := int(in.Imm&%d)\nr := bits.RotateLeft%d(%s, %sk)\n", 8*n-1, 8*n, reg("RM", n), rot.sign) + set
+		h.add(fmt.Sprintf("k%sRI%d", rot.name, n), "%s", body+fmt.Sprintf("cf := %s\nof := %s\n", rot.cf, rot.of)+
+			"if k != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ncontinue")
+		h.add(fmt.Sprintf("k%sRI%dn", rot.name, n), "%s", body+"continue")
+	}
+}
+
+// highBytes adds TEST and AND of ah, ch, dh and bh with an immediate.
+func (h *hot) highBytes() {
+	body := "x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)\nr := x & y\n"
+	h.add("kTestHI1", "%s", body+flags("Test", 1)+"continue")
+	h.add("kAndHI1", "%s", body+"c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"continue")
+	for _, cc := range []int{4, 5} {
+		h.add("kTestHI1J"+ccNames[cc], "%s", body+flags("Test", 1)+"if "+conds[cc].test+" { break ops }\ncontinue")
+	}
+}
+
+// thread adds what compilers read relative to FS without a register: variables
+// of a thread, and the guard of a stack frame, which is compared.
+func (h *hot) thread() {
+	const ea = "a := uint64(in.Disp) + c.FSBase\n"
+	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.Reg&15] = "+loadExpr(8)+"\ncontinue"))
+	h.add("kFSubRM8", "%s", ea+tlb("r", 8, "x, y := c.R[in.Reg&15], "+loadExpr(8)+"\nr := x - y\nc.R[in.Reg&15] = r\n"+flags("Sub", 8)+"continue"))
+}
+
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
 func (h *hot) misc() {
 	for _, n := range []int{1, 2, 4, 8} {
@@ -381,13 +414,12 @@ func (h *hot) misc() {
 			body = strings.Replace(body, "r := ", "if k == 0 { break }\nr := ", 1)
 			h.add(fmt.Sprintf("kV%s%d", sh.name, n), "%s", body+set+fl+"continue")
 		}
+		h.add(fmt.Sprintf("kNeg%d", n), "%s", fmt.Sprintf("x, y := %s(0), %s\nr := -y\n", s.typ, x)+set+flags("Sub", n)+"continue")
+		if n > 1 {
+			h.rotates(n)
+		}
 		if n < 4 {
 			continue
-		}
-		for _, rot := range []struct{ name, sign string }{{"Rol", ""}, {"Ror", "-"}} {
-			h.add(fmt.Sprintf("k%sRI%d", rot.name, n), "// The handler knows the flags.")
-			h.add(fmt.Sprintf("k%sRI%dn", rot.name, n), "%s",
-				fmt.Sprintf("r := bits.RotateLeft%d(%s, %sint(in.Imm&%d))\n", 8*n, x, rot.sign, 8*n-1)+set+"continue")
 		}
 		for _, u := range []struct{ name, r, y, op string }{{"Inc", "x + 1", "1", "Add"}, {"Dec", "x - 1", "1", "Sub"}} {
 			body := fmt.Sprintf("x, y := %s, %s(1)\nr := %s\n", x, s.typ, strings.Replace(u.r, "1", "y", 1))
@@ -395,7 +427,6 @@ func (h *hot) misc() {
 			h.add(fmt.Sprintf("k%s%d", u.name, n), "%s", "cf := c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ncontinue")
 			h.add(fmt.Sprintf("k%s%dn", u.name, n), "%s", body+set+"_ = y\ncontinue")
 		}
-		h.add(fmt.Sprintf("kNeg%d", n), "%s", fmt.Sprintf("x, y := %s(0), %s\nr := -y\n", s.typ, x)+set+flags("Sub", n)+"continue")
 		h.add(fmt.Sprintf("kNot%d", n), "%s", fmt.Sprintf("r := ^%s\n", x)+set+"continue")
 	}
 	for i, cond := range condExpr {
@@ -449,6 +480,8 @@ func generateLoop() error {
 	h.compare()
 	h.misc()
 	h.stack()
+	h.highBytes()
+	h.thread()
 	h.vectorInts()
 	h.vectorMoves()
 	h.vectorFloats()
