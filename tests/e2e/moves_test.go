@@ -15,9 +15,10 @@ import (
 
 // moment is what a settled moment looks like.
 type moment struct {
-	pos   checkpoint.Position
-	regs  checkpoint.Regs
-	fault bool // a signal or fault is pending
+	pos    checkpoint.Position
+	regs   checkpoint.Regs
+	fault  bool // a signal or fault is pending
+	signal bool // a signal is
 }
 
 // openTimeline opens a recording's timeline for the length of the test; memory
@@ -46,7 +47,8 @@ func openTimeline(t testing.TB, path string, memory int64) *replay.Timeline {
 
 func here(tl *replay.Timeline) moment {
 	m := tl.Machine()
-	return moment{tl.Position(), loader.Regs(&m.CPU.State), m.Pending() != nil}
+	e := m.Pending()
+	return moment{tl.Position(), loader.Regs(&m.CPU.State), e != nil, e != nil && e.Kind == checkpoint.EventSignal}
 }
 
 // history steps through the whole recording and returns every settled moment.

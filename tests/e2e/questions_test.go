@@ -119,16 +119,25 @@ func (h *historian) accesses() {
 	}
 }
 
-// isExec reports whether the instruction at pc begins at moment i.
+// isExec reports whether the instruction at pc begins at moment i. Where a signal is
+// pending its frame comes first, and the instruction behind the handler.
 func (h *historian) isExec(i int, pc uint64) bool {
-	return h.all[i].regs.RIP == pc && (i == 0 || !h.insideRep(i))
+	return h.all[i].regs.RIP == pc && !h.all[i].signal && (i == 0 || !h.insideRep(i))
 }
 
 // execs asks for executions of an instruction, in both directions.
 func (h *historian) execs() {
 	pc, at, n := h.all[h.somewhere()].regs.RIP, h.somewhere(), 1+h.r.IntN(4)
-	if h.r.IntN(4) == 0 {
+	switch h.r.IntN(4) {
+	case 0:
 		pc++
+	case 1: // where a signal came
+		for i := h.somewhere(); i < len(h.all); i++ {
+			if h.all[i].fault {
+				pc = h.all[i].regs.RIP
+				break
+			}
+		}
 	}
 	older, err := h.tl.Execs(context.Background(), []uint64{pc}, nil, h.all[at].pos, n)
 	if err != nil {
