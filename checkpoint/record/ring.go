@@ -603,6 +603,9 @@ func (t *tracer) onForced() (action, error) {
 	if err := getRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
+	if t.signalDue() {
+		return action{}, nil // that comes first; the timer asks again
+	}
 	t.sig.syncPending = false
 	if t.forcedAt = append(t.forcedAt, time.Now()); len(t.forcedAt) > forcedRate {
 		t.forcedAt = t.forcedAt[1:]

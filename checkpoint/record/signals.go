@@ -193,7 +193,7 @@ func (t *tracer) onAsync(sig int, si *siginfo) (action, error) {
 	if err != nil {
 		return action{}, err
 	}
-	atSync := t.call.pending || t.sig.syncPending && t.regs.Rip == t.sig.atExit.Rip && t.regs.Rsp == t.sig.atExit.Rsp
+	atSync := t.signalDue()
 	switch disp {
 	case dispIgnore:
 		if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
@@ -215,6 +215,12 @@ func (t *tracer) onAsync(sig int, si *siginfo) (action, error) {
 	}
 	t.hold(sig, si)
 	return action{}, nil
+}
+
+// signalDue reports whether the program, with its registers in t.regs, is at a sync
+// point at which a signal waits to be delivered.
+func (t *tracer) signalDue() bool {
+	return t.call.pending || t.sig.syncPending && t.regs.Rip == t.sig.atExit.Rip && t.regs.Rsp == t.sig.atExit.Rsp
 }
 
 // recheck finds out whether more signals come right here after one that the

@@ -79,6 +79,16 @@ func TestForcedEndsAtCalls(t *testing.T) {
 	}
 }
 
+// TestForcedEndsAtSignals has the timer's signal come together with one that the
+// program sends itself, which is queued behind it and yet belongs to the call.
+func TestForcedEndsAtSignals(t *testing.T) {
+	r := run{args: []string{compile(t, "selfkill")}, opt: recorder.Options{ForceEvery: time.Millisecond, Interval: 5 * time.Millisecond}}
+	want := r.native(t)
+	got, res := r.recorded(t)
+	same(t, got, want)
+	t.Logf("%d forced ends, %d signals; %v", res.Stats.ForcedEnds, res.Stats.Signals, verify(t, res.Path))
+}
+
 // callsUndone counts the calls that are logged as interrupted and made again.
 func callsUndone(t *testing.T, path string) int {
 	t.Helper()
