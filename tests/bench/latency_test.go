@@ -205,7 +205,7 @@ func rss() float64 {
 	return 0
 }
 
-// cpuTime is the process's CPU time in user mode, 0 where /proc does not tell.
+// cpuTime is the process's CPU time, 0 where /proc does not tell.
 func cpuTime() time.Duration {
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -213,11 +213,12 @@ func cpuTime() time.Duration {
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	f := strings.Fields(rest)
-	if len(f) < 12 {
+	if len(f) < 13 {
 		return 0
 	}
-	ticks, _ := strconv.ParseInt(f[11], 10, 64) // utime of man 5 proc, in hundredths of a second
-	return time.Duration(ticks) * 10 * time.Millisecond
+	user, _ := strconv.ParseInt(f[11], 10, 64) // utime and stime of man 5 proc, in hundredths of a second
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // benchSteps takes chains of reverse-stepi at random places: the first of a chain
