@@ -12,6 +12,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/gdbstub"
 	"vplay/loader"
+	"vplay/replay/mem"
 )
 
 // monitorCommand is one "monitor" command.
@@ -124,6 +125,9 @@ func monitorWhy(ctx context.Context, g *target, args []string, out io.Writer) er
 		fmt.Fprintln(out, err)
 	} else {
 		fmt.Fprintf(out, "the byte at %#x is known: %#02x\n", a, b[0])
+	}
+	if _, mapped := g.mem().Find(a &^ (mem.PageSize - 1)); !mapped {
+		return nil // that was the reason
 	}
 	if err := g.leaveFinal(ctx); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (g *target) addresses(where string) ([]uint64, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: %s", errNoSuchName, where)
+		return nil, fmt.Errorf("%w: %s (expressions are for the vplay commands: monitor python)", errNoSuchName, where)
 	}
 	return out, nil
 }
