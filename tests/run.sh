@@ -36,6 +36,16 @@ if command -v npm >/dev/null 2>&1; then
     timeout 120 npm install --prefix "$cache" --ignore-scripts --no-audit --no-fund --silent cdt-gdb-adapter@1.7.0 >/dev/null 2>&1 ||
     echo "npm could not install cdt-gdb-adapter" >&2
 fi
+# GDB's own tests, where Debian's archive is: tests/gdbsuite runs a part of them. They
+# are skipped like the one above.
+if [ "$(uname -sm)" = "Linux x86_64" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+  command -v runtest >/dev/null 2>&1 ||
+    DEBIAN_FRONTEND=noninteractive timeout 180 bash -c \
+      'apt-get update -qq && apt-get install -y -qq --no-install-recommends dejagnu' >/dev/null 2>&1 ||
+    echo "apt-get could not install dejagnu" >&2
+  timeout 180 tests/gdbsuite/fetch.sh "${XDG_CACHE_HOME:-$HOME/.cache}/vplay-tests/gdb" >/dev/null 2>&1 ||
+    echo "GDB's tests could not be fetched" >&2
+fi
 command -v go >/dev/null 2>&1 || { echo "Go is missing: https://go.dev/dl" >&2; exit 1; }
 
 unformatted=$(gofmt -l .)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs GDB's own tests, unmodified, against vplayd: those of reverse debugging, and
 # the ones in named.txt. The sources come from Debian's gdb source package into a scratch folder
-# ($VPLAY_GDBSUITE, vplay-gdbsuite in the temporary folder unless set); nothing of
-# them is part of vplay.
+# ($VPLAY_GDBSUITE_SRC, src in $VPLAY_GDBSUITE unless set, and that is vplay-gdbsuite
+# in the temporary folder); nothing of them is part of vplay.
 #
 #   tests/gdbsuite/run.sh [TESTS...]     e.g. step-reverse gdb.base/scope.exp
 #
@@ -28,17 +28,9 @@ need gcc gcc
 need runtest dejagnu
 need xz xz-utils
 
-# The source package of the release that this system is, with a private list
-# of sources, so that the system's own stays as it is.
-if [ ! -e "$work/src/gdb/testsuite/lib/gdb.exp" ]; then
-  mkdir -p "$work/apt/lists/partial" "$work/src"
-  codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $codename main" >"$work/apt/sources.list"
-  apt=(apt-get -qq -o APT::Sandbox::User=root -o "Dir::Etc::sourcelist=$work/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/apt/lists")
-  (cd "$work/apt" && "${apt[@]}" update && "${apt[@]}" --download-only source gdb)
-  tar -xf "$work"/apt/gdb_*.orig.tar.xz -C "$work/src" --strip-components=1
-fi
-suite=$work/src/gdb/testsuite
+src=${VPLAY_GDBSUITE_SRC:-$work/src}
+"$here/fetch.sh" "$src"
+suite=$src/gdb/testsuite
 
 (cd "$root" && CGO_ENABLED=0 go build -trimpath -o "$work/vplayd" ./cmd/vplayd)
 export VPLAYD=$work/vplayd VPLAY_GDBSERVER=$here/vplay-gdbserver VPLAY_GDBSUITE_CACHE=$work/recordings

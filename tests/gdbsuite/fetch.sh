@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Fetches GDB's own tests into a folder, unless they are there: from the source
+# package of the Debian release that this system is, with a private list of
+# sources, so that the system's own stays as it is.
+#
+#   tests/gdbsuite/fetch.sh FOLDER
+set -euo pipefail
+src=$1
+[ ! -e "$src/gdb/testsuite/lib/gdb.exp" ] || exit 0
+mkdir -p "$(dirname "$src")"
+tmp=$(mktemp -d "$src.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp/apt/lists/partial" "$tmp/src"
+codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $codename main" >"$tmp/apt/sources.list"
+apt=(apt-get -qq -o APT::Sandbox::User=root -o "Dir::Etc::sourcelist=$tmp/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$tmp/apt/lists")
+(cd "$tmp/apt" && "${apt[@]}" update && "${apt[@]}" --download-only source gdb)
+tar -xf "$tmp"/apt/gdb_*.orig.tar.xz -C "$tmp/src" --strip-components=1 --wildcards '*/gdb/testsuite/*'
+mkdir -p "$src"
+cp -r "$tmp/src/." "$src/"

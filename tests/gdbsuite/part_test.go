@@ -1,0 +1,46 @@
+// Package gdbsuite runs GDB's own tests against vplayd: all of them by run.sh, a part
+// of them with the other tests.
+package gdbsuite
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vplay/tests/need"
+)
+
+// part are files of gdb.reverse and others that take seconds.
+var part = []string{
+	"break-reverse", "consecutive-reverse", "finish-reverse", "machinestate", "step-reverse", "until-reverse", "watch-reverse",
+	"gdb.base/hbreak", "gdb.base/recurse", "gdb.python/py-frame",
+}
+
+// TestPart wants of each file what run.sh wants: no failure but those in
+// expected.txt, and these.
+func TestPart(t *testing.T) {
+	need.Recorder(t)
+	need.Program(t, "gdb", "gcc", "bash")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := filepath.Join(cache, "vplay-tests", "gdb")
+	_, err = os.Stat(filepath.Join(src, "gdb", "testsuite", "lib", "gdb.exp"))
+	need.Machine(t, "GDB's own tests, which tests/run.sh fetches where Debian's archive is", err == nil)
+	_, err = exec.LookPath("runtest")
+	need.Machine(t, "dejagnu, which tests/run.sh installs where Debian's archive is", err == nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "./run.sh", part...)
+	cmd.Env = append(os.Environ(), "VPLAY_GDBSUITE="+t.TempDir(), "VPLAY_GDBSUITE_SRC="+src)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
