@@ -97,7 +97,7 @@ func (m *Module) callSite(f *function, ret uint64, is func(*dwarf.Entry) bool) *
 			}
 			continue
 		}
-		switch e.Tag {
+		switch e.Tag { //nolint:exhaustive // the others are of no interest
 		case dwarf.TagCallSite, tagGNUCallSite:
 			at, ok := e.Val(dwarf.AttrCallReturnPC).(uint64)
 			if !ok {

@@ -209,7 +209,7 @@ func (l *locator) further(op byte) bool {
 	case 0xa3, 0xf3: // DW_OP_entry_value
 		l.entryValue(c.bytes(c.uleb()))
 	case 0x98, 0x99, 0x9a: // DW_OP_call2, DW_OP_call4, DW_OP_call_ref
-		off := uint64(0)
+		var off uint64
 		if op == 0x9a {
 			off = l.offset()
 		} else {

@@ -146,7 +146,7 @@ func tokens(s string) (out []token, err error) {
 					op = o
 				}
 			}
-			if !strings.Contains("<<>><=>===!=&&||->+-*/%&|^~!()[].?:<>,", op) {
+			if !strings.Contains("<<>><=>===!=&&||->+-*/%&|^~!()[].?:<>,", op) { //nolint:gocritic // all operators are the text
 				return nil, fmt.Errorf("%q is not understood", op)
 			}
 			out, i = append(out, token{kind: 'o', text: op}), i+len(op)

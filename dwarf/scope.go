@@ -54,8 +54,7 @@ func (e *Env) Scopes() (out []Scope) {
 	if fn.Children {
 		w.function(&top, fn, 0)
 	}
-	out = append(w.out, top)
-	return out
+	return append(w.out, top)
 }
 
 // scopeWalk collects the scopes of one function.
@@ -102,7 +101,7 @@ func (s *Scope) add(m *Module, e *dwarf.Entry) {
 	if name, _ := m.attr(e, dwarf.AttrName).(string); name == "" || len(s.args)+len(s.locals) > maxVariables {
 		return
 	}
-	switch e.Tag {
+	switch e.Tag { //nolint:exhaustive // the others are no variables
 	case dwarf.TagFormalParameter:
 		s.args = append(s.args, e)
 	case dwarf.TagVariable:
@@ -256,7 +255,7 @@ func (w *indexWalk) entry(e *dwarf.Entry) {
 	x, m := w.x, w.m
 	name, _ := e.Val(dwarf.AttrName).(string)
 	into := false
-	switch e.Tag {
+	switch e.Tag { //nolint:exhaustive // the others have no names to find
 	case 0:
 		if n := len(w.around); n > 0 {
 			w.around = w.around[:n-1]

@@ -52,7 +52,6 @@ type header struct {
 	start, end dwarf.Offset
 	version    int
 	dwarf64    bool
-	unit       *unit // nil for units without code
 	root       *dwarf.Entry
 }
 

@@ -2,7 +2,7 @@ package dwarf
 
 import (
 	"debug/dwarf"
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -68,15 +68,15 @@ type Type struct {
 
 // field is a member of a struct or union.
 type field struct {
-	name      string
-	typ       dwarf.Offset
-	off       int64  // in bytes from the start
-	expr      []byte // instead, for virtual base classes
-	bits      int64  // width of a bit field, 0 for others
-	bitOff    int64  // from the start, in bits
-	base      bool   // a base class
-	isStatic  bool
-	artifical bool
+	name       string
+	typ        dwarf.Offset
+	off        int64  // in bytes from the start
+	expr       []byte // instead, for virtual base classes
+	bits       int64  // width of a bit field, 0 for others
+	bitOff     int64  // from the start, in bits
+	base       bool   // a base class
+	isStatic   bool
+	artificial bool
 }
 
 // enumerator is one of an enumeration's values.
@@ -271,7 +271,7 @@ func (t *Type) child(c *dwarf.Entry) {
 func (t *Type) field(c *dwarf.Entry, name string) field {
 	f := field{name: name, base: c.Tag == dwarf.TagInheritance}
 	f.typ, _ = c.Val(dwarf.AttrType).(dwarf.Offset)
-	f.artifical, _ = c.Val(dwarf.AttrArtificial).(bool)
+	f.artificial, _ = c.Val(dwarf.AttrArtificial).(bool)
 	external, _ := c.Val(dwarf.AttrExternal).(bool)
 	declared, _ := c.Val(dwarf.AttrDeclaration).(bool)
 	f.isStatic = external || declared
@@ -398,7 +398,7 @@ func (t *Type) declare(inner string, depth int) string {
 	case KindArray:
 		n := ""
 		if c := t.length(nil); c >= 0 {
-			n = fmt.Sprint(c)
+			n = strconv.FormatInt(c, 10)
 		}
 		return t.element().declare(inner+"["+n+"]", depth+1)
 	case KindFunction:

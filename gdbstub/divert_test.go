@@ -102,15 +102,16 @@ func (f *fakeDiverter) FreeMemory(addr uint64) error {
 // until sends a packet and returns the console output and the reply behind it.
 func (c *client) until(payload string) (console, reply string) {
 	c.t.Helper()
+	var text []byte
 	r := c.ask(payload)
 	for ; strings.HasPrefix(r, "O") && r != "OK"; r = c.receive() {
 		b, err := hex.DecodeString(r[1:])
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		console += string(b)
+		text = append(text, b...)
 	}
-	return console, r
+	return string(text), r
 }
 
 func word(v uint64) string {

@@ -147,7 +147,7 @@ func FuzzServe(f *testing.F) {
 func FuzzVFile(f *testing.F) {
 	path := hexText(fakeExec)
 	for _, s := range []string{
-		"open:" + path + ",0,0\npread:3,40,0\nfstat:3\nclose:3\nclose:3\npread:3,1,0",
+		"open:" + path + ",0,0\npread:3,40,0\nfstat:3\n" + strings.Repeat("close:3\n", 2) + "pread:3,1,0",
 		"setfs:0\nstat:" + path + "\nlstat:" + path + "\nsize:" + path + "\nexists:" + path + "\nreadlink:" + hexText("/proc/4660/exe"),
 		"open:" + path + ",1,0\nopen:" + path + ",0,1ff\nopen:,0,0\nopen:2e2e2f,0,0\npwrite:3,0,x\nunlink:" + path,
 		"open:" + hexText("/proc/4660/maps") + ",0,0\npread:3,ffffffffffffffff,0\npread:3,20000,7fffffffffffffff\npread:3,1,3fffffffffffffff",

@@ -2,6 +2,7 @@ package gdbstub
 
 import (
 	"encoding/hex"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestJobOutput(t *testing.T) {
 	}
 	f.panics = false
 	c.want(rcmd("& exit"), hexText("done\n"))
-	if err := <-c.err; err != ErrExit {
+	if err := <-c.err; !errors.Is(err, ErrExit) {
 		t.Errorf("after exit: %v", err)
 	}
 }

@@ -132,8 +132,9 @@ type acceptor struct {
 const maxWaiting = 8
 
 // handover is how long a new client waits for the one before to be gone: a
-// debugger that reconnects can be here before its old connection's end is.
-const handover = 500 * time.Millisecond
+// debugger that reconnects can be here before its old connection's end is. gdb wants
+// an answer within 2 s.
+const handover = 1200 * time.Millisecond
 
 // client serves c, or refuses it when another client stays.
 func (a *acceptor) client(c net.Conn) {

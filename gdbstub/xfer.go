@@ -116,7 +116,7 @@ func (s *session) siginfo(string) ([]byte, error) {
 	if _, ok := s.target.(DivertTarget); ok {
 		s.div.siginfoRead()
 		if err != nil { // gdb saves it around a call, signal or not
-			return make([]byte, sizeofSiginfo), nil
+			return make([]byte, sizeofSiginfo), nil //nolint:nilerr // zeros are what there is
 		}
 	}
 	return info, err

@@ -44,7 +44,7 @@ func TLSBlock(maps []checkpoint.Mapping, m Memory, fsBase, linkMap uint64) (uint
 		if seg != nil {
 			index++
 		}
-		if l.Addr != linkMap && !(linkMap == 0 && l.Main) {
+		if l.Addr != linkMap && (linkMap != 0 || !l.Main) {
 			continue
 		}
 		if seg == nil {

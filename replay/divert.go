@@ -183,7 +183,7 @@ func (d *Diversion) interruptible(ctx context.Context) func() {
 // means that the run goes on.
 func (d *Diversion) execute(ctx context.Context, step bool) (*DiversionStop, error) {
 	if ctx.Err() != nil {
-		return &DiversionStop{Reason: StopInterrupt}, nil
+		return &DiversionStop{Reason: StopInterrupt}, nil //nolint:nilerr // it is the stop
 	}
 	d.hits = d.hits[:0]
 	c := d.CPU

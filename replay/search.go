@@ -116,7 +116,7 @@ func (t *Timeline) search(ctx context.Context, q stops, from, to checkpoint.Posi
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the caller looks at ctx
 	}
 	return s.result()
 }
@@ -311,6 +311,7 @@ func (t *Timeline) consider(r Reason, hi checkpoint.Position) (c *candidate, ove
 	case StopEnd:
 		t.reachedEnd()
 		return nil, true, nil
+	case StopInterrupt: // the caller looks at ctx
 	case StopBreak:
 		if t.AtBreak() {
 			c = t.candidate(Stop{Reason: StopBreak})
@@ -420,7 +421,7 @@ func (t *Timeline) outrun(ctx context.Context, found []candidate, hi checkpoint.
 	for len(found) > 0 && len(later) > 0 && found[len(found)-1].after.Compare(later[0].after) >= 0 {
 		found = found[:len(found)-1] // a breakpoint at here is found from here again
 	}
-	all := append(found, later...)
+	all := slices.Concat(found, later)
 	return all[max(0, len(all)-n):], nil
 }
 

@@ -218,7 +218,7 @@ func (t *Timeline) isLast(id uint32) bool { return t.intervals[len(t.intervals)-
 func (t *Timeline) run(ctx context.Context, goal Target, skip bool) (Reason, error) {
 	for {
 		if ctx.Err() != nil {
-			return StopInterrupt, nil
+			return StopInterrupt, nil //nolint:nilerr // it is the reason
 		}
 		leg := goal
 		if next := (t.m.CPU.Retired/t.chart.spacing + 1) * t.chart.spacing; next < goal.Instr {

@@ -266,7 +266,7 @@ type scanArg struct {
 }
 
 // pageRegion is struct page_region.
-type pageRegion struct{ start, end, categories uint64 }
+type pageRegion struct{ start, end, _ uint64 } // and the categories
 
 const (
 	pagemapScan   = 0xc0606610 // _IOWR('f', 16, struct pm_scan_arg)

@@ -177,81 +177,6 @@ func (t *tracer) changedCopies(m *moment) map[uint64][]byte {
 	return out
 }
 
-// memHash is the additive hash of what the interval has changed: over the
-// dirty pages, the hash of their content now minus that of their content at
-// the start (zero when they were not mapped); over the private pages of the
-// start that were unmapped, dropped or replaced and not written again, minus
-// the latter; over copied shared pages the difference. Clean pages of files
-// take no part.
-func (t *tracer) memHash(m *moment, cur *live) uint64 {
-	var sum uint64
-	b := make([]byte, checkpoint.PageSize)
-	written := m.dirty
-	for a := range t.logged {
-		if p := a / checkpoint.PageSize; !written.has(p) {
-			written = written.union(ranges{{p, p + 1}})
-		}
-	}
-	_ = written.union(m.gone).each(func(page uint64) error {
-		addr := page * checkpoint.PageSize
-		if old, ok := t.logged[addr]; ok {
-			if old != nil {
-				sum -= checkpoint.HashPage(addr, old)
-			}
-		} else if p, ok := t.sharedNow[addr]; ok {
-			sum -= checkpoint.HashPage(addr, p)
-		} else if t.startContent(cur, addr, b) {
-			sum -= checkpoint.HashPage(addr, b)
-		}
-		return nil
-	})
-	_ = written.each(func(page uint64) error {
-		if addr := page * checkpoint.PageSize; t.readMem(addr, b) == len(b) {
-			sum += checkpoint.HashPage(addr, b)
-		}
-		return nil
-	})
-	for a, p := range m.copies {
-		if !m.changed.has(a / checkpoint.PageSize) {
-			sum += t.copyHash(a, p)
-		}
-	}
-	for a, p := range t.sharedNow {
-		if page := a / checkpoint.PageSize; !m.changed.has(page) && !written.has(page) {
-			sum -= checkpoint.HashPage(a, p)
-		}
-	}
-	return sum
-}
-
-// copyHash is what a copied page adds to the hash. One that was not there at
-// the start counts only when it is not what its object had: it was written.
-func (t *tracer) copyHash(addr uint64, p []byte) uint64 {
-	now := checkpoint.HashPage(addr, p)
-	if _, ok := t.sharedNow[addr]; ok {
-		return now
-	}
-	base := t.sharedBase[t.keyAt(addr)]
-	switch {
-	case base == nil:
-		return now
-	case string(base) == string(p):
-		return 0
-	case t.mappedAtStart(addr):
-		return now - checkpoint.HashPage(addr, base)
-	}
-	return now
-}
-
-// keyAt returns which page of which object is mapped at addr.
-func (t *tracer) keyAt(addr uint64) pageKey {
-	m := t.maps.at(addr)
-	if m == nil || m.Object == 0 {
-		return pageKey{}
-	}
-	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
-}
-
 // startContent reads a page as it was at the interval's start; false when it
 // was not mapped. Replay must find the same: a page of a file that was mapped
 // there and never touched is kept now.
@@ -262,12 +187,7 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 	if cur.present.has(addr / checkpoint.PageSize) {
 		return true
 	}
-	for i := range cur.rec.Maps {
-		m := &cur.rec.Maps[i]
-		if addr < m.Start || addr >= m.End || m.Object == 0 || t.objs.list[m.Object-1].Changed {
-			continue
-		}
-		k := pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+	if k := cur.keyAt(addr); k.object != 0 && !t.objs.list[k.object-1].Changed {
 		if err := t.keepObjectPage(k, append([]byte(nil), b...)); err != nil {
 			t.log.Error().Err(err).Msg("page of a file")
 		}

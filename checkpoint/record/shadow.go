@@ -96,7 +96,8 @@ func (t *tracer) newShadow() (pageReader, error) {
 const cloneTries = 8
 
 // sweep kills the clones that no shadow accounts for. They are children of the
-// tracer's thread, whose end would let them run on as second programs.
+// tracer's thread, whose end would let them run on as second programs, and
+// traced by it: other children were the thread's before it became a tracer's.
 func (t *tracer) sweep() {
 	list, err := os.ReadFile("/proc/thread-self/children")
 	if err != nil {
@@ -104,13 +105,25 @@ func (t *tracer) sweep() {
 	}
 	for _, f := range strings.Fields(string(list)) {
 		pid, err := strconv.Atoi(f)
-		if err != nil || pid == t.pid {
+		if err != nil || pid == t.pid || tracerOf(pid) != unix.Gettid() {
 			continue
 		}
 		at, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)) // for the log alone
 		t.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
 		drop(pid)
 	}
+}
+
+// tracerOf returns the thread that traces a process, 0 when there is none.
+func tracerOf(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), "\nTracerPid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	tid, _ := strconv.Atoi(strings.TrimSpace(line)) // 0 where it is none
+	return tid
 }
 
 // drop ends a clone that is of no use.

@@ -367,9 +367,23 @@ var registerOrder = []struct {
 	name string
 	num  int
 }{
-	{"rax", dwarf.RAX}, {"rbx", dwarf.RBX}, {"rcx", dwarf.RCX}, {"rdx", dwarf.RDX}, {"rsi", dwarf.RSI}, {"rdi", dwarf.RDI},
-	{"rbp", dwarf.RBP}, {"rsp", dwarf.RSP}, {"r8", dwarf.R8}, {"r9", dwarf.R9}, {"r10", dwarf.R10}, {"r11", dwarf.R11},
-	{"r12", dwarf.R12}, {"r13", dwarf.R13}, {"r14", dwarf.R14}, {"r15", dwarf.R15}, {"rip", dwarf.RIP},
+	{"rax", dwarf.RAX},
+	{"rbx", dwarf.RBX},
+	{"rcx", dwarf.RCX},
+	{"rdx", dwarf.RDX},
+	{"rsi", dwarf.RSI},
+	{"rdi", dwarf.RDI},
+	{"rbp", dwarf.RBP},
+	{"rsp", dwarf.RSP},
+	{"r8", dwarf.R8},
+	{"r9", dwarf.R9},
+	{"r10", dwarf.R10},
+	{"r11", dwarf.R11},
+	{"r12", dwarf.R12},
+	{"r13", dwarf.R13},
+	{"r14", dwarf.R14},
+	{"r15", dwarf.R15},
+	{"rip", dwarf.RIP},
 }
 
 // registers lists the frame's registers, and those that all frames share.

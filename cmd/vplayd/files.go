@@ -151,19 +151,24 @@ func (f *files) maps(smaps bool) []byte {
 }
 
 // vmFlags are the flags of a mapping in /proc/PID/smaps (man 5 proc).
-func vmFlags(m checkpoint.Mapping) (s string) {
+func vmFlags(m checkpoint.Mapping) string {
+	var s strings.Builder
 	for _, f := range []struct {
 		on   bool
 		flag string
 	}{
-		{m.Prot&checkpoint.ProtRead != 0, " rd"}, {m.Prot&checkpoint.ProtWrite != 0, " wr"}, {m.Prot&checkpoint.ProtExec != 0, " ex"},
-		{m.Flags&checkpoint.MapShared != 0, " sh"}, {true, " mr mw me"}, {m.Flags&checkpoint.MapGrowsDown != 0, " gd"},
+		{m.Prot&checkpoint.ProtRead != 0, " rd"},
+		{m.Prot&checkpoint.ProtWrite != 0, " wr"},
+		{m.Prot&checkpoint.ProtExec != 0, " ex"},
+		{m.Flags&checkpoint.MapShared != 0, " sh"},
+		{true, " mr mw me"},
+		{m.Flags&checkpoint.MapGrowsDown != 0, " gd"},
 	} {
 		if f.on {
-			s += f.flag
+			s.WriteString(f.flag)
 		}
 	}
-	return s
+	return s.String()
 }
 
 func perms(m checkpoint.Mapping) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -251,7 +252,7 @@ func value(b []byte, n uint64) string {
 	case uint64(len(b)) < n:
 		return fmt.Sprintf("%x...", b)
 	}
-	return fmt.Sprintf("%x", b)
+	return hex.EncodeToString(b)
 }
 
 // monitorCalls prints the last calls of a function, the newest last.

@@ -164,10 +164,11 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 		}
 		fmt.Fprintf(out, "wrote %s\n", launch)
 	}
-	sym := ""
+	var words strings.Builder
 	for _, s := range f.symbols {
-		sym += " --symbols " + shellWord(s)
+		words.WriteString(" --symbols " + shellWord(s))
 	}
+	sym := words.String()
 	fmt.Fprintf(out, "\nNow run\n    vplayd serve --dap --listen 127.0.0.1:%d%s %s\nopen %s in VS Code and start %q (F5): the toolbar goes back, too. With gdb instead:\n    vplayd serve --listen 127.0.0.1:%d%s %s\nand start %q.\n",
 		f.dapPort, sym, shellWord(rec), shellWord(f.dir), configs[0].Name, f.port, sym, shellWord(rec), configs[1].Name)
 	return nil

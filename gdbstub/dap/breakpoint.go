@@ -164,8 +164,8 @@ func setBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(a.Breakpoints) == 0 && len(a.Lines) > 0 { //nolint:staticcheck // what old clients send
-		for _, l := range a.Lines { //nolint:staticcheck // as above
+	if len(a.Breakpoints) == 0 && len(a.Lines) > 0 { // what old clients send
+		for _, l := range a.Lines {
 			a.Breakpoints = append(a.Breakpoints, godap.SourceBreakpoint{Line: l})
 		}
 	}
@@ -276,7 +276,7 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 		}
 		v, err = h.child(a.Name)
 		if err != nil {
-			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil
+			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 		}
 	} else {
 		f, err := s.frame(a.FrameId)
@@ -284,7 +284,7 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 			return nil, err
 		}
 		if v, err = s.symbols.Eval(f, a.Name); err != nil {
-			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil
+			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 		}
 	}
 	if v.Size <= 0 || v.Size > gdbstub.MaxWatchLen {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"vplay/gdbstub"
@@ -172,7 +173,7 @@ func (s fakeSymbols) Eval(_ *Frame, expr string) (Value, error) {
 	switch expr {
 	case "n":
 		return Value{
-			Name: "n", Expr: "n", Text: fmt.Sprint(n), Type: "int", Addr: fakeData, Size: 8, Bits: uint64(n), IsNumber: true, Named: 1,
+			Name: "n", Expr: "n", Text: strconv.Itoa(n), Type: "int", Addr: fakeData, Size: 8, Bits: uint64(n), IsNumber: true, Named: 1,
 			Children: func(int, int) []Value { return []Value{{Name: "child", Text: "{}"}} },
 		}, nil
 	case "n == 5":

@@ -179,9 +179,10 @@ func failure(seq int, req *godap.Request, err error) *response {
 func clean(msg string) string {
 	b := []byte(msg[:min(len(msg), 1000)])
 	for i, c := range b {
-		if c == '{' {
+		switch c {
+		case '{':
 			b[i] = '('
-		} else if c == '}' {
+		case '}':
 			b[i] = ')'
 		}
 	}

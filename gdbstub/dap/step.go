@@ -70,14 +70,14 @@ type stepper struct {
 	kind stepKind
 }
 
-// errStopped ends a step early: the target stopped for another reason, or could not
+// stoppedError ends a step early: the target stopped for another reason, or could not
 // go on.
-type errStopped struct {
+type stoppedError struct {
 	stop gdbstub.Stop
 	err  error
 }
 
-func (errStopped) Error() string { return "stopped" }
+func (stoppedError) Error() string { return "stopped" }
 
 // maxLines bounds how often a step goes on in another stretch of its line.
 const maxLines = 10000
@@ -87,7 +87,7 @@ var errLong = errors.New("the step is too long: it was given up in the middle")
 
 // done turns the end of a step into a stop.
 func (st *stepper) done(err error) (gdbstub.Stop, error) {
-	var early errStopped
+	var early stoppedError
 	if errors.As(err, &early) {
 		return early.stop, early.err
 	}
@@ -143,7 +143,7 @@ func (st *stepper) move(r gdbstub.Resume, wants ...gdbstub.StopKind) (gdbstub.St
 	r.TID = st.tid
 	stop, err := st.m.resume(r)
 	if err != nil || st.m.ctx.Err() != nil {
-		return stop, errStopped{stop, err}
+		return stop, stoppedError{stop, err}
 	}
 	if isBreak(stop.Kind) && !st.s.holds(&stop) {
 		return stop, nil
@@ -153,7 +153,7 @@ func (st *stepper) move(r gdbstub.Resume, wants ...gdbstub.StopKind) (gdbstub.St
 			return stop, nil
 		}
 	}
-	return stop, errStopped{stop, nil}
+	return stop, stoppedError{stop, nil}
 }
 
 // rangeStep steps out of [start, end). A breakpoint of the client's in the range, or
@@ -170,7 +170,7 @@ func (st *stepper) rangeStep(start, end uint64) error {
 		if st.dir == gdbstub.Forward && st.atBreak(p.RIP) {
 			stop := gdbstub.Stop{Kind: gdbstub.StopBreakpoint, TID: st.tid}
 			if st.s.holds(&stop) {
-				return errStopped{stop, nil}
+				return stoppedError{stop, nil}
 			}
 		}
 		if p.RIP < start || p.RIP >= end {
@@ -207,7 +207,7 @@ func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
 		r := gdbstub.Resume{Dir: st.dir, Kind: gdbstub.Continue, TID: st.tid}
 		stop, err := st.m.resume(r)
 		if err != nil || st.m.ctx.Err() != nil {
-			return errStopped{stop, err}
+			return stoppedError{stop, err}
 		}
 		regs, err := st.s.target.Registers(st.tid)
 		if err != nil {
@@ -217,7 +217,7 @@ func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
 			if isBreak(stop.Kind) && !st.s.holds(&stop) {
 				continue
 			}
-			return errStopped{stop, nil}
+			return stoppedError{stop, nil}
 		}
 		for _, a := range addrs {
 			if a == regs.RIP && reached(regs.GPR[4]) {
@@ -226,7 +226,7 @@ func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
 		}
 		if st.atBreak(regs.RIP) && st.s.holds(&stop) {
 			stop.Kind = gdbstub.StopBreakpoint
-			return errStopped{stop, nil}
+			return stoppedError{stop, nil}
 		}
 	}
 }

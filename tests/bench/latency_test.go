@@ -28,7 +28,6 @@ import (
 type longRun struct {
 	dir, path, bin string
 	symbols        map[string]uint64
-	instructions   uint64
 }
 
 // long records tests/guest/long.c.

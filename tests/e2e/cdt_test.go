@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestCDTAdapter(t *testing.T) {
 		if got := fmt.Sprintf("%v:%v %v", f[0]["name"], f[0]["line"], f[1]["name"]); got != fmt.Sprintf("deposit:%d main", g.line(t, "BALANCE")) {
 			t.Errorf("stop %d is at %s", i, got)
 		}
-		if got := c.eval(0, "amount"); got != fmt.Sprint(i) {
+		if got := c.eval(0, "amount"); got != strconv.Itoa(i) {
 			t.Errorf("amount is %s, want %d", got, i)
 		}
 	}

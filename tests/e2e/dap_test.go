@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,7 @@ func culprit(t *testing.T, g *guest, c *dapClient, at func(f, mark string) strin
 	}
 	for i := 11; i >= 8; i-- {
 		c.wants("the store before", c.run("reverseContinue"), "data breakpoint "+at("rename_account", "CULPRIT"))
-		if got := c.eval(0, "i"); got != fmt.Sprint(i) {
+		if got := c.eval(0, "i"); got != strconv.Itoa(i) {
 			t.Errorf("there i is %s, want %d", got, i)
 		}
 	}

@@ -105,7 +105,7 @@ func means(rs []*result, ratio func(*result) float64) map[string]float64 {
 func (rep *report) print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n%s, load %s, median of %d\n%s\n\n", rep.CPU, rep.Date, rep.Load, rep.Rounds, rep.Qemu)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "\tM insn\tnative s\tqemu s\tvplay s\tqemu\tvplay\tvplay M insn/s\t\n")
+	fmt.Fprint(w, "\tM insn\tnative s\tqemu s\tvplay s\tqemu\tvplay\tM insn/s of vplay\t\n")
 	for _, r := range rep.Results {
 		fmt.Fprintf(w, "%s\t%.0f\t%.3f\t%.2f\t%.2f\t%.1fx\t%.1fx\t%.0f\t\n", r.Name, float64(r.Instructions)/1e6,
 			r.Native, r.Qemu, r.Vplay, r.QemuRatio, r.VplayRatio, r.Rate)
