@@ -37,6 +37,9 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 
 // Probe says whether an access of n bytes at a would fault.
 func (s *Space) Probe(a uint64, n int, k Access) Fault {
+	if e, _ := s.near(a, n); e != nil && (k == Load || k == Store && e.store) {
+		return Fault{} // it went to that page before
+	}
 	for end := a + uint64(n); a != end; {
 		step := min(PageSize-a%PageSize, end-a)
 		r, f := s.check(a, k)

@@ -3,7 +3,8 @@ package mem
 // A page with a watch on it is not handed out for direct access, so that each
 // access to it comes here; and few of them touch a watched byte. The pages accessed
 // last are kept in a small table, with the bits that say which bytes are watched,
-// so that an access beside them costs little more than the call.
+// so that an access beside them, and the probe before it, cost little more than the
+// call.
 
 // nearPages is the number of pages in the table.
 const nearPages = 64
