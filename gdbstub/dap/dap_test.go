@@ -265,9 +265,9 @@ func FuzzSession(f *testing.F) {
 				break
 			}
 		}
-		_ = ours.Close() // the session may have closed it
+		_ = ours.Close() // the session may have done so
 		select {
-		case <-done:
+		case <-done: //nolint:errcheck // of what was sent to it
 		case <-time.After(20 * time.Second):
 			t.Fatal("the session does not end")
 		}
