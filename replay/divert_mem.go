@@ -159,15 +159,25 @@ func (d *Diversion) isMapped(start, end uint64) bool {
 	return true
 }
 
-func (d *Diversion) sysMprotect(a [6]uint64) int64 {
+// mappedRange reads an address and a length, of mapped memory alone: whole pages n,
+// or a negated errno.
+func (d *Diversion) mappedRange(a [6]uint64) (n uint64, errno int64) {
 	n, ok := pages(a[1])
 	switch {
 	case a[1] == 0:
-		return 0
+		return 0, 0
 	case !ok || !inUser(a[0], n):
-		return -int64(abi.EINVAL)
+		return 0, -int64(abi.EINVAL)
 	case !d.isMapped(a[0], a[0]+n):
-		return -int64(abi.ENOMEM)
+		return 0, -int64(abi.ENOMEM)
+	}
+	return n, 0
+}
+
+func (d *Diversion) sysMprotect(a [6]uint64) int64 {
+	n, errno := d.mappedRange(a)
+	if n == 0 {
+		return errno
 	}
 	d.Mem.Protect(a[0], a[0]+n, uint8(a[2]&protections))
 	return 0
@@ -214,14 +224,9 @@ func (d *Diversion) sysMremap(a [6]uint64) int64 {
 // sysMadvise drops pages where the advice is that; other advice changes nothing
 // that a program could see.
 func (d *Diversion) sysMadvise(a [6]uint64) int64 {
-	n, ok := pages(a[1])
-	switch {
-	case a[1] == 0:
-		return 0
-	case !ok || !inUser(a[0], n):
-		return -int64(abi.EINVAL)
-	case !d.isMapped(a[0], a[0]+n):
-		return -int64(abi.ENOMEM)
+	n, errno := d.mappedRange(a)
+	if n == 0 {
+		return errno
 	}
 	if a[2] == abi.MADV_DONTNEED {
 		d.Mem.Drop(a[0], a[0]+n)

@@ -91,12 +91,17 @@ func findModule(g *target, name string) (*loader.Module, error) {
 	return nil, usageError{withHint(fmt.Errorf("the recording has no module %s", name), exitUsage, "it has %s", strings.Join(names, ", "))}
 }
 
-func exportOne(c *cobra.Command, g *target, module, out string) error {
-	mod, err := findModule(g, module)
-	if err != nil {
-		return err
+// buildModule rebuilds the ELF file of a module (see findModule).
+func buildModule(g *target, name string) (mod *loader.Module, image []byte, err error) {
+	if mod, err = findModule(g, name); err != nil {
+		return mod, nil, err
 	}
-	b, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+	image, err = loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+	return mod, image, err
+}
+
+func exportOne(c *cobra.Command, g *target, module, out string) error {
+	mod, b, err := buildModule(g, module)
 	if err != nil {
 		return err
 	}

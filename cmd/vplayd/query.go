@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -29,15 +30,13 @@ const defaultAnswers = 10
 const maxAnswers = 10_000
 
 func init() {
-	for name, c := range map[string]monitorCommand{
+	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"last-write": {"last-write WHERE [LENGTH]", "the last store to memory before the present position; LENGTH in bytes, 8 unless told", monitorLastWrite},
 		"writes":     {"writes WHERE [LENGTH [N]]", "the last N stores before the present position", monitorWrites},
 		"reads":      {"reads WHERE [LENGTH [N]]", "the last N loads before the present position", monitorReads},
 		"calls":      {"calls FUNCTION [N [TYPES]]", "the last N calls before the present position, with their first integer arguments", monitorCalls},
 		"first-exec": {"first-exec WHERE", "the first time that the instruction was executed", monitorFirstExec},
-	} {
-		monitorCommands[name] = c
-	}
+	})
 }
 
 // names resolves addresses at the present position. It is made anew when the

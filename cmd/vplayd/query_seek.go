@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -13,16 +14,14 @@ import (
 )
 
 func init() {
-	for name, c := range map[string]monitorCommand{
+	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"seek":              {"seek WHERE", "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N; then tell gdb: maintenance flush register-cache", monitorSeek},
 		"resume-at":         {"resume-at WHERE", "like seek, but move at the next step or continue, whatever it is, so that the debugger sees a stop", monitorResumeAt},
 		"checkpoint":        {"checkpoint", "remember the present position", monitorCheckpoint},
 		"checkpoints":       {"checkpoints", "the positions remembered", monitorCheckpoints},
 		"restart":           {"restart N", "seek to what checkpoint N remembers", monitorRestart},
 		"delete-checkpoint": {"delete-checkpoint N", "forget it", monitorDeleteCheckpoint},
-	} {
-		monitorCommands[name] = c
-	}
+	})
 }
 
 // where is a place to move to.

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/dwarf"
-	"vplay/loader"
 )
 
 // VS Code reaches a recording in two ways. Its C++ extension starts gdb on the
@@ -125,11 +124,7 @@ func launchConfigs(name, program string, sources map[string]string, f vscodeFlag
 
 // writeVSCode writes launch.json and the program's file.
 func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
-	mod, err := findModule(g, mainModule)
-	if err != nil {
-		return err
-	}
-	image, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+	mod, image, err := buildModule(g, mainModule)
 	if err != nil {
 		return err
 	}
