@@ -121,37 +121,45 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 		return nil
 	}
 	files := m.filesAt(pc)
+	m.eachInlined(f.offset, pc, func(e *dwarf.Entry) {
+		in := Inlined{Name: m.nameOf(e, 0)}
+		if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
+			in.CallLine = int(n)
+		}
+		if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(files) && files[n] != nil {
+			in.CallFile = files[n].Name
+		}
+		out = append(out, in)
+	})
+	slices.Reverse(out)
+	return out
+}
+
+// eachInlined calls visit for the inlined subroutines around pc in the function
+// whose entry is at an offset, outermost first.
+func (m *Module) eachInlined(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
 	r := m.data.Reader()
-	r.Seek(f.offset)
-	if _, err := r.Next(); err != nil {
-		return nil
+	r.Seek(function)
+	if e, err := r.Next(); err != nil || e == nil || !e.Children {
+		return
 	}
 	for n, depth := 0, 0; depth < maxDepth && n < maxEntries; n++ {
 		e, err := r.Next()
 		if err != nil || e == nil || e.Tag == 0 {
-			break
+			return
 		}
 		if e.Tag != dwarf.TagInlinedSubroutine && e.Tag != dwarf.TagLexDwarfBlock || !m.covers(e, pc) {
 			r.SkipChildren()
 			continue
 		}
 		if e.Tag == dwarf.TagInlinedSubroutine {
-			in := Inlined{Name: m.nameOf(e, 0)}
-			if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
-				in.CallLine = int(n)
-			}
-			if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(files) && files[n] != nil {
-				in.CallFile = files[n].Name
-			}
-			out = append(out, in)
+			visit(e)
 		}
 		if !e.Children {
-			break
+			return
 		}
 		depth++ // what covers pc is inside this one
 	}
-	slices.Reverse(out)
-	return out
 }
 
 func (m *Module) covers(e *dwarf.Entry, pc uint64) bool {

@@ -136,30 +136,11 @@ func (m *Module) instance(pc uint64) string {
 	}
 	var b strings.Builder
 	b.WriteString(f.name)
-	r := m.data.Reader()
-	r.Seek(f.offset)
-	if e, err := r.Next(); err != nil || e == nil || !e.Children {
-		return b.String()
-	}
-	for depth := 0; depth < maxDepth; {
-		e, err := r.Next()
-		if err != nil || e == nil || e.Tag == 0 {
-			break
-		}
-		if e.Tag != dwarf.TagInlinedSubroutine && e.Tag != dwarf.TagLexDwarfBlock || !m.covers(e, pc) {
-			r.SkipChildren()
-			continue
-		}
-		if e.Tag == dwarf.TagInlinedSubroutine {
-			b.WriteByte(' ')
-			b.WriteString(m.nameOf(e, 0))
-			b.WriteString(strconv.FormatUint(uint64(e.Offset), 16))
-		}
-		if !e.Children {
-			break
-		}
-		depth++
-	}
+	m.eachInlined(f.offset, pc, func(e *dwarf.Entry) {
+		b.WriteByte(' ')
+		b.WriteString(m.nameOf(e, 0))
+		b.WriteString(strconv.FormatUint(uint64(e.Offset), 16))
+	})
 	return b.String()
 }
 

@@ -91,97 +91,27 @@ func (v *Server) ListenAndServe(ctx context.Context, addr string) error {
 // client is served at a time; another that comes meanwhile is told so and let
 // go. It returns nil at its ordinary end and an error when accepting fails.
 func (v *Server) ServeListener(ctx context.Context, l net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	defer func() { _ = l.Close() }() // the end of ctx may have closed it
-	a := acceptor{
-		v: v, ctx: ctx, finish: cancel,
-		slot: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting),
+	a := Acceptor{
+		Serve:  func(ctx context.Context, c net.Conn) (bool, error) { return v.serve(ctx, c) },
+		Refuse: v.refuse, Handover: handover, Once: v.opt.Once, Log: v.log,
 	}
-	for {
-		c, err := l.Accept()
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("gdbstub: accept: %w", err)
-		default: // out of descriptors, a client that is gone already
-			v.log.Warn("accept", "err", err)
-			a.pause()
-			continue
-		}
-		wg.Go(func() { a.client(c) })
+	if err := a.Run(ctx, l); err != nil {
+		return fmt.Errorf("gdbstub: accept: %w", err)
 	}
+	return nil
 }
-
-// acceptor is what ServeListener's goroutines share.
-type acceptor struct {
-	v       *Server
-	ctx     context.Context
-	finish  context.CancelFunc
-	slot    chan struct{} // one token: the client being served
-	waiting chan struct{} // one token per client that waits for the slot
-}
-
-// maxWaiting bounds the clients that wait to be served or to be told that the
-// server is busy. More are closed without a word.
-const maxWaiting = 8
 
 // handover is how long a new client waits for the one before to be gone: a
 // debugger that reconnects can be here before its old connection's end is. gdb wants
 // an answer within 2 s.
 const handover = 1200 * time.Millisecond
 
-// client serves c, or refuses it when another client stays.
-func (a *acceptor) client(c net.Conn) {
-	select {
-	case a.waiting <- struct{}{}:
-	default:
-		_ = c.Close()
-		return
-	}
-	select {
-	case a.slot <- struct{}{}:
-		<-a.waiting
-		defer func() { <-a.slot }()
-		a.session(c)
-	case <-time.After(handover):
-		a.refuse(c)
-		<-a.waiting
-	case <-a.ctx.Done():
-		_ = c.Close()
-		<-a.waiting
-	}
-}
-
-// pause waits a moment after a failed accept.
-func (a *acceptor) pause() {
-	select {
-	case <-time.After(50 * time.Millisecond):
-	case <-a.ctx.Done():
-	}
-}
-
-// session serves one client.
-func (a *acceptor) session(c net.Conn) {
-	a.v.log.Info("client connected", "from", c.RemoteAddr().String())
-	heard, err := a.v.serve(a.ctx, c)
-	a.v.log.Info("client gone", "err", err)
-	if heard && a.v.opt.Once || errors.Is(err, ErrExit) {
-		a.finish()
-	}
-}
-
 // refuse tells a client that another is being served. It waits for the first
 // packet, because gdb shows the text only as the reply to one.
-func (a *acceptor) refuse(c net.Conn) {
+func (v *Server) refuse(ctx context.Context, c net.Conn) {
 	defer func() { _ = c.Close() }() // the client may be gone
-	defer context.AfterFunc(a.ctx, func() { _ = c.Close() })()
-	a.v.log.Info("client refused", "from", c.RemoteAddr().String())
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	v.log.Info("client refused", "from", c.RemoteAddr().String())
 	_ = c.SetDeadline(time.Now().Add(2 * time.Second))
 	var f framer
 	buf := make([]byte, 4096)

@@ -82,61 +82,17 @@ func (v *Server) serve(ctx context.Context, conn io.ReadWriteCloser) (heard bool
 // handover is how long a new client waits for the one before to be gone.
 const handover = 500 * time.Millisecond
 
-// maxWaiting bounds the clients that wait to be served or refused.
-const maxWaiting = 8
-
 // ServeListener accepts clients on l until ctx ends, and closes l. One is served
 // at a time; another that comes meanwhile is told so.
 func (v *Server) ServeListener(ctx context.Context, l net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	defer func() { _ = l.Close() }() // the end of ctx may have closed it
-	slot, waiting := make(chan struct{}, 1), make(chan struct{}, maxWaiting)
-	for {
-		c, err := l.Accept()
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("dap: accept: %w", err)
-		default:
-			v.log.Warn("accept", "err", err)
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-			}
-			continue
-		}
-		select {
-		case waiting <- struct{}{}:
-		default:
-			_ = c.Close()
-			continue
-		}
-		wg.Go(func() {
-			select {
-			case slot <- struct{}{}:
-				<-waiting
-				defer func() { <-slot }()
-				v.log.Info("client connected", "from", c.RemoteAddr().String())
-				heard, err := v.serve(ctx, c)
-				v.log.Info("client gone", "err", err)
-				if heard && v.opt.Once || errors.Is(err, gdbstub.ErrExit) {
-					cancel()
-				}
-			case <-time.After(handover):
-				refuse(ctx, c)
-				<-waiting
-			case <-ctx.Done():
-				_ = c.Close()
-				<-waiting
-			}
-		})
+	a := gdbstub.Acceptor{
+		Serve:  func(ctx context.Context, c net.Conn) (bool, error) { return v.serve(ctx, c) },
+		Refuse: refuse, Handover: handover, Once: v.opt.Once, Log: v.log,
 	}
+	if err := a.Run(ctx, l); err != nil {
+		return fmt.Errorf("dap: accept: %w", err)
+	}
+	return nil
 }
 
 // refuse answers a client's first request with an error and lets it go.
