@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // kindSamples returns encodings of instructions by the name of the kind they
 // get in a block on their own, without fusion.
-func kindSamples(rng *rand.Rand) map[string][][]byte {
+var kindSamples = sync.OnceValue(func() map[string][][]byte {
+	rng := rand.New(rand.NewPCG(9, 8))
 	var rows []*Row
 	all := Rows()
 	for i := range all {
@@ -48,7 +50,7 @@ func kindSamples(rng *rand.Rand) map[string][][]byte {
 		}
 	}
 	return samples
-}
+})
 
 // sample returns the bytes of an instruction, or fused pair, of a kind, and
 // where in it a byte that is a distance ahead stands, or -1.
@@ -118,7 +120,7 @@ func chainProgram(rng *rand.Rand, samples map[string][][]byte, name string, dead
 // TestChains runs every kind and every chain of the run loop against single steps.
 func TestChains(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
-	samples := kindSamples(rng)
+	samples := kindSamples()
 	tested := 0
 	for k, name := range kindNames {
 		if name == "" || name == "Generic" || name == "End" {
@@ -131,36 +133,7 @@ func TestChains(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: no instruction of one of its kinds", name)
 			}
-			seed := rng.Uint64()
-			a, abus := machine(seed, code, Vendor(i&1))
-			b, bbus := machine(seed, code, Vendor(i&1))
-			for r := range a.R {
-				if rng.IntN(4) == 0 {
-					a.R[r] = testText + uint64(len(code)) - 2
-					b.R[r] = a.R[r]
-				}
-			}
-			var end [8]byte
-			binary.LittleEndian.PutUint64(end[:], testText+uint64(len(code))-2)
-			for at := uint64(testData); at < testTop; at += 8 {
-				if at>>3*0x9e3779b97f4a7c15>>63 == 0 {
-					abus.put(at, end[:])
-					bbus.put(at, end[:])
-				}
-			}
-			ae := a.Run(100)
-			be := ExitNone
-			for be == ExitNone && b.Retired < 100 {
-				be = b.Step()
-			}
-			if x, y := describe(a, ae), describe(b, be); x != y {
-				t.Fatalf("%s: % x\nblocks: %s\nsteps:  %s", name, code, x, y)
-			}
-			for p, pg := range abus.pages {
-				if !bytes.Equal(pg.b[:], bbus.pages[p].b[:]) {
-					t.Fatalf("%s: % x\npage %#x differs", name, code, p)
-				}
-			}
+			a := compareWithSteps(t, rng, name, code, Vendor(i&1))
 			if h := a.code.hash[codeHash(testText)]; h != nil {
 				built = built || h.first.Kind == uint16(k)
 			}
@@ -172,4 +145,86 @@ func TestChains(t *testing.T) {
 	if tested == 0 {
 		t.Error("no chains")
 	}
+}
+
+// compareWithSteps runs code in blocks and step by step, from the same random
+// state, and returns the CPU that ran it in blocks.
+func compareWithSteps(t *testing.T, rng *rand.Rand, name string, code []byte, vendor Vendor) *CPU {
+	t.Helper()
+	seed := rng.Uint64()
+	a, abus := machine(seed, code, vendor)
+	b, bbus := machine(seed, code, vendor)
+	for r := range a.R {
+		if rng.IntN(4) == 0 {
+			a.R[r] = testText + uint64(len(code)) - 2
+			b.R[r] = a.R[r]
+		}
+	}
+	var end [8]byte
+	binary.LittleEndian.PutUint64(end[:], testText+uint64(len(code))-2)
+	for at := uint64(testData); at < testTop; at += 8 {
+		if at>>3*0x9e3779b97f4a7c15>>63 == 0 {
+			abus.put(at, end[:])
+			bbus.put(at, end[:])
+		}
+	}
+	ae := a.Run(100)
+	be := ExitNone
+	for be == ExitNone && b.Retired < 100 {
+		be = b.Step()
+	}
+	if x, y := describe(a, ae), describe(b, be); x != y {
+		t.Fatalf("%s: % x\nblocks: %s\nsteps:  %s", name, code, x, y)
+	}
+	for p, pg := range abus.pages {
+		if !bytes.Equal(pg.b[:], bbus.pages[p].b[:]) {
+			t.Fatalf("%s: % x\npage %#x differs", name, code, p)
+		}
+	}
+	return a
+}
+
+// TestSuccessors runs each kind with each of its successors behind it, which it
+// goes to without the switch, against single steps.
+func TestSuccessors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 10))
+	samples := kindSamples()
+	tested := 0
+	for k := range successors {
+		for _, s := range successors[k] {
+			if s == kGeneric {
+				continue
+			}
+			tested++
+			name := kindNames[k] + "_" + kindNames[s]
+			marked := false
+			for i := range 4 {
+				code, ok := chainProgram(rng, samples, name, i&2 != 0)
+				if !ok {
+					t.Fatalf("%s: no instruction of one of its kinds", name)
+				}
+				c := compareWithSteps(t, rng, name, code, Vendor(i&1))
+				b := c.code.hash[codeHash(testText)]
+				marked = marked || b != nil && likely(b, uint16(k), s)
+			}
+			if !marked {
+				t.Errorf("%s: the second is never marked", name)
+			}
+		}
+	}
+	if tested == 0 {
+		t.Error("no successors")
+	}
+}
+
+// likely reports whether b begins with kind k and goes on with a marked s.
+func likely(b *block, k, s uint16) bool {
+	if b.first.Kind != k {
+		return false
+	}
+	in := b.first
+	for range strings.Split(kindNames[k], "_") {
+		in = nextInst(in)
+	}
+	return in.Kind == s && in.exit&exitLikely != 0
 }

@@ -1,6 +1,7 @@
 package x86
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -443,8 +444,9 @@ func dropDeadFlags(ops []Inst) {
 	}
 }
 
-// specialise chooses the cases for operands without an index register, and
-// then chains: cases that execute several instructions from the first one on.
+// specialise chooses the cases for operands without an index register, then
+// chains: cases that execute several instructions from the first one on. It
+// marks those that the case before compares with.
 func specialise(ops []Inst) {
 	for i := range ops {
 		in := &ops[i]
@@ -452,6 +454,7 @@ func specialise(ops []Inst) {
 			in.Kind = k
 		}
 	}
+	before := uint16(kGeneric)
 	for i := 0; i < len(ops); {
 		at, n := ops[i].Kind, 1
 		for j := i + 1; j < len(ops); j++ {
@@ -463,6 +466,10 @@ func specialise(ops []Inst) {
 				ops[i].Kind, n = at, j+1-i
 			}
 		}
+		if k := ops[i].Kind; k != kGeneric && slices.Contains(successors[before][:], k) {
+			ops[i].exit |= exitLikely
+		}
+		before = ops[i].Kind
 		i += n
 	}
 }

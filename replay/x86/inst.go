@@ -35,7 +35,7 @@ type Inst struct {
 	Size  uint8 // operand size in bytes: 1, 2, 4, 8 (integer forms)
 	Len   uint8 // bytes, of a fused pair those of both
 	Imm2  uint8 // second immediate of ENTER; of a fused pair the branch's condition
-	exit  uint8 // of a direct branch: its place in block.exits
+	exit  uint8 // of a direct branch its place in block.exits; and exitLikely
 	form  uint8 // operand shape of two-operand integer forms
 	Opc   uint8 // last opcode byte: condition codes, shift groups
 }
@@ -47,6 +47,10 @@ const (
 	RIPReg = 17
 	NoSeg  = 255
 )
+
+// exitLikely in Inst.exit says that the kind is among the successors of the
+// kind before it, so that the case before should look there.
+const exitLikely = 1 << 7
 
 // InstFlags describe prefixes and shape of an instruction.
 type InstFlags uint32

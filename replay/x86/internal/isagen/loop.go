@@ -4,27 +4,35 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// The hot loop: one switch over the commonest forms, specialised by operand
-// shape and size. A case does its whole work and continues with the next
-// instruction, or, before it has changed anything, falls out of the switch
-// into the generic path that calls the instruction's handler: on a miss of the
-// translation cache, and for every kind without a case.
+// The hot loop: one case for each of the commonest forms, specialised by
+// operand shape and size, found by one switch. A case does its whole work and
+// goes on with the next instruction, or, before it has changed anything, goes
+// to the generic path that calls the instruction's handler: on a miss of the
+// translation cache, as for every kind without a case.
+//
+// The host guesses where the switch's indirect jump leads for some 1500 places
+// in the guest's code, but conditional branches for many more. So a case goes to
+// the commonest of its successors by comparing their kinds, and to the switch
+// for the others (see RATIONALE.md).
 
 // hot collects kinds and cases.
 type hot struct {
-	kinds  []string
-	cases  bytes.Buffer
-	bodies map[string]string // by kind
-	chains []string          // names of kinds that are chains, in order
+	kinds      []string
+	cases      bytes.Buffer
+	bodies     map[string]string   // by kind
+	chains     []string            // names of kinds that are chains, in order
+	successors map[string][]string // kinds that often follow a kind, the commonest first
 }
 
-// add appends a case; the body uses in, c and b. It must end by continue,
-// break ops, or fall through to the generic path.
+// add appends a case; the body uses in, c and b. It must end by goto next,
+// goto exit, or fall through to the generic path.
 //
 // A case with a memory operand gets a second form, its name ending in b, for
 // operands that are a base register and a displacement.
@@ -37,32 +45,51 @@ func (h *hot) add(kind, body string, args ...any) {
 }
 
 func (h *hot) put(kind, body string) {
-	h.kinds = append(h.kinds, kind)
 	h.bodies[kind] = body
-	fmt.Fprintf(&h.cases, "case %s:\n%s\n", kind, body)
+	h.label(kind, body, body)
 }
+
+// label writes the case of a kind; last is the part of body that stands at its end.
+func (h *hot) label(kind, body, last string) {
+	h.kinds = append(h.kinds, kind)
+	if succ := h.successors[kind]; len(succ) > 0 {
+		next := "in = nextInst(in)\nif in.exit&exitLikely == 0 { goto dispatch }\n"
+		for _, s := range succ {
+			next += fmt.Sprintf("if in.Kind == %s { goto l%s }\n", s, s[1:])
+		}
+		body = strings.ReplaceAll(body, "goto next", next+"goto dispatch")
+	}
+	fmt.Fprintf(&h.cases, "l%s:\n{\n%s\n}\n", kind[1:], body)
+	if !leaves.MatchString(last) {
+		h.cases.WriteString("goto generic\n")
+	}
+}
+
+// leaves matches a body that ends by a jump, so that nothing falls through.
+var leaves = regexp.MustCompile(`(^|\n)goto \w+\s*$`)
 
 // guard is how the only test of the translation cache in a case looks.
 var guard = regexp.MustCompile(`(?s)if off := a - e\.base; off <= pageSize-(\d+) \{\n(.*)\n\}$`)
 
 // last is how a case ends that may leave its work to the handler.
-var last = regexp.MustCompile(`(?s)^(.*\n)?if ([^\n;]*) \{\n([^{}]*)continue\n\}$`)
+var last = regexp.MustCompile(`(?s)^(.*\n)?if ([^\n;]*) \{\n([^{}]*)goto next\n\}$`)
 
 // chain adds a case that executes instructions of several kinds, one behind
 // the other, and stands in the first of them. The others keep their own kinds:
 // where one of them cannot go on, it is the current instruction, and all before
 // it are done.
-func (h *hot) chain(kinds ...string) error {
+func (h *hot) chain(kinds []string) error {
 	var out strings.Builder
+	var body string
 	for i, k := range kinds {
-		body, ok := h.bodies["k"+k]
-		if !ok {
+		var ok bool
+		if body, ok = h.bodies["k"+k]; !ok {
 			return fmt.Errorf("chain: no kind %s", k)
 		}
 		if i < len(kinds)-1 {
-			body = guard.ReplaceAllString(body, "off := a - e.base\nif off > pageSize-$1 { break }\n$2")
-			body = last.ReplaceAllString(body, "${1}if !($2) { break }\n${3}continue")
-			if body, ok = strings.CutSuffix(body, "continue"); !ok {
+			body = guard.ReplaceAllString(body, "off := a - e.base\nif off > pageSize-$1 { goto generic }\n$2")
+			body = last.ReplaceAllString(body, "${1}if !($2) { goto generic }\n${3}goto next")
+			if body, ok = strings.CutSuffix(body, "goto next"); !ok {
 				return fmt.Errorf("chain: %s does not go on", k)
 			}
 		}
@@ -72,15 +99,13 @@ func (h *hot) chain(kinds ...string) error {
 		}
 	}
 	name := "k" + strings.Join(kinds, "_")
-	h.kinds = append(h.kinds, name)
 	h.chains = append(h.chains, name)
-	fmt.Fprintf(&h.cases, "case %s:\n%s\n", name, out.String())
+	h.label(name, out.String(), body)
 	return nil
 }
 
-// readChains adds the chains of a file: kinds separated by blanks, one chain a
-// line, # for comments.
-func (h *hot) readChains(file string) error {
+// readLines calls use with the words of each line of a file, # for comments.
+func readLines(file string, use func(words []string) error) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -88,11 +113,41 @@ func (h *hot) readChains(file string) error {
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
 		if f := strings.Fields(line); len(f) > 1 {
-			if err := h.chain(f...); err != nil {
+			if err := use(f); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// maxSuccessors bounds the successors of a kind.
+const maxSuccessors = 4
+
+// successor enters the successors of a kind; the kind stands first.
+func (h *hot) successor(words []string) error {
+	if len(words)-1 > maxSuccessors {
+		return fmt.Errorf("successors: %d of %s", len(words)-1, words[0])
+	}
+	for _, w := range words[1:] {
+		h.successors["k"+words[0]] = append(h.successors["k"+words[0]], "k"+w)
+	}
+	return nil
+}
+
+// writeSuccessors writes the table that the decoder marks likely successors by,
+// and fails for kinds that do not exist.
+func (h *hot) writeSuccessors(out *bytes.Buffer) error {
+	fmt.Fprintf(out, "// successors are the kinds that the case of a kind compares the next one with.\nvar successors = [kindCount][%d]uint16{\n", maxSuccessors)
+	for _, k := range slices.Sorted(maps.Keys(h.successors)) {
+		for _, name := range append([]string{k}, h.successors[k]...) {
+			if !slices.Contains(h.kinds, name) {
+				return fmt.Errorf("successors: no kind %s", name[1:])
+			}
+		}
+		fmt.Fprintf(out, "%s: {%s},\n", k, strings.Join(h.successors[k], ", "))
+	}
+	out.WriteString("}\n\n")
 	return nil
 }
 
@@ -197,14 +252,14 @@ func (h *hot) alu() {
 				{"RI", "RM", reg("RM", n), imm(n)},
 			} {
 				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", f.x, f.y, op.expr) + setReg(f.dst, n)
-				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", body+flags(op.name, n)+"continue")
-				h.add(fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), "%s", body+"continue")
+				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", body+flags(op.name, n)+"goto next")
+				h.add(fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), "%s", body+"goto next")
 			}
 			body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", reg("Reg", n), loadExpr(n), op.expr) + setReg("Reg", n)
-			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n, body+flags(op.name, n)+"continue"))
+			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n, body+flags(op.name, n)+"goto next"))
 			for _, src := range []struct{ kind, y string }{{"MR", reg("Reg", n)}, {"MI", imm(n)}} {
 				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
-				h.add(fmt.Sprintf("k%s%s%d", op.name, src.kind, n), "%s", ea+tlb("w", n, body+flags(op.name, n)+"continue"))
+				h.add(fmt.Sprintf("k%s%s%d", op.name, src.kind, n), "%s", ea+tlb("w", n, body+flags(op.name, n)+"goto next"))
 			}
 		}
 	}
@@ -219,10 +274,10 @@ func (h *hot) carries() {
 				{"RR", "RM", reg("RM", n), reg("Reg", n)}, {"RI", "RM", reg("RM", n), imm(n)},
 			} {
 				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s",
-					fmt.Sprintf("x, y := %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"continue")
+					fmt.Sprintf("x, y := %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"goto next")
 			}
 			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n,
-				fmt.Sprintf("x, y := %s, %s\n", reg("Reg", n), loadExpr(n))+expr+setReg("Reg", n)+flags(op.flags, n)+"continue"))
+				fmt.Sprintf("x, y := %s, %s\n", reg("Reg", n), loadExpr(n))+expr+setReg("Reg", n)+flags(op.flags, n)+"goto next"))
 		}
 	}
 }
@@ -268,7 +323,7 @@ func (h *hot) compare() {
 					}
 					return s
 				}
-				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", wrap(body+"continue"))
+				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", wrap(body+"goto next"))
 				if f.kind == "RM" {
 					continue
 				}
@@ -284,7 +339,7 @@ func (h *hot) compare() {
 						t = fmt.Sprintf(t, sizes[n].styp)
 					}
 					h.add(fmt.Sprintf("k%s%s%dJ%s", op.name, f.kind, n, cc.name), "%s",
-						wrap(body+fmt.Sprintf("if %s { break ops }\ncontinue", t)))
+						wrap(body+fmt.Sprintf("if %s { goto exit }\ngoto next", t)))
 				}
 			}
 		}
@@ -302,50 +357,50 @@ var ccNames = []string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P
 
 // moves adds moves, loads and stores.
 func (h *hot) moves() {
-	h.add("kMovRR4", "%s", "c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))\ncontinue")
-	h.add("kMovRR8", "%s", "c.R[in.RM&15] = c.R[in.Reg&15]\ncontinue")
-	h.add("kMovRI4", "%s", "c.R[in.RM&15] = uint64(uint32(in.Imm))\ncontinue")
-	h.add("kMovRI8", "%s", "c.R[in.RM&15] = in.Imm\ncontinue")
+	h.add("kMovRR4", "%s", "c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))\ngoto next")
+	h.add("kMovRR8", "%s", "c.R[in.RM&15] = c.R[in.Reg&15]\ngoto next")
+	h.add("kMovRI4", "%s", "c.R[in.RM&15] = uint64(uint32(in.Imm))\ngoto next")
+	h.add("kMovRI8", "%s", "c.R[in.RM&15] = in.Imm\ngoto next")
 	for _, n := range []int{1, 2, 4, 8} {
-		h.add(fmt.Sprintf("kLoad%d", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64("+loadExpr(n)+")\ncontinue"))
-		h.add(fmt.Sprintf("kStore%d", n), "%s", ea+tlb("w", n, storeStmt(n, "c.R[in.Reg&15]")+"\ncontinue"))
-		h.add(fmt.Sprintf("kStoreI%d", n), "%s", ea+tlb("w", n, storeStmt(n, "in.Imm")+"\ncontinue"))
+		h.add(fmt.Sprintf("kLoad%d", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64("+loadExpr(n)+")\ngoto next"))
+		h.add(fmt.Sprintf("kStore%d", n), "%s", ea+tlb("w", n, storeStmt(n, "c.R[in.Reg&15]")+"\ngoto next"))
+		h.add(fmt.Sprintf("kStoreI%d", n), "%s", ea+tlb("w", n, storeStmt(n, "in.Imm")+"\ngoto next"))
 	}
 	for _, n := range []int{1, 2, 4} {
 		st := sizes[n].styp
-		h.add(fmt.Sprintf("kLoadS%d8", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ncontinue"))
-		h.add(fmt.Sprintf("kMovsx%d8", n), "%s", "c.R[in.Reg&15] = uint64(int64("+st+"(c.R[in.RM&15])))\ncontinue")
+		h.add(fmt.Sprintf("kLoadS%d8", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ngoto next"))
+		h.add(fmt.Sprintf("kMovsx%d8", n), "%s", "c.R[in.Reg&15] = uint64(int64("+st+"(c.R[in.RM&15])))\ngoto next")
 		if n < 4 {
-			h.add(fmt.Sprintf("kLoadS%d4", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ncontinue"))
-			h.add(fmt.Sprintf("kMovsx%d4", n), "%s", "c.R[in.Reg&15] = uint64(uint32(int32("+st+"(c.R[in.RM&15]))))\ncontinue")
-			h.add(fmt.Sprintf("kMovzx%d", n), "%s", "c.R[in.Reg&15] = uint64("+sizes[n].typ+"(c.R[in.RM&15]))\ncontinue")
+			h.add(fmt.Sprintf("kLoadS%d4", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ngoto next"))
+			h.add(fmt.Sprintf("kMovsx%d4", n), "%s", "c.R[in.Reg&15] = uint64(uint32(int32("+st+"(c.R[in.RM&15]))))\ngoto next")
+			h.add(fmt.Sprintf("kMovzx%d", n), "%s", "c.R[in.Reg&15] = uint64("+sizes[n].typ+"(c.R[in.RM&15]))\ngoto next")
 		}
 	}
 	for _, n := range []int{1, 2} { // into a part of a register
 		mask := 1<<(8*n) - 1
-		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.Reg&15] = c.R[in.Reg&15]&^%#x | uint64(%s)\ncontinue", mask, loadExpr(n))))
-		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.RM&15] = c.R[in.RM&15]&^%#x | c.R[in.Reg&15]&%#[1]x\ncontinue", mask))
+		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.Reg&15] = c.R[in.Reg&15]&^%#x | uint64(%s)\ngoto next", mask, loadExpr(n))))
+		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.RM&15] = c.R[in.RM&15]&^%#x | c.R[in.Reg&15]&%#[1]x\ngoto next", mask))
 	}
-	h.add("kCbw4", "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ncontinue")
-	h.add("kCbw8", "c.R[RAX] = uint64(int64(int32(c.R[RAX])))\ncontinue")
-	h.add("kCwd4", "c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))\ncontinue")
-	h.add("kCwd8", "c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)\ncontinue")
+	h.add("kCbw4", "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ngoto next")
+	h.add("kCbw8", "c.R[RAX] = uint64(int64(int32(c.R[RAX])))\ngoto next")
+	h.add("kCwd4", "c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))\ngoto next")
+	h.add("kCwd8", "c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)\ngoto next")
 	h.vectors()
-	h.add("kLea8", "%s", ea+"c.R[in.Reg&15] = a\ncontinue")
-	h.add("kLea4", "%s", ea+"c.R[in.Reg&15] = uint64(uint32(a))\ncontinue")
+	h.add("kLea8", "%s", ea+"c.R[in.Reg&15] = a\ngoto next")
+	h.add("kLea4", "%s", ea+"c.R[in.Reg&15] = uint64(uint32(a))\ngoto next")
 }
 
 // vectors adds moves of XMM registers; U may be misaligned, A may not.
 func (h *hot) vectors() {
-	const load = "v := &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ncontinue"
-	const store = "v := &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ncontinue"
+	const load = "v := &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ngoto next"
+	const store = "v := &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ngoto next"
 	h.add("kLoadU", "%s", ea+tlb("r", 16, load))
 	h.add("kStoreU", "%s", ea+tlb("w", 16, store))
 	h.add("kLoadA", "%s", ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
 	h.add("kStoreA", "%s", ea+tlb("w", 16, "if a&15 == 0 {\n"+store+"\n}"))
-	h.add("kMovXL", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = w[0], w[1]\ncontinue")
-	h.add("kMovXS", "v, w := &c.V[in.RM&15], &c.V[in.Reg&15]\nv[0], v[1] = w[0], w[1]\ncontinue")
-	h.add("kPxor", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ncontinue")
+	h.add("kMovXL", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	h.add("kMovXS", "v, w := &c.V[in.RM&15], &c.V[in.Reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	h.add("kPxor", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
 }
 
 // mulFlags sets the flags of a product whose low half, sign-extended, is r.
@@ -363,18 +418,18 @@ func (h *hot) rotates(n int) {
 	} {
 		body := fmt.Sprintf("k := int(in.Imm&%d)\nr := bits.RotateLeft%d(%s, %sk)\n", 8*n-1, 8*n, reg("RM", n), rot.sign) + set
 		h.add(fmt.Sprintf("k%sRI%d", rot.name, n), "%s", body+fmt.Sprintf("cf := %s\nof := %s\n", rot.cf, rot.of)+
-			"if k != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ncontinue")
-		h.add(fmt.Sprintf("k%sRI%dn", rot.name, n), "%s", body+"continue")
+			"if k != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ngoto next")
+		h.add(fmt.Sprintf("k%sRI%dn", rot.name, n), "%s", body+"goto next")
 	}
 }
 
 // highBytes adds TEST and AND of ah, ch, dh and bh with an immediate.
 func (h *hot) highBytes() {
 	body := "x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)\nr := x & y\n"
-	h.add("kTestHI1", "%s", body+flags("Test", 1)+"continue")
-	h.add("kAndHI1", "%s", body+"c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"continue")
+	h.add("kTestHI1", "%s", body+flags("Test", 1)+"goto next")
+	h.add("kAndHI1", "%s", body+"c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
 	for _, cc := range []int{4, 5} {
-		h.add("kTestHI1J"+ccNames[cc], "%s", body+flags("Test", 1)+"if "+conds[cc].test+" { break ops }\ncontinue")
+		h.add("kTestHI1J"+ccNames[cc], "%s", body+flags("Test", 1)+"if "+conds[cc].test+" { goto exit }\ngoto next")
 	}
 }
 
@@ -382,8 +437,8 @@ func (h *hot) highBytes() {
 // of a thread, and the guard of a stack frame, which is compared.
 func (h *hot) thread() {
 	const ea = "a := uint64(in.Disp) + c.FSBase\n"
-	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.Reg&15] = "+loadExpr(8)+"\ncontinue"))
-	h.add("kFSubRM8", "%s", ea+tlb("r", 8, "x, y := c.R[in.Reg&15], "+loadExpr(8)+"\nr := x - y\nc.R[in.Reg&15] = r\n"+flags("Sub", 8)+"continue"))
+	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
+	h.add("kFSubRM8", "%s", ea+tlb("r", 8, "x, y := c.R[in.Reg&15], "+loadExpr(8)+"\nr := x - y\nc.R[in.Reg&15] = r\n"+flags("Sub", 8)+"goto next"))
 }
 
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
@@ -404,17 +459,17 @@ func (h *hot) misc() {
 				fl += "if c.shiftAux == 0 { of = " + sh.intel + " }\n"
 			}
 			fl += "c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux\n"
-			h.add(fmt.Sprintf("k%sRI%d", sh.name, n), "%s", body+set+fl+"continue")
-			h.add(fmt.Sprintf("k%sRI%dn", sh.name, n), "%s", body+set+"continue")
+			h.add(fmt.Sprintf("k%sRI%d", sh.name, n), "%s", body+set+fl+"goto next")
+			h.add(fmt.Sprintf("k%sRI%dn", sh.name, n), "%s", body+set+"goto next")
 			if n < 4 {
 				continue
 			}
 			body = strings.Replace(body, "in.Imm", "c.R[RCX]", 1)
-			h.add(fmt.Sprintf("kV%s%dn", sh.name, n), "%s", body+set+"continue")
-			body = strings.Replace(body, "r := ", "if k == 0 { break }\nr := ", 1)
-			h.add(fmt.Sprintf("kV%s%d", sh.name, n), "%s", body+set+fl+"continue")
+			h.add(fmt.Sprintf("kV%s%dn", sh.name, n), "%s", body+set+"goto next")
+			body = strings.Replace(body, "r := ", "if k == 0 { goto generic }\nr := ", 1)
+			h.add(fmt.Sprintf("kV%s%d", sh.name, n), "%s", body+set+fl+"goto next")
 		}
-		h.add(fmt.Sprintf("kNeg%d", n), "%s", fmt.Sprintf("x, y := %s(0), %s\nr := -y\n", s.typ, x)+set+flags("Sub", n)+"continue")
+		h.add(fmt.Sprintf("kNeg%d", n), "%s", fmt.Sprintf("x, y := %s(0), %s\nr := -y\n", s.typ, x)+set+flags("Sub", n)+"goto next")
 		if n > 1 {
 			h.rotates(n)
 		}
@@ -424,56 +479,59 @@ func (h *hot) misc() {
 		for _, u := range []struct{ name, r, y, op string }{{"Inc", "x + 1", "1", "Add"}, {"Dec", "x - 1", "1", "Sub"}} {
 			body := fmt.Sprintf("x, y := %s, %s(1)\nr := %s\n", x, s.typ, strings.Replace(u.r, "1", "y", 1))
 			fl := flags(u.op, n) + "o := c.aux ^ c.aux<<1\n"
-			h.add(fmt.Sprintf("k%s%d", u.name, n), "%s", "cf := c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ncontinue")
-			h.add(fmt.Sprintf("k%s%dn", u.name, n), "%s", body+set+"_ = y\ncontinue")
+			h.add(fmt.Sprintf("k%s%d", u.name, n), "%s", "cf := c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ngoto next")
+			h.add(fmt.Sprintf("k%s%dn", u.name, n), "%s", body+set+"_ = y\ngoto next")
 		}
-		h.add(fmt.Sprintf("kNot%d", n), "%s", fmt.Sprintf("r := ^%s\n", x)+set+"continue")
+		h.add(fmt.Sprintf("kNot%d", n), "%s", fmt.Sprintf("r := ^%s\n", x)+set+"goto next")
 	}
 	for i, cond := range condExpr {
 		for _, n := range []int{4, 8} {
-			h.add(fmt.Sprintf("kCmov%s%d", ccNames[i], n), "%s", fmt.Sprintf("r := %s\nif %s { r = %s }\nc.R[in.Reg&15] = uint64(r)\ncontinue", reg("Reg", n), cond, reg("RM", n)))
+			h.add(fmt.Sprintf("kCmov%s%d", ccNames[i], n), "%s", fmt.Sprintf("r := %s\nif %s { r = %s }\nc.R[in.Reg&15] = uint64(r)\ngoto next", reg("Reg", n), cond, reg("RM", n)))
 		}
-		h.add("kSet"+ccNames[i], "%s", "r := c.R[in.RM&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.RM&15] = r\ncontinue")
+		h.add("kSet"+ccNames[i], "%s", "r := c.R[in.RM&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.RM&15] = r\ngoto next")
 	}
 	for _, m := range []struct{ kind, x string }{{"RR", "c.R[in.Reg&15]"}, {"RI", "in.Imm"}} {
-		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.Reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.RM&15]))\ncontinue")
-		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.Reg&15] = "+m.x+" * c.R[in.RM&15]\ncontinue")
-		h.add("kImul"+m.kind+"4", "%s", "r := int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n"+mulFlags("uint64(int64(int32(r)))")+"continue")
-		h.add("kImul"+m.kind+"8", "%s", "x, y := "+m.x+", c.R[in.RM&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover := h != uint64(int64(r)>>63)\n"+mulFlags("r")+"continue")
+		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.Reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.RM&15]))\ngoto next")
+		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.Reg&15] = "+m.x+" * c.R[in.RM&15]\ngoto next")
+		h.add("kImul"+m.kind+"4", "%s", "r := int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n"+mulFlags("uint64(int64(int32(r)))")+"goto next")
+		h.add("kImul"+m.kind+"8", "%s", "x, y := "+m.x+", c.R[in.RM&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover := h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
 	}
 	for _, n := range []int{4, 8} {
 		set := "c.R[in.Reg&15] = uint64(r)\n"
 		h.add(fmt.Sprintf("kImulRM%d", n), "%s", ea+tlb("r", n, map[int]string{
-			4: "r := int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.Reg&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n" + mulFlags("uint64(int64(int32(r)))") + "continue",
-			8: "x, y := " + loadExpr(8) + ", c.R[in.Reg&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over := h != uint64(int64(r)>>63)\n" + mulFlags("r") + "continue",
+			4: "r := int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.Reg&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n" + mulFlags("uint64(int64(int32(r)))") + "goto next",
+			8: "x, y := " + loadExpr(8) + ", c.R[in.Reg&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over := h != uint64(int64(r)>>63)\n" + mulFlags("r") + "goto next",
 		}[n]))
 	}
-	h.add("kNop", "continue")
-	h.add("kEnd", "break ops")
+	h.add("kNop", "goto next")
+	h.add("kEnd", "goto exit")
 }
 
 // stack adds pushes, pops and branches.
 func (h *hot) stack() {
 	push := "a := c.R[RSP] - 8\n"
-	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.Reg&15]")+"\nc.R[RSP] = a\ncontinue"))
-	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ncontinue"))
-	h.add("kPop8", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ncontinue"))
-	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nbreak ops"))
-	h.add("kRet", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\nindirect = true\nbreak ops\n}"))
-	h.add("kJmp", "break ops")
-	call := "if canonical(t) {\na := c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\nindirect = true\nbreak ops") + "\n}"
+	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.Reg&15]")+"\nc.R[RSP] = a\ngoto next"))
+	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ngoto next"))
+	h.add("kPop8", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
+	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
+	h.add("kRet", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\nindirect = true\ngoto exit\n}"))
+	h.add("kJmp", "goto exit")
+	call := "if canonical(t) {\na := c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\nindirect = true\ngoto exit") + "\n}"
 	h.add("kCallR", "%s", "t := c.R[in.RM&15]\n"+call)
 	h.add("kCallM", "%s", ea+tlb("r", 8, "t := "+loadExpr(8)+"\n"+call))
-	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\nindirect = true\nbreak ops\n}"))
-	h.add("kJmpR", "if t := c.R[in.RM&15]; canonical(t) {\nc.RIP = t\nindirect = true\nbreak ops\n}")
+	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\nindirect = true\ngoto exit\n}"))
+	h.add("kJmpR", "if t := c.R[in.RM&15]; canonical(t) {\nc.RIP = t\nindirect = true\ngoto exit\n}")
 	for i, n := range ccNames {
-		h.add("kJ"+n, "if %s { break ops }\ncontinue", condExpr[i])
+		h.add("kJ"+n, "if %s { goto exit }\ngoto next", condExpr[i])
 	}
 }
 
 // generateLoop writes the hot run loop.
 func generateLoop() error {
-	h := &hot{bodies: map[string]string{}}
+	h := &hot{bodies: map[string]string{}, successors: map[string][]string{}}
+	if err := readLines("internal/isagen/successors.txt", h.successor); err != nil {
+		return err
+	}
 	h.moves()
 	h.alu()
 	h.carries()
@@ -485,7 +543,7 @@ func generateLoop() error {
 	h.vectorInts()
 	h.vectorMoves()
 	h.vectorFloats()
-	if err := h.readChains("internal/isagen/chains.txt"); err != nil {
+	if err := readLines("internal/isagen/chains.txt", h.chain); err != nil {
 		return err
 	}
 	var out bytes.Buffer
@@ -498,9 +556,16 @@ func generateLoop() error {
 		fmt.Fprintf(&out, "%q: %s,\n", k[1:], k)
 	}
 	out.WriteString("}\n\n")
+	if err := h.writeSuccessors(&out); err != nil {
+		return err
+	}
 	out.WriteString(loopHead)
+	for _, k := range h.kinds {
+		fmt.Fprintf(&out, "case %s:\ngoto l%s\n", k, k[1:])
+	}
+	out.WriteString(loopGeneric)
 	out.Write(h.cases.Bytes())
-	out.WriteString(loopTail)
+	out.WriteString(loopExit)
 	src, err := format.Source(out.Bytes())
 	if err != nil {
 		return fmt.Errorf("loop: %w", err)
@@ -512,55 +577,62 @@ const loopHead = `// runBlocks executes from the start of b, which is valid, unt
 // needs the slow path: it then returns ExitNone with all state exact, or the
 // exit. No block is begun that would carry Retired beyond limit.
 func (c *CPU) runBlocks(b *block, limit uint64) Exit {
-blocks:
-	for {
-		if c.Retired+b.n > limit {
-			c.RIP = b.pc
-			return ExitNone
-		}
-		indirect := false
-		in := b.first
-	ops:
-		for ; ; in = nextInst(in) {
-			switch in.Kind {
+	var in *Inst
+	var indirect bool
+enter:
+	if c.Retired+b.n > limit {
+		c.RIP = b.pc
+		return ExitNone
+	}
+	indirect = false
+	in = b.first
+	goto dispatch
+next:
+	in = nextInst(in)
+dispatch:
+	switch in.Kind {
 `
 
-const loopTail = `			}
-			// The generic path.
-			c.RIP = b.pc + uint64(in.off)
-			e := in.fn(c, in)
-			if e != ExitNone || c.stop != 0 {
-				return c.leave(b, in, e)
-			}
-			if in.Flags&InstEnd != 0 {
-				indirect = true
-				break
-			}
-			if in.Flags&instFused != 0 && c.cond(in.Imm2) {
-				break
-			}
+const loopGeneric = `	}
+generic:
+	{
+		c.RIP = b.pc + uint64(in.off)
+		e := in.fn(c, in)
+		if e != ExitNone || c.stop != 0 {
+			return c.leave(b, in, e)
 		}
-		var nb *block
-		if indirect {
-			c.Retired += b.n
-			nb = c.code.hash[codeHash(c.RIP)]
-			if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
+		if in.Flags&InstEnd != 0 {
+			indirect = true
+			goto exit
+		}
+		if in.Flags&instFused != 0 && c.cond(in.Imm2) {
+			goto exit
+		}
+		goto next
+	}
+`
+
+const loopExit = `exit:
+	if indirect {
+		c.Retired += b.n
+		nb := c.code.hash[codeHash(c.RIP)]
+		if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
+			return ExitNone
+		}
+		b = nb
+	} else {
+		x := &b.exits[in.exit&(maxExits-1)]
+		c.Retired += x.n
+		nb := x.next
+		if nb == nil || nb.epoch != c.code.epoch {
+			c.RIP = x.target
+			nb = c.link(x)
+			if nb == nil {
 				return ExitNone
-			}
-		} else {
-			x := &b.exits[in.exit&(maxExits-1)]
-			c.Retired += x.n
-			nb = x.next
-			if nb == nil || nb.epoch != c.code.epoch {
-				c.RIP = x.target
-				nb = c.link(x)
-				if nb == nil {
-					return ExitNone
-				}
 			}
 		}
 		b = nb
-		continue blocks
 	}
+	goto enter
 }
 `
