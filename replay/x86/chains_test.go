@@ -135,7 +135,7 @@ func TestChains(t *testing.T) {
 			}
 			a := compareWithSteps(t, rng, name, code, Vendor(i&1))
 			if h := a.code.hash[codeHash(testText)]; h != nil {
-				built = built || h.first.Kind == uint16(k)
+				built = built || firstInst(h).Kind == uint16(k)
 			}
 		}
 		if !built {
@@ -219,10 +219,10 @@ func TestSuccessors(t *testing.T) {
 
 // likely reports whether b begins with kind k and goes on with a marked s.
 func likely(b *block, k, s uint16) bool {
-	if b.first.Kind != k {
+	if firstInst(b).Kind != k {
 		return false
 	}
-	in := b.first
+	in := firstInst(b)
 	for range strings.Split(kindNames[k], "_") {
 		in = nextInst(in)
 	}

@@ -22,12 +22,18 @@ const (
 	maxCached = 1 << 21
 )
 
+// block is what the run loop touches on its way in. The instructions follow it
+// in memory (see newBlock), and what the loop asks of the first of them is in
+// the same cache line.
 type block struct {
-	// What the run loop touches, in one cache line but for the later exits.
 	epoch uint64 // last validated; 0 when there is a breakpoint on it
-	first *Inst  // of n instructions and a sentinel of kind kEnd
-	n     uint64 // instructions, when it runs to its end
 	pc    uint64 // where it starts
+	n     uint64 // instructions, when it runs to its end
+	*blockRest
+}
+
+// blockRest is what the run loop asks for less often, or on its way out.
+type blockRest struct {
 	exits [maxExits]blockExit
 
 	// A block with a breakpoint keeps epoch 0, so that the run loop never goes on
@@ -199,7 +205,7 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 		return nil
 	}
 	_, brk := c.breaks[pc]
-	b := &block{pc: pc, brk: brk, page: [2]*codePage{p}, id: [2]uint64{p.id}}
+	rest := &blockRest{brk: brk, page: [2]*codePage{p}, id: [2]uint64{p.id}}
 	ops := c.buildBuf[:0]
 	at, branches := pc, 0
 	for len(ops) < maxBlock && at-p.base < pageSize {
@@ -217,7 +223,7 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 		if st == decodeShort {
 			if len(ops) == 1 && c.decodeAt(at, in) == ExitNone {
 				if q := c.codePage(at + uint64(in.Len) - 1); q != p {
-					b.page[1], b.id[1] = q, q.id
+					rest.page[1], rest.id[1] = q, q.id
 				}
 				st = decodeOK
 			}
@@ -235,8 +241,7 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 	if len(ops) == 0 {
 		return nil
 	}
-	c.finish(b, ops, at)
-	return b
+	return c.finish(pc, at, ops, rest)
 }
 
 // goesOn reports whether a block continues behind in, which ends at end: behind
@@ -252,35 +257,98 @@ func goesOn(in *Inst, end uint64, branches *int) bool {
 // isJcc reports whether in is a conditional branch (70 to 7F, 0F 80 to 8F).
 func (in *Inst) isJcc() bool { return getTables().rows[in.Row].Handler == "intJcc" }
 
-// finish optimises the instructions of b, which ends at end, and stores them.
-func (c *CPU) finish(b *block, ops []Inst, end uint64) {
-	b.n = uint64(len(ops))
-	b.exits[0] = blockExit{target: end, n: b.n}
+// finish makes the block of ops, which stand from pc to end, and optimises them.
+func (c *CPU) finish(pc, end uint64, ops []Inst, rest *blockRest) *block {
+	n := uint64(len(ops))
+	rest.exits[0] = blockExit{target: end, n: n}
 	for i, k := 0, uint8(1); i < len(ops); i++ {
 		in := &ops[i]
 		bindKind(in)
 		if in.Flags&InstEnd == 0 || !in.relative() || in.Size == 2 {
 			continue
 		}
-		t := b.pc + uint64(in.off) + uint64(in.Len) + in.Imm
+		t := pc + uint64(in.off) + uint64(in.Len) + in.Imm
 		if !canonical(t) {
 			in.Kind = kGeneric
 			continue
 		}
 		in.exit = k
-		b.exits[k] = blockExit{target: t, n: uint64(i) + 1}
+		rest.exits[k] = blockExit{target: t, n: uint64(i) + 1}
 		k++
 	}
 	ops = fuse(ops)
 	dropDeadFlags(ops)
 	specialise(ops)
-	kept := make([]Inst, len(ops)+1)
+	b, kept := newBlock(len(ops) + 1)
+	b.pc, b.n, b.blockRest = pc, n, rest
 	copy(kept, ops)
 	kept[len(ops)].Kind = kEnd
-	b.first = &kept[0]
 	c.code.insts += len(ops)
 	b.rep = b.brk && kept[0].isRep()
 	c.validated(b)
+	return b
+}
+
+// newBlock returns a block and the n instructions that follow it in memory. The
+// sizes are multiples of a cache line, and classes of Go's allocator, which
+// aligns them.
+func newBlock(n int) (*block, []Inst) {
+	switch {
+	case n <= 2:
+		s := new(struct {
+			block
+			ops [2]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 6:
+		s := new(struct {
+			block
+			ops [6]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 10:
+		s := new(struct {
+			block
+			ops [10]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 14:
+		s := new(struct {
+			block
+			ops [14]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 18:
+		s := new(struct {
+			block
+			ops [18]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 22:
+		s := new(struct {
+			block
+			ops [22]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 28:
+		s := new(struct {
+			block
+			ops [28]Inst
+		})
+		return &s.block, s.ops[:n]
+	case n <= 36:
+		s := new(struct {
+			block
+			ops [36]Inst
+		})
+		return &s.block, s.ops[:n]
+	default:
+		s := new(struct {
+			block
+			ops [maxBlock + 1]Inst
+		})
+		return &s.block, s.ops[:n]
+	}
 }
 
 // relative reports whether in is a branch to a displacement.

@@ -15,10 +15,6 @@ type Handler func(c *CPU, in *Inst) Exit
 // It is 48 bytes: blocks are walked from end to end, so its size is what the
 // host's data cache holds of the guest's code.
 type Inst struct {
-	fn   Handler
-	Imm  uint64 // immediate, sign-extended to 64 bits
-	Disp int64  // displacement, sign-extended; the absolute address for moffs and RIP-relative operands
-
 	Flags InstFlags // prefixes and shape
 	Row   uint16    // index of the table row in Rows, 0 = none
 	Kind  uint16    // hot-loop kind, 0 = call fn
@@ -38,6 +34,10 @@ type Inst struct {
 	exit  uint8 // of a direct branch its place in block.exits; and exitLikely
 	form  uint8 // operand shape of two-operand integer forms
 	Opc   uint8 // last opcode byte: condition codes, shift groups
+
+	fn   Handler
+	Imm  uint64 // immediate, sign-extended to 64 bits
+	Disp int64  // displacement, sign-extended; the absolute address for moffs and RIP-relative operands
 }
 
 // NoReg in Base and Index, and NoSeg in Seg, say that there is none. RIPReg in

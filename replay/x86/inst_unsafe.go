@@ -7,3 +7,8 @@ import "unsafe"
 func nextInst(in *Inst) *Inst {
 	return (*Inst)(unsafe.Add(unsafe.Pointer(in), unsafe.Sizeof(*in)))
 }
+
+// firstInst returns the first instruction of b.
+func firstInst(b *block) *Inst {
+	return (*Inst)(unsafe.Add(unsafe.Pointer(b), unsafe.Sizeof(*b)))
+}

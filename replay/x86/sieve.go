@@ -42,7 +42,7 @@ func (c *CPU) sifted(b *block) bool {
 			continue
 		}
 		if b.rep {
-			return !c.repLeads(b.first, &s.R)
+			return !c.repLeads(firstInst(b), &s.R)
 		}
 		s.at = uint8(i)
 		return true

@@ -585,7 +585,7 @@ enter:
 		return ExitNone
 	}
 	indirect = false
-	in = b.first
+	in = firstInst(b)
 	goto dispatch
 next:
 	in = nextInst(in)
