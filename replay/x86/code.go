@@ -29,6 +29,7 @@ type block struct {
 	epoch uint64 // last validated; 0 when there is a breakpoint on it
 	pc    uint64 // where it starts
 	n     uint64 // instructions, when it runs to its end
+	last  *block // where the indirect branch at its end led last
 	*blockRest
 }
 
@@ -294,40 +295,40 @@ func (c *CPU) finish(pc, end uint64, ops []Inst, rest *blockRest) *block {
 // aligns them.
 func newBlock(n int) (*block, []Inst) {
 	switch {
-	case n <= 2:
+	case n <= 3:
 		s := new(struct {
 			block
-			ops [2]Inst
+			ops [3]Inst
 		})
 		return &s.block, s.ops[:n]
-	case n <= 6:
+	case n <= 7:
 		s := new(struct {
 			block
-			ops [6]Inst
+			ops [7]Inst
 		})
 		return &s.block, s.ops[:n]
-	case n <= 10:
+	case n <= 11:
 		s := new(struct {
 			block
-			ops [10]Inst
+			ops [11]Inst
 		})
 		return &s.block, s.ops[:n]
-	case n <= 14:
+	case n <= 15:
 		s := new(struct {
 			block
-			ops [14]Inst
+			ops [15]Inst
 		})
 		return &s.block, s.ops[:n]
-	case n <= 18:
+	case n <= 19:
 		s := new(struct {
 			block
-			ops [18]Inst
+			ops [19]Inst
 		})
 		return &s.block, s.ops[:n]
-	case n <= 22:
+	case n <= 23:
 		s := new(struct {
 			block
-			ops [22]Inst
+			ops [23]Inst
 		})
 		return &s.block, s.ops[:n]
 	case n <= 28:

@@ -60613,9 +60613,13 @@ lYrvaddpd_Ymvmulpdb:
 exit:
 	if indirect {
 		c.Retired += b.n
-		nb := c.code.hash[codeHash(c.RIP)]
+		nb := b.last
 		if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
-			return ExitNone
+			nb = c.code.hash[codeHash(c.RIP)]
+			if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
+				return ExitNone
+			}
+			b.last = nb
 		}
 		b = nb
 	} else {

@@ -615,9 +615,13 @@ generic:
 const loopExit = `exit:
 	if indirect {
 		c.Retired += b.n
-		nb := c.code.hash[codeHash(c.RIP)]
+		nb := b.last
 		if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
-			return ExitNone
+			nb = c.code.hash[codeHash(c.RIP)]
+			if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
+				return ExitNone
+			}
+			b.last = nb
 		}
 		b = nb
 	} else {
