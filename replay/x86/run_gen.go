@@ -4779,13 +4779,11 @@ var successors = [kindCount][4]uint16{
 // exit. No block is begun that would carry Retired beyond limit.
 func (c *CPU) runBlocks(b *block, limit uint64) Exit {
 	var in *Inst
-	var indirect bool
 enter:
 	if c.Retired+b.n > limit {
 		c.RIP = b.pc
 		return ExitNone
 	}
-	indirect = false
 	in = firstInst(b)
 	goto dispatch
 next:
@@ -8453,8 +8451,7 @@ generic:
 			return c.leave(b, in, e)
 		}
 		if in.Flags&InstEnd != 0 {
-			indirect = true
-			goto exit
+			goto indirect
 		}
 		if in.Flags&instFused != 0 && c.cond(in.Imm2) {
 			goto exit
@@ -29576,8 +29573,7 @@ lRet:
 			if t := get64(e.page, off); canonical(t) {
 				c.R[RSP] = a + 8
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 	}
@@ -29596,8 +29592,7 @@ lCallR:
 				put64(e.page, off, b.exits[0].target)
 				c.R[RSP] = a
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 	}
@@ -29621,8 +29616,7 @@ lCallM:
 					put64(e.page, off, b.exits[0].target)
 					c.R[RSP] = a
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -29641,8 +29635,7 @@ lCallMb:
 					put64(e.page, off, b.exits[0].target)
 					c.R[RSP] = a
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -29661,8 +29654,7 @@ lJmpM:
 		if off := a - e.base; off <= pageSize-8 {
 			if t := get64(e.page, off); canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 	}
@@ -29674,8 +29666,7 @@ lJmpMb:
 		if off := a - e.base; off <= pageSize-8 {
 			if t := get64(e.page, off); canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 	}
@@ -29684,8 +29675,7 @@ lJmpR:
 	{
 		if t := c.R[in.RM&15]; canonical(t) {
 			c.RIP = t
-			indirect = true
-			goto exit
+			goto indirect
 		}
 	}
 	goto generic
@@ -34494,8 +34484,7 @@ lPop8_Pop8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -34957,8 +34946,7 @@ lPop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -35038,8 +35026,7 @@ lCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -35164,8 +35151,7 @@ lAddRI8_MovRR8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -35272,8 +35258,7 @@ lLoadS48_AddRR8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -35617,8 +35602,7 @@ lLea8_AddRI8_MovRR8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -35750,8 +35734,7 @@ lAddRI8_Pop8_Pop8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -36190,8 +36173,7 @@ lPop8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -36241,8 +36223,7 @@ lAddRI8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -36794,8 +36775,7 @@ lMovRR8_OrRR4_Movzx1_Load8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -38321,8 +38301,7 @@ lPop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -38348,8 +38327,7 @@ lMovRR8_CallMb:
 						put64(e.page, off, b.exits[0].target)
 						c.R[RSP] = a
 						c.RIP = t
-						indirect = true
-						goto exit
+						goto indirect
 					}
 				}
 			}
@@ -39166,8 +39144,7 @@ lAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -39502,8 +39479,7 @@ lAddRI8_Pop8_Pop8_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -40806,8 +40782,7 @@ lLoad4_LoadS48_AddRR8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -42060,8 +42035,7 @@ lCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb:
 						put64(e.page, off, b.exits[0].target)
 						c.R[RSP] = a
 						c.RIP = t
-						indirect = true
-						goto exit
+						goto indirect
 					}
 				}
 			}
@@ -42439,8 +42413,7 @@ lAddRI8_Store8b_Load8b_AddRI8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -43269,8 +43242,7 @@ lOrRR4_Movzx1_Load8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -43438,8 +43410,7 @@ lMovzx1_Load8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -44483,8 +44454,7 @@ lStore4b_TestRR8JE_TestRR4JE_Pop8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -46790,8 +46760,7 @@ lStore8b_MovRR4_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -46883,8 +46852,7 @@ lLea4b_Store4b_AddRM4b_CmpRI4JE_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -47358,8 +47326,7 @@ lLoad4_Load4b_Store4_Store4b_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -47694,8 +47661,7 @@ lLoad8b_MovRR8_CallMb:
 						put64(e.page, off, b.exits[0].target)
 						c.R[RSP] = a
 						c.RIP = t
-						indirect = true
-						goto exit
+						goto indirect
 					}
 				}
 			}
@@ -48397,8 +48363,7 @@ lLoad2_Store2_Store1b_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -49948,8 +49913,7 @@ lLoad8b_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -50278,8 +50242,7 @@ lLoad4b_TestHI1JNE_TestHI1JNE_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -52634,8 +52597,7 @@ lAddRI8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -53732,8 +53694,7 @@ lOrRR4_Movsx48_Store8b_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -54950,8 +54911,7 @@ lAddRR8_StoreI1b_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -55158,8 +55118,7 @@ lStore8b_Store8_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -55850,8 +55809,7 @@ lStore1b_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -57629,8 +57587,7 @@ lMovRR4_Ret:
 				if t := get64(e.page, off); canonical(t) {
 					c.R[RSP] = a + 8
 					c.RIP = t
-					indirect = true
-					goto exit
+					goto indirect
 				}
 			}
 		}
@@ -58738,8 +58695,7 @@ lAddRI8n_OrRR4_Movzx1_Load8_JmpR:
 		{
 			if t := c.R[in.RM&15]; canonical(t) {
 				c.RIP = t
-				indirect = true
-				goto exit
+				goto indirect
 			}
 		}
 
@@ -60610,8 +60566,8 @@ lYrvaddpd_Ymvmulpdb:
 
 	}
 	goto generic
-exit:
-	if indirect {
+indirect:
+	{
 		c.Retired += b.n
 		nb := b.last
 		if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
@@ -60622,18 +60578,19 @@ exit:
 			b.last = nb
 		}
 		b = nb
-	} else {
-		x := &b.exits[in.exit&(maxExits-1)]
-		c.Retired += x.n
-		nb := x.next
-		if nb == nil || nb.epoch != c.code.epoch {
-			c.RIP = x.target
-			nb = c.link(x)
-			if nb == nil {
-				return ExitNone
-			}
-		}
-		b = nb
+		goto enter
 	}
+exit:
+	x := &b.exits[in.exit&(maxExits-1)]
+	c.Retired += x.n
+	nb := x.next
+	if nb == nil || nb.epoch != c.code.epoch {
+		c.RIP = x.target
+		nb = c.link(x)
+		if nb == nil {
+			return ExitNone
+		}
+	}
+	b = nb
 	goto enter
 }

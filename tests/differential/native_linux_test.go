@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,4 +176,28 @@ func TestHarnessSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%.0f cases/s", float64(len(cases))/time.Since(start).Seconds())
+}
+
+// TestNumber: the limit of the segment in which Linux keeps the number of CPU
+// and node is no difference; that of others is compared.
+func TestNumber(t *testing.T) {
+	s := newSession(t)
+	for _, c := range []struct {
+		line string
+		left int
+	}{{"0f 03 c1 ; rcx=7b", 1}, {"0f 03 c1 ; rcx=2b", 0}} {
+		k, _, err := ParseLine(c.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Row = slices.IndexFunc(x86.Rows(), func(r x86.Row) bool { return r.Mnemonic == "LSL" })
+		s.LeftOut = LeftOut{}
+		failed, err := s.Check([]*Case{k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(failed) != 0 || s.LeftOut != (LeftOut{Number: c.left}) {
+			t.Errorf("%s: %d differ, %s", c.line, len(failed), s.LeftOut)
+		}
+	}
 }

@@ -4,6 +4,7 @@ package differential
 
 import (
 	"fmt"
+	"strings"
 
 	"vplay/replay/x86"
 )
@@ -35,6 +36,7 @@ type LeftOut struct {
 	Own       int // the address hit memory of the harness
 	Close     int // the last unit of a transcendental
 	Compat    int // to 32-bit code, which the emulator refuses
+	Number    int // asked for the limit that is the CPU's number, which a case does not say
 	Disturbed int // the CPU did what the emulator does the second time
 }
 
@@ -42,12 +44,13 @@ func (l *LeftOut) add(m LeftOut) {
 	l.Own += m.Own
 	l.Close += m.Close
 	l.Compat += m.Compat
+	l.Number += m.Number
 	l.Disturbed += m.Disturbed
 }
 
 func (l LeftOut) String() string {
-	return fmt.Sprintf("left out: %d in the harness's memory, %d in the last bit, %d to 32-bit code, %d disturbed",
-		l.Own, l.Close, l.Compat, l.Disturbed)
+	return fmt.Sprintf("left out: %d in the harness's memory, %d in the last bit, %d to 32-bit code, %d for the CPU's number, %d disturbed",
+		l.Own, l.Close, l.Compat, l.Number, l.Disturbed)
 }
 
 // Check runs the cases on both sides, at the same time, and returns those
@@ -76,11 +79,20 @@ func (s *Session) Check(cases []*Case) ([]Failure, error) {
 			s.LeftOut.Close++
 		case want[i].Out.Seg[x86.CS] == compatCS && got[i].Problem != "":
 			s.LeftOut.Compat++
+		case asksNumber(cases[i], &got[i]):
+			s.LeftOut.Number++
 		default:
 			l = append(l, Failure{cases[i], want[i].clone(), got[i].clone(), d})
 		}
 	}
 	return s.confirm(l)
+}
+
+// asksNumber reports whether the emulator refused LSL, which it does for one
+// selector alone: there Linux keeps the number of CPU and node. The shaper
+// avoids it, but memory that it does not write may hold it.
+func asksNumber(k *Case, got *Outcome) bool {
+	return k.Row > 0 && x86.Rows()[k.Row].Mnemonic == "LSL" && strings.HasPrefix(got.Problem, "unsupported ")
 }
 
 // confirm runs failing cases once more on the CPU, and drops those that come to

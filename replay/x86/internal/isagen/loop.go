@@ -514,13 +514,13 @@ func (h *hot) stack() {
 	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ngoto next"))
 	h.add("kPop8", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
 	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
-	h.add("kRet", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\nindirect = true\ngoto exit\n}"))
+	h.add("kRet", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
 	h.add("kJmp", "goto exit")
-	call := "if canonical(t) {\na := c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\nindirect = true\ngoto exit") + "\n}"
+	call := "if canonical(t) {\na := c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
 	h.add("kCallR", "%s", "t := c.R[in.RM&15]\n"+call)
 	h.add("kCallM", "%s", ea+tlb("r", 8, "t := "+loadExpr(8)+"\n"+call))
-	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\nindirect = true\ngoto exit\n}"))
-	h.add("kJmpR", "if t := c.R[in.RM&15]; canonical(t) {\nc.RIP = t\nindirect = true\ngoto exit\n}")
+	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kJmpR", "if t := c.R[in.RM&15]; canonical(t) {\nc.RIP = t\ngoto indirect\n}")
 	for i, n := range ccNames {
 		h.add("kJ"+n, "if %s { goto exit }\ngoto next", condExpr[i])
 	}
@@ -578,13 +578,11 @@ const loopHead = `// runBlocks executes from the start of b, which is valid, unt
 // exit. No block is begun that would carry Retired beyond limit.
 func (c *CPU) runBlocks(b *block, limit uint64) Exit {
 	var in *Inst
-	var indirect bool
 enter:
 	if c.Retired+b.n > limit {
 		c.RIP = b.pc
 		return ExitNone
 	}
-	indirect = false
 	in = firstInst(b)
 	goto dispatch
 next:
@@ -602,8 +600,7 @@ generic:
 			return c.leave(b, in, e)
 		}
 		if in.Flags&InstEnd != 0 {
-			indirect = true
-			goto exit
+			goto indirect
 		}
 		if in.Flags&instFused != 0 && c.cond(in.Imm2) {
 			goto exit
@@ -612,8 +609,8 @@ generic:
 	}
 `
 
-const loopExit = `exit:
-	if indirect {
+const loopExit = `indirect:
+	{
 		c.Retired += b.n
 		nb := b.last
 		if nb == nil || nb.pc != c.RIP || nb.epoch != c.code.epoch {
@@ -624,19 +621,20 @@ const loopExit = `exit:
 			b.last = nb
 		}
 		b = nb
-	} else {
-		x := &b.exits[in.exit&(maxExits-1)]
-		c.Retired += x.n
-		nb := x.next
-		if nb == nil || nb.epoch != c.code.epoch {
-			c.RIP = x.target
-			nb = c.link(x)
-			if nb == nil {
-				return ExitNone
-			}
-		}
-		b = nb
+		goto enter
 	}
+exit:
+	x := &b.exits[in.exit&(maxExits-1)]
+	c.Retired += x.n
+	nb := x.next
+	if nb == nil || nb.epoch != c.code.epoch {
+		c.RIP = x.target
+		nb = c.link(x)
+		if nb == nil {
+			return ExitNone
+		}
+	}
+	b = nb
 	goto enter
 }
 `
