@@ -1,6 +1,9 @@
 package x86
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Decoded code. A block is a run of instructions up to an unconditional branch,
 // a system or string instruction, a breakpoint, the end of its page, or
@@ -290,66 +293,40 @@ func (c *CPU) finish(pc, end uint64, ops []Inst, rest *blockRest) *block {
 	return b
 }
 
-// newBlock returns a block and the n instructions that follow it in memory. The
-// sizes are multiples of a cache line, and classes of Go's allocator, which
-// aligns them.
+// sized is a block with room for instructions behind it.
+type sized[A any] struct {
+	block
+	_ A
+}
+
+func newSized[A any]() *block { return &new(sized[A]).block }
+
+// blockSize is how many instructions a block has room for, and how it is made.
+type blockSize struct {
+	n    int
+	make func() *block
+}
+
+// blockSizes are multiples of a cache line that are size classes of Go's
+// allocator, which aligns them; it takes eight bytes from those above 512.
+var blockSizes = []blockSize{
+	{3, newSized[[3]Inst]},
+	{7, newSized[[7]Inst]},
+	{11, newSized[[11]Inst]},
+	{15, newSized[[15]Inst]},
+	{20, newSized[[20]Inst]},
+	{23, newSized[[23]Inst]},
+	{28, newSized[[28]Inst]},
+	{36, newSized[[36]Inst]},
+	{maxBlock + 1, newSized[[maxBlock + 1]Inst]},
+}
+
+// newBlock returns a block and the n instructions that follow it in memory, at
+// most maxBlock and a sentinel.
 func newBlock(n int) (*block, []Inst) {
-	switch {
-	case n <= 3:
-		s := new(struct {
-			block
-			ops [3]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 7:
-		s := new(struct {
-			block
-			ops [7]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 11:
-		s := new(struct {
-			block
-			ops [11]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 15:
-		s := new(struct {
-			block
-			ops [15]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 19:
-		s := new(struct {
-			block
-			ops [19]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 23:
-		s := new(struct {
-			block
-			ops [23]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 28:
-		s := new(struct {
-			block
-			ops [28]Inst
-		})
-		return &s.block, s.ops[:n]
-	case n <= 36:
-		s := new(struct {
-			block
-			ops [36]Inst
-		})
-		return &s.block, s.ops[:n]
-	default:
-		s := new(struct {
-			block
-			ops [maxBlock + 1]Inst
-		})
-		return &s.block, s.ops[:n]
-	}
+	i := slices.IndexFunc(blockSizes, func(s blockSize) bool { return n <= s.n })
+	b := blockSizes[i].make()
+	return b, instsOf(b, n)
 }
 
 // relative reports whether in is a branch to a displacement.

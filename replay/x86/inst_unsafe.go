@@ -12,3 +12,6 @@ func nextInst(in *Inst) *Inst {
 func firstInst(b *block) *Inst {
 	return (*Inst)(unsafe.Add(unsafe.Pointer(b), unsafe.Sizeof(*b)))
 }
+
+// instsOf returns the n instructions that b has room for.
+func instsOf(b *block, n int) []Inst { return unsafe.Slice(firstInst(b), n) }

@@ -31,8 +31,9 @@ type hot struct {
 	successors map[string][]string // kinds that often follow a kind, the commonest first
 }
 
-// add appends a case; the body uses in, c and b. It must end by goto next,
-// goto exit, or fall through to the generic path.
+// add appends a case; the body uses in, c and b. It ends by goto next, goto exit
+// (to a known address) or goto indirect (to RIP), or falls through to the generic
+// path.
 //
 // A case with a memory operand gets a second form, its name ending in b, for
 // operands that are a base register and a displacement.
@@ -49,8 +50,8 @@ func (h *hot) put(kind, body string) {
 	h.label(kind, body, body)
 }
 
-// label writes the case of a kind; last is the part of body that stands at its end.
-func (h *hot) label(kind, body, last string) {
+// label writes the case of a kind; tail is what stands at the end of body.
+func (h *hot) label(kind, body, tail string) {
 	h.kinds = append(h.kinds, kind)
 	if succ := h.successors[kind]; len(succ) > 0 {
 		next := "in = nextInst(in)\nif in.exit&exitLikely == 0 { goto dispatch }\n"
@@ -60,7 +61,7 @@ func (h *hot) label(kind, body, last string) {
 		body = strings.ReplaceAll(body, "goto next", next+"goto dispatch")
 	}
 	fmt.Fprintf(&h.cases, "l%s:\n{\n%s\n}\n", kind[1:], body)
-	if !leaves.MatchString(last) {
+	if !leaves.MatchString(tail) {
 		h.cases.WriteString("goto generic\n")
 	}
 }
