@@ -63,7 +63,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"go/format"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,9 +116,5 @@ func generate(file string) error {
 		r.write(&out)
 	}
 	fmt.Fprintf(&out, "}\n}\n")
-	src, err := format.Source(out.Bytes())
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return os.WriteFile("isa_"+name+"_gen.go", src, 0o644)
+	return writeSource("isa_"+name+"_gen.go", out.Bytes())
 }
