@@ -177,10 +177,16 @@ func TestBlocksAgainstSteps(t *testing.T) {
 		if x, y := describe(a, ae), describe(b, be); x != y {
 			t.Fatalf("program %d: % x\nblocks: %s\nsteps:  %s", i, code, x, y)
 		}
-		for p, pg := range abus.pages {
-			if !bytes.Equal(pg.b[:], bbus.pages[p].b[:]) {
-				t.Fatalf("program %d: % x\npage %#x differs", i, code, p)
-			}
+		sameMemory(t, abus, bbus, "program %d: % x", i, code)
+	}
+}
+
+// sameMemory fails the test, with what it says, where two machines' memory differs.
+func sameMemory(t *testing.T, a, b *testBus, format string, args ...any) {
+	t.Helper()
+	for p, pg := range a.pages {
+		if !bytes.Equal(pg.b[:], b.pages[p].b[:]) {
+			t.Fatalf(format+"\npage %#x differs", append(args, p)...)
 		}
 	}
 }

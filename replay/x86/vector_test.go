@@ -1,7 +1,6 @@
 package x86
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -149,11 +148,7 @@ func TestVectorBlocksAgainstSteps(t *testing.T) {
 		if x, y := describe(a, ae), describe(b, be); x != y || a.MXCSR != b.MXCSR || a.NotInUse != b.NotInUse {
 			t.Fatalf("program %d: % x\nblocks: %s %#x %d\nsteps:  %s %#x %d", i, code, x, a.MXCSR, a.NotInUse, y, b.MXCSR, b.NotInUse)
 		}
-		for p, pg := range abus.pages {
-			if !bytes.Equal(pg.b[:], bbus.pages[p].b[:]) {
-				t.Fatalf("program %d: % x\npage %#x differs", i, code, p)
-			}
-		}
+		sameMemory(t, abus, bbus, "program %d: % x", i, code)
 	}
 	t.Logf("%d instructions", retired)
 }
