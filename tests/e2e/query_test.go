@@ -75,10 +75,11 @@ var queries = []struct {
 	},
 	{
 		"what was captured, and where things are",
-		[]string{"vplay why cold[700000]", "vplay why total", "vplay why 0", "vplay why", "vplay writes quiet", "break square", "reverse-continue", "vplay last-write r", "vplay seek end", "vplay pages total", "vplay pages", "vplay modules", "vplay events 3"},
+		[]string{"vplay why cold[700000]", "vplay why total", "vplay why 0", "vplay why", "vplay writes quiet", "break square", "reverse-continue", "vplay last-write r", "vplay seek end", "vplay pages total", "vplay pages", "vplay modules", "vplay events 3", "vplay events 25"},
 		[]string{
 			`was not captured: .*\n.*: not captured$`, `is known: 0x`, `written in this interval`, `nothing is mapped at 0x0`, `help vplay why`, `No symbol "quiet"`, `Breakpoint 1`, `square.*-> 0x40`, `written in this interval`,
 			`rw-p .* pages: .*not captured  .*/tour$`, `r-xp .* pages: .* captured.*libc\.so\.6`, `/tour build-id \w{40}\n +add-symbol-file`, `^#\d+  #  write\(1, .*\n#\d+  #   +6\n#\d+  #  exit_group\(7\)$`,
+			`^#\d+  #  --- SIGUSR1 \{si_code=SI_TKILL, si_pid=\d+, si_uid=\d+\} ---$`,
 		},
 	},
 	{
