@@ -131,7 +131,7 @@ func (g *target) past() gdbstub.Stop {
 
 // exited reports whether the recording ends with the program's exit.
 func (g *target) exited() bool {
-	infos := g.s.Rec.Intervals()
+	infos := g.s.Rec.LastImage()
 	return len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit
 }
 
