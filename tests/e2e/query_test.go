@@ -176,6 +176,24 @@ func TestQueriesFromTheStart(t *testing.T) {
 		`= 8`, `^\d+:\d+`, `= 10285`)
 }
 
+// TestSeekLibraries moves to before the libraries were loaded and back: gdb must have
+// those that are there, without being told to look, and its breakpoints in them.
+func TestSeekLibraries(t *testing.T) {
+	t.Parallel()
+	g, addr := tour(t)
+	raised := g.numbered(t, "break LINENO:RAISE")
+	out := gdb(t, addr, loadCommands, quiet, "python gdb.events.stop.connect(lambda e: print('a stop at', gdb.selected_frame().name()))",
+		"set breakpoint pending on", "vplay seek begin", "info sharedlibrary", "checkpoint", "break raise", "vplay seek end", "bt 3", "restart 1", "info sharedlibrary", "continue", "bt 2",
+		"delete", raised, "restart 1", "echo @\\n", "set stop-on-solib-events 1", "vplay seek 99%", "continue", "bt 2", "set stop-on-solib-events 0",
+		"monitor seek begin", "maintenance flush register-cache", "monitor resume-at 99%", "set exec-direction reverse", "stepi", "info sharedlibrary")
+	expect(t, out,
+		`a stop at None`, `ld-linux`, `Checkpoint 1`, `Breakpoint 1 at`, `a stop at .*exit`, `#0 .* _exit .*libc\.so\.6`, `a stop at None`, `ld-linux`,
+		`Breakpoint 1, .*raise`, `a stop at .*raise`, `#0 .*raise.*\n#1 .* main`, `@`, `Stopped due to shared library event`, `a stop at`, `#0 `, `libc\.so\.6`)
+	if n := strings.Count(out, "a stop at"); n != 8 {
+		t.Errorf("%d stops:\n%s", n, out)
+	}
+}
+
 // TestCommandsFile loads the commands from the verb's output and from the
 // recording's own files, and by vplayd replay.
 func TestCommandsFile(t *testing.T) {
