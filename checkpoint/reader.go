@@ -289,6 +289,27 @@ func (r *Recording) ObjectPages() iter.Seq[ObjectPage] { return slices.Values(r.
 // Intervals returns the list of intervals, sorted by ID. The slice must not be changed.
 func (r *Recording) Intervals() []IntervalInfo { return r.manifest.IntervalList }
 
+// LastImage lists the intervals that a debugger is shown, in order: those of the
+// process that the manifest is about, since its last execve. Other processes and
+// earlier images of this one have memory of their own, whatever the order of their
+// intervals. A manifest whose process has no interval means that of the last one.
+func (r *Recording) LastImage() []IntervalInfo {
+	all := r.Intervals()
+	var last *IntervalInfo
+	for i := range all {
+		if all[i].PID == r.Manifest().PID || last == nil || last.PID != r.Manifest().PID {
+			last = &all[i]
+		}
+	}
+	var out []IntervalInfo
+	for i := range all {
+		if all[i].PID == last.PID && all[i].Image == last.Image {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
 // info returns the row of an interval.
 func (r *Recording) info(id uint32) (*IntervalInfo, error) {
 	list := r.manifest.IntervalList

@@ -124,7 +124,7 @@ func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info
 // ending says in words how the program ended.
 func ending(rec *checkpoint.Recording) string {
 	m := rec.Manifest()
-	infos := rec.Intervals()
+	infos := rec.LastImage()
 	switch {
 	case m.Crash:
 		return "killed by " + abi.Signal(m.Signo).String()
