@@ -29,6 +29,7 @@ var guestCases = []guestCase{
 	{name: "brk"},
 	{name: "deepcwd"},
 	{name: "execmid"},
+	{name: "failmem"},
 	{name: "fdevents"},
 	{name: "longjmp"},
 	{name: "madvise"},
