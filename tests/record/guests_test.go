@@ -30,6 +30,7 @@ var guestCases = []guestCase{
 	{name: "deepcwd"},
 	{name: "execmid"},
 	{name: "failmem"},
+	{name: "failrows"},
 	{name: "fdevents"},
 	{name: "longjmp"},
 	{name: "madvise"},
