@@ -64,6 +64,7 @@ type Space struct {
 	regions []Region
 	last    int // index of the region found last
 	dropped [][2]uint64
+	began   []Region // the shared regions at the interval's start
 
 	// OnFlush is called when pointers handed out by Translate are no longer
 	// good; all says whether it is for every page or the one at a.
@@ -163,7 +164,11 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 }
 
 func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
-	if !r.Fresh {
+	if r.Shared && s.began != nil {
+		if c, ok := s.fillShared(r.Object, a-r.Start+r.Offset, page, mask); ok {
+			return c
+		}
+	} else if !r.Fresh {
 		if c, ok := s.src.PageAt(a, page, mask); ok {
 			return c
 		}
@@ -176,6 +181,21 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 		s.track.Objects[ObjectPage{r.Object, off / PageSize}] = struct{}{}
 	}
 	return s.src.ObjectPage(r.Object, off, page, mask)
+}
+
+// fillShared fills the page at byte off of a shared object from any view of it
+// that there was at the interval's start: the view that is asked may be newer.
+func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
+	for i := range s.began {
+		q := &s.began[i]
+		if q.Object != object || off < q.Offset || off-q.Offset >= q.End-q.Start {
+			continue
+		}
+		if c, ok := s.src.PageAt(q.Start+off-q.Offset, page, mask); ok {
+			return c, true
+		}
+	}
+	return 0, false
 }
 
 // writable returns the page of key to change in place, copying it when it is
