@@ -83,6 +83,16 @@ var tours = []struct {
 		},
 	},
 	{
+		"a step back over a signal's delivery reports it, unless it shall pass",
+		[]string{
+			quiet, "break *on_signal", "reverse-continue", "reverse-stepi", "info symbol $pc", "stepi", "handle SIGUSR1 stop print", "reverse-stepi", "p $_siginfo.si_signo", "stepi",
+			"break on_signal", "continue", "reverse-step",
+		},
+		[]string{
+			`Breakpoint 1, .*on_signal`, `libc\.so\.6`, `on_signal`, `received signal SIGUSR1`, `= 10`, `on_signal`, `Breakpoint 2, on_signal`, `Breakpoint 1, .*on_signal`,
+		},
+	},
+	{
 		"next over a signal's handler, and back over it",
 		[]string{quiet, "break LINENO:RAISE", "reverse-continue", "next", "p total", "reverse-next", "p total", "next", "next"},
 		[]string{`Breakpoint 1, main .*LINE:RAISE`, `int n = total`, `= 10285`, `main .*LINE:RAISE`, `= 285`, `int n = total`, `// PRINT`},
