@@ -220,7 +220,7 @@ func (g *target) atEdge() gdbstub.Stop {
 		g.told = p
 		return gdbstub.Stop{
 			Kind: gdbstub.StopReplayEnd, TID: g.tid(),
-			Note: fmt.Sprintf("vplay: here the program exits with code %d; once more forward, and this session ends\n", m.ExitCode),
+			Note: fmt.Sprintf("vplay: here the program exits with code %d\n", m.ExitCode),
 		}
 	default:
 		return g.past()
