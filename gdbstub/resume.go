@@ -2,6 +2,7 @@ package gdbstub
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -146,6 +147,7 @@ func (s *session) resume(r Resume) reply {
 			stop = s.target.Stop()
 		}
 	}
+	stop = s.kept(stop)
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
@@ -155,6 +157,23 @@ func (s *session) resume(r Resume) reply {
 		return s.librariesReply(stop)
 	}
 	return s.stopReply(stop)
+}
+
+// kept makes a recorded exit the end of history for a client that would end its
+// session at a W reply, and with it the way back. In the extended protocol the
+// connection stays, and the client can take the process again.
+func (s *session) kept(stop Stop) Stop {
+	if s.extended {
+		return stop
+	}
+	switch stop.Kind {
+	case StopExited:
+		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program has exited with code %d; the way back is open", stop.Code)}
+	case StopKilled:
+		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program was killed by signal %d; the way back is open", stop.Signo)}
+	default:
+		return stop
+	}
 }
 
 // held is a stop that the client has not been told of. When the list of libraries is
