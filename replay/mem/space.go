@@ -61,9 +61,13 @@ type Space struct {
 	pool    *Pool
 	src     Source
 	root    *node
-	regions []Region
-	last    int // index of the region found last
-	dropped [][2]uint64
+	regions AddressMap
+	last    *Region // the one found last, nil when there is none
+	dropped *droppedRange
+
+	list   []Region // of the map listed; see Regions
+	listed AddressMap
+	shared *sharedIndex
 
 	// OnFlush is called when pointers handed out by Translate are no longer
 	// good; all says whether it is for every page or the one at a.
@@ -216,13 +220,7 @@ func (s *Space) flushKey(r *Region, a, key uint64) {
 
 // eachAlias calls f for each address of the shared page key of r's object.
 func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
-	off := key & (1<<objectBits - 1)
-	for i := range s.regions {
-		q := &s.regions[i]
-		if q.Shared && q.Object == r.Object && off >= q.Offset && off < q.Offset+(q.End-q.Start) {
-			f(q.Start + off - q.Offset)
-		}
-	}
+	s.aliases(r.Object, key&(1<<objectBits-1), f)
 }
 
 // loadRange loads the private pages of [start, end) that the source knows by
@@ -252,18 +250,12 @@ func (s *Space) AddressesOf(key uint64) []uint64 {
 	if key < sharedWindow {
 		return []uint64{key}
 	}
-	slot := (key - sharedWindow) >> objectBits
-	var out []uint64
-	for i := range s.regions {
-		r := &s.regions[i]
-		if !r.Shared {
-			continue
-		}
-		if s.pool.slotOf(r.Object) == slot {
-			s.eachAlias(r, key, func(a uint64) { out = append(out, a) })
-			break
-		}
+	object, ok := s.pool.objectOf((key - sharedWindow) >> objectBits)
+	if !ok {
+		return nil
 	}
+	var out []uint64
+	s.aliases(object, key&(1<<objectBits-1), func(a uint64) { out = append(out, a) })
 	return out
 }
 
