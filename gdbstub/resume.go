@@ -2,6 +2,7 @@ package gdbstub
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -119,6 +120,12 @@ func (s *session) resume(r Resume) reply {
 	if r.TID != 0 && !s.exists(r.TID) {
 		return s.fail("no such thread")
 	}
+	if h := s.held; h.stop.Kind != StopNone {
+		s.held = held{}
+		if h.by == r.sense() {
+			return s.stopReply(h.stop)
+		}
+	}
 	r.PassSignals, r.CatchAll, r.CatchSyscalls = s.pass, s.catchAll, s.catch
 	if !s.leave(r) {
 		return s.resumeDiverted(r)
@@ -143,8 +150,29 @@ func (s *session) resume(r Resume) reply {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
 	s.stop, s.generalTID = stop, 0
+	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
+		s.held = held{r.sense(), stop}
+		return s.librariesReply(stop)
+	}
 	return s.stopReply(stop)
 }
+
+// held is a stop that the client has not been told of. When the list of libraries is
+// another after a move, it is told of that first, as if the dynamic loader had run.
+// It reads the list, puts its breakpoints where they belong now, and goes on as it
+// did: then it gets the stop, and nothing moves.
+type held struct {
+	by   sense
+	stop Stop
+}
+
+// sense is what a client that goes on after a change of the libraries repeats.
+type sense struct {
+	dir    Direction
+	isStep bool
+}
+
+func (r *Resume) sense() sense { return sense{r.Dir, r.Kind != Continue} }
 
 // kill answers k. lldb waits for a reply, gdb reads none.
 func (s *session) kill(string) reply {

@@ -47,7 +47,7 @@ func (s *Session) Final() (*FinalImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos := s.Rec.Intervals()
+	infos := s.Rec.LastImage()
 	if f == nil || len(f.Contexts) == 0 || len(infos) == 0 {
 		return nil, errors.New("replay: the recording has no final image")
 	}

@@ -41,6 +41,12 @@ func (g *target) leaveFinal(ctx context.Context) error {
 
 // Resume implements gdbstub.Target.
 func (g *target) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+	stop, err := g.resume(ctx, r)
+	stop.Moved, g.moved = g.moved, false
+	return stop, err
+}
+
+func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
 	if g.goal != nil {
 		return g.jump(ctx)
 	}
@@ -131,7 +137,7 @@ func (g *target) past() gdbstub.Stop {
 
 // exited reports whether the recording ends with the program's exit.
 func (g *target) exited() bool {
-	infos := g.s.Rec.Intervals()
+	infos := g.s.Rec.LastImage()
 	return len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit
 }
 

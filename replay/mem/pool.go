@@ -158,6 +158,15 @@ func (p *Pool) clone(id pageID) pageID {
 	return c
 }
 
+// Reserve gives shared objects their windows in the order of the list, so that keys
+// are the same in every pool that was given the same list.
+// Preconditions: no space of the pool maps one of them yet.
+func (p *Pool) Reserve(objects []uint32) {
+	for _, o := range objects {
+		p.slotOf(o)
+	}
+}
+
 // slotOf returns the number of the window that holds the keys of a shared
 // object. All spaces of a pool agree on it.
 func (p *Pool) slotOf(object uint32) uint64 {

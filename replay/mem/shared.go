@@ -7,8 +7,8 @@ type sharedIndex struct {
 	byObject map[uint32][]*Region // sorted by address
 }
 
-// sharedRegions returns the regions of the present map that share an object.
-func (s *Space) sharedRegions(object uint32) []*Region {
+// sharedNow returns the index of the present map. It does not change.
+func (s *Space) sharedNow() *sharedIndex {
 	if s.shared == nil || s.shared.of != s.regions {
 		x := &sharedIndex{s.regions, map[uint32][]*Region{}}
 		for r := range s.regions.From(0) {
@@ -18,12 +18,12 @@ func (s *Space) sharedRegions(object uint32) []*Region {
 		}
 		s.shared = x
 	}
-	return s.shared.byObject[object]
+	return s.shared
 }
 
 // aliases calls f for each address of the byte at off of a shared object.
 func (s *Space) aliases(object uint32, off uint64, f func(a uint64)) {
-	for _, q := range s.sharedRegions(object) {
+	for _, q := range s.sharedNow().byObject[object] {
 		if off >= q.Offset && off-q.Offset < q.End-q.Start {
 			f(q.Start + off - q.Offset)
 		}

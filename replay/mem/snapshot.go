@@ -13,6 +13,7 @@ type Snapshot struct {
 	root    *node
 	regions AddressMap
 	dropped *droppedRange
+	began   *sharedIndex
 }
 
 // droppedRange is a range whose private pages were given up, and those before it.
@@ -25,7 +26,7 @@ type droppedRange struct {
 func (s *Space) Snapshot() *Snapshot {
 	s.root.refs.Add(1)
 	s.flush() // pages handed out for stores are shared now
-	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped}
+	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped, s.began}
 }
 
 // Restore makes the space what it was when the snapshot was taken. Watches
@@ -34,14 +35,14 @@ func (s *Space) Restore(n *Snapshot) {
 	n.root.refs.Add(1)
 	s.pool.release(s.root)
 	s.root, s.src = n.root, n.src
-	s.dropped = n.dropped
+	s.dropped, s.began = n.dropped, n.began
 	s.useRegions(n.regions)
 }
 
 // Open returns a new space with the snapshot's content.
 func (n *Snapshot) Open() *Space {
 	n.root.refs.Add(1)
-	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped}
+	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped, began: n.began}
 }
 
 // Release gives the snapshot's pages back. The snapshot may not be used
@@ -94,5 +95,8 @@ func (s *Space) Dropped() [][2]uint64 {
 }
 
 // Begin says that the map is built and the recorded interval starts here:
-// Dropped counts from now on.
-func (s *Space) Begin() { s.dropped = nil }
+// Dropped counts from now on, and the Source's shared pages are those of the
+// regions there are now.
+func (s *Space) Begin() {
+	s.dropped, s.began = nil, s.sharedNow()
+}

@@ -64,6 +64,7 @@ type Space struct {
 	regions AddressMap
 	last    *Region // the one found last, nil when there is none
 	dropped *droppedRange
+	began   *sharedIndex // the shared regions at the interval's start
 
 	list   []Region // of the map listed; see Regions
 	listed AddressMap
@@ -167,7 +168,11 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 }
 
 func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
-	if !r.Fresh {
+	if r.Shared && s.began != nil {
+		if c, ok := s.fillShared(r.Object, a-r.Start+r.Offset, page, mask); ok {
+			return c
+		}
+	} else if !r.Fresh {
 		if c, ok := s.src.PageAt(a, page, mask); ok {
 			return c
 		}
@@ -180,6 +185,20 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 		s.track.Objects[ObjectPage{r.Object, off / PageSize}] = struct{}{}
 	}
 	return s.src.ObjectPage(r.Object, off, page, mask)
+}
+
+// fillShared fills the page at byte off of a shared object from any view of it
+// that there was at the interval's start: the view that is asked may be newer.
+func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
+	for _, q := range s.began.byObject[object] {
+		if off < q.Offset || off-q.Offset >= q.End-q.Start {
+			continue
+		}
+		if c, ok := s.src.PageAt(q.Start+off-q.Offset, page, mask); ok {
+			return c, true
+		}
+	}
+	return 0, false
 }
 
 // writable returns the page of key to change in place, copying it when it is
