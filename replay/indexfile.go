@@ -13,6 +13,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
+	"vplay/replay/mem/ranges"
 )
 
 // The index of a recording can be kept in a file, so that the first question of
@@ -173,7 +174,7 @@ func (e *indexWriter) span(s *span) {
 	e.number(uint64(s.to.Step))
 	e.number(uint64(s.last - s.first))
 	e.flag(s.remapped)
-	same := sameMap(s.regions, e.last.regions)
+	same := s.regions == e.last.regions
 	e.flag(same)
 	if !same {
 		e.regions(s.regions)
@@ -194,17 +195,12 @@ func (e *indexWriter) span(s *span) {
 	e.last = *s
 }
 
-// sameMap reports whether two maps are one.
-func sameMap(a, b []mem.Region) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
 // regions writes of a map what turns addresses into keys.
-func (e *indexWriter) regions(rs []mem.Region) {
+func (e *indexWriter) regions(m mem.AddressMap) {
 	var shared []mem.Region
-	for _, r := range rs {
+	for r := range m.From(0) {
 		if r.Shared {
-			shared = append(shared, r)
+			shared = append(shared, *r)
 		}
 	}
 	e.number(uint64(len(shared)))
@@ -314,7 +310,7 @@ func (d *indexReader) span() span {
 	return s
 }
 
-func (d *indexReader) regions() []mem.Region {
+func (d *indexReader) regions() mem.AddressMap {
 	var out []mem.Region
 	at := uint64(0)
 	for range d.count(4) {
@@ -327,7 +323,10 @@ func (d *indexReader) regions() []mem.Region {
 		at = r.End
 		out = append(out, r)
 	}
-	return out
+	if d.err != nil {
+		return mem.AddressMap{}
+	}
+	return ranges.Of(out)
 }
 
 func (d *indexReader) keys(last []uint64) []uint64 {

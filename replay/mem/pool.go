@@ -55,6 +55,7 @@ type Pool struct {
 
 	slotMu sync.RWMutex
 	slots  map[uint32]uint64 // windows of shared objects' keys
+	owners []uint32          // the objects of the windows
 }
 
 // NewPool returns an empty pool. Close releases its memory.
@@ -180,6 +181,18 @@ func (p *Pool) slotOf(object uint32) uint64 {
 	if slot, ok = p.slots[object]; !ok {
 		slot = uint64(len(p.slots))
 		p.slots[object] = slot
+		p.owners = append(p.owners, object)
 	}
 	return slot
+}
+
+// objectOf returns the shared object whose window has the number slot; ok is false
+// when there is none.
+func (p *Pool) objectOf(slot uint64) (object uint32, ok bool) {
+	p.slotMu.RLock()
+	defer p.slotMu.RUnlock()
+	if slot >= uint64(len(p.owners)) {
+		return 0, false
+	}
+	return p.owners[slot], true
 }
