@@ -190,6 +190,9 @@ func (sl *slimmer) needed() map[mem.ObjectPage]bool {
 	}
 	if f, err := sl.s.Final(); err == nil {
 		all.addSet(f.Mem, loader.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
+		for _, p := range loader.SectionTablePages(f.Maps, space{f.Mem}) {
+			all.objects[p] = true
+		}
 		f.Mem.Close()
 	}
 	return all.objects
@@ -202,6 +205,8 @@ func (m space) ReadMemory(a uint64, b []byte) int {
 	n, _ := m.Peek(a, b)
 	return n
 }
+
+func (m space) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
 
 // write writes the recording again.
 func (sl *slimmer) write(path string) (*SlimResult, error) {
