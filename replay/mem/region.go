@@ -120,6 +120,7 @@ func (s *Space) useRegions(rs []Region) {
 
 // Map adds a region, unmapping what was there.
 func (s *Space) Map(r Region) {
+	defer s.remapping(r.Start, r.End)()
 	rest, _ := carve(s.regions, r.Start, r.End)
 	s.forget(r.Start, r.End)
 	s.setRegions(append(rest, r))
@@ -127,6 +128,7 @@ func (s *Space) Map(r Region) {
 
 // Unmap removes [start, end).
 func (s *Space) Unmap(start, end uint64) {
+	defer s.remapping(start, end)()
 	rest, _ := carve(s.regions, start, end)
 	s.forget(start, end)
 	s.setRegions(rest)
@@ -144,6 +146,7 @@ func (s *Space) Protect(start, end uint64, prot uint8) {
 // Drop forgets the private pages of [start, end): they read as the object
 // again, or as zero (MADV_DONTNEED).
 func (s *Space) Drop(start, end uint64) {
+	defer s.remapping(start, end)()
 	rest, in := carve(s.regions, start, end)
 	for i := range in {
 		if !in[i].Shared {
@@ -158,6 +161,7 @@ func (s *Space) Drop(start, end uint64) {
 // mremap does: a longer target is filled with fresh pages of the same object,
 // a shorter one loses its tail.
 func (s *Space) Move(start, end, to, toEnd uint64) {
+	defer s.remapping(min(start, to), max(end, toEnd))()
 	s.loadRange(start, end)
 	rest, in := carve(s.regions, start, end)
 	type moved struct {
