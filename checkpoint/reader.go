@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"archive/zip"
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type Recording struct {
 	listed  map[string]memberInfo
 
 	manifest manifestFile
+	digest   [sha256.Size]byte
 	objects  []Object
 	objPages []ObjectPage
 	store    storeReader
@@ -82,6 +84,10 @@ func (r *Recording) Close() error {
 	}
 	return r.closer.Close()
 }
+
+// Digest returns the SHA-256 of the manifest. The manifest has the hash of every
+// other member, so that two recordings with one digest hold the same.
+func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
 
 // damage makes a FormatError of an error in a member.
 func (r *Recording) damage(member string, err error) error {
@@ -164,7 +170,7 @@ func (r *Recording) readManifest() error {
 	case err != nil:
 		return r.damage(nameManifest, err)
 	}
-	r.manifest = *m
+	r.manifest, r.digest = *m, sha256.Sum256(b)
 	return nil
 }
 

@@ -104,9 +104,7 @@ func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Wr
 		}
 	}
 	if shown, ok := out.(gdbstub.Progress); ok {
-		q.Progress = func(p replay.Progress) {
-			shown.Progress(fmt.Sprintf("searching, %d of %s known", p.Intervals, plural(p.Of, "interval")))
-		}
+		q.Progress = searchProgress(g.t.Progress(), shown.Progress)
 	}
 	return g.t.Find(ctx, q)
 }
