@@ -14,8 +14,9 @@ type gen struct {
 	r    *rand.Rand
 	w    *world
 	c    *child
-	next int // the next free block
-	wild int // percent of the arguments of this call that are no good
+	next int  // the next free block
+	wild int  // percent of the arguments of this call that are no good
+	half bool // this call has a pointer to the block that becomes read-only
 }
 
 func newGen(r *rand.Rand, w *world, c *child) *gen { return &gen{r: r, w: w, c: c} }
@@ -88,6 +89,10 @@ func (g *gen) at(b []byte) uint64 {
 		g.c.put(blockAddr(i)+blockSize-cut, b[:cut])
 		return blockAddr(i) + blockSize - cut
 	case 2: // becomes read-only
+		if g.half {
+			return 0
+		}
+		g.half = true
 		g.c.put(blockAddr(halfBlock)+PageSize-cut, b)
 		return blockAddr(halfBlock) + PageSize - cut
 	case 3: // is read-only
@@ -324,7 +329,7 @@ func (g *gen) enum(name string) uint64 {
 // args returns the arguments of a call by its row.
 func (g *gen) args(s *Syscall) (args [6]uint64) {
 	g.next = g.r.IntN(halfBlock)
-	g.wild = pick(g, 0, 0, 12, 12, 40)
+	g.wild, g.half = pick(g, 0, 0, 12, 12, 40), false
 	if f := prepare[s.NR]; f != nil && g.chance(70) {
 		f(g)
 	}
