@@ -1,14 +1,25 @@
 package mem
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Snapshot is a moment of a Space: immutable, O(1) to take. Release gives its
 // pages back. It may be opened from any goroutine.
 type Snapshot struct {
 	pool    *Pool
 	src     Source
 	root    *node
-	regions []Region
-	dropped [][2]uint64
-	began   []Region
+	regions AddressMap
+	dropped *droppedRange
+	began   *sharedIndex
+}
+
+// droppedRange is a range whose private pages were given up, and those before it.
+type droppedRange struct {
+	start, end uint64
+	before     *droppedRange
 }
 
 // Snapshot keeps the present content.
@@ -64,18 +75,28 @@ func (s *Space) Written(n *Snapshot, f func(key uint64, then, now *Page)) {
 }
 
 // Dropped returns the ranges whose private pages were given up since
-// Begin: unmapped, mapped over, moved away, or dropped. The caller must not
-// change it.
-func (s *Space) Dropped() [][2]uint64 { return s.dropped }
+// Begin: unmapped, mapped over, moved away, or dropped. They are sorted, and
+// those that touch are joined.
+func (s *Space) Dropped() [][2]uint64 {
+	var all [][2]uint64
+	for d := s.dropped; d != nil; d = d.before {
+		all = append(all, [2]uint64{d.start, d.end})
+	}
+	slices.SortFunc(all, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	out := all[:0]
+	for _, d := range all {
+		if n := len(out); n > 0 && d[0] <= out[n-1][1] {
+			out[n-1][1] = max(out[n-1][1], d[1])
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
 
 // Begin says that the map is built and the recorded interval starts here:
 // Dropped counts from now on, and the Source's shared pages are those of the
 // regions there are now.
 func (s *Space) Begin() {
-	s.dropped, s.began = nil, []Region{}
-	for i := range s.regions {
-		if s.regions[i].Shared {
-			s.began = append(s.began, s.regions[i])
-		}
-	}
+	s.dropped, s.began = nil, s.sharedNow()
 }
