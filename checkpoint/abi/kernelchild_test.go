@@ -170,6 +170,9 @@ const (
 
 // call makes one system call in the child.
 func (c *child) call(nr int64, args [6]uint64) (int64, error) {
+	if c.dead {
+		return 0, errDead
+	}
 	r := syscall.PtraceRegs{
 		Orig_rax: ^uint64(0), Rax: uint64(nr), Rip: childSite, Cs: 0x33, Ss: 0x2b, Eflags: 0x202, Rsp: blockAddr(0) - 4*PageSize,
 		Rdi: args[0], Rsi: args[1], Rdx: args[2], R10: args[3], R8: args[4], R9: args[5],
@@ -231,6 +234,9 @@ func reap(pid int) {
 
 // lost is for a child that answers no more.
 func (c *child) lost() error {
+	if c.dead {
+		return errDead
+	}
 	c.dead = true
 	_ = syscall.Kill(c.pid, syscall.SIGKILL)
 	_, _ = c.wait()
@@ -353,7 +359,7 @@ func (c *child) put(addr uint64, b []byte) {
 		}
 	}
 	if _, err := c.mem.WriteAt(b, int64(addr)); err != nil {
-		c.t.Fatalf("writing to the child at %#x: %v", addr, err)
+		_ = c.lost() // killed, by a call before: the next call says so
 	}
 }
 
