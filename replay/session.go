@@ -32,6 +32,8 @@ type interval struct {
 	start *mem.Snapshot
 	cpu   x86.State
 
+	answers answers // about state components in use
+
 	mu  sync.Mutex
 	end *endPoint // where a forced end was found
 }

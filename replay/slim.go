@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) 
 		return nil, err
 	}
 	defer s.Close()
-	sl := &slimmer{s: s, o: o, began: time.Now(), keep: map[uint32]*touched{}}
+	sl := &slimmer{s: s, o: o, began: time.Now(), keep: map[uint32]*touched{}, decisive: map[uint32][]uint64{}}
 	if err := sl.replay(ctx); err != nil {
 		return nil, err
 	}
@@ -62,6 +63,9 @@ type slimmer struct {
 	mu     sync.Mutex
 	keep   map[uint32]*touched
 	failed []Result
+	// decisive are, by interval, pages whose content at its end must stay: the next
+	// interval begins with it.
+	decisive map[uint32][]uint64
 }
 
 // touched are the pages an interval needs: by address at its start, and of
@@ -110,6 +114,7 @@ func (sl *slimmer) replay(ctx context.Context) error {
 			done++
 			if r.Err == nil && needs != nil {
 				sl.keep[r.Interval] = needs
+				sl.decisive[r.Interval] = r.Decisive
 			} else if r.Err != nil && Unmatched(r.Err) {
 				sl.failed = append(sl.failed, r)
 			}
@@ -172,13 +177,43 @@ func (sl *slimmer) slimmed(_ *checkpoint.Writer, iv *checkpoint.Interval) (*chec
 	if t == nil {
 		return iv, nil
 	}
+	before, err := sl.endsBefore(iv.ID)
+	if err != nil {
+		return nil, err
+	}
 	for i := range iv.Pages {
-		if !t.pages[iv.Pages[i].Addr] {
+		if a := iv.Pages[i].Addr; !t.pages[a] && !before[a] {
 			iv.Pages[i].Ref = checkpoint.PageRef{Kind: checkpoint.PageAbsent}
 		}
 	}
 	iv.Slim = true
 	return iv, nil
+}
+
+// endsBefore returns the pages at the start of interval id that the one before needs
+// for its end: where that was not replayed, all that it has written may be.
+func (sl *slimmer) endsBefore(id uint32) (map[uint64]bool, error) {
+	pages := map[uint64]bool{}
+	infos := sl.s.Rec.Intervals()
+	i := slices.IndexFunc(infos, func(x checkpoint.IntervalInfo) bool { return x.ID == id })
+	if i <= 0 {
+		return pages, nil
+	}
+	before := infos[i-1]
+	for _, a := range sl.decisive[before.ID] {
+		pages[a] = true
+	}
+	if before.Slim || sl.keep[before.ID] != nil {
+		return pages, nil
+	}
+	iv, err := sl.s.Rec.Interval(before.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range iv.End.Pages {
+		pages[e.Addr] = true
+	}
+	return pages, nil
 }
 
 // needed returns every page of an object that any interval or the final image
