@@ -68,7 +68,7 @@ func (e *UnsupportedError) what() string {
 func (m *Machine) diverged(what, want, got string) error {
 	e := &DivergenceError{At: m.Position(), TID: m.tid, RIP: m.CPU.RIP, What: what, Want: want, Got: got}
 	if m.asked > 0 && !m.guess && m.solver == nil {
-		e.Because, _ = m.iv.answers.get()
+		e.Because = m.iv.answers.why()
 	}
 	return e
 }

@@ -24,15 +24,14 @@ type answers struct {
 	known  bool
 	tried  bool // without any was tried, and failed
 	bits   map[uint64]uint64
-	reason string   // why they do not replay, "" when they do
-	pages  []uint64 // whose content at the end had to decide
+	reason string // why they do not replay, "" when they do
 }
 
-// get returns what is known of the answers.
-func (a *answers) get() (reason string, pages []uint64) {
+// why says why no answers replay, "" when some do or none were looked for.
+func (a *answers) why() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.reason, a.pages
+	return a.reason
 }
 
 // InUseAsked returns how many instructions the machine has executed whose effect
@@ -88,7 +87,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	if err := v.solve(m.CPU.Interrupting); err != nil && !Unmatched(err) {
 		return nil, err
 	}
-	a.known, a.bits, a.reason, a.pages = true, v.best, v.reason, v.decisive
+	a.known, a.bits, a.reason = true, v.best, v.reason
 	return a.bits, nil
 }
 

@@ -287,14 +287,12 @@ func (v *solver) settle() error {
 	if !v.resolve(pages) {
 		return v.m.diverged("memory that depends on which state components were in use (XINUSE)", "its hash", "no content that has it")
 	}
-	v.decisive = nil
 	for i := range pages {
 		p := &pages[i]
 		page := v.filled(p)
 		for _, u := range p.open {
 			v.m.Mem.Inject(p.at+uint64(u.off), page[u.off:u.off+1])
 		}
-		v.decisive = append(v.decisive, p.at)
 	}
 	return nil
 }

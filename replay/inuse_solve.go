@@ -45,10 +45,9 @@ type solver struct {
 	failures int
 	redone   uint64
 
-	best     map[uint64]uint64 // the answers that led to the end, or furthest
-	reason   string
-	decisive []uint64 // the addresses of the pages that settle had to look at
-	far      checkpoint.Position
+	best   map[uint64]uint64 // the answers that led to the end, or furthest
+	reason string
+	far    checkpoint.Position
 }
 
 // save is an instruction that asked.

@@ -22,9 +22,9 @@ type Result struct {
 	// Touched are the pages that replay read, wrote or executed; nil unless
 	// asked for.
 	Touched *mem.Sets
-	// Decisive are the addresses of pages whose content at the interval's end was
-	// needed to replay it: see answers.
-	Decisive []uint64
+	// Compared are the addresses of pages of the interval's start that the check of
+	// its end looks at, touched or not; nil unless Touched was asked for.
+	Compared []uint64
 }
 
 // VerifyOptions says what to replay and how.
@@ -93,8 +93,10 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 			m.Mem.Track(r.Touched)
 		}
 		r.Err = m.RunToEnd(ctx, o.Progress)
+		if o.Touch {
+			r.Compared = m.compared()
+		}
 		r.Instructions, r.Events, r.Took = m.CPU.Retired, m.next, time.Since(began)
-		_, r.Decisive = m.iv.answers.get()
 		again := m.guessed(r.Err)
 		m.Close()
 		if !again {
