@@ -25,11 +25,13 @@ type session struct {
 	// What the client said about itself.
 	multiprocess, swbreak, hwbreak, errorMessages, errorStrings, lldb, extended bool
 
-	live       bool // the client holds the process
-	attached   bool // the client has held the process since the last letting go
-	stop       Stop // the last stop
-	generalTID int  // Hg; 0 = that of the stop
-	resumeTID  int  // Hc; 0 = any
+	live       bool      // the client holds the process
+	attached   bool      // the client has held the process since the last letting go
+	stop       Stop      // the last stop
+	held       held      // a stop that the client is told of when it resumes
+	libraries  []Library // what the client has last read; nil before it asked
+	generalTID int       // Hg; 0 = that of the stop
+	resumeTID  int       // Hc; 0 = any
 	pass       []int
 	catchAll   bool
 	catch      []int
@@ -319,7 +321,7 @@ func (s *session) letGo() {
 		})
 		delete(s.breaks, k)
 	}
-	s.pass, s.catch, s.catchAll = nil, nil, false
+	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
 	s.generalTID, s.resumeTID = 0, 0
 	s.forget()
 	s.guard("detached", s.target.Detached)

@@ -175,6 +175,10 @@ type Stop struct {
 	Addr    uint64 // address the watchpoint was set with
 	Syscall int    // system call number
 	Note    string // shown to the user as console output, may be empty
+	// Moved says that the target was moved without being resumed, by a monitor
+	// command, before or in this resume: the dynamic loader may have run and the
+	// client not have noticed.
+	Moved bool
 }
 
 // Direction is the sense in which time runs.

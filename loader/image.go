@@ -29,9 +29,17 @@ const maxImage = 1 << 30
 var errImage = errors.New("loader: the ELF image cannot be rebuilt")
 
 // BuildELF returns the file of a module, rebuilt from memory and the symbol
-// files. The caller may keep it. The error says that too little of the module was
-// captured.
+// files, with its IFUNC symbols bound. The caller may keep it. The error says that
+// too little of the module was captured.
 func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
+	b, err := buildELF(mod, m, symbols)
+	if err == nil {
+		bindIFuncs(b, mod, m)
+	}
+	return b, err
+}
+
+func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 	if path, ok := symbols.Find(mod.BuildID); ok {
 		b, err := fromSymbols(mod, m, path)
 		if err == nil {

@@ -30,6 +30,8 @@ type Module struct {
 	BuildID  string // lower-case hex, "" when there is none or it was not captured
 	Segments []elf.ProgHeader
 	Dynamic  map[elf.DynTag]uint64 // first value of each tag, as in memory
+
+	peers []*Module // all modules of the process, this one included
 }
 
 // vdso is the path of the kernel's own module in memory maps.
@@ -59,6 +61,9 @@ func Modules(maps []checkpoint.Mapping, m Memory) []*Module {
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Base < out[j].Base })
+	for _, mod := range out {
+		mod.peers = out
+	}
 	return out
 }
 

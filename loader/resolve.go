@@ -47,6 +47,14 @@ func (r *Resolver) open(mod *Module) *dwarf.Module {
 	return d
 }
 
+// Open returns what is known of the file of the module at addr, nil when nothing is.
+func (r *Resolver) Open(addr uint64) *dwarf.Module {
+	if mod := r.Module(addr); mod != nil {
+		return r.open(mod)
+	}
+	return nil
+}
+
 // find implements dwarf.Modules.
 func (r *Resolver) find(addr uint64) (*dwarf.Module, uint64, bool) {
 	mod := r.Module(addr)

@@ -82,7 +82,7 @@ func (m *Machine) Divert() *Diversion {
 // Divert makes a diversion of the final image, with nothing replayed.
 func (s *Session) Divert(f *FinalImage) *Diversion {
 	var from checkpoint.Position
-	if infos := s.Rec.Intervals(); len(infos) > 0 {
+	if infos := s.Rec.LastImage(); len(infos) > 0 {
 		from.Interval = infos[len(infos)-1].ID
 	}
 	return s.divert(f.Mem, &f.States[0], f.Contexts[0].TID, from, nil)

@@ -56,7 +56,7 @@ func (s *Session) Final() (*FinalImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos := s.Rec.Intervals()
+	infos := s.Rec.LastImage()
 	if f == nil || len(f.Contexts) == 0 || len(infos) == 0 {
 		return nil, errors.New("replay: the recording has no final image")
 	}
@@ -67,9 +67,7 @@ func (s *Session) Final() (*FinalImage, error) {
 	img := &FinalImage{Contexts: f.Contexts, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps}
 	img.src = &finalSource{Source: src, rec: s.Rec, pages: f.Pages}
 	img.Mem = mem.NewSpace(s.Pool, img.src)
-	for i := range f.Maps {
-		img.Mem.Map(loader.Region(&f.Maps[i], s.objects, false))
-	}
+	img.Mem.MapAll(loader.Regions(f.Maps, s.objects))
 	for i := range f.Contexts {
 		var st x86.State
 		loader.SetRegs(&st, &f.Contexts[i].Regs)

@@ -39,6 +39,10 @@ func EffectOf(nr int64, args [6]uint64) (Effect, string) {
 		}
 	case SYS_SETSOCKOPT:
 		return setsockoptEffect(args[1], args[2])
+	case SYS_MADVISE:
+		return madviseEffect(s, args[2])
+	case SYS_PROCESS_MADVISE:
+		return madviseEffect(s, args[3])
 	case SYS_MMAP:
 		if args[3]&mapType == MAP_DROPPABLE {
 			return EffectRefuse, "droppable pages may become zero at any time"
@@ -54,6 +58,15 @@ func EffectOf(nr int64, args [6]uint64) (Effect, string) {
 // include/uapi/linux/mman.h, MAP_TYPE.
 const mapType = 0xf
 
+// madviseEffect: a guard page (since Linux 6.13) is mapped and faults all the same,
+// and only the page tables know.
+func madviseEffect(s *Syscall, advice uint64) (Effect, string) {
+	if uint32(advice) == MADV_GUARD_INSTALL {
+		return EffectRefuse, "guard pages are not emulated"
+	}
+	return s.Effect, s.Why
+}
+
 // DenyErrno returns the errno with which a recorder may answer a call that
 // EffectOf refuses: what a kernel without the feature says, so that programs
 // take their fallback.
@@ -67,7 +80,7 @@ func DenyErrno(nr int64) Errno {
 	case nr == SYS_SETSOCKOPT:
 		return ENOPROTOOPT
 	}
-	return EINVAL // mmap, prctl, arch_prctl: an unknown flag or option
+	return EINVAL // mmap, madvise, prctl, arch_prctl: an unknown flag or option
 }
 
 func truncates(flags uint64) (Effect, string) {

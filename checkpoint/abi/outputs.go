@@ -225,10 +225,11 @@ func (o *outputs) sized(s *Syscall, i int) {
 	}
 }
 
-// sockaddr lists a socket address and its length word. After the call the word
-// holds the address's full length, which is at least what was written.
+// sockaddr lists a socket address and its length word, which is written without
+// an address too. After the call the word holds the address's full length, which
+// is at least what was written.
 func (o *outputs) sockaddr(addr, lenPtr int) {
-	if o.args[addr] == 0 || o.blocked() {
+	if o.blocked() {
 		return
 	}
 	o.add(o.args[lenPtr], 4)

@@ -161,6 +161,7 @@ func (t *tracer) beginImage() error {
 	}
 	t.maps = mapModel{list: list}
 	t.brk = startBrk(t.pid)
+	t.noteExecImplied()
 	if err := t.findSite(); err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ import (
 
 // mappedTargets returns the ranges that map the files the call may change.
 func (t *tracer) mappedTargets() []*mapping {
+	if t.call.nr == unix.SYS_MADVISE {
+		return t.sameObjects(t.call.args[0], t.call.args[0]+pageUp(t.call.args[1]))
+	}
 	var out []*mapping
 	for _, path := range t.fileTargets() {
 		var st unix.Stat_t
@@ -30,6 +33,21 @@ func (t *tracer) mappedTargets() []*mapping {
 			if o := &t.objs.list[m.Object-1]; o.Inode == st.Ino && o.Dev == st.Dev {
 				out = append(out, m)
 			}
+		}
+	}
+	return out
+}
+
+// sameObjects returns the ranges that map what [start,end) maps.
+func (t *tracer) sameObjects(start, end uint64) []*mapping {
+	ids := map[uint32]bool{0: false}
+	for _, m := range t.maps.overlap(start, end) {
+		ids[m.Object] = m.Object != 0
+	}
+	var out []*mapping
+	for i := range t.maps.list {
+		if m := &t.maps.list[i]; ids[m.Object] {
+			out = append(out, m)
 		}
 	}
 	return out
@@ -83,9 +101,9 @@ func (t *tracer) mappedAtStart(addr uint64) bool {
 }
 
 // fileEffects returns the mapped bytes that the call has changed by writing to
-// a file.
-func (t *tracer) fileEffects(ret int64) []checkpoint.MemWrite {
-	if t.call.before == nil || ret < 0 && ret > -4096 {
+// a file. A call that failed may have changed some of it.
+func (t *tracer) fileEffects() []checkpoint.MemWrite {
+	if t.call.before == nil {
 		return nil
 	}
 	var out []checkpoint.MemWrite
@@ -116,8 +134,8 @@ func (t *tracer) fileEffects(ret int64) []checkpoint.MemWrite {
 // mapped across its old or its new end. Pages appear or vanish there, so that a
 // new interval must start, in which the file is another object: of another
 // size, with other pages.
-func (t *tracer) resized(ret int64) bool {
-	if t.call.before == nil || ret < 0 && ret > -4096 {
+func (t *tracer) resized() bool {
+	if t.call.before == nil {
 		return false
 	}
 	found := false

@@ -43,6 +43,7 @@ type tracer struct {
 	preempt  preempt
 	maps     mapModel
 	brk      uint64
+	readExec bool // PROT_READ means PROT_EXEC too
 	objs     objectTable
 	stamps   map[[2]uint64]stamp // of mapped files, by device and inode
 	fileDone map[pageKey]bool
@@ -86,11 +87,12 @@ type call struct {
 	patched  bool            // arguments were replaced for the kernel
 	answered bool            // the kernel does not run it: answer is the result
 	answer   int64
-	pending  bool              // the exit is seen but how it ends is the next stop's business
-	before   map[uint64][]byte // a file write's entry: mapped pages of its file
-	gap      bool              // effects cannot be listed: a new interval starts at the exit
-	sharing  bool              // the child it made goes on sharing the program's memory
-	refill   ranges            // private pages of changed files that it may drop
+	pending  bool                  // the exit is seen but how it ends is the next stop's business
+	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
+	gap      bool                  // effects cannot be listed: a new interval starts at the exit
+	sharing  bool                  // the child it made goes on sharing the program's memory
+	shown    []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
+	refill   ranges                // private pages of changed files that it may drop
 	exec     bool
 	toOwnMem bool // it writes to the program's own memory, at ownMem
 	ownMem   uint64

@@ -215,12 +215,20 @@ func (d *dapSymbols) Functions(name string) (out []dap.Place) {
 			continue
 		}
 		for _, entry := range m.Functions(name) {
-			p := dap.Place{Addr: m.Body(entry) + mod.Bias}
-			p.File, p.Line, _ = m.Line(p.Addr - mod.Bias)
-			out = append(out, p)
+			out = append(out, placeIn(m, mod, m.Body(entry)))
+		}
+		for _, site := range m.InlineSites(name) {
+			out = append(out, placeIn(m, mod, site))
 		}
 	}
 	return out
+}
+
+// placeIn is the place of an address of a module's file.
+func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) dap.Place {
+	p := dap.Place{Addr: pc + mod.Bias}
+	p.File, p.Line, _ = m.Line(pc)
+	return p
 }
 
 // Line implements dap.Symbols.

@@ -93,7 +93,7 @@ func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info
 	m := rec.Manifest()
 	in := &info{
 		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
-		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: strings.TrimSpace(m.CPU.Brand),
+		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
 		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(rec),
 	}
 	if m.CPU.Level != "" {
@@ -124,7 +124,7 @@ func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info
 // ending says in words how the program ended.
 func ending(rec *checkpoint.Recording) string {
 	m := rec.Manifest()
-	infos := rec.Intervals()
+	infos := rec.LastImage()
 	switch {
 	case m.Crash:
 		return "killed by " + abi.Signal(m.Signo).String()

@@ -105,6 +105,7 @@ func (g *target) seek(ctx context.Context, w where) error {
 	default:
 		err = g.t.Seek(ctx, w.pos)
 	}
+	g.moved = true
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -26,11 +26,13 @@ type serveFlags struct {
 	stdio   bool
 	once    bool
 	dap     bool
+	index   bool
 	at      string
 }
 
 func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	c.Flags().BoolVar(&f.index, "index", false, "keep what is learnt of the recording in RECORDING.index, for the next session")
 	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
 }
 
@@ -51,6 +53,11 @@ until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
 lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
 gdb commands. A byte that was not captured is an error, never a zero:
 "monitor why ADDRESS" tells the reason.
+
+The first question about the past replays the recording once, in the background
+from the start on, newest interval first. With --index what was learnt stays in
+RECORDING.index, so that the next session need not wait. Delete it whenever you
+like.
 
 The debugger may call functions and change variables and registers: it does so
 in a copy of the process, with a model that answers system calls, and the copy
@@ -94,6 +101,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		return err
 	}
 	defer closeAll()
+	defer learn(c, g, args, f.index)()
 	if f.at == "begin" {
 		if err := g.Rewind(); err != nil {
 			return err
@@ -171,7 +179,6 @@ func openTarget(args []string, f serveFlags) (*target, func(), error) {
 		done()
 		return nil, nil, err
 	}
-	g.t.StartSurvey()
 	return g, func() {
 		g.t.Close()
 		done()
@@ -233,6 +240,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		return err
 	}
 	defer closeAll()
+	defer learn(c, g, args, f.index)()
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
 	l, err := listen(server, "127.0.0.1:0")
 	if err != nil {

@@ -30,6 +30,7 @@ type target struct {
 	breaks map[bpKey]gdbstub.Breakpoint
 
 	goal           *where // where the next resume goes, or nil
+	moved          bool   // by a seek since the last resume
 	known          *names // what was resolved last
 	checkpoints    []remembered
 	lastCheckpoint int // the number of the newest

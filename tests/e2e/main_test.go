@@ -48,12 +48,16 @@ type guest struct {
 	args   []string // it is run with
 }
 
-// compile compiles tests/guest/NAME.c into a folder of the test's.
+// compile compiles tests/guest/NAME.c or NAME.cc into a folder of the test's.
 func compile(t testing.TB, name string, flags ...string) *guest {
 	t.Helper()
 	need.Recorder(t)
-	need.Program(t, "gcc")
+	compiler := "gcc"
 	src := filepath.Join("..", "guest", name+".c")
+	if _, err := os.Stat(src); err != nil {
+		compiler, src = "g++", src+"c"
+	}
+	need.Program(t, compiler)
 	text, err := os.ReadFile(src)
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +65,8 @@ func compile(t testing.TB, name string, flags ...string) *guest {
 	g := &guest{name: name, dir: t.TempDir(), source: strings.Split(string(text), "\n")}
 	g.bin = filepath.Join(g.dir, name)
 	args := append([]string{"-g", "-w", "-o", g.bin}, flags...)
-	if out, err := exec.Command("gcc", append(args, src)...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
+	if out, err := exec.Command(compiler, append(args, src)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
 	}
 	return g
 }

@@ -29,6 +29,8 @@ var guestCases = []guestCase{
 	{name: "brk"},
 	{name: "deepcwd"},
 	{name: "execmid"},
+	{name: "failmem"},
+	{name: "failrows"},
 	{name: "fdevents"},
 	{name: "longjmp"},
 	{name: "madvise"},
