@@ -85,6 +85,10 @@ func (r *Recording) Close() error {
 	return r.closer.Close()
 }
 
+// Digest returns the SHA-256 of the manifest. The manifest has the hash of every
+// other member, so that two recordings with one digest hold the same.
+func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
+
 // Stat describes the file that the recording is read from, whatever has its name
 // now. The error matches os.ErrInvalid for one from OpenReader.
 func (r *Recording) Stat() (os.FileInfo, error) {
@@ -94,10 +98,6 @@ func (r *Recording) Stat() (os.FileInfo, error) {
 	}
 	return f.Stat()
 }
-
-// Digest returns the SHA-256 of the manifest. The manifest has the hash of every
-// other member, so that two recordings with one digest hold the same.
-func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
 
 // damage makes a FormatError of an error in a member.
 func (r *Recording) damage(member string, err error) error {

@@ -101,6 +101,8 @@ func (m space) ReadMemory(a uint64, b []byte) int {
 	return n
 }
 
+func (m space) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
+
 // kept is what a slim recording holds.
 type kept struct {
 	sl       *slimmer
@@ -178,6 +180,9 @@ func (k *kept) addFinal() error {
 	}
 	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
 	t.addSet(f.Mem, loader.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
+	for _, p := range loader.SectionTablePages(f.Maps, space{f.Mem}) {
+		t.objects[p] = true
+	}
 	k.addNeeds(t, table)
 	return nil
 }

@@ -136,6 +136,9 @@ func (m guest) ReadMemory(a uint64, b []byte) int {
 	return n
 }
 
+// ReadFile implements loader.FileReader.
+func (m guest) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
+
 // Process implements gdbstub.Target.
 func (g *target) Process() gdbstub.Process {
 	m := g.s.Rec.Manifest()
