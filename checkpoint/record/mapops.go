@@ -349,9 +349,18 @@ func (t *tracer) captureNewShared(op *checkpoint.MapOp) error {
 	return t.captureObject(op, f, o.Size)
 }
 
+// sharedPart returns how many bytes of a new shared mapping are read.
+func (t *tracer) sharedPart(op *checkpoint.MapOp) uint64 {
+	n := op.End - op.Start
+	if n > sharedLimit {
+		t.noteOnce(fmt.Sprintf("of shared mappings over %d MiB what lies beyond is captured where the program has touched it", sharedLimit>>20))
+	}
+	return min(n, sharedLimit)
+}
+
 // captureObject reads the pages of the mapped part of an object from a file.
 func (t *tracer) captureObject(op *checkpoint.MapOp, f io.ReaderAt, size int64) error {
-	n := min(op.End-op.Start, sharedLimit)
+	n := t.sharedPart(op)
 	for at := uint64(0); at < n && op.Map.Offset+at < uint64(max(size, 0)); at += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if got, _ := f.ReadAt(b, int64(op.Map.Offset+at)); got == 0 {
@@ -366,7 +375,7 @@ func (t *tracer) captureObject(op *checkpoint.MapOp, f io.ReaderAt, size int64) 
 
 // captureMapped reads the pages of a new shared mapping through the program.
 func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
-	n := min(op.End-op.Start, sharedLimit)
+	n := t.sharedPart(op)
 	for at := uint64(0); at < n; at += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if t.readMem(op.Start+at, b) != len(b) {

@@ -265,3 +265,29 @@ func (s *Space) Peek(a uint64, b []byte) (int, Fault) {
 	}
 	return done, Fault{}
 }
+
+// PeekObject reads an object from offset off on as it was when the recording
+// began, without a mapping, and returns how many bytes of b are known, the prefix.
+func (s *Space) PeekObject(object uint32, off uint64, b []byte) int {
+	done := 0
+	for done < len(b) {
+		var page Page
+		var mask Mask
+		p := off + uint64(done)
+		at := p % PageSize
+		step := min(int(PageSize-at), len(b)-done)
+		switch s.src.ObjectPage(object, p-at, &page, &mask) {
+		case NotCaptured:
+			return done
+		case Partial:
+			for i := range step {
+				if j := int(at) + i; mask[j/8]>>(j%8)&1 == 0 {
+					return done + copy(b[done:done+i], page[at:])
+				}
+			}
+		case Captured, Zero:
+		}
+		done += copy(b[done:done+step], page[at:])
+	}
+	return done
+}
