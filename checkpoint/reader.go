@@ -89,6 +89,16 @@ func (r *Recording) Close() error {
 // other member, so that two recordings with one digest hold the same.
 func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
 
+// Stat describes the file that the recording is read from, whatever has its name
+// now. The error matches os.ErrInvalid for one from OpenReader.
+func (r *Recording) Stat() (os.FileInfo, error) {
+	f, ok := r.closer.(*os.File)
+	if !ok {
+		return nil, fmt.Errorf("checkpoint: %s: %w", r.file, os.ErrInvalid)
+	}
+	return f.Stat()
+}
+
 // damage makes a FormatError of an error in a member.
 func (r *Recording) damage(member string, err error) error {
 	var at *offsetError

@@ -110,6 +110,10 @@ func (m *Machine) Close() { m.Mem.Close() }
 // Interval returns the ID of the interval the machine is in.
 func (m *Machine) Interval() uint32 { return m.iv.ID }
 
+// Record returns what the recording says of the page at page-aligned address a, at
+// the interval's start; ok is false where it says nothing.
+func (m *Machine) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return m.iv.src.Record(a) }
+
 // Position names the present moment.
 func (m *Machine) Position() checkpoint.Position {
 	return checkpoint.Position{

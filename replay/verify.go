@@ -22,6 +22,9 @@ type Result struct {
 	// Touched are the pages that replay read, wrote or executed; nil unless
 	// asked for.
 	Touched *mem.Sets
+	// Compared are the addresses of pages of the interval's start that the check of
+	// its end looks at, touched or not; nil unless Touched was asked for.
+	Compared []uint64
 }
 
 // VerifyOptions says what to replay and how.
@@ -89,6 +92,9 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 		m.Mem.Track(r.Touched)
 	}
 	r.Err = m.RunToEnd(ctx, o.Progress)
+	if o.Touch {
+		r.Compared = m.compared()
+	}
 	r.Instructions, r.Events, r.Took = m.CPU.Retired, m.next, time.Since(began)
 	return r
 }

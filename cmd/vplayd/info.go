@@ -236,6 +236,9 @@ func (in *info) print(w io.Writer) error {
 	}
 	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", plural(in.Intervals, "interval"), in.Fat, in.Slim,
 		plural(in.Events, "event"), in.CPUSeconds)
+	if in.Slim > 0 {
+		line("", "slimming dropped what the program neither used nor wrote in this time")
+	}
 	if in.Instructions > 0 {
 		line("", "%s instructions", count(in.Instructions))
 	}

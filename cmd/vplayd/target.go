@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"sort"
 
@@ -188,19 +187,7 @@ func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
 	if n == len(b) {
 		return n, nil
 	}
-	return n, errors.New(why(f))
-}
-
-// why explains a byte that cannot be read.
-func why(f mem.Fault) string {
-	switch f.Kind {
-	case mem.FaultNotCaptured:
-		return fmt.Sprintf("the byte at %#x was not captured: the program did not use its page in the recorded time", f.Addr)
-	case mem.FaultBeyondEOF:
-		return fmt.Sprintf("%#x is mapped, but lies behind the end of its file", f.Addr)
-	default:
-		return fmt.Sprintf("nothing is mapped at %#x", f.Addr)
-	}
+	return n, errors.New(g.why(f))
 }
 
 // Siginfo implements gdbstub.Target.

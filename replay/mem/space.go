@@ -242,8 +242,8 @@ func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
 	s.aliases(r.Object, key&(1<<objectBits-1), f)
 }
 
-// loadRange loads the private pages of [start, end) that the source knows by
-// address, so that they can be moved.
+// loadRange loads the pages of [start, end) that the source knows by address, so
+// that they can be moved. Their content goes on being used: they count as read.
 func (s *Space) loadRange(start, end uint64) {
 	var page Page
 	var mask Mask
@@ -254,11 +254,15 @@ func (s *Space) loadRange(start, end uint64) {
 			continue
 		}
 		for ; a < min(r.End, end); a += PageSize {
-			if r.Shared || r.Fresh {
+			if r.Fresh {
 				continue
 			}
-			if c, ok := s.src.PageAt(a, &page, &mask); ok && c != Zero {
-				s.load(r, a, a)
+			if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
+				key := s.key(r, a)
+				s.load(r, a, key)
+				if s.track != nil {
+					s.track.add(key, Load)
+				}
 			}
 		}
 	}

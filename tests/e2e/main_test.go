@@ -89,12 +89,12 @@ func (g *guest) line(t testing.TB, mark string) int {
 	return found
 }
 
-// record records the guest and moves its file to g.dir/symbols. It returns the
-// recording.
+// record records the guest, slims the recording unless the flags say otherwise, and
+// moves the guest's file to g.dir/symbols. It returns the recording.
 func (g *guest) record(t testing.TB, flags ...string) string {
 	t.Helper()
 	rec := filepath.Join(g.dir, "rec.vplay")
-	args := append([]string{"record", "-q", "-o", rec}, flags...)
+	args := append([]string{"record", "-q", "--slim", "now", "-o", rec}, flags...)
 	args = append(append(args, "--", g.bin), g.args...)
 	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, args...)
 	cmd.Dir = g.dir
