@@ -140,3 +140,24 @@ func TestLocalFiles(t *testing.T) {
 		t.Errorf("a file with another build-id is used:\n%s", out)
 	}
 }
+
+// TestPrettyPrinters: gdb prints the types of the C++ library as it does with files of
+// its own.
+func TestPrettyPrinters(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("/usr/share/gdb/auto-load/usr/lib/*/libstdc++.so.6*-gdb.py")
+	need.Installed(t, "the gdb script of libstdc++", err == nil && len(scripts) > 0)
+	g := compile(t, "stl", "-O0", "-std=c++17")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	for name, commands := range map[string][]string{
+		"loaded at once":          {loadCommands},
+		"when libraries are read": {"nosharedlibrary", loadCommands, "sharedlibrary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, gdb(t, addr, append(commands, "p text", "p numbers", "p parts[1]", "p sorted", "p hashed", "p some", "p none", "p *unique", "p shared")...),
+				`= "a string that is too long`, `= std::vector of length 3, capacity 3 = \{1, 2, 3\}`, `number = 8, name = "eight"`,
+				`= std::map with 3 elements = \{\["one"\] = 1`, `= std::unordered_map with 1 element = \{\[1\] = "eins"\}`, `std::optional<int> = \{\[contained value\] = 5\}`,
+				`std::optional<int> \[no contained value\]`, `number = 9, name = "nine"`, `std::shared_ptr<Part> \(use count 1, weak count 0\)`)
+		})
+	}
+}
