@@ -22,6 +22,7 @@ func synthetic(mod *Module, m Memory) ([]byte, error) {
 	} else {
 		list = madeUp(im, m)
 	}
+	im.bindIFuncs(list, m) // before names are made up for functions without one
 	return im.finish(append(list, im.functionSymbols(list)...)), nil
 }
 
