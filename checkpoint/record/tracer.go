@@ -42,6 +42,7 @@ type tracer struct {
 	trap     trapState
 	preempt  preempt
 	maps     mapModel
+	spacing  time.Duration // CPU time until the next border
 	brk      uint64
 	readExec bool // PROT_READ means PROT_EXEC too
 	objs     objectTable

@@ -14,16 +14,21 @@ import (
 )
 
 // files is the file system that debuggers see: ELF images rebuilt from the
-// recording, and what /proc says of the process. Nothing of the machine that
-// replays is in it.
+// recording, and what /proc says of the process. Of the machine that replays
+// there are only files with the build-id that was recorded.
 type files struct {
 	g       *target
 	symbols *loader.Symbols
 	images  map[string][]byte // by path
 }
 
-func newFiles(g *target, dirs []string) *files {
-	return &files{g: g, symbols: loader.NewSymbols(dirs), images: map[string][]byte{}}
+func newFiles(g *target, symbols *loader.Symbols) *files {
+	return &files{g: g, symbols: symbols, images: map[string][]byte{}}
+}
+
+// local names the files of this machine that are used.
+func (f *files) local() string {
+	return localFiles(loader.Modules(f.g.maps(), guest{f.g.mem()}), f.symbols)
 }
 
 // file is content in memory.

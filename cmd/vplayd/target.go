@@ -53,7 +53,7 @@ type bpKey struct {
 
 // newTarget opens a recording for debuggers. memory bounds the timeline's
 // marks, in bytes.
-func newTarget(s *replay.Session, memory int64, symbols []string) (*target, error) {
+func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*target, error) {
 	t, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		return nil, err
