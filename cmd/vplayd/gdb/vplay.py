@@ -4,10 +4,8 @@
 # To load it: "source vplay.py", or, once connected, without a file:
 #   python exec(gdb.execute('monitor python', to_string=True))
 
-import re
-
 import glob
-import os.path
+import os
 import re
 import sys
 
@@ -31,7 +29,7 @@ def _ask(line):
                 break
             if not status.startswith("running"):
                 raise gdb.GdbError("this is no recording: target remote to vplayd serve first")
-            if len(status) > 8:
+            if len(status) > 8 and os.isatty(2):
                 gdb.write("\r" + status[8:] + " ", gdb.STDLOG)
                 gdb.flush(gdb.STDLOG)
                 shown = True
