@@ -173,7 +173,7 @@ func (k *kept) addFinal() error {
 		return err
 	}
 	k.add(raw.Pages)
-	infos := k.sl.s.Rec.Intervals()
+	infos := k.sl.s.Rec.LastImage()
 	table, err := k.sl.s.Rec.PageTable(infos[len(infos)-1].ID)
 	if err != nil {
 		return err

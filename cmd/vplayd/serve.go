@@ -187,7 +187,7 @@ func openTarget(args []string, f serveFlags) (*target, func(), error) {
 		return nil, nil, err
 	}
 	return g, func() {
-		g.t.Close()
+		g.close()
 		done()
 	}, nil
 }
