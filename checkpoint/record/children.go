@@ -189,11 +189,13 @@ func (t *tracer) detach() error {
 		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
+	t.relay.detach()
 	return ptraceRaw(unix.PTRACE_DETACH, t.pid, 0, 0)
 }
 
 // waitDetached waits for the program's end, as its parent.
 func (t *tracer) waitDetached() error {
+	defer t.relay.program(0)
 	for {
 		ws, err := waitPID(t.pid, unix.WUNTRACED)
 		switch {

@@ -72,6 +72,9 @@ func (t *tracer) onEntry() (action, error) {
 	if e := t.log.Trace(); e.Enabled() {
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
 	}
+	if c.nr == unix.SYS_KILL && unix.Signal(c.args[1]) == unix.SIGKILL {
+		return t.beforeKill()
+	}
 	effect, why := abi.EffectOf(c.nr, c.args)
 	return t.classify(row.Name, effect, why)
 }

@@ -134,6 +134,11 @@ func (t *tracer) onSignal(sig int) (action, error) {
 	if t.preempt.arrived(sig, &si) {
 		return t.onForced()
 	}
+	if t.relay.delivered(&si) {
+		if err := setSiginfo(t.pid, &si); err != nil {
+			return action{}, err
+		}
+	}
 	if t.done {
 		return action{sig: sig}, nil
 	}
