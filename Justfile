@@ -31,8 +31,12 @@ transparency:
 
 # more real programs, recorded and verified: openssl, imagemagick, cc1, luajit, ghostscript, ...
 programs:
-    tests/record/install.sh openssl imagemagick luajit zstd ghostscript groff gawk musl-tools
+    . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run TestMorePrograms -timeout 1h -v -programs
+
+# both commands of the README in a minimal Debian that holds Go and nothing else
+fresh:
+    tests/fresh.sh
 
 # the portable packages and vplayd as linux/arm64 (qemu-user) and windows/amd64 (wine)
 cross *ARGS:
@@ -89,6 +93,7 @@ questions N="5000":
 
 # vplay's replay beside this CPU and qemu-x86_64 (package qemu-user): just side-by-side --json
 side-by-side *ARGS:
+    . tests/need/debian.sh && install_suite sidebyside
     go run ./tests/bench/sidebyside {{ ARGS }}
 
 # compare two benchmark files

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -323,7 +324,7 @@ type Interval struct {
 	// the greatest smaller ID, which must exist in the file.
 	Pages    []PageEntry
 	Delta    bool
-	Slim     bool // holds only pages that replay touched, and the debugger set
+	Slim     bool // pages whose content nothing needs are PageAbsent
 	Events   []Event
 	End      End
 	Artefact []Artefact
@@ -386,6 +387,12 @@ type Identity struct {
 	// XSAVE is the layout of Context.XState, sorted by Index.
 	XSAVE []XSAVEComponent `json:"xsave,omitempty"`
 	Level string           `json:"level"` // "x86-64-v3"
+}
+
+// Name returns the CPU's brand with vendor, family and model in decimal:
+// "AMD EPYC (AuthenticAMD, family 25, model 1)".
+func (id *Identity) Name() string {
+	return strings.TrimSpace(fmt.Sprintf("%s (%s, family %d, model %d)", strings.TrimSpace(id.Brand), id.Vendor, id.Family, id.Model))
 }
 
 // Process is one process of the session, at its last execve.

@@ -232,12 +232,12 @@ func (m *Module) Extent(pc uint64) (low, high uint64, ok bool) {
 	if f := m.functionAt(pc); f != nil {
 		return f.low, f.high, true
 	}
-	i := sort.Search(len(m.symbols), func(i int) bool { return m.symbols[i].addr > pc })
-	for n := 0; i > 0 && n < 64; n++ {
-		i--
-		if s := &m.symbols[i]; pc-s.addr < s.size {
-			return s.addr, s.addr + s.size, true
-		}
+	if s := m.sized(pc); s != nil {
+		return s.addr, s.addr + s.size, true
 	}
-	return 0, 0, false
+	f, err := m.find(pc)
+	if err != nil {
+		return 0, 0, false
+	}
+	return f.low, f.high, true
 }

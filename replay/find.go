@@ -139,7 +139,7 @@ func (t *Timeline) details(ctx context.Context, found []candidate) ([]Moment, er
 // weights are the intervals' shares of the recording: their processor time.
 func (t *Timeline) weights() map[uint32]float64 {
 	out := map[uint32]float64{}
-	for _, i := range t.s.Rec.Intervals() {
+	for _, i := range t.infos {
 		out[i.ID] = max(float64(i.CPUTime), 1)
 	}
 	return out
@@ -226,9 +226,8 @@ func errorOr(a, b error) error {
 // EventCount returns how many events the timeline holds before interval id; for
 // an ID above the last, all of them.
 func (t *Timeline) EventCount(id uint32) (n int) {
-	first := t.intervals[0]
-	for _, i := range t.s.Rec.Intervals() {
-		if i.ID >= first && i.ID < id {
+	for _, i := range t.infos {
+		if i.ID < id {
 			n += i.Events
 		}
 	}

@@ -4,29 +4,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# tool:package pairs; the tests call these programs.
-needs=(gcc:gcc g++:g++ gdb:gdb gdbserver:gdbserver lldb:lldb objdump:binutils python3:python3 perl:perl sqlite3:sqlite3 bc:bc xz:xz-utils
-       gzip:gzip awk:mawk grep:grep bash:bash strace:strace ps:procps find:findutils date:coreutils)
-
-missing=()
-for n in "${needs[@]}"; do
-  command -v "${n%%:*}" >/dev/null 2>&1 || missing+=("${n##*:}")
-done
-# Programs are compiled statically too, and python3's own tests are run.
-[ -e /usr/lib/x86_64-linux-gnu/libc.a ] || [ "$(uname -sm)" != "Linux x86_64" ] || missing+=(libc6-dev)
-python3 -c 'import test.test_signal' 2>/dev/null || missing+=(libpython3-testsuite)
-
-if [ ${#missing[@]} -gt 0 ]; then
-  if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-    echo "installing: ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-  else
-    echo "missing packages: ${missing[*]}" >&2
-    echo "install them with: sudo apt-get install ${missing[*]}" >&2
-    exit 1
-  fi
+# shellcheck source=tests/need/debian.sh
+. tests/need/debian.sh
+linux_amd64=
+if [ "$(uname -sm)" = "Linux x86_64" ]; then
+  linux_amd64=1
+fi
+if [ -n "$linux_amd64" ]; then
+  install_suite tests
+  # python3's own tests are a package of its version.
+  python3 -c 'import test.test_signal' 2>/dev/null ||
+    install_packages "$(python3 -c 'import sys; print("libpython3.%d-testsuite" % sys.version_info[1])')"
 fi
 # An editor's debug adapter, where npm is (tests/e2e/cdt_test.go). Without it that test
 # is among those that are skipped.
@@ -38,11 +26,8 @@ if command -v npm >/dev/null 2>&1; then
 fi
 # GDB's own tests, where Debian's archive is: tests/gdbsuite runs a part of them. They
 # are skipped like the one above.
-if [ "$(uname -sm)" = "Linux x86_64" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-  command -v runtest >/dev/null 2>&1 ||
-    DEBIAN_FRONTEND=noninteractive timeout 180 bash -c \
-      'apt-get update -qq && apt-get install -y -qq --no-install-recommends dejagnu' >/dev/null 2>&1 ||
-    echo "apt-get could not install dejagnu" >&2
+if [ -n "$linux_amd64" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+  install_suite gdbsuite || echo "apt-get could not install what GDB's tests need" >&2
   timeout 180 tests/gdbsuite/fetch.sh "${XDG_CACHE_HOME:-$HOME/.cache}/vplay-tests/gdb" >/dev/null 2>&1 ||
     echo "GDB's tests could not be fetched" >&2
 fi
@@ -58,16 +43,13 @@ for t in windows/amd64 linux/arm64 darwin/arm64; do
   echo "vet for $t"
   GOOS=${t%/*} GOARCH=${t#*/} CGO_ENABLED=0 go vet ./...
 done
-# The run loop for tools that cannot take the generated one must stay like it.
-go vet -tags plainloop ./replay/x86
-go test -tags plainloop -timeout 5m -run TestBlocksAgainstSteps ./replay/x86
 if command -v just >/dev/null 2>&1; then
   just --fmt --check --unstable >/dev/null
 fi
 
 # All that could be had is here now: a test that misses some of it fails. What is
 # skipped all the same is listed at the end, with the reason.
-if [ "$(uname -sm)" = "Linux x86_64" ]; then
+if [ -n "$linux_amd64" ]; then
   export VPLAY_REQUIRE_ALL=1
 fi
 verbose=

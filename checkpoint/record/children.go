@@ -58,7 +58,7 @@ func (t *tracer) beforeTask() (action, error) {
 		}
 	}
 	// While the child lives, pages it shares do not look dirty any more.
-	c, err := t.pmap.takeCensus(t.maps.list, t.objs.list)
+	c, err := t.pmap.takeCensus(t.maps.all(), t.objs.list)
 	if err != nil {
 		return action{}, err
 	}
@@ -195,7 +195,6 @@ func (t *tracer) detach() error {
 
 // waitDetached waits for the program's end, as its parent.
 func (t *tracer) waitDetached() error {
-	defer t.relay.program(0)
 	for {
 		ws, err := waitPID(t.pid, unix.WUNTRACED)
 		switch {

@@ -127,10 +127,11 @@ func subleaves(leaf uint32) []checkpoint.CPUIDLeaf {
 	return out
 }
 
-// identity describes the CPU as the program sees it.
-func (t *tracer) identity() checkpoint.Identity {
-	id := checkpoint.Identity{Level: levelOf(), Faulting: t.trap.cpuid, XCR0: xgetbv()}
-	leaves := hostLeaves()
+// HostCPU returns vendor, family, model, stepping and brand of the CPU that runs
+// the caller, as it tells them itself (SDM vol. 2A, CPUID leaves 0, 1, 0x80000002
+// to 4; AMD APM vol. 3, appendix E). The other fields are empty.
+func HostCPU() checkpoint.Identity {
+	var id checkpoint.Identity
 	var name [12]byte
 	_, b, c, d := cpuid(0, 0)
 	binary.LittleEndian.PutUint32(name[0:], b)
@@ -152,6 +153,14 @@ func (t *tracer) identity() checkpoint.Identity {
 		}
 	}
 	id.Brand = strings.Trim(string(brand), " \x00")
+	return id
+}
+
+// identity describes the CPU as the program sees it.
+func (t *tracer) identity() checkpoint.Identity {
+	id := HostCPU()
+	id.Level, id.Faulting, id.XCR0 = levelOf(), t.trap.cpuid, xgetbv()
+	leaves := hostLeaves()
 	if t.trap.cpuid {
 		for i := range leaves {
 			own := leaves[i]

@@ -7,100 +7,96 @@ import (
 	"encoding/binary"
 	"os"
 	"os/signal"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // A program inherits which signals are ignored and which are blocked: nohup and
-// shells count on it. Go's runtime has put its own handlers in the place of
-// SIG_IGN, and has unblocked signals, before any code of ours runs. It keeps what
-// it found, and does not tell, so that is read where the linker's symbols say that
-// it stands. In an executable without symbols only what os/signal tells is
-// known: SIGHUP and SIGINT.
+// "trap '' INT" count on it. Go's runtime puts its own handlers in the place of
+// SIG_IGN, and unblocks signals, before any code of ours runs. It keeps what it
+// found, in variables that no package can name. So they are read from this process's
+// memory, where the executable's symbols say that they are. Without symbols the
+// program gets what the kernel and os/signal tell, which is what the runtime left alone.
 
-// signalSet is a set of signals as the kernel has it: bit n-1 is signal n.
-type signalSet uint64
+// inheritance is what the recorder found at its start and the program gets: sets of
+// signals as the kernel has them, bit n-1 is signal n.
+type inheritance struct{ ignored, blocked uint64 }
 
-func (s signalSet) has(sig int) bool { return s>>(sig-1)&1 != 0 }
-
-// inheritance is what the recorder found at its start and the program gets.
-type inheritance struct{ ignored, blocked signalSet }
-
-// inherited returns what this process has inherited. It must be called before
-// receive, which replaces the actions that the runtime has left alone.
-var inherited = sync.OnceValue(func() inheritance {
+// inherited returns what this process has inherited.
+func inherited() inheritance {
 	var in inheritance
-	ignore := func(sig int, is bool) {
-		if is {
+	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT} {
+		if signal.Ignored(sig) {
 			in.ignored |= 1 << (sig - 1)
 		}
 	}
-	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT} {
-		ignore(int(sig), signal.Ignored(sig))
+	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+		in.ignored |= statusMask(b, "SigIgn:")
+		in.blocked = statusMask(b, "SigBlk:")
 	}
-	// The runtime has no handlers for these.
-	for _, sig := range []unix.Signal{unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, 32, 34} {
-		var act kernelAction
-		ignore(int(sig), sigaction(int(sig), nil, &act) == nil && act.handler == sigIgn)
-	}
-	var actions [lastSignal + 1]uint64
-	var mask [1]uint64
-	if !readRuntime(map[string][]uint64{"runtime.fwdSig": actions[:], "runtime.initSigmask": mask[:]}) {
-		if b, err := os.ReadFile("/proc/self/status"); err == nil {
-			in.blocked = signalSet(statusMask(b, "SigBlk:"))
+	found := ownVariables(map[string]uint64{"runtime.fwdSig": 65 * 8, "runtime.initSigmask": 8})
+	if actions := found["runtime.fwdSig"]; actions != nil { // [65]uintptr, by signal
+		for sig := 1; sig < len(actions)/8; sig++ {
+			if binary.LittleEndian.Uint64(actions[8*sig:]) == sigIgn {
+				in.ignored |= 1 << (sig - 1)
+			}
 		}
-		return in
 	}
-	for sig := 1; sig <= lastSignal; sig++ {
-		ignore(sig, actions[sig] == sigIgn)
+	if mask := found["runtime.initSigmask"]; mask != nil {
+		in.blocked = binary.LittleEndian.Uint64(mask)
 	}
-	in.blocked = signalSet(mask[0])
 	return in
-})
+}
 
-// readRuntime reads variables of Go's runtime into the words given for their
-// symbols. It fails when the executable lacks one of these or has it in another
-// size, or may be loaded anywhere.
-func readRuntime(vars map[string][]uint64) bool {
+// ownVariables returns the bytes of variables of this process, by name; sizes are in
+// bytes. It leaves out those that the executable's symbols do not have in that size, and
+// all when it may be loaded anywhere.
+func ownVariables(sizes map[string]uint64) map[string][]byte {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
-		return false
+		return nil
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // it was only read
 	list, err := f.Symbols()
 	if err != nil || f.Type != elf.ET_EXEC {
-		return false
+		return nil
 	}
-	found := 0
-	for i := range list {
-		if b, ok := vars[list[i].Name]; ok && list[i].Size == uint64(8*len(b)) {
-			ownWords(uintptr(list[i].Value), b)
-			found++
+	mem, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = mem.Close() }() // it was only read
+	out := map[string][]byte{}
+	for _, s := range list {
+		if size, wanted := sizes[s.Name]; wanted && s.Size == size {
+			b := make([]byte, size)
+			if _, err := mem.ReadAt(b, int64(s.Value)); err == nil {
+				out[s.Name] = b
+			}
 		}
 	}
-	return found == len(vars)
+	return out
 }
 
 // inheritanceSize is the size of an encoded inheritance, in bytes.
 const inheritanceSize = 16
 
 func (in inheritance) encode() []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(in.ignored)), uint64(in.blocked))
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, in.ignored), in.blocked)
 }
 
 func decodeInheritance(b []byte) inheritance {
-	return inheritance{signalSet(le64(b)), signalSet(le64(b[8:]))}
+	return inheritance{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
 }
 
 // apply makes it the state of the calling thread, which executes a program next.
 // Signals that have handlers get their default action by execve.
 func (in inheritance) apply() {
 	ignore := kernelAction{handler: sigIgn}
-	for sig := 1; sig <= lastSignal; sig++ {
-		if in.ignored.has(sig) {
-			_ = sigaction(sig, &ignore, nil) // SIGKILL and SIGSTOP are not ignored
+	for sig := 1; sig <= 64; sig++ {
+		if in.ignored>>(sig-1)&1 != 0 {
+			setAction(unix.Signal(sig), &ignore)
 		}
 	}
-	threadMask(uint64(in.blocked))
+	setMask(in.blocked)
 }

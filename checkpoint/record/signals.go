@@ -134,11 +134,7 @@ func (t *tracer) onSignal(sig int) (action, error) {
 	if t.preempt.arrived(sig, &si) {
 		return t.onForced()
 	}
-	if t.relay.delivered(&si) {
-		if err := setSiginfo(t.pid, &si); err != nil {
-			return action{}, err
-		}
-	}
+	t.relay.delivered(&si)
 	if t.done {
 		return action{sig: sig}, nil
 	}

@@ -35,16 +35,17 @@ type tracer struct {
 	site     uint64 // address of a SYSCALL instruction in the vdso
 	image    uint32 // number of execves
 
-	regs    unix.PtraceRegs // at the current stop
-	call    call
-	sig     signalState
-	trap    trapState
-	preempt preempt
-	relay   relay
-
+	regs      unix.PtraceRegs // at the current stop
+	call      call
+	sig       signalState
+	trap      trapState
+	preempt   preempt
+	relay     relay
 	inherited inheritance // of the program
 	maps      mapModel
+	spacing   time.Duration // CPU time until the next border
 	brk       uint64
+	readExec  bool // PROT_READ means PROT_EXEC too
 	objs      objectTable
 	stamps    map[[2]uint64]stamp // of mapped files, by device and inode
 	fileDone  map[pageKey]bool
@@ -88,11 +89,12 @@ type call struct {
 	patched  bool            // arguments were replaced for the kernel
 	answered bool            // the kernel does not run it: answer is the result
 	answer   int64
-	pending  bool              // the exit is seen but how it ends is the next stop's business
-	before   map[uint64][]byte // a file write's entry: mapped pages of its file
-	gap      bool              // effects cannot be listed: a new interval starts at the exit
-	sharing  bool              // the child it made goes on sharing the program's memory
-	refill   ranges            // private pages of changed files that it may drop
+	pending  bool                  // the exit is seen but how it ends is the next stop's business
+	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
+	gap      bool                  // effects cannot be listed: a new interval starts at the exit
+	sharing  bool                  // the child it made goes on sharing the program's memory
+	shown    []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
+	refill   ranges                // private pages of changed files that it may drop
 	exec     bool
 	toOwnMem bool // it writes to the program's own memory, at ownMem
 	ownMem   uint64
@@ -121,16 +123,11 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	t.pmap.fd = -1
 	t.inherited = inherited()
 	t.relay.interrupt = t.out.interrupt
-	stop, err := t.relay.start()
-	if err != nil {
-		return Result{}, &StartError{Program: opt.Args[0], Code: 125, Err: err}
-	}
-	defer stop()
+	defer t.relay.start()()
 	errc := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread is pinned, and must end with the goroutine.
 		runtime.LockOSThread()
-		threadMask(0) // one thread at least must get the signals
 		errc <- t.run(prog)
 	}()
 	err = <-errc

@@ -20,8 +20,13 @@ import (
 // machineFindings looks at what recording needs here.
 func machineFindings(ctx context.Context) []finding {
 	return append([]finding{
-		kernelFinding(), yamaFinding(), seccompFinding(), tscFinding(), cpuidFinding(), pagemapFinding(), diskFinding(),
+		cpuFinding(), kernelFinding(), yamaFinding(), seccompFinding(), tscFinding(), cpuidFinding(), pagemapFinding(), diskFinding(),
 	}, trialFindings(ctx)...)
+}
+
+func cpuFinding() finding {
+	id := recorder.HostCPU()
+	return ok("CPU", "%s", id.Name())
 }
 
 func kernelFinding() finding {

@@ -231,7 +231,20 @@ func eventLine(e *checkpoint.Event, m guest) string {
 		return abi.Format(readAt{m}, e.NR, e.Args)
 	case checkpoint.EventExit:
 		return "  " + abi.FormatResult(e.NR, e.Result)
-	default:
-		return e.Text()
+	case checkpoint.EventSignal, checkpoint.EventFault:
+		if s := signalText(e); s != "" {
+			return s
+		}
+	default: // The plain form.
 	}
+	return e.Text()
+}
+
+// signalText prints a signal or a fault as strace does: its name, why it was
+// sent, and from where. It is "" where the recording holds no siginfo_t.
+func signalText(e *checkpoint.Event) string {
+	if len(e.Siginfo) < abi.SizeofSiginfo {
+		return ""
+	}
+	return "--- " + abi.Siginfo(e.Siginfo).String() + " ---"
 }

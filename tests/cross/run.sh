@@ -21,28 +21,11 @@ done
 all=${#packages[@]}
 [ "$all" -gt 0 ] || packages=(replay/x86 replay/mem tests/differential checkpoint checkpoint/abi loader dwarf gdbstub gdbstub/dap cmd/vplayd)
 
-# tool:package pairs, as in tests/run.sh.
-needs=()
+# shellcheck source=tests/need/debian.sh
+. tests/need/debian.sh
 for s in "${systems[@]}"; do
-  case $s in
-    arm64) needs+=(qemu-aarch64:qemu-user) ;;
-    windows) needs+=(wine:wine wine:wine64 ld:binutils) ;;
-  esac
+  install_suite "$s"
 done
-missing=()
-for n in "${needs[@]}"; do
-  command -v "${n%%:*}" >/dev/null 2>&1 || missing+=("${n##*:}")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
-    echo "missing packages: ${missing[*]}" >&2
-    exit 1
-  fi
-  echo "installing: ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
 
 tmp=$(mktemp -d)
 export WINEDEBUG=-all WINEPREFIX=$tmp/wine

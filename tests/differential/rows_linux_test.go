@@ -244,23 +244,6 @@ func selectRows(rows []int, list string) []int {
 	})
 }
 
-func cpuName() string {
-	b, _ := os.ReadFile("/proc/cpuinfo") // "" names it well enough
-	var name, family, model string
-	for line := range strings.Lines(string(b)) {
-		k, v, _ := strings.Cut(line, ":")
-		switch strings.TrimSpace(k) {
-		case "model name":
-			name = strings.TrimSpace(v)
-		case "cpu family":
-			family = strings.TrimSpace(v)
-		case "model":
-			model = strings.TrimSpace(v)
-		}
-	}
-	return fmt.Sprintf("%s family %s model %s", name, family, model)
-}
-
 // TestRegressOnCPU checks the file of cases itself, on the CPU it is from.
 func TestRegressOnCPU(t *testing.T) {
 	s := newSession(t)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vplay/replay/x86"
+	"vplay/tests/need"
 )
 
 // soak is a comparison of n cases, spread over rows, by several workers with a
@@ -161,7 +162,7 @@ func TestSoak(t *testing.T) {
 	}
 	took := time.Since(start)
 	head := fmt.Sprintf("%d cases, seed %d, %s: %d of %d rows, %d cases differ in %d rows (%v); %s, %.0f cases/s\n", total, *seedFlag,
-		cpuName(), len(ran), len(rows), y.differ(), len(y.first), k.left, took.Round(time.Second), float64(total)/took.Seconds())
+		need.CPUName(), len(ran), len(rows), y.differ(), len(y.first), k.left, took.Round(time.Second), float64(total)/took.Seconds())
 	fmt.Print(head)
 	if *findingsFlag != "" {
 		if err := os.WriteFile(filepath.Clean(*findingsFlag), []byte(head+text), 0o644); err != nil {

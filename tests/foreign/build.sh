@@ -1,37 +1,18 @@
 # shellcheck shell=bash
 # Part of run.sh: fetches and builds the programs below $work.
 
-# need installs package $2 when there is no program $1.
-need() { command -v "$1" >/dev/null 2>&1 || install "$2"; }
-
-install() {
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "missing: $1 (apt-get install $1)" >&2
-    exit 2
-  fi
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
-}
+# shellcheck source=tests/need/debian.sh
+. "$root/tests/need/debian.sh"
 
 # release is the Debian release whose sources are tested.
 release=bookworm
 
-# fetch gets the source packages, with a private list of sources, so that the
-# system's own stays as it is.
+# fetch installs what is needed and gets the source packages.
 fetch() {
-  need gcc gcc
-  need g++ g++
-  need make make
-  need perl perl
-  need python3 python3
-  need xz xz-utils
-  need bzip2 bzip2
-  local keyring=/usr/share/keyrings/debian-archive-keyring.gpg apt=(apt-get -qq -o APT::Sandbox::User=root -o "Dir::Etc::sourcelist=$work/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/apt/lists")
+  install_suite foreign || exit 2
   [ -e "$work/src/fetched" ] && return
-  mkdir -p "$work/apt/lists/partial" "$work/src/qemu" "$work/src/valgrind"
-  [ -e "$keyring" ] || install debian-archive-keyring
-  echo "deb-src [signed-by=$keyring] http://deb.debian.org/debian $release main" >"$work/apt/sources.list"
-  (cd "$work/apt" && "${apt[@]}" update && "${apt[@]}" --download-only source qemu valgrind)
+  mkdir -p "$work/src/qemu" "$work/src/valgrind"
+  fetch_sources "$work/apt" $release qemu valgrind
   tar -xf "$work"/apt/qemu_*.orig.tar.xz -C "$work/src/qemu" --strip-components=1 --wildcards '*/tests/tcg'
   tar -xf "$work"/apt/valgrind_*.orig.tar.* -C "$work/src/valgrind" --strip-components=1
   touch "$work/src/fetched"

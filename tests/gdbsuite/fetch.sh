@@ -10,11 +10,10 @@ src=$1
 mkdir -p "$(dirname "$src")"
 tmp=$(mktemp -d "$src.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/apt/lists/partial" "$tmp/src"
-codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $codename main" >"$tmp/apt/sources.list"
-apt=(apt-get -qq -o APT::Sandbox::User=root -o "Dir::Etc::sourcelist=$tmp/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$tmp/apt/lists")
-(cd "$tmp/apt" && "${apt[@]}" update && "${apt[@]}" --download-only source gdb)
+mkdir -p "$tmp/src"
+# shellcheck source=tests/need/debian.sh
+. "$(dirname "$0")/../need/debian.sh"
+fetch_sources "$tmp/apt" "$(. /etc/os-release && echo "$VERSION_CODENAME")" gdb
 tar -xf "$tmp"/apt/gdb_*.orig.tar.xz -C "$tmp/src" --strip-components=1 --wildcards '*/gdb/testsuite/*'
 mkdir -p "$src"
 cp -r "$tmp/src/." "$src/"

@@ -14,19 +14,9 @@ root=$(cd "$here/../.." && pwd)
 work=${VPLAY_GDBSUITE:-${TMPDIR:-/tmp}/vplay-gdbsuite}
 mkdir -p "$work"
 
-need() { # installs PACKAGE for program $1
-  command -v "$1" >/dev/null 2>&1 && return
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "missing: $2 (apt-get install $2)" >&2
-    exit 2
-  fi
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
-}
-need gdb gdb
-need gcc gcc
-need runtest dejagnu
-need xz xz-utils
+# shellcheck source=tests/need/debian.sh
+. "$root/tests/need/debian.sh"
+install_suite gdbsuite || exit 2
 
 src=${VPLAY_GDBSUITE_SRC:-$work/src}
 "$here/fetch.sh" "$src"

@@ -15,9 +15,12 @@
 package need
 
 import (
+	_ "embed"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,10 +31,30 @@ import (
 // requireAll is the variable that makes a missing thing a failure.
 const requireAll = "VPLAY_REQUIRE_ALL"
 
-// Program wants programs on PATH and returns the path of the first.
+//go:embed programs.txt
+var programList string
+
+// Listed says whether programs.txt names a program, so that tests/run.sh or a
+// recipe of the Justfile installs it.
+var Listed = sync.OnceValue(func() map[string]bool {
+	list := map[string]bool{}
+	for line := range strings.Lines(programList) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] != "#" {
+			list[f[0]] = true
+		}
+	}
+	return list
+})
+
+// Program wants programs on PATH and returns the path of the first. A test that
+// names a program which programs.txt has not fails: on a machine without that
+// program nobody would install it. A name with a slash in it is a file of the test's.
 func Program(t testing.TB, names ...string) (path string) {
 	t.Helper()
 	for i, name := range names {
+		if filepath.Base(name) == name && !Listed()[name] {
+			t.Fatalf("tests/need/programs.txt does not list %s", name)
+		}
 		p, err := exec.LookPath(name)
 		Installed(t, name, err == nil)
 		if i == 0 {
@@ -106,6 +129,29 @@ var cpuFlags = sync.OnceValue(func() []string {
 	b, _ := os.ReadFile("/proc/cpuinfo") // no file, no features
 	return parseFlags(string(b))
 })
+
+// CPUName describes the processor as /proc/cpuinfo does: its name, vendor, family
+// and model.
+func CPUName() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "an unknown CPU, " + runtime.GOARCH
+	}
+	return parseName(string(b))
+}
+
+// parseName describes the first processor in /proc/cpuinfo.
+func parseName(cpuinfo string) string {
+	fields := map[string]string{}
+	for line := range strings.Lines(cpuinfo) {
+		k, v, _ := strings.Cut(line, ":")
+		if k = strings.TrimSpace(k); k == "" {
+			break
+		}
+		fields[k] = strings.TrimSpace(v)
+	}
+	return fmt.Sprintf("%s (%s, family %s, model %s)", fields["model name"], fields["vendor_id"], fields["cpu family"], fields["model"])
+}
 
 // parseFlags returns the features of the first processor in /proc/cpuinfo.
 func parseFlags(cpuinfo string) []string {

@@ -48,9 +48,10 @@ func TestEndings(t *testing.T) {
 		f               func(t testing.TB)
 		want, wantForce string
 	}{
-		{"program", func(t testing.TB) { Program(t, "no-such-program") }, "skip: needs no-such-program", "fail: needs no-such-program, and VPLAY_REQUIRE_ALL is set"},
-		{"second program", func(t testing.TB) { Program(t, "go", "no-such") }, "skip: needs no-such", "fail: needs no-such, and VPLAY_REQUIRE_ALL is set"},
-		{"program here", func(t testing.TB) { Program(t, "go") }, "", ""},
+		{"program", func(t testing.TB) { Program(t, "/no/program") }, "skip: needs /no/program", "fail: needs /no/program, and VPLAY_REQUIRE_ALL is set"},
+		{"second program", func(t testing.TB) { Program(t, "sh", "/no/such") }, "skip: needs /no/such", "fail: needs /no/such, and VPLAY_REQUIRE_ALL is set"},
+		{"program without a row", func(t testing.TB) { Program(t, "sh", "xyzzy") }, "fail: tests/need/programs.txt does not list xyzzy", "fail: tests/need/programs.txt does not list xyzzy"},
+		{"program here", func(t testing.TB) { Program(t, "sh") }, "", ""},
 		{"file", func(t testing.TB) { File(t, "/no/a", "/no/b") }, "skip: needs /no/a or /no/b", "fail: needs /no/a or /no/b, and VPLAY_REQUIRE_ALL is set"},
 		{"file here", func(t testing.TB) { File(t, "/no/a", file) }, "", ""},
 		{"machine", func(t testing.TB) { Machine(t, "a tape drive", false) }, "skip: needs a tape drive", "skip: needs a tape drive"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vplay/tests/internal/tool"
+	"vplay/tests/need"
 )
 
 func main() {
@@ -61,7 +62,7 @@ func run(args []string, out io.Writer) (err error) {
 			return err
 		}
 	}
-	rep := &report{CPU: cpuModel(), Date: time.Now().UTC().Format("2006-01-02 15:04 MST"), Load: load(), Rounds: b.rounds}
+	rep := &report{CPU: need.CPUName(), Date: time.Now().UTC().Format("2006-01-02 15:04 MST"), Load: load(), Rounds: b.rounds}
 	if !*noQemu {
 		if b.qemu, err = exec.LookPath("qemu-x86_64"); err != nil {
 			fmt.Fprintln(os.Stderr, "sidebyside: without qemu-x86_64 (Debian package qemu-user)")
@@ -118,21 +119,6 @@ func (rep *report) print(out io.Writer) error {
 		}
 	}
 	return w.Flush()
-}
-
-// cpuModel describes the processor as /proc/cpuinfo does.
-func cpuModel() string {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown CPU"
-	}
-	fields := map[string]string{}
-	for line := range strings.Lines(string(b)) {
-		if k, v, ok := strings.Cut(line, ":"); ok {
-			fields[strings.TrimSpace(k)] = strings.TrimSpace(v)
-		}
-	}
-	return fmt.Sprintf("%s, family %s, model %s", fields["model name"], fields["cpu family"], fields["model"])
 }
 
 // load returns the load averages: what else the machine is doing.

@@ -1,7 +1,8 @@
 // Command summary reads what go test -json prints (go doc test2json) on standard
 // input and prints what go test would have printed without -json. After that it
-// lists the tests that were skipped, with the reason of each: go test by itself
-// does not say so, and a skipped test must not pass for one that ran.
+// names the CPU, which is the oracle of many tests, and lists the tests that were
+// skipped, with the reason of each: go test by itself says neither, and a skipped
+// test must not pass for one that ran.
 //
 // With -v it prints the output of every test, as go test -v. It exits with 0;
 // whether the tests passed is the exit code of go test.
@@ -17,12 +18,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"vplay/tests/need"
 )
 
 func main() {
 	verbose := flag.Bool("v", false, "print the output of every test")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *verbose); err != nil {
+	if err := run(os.Stdin, os.Stdout, need.CPUName(), *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "summary:", err)
 		os.Exit(1)
 	}
@@ -47,7 +50,7 @@ type summary struct {
 	pkgs    []string // of skipped, in order
 }
 
-func run(in io.Reader, out io.Writer, verbose bool) error {
+func run(in io.Reader, out io.Writer, cpu string, verbose bool) error {
 	s := &summary{out: bufio.NewWriter(out), verbose: verbose, held: map[test][]string{}, skipped: map[string][]string{}}
 	r := bufio.NewReader(in)
 	for {
@@ -62,6 +65,7 @@ func run(in io.Reader, out io.Writer, verbose bool) error {
 			return err
 		}
 	}
+	s.print("CPU: " + cpu + "\n")
 	s.list()
 	return s.out.Flush()
 }

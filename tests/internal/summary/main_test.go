@@ -26,7 +26,7 @@ func TestSummary(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got strings.Builder
-		if err := run(in, &got, c.verbose); err != nil {
+		if err := run(in, &got, "some CPU", c.verbose); err != nil {
 			t.Fatal(err)
 		}
 		if got.String() != string(want) {
@@ -37,10 +37,10 @@ func TestSummary(t *testing.T) {
 
 func TestNothingSkipped(t *testing.T) {
 	var got strings.Builder
-	if err := run(strings.NewReader("go: a line that is no event\n"), &got, false); err != nil {
+	if err := run(strings.NewReader("go: a line that is no event\n"), &got, "some CPU", false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "go: a line that is no event\nskipped tests: none\n"; got.String() != want {
+	if want := "go: a line that is no event\nCPU: some CPU\nskipped tests: none\n"; got.String() != want {
 		t.Errorf("got %q, want %q", got.String(), want)
 	}
 }
