@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"archive/zip"
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type Recording struct {
 	listed  map[string]memberInfo
 
 	manifest manifestFile
+	digest   [sha256.Size]byte
 	objects  []Object
 	objPages []ObjectPage
 	store    storeReader
@@ -81,6 +83,20 @@ func (r *Recording) Close() error {
 		return nil
 	}
 	return r.closer.Close()
+}
+
+// Digest returns the SHA-256 of the manifest. The manifest has the hash of every
+// other member, so that two recordings with one digest hold the same.
+func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
+
+// Stat describes the file that the recording is read from, whatever has its name
+// now. The error matches os.ErrInvalid for one from OpenReader.
+func (r *Recording) Stat() (os.FileInfo, error) {
+	f, ok := r.closer.(*os.File)
+	if !ok {
+		return nil, fmt.Errorf("checkpoint: %s: %w", r.file, os.ErrInvalid)
+	}
+	return f.Stat()
 }
 
 // damage makes a FormatError of an error in a member.
@@ -164,7 +180,7 @@ func (r *Recording) readManifest() error {
 	case err != nil:
 		return r.damage(nameManifest, err)
 	}
-	r.manifest = *m
+	r.manifest, r.digest = *m, sha256.Sum256(b)
 	return nil
 }
 
@@ -282,6 +298,42 @@ func (r *Recording) ObjectPages() iter.Seq[ObjectPage] { return slices.Values(r.
 
 // Intervals returns the list of intervals, sorted by ID. The slice must not be changed.
 func (r *Recording) Intervals() []IntervalInfo { return r.manifest.IntervalList }
+
+// LastImage lists the intervals that a debugger is shown, in order: those of the
+// process that the manifest is about, since its last execve. Other processes and
+// earlier images of this one have memory of their own, whatever the order of their
+// intervals. A manifest whose process has no interval means that of the last one.
+func (r *Recording) LastImage() []IntervalInfo {
+	images := r.Images()
+	if len(images) == 0 {
+		return nil
+	}
+	return images[len(images)-1]
+}
+
+// Images lists the intervals of that process, those of each image together, in order.
+func (r *Recording) Images() [][]IntervalInfo {
+	all := r.Intervals()
+	var last *IntervalInfo
+	for i := range all {
+		if all[i].PID == r.Manifest().PID || last == nil || last.PID != r.Manifest().PID {
+			last = &all[i]
+		}
+	}
+	var out [][]IntervalInfo
+	for i := range all {
+		if all[i].PID != last.PID {
+			continue
+		}
+		n := len(out) - 1
+		if n < 0 || out[n][0].Image != all[i].Image {
+			out = append(out, nil)
+			n++
+		}
+		out[n] = append(out[n], all[i])
+	}
+	return out
+}
 
 // info returns the row of an interval.
 func (r *Recording) info(id uint32) (*IntervalInfo, error) {

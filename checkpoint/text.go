@@ -52,7 +52,8 @@ type TextOptions struct {
 	// with three dots, so that lines cannot be read back.
 	Full bool
 	// Call, when set, prints a system call: for an enter the call with its
-	// arguments, for an exit the result. "" falls back to the plain form.
+	// arguments, for an exit the result; for a signal or fault what it tells
+	// the program. "" falls back to the plain form.
 	Call func(e *Event) string
 }
 
@@ -100,11 +101,19 @@ func mark(b bool, s string) string {
 	return ""
 }
 
-// eventLine prints one event, a call by the formatter when there is one.
+// formatted are the fields that a formatter's text stands for, by kind of event.
+var formatted = map[EventKind][]fieldID{
+	EventEnter:  {fTID, fHash, fNR, fArgs},
+	EventExit:   {fTID, fHash, fNR, fResult},
+	EventSignal: {fTID, fHash, fSigno, fSiginfo},
+	EventFault:  {fTID, fHash, fSigno, fSiginfo, fAddr},
+}
+
+// eventLine prints one event, a call or signal by the formatter when there is one.
 func eventLine(e *Event, limit int, call func(*Event) string) string {
-	if call != nil && (e.Kind == EventEnter || e.Kind == EventExit) {
+	if hidden := formatted[e.Kind]; call != nil && hidden != nil {
 		if s := call(e); s != "" {
-			rest := e.text(limit, []fieldID{fTID, fHash, fNR, fArgs, fResult})
+			rest := e.text(limit, hidden)
 			_, rest, _ = strings.Cut(rest, " ")
 			return fmt.Sprintf("%-6s tid=%d %s%s%s", e.Kind, e.TID, s, mark(rest != "", "  "), rest)
 		}

@@ -483,8 +483,11 @@ func (m *Module) Functions(name string) (out []uint64) {
 // entryPC is where a function is entered: DW_AT_entry_pc, or the start of its
 // first range.
 func entryPC(e *dwarf.Entry, ranges [][2]uint64) uint64 {
-	if pc, ok := e.Val(dwarf.AttrEntrypc).(uint64); ok {
+	switch pc := e.Val(dwarf.AttrEntrypc).(type) {
+	case uint64:
 		return pc
+	case int64: // from the start of the function (DWARF 5, 2.18)
+		return ranges[0][0] + uint64(pc)
 	}
 	return ranges[0][0]
 }

@@ -212,6 +212,8 @@ func (s *Scope) lookup(name string) (Value, bool) {
 // nameIndex is where the names outside of functions are declared.
 type nameIndex struct {
 	variables, types, functions map[string][]dwarf.Offset
+	abstract                    map[string][]dwarf.Offset // functions that were inlined
+	sites                       map[dwarf.Offset][]uint64 // of abstract ones; nil before it is asked for
 	enums                       []dwarf.Offset
 	prefix                      map[dwarf.Offset]string // of types: the namespaces and classes around
 }
@@ -224,7 +226,7 @@ func (m *Module) names() *nameIndex {
 	if m.index != nil {
 		return m.index
 	}
-	x := &nameIndex{variables: map[string][]dwarf.Offset{}, types: map[string][]dwarf.Offset{}, functions: map[string][]dwarf.Offset{}, prefix: map[dwarf.Offset]string{}}
+	x := &nameIndex{variables: map[string][]dwarf.Offset{}, types: map[string][]dwarf.Offset{}, functions: map[string][]dwarf.Offset{}, abstract: map[string][]dwarf.Offset{}, prefix: map[dwarf.Offset]string{}}
 	m.index = x
 	if m.data == nil {
 		return x
@@ -274,6 +276,9 @@ func (w *indexWalk) entry(e *dwarf.Entry) {
 	case dwarf.TagSubprogram:
 		if hasRange(e) {
 			x.put(x.functions, m, e, "")
+		}
+		if e.Val(dwarf.AttrInline) != nil {
+			x.put(x.abstract, m, e, w.prefix())
 		}
 	case dwarf.TagBaseType, dwarf.TagTypedef, dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType, dwarf.TagEnumerationType:
 		if p := w.prefix(); p != "" && len(x.prefix) < maxIndexed {

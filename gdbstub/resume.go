@@ -2,6 +2,8 @@ package gdbstub
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -119,7 +121,13 @@ func (s *session) resume(r Resume) reply {
 	if r.TID != 0 && !s.exists(r.TID) {
 		return s.fail("no such thread")
 	}
-	r.PassSignals, r.CatchAll, r.CatchSyscalls = s.pass, s.catchAll, s.catch
+	if h := s.held; h.stop.Kind != StopNone {
+		s.held = held{}
+		if h.by == r.sense() {
+			return s.stopReply(h.stop)
+		}
+	}
+	r.PassSignals, r.CatchAll, r.CatchSyscalls, r.ExecEvents = s.pass, s.catchAll, s.catch, s.execEvents
 	if !s.leave(r) {
 		return s.resumeDiverted(r)
 	}
@@ -139,12 +147,68 @@ func (s *session) resume(r Resume) reply {
 			stop = s.target.Stop()
 		}
 	}
+	stop = s.kept(stop)
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
 	s.stop, s.generalTID = stop, 0
+	if stop.Kind == StopExec {
+		return s.execReply(stop, r)
+	}
+	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
+		s.held = held{r.sense(), stop}
+		return s.librariesReply(stop)
+	}
 	return s.stopReply(stop)
 }
+
+// kept makes a recorded exit the end of history for a client that would end its
+// session at a W reply, and with it the way back. In the extended protocol the
+// connection stays, and the client can take the process again.
+func (s *session) kept(stop Stop) Stop {
+	if s.extended {
+		return stop
+	}
+	switch stop.Kind {
+	case StopExited:
+		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program has exited with code %d; the way back is open", stop.Code)}
+	case StopKilled:
+		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program was killed by signal %d; the way back is open", stop.Signo)}
+	default:
+		return stop
+	}
+}
+
+// execReply tells the client that the program is another one now. The client takes its
+// breakpoints for gone, puts them where they belong in the new program, and goes on;
+// after a move there is nowhere to go on to.
+func (s *session) execReply(stop Stop, r Resume) reply {
+	s.clearBreaks()
+	s.libraries = nil
+	if stop.Moved {
+		// gdb forgets with the old program that it was stepping, and continues. Signal 0
+		// is a stop for no reason.
+		s.held = held{sense{dir: r.Dir}, Stop{Kind: StopSignal, TID: stop.TID}}
+	}
+	return s.stopReply(stop)
+}
+
+// held is a stop that the client has not been told of. When the list of libraries is
+// another after a move, it is told of that first, as if the dynamic loader had run.
+// It reads the list, puts its breakpoints where they belong now, and goes on as it
+// did: then it gets the stop, and nothing moves.
+type held struct {
+	by   sense
+	stop Stop
+}
+
+// sense is what a client that goes on after a change of the libraries repeats.
+type sense struct {
+	dir    Direction
+	isStep bool
+}
+
+func (r *Resume) sense() sense { return sense{r.Dir, r.Kind != Continue} }
 
 // kill answers k. lldb waits for a reply, gdb reads none.
 func (s *session) kill(string) reply {

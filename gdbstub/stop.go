@@ -53,6 +53,13 @@ func (s *session) stopReply(st Stop) reply {
 	return reply{data: append(out, s.reason(st)...)}
 }
 
+// librariesReply tells the client to read the list of libraries.
+func (s *session) librariesReply(st Stop) reply {
+	r := s.stopReply(Stop{Kind: StopStep, TID: st.TID})
+	r.data = append(r.data, "library:;"...)
+	return r
+}
+
 // ofProcess ends an exit reply.
 func (s *session) ofProcess() string {
 	if s.multiprocess {
@@ -108,6 +115,8 @@ func (s *session) reason(st Stop) string {
 		return "rwatch:" + hexOf(st.Addr) + ";"
 	case StopWatchAccess:
 		return "awatch:" + hexOf(st.Addr) + ";"
+	case StopExec:
+		return "exec:" + hexText(st.Program) + ";"
 	case StopReplayBegin:
 		return "replaylog:begin;"
 	case StopReplayEnd:

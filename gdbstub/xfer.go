@@ -155,6 +155,7 @@ func (s *session) librariesXML(string) ([]byte, error) {
 		return nil, errors.New(errNoProcess)
 	}
 	libs := s.target.Libraries()
+	s.libraries = append([]Library{}, libs...)
 	var b bytes.Buffer
 	b.WriteString("<library-list-svr4 version=\"1.0\"")
 	for _, l := range libs {

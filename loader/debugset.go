@@ -20,7 +20,7 @@ const maxGlobals = 256 << 10
 
 // DebuggerSet returns the ranges that no program need have touched and that
 // every debugger reads: ELF and program headers, notes, the dynamic section with
-// the symbol tables it points to, unwind tables, the dynamic linker's list of
+// the symbol tables and relocations it points to, unwind tables, the dynamic linker's list of
 // modules, global variables, the thread block, and the live part of the stack. The ranges are
 // page-aligned, sorted and disjoint; some may not be mapped.
 func DebuggerSet(maps []checkpoint.Mapping, contexts []checkpoint.Context, m Memory) []Range {
@@ -60,6 +60,9 @@ func moduleSet(mod *Module, m Memory, add func(start, n uint64)) {
 	start, end := mod.EhFrame(m)
 	add(start, end-start)
 	mod.symbolSet(m, add)
+	for _, t := range mod.relocationTables() {
+		add(t.Start, t.End-t.Start)
+	}
 	if debug := mod.Dynamic[elf.DT_DEBUG]; debug != 0 {
 		linkMapSet(debug, m, add)
 	}

@@ -14,9 +14,7 @@ import (
 func Space(pool *mem.Pool, rec *checkpoint.Recording, iv *checkpoint.Interval, src mem.Source) *mem.Space {
 	s := mem.NewSpace(pool, src)
 	objects := ObjectTable(rec)
-	for i := range iv.Maps {
-		s.Map(Region(&iv.Maps[i], objects, false))
-	}
+	s.MapAll(Regions(iv.Maps, objects))
 	s.Begin()
 	return s
 }
@@ -52,6 +50,15 @@ func Region(m *checkpoint.Mapping, objects map[uint32]checkpoint.Object, fresh b
 	o := objects[m.Object]
 	r.Zero = o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero")
 	return r
+}
+
+// Regions converts the memory map of a recording.
+func Regions(maps []checkpoint.Mapping, objects map[uint32]checkpoint.Object) []mem.Region {
+	out := make([]mem.Region, len(maps))
+	for i := range maps {
+		out[i] = Region(&maps[i], objects, false)
+	}
+	return out
 }
 
 // SetRegs makes a thread's general registers those of a recording.

@@ -25,6 +25,9 @@ func NewResolver(maps []checkpoint.Mapping, m Memory, symbols *Symbols) *Resolve
 	return &Resolver{maps: maps, mem: m, symbols: symbols, mods: Modules(maps, m), opened: map[*Module]*dwarf.Module{}}
 }
 
+// Modules returns the modules that are mapped, sorted by address.
+func (r *Resolver) Modules() []*Module { return r.mods }
+
 // Module returns the module whose segments hold addr, or nil.
 func (r *Resolver) Module(addr uint64) *Module {
 	for _, mod := range r.mods {
@@ -45,6 +48,14 @@ func (r *Resolver) open(mod *Module) *dwarf.Module {
 		r.opened[mod] = d
 	}
 	return d
+}
+
+// Open returns what is known of the file of the module at addr, nil when nothing is.
+func (r *Resolver) Open(addr uint64) *dwarf.Module {
+	if mod := r.Module(addr); mod != nil {
+		return r.open(mod)
+	}
+	return nil
 }
 
 // find implements dwarf.Modules.

@@ -82,7 +82,7 @@ func (m *Machine) Divert() *Diversion {
 // Divert makes a diversion of the final image, with nothing replayed.
 func (s *Session) Divert(f *FinalImage) *Diversion {
 	var from checkpoint.Position
-	if infos := s.Rec.Intervals(); len(infos) > 0 {
+	if infos := s.Rec.LastImage(); len(infos) > 0 {
 		from.Interval = infos[len(infos)-1].ID
 	}
 	return s.divert(f.Mem, &f.States[0], f.Contexts[0].TID, from, nil)
@@ -256,7 +256,7 @@ func (d *Diversion) supply(a uint64) bool {
 func (d *Diversion) notCaptured(a uint64) error {
 	return &DiversionError{
 		From: d.from, RIP: d.CPU.RIP, Addr: a,
-		What: fmt.Sprintf("it needs the byte at %#x, which the recording does not hold: the program did not use it in the recorded time", a),
+		What: fmt.Sprintf("it needs the byte at %#x, which the recording does not hold", a),
 	}
 }
 

@@ -26,10 +26,8 @@ func inUser(a, n uint64) bool {
 
 // isFree reports whether nothing is mapped in [start, end).
 func (d *Diversion) isFree(start, end uint64) bool {
-	for _, r := range d.Mem.Regions() {
-		if r.Start < end && r.End > start {
-			return false
-		}
+	for r := range d.Mem.AddressMap().From(start) {
+		return r.Start >= end
 	}
 	return true
 }
@@ -54,24 +52,23 @@ const (
 // gap finds room for size bytes, as high as there is some; 0 when there is none.
 func (d *Diversion) gap(size uint64) uint64 {
 	end := uint64(mem.MaxUser - mem.PageSize)
-	rs := d.Mem.Regions()
-	for i := len(rs) - 1; i >= -1; i-- {
-		start := uint64(lowest)
-		if i >= 0 {
-			start = max(start, rs[i].End)
-		}
-		if end > start && end-start >= size+2*mem.PageSize {
+	hasRoom := func(start uint64) bool { return end > start && end-start >= size+2*mem.PageSize }
+	for r := range d.Mem.AddressMap().Backward() {
+		if hasRoom(max(lowest, r.End)) {
 			return end - size - mem.PageSize
 		}
-		if i < 0 || rs[i].Start < lowest {
-			break
+		if r.Start < lowest {
+			return 0
 		}
-		if rs[i].Start < mem.MaxUser {
-			end = rs[i].Start
-			if rs[i].GrowsDown && end > stackRoom {
+		if r.Start < mem.MaxUser {
+			end = r.Start
+			if r.GrowsDown && end > stackRoom {
 				end -= stackRoom
 			}
 		}
+	}
+	if hasRoom(lowest) {
+		return end - size - mem.PageSize
 	}
 	return 0
 }

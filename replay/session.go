@@ -2,6 +2,8 @@ package replay
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +34,8 @@ type interval struct {
 	start *mem.Snapshot
 	cpu   x86.State
 
+	answers answers // about state components in use
+
 	mu  sync.Mutex
 	end *endPoint // where a forced end was found
 }
@@ -46,14 +50,16 @@ type endPoint struct {
 func NewSession(rec *checkpoint.Recording) (*Session, error) {
 	m := rec.Manifest()
 	cpu := identity(&m.CPU)
-	return &Session{
+	s := &Session{
 		Rec:       rec,
 		Pool:      mem.NewPool(),
 		objects:   loader.ObjectTable(rec),
 		cpu:       cpu,
 		layout:    &cpu.Layout,
 		intervals: map[uint32]*interval{},
-	}, nil
+	}
+	s.Pool.Reserve(slices.Sorted(maps.Keys(s.objects)))
+	return s, nil
 }
 
 // Close gives the session's guest memory back. The error is the system's.

@@ -17,7 +17,7 @@ type span struct {
 	// regions is the map at from; remapped says that it changed before to and that
 	// pages with several addresses were touched, so that addresses cannot be
 	// turned into keys by it.
-	regions  []mem.Region
+	regions  mem.AddressMap
 	remapped bool
 
 	read, written []uint64 // keys, sorted
@@ -30,12 +30,12 @@ type tracker struct {
 	code    *codeSet
 	from    checkpoint.Position
 	first   int
-	regions []mem.Region
+	regions mem.AddressMap
 }
 
 // beginSpan starts to collect what is touched from here on.
 func (t *Timeline) beginSpan() {
-	t.track = &tracker{sets: mem.NewSets(), code: &codeSet{}, from: t.m.Position(), first: t.m.next, regions: t.m.Mem.Regions()}
+	t.track = &tracker{sets: mem.NewSets(), code: &codeSet{}, from: t.m.Position(), first: t.m.next, regions: t.m.Mem.AddressMap()}
 	t.m.CPU.OnCode = t.track.code.add
 	t.m.Mem.Track(t.track.sets)
 }
@@ -53,12 +53,11 @@ func (t *Timeline) dropSpan() {
 // ends here.
 func (t *Timeline) endSpan(atEnd bool) {
 	k := t.track
-	now := t.m.Mem.Regions()
 	s := span{
 		from: k.from, to: t.m.Position(), first: k.first, last: t.m.next, regions: k.regions,
 		read: sorted(k.sets.Read), written: sorted(k.sets.Written), code: k.code.code(),
 	}
-	if len(now) != len(k.regions) || len(now) > 0 && &now[0] != &k.regions[0] {
+	if t.m.Mem.AddressMap() != k.regions {
 		s.remapped = touchesShared(s.read) || touchesShared(s.written)
 	}
 	t.track = nil
@@ -153,7 +152,7 @@ func join(a, b *span) span {
 		from: a.from, to: b.to, first: a.first, last: b.last, regions: a.regions, remapped: a.remapped || b.remapped,
 		read: union(a.read, b.read), written: union(a.written, b.written), code: a.code.union(b.code),
 	}
-	if len(a.regions) != len(b.regions) || len(a.regions) > 0 && &a.regions[0] != &b.regions[0] {
+	if a.regions != b.regions {
 		s.remapped = s.remapped || touchesShared(s.read) || touchesShared(s.written)
 	}
 	return s
@@ -191,8 +190,22 @@ func (s *span) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool
 		}
 	}
 	for i := s.first; i < s.last; i++ {
-		if q.mayStopAt(&events[i]) {
+		if q.mayStopAt(&events[i]) || remaps(&events[i], q.watches) {
 			return true
+		}
+	}
+	return false
+}
+
+// remaps reports whether an event changes what is mapped at a watched address.
+func remaps(e *checkpoint.Event, watches []mem.Watch) bool {
+	for i := range e.Maps {
+		op := &e.Maps[i]
+		for j := range watches {
+			w := &watches[j]
+			if w.Overlaps(op.Start, op.End) || op.Kind == checkpoint.MapOpMove && w.Overlaps(op.New, op.NewEnd) {
+				return true
+			}
 		}
 	}
 	return false

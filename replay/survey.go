@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 type survey struct {
 	wanted bool
 	timer  *time.Timer
+	known  func() // called once, when every interval is known
 
 	mu      sync.Mutex
 	cancel  context.CancelFunc // of the run under way
@@ -32,15 +34,16 @@ const surveyDelay = 100 * time.Millisecond
 
 // StartSurvey lets the timeline learn about the recording in the background, from
 // now until Close, whenever it is not used. Errors it meets are left for the
-// movement that meets them.
-func (t *Timeline) StartSurvey() {
+// movement that meets them. known, when not nil, is called once, on another
+// goroutine, when every interval is known; it must not move the timeline.
+func (t *Timeline) StartSurvey(known func()) {
 	s := &t.survey
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted || s.closed {
 		return
 	}
-	s.wanted = true
+	s.wanted, s.known = true, known
 	s.timer = time.AfterFunc(0, t.surveyNow)
 }
 
@@ -62,6 +65,7 @@ func (t *Timeline) surveyNow() {
 				mu.Lock()
 				if len(next) == 0 {
 					mu.Unlock()
+					t.tellKnown()
 					return
 				}
 				id := next[0]
@@ -70,6 +74,21 @@ func (t *Timeline) surveyNow() {
 				_ = t.explore(ctx, id)
 			}
 		})
+	}
+}
+
+// tellKnown calls known, if every interval is known and nobody did it before.
+func (t *Timeline) tellKnown() {
+	if len(t.chart.open()) > 0 {
+		return
+	}
+	s := &t.survey
+	s.mu.Lock()
+	known := s.known
+	s.known = nil
+	s.mu.Unlock()
+	if known != nil {
+		known()
 	}
 }
 
@@ -100,6 +119,9 @@ func (t *Timeline) guard(ctx context.Context) func() {
 		}
 	}
 }
+
+// Pause ends the survey for good and waits for that. What is known stays.
+func (t *Timeline) Pause() { t.pause() }
 
 // pause ends the survey's run and waits for that, which takes a millisecond or so.
 func (t *Timeline) pause() {
@@ -202,6 +224,9 @@ type Progress struct {
 	Intervals int    // that are known from end to end
 	Of        int    // intervals of the timeline
 	Instr     uint64 // instructions known
+	// CPU and OfCPU are the processor time that the known intervals, and all of
+	// them, took when they were recorded: how much of the work is done.
+	CPU, OfCPU time.Duration
 }
 
 // Progress returns how much of the recording spans cover. It may be called while
@@ -211,11 +236,20 @@ func (t *Timeline) Progress() Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := Progress{Of: len(c.intervals)}
-	for id, l := range c.legs {
+	for _, in := range c.s.Rec.Intervals() {
+		l := c.legs[in.ID]
+		if _, ours := slices.BinarySearch(c.intervals, in.ID); !ours {
+			continue
+		}
+		p.OfCPU += in.CPUTime
+		if l == nil {
+			continue
+		}
+		p.Instr += l.frontier(in.ID).Instr
 		if l.done {
 			p.Intervals++
+			p.CPU += in.CPUTime
 		}
-		p.Instr += l.frontier(id).Instr
 	}
 	return p
 }

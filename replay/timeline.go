@@ -22,7 +22,8 @@ import (
 type Timeline struct {
 	s         *Session
 	m         *Machine
-	intervals []uint32 // of the last image, in order
+	infos     []checkpoint.IntervalInfo // of Recording.LastImage
+	intervals []uint32                  // their IDs, in order
 	chart     *chart
 	stops
 	track   *tracker            // the span being collected, nil when none is
@@ -51,20 +52,21 @@ type stops struct {
 // is the length of spans as well.
 const markSpacing = 2_000_000
 
-// NewTimeline returns a timeline over the intervals since the last execve,
-// with the cursor at the first. memory bounds what its marks keep, in bytes. A
+// NewTimeline returns a timeline over the intervals of the recorded process since
+// its last execve, with the cursor at the first. memory bounds what its marks keep, in bytes. A
 // recording without intervals is an error.
 func NewTimeline(s *Session, memory int64) (*Timeline, error) {
-	infos := s.Rec.Intervals()
+	return NewImageTimeline(s, s.Rec.LastImage(), memory)
+}
+
+// NewImageTimeline is NewTimeline for one of Recording.Images.
+func NewImageTimeline(s *Session, infos []checkpoint.IntervalInfo, memory int64) (*Timeline, error) {
 	if len(infos) == 0 {
 		return nil, errors.New("replay: the recording holds no interval")
 	}
-	last := infos[len(infos)-1].Image
-	t := &Timeline{s: s}
+	t := &Timeline{s: s, infos: infos}
 	for _, i := range infos {
-		if i.Image == last {
-			t.intervals = append(t.intervals, i.ID)
-		}
+		t.intervals = append(t.intervals, i.ID)
 	}
 	t.chart = &chart{s: s, intervals: t.intervals, budget: memory, spacing: markSpacing, legs: map[uint32]*leg{}}
 	m, err := s.Machine(t.intervals[0])

@@ -36,14 +36,14 @@ const probeAbove = 1 << 20
 func Outputs(dst []Range, m Memory, nr int64, args [6]uint64, ret int64) ([]Range, error) {
 	s, known := Lookup(nr)
 	e, _ := ErrnoOf(ret)
-	if e == ENOSYS || known && s.Absent {
+	if e == ENOSYS && !s.Irregular || known && s.Absent {
 		return dst, nil // the kernel has not looked at the arguments
 	}
 	o := outputs{m: m, args: args, ret: ret, errno: e, ranges: dst}
 	o.hints, _ = m.(Hints)
 	switch f := irregular[nr]; {
 	case !known:
-		o.opaque = true
+		o.opaque = e != ENOSYS
 	case f != nil:
 		f(&o)
 	case s.Effect == EffectOpaque:
@@ -225,10 +225,11 @@ func (o *outputs) sized(s *Syscall, i int) {
 	}
 }
 
-// sockaddr lists a socket address and its length word. After the call the word
-// holds the address's full length, which is at least what was written.
+// sockaddr lists a socket address and its length word, which is written without
+// an address too. After the call the word holds the address's full length, which
+// is at least what was written.
 func (o *outputs) sockaddr(addr, lenPtr int) {
-	if o.args[addr] == 0 || o.blocked() {
+	if o.blocked() {
 		return
 	}
 	o.add(o.args[lenPtr], 4)

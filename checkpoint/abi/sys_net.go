@@ -8,6 +8,7 @@ var netRows = rowFuncs{
 	SYS_RECVMMSG:   (*outputs).recvmmsg,
 	SYS_SENDMMSG:   (*outputs).sendmmsg,
 	SYS_GETSOCKOPT: (*outputs).getsockopt,
+	SYS_SETSOCKOPT: (*outputs).setsockopt,
 }
 
 func (o *outputs) recvfrom() {
@@ -50,6 +51,29 @@ func (o *outputs) message(addr uint64, got int64) {
 		o.ret = saved
 	}
 	o.add(control, controlLen)
+}
+
+// setsockopt only reads its argument, but for the options that replace a table of
+// netfilter: through a pointer in it they give back the old table's counters,
+// whose number it says (struct ipt_replace, ip6t_replace, arpt_replace and
+// ebt_replace of include/uapi/linux/netfilter*).
+func (o *outputs) setsockopt() {
+	var count, pointer uint64 // where they are in the struct
+	switch level, name := int32(o.args[1]), int32(o.args[2]); {
+	case (level == SOL_IP || level == SOL_IPV6) && name == 64: // IPT_SO_SET_REPLACE, IP6T_SO_SET_REPLACE
+		count, pointer = 84, 88
+	case level == SOL_IP && name == 96: // ARPT_SO_SET_REPLACE
+		count, pointer = 68, 72
+	case level == SOL_IP && name == 128: // EBT_SO_SET_ENTRIES
+		count, pointer = 96, 104
+	default:
+		return
+	}
+	n, ok1 := readUint32(o.m, o.args[3]+count)
+	counters, ok2 := readUint64(o.m, o.args[3]+pointer)
+	if ok1 && ok2 && !o.clean() {
+		o.addArray(counters, uint64(n), 16) // struct xt_counters
+	}
 }
 
 const (

@@ -13,6 +13,7 @@ var procRows = rowFuncs{
 	SYS_LSM_GET_SELF_ATTR: func(o *outputs) { o.lsm(o.args[1], o.args[2]) },
 	SYS_LSM_LIST_MODULES:  func(o *outputs) { o.lsm(o.args[0], o.args[1]) },
 	SYS_RESTART_SYSCALL:   (*outputs).restartSyscall,
+	SYS_WAITID:            (*outputs).waitid,
 }
 
 // prctlOutputs has the options that write to an argument: which, and how many bytes.
@@ -26,6 +27,8 @@ var prctlOutputs = map[uint64]struct{ arg, size uint64 }{
 	PR_GET_TSC:             {1, 4},
 	PR_GET_CHILD_SUBREAPER: {1, 4},
 	PR_GET_TID_ADDRESS:     {1, 8},
+
+	PR_GET_SHADOW_STACK_STATUS: {1, 8},
 }
 
 func (o *outputs) prctl() {
@@ -55,11 +58,14 @@ func (o *outputs) prctl() {
 	}
 }
 
-func (o *outputs) archPrctl() {
-	switch code := uint64(uint32(o.args[0])); code {
+func (o *outputs) archPrctl() { o.archCode(o.args[0], o.args[1]) }
+
+// archCode lists what a code of arch_prctl writes to its argument.
+func (o *outputs) archCode(code, arg uint64) {
+	switch code = uint64(uint32(code)); code {
 	case ARCH_GET_FS, ARCH_GET_GS, ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM, ARCH_GET_XCOMP_GUEST_PERM,
 		ARCH_GET_UNTAG_MASK, ARCH_GET_MAX_TAG_BITS, ARCH_SHSTK_STATUS:
-		o.arg(1, 8)
+		o.add(arg, 8)
 	case ARCH_MAP_VDSO_X32, ARCH_MAP_VDSO_32, ARCH_MAP_VDSO_64:
 		o.opaque = o.errno == 0
 	default:
@@ -67,6 +73,13 @@ func (o *outputs) archPrctl() {
 			o.opaque = true
 		}
 	}
+}
+
+// waitid writes its siginfo whatever it found: zeros with an error, EBADF too
+// (kernel/exit.c).
+func (o *outputs) waitid() {
+	o.arg(2, 128)
+	o.arg(4, 144)
 }
 
 // clone: CLONE_PARENT_SETTID and CLONE_PIDFD write to parent_tid,
@@ -135,6 +148,8 @@ func (o *outputs) ptrace() {
 		o.add(data, min(addr, 16))
 	case PTRACE_GET_THREAD_AREA:
 		o.add(data, 16)
+	case PTRACE_ARCH_PRCTL: // The code is in data, and its argument is this process's.
+		o.archCode(data, addr)
 	default:
 		if _, ok := setName("ptrace", req); !ok && o.errno == 0 {
 			o.opaque = true
@@ -144,7 +159,7 @@ func (o *outputs) ptrace() {
 
 // seccomp: operation 3, SECCOMP_GET_NOTIF_SIZES, writes three 16-bit sizes.
 func (o *outputs) seccomp() {
-	switch o.args[0] {
+	switch uint32(o.args[0]) {
 	case 0, 1, 2:
 	case 3:
 		o.arg(2, 6)

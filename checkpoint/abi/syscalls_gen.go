@@ -689,7 +689,7 @@ var syscalls = [...]Syscall{
 		{Name: "protocol", Kind: KindInt},
 		{Name: "sv", Kind: KindOut, Struct: "int", Size: 4, Len: LenN, N: 2},
 	}},
-	54: {NR: 54, Name: "setsockopt", Ret: KindZero, Effect: EffectPlain, Args: []Arg{
+	54: {NR: 54, Name: "setsockopt", Ret: KindZero, Effect: EffectPlain, Irregular: true, Args: []Arg{
 		{Name: "fd", Kind: KindFD},
 		{Name: "level", Kind: KindEnum, Set: "sol"},
 		{Name: "optname", Kind: KindInt},
@@ -1466,7 +1466,7 @@ var syscalls = [...]Syscall{
 		{Name: "segments", Kind: KindPtr},
 		{Name: "flags", Kind: KindHex},
 	}},
-	247: {NR: 247, Name: "waitid", Ret: KindZero, Effect: EffectPlain, Restart: RestartSys, Args: []Arg{
+	247: {NR: 247, Name: "waitid", Ret: KindZero, Effect: EffectPlain, Restart: RestartSys, Irregular: true, Args: []Arg{
 		{Name: "idtype", Kind: KindEnum, Set: "idtype"},
 		{Name: "id", Kind: KindPID},
 		{Name: "info", Kind: KindOut, Struct: "siginfo", Size: 128},

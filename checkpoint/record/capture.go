@@ -103,17 +103,9 @@ func (t *tracer) captureFilePages(start, end uint64) error {
 // refilled returns what the pages that MADV_DONTNEED has dropped from a
 // private mapping read as now, where the file is no longer what it was when its
 // pages were kept.
-func (t *tracer) refilled(ret int64) []checkpoint.MemWrite {
-	if t.call.nr != unix.SYS_MADVISE || ret != 0 {
+func (t *tracer) refilled() []checkpoint.MemWrite {
+	if t.call.nr != unix.SYS_MADVISE {
 		return nil
 	}
-	var out []checkpoint.MemWrite
-	_ = t.call.refill.each(func(page uint64) error {
-		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(page*checkpoint.PageSize, b) == len(b) {
-			out = append(out, checkpoint.MemWrite{Addr: page * checkpoint.PageSize, Data: b})
-		}
-		return nil
-	})
-	return out
+	return t.pagesNow(t.call.refill)
 }

@@ -198,12 +198,8 @@ func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
 	c := &t.call
 	ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: c.nr, Result: ret}
 	var err error
-	if ev.Maps, err = t.mapOps(ret); err != nil {
+	if err = t.mapEffects(&ev, ret); err != nil {
 		return ev, err
-	}
-	for i := range ev.Maps {
-		t.maps.apply(&ev.Maps[i])
-		t.noteRemapped(&ev.Maps[i])
 	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
 		t.answerAffinity(ret)
@@ -216,16 +212,16 @@ func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
 		if err != nil {
 			ev.Reason = fmt.Sprintf("%s: %v", abi.Name(c.nr), err)
 		}
-		ev.Writes = t.readWrites(ranges)
+		ev.Writes = append(ev.Writes, t.readWrites(ranges)...)
 	}
-	if t.resized(ret) {
+	if t.resized() {
 		ev.Reason = "a mapped file changed its size"
 		return ev, nil
 	}
-	ev.Writes = append(ev.Writes, t.fileEffects(ret)...)
+	ev.Writes = append(ev.Writes, t.fileEffects()...)
 	ev.Writes = append(ev.Writes, t.ownMemWrites(ret)...)
 	ev.Writes = append(ev.Writes, t.outsideWrites()...)
-	refilled := t.refilled(ret)
+	refilled := t.refilled()
 	t.noteRefill(refilled)
 	ev.Writes = append(ev.Writes, refilled...)
 	now, was := regsOf(&t.regs), regsOf(&c.entry)
@@ -240,6 +236,31 @@ func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
 	}
 	ev.RegHash = checkpoint.HashRegs(&now)
 	return ev, nil
+}
+
+// mapEffects puts what the call did to the memory map into its event, and
+// into the model.
+func (t *tracer) mapEffects(ev *checkpoint.Event, ret int64) error {
+	apply := func(ops []checkpoint.MapOp) {
+		for i := range ops {
+			t.maps.apply(&ops[i])
+			t.noteRemapped(&ops[i])
+		}
+		ev.Maps = append(ev.Maps, ops...)
+	}
+	ops, err := t.mapOps(ret)
+	if err != nil {
+		return err
+	}
+	apply(ops)
+	if !t.asksKernel(ret) {
+		ev.Writes = t.call.shown
+		return nil
+	}
+	ops, ev.Writes, err = t.observed()
+	apply(ops)
+	ev.Writes = append(ev.Writes, t.call.shown...)
+	return err
 }
 
 // readWrites reads back what the kernel may have written.
@@ -347,6 +368,12 @@ func (t *tracer) afterCall(ret int64) error {
 		if ret == 0 {
 			t.noteAction()
 		}
+	case unix.SYS_PERSONALITY:
+		t.noteExecImplied()
+	case unix.SYS_KILL:
+		if ret == 0 && int32(c.args[0]) == -1 {
+			t.relay.sentToAll(int(c.args[1]))
+		}
 	}
 	return nil
 }
@@ -363,7 +390,7 @@ func (t *tracer) syncPoint() error {
 	if err != nil {
 		return err
 	}
-	if cpu-t.cur.rec.CPUStart >= t.opt.Interval {
+	if cpu-t.cur.rec.CPUStart >= t.spacing {
 		return t.border(border{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil

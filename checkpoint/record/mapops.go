@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 )
 
 // What a call did to the memory map follows from its arguments and its result.
@@ -25,6 +27,7 @@ const (
 	mapGrowsDownFlag = 0x0100
 	mapStackFlag     = 0x20000
 	mremapDontUnmap  = 4
+	shmRemap         = 0o40000
 
 	madvDontNeed       = 4
 	madvFree           = 8
@@ -54,28 +57,67 @@ func (t *tracer) beforeMem() error {
 		if a[3]&unix.MAP_FIXED != 0 {
 			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
 		}
-	case unix.SYS_MUNMAP:
+	case unix.SYS_MUNMAP, unix.SYS_REMAP_FILE_PAGES:
 		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
 	case unix.SYS_MREMAP:
-		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
-	case unix.SYS_MADVISE:
-		switch a[2] {
-		case madvFree:
-			if err := t.patch(func(r *unix.PtraceRegs) { r.Rdx = madvDontNeed }); err != nil {
+		if a[3]&unix.MREMAP_FIXED != 0 {
+			if err := t.captureFilePages(pageDown(a[4]), pageUp(a[4]+a[2])); err != nil {
 				return err
 			}
-			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
-		case madvDontNeed, madvDontNeedLocked:
-			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
 		}
+		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+	case unix.SYS_SHMAT:
+		if a[2]&shmRemap != 0 { // The segment's size is not among the arguments.
+			return t.captureFilePages(pageDown(a[1]), abi.TaskSize)
+		}
+	case unix.SYS_MADVISE:
+		return t.beforeAdvice()
 	}
 	return nil
 }
 
-// mapOps returns what the call, with result ret, did to the memory map.
+// beforeAdvice looks at madvise at its entry.
+func (t *tracer) beforeAdvice() error {
+	a := &t.call.args
+	start, end := pageDown(a[0]), pageUp(a[0]+a[1])
+	switch a[2] {
+	case madvFree:
+		if err := t.freeAtOnce(); err != nil {
+			return err
+		}
+		return t.captureFilePages(start, end)
+	case madvDontNeed, madvDontNeedLocked:
+		return t.captureFilePages(start, end)
+	case madvRemove:
+		t.beforeFileWrite()
+	}
+	return nil
+}
+
+// freeAtOnce makes MADV_FREE, whose pages may vanish at any time,
+// MADV_DONTNEED. Where the range is not anonymous MADV_FREE fails after it has
+// freed what lies before, and MADV_DONTNEED would go on: it gets that part only.
+func (t *tracer) freeAtOnce() error {
+	a, c := &t.call.args, &t.call
+	end := a[0] + pageUp(a[1])
+	for _, m := range t.maps.overlap(a[0], end) {
+		if m.Object != 0 && m.Name != "/dev/zero" {
+			end = max(m.Start, a[0])
+			c.answered, c.answer = true, -int64(unix.EINVAL)
+			break
+		}
+	}
+	return t.patch(func(r *unix.PtraceRegs) { r.Rsi, r.Rdx = end-a[0], madvDontNeed })
+}
+
+// mapOps returns what the call, with result ret, did to the memory map, as far as
+// that follows from its arguments; observed has the rest.
 func (t *tracer) mapOps(ret int64) ([]checkpoint.MapOp, error) {
 	a := &t.call.args
-	if ret < 0 && ret > -4096 {
+	if t.call.nr == unix.SYS_MADVISE {
+		return t.madviseOps(ret)
+	}
+	if isError(ret) {
 		return nil, nil
 	}
 	one := func(op checkpoint.MapOp) ([]checkpoint.MapOp, error) { return []checkpoint.MapOp{op}, nil }
@@ -93,8 +135,6 @@ func (t *tracer) mapOps(ret int64) ([]checkpoint.MapOp, error) {
 		return t.brkOps(uint64(ret)), nil
 	case unix.SYS_MREMAP:
 		return t.mremapOps(uint64(ret)), nil
-	case unix.SYS_MADVISE:
-		return t.madviseOps(), nil
 	case unix.SYS_SHMAT:
 		return t.shmatOps(uint64(ret))
 	case unix.SYS_SHMDT:
@@ -169,7 +209,7 @@ func (t *tracer) lineAt(addr uint64) (mapping, error) {
 	if err != nil {
 		return mapping{}, err
 	}
-	m := mapModel{list: list}
+	m := newMapModel(list)
 	if r := m.at(addr); r != nil {
 		return *r, nil
 	}
@@ -194,44 +234,70 @@ func (t *tracer) brkOps(ret uint64) []checkpoint.MapOp {
 	return nil
 }
 
-// mremapOps describes a moved, grown or shrunk range.
+// mremapOps describes a moved, grown or shrunk range. Only a range that grows is
+// one mapping: others may be several, with holes between. Those are moved one by
+// one (since Linux 6.17), and what was at the target stays where the source has a
+// hole.
 func (t *tracer) mremapOps(ret uint64) []checkpoint.MapOp {
 	a := &t.call.args
-	old, oldEnd := a[0], a[0]+pageUp(a[1])
-	newEnd := ret + pageUp(a[2])
-	op := checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: old, End: oldEnd, New: ret, NewEnd: newEnd}
-	if old == oldEnd || a[3]&mremapDontUnmap == 0 {
-		return []checkpoint.MapOp{op}
+	old, oldSize, size := a[0], pageUp(a[1]), pageUp(a[2])
+	if oldSize == 0 {
+		return nil
 	}
-	ops := []checkpoint.MapOp{op}
-	for _, m := range t.maps.overlap(old, oldEnd) {
-		again := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: max(m.Start, old), End: min(m.End, oldEnd), Map: m.Mapping}
-		if m.Object != 0 && again.Start > m.Start {
-			again.Map.Offset += again.Start - m.Start
-		}
-		again.Map.Start, again.Map.End = again.Start, again.End
-		ops = append(ops, again)
+	if size > oldSize {
+		return []checkpoint.MapOp{{Kind: checkpoint.MapOpMove, Start: old, End: old + oldSize, New: ret, NewEnd: ret + size}}
+	}
+	var ops []checkpoint.MapOp
+	if size < oldSize {
+		ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: old + size, End: old + oldSize})
+	}
+	if ret == old {
+		return ops
+	}
+	for _, m := range t.maps.overlap(old, old+size) {
+		ops = append(ops, moveOp(max(m.Start, old), min(m.End, old+size), ret-old))
+	}
+	if a[3]&mremapDontUnmap == 0 {
+		return ops
+	}
+	for _, m := range t.maps.overlap(old, old+size) {
+		again := m.part(max(m.Start, old), min(m.End, old+size))
+		ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: again.Start, End: again.End, Map: again.Mapping})
 	}
 	return ops
 }
 
-// madviseOps describes pages given up, and keeps fork advice in the model.
-func (t *tracer) madviseOps() []checkpoint.MapOp {
+// moveOp is the move of [start,end) by some bytes, modulo 2^64.
+func moveOp(start, end, by uint64) checkpoint.MapOp {
+	return checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: start, End: end, New: start + by, NewEnd: end + by}
+}
+
+// madviseOps describes pages given up, and keeps fork advice in the model. Of
+// advice that failed half way it keeps what makes the recorder copy more.
+func (t *tracer) madviseOps(ret int64) ([]checkpoint.MapOp, error) {
 	a := &t.call.args
 	start, end := a[0], a[0]+pageUp(a[1])
+	failed := isError(ret)
 	switch a[2] {
 	case madvDontNeed, madvDontNeedLocked, madvFree:
-		return []checkpoint.MapOp{{Kind: checkpoint.MapOpDrop, Start: start, End: end}}
+		if failed {
+			return t.droppedIn(&t.maps, start, end)
+		}
+		return []checkpoint.MapOp{{Kind: checkpoint.MapOpDrop, Start: start, End: end}}, nil
 	case madvDontFork:
 		t.maps.advise(start, end, dontFork, 0)
-	case madvDoFork:
-		t.maps.advise(start, end, 0, dontFork)
 	case madvWipeOnFork:
 		t.maps.advise(start, end, wipeOnFork, 0)
+	case madvDoFork:
+		if !failed {
+			t.maps.advise(start, end, 0, dontFork)
+		}
 	case madvKeepOnFork:
-		t.maps.advise(start, end, 0, wipeOnFork)
+		if !failed {
+			t.maps.advise(start, end, 0, wipeOnFork)
+		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (t *tracer) shmatOps(addr uint64) ([]checkpoint.MapOp, error) {
@@ -289,20 +355,24 @@ func (t *tracer) captureNewShared(op *checkpoint.MapOp) error {
 	return t.captureObject(op, f, o.Size)
 }
 
+// sharedPart returns how many bytes of a new shared mapping are read.
+func (t *tracer) sharedPart(op *checkpoint.MapOp) uint64 {
+	n := op.End - op.Start
+	if n > sharedLimit {
+		t.noteOnce(fmt.Sprintf("of shared mappings over %d MiB what lies beyond is captured where the program has touched it", sharedLimit>>20))
+	}
+	return min(n, sharedLimit)
+}
+
 // captureObject reads the pages of the mapped part of an object from a file.
 func (t *tracer) captureObject(op *checkpoint.MapOp, f io.ReaderAt, size int64) error {
-	n := min(op.End-op.Start, sharedLimit)
+	n := t.sharedPart(op)
 	for at := uint64(0); at < n && op.Map.Offset+at < uint64(max(size, 0)); at += checkpoint.PageSize {
-		k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
-		if t.sharedBase[k] != nil {
-			continue
-		}
 		b := make([]byte, checkpoint.PageSize)
 		if got, _ := f.ReadAt(b, int64(op.Map.Offset+at)); got == 0 {
 			break
 		}
-		t.sharedBase[k] = b
-		if err := t.keepObjectPage(k, b); err != nil {
+		if err := t.captureView(op, at, b); err != nil {
 			return err
 		}
 	}
@@ -311,20 +381,31 @@ func (t *tracer) captureObject(op *checkpoint.MapOp, f io.ReaderAt, size int64) 
 
 // captureMapped reads the pages of a new shared mapping through the program.
 func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
-	n := min(op.End-op.Start, sharedLimit)
+	n := t.sharedPart(op)
 	for at := uint64(0); at < n; at += checkpoint.PageSize {
-		k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
-		if t.sharedBase[k] != nil {
-			continue
-		}
 		b := make([]byte, checkpoint.PageSize)
 		if t.readMem(op.Start+at, b) != len(b) {
 			break
 		}
-		t.sharedBase[k] = b
-		if err := t.keepObjectPage(k, b); err != nil {
+		if err := t.captureView(op, at, b); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// captureView takes b, the page at byte at of a new shared mapping. A page that
+// was kept when the object was mapped before may have changed since: then the log
+// says what it holds, and reading it makes it present, so that later intervals
+// have it too.
+func (t *tracer) captureView(op *checkpoint.MapOp, at uint64, b []byte) error {
+	k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
+	if old := t.sharedBase[k]; old != nil {
+		if !bytes.Equal(old, b) && t.readMem(op.Start+at, b) == len(b) {
+			t.call.shown = append(t.call.shown, checkpoint.MemWrite{Addr: op.Start + at, Data: b})
+		}
+		return nil
+	}
+	t.sharedBase[k] = b
+	return t.keepObjectPage(k, b)
 }

@@ -16,6 +16,7 @@ import (
 func serveDAP(c *cobra.Command, g *target, f serveFlags) error {
 	server := dap.New(g, newDAPSymbols(g), dap.Options{
 		Once: f.once, Log: stubLog(c), Commands: slices.Sorted(maps.Keys(monitorCommands)),
+		Accesses: []string{"last-write", "writes", "reads"},
 	})
 	if f.stdio {
 		return server.Serve(c.Context(), stdio{os.Stdin, c.OutOrStdout()})

@@ -147,7 +147,7 @@ func (d *dapSymbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) 
 			}
 		}
 		for i := range mod.Segments {
-			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.s.Rec.Manifest().Program {
+			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.program().program {
 				align := max(s.Align, 1)
 				return fs - (s.Memsz+align-1)/align*align + offset, true
 			}
@@ -215,12 +215,20 @@ func (d *dapSymbols) Functions(name string) (out []dap.Place) {
 			continue
 		}
 		for _, entry := range m.Functions(name) {
-			p := dap.Place{Addr: m.Body(entry) + mod.Bias}
-			p.File, p.Line, _ = m.Line(p.Addr - mod.Bias)
-			out = append(out, p)
+			out = append(out, placeIn(m, mod, m.Body(entry)))
+		}
+		for _, site := range m.InlineSites(name) {
+			out = append(out, placeIn(m, mod, site))
 		}
 	}
 	return out
+}
+
+// placeIn is the place of an address of a module's file.
+func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) dap.Place {
+	p := dap.Place{Addr: pc + mod.Bias}
+	p.File, p.Line, _ = m.Line(pc)
+	return p
 }
 
 // Line implements dap.Symbols.

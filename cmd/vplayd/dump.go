@@ -115,12 +115,16 @@ type noMemory struct{}
 
 func (noMemory) ReadAt(uint64, []byte) int { return 0 }
 
-// callText prints a system call's entry or result.
+// callText prints a system call's entry or result, or a signal.
 func callText(e *checkpoint.Event) string {
-	if e.Kind == checkpoint.EventEnter {
+	switch e.Kind {
+	case checkpoint.EventEnter:
 		return abi.Format(noMemory{}, e.NR, e.Args)
+	case checkpoint.EventSignal, checkpoint.EventFault:
+		return signalText(e)
+	default:
+		return abi.FormatResult(e.NR, e.Result)
 	}
-	return abi.FormatResult(e.NR, e.Result)
 }
 
 // replayedCalls replays an interval and returns a printer of its system calls
@@ -146,7 +150,8 @@ func replayedCalls(ctx context.Context, s *replay.Session, id uint32) (func(*che
 		return nil, err
 	}
 	return func(e *checkpoint.Event) string {
-		if len(texts) == 0 {
+		isCall := e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventExit
+		if len(texts) == 0 || !isCall {
 			return callText(e)
 		}
 		t := texts[0]

@@ -104,9 +104,7 @@ func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Wr
 		}
 	}
 	if shown, ok := out.(gdbstub.Progress); ok {
-		q.Progress = func(p replay.Progress) {
-			shown.Progress(fmt.Sprintf("searching, %d of %s known", p.Intervals, plural(p.Of, "interval")))
-		}
+		q.Progress = searchProgress(g.t.Progress(), shown.Progress)
 	}
 	return g.t.Find(ctx, q)
 }
@@ -237,11 +235,12 @@ func (g *target) deed(x *replay.Moment) string {
 }
 
 // value prints bytes: up to eight as a number, as the program has it, the rest
-// in the order of memory. n is how many there are, b those that are known.
+// in the order of memory. n is how many there are, b those that can be read: none where
+// nothing is mapped, or was captured.
 func value(b []byte, n uint64) string {
 	switch {
 	case len(b) == 0:
-		return "(not captured)"
+		return "<unreadable>"
 	case uint64(len(b)) == n && n <= 8:
 		v := uint64(0)
 		for i, x := range b {
@@ -256,10 +255,10 @@ func value(b []byte, n uint64) string {
 
 // monitorCalls prints the last calls of a function, the newest last.
 func monitorCalls(ctx context.Context, g *target, args []string, out io.Writer) error {
-	if len(args) < 1 || len(args) > 3 {
+	if len(args) < 1 || len(args) > 3 && args[2] != inlinedTypes {
 		return errors.New("say which function: calls FUNCTION [N [TYPES]]")
 	}
-	at, err := g.addresses(args[0])
+	at, inlined, err := g.entries(args[0])
 	if err != nil {
 		return err
 	}
@@ -273,15 +272,70 @@ func monitorCalls(ctx context.Context, g *target, args []string, out io.Writer) 
 	if len(args) > 2 {
 		types = args[2]
 	}
+	if types == inlinedTypes {
+		for _, a := range at {
+			inlined[a] = strings.Join(args[3:], " ")
+		}
+	}
 	found, err := g.find(ctx, q, false, out)
 	for i := range found {
 		x := &found[i]
+		if name := inlined[x.RIP]; name != "" {
+			fmt.Fprintf(out, "%s  %s, inlined  from %s\n", x.Pos, printable(name), g.inliner(x.RIP, name))
+			continue
+		}
 		fmt.Fprintf(out, "%s  %s(%s)  from %s\n", x.Pos, g.function(x.RIP), arguments(&x.R, types), g.caller(x.Return))
 	}
 	if len(found) == 0 && err == nil {
-		fmt.Fprintf(out, "%s was not called before here in the recorded time\n", args[0])
+		name := args[0]
+		if inlined[at[0]] != "" {
+			name = inlined[at[0]]
+		} else if _, ok := parseAddress(strings.TrimPrefix(name, "*")); ok {
+			name = g.function(at[0])
+		}
+		fmt.Fprintf(out, "%s was not called before here in the recorded time\n", printable(name))
 	}
 	return interrupted(ctx, err, out)
+}
+
+// inlinedTypes stands for the types of arguments where a function was inlined: no
+// register has them by rule, and the stack pointer does not point to where it was
+// called from. The function's name follows.
+const inlinedTypes = "inlined"
+
+// entries reads a function: an address, or a name; inlined has the names of those
+// that are a place where the function was inlined, by address.
+func (g *target) entries(where string) (at []uint64, inlined map[uint64]string, err error) {
+	at, err = g.addresses(where)
+	inlined = map[uint64]string{}
+	if err == nil && strings.ContainsAny(where[:1], "*0123456789") || err != nil && !errors.Is(err, errNoSuchName) {
+		return at, inlined, err
+	}
+	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+		if d := g.names().Open(mod.Base); d != nil {
+			for _, pc := range d.InlineSites(where) {
+				at = append(at, pc+mod.Bias)
+				inlined[pc+mod.Bias] = where
+			}
+		}
+	}
+	if len(at) > 0 {
+		err = nil
+	}
+	return at, inlined, err
+}
+
+// inliner names the place where an inlined function was called.
+func (g *target) inliner(pc uint64, name string) string {
+	stack := g.names().Stack(pc)
+	for i := range stack[:len(stack)-1] {
+		if l := stack[i]; l.Function != name && !strings.HasSuffix(l.Function, "::"+name) {
+			continue
+		}
+		caller := stack[i+1]
+		return printable(strings.TrimSpace(fmt.Sprintf("%#x %s %s", pc, caller, caller.Source())))
+	}
+	return g.place(pc)
 }
 
 // function is the name of what begins at an address.

@@ -20,17 +20,19 @@ import (
 // serveFlags are shared by serve and replay.
 type serveFlags struct {
 	listen  string
-	symbols []string
+	symbols symbolFlags
 	memory  int64
 	remote  bool
 	stdio   bool
 	once    bool
 	dap     bool
+	index   bool
 	at      string
 }
 
 func (f *serveFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	f.symbols.add(c)
+	c.Flags().BoolVar(&f.index, "index", false, "keep what is learnt of the recording in RECORDING.index, for the next session")
 	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
 }
 
@@ -42,7 +44,12 @@ func newServe() *cobra.Command {
 		Long: `Serve loads a recording and speaks the GDB remote serial protocol, on
 127.0.0.1:1234 unless told otherwise. It needs none of the program's files:
 the debugger gets ELF images rebuilt from the recording, merged with symbol
-files of the same build-id from the --symbols folders.
+files of the same build-id from the --symbols folders. Files of this machine that
+lie where the program had them are used in the same way, and named at the start, if
+and only if their build-id is the recorded one; --no-local-files leaves them alone.
+What was captured wins over any file. gdb, too, finds debug files by the build-ids
+that it is given: in /usr/lib/debug, and with DEBUGINFOD_URLS at a debuginfod
+server ("set debuginfod enabled on").
 
 The debugger stands at the crash at once (--at begin: where the recording
 begins). All of gdb's commands that go
@@ -51,6 +58,11 @@ until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
 lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
 gdb commands. A byte that was not captured is an error, never a zero:
 "monitor why ADDRESS" tells the reason.
+
+The first question about the past replays the recording once, in the background
+from the start on, newest interval first. With --index what was learnt stays in
+RECORDING.index, so that the next session need not wait. Delete it whenever you
+like.
 
 The debugger may call functions and change variables and registers: it does so
 in a copy of the process, with a model that answers system calls, and the copy
@@ -94,6 +106,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		return err
 	}
 	defer closeAll()
+	defer learn(c, g, args, f.index)()
 	if f.at == "begin" {
 		if err := g.Rewind(); err != nil {
 			return err
@@ -111,6 +124,9 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		return err
 	}
 	m := g.s.Rec.Manifest()
+	if text := g.files.local(); text != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", printable(text), noLocalFiles)
+	}
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
 	return ended(c.Context(), server.ServeListener(c.Context(), l))
@@ -157,23 +173,21 @@ func gdbAddress(a net.Addr) string {
 
 // openTarget opens a recording for debuggers.
 func openTarget(args []string, f serveFlags) (*target, func(), error) {
-	for _, dir := range f.symbols {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			return nil, nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
-		}
+	symbols, err := f.symbols.open()
+	if err != nil {
+		return nil, nil, err
 	}
 	s, _, done, err := openSession(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := newTarget(s, f.budget(), f.symbols)
+	g, err := newTarget(s, f.budget(), symbols)
 	if err != nil {
 		done()
 		return nil, nil, err
 	}
-	g.t.StartSurvey()
 	return g, func() {
-		g.t.Close()
+		g.close()
 		done()
 	}, nil
 }
@@ -233,6 +247,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		return err
 	}
 	defer closeAll()
+	defer learn(c, g, args, f.index)()
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
 	l, err := listen(server, "127.0.0.1:0")
 	if err != nil {

@@ -91,7 +91,9 @@ func (c *client) event(name, want string) {
 	}
 }
 
-func serverOf(f *fake) *Server { return New(f, fakeSymbols{f}, Options{Commands: []string{"when"}}) }
+func serverOf(f *fake) *Server {
+	return New(f, fakeSymbols{f}, Options{Commands: []string{"when", "reads"}, Accesses: []string{"reads"}})
+}
 
 func TestSession(t *testing.T) {
 	f := newFake()
@@ -128,6 +130,11 @@ func TestSession(t *testing.T) {
 	c.wants("evaluate", `{"expression":"n","context":"watch"}`, `"result":"20"`)
 	c.wants("evaluate", `{"expression":"m"}`, `there is no (m)`)
 	c.wants("evaluate", `{"expression":"when","context":"repl"}`, `"result":"when"`)
+	for line, want := range map[string]string{
+		"reads n": "reads 0x8000 8", "reads n 2": "reads 0x8000 2", "monitor reads n 2 30": "reads 0x8000 2 30", "reads m": "reads m", "reads": "reads", "when n": "when n",
+	} {
+		c.wants("evaluate", `{"expression":"`+line+`","context":"repl"}`, `"result":"`+want+`"`)
+	}
 	c.wants("scopes", `{"frameId":0}`, `"name":"Locals"`)
 	c.wants("dataBreakpointInfo", `{"name":"n"}`, `"dataId":"0x8000/8"`)
 	c.wants("setDataBreakpoints", `{"breakpoints":[{"dataId":"0x8000/8","accessType":"write"},{"dataId":"x"}]}`, `"verified":true`)

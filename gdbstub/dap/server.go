@@ -27,6 +27,9 @@ type Options struct {
 	// Commands are the first words of the target's monitor commands, which the
 	// client's console takes as they are.
 	Commands []string
+	// Accesses are those of Commands that are about memory: COMMAND WHERE [LENGTH
+	// [N]]. For an expression the target gets its address, and its size for LENGTH.
+	Accesses []string
 	// Mappings replace the beginnings of recorded source paths; those that a client
 	// gives come first.
 	Mappings []Mapping

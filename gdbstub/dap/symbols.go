@@ -15,7 +15,7 @@ type Symbols interface {
 	// client's path.
 	Lines(file string, line int) []Place
 	// Functions returns where the functions of a name are entered, behind their
-	// prologues.
+	// prologues, also where they were inlined.
 	Functions(name string) []Place
 
 	// Line returns the source line at pc and the code around pc that belongs to it.

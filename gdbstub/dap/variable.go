@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	godap "github.com/google/go-dap"
@@ -118,7 +119,7 @@ func evaluate(s *session, req *godap.Request, raw []byte) (any, error) {
 	expr := strings.TrimSpace(a.Expression)
 	if a.Context == "repl" || a.Context == "" {
 		if line, ok := s.command(expr); ok {
-			return s.monitor(req, line)
+			return s.monitor(req, s.located(a.FrameId, line))
 		}
 	}
 	f, err := s.frame(a.FrameId)
@@ -151,6 +152,37 @@ func (s *session) command(line string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// located puts an address in the place of the expression of a command about memory,
+// with the number of bytes that the expression has unless the line says how many: so
+// a variable is meant as a whole, and locals are found. Other lines, and expressions
+// that are not in memory, stay as they are.
+func (s *session) located(frame int, line string) string {
+	word, expr, _ := strings.Cut(line, " ")
+	expr = strings.TrimSpace(expr)
+	if !slices.Contains(s.srv.opt.Accesses, word) || expr == "" {
+		return line
+	}
+	f, err := s.frame(frame)
+	if err != nil {
+		return line
+	}
+	numbers := ""
+	for range 3 { // EXPR [LENGTH [N]]
+		if v, err := s.symbols.Eval(f, expr); err == nil && v.Size > 0 {
+			if numbers == "" {
+				numbers = fmt.Sprintf(" %d", v.Size)
+			}
+			return fmt.Sprintf("%s %#x%s", word, v.Addr, numbers)
+		}
+		i := strings.LastIndexByte(expr, ' ')
+		if i < 0 {
+			break
+		}
+		expr, numbers = strings.TrimSpace(expr[:i]), expr[i:]+numbers
+	}
+	return line
 }
 
 // errAnswered says that a request has been, or will be, answered elsewhere.

@@ -1,6 +1,11 @@
 package mem
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+
+	"vplay/replay/mem/rangemap"
+)
 
 // Protection bits, as PROT_* of mman.h.
 const (
@@ -27,6 +32,20 @@ type Region struct {
 	Name  string
 }
 
+// Bounds implements rangemap.Value.
+func (r Region) Bounds() (start, end uint64) { return r.Start, r.End }
+
+// Cut returns the part [start, end) of r.
+func (r Region) Cut(start, end uint64) Region {
+	r.Offset += start - r.Start
+	r.Start, r.End = start, end
+	return r
+}
+
+// AddressMap is a memory map: what is mapped where. It does not change, and two
+// that are equal have the same content.
+type AddressMap = rangemap.Map[Region]
+
 // sharedWindow is where the keys of shared objects begin: object n's bytes
 // have the keys sharedWindow + slot<<objectBits + offset.
 const (
@@ -44,32 +63,39 @@ func (s *Space) key(r *Region, a uint64) uint64 {
 
 // KeyIn returns the key of the page of address a by a memory map of a space of
 // the pool, and the page's address where nothing is mapped.
-func (p *Pool) KeyIn(rs []Region, a uint64) uint64 {
+func (p *Pool) KeyIn(m AddressMap, a uint64) uint64 {
 	a &^= PageSize - 1
-	i := sort.Search(len(rs), func(i int) bool { return rs[i].End > a })
-	if i == len(rs) || a < rs[i].Start || !rs[i].Shared {
+	r := m.Find(a)
+	if r == nil || !r.Shared {
 		return a
 	}
-	return sharedWindow + p.slotOf(rs[i].Object)<<objectBits + (a - rs[i].Start + rs[i].Offset)
+	return sharedWindow + p.slotOf(r.Object)<<objectBits + (a - r.Start + r.Offset)
 }
 
 // find returns the region that holds a, or nil.
 func (s *Space) find(a uint64) *Region {
-	if s.last < len(s.regions) {
-		if r := &s.regions[s.last]; a >= r.Start && a < r.End {
-			return r
-		}
+	if r := s.last; r != nil && a >= r.Start && a < r.End {
+		return r
 	}
-	i := sort.Search(len(s.regions), func(i int) bool { return s.regions[i].End > a })
-	if i < len(s.regions) && a >= s.regions[i].Start {
-		s.last = i
-		return &s.regions[i]
+	r := s.regions.Find(a)
+	if r != nil {
+		s.last = r
 	}
-	return nil
+	return r
 }
 
-// Regions returns the map, sorted by address. The caller must not change it.
-func (s *Space) Regions() []Region { return s.regions }
+// AddressMap returns the present map.
+func (s *Space) AddressMap() AddressMap { return s.regions }
+
+// Regions returns the map as a list, sorted by address. The caller must not
+// change it. It is made anew after a change of the map, so what asks for one
+// region takes AddressMap.
+func (s *Space) Regions() []Region {
+	if s.list == nil || s.listed != s.regions {
+		s.list, s.listed = s.regions.All(), s.regions
+	}
+	return s.list
+}
 
 // Find returns the region that holds a.
 func (s *Space) Find(a uint64) (Region, bool) {
@@ -79,87 +105,71 @@ func (s *Space) Find(a uint64) (Region, bool) {
 	return Region{}, false
 }
 
-// carve returns the regions outside [start, end), split at its borders, and
-// the pieces inside.
-func carve(rs []Region, start, end uint64) (rest, inside []Region) {
-	rest = make([]Region, 0, len(rs)+2)
-	for _, r := range rs {
-		if r.End <= start || r.Start >= end {
-			rest = append(rest, r)
-			continue
-		}
-		if r.Start < start {
-			rest = append(rest, cut(r, r.Start, start))
-		}
-		inside = append(inside, cut(r, max(r.Start, start), min(r.End, end)))
-		if r.End > end {
-			rest = append(rest, cut(r, end, r.End))
-		}
-	}
-	return rest, inside
-}
-
-// cut returns the part [start, end) of r.
-func cut(r Region, start, end uint64) Region {
-	r.Offset += start - r.Start
-	r.Start, r.End = start, end
-	return r
-}
-
-func (s *Space) setRegions(rs []Region) {
-	sort.Slice(rs, func(i, j int) bool { return rs[i].Start < rs[j].Start })
-	s.useRegions(rs)
-}
-
-// useRegions takes a sorted map, which may be shared with snapshots.
-func (s *Space) useRegions(rs []Region) {
-	s.regions = rs
-	s.last = 0
+// useRegions takes another map.
+func (s *Space) useRegions(m AddressMap) {
+	s.regions = m
+	s.last = nil
 	s.flush()
 }
 
 // Map adds a region, unmapping what was there.
 func (s *Space) Map(r Region) {
-	rest, _ := carve(s.regions, r.Start, r.End)
+	defer s.remapping(r.Start, r.End)()
 	s.forget(r.Start, r.End)
-	s.setRegions(append(rest, r))
+	s.useRegions(s.regions.Replace(r.Start, r.End, r))
+}
+
+// MapAll maps the regions of an empty space. One that meets an earlier one
+// replaces it there.
+func (s *Space) MapAll(rs []Region) {
+	if slices.IsSortedFunc(rs, func(a, b Region) int { return cmp.Compare(a.Start, b.End) }) {
+		s.useRegions(rangemap.Of(rs))
+		return
+	}
+	var m AddressMap
+	for _, r := range rs {
+		m = m.Replace(r.Start, r.End, r)
+	}
+	s.useRegions(m)
 }
 
 // Unmap removes [start, end).
 func (s *Space) Unmap(start, end uint64) {
-	rest, _ := carve(s.regions, start, end)
+	defer s.remapping(start, end)()
 	s.forget(start, end)
-	s.setRegions(rest)
+	s.useRegions(s.regions.Replace(start, end))
 }
 
 // Protect sets the protection of all mapped parts of [start, end).
 func (s *Space) Protect(start, end uint64, prot uint8) {
-	rest, in := carve(s.regions, start, end)
+	in := s.regions.Inside(start, end)
 	for i := range in {
 		in[i].Prot = prot
 	}
-	s.setRegions(append(rest, in...))
+	s.useRegions(s.regions.Replace(start, end, in...))
 }
 
 // Drop forgets the private pages of [start, end): they read as the object
 // again, or as zero (MADV_DONTNEED).
 func (s *Space) Drop(start, end uint64) {
-	rest, in := carve(s.regions, start, end)
+	defer s.remapping(start, end)()
+	in := s.regions.Inside(start, end)
 	for i := range in {
 		if !in[i].Shared {
 			in[i].Fresh = true
 		}
 	}
 	s.forget(start, end)
-	s.setRegions(append(rest, in...))
+	s.useRegions(s.regions.Replace(start, end, in...))
 }
 
 // Move moves the mapping and its pages from [start, end) to [to, toEnd), as
 // mremap does: a longer target is filled with fresh pages of the same object,
 // a shorter one loses its tail.
 func (s *Space) Move(start, end, to, toEnd uint64) {
+	defer s.remapping(min(start, to), max(end, toEnd))()
 	s.loadRange(start, end)
-	rest, in := carve(s.regions, start, end)
+	in := s.regions.Inside(start, end)
 	type moved struct {
 		key uint64
 		id  pageID
@@ -171,8 +181,8 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 		pages = append(pages, moved{k - start + to, id})
 	})
 	s.forget(start, end)
-	rest, _ = carve(rest, to, toEnd)
 	s.forget(to, toEnd)
+	var there []Region
 	for i, r := range in {
 		r.Start, r.End = r.Start-start+to, r.End-start+to
 		if i == len(in)-1 && r.End < toEnd {
@@ -183,14 +193,14 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 		}
 		r.End = min(r.End, toEnd)
 		r.Fresh = true
-		rest = append(rest, r)
+		there = append(there, r)
 	}
 	for _, m := range pages {
 		slot := s.pool.slot(&s.root, m.key)
 		*slot = m.id
 		s.pool.meta(m.id).dirty.Store(true)
 	}
-	s.setRegions(rest)
+	s.useRegions(s.regions.Replace(start, end).Replace(to, toEnd, there...))
 }
 
 // Grow extends the stack region above a down to the page of a. It reports
@@ -198,26 +208,22 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 // and a must lie within limit bytes of that region's end.
 func (s *Space) Grow(a, limit uint64) bool {
 	a &^= PageSize - 1
-	i := sort.Search(len(s.regions), func(i int) bool { return s.regions[i].End > a })
-	if i == len(s.regions) {
-		return false
+	for next := range s.regions.From(a) {
+		r := *next
+		if a >= r.Start || !r.GrowsDown || r.End-a > limit {
+			return false
+		}
+		r.End, r.Start, r.Fresh = r.Start, a, true
+		r.Offset = 0
+		s.useRegions(s.regions.Replace(r.Start, r.End, r))
+		return true
 	}
-	r := s.regions[i]
-	if a >= r.Start || !r.GrowsDown || r.End-a > limit || (i > 0 && s.regions[i-1].End > a) {
-		return false
-	}
-	rs := make([]Region, len(s.regions))
-	copy(rs, s.regions)
-	r.End, r.Start, r.Fresh = r.Start, a, true
-	r.Offset = 0
-	rs = append(rs, r)
-	s.setRegions(rs)
-	return true
+	return false
 }
 
 // forget drops the pages of private memory in [start, end).
 func (s *Space) forget(start, end uint64) {
-	s.dropped = append(s.dropped[:len(s.dropped):len(s.dropped)], [2]uint64{start, end})
+	s.dropped = &droppedRange{start, end, s.dropped}
 	var keys []uint64
 	walk(s.root, start, end, func(k uint64, _ pageID) { keys = append(keys, k) })
 	for _, k := range keys {

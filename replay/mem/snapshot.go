@@ -1,20 +1,32 @@
 package mem
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Snapshot is a moment of a Space: immutable, O(1) to take. Release gives its
 // pages back. It may be opened from any goroutine.
 type Snapshot struct {
 	pool    *Pool
 	src     Source
 	root    *node
-	regions []Region
-	dropped [][2]uint64
+	regions AddressMap
+	dropped *droppedRange
+	began   *sharedIndex
+}
+
+// droppedRange is a range whose private pages were given up, and those before it.
+type droppedRange struct {
+	start, end uint64
+	before     *droppedRange
 }
 
 // Snapshot keeps the present content.
 func (s *Space) Snapshot() *Snapshot {
 	s.root.refs.Add(1)
 	s.flush() // pages handed out for stores are shared now
-	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped}
+	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped, s.began}
 }
 
 // Restore makes the space what it was when the snapshot was taken. Watches
@@ -23,14 +35,14 @@ func (s *Space) Restore(n *Snapshot) {
 	n.root.refs.Add(1)
 	s.pool.release(s.root)
 	s.root, s.src = n.root, n.src
-	s.dropped = n.dropped
+	s.dropped, s.began = n.dropped, n.began
 	s.useRegions(n.regions)
 }
 
 // Open returns a new space with the snapshot's content.
 func (n *Snapshot) Open() *Space {
 	n.root.refs.Add(1)
-	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped}
+	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped, began: n.began}
 }
 
 // Release gives the snapshot's pages back. The snapshot may not be used
@@ -63,10 +75,28 @@ func (s *Space) Written(n *Snapshot, f func(key uint64, then, now *Page)) {
 }
 
 // Dropped returns the ranges whose private pages were given up since
-// Begin: unmapped, mapped over, moved away, or dropped. The caller must not
-// change it.
-func (s *Space) Dropped() [][2]uint64 { return s.dropped }
+// Begin: unmapped, mapped over, moved away, or dropped. They are sorted, and
+// those that touch are joined.
+func (s *Space) Dropped() [][2]uint64 {
+	var all [][2]uint64
+	for d := s.dropped; d != nil; d = d.before {
+		all = append(all, [2]uint64{d.start, d.end})
+	}
+	slices.SortFunc(all, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	out := all[:0]
+	for _, d := range all {
+		if n := len(out); n > 0 && d[0] <= out[n-1][1] {
+			out[n-1][1] = max(out[n-1][1], d[1])
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
 
 // Begin says that the map is built and the recorded interval starts here:
-// Dropped counts from now on.
-func (s *Space) Begin() { s.dropped = nil }
+// Dropped counts from now on, and the Source's shared pages are those of the
+// regions there are now.
+func (s *Space) Begin() {
+	s.dropped, s.began = nil, s.sharedNow()
+}

@@ -61,9 +61,14 @@ type Space struct {
 	pool    *Pool
 	src     Source
 	root    *node
-	regions []Region
-	last    int // index of the region found last
-	dropped [][2]uint64
+	regions AddressMap
+	last    *Region // the one found last, nil when there is none
+	dropped *droppedRange
+	began   *sharedIndex // the shared regions at the interval's start
+
+	list   []Region // of the map listed; see Regions
+	listed AddressMap
+	shared *sharedIndex
 
 	// OnFlush is called when pointers handed out by Translate are no longer
 	// good; all says whether it is for every page or the one at a.
@@ -73,7 +78,9 @@ type Space struct {
 
 	watches []Watch
 	index   *watchIndex // of the watches; see watched
-	nears   [nearPages]nearPage
+
+	nears    [nearPages]nearPage
+	hasNears bool // one of them is not empty
 
 	track *Sets
 	hash  func(addr, v uint64) uint64
@@ -103,7 +110,7 @@ func (s *Space) flush() {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
-	s.nears = [nearPages]nearPage{}
+	s.forgetNear()
 	if s.OnFlush != nil {
 		s.OnFlush(0, true)
 	}
@@ -163,7 +170,11 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 }
 
 func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
-	if !r.Fresh {
+	if r.Shared && s.began != nil {
+		if c, ok := s.fillShared(r.Object, a-r.Start+r.Offset, page, mask); ok {
+			return c
+		}
+	} else if !r.Fresh {
 		if c, ok := s.src.PageAt(a, page, mask); ok {
 			return c
 		}
@@ -176,6 +187,20 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 		s.track.Objects[ObjectPage{r.Object, off / PageSize}] = struct{}{}
 	}
 	return s.src.ObjectPage(r.Object, off, page, mask)
+}
+
+// fillShared fills the page at byte off of a shared object from any view of it
+// that there was at the interval's start: the view that is asked may be newer.
+func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
+	for _, q := range s.began.byObject[object] {
+		if off < q.Offset || off-q.Offset >= q.End-q.Start {
+			continue
+		}
+		if c, ok := s.src.PageAt(q.Start+off-q.Offset, page, mask); ok {
+			return c, true
+		}
+	}
+	return 0, false
 }
 
 // writable returns the page of key to change in place, copying it when it is
@@ -216,17 +241,11 @@ func (s *Space) flushKey(r *Region, a, key uint64) {
 
 // eachAlias calls f for each address of the shared page key of r's object.
 func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
-	off := key & (1<<objectBits - 1)
-	for i := range s.regions {
-		q := &s.regions[i]
-		if q.Shared && q.Object == r.Object && off >= q.Offset && off < q.Offset+(q.End-q.Start) {
-			f(q.Start + off - q.Offset)
-		}
-	}
+	s.aliases(r.Object, key&(1<<objectBits-1), f)
 }
 
-// loadRange loads the private pages of [start, end) that the source knows by
-// address, so that they can be moved.
+// loadRange loads the pages of [start, end) that the source knows by address, so
+// that they can be moved. Their content goes on being used: they count as read.
 func (s *Space) loadRange(start, end uint64) {
 	var page Page
 	var mask Mask
@@ -237,11 +256,15 @@ func (s *Space) loadRange(start, end uint64) {
 			continue
 		}
 		for ; a < min(r.End, end); a += PageSize {
-			if r.Shared || r.Fresh {
+			if r.Fresh {
 				continue
 			}
-			if c, ok := s.src.PageAt(a, &page, &mask); ok && c != Zero {
-				s.load(r, a, a)
+			if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
+				key := s.key(r, a)
+				s.load(r, a, key)
+				if s.track != nil {
+					s.track.add(key, Load)
+				}
 			}
 		}
 	}
@@ -252,18 +275,12 @@ func (s *Space) AddressesOf(key uint64) []uint64 {
 	if key < sharedWindow {
 		return []uint64{key}
 	}
-	slot := (key - sharedWindow) >> objectBits
-	var out []uint64
-	for i := range s.regions {
-		r := &s.regions[i]
-		if !r.Shared {
-			continue
-		}
-		if s.pool.slotOf(r.Object) == slot {
-			s.eachAlias(r, key, func(a uint64) { out = append(out, a) })
-			break
-		}
+	object, ok := s.pool.objectOf((key - sharedWindow) >> objectBits)
+	if !ok {
+		return nil
 	}
+	var out []uint64
+	s.aliases(object, key&(1<<objectBits-1), func(a uint64) { out = append(out, a) })
 	return out
 }
 

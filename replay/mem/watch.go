@@ -46,7 +46,7 @@ type watchPiece struct {
 
 // watchIndex finds watches by key. It is made for one memory map.
 type watchIndex struct {
-	regions []Region
+	regions AddressMap
 	pieces  []watchPiece // by lo
 	bits    map[uint64]*watchBits
 }
@@ -67,14 +67,9 @@ func (s *Space) SetWatches(ws []Watch) {
 // Watches returns the watches that are set.
 func (s *Space) Watches() []Watch { return s.watches }
 
-// sameMap reports whether a and b are one slice. Maps are never changed in place.
-func sameMap(a, b []Region) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
 // watched returns the index of the watches for the present map.
 func (s *Space) watched() *watchIndex {
-	if s.index != nil && sameMap(s.index.regions, s.regions) {
+	if s.index != nil && s.index.regions == s.regions {
 		return s.index
 	}
 	x := &watchIndex{regions: s.regions, bits: map[uint64]*watchBits{}}
@@ -101,28 +96,24 @@ func (s *Space) watched() *watchIndex {
 // add adds the pieces of watch i, which is [from, to): private and unmapped
 // addresses as they are, the parts in shared regions by their keys.
 func (x *watchIndex) add(s *Space, i int, from, to uint64) {
-	rs := x.regions
-	j := sort.Search(len(rs), func(j int) bool { return rs[j].End > from })
-	for from < to {
-		for j < len(rs) && !rs[j].Shared && rs[j].Start < to {
-			j++
+	for r := range x.regions.From(from) {
+		if r.Start >= to {
+			break
 		}
-		if j == len(rs) || rs[j].Start >= to || !rs[j].Shared {
-			x.pieces = append(x.pieces, watchPiece{lo: from, hi: to, addr: from, watch: i})
-			return
+		if !r.Shared {
+			continue
 		}
-		r := &rs[j]
 		if from < r.Start {
 			x.pieces = append(x.pieces, watchPiece{lo: from, hi: r.Start, addr: from, watch: i})
 			from = r.Start
 		}
 		end := min(to, r.End)
-		if from < end {
-			k := s.key(r, from)
-			x.pieces = append(x.pieces, watchPiece{lo: k, hi: k + end - from, addr: from, watch: i})
-			from = end
-		}
-		j++
+		k := s.key(r, from)
+		x.pieces = append(x.pieces, watchPiece{lo: k, hi: k + end - from, addr: from, watch: i})
+		from = end
+	}
+	if from < to {
+		x.pieces = append(x.pieces, watchPiece{lo: from, hi: to, addr: from, watch: i})
 	}
 }
 
@@ -263,4 +254,48 @@ func (s *Space) hits(a uint64, n int, k Access, old []byte) {
 	for i := range all {
 		s.OnHit(all[i].Hit)
 	}
+}
+
+// Overlaps reports whether the watch has a byte in [start, end).
+func (w *Watch) Overlaps(start, end uint64) bool {
+	return w.Len > 0 && w.Addr < end && w.Addr+(w.Len-1) >= start
+}
+
+// remapping notes what is at the addresses watched for stores in [start, end), which
+// are about to be mapped, unmapped or emptied. What it returns reports those where
+// something else is then, or nothing.
+func (s *Space) remapping(start, end uint64) (done func()) {
+	type noted struct {
+		watch Watch
+		was   []byte
+	}
+	var all []noted
+	for _, w := range s.watches {
+		if s.OnHit != nil && w.Kind&WatchWrite != 0 && w.Overlaps(start, end) {
+			all = append(all, noted{w, s.prefix(w)})
+		}
+	}
+	if len(all) == 0 {
+		return func() {}
+	}
+	return func() {
+		for i := range all {
+			n := &all[i]
+			now := s.prefix(n.watch)
+			at := 0
+			for at < min(len(n.was), len(now)) && n.was[at] == now[at] {
+				at++
+			}
+			if at < max(len(n.was), len(now)) {
+				s.OnHit(Hit{Watch: n.watch, Access: Store, Addr: n.watch.Addr + uint64(at), Changed: true})
+			}
+		}
+	}
+}
+
+// prefix returns the readable prefix of the watched bytes.
+func (s *Space) prefix(w Watch) []byte {
+	b := make([]byte, w.Len)
+	n, _ := s.Peek(w.Addr, b)
+	return b[:n]
 }

@@ -108,7 +108,7 @@ func places(t *testing.T, g *guest, name string, patterns []string) []string {
 	for i, p := range patterns {
 		before, mark, found := strings.Cut(p, "LINE:")
 		if found {
-			p = fmt.Sprintf(`%s\b%s\.c:%d\b`, before, name, g.line(t, mark))
+			p = fmt.Sprintf(`%s\b%s\.cc?:%d\b`, before, name, g.line(t, mark))
 		}
 		out[i] = p
 	}

@@ -187,6 +187,11 @@ func conditions(t *testing.T, g *guest, c *dapClient, at func(f, mark string) st
 	if body := c.do("evaluate", map[string]any{"expression": "when", "context": "repl"}); !strings.Contains(body["result"].(string), ":") {
 		t.Errorf("when says %v", body)
 	}
+	// deposits is an int: the answer has the values of 4 bytes, not of 8.
+	body := c.do("evaluate", map[string]any{"expression": "last-write deposits", "context": "repl"})
+	if got := body["result"].(string); !strings.HasSuffix(got, " 0x31 -> 0x32") {
+		t.Errorf("the last write of deposits is %s", got)
+	}
 	c.do("evaluate", map[string]any{"expression": "monitor seek begin", "context": "repl"})
 	c.wants("after seek", c.stop(), "goto ")
 }

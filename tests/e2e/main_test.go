@@ -48,12 +48,16 @@ type guest struct {
 	args   []string // it is run with
 }
 
-// compile compiles tests/guest/NAME.c into a folder of the test's.
+// compile compiles tests/guest/NAME.c or NAME.cc into a folder of the test's.
 func compile(t testing.TB, name string, flags ...string) *guest {
 	t.Helper()
 	need.Recorder(t)
-	need.Program(t, "gcc")
+	compiler := "gcc"
 	src := filepath.Join("..", "guest", name+".c")
+	if _, err := os.Stat(src); err != nil {
+		compiler, src = "g++", src+"c"
+	}
+	need.Program(t, compiler)
 	text, err := os.ReadFile(src)
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +65,8 @@ func compile(t testing.TB, name string, flags ...string) *guest {
 	g := &guest{name: name, dir: t.TempDir(), source: strings.Split(string(text), "\n")}
 	g.bin = filepath.Join(g.dir, name)
 	args := append([]string{"-g", "-w", "-o", g.bin}, flags...)
-	if out, err := exec.Command("gcc", append(args, src)...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
+	if out, err := exec.Command(compiler, append(args, src)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
 	}
 	return g
 }
@@ -85,12 +89,12 @@ func (g *guest) line(t testing.TB, mark string) int {
 	return found
 }
 
-// record records the guest and moves its file to g.dir/symbols. It returns the
-// recording.
+// record records the guest, slims the recording unless the flags say otherwise, and
+// moves the guest's file to g.dir/symbols. It returns the recording.
 func (g *guest) record(t testing.TB, flags ...string) string {
 	t.Helper()
 	rec := filepath.Join(g.dir, "rec.vplay")
-	args := append([]string{"record", "-q", "-o", rec}, flags...)
+	args := append([]string{"record", "-q", "--slim", "now", "-o", rec}, flags...)
 	args = append(append(args, "--", g.bin), g.args...)
 	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, args...)
 	cmd.Dir = g.dir
@@ -129,7 +133,8 @@ func serve(t testing.TB, rec string, flags ...string) string {
 func serveProcess(t testing.TB, rec string, flags ...string) (addr string, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	// The machine's own libraries would change what gdb prints.
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--no-local-files"}, flags...)
 	cmd := exec.CommandContext(ctx, vplayd, append(args, rec)...)
 	cmd.Dir = t.TempDir()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -75,10 +75,11 @@ var queries = []struct {
 	},
 	{
 		"what was captured, and where things are",
-		[]string{"vplay why cold[700000]", "vplay why total", "vplay why 0", "vplay why", "vplay writes quiet", "break square", "reverse-continue", "vplay last-write r", "vplay seek end", "vplay pages total", "vplay pages", "vplay modules", "vplay events 3"},
+		[]string{"vplay why cold[700000]", "vplay why total", "vplay why 0", "vplay why", "vplay writes quiet", "break square", "reverse-continue", "vplay last-write r", "vplay seek end", "vplay pages total", "vplay pages", "vplay modules", "vplay events 3", "vplay events 25"},
 		[]string{
 			`was not captured: .*\n.*: not captured$`, `is known: 0x`, `written in this interval`, `nothing is mapped at 0x0`, `help vplay why`, `No symbol "quiet"`, `Breakpoint 1`, `square.*-> 0x40`, `written in this interval`,
 			`rw-p .* pages: .*not captured  .*/tour$`, `r-xp .* pages: .* captured.*libc\.so\.6`, `/tour build-id \w{40}\n +add-symbol-file`, `^#\d+  #  write\(1, .*\n#\d+  #   +6\n#\d+  #  exit_group\(7\)$`,
+			`^#\d+  #  --- SIGUSR1 \{si_code=SI_TKILL, si_pid=\d+, si_uid=\d+\} ---$`,
 		},
 	},
 	{
@@ -173,6 +174,35 @@ func TestQueriesFromTheStart(t *testing.T) {
 		`= 7`, `= 81`, `0x11d -> 0x282d`, `^\d+:\d+\.\d+$`, `= 7`, `= 0`, `= 10285`)
 	expect(t, gdb(t, addr, "print total = 8", "monitor seek 50%", "maintenance flush register-cache", "maintenance flush dcache", "monitor seek end", "maintenance flush register-cache", "maintenance flush dcache", "print total"),
 		`= 8`, `^\d+:\d+`, `= 10285`)
+}
+
+// TestSeekLibraries moves to before the libraries were loaded and back: gdb must have
+// those that are there, without being told to look, and its breakpoints in them.
+func TestSeekLibraries(t *testing.T) {
+	t.Parallel()
+	g, addr := tour(t)
+	raised := g.numbered(t, "break LINENO:RAISE")
+	out := gdb(t, addr, loadCommands, quiet, "python gdb.events.stop.connect(lambda e: print('a stop at', gdb.selected_frame().name()))",
+		"set breakpoint pending on", "vplay seek begin", "info sharedlibrary", "checkpoint", "break raise", "vplay seek end", "bt 3", "restart 1", "info sharedlibrary", "continue", "bt 2",
+		"delete", raised, "restart 1", "echo @\\n", "set stop-on-solib-events 1", "vplay seek 99%", "continue", "bt 2", "set stop-on-solib-events 0",
+		"monitor seek begin", "maintenance flush register-cache", "monitor resume-at 99%", "set exec-direction reverse", "stepi", "info sharedlibrary")
+	expect(t, out,
+		`a stop at None`, `ld-linux`, `Checkpoint 1`, `Breakpoint 1 at`, `a stop at .*exit`, `#0 .* _exit .*libc\.so\.6`, `a stop at None`, `ld-linux`,
+		`Breakpoint 1, .*raise`, `a stop at .*raise`, `#0 .*raise.*\n#1 .* main`, `@`, `Stopped due to shared library event`, `a stop at`, `#0 `, `libc\.so\.6`)
+	if n := strings.Count(out, "a stop at"); n != 8 {
+		t.Errorf("%d stops:\n%s", n, out)
+	}
+}
+
+// TestHandledFault lists the events of a fault that the program handles: what made it
+// is told once.
+func TestHandledFault(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "handled", "-O0")
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols")
+	expect(t, gdb(t, addr, loadCommands, "vplay events 60", "break on_fault", "reverse-continue", "handle SIGSEGV stop print", "reverse-step"),
+		`#\d+  \d+:\d+\.\d+  rdtsc = 0x\w+\n`, `  rt_sigaction\(SIGSEGV, \{sa_handler=0x\w+, `, `#\d+  \d+:\d+\.\d+  --- SIGSEGV \{si_code=SEGV_MAPERR, si_addr=0x40\} ---\n#\d+  \d+:\d+\.\d+ +its handler runs`,
+		`Breakpoint 1, on_fault`, `received signal SIGSEGV`)
 }
 
 // TestCommandsFile loads the commands from the verb's output and from the

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"flag"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -216,6 +218,25 @@ func (h *historian) backward() {
 	h.check("reverse-continue", want)
 }
 
+// reopen goes on with another timeline, which has the index of this one from a
+// file and nothing else.
+func (h *historian) reopen(rec string) {
+	h.t.Helper()
+	var file bytes.Buffer
+	written, err := h.tl.WriteIndex(&file)
+	if err != nil || written != len(h.tl.Intervals()) {
+		h.t.Fatalf("%d intervals written, %v", written, err)
+	}
+	tl := openTimeline(h.t, rec, 256<<20)
+	if read, err := tl.ReadIndex(bytes.NewReader(file.Bytes())); err != nil || read != written {
+		h.t.Fatalf("%d intervals read, %d written, %v", read, written, err)
+	}
+	if a, b := h.tl.Stretches(), tl.Stretches(); !reflect.DeepEqual(a, b) {
+		h.t.Fatalf("%d spans written, %d others read", len(a), len(b))
+	}
+	h.tl, h.at = tl, h.index[tl.Position()]
+}
+
 // TestQuestions compares answers about the past with a linear scan of it: a sample,
 // or as many as -questions says. The stretches are short, so that there are many;
 // the budgets leave room for all marks, for some, and for none.
@@ -241,6 +262,9 @@ func TestQuestions(t *testing.T) {
 					if err := tl.Survey(context.Background()); err != nil {
 						t.Fatal(err)
 					}
+				}
+				if k == *questions/6 && i == 0 {
+					h.reopen(rec)
 				}
 				[]func(){h.accesses, h.execs, h.backward}[h.r.IntN(3)]()
 			}

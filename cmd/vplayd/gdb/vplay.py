@@ -4,6 +4,11 @@
 # To load it: "source vplay.py", or, once connected, without a file:
 #   python exec(gdb.execute('monitor python', to_string=True))
 
+import glob
+import os
+import re
+import sys
+
 import gdb
 
 
@@ -24,7 +29,7 @@ def _ask(line):
                 break
             if not status.startswith("running"):
                 raise gdb.GdbError("this is no recording: target remote to vplayd serve first")
-            if len(status) > 8:
+            if len(status) > 8 and os.isatty(2):
                 gdb.write("\r" + status[8:] + " ", gdb.STDLOG)
                 gdb.flush(gdb.STDLOG)
                 shown = True
@@ -42,6 +47,19 @@ def vplay(question):
     """For scripts: asks what a monitor command asks, and returns the answers as pairs of position and text."""
     pairs = (line.partition("  ")[::2] for line in _ask(question).splitlines())
     return [(position, text) for position, text in pairs if ":" in position and text]
+
+
+def _together(questions):
+    """The answers to several questions, a line each, in the order of time; the last refusal when there is none."""
+    answers, refusal = [], ""
+    for question in questions:
+        for line in _ask(question).splitlines(True):
+            at = re.match(r"(\d+):(\d+)\.(\d+)  ", line)
+            if at:
+                answers.append(([int(n) for n in at.groups()], line))
+            else:
+                refusal = line
+    return [line for _, line in sorted(answers)] or [refusal]
 
 
 def _address(text):
@@ -64,20 +82,70 @@ def _split_count(arg):
     return arg, "10"
 
 
-def _place(text):
-    """The addresses of a function or of *ADDRESS."""
+def _places(text):
+    """The addresses of a line, a function or *ADDRESS."""
     if text.startswith("*"):
         return [int(gdb.parse_and_eval(text[1:])) & (2**64 - 1)]
-    try:
-        value = gdb.parse_and_eval(text)
-        if value.type.strip_typedefs().code == gdb.TYPE_CODE_FUNC:
-            return [int(value.address)]
-    except gdb.error:
-        pass
     spots = gdb.decode_line(text)[1] or ()
     if not spots:
         raise gdb.GdbError("no such place: " + text)
     return [spot.pc for spot in spots]
+
+
+def _around(pc):
+    """The functions around an address, innermost first: all but the last are inlined."""
+    try:
+        block = gdb.block_for_pc(pc)
+    except RuntimeError:
+        block = None
+    found = []
+    while block is not None:
+        if block.function is not None:
+            found.append(block.function)
+        block = block.superblock
+    return found
+
+
+def _plain(name):
+    """A function's name without its parameters."""
+    name = re.sub(r"( const| volatile| &&?)+$", "", name.strip())
+    depth, i = 0, len(name)
+    if not name.endswith(")"):
+        return name
+    while i > 0:
+        i -= 1
+        depth += {")": 1, "(": -1}.get(name[i], 0)
+        if depth == 0:
+            break
+    return name if i == 0 or name[:i].endswith("operator") else name[:i].strip()
+
+
+def _is_named(function, name):
+    """Whether gdb means a function by name, which may lack namespaces and template arguments."""
+    plain = _plain(function)
+    return any(p == name or p.endswith("::" + name) for p in (plain, re.sub(r"<.*>$", "", plain)))
+
+
+def _entries(text):
+    """Where functions are entered: pairs of an address and, where the function was inlined, its name."""
+    if text.startswith("*"):
+        return [(pc, None) for pc in _places(text)]
+    entries = []
+    name = _plain(text)
+    for pc in _places(text):
+        around = _around(pc)
+        for i, function in enumerate(around):
+            if not _is_named(function.print_name, name):
+                continue
+            if i < len(around) - 1:
+                entries.append((pc, _plain(function.print_name)))
+            else:
+                entries.append((int(function.value().address), None))
+            break
+        else:  # no debugging information: the start of the symbol
+            known = re.search(r" \+ (\d+) in section", gdb.execute("info symbol %#x" % pc, to_string=True))
+            entries.append((pc - int(known.group(1)) if known else pc, None))
+    return sorted(set(entries), key=lambda e: e[0])
 
 
 def _integer_letter(kind):
@@ -118,6 +186,15 @@ def _signature(text):
             break
         letters += letter
     return letters or "-"
+
+
+def _typed(text):
+    """The address of the function whose type _signature knows, None when there is no address."""
+    try:
+        address = gdb.parse_and_eval(text).address
+    except gdb.error:
+        return None
+    return None if address is None else int(address)
 
 
 def _told(invoke):
@@ -217,8 +294,11 @@ from. N is 10 unless told."""
             raise gdb.GdbError("vplay calls FUNCTION [N]: help vplay calls")
         arg, count = _split_count(arg)
         letters = _signature(arg) or "QQQ"
-        for pc in _place(arg):
-            gdb.write(_ask("calls %#x %s %s" % (pc, count, letters)))
+        typed = _typed(arg)
+        found = _together(
+            "calls %#x %s %s" % (pc, count, "inlined " + name if name else letters if typed in (None, pc) else "QQQ") for pc, name in _entries(arg)
+        )
+        gdb.write("".join(found[-int(count) :]))
 
 
 class _FirstExec(_Command):
@@ -234,8 +314,9 @@ WHERE is a function, FILE:LINE or *ADDRESS."""
     def invoke(self, arg, from_tty):
         if not arg:
             raise gdb.GdbError("vplay first-exec WHERE: help vplay first-exec")
-        for pc in _place(arg):
-            gdb.write(_ask("first-exec %#x" % pc))
+        is_line = re.fullmatch(r"(.*:)?\d+", arg)
+        places = _places(arg) if is_line else [pc for pc, _ in _entries(arg)]
+        gdb.write(_together("first-exec %#x" % pc for pc in places)[0])
 
 
 class _AtAddress(_Command):
@@ -275,6 +356,55 @@ class _Own(gdb.Command):
         self.does(arg, from_tty)
 
 
+# gdb loads the pretty printers of libstdc++ by the name of the library's file, and
+# does not know a name that begins with "target:" (auto-load.c,
+# auto_load_objfile_script). So they are loaded here, from where gdb would take them.
+
+
+def _folders(setting):
+    """The folders of a setting such as auto-load safe-path, without gdb's variables."""
+    for folder in gdb.parameter(setting).split(os.pathsep):
+        folder = folder.replace("$datadir", gdb.parameter("data-directory"))
+        for debugdir in gdb.parameter("debug-file-directory").split(os.pathsep) if "$debugdir" in folder else [""]:
+            yield os.path.realpath(folder.replace("$debugdir", debugdir))
+
+
+def _printer_script(library):
+    """gdb's script for libstdc++, that of the library's own folder before others; None where there is none."""
+    safe = list(_folders("auto-load safe-path"))
+    for folder in _folders("auto-load scripts-directory"):
+        if not any(path == "/" or (folder + "/").startswith(path + "/") for path in safe):
+            continue
+        for place in (os.path.dirname(library), "/usr" + os.path.dirname(library), "/**"):
+            found = glob.glob(glob.escape(folder) + place + "/libstdc++.so.6*-gdb.py", recursive=True)
+            if found:
+                return sorted(found)[-1]
+    return None
+
+
+def _load_printers(objfile):
+    """Registers the pretty printers of libstdc++ for an objfile that is this library."""
+    name = objfile.filename or ""
+    has = any(getattr(p, "name", "").startswith("libstdc++") for p in gdb.pretty_printers + objfile.pretty_printers)
+    if not name.startswith("target:") or not os.path.basename(name).startswith("libstdc++.so") or has:
+        return
+    if not gdb.parameter("auto-load python-scripts"):
+        return
+    script = _printer_script(name[len("target:"):])
+    if script is None:
+        return
+    try:
+        with open(script) as f:
+            folder = re.search(r"^pythondir = '(.*)'$", f.read(), re.MULTILINE)
+        if folder and folder[1] not in sys.path:
+            sys.path.insert(0, folder[1])
+        from libstdcxx.v6 import register_libstdcxx_printers
+
+        register_libstdcxx_printers(objfile)
+    except (OSError, ImportError, gdb.error, RuntimeError) as e:
+        gdb.write("the pretty printers of libstdc++ cannot be loaded: %s\n" % e, gdb.STDERR)
+
+
 _Vplay()
 _Seek()
 _Calls()
@@ -304,3 +434,6 @@ for _name, _doc, _does in (
     ("delete checkpoint", "Forget a position: delete checkpoint N", lambda arg, tty: gdb.execute("vplay delete-checkpoint " + arg, tty)),
 ):
     _Own(_name, _doc, _does)
+gdb.events.new_objfile.connect(lambda event: _load_printers(event.new_objfile))
+for _objfile in gdb.objfiles():
+    _load_printers(_objfile)

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"vplay/replay"
+)
+
+// The index of a recording, kept beside it with --index: RECORDING.index. It can be
+// deleted at any time; one of another recording is written anew.
+
+// learn lets the timeline learn about the recording in the background. With keep,
+// it begins with what is known from an earlier session, and what is known is kept when all of it is and at the
+// end, which is when the function it returns is called.
+func learn(c *cobra.Command, g *target, args []string, keep bool) (end func()) {
+	t := g.t // g may leave it for that of another program
+	path, err := recordingPath(args)
+	if !keep || err != nil { // the recording is open, so that it has a path
+		t.StartSurvey(nil)
+		return func() {}
+	}
+	loadIndex(t, path, c.ErrOrStderr())
+	save := func() {
+		if err := saveIndex(t, path); err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: the index is not kept: %v\n", err)
+		}
+	}
+	t.StartSurvey(save)
+	return func() {
+		t.Pause()
+		save()
+	}
+}
+
+// indexPath returns where the index of the recording at path is kept.
+func indexPath(path string) string { return path + ".index" }
+
+// loadIndex gives a timeline what the file beside the recording at path knows, and
+// says on out what came of it. A file that cannot be used is no error.
+func loadIndex(t *replay.Timeline, path string, out io.Writer) {
+	f, err := os.Open(indexPath(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		var known int
+		known, err = t.ReadIndex(f)
+		_ = f.Close() // it was read only
+		if err == nil {
+			fmt.Fprintf(out, "vplayd: %s: %d of %s known\n", indexPath(path), known, plural(len(t.Intervals()), "interval"))
+			return
+		}
+	}
+	fmt.Fprintf(out, "vplayd: %s is not used and will be written anew: %v\n", indexPath(path), err)
+}
+
+// saveIndex writes what a timeline knows, if that is anything, beside the recording at path: as a whole or
+// not at all, and readable by its owner only, as the recording is.
+func saveIndex(t *replay.Timeline, path string) (err error) {
+	if t.Progress().Intervals == 0 {
+		return nil
+	}
+	file := indexPath(path)
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name()) // the first error is the one that counts
+		}
+	}()
+	if _, err = t.WriteIndex(f); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}

@@ -1,0 +1,103 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"vplay/checkpoint"
+)
+
+// demoTimeline opens the recording of the demonstration.
+func demoTimeline(t testing.TB) *Timeline {
+	t.Helper()
+	rec, err := checkpoint.Open("../cmd/vplayd/demo/weather.vplay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSession(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := NewTimeline(s, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		tl.Close()
+		s.Close()
+		rec.Close()
+	})
+	return tl
+}
+
+// TestIndexFile reads an index back, and refuses what is not one.
+func TestIndexFile(t *testing.T) {
+	tl := demoTimeline(t)
+	if err := tl.Survey(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	written, err := tl.WriteIndex(&file)
+	if err != nil || written != len(tl.Intervals()) {
+		t.Fatalf("%d intervals of %d, %v", written, len(tl.Intervals()), err)
+	}
+	other := demoTimeline(t)
+	if read, err := other.ReadIndex(bytes.NewReader(file.Bytes())); err != nil || read != written {
+		t.Fatalf("read %d of %d intervals, %v", read, written, err)
+	}
+	if a, b := tl.Stretches(), other.Stretches(); !reflect.DeepEqual(a, b) || other.Progress() != tl.Progress() {
+		t.Errorf("%+v written, %+v read", tl.Progress(), other.Progress())
+	}
+	for _, id := range tl.Intervals() {
+		a, _ := tl.chart.endOf(id)
+		if b, ok := other.chart.endOf(id); !ok || a != b {
+			t.Errorf("interval %d ends at %s, and %s was read", id, a, b)
+		}
+	}
+	damaged := demoTimeline(t)
+	for i := range file.Len() {
+		b := bytes.Clone(file.Bytes())
+		b[i] ^= 1 << (i % 8)
+		if _, err := damaged.ReadIndex(bytes.NewReader(b)); err == nil {
+			t.Fatalf("bit %d of byte %d changed, and it was read", i%8, i)
+		} else if (i < 40) != errors.Is(err, ErrOtherIndex) {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		if _, err := damaged.ReadIndex(bytes.NewReader(file.Bytes()[:i])); err == nil {
+			t.Fatalf("cut at %d, and it was read", i)
+		}
+	}
+	if p := damaged.Progress(); p.Intervals != 0 {
+		t.Errorf("damaged files left %+v", p)
+	}
+}
+
+// FuzzIndexBody reads bodies whose check is right: no panic, and what is accepted
+// has no holes.
+func FuzzIndexBody(f *testing.F) {
+	tl := demoTimeline(f)
+	if err := tl.Survey(context.Background()); err != nil {
+		f.Fatal(err)
+	}
+	body, _ := tl.chart.encodeIndex()
+	f.Add(body)
+	f.Add([]byte{1, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		legs, err := tl.decodeIndex(body)
+		if err != nil {
+			return
+		}
+		for id, l := range legs {
+			at := checkpoint.Position{Interval: id}
+			for _, s := range l.spans {
+				if s.from != at || s.to.Compare(s.from) < 0 {
+					t.Fatalf("a hole at %s", s.from)
+				}
+				at = s.to
+			}
+		}
+	})
+}
