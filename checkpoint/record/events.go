@@ -386,7 +386,7 @@ func (t *tracer) syncPoint() error {
 	if err != nil {
 		return err
 	}
-	if cpu-t.cur.rec.CPUStart >= t.opt.Interval {
+	if cpu-t.cur.rec.CPUStart >= t.length {
 		return t.border(border{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil

@@ -34,10 +34,8 @@ func (t *tracer) memHash(m *moment, cur *live) uint64 {
 		}
 		return nil
 	})
-	_ = written.each(func(page uint64) error {
-		if addr := page * checkpoint.PageSize; t.readMem(addr, b) == len(b) {
-			sum += checkpoint.HashPage(addr, b)
-		}
+	_ = eachPage(memReader{t.mem}, written, func(addr uint64, page []byte) error {
+		sum += checkpoint.HashPage(addr, page)
 		return nil
 	})
 	counted := map[uint64]bool{}
@@ -134,10 +132,9 @@ func (t *tracer) keyAt(addr uint64) pageKey {
 // keyAt returns which page of which object was mapped at addr when the interval
 // began.
 func (l *live) keyAt(addr uint64) pageKey {
-	for i := range l.rec.Maps {
-		if m := &l.rec.Maps[i]; addr >= m.Start && addr < m.End && m.Object != 0 {
-			return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
-		}
+	m := l.mapAt(addr)
+	if m == nil || m.Object == 0 {
+		return pageKey{}
 	}
-	return pageKey{}
+	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
 }

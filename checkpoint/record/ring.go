@@ -4,6 +4,7 @@ package record
 
 import (
 	"errors"
+	"sort"
 	"time"
 
 	"vplay/checkpoint"
@@ -178,13 +179,17 @@ func (t *tracer) changedCopies(m *moment) map[uint64][]byte {
 }
 
 // startContent reads a page as it was at the interval's start; false when it
-// was not mapped. Replay must find the same: a page of a file that was mapped
-// there and never touched is kept now.
+// was not mapped, or was zero because nobody had touched it. Replay must find the
+// same: a page of a file that was mapped there and never touched is kept now.
 func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
-	if !cur.startPage(addr, b) {
+	present := cur.present.has(addr / checkpoint.PageSize)
+	if m := cur.mapAt(addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
 	}
-	if cur.present.has(addr / checkpoint.PageSize) {
+	if cur.src.readPage(addr, b) != nil {
+		return false
+	}
+	if present {
 		return true
 	}
 	if k := cur.keyAt(addr); k.object != 0 && !t.objs.list[k.object-1].Changed {
@@ -195,15 +200,14 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 	return true
 }
 
-// startPage reads a page as it was at the interval's start; false when it was
-// not mapped.
-func (l *live) startPage(addr uint64, b []byte) bool {
-	for i := range l.rec.Maps {
-		if m := &l.rec.Maps[i]; addr >= m.Start && addr < m.End {
-			return l.src.readPage(addr, b) == nil
-		}
+// mapAt returns the mapping of an address at the interval's start, or nil.
+func (l *live) mapAt(addr uint64) *checkpoint.Mapping {
+	maps := l.rec.Maps // sorted
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	if i == len(maps) || addr < maps[i].Start {
+		return nil
 	}
-	return false
+	return &maps[i]
 }
 
 // border ends the interval and starts the next at the same moment. The program
@@ -279,13 +283,8 @@ func (t *tracer) store(m *moment) error {
 		return nil
 	}
 	m.stored = true
-	b := make([]byte, checkpoint.PageSize)
-	err := m.dirty.each(func(page uint64) error {
-		addr := page * checkpoint.PageSize
-		if t.readMem(addr, b) != len(b) {
-			return nil
-		}
-		ref, err := t.out.page(b)
+	err := eachPage(memReader{t.mem}, m.dirty, func(addr uint64, page []byte) error {
+		ref, err := t.out.page(page)
 		m.refs = append(m.refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
 		return err
 	})
@@ -305,7 +304,7 @@ func (t *tracer) store(m *moment) error {
 
 // openInterval starts the next interval at moment m, with the thread in ctx.
 func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
-	cpu, err := cpuTime(t.pid)
+	before, err := cpuTime(t.pid)
 	if err != nil {
 		return err
 	}
@@ -316,7 +315,7 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	l.rec = checkpoint.Interval{
 		ID: t.nextID, PID: int32(t.pid), Image: t.image, Start: []checkpoint.Context{ctx},
 		Maps: t.maps.mappings(), Brk: t.brk, Delta: t.prev != nil, Artefact: t.artefact,
-		CPUStart: cpu, WallTime: time.Now(),
+		WallTime: time.Now(),
 	}
 	t.nextID++
 	l.extra = t.changedCopies(m)
@@ -341,11 +340,25 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 		l.close()
 		return err
 	}
+	if l.rec.CPUStart, err = cpuTime(t.pid); err != nil {
+		l.close()
+		return err
+	}
+	t.setLength(l.rec.CPUStart - before)
 	t.cur, t.prev = l, nil
 	t.accDirty, t.moved = nil, nil
 	t.logged = map[uint64][]byte{}
-	t.preempt.interval(cpu + t.opt.Interval + t.opt.ForceAfter)
+	t.preempt.interval(l.rec.CPUStart + t.length + t.opt.ForceAfter)
 	return nil
+}
+
+// setLength sets how long the interval that begins is, in CPU time. The kernel
+// copies the page tables of a program that it clones on that program's time: of a
+// GiB that is as long as an interval. cost is how long it was.
+func (t *tracer) setLength(cost time.Duration) {
+	const share = 8 // of the program's time at most an eighth
+	longest := time.Duration(t.opt.KeepSeconds * float64(time.Second) / 4)
+	t.length = max(t.opt.Interval, min(share*cost, longest))
 }
 
 // removedFrom returns the pages that the next table does not have any more.

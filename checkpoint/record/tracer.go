@@ -53,7 +53,8 @@ type tracer struct {
 
 	manifest  checkpoint.Manifest
 	cur       *live
-	ring      []*live // crash: intervals before cur, oldest first
+	length    time.Duration // of cur, in CPU time
+	ring      []*live       // crash: intervals before cur, oldest first
 	nextID    uint32
 	out       *output
 	noShadow  bool // clones are refused: copy instead
