@@ -58,6 +58,12 @@ type Machine struct {
 	// endFirst makes the machine find a forced end before it goes behind the
 	// last event.
 	endFirst bool
+	// guess makes instructions that ask which state components are in use hear that
+	// none is beyond what the state says; asked is how many there were. solver, when
+	// set, looks for the answers.
+	guess  bool
+	asked  uint64
+	solver *solver
 
 	// OnEvent, when set, is called before an event is applied.
 	OnEvent func(*checkpoint.Event)
@@ -88,6 +94,7 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 func (m *Machine) attach(space *mem.Space) {
 	m.Mem = space
 	m.CPU = x86.New(bus{space}, m.s.cpu)
+	m.CPU.AskInUse = true
 	space.OnFlush = func(a uint64, all bool) {
 		if all {
 			m.CPU.FlushTLB()
@@ -311,6 +318,12 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 		x = c.Step()
 	} else {
 		x = c.Run(limit)
+	}
+	if x == x86.ExitInUse {
+		var err error
+		if x, err = m.inUse(); err != nil {
+			return 0, err
+		}
 	}
 	if c.Retired != before {
 		m.step = 0

@@ -2,7 +2,11 @@
 
 package record
 
-import "vplay/checkpoint"
+import (
+	"sort"
+
+	"vplay/checkpoint"
+)
 
 // What the recorder says of memory at a forced end, by which replay finds it.
 
@@ -95,8 +99,7 @@ func (t *tracer) aliases(addr uint64) []uint64 {
 		return out
 	}
 	offset := addr - m.Start + m.Offset
-	for i := range t.maps.list {
-		o := &t.maps.list[i]
+	for o := range t.maps.tree.From(0) {
 		if at := o.Start + offset - o.Offset; o.Object == m.Object && !o.private() && offset >= o.Offset && at < o.End && at != addr {
 			out = append(out, at)
 		}
@@ -132,9 +135,18 @@ func (t *tracer) keyAt(addr uint64) pageKey {
 // keyAt returns which page of which object was mapped at addr when the interval
 // began.
 func (l *live) keyAt(addr uint64) pageKey {
-	m := l.mapAt(addr)
+	m := mappedAt(l.rec.Maps, addr)
 	if m == nil || m.Object == 0 {
 		return pageKey{}
 	}
 	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+}
+
+// mappedAt returns the one of sorted ranges that holds addr, or nil.
+func mappedAt(maps []checkpoint.Mapping, addr uint64) *checkpoint.Mapping {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	if i == len(maps) || maps[i].Start > addr {
+		return nil
+	}
+	return &maps[i]
 }

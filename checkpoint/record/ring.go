@@ -4,7 +4,6 @@ package record
 
 import (
 	"errors"
-	"sort"
 	"time"
 
 	"vplay/checkpoint"
@@ -43,6 +42,7 @@ type border struct {
 
 // moment is what the recorder sees of a stopped program's memory.
 type moment struct {
+	began   time.Time // when the recorder began to look
 	private ranges
 	dirty   ranges            // changed since the last shadow
 	gone    ranges            // private pages of the interval's start that are no longer there
@@ -76,6 +76,7 @@ func (t *tracer) context() checkpoint.Context {
 
 // look takes stock of the program's memory.
 func (t *tracer) look() (*moment, error) {
+	began := time.Now()
 	list, err := readMaps(t.pid, &t.objs)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (t *tracer) look() (*moment, error) {
 		t.log.Debug().Str("what", d).Msg("map model corrected")
 	}
 	t.maps.adopt(list)
-	c, err := t.pmap.takeCensus(t.maps.list, t.objs.list)
+	c, err := t.pmap.takeCensus(t.maps.all(), t.objs.list)
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +97,10 @@ func (t *tracer) look() (*moment, error) {
 	if err := t.keepReadShared(c.shared); err != nil {
 		return nil, err
 	}
-	if err := t.keepOriginals(t.maps.list, c.private); err != nil {
+	if err := t.keepOriginals(t.maps.all(), c.private); err != nil {
 		return nil, err
 	}
-	m := &moment{private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
+	m := &moment{began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
 	for _, set := range []ranges{c.shared, c.unforkd, c.changed} {
 		cp, err := copyPages(memReader{t.mem}, set)
 		if err != nil {
@@ -183,7 +184,7 @@ func (t *tracer) changedCopies(m *moment) map[uint64][]byte {
 // same: a page of a file that was mapped there and never touched is kept now.
 func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 	present := cur.present.has(addr / checkpoint.PageSize)
-	if m := cur.mapAt(addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
+	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
 	}
 	if cur.src.readPage(addr, b) != nil {
@@ -198,16 +199,6 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 		}
 	}
 	return true
-}
-
-// mapAt returns the mapping of an address at the interval's start, or nil.
-func (l *live) mapAt(addr uint64) *checkpoint.Mapping {
-	maps := l.rec.Maps // sorted
-	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
-	if i == len(maps) || addr < maps[i].Start {
-		return nil
-	}
-	return &maps[i]
 }
 
 // border ends the interval and starts the next at the same moment. The program
@@ -304,10 +295,6 @@ func (t *tracer) store(m *moment) error {
 
 // openInterval starts the next interval at moment m, with the thread in ctx.
 func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
-	before, err := cpuTime(t.pid)
-	if err != nil {
-		return err
-	}
 	l := &live{present: m.private, delta: m.dirty, views: m.changed}
 	if t.prev != nil {
 		l.removed = t.removedFrom(m)
@@ -333,33 +320,38 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	}
 	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize
 	t.sharedNow = m.copies
+	var err error
 	if l.src, err = t.newSource(m.private); err != nil {
 		return err
 	}
+	// The fork is the recorder's work, not the program's.
+	cpu, err := cpuTime(t.pid)
+	if err != nil {
+		l.close()
+		return err
+	}
+	l.rec.CPUStart = cpu
 	if err := t.flush(); err != nil {
 		l.close()
 		return err
 	}
-	if l.rec.CPUStart, err = cpuTime(t.pid); err != nil {
-		l.close()
-		return err
-	}
-	t.setLength(l.rec.CPUStart - before)
 	t.cur, t.prev = l, nil
 	t.accDirty, t.moved = nil, nil
 	t.logged = map[uint64][]byte{}
-	t.preempt.interval(l.rec.CPUStart + t.length + t.opt.ForceAfter)
+	t.spacing = spacing(t.opt.Interval, time.Since(m.began))
+	t.preempt.interval(cpu + t.spacing + t.opt.ForceAfter)
 	return nil
 }
 
-// setLength sets how long the interval that begins is, in CPU time. The kernel
-// copies the page tables of a program that it clones on that program's time: of a
-// GiB that is as long as an interval. cost is how long it was.
-func (t *tracer) setLength(cost time.Duration) {
-	const share = 8 // of the program's time at most an eighth
-	longest := time.Duration(t.opt.KeepSeconds * float64(time.Second) / 4)
-	t.length = max(t.opt.Interval, min(share*cost, longest))
-}
+// borderShare is how many times as long as the last border an interval lasts at
+// least.
+const borderShare = 8
+
+// spacing returns the CPU time after which an interval that is meant to last
+// interval ends, when the border before it took border. A border costs a fork and
+// a look at every mapping: with tens of thousands of mappings that is more than the
+// interval, and a program that had a border at each call would hardly run.
+func spacing(interval, border time.Duration) time.Duration { return max(interval, borderShare*border) }
 
 // removedFrom returns the pages that the next table does not have any more.
 func (t *tracer) removedFrom(m *moment) ranges {
@@ -432,14 +424,7 @@ func (t *tracer) evict(now time.Duration) error {
 
 // isGone reports whether a copied page of the interval before is not part of
 // this one: its range is no longer mapped.
-func (l *live) isGone(addr uint64) bool {
-	for i := range l.rec.Maps {
-		if m := &l.rec.Maps[i]; addr >= m.Start && addr < m.End {
-			return false
-		}
-	}
-	return true
-}
+func (l *live) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) == nil }
 
 // beginGap ends the interval at the entry of a call whose effects cannot be
 // listed.

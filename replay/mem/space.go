@@ -78,7 +78,9 @@ type Space struct {
 
 	watches []Watch
 	index   *watchIndex // of the watches; see watched
-	nears   [nearPages]nearPage
+
+	nears    [nearPages]nearPage
+	hasNears bool // one of them is not empty
 
 	track *Sets
 	hash  func(addr, v uint64) uint64
@@ -108,7 +110,7 @@ func (s *Space) flush() {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
-	s.nears = [nearPages]nearPage{}
+	s.forgetNear()
 	if s.OnFlush != nil {
 		s.OnFlush(0, true)
 	}
