@@ -27,6 +27,13 @@ type FinalImage struct {
 // its end; ok is false where it says nothing.
 func (f *FinalImage) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return f.src.record(a) }
 
+// Written reports whether the page at page-aligned address a was written in the last
+// interval.
+func (f *FinalImage) Written(a uint64) bool {
+	ref, ok := checkpoint.PageTable(f.src.pages).Find(a)
+	return ok && (ref.Kind == checkpoint.PageFull || ref.Kind == checkpoint.PageZero)
+}
+
 // finalSource lays the final pages over those of the last interval's start.
 type finalSource struct {
 	*loader.Source

@@ -110,7 +110,7 @@ func parsePosition(s string) (p checkpoint.Position, err error) {
 	return p, nil
 }
 
-func monitorWhy(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorWhy(_ context.Context, g *target, args []string, out io.Writer) error {
 	if len(args) != 1 {
 		fmt.Fprintln(out, "monitor why ADDRESS")
 		return nil
@@ -129,14 +129,7 @@ func monitorWhy(ctx context.Context, g *target, args []string, out io.Writer) er
 	if _, mapped := g.mem().Find(a &^ (mem.PageSize - 1)); !mapped {
 		return nil // that was the reason
 	}
-	if err := g.leaveFinal(ctx); err != nil {
-		return err
-	}
-	t, err := g.pageTable()
-	if err != nil {
-		return err
-	}
-	return t.one(args[0], out)
+	return g.onePage(args[0], out)
 }
 
 func monitorModules(_ context.Context, g *target, _ []string, out io.Writer) error {

@@ -53,6 +53,9 @@ type Pool struct {
 	next int      // pages handed out of the last chunk
 	free []pageID // recycled pages
 
+	zeroOnce sync.Once
+	zero     pageID // see zeroPage
+
 	slotMu sync.RWMutex
 	slots  map[uint32]uint64 // windows of shared objects' keys
 	owners []uint32          // the objects of the windows
@@ -143,6 +146,30 @@ func (p *Pool) unref(id pageID) {
 	p.mu.Lock()
 	p.free = append(p.free, id)
 	p.mu.Unlock()
+}
+
+// zeroPage returns the page that all pages of zeros share until they are written:
+// most memory that a program has was never touched, or is read once by a search.
+// The pool's own reference keeps it from being changed in place, and it is never
+// marked, as dirty or as code, for its marks would be those of all.
+func (p *Pool) zeroPage() pageID {
+	p.zeroOnce.Do(func() {
+		p.zero = p.alloc()
+		*p.page(p.zero) = Page{}
+		p.inUse.Add(-1) // nobody has loaded it
+	})
+	return p.zero
+}
+
+// apart returns a page that may be marked: id, whose reference it takes over, or a
+// copy when that is the page of all zeros.
+func (p *Pool) apart(id pageID) pageID {
+	if id != p.zeroPage() {
+		return id
+	}
+	c := p.clone(id)
+	p.unref(id)
+	return c
 }
 
 // clone returns a copy of a page with one reference and no code mark.

@@ -157,7 +157,9 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 	var mask Mask
 	switch s.fill(r, a, page, &mask) {
 	case Zero:
-		*page = Page{}
+		s.pool.unref(id)
+		id = s.pool.zeroPage()
+		s.pool.ref(id)
 	case Partial:
 		m.mask = &mask
 	case NotCaptured:
@@ -207,7 +209,8 @@ func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (C
 // shared with a snapshot.
 func (s *Space) writable(r *Region, a, key uint64) pageID {
 	slot := s.pool.slot(&s.root, key)
-	if *slot == 0 {
+	isNew := *slot == 0
+	if isNew {
 		s.load(r, a, key)
 		slot = s.pool.slot(&s.root, key)
 	}
@@ -215,7 +218,9 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 		c := s.pool.clone(*slot)
 		s.pool.unref(*slot)
 		*slot = c
-		s.flushKey(r, a, key)
+		if !isNew { // else nobody has a pointer to it
+			s.flushKey(r, a, key)
+		}
 	}
 	m := s.pool.meta(*slot)
 	m.dirty.Store(true)
