@@ -82,6 +82,9 @@ type Result struct {
 	Signal   int // that killed the program, or 0
 	Recorded bool
 	Path     string // of the recording, when Recorded
+	// Sanitizer says that the program was linked with AddressSanitizer or
+	// LeakSanitizer, which end it with an exit code.
+	Sanitizer bool
 	// Reason says why nothing was recorded, or why recording stopped early.
 	Reason string
 	// Err is the failure that Reason tells of, when it is one.

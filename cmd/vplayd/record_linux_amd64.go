@@ -98,6 +98,9 @@ func sayRecorded(res *recorder.Result, f recordFlags) {
 		}
 	case res.Reason != "":
 		fmt.Fprintf(os.Stderr, "vplayd: nothing recorded: %s\n", res.Reason)
+	case f.keep == "crash" && res.Sanitizer && res.ExitCode != 0:
+		fmt.Fprintln(os.Stderr, "vplayd: nothing kept: AddressSanitizer ends a program with an exit code; "+
+			"record --keep always keeps such runs, ASAN_OPTIONS=abort_on_error=1 makes them crashes")
 	case f.keep == "crash":
 		if why := failure(res.ExitCode); why != "" {
 			fmt.Fprintf(os.Stderr, "vplayd: nothing kept: %s; record --keep always keeps such runs\n", why)
