@@ -131,15 +131,30 @@ func (s *newStack) words() []uint64 {
 	return append(out, s.auxv...)
 }
 
-// editEnv adds the limits to the environment of a program that is at the exit of
-// its execve. The lists on the stack grow, so they move down, with the new
-// strings above them, into the room that execve has made below the stack pointer
-// (128 KiB: setup_arg_pages, fs/exec.c).
-func (t *tracer) editEnv() error {
-	if t.canFaultCPUID() {
-		return nil
+// envChange is what is changed of an environment: variables that go, by index,
+// and those that come.
+type envChange struct {
+	gone map[int]bool
+	add  []string
+}
+
+// wantedEnv returns the change that this program's environment needs.
+func (t *tracer) wantedEnv(given []string) envChange {
+	c := envChange{gone: map[int]bool{}}
+	if !t.canFaultCPUID() {
+		t.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
+		i, add := limits(given)
+		c.gone[i], c.add = true, add
 	}
-	t.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
+	t.noteSanitizer(given)
+	return c
+}
+
+// editEnv changes the environment of a program that is at the exit of its
+// execve. The lists on the stack grow, so they move down, with the new strings
+// above them, into the room that execve has made below the stack pointer (128
+// KiB: setup_arg_pages, fs/exec.c).
+func (t *tracer) editEnv() error {
 	s, err := t.readStack()
 	if err != nil {
 		return err
@@ -148,24 +163,31 @@ func (t *tracer) editEnv() error {
 	for i, addr := range s.env {
 		given[i], _ = t.readString(addr) // one that is too long is none of those looked for
 	}
-	replaced, add := limits(given)
-	if len(add) == 0 {
+	change := t.wantedEnv(given)
+	if len(change.add) == 0 {
 		return nil
 	}
-	if replaced >= 0 {
-		s.env = append(s.env[:replaced], s.env[replaced+1:]...)
+	env := make([]uint64, 0, len(s.env)+len(change.add))
+	for i, addr := range s.env {
+		if !change.gone[i] {
+			env = append(env, addr)
+		}
 	}
-	text := []byte(strings.Join(add, "\x00") + "\x00")
-	at := t.regs.Rsp - uint64(len(text))
-	for n := 0; n < len(add); n++ {
-		s.env = append(s.env, at)
-		at += uint64(len(add[n])) + 1
+	text := []byte(strings.Join(change.add, "\x00") + "\x00")
+	top := t.regs.Rsp - uint64(len(text))
+	var names []string
+	at := top
+	for _, v := range change.add {
+		env = append(env, at)
+		at += uint64(len(v)) + 1
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
 	}
+	s.env = env
 	var lists []byte
 	for _, w := range s.words() {
 		lists = binary.LittleEndian.AppendUint64(lists, w)
 	}
-	top := t.regs.Rsp - uint64(len(text))
 	sp := (top - uint64(len(lists))) &^ 15
 	b := make([]byte, t.regs.Rsp-sp)
 	copy(b, lists)
@@ -175,7 +197,7 @@ func (t *tracer) editEnv() error {
 		return fmt.Errorf("no room on the new stack for %d bytes of environment", len(b))
 	}
 	t.artefact = append(t.artefact, checkpoint.Artefact{
-		Addr: sp, Old: old, What: tunables + " and " + opensslCap + " added to the environment, the lists on the stack moved down",
+		Addr: sp, Old: old, What: strings.Join(names, " and ") + " added to the environment, the lists on the stack moved down",
 	})
 	if n, err := pwrite(t.mem, b, sp); err != nil || n != len(b) {
 		return fmt.Errorf("environment on the new stack at %#x: %w", sp, err)

@@ -340,7 +340,7 @@ func (t *tracer) describe() error {
 		}
 		return splitNul(b)
 	}
-	m.Args, m.Env = read("cmdline"), read("environ")
+	m.Args, m.Env = read("cmdline"), checkpoint.MaskEnvironment(read("environ"), t.opt.KeepEnv)
 	if m.Cwd, err = readLongLink(proc + "cwd"); err != nil {
 		return err
 	}

@@ -216,3 +216,19 @@ func TestPresentRules(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutLeaks(t *testing.T) {
+	for _, c := range []struct {
+		given    []string
+		replaced int
+		add      string
+	}{
+		{[]string{"A=1"}, -1, "LSAN_OPTIONS=detect_leaks=0"},
+		{[]string{"A=1", "LSAN_OPTIONS=verbosity=1"}, 1, "LSAN_OPTIONS=verbosity=1:detect_leaks=0"},
+		{[]string{"LSAN_OPTIONS=x=1:detect_leaks=0"}, -1, ""},
+	} {
+		if i, add := withoutLeaks(c.given); i != c.replaced || add != c.add {
+			t.Errorf("%q: got %d %q", c.given, i, add)
+		}
+	}
+}
