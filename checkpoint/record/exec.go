@@ -166,6 +166,9 @@ func (t *tracer) beginImage() error {
 		return err
 	}
 	t.artefact = nil
+	if err := t.editEnv(); err != nil {
+		return err
+	}
 	if err := t.editAuxv(); err != nil {
 		return err
 	}
