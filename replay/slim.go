@@ -22,6 +22,7 @@ type SlimOptions struct {
 	Workers  int
 	Progress func(done, total int, insnPerSecond float64)
 	Writer   checkpoint.WriterOptions
+	Budget   *checkpoint.Budget // of reading the recording; nil has no bounds
 }
 
 // SlimResult says what slimming did.
@@ -36,7 +37,7 @@ type SlimResult struct {
 // that does not replay exactly stays fat and is no error. The file is replaced only
 // when it is whole. Errors: those of opening, reading and writing the file.
 func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) {
-	rec, err := checkpoint.Open(path)
+	rec, err := checkpoint.OpenWithin(path, o.Budget)
 	if err != nil {
 		return nil, err
 	}

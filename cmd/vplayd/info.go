@@ -32,7 +32,7 @@ give source lines.`,
 		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			rec, path, err := openRecording(args)
+			rec, path, err := openRecording(c, args)
 			if err != nil {
 				return err
 			}

@@ -96,7 +96,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 	if f.at != "begin" && f.at != "end" {
 		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
 	}
-	g, closeAll, err := openTarget(args, f)
+	g, closeAll, err := openTarget(c, args, f)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 }
 
 // isDone reports whether ctx has ended.
-func isDone(ctx context.Context) bool { return ctx.Err() != nil }
+func isDone(ctx context.Context) bool { return ctx != nil && ctx.Err() != nil }
 
 // ended turns the error of a server that was told to stop into none.
 func ended(ctx context.Context, err error) error {
@@ -164,13 +164,13 @@ func gdbAddress(a net.Addr) string {
 }
 
 // openTarget opens a recording for debuggers.
-func openTarget(args []string, f serveFlags) (*target, func(), error) {
+func openTarget(c *cobra.Command, args []string, f serveFlags) (*target, func(), error) {
 	for _, dir := range f.symbols {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 			return nil, nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
 		}
 	}
-	s, _, done, err := openSession(args)
+	s, _, done, err := openSession(c, args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,7 +235,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 	if err != nil {
 		return withHint(fmt.Errorf("cannot find %s", gdb), exitMachine, "apt-get install gdb, or name one with --debugger or $VPLAY_GDB")
 	}
-	g, closeAll, err := openTarget(args, f)
+	g, closeAll, err := openTarget(c, args, f)
 	if err != nil {
 		return err
 	}

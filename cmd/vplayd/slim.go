@@ -30,7 +30,7 @@ The file is replaced only when the new one is whole.`,
 			if err != nil {
 				return err
 			}
-			rec, _, err := openRecording([]string{path})
+			rec, _, err := openRecording(c, []string{path})
 			if err != nil {
 				return err
 			}
@@ -46,8 +46,12 @@ The file is replaced only when the new one is whole.`,
 // slim slims the recording at path and says what came of it.
 func slim(c *cobra.Command, path string, limit time.Duration, jobs int, quiet bool) error {
 	line := newProgress(quiet)
+	budget, err := budgetOf(c)
+	if err != nil {
+		return err
+	}
 	res, err := replay.Slim(c.Context(), path, replay.SlimOptions{
-		Time: limit, Workers: jobs,
+		Time: limit, Workers: jobs, Budget: budget,
 		Progress: func(done, total int, rate float64) {
 			line.show("slimming [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done)/float64(max(total, 1))), done, total, rate/1e6)
 		},
