@@ -122,6 +122,16 @@ func (r *Recording) Close() error {
 // other member, so that two recordings with one digest hold the same.
 func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
 
+// Stat describes the file that the recording is read from, whatever has its name
+// now. The error matches os.ErrInvalid for one from OpenReader.
+func (r *Recording) Stat() (os.FileInfo, error) {
+	f, ok := r.closer.(*os.File)
+	if !ok {
+		return nil, fmt.Errorf("checkpoint: %s: %w", r.file, os.ErrInvalid)
+	}
+	return f.Stat()
+}
+
 // damage makes a FormatError of an error in a member.
 func (r *Recording) damage(member string, err error) error {
 	if limit, ok := r.limited(err); ok {
@@ -361,6 +371,15 @@ func (r *Recording) Intervals() []IntervalInfo { return r.manifest.IntervalList 
 // earlier images of this one have memory of their own, whatever the order of their
 // intervals. A manifest whose process has no interval means that of the last one.
 func (r *Recording) LastImage() []IntervalInfo {
+	images := r.Images()
+	if len(images) == 0 {
+		return nil
+	}
+	return images[len(images)-1]
+}
+
+// Images lists the intervals of that process, those of each image together, in order.
+func (r *Recording) Images() [][]IntervalInfo {
 	all := r.Intervals()
 	var last *IntervalInfo
 	for i := range all {
@@ -368,11 +387,17 @@ func (r *Recording) LastImage() []IntervalInfo {
 			last = &all[i]
 		}
 	}
-	var out []IntervalInfo
+	var out [][]IntervalInfo
 	for i := range all {
-		if all[i].PID == last.PID && all[i].Image == last.Image {
-			out = append(out, all[i])
+		if all[i].PID != last.PID {
+			continue
 		}
+		n := len(out) - 1
+		if n < 0 || out[n][0].Image != all[i].Image {
+			out = append(out, nil)
+			n++
+		}
+		out[n] = append(out[n], all[i])
 	}
 	return out
 }

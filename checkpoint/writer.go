@@ -30,6 +30,10 @@ type WriterOptions struct {
 	Level Level
 	// Logger gets debug messages; the zero value is silent.
 	Logger zerolog.Logger
+	// Check, when set, is shown the recording once it is whole and durable,
+	// before it gets its name. Its error makes Finish fail. The recording
+	// cannot be used after Check has returned.
+	Check func(*Recording) error
 }
 
 // Writer makes a recording. Its methods are safe for concurrent use. After an
@@ -379,6 +383,9 @@ func (w *Writer) finish(m Manifest) error {
 	if err := w.broken(w.f.Sync()); err != nil {
 		return err
 	}
+	if err := w.check(); err != nil {
+		return err
+	}
 	if err := w.broken(w.f.publish()); err != nil {
 		return err
 	}
@@ -388,6 +395,22 @@ func (w *Writer) finish(m Manifest) error {
 	w.opts.Logger.Debug().Str("rec", w.path).Int("intervals", len(w.intervals)).
 		Int("pages", len(w.store.numbers)).Dur("took", time.Since(w.start)).Msg("recording written")
 	return nil
+}
+
+// check shows the recording to whoever wants to see it before it gets its name.
+func (w *Writer) check() error {
+	if w.opts.Check == nil {
+		return nil
+	}
+	st, err := w.f.Stat()
+	if err != nil {
+		return w.broken(err)
+	}
+	r, err := OpenReader(w.f.File, st.Size(), w.path)
+	if err != nil {
+		return err
+	}
+	return w.opts.Check(r)
 }
 
 // tail writes the members that come after all packs and intervals.

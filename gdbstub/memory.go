@@ -65,7 +65,7 @@ func (s *session) readMemoryBinary(arg string) reply {
 }
 
 // search answers qSearch:memory:ADDR;LEN;PATTERN with 0 or 1,ADDR. Memory that
-// cannot be read ends the search with an error, as the answer is not known.
+// cannot be read ends the search, as the answer is not known then.
 func (s *session) search(arg string) reply {
 	kind, rest, _ := strings.Cut(arg, ":")
 	if kind != "memory" {
@@ -96,7 +96,7 @@ func (s *session) searchRange(ctx context.Context, addr, n uint64, pattern []byt
 			return text("1," + hexOf(start+uint64(i)))
 		}
 		if err != nil {
-			return s.fail("cannot read 0x" + hexOf(addr) + ": " + err.Error())
+			return s.halted(addr, err)
 		}
 		addr += uint64(len(b))
 		n -= uint64(len(b))
@@ -109,6 +109,16 @@ func (s *session) searchRange(ctx context.Context, addr, n uint64, pattern []byt
 		return s.fail("interrupted")
 	}
 	return text("0")
+}
+
+// halted is the reply to a search that came to memory that cannot be read. gdb takes
+// an error for "not found"; what is neither an answer nor an error it shows.
+func (s *session) halted(addr uint64, err error) reply {
+	msg := "searched up to 0x" + hexOf(addr) + " only: " + err.Error()
+	if s.lldb {
+		return s.fail(msg)
+	}
+	return text(clean(msg))
 }
 
 // crcTable is for the CRC of qCRC: polynomial 0x04c11db7, not reflected.

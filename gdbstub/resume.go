@@ -2,6 +2,7 @@ package gdbstub
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -126,7 +127,7 @@ func (s *session) resume(r Resume) reply {
 			return s.stopReply(h.stop)
 		}
 	}
-	r.PassSignals, r.CatchAll, r.CatchSyscalls = s.pass, s.catchAll, s.catch
+	r.PassSignals, r.CatchAll, r.CatchSyscalls, r.ExecEvents = s.pass, s.catchAll, s.catch, s.execEvents
 	if !s.leave(r) {
 		return s.resumeDiverted(r)
 	}
@@ -146,13 +147,48 @@ func (s *session) resume(r Resume) reply {
 			stop = s.target.Stop()
 		}
 	}
+	stop = s.kept(stop)
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
 	s.stop, s.generalTID = stop, 0
+	if stop.Kind == StopExec {
+		return s.execReply(stop, r)
+	}
 	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
 		s.held = held{r.sense(), stop}
 		return s.librariesReply(stop)
+	}
+	return s.stopReply(stop)
+}
+
+// kept makes a recorded exit the end of history for a client that would end its
+// session at a W reply, and with it the way back. In the extended protocol the
+// connection stays, and the client can take the process again.
+func (s *session) kept(stop Stop) Stop {
+	if s.extended {
+		return stop
+	}
+	switch stop.Kind {
+	case StopExited:
+		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program has exited with code %d; the way back is open", stop.Code)}
+	case StopKilled:
+		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program was killed by signal %d; the way back is open", stop.Signo)}
+	default:
+		return stop
+	}
+}
+
+// execReply tells the client that the program is another one now. The client takes its
+// breakpoints for gone, puts them where they belong in the new program, and goes on;
+// after a move there is nowhere to go on to.
+func (s *session) execReply(stop Stop, r Resume) reply {
+	s.clearBreaks()
+	s.libraries = nil
+	if stop.Moved {
+		// gdb forgets with the old program that it was stepping, and continues. Signal 0
+		// is a stop for no reason.
+		s.held = held{sense{dir: r.Dir}, Stop{Kind: StopSignal, TID: stop.TID}}
 	}
 	return s.stopReply(stop)
 }

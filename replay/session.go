@@ -34,6 +34,8 @@ type interval struct {
 	start *mem.Snapshot
 	cpu   x86.State
 
+	answers answers // about state components in use
+
 	mu  sync.Mutex
 	end *endPoint // where a forced end was found
 }

@@ -58,14 +58,20 @@ func EffectOf(nr int64, args [6]uint64) (Effect, string) {
 // include/uapi/linux/mman.h, MAP_TYPE.
 const mapType = 0xf
 
-// madviseEffect: a guard page (since Linux 6.13) is mapped and faults all the same,
-// and only the page tables know.
+// madviseEffect refuses advice whose effect only the page tables know.
 func madviseEffect(s *Syscall, advice uint64) (Effect, string) {
-	if uint32(advice) == MADV_GUARD_INSTALL {
-		return EffectRefuse, "guard pages are not emulated"
+	switch uint32(advice) {
+	case MADV_GUARD_INSTALL, MADV_HWPOISON:
+		return EffectRefuse, "pages that are mapped and fault all the same are not emulated"
+	case MADV_MERGEABLE:
+		return EffectRefuse, mergedPages
 	}
 	return s.Effect, s.Why
 }
+
+// mergedPages: the recorder takes pages that the process shares with nobody for
+// those written since the last fork, and a merged page is shared.
+const mergedPages = "pages that the kernel merges do not look written"
 
 // DenyErrno returns the errno with which a recorder may answer a call that
 // EffectOf refuses: what a kernel without the feature says, so that programs
@@ -79,6 +85,8 @@ func DenyErrno(nr int64) Errno {
 		return ENOSYS
 	case nr == SYS_SETSOCKOPT:
 		return ENOPROTOOPT
+	case nr == SYS_IOCTL:
+		return ENOTTY
 	}
 	return EINVAL // mmap, madvise, prctl, arch_prctl: an unknown flag or option
 }
@@ -112,7 +120,14 @@ func setsockoptEffect(level, option uint64) (Effect, string) {
 func prctlEffect(args [6]uint64) (Effect, string) {
 	switch uint32(args[0]) {
 	case PR_SET_MM:
-		return EffectMem, "" // moves brk, stack and argument bounds
+		switch args[1] {
+		case prSetMMStartBrk, prSetMMBrk, prSetMMMap:
+			return EffectRefuse, "the break would move without a call of brk"
+		}
+	case PR_SET_MEMORY_MERGE:
+		if args[1] != 0 {
+			return EffectRefuse, mergedPages
+		}
 	case PR_SET_SHADOW_STACK_STATUS:
 		return EffectRefuse, "shadow stacks are not emulated"
 	case PR_SET_SYSCALL_USER_DISPATCH:

@@ -2,9 +2,14 @@ package abi
 
 // Process control.
 
-// prSetMMMapSize is PR_SET_MM_MAP_SIZE, the one sub-option of PR_SET_MM that
-// writes to memory.
-const prSetMMMapSize = 15
+// Sub-options of PR_SET_MM: include/uapi/linux/prctl.h. PR_SET_MM_MAP_SIZE is the
+// one that writes to memory.
+const (
+	prSetMMStartBrk = 6
+	prSetMMBrk      = 7
+	prSetMMMap      = 14
+	prSetMMMapSize  = 15
+)
 
 // Values of PR_SET_TSC and PR_GET_TSC: include/uapi/linux/prctl.h.
 const (

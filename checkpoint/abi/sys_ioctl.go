@@ -61,8 +61,15 @@ func (o *outputs) ioctl() {
 	}
 }
 
+// userfaultfdNew is USERFAULTFD_IOC_NEW, the other way to userfaultfd(2).
+const userfaultfdNew = 0xaa00
+
 func ioctlEffect(request uint64) (Effect, string) {
 	req := uint32(request)
+	if req == userfaultfdNew {
+		s, _ := Lookup(SYS_USERFAULTFD)
+		return EffectRefuse, s.Why
+	}
 	row, ok := ioctls[req]
 	switch {
 	case ok && row.write:
@@ -95,6 +102,16 @@ func (o *outputs) fiemap() {
 func (o *outputs) dedupe() {
 	n, _ := readUint32(o.m, o.args[2]+16)
 	o.arg(2, 24+32*uint64(uint16(n)))
+}
+
+// inputMask: struct input_mask, two 32-bit words, the type and the room at the
+// pointer behind them (linux/input.h).
+func (o *outputs) inputMask() {
+	n, ok1 := readUint32(o.m, o.args[2]+4)
+	bits, ok2 := readUint64(o.m, o.args[2]+8)
+	if ok1 && ok2 {
+		o.add(bits, uint64(n))
+	}
 }
 
 // measureVerity: struct fsverity_digest, two 16-bit words and the digest.
@@ -177,6 +194,11 @@ var ioctls = map[uint32]ioctlRow{
 	0xff07: {name: "PIDFD_GET_TIME_NAMESPACE"}, 0xff08: {name: "PIDFD_GET_TIME_FOR_CHILDREN_NAMESPACE"},
 	0xff09: {name: "PIDFD_GET_USER_NAMESPACE"}, 0xff0a: {name: "PIDFD_GET_UTS_NAMESPACE"},
 	0x80247009: {name: "RTC_RD_TIME", out: outEncoded},
+
+	// Input devices, where they are not flat or write what they do not declare:
+	// linux/input.h. EVIOCSFF gives the effect's number back.
+	0x80104592: {name: "EVIOCGMASK", list: (*outputs).inputMask}, 0x40304580: {name: "EVIOCSFF", out: 48},
+
 	0x40085400: {name: "TFD_IOC_SET_TICKS"}, 0x80045200: {name: "RNDGETENTCNT", out: 4}, 0x40045201: {name: "RNDADDTOENTCNT"},
 
 	// Tunnels and loop devices: linux/if_tun.h, linux/loop.h.

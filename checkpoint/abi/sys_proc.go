@@ -27,6 +27,8 @@ var prctlOutputs = map[uint64]struct{ arg, size uint64 }{
 	PR_GET_TSC:             {1, 4},
 	PR_GET_CHILD_SUBREAPER: {1, 4},
 	PR_GET_TID_ADDRESS:     {1, 8},
+
+	PR_GET_SHADOW_STACK_STATUS: {1, 8},
 }
 
 func (o *outputs) prctl() {
@@ -157,7 +159,7 @@ func (o *outputs) ptrace() {
 
 // seccomp: operation 3, SECCOMP_GET_NOTIF_SIZES, writes three 16-bit sizes.
 func (o *outputs) seccomp() {
-	switch o.args[0] {
+	switch uint32(o.args[0]) {
 	case 0, 1, 2:
 	case 3:
 		o.arg(2, 6)

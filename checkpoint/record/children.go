@@ -189,6 +189,7 @@ func (t *tracer) detach() error {
 		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
+	t.relay.detach()
 	return ptraceRaw(unix.PTRACE_DETACH, t.pid, 0, 0)
 }
 

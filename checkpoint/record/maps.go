@@ -307,6 +307,9 @@ func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
 	if len(f) == 6 {
 		path = strings.TrimLeft(f[5], " ")
 	}
+	if strings.HasPrefix(path, "[anon_shmem:") {
+		path = "/dev/zero (deleted)" // named by PR_SET_VMA_ANON_NAME, and the same object
+	}
 	m.Name = path
 	for i, c := range []byte("rwx") {
 		if f[1][i] == c {

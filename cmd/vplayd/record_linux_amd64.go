@@ -61,12 +61,13 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 		}
 		res.Err = err
 	}
-	if res.Recorded && !f.noSlim {
-		if err := slimAfterRecord(c, res.Path, f); err != nil {
-			printError(err)
-		}
+	if res.Recorded && f.slims() == slimNow {
+		slimAtOnce(c.Context(), res.Path, f)
 	}
 	sayRecorded(&res, f)
+	if res.Recorded && f.slims() == slimBackground {
+		slimBehind(res.Path, f)
+	}
 	return leaveAs(&res)
 }
 

@@ -48,7 +48,7 @@ func (g *target) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 
 func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
 	if g.goal != nil {
-		return g.jump(ctx)
+		return g.jump(ctx, &r)
 	}
 	if g.final != nil && r.Dir == gdbstub.Forward {
 		return g.past(), nil
@@ -57,6 +57,14 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 		return g.failed(err)
 	}
 	g.arm(&r)
+	if r.Dir == gdbstub.Forward && g.t.AtEnd() {
+		if stop, ok, err := g.crossImage(ctx, &r); ok || err != nil {
+			if err != nil {
+				return g.failed(err)
+			}
+			return stop, nil
+		}
+	}
 	if r.Dir == gdbstub.Forward {
 		if stop, ok := g.pending(&r); ok {
 			g.stop = stop
@@ -77,9 +85,18 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 		stop, err = g.t.StepForward(ctx)
 	default:
 		stop, err = g.t.StepBack(ctx)
+		g.crossed(&stop, &r)
 	}
 	if err != nil {
 		return g.failed(err)
+	}
+	if stop.Edge {
+		if stop, ok, err := g.crossImage(ctx, &r); ok || err != nil {
+			if err != nil {
+				return g.failed(err)
+			}
+			return stop, nil
+		}
 	}
 	g.stop = g.report(stop, r)
 	return g.stop, nil
@@ -120,6 +137,17 @@ func (g *target) untold(r *gdbstub.Resume) *checkpoint.Event {
 	return e
 }
 
+// crossed makes a step back a stop at a signal when it went back over the signal's
+// delivery, as a run back stops there.
+func (g *target) crossed(stop *replay.Stop, r *gdbstub.Resume) {
+	if stop.Reason != replay.StopLimit || stop.Edge {
+		return
+	}
+	if e := g.untold(r); e != nil {
+		*stop = replay.Stop{Reason: replay.StopSignal, Event: e}
+	}
+}
+
 // passes reports whether signo is in the sorted list.
 func passes(list []int, signo int32) bool {
 	i := sort.SearchInts(list, int(signo))
@@ -153,6 +181,7 @@ func (g *target) rangeStep(ctx context.Context, r gdbstub.Resume) (replay.Stop, 
 			stop, err = g.t.StepForward(ctx)
 		} else {
 			stop, err = g.t.StepBack(ctx)
+			g.crossed(&stop, &r)
 		}
 		rip := g.t.Machine().CPU.RIP
 		if err != nil || stop.Edge || stop.Reason != replay.StopLimit || rip < r.Start || rip >= r.End || g.t.AtBreak() {
@@ -200,6 +229,8 @@ func (g *target) atEdge() gdbstub.Stop {
 	}
 	m := g.s.Rec.Manifest()
 	switch {
+	case !g.isLastImage():
+		return gdbstub.Stop{Kind: gdbstub.StopReplayEnd, TID: g.tid(), Note: "vplay: here the process executes another program\n"}
 	case m.Crash:
 		g.told = p
 		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: g.tid()}
@@ -207,7 +238,7 @@ func (g *target) atEdge() gdbstub.Stop {
 		g.told = p
 		return gdbstub.Stop{
 			Kind: gdbstub.StopReplayEnd, TID: g.tid(),
-			Note: fmt.Sprintf("vplay: here the program exits with code %d; once more forward, and this session ends\n", m.ExitCode),
+			Note: fmt.Sprintf("vplay: here the program exits with code %d\n", m.ExitCode),
 		}
 	default:
 		return g.past()

@@ -114,6 +114,7 @@ func (s *Space) useRegions(m AddressMap) {
 
 // Map adds a region, unmapping what was there.
 func (s *Space) Map(r Region) {
+	defer s.remapping(r.Start, r.End)()
 	s.forget(r.Start, r.End)
 	s.useRegions(s.regions.Replace(r.Start, r.End, r))
 }
@@ -134,6 +135,7 @@ func (s *Space) MapAll(rs []Region) {
 
 // Unmap removes [start, end).
 func (s *Space) Unmap(start, end uint64) {
+	defer s.remapping(start, end)()
 	s.forget(start, end)
 	s.useRegions(s.regions.Replace(start, end))
 }
@@ -150,6 +152,7 @@ func (s *Space) Protect(start, end uint64, prot uint8) {
 // Drop forgets the private pages of [start, end): they read as the object
 // again, or as zero (MADV_DONTNEED).
 func (s *Space) Drop(start, end uint64) {
+	defer s.remapping(start, end)()
 	in := s.regions.Inside(start, end)
 	for i := range in {
 		if !in[i].Shared {
@@ -164,6 +167,7 @@ func (s *Space) Drop(start, end uint64) {
 // mremap does: a longer target is filled with fresh pages of the same object,
 // a shorter one loses its tail.
 func (s *Space) Move(start, end, to, toEnd uint64) {
+	defer s.remapping(min(start, to), max(end, toEnd))()
 	s.loadRange(start, end)
 	in := s.regions.Inside(start, end)
 	type moved struct {

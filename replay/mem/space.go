@@ -86,7 +86,9 @@ type Space struct {
 
 	watches []Watch
 	index   *watchIndex // of the watches; see watched
-	nears   [nearPages]nearPage
+
+	nears    [nearPages]nearPage
+	hasNears bool // one of them is not empty
 
 	track *Sets
 	hash  func(addr, v uint64) uint64
@@ -116,7 +118,7 @@ func (s *Space) flush() {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
-	s.nears = [nearPages]nearPage{}
+	s.forgetNear()
 	if s.OnFlush != nil {
 		s.OnFlush(0, true)
 	}
@@ -258,21 +260,26 @@ func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
 	s.aliases(r.Object, key&(1<<objectBits-1), f)
 }
 
-// loadRange loads the private pages of [start, end) that the source knows by
-// address, so that they can be moved.
+// loadRange loads the pages of [start, end) that the source knows by address, so
+// that they can be moved. Their content goes on being used: they count as read.
 func (s *Space) loadRange(start, end uint64) {
 	var page Page
 	var mask Mask
 	load := func(a uint64) {
-		if c, ok := s.src.PageAt(a, &page, &mask); ok && c != Zero {
-			s.load(s.find(a), a, a)
+		r := s.find(a)
+		if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
+			key := s.key(r, a)
+			s.load(r, a, key)
+			if s.track != nil {
+				s.track.add(key, Load)
+			}
 		}
 	}
 	for r := range s.regions.From(start) {
 		if r.Start >= end {
 			break
 		}
-		if r.Shared || r.Fresh {
+		if r.Fresh {
 			continue
 		}
 		lo, hi := max(start, r.Start), min(end, r.End)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,16 @@ var tours = []struct {
 		},
 	},
 	{
+		"a step back over a signal's delivery reports it, unless it shall pass",
+		[]string{
+			quiet, "break *on_signal", "reverse-continue", "reverse-stepi", "info symbol $pc", "stepi", "handle SIGUSR1 stop print", "reverse-stepi", "p $_siginfo.si_signo", "stepi",
+			"break on_signal", "continue", "reverse-step",
+		},
+		[]string{
+			`Breakpoint 1, .*on_signal`, `libc\.so\.6`, `on_signal`, `received signal SIGUSR1`, `= 10`, `on_signal`, `Breakpoint 2, on_signal`, `Breakpoint 1, .*on_signal`,
+		},
+	},
+	{
 		"next over a signal's handler, and back over it",
 		[]string{quiet, "break LINENO:RAISE", "reverse-continue", "next", "p total", "reverse-next", "p total", "next", "next"},
 		[]string{`Breakpoint 1, main .*LINE:RAISE`, `int n = total`, `= 10285`, `main .*LINE:RAISE`, `= 285`, `int n = total`, `// PRINT`},
@@ -94,10 +105,11 @@ var tours = []struct {
 	},
 	{
 		"the beginning and the exit",
-		[]string{"monitor seek begin", "maintenance flush register-cache", "reverse-stepi", "reverse-continue", quiet, "stepi", "reverse-stepi", "reverse-stepi", "continue", "reverse-stepi", "continue", "continue"},
+		[]string{"monitor seek begin", "maintenance flush register-cache", "reverse-stepi", "reverse-continue", quiet, "stepi", "reverse-stepi", "reverse-stepi", "continue", "reverse-stepi", "continue", "continue", "continue", "reverse-stepi", "info registers rip"},
 		[]string{
 			`0:0`, `No more reverse-execution history`, `No more reverse-execution history`, `No more reverse-execution history`,
-			`exits with code 7`, `No more reverse-execution history`, `exits with code 7`, `No more reverse-execution history`, `exited with code 07`,
+			`exits with code 7`, `No more reverse-execution history`, `exits with code 7`, `No more reverse-execution history`,
+			`has exited with code 7`, `No more reverse-execution history`, `has exited with code 7`, `No more reverse-execution history`, `^rip `,
 		},
 	},
 	{
@@ -107,8 +119,10 @@ var tours = []struct {
 	},
 	{
 		"an uncaptured byte is an error with a reason",
-		[]string{"p cold[0]", "p cold[700000]", "x/4xb cold + 700000", `eval "monitor why %lu", cold + 700000`, "monitor why 0", `eval "monitor why %lu", &total`},
-		[]string{`= 1`, `Cannot access memory`, `Cannot access memory`, `was not captured: the program did not use`, `nothing is mapped at 0x0`, `is known: 0x`},
+		[]string{"p cold[0]", "p cold[700000]", "x/4xb cold + 700000", `eval "monitor why %lu", cold + 700000`, "monitor why 0", `eval "monitor why %lu", &total`,
+			"find /b cold, +700000, 77", "find /b cold, +100, 1", "find /b cold, +100, 77"},
+		[]string{`= 1`, `Cannot access memory`, `Cannot access memory`, `was not captured: the program did not use`, `nothing is mapped at 0x0`, `is known: 0x`,
+			`searched up to 0x\w+000 only: .* was not captured`, `^1 pattern found`, `^Pattern not found`},
 	},
 }
 
@@ -136,8 +150,15 @@ func TestReconnect(t *testing.T) {
 	expect(t, gdb(t, addr, quiet, "break square if x == 4", "reverse-continue", "monitor when", "p x", "detach"), `Breakpoint 1, square \(x=4\)`, `= 4`, `detached`)
 	expect(t, gdb(t, addr, "frame", "p x", "disconnect"), `square \(x=4\)`, `= 4`)
 	expect(t, gdb(t, addr, "p x", "kill"), `= 4`, `killed`)
-	expect(t, gdb(t, addr, quiet, "p x", "continue", "continue"), `= 4`, `No more reverse-execution history`, `exited with code 07`)
-	// After the exit was reported the way back is open.
+	expect(t, gdb(t, addr, quiet, "p x", "continue", "continue", "reverse-stepi", "bt 1"), `= 4`, `No more reverse-execution history`, `has exited with code 7`, `No more reverse`, `#0 .*_exit`)
+	// In the extended protocol the exit ends the process, and not the connection.
+	pid := regexp.MustCompile(`process (\d+)`).FindStringSubmatch(gdb(t, addr, "info inferiors"))
+	if pid == nil {
+		t.Fatal("gdb does not know the process")
+	}
+	extended := realgdb.Batch(t, "target extended-remote "+addr, "attach "+pid[1], quiet, "continue", "continue", "attach "+pid[1], "break square if x == 2", "reverse-continue")
+	expect(t, extended, `No more reverse-execution history`, `exited with code 07`, `Breakpoint 1, square \(x=2\)`)
+	gdb(t, addr, quiet, "continue", "continue")
 	expect(t, gdb(t, addr, quiet, "bt", "break square if x == 4", "reverse-continue", "p x"), `_exit`, `Breakpoint 1, square \(x=4\)`, `= 4`)
 }
 

@@ -11,11 +11,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
+
+#ifndef PR_SET_VMA_ANON_NAME
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
 
 static sigjmp_buf at;
 static void fault(int sig) { siglongjmp(at, sig); }
@@ -146,6 +152,8 @@ static void remap(void) {
 	to[0] = 'S', p[PAGE] = 'T';
 	look("  the first view", 0, p, 4);
 	look("  the second view", 0, to, 2);
+	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, p, 4 * PAGE, "named");
+	look("a name", 0, p, 4);
 	look("remap_file_pages", syscall(SYS_remap_file_pages, p, 2 * PAGE, 0, 2, 0), p, 4);
 	p[0] = 'U';
 	look("  after a store", 0, p, 4);
