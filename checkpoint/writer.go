@@ -449,7 +449,7 @@ func (w *Writer) tail(m Manifest) error {
 		m.ID = hex.EncodeToString(id[:])
 	}
 	slices.SortFunc(w.intervals, func(a, b IntervalInfo) int { return cmp.Compare(a.ID, b.ID) })
-	if err := checkDeltas(w.intervals); err != nil {
+	if _, err := deltaBases(w.intervals); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	m.Version, m.Intervals = FormatVersion, len(w.intervals)

@@ -56,6 +56,16 @@ func (f *finalSource) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Cont
 	return loader.Content(f.rec, ref, page, mask), true
 }
 
+// Pages implements mem.PageLister.
+func (f *finalSource) Pages(start, end uint64, list func(a uint64)) {
+	f.Source.Pages(start, end, list)
+	for _, e := range f.pages {
+		if e.Addr >= start && e.Addr < end {
+			list(e.Addr)
+		}
+	}
+}
+
 // Final opens the final image. The error says that the recording has none.
 // Close its Mem when done.
 func (s *Session) Final() (*FinalImage, error) {

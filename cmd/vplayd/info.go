@@ -38,7 +38,7 @@ them alone.`,
 			if err != nil {
 				return err
 			}
-			rec, path, err := openRecording(args)
+			rec, path, err := openRecording(c, args)
 			if err != nil {
 				return err
 			}

@@ -48,6 +48,8 @@ type Pool struct {
 	tables atomic.Int64  // bytes of page tables
 	nextID atomic.Uint64 // code identities
 
+	limit atomic.Int64 // bytes in use that spaces report as too many; 0: none
+
 	mu   sync.Mutex
 	n    int      // chunks in use
 	next int      // pages handed out of the last chunk
@@ -87,6 +89,16 @@ func (p *Pool) Close() error {
 // InUse returns how many bytes of guest pages are referenced, with the page
 // tables that lead to them.
 func (p *Pool) InUse() int64 { return p.inUse.Load()*PageSize + p.tables.Load() }
+
+// SetLimit makes spaces of the pool call OnFull while more than n bytes are in use;
+// 0 is no limit. A space goes on all the same: who owns it must stop it.
+func (p *Pool) SetLimit(n int64) { p.limit.Store(n) }
+
+// Full reports whether more is in use than the limit.
+func (p *Pool) Full() bool {
+	n := p.limit.Load()
+	return n > 0 && p.InUse() > n
+}
 
 // alloc returns a page with one reference and undefined content.
 func (p *Pool) alloc() pageID {
