@@ -1,12 +1,13 @@
 /* Writes memory that it does not use again before it crashes: in the heap, in a
    block that realloc moves without touching it, in shared memory that moves, and
-   in a block that goes away. Each step is followed by CPU time, so that every step
-   lies in intervals of its own. */
+   in a block that goes away. After each step come a vfork, which ends an interval,
+   and CPU time, for ends at other places. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 struct config {
   int port;
@@ -19,6 +20,7 @@ char *moved, *shared, *in_the_way;
 volatile int sum;
 
 static void spin(void) {
+  if (vfork() == 0) _exit(0);
   clock_t end = clock() + CLOCKS_PER_SEC / 40;
   while (clock() < end)
     for (volatile int i = 0; i < 10000; i++)
