@@ -201,6 +201,9 @@ func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
 	if err = t.mapEffects(&ev, ret); err != nil {
 		return ev, err
 	}
+	if len(ev.Maps) > 0 && t.result.Stats.Children > 0 {
+		t.noteSharers()
+	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
 		t.answerAffinity(ret)
 	}

@@ -36,6 +36,26 @@ func (t *tracer) noteSharers() {
 	}
 }
 
+// noteFilesChanged notes the files that the program maps and that changed
+// without a call or a store of its own: what it saw of that is not in the log.
+// Shared writable mappings are compared by outsideWrites.
+func (t *tracer) noteFilesChanged() {
+	for m := range t.maps.tree.From(0) {
+		if m.Object == 0 || !m.private() && m.Prot&checkpoint.ProtWrite != 0 {
+			continue
+		}
+		o := &t.objs.list[m.Object-1]
+		was, ok := t.stamps[[2]uint64{o.Dev, o.Inode}]
+		var st unix.Stat_t
+		if !ok || o.Changed || unix.Stat(mapFile(t.pid, m.Start, m.End), &st) != nil {
+			continue
+		}
+		if now := (stamp{st.Size, st.Mtim}); now != was {
+			t.noteOnce(o.Path + ", which the program maps, was changed by a process that is not recorded: replay may differ where the program read it")
+		}
+	}
+}
+
 // outsideWrites returns the shared pages that have changed since the last call.
 func (t *tracer) outsideWrites() []checkpoint.MemWrite {
 	if t.outside == nil {

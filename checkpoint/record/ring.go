@@ -644,6 +644,7 @@ func (t *tracer) endWith(b border, info []byte) error {
 	if t.cur == nil {
 		return errors.New("no interval to end")
 	}
+	t.noteFilesChanged()
 	m, err := t.look()
 	if err != nil {
 		return err
