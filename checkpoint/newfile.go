@@ -38,6 +38,9 @@ type unnamedFiles struct {
 	open func(dir string) (*os.File, error)
 	// link gives it a name. The error matches fs.ErrExist when there is a file.
 	link func(f *os.File, path string) error
+	// owner makes the owner of another file the file's, where that is allowed;
+	// nil where there is no such thing.
+	owner func(f *os.File, like os.FileInfo)
 }
 
 // createFile makes a file that publish will name path. The error matches
@@ -163,6 +166,13 @@ func (n *newFile) copyHidden() error {
 	if _, err := io.Copy(f, from); err != nil {
 		return err
 	}
+	st, err := from.Stat()
+	if err == nil {
+		err = n.like(st)
+	}
+	if err != nil {
+		return err
+	}
 	return f.Sync()
 }
 
@@ -173,6 +183,18 @@ func (n *newFile) owns() bool {
 	}
 	there, err := os.Lstat(n.tmp)
 	return err == nil && os.SameFile(n.hidden, there)
+}
+
+// like gives the file the permissions and, where that is allowed, the owner of
+// another.
+func (n *newFile) like(st os.FileInfo) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	if n.sys.owner != nil {
+		n.sys.owner(n.File, st)
+	}
+	return n.Chmod(st.Mode().Perm())
 }
 
 // discard closes the file and leaves nothing of it.

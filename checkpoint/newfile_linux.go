@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"os"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,5 +20,10 @@ var systemFiles = unnamedFiles{
 			return &os.LinkError{Op: "linkat", Old: from, New: path, Err: err}
 		}
 		return nil
+	},
+	owner: func(f *os.File, like os.FileInfo) {
+		if st, ok := like.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(st.Uid), int(st.Gid)) // root alone may give a file away
+		}
 	},
 }

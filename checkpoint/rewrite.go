@@ -30,19 +30,25 @@ type RewriteOptions struct {
 	// Manifest changes what the recording says of itself. The ID stays
 	// unless it is changed here.
 	Manifest func(m *Manifest)
+	// Interrupt is asked again and again; its error ends the rewriting.
+	Interrupt func() error
 }
 
 // Rewrite writes a changed copy of r to path, which may be r's own file when
-// Overwrite is set: on Windows, which replaces no open file, r is then closed
-// before. Unknown optional members are not copied. Errors: those of the functions, of reading r and of Writer;
-// then nothing is left behind.
+// Overwrite is set: the copy then has the owner and the permissions of the old
+// file, and on Windows, which replaces no open file, r is closed before.
+// Unknown optional members are not copied. Errors: those of the functions, of
+// reading r and of Writer; then nothing is left behind.
 func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	w, err := Create(path, o.WriterOptions)
 	if err != nil {
 		return err
 	}
 	rw := &rewriter{r: r, w: w, o: o, last: make(map[processImage]PageTable)}
-	for _, step := range []func() error{rw.intervals, rw.final, rw.objects} {
+	if o.Interrupt == nil {
+		rw.o.Interrupt = func() error { return nil }
+	}
+	for _, step := range []func() error{rw.intervals, rw.final, rw.objects, rw.owner} {
 		if err := step(); err != nil {
 			return errors.Join(err, w.Abort())
 		}
@@ -51,7 +57,7 @@ func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	if o.Manifest != nil {
 		o.Manifest(&m)
 	}
-	if runtime.GOOS == "windows" && r.isAt(path) {
+	if runtime.GOOS == "windows" && rw.old() != nil {
 		if err := r.Close(); err != nil {
 			return errors.Join(err, w.Abort())
 		}
@@ -60,18 +66,26 @@ func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	return w.Finish(m)
 }
 
-// isAt says whether path names the file that r is read from.
-func (r *Recording) isAt(path string) bool {
-	f, ok := r.src.(*os.File)
-	if !ok {
-		return false
-	}
-	mine, err := f.Stat()
+// old describes the file that is replaced when it is the one that is read, else
+// it is nil.
+func (rw *rewriter) old() os.FileInfo {
+	mine, err := rw.r.Stat()
 	if err != nil {
-		return false
+		return nil
 	}
-	other, err := os.Stat(path)
-	return err == nil && os.SameFile(mine, other)
+	if other, err := os.Stat(rw.w.path); err != nil || !os.SameFile(mine, other) {
+		return nil
+	}
+	return mine
+}
+
+// owner gives the new file the permissions and, where that is allowed, the owner
+// of the one that it replaces.
+func (rw *rewriter) owner() error {
+	if st := rw.old(); st != nil {
+		return rw.w.f.like(st)
+	}
+	return nil
 }
 
 // processImage is what a chain of deltas belongs to.
@@ -144,7 +158,12 @@ func (rw *rewriter) copyPages(table []PageEntry) error {
 		}
 	}
 	slices.SortFunc(need, cmp.Compare[uint32])
-	for _, i := range slices.Compact(need) {
+	for n, i := range slices.Compact(need) {
+		if n%pagesPerBlock == 0 {
+			if err := rw.o.Interrupt(); err != nil {
+				return err
+			}
+		}
 		p := &rw.r.store.records[i]
 		rec, err := rw.r.record(p)
 		if err != nil {
@@ -195,6 +214,10 @@ func (rw *rewriter) objects() error {
 	}
 	return nil
 }
+
+// Changes returns the rows by which the table of a process's memory differs from
+// an earlier one: new contents, and PageRemoved for what is no longer there.
+func Changes(earlier, later PageTable) []PageEntry { return makeDelta(earlier, later) }
 
 // makeDelta returns the rows that turn base into table.
 // Preconditions: both are sorted.

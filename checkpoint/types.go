@@ -324,7 +324,7 @@ type Interval struct {
 	// the greatest smaller ID, which must exist in the file.
 	Pages    []PageEntry
 	Delta    bool
-	Slim     bool // holds only pages that replay touched, and the debugger set
+	Slim     bool // pages whose content nothing needs are PageAbsent
 	Events   []Event
 	End      End
 	Artefact []Artefact

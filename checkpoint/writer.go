@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"hash/maphash"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,6 +31,10 @@ type WriterOptions struct {
 	Level Level
 	// Logger gets debug messages; the zero value is silent.
 	Logger zerolog.Logger
+	// Check, when set, is shown the recording once it is whole and durable,
+	// before it gets its name. Its error makes Finish fail. The recording
+	// cannot be used after Check has returned.
+	Check func(*Recording) error
 }
 
 // Writer makes a recording. Its methods are safe for concurrent use. After an
@@ -46,6 +51,7 @@ type Writer struct {
 	buf       *bufio.Writer
 	zip       *zip.Writer
 	store     storeWriter
+	recent    recentPages
 	members   []memberInfo
 	packs     int
 	intervals []IntervalInfo
@@ -75,6 +81,7 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 		objects:  make(map[uint32]Object),
 		objPages: make(map[objectKey]PageRef),
 	}
+	w.recent.seed = maphash.MakeSeed()
 	var err error
 	if w.f, err = createFile(path, o.Overwrite, systemFiles); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -154,7 +161,7 @@ func (w *Writer) AddPage(page []byte) (PageRef, error) {
 	if isZeroPage(page) {
 		return PageRef{Kind: PageZero}, nil
 	}
-	ref := PageRef{Kind: PageFull, Hash: cutHash(page)}
+	ref := w.recent.ref(page)
 	return ref, w.addRecord(ref, page)
 }
 
@@ -379,6 +386,9 @@ func (w *Writer) finish(m Manifest) error {
 	if err := w.broken(w.f.Sync()); err != nil {
 		return err
 	}
+	if err := w.check(); err != nil {
+		return err
+	}
 	if err := w.broken(w.f.publish()); err != nil {
 		return err
 	}
@@ -388,6 +398,22 @@ func (w *Writer) finish(m Manifest) error {
 	w.opts.Logger.Debug().Str("rec", w.path).Int("intervals", len(w.intervals)).
 		Int("pages", len(w.store.numbers)).Dur("took", time.Since(w.start)).Msg("recording written")
 	return nil
+}
+
+// check shows the recording to whoever wants to see it before it gets its name.
+func (w *Writer) check() error {
+	if w.opts.Check == nil {
+		return nil
+	}
+	st, err := w.f.Stat()
+	if err != nil {
+		return w.broken(err)
+	}
+	r, err := OpenReader(w.f.File, st.Size(), w.path)
+	if err != nil {
+		return err
+	}
+	return w.opts.Check(r)
 }
 
 // tail writes the members that come after all packs and intervals.
@@ -423,7 +449,7 @@ func (w *Writer) tail(m Manifest) error {
 		m.ID = hex.EncodeToString(id[:])
 	}
 	slices.SortFunc(w.intervals, func(a, b IntervalInfo) int { return cmp.Compare(a.ID, b.ID) })
-	if err := checkDeltas(w.intervals); err != nil {
+	if _, err := deltaBases(w.intervals); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	m.Version, m.Intervals = FormatVersion, len(w.intervals)

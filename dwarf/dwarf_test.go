@@ -122,7 +122,7 @@ func (w words) ReadMemory(addr uint64, b []byte) int {
 }
 
 func moduleOf(section []byte, addr uint64) *Module {
-	return &Module{frames: []frameSection{{data: section, addr: addr, eh: true}}}
+	return &Module{frames: []*frameSection{{data: section, addr: addr, eh: true}}}
 }
 
 // start is what every CIE of a compiler says: CFA = rsp+8, rip at CFA-8.
@@ -281,7 +281,7 @@ func FuzzEhFrame(f *testing.F) {
 	f.Add(ehFrame(0x2000, "zR", 0x1000, 0x10, nil, []byte{0x0f, 3, 0x2f, 0xfd, 0xff}), uint64(0x1004)) // skip to itself
 	f.Fuzz(func(t *testing.T, b []byte, pc uint64) {
 		for _, eh := range []bool{true, false} {
-			m := &Module{frames: []frameSection{{data: b, addr: 0x2000, eh: eh}}}
+			m := &Module{frames: []*frameSection{{data: b, addr: 0x2000, eh: eh}}}
 			var r Regs
 			for i := range r.V {
 				r.Set(i, pc)

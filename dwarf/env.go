@@ -398,7 +398,7 @@ func (l *locator) frameBase() uint64 {
 // cfa computes the canonical frame address.
 func (l *locator) cfa() uint64 {
 	e := l.env
-	v, err := e.Module.cfaLocked(&e.Regs, e.Mem, e.pc())
+	v, err := e.Module.cfa(&e.Regs, e.Mem, e.pc())
 	if err != nil {
 		l.err = errLost
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // frameSection is .eh_frame or .debug_frame. The list of functions in it is
@@ -13,8 +14,8 @@ type frameSection struct {
 	data []byte
 	addr uint64 // file virtual address, of .eh_frame
 	eh   bool
-	fdes []fde // sorted by low; nil before the first lookup
-	read bool
+	once sync.Once
+	fdes []fde // sorted by low, once it was parsed
 }
 
 // cie is a common information entry (DWARF 5, 6.4.1).
@@ -56,25 +57,16 @@ func (m *Module) readFrames(f *elf.File) {
 			continue
 		}
 		if b, err := s.Data(); err == nil {
-			m.frames = append(m.frames, frameSection{data: b, addr: s.Addr, eh: strings.HasPrefix(name, ".eh")})
+			m.frames = append(m.frames, &frameSection{data: b, addr: s.Addr, eh: strings.HasPrefix(name, ".eh")})
 		}
 	}
 }
 
-// find returns the entry that covers pc.
+// find returns the entry that covers pc. It takes no lock of the module: names
+// are looked up with it held.
 func (m *Module) find(pc uint64) (*fde, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.findLocked(pc)
-}
-
-func (m *Module) findLocked(pc uint64) (*fde, error) {
-	for i := range m.frames {
-		s := &m.frames[i]
-		if !s.read {
-			s.read = true
-			s.parse()
-		}
+	for _, s := range m.frames {
+		s.once.Do(s.parse)
 		j := sort.Search(len(s.fdes), func(j int) bool { return s.fdes[j].low > pc })
 		if j > 0 && pc < s.fdes[j-1].high {
 			return &s.fdes[j-1], nil

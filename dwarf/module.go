@@ -18,7 +18,7 @@ type Module struct {
 	units []*unit     // nil before the first lookup
 	begun bool
 
-	frames []frameSection
+	frames []*frameSection
 
 	sec     sections
 	headers []header

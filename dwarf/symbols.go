@@ -68,15 +68,16 @@ func rank(s *elf.Symbol, t elf.SymType) (r uint8) {
 const maxGap = 1 << 16
 
 // Symbol returns the demangled name of the symbol that addr lies in, and how
-// many bytes behind its start. Symbols without a size reach to the next one.
+// many bytes behind its start. A function without a symbol has the name that
+// FunctionName gives it. Symbols without a size reach to the next one.
 func (m *Module) Symbol(addr uint64) (name string, off uint64, ok bool) {
+	if name, off, ok = m.Within(addr); ok {
+		return name, off, true
+	}
 	i := sort.Search(len(m.symbols), func(i int) bool { return m.symbols[i].addr > addr })
-	for n := 0; i > 0 && n < 64; n++ { // sized symbols may enclose smaller ones
-		i--
-		s := &m.symbols[i]
-		d := addr - s.addr
-		if d < s.size || s.size == 0 && d < maxGap && n == 0 {
-			return Demangle(s.name), d, true
+	if i > 0 {
+		if s := &m.symbols[i-1]; s.size == 0 && addr-s.addr < maxGap {
+			return Demangle(s.name), addr - s.addr, true
 		}
 	}
 	return "", 0, false
@@ -95,7 +96,7 @@ func (m *Module) Lookup(name string) (addr uint64, ok bool) {
 			return s.addr, true
 		}
 	}
-	return 0, false
+	return m.lookupUnnamed(name)
 }
 
 // maxMangled bounds the names that are demangled, in bytes: the work grows
@@ -116,15 +117,24 @@ func Demangle(name string) (out string) {
 	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(12))
 }
 
-// Within is Symbol for symbols that say how long they are: where it finds one,
-// addr is part of it.
+// Within is Symbol for what says how long it is, symbols with a size and entries
+// of call frame information: where it finds one, addr is part of it.
 func (m *Module) Within(addr uint64) (name string, off uint64, ok bool) {
+	if s := m.sized(addr); s != nil {
+		return Demangle(s.name), addr - s.addr, true
+	}
+	name, low, _, ok := m.unnamed(addr)
+	return name, addr - low, ok
+}
+
+// sized returns the symbol with a size that holds addr, nil when there is none.
+func (m *Module) sized(addr uint64) *symbol {
 	i := sort.Search(len(m.symbols), func(i int) bool { return m.symbols[i].addr > addr })
-	for n := 0; i > 0 && n < 64; n++ {
+	for n := 0; i > 0 && n < 64; n++ { // sized symbols may enclose smaller ones
 		i--
 		if s := &m.symbols[i]; addr-s.addr < s.size {
-			return Demangle(s.name), addr - s.addr, true
+			return s
 		}
 	}
-	return "", 0, false
+	return nil
 }

@@ -119,13 +119,11 @@ func (m *Module) CFA(regs *Regs, mem Memory, bias uint64, behind bool) (uint64, 
 	if behind {
 		pc--
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.cfaLocked(regs, mem, pc)
+	return m.cfa(regs, mem, pc)
 }
 
-func (m *Module) cfaLocked(regs *Regs, mem Memory, pc uint64) (uint64, error) {
-	f, err := m.findLocked(pc)
+func (m *Module) cfa(regs *Regs, mem Memory, pc uint64) (uint64, error) {
+	f, err := m.find(pc)
 	if err != nil {
 		return 0, err
 	}

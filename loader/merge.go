@@ -49,15 +49,22 @@ func merged(mod *Module, m Memory, f *elf.File, raw []byte) ([]byte, error) {
 // restore gives a loaded section, which a .debug file has as NOBITS, its place
 // in the image and its type back.
 func (im *image) restore(s *section) {
-	off, ok := im.mod.offsetOf(s.addr)
-	s.off = off
-	if s.name == ".bss" || s.name == ".tbss" || !ok || s.size == 0 || !im.has(off, s.size) {
+	known := im.locate(s)
+	if s.name == ".bss" || s.name == ".tbss" || !known {
 		s.typ = elf.SHT_NOBITS
 		return
 	}
 	if s.typ == elf.SHT_NOBITS || s.typ == elf.SHT_PROGBITS {
 		s.typ = typeOf(s.name)
 	}
+}
+
+// locate gives a loaded section its place in the image and reports whether all
+// of its bytes are known.
+func (im *image) locate(s *section) bool {
+	off, ok := im.mod.offsetOf(s.addr)
+	s.off = off
+	return ok && s.size > 0 && im.has(off, s.size)
 }
 
 // sectionTypes are the types that strip loses when it turns a section into

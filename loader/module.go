@@ -27,6 +27,9 @@ type Module struct {
 	Type     elf.Type
 	Entry    uint64 // file virtual address
 	Phoff    uint64
+	Shoff    uint64 // of the section table in the file, which memory does not hold
+	Shnum    int
+	Shstrndx int
 	BuildID  string // lower-case hex, "" when there is none or it was not captured
 	Segments []elf.ProgHeader
 	Dynamic  map[elf.DynTag]uint64 // first value of each tag, as in memory
@@ -79,7 +82,10 @@ func readModule(g *checkpoint.Mapping, m Memory) *Module {
 	}
 	mod := &Module{
 		Path: g.Name, Object: g.Object, Base: g.Start,
-		Type: elf.Type(le.Uint16(h[16:])), Entry: le.Uint64(h[24:]), Phoff: le.Uint64(h[32:]),
+		Type: elf.Type(le.Uint16(h[16:])), Entry: le.Uint64(h[24:]), Phoff: le.Uint64(h[32:]), Shoff: le.Uint64(h[40:]),
+	}
+	if le.Uint16(h[58:]) == sectionHeaderSize {
+		mod.Shnum, mod.Shstrndx = int(le.Uint16(h[60:])), int(le.Uint16(h[62:]))
 	}
 	n := int(le.Uint16(h[56:]))
 	if le.Uint16(h[54:]) != 56 || n == 0 || n > maxSegments || mod.Phoff > checkpoint.PageSize {

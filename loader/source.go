@@ -26,17 +26,22 @@ func NewSource(rec *checkpoint.Recording, id uint32) (*Source, error) {
 
 // PageAt implements mem.Source.
 func (s *Source) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Content, bool) {
-	i := sort.Search(len(s.table), func(i int) bool { return s.table[i].Addr >= a })
-	if i == len(s.table) || s.table[i].Addr != a {
+	ref, ok := s.Record(a)
+	if !ok {
 		return mem.Zero, false
 	}
-	return Content(s.rec, s.table[i].Ref, page, mask), true
+	return Content(s.rec, ref, page, mask), true
 }
 
 // Has reports whether the interval has a record for the page at address a.
 func (s *Source) Has(a uint64) bool {
-	i := sort.Search(len(s.table), func(i int) bool { return s.table[i].Addr >= a })
-	return i < len(s.table) && s.table[i].Addr == a
+	_, ok := s.Record(a)
+	return ok
+}
+
+// Record returns what the interval says of the page at address a.
+func (s *Source) Record(a uint64) (checkpoint.PageRef, bool) {
+	return checkpoint.PageTable(s.table).Find(a)
 }
 
 // Table returns the page table at the interval's start, sorted by address. The
@@ -80,4 +85,11 @@ func (s *Source) Range(start, end uint64) []checkpoint.PageEntry {
 		return sort.Search(len(s.table), func(i int) bool { return s.table[i].Addr >= a })
 	}
 	return s.table[at(start):max(at(start), at(end))]
+}
+
+// Pages implements mem.PageLister.
+func (s *Source) Pages(start, end uint64, f func(a uint64)) {
+	for _, e := range s.Range(start, end) {
+		f(e.Addr)
+	}
 }

@@ -5,22 +5,42 @@ import (
 	"encoding/binary"
 )
 
-// synthetic makes an ELF file for a module of which no symbol file is known:
-// the sections .text .data .bss .eh_frame_hdr .eh_frame .dynsym .dynstr
-// .dynamic, as far as they exist. It has no build-id note section, or a
-// debugger would look for a symbol file of its own and relocate it wrongly.
+// synthetic makes an ELF file for a module of which no symbol file is known.
+// With the section table of the file it has the sections of the file, with the
+// build-id, by which a debugger finds a symbol file of its own. Without, it has
+// .text .data .bss .eh_frame_hdr .eh_frame .dynsym .dynstr .dynamic, as far as
+// they exist, and no note of the build-id, or a debugger would place the symbol
+// file by the made-up .text.
 func synthetic(mod *Module, m Memory) ([]byte, error) {
 	im, err := memoryImage(mod, m)
 	if err != nil {
 		return nil, err
 	}
+	return im.withSections(m), nil
+}
+
+// withSections ends the image with the sections that are known, or made up.
+func (im *image) withSections(m Memory) []byte {
+	list := im.mod.sectionTable(m)
+	if list != nil {
+		list = recorded(im, list)
+	} else {
+		list = madeUp(im, m)
+	}
+	im.bindIFuncs(list, m) // before names are made up for functions without one
+	return im.finish(append(list, im.functionSymbols(list)...))
+}
+
+// madeUp makes sections from the program headers and the dynamic section.
+func madeUp(im *image, m Memory) []section {
+	mod := im.mod
 	s := &sections{im: im}
 	for _, p := range mod.Segments {
 		s.segment(p)
 	}
 	s.unwind(m)
 	s.symbols(m)
-	return im.finish(s.list), nil
+	return s.list
 }
 
 // sections collects the made-up sections of an image. They are numbered from

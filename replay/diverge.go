@@ -14,12 +14,18 @@ type DivergenceError struct {
 	RIP       uint64
 	What      string // "rax at the exit of read", "unexpected fault", ...
 	Want, Got string
+	// Because says what the divergence may come from: something that no recording
+	// holds; "" where nothing is known.
+	Because string
 }
 
 func (e *DivergenceError) Error() string {
 	s := fmt.Sprintf("replay: diverged at %s (rip %#x): %s", e.At, e.RIP, e.What)
 	if e.Want != "" || e.Got != "" {
 		s += fmt.Sprintf(": recorded %s, replayed %s", e.Want, e.Got)
+	}
+	if e.Because != "" {
+		s += "; " + e.Because
 	}
 	return s
 }
@@ -60,7 +66,11 @@ func (e *UnsupportedError) what() string {
 }
 
 func (m *Machine) diverged(what, want, got string) error {
-	return &DivergenceError{At: m.Position(), TID: m.tid, RIP: m.CPU.RIP, What: what, Want: want, Got: got}
+	e := &DivergenceError{At: m.Position(), TID: m.tid, RIP: m.CPU.RIP, What: what, Want: want, Got: got}
+	if m.asked > 0 && !m.guess && m.solver == nil {
+		e.Because = m.iv.answers.why()
+	}
+	return e
 }
 
 // compareRegs returns the first register in which two files differ.

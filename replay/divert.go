@@ -256,7 +256,7 @@ func (d *Diversion) supply(a uint64) bool {
 func (d *Diversion) notCaptured(a uint64) error {
 	return &DiversionError{
 		From: d.from, RIP: d.CPU.RIP, Addr: a,
-		What: fmt.Sprintf("it needs the byte at %#x, which the recording does not hold: the program did not use it in the recorded time", a),
+		What: fmt.Sprintf("it needs the byte at %#x, which the recording does not hold", a),
 	}
 }
 

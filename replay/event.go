@@ -173,6 +173,11 @@ const stackLimit = 64 << 20
 // what it means.
 func (m *Machine) onFault() error {
 	f := m.CPU.Fault
+	if m.solver != nil && f.Kind == x86.FaultNotCaptured {
+		if done, err := m.solver.read(f.Addr); done || err != nil {
+			return err
+		}
+	}
 	if m.isLogged(f) {
 		m.faulted = true
 		return nil

@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"sort"
 
 	"vplay/checkpoint"
 	"vplay/loader"
@@ -20,6 +19,19 @@ type FinalImage struct {
 	Signo    int32
 	Siginfo  []byte
 	Maps     []checkpoint.Mapping
+
+	src *finalSource
+}
+
+// Record returns what the recording says of the page at page-aligned address a at
+// its end; ok is false where it says nothing.
+func (f *FinalImage) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return f.src.record(a) }
+
+// Written reports whether the page at page-aligned address a was written in the last
+// interval.
+func (f *FinalImage) Written(a uint64) bool {
+	ref, ok := checkpoint.PageTable(f.src.pages).Find(a)
+	return ok && (ref.Kind == checkpoint.PageFull || ref.Kind == checkpoint.PageZero)
 }
 
 // finalSource lays the final pages over those of the last interval's start.
@@ -29,15 +41,29 @@ type finalSource struct {
 	pages []checkpoint.PageEntry
 }
 
-func (f *finalSource) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Content, bool) {
-	i := sort.Search(len(f.pages), func(i int) bool { return f.pages[i].Addr >= a })
-	if i < len(f.pages) && f.pages[i].Addr == a {
-		if f.pages[i].Ref.Kind == checkpoint.PageRemoved {
-			return mem.Zero, false
-		}
-		return loader.Content(f.rec, f.pages[i].Ref, page, mask), true
+func (f *finalSource) record(a uint64) (checkpoint.PageRef, bool) {
+	if ref, ok := checkpoint.PageTable(f.pages).Find(a); ok {
+		return ref, ref.Kind != checkpoint.PageRemoved
 	}
-	return f.Source.PageAt(a, page, mask)
+	return f.Source.Record(a)
+}
+
+func (f *finalSource) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Content, bool) {
+	ref, ok := f.record(a)
+	if !ok {
+		return mem.Zero, false
+	}
+	return loader.Content(f.rec, ref, page, mask), true
+}
+
+// Pages implements mem.PageLister.
+func (f *finalSource) Pages(start, end uint64, list func(a uint64)) {
+	f.Source.Pages(start, end, list)
+	for _, e := range f.pages {
+		if e.Addr >= start && e.Addr < end {
+			list(e.Addr)
+		}
+	}
 }
 
 // Final opens the final image. The error says that the recording has none.
@@ -56,7 +82,8 @@ func (s *Session) Final() (*FinalImage, error) {
 		return nil, err
 	}
 	img := &FinalImage{Contexts: f.Contexts, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps}
-	img.Mem = mem.NewSpace(s.Pool, &finalSource{Source: src, rec: s.Rec, pages: f.Pages})
+	img.src = &finalSource{Source: src, rec: s.Rec, pages: f.Pages}
+	img.Mem = mem.NewSpace(s.Pool, img.src)
 	img.Mem.MapAll(loader.Regions(f.Maps, s.objects))
 	for i := range f.Contexts {
 		var st x86.State

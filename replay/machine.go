@@ -58,6 +58,12 @@ type Machine struct {
 	// endFirst makes the machine find a forced end before it goes behind the
 	// last event.
 	endFirst bool
+	// guess makes instructions that ask which state components are in use hear that
+	// none is beyond what the state says; asked is how many there were. solver, when
+	// set, looks for the answers.
+	guess  bool
+	asked  uint64
+	solver *solver
 
 	// OnEvent, when set, is called before an event is applied.
 	OnEvent func(*checkpoint.Event)
@@ -88,6 +94,7 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 func (m *Machine) attach(space *mem.Space) {
 	m.Mem = space
 	m.CPU = x86.New(bus{space}, m.s.cpu)
+	m.CPU.AskInUse = true
 	space.OnFlush = func(a uint64, all bool) {
 		if all {
 			m.CPU.FlushTLB()
@@ -95,6 +102,7 @@ func (m *Machine) attach(space *mem.Space) {
 			m.CPU.FlushTLBPage(a)
 		}
 	}
+	space.OnFull = m.CPU.Interrupt
 	space.OnHit = func(h mem.Hit) {
 		if h.Access == mem.Store && !h.Changed && h.Watch.Kind&mem.WatchRead == 0 && !m.everyStore {
 			return
@@ -109,6 +117,10 @@ func (m *Machine) Close() { m.Mem.Close() }
 
 // Interval returns the ID of the interval the machine is in.
 func (m *Machine) Interval() uint32 { return m.iv.ID }
+
+// Record returns what the recording says of the page at page-aligned address a, at
+// the interval's start; ok is false where it says nothing.
+func (m *Machine) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return m.iv.src.Record(a) }
 
 // Position names the present moment.
 func (m *Machine) Position() checkpoint.Position {
@@ -252,6 +264,11 @@ func (m *Machine) Run(t Target, skip bool) (Reason, error) {
 			return StopEnd, nil
 		}
 		r, err := m.execute(t, &skip)
+		if err == nil && m.s.Pool.Full() {
+			err = &checkpoint.LimitError{
+				File: m.s.Rec.File(), Part: fmt.Sprintf("interval %d: the program's memory", m.iv.ID), Limit: m.s.Rec.Budget().Memory(),
+			}
+		}
 		if r != 0 || err != nil {
 			return r, err
 		}
@@ -307,6 +324,12 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 		x = c.Step()
 	} else {
 		x = c.Run(limit)
+	}
+	if x == x86.ExitInUse {
+		var err error
+		if x, err = m.inUse(); err != nil {
+			return 0, err
+		}
 	}
 	if c.Retired != before {
 		m.step = 0

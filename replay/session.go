@@ -34,6 +34,8 @@ type interval struct {
 	start *mem.Snapshot
 	cpu   x86.State
 
+	answers answers // about state components in use
+
 	mu  sync.Mutex
 	end *endPoint // where a forced end was found
 }
@@ -56,6 +58,7 @@ func NewSession(rec *checkpoint.Recording) (*Session, error) {
 		layout:    &cpu.Layout,
 		intervals: map[uint32]*interval{},
 	}
+	s.Pool.SetLimit(rec.Budget().Memory())
 	s.Pool.Reserve(slices.Sorted(maps.Keys(s.objects)))
 	return s, nil
 }

@@ -4,72 +4,130 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"vplay/checkpoint"
-	"vplay/loader"
-	"vplay/replay/mem"
 )
+
+// Slimming makes a recording smaller by finding out what of it is needed
+// (slimneeds.go): the fat intervals are replayed, a new file is written with what
+// they used, and the new file is replayed before it takes the name of the old
+// one. Whatever goes wrong on the way, the old file stays as it is.
 
 // SlimOptions bound slimming.
 type SlimOptions struct {
-	// Time is how long it may take in all; 0 is no bound. An interval is
-	// taken only when its CPU time times the measured replay rate fits what is
-	// left.
+	// Time is how long it may take in all; 0 is no bound. What is not slim by
+	// then stays fat.
 	Time     time.Duration
-	Workers  int
-	Progress func(done, total int, insnPerSecond float64)
+	Workers  int // intervals replayed at once; 0: one per CPU
+	Progress func(SlimProgress)
 	Writer   checkpoint.WriterOptions
+	Budget   *checkpoint.Budget // of reading the recording; nil has no bounds
+}
+
+// SlimProgress says how far slimming is.
+type SlimProgress struct {
+	Checking      bool // what was written is replayed
+	Done, Total   int  // intervals
+	InsnPerSecond float64
 }
 
 // SlimResult says what slimming did.
 type SlimResult struct {
-	Slimmed, Left int // intervals slimmed now, and intervals that are still fat
-	Failed        []Result
-	Before, After int64 // bytes of the file
+	Slimmed, Left int      // intervals slimmed now, and intervals that are still fat
+	Failed        []Result // of the intervals that do not replay: they stay fat
+	Before, After int64    // bytes of the file; After is Before when it was not replaced
+	// Larger is how many bytes the slim file would have had where it was not
+	// smaller, so that the old one stayed; else 0.
+	Larger int64
+	// OutOfTime says that the time was not enough for all of it; with Slimmed 0,
+	// not for anything.
+	OutOfTime bool
 }
 
-// Slim replays the fat intervals of the recording at path and writes it again
-// with only the pages that replay touched and what debuggers read. An interval
-// that does not replay exactly stays fat and is no error. The file is replaced only
-// when it is whole. Errors: those of opening, reading and writing the file.
+// ErrReplaced says that the recording was moved, deleted or replaced while it was
+// slimmed. Nothing was written.
+var ErrReplaced = errors.New("replay: the recording was moved, deleted or replaced while it was slimmed")
+
+// SlimCheckError says that a slimmed recording does not replay, although the
+// fat one did. It was thrown away.
+type SlimCheckError struct {
+	Path string
+	Err  error // of the first interval that failed
+}
+
+func (e *SlimCheckError) Error() string {
+	return fmt.Sprintf("replay: %s stays as it was: what slimming made of it does not replay: %v", e.Path, e.Err)
+}
+
+func (e *SlimCheckError) Unwrap() error { return e.Err }
+
+// errLarger says that the new file is not smaller than the old one.
+var errLarger = errors.New("replay: the slim recording is not smaller")
+
+// errOutOfTime is the cause of the end of SlimOptions.Time.
+var errOutOfTime = errors.New("replay: out of time")
+
+// replayShare is the part of the time that finding out what is needed may take:
+// writing it and replaying what was written comes after.
+const replayShare = 0.4
+
+// Slim replays the fat intervals of the recording at path, the newest first, and
+// writes it again without the contents of pages that nothing needs. An interval
+// that does not replay exactly stays fat and is no error. The file is replaced
+// only by one that is smaller and whose slimmed intervals replay exactly too.
+// Errors: those of opening, reading and writing the file, *SlimCheckError,
+// ErrReplaced, and ctx's; then the file is as it was.
 func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) {
-	rec, err := checkpoint.Open(path)
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	rec, err := checkpoint.OpenWithin(path, o.Budget)
 	if err != nil {
 		return nil, err
 	}
 	defer rec.Close()
+	was, err := rec.Stat()
+	if err != nil {
+		return nil, err
+	}
 	s, err := NewSession(rec)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	sl := &slimmer{s: s, o: o, began: time.Now(), keep: map[uint32]*touched{}}
+	if o.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Time, errOutOfTime)
+		defer cancel()
+	}
+	sl := &slimmer{s: s, o: o, path: path, was: was, began: time.Now(), touched: map[uint32]*touched{}}
 	if err := sl.replay(ctx); err != nil {
 		return nil, err
 	}
-	return sl.write(path)
+	return sl.write(ctx)
 }
 
 // slimmer is one run of Slim.
 type slimmer struct {
 	s     *Session
 	o     SlimOptions
+	path  string
+	was   os.FileInfo // of the file that is slimmed
 	began time.Time
+	late  bool // the time did not suffice for every interval
 
-	mu     sync.Mutex
-	keep   map[uint32]*touched
-	failed []Result
+	mu      sync.Mutex
+	touched map[uint32]*touched // of the intervals that replay exactly
+	failed  []Result
 }
 
-// touched are the pages an interval needs: by address at its start, and of
-// objects.
-type touched struct {
-	pages   map[uint64]bool
-	objects map[mem.ObjectPage]bool
-}
+// outOfTime reports whether ctx ended because the time given is over.
+func outOfTime(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errOutOfTime) }
 
 // replay runs the fat intervals, the newest first, while time lasts.
 func (sl *slimmer) replay(ctx context.Context) error {
@@ -90,156 +148,130 @@ func (sl *slimmer) replay(ctx context.Context) error {
 	ids = append(ids, slim...)
 	if sl.o.Time > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, sl.o.Time)
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(float64(sl.o.Time)*replayShare), errOutOfTime)
 		defer cancel()
 	}
-	var insns uint64
-	done := 0
-	_, err := Verify(ctx, sl.s, VerifyOptions{
-		Intervals: ids, Workers: sl.o.Workers, Touch: true,
-		Progress: func(n uint64) {
-			sl.mu.Lock()
-			defer sl.mu.Unlock()
-			insns += n
-			sl.progress(done, len(ids), insns)
-		},
-		Done: func(r Result) {
-			needs := sl.needs(&r)
-			sl.mu.Lock()
-			defer sl.mu.Unlock()
-			done++
-			if r.Err == nil && needs != nil {
-				sl.keep[r.Interval] = needs
-			} else if r.Err != nil && Unmatched(r.Err) {
-				sl.failed = append(sl.failed, r)
-			}
-			sl.progress(done, len(ids), insns)
-		},
+	err := sl.verify(ctx, sl.s, ids, false, func(r Result) {
+		needs := sl.needs(&r)
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		if r.Err == nil && needs != nil {
+			sl.touched[r.Interval] = needs
+		} else if r.Err != nil && Unmatched(r.Err) {
+			sl.failed = append(sl.failed, r)
+		}
 	})
-	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return nil // out of time: what is done is done
+	if err != nil && outOfTime(ctx) {
+		sl.late = true
+		return nil // what is done is done
 	}
 	return err
 }
 
-func (sl *slimmer) progress(done, total int, insns uint64) {
-	if sl.o.Progress != nil {
-		sl.o.Progress(done, total, float64(insns)/max(time.Since(sl.began).Seconds(), 1e-3))
-	}
-}
-
-// needs turns an interval's access sets into the records to keep.
-func (sl *slimmer) needs(r *Result) *touched {
-	if r.Err != nil || r.Touched == nil {
-		return nil
-	}
-	m, err := sl.s.Machine(r.Interval)
-	if err != nil {
-		return nil
-	}
-	defer m.Close()
-	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
-	for _, set := range []map[uint64]struct{}{r.Touched.Read, r.Touched.Written, r.Touched.Executed} {
-		for key := range set {
-			for _, a := range m.Mem.AddressesOf(key) {
-				t.pages[a] = true
-			}
+// verify replays intervals of a session and shows how far it is. done is called
+// for each, from several goroutines.
+func (sl *slimmer) verify(ctx context.Context, s *Session, ids []uint32, checking bool, done func(Result)) error {
+	var mu sync.Mutex
+	var insns uint64
+	n, began := 0, time.Now()
+	show := func(retired uint64, ended int) {
+		mu.Lock()
+		defer mu.Unlock()
+		insns += retired
+		n += ended
+		if sl.o.Progress != nil {
+			sl.o.Progress(SlimProgress{checking, n, len(ids), float64(insns) / max(time.Since(began).Seconds(), 1e-3)})
 		}
 	}
-	for o := range r.Touched.Objects {
-		t.objects[o] = true
-	}
-	t.addSet(m.Mem, loader.DebuggerSet(m.iv.Maps, m.iv.Start, space{m.Mem}))
-	return t
-}
-
-// addSet notes the pages of ranges of addresses.
-func (t *touched) addSet(s *mem.Space, rs []loader.Range) {
-	for _, d := range rs {
-		for a := d.Start; a < d.End; a += mem.PageSize {
-			t.pages[a] = true
-			if r, ok := s.Find(a); ok && r.Object != 0 {
-				t.objects[mem.ObjectPage{Object: r.Object, Index: (a - r.Start + r.Offset) / mem.PageSize}] = true
-			}
-		}
-	}
-}
-
-// slimmed is the interval to write instead of iv: pages that nobody needs
-// become known not to be captured, so that they never read as zero.
-func (sl *slimmer) slimmed(_ *checkpoint.Writer, iv *checkpoint.Interval) (*checkpoint.Interval, error) {
-	t := sl.keep[iv.ID]
-	if t == nil {
-		return iv, nil
-	}
-	for i := range iv.Pages {
-		if !t.pages[iv.Pages[i].Addr] {
-			iv.Pages[i].Ref = checkpoint.PageRef{Kind: checkpoint.PageAbsent}
-		}
-	}
-	iv.Slim = true
-	return iv, nil
-}
-
-// needed returns every page of an object that any interval or the final image
-// needs.
-func (sl *slimmer) needed() map[mem.ObjectPage]bool {
-	all := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
-	for _, t := range sl.keep {
-		maps.Copy(all.objects, t.objects)
-	}
-	if f, err := sl.s.Final(); err == nil {
-		all.addSet(f.Mem, loader.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
-		f.Mem.Close()
-	}
-	return all.objects
-}
-
-// space reads a guest's memory for the loader.
-type space struct{ *mem.Space }
-
-func (m space) ReadMemory(a uint64, b []byte) int {
-	n, _ := m.Peek(a, b)
-	return n
+	_, err := Verify(ctx, s, VerifyOptions{
+		Intervals: ids, Workers: sl.o.Workers, Touch: !checking,
+		Progress: func(n uint64) { show(n, 0) },
+		Done:     func(r Result) { done(r); show(0, 1) },
+	})
+	return err
 }
 
 // write writes the recording again.
-func (sl *slimmer) write(path string) (*SlimResult, error) {
-	res := &SlimResult{Failed: sl.failed}
-	infos := sl.s.Rec.Intervals()
-	allSlim := true
-	for _, i := range infos {
-		switch {
-		case sl.keep[i.ID] == nil:
-			allSlim = false
-			if !i.Slim {
-				res.Left++
+func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
+	res := &SlimResult{Failed: sl.failed, Before: sl.s.Rec.Sizes().File, OutOfTime: sl.late}
+	res.After = res.Before
+	fat := 0
+	for _, i := range sl.s.Rec.Intervals() {
+		if !i.Slim {
+			fat++
+			if sl.touched[i.ID] != nil {
+				res.Slimmed++
 			}
-		case !i.Slim:
-			res.Slimmed++
 		}
 	}
-	res.Before = sl.s.Rec.Sizes().File
-	res.After = res.Before
+	res.Left = fat - res.Slimmed
 	if res.Slimmed == 0 {
 		return res, nil
 	}
-	o := checkpoint.RewriteOptions{WriterOptions: sl.o.Writer, Interval: sl.slimmed}
-	o.Overwrite = true
-	if allSlim {
-		needed := sl.needed()
-		o.ObjectPage = func(p checkpoint.ObjectPage) bool {
-			return needed[mem.ObjectPage{Object: p.Object, Index: p.Index}]
+	k, err := sl.keep(ctx)
+	if err == nil {
+		o := checkpoint.RewriteOptions{WriterOptions: sl.o.Writer, Interval: k.interval, ObjectPage: k.objectPage, Interrupt: ctx.Err}
+		o.Overwrite = true
+		o.Check = func(r *checkpoint.Recording) error {
+			res.After = r.Sizes().File
+			return sl.check(ctx, r)
+		}
+		err = checkpoint.Rewrite(sl.s.Rec, sl.path, o)
+	}
+	var bad *SlimCheckError
+	switch {
+	case err == nil:
+		return res, nil
+	case errors.Is(err, errLarger):
+		res.Larger = res.After
+	case outOfTime(ctx):
+		res.OutOfTime = true
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &bad), errors.Is(err, ErrReplaced):
+		return nil, err
+	default:
+		return nil, fmt.Errorf("replay: slimming %s: %w", sl.path, err)
+	}
+	res.Slimmed, res.Left, res.After = 0, fat, res.Before
+	return res, nil
+}
+
+// check says whether the new recording may take the place of the old one.
+func (sl *slimmer) check(ctx context.Context, r *checkpoint.Recording) error {
+	if r.Sizes().File >= sl.s.Rec.Sizes().File {
+		return errLarger
+	}
+	s, err := NewSession(r)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	// Every interval may have lost contents that another one did not need; those
+	// that do not replay as they are have nothing to prove.
+	var ids []uint32
+	for _, i := range r.Intervals() {
+		if sl.touched[i.ID] != nil {
+			ids = append(ids, i.ID)
 		}
 	}
-	if err := checkpoint.Rewrite(sl.s.Rec, path, o); err != nil {
-		return nil, fmt.Errorf("replay: slimming %s: %w", path, err)
+	var mu sync.Mutex
+	var first *Result
+	err = sl.verify(ctx, s, ids, true, func(res Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		if res.Err != nil && ctx.Err() == nil && (first == nil || res.Interval < first.Interval) {
+			first = &res
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case first != nil:
+		return &SlimCheckError{sl.path, fmt.Errorf("interval %d: %w", first.Interval, first.Err)}
 	}
-	after, err := checkpoint.Open(path)
-	if err != nil {
-		return nil, err
+	if now, err := os.Stat(sl.path); err != nil || !os.SameFile(sl.was, now) {
+		return ErrReplaced
 	}
-	defer after.Close()
-	res.After = after.Sizes().File
-	return res, nil
+	return nil
 }

@@ -190,8 +190,22 @@ func (s *span) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool
 		}
 	}
 	for i := s.first; i < s.last; i++ {
-		if q.mayStopAt(&events[i]) {
+		if q.mayStopAt(&events[i]) || remaps(&events[i], q.watches) {
 			return true
+		}
+	}
+	return false
+}
+
+// remaps reports whether an event changes what is mapped at a watched address.
+func remaps(e *checkpoint.Event, watches []mem.Watch) bool {
+	for i := range e.Maps {
+		op := &e.Maps[i]
+		for j := range watches {
+			w := &watches[j]
+			if w.Overlaps(op.Start, op.End) || op.Kind == checkpoint.MapOpMove && w.Overlaps(op.New, op.NewEnd) {
+				return true
+			}
 		}
 	}
 	return false

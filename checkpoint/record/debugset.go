@@ -37,5 +37,38 @@ func (t *tracer) keepDebuggerSet(f *checkpoint.Final) error {
 			}
 		}
 	}
+	return t.keepSectionTables(f)
+}
+
+// ReadFile implements loader.FileReader.
+func (m liveMemory) ReadFile(object uint32, off uint64, b []byte) int {
+	for _, g := range m.t.maps.list {
+		if g.Object != object {
+			continue
+		}
+		f, done, err := m.t.openMapped(&g)
+		if err != nil {
+			return 0
+		}
+		defer done()
+		n, _ := f.ReadAt(b, int64(off)) // a short read is one
+		return n
+	}
+	return 0
+}
+
+// keepSectionTables keeps the pages that hold the section tables of the modules,
+// which no mapping shows: from the files, as long as they are what they were when they were mapped.
+func (t *tracer) keepSectionTables(f *checkpoint.Final) error {
+	live := liveMemory{t}
+	for _, p := range loader.SectionTablePages(f.Maps, live) {
+		b := make([]byte, checkpoint.PageSize)
+		if t.objs.list[p.Object-1].Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {
+			continue
+		}
+		if err := t.keepObjectPage(pageKey{p.Object, p.Index}, b); err != nil {
+			return err
+		}
+	}
 	return nil
 }

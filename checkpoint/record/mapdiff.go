@@ -23,7 +23,7 @@ import (
 // changesTo returns the changes that make the model's map the given one, which
 // is the kernel's. Stacks that have grown are no change: replay grows them.
 func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
-	kernel := mapModel{list: list}
+	kernel := newMapModel(list)
 	var out []checkpoint.MapOp
 	borders := m.borders(list)
 	for i := 1; i < len(borders); i++ {
@@ -47,7 +47,7 @@ func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
 // borders returns where ranges of the model or of list start or end, in order.
 func (m *mapModel) borders(list []mapping) []uint64 {
 	var out []uint64
-	for _, l := range [][]mapping{m.list, list} {
+	for _, l := range [][]mapping{m.all(), list} {
 		for i := range l {
 			out = append(out, l[i].Start, l[i].End)
 		}
@@ -125,7 +125,7 @@ func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
 		return nil, nil, err
 	}
 	ops := t.movedBefore(t.maps.changesTo(list))
-	after := mapModel{list: slices.Clone(t.maps.list)}
+	after := mapModel{list: slices.Clone(t.maps.all())}
 	for i := range ops {
 		after.apply(&ops[i])
 	}

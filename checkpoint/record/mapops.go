@@ -239,7 +239,7 @@ func (t *tracer) lineAt(addr uint64) (mapping, error) {
 	if err != nil {
 		return mapping{}, err
 	}
-	m := mapModel{list: list}
+	m := newMapModel(list)
 	if r := m.at(addr); r != nil {
 		return *r, nil
 	}

@@ -2,7 +2,11 @@
 
 package record
 
-import "vplay/checkpoint"
+import (
+	"sort"
+
+	"vplay/checkpoint"
+)
 
 // What the recorder says of memory at a forced end, by which replay finds it.
 
@@ -34,10 +38,8 @@ func (t *tracer) memHash(m *moment, cur *live) uint64 {
 		}
 		return nil
 	})
-	_ = written.each(func(page uint64) error {
-		if addr := page * checkpoint.PageSize; t.readMem(addr, b) == len(b) {
-			sum += checkpoint.HashPage(addr, b)
-		}
+	_ = eachPage(memReader{t.mem}, written, func(addr uint64, page []byte) error {
+		sum += checkpoint.HashPage(addr, page)
 		return nil
 	})
 	counted := map[uint64]bool{}
@@ -97,8 +99,7 @@ func (t *tracer) aliases(addr uint64) []uint64 {
 		return out
 	}
 	offset := addr - m.Start + m.Offset
-	for i := range t.maps.list {
-		o := &t.maps.list[i]
+	for o := range t.maps.tree.From(0) {
 		if at := o.Start + offset - o.Offset; o.Object == m.Object && !o.private() && offset >= o.Offset && at < o.End && at != addr {
 			out = append(out, at)
 		}
@@ -134,10 +135,18 @@ func (t *tracer) keyAt(addr uint64) pageKey {
 // keyAt returns which page of which object was mapped at addr when the interval
 // began.
 func (l *live) keyAt(addr uint64) pageKey {
-	for i := range l.rec.Maps {
-		if m := &l.rec.Maps[i]; addr >= m.Start && addr < m.End && m.Object != 0 {
-			return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
-		}
+	m := mappedAt(l.rec.Maps, addr)
+	if m == nil || m.Object == 0 {
+		return pageKey{}
 	}
-	return pageKey{}
+	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+}
+
+// mappedAt returns the one of sorted ranges that holds addr, or nil.
+func mappedAt(maps []checkpoint.Mapping, addr uint64) *checkpoint.Mapping {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	if i == len(maps) || maps[i].Start > addr {
+		return nil
+	}
+	return &maps[i]
 }

@@ -18,7 +18,7 @@ import (
 
 func newInfo() *cobra.Command {
 	var asJSON, count bool
-	var symbols []string
+	var flags symbolFlags
 	c := &cobra.Command{
 		Use:   "info [flags] [RECORDING]",
 		Short: "what happened, in ten lines",
@@ -28,11 +28,17 @@ nothing, unless --count asks for the number of instructions.
 
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
-give source lines.`,
+give source lines. Files of this machine that lie where the program had them are
+used when their build-id is the recorded one, and named; --no-local-files leaves
+them alone.`,
 		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			rec, path, err := openRecording(args)
+			symbols, err := flags.open()
+			if err != nil {
+				return err
+			}
+			rec, path, err := openRecording(c, args)
 			if err != nil {
 				return err
 			}
@@ -54,7 +60,7 @@ give source lines.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().BoolVar(&count, "count", false, "count the instructions, which takes a replay")
-	c.Flags().StringArrayVar(&symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	flags.add(c)
 	return c
 }
 
@@ -83,19 +89,22 @@ type info struct {
 	CPUSeconds   float64           `json:"cpu_seconds"`
 	Sizes        checkpoint.Sizes  `json:"sizes"`
 	CPU          string            `json:"cpu"`
+	LocalFiles   string            `json:"local_files,omitempty"` // of this machine, used because of their build-id
+	Environment  string            `json:"environment"`
 	Notes        []string          `json:"notes,omitempty"`
 }
 
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
-func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info, error) {
+func gatherInfo(rec *checkpoint.Recording, path string, symbols *loader.Symbols) (*info, error) {
 	m := rec.Manifest()
 	in := &info{
 		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
 		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
 		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(rec),
 	}
+	in.Environment = heldEnvironment(m.Env)
 	if m.CPU.Level != "" {
 		in.CPU += ", presented as " + m.CPU.Level
 	}
@@ -121,6 +130,24 @@ func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info
 	return in, nil
 }
 
+// heldEnvironment says in words what a manifest holds of the environment.
+func heldEnvironment(env []string) string {
+	if len(env) == 0 {
+		return "none in the manifest; the program's memory has it all the same"
+	}
+	var masked []string
+	for _, e := range env {
+		if name, v, _ := strings.Cut(e, "="); v == checkpoint.MaskedValue {
+			masked = append(masked, name)
+		}
+	}
+	text := plural(len(env), "variable") + " in plain text in the manifest"
+	if len(masked) > 0 {
+		text += "; masked there, but not in the program's memory: " + strings.Join(masked, ", ")
+	}
+	return text
+}
+
 // ending says in words how the program ended.
 func ending(rec *checkpoint.Recording) string {
 	m := rec.Manifest()
@@ -135,7 +162,7 @@ func ending(rec *checkpoint.Recording) string {
 }
 
 // atEnd fills in what the final image tells.
-func (in *info) atEnd(f *replay.FinalImage, symbols []string) {
+func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
 	st := &f.States[0]
 	in.RIP = st.RIP
 	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {
@@ -152,7 +179,8 @@ func (in *info) atEnd(f *replay.FinalImage, symbols []string) {
 			in.NotCanonical = notCanonical(st, b[:n])
 		}
 	}
-	r := loader.NewResolver(f.Maps, mem, loader.NewSymbols(symbols))
+	r := loader.NewResolver(f.Maps, mem, symbols)
+	in.LocalFiles = localFiles(r.Modules(), symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
 	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)
@@ -228,12 +256,19 @@ func (in *info) print(w io.Writer) error {
 	}
 	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", plural(in.Intervals, "interval"), in.Fat, in.Slim,
 		plural(in.Events, "event"), in.CPUSeconds)
+	if in.Slim > 0 {
+		line("", "slimming dropped what the program neither used nor wrote in this time")
+	}
 	if in.Instructions > 0 {
 		line("", "%s instructions", count(in.Instructions))
 	}
 	line("size", "%s: pages %s, logs %s, the rest %s", size(in.Sizes.File), size(in.Sizes.Pages), size(in.Sizes.Logs),
 		size(in.Sizes.File-in.Sizes.Pages-in.Sizes.Logs))
 	line("cpu", "%s", in.CPU)
+	if in.LocalFiles != "" {
+		line("files", "%s: used, for they have the recorded build-id", in.LocalFiles)
+	}
+	line("environment", "%s", in.Environment)
 	for _, n := range in.Notes {
 		line("note", "%s", n)
 	}

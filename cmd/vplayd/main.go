@@ -35,16 +35,43 @@ const (
 
 	exitInterrupted = 130 // Ctrl-C, as a shell has it
 	exitPipe        = 141 // SIGPIPE, likewise
+	exitTerminated  = 143 // SIGTERM, likewise
 )
 
 func main() {
 	if launch(os.Args) {
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(run(untilSignal(), os.Args[1:]))
+}
+
+// stopSignal is the cause of the end of a context: the signal that stops vplayd.
+type stopSignal struct{ syscall.Signal }
+
+func (s stopSignal) Error() string { return "stopped by signal: " + s.String() }
+
+// untilSignal returns a context that ends when vplayd is asked to.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		sig, _ := (<-c).(syscall.Signal)
+		cancel(stopSignal{sig})
+	}()
+	return ctx
+}
+
+// stopped says that vplayd was asked to stop, and returns its exit code: a shell's
+// for the signal.
+func stopped(ctx context.Context) int {
+	var s stopSignal
+	if errors.As(context.Cause(ctx), &s) && s.Signal == syscall.SIGTERM {
+		fmt.Fprintln(os.Stderr, "vplayd: terminated")
+		return exitTerminated
+	}
+	fmt.Fprintln(os.Stderr, "vplayd: interrupted")
+	return exitInterrupted
 }
 
 // run executes the command line and returns the exit code.
@@ -69,8 +96,7 @@ func run(ctx context.Context, args []string) (code int) {
 		return done.code
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "vplayd: interrupted")
-		return exitInterrupted
+		return stopped(ctx)
 	}
 	printError(err)
 	return codeOf(err)
@@ -110,6 +136,7 @@ func codeOf(err error) int {
 		unsupp  *replay.UnsupportedError
 		format  *checkpoint.FormatError
 		version *checkpoint.VersionError
+		limit   *checkpoint.LimitError
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -118,7 +145,7 @@ func codeOf(err error) int {
 		return hint.code
 	case errors.As(err, &diverge), errors.As(err, &missing), errors.As(err, &unsupp):
 		return exitDiverged
-	case errors.As(err, &format), errors.As(err, &version), errors.Is(err, checkpoint.ErrNotRecording):
+	case errors.As(err, &format), errors.As(err, &version), errors.As(err, &limit), errors.Is(err, checkpoint.ErrNotRecording):
 		return exitDamaged
 	}
 	return exitFailed
@@ -159,6 +186,7 @@ vplayd demo shows all of it in half a minute.`,
 		return usageError{withHint(err, exitUsage, "vplayd help %s", c.Name())}
 	})
 	root.PersistentFlags().String("log", os.Getenv("VPLAY_LOG"), "log `LEVEL`, overall and by component: info,record=debug (or $VPLAY_LOG)")
+	root.PersistentFlags().String("limit", "", "memory that reading a recording may take: `SIZE` as 512M or 2G (default: a quarter of this machine's)")
 	root.PersistentFlags().String("log-format", "", "`FORMAT` of the log: console or json (default: console on a terminal)")
 	for _, add := range verbs {
 		root.AddCommand(add())

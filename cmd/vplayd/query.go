@@ -235,11 +235,12 @@ func (g *target) deed(x *replay.Moment) string {
 }
 
 // value prints bytes: up to eight as a number, as the program has it, the rest
-// in the order of memory. n is how many there are, b those that are known.
+// in the order of memory. n is how many there are, b those that can be read: none where
+// nothing is mapped, or was captured.
 func value(b []byte, n uint64) string {
 	switch {
 	case len(b) == 0:
-		return "(not captured)"
+		return "<unreadable>"
 	case uint64(len(b)) == n && n <= 8:
 		v := uint64(0)
 		for i, x := range b {

@@ -19,10 +19,12 @@ type recordFlags struct {
 	keepSeconds float64
 	ringBytes   int64
 	forceEvery  int
+	slim        slimWhen
 	slimTime    time.Duration
 	noSlim      bool
 	fullRegs    bool
 	vsyscall    bool
+	env         string
 	noTrapCPUID bool
 	force       bool
 }
@@ -54,8 +56,16 @@ to the first. With --vsyscall they are recorded, by a seccomp filter, in whose
 presence such calls of the program's children fail, and, unless the recorder is
 root, programs executed by any of them gain no privileges.
 
+Once it is written, the recording is complete and can be used. It is then made
+smaller (see vplayd help slim): by default in the background, by a process of low
+priority that replaces the file when it is done. --slim now waits for it, with
+--slim never it is left to vplayd slim, on any machine.
+
 A recording holds memory of the program, and with it whatever secrets were
-there: it is readable by its owner alone.
+there: it is readable by its owner alone. Its manifest lists the environment, in
+plain text: values of variables whose names look like secrets (TOKEN, KEY,
+PASSWORD and the like) are masked there, unless --env says otherwise. The
+environment on the program's stack is memory as any other, and is not masked.
 
 If record itself is killed, no recording is written, and the program may die at
 its next RDTSC instruction.`,
@@ -79,8 +89,10 @@ its next RDTSC instruction.`,
 	fs.Float64Var(&f.keepSeconds, "keep-seconds", 5, "how much is kept, in `SECONDS` of the program's CPU time")
 	fs.Int64Var(&f.ringBytes, "ring-bytes", 1<<30, "how much is kept, in `BYTES` of memory")
 	fs.IntVar(&f.forceEvery, "force-every", 0, "end an interval at an arbitrary instruction every so many `MS` (a test of vplay itself)")
-	fs.DurationVar(&f.slimTime, "slim-time", 10*time.Second, "how long slimming may take once the recording is written")
-	fs.BoolVar(&f.noSlim, "no-slim", false, "leave the recording fat; vplayd slim does it later, anywhere")
+	fs.Var(&f.slim, "slim", "`WHEN` the recording is made smaller: background, now or never")
+	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")
+	fs.BoolVar(&f.noSlim, "no-slim", false, "the same as --slim never")
+	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")

@@ -1,28 +1,46 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"vplay/checkpoint"
 	"vplay/replay"
 )
 
+// slimFlags say how a recording is slimmed.
+type slimFlags struct {
+	time       time.Duration // 0: no bound
+	jobs       int
+	quiet      bool
+	budget     *checkpoint.Budget // of reading the recording
+	background bool               // as the process that record leaves behind
+}
+
 func newSlim() *cobra.Command {
-	var limit time.Duration
-	var jobs int
+	var f slimFlags
 	c := &cobra.Command{
 		Use:   "slim [flags] [RECORDING]",
 		Short: "make a recording smaller by replaying it",
-		Long: `Slim replays the fat intervals of a recording and writes it again with only
-the pages that replay touched and what debuggers read. It proves on the way
-that the recording replays: an interval that does not, stays as it is and is
-named. Intervals are taken newest first; with --time, slim stops in between and
-a later run goes on.
+		Long: `Slim replays the fat intervals of a recording and writes it again without the
+memory that nothing needs. It proves on the way that the recording replays: an
+interval that does not, stays as it is and is named. Intervals are taken newest
+first; with --time, slim stops in between and a later run goes on.
 
-The file is replaced only when the new one is whole.`,
+What stays is all that the program read, wrote or executed in the recorded time,
+and what debuggers read: stacks, global variables, symbols. What the program
+wrote can be seen at every later moment. What is dropped is memory from before the
+recorded time that the program neither used nor wrote since: a core file would
+have it, and "monitor why ADDRESS" names it.
+
+The file is replaced only when the new one is whole, smaller, and replays too;
+whatever goes wrong before, the old one stays. Who has the old file open goes on
+reading it.`,
 		Example: "  vplayd slim sort-1.vplay\n  vplayd slim --time 30s sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -30,35 +48,57 @@ The file is replaced only when the new one is whole.`,
 			if err != nil {
 				return err
 			}
-			rec, _, err := openRecording([]string{path})
+			if f.background {
+				return slimInBackground(c.Context(), path, f)
+			}
+			rec, _, err := openRecording(c, []string{path})
 			if err != nil {
 				return err
 			}
 			rec.Close()
-			return slim(c, path, limit, jobs, false)
+			if f.budget, err = budgetOf(c); err != nil {
+				return err
+			}
+			err = slim(c.Context(), path, f)
+			if errors.Is(err, context.Canceled) {
+				fmt.Fprintf(os.Stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
+			}
+			return err
 		},
 	}
-	c.Flags().DurationVar(&limit, "time", 0, "how long it may take (default: until all is slim)")
-	c.Flags().IntVarP(&jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
+	fs := c.Flags()
+	fs.DurationVar(&f.time, "time", 0, "how long it may take (default: until all is slim)")
+	fs.IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
+	fs.BoolVar(&f.background, "background", false, "as the process that record leaves behind: with low priority, bounded memory, and without a word")
+	_ = fs.MarkHidden("background") // it is there
 	return c
 }
 
 // slim slims the recording at path and says what came of it.
-func slim(c *cobra.Command, path string, limit time.Duration, jobs int, quiet bool) error {
-	line := newProgress(quiet)
-	res, err := replay.Slim(c.Context(), path, replay.SlimOptions{
-		Time: limit, Workers: jobs,
-		Progress: func(done, total int, rate float64) {
-			line.show("slimming [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done)/float64(max(total, 1))), done, total, rate/1e6)
+func slim(ctx context.Context, path string, f slimFlags) error {
+	line := newProgress(f.quiet)
+	res, err := replay.Slim(ctx, path, replay.SlimOptions{
+		Time: f.time, Workers: f.jobs, Budget: f.budget, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
+		Progress: func(p replay.SlimProgress) {
+			what := "slimming"
+			if p.Checking {
+				what = "checking"
+			}
+			line.show("%s [%s] %d of %d intervals, %.0f M insn/s", what, bar(float64(p.Done)/float64(max(p.Total, 1))), p.Done, p.Total, p.InsnPerSecond/1e6)
 		},
 	})
 	line.done()
-	if err != nil {
+	var bad *replay.SlimCheckError
+	switch {
+	case errors.As(err, &bad):
+		return withHint(err, exitDiverged, "the recording itself is whole; this is a bug in vplayd: please report it")
+	case errors.Is(err, replay.ErrReplaced):
+		return withHint(fmt.Errorf("%s: %w", path, err), exitFailed, "does another vplayd slim it? vplayd info %s shows what is there", path)
+	case err != nil:
 		return err
 	}
-	if !quiet {
-		fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s: %s slimmed, %d left fat, %s before, %s after\n", path,
-			plural(res.Slimmed, "interval"), res.Left, size(res.Before), size(res.After))
+	if !f.quiet {
+		fmt.Fprintf(os.Stderr, "vplayd: %s: %s\n", path, slimmed(res))
 	}
 	var errs []error
 	for _, r := range res.Failed {
@@ -67,10 +107,16 @@ func slim(c *cobra.Command, path string, limit time.Duration, jobs int, quiet bo
 	return errors.Join(errs...)
 }
 
-// slimAfterRecord slims what was just recorded within its time budget.
-func slimAfterRecord(c *cobra.Command, path string, f recordFlags) error {
-	if f.slimTime <= 0 {
-		return nil
+// slimmed says what came of slimming.
+func slimmed(res *replay.SlimResult) string {
+	s := fmt.Sprintf("%s slimmed, %d left fat, %s before, %s after", plural(res.Slimmed, "interval"), res.Left, size(res.Before), size(res.After))
+	switch {
+	case res.Larger > 0:
+		s = fmt.Sprintf("left fat: it has %s, and would have %s slim", size(res.Before), size(res.Larger))
+	case res.OutOfTime && res.Slimmed == 0:
+		s = fmt.Sprintf("left fat: the time was too short to slim any of %s", plural(res.Left, "interval"))
+	case res.OutOfTime:
+		s += " (the time is over)"
 	}
-	return slim(c, path, f.slimTime, 0, f.quiet)
+	return s
 }

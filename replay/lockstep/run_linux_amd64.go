@@ -248,6 +248,7 @@ func (r *runner) step(ctx context.Context) (done bool, err error) {
 		return r.event(e)
 	}
 	r.before = r.m.CPU.State
+	asked := r.m.InUseAsked()
 	reason, rerr := r.m.Run(replay.Target{Instr: r.at.Instr, Step: r.at.Step + 1}, true)
 	switch {
 	case rerr == nil && reason == replay.StopEnd:
@@ -262,7 +263,8 @@ func (r *runner) step(ctx context.Context) (done bool, err error) {
 		return r.failed(rerr)
 	}
 	d := r.decode()
-	if d != nil && d.class&isAlone != 0 || r.before.RIP >= maxUser {
+	// Which state components the child's CPU counts as in use is its own affair.
+	if d != nil && d.class&isAlone != 0 || r.before.RIP >= maxUser || r.m.InUseAsked() != asked {
 		return false, r.alone(d)
 	}
 	r.res.Steps++

@@ -37,7 +37,7 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 
 // Probe says whether an access of n bytes at a would fault.
 func (s *Space) Probe(a uint64, n int, k Access) Fault {
-	if e, _ := s.near(a, n); e != nil && (k == Load || k == Store && e.store) {
+	if e, o := s.near(a, n); e != nil && (k == Load && e.plain(&e.bits.load, o, n) || k == Store && e.store) {
 		return Fault{} // it went to that page before
 	}
 	for end := a + uint64(n); a != end; {
@@ -97,7 +97,7 @@ func (s *Space) copyOut(a uint64, b []byte, k Access) {
 		}
 		id := s.load(r, base, key)
 		n := copy(b, s.pool.page(id)[a-base:])
-		if len(s.watches) > 0 && k == Load {
+		if (len(s.watches) > 0 || s.pool.meta(id).mask != nil) && k == Load {
 			if e := &s.nears[base/PageSize%nearPages]; e.base != base || e.page == nil {
 				s.learnNear(key, base, id, false)
 			}
@@ -163,34 +163,32 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 	} else {
 		copy(page[o:], b)
 	}
-	if m.mask != nil {
-		m.learn(o, len(b))
-		if m.mask == nil {
-			s.flushKey(r, base, key) // it may be accessed directly now
-		}
+	partly := m.mask != nil
+	if partly && m.learn(o, len(b)) {
+		s.flushKey(r, base, key) // it may be accessed directly now
 	}
 	if m.codeID.Load() != 0 {
 		m.codeID.Store(0)
 		s.flushKey(r, base, key)
 	}
-	if len(s.watches) > 0 {
+	if len(s.watches) > 0 || partly {
 		s.learnNear(key, base, id, true)
 	}
 }
 
-// learn marks n bytes at o as known, and drops the mask when all are.
-func (m *pageMeta) learn(o, n int) {
-	mask := *m.mask
+// learn marks n bytes at o as known, drops the mask when all are, and reports
+// that. The page is not shared.
+func (m *pageMeta) learn(o, n int) (whole bool) {
 	for i := o; i < o+n; i++ {
-		mask[i/8] |= 1 << (i % 8)
+		m.mask[i/8] |= 1 << (i % 8)
 	}
-	m.mask = &mask
-	for _, b := range mask {
+	for _, b := range m.mask {
 		if b != 0xff {
-			return
+			return false
 		}
 	}
 	m.mask = nil
+	return true
 }
 
 // Fetch copies up to len(b) instruction bytes at a and says how many could be
@@ -224,7 +222,13 @@ func (s *Space) CodeID(a uint64) uint64 {
 		return 0
 	}
 	key := s.key(r, a)
-	m := s.pool.meta(s.load(r, a, key))
+	id := s.load(r, a, key)
+	if id == s.pool.zeroPage() {
+		slot := s.pool.slot(&s.root, key)
+		*slot = s.pool.apart(id)
+		id = *slot
+	}
+	m := s.pool.meta(id)
 	if s.track != nil {
 		s.track.add(key, Exec)
 	}
@@ -264,4 +268,30 @@ func (s *Space) Peek(a uint64, b []byte) (int, Fault) {
 		}
 	}
 	return done, Fault{}
+}
+
+// PeekObject reads an object from offset off on as it was when the recording
+// began, without a mapping, and returns how many bytes of b are known, the prefix.
+func (s *Space) PeekObject(object uint32, off uint64, b []byte) int {
+	done := 0
+	for done < len(b) {
+		var page Page
+		var mask Mask
+		p := off + uint64(done)
+		at := p % PageSize
+		step := min(int(PageSize-at), len(b)-done)
+		switch s.src.ObjectPage(object, p-at, &page, &mask) {
+		case NotCaptured:
+			return done
+		case Partial:
+			for i := range step {
+				if j := int(at) + i; mask[j/8]>>(j%8)&1 == 0 {
+					return done + copy(b[done:done+i], page[at:])
+				}
+			}
+		case Captured, Zero:
+		}
+		done += copy(b[done:done+step], page[at:])
+	}
+	return done
 }

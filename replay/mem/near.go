@@ -1,10 +1,10 @@
 package mem
 
-// A page with a watch on it is not handed out for direct access, so that each
-// access to it comes here; and few of them touch a watched byte. The pages accessed
-// last are kept in a small table, with the bits that say which bytes are watched,
-// so that an access beside them, and the probe before it, cost little more than the
-// call.
+// A page with a watch on it, or with bytes that are not known, is not handed out
+// for direct access, so that each access to it comes here; and few of them touch
+// such a byte. The pages accessed last are kept in a small table, with the bits that
+// say which bytes are watched or unknown, so that an access beside them, and the
+// probe before it, cost little more than the call.
 
 // nearPages is the number of pages in the table.
 const nearPages = 64
@@ -13,7 +13,17 @@ type nearPage struct {
 	base  uint64
 	page  *Page // nil: the entry is empty
 	bits  *watchBits
-	store bool // stores may go to it as well
+	mask  *Mask // the page's own, nil when all is known
+	store bool  // stores may go to it as well
+}
+
+// noBits is for pages on which nothing is watched.
+var noBits watchBits
+
+// plain reports whether an access to n bytes at o concerns neither a watched byte,
+// of the bits given, nor an unknown one.
+func (e *nearPage) plain(bits *[PageSize / 64]uint64, o, n int) bool {
+	return !anyBit(bits, o, n) && (e.mask == nil || e.mask.hasAll(o, n))
 }
 
 // maxNear is the size of the largest access that the table serves.
@@ -31,10 +41,10 @@ func (s *Space) near(a uint64, n int) (e *nearPage, o int) {
 }
 
 // readNear copies len(b) bytes at a, if the table knows their page and none is
-// watched.
+// watched or unknown.
 func (s *Space) readNear(a uint64, b []byte) bool {
 	e, o := s.near(a, len(b))
-	if e == nil || anyBit(&e.bits.load, o, len(b)) {
+	if e == nil || !e.plain(&e.bits.load, o, len(b)) {
 		return false
 	}
 	copy(b, e.page[o:])
@@ -42,10 +52,10 @@ func (s *Space) readNear(a uint64, b []byte) bool {
 }
 
 // writeNear stores b at a, if the table knows the page and none of the bytes is
-// watched.
+// watched or unknown.
 func (s *Space) writeNear(a uint64, b []byte) bool {
 	e, o := s.near(a, len(b))
-	if e == nil || !e.store || anyBit(&e.bits.store, o, len(b)) {
+	if e == nil || !e.store || !e.plain(&e.bits.store, o, len(b)) {
 		return false
 	}
 	copy(e.page[o:], b)
@@ -53,20 +63,27 @@ func (s *Space) writeNear(a uint64, b []byte) bool {
 }
 
 // learnNear enters the page at base, which an access that was allowed went to, if
-// nothing but a watch keeps it from being accessed directly.
+// nothing but watches and unknown bytes keep it from being accessed directly.
 func (s *Space) learnNear(key, base uint64, id pageID, store bool) {
 	m := s.pool.meta(id)
-	if s.hash != nil || m.mask != nil || store && m.codeID.Load() != 0 {
+	if s.hash != nil || store && m.codeID.Load() != 0 {
 		return
 	}
-	if b := s.watched().page(s, key); b != nil {
-		s.nears[base/PageSize%nearPages] = nearPage{base, s.pool.page(id), b, store}
+	b := &noBits
+	if len(s.watches) > 0 {
+		if w := s.watched().page(s, key); w != nil {
+			b = w
+		}
+	}
+	if b != &noBits || m.mask != nil {
+		s.nears[base/PageSize%nearPages] = nearPage{base, s.pool.page(id), b, m.mask, store}
+		s.hasNears = true
 	}
 }
 
 // forgetNear empties the table.
 func (s *Space) forgetNear() {
-	if len(s.watches) > 0 {
-		s.nears = [nearPages]nearPage{}
+	if s.hasNears {
+		s.nears, s.hasNears = [nearPages]nearPage{}, false
 	}
 }

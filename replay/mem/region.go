@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"vplay/replay/mem/ranges"
+	"vplay/replay/mem/rangemap"
 )
 
 // Protection bits, as PROT_* of mman.h.
@@ -32,7 +32,7 @@ type Region struct {
 	Name  string
 }
 
-// Bounds implements ranges.Value.
+// Bounds implements rangemap.Value.
 func (r Region) Bounds() (start, end uint64) { return r.Start, r.End }
 
 // Cut returns the part [start, end) of r.
@@ -44,7 +44,7 @@ func (r Region) Cut(start, end uint64) Region {
 
 // AddressMap is a memory map: what is mapped where. It does not change, and two
 // that are equal have the same content.
-type AddressMap = ranges.Map[Region]
+type AddressMap = rangemap.Map[Region]
 
 // sharedWindow is where the keys of shared objects begin: object n's bytes
 // have the keys sharedWindow + slot<<objectBits + offset.
@@ -114,6 +114,7 @@ func (s *Space) useRegions(m AddressMap) {
 
 // Map adds a region, unmapping what was there.
 func (s *Space) Map(r Region) {
+	defer s.remapping(r.Start, r.End)()
 	s.forget(r.Start, r.End)
 	s.useRegions(s.regions.Replace(r.Start, r.End, r))
 }
@@ -122,7 +123,7 @@ func (s *Space) Map(r Region) {
 // replaces it there.
 func (s *Space) MapAll(rs []Region) {
 	if slices.IsSortedFunc(rs, func(a, b Region) int { return cmp.Compare(a.Start, b.End) }) {
-		s.useRegions(ranges.Of(rs))
+		s.useRegions(rangemap.Of(rs))
 		return
 	}
 	var m AddressMap
@@ -134,6 +135,7 @@ func (s *Space) MapAll(rs []Region) {
 
 // Unmap removes [start, end).
 func (s *Space) Unmap(start, end uint64) {
+	defer s.remapping(start, end)()
 	s.forget(start, end)
 	s.useRegions(s.regions.Replace(start, end))
 }
@@ -150,6 +152,7 @@ func (s *Space) Protect(start, end uint64, prot uint8) {
 // Drop forgets the private pages of [start, end): they read as the object
 // again, or as zero (MADV_DONTNEED).
 func (s *Space) Drop(start, end uint64) {
+	defer s.remapping(start, end)()
 	in := s.regions.Inside(start, end)
 	for i := range in {
 		if !in[i].Shared {
@@ -164,6 +167,7 @@ func (s *Space) Drop(start, end uint64) {
 // mremap does: a longer target is filled with fresh pages of the same object,
 // a shorter one loses its tail.
 func (s *Space) Move(start, end, to, toEnd uint64) {
+	defer s.remapping(min(start, to), max(end, toEnd))()
 	s.loadRange(start, end)
 	in := s.regions.Inside(start, end)
 	type moved struct {
@@ -193,8 +197,8 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 	}
 	for _, m := range pages {
 		slot := s.pool.slot(&s.root, m.key)
-		*slot = m.id
-		s.pool.meta(m.id).dirty.Store(true)
+		*slot = s.pool.apart(m.id)
+		s.pool.meta(*slot).dirty.Store(true)
 	}
 	s.useRegions(s.regions.Replace(start, end).Replace(to, toEnd, there...))
 }

@@ -255,3 +255,47 @@ func (s *Space) hits(a uint64, n int, k Access, old []byte) {
 		s.OnHit(all[i].Hit)
 	}
 }
+
+// Overlaps reports whether the watch has a byte in [start, end).
+func (w *Watch) Overlaps(start, end uint64) bool {
+	return w.Len > 0 && w.Addr < end && w.Addr+(w.Len-1) >= start
+}
+
+// remapping notes what is at the addresses watched for stores in [start, end), which
+// are about to be mapped, unmapped or emptied. What it returns reports those where
+// something else is then, or nothing.
+func (s *Space) remapping(start, end uint64) (done func()) {
+	type noted struct {
+		watch Watch
+		was   []byte
+	}
+	var all []noted
+	for _, w := range s.watches {
+		if s.OnHit != nil && w.Kind&WatchWrite != 0 && w.Overlaps(start, end) {
+			all = append(all, noted{w, s.prefix(w)})
+		}
+	}
+	if len(all) == 0 {
+		return func() {}
+	}
+	return func() {
+		for i := range all {
+			n := &all[i]
+			now := s.prefix(n.watch)
+			at := 0
+			for at < min(len(n.was), len(now)) && n.was[at] == now[at] {
+				at++
+			}
+			if at < max(len(n.was), len(now)) {
+				s.OnHit(Hit{Watch: n.watch, Access: Store, Addr: n.watch.Addr + uint64(at), Changed: true})
+			}
+		}
+	}
+}
+
+// prefix returns the readable prefix of the watched bytes.
+func (s *Space) prefix(w Watch) []byte {
+	b := make([]byte, w.Len)
+	n, _ := s.Peek(w.Addr, b)
+	return b[:n]
+}

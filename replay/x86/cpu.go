@@ -50,8 +50,16 @@ type CPU struct {
 	// stretch [from, to) since the last FlushTLB: blocks, of which not every
 	// instruction need be executed, and addresses that Run came to where nothing can be.
 	OnCode func(from, to uint64)
+	// AskInUse makes XSAVE, XSAVEOPT, XSAVEC and XGETBV stop with ExitInUse where
+	// they show more than the state decides. InUse says what, and StepInUse
+	// executes the instruction. Without it the state decides alone.
+	AskInUse bool
 
-	stop      uint8       // stopOwner, stopCode: leave the block after this instruction
+	inUseDoubt  InUse  // of the last ExitInUse
+	inUseAnswer uint64 // of StepInUse
+	inUseAsked  bool   // StepInUse is running
+
+	stop      uint8       // stopOwner and others: leave the block after this instruction
 	stepping  bool        // Step is running: REP stops after one iteration
 	interrupt atomic.Bool // Interrupt was called
 	breaks    map[uint64]struct{}
@@ -78,6 +86,7 @@ type CPU struct {
 const (
 	stopOwner = 1 << iota // the owner asked: ExitAttention
 	stopCode              // code or its translation may have changed: look the next block up
+	stopTrap              // TF was set: a #DB follows the next instruction
 )
 
 // undefined is what Undefined reports.

@@ -72,6 +72,14 @@ func intRETF(c *CPU, in *Inst) Exit {
 	if e := c.popped(in, &s, order); e != ExitNone {
 		return e
 	}
+	if sel := uint16(s[slotCS]); c.amd() && sel&3 != 3 {
+		// AMD takes any other level for one further out, and reads SS behind the
+		// immediate before it judges CS (family 25 model 1, 2026-11-22).
+		at := c.R[RSP] + (2+1)*uint64(in.Size) + in.Imm
+		if _, e := c.loadN(at, in.Size); e != ExitNone {
+			return c.onStack(e)
+		}
+	}
 	if e := c.codeSegment(in, uint16(s[slotCS]), true); e != ExitNone {
 		return e
 	}
@@ -119,18 +127,14 @@ func intIRET(c *CPU, in *Inst) Exit {
 	if in.Size == 2 {
 		m &= 0xffff
 	}
-	c.SetFlags(c.Flags()&^m | s[slotFlags]&m)
+	c.popFlags(c.Flags()&^m | s[slotFlags]&m)
 	c.RIP, c.R[RSP] = s[slotRIP], s[slotRSP]
 	c.Seg[CS], c.Seg[SS] = selUserCS, selUserDS
 	return ExitNone
 }
 
-// farTarget loads and judges the operand of a far jump or call. AMD has no
-// 64-bit offset there (APM vol. 3, JMP (Far)); what REX.W does is not known.
+// farTarget loads and judges the operand of a far jump or call.
 func (c *CPU) farTarget(in *Inst) (uint64, Exit) {
-	if in.Size == 8 && c.ID.Vendor == VendorAMD {
-		return 0, c.refuse(in)
-	}
 	target, sel, e := c.farPointer(in)
 	if e != ExitNone {
 		return 0, e

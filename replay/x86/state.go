@@ -207,6 +207,10 @@ const (
 	ExitRDTSC
 	ExitRDTSCP
 	ExitCPUID
+	// ExitInUse: the instruction at RIP, which was not executed, shows which
+	// state components are in use, and the state does not decide that: see
+	// CPU.AskInUse.
+	ExitInUse
 	// ExitFault: CPU.Fault says which; the instruction at RIP did nothing
 	// but what the architecture lets a faulting instruction do (REP and
 	// gather progress).

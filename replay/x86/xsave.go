@@ -67,29 +67,23 @@ func (c *CPU) rfbm(l *XLayout) uint64 {
 	return (c.R[RAX]&0xffffffff | c.R[RDX]<<32) & l.XCR0
 }
 
-// xsaveTo writes the components in bits, at the offsets of at, and MXCSR where
-// mxcsr is set; header is what stands at the start of the header. The caller
-// has probed the area.
-func (c *CPU) xsaveTo(a uint64, l *XLayout, at *[64]uint32, bits uint64, mxcsr bool, wide bool, header []byte) Exit {
+// eachPart calls put with what a save stores of the components in bits, and of
+// MXCSR where mxcsr is set: the component as a bit of XSTATE_BV, the offset by
+// at, and the bytes, which put may not keep.
+func (c *CPU) eachPart(l *XLayout, at *[64]uint32, bits uint64, mxcsr, wide bool, put func(component uint64, off uint32, b []byte)) {
 	var legacy [416]byte
 	c.FPU.save(legacy[:], wide, c.ID.Vendor)
 	c.putMXCSR(legacy[:])
 	c.storeXMM(legacy[160:])
-	exit := ExitNone
-	put := func(off uint32, b []byte) {
-		if exit == ExitNone {
-			exit = c.storeBytes(a+uint64(off), b)
-		}
-	}
 	if bits&xfeatX87 != 0 {
-		put(0, legacy[:24])
-		put(32, legacy[32:160])
+		put(xfeatX87, 0, legacy[:24])
+		put(xfeatX87, 32, legacy[32:160])
 	}
 	if mxcsr {
-		put(24, legacy[24:32])
+		put(xfeatSSE, 24, legacy[24:32])
 	}
 	if bits&xfeatSSE != 0 {
-		put(160, legacy[160:])
+		put(xfeatSSE, 160, legacy[160:])
 	}
 	var b [256]byte
 	for i := 3; i < 63; i++ {
@@ -97,14 +91,27 @@ func (c *CPU) xsaveTo(a uint64, l *XLayout, at *[64]uint32, bits uint64, mxcsr b
 			continue
 		}
 		for off := uint32(0); off < l.Sizes[i]; off += 256 {
-			put(at[i]+off, b[:min(256, l.Sizes[i]-off)])
+			put(1<<i, at[i]+off, b[:min(256, l.Sizes[i]-off)])
 		}
 	}
 	if bits&xfeatAVX != 0 {
 		c.storeYMM(b[:])
-		put(at[2], b[:])
+		put(xfeatAVX, at[2], b[:])
 	}
-	put(xsaveHeader, header)
+}
+
+// xsaveTo writes the components in bits, at the offsets of at, and MXCSR where
+// mxcsr is set; header is what stands at the start of the header. The caller
+// has probed the area.
+func (c *CPU) xsaveTo(a uint64, l *XLayout, at *[64]uint32, bits uint64, mxcsr, wide bool, header []byte) Exit {
+	exit := ExitNone
+	put := func(_ uint64, off uint32, b []byte) {
+		if exit == ExitNone {
+			exit = c.storeBytes(a+uint64(off), b)
+		}
+	}
+	c.eachPart(l, at, bits, mxcsr, wide, put)
+	put(0, xsaveHeader, header)
 	return exit
 }
 
@@ -128,14 +135,20 @@ func (c *CPU) xsaveStandard(in *Inst, optimised bool) Exit {
 	if e != ExitNone {
 		return e
 	}
-	inuse := c.inUse(c.ID.Vendor)
+	wide := in.Flags&InstW != 0
+	inuse, e := c.shown(c.inUse(c.ID.Vendor), rfbm, func(maybe uint64) InUse {
+		return c.doubt(a, l, &l.Offsets, maybe, false, wide, optimised)
+	})
+	if e != ExitNone {
+		return e
+	}
 	var header [8]byte
 	binary.LittleEndian.PutUint64(header[:], old&^rfbm|inuse&rfbm)
 	bits := rfbm
 	if optimised {
 		bits &= inuse
 	}
-	return c.xsaveTo(a, l, &l.Offsets, bits, mxcsr, in.Flags&InstW != 0, header[:])
+	return c.xsaveTo(a, l, &l.Offsets, bits, mxcsr, wide, header[:])
 }
 
 // xsavec writes the compacted format, only what is in use.
@@ -150,11 +163,18 @@ func xsavec(c *CPU, in *Inst) Exit {
 	if e := c.probeXSave(in, a, l.end(&at, rfbm), firstMoved(rfbm, true)); e != ExitNone {
 		return e // also where the component that faults is not in use
 	}
-	bits := rfbm & c.inUseMXCSR(c.ID.Vendor)
+	wide := in.Flags&InstW != 0
+	inuse, e := c.shown(c.inUseMXCSR(c.ID.Vendor), rfbm, func(maybe uint64) InUse {
+		return c.doubt(a, l, &at, maybe, maybe&xfeatSSE != 0, wide, true)
+	})
+	if e != ExitNone {
+		return e
+	}
+	bits := rfbm & inuse
 	var header [16]byte
 	binary.LittleEndian.PutUint64(header[:], bits)
 	binary.LittleEndian.PutUint64(header[8:], rfbm|xcompCompact)
-	return c.xsaveTo(a, l, &at, bits, bits&xfeatSSE != 0, in.Flags&InstW != 0, header[:])
+	return c.xsaveTo(a, l, &at, bits, bits&xfeatSSE != 0, wide, header[:])
 }
 
 // probeXSave checks an area of n bytes for a save, in the order that decides
@@ -378,7 +398,11 @@ func xgetbv(c *CPU, _ *Inst) Exit {
 	case 0:
 		v = l.XCR0
 	case 1:
-		v = l.XCR0 & c.inUseMXCSR(c.ID.Vendor)
+		inuse, e := c.shown(c.inUseMXCSR(c.ID.Vendor), l.XCR0, func(maybe uint64) InUse { return InUse{Maybe: maybe} })
+		if e != ExitNone {
+			return e
+		}
+		v = l.XCR0 & inuse
 	default:
 		return c.gp()
 	}

@@ -195,7 +195,7 @@ func BenchmarkPrompt(b *testing.B) {
 		b.Fatal(err)
 	}
 	run(b, "gcc", "-g", "-o", prog, src)
-	cmd := exec.Command(v, "record", "-q", "-o", rec, "--", prog)
+	cmd := exec.Command(v, "record", "-q", "--slim", "now", "-o", rec, "--", prog)
 	if err := cmd.Run(); err == nil {
 		b.Fatal("the program did not crash")
 	}

@@ -37,7 +37,7 @@ func recordTiny(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run(vplayd, "record", "-o", rec, "--", prog); err == nil {
+	if out, err := run(vplayd, "record", "--slim", "now", "-o", rec, "--", prog); err == nil {
 		t.Fatalf("the guest did not crash:\n%s", out)
 	}
 	b, err := os.ReadFile(rec)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	realgdb "vplay/tests/gdb"
 	"vplay/tests/need"
 )
 
@@ -59,7 +60,7 @@ func TestCDTAdapter(t *testing.T) {
 	c := &dapClient{t: t, conn: ours, r: bufio.NewReader(ours), limit: 30 * time.Second}
 	c.do("initialize", map[string]any{"adapterID": "cdt", "linesStartAt1": true, "pathFormat": "path"})
 	attach := c.send("attach", map[string]any{
-		"program": "", "gdb": need.Program(t, "gdb"), "gdbArguments": []string{"-nx", "-iex", "set debuginfod enabled off"},
+		"program": "", "gdb": need.Program(t, "gdb"), "gdbArguments": realgdb.Flags,
 		"target": map[string]any{"type": "remote", "host": "127.0.0.1", "port": port},
 	})
 	c.await("initialized")

@@ -89,12 +89,12 @@ func (g *guest) line(t testing.TB, mark string) int {
 	return found
 }
 
-// record records the guest and moves its file to g.dir/symbols. It returns the
-// recording.
+// record records the guest, slims the recording unless the flags say otherwise, and
+// moves the guest's file to g.dir/symbols. It returns the recording.
 func (g *guest) record(t testing.TB, flags ...string) string {
 	t.Helper()
 	rec := filepath.Join(g.dir, "rec.vplay")
-	args := append([]string{"record", "-q", "-o", rec}, flags...)
+	args := append([]string{"record", "-q", "--slim", "now", "-o", rec}, flags...)
 	args = append(append(args, "--", g.bin), g.args...)
 	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, args...)
 	cmd.Dir = g.dir
@@ -133,7 +133,8 @@ func serve(t testing.TB, rec string, flags ...string) string {
 func serveProcess(t testing.TB, rec string, flags ...string) (addr string, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	// The machine's own libraries would change what gdb prints.
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--no-local-files"}, flags...)
 	cmd := exec.CommandContext(ctx, vplayd, append(args, rec)...)
 	cmd.Dir = t.TempDir()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,9 +22,13 @@ import (
 // limit bounds one gdb. It hangs when a server does not answer.
 const limit = 60 * time.Second
 
+// Flags keep gdb from reading its configuration and the machine's debug files, so
+// that it prints the same everywhere. A later -iex sets another folder.
+var Flags = []string{"-nx", "-iex", "set debuginfod enabled off", "-iex", "set debug-file-directory /nonexistent"}
+
 func command(ctx context.Context, t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	args = append([]string{"-nx", "-iex", "set debuginfod enabled off"}, args...)
+	args = append(slices.Clone(Flags), args...)
 	cmd := exec.CommandContext(ctx, need.Program(t, "gdb"), args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "LC_ALL=C")
@@ -34,7 +39,13 @@ func command(ctx context.Context, t testing.TB, args ...string) *exec.Cmd {
 // not fail the test: gdb's exit code says nothing of use.
 func Batch(t testing.TB, commands ...string) string {
 	t.Helper()
-	args := []string{"-batch", "-iex", "set confirm off", "-iex", "set width 0", "-iex", "set style enabled off"}
+	return BatchWith(t, nil, commands...)
+}
+
+// BatchWith is Batch with flags for gdb.
+func BatchWith(t testing.TB, flags []string, commands ...string) string {
+	t.Helper()
+	args := append([]string{"-batch", "-iex", "set confirm off", "-iex", "set width 0", "-iex", "set style enabled off"}, flags...)
 	for _, c := range commands {
 		args = append(args, "-ex", c)
 	}

@@ -57,6 +57,8 @@ var guestCases = []guestCase{
 	{name: "vsyscall", opt: func(o *recorder.Options) { o.Vsyscall = true }, page: "[vsyscall]"},
 	{name: "wipeonfork"},
 	{name: "xinuse"},
+	{name: "xsaveloop", flags: []string{"-static"}},
+	{name: "xsaveread", flags: []string{"-static"}},
 }
 
 // TestGuests runs one guest for each awkward effect: the same results natively

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+
+	"vplay/checkpoint"
+	"vplay/replay/mem"
+)
+
+// Why a byte cannot be read. A recording says of each page whether it holds all of
+// it, some of it, or nothing, and where it holds nothing, whether that was taken
+// out on purpose.
+
+// why explains a byte that cannot be read.
+func why(f mem.Fault) string {
+	switch f.Kind {
+	case mem.FaultNotCaptured:
+		return fmt.Sprintf("the byte at %#x was not captured", f.Addr)
+	case mem.FaultBeyondEOF:
+		return fmt.Sprintf("%#x is mapped, but lies behind the end of its file", f.Addr)
+	default:
+		return fmt.Sprintf("nothing is mapped at %#x", f.Addr)
+	}
+}
+
+// why explains a byte that cannot be read here, with what the recording says of
+// its page.
+func (g *target) why(f mem.Fault) string {
+	if f.Kind != mem.FaultNotCaptured {
+		return why(f)
+	}
+	ref, dropped := g.pageRecord(f.Addr)
+	switch {
+	case ref.Kind == checkpoint.PageRedacted:
+		return fmt.Sprintf("the byte at %#x was redacted: its page was taken out of the recording on purpose", f.Addr)
+	case ref.Kind == checkpoint.PagePartial:
+		return why(f) + ": the recording holds other bytes of its page"
+	case dropped:
+		return why(f) + ": the program did not use its page in the recorded time, nor write it, so slimming dropped it"
+	}
+	return why(f) + ": its page was not in the program's memory, or could not be read there"
+}
+
+// pageRecord returns what the recording says of the page of a, and whether slimming
+// may have dropped it.
+func (g *target) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
+	a &^= mem.PageSize - 1
+	infos := g.s.Rec.LastImage()
+	slim := infos[len(infos)-1].Slim
+	find := g.final.Record
+	if g.final == nil {
+		m := g.t.Machine()
+		find = m.Record
+		for _, i := range infos {
+			if i.ID == m.Interval() {
+				slim = i.Slim
+			}
+		}
+	}
+	if ref, ok := find(a); ok {
+		return ref, slim && ref.Kind == checkpoint.PageAbsent
+	}
+	if r, ok := g.mem().Find(a); ok && r.Object != 0 {
+		if ref, ok := g.s.Rec.ObjectPage(r.Object, (a-r.Start+r.Offset)/mem.PageSize); ok {
+			return ref, false
+		}
+	}
+	return checkpoint.PageRef{Kind: checkpoint.PageAbsent}, g.s.Rec.Sizes().Fat == 0
+}

@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"sync"
+
+	"vplay/replay/x86"
+)
+
+// XSAVE, XSAVEOPT, XSAVEC and XGETBV show which state components are in use, and a
+// CPU may count one as in use that is in its initial state (x86/xinuse.go). The
+// recording does not say what it did each time. What the registers hold is the same
+// either way, as XRSTOR loads initial values both times; a bit in memory differs, and
+// whether some bytes of the area were stored.
+//
+// So the answers are part of what is to be found out about an interval. They are
+// found once, before any machine of the session goes behind the first such
+// instruction, and from then on all machines use them. RATIONALE.md has the reasons.
+
+// answers are what the instructions of an interval that ask which components are
+// in use were told: by the count of instructions at which they stand. The others
+// were told nothing beyond what the state says.
+type answers struct {
+	mu     sync.Mutex
+	known  bool
+	tried  bool // without any was tried, and failed
+	bits   map[uint64]uint64
+	reason string // why they do not replay, "" when they do
+}
+
+// why says why no answers replay, "" when some do or none were looked for.
+func (a *answers) why() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reason
+}
+
+// InUseAsked returns how many instructions the machine has executed whose effect
+// depends on which state components the CPU counted as in use.
+func (m *Machine) InUseAsked() uint64 { return m.asked }
+
+// inUse executes the instruction at RIP, which asks which components are in use.
+func (m *Machine) inUse() (x86.Exit, error) {
+	m.asked++
+	at := m.CPU.Retired
+	switch {
+	case m.solver != nil:
+		return m.solver.ask(), nil
+	case m.guess:
+		return m.CPU.StepInUse(0), nil
+	}
+	known, err := m.iv.answersFor(m)
+	if err != nil {
+		return 0, err
+	}
+	return m.CPU.StepInUse(known[at]), nil
+}
+
+// answersFor returns the interval's answers. A machine that is the first to ask
+// finds them, from where it stands. errInterrupted says that it was interrupted.
+func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
+	a := &iv.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known {
+		return a.bits, nil
+	}
+	k := m.Save()
+	defer k.Release()
+	if !iv.End.Forced && !a.tried {
+		// Most often no component was in use beyond what the state says. A forced
+		// end is not looked for with answers that may be wrong: that is long.
+		g := m.s.machineAt(k)
+		g.guess = true
+		err := g.finish(m.CPU.Interrupting)
+		g.Close()
+		switch {
+		case err == nil:
+			a.known = true
+			return nil, nil
+		case !Unmatched(err):
+			return nil, err
+		}
+		a.tried = true
+	}
+	v := newSolver(m.s, k)
+	defer v.m.Close()
+	if err := v.solve(m.CPU.Interrupting); err != nil && !Unmatched(err) {
+		return nil, err
+	}
+	a.known, a.bits, a.reason = true, v.best, v.reason
+	return a.bits, nil
+}
+
+// machineAt returns a machine of its own at mark k.
+func (s *Session) machineAt(k *Mark) *Machine {
+	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
+	m.attach(k.mem.Open())
+	m.Restore(k)
+	return m
+}
+
+// finish runs to the end of the interval and checks it, for a machine that is
+// another one's: interrupted says that that one is interrupted.
+func (m *Machine) finish(interrupted func() bool) error {
+	const leg = 1_000_000 // some milliseconds
+	for {
+		r, err := m.Run(Target{Instr: m.CPU.Retired + leg}, true)
+		switch {
+		case err != nil:
+			return err
+		case interrupted():
+			return errInterrupted
+		case r == StopEnd:
+			if m.solver != nil {
+				if err := m.solver.settle(); err != nil {
+					return err
+				}
+			}
+			return m.CheckEnd()
+		}
+	}
+}
+
+// guessed reports whether err may come from answering that no component is in use
+// beyond what the state says, and notes that this was wrong.
+func (m *Machine) guessed(err error) bool {
+	if !m.guess || m.asked == 0 || err == nil || !Unmatched(err) {
+		return false
+	}
+	m.iv.answers.mu.Lock()
+	defer m.iv.answers.mu.Unlock()
+	m.iv.answers.tried = true
+	return true
+}

@@ -1,0 +1,224 @@
+package replay
+
+import (
+	"context"
+
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay/mem"
+)
+
+// What a slim recording holds. Contents are kept, not addresses: a content that
+// anything below needs stays in the file, and every page of every interval that
+// has it goes on naming it, which costs nothing. So a page that nobody wrote
+// between two moments is known at both as soon as it is needed at one.
+//
+//   - What replay of an interval reads, writes or executes, and what the check of
+//     its end looks at.
+//   - What the program wrote: every content by which the memory at an interval's
+//     start differs from the one before, and the whole final image. So what was
+//     written passes from one interval's end to the next one's start, used there
+//     or not, and the crash shows what a core file would of it.
+//   - What debuggers read: loader.DebuggerSet, at the start of each interval and
+//     at the end, and the section tables of the files that are mapped there.
+//   - All of the intervals that stay fat.
+//
+// What is dropped is what the program had before the oldest interval that is
+// kept, and neither used nor wrote since.
+
+// touched is what an interval's replay needs: pages by their address at its
+// start, and pages of objects.
+type touched struct {
+	pages   map[uint64]bool
+	objects map[mem.ObjectPage]bool
+}
+
+// compared returns the addresses of those pages of the interval's start that the
+// check of its end looks at, though the program need not have touched them: the
+// pages named there and, where the end is found by state, those given up since.
+func (m *Machine) compared() []uint64 {
+	out := []uint64{}
+	for _, e := range m.iv.End.Pages {
+		out = append(out, e.Addr)
+	}
+	if !m.iv.End.Forced {
+		return out
+	}
+	for _, d := range m.Mem.Dropped() {
+		for _, e := range m.iv.src.Range(d[0], d[1]) {
+			out = append(out, e.Addr)
+		}
+	}
+	return out
+}
+
+// needs turns what replay of an interval touched into what it needs; nil when it
+// was not exact.
+func (sl *slimmer) needs(r *Result) *touched {
+	if r.Err != nil || r.Touched == nil {
+		return nil
+	}
+	m, err := sl.s.Machine(r.Interval)
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
+	for _, set := range []map[uint64]struct{}{r.Touched.Read, r.Touched.Written, r.Touched.Executed} {
+		for key := range set {
+			for _, a := range m.Mem.AddressesOf(key) {
+				t.pages[a] = true
+			}
+		}
+	}
+	for _, a := range r.Compared {
+		t.pages[a] = true
+	}
+	for o := range r.Touched.Objects {
+		t.objects[o] = true
+	}
+	t.addSet(m.Mem, loader.DebuggerSet(m.iv.Maps, m.iv.Start, space{m.Mem}))
+	return t
+}
+
+// addSet notes the pages of ranges of addresses.
+func (t *touched) addSet(s *mem.Space, rs []loader.Range) {
+	for _, d := range rs {
+		for a := d.Start; a < d.End; a += mem.PageSize {
+			t.pages[a] = true
+			if r, ok := s.Find(a); ok && r.Object != 0 {
+				t.objects[mem.ObjectPage{Object: r.Object, Index: (a - r.Start + r.Offset) / mem.PageSize}] = true
+			}
+		}
+	}
+}
+
+// space reads a guest's memory for the loader.
+type space struct{ *mem.Space }
+
+func (m space) ReadMemory(a uint64, b []byte) int {
+	n, _ := m.Peek(a, b)
+	return n
+}
+
+func (m space) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
+
+// kept is what a slim recording holds.
+type kept struct {
+	sl       *slimmer
+	contents map[checkpoint.PageRef]bool
+	objects  map[mem.ObjectPage]bool
+	allFiles bool // an interval whose needs are not known may want any page of a file
+}
+
+// image is one program of one process.
+type image struct {
+	pid   int32
+	image uint32
+}
+
+// keep finds out what the slim recording holds.
+func (sl *slimmer) keep(ctx context.Context) (*kept, error) {
+	k := &kept{sl: sl, contents: map[checkpoint.PageRef]bool{}, objects: map[mem.ObjectPage]bool{}}
+	before := map[image]checkpoint.PageTable{}
+	for _, i := range sl.s.Rec.Intervals() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		table, err := sl.s.Rec.PageTable(i.ID)
+		if err != nil {
+			return nil, err
+		}
+		t, of := sl.touched[i.ID], image{i.PID, i.Image}
+		if t == nil {
+			k.allFiles = true
+			k.add(table)
+		} else {
+			k.addNeeds(t, table)
+			if old, ok := before[of]; ok {
+				k.add(checkpoint.Changes(old, table))
+			}
+		}
+		before[of] = table
+	}
+	return k, k.addFinal()
+}
+
+func (k *kept) add(rows []checkpoint.PageEntry) {
+	for _, e := range rows {
+		k.contents[e.Ref] = true
+	}
+}
+
+func (k *kept) addNeeds(t *touched, table checkpoint.PageTable) {
+	for a := range t.pages {
+		if ref, ok := table.Find(a); ok {
+			k.contents[ref] = true
+		}
+	}
+	for o := range t.objects {
+		k.objects[o] = true
+	}
+}
+
+// addFinal adds the final image and what debuggers read there.
+func (k *kept) addFinal() error {
+	f, err := k.sl.s.Final()
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or it cannot be read: it is copied as it is
+	}
+	defer f.Mem.Close()
+	raw, err := k.sl.s.Rec.Final()
+	if err != nil {
+		return err
+	}
+	k.add(raw.Pages)
+	infos := k.sl.s.Rec.LastImage()
+	table, err := k.sl.s.Rec.PageTable(infos[len(infos)-1].ID)
+	if err != nil {
+		return err
+	}
+	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
+	t.addSet(f.Mem, loader.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
+	for _, p := range loader.SectionTablePages(f.Maps, space{f.Mem}) {
+		t.objects[p] = true
+	}
+	k.addNeeds(t, table)
+	return nil
+}
+
+// has reports whether a content is kept. That a page is zero, or that it was
+// redacted, costs nothing to keep.
+func (k *kept) has(ref checkpoint.PageRef) bool {
+	switch ref.Kind {
+	case checkpoint.PageFull, checkpoint.PagePartial:
+		return k.contents[ref]
+	default:
+		return true
+	}
+}
+
+// interval is what is written instead of iv: pages whose content is not kept
+// become known not to be captured, so that they never read as zero.
+func (k *kept) interval(_ *checkpoint.Writer, iv *checkpoint.Interval) (*checkpoint.Interval, error) {
+	if k.sl.touched[iv.ID] == nil {
+		return iv, nil
+	}
+	for i := range iv.Pages {
+		if !k.has(iv.Pages[i].Ref) {
+			iv.Pages[i].Ref = checkpoint.PageRef{Kind: checkpoint.PageAbsent}
+		}
+	}
+	iv.Slim = true
+	return iv, nil
+}
+
+// objectPage reports whether a page of an object is kept.
+func (k *kept) objectPage(p checkpoint.ObjectPage) bool {
+	switch p.Ref.Kind {
+	case checkpoint.PageFull, checkpoint.PagePartial:
+		return k.allFiles || k.contents[p.Ref] || k.objects[mem.ObjectPage{Object: p.Object, Index: p.Index}]
+	default:
+		return true
+	}
+}
