@@ -3,6 +3,8 @@
 package record
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -90,6 +92,7 @@ func (t *tracer) captureFilePages(start, end uint64) error {
 		if err := t.keepReadShared(c.shared); err != nil {
 			return err
 		}
+		t.noteZapped(&m, c.shared)
 		if err := t.keepOriginals([]mapping{m}, c.private); err != nil {
 			return err
 		}
@@ -98,6 +101,52 @@ func (t *tracer) captureFilePages(start, end uint64) error {
 		}
 	}
 	return nil
+}
+
+// noteZapped notes pages of a shared mapping that leave the page tables while the
+// object keeps them.
+func (t *tracer) noteZapped(m *mapping, set ranges) {
+	_ = set.each(func(page uint64) error {
+		if t.zapped == nil {
+			t.zapped = map[pageKey]struct{}{}
+		}
+		t.zapped[pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}] = struct{}{}
+		return nil
+	})
+}
+
+// hiddenShared returns pages of shared mappings that are in no page table any
+// more, because the program or the kernel has dropped them there, and that still
+// hold what was stored.
+func (t *tracer) hiddenShared(there ranges) ranges {
+	var pages []uint64
+	for a := range t.sharedNow {
+		if m := t.maps.at(a); m != nil && !m.private() && !there.has(a/checkpoint.PageSize) {
+			pages = append(pages, a/checkpoint.PageSize)
+		}
+	}
+	zapped := map[uint32][]uint64{} // page indexes by object
+	for k := range t.zapped {
+		zapped[k.object] = append(zapped[k.object], k.index)
+	}
+	for i := range t.maps.list {
+		m := &t.maps.list[i]
+		if m.private() || len(zapped) == 0 {
+			continue
+		}
+		first := m.Offset / checkpoint.PageSize
+		for _, index := range zapped[m.Object] {
+			if index >= first && index-first < (m.End-m.Start)/checkpoint.PageSize {
+				pages = append(pages, m.Start/checkpoint.PageSize+index-first)
+			}
+		}
+	}
+	slices.Sort(pages)
+	var out ranges
+	for _, page := range pages {
+		out.add(page, page+1)
+	}
+	return out
 }
 
 // refilled returns what the pages that MADV_DONTNEED has dropped from a

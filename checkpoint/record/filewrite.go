@@ -108,7 +108,7 @@ func (t *tracer) fileEffects() []checkpoint.MemWrite {
 	var out []checkpoint.MemWrite
 	for _, m := range t.mappedTargets() {
 		if o := &t.objs.list[m.Object-1]; o.Size >= 0 {
-			if size := fileSize(t.pid, m.Start, m.End); size >= 0 {
+			if size := t.sizeNow(m); size >= 0 {
 				o.Size = size
 			}
 		}
@@ -140,7 +140,7 @@ func (t *tracer) resized() bool {
 	found := false
 	for _, m := range t.mappedTargets() {
 		o := &t.objs.list[m.Object-1]
-		size := fileSize(t.pid, m.Start, m.End)
+		size := t.sizeNow(m)
 		if o.Size < 0 || size < 0 {
 			continue
 		}
@@ -151,6 +151,22 @@ func (t *tracer) resized() bool {
 		}
 	}
 	return found
+}
+
+// sizeNow returns the size of the file behind a mapping, or -1. The kernel's name
+// for the mapping tells it only where the model's ranges are the kernel's.
+func (t *tracer) sizeNow(m *mapping) int64 {
+	o := &t.objs.list[m.Object-1]
+	if t.call.nr == unix.SYS_MADVISE {
+		return o.Size // It changes none.
+	}
+	for _, path := range t.fileTargets() {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil && st.Ino == o.Inode && st.Dev == o.Dev {
+			return st.Size
+		}
+	}
+	return fileSize(t.pid, m.Start, m.End)
 }
 
 // stamp says which content a file has.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -36,6 +37,7 @@ const (
 	madvDoFork         = 11
 	madvWipeOnFork     = 18
 	madvKeepOnFork     = 19
+	madvPageOut        = 21
 	madvDontNeedLocked = 24
 )
 
@@ -86,7 +88,7 @@ func (t *tracer) beforeAdvice() error {
 			return err
 		}
 		return t.captureFilePages(start, end)
-	case madvDontNeed, madvDontNeedLocked:
+	case madvDontNeed, madvDontNeedLocked, madvPageOut:
 		return t.captureFilePages(start, end)
 	case madvRemove:
 		t.beforeFileWrite()
@@ -198,7 +200,35 @@ func (t *tracer) mmapOp(addr uint64) ([]checkpoint.MapOp, error) {
 	if m.Start < addr && m.Object != 0 {
 		op.Map.Offset += addr - m.Start // merged with its neighbour
 	}
-	return []checkpoint.MapOp{op}, t.captureNewShared(&op)
+	if err := t.captureNewShared(&op); err != nil {
+		return nil, err
+	}
+	t.showChanged(&op)
+	return []checkpoint.MapOp{op}, nil
+}
+
+// showChanged logs what a new private mapping shows of an object that is no longer
+// what was kept of it: a file written to while it was mapped, or memory that is
+// shared by other mappings. Its pages are copied at every border from then on.
+func (t *tracer) showChanged(op *checkpoint.MapOp) {
+	if op.Map.Flags&checkpoint.MapShared != 0 || op.Map.Object == 0 {
+		return
+	}
+	o := &t.objs.list[op.Map.Object-1]
+	if o.Kind == checkpoint.ObjectShared {
+		o.Changed = true
+	}
+	if !o.Changed {
+		return
+	}
+	for a := op.Start; a < op.Start+t.sharedPart(op); a += checkpoint.PageSize {
+		b := make([]byte, checkpoint.PageSize)
+		if t.readMem(a, b) != len(b) {
+			break // beyond the end of the file
+		}
+		t.call.shown = append(t.call.shown, checkpoint.MemWrite{Addr: a, Data: b})
+	}
+	t.noteRefill(t.call.shown)
 }
 
 // lineAt returns the kernel's description of the mapping at addr. The
@@ -400,7 +430,11 @@ func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
 // have it too.
 func (t *tracer) captureView(op *checkpoint.MapOp, at uint64, b []byte) error {
 	k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
-	if old := t.sharedBase[k]; old != nil {
+	old := t.sharedBase[k]
+	if o := &t.objs.list[op.Map.Object-1]; o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
+		old = make([]byte, checkpoint.PageSize) // Replay knows that it was made of zeros.
+	}
+	if old != nil {
 		if !bytes.Equal(old, b) && t.readMem(op.Start+at, b) == len(b) {
 			t.call.shown = append(t.call.shown, checkpoint.MemWrite{Addr: op.Start + at, Data: b})
 		}

@@ -91,6 +91,7 @@ func (t *tracer) look() (*moment, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.shared = c.shared.union(t.hiddenShared(c.shared))
 	if err := t.keepFilePages(c.file); err != nil {
 		return nil, err
 	}

@@ -73,6 +73,9 @@ type tracer struct {
 	// sharedNow holds the pages that a fork would not hold, at the current
 	// interval's start.
 	sharedNow map[uint64][]byte
+	// zapped are pages of objects that were in the page tables of a shared mapping
+	// and that a call has removed from there.
+	zapped map[pageKey]struct{}
 	// sharedBase holds the pages of objects as they were when mapped shared.
 	sharedBase map[pageKey][]byte
 	// logged holds the pages of private mappings that the log, not the program,

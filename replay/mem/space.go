@@ -200,6 +200,11 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 		return Zero
 	}
 	off := a - r.Start + r.Offset
+	if !r.Shared && s.began != nil {
+		if c, ok := s.fromShared(r.Object, off, page, mask); ok {
+			return c
+		}
+	}
 	if s.track != nil {
 		s.track.Objects[ObjectPage{r.Object, off / PageSize}] = struct{}{}
 	}
@@ -218,6 +223,24 @@ func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (C
 		}
 	}
 	return 0, false
+}
+
+// fromShared fills a page of a private mapping from what shared mappings of the
+// same object have there: until the program writes to it, both are one page.
+func (s *Space) fromShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
+	if len(s.began.byObject[object]) == 0 && len(s.sharedNow().byObject[object]) == 0 {
+		return 0, false
+	}
+	id := lookup(s.root, sharedWindow+s.pool.slotOf(object)<<objectBits+off)
+	if id == 0 {
+		return s.fillShared(object, off, page, mask)
+	}
+	*page = *s.pool.page(id)
+	if m := s.pool.meta(id).mask; m != nil {
+		*mask = *m
+		return Partial, true
+	}
+	return Captured, true
 }
 
 // writable returns the page of key to change in place, copying it when it is
