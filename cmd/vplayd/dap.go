@@ -19,7 +19,7 @@ func serveDAP(c *cobra.Command, g *target, f serveFlags) error {
 		Accesses: []string{"last-write", "writes", "reads"},
 	})
 	if f.stdio {
-		return server.Serve(c.Context(), stdio{os.Stdin, c.OutOrStdout()})
+		return server.Serve(c.Context(), stdio{os.Stdin, raw(c.OutOrStdout())})
 	}
 	addr := f.listen
 	if !c.Flags().Changed("listen") {

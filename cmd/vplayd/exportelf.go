@@ -107,7 +107,7 @@ func exportOne(c *cobra.Command, g *target, module, out string) error {
 		return err
 	}
 	if out == "-" {
-		_, err := c.OutOrStdout().Write(b)
+		_, err := raw(c.OutOrStdout()).Write(b)
 		return err
 	}
 	if out == "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -123,9 +124,14 @@ func gatherInfo(rec *checkpoint.Recording, path string, symbols *loader.Symbols)
 		return nil, err
 	}
 	defer s.Close()
-	if f, err := s.Final(); err == nil {
+	f, err := s.Final()
+	var limit *checkpoint.LimitError
+	switch {
+	case err == nil:
 		defer f.Mem.Close()
 		in.atEnd(f, symbols)
+	case errors.As(err, &limit):
+		return nil, err
 	}
 	return in, nil
 }

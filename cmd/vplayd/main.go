@@ -181,6 +181,7 @@ vplayd demo shows all of it in half a minute.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetErr(&escaper{w: os.Stderr})
 	root.SetOut(out) // before cobra adds commands of its own, which keep it
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{withHint(err, exitUsage, "vplayd help %s", c.Name())}

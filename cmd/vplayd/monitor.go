@@ -50,7 +50,10 @@ func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error 
 		return nil
 	}
 	was := g.position()
-	err := c.run(ctx, g, words[1:], out)
+	err := c.run(ctx, g, words[1:], &escaper{w: out})
+	if err != nil {
+		err = escapedError{err}
+	}
 	if now := g.position(); now != was && (was != nowhere || !g.t.AtEnd()) {
 		g.Undivert() // it was a copy of another moment
 	}

@@ -117,7 +117,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 	}
 	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {
-		return server.Serve(c.Context(), stdio{os.Stdin, c.OutOrStdout()})
+		return server.Serve(c.Context(), stdio{os.Stdin, raw(c.OutOrStdout())})
 	}
 	l, err := listen(server, f.listen)
 	if err != nil {

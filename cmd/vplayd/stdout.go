@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 // all was written.
 type results struct {
 	f    *os.File
+	text escaper // writes to f
 	used bool
 	err  error
 }
@@ -25,8 +27,32 @@ func (r *results) Write(b []byte) (int, error) {
 	}
 	r.used = true
 	var n int
-	n, r.err = r.f.Write(b)
+	if r.text.w == nil {
+		r.text.w = r.f
+	}
+	n, r.err = r.text.Write(b)
 	return n, r.err
+}
+
+// raw returns what writes to w without escapes: for a protocol, not for people.
+func raw(w io.Writer) io.Writer {
+	if r, ok := w.(*results); ok {
+		return rawResults{r}
+	}
+	return w
+}
+
+// rawResults is results for bytes that are not text.
+type rawResults struct{ r *results }
+
+func (w rawResults) Write(b []byte) (int, error) {
+	if w.r.err != nil {
+		return 0, w.r.err
+	}
+	w.r.used = true
+	var n int
+	n, w.r.err = w.r.f.Write(b)
+	return n, w.r.err
 }
 
 // lost returns nil when all that was printed was written, an exitError when

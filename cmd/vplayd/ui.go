@@ -19,14 +19,14 @@ import (
 
 // printError writes an error, and its hint, to standard error.
 func printError(err error) {
-	fmt.Fprintf(os.Stderr, "vplayd: error: %v\n", err)
+	fmt.Fprintf(os.Stderr, "vplayd: error: %s\n", escaped(err.Error()))
 	var limit *checkpoint.LimitError
 	if errors.As(err, &limit) {
 		err = withHint(err, exitDamaged, "it may be made to do harm; if you trust it, allow more: --limit %d", 2*limit.Limit)
 	}
 	var h hintError
 	if errors.As(err, &h) && h.hint != "" {
-		fmt.Fprintf(os.Stderr, "vplayd: hint: %s\n", h.hint)
+		fmt.Fprintf(os.Stderr, "vplayd: hint: %s\n", escaped(h.hint))
 	}
 }
 

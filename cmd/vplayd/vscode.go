@@ -180,7 +180,8 @@ func sourceMap(image []byte) map[string]string {
 		return nil
 	}
 	dir := m.CompDir()
-	if dir == "" || !path.IsAbs(dir) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' }) {
+	// What is behind a dollar sign VS Code takes for a variable, or for a command to run.
+	if dir == "" || !path.IsAbs(dir) || strings.Contains(dir, "${") || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' }) {
 		return nil
 	}
 	if st, err := os.Stat(dir); err == nil && st.IsDir() {

@@ -103,7 +103,7 @@ func refuse(ctx context.Context, c net.Conn) {
 	defer func() { _ = c.Close() }() // the client may be gone
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-	b, err := godap.ReadBaseMessage(bufio.NewReader(c))
+	b, err := readContent(bufio.NewReader(c))
 	if err != nil {
 		return
 	}

@@ -65,8 +65,10 @@ func newSession(v *Server, conn io.ReadWriteCloser, ctx context.Context) *sessio
 // read passes messages on until the connection ends.
 func (s *session) read() {
 	r := bufio.NewReader(s.conn)
+	next := func() ([]byte, error) { return first(s.conn, r, firstTimeout) }
 	for {
-		b, err := godap.ReadBaseMessage(r)
+		b, err := next()
+		next = func() ([]byte, error) { return readContent(r) }
 		select {
 		case s.in <- message{b, err}:
 		case <-s.done:

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Names in a recording, and names of files, are whatever somebody chose: written to
+// a terminal as they are, they could move its cursor, change its title, or answer for
+// the user. So all that is printed goes through escaped, on a terminal or not:
+// what is not text is shown as an escape. Where text is JSON, which has no control
+// characters but DEL and C1 and no bytes that are not UTF-8, it stays JSON.
+
+// escaped returns s with each byte that is not UTF-8, each control character but
+// line ends and tabs, DEL, C1, and each character that changes the direction of text
+// as an escape.
+func escaped(s string) string {
+	if !strings.ContainsFunc(s, isUnsafe) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case !isUnsafe(r):
+			b.WriteString(s[i : i+n])
+		case r == utf8.RuneError && n == 1, r < ' ':
+			fmt.Fprintf(&b, "\\x%02x", s[i])
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", hi, lo)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// isUnsafe reports whether a terminal may do something else than show r. U+FFFD is
+// what stands for bytes that are not UTF-8.
+func isUnsafe(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r == utf8.RuneError:
+		return true
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
+}
+
+// escaper writes text through escaped. A character may be cut at the end of a
+// write: its bytes wait for the next one, and are lost to nobody, as all that is
+// printed ends in a line end.
+type escaper struct {
+	w    io.Writer
+	rest []byte
+}
+
+// Write implements io.Writer.
+func (e *escaper) Write(p []byte) (int, error) {
+	b := append(e.rest, p...)
+	cut := len(b)
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				cut = len(b) - n
+			}
+			break
+		}
+	}
+	e.rest = append([]byte(nil), b[cut:]...)
+	if _, err := io.WriteString(e.w, escaped(string(b[:cut]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// escapedError is an error whose text goes to a terminal by way of a debugger.
+type escapedError struct{ error }
+
+// Error returns the text of the error, escaped.
+func (e escapedError) Error() string { return escaped(e.error.Error()) }
+func (e escapedError) Unwrap() error { return e.error }
