@@ -7,7 +7,7 @@
 import re
 
 import glob
-import os.path
+import os
 import re
 import sys
 
@@ -31,7 +31,7 @@ def _ask(line):
                 break
             if not status.startswith("running"):
                 raise gdb.GdbError("this is no recording: target remote to vplayd serve first")
-            if len(status) > 8:
+            if len(status) > 8 and os.isatty(2):  # where gdb's log goes
                 gdb.write("\r" + status[8:] + " ", gdb.STDLOG)
                 gdb.flush(gdb.STDLOG)
                 shown = True
