@@ -298,9 +298,10 @@ func compareObjectPages(a, b ObjectPage) int {
 }
 
 // decodeWhole decodes the raw bytes of a member with code.
-func decodeWhole[T any](raw []byte, p pageNumbers, code func(*coder, *T)) (*T, error) {
+func decodeWhole[T any](raw []byte, p pageNumbers, ch *charge, code func(*coder, *T)) (*T, error) {
 	v := new(T)
 	c := newDecoder(raw, p)
+	c.charge = ch
 	code(c, v)
 	if err := c.finish(); err != nil {
 		return nil, &offsetError{int64(c.pos), fmt.Errorf("of the decoded bytes: %w", err)}

@@ -25,6 +25,7 @@ type coder struct {
 	err      error
 	pages    pageNumbers
 	budget   int // bytes that slices may still take in memory
+	charge   *charge
 }
 
 // pageNumbers translates between page references and numbers in the page store.
@@ -212,6 +213,7 @@ func (c *coder) str(p *string) {
 		c.b = append(c.b, *p...)
 		return
 	}
+	c.reserve(n, 1)
 	*p = string(c.take(n))
 }
 
@@ -237,6 +239,9 @@ func (c *coder) reserve(n, size int) {
 		return
 	}
 	c.budget -= n * size
+	if err := c.charge.add(int64(n) * int64(size)); err != nil && c.err == nil {
+		c.err = err
+	}
 }
 
 // list codes a slice whose elements take at least size bytes each. An empty

@@ -182,12 +182,13 @@ func (e *offsetError) Unwrap() error { return e.err }
 
 // decodeMember returns the raw bytes of a whole member of the given kind, limit
 // bytes at most. Errors are *offsetError.
-func decodeMember(b []byte, kind string, limit int64) ([]byte, error) {
+func decodeMember(b []byte, kind string, limit int64, ch *charge) ([]byte, error) {
 	at, err := readHeader(b, kind)
 	if err != nil {
 		return nil, &offsetError{0, err}
 	}
 	var raw []byte
+	spent := 0
 	for {
 		typ, payload, n, err := readFrame(b[at:])
 		if err != nil {
@@ -196,6 +197,11 @@ func decodeMember(b []byte, kind string, limit int64) ([]byte, error) {
 		switch typ {
 		case frameBlock:
 			raw, err = decompressBlock(raw, payload)
+			if err == nil && ch != nil {
+				// A slice that grows is there twice for a moment.
+				err = errors.Join(ch.b.spend(int64(len(raw)-spent), ch.part), ch.add(2*int64(len(raw)-spent)))
+				spent = len(raw)
+			}
 			if err == nil && int64(len(raw)) > limit {
 				err = fmt.Errorf("raw bytes above the bound of %d", limit)
 			}

@@ -120,6 +120,13 @@ func encodeManifest(m *manifestFile) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
+// manifestMemory bounds what the structures of a manifest take, in bytes: an element
+// of a list is a few bytes of text, and the tables that are made of it have an entry
+// for each.
+func manifestMemory(b []byte) int64 {
+	return 2*int64(len(b)) + 1000*int64(bytes.Count(b, []byte{'{'})) + 64*int64(bytes.Count(b, []byte{','}))
+}
+
 // decodeManifest reads the manifest member. The error is ErrNotRecording, a
 // *VersionError, or any other for damage.
 func decodeManifest(b []byte) (*manifestFile, error) {

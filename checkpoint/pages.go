@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Reading pages: from a hash to a number, from the number to a block of a
@@ -92,18 +93,30 @@ func (r *Recording) readIndexes() error {
 			return r.damage(nameManifest, errors.New("more pages than can be numbered"))
 		}
 		p.err = r.readIndex(n, p.count)
+		if err, limited := r.limited(p.err); limited {
+			return err
+		}
 		s.packs = append(s.packs, p)
 	}
 	return nil
 }
 
+// recordBytes is what a page of the index takes in records and numbers, which
+// double as they grow, in bytes.
+const recordBytes = 200
+
 func (r *Recording) readIndex(n int, count uint64) error {
 	name := nameIndex(n)
-	raw, err := r.decoded(name, kindIndex, maxHeadRaw)
+	ch := r.charge(name)
+	raw, err := r.decoded(name, kindIndex, maxHeadRaw, ch)
 	if err != nil {
 		return err
 	}
-	blocks, err := decodeWhole(raw, nil, codeBlockIndexes)
+	blocks, err := decodeWhole(raw, nil, ch, codeBlockIndexes)
+	if err == nil {
+		err = r.budget.take(int64(count)*recordBytes, name) // as long as the recording is open
+	}
+	defer ch.drop()
 	if err != nil {
 		return r.damage(name, err)
 	}
@@ -307,32 +320,28 @@ func (t PageTable) Find(addr uint64) (PageRef, bool) {
 	return t[i].Ref, true
 }
 
-// baseOf returns the row of the interval that list[i], a delta, changes: the
-// one of the same process and image with the greatest smaller ID. -1: none.
-func baseOf(list []IntervalInfo, i int) int {
-	for j := i - 1; j >= 0; j-- {
-		if list[j].PID == list[i].PID && list[j].Image == list[i].Image {
-			return j
-		}
-	}
-	return -1
-}
-
-// checkDeltas checks that every delta has a base.
-func checkDeltas(infos []IntervalInfo) error {
+// deltaBases returns, for each interval, the index of the one that it changes if it
+// is a delta: the one of the same process and image with the greatest smaller ID.
+// -1: none. It checks that every delta has one.
+func deltaBases(infos []IntervalInfo) ([]int, error) {
 	type process struct {
 		pid   int32
 		image uint32
 	}
-	seen := make(map[process]bool)
-	for _, in := range infos {
+	last := make(map[process]int)
+	bases := make([]int, len(infos))
+	for i, in := range infos {
 		p := process{in.PID, in.Image}
-		if in.Delta && !seen[p] {
-			return fmt.Errorf("interval %d is a delta and no interval of process %d, image %d, is before it", in.ID, in.PID, in.Image)
+		base, ok := last[p]
+		if !ok {
+			base = -1
 		}
-		seen[p] = true
+		if in.Delta && !ok {
+			return nil, fmt.Errorf("interval %d is a delta and no interval of process %d, image %d, is before it", in.ID, in.PID, in.Image)
+		}
+		bases[i], last[p] = base, i
 	}
-	return nil
+	return bases, nil
 }
 
 // cachedTables is how many resolved page tables are kept.
@@ -373,7 +382,8 @@ func (r *Recording) PageTable(id uint32) (PageTable, error) {
 	infos := r.manifest.IntervalList
 	var chain []*IntervalInfo // newest first
 	var table PageTable
-	for i := slices.IndexFunc(infos, func(in IntervalInfo) bool { return in.ID == info.ID }); ; i = baseOf(infos, i) {
+	at, _ := slices.BinarySearchFunc(infos, info.ID, func(in IntervalInfo, id uint32) int { return cmp.Compare(in.ID, id) })
+	for i := at; ; i = r.bases[i] {
 		if t, ok := r.tables.get(infos[i].ID); ok {
 			table = t
 			break
@@ -388,13 +398,33 @@ func (r *Recording) PageTable(id uint32) (PageTable, error) {
 		if err != nil {
 			return nil, err
 		}
-		if in.Delta {
-			table = applyDelta(table, iv.Pages)
-		} else {
-			table = iv.Pages
+		if table, err = r.apply(in, table, iv.Pages); err != nil {
+			return nil, err
 		}
 		r.tables.put(in.ID, table)
 	}
+	return table, nil
+}
+
+// apply returns the table of an interval that has the rows, which change base if it
+// is a delta.
+func (r *Recording) apply(in *IntervalInfo, base PageTable, rows []PageEntry) (PageTable, error) {
+	if !in.Delta {
+		base = nil
+	}
+	name := nameHead(in.ID) + ": page table"
+	size := int64(len(base)+len(rows)) * int64(unsafe.Sizeof(PageEntry{}))
+	ch := charge{b: r.budget, part: name}
+	if err := errors.Join(r.budget.spend(size, name), ch.add(size)); err != nil {
+		err, _ = r.limited(err)
+		return nil, err
+	}
+	table := applyDelta(base, rows)
+	if cap(table) == 0 {
+		ch.drop()
+		return table, nil
+	}
+	keep(&ch, unsafe.SliceData(table))
 	return table, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"slices"
@@ -37,24 +38,36 @@ type Recording struct {
 	objPages []ObjectPage
 	store    storeReader
 	tables   tableCache
+	bases    []int // of deltas, by index of the interval; see deltaBases
+	budget   *Budget
 }
 
-// Open opens the recording at path. The error is ErrNotRecording (wrapped),
-// *VersionError, *FormatError, or one of the file system.
-func Open(path string) (*Recording, error) {
-	f, err := os.Open(path)
+// Open opens the recording at path without a bound on what reading it costs. The
+// error is ErrNotRecording (wrapped), *VersionError, *FormatError, or one of the file
+// system.
+func Open(path string) (*Recording, error) { return OpenWithin(path, nil) }
+
+// OpenWithin is Open with a budget, which all reading is charged to from then on.
+// Errors are also *LimitError, here and from all methods, and those of the budget's
+// context.
+func OpenWithin(path string, budget *Budget) (*Recording, error) {
+	// What is no file may never be ready to be opened or read, as a FIFO.
+	st, err := os.Stat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("checkpoint: %s is a %s: %w", path, kindOfFile(st.Mode()), ErrNotRecording)
+	}
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, ErrNotRecording)
+	if st, err = f.Stat(); err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", path, ErrNotRecording) // it was replaced in between
 	}
 	if err != nil {
 		_ = f.Close() // nothing was written
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	r, err := OpenReader(f, st.Size(), path)
+	r, err := openReader(f, st.Size(), path, budget)
 	if err != nil {
 		_ = f.Close() // nothing was written
 		return nil, err
@@ -66,10 +79,30 @@ func Open(path string) (*Recording, error) {
 // OpenReader opens a recording of size bytes that src holds. name stands for
 // it in errors. Close does not close src.
 func OpenReader(src io.ReaderAt, size int64, name string) (*Recording, error) {
-	r := &Recording{file: name, src: src, size: size}
+	return openReader(src, size, name, nil)
+}
+
+// kindOfFile names what is not a regular file.
+func kindOfFile(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "FIFO"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}
+
+func openReader(src io.ReaderAt, size int64, name string, budget *Budget) (*Recording, error) {
+	r := &Recording{file: name, src: src, size: size, budget: budget}
 	steps := []func() error{r.readDirectory, r.readManifest, r.checkMembers, r.readIndexes, r.readObjects}
 	for _, step := range steps {
 		if err := step(); err != nil {
+			if limit, ok := r.limited(err); ok {
+				return nil, limit
+			}
 			return nil, err
 		}
 	}
@@ -101,6 +134,9 @@ func (r *Recording) Stat() (os.FileInfo, error) {
 
 // damage makes a FormatError of an error in a member.
 func (r *Recording) damage(member string, err error) error {
+	if limit, ok := r.limited(err); ok {
+		return limit // the part is not damaged, it is too much
+	}
 	var at *offsetError
 	if errors.As(err, &at) {
 		return &FormatError{File: r.file, Member: member, Offset: at.offset, What: at.err.Error()}
@@ -109,7 +145,12 @@ func (r *Recording) damage(member string, err error) error {
 }
 
 func (r *Recording) readDirectory() error {
-	zr, err := zip.NewReader(r.src, r.size)
+	dir := &directoryReader{src: r.src, ch: r.charge("directory")}
+	zr, err := zip.NewReader(dir, r.size)
+	if dir.err != nil {
+		return dir.err
+	}
+	dir.ch = nil // what is read from here on is charged by its readers
 	if err != nil {
 		return r.diagnose(err)
 	}
@@ -162,8 +203,19 @@ func (r *Recording) section(name string) (*io.SectionReader, error) {
 }
 
 func (r *Recording) readManifest() error {
+	sec, err := r.section(nameManifest)
+	if err != nil {
+		return err
+	}
+	ch := r.charge(nameManifest)
+	if err := ch.add(min(sec.Size(), maxManifest)); err != nil {
+		return err
+	}
 	b, err := r.bytes(nameManifest, maxManifest)
 	if err != nil {
+		return err
+	}
+	if err := ch.add(manifestMemory(b)); err != nil {
 		return err
 	}
 	if got, want := crc32.ChecksumIEEE(b), r.entries[nameManifest].CRC32; got != want {
@@ -203,7 +255,8 @@ func (r *Recording) checkMembers() error {
 			}
 		}
 	}
-	if err := checkDeltas(r.manifest.IntervalList); err != nil {
+	var err error
+	if r.bases, err = deltaBases(r.manifest.IntervalList); err != nil {
 		return r.damage(nameManifest, err)
 	}
 	return nil
@@ -224,7 +277,7 @@ func (r *Recording) member(name string) ([]byte, error) {
 	}
 	if hash := cutHash(b); hex.EncodeToString(hash[:]) != info.Hash {
 		// The frames know where.
-		if _, err := decodeMember(b, info.Kind, maxMemberRaw); err != nil {
+		if _, err := decodeMember(b, info.Kind, maxMemberRaw, r.charge(name)); err != nil {
 			return nil, r.damage(name, err)
 		}
 		return nil, r.damage(name, errors.New("its bytes do not have the hash of the manifest"))
@@ -233,13 +286,22 @@ func (r *Recording) member(name string) ([]byte, error) {
 }
 
 // decoded reads a listed member and returns its raw bytes.
-// limit bounds their number.
-func (r *Recording) decoded(name, kind string, limit int64) ([]byte, error) {
+// limit bounds their number; ch is charged for them.
+func (r *Recording) decoded(name, kind string, limit int64, ch *charge) ([]byte, error) {
+	sec, err := r.section(name)
+	if err != nil {
+		return nil, err
+	}
+	stored := r.charge(name)
+	if err := errors.Join(stored.add(sec.Size()), r.budget.spend(sec.Size(), name)); err != nil {
+		return nil, r.damage(name, err)
+	}
+	defer stored.drop()
 	b, err := r.member(name)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := decodeMember(b, kind, limit)
+	raw, err := decodeMember(b, kind, limit, ch)
 	if err != nil {
 		return nil, r.damage(name, err)
 	}
@@ -247,24 +309,29 @@ func (r *Recording) decoded(name, kind string, limit int64) ([]byte, error) {
 }
 
 func (r *Recording) readObjects() error {
-	raw, err := r.decoded(nameObjects, kindObjects, maxHeadRaw)
+	ch := r.charge(nameObjects)
+	raw, err := r.decoded(nameObjects, kindObjects, maxHeadRaw, ch)
 	if err != nil {
 		return err
 	}
-	objects, err := decodeWhole(raw, nil, codeObjects)
+	objects, err := decodeWhole(raw, nil, ch, codeObjects)
 	if err != nil {
 		return r.damage(nameObjects, err)
 	}
-	if raw, err = r.decoded(nameObjectPages, kindObjectPages, maxHeadRaw); err != nil {
+	ch = r.charge(nameObjectPages)
+	if raw, err = r.decoded(nameObjectPages, kindObjectPages, maxHeadRaw, ch); err != nil {
 		return err
 	}
-	pages, err := decodeWhole(raw, &r.store, codeObjectPages)
+	pages, err := decodeWhole(raw, &r.store, ch, codeObjectPages)
 	if err != nil {
 		return r.damage(nameObjectPages, err)
 	}
 	r.objects, r.objPages = *objects, *pages
 	return nil
 }
+
+// Budget returns what reading the recording may cost, nil when it has no bounds.
+func (r *Recording) Budget() *Budget { return r.budget }
 
 // File returns the name given to Open.
 func (r *Recording) File() string { return r.file }
@@ -357,30 +424,45 @@ func (r *Recording) Interval(id uint32) (*Interval, error) {
 		return nil, err
 	}
 	name := nameLog(id)
-	raw, err := r.decoded(name, kindLog, info.LogRaw)
+	ch := r.charge(name)
+	defer func() { keep(ch, iv) }()
+	raw, err := r.decoded(name, kindLog, info.LogRaw, ch)
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(raw)) != info.LogRaw {
 		return nil, r.damage(name, fmt.Errorf("%d raw bytes, the manifest says %d", len(raw), info.LogRaw))
 	}
-	if iv.Events, err = decodeEvents(raw, info.Events); err != nil {
+	if iv.Events, err = decodeEvents(raw, info.Events, ch); err != nil {
 		return nil, r.damage(name, err)
 	}
 	return iv, nil
 }
 
+// regionBytes is what a region of a memory map takes besides its mapping, in bytes.
+const regionBytes = 400
+
+// charge returns an empty charge for a part.
+func (r *Recording) charge(part string) *charge { return &charge{b: r.budget, part: part} }
+
 // head reads an interval without its events.
 func (r *Recording) head(info *IntervalInfo) (*Interval, error) {
 	name := nameHead(info.ID)
-	raw, err := r.decoded(name, kindHead, maxHeadRaw)
+	ch := r.charge(name)
+	defer ch.drop()
+	raw, err := r.decoded(name, kindHead, maxHeadRaw, ch)
 	if err != nil {
 		return nil, err
 	}
-	iv, err := decodeWhole(raw, &r.store, codeInterval)
+	iv, err := decodeWhole(raw, &r.store, ch, codeInterval)
 	if err != nil {
 		return nil, r.damage(name, err)
 	}
+	// Each mapping becomes a region, in a tree.
+	if err := ch.add(int64(len(iv.Maps)) * regionBytes); err != nil {
+		return nil, r.damage(name, err)
+	}
+	keep(ch, iv)
 	got := infoOf(iv)
 	got.Events, got.HeadSize, got.LogSize, got.LogRaw = info.Events, info.HeadSize, info.LogSize, info.LogRaw
 	want := *info
@@ -399,14 +481,20 @@ func (r *Recording) Final() (*Final, error) {
 	if _, ok := r.listed[nameFinal]; !ok {
 		return nil, ErrNoFinal
 	}
-	raw, err := r.decoded(nameFinal, kindFinal, maxHeadRaw)
+	ch := r.charge(nameFinal)
+	defer ch.drop()
+	raw, err := r.decoded(nameFinal, kindFinal, maxHeadRaw, ch)
 	if err != nil {
 		return nil, err
 	}
-	f, err := decodeWhole(raw, &r.store, codeFinal)
+	f, err := decodeWhole(raw, &r.store, ch, codeFinal)
+	if err == nil {
+		err = ch.add(int64(len(f.Maps)) * regionBytes)
+	}
 	if err != nil {
 		return nil, r.damage(nameFinal, err)
 	}
+	keep(ch, f)
 	return f, nil
 }
 

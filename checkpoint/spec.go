@@ -1,6 +1,9 @@
 package checkpoint
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // The event table: one row per kind of event, with its fields in order. The
 // encoder, the decoder, the text printer and the checker of package tests all
@@ -63,6 +66,7 @@ func codeNumbers(c *coder, p []uint64) {
 
 func codeRegsPtr(c *coder, p **Regs) {
 	if *p == nil {
+		c.reserve(1, int(unsafe.Sizeof(Regs{})))
 		*p = new(Regs)
 	}
 	codeRegs(c, *p)
@@ -261,7 +265,7 @@ func decodeEvent(c *coder, e *Event) {
 	if c.err != nil {
 		return
 	}
-	d := coder{decoding: true, b: body, budget: c.budget}
+	d := coder{decoding: true, b: body, budget: c.budget, charge: c.charge}
 	present := uint64(0)
 	if len(s.optional) > 0 {
 		present = d.limited(0, 1<<len(s.optional)-1, "presence bits")
@@ -293,15 +297,19 @@ const (
 )
 
 // decodeEvents takes a whole log of n events from raw.
-func decodeEvents(raw []byte, n int) ([]Event, error) {
+func decodeEvents(raw []byte, n int, ch *charge) ([]Event, error) {
 	if n < 0 || n > maxEvents || n > len(raw)/leastEvent {
 		return nil, &offsetError{0, fmt.Errorf("%d events cannot be in %d bytes", n, len(raw))}
 	}
 	if n == 0 && len(raw) == 0 {
 		return nil, nil
 	}
+	if err := ch.add(int64(n) * int64(unsafe.Sizeof(Event{}))); err != nil {
+		return nil, err
+	}
 	events := make([]Event, n)
 	c := newDecoder(raw, nil)
+	c.charge = ch
 	for i := range events {
 		at := c.pos
 		decodeEvent(c, &events[i])

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"hash/maphash"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -50,6 +51,7 @@ type Writer struct {
 	buf       *bufio.Writer
 	zip       *zip.Writer
 	store     storeWriter
+	recent    recentPages
 	members   []memberInfo
 	packs     int
 	intervals []IntervalInfo
@@ -79,6 +81,7 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 		objects:  make(map[uint32]Object),
 		objPages: make(map[objectKey]PageRef),
 	}
+	w.recent.seed = maphash.MakeSeed()
 	var err error
 	if w.f, err = createFile(path, o.Overwrite, systemFiles); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -158,7 +161,7 @@ func (w *Writer) AddPage(page []byte) (PageRef, error) {
 	if isZeroPage(page) {
 		return PageRef{Kind: PageZero}, nil
 	}
-	ref := PageRef{Kind: PageFull, Hash: cutHash(page)}
+	ref := w.recent.ref(page)
 	return ref, w.addRecord(ref, page)
 }
 
@@ -446,7 +449,7 @@ func (w *Writer) tail(m Manifest) error {
 		m.ID = hex.EncodeToString(id[:])
 	}
 	slices.SortFunc(w.intervals, func(a, b IntervalInfo) int { return cmp.Compare(a.ID, b.ID) })
-	if err := checkDeltas(w.intervals); err != nil {
+	if _, err := deltaBases(w.intervals); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	m.Version, m.Intervals = FormatVersion, len(w.intervals)

@@ -22,8 +22,8 @@ import (
 // file, not memory, for unwind tables and read-only data, and zeros there would
 // be lies.
 
-// maxImage bounds a rebuilt file, in bytes.
-const maxImage = 1 << 30
+// maxImage bounds a rebuilt file, in bytes: twice that is taken while it grows.
+const maxImage = 256 << 20
 
 // errImage is wrapped by the errors of BuildELF.
 var errImage = errors.New("loader: the ELF image cannot be rebuilt")

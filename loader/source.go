@@ -86,3 +86,10 @@ func (s *Source) Range(start, end uint64) []checkpoint.PageEntry {
 	}
 	return s.table[at(start):max(at(start), at(end))]
 }
+
+// Pages implements mem.PageLister.
+func (s *Source) Pages(start, end uint64, f func(a uint64)) {
+	for _, e := range s.Range(start, end) {
+		f(e.Addr)
+	}
+}

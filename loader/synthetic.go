@@ -27,6 +27,7 @@ func (im *image) withSections(m Memory) []byte {
 	} else {
 		list = madeUp(im, m)
 	}
+	im.bindIFuncs(list, m) // before names are made up for functions without one
 	return im.finish(append(list, im.functionSymbols(list)...))
 }
 

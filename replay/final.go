@@ -27,6 +27,13 @@ type FinalImage struct {
 // its end; ok is false where it says nothing.
 func (f *FinalImage) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return f.src.record(a) }
 
+// Written reports whether the page at page-aligned address a was written in the last
+// interval.
+func (f *FinalImage) Written(a uint64) bool {
+	ref, ok := checkpoint.PageTable(f.src.pages).Find(a)
+	return ok && (ref.Kind == checkpoint.PageFull || ref.Kind == checkpoint.PageZero)
+}
+
 // finalSource lays the final pages over those of the last interval's start.
 type finalSource struct {
 	*loader.Source
@@ -47,6 +54,16 @@ func (f *finalSource) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Cont
 		return mem.Zero, false
 	}
 	return loader.Content(f.rec, ref, page, mask), true
+}
+
+// Pages implements mem.PageLister.
+func (f *finalSource) Pages(start, end uint64, list func(a uint64)) {
+	f.Source.Pages(start, end, list)
+	for _, e := range f.pages {
+		if e.Addr >= start && e.Addr < end {
+			list(e.Addr)
+		}
+	}
 }
 
 // Final opens the final image. The error says that the recording has none.

@@ -102,6 +102,7 @@ func (m *Machine) attach(space *mem.Space) {
 			m.CPU.FlushTLBPage(a)
 		}
 	}
+	space.OnFull = m.CPU.Interrupt
 	space.OnHit = func(h mem.Hit) {
 		if h.Access == mem.Store && !h.Changed && h.Watch.Kind&mem.WatchRead == 0 && !m.everyStore {
 			return
@@ -263,6 +264,11 @@ func (m *Machine) Run(t Target, skip bool) (Reason, error) {
 			return StopEnd, nil
 		}
 		r, err := m.execute(t, &skip)
+		if err == nil && m.s.Pool.Full() {
+			err = &checkpoint.LimitError{
+				File: m.s.Rec.File(), Part: fmt.Sprintf("interval %d: the program's memory", m.iv.ID), Limit: m.s.Rec.Budget().Memory(),
+			}
+		}
 		if r != 0 || err != nil {
 			return r, err
 		}

@@ -58,6 +58,7 @@ func NewSession(rec *checkpoint.Recording) (*Session, error) {
 		layout:    &cpu.Layout,
 		intervals: map[uint32]*interval{},
 	}
+	s.Pool.SetLimit(rec.Budget().Memory())
 	s.Pool.Reserve(slices.Sorted(maps.Keys(s.objects)))
 	return s, nil
 }

@@ -25,6 +25,7 @@ type SlimOptions struct {
 	Workers  int // intervals replayed at once; 0: one per CPU
 	Progress func(SlimProgress)
 	Writer   checkpoint.WriterOptions
+	Budget   *checkpoint.Budget // of reading the recording; nil has no bounds
 }
 
 // SlimProgress says how far slimming is.
@@ -85,7 +86,7 @@ func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) 
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	rec, err := checkpoint.Open(path)
+	rec, err := checkpoint.OpenWithin(path, o.Budget)
 	if err != nil {
 		return nil, err
 	}

@@ -113,8 +113,7 @@ func outlived(pid, child int) bool {
 // program's memory.
 func (t *tracer) stopSharing() error {
 	reason := "the program shares its memory with another running process; it runs on unrecorded"
-	t.result.Reason = reason
-	t.noteOnce(reason)
+	t.endEarly(reason)
 	if t.opt.Keep == KeepAlways {
 		if err := t.finishBetween(0); err != nil {
 			return err
@@ -147,11 +146,19 @@ func (t *tracer) release(pid int) error {
 	return ptraceRaw(unix.PTRACE_DETACH, pid, 0, 0)
 }
 
+// endEarly notes why recording ends before the program does, and says it.
+func (t *tracer) endEarly(reason string) {
+	t.result.Reason = reason
+	t.noteOnce(reason)
+	if t.opt.Ended != nil {
+		t.opt.Ended(reason, t.opt.Keep == KeepAlways)
+	}
+}
+
 // giveUp ends the recording at a call's entry and detaches from the program,
 // which then makes the call by itself.
 func (t *tracer) giveUp(reason string) error {
-	t.result.Reason = reason
-	t.noteOnce(reason)
+	t.endEarly(reason)
 	if t.opt.Keep == KeepAlways {
 		if err := t.endAt(border{kind: checkpoint.EndStop, reason: reason}); err != nil {
 			return err

@@ -166,6 +166,9 @@ func (t *tracer) beginImage() error {
 		return err
 	}
 	t.artefact = nil
+	if err := t.editEnv(); err != nil {
+		return err
+	}
 	if err := t.editAuxv(); err != nil {
 		return err
 	}
@@ -337,7 +340,7 @@ func (t *tracer) describe() error {
 		}
 		return splitNul(b)
 	}
-	m.Args, m.Env = read("cmdline"), read("environ")
+	m.Args, m.Env = read("cmdline"), checkpoint.MaskEnvironment(read("environ"), t.opt.KeepEnv)
 	if m.Cwd, err = readLongLink(proc + "cwd"); err != nil {
 		return err
 	}

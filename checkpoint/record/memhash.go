@@ -38,10 +38,8 @@ func (t *tracer) memHash(m *moment, cur *live) uint64 {
 		}
 		return nil
 	})
-	_ = written.each(func(page uint64) error {
-		if addr := page * checkpoint.PageSize; t.readMem(addr, b) == len(b) {
-			sum += checkpoint.HashPage(addr, b)
-		}
+	_ = eachPage(memReader{t.mem}, written, func(addr uint64, page []byte) error {
+		sum += checkpoint.HashPage(addr, page)
 		return nil
 	})
 	counted := map[uint64]bool{}

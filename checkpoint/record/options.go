@@ -44,6 +44,10 @@ type Options struct {
 	// fault.
 	NoTrapCPUID bool
 
+	// KeepEnv says which environment variables the manifest holds: see
+	// checkpoint.MaskEnvironment.
+	KeepEnv string
+
 	// FullRegs logs the whole registers with each event, to find out which one
 	// differs when replay diverges.
 	FullRegs bool
@@ -63,6 +67,10 @@ type Options struct {
 	// Started, when set, is called with the program's process once it runs.
 	// It must return quickly.
 	Started func(pid int)
+	// Ended, when set, is called when recording ends while the program runs on by
+	// itself, with the reason and whether what came before is being kept. It must
+	// return quickly.
+	Ended func(reason string, kept bool)
 	// Progress, when set, is called while the recording is written, with the
 	// number of intervals done and in all. It must return quickly.
 	Progress func(done, total int)
@@ -74,6 +82,9 @@ type Result struct {
 	Signal   int // that killed the program, or 0
 	Recorded bool
 	Path     string // of the recording, when Recorded
+	// Sanitizer says that the program was linked with AddressSanitizer or
+	// LeakSanitizer, which end it with an exit code.
+	Sanitizer bool
 	// Reason says why nothing was recorded, or why recording stopped early.
 	Reason string
 	// Err is the failure that Reason tells of, when it is one.

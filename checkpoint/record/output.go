@@ -179,14 +179,9 @@ func (t *tracer) writeRing(m *moment) error {
 
 // storeFrom writes pages of an interval's start.
 func (t *tracer) storeFrom(iv *live, set ranges) ([]checkpoint.PageEntry, error) {
-	var refs []checkpoint.PageEntry
-	b := make([]byte, checkpoint.PageSize)
-	err := set.each(func(page uint64) error {
-		addr := page * checkpoint.PageSize
-		if !hasPage(iv.src, addr, b) {
-			return nil
-		}
-		ref, err := t.out.page(b)
+	refs := make([]checkpoint.PageEntry, 0, set.count())
+	err := eachPage(iv.src, set, func(addr uint64, page []byte) error {
+		ref, err := t.out.page(page)
 		refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
 		return err
 	})

@@ -171,7 +171,54 @@ func (m memReader) readPage(addr uint64, buf []byte) error {
 	return nil
 }
 
+// readRun fills buf, whole pages, from addr on and returns how many pages it got.
+func (m memReader) readRun(addr uint64, buf []byte) int {
+	n, err := pread(m.fd, buf, addr)
+	if err != nil {
+		return 0
+	}
+	return n / checkpoint.PageSize
+}
+
 func (memReader) close() {}
+
+// runReader is a pageReader that can read many pages at once.
+type runReader interface {
+	readRun(addr uint64, buf []byte) int
+}
+
+// pagesPerRead is how many pages are read at once: a call for each costs more than
+// the copying.
+const pagesPerRead = 64
+
+// eachPage calls f for the pages of set that r has, in order. f must not keep the
+// content.
+func eachPage(r pageReader, set ranges, f func(addr uint64, page []byte) error) error {
+	buf := make([]byte, pagesPerRead*checkpoint.PageSize)
+	runs, _ := r.(runReader)
+	for _, s := range set {
+		for at := s.lo; at < s.hi; {
+			got := uint64(0)
+			if n := min(pagesPerRead, s.hi-at); n > 1 && runs != nil {
+				got = uint64(runs.readRun(at*checkpoint.PageSize, buf[:n*checkpoint.PageSize]))
+			}
+			if got == 0 { // of one page at least it is known why
+				if !hasPage(r, at*checkpoint.PageSize, buf[:checkpoint.PageSize]) {
+					at++
+					continue
+				}
+				got = 1
+			}
+			for i := range got {
+				if err := f((at+i)*checkpoint.PageSize, buf[i*checkpoint.PageSize:][:checkpoint.PageSize]); err != nil {
+					return err
+				}
+			}
+			at += got
+		}
+	}
+	return nil
+}
 
 // copySource is the second source of page contents, for programs that cannot
 // be forked: the pages themselves.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -266,6 +267,27 @@ func TestKilledFromOutside(t *testing.T) {
 					t.Errorf("last interval ends %d, forced %v", last.End, last.Forced)
 				}
 			})
+		}
+	}
+}
+
+// TestEndsAtOnce: that a second thread ends the recording is said while the
+// program runs, and whether what came before is kept.
+func TestEndsAtOnce(t *testing.T) {
+	prog := guest(t, "thread")
+	for _, keep := range []Keep{KeepCrash, KeepAlways} {
+		said := 0
+		o := Options{Args: []string{prog}, Keep: keep, Ended: func(reason string, kept bool) {
+			said++
+			if !strings.Contains(reason, "second thread") || kept != (keep == KeepAlways) {
+				t.Errorf("%s: ended with %q, kept %v", keep, reason, kept)
+			}
+			if list, err := os.ReadFile("/proc/thread-self/children"); err != nil || len(list) == 0 {
+				t.Errorf("%s: the program has ended before: %v", keep, err)
+			}
+		}}
+		if _, res := recorded(t, o, nil); said != 1 || res.Recorded != (keep == KeepAlways) {
+			t.Errorf("%s: said %d times, recorded %v", keep, said, res.Recorded)
 		}
 	}
 }

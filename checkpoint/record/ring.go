@@ -180,13 +180,17 @@ func (t *tracer) changedCopies(m *moment) map[uint64][]byte {
 }
 
 // startContent reads a page as it was at the interval's start; false when it
-// was not mapped. Replay must find the same: a page of a file that was mapped
-// there and never touched is kept now.
+// was not mapped, or was zero because nobody had touched it. Replay must find the
+// same: a page of a file that was mapped there and never touched is kept now.
 func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
-	if !cur.startPage(addr, b) {
+	present := cur.present.has(addr / checkpoint.PageSize)
+	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
 	}
-	if cur.present.has(addr / checkpoint.PageSize) {
+	if cur.src.readPage(addr, b) != nil {
+		return false
+	}
+	if present {
 		return true
 	}
 	if k := cur.keyAt(addr); k.object != 0 && !t.objs.list[k.object-1].Changed {
@@ -195,12 +199,6 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 		}
 	}
 	return true
-}
-
-// startPage reads a page as it was at the interval's start; false when it was
-// not mapped.
-func (l *live) startPage(addr uint64, b []byte) bool {
-	return mappedAt(l.rec.Maps, addr) != nil && l.src.readPage(addr, b) == nil
 }
 
 // border ends the interval and starts the next at the same moment. The program
@@ -276,13 +274,8 @@ func (t *tracer) store(m *moment) error {
 		return nil
 	}
 	m.stored = true
-	b := make([]byte, checkpoint.PageSize)
-	err := m.dirty.each(func(page uint64) error {
-		addr := page * checkpoint.PageSize
-		if t.readMem(addr, b) != len(b) {
-			return nil
-		}
-		ref, err := t.out.page(b)
+	err := eachPage(memReader{t.mem}, m.dirty, func(addr uint64, page []byte) error {
+		ref, err := t.out.page(page)
 		m.refs = append(m.refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
 		return err
 	})

@@ -178,7 +178,7 @@ func (t *tracer) start(prog string) error {
 	files := append(append([]*os.File{}, t.opt.Files...), r)
 	args := append(append([]string{}, t.opt.Launcher...), strconv.Itoa(len(files)-1), prog)
 	proc, err := os.StartProcess(t.opt.Launcher[0], append(args, t.opt.Args...), &os.ProcAttr{
-		Dir: t.opt.Dir, Env: t.guestEnv(), Files: files,
+		Dir: t.opt.Dir, Env: t.startEnv(prog), Files: files,
 	})
 	_ = r.Close() // the launcher has its own
 	if err != nil {

@@ -28,7 +28,7 @@ INTERVALS is one ID, or a range A-B.`,
 		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			rec, _, err := openRecording(args[:min(len(args), 1)])
+			rec, _, err := openRecording(c, args[:min(len(args), 1)])
 			if err != nil {
 				return err
 			}

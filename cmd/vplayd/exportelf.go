@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vplay/checkpoint"
 	"vplay/loader"
 )
 
@@ -46,7 +47,7 @@ that wants the files here:
 			if all != "" && (out != "" || c.Flags().Changed("module")) {
 				return usageError{withHint(errors.New("--all goes with neither --module nor --output"), exitUsage, "--all writes every module into its folder")}
 			}
-			g, closeAll, err := openTarget(args, serveFlags{symbols: symbols, memory: 64})
+			g, closeAll, err := openTarget(c, args, serveFlags{symbols: symbols, memory: 64})
 			if err != nil {
 				return err
 			}
@@ -112,7 +113,7 @@ func exportOne(c *cobra.Command, g *target, module, out string) error {
 	if out == "" {
 		out = safeName(mod.Path) + ".elf"
 	}
-	if err := writeWhole(out, b, 0o755); err != nil {
+	if err := writeWhole(out, b, 0o600); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", out, mod.Path, size(int64(len(b))))
@@ -166,7 +167,7 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }() // nothing is written through it
-	written := 0
+	written, sum, limit := 0, int64(0), g.s.Rec.Budget().Memory()
 	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
 		if !path.IsAbs(mod.Path) {
 			continue // the vDSO
@@ -177,6 +178,12 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 			continue
 		}
 		for _, name := range moduleNames(g, mod) {
+			if err := c.Context().Err(); err != nil {
+				return err
+			}
+			if sum += int64(len(b)); limit > 0 && sum > limit {
+				return &checkpoint.LimitError{File: g.s.Rec.File(), Part: "its modules: " + mod.Path, Limit: limit}
+			}
 			if err := writeBelow(root, name, b); err != nil {
 				return err
 			}
@@ -214,5 +221,5 @@ func writeBelow(root *os.Root, name string, b []byte) error {
 	if err := root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
 		return err
 	}
-	return root.WriteFile(filepath.FromSlash(name), b, 0o755)
+	return root.WriteFile(filepath.FromSlash(name), b, 0o600)
 }

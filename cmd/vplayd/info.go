@@ -41,7 +41,7 @@ them alone.`,
 			if err != nil {
 				return err
 			}
-			rec, path, err := openRecording(args)
+			rec, path, err := openRecording(c, args)
 			if err != nil {
 				return err
 			}
@@ -94,6 +94,7 @@ type info struct {
 	Sizes        checkpoint.Sizes  `json:"sizes"`
 	CPU          string            `json:"cpu"`
 	LocalFiles   string            `json:"local_files,omitempty"` // of this machine, used because of their build-id
+	Environment  string            `json:"environment"`
 	Notes        []string          `json:"notes,omitempty"`
 }
 
@@ -107,6 +108,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
 		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(rec),
 	}
+	in.Environment = heldEnvironment(m.Env)
 	if m.CPU.Level != "" {
 		in.CPU += ", presented as " + m.CPU.Level
 	}
@@ -131,6 +133,24 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		in.Overwrite = findOverwrite(ctx, s, f, symbols)
 	}
 	return in, nil
+}
+
+// heldEnvironment says in words what a manifest holds of the environment.
+func heldEnvironment(env []string) string {
+	if len(env) == 0 {
+		return "none in the manifest; the program's memory has it all the same"
+	}
+	var masked []string
+	for _, e := range env {
+		if name, v, _ := strings.Cut(e, "="); v == checkpoint.MaskedValue {
+			masked = append(masked, name)
+		}
+	}
+	text := plural(len(env), "variable") + " in plain text in the manifest"
+	if len(masked) > 0 {
+		text += "; masked there, but not in the program's memory: " + strings.Join(masked, ", ")
+	}
+	return text
 }
 
 // ending says in words how the program ended.
@@ -256,6 +276,7 @@ func (in *info) print(w io.Writer) error {
 	if in.LocalFiles != "" {
 		line("files", "%s: used, for they have the recorded build-id", in.LocalFiles)
 	}
+	line("environment", "%s", in.Environment)
 	for _, n := range in.Notes {
 		line("note", "%s", n)
 	}

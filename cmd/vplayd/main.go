@@ -136,6 +136,7 @@ func codeOf(err error) int {
 		unsupp  *replay.UnsupportedError
 		format  *checkpoint.FormatError
 		version *checkpoint.VersionError
+		limit   *checkpoint.LimitError
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -144,7 +145,7 @@ func codeOf(err error) int {
 		return hint.code
 	case errors.As(err, &diverge), errors.As(err, &missing), errors.As(err, &unsupp):
 		return exitDiverged
-	case errors.As(err, &format), errors.As(err, &version), errors.Is(err, checkpoint.ErrNotRecording):
+	case errors.As(err, &format), errors.As(err, &version), errors.As(err, &limit), errors.Is(err, checkpoint.ErrNotRecording):
 		return exitDamaged
 	}
 	return exitFailed
@@ -185,6 +186,7 @@ vplayd demo shows all of it in half a minute.`,
 		return usageError{withHint(err, exitUsage, "vplayd help %s", c.Name())}
 	})
 	root.PersistentFlags().String("log", os.Getenv("VPLAY_LOG"), "log `LEVEL`, overall and by component: info,record=debug (or $VPLAY_LOG)")
+	root.PersistentFlags().String("limit", "", "memory that reading a recording may take: `SIZE` as 512M or 2G (default: a quarter of this machine's)")
 	root.PersistentFlags().String("log-format", "", "`FORMAT` of the log: console or json (default: console on a terminal)")
 	for _, add := range verbs {
 		root.AddCommand(add())

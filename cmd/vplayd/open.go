@@ -2,23 +2,33 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"vplay/checkpoint"
 	"vplay/replay"
 )
 
 // openRecording opens the recording named by the arguments; without a name,
-// the newest in the current folder.
-func openRecording(args []string) (*checkpoint.Recording, string, error) {
+// the newest in the current folder. Reading it is bounded by --limit and ends with
+// the command.
+func openRecording(c *cobra.Command, args []string) (*checkpoint.Recording, string, error) {
 	path, err := recordingPath(args)
 	if err != nil {
 		return nil, "", err
 	}
-	rec, err := checkpoint.Open(path)
+	limit, err := budgetOf(c)
+	if err != nil {
+		return nil, path, err
+	}
+	rec, err := checkpoint.OpenWithin(path, limit)
 	switch {
 	case err == nil:
 		return rec, path, nil
@@ -26,6 +36,10 @@ func openRecording(args []string) (*checkpoint.Recording, string, error) {
 		return nil, path, withHint(err, exitFailed, "ls *.vplay shows the recordings in this folder")
 	case errors.Is(err, checkpoint.ErrNotRecording):
 		return nil, path, withHint(err, exitDamaged, "recordings are made by: vplayd record -- PROGRAM")
+	}
+	var limited *checkpoint.LimitError
+	if errors.As(err, &limited) || isDone(c.Context()) {
+		return nil, path, err // codeOf and printError know them
 	}
 	var v *checkpoint.VersionError
 	if errors.As(err, &v) {
@@ -39,8 +53,8 @@ func openRecording(args []string) (*checkpoint.Recording, string, error) {
 }
 
 // openSession opens the recording named by the arguments for replay; done closes it.
-func openSession(args []string) (s *replay.Session, path string, done func(), err error) {
-	rec, path, err := openRecording(args)
+func openSession(c *cobra.Command, args []string) (s *replay.Session, path string, done func(), err error) {
+	rec, path, err := openRecording(c, args)
 	if err != nil {
 		return nil, path, nil, err
 	}
@@ -52,6 +66,35 @@ func openSession(args []string) (s *replay.Session, path string, done func(), er
 		s.Close()
 		rec.Close()
 	}, nil
+}
+
+// budgetOf returns what reading a recording may cost c.
+func budgetOf(c *cobra.Command) (*checkpoint.Budget, error) {
+	limit := (&serveFlags{}).budget()
+	if f := c.Flags().Lookup("limit"); f != nil && f.Value.String() != "" {
+		n, err := parseSize(f.Value.String())
+		if err != nil {
+			return nil, usageError{withHint(err, exitUsage, "--limit takes a number of bytes, or of units: 512M, 2G")}
+		}
+		limit = n
+	}
+	return checkpoint.NewBudget(c.Context(), limit), nil
+}
+
+// sizeUnits are the units of a size, and what they are in bits to shift.
+var sizeUnits = map[string]uint{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+// parseSize reads a size in bytes: a number, and K, M, G or T for the powers of
+// 1024; iB may follow.
+func parseSize(s string) (int64, error) {
+	digits := strings.TrimRight(s, "KMGTiBkmgt")
+	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s[len(digits):]), "B"), "I")
+	shift, ok := sizeUnits[unit]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !ok || n <= 0 || n > 1<<62>>shift {
+		return 0, fmt.Errorf("bad size %q", s)
+	}
+	return n << shift, nil
 }
 
 func recordingPath(args []string) (string, error) {

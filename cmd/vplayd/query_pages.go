@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sort"
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/loader"
 	"vplay/replay/mem"
 )
 
@@ -33,35 +31,27 @@ var ofRecord = map[checkpoint.PageKind]pageState{
 	checkpoint.PageRedacted: pageRedacted, checkpoint.PageAbsent: pageUnknown,
 }
 
-// pageTable tells of pages without loading them.
-type pageTable struct {
-	g     *target
-	table []checkpoint.PageEntry
-}
-
-func (g *target) pageTable() (*pageTable, error) {
-	src, err := loader.NewSource(g.s.Rec, g.t.Position().Interval)
-	if err != nil {
-		return nil, err
-	}
-	return &pageTable{g, src.Table()}, nil
-}
-
-// of returns the state of the page at a, which lies in r.
-func (t *pageTable) of(r *mem.Region, a uint64) pageState {
-	if t.g.mem().IsWritten(a) {
+// stateOf returns the state of the page at a, which lies in r.
+func (g *target) stateOf(r *mem.Region, a uint64) pageState {
+	find := g.final.Record
+	switch {
+	case g.final == nil:
+		if g.mem().IsWritten(a) {
+			return pageWritten
+		}
+		find = g.t.Machine().Record
+	case g.final.Written(a):
 		return pageWritten
 	}
 	if !r.Fresh {
-		i := sort.Search(len(t.table), func(i int) bool { return t.table[i].Addr >= a })
-		if i < len(t.table) && t.table[i].Addr == a {
-			return ofRecord[t.table[i].Ref.Kind]
+		if ref, ok := find(a); ok {
+			return ofRecord[ref.Kind]
 		}
 	}
 	if r.Object == 0 || r.Zero {
 		return pageZero
 	}
-	if ref, ok := t.g.s.Rec.ObjectPage(r.Object, (a-r.Start+r.Offset)/mem.PageSize); ok {
+	if ref, ok := g.s.Rec.ObjectPage(r.Object, (a-r.Start+r.Offset)/mem.PageSize); ok {
 		return ofRecord[ref.Kind]
 	}
 	return pageUnknown
@@ -74,15 +64,8 @@ const maxListedPages = 1 << 20
 // monitorPages prints how many pages of each mapping are known, or what is known
 // of one page.
 func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) error {
-	if err := g.leaveFinal(ctx); err != nil {
-		return err
-	}
-	t, err := g.pageTable()
-	if err != nil {
-		return err
-	}
 	if len(args) > 0 {
-		return t.one(args[0], out)
+		return g.onePage(args[0], out)
 	}
 	maps := g.maps()
 	for i, r := range g.mem().Regions() {
@@ -92,7 +75,7 @@ func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) 
 		var n [pageStates]int
 		pages := (r.End - r.Start) / mem.PageSize
 		for p := range min(pages, maxListedPages) {
-			n[t.of(&r, r.Start+p*mem.PageSize)]++
+			n[g.stateOf(&r, r.Start+p*mem.PageSize)]++
 		}
 		var parts []string
 		for s, word := range pageWords {
@@ -108,25 +91,25 @@ func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) 
 	return nil
 }
 
-// one prints what is known of the page at a place.
-func (t *pageTable) one(where string, out io.Writer) error {
-	at, err := t.g.addresses(where)
+// onePage prints what is known of the page at a place.
+func (g *target) onePage(where string, out io.Writer) error {
+	at, err := g.addresses(where)
 	if err != nil {
 		return err
 	}
 	a := at[0] &^ (mem.PageSize - 1)
-	r, ok := t.g.mem().Find(a)
+	r, ok := g.mem().Find(a)
 	if !ok {
 		fmt.Fprintf(out, "nothing is mapped at %#x\n", at[0])
 		return nil
 	}
 	name := r.Name
-	if o, ok := t.g.s.Rec.Object(r.Object); ok && name == "" {
+	if o, ok := g.s.Rec.Object(r.Object); ok && name == "" {
 		name = o.Path
 	}
 	if name == "" {
 		name = "anonymous memory"
 	}
-	fmt.Fprintf(out, "the page at %#x, of %s at %#x-%#x: %s\n", a, printable(name), r.Start, r.End, pageWords[t.of(&r, a)])
+	fmt.Fprintf(out, "the page at %#x, of %s at %#x-%#x: %s\n", a, printable(name), r.Start, r.End, pageWords[g.stateOf(&r, a)])
 	return nil
 }

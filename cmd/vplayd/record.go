@@ -24,6 +24,7 @@ type recordFlags struct {
 	noSlim      bool
 	fullRegs    bool
 	vsyscall    bool
+	env         string
 	noTrapCPUID bool
 	force       bool
 }
@@ -61,7 +62,10 @@ priority that replaces the file when it is done. --slim now waits for it, with
 --slim never it is left to vplayd slim, on any machine.
 
 A recording holds memory of the program, and with it whatever secrets were
-there: it is readable by its owner alone.
+there: it is readable by its owner alone. Its manifest lists the environment, in
+plain text: values of variables whose names look like secrets (TOKEN, KEY,
+PASSWORD and the like) are masked there, unless --env says otherwise. The
+environment on the program's stack is memory as any other, and is not masked.
 
 If record itself is killed, no recording is written, and the program may die at
 its next RDTSC instruction.`,
@@ -88,6 +92,7 @@ its next RDTSC instruction.`,
 	fs.Var(&f.slim, "slim", "`WHEN` the recording is made smaller: background, now or never")
 	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "the same as --slim never")
+	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")

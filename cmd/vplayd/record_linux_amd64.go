@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vplay/checkpoint/abi"
 	recorder "vplay/checkpoint/record"
 )
 
@@ -48,7 +49,13 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	res, err := recorder.Run(context.WithoutCancel(c.Context()), recorder.Options{
 		Path: f.out, Keep: keep, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
 		ForceEvery: time.Duration(f.forceEvery) * time.Millisecond,
-		FullRegs:   f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
+		KeepEnv:    f.env, Ended: func(reason string, kept bool) {
+			line.done()
+			if !f.quiet {
+				fmt.Fprintf(os.Stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
+			}
+		},
+		FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)
 		},
@@ -91,7 +98,37 @@ func sayRecorded(res *recorder.Result, f recordFlags) {
 		}
 	case res.Reason != "":
 		fmt.Fprintf(os.Stderr, "vplayd: nothing recorded: %s\n", res.Reason)
+	case f.keep == "crash" && res.Sanitizer && res.ExitCode != 0:
+		fmt.Fprintln(os.Stderr, "vplayd: nothing kept: AddressSanitizer ends a program with an exit code; "+
+			"record --keep always keeps such runs, ASAN_OPTIONS=abort_on_error=1 makes them crashes")
+	case f.keep == "crash":
+		if why := failure(res.ExitCode); why != "" {
+			fmt.Fprintf(os.Stderr, "vplayd: nothing kept: %s; record --keep always keeps such runs\n", why)
+		}
 	}
+}
+
+// whatIsKept says what becomes of a recording that ends before its program.
+func whatIsKept(kept bool) string {
+	if kept {
+		return "what came before is kept"
+	}
+	return "nothing is kept, for the program has not crashed; record --keep always keeps what comes before"
+}
+
+// failure says what an exit code tells of a failure that is no crash of the
+// program's own, "" when it tells of none.
+func failure(code int) string {
+	const panicked = 101 // Rust's std::process::ExitCode of a panic
+	switch sig := code - 128; {
+	case code == panicked:
+		return "the program exited with code 101, as Rust programs do after a panic"
+	case sig == int(syscall.SIGHUP), sig == int(syscall.SIGINT), sig == int(syscall.SIGPIPE), sig == int(syscall.SIGTERM):
+		return "" // an end that was asked for
+	case sig > 0 && sig < 32:
+		return fmt.Sprintf("the program exited with code %d, as when a child of it dies of %v; children are not recorded", code, abi.Signal(sig))
+	}
+	return ""
 }
 
 // startError gives the reasons why the program could not be started their

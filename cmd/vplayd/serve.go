@@ -101,7 +101,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 	if f.at != "begin" && f.at != "end" {
 		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
 	}
-	g, closeAll, err := openTarget(args, f)
+	g, closeAll, err := openTarget(c, args, f)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 }
 
 // isDone reports whether ctx has ended.
-func isDone(ctx context.Context) bool { return ctx.Err() != nil }
+func isDone(ctx context.Context) bool { return ctx != nil && ctx.Err() != nil }
 
 // ended turns the error of a server that was told to stop into none.
 func ended(ctx context.Context, err error) error {
@@ -172,12 +172,12 @@ func gdbAddress(a net.Addr) string {
 }
 
 // openTarget opens a recording for debuggers.
-func openTarget(args []string, f serveFlags) (*target, func(), error) {
+func openTarget(c *cobra.Command, args []string, f serveFlags) (*target, func(), error) {
 	symbols, err := f.symbols.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	s, _, done, err := openSession(args)
+	s, _, done, err := openSession(c, args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -242,7 +242,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 	if err != nil {
 		return withHint(fmt.Errorf("cannot find %s", gdb), exitMachine, "apt-get install gdb, or name one with --debugger or $VPLAY_GDB")
 	}
-	g, closeAll, err := openTarget(args, f)
+	g, closeAll, err := openTarget(c, args, f)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ type slimFlags struct {
 	time       time.Duration // 0: no bound
 	jobs       int
 	quiet      bool
-	background bool // as the process that record leaves behind
+	budget     *checkpoint.Budget // of reading the recording
+	background bool               // as the process that record leaves behind
 }
 
 func newSlim() *cobra.Command {
@@ -50,11 +51,14 @@ reading it.`,
 			if f.background {
 				return slimInBackground(c.Context(), path, f)
 			}
-			rec, _, err := openRecording([]string{path})
+			rec, _, err := openRecording(c, []string{path})
 			if err != nil {
 				return err
 			}
 			rec.Close()
+			if f.budget, err = budgetOf(c); err != nil {
+				return err
+			}
 			err = slim(c.Context(), path, f)
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintf(os.Stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
@@ -74,7 +78,7 @@ reading it.`,
 func slim(ctx context.Context, path string, f slimFlags) error {
 	line := newProgress(f.quiet)
 	res, err := replay.Slim(ctx, path, replay.SlimOptions{
-		Time: f.time, Workers: f.jobs, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
+		Time: f.time, Workers: f.jobs, Budget: f.budget, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
 		Progress: func(p replay.SlimProgress) {
 			what := "slimming"
 			if p.Checking {

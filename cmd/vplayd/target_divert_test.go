@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/spf13/cobra"
+
 	"context"
 	"encoding/binary"
 	"math/rand"
@@ -19,7 +21,7 @@ func demoTarget(t *testing.T) *target {
 	t.Helper()
 	dir := t.TempDir()
 	runDemo(t, "--extract", dir)
-	g, closeAll, err := openTarget([]string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64})
+	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +309,7 @@ func BenchmarkDivert(b *testing.B) {
 	if err := extractDemo(dir); err != nil {
 		b.Fatal(err)
 	}
-	g, closeAll, err := openTarget([]string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64})
+	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,11 +13,17 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"vplay/checkpoint"
 )
 
 // printError writes an error, and its hint, to standard error.
 func printError(err error) {
 	fmt.Fprintf(os.Stderr, "vplayd: error: %v\n", err)
+	var limit *checkpoint.LimitError
+	if errors.As(err, &limit) {
+		err = withHint(err, exitDamaged, "it may be made to do harm; if you trust it, allow more: --limit %d", 2*limit.Limit)
+	}
 	var h hintError
 	if errors.As(err, &h) && h.hint != "" {
 		fmt.Fprintf(os.Stderr, "vplayd: hint: %s\n", h.hint)

@@ -72,7 +72,7 @@ type verifyFlags struct {
 }
 
 func verify(c *cobra.Command, args []string, f verifyFlags) error {
-	s, _, done, err := openSession(args)
+	s, _, done, err := openSession(c, args)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func lockstepVerify(c *cobra.Command, args []string, f verifyFlags) error {
 	if !lockstep.Supported {
 		return lockstepError(lockstep.ErrNotSupported)
 	}
-	s, path, done, err := openSession(args)
+	s, path, done, err := openSession(c, args)
 	if err != nil {
 		return err
 	}

@@ -222,7 +222,13 @@ func (s *Space) CodeID(a uint64) uint64 {
 		return 0
 	}
 	key := s.key(r, a)
-	m := s.pool.meta(s.load(r, a, key))
+	id := s.load(r, a, key)
+	if id == s.pool.zeroPage() {
+		slot := s.pool.slot(&s.root, key)
+		*slot = s.pool.apart(id)
+		id = *slot
+	}
+	m := s.pool.meta(id)
 	if s.track != nil {
 		s.track.add(key, Exec)
 	}

@@ -48,10 +48,15 @@ type Pool struct {
 	tables atomic.Int64  // bytes of page tables
 	nextID atomic.Uint64 // code identities
 
+	limit atomic.Int64 // bytes in use that spaces report as too many; 0: none
+
 	mu   sync.Mutex
 	n    int      // chunks in use
 	next int      // pages handed out of the last chunk
 	free []pageID // recycled pages
+
+	zeroOnce sync.Once
+	zero     pageID // see zeroPage
 
 	slotMu sync.RWMutex
 	slots  map[uint32]uint64 // windows of shared objects' keys
@@ -84,6 +89,16 @@ func (p *Pool) Close() error {
 // InUse returns how many bytes of guest pages are referenced, with the page
 // tables that lead to them.
 func (p *Pool) InUse() int64 { return p.inUse.Load()*PageSize + p.tables.Load() }
+
+// SetLimit makes spaces of the pool call OnFull while more than n bytes are in use;
+// 0 is no limit. A space goes on all the same: who owns it must stop it.
+func (p *Pool) SetLimit(n int64) { p.limit.Store(n) }
+
+// Full reports whether more is in use than the limit.
+func (p *Pool) Full() bool {
+	n := p.limit.Load()
+	return n > 0 && p.InUse() > n
+}
 
 // alloc returns a page with one reference and undefined content.
 func (p *Pool) alloc() pageID {
@@ -143,6 +158,30 @@ func (p *Pool) unref(id pageID) {
 	p.mu.Lock()
 	p.free = append(p.free, id)
 	p.mu.Unlock()
+}
+
+// zeroPage returns the page that all pages of zeros share until they are written:
+// most memory that a program has was never touched, or is read once by a search.
+// The pool's own reference keeps it from being changed in place, and it is never
+// marked, as dirty or as code, for its marks would be those of all.
+func (p *Pool) zeroPage() pageID {
+	p.zeroOnce.Do(func() {
+		p.zero = p.alloc()
+		*p.page(p.zero) = Page{}
+		p.inUse.Add(-1) // nobody has loaded it
+	})
+	return p.zero
+}
+
+// apart returns a page that may be marked: id, whose reference it takes over, or a
+// copy when that is the page of all zeros.
+func (p *Pool) apart(id pageID) pageID {
+	if id != p.zeroPage() {
+		return id
+	}
+	c := p.clone(id)
+	p.unref(id)
+	return c
 }
 
 // clone returns a copy of a page with one reference and no code mark.

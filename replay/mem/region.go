@@ -197,8 +197,8 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 	}
 	for _, m := range pages {
 		slot := s.pool.slot(&s.root, m.key)
-		*slot = m.id
-		s.pool.meta(m.id).dirty.Store(true)
+		*slot = s.pool.apart(m.id)
+		s.pool.meta(*slot).dirty.Store(true)
 	}
 	s.useRegions(s.regions.Replace(start, end).Replace(to, toEnd, there...))
 }

@@ -53,6 +53,12 @@ type Source interface {
 	ObjectPage(object uint32, off uint64, page *Page, mask *Mask) Content
 }
 
+// PageLister is a Source that lists the pages it knows by address, so that nobody
+// has to ask for each page of a range: a program may reserve terabytes.
+type PageLister interface {
+	Pages(start, end uint64, f func(a uint64))
+}
+
 // MaxUser is the first address above the user half.
 const MaxUser = 1 << 47
 
@@ -73,6 +79,8 @@ type Space struct {
 	// OnFlush is called when pointers handed out by Translate are no longer
 	// good; all says whether it is for every page or the one at a.
 	OnFlush func(a uint64, all bool)
+	// OnFull is called when the pool has more pages in use than its limit.
+	OnFull func()
 	// OnHit is called after an access to watched bytes, once per watch.
 	OnHit func(Hit)
 
@@ -153,11 +161,14 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 		return id
 	}
 	id := s.pool.alloc()
+	s.reportFull()
 	page, m := s.pool.page(id), s.pool.meta(id)
 	var mask Mask
 	switch s.fill(r, a, page, &mask) {
 	case Zero:
-		*page = Page{}
+		s.pool.unref(id)
+		id = s.pool.zeroPage()
+		s.pool.ref(id)
 	case Partial:
 		m.mask = &mask
 	case NotCaptured:
@@ -167,6 +178,12 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 	}
 	*s.pool.slot(&s.root, key) = id
 	return id
+}
+
+func (s *Space) reportFull() {
+	if s.OnFull != nil && s.pool.Full() {
+		s.OnFull()
+	}
 }
 
 func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
@@ -207,15 +224,19 @@ func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (C
 // shared with a snapshot.
 func (s *Space) writable(r *Region, a, key uint64) pageID {
 	slot := s.pool.slot(&s.root, key)
-	if *slot == 0 {
+	isNew := *slot == 0
+	if isNew {
 		s.load(r, a, key)
 		slot = s.pool.slot(&s.root, key)
 	}
 	if s.pool.meta(*slot).refs.Load() != 1 {
 		c := s.pool.clone(*slot)
+		s.reportFull()
 		s.pool.unref(*slot)
 		*slot = c
-		s.flushKey(r, a, key)
+		if !isNew { // else nobody has a pointer to it
+			s.flushKey(r, a, key)
+		}
 	}
 	m := s.pool.meta(*slot)
 	m.dirty.Store(true)
@@ -249,23 +270,30 @@ func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
 func (s *Space) loadRange(start, end uint64) {
 	var page Page
 	var mask Mask
-	for a := start; a < end; {
+	load := func(a uint64) {
 		r := s.find(a)
-		if r == nil {
-			a += PageSize
+		if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
+			key := s.key(r, a)
+			s.load(r, a, key)
+			if s.track != nil {
+				s.track.add(key, Load)
+			}
+		}
+	}
+	for r := range s.regions.From(start) {
+		if r.Start >= end {
+			break
+		}
+		if r.Fresh {
 			continue
 		}
-		for ; a < min(r.End, end); a += PageSize {
-			if r.Fresh {
-				continue
-			}
-			if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
-				key := s.key(r, a)
-				s.load(r, a, key)
-				if s.track != nil {
-					s.track.add(key, Load)
-				}
-			}
+		lo, hi := max(start, r.Start), min(end, r.End)
+		if list, ok := s.src.(PageLister); ok {
+			list.Pages(lo, hi, load)
+			continue
+		}
+		for a := lo; a < hi; a += PageSize {
+			load(a)
 		}
 	}
 }

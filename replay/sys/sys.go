@@ -17,7 +17,13 @@ import (
 // the first effect that does not fit the guest's memory.
 func Effects(s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
 	for i := range e.Maps {
-		mapOp(s, &e.Maps[i], objects)
+		op := &e.Maps[i]
+		if !isRange(op.Start, op.End) || op.Kind == checkpoint.MapOpMove && !isRange(op.New, op.NewEnd) {
+			return fmt.Errorf("the log changes the map at %#x-%#x, which is no range of pages that a program has", op.Start, op.End)
+		}
+		if op.Start < op.End {
+			mapOp(s, op, objects)
+		}
 	}
 	for _, w := range e.Writes {
 		if f := inject(s, w.Addr, w.Data); f.Kind != mem.FaultNone {
@@ -25,6 +31,11 @@ func Effects(s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Ob
 		}
 	}
 	return nil
+}
+
+// isRange reports whether [start, end) is a range of whole pages of the user half.
+func isRange(start, end uint64) bool {
+	return start <= end && end <= mem.MaxUser && start%mem.PageSize == 0 && end%mem.PageSize == 0
 }
 
 // stackGrowth is how far the kernel's own writes may extend a stack.

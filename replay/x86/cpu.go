@@ -15,7 +15,7 @@ const (
 // CPUIdentity says which CPU is emulated.
 type CPUIdentity struct {
 	Vendor                  Vendor
-	Family, Model, Stepping uint32 // display values
+	Family, Model, Stepping uint32 // display values; some facts are of an AMD generation (isZen4)
 	XCR0                    uint64 // what XGETBV(0) returns
 	// Layout places the components of XSAVE areas; with Layout.XCR0 zero
 	// DefaultLayout of Vendor and XCR0 is used.

@@ -22,6 +22,7 @@ var cpuidBits = map[string]cpuidBit{
 	"RDSEED":    {7, 0, 1, 18, true, true},
 	"INVPCID":   {7, 0, 1, 10, true, true},
 	"UMIP":      {7, 0, 2, 2, true, true},
+	"GFNI":      {7, 0, 2, 8, true, true},
 	"OSPKE":     {7, 0, 2, 4, true, true},
 	"WAITPKG":   {7, 0, 2, 5, true, false},
 	"RDPID":     {7, 0, 2, 22, true, true},

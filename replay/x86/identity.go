@@ -63,3 +63,13 @@ func (id *CPUIdentity) highestBasic() *CPUIDLeaf {
 	}
 	return top
 }
+
+// zen4 has the models of family 25, by their upper half, that are Zen 4 and not
+// Zen 3 (linux arch/x86/kernel/cpu/amd.c, bsp_init_amd).
+var zen4 = map[uint32]bool{0x1: true, 0x6: true, 0x7: true, 0xa: true}
+
+// isZen4 reports whether the CPU is AMD's Zen 4 or a later one; those before are
+// taken to be like Zen 3.
+func (id *CPUIdentity) isZen4() bool {
+	return id.Vendor == VendorAMD && (id.Family > 0x19 || id.Family == 0x19 && zen4[id.Model>>4])
+}

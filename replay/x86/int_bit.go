@@ -79,9 +79,12 @@ func (c *CPU) bitAddress(in *Inst, bit int64) uint64 {
 	return c.ea(&moved)
 }
 
-// scanFlags sets the flags after BSF and BSR.
+// scanFlags sets the flags after BSF and BSR. AMD's CPUs up to Zen 3 change ZF
+// alone (family 25 model 1, 2026-11-22).
 func (c *CPU) scanFlags(src, r uint64) {
 	switch {
+	case c.amd() && !c.ID.isZen4():
+		c.setZF(src == 0)
 	case src == 0:
 		c.setFlagsRaw(FlagZF | FlagPF)
 	case parityEven(r):

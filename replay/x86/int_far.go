@@ -72,6 +72,14 @@ func intRETF(c *CPU, in *Inst) Exit {
 	if e := c.popped(in, &s, order); e != ExitNone {
 		return e
 	}
+	if sel := uint16(s[slotCS]); c.amd() && sel&3 != 3 {
+		// AMD takes any other level for one further out, and reads SS behind the
+		// immediate before it judges CS (family 25 model 1, 2026-11-22).
+		at := c.R[RSP] + (2+1)*uint64(in.Size) + in.Imm
+		if _, e := c.loadN(at, in.Size); e != ExitNone {
+			return c.onStack(e)
+		}
+	}
 	if e := c.codeSegment(in, uint16(s[slotCS]), true); e != ExitNone {
 		return e
 	}

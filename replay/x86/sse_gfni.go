@@ -67,12 +67,47 @@ func pairAffineInv(a, b pair, imm uint64) pair {
 	return pairAffine(a, b, imm)
 }
 
-func gf2p8mulb(c *CPU, in *Inst) Exit         { return c.vecOp(in, laneGFMul) }
-func gf2p8affineqb(c *CPU, in *Inst) Exit     { return c.vecOp2(in, pairAffine) }
-func gf2p8affineinvqb(c *CPU, in *Inst) Exit  { return c.vecOp2(in, pairAffineInv) }
-func vgf2p8mulb(c *CPU, in *Inst) Exit        { return c.vexOp(in, laneGFMul) }
-func vgf2p8affineqb(c *CPU, in *Inst) Exit    { return c.vexLanes(in, pairAffine, 0) }
-func vgf2p8affineinvqb(c *CPU, in *Inst) Exit { return c.vexLanes(in, pairAffineInv, 0) }
+func gf2p8mulb(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.vecOp(in, laneGFMul)
+}
+
+func gf2p8affineqb(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.vecOp2(in, pairAffine)
+}
+
+func gf2p8affineinvqb(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.vecOp2(in, pairAffineInv)
+}
+
+func vgf2p8mulb(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.vexOp(in, laneGFMul)
+}
+
+func vgf2p8affineqb(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.vexLanes(in, pairAffine, 0)
+}
+
+func vgf2p8affineinvqb(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	return c.vexLanes(in, pairAffineInv, 0)
+}
 
 // fieldMask is a mask of n bits, 64 for 0.
 func fieldMask(n uint64) uint64 {

@@ -104,9 +104,6 @@ func (c *fctx) fyl2x(x, y F80) F80 {
 	return c.packBig(l.Mul(l, y.big()), true)
 }
 
-// isPower reports whether v, which is positive, is a power of two.
-func isPower(v *big.Float) bool { return v.MinPrec() == 1 }
-
 // intelPowerLog2 is the logarithm that Intel's FYL2X multiplies by for 2^k, k
 // not 0: k, but where that is negative with the last of 67 bits too small (the
 // ones' complement, it seems). Family 6 model 207, 2026-11-21.
@@ -143,7 +140,7 @@ func (c *fctx) fyl2xp1(x, y F80) F80 {
 	}
 	d := x.big()
 	sum := newBig().Add(d, bigInt(1))
-	if !c.intel && isPower(sum) {
+	if !c.intel && sum.Acc() == big.Exact && sum.MinPrec() == 1 {
 		l := bigInt(int64(sum.MantExp(nil) - 1))
 		return c.packTiny(l.Mul(l, y.big()))
 	}

@@ -16,7 +16,7 @@
 // and memory with values near the edges where implementations go wrong. The
 // emulator executes the same case, and [Diff] lists what differs. A failing
 // case is shrunk (see [Shrink]) to one line of text that can be appended to
-// testdata/regress_amd.txt or regress_intel.txt, which are run always.
+// testdata/regress_*.txt, which are run always.
 //
 // Everything is derived from one seed, so that a failure found once is found
 // again. What "undefined" means is data: the flags such a form leaves are

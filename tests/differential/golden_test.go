@@ -36,11 +36,18 @@ func goldenFile(v x86.Vendor) string {
 // TestFloatGolden compares the emulator with what the CPU did. Where a line
 // differs, TestRowsAgainstCPU on such a CPU shows in what.
 func TestFloatGolden(t *testing.T) {
-	e := NewEmulator(intel)
-	lines := readGolden(t, goldenFile(x86.VendorIntel))
+	for _, id := range []*x86.CPUIdentity{intel, zen3} {
+		t.Run(goldenFile(id.Vendor), func(t *testing.T) { checkGolden(t, id) })
+	}
+}
+
+// checkGolden compares the emulator with the file of id's vendor.
+func checkGolden(t *testing.T, id *x86.CPUIdentity) {
+	e := NewEmulator(id)
+	lines := readGolden(t, goldenFile(id.Vendor))
 	rows := map[uint16]bool{}
 	for _, line := range lines {
-		if in, err := x86.DecodeInst(line.code, CodeBase, intel); err == nil {
+		if in, err := x86.DecodeInst(line.code, CodeBase, id); err == nil {
 			rows[in.Row] = true
 		}
 		for g, want := range line.want {

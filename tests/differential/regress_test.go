@@ -12,16 +12,28 @@ import (
 // The CPUs whose outcomes stand in testdata.
 var (
 	amd   = &x86.CPUIdentity{Vendor: x86.VendorAMD, Family: 25, Model: 17, XCR0: 0xe7}
+	zen3  = &x86.CPUIdentity{Vendor: x86.VendorAMD, Family: 25, Model: 1, XCR0: 7}
 	intel = &x86.CPUIdentity{Vendor: x86.VendorIntel, Family: 6, Model: 207, XCR0: 0xe7}
 
-	references = []reference{{"amd", amd, "testdata/regress_amd.txt"}, {"intel", intel, "testdata/regress_intel.txt"}}
+	references = []reference{
+		{"amd", amd, []string{"testdata/regress_amd.txt", "testdata/regress_zen4.txt"}},
+		{"zen3", zen3, []string{"testdata/regress_amd.txt", "testdata/regress_zen3.txt"}},
+		{"intel", intel, []string{"testdata/regress_intel.txt"}},
+	}
 )
 
-// reference is a CPU and the file of what it made of cases.
+// reference is a CPU and the files of what it made of cases.
 type reference struct {
-	name string
-	id   *x86.CPUIdentity
-	file string
+	name  string
+	id    *x86.CPUIdentity
+	files []string
+}
+
+// isLike reports whether id is a CPU of the reference's generation: AMD's differ
+// within a family, by the upper half of the model.
+func (r *reference) isLike(id *x86.CPUIdentity) bool {
+	return id.Vendor == r.id.Vendor && id.Family == r.id.Family &&
+		(id.Vendor != x86.VendorAMD || id.Model>>4 == r.id.Model>>4)
 }
 
 // eachReference runs test for each CPU the emulator is compared with.
@@ -38,17 +50,19 @@ func rowName(i int) string {
 	return fmt.Sprintf("%s %s (%s)", r.Mnemonic, r.Encoding.Text, r.File)
 }
 
-// lines are the cases of the file, with their line numbers.
-func (r *reference) lines(t *testing.T) map[int]string {
+// lines are the cases of the files, by file and line number.
+func (r *reference) lines(t *testing.T) map[string]string {
 	t.Helper()
-	b, err := os.ReadFile(r.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := map[int]string{}
-	for i, line := range strings.Split(string(b), "\n") {
-		if text, _, _ := strings.Cut(line, "#"); strings.TrimSpace(text) != "" {
-			m[i+1] = line
+	m := map[string]string{}
+	for _, file := range r.files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(b), "\n") {
+			if text, _, _ := strings.Cut(line, "#"); strings.TrimSpace(text) != "" {
+				m[fmt.Sprintf("%s:%d", file, i+1)] = line
+			}
 		}
 	}
 	return m
@@ -62,12 +76,12 @@ func TestRegress(t *testing.T) {
 		for n, line := range r.lines(t) {
 			k, want, err := ParseLine(line)
 			if err != nil || want == nil {
-				t.Errorf("%s:%d: %v (want an outcome too)", r.file, n, err)
+				t.Errorf("%s: %v (want an outcome too)", n, err)
 				continue
 			}
 			got := e.Run(k)
 			if d := Diff(k, want, &got); d != "" {
-				t.Errorf("%s:%d: %s\n\t%s", r.file, n, line, d)
+				t.Errorf("%s, %s: %s\n\t%s", r.name, n, line, d)
 			}
 		}
 	}

@@ -42,8 +42,12 @@ func shapeSelector(g *Generator, k *Case, in *instruction) {
 func (g *Generator) farPointer(k *Case, in *instruction, offset, sel uint64) {
 	n := 4
 	switch in.size {
-	case 8, 2:
-		n = in.size
+	case 8:
+		if g.enc.vendor != x86.VendorAMD {
+			n = 8 // AMD's is m16:32
+		}
+	case 2:
+		n = 2
 	}
 	b := appendLE(appendLE(nil, offset, n), sel, 2)
 	for i := range k.Patches {

@@ -4,8 +4,6 @@
 # To load it: "source vplay.py", or, once connected, without a file:
 #   python exec(gdb.execute('monitor python', to_string=True))
 
-import re
-
 import glob
 import os
 import re
@@ -190,6 +188,15 @@ def _signature(text):
     return letters or "-"
 
 
+def _typed(text):
+    """The address of the function whose type _signature knows, None when there is no address."""
+    try:
+        address = gdb.parse_and_eval(text).address
+    except gdb.error:
+        return None
+    return None if address is None else int(address)
+
+
 def _told(invoke):
     """Makes gdb's errors plain ones, without a Python exception's looks."""
 
@@ -287,7 +294,10 @@ from. N is 10 unless told."""
             raise gdb.GdbError("vplay calls FUNCTION [N]: help vplay calls")
         arg, count = _split_count(arg)
         letters = _signature(arg) or "QQQ"
-        found = _together("calls %#x %s %s" % (pc, count, "inlined " + name if name else letters) for pc, name in _entries(arg))
+        typed = _typed(arg)
+        found = _together(
+            "calls %#x %s %s" % (pc, count, "inlined " + name if name else letters if typed in (None, pc) else "QQQ") for pc, name in _entries(arg)
+        )
         gdb.write("".join(found[-int(count) :]))
 
 

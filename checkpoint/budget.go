@@ -1,0 +1,165 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A recording is a stranger's file, and each of its parts can ask for far more
+// memory than it takes in the file: lists of empty elements, tables that compress a
+// thousandfold, deltas upon deltas. Bounds of the parts do not bound their sum. So
+// all decoders of a recording charge one Budget for what they allocate, before they
+// do, and for what they go through. Memory is given back when the collector has
+// freed what it was for; work is not.
+
+// Budget bounds what reading one recording may cost. It is safe for concurrent
+// use. A nil Budget has no bounds.
+type Budget struct {
+	ctx    context.Context
+	memory int64 // bytes
+	work   int64 // bytes gone through by decoders for the first time
+	used   atomic.Int64
+	worked atomic.Int64
+}
+
+// workShare is how many bytes decoders may go through for each byte of memory that
+// they may hold: with a quarter of a usual machine, some seconds.
+const workShare = 4
+
+// NewBudget returns a budget of memory bytes, and of four times as many bytes for
+// decoders to go through. When ctx ends, so does what is charged to the budget.
+func NewBudget(ctx context.Context, memory int64) *Budget {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return &Budget{ctx: ctx, memory: memory, work: workShare * memory}
+}
+
+// Memory returns the bound of memory, in bytes; 0 when there is none.
+func (b *Budget) Memory() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.memory
+}
+
+// LimitError says that a recording asks for more than its budget has.
+type LimitError struct {
+	File  string
+	Part  string // the member or the table that asked
+	Work  bool   // the limit is of work, not of memory
+	Limit int64  // bytes
+}
+
+// Error names the limit and the part.
+func (e *LimitError) Error() string {
+	what := "memory"
+	if e.Work {
+		what = "decoding"
+	}
+	s := "checkpoint: "
+	if e.File != "" {
+		s += e.File + ": "
+	}
+	return s + fmt.Sprintf("%s: asks for more than the limit of %d MiB of %s", e.Part, e.Limit>>20, what)
+}
+
+// collections is how often a budget that is used up waits for the collector.
+const collections = 3
+
+// take charges n bytes of memory for a part.
+func (b *Budget) take(n int64, part string) error {
+	if b == nil || n == 0 {
+		return nil
+	}
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		if n <= b.memory && b.used.Add(n) <= b.memory {
+			return nil
+		}
+		if n > b.memory || try == collections {
+			break
+		}
+		b.used.Add(-n)
+		runtime.GC() // what is dropped may not have been given back yet
+		time.Sleep(time.Millisecond)
+	}
+	if n <= b.memory {
+		b.used.Add(-n)
+	}
+	return &LimitError{Part: part, Limit: b.memory}
+}
+
+func (b *Budget) give(n int64) {
+	if b != nil {
+		b.used.Add(-n)
+	}
+}
+
+// spend charges the way through n bytes.
+func (b *Budget) spend(n int64, part string) error {
+	if b == nil {
+		return nil
+	}
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	if b.worked.Add(n) > b.work {
+		return &LimitError{Part: part, Work: true, Limit: b.work}
+	}
+	return nil
+}
+
+// charge is what one decoded structure has taken of a budget. The zero charge is
+// of none.
+type charge struct {
+	b    *Budget
+	part string
+	n    int64
+}
+
+// add takes n bytes more.
+func (c *charge) add(n int64) error {
+	if c == nil || c.b == nil {
+		return nil
+	}
+	if err := c.b.take(n, c.part); err != nil {
+		return err
+	}
+	c.n += n
+	return nil
+}
+
+// drop gives all back.
+func (c *charge) drop() {
+	if c != nil {
+		c.b.give(c.n)
+		c.n = 0
+	}
+}
+
+// keep gives all back when nothing refers to what p points to.
+func keep[T any](c *charge, p *T) {
+	if c.b == nil || c.n == 0 {
+		return
+	}
+	b := c.b
+	runtime.AddCleanup(p, b.give, c.n)
+	c.n = 0
+}
+
+// limited adds the file's name to a LimitError; ok says that err is one, or that
+// the budget's context has ended.
+func (r *Recording) limited(err error) (out error, ok bool) {
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		return &LimitError{File: r.file, Part: limit.Part, Work: limit.Work, Limit: limit.Limit}, true
+	}
+	return err, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

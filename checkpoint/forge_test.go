@@ -1,0 +1,180 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// forge writes a recording of n intervals that change nothing but what change says.
+func forge(t *testing.T, intervals int, change func(w *Writer, iv *Interval)) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "forged.vplay")
+	w, err := Create(path, WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range intervals {
+		iv := &Interval{ID: uint32(id), PID: 1, Start: []Context{{TID: 1, OrigRAX: -1}}, End: End{Kind: EndSync}}
+		change(w, iv)
+		if err := w.AddInterval(iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(Manifest{PID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// zeros is a table of n pages of zeros.
+func zeros(n int) []PageEntry {
+	t := make([]PageEntry, n)
+	for i := range t {
+		t[i] = PageEntry{uint64(i) * PageSize, PageRef{Kind: PageZero}}
+	}
+	return t
+}
+
+// TestBudget opens small files that ask for more than a budget of 32 MiB, reads all
+// of them, and wants an error that names the limit and the part.
+func TestBudget(t *testing.T) {
+	const limit = 32 << 20
+	for _, c := range []struct {
+		name, part string
+		make       func(t *testing.T) string
+	}{
+		{"a chain of deltas", "page table", func(t *testing.T) string {
+			return forge(t, 40, func(_ *Writer, iv *Interval) {
+				if iv.ID == 0 {
+					iv.Pages = zeros(200_000)
+					return
+				}
+				iv.Delta, iv.Pages = true, zeros(1)
+			})
+		}},
+		{"events", "log", func(t *testing.T) string {
+			return forge(t, 1, func(_ *Writer, iv *Interval) { iv.Events = make([]Event, 200_000); fill(iv.Events) })
+		}},
+		{"changes of the map", "log", func(t *testing.T) string {
+			return forge(t, 1, func(_ *Writer, iv *Interval) {
+				ops := make([]MapOp, 500_000)
+				for i := range ops {
+					ops[i] = MapOp{Kind: MapOpUnmap, Start: 0x1000, End: 0x2000}
+				}
+				iv.Events = []Event{{Kind: EventExit, TID: 1, Maps: ops}}
+			})
+		}},
+		{"writes", "log", func(t *testing.T) string {
+			return forge(t, 1, func(_ *Writer, iv *Interval) {
+				iv.Events = []Event{{Kind: EventExit, TID: 1, Writes: make([]MemWrite, 2_000_000)}}
+			})
+		}},
+		{"mappings", "head", func(t *testing.T) string {
+			return forge(t, 1, func(_ *Writer, iv *Interval) {
+				for i := range uint64(100_000) {
+					iv.Maps = append(iv.Maps, Mapping{Start: 2 * i * PageSize, End: (2*i + 1) * PageSize})
+				}
+			})
+		}},
+		{"a page table", "head", func(t *testing.T) string {
+			return forge(t, 1, func(_ *Writer, iv *Interval) { iv.Pages = zeros(1_000_000) })
+		}},
+		{"an index of pages", "index", func(t *testing.T) string {
+			return forge(t, 1, func(w *Writer, iv *Interval) {
+				var mask [512]byte
+				for i := range 200_000 {
+					mask[0], mask[1], mask[2] = byte(2*i+1), byte(i>>7), byte(i>>15)
+					var page [PageSize]byte
+					page[0] = 1
+					if _, err := w.AddPartialPage(&mask, page[:]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}},
+		{"a list in the manifest", "manifest", func(t *testing.T) string {
+			path := filepath.Join(t.TempDir(), "forged.vplay")
+			w, err := Create(path, WriterOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Finish(Manifest{PID: 1, Processes: make([]Process, 100_000)}); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := c.make(t)
+			err := readAll(path, NewBudget(context.Background(), limit))
+			var le *LimitError
+			if !errors.As(err, &le) || !strings.Contains(le.Part, c.part) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "limit of") {
+				st, _ := os.Stat(path)
+				t.Errorf("a file of %d bytes: error %v", st.Size(), err)
+			}
+			if err := readAll(path, nil); err != nil {
+				t.Errorf("without a budget: %v", err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			if err := readAll(path, NewBudget(ctx, 1<<40)); !errors.Is(err, context.Canceled) {
+				t.Errorf("with a context that has ended: %v", err)
+			}
+		})
+	}
+}
+
+// fill makes the least event of each.
+func fill(events []Event) {
+	for i := range events {
+		events[i] = Event{Kind: EventSched, TID: 1}
+	}
+}
+
+// readAll opens a recording and reads all of its intervals and their tables, and
+// keeps what it has read.
+func readAll(path string, b *Budget) error {
+	r, err := OpenWithin(path, b)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var kept []any
+	for _, in := range r.Intervals() {
+		iv, err := r.Interval(in.ID)
+		if err != nil {
+			return err
+		}
+		table, err := r.PageTable(in.ID)
+		if err != nil {
+			return err
+		}
+		kept = append(kept, iv, table)
+	}
+	if b != nil && len(kept) == 0 && len(r.Intervals()) > 0 {
+		return errors.New("nothing was read")
+	}
+	return nil
+}
+
+// TestBudgetIsGivenBack reads one interval again and again under a budget that
+// holds a few of it.
+func TestBudgetIsGivenBack(t *testing.T) {
+	path := forge(t, 1, func(_ *Writer, iv *Interval) { iv.Events = make([]Event, 20_000); fill(iv.Events) })
+	b := NewBudget(context.Background(), 64<<20)
+	b.work = 1 << 40
+	r, err := OpenWithin(path, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := range 30 {
+		if _, err := r.Interval(0); err != nil {
+			t.Fatalf("the %dth time: %v", i, err)
+		}
+	}
+}
