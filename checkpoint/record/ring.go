@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"vplay/checkpoint"
 )
 
@@ -42,7 +44,7 @@ type border struct {
 
 // moment is what the recorder sees of a stopped program's memory.
 type moment struct {
-	began   time.Time // when the recorder began to look
+	began   time.Duration // borderTime when the recorder began to look
 	private ranges
 	dirty   ranges            // changed since the last shadow
 	gone    ranges            // private pages of the interval's start that are no longer there
@@ -76,7 +78,7 @@ func (t *tracer) context() checkpoint.Context {
 
 // look takes stock of the program's memory.
 func (t *tracer) look() (*moment, error) {
-	began := time.Now()
+	began := t.borderTime()
 	list, err := readMaps(t.pid, &t.objs)
 	if err != nil {
 		return nil, err
@@ -339,9 +341,18 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	t.cur, t.prev = l, nil
 	t.accDirty, t.moved = nil, nil
 	t.logged = map[uint64][]byte{}
-	t.spacing = spacing(t.opt.Interval, time.Since(m.began))
+	t.spacing = spacing(t.opt.Interval, t.borderTime()-m.began)
 	t.preempt.interval(cpu + t.spacing + t.opt.ForceAfter)
 	return nil
+}
+
+// borderTime returns the CPU time of the tracer's thread and of the program: what a
+// border costs is a difference of it, whatever else the machine is doing.
+func (t *tracer) borderTime() time.Duration {
+	var own unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &own) // the clock exists
+	cpu, _ := cpuTime(t.pid)                                  // 0 for a program that is gone
+	return time.Duration(own.Nano()) + cpu
 }
 
 // borderShare is how many times as long as the last border an interval lasts at

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,9 @@ func newInfo() *cobra.Command {
 		Short: "what happened, in ten lines",
 		Long: `Info says what a recording holds: the program, how it ended and where, the
 calls that led there, how much was recorded, and what it takes. It replays
-nothing, unless --count asks for the number of instructions.
+nothing, unless --count asks for the number of instructions, or the program returned
+to where no code is: then it looks, for 5 seconds at most, for what overwrote
+the return address.
 
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
@@ -44,7 +47,7 @@ them alone.`,
 				return err
 			}
 			defer rec.Close()
-			in, err := gatherInfo(rec, path, symbols)
+			in, err := gatherInfo(c.Context(), rec, path, symbols)
 			if err != nil {
 				return err
 			}
@@ -82,6 +85,7 @@ type info struct {
 	Where        string            `json:"where,omitempty"`
 	Source       string            `json:"source,omitempty"`
 	Backtrace    []loader.Location `json:"backtrace,omitempty"`
+	Overwrite    *overwrite        `json:"overwrite,omitempty"` // of the return address that the program went to
 	Intervals    int               `json:"intervals"`
 	Fat          int               `json:"fat"`
 	Slim         int               `json:"slim"`
@@ -98,7 +102,7 @@ type info struct {
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
-func gatherInfo(rec *checkpoint.Recording, path string, symbols *loader.Symbols) (*info, error) {
+func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, symbols *loader.Symbols) (*info, error) {
 	m := rec.Manifest()
 	in := &info{
 		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
@@ -130,6 +134,7 @@ func gatherInfo(rec *checkpoint.Recording, path string, symbols *loader.Symbols)
 	case err == nil:
 		defer f.Mem.Close()
 		in.atEnd(f, symbols)
+		in.Overwrite = findOverwrite(ctx, s, f, symbols)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -246,6 +251,9 @@ func (in *info) print(w io.Writer) error {
 		line("at", "%#x: %s", in.RIP, in.Where)
 	}
 	line("source", "%s", in.Source)
+	if in.Overwrite != nil {
+		in.Overwrite.print(line)
+	}
 	for i, l := range in.Backtrace {
 		if i == 0 {
 			continue

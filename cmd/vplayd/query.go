@@ -64,6 +64,11 @@ func (g *target) names() *loader.Resolver {
 // present reads the memory at whatever is the present position.
 type present struct{ g *target }
 
+// ReadFile implements loader.FileReader.
+func (p present) ReadFile(object uint32, off uint64, b []byte) int {
+	return guest{p.g.mem()}.ReadFile(object, off, b)
+}
+
 func (p present) ReadMemory(a uint64, b []byte) int { return guest{p.g.mem()}.ReadMemory(a, b) }
 
 // errNoSuchName is wrapped where a name is neither a number nor a symbol.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -64,4 +65,19 @@ func TestPythonAPI(t *testing.T) {
 		`Breakpoint 1, square \(x=7\)`, `x is 7 called by add 14`, `Hardware watchpoint 2: total`, `Old value = 91\nNew value = 140`, `total is 140`, `Old value = 140\nNew value = 91`, `total was 91`,
 		`squares \[0, 1, 5, 14, 30, 55, 91, 0, 0, 0\]`, `found 24`, `Cannot access memory at address 0x`, `thread True T[r]ue`, `place tour.c .*libc\.so\.6`,
 		`pairs \['square\(6, .*', 'square\(7, `, `BreakpointEvent square.*BreakpointEvent add.*BreakpointEvent`)
+}
+
+// TestProgressOnTerminal: how far a question is goes to a terminal alone.
+func TestProgressOnTerminal(t *testing.T) {
+	t.Parallel()
+	path, err := filepath.Abs("../../cmd/vplayd/gdb/vplay.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := gdb(t, "| true", "source "+path, `python pieces = ["running 40 percent\n", "running 80 percent\n", "done\nan answer\n"]`,
+		"python _monitor = lambda line: pieces.pop(0)", "python print('asked:', _ask('something'))")
+	expect(t, out, `^asked: an answer`)
+	if strings.Contains(out, "percent") || strings.Contains(out, "\r") {
+		t.Errorf("progress where there is no terminal:\n%q", out)
+	}
 }

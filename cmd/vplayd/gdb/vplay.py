@@ -29,7 +29,7 @@ def _ask(line):
                 break
             if not status.startswith("running"):
                 raise gdb.GdbError("this is no recording: target remote to vplayd serve first")
-            if len(status) > 8 and os.isatty(2):
+            if len(status) > 8 and os.isatty(2):  # where gdb's log goes
                 gdb.write("\r" + status[8:] + " ", gdb.STDLOG)
                 gdb.flush(gdb.STDLOG)
                 shown = True
