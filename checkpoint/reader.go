@@ -304,6 +304,15 @@ func (r *Recording) Intervals() []IntervalInfo { return r.manifest.IntervalList 
 // earlier images of this one have memory of their own, whatever the order of their
 // intervals. A manifest whose process has no interval means that of the last one.
 func (r *Recording) LastImage() []IntervalInfo {
+	images := r.Images()
+	if len(images) == 0 {
+		return nil
+	}
+	return images[len(images)-1]
+}
+
+// Images lists the intervals of that process, those of each image together, in order.
+func (r *Recording) Images() [][]IntervalInfo {
 	all := r.Intervals()
 	var last *IntervalInfo
 	for i := range all {
@@ -311,11 +320,17 @@ func (r *Recording) LastImage() []IntervalInfo {
 			last = &all[i]
 		}
 	}
-	var out []IntervalInfo
+	var out [][]IntervalInfo
 	for i := range all {
-		if all[i].PID == last.PID && all[i].Image == last.Image {
-			out = append(out, all[i])
+		if all[i].PID != last.PID {
+			continue
 		}
+		n := len(out) - 1
+		if n < 0 || out[n][0].Image != all[i].Image {
+			out = append(out, nil)
+			n++
+		}
+		out[n] = append(out[n], all[i])
 	}
 	return out
 }

@@ -1,10 +1,7 @@
 package dwarf
 
 import (
-	"cmp"
 	"debug/dwarf"
-	"errors"
-	"io"
 	"slices"
 	"sort"
 )
@@ -14,10 +11,12 @@ type unit struct {
 	entry  *dwarf.Entry
 	ranges [][2]uint64
 
-	lines     []line // sorted by address; nil before it was read
+	lines     []line // sorted by address, one for each; nil before it was read
+	stops     []line // rows of the table that are places to stop at, sorted by address
 	functions []function
 	read      bool
 	files     []string // nil before they were asked for
+	tracked   *bool    // see isTracked
 }
 
 // line is a row of the line table: from addr to the next row.
@@ -31,7 +30,8 @@ type line struct {
 
 // function is a subprogram with code.
 type function struct {
-	low, high uint64
+	low, high uint64 // one of its ranges
+	entry     uint64 // where the first range begins
 	name      string
 	offset    dwarf.Offset
 }
@@ -138,6 +138,15 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 // eachInlined calls visit for the inlined subroutines around pc in the function
 // whose entry is at an offset, outermost first.
 func (m *Module) eachInlined(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
+	m.eachBlock(function, pc, func(e *dwarf.Entry) {
+		if e.Tag == dwarf.TagInlinedSubroutine {
+			visit(e)
+		}
+	})
+}
+
+// eachBlock is eachInlined for inlined subroutines and lexical blocks.
+func (m *Module) eachBlock(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
 	r := m.data.Reader()
 	r.Seek(function)
 	if e, err := r.Next(); err != nil || e == nil || !e.Children {
@@ -152,9 +161,7 @@ func (m *Module) eachInlined(function dwarf.Offset, pc uint64, visit func(e *dwa
 			r.SkipChildren()
 			continue
 		}
-		if e.Tag == dwarf.TagInlinedSubroutine {
-			visit(e)
-		}
+		visit(e)
 		if !e.Children {
 			return
 		}
@@ -260,7 +267,7 @@ func (m *Module) addFunction(u *unit, e *dwarf.Entry) {
 		return
 	}
 	for _, r := range rs {
-		u.functions = append(u.functions, function{r[0], r[1], name, e.Offset})
+		u.functions = append(u.functions, function{r[0], r[1], rs[0][0], name, e.Offset})
 	}
 }
 
@@ -293,29 +300,7 @@ func (m *Module) readLines(u *unit) {
 	if err != nil || lr == nil {
 		return
 	}
-	var e dwarf.LineEntry
-	for len(u.lines) < maxRows {
-		if err := lr.Next(&e); err != nil {
-			if !errors.Is(err, io.EOF) && len(u.lines) > 0 {
-				u.lines[len(u.lines)-1].end = true
-			}
-			break
-		}
-		l := line{addr: e.Address, num: e.Line, end: e.EndSequence, stmt: e.IsStmt}
-		if e.File != nil {
-			l.file = e.File.Name
-		}
-		u.lines = append(u.lines, l)
-	}
-	// The last row for an address counts, and a sequence that begins there more
-	// than one that ends there.
-	slices.SortStableFunc(u.lines, func(a, b line) int {
-		if c := cmp.Compare(a.addr, b.addr); c != 0 || a.end == b.end {
-			return c
-		}
-		if a.end {
-			return -1
-		}
-		return 1
-	})
+	t := lineTables{index: map[string]*fileTable{}}
+	t.read(lr, maxRows)
+	u.lines, u.stops = t.join(), t.stops()
 }

@@ -1,11 +1,11 @@
 package dwarf
 
 import (
+	"cmp"
 	"debug/dwarf"
 	"path"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 )
 
@@ -47,9 +47,7 @@ func (m *Module) Stretch(pc uint64) (s Stretch, ok bool) {
 		if f := m.functionAt(pc); f != nil { // a line does not go beyond its function
 			s.Start, s.End = max(s.Start, f.low), min(s.End, f.high)
 		}
-		for j := i; j >= 0 && u.lines[j].addr == pc; j-- {
-			s.IsStart = s.IsStart || u.lines[j].stmt
-		}
+		s.IsStart = l.addr == pc && l.stmt
 		return s, true
 	}
 	return s, false
@@ -86,9 +84,9 @@ func (m *Module) Places(file string, num int) (out []Place) {
 			continue
 		}
 		m.readUnit(u)
-		for i := range u.lines {
-			l := &u.lines[i]
-			if l.end || !l.stmt || l.num < num || !names[l.file] || best != 0 && l.num > best {
+		for i := range u.stops {
+			l := &u.stops[i]
+			if l.num < num || !names[l.file] || best != 0 && l.num > best {
 				continue
 			}
 			if l.num < best || best == 0 {
@@ -100,48 +98,78 @@ func (m *Module) Places(file string, num int) (out []Place) {
 	return m.firsts(rows)
 }
 
-// firsts picks the lowest row of each function, behind the prologue of those
-// that begin there.
+// firsts picks the lowest row of each block of the program, as gdb does: a line of
+// optimized code has rows all over its function, and more in functions that it was
+// inlined into. A row in a prologue stands for what is behind it.
 func (m *Module) firsts(rows []*line) (out []Place) {
-	slices.SortFunc(rows, func(a, b *line) int {
-		switch {
-		case a.addr < b.addr:
-			return -1
-		case a.addr > b.addr:
-			return 1
-		}
-		return 0
-	})
-	seen := map[string]bool{}
+	slices.SortFunc(rows, func(a, b *line) int { return cmp.Compare(a.addr, b.addr) })
+	blocks, places := map[dwarf.Offset]bool{}, map[uint64]bool{}
 	for _, l := range rows {
-		key := m.instance(l.addr)
-		if seen[key] || len(out) == maxPlaces {
+		f := m.functionAt(l.addr)
+		block := m.innermost(f, l.addr)
+		if blocks[block] || len(out) == maxPlaces {
 			continue
 		}
-		seen[key] = true
+		blocks[block] = true
 		p := Place{Addr: l.addr, File: l.file, Line: l.num}
-		if f := m.functionAt(l.addr); f != nil && f.low == l.addr {
-			p.Addr = m.body(f)
+		if f != nil && f.low != f.entry { // in a part that was split off, as main.cold
+			f = m.functionAt(f.entry)
 		}
-		out = append(out, p)
+		if f != nil {
+			p.Addr = max(p.Addr, m.body(f))
+		}
+		if !places[p.Addr] {
+			places[p.Addr] = true
+			out = append(out, p)
+		}
 	}
 	return out
 }
 
-// instance names the function, or the inlined one, that an address belongs to.
-func (m *Module) instance(pc uint64) string {
-	f := m.functionAt(pc)
+// innermost returns the entry of the innermost block at pc in a function: an inlined
+// function, or a block with names of its own; else the function's.
+func (m *Module) innermost(f *function, pc uint64) dwarf.Offset {
 	if f == nil {
-		return ""
+		return 0
 	}
-	var b strings.Builder
-	b.WriteString(f.name)
-	m.eachInlined(f.offset, pc, func(e *dwarf.Entry) {
-		b.WriteByte(' ')
-		b.WriteString(m.nameOf(e, 0))
-		b.WriteString(strconv.FormatUint(uint64(e.Offset), 16))
+	block := f.offset
+	m.eachBlock(f.offset, pc, func(e *dwarf.Entry) {
+		if e.Tag == dwarf.TagInlinedSubroutine || m.hasNames(e, 0) {
+			block = e.Offset
+		}
 	})
-	return b.String()
+	return block
+}
+
+// hasNames reports whether a lexical block declares something, itself or in the block
+// that it is an instance of.
+func (m *Module) hasNames(e *dwarf.Entry, depth int) bool {
+	if depth > 8 {
+		return false
+	}
+	if e.Children {
+		r := m.data.Reader()
+		r.Seek(e.Offset)
+		_, _ = r.Next() // e again
+		for n := 0; n < maxEntries; n++ {
+			c, err := r.Next()
+			if err != nil || c == nil || c.Tag == 0 {
+				break
+			}
+			switch c.Tag {
+			case dwarf.TagLexDwarfBlock, dwarf.TagInlinedSubroutine, dwarf.TagSubprogram, dwarf.TagCallSite, tagGNUCallSite:
+				r.SkipChildren()
+			default:
+				return true
+			}
+		}
+	}
+	if off, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset); ok {
+		if o := m.entryAt(off); o != nil {
+			return m.hasNames(o, depth+1)
+		}
+	}
+	return false
 }
 
 // matching returns the names that source files have in the line tables and that
@@ -200,7 +228,8 @@ func (m *Module) mentions(u *unit, names map[string]bool) bool {
 
 // Body returns the address behind the prologue of the function that begins at
 // entry, where its variables have their places: that of the second line, as gdb
-// has it. Without lines it is entry.
+// has it. Without lines it is entry, and where GCC optimized, for there the places
+// of variables are known from the first instruction on.
 func (m *Module) Body(entry uint64) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,6 +243,9 @@ func (m *Module) Body(entry uint64) uint64 {
 func (m *Module) body(f *function) uint64 {
 	for _, u := range m.unitsAt(f.low) {
 		m.readUnit(u)
+		if m.isTracked(u) {
+			return f.low
+		}
 		i := sort.Search(len(u.lines), func(i int) bool { return u.lines[i].addr > f.low })
 		for ; i < len(u.lines) && u.lines[i].addr < f.high; i++ {
 			if l := &u.lines[i]; !l.end && l.num > 0 && l.stmt {
@@ -222,6 +254,37 @@ func (m *Module) body(f *function) uint64 {
 		}
 	}
 	return f.low
+}
+
+// isTracked reports whether GCC made location lists for a unit's variables, which
+// hold from a function's first instruction on (gdb, symtab.c, skip_prologue_sal:
+// locations_valid).
+func (m *Module) isTracked(u *unit) bool {
+	if u.tracked != nil {
+		return *u.tracked
+	}
+	found := false
+	u.tracked = &found
+	if producer, _ := u.entry.Val(dwarf.AttrProducer).(string); !strings.HasPrefix(producer, "GNU ") {
+		return false
+	}
+	r := m.data.Reader()
+	r.Seek(u.entry.Offset)
+	_, _ = r.Next() // the unit itself
+	for n := 0; n < maxEntries; n++ {
+		e, err := r.Next()
+		if err != nil || e == nil || e.Tag == dwarf.TagCompileUnit {
+			break
+		}
+		if e.Tag != dwarf.TagVariable && e.Tag != dwarf.TagFormalParameter {
+			continue
+		}
+		if f := e.AttrField(dwarf.AttrLocation); f != nil && (f.Class == dwarf.ClassLocListPtr || f.Class == dwarf.ClassLocList) {
+			found = true
+			break
+		}
+	}
+	return found
 }
 
 // Extent returns where the function at pc begins and ends.

@@ -18,12 +18,14 @@ func (s *session) supported(arg string) reply {
 			s.swbreak = true
 		case "hwbreak+":
 			s.hwbreak = true
+		case "exec-events+":
+			s.execEvents = true
 		case "error-message+":
 			s.errorMessages = true
 		}
 	}
 	out := "PacketSize=" + hexOf(MaxPacket) + ";QStartNoAckMode+;multiprocess+;swbreak+;hwbreak+;" +
-		"vContSupported+;ReverseStep+;ReverseContinue+;ConditionalBreakpoints+;QPassSignals+;QCatchSyscalls+;" +
+		"exec-events+;vContSupported+;ReverseStep+;ReverseContinue+;ConditionalBreakpoints+;QPassSignals+;QCatchSyscalls+;" +
 		"qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:threads:read+;" +
 		"qXfer:libraries-svr4:read+;qXfer:siginfo:read+;binary-upload+"
 	if _, ok := s.target.(DivertTarget); ok {

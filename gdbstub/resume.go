@@ -127,7 +127,7 @@ func (s *session) resume(r Resume) reply {
 			return s.stopReply(h.stop)
 		}
 	}
-	r.PassSignals, r.CatchAll, r.CatchSyscalls = s.pass, s.catchAll, s.catch
+	r.PassSignals, r.CatchAll, r.CatchSyscalls, r.ExecEvents = s.pass, s.catchAll, s.catch, s.execEvents
 	if !s.leave(r) {
 		return s.resumeDiverted(r)
 	}
@@ -152,6 +152,9 @@ func (s *session) resume(r Resume) reply {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
 	s.stop, s.generalTID = stop, 0
+	if stop.Kind == StopExec {
+		return s.execReply(stop, r)
+	}
 	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
 		s.held = held{r.sense(), stop}
 		return s.librariesReply(stop)
@@ -174,6 +177,20 @@ func (s *session) kept(stop Stop) Stop {
 	default:
 		return stop
 	}
+}
+
+// execReply tells the client that the program is another one now. The client takes its
+// breakpoints for gone, puts them where they belong in the new program, and goes on;
+// after a move there is nowhere to go on to.
+func (s *session) execReply(stop Stop, r Resume) reply {
+	s.clearBreaks()
+	s.libraries = nil
+	if stop.Moved {
+		// gdb forgets with the old program that it was stepping, and continues. Signal 0
+		// is a stop for no reason.
+		s.held = held{sense{dir: r.Dir}, Stop{Kind: StopSignal, TID: stop.TID}}
+	}
+	return s.stopReply(stop)
 }
 
 // held is a stop that the client has not been told of. When the list of libraries is

@@ -418,6 +418,7 @@ func TestStopReplies(t *testing.T) {
 		{Stop{Kind: StopSyscallEntry, Syscall: 231}, "T05", tail + "syscall_entry:e7;"},
 		{Stop{Kind: StopSyscallReturn, Syscall: 1}, "T05", tail + "syscall_return:1;"},
 		{Stop{Kind: StopInterrupted}, "T02", tail},
+		{Stop{Kind: StopExec, Program: "/a"}, "T05", tail + "exec:2f61;"},
 		{Stop{Kind: StopExited, Code: 3}, "W03;process:1234", ""},
 		{Stop{Kind: StopExited, Code: 256 + 17}, "W11;process:1234", ""},
 		{Stop{Kind: StopKilled, Signo: 7}, "X0a;process:1234", ""},
@@ -500,11 +501,11 @@ func TestResumeRequests(t *testing.T) {
 	c.ask("vCont;c:-1;s:1234")
 	c.ask("vCont;r10,20:1234;c")
 	want := []string{
-		"{0 0 0 0 4660 7 [7 10] false [1 231]}",
-		"{1 1 0 0 4660 0 [7 10] false [1 231]}",
-		"{1 0 0 0 4660 0 [7 10] true []}",
-		"{0 1 0 0 4660 0 [7 10] true []}",
-		"{0 2 16 32 4660 0 [7 10] true []}",
+		"{0 0 0 0 4660 7 [7 10] false [1 231] false}",
+		"{1 1 0 0 4660 0 [7 10] false [1 231] false}",
+		"{1 0 0 0 4660 0 [7 10] true [] false}",
+		"{0 1 0 0 4660 0 [7 10] true [] false}",
+		"{0 2 16 32 4660 0 [7 10] true [] false}",
 	}
 	for i, w := range want {
 		if got := fmt.Sprint(f.resumes[i]); got != w {

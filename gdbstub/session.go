@@ -23,7 +23,7 @@ type session struct {
 	closed  error   // why the connection ended, nil while it is open
 
 	// What the client said about itself.
-	multiprocess, swbreak, hwbreak, errorMessages, errorStrings, lldb, extended bool
+	multiprocess, swbreak, hwbreak, execEvents, errorMessages, errorStrings, lldb, extended bool
 
 	live       bool      // the client holds the process
 	attached   bool      // the client has held the process since the last letting go
@@ -313,6 +313,15 @@ func (s *session) letGo() {
 	}
 	s.live, s.attached = false, false
 	s.guard("end the diversion", s.undivert)
+	s.clearBreaks()
+	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
+	s.generalTID, s.resumeTID = 0, 0
+	s.forget()
+	s.guard("detached", s.target.Detached)
+}
+
+// clearBreaks takes all breakpoints from the target.
+func (s *session) clearBreaks() {
 	for k, b := range s.breaks {
 		s.guard("clear breakpoint", func() {
 			if err := s.target.ClearBreakpoint(b); err != nil {
@@ -321,10 +330,6 @@ func (s *session) letGo() {
 		})
 		delete(s.breaks, k)
 	}
-	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
-	s.generalTID, s.resumeTID = 0, 0
-	s.forget()
-	s.guard("detached", s.target.Detached)
 }
 
 // end lets go of everything when the conversation is over.

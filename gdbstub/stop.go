@@ -115,6 +115,8 @@ func (s *session) reason(st Stop) string {
 		return "rwatch:" + hexOf(st.Addr) + ";"
 	case StopWatchAccess:
 		return "awatch:" + hexOf(st.Addr) + ";"
+	case StopExec:
+		return "exec:" + hexText(st.Program) + ";"
 	case StopReplayBegin:
 		return "replaylog:begin;"
 	case StopReplayEnd:

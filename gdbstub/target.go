@@ -15,7 +15,8 @@ import (
 // not keep them. Signal numbers are Linux's; the server translates.
 type Target interface {
 	// Process tells what is being debugged. It is asked at any time and must
-	// be cheap. PID, ExecFile and Features must not change during a session.
+	// be cheap. PID and Features must not change during a session, ExecFile only
+	// with StopExec.
 	Process() Process
 
 	// Threads lists the threads that exist at the present position, at least
@@ -163,6 +164,7 @@ const (
 	StopSyscallEntry           // Syscall: number
 	StopSyscallReturn          // Syscall: number
 	StopInterrupted            // Resume's context ended
+	StopExec                   // Program: execve has made another program of the process, whichever way time runs
 )
 
 // Stop says why and where a target stopped. Going forward a watchpoint stop is
@@ -174,6 +176,7 @@ type Stop struct {
 	Code    int    // exit status
 	Addr    uint64 // address the watchpoint was set with
 	Syscall int    // system call number
+	Program string // path of the program
 	Note    string // shown to the user as console output, may be empty
 	// Moved says that the target was moved without being resumed, by a monitor
 	// command, before or in this resume: the dynamic loader may have run and the
@@ -222,6 +225,9 @@ type Resume struct {
 	// CatchSyscalls at those listed. Sorted.
 	CatchAll      bool
 	CatchSyscalls []int
+	// ExecEvents says that the client understands StopExec. Without it the border of
+	// a program is an end of history.
+	ExecEvents bool
 }
 
 // BreakpointKind is the number after Z in the protocol.

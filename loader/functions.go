@@ -52,7 +52,7 @@ func (im *image) functionSymbols(list []section) []section {
 	if len(tab) == 24 {
 		return nil
 	}
-	data := xzStored(symbolFile(im, list, tab, names))
+	data := xzStored(symbolELF(im, list, tab, names))
 	return []section{{name: ".gnu_debugdata", typ: elf.SHT_PROGBITS, off: im.append(data, 1), size: uint64(len(data)), align: 1}}
 }
 
@@ -87,9 +87,9 @@ func (im *image) exported(list []section) map[uint64]bool {
 	return out
 }
 
-// symbolFile makes the ELF file that .gnu_debugdata holds: the sections of the
+// symbolELF makes the ELF file that .gnu_debugdata holds: the sections of the
 // image, without their content, and a symbol table.
-func symbolFile(im *image, list []section, tab, names []byte) []byte {
+func symbolELF(im *image, list []section, tab, names []byte) []byte {
 	out := &image{mod: im.mod, b: bytes.Clone(im.b[:64])}
 	le := binary.LittleEndian
 	le.PutUint64(out.b[32:], 0) // no program headers

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+
+	"vplay/dwarf"
 )
 
 // A symbol of type STT_GNU_IFUNC has the address of a resolver, a function that
@@ -154,9 +156,9 @@ func isUnbound(target uint64, m Memory) bool {
 }
 
 // implementations returns what the resolvers of a module's IFUNCs chose, by the
-// resolver's address; both are file virtual addresses. f is the file built for the
-// module: static programs have no dynamic section, but their file has the table.
-func (mod *Module) implementations(m Memory, f *elf.File) map[uint64]uint64 {
+// resolver's address; both are file virtual addresses. tables are those of the file
+// built for the module: static programs have no dynamic section.
+func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 {
 	out := map[uint64]uint64{}
 	bind := func(resolver, target uint64) {
 		if _, ok := out[resolver]; !ok && target != mod.Bias+resolver && mod.isCode(target) && !isUnbound(target, m) {
@@ -164,12 +166,8 @@ func (mod *Module) implementations(m Memory, f *elf.File) map[uint64]uint64 {
 		}
 	}
 	own := mod.relas(m)
-	for _, s := range f.Sections {
-		if s.Type == elf.SHT_RELA && s.Flags&elf.SHF_ALLOC != 0 && s.Size <= maxRelocations*relaSize {
-			if b, err := s.Data(); err == nil {
-				own = append(own, parseRelas(b)...)
-			}
-		}
+	for _, t := range tables {
+		own = append(own, parseRelas(t)...)
 	}
 	for i := range own {
 		if r := &own[i]; r.kind == elf.R_X86_64_IRELATIVE {
@@ -212,20 +210,59 @@ func bindIFuncs(b []byte, mod *Module, m Memory) {
 	if err != nil {
 		return
 	}
-	var tables [][]byte
+	var x ifuncBinder
 	for _, s := range f.Sections {
-		if (s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM) && s.Offset <= uint64(len(b)) && s.FileSize <= uint64(len(b))-s.Offset {
-			if t := b[s.Offset : s.Offset+s.FileSize]; hasIFunc(t) {
-				tables = append(tables, t)
-			}
+		if s.Offset > uint64(len(b)) || s.FileSize > uint64(len(b))-s.Offset {
+			continue
+		}
+		x.section(s.Name, s.Type, s.Addr, b[s.Offset:s.Offset+s.FileSize])
+	}
+	x.bind(mod, m)
+}
+
+// bindIFuncs is the same for an image that is being built, of which list are the
+// sections.
+func (im *image) bindIFuncs(list []section, m Memory) {
+	var x ifuncBinder
+	for i := range list {
+		if s := &list[i]; s.typ != elf.SHT_NOBITS && im.has(s.off, s.size) {
+			x.section(s.name, s.typ, s.addr, im.b[s.off:s.off+s.size])
 		}
 	}
-	if len(tables) == 0 {
+	x.bind(im.mod, m)
+}
+
+// ifuncBinder has the sections that bindIFuncs needs.
+type ifuncBinder struct {
+	symbols, relas [][]byte
+	frames         []byte // .eh_frame
+	framesAt       uint64
+}
+
+func (x *ifuncBinder) section(name string, typ elf.SectionType, addr uint64, data []byte) {
+	switch {
+	case (typ == elf.SHT_SYMTAB || typ == elf.SHT_DYNSYM) && hasIFunc(data):
+		x.symbols = append(x.symbols, data)
+	case typ == elf.SHT_RELA && addr != 0 && len(data) <= maxRelocations*relaSize:
+		x.relas = append(x.relas, data)
+	case name == ".eh_frame" && typ != elf.SHT_NOBITS:
+		x.frames, x.framesAt = data, addr
+	}
+}
+
+// bind rewrites the symbols. Their sizes, which were the resolvers', are those that
+// the unwind table has of the implementations.
+func (x *ifuncBinder) bind(mod *Module, m Memory) {
+	if len(x.symbols) == 0 {
 		return
 	}
-	chosen := mod.implementations(m, f)
+	sizes := map[uint64]uint64{}
+	for _, r := range dwarf.FrameRanges(x.frames, x.framesAt) {
+		sizes[r.Low] = r.High - r.Low
+	}
+	chosen := mod.implementations(m, x.relas)
 	le := binary.LittleEndian
-	for _, t := range tables {
+	for _, t := range x.symbols {
 		for ; len(t) >= symbolSize; t = t[symbolSize:] {
 			target, ok := chosen[le.Uint64(t[8:])]
 			if !ok || elf.ST_TYPE(t[4]) != elf.STT_GNU_IFUNC {
@@ -233,7 +270,7 @@ func bindIFuncs(b []byte, mod *Module, m Memory) {
 			}
 			t[4] = t[4]&^0xf | byte(elf.STT_FUNC)
 			le.PutUint64(t[8:], target)
-			le.PutUint64(t[16:], 0) // the size was the resolver's
+			le.PutUint64(t[16:], sizes[target])
 		}
 	}
 }

@@ -40,8 +40,8 @@ func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 }
 
 func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
-	if path, ok := symbols.Find(mod.BuildID); ok {
-		b, err := fromSymbols(mod, m, path)
+	if path, ok := symbols.Find(mod); ok {
+		b, err := symbols.build(mod, m, path)
 		if err == nil {
 			return b, nil
 		}
@@ -49,13 +49,18 @@ func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 	return synthetic(mod, m)
 }
 
-// fromSymbols serves a full file as it is and merges a .debug file.
-func fromSymbols(mod *Module, m Memory, path string) ([]byte, error) {
-	st, err := os.Stat(path)
+// symbolFile is a file found by its build-id.
+type symbolFile struct {
+	*elf.File
+	raw []byte
+}
+
+func readSymbolFile(name string) (*symbolFile, error) {
+	st, err := os.Stat(name)
 	if err != nil || st.Size() > maxSymbolFile {
 		return nil, errImage
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +68,58 @@ func fromSymbols(mod *Module, m Memory, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := f.Section(".text"); t != nil && t.Type == elf.SHT_PROGBITS {
-		return raw, nil
+	return &symbolFile{f, raw}, nil
+}
+
+// isWhole reports whether the file has the program's own bytes, isNamed whether it
+// has symbols that no memory holds.
+func (f *symbolFile) isWhole() bool {
+	t := f.Section(".text")
+	return t != nil && t.Type == elf.SHT_PROGBITS
+}
+
+func (f *symbolFile) isNamed() bool {
+	return f.Section(".symtab") != nil || f.Section(".debug_info") != nil || f.Section(".zdebug_info") != nil
+}
+
+// build makes the image of a module with a file that has its build-id. The file is
+// served as it is when it has names, and what was captured is what it has. What
+// was captured wins otherwise: a .debug file is merged, and a stripped file gives only
+// what was not captured.
+func (s *Symbols) build(mod *Module, m Memory, name string) ([]byte, error) {
+	f, err := readSymbolFile(name)
+	if err != nil {
+		return nil, err
 	}
-	return merged(mod, m, f, raw)
+	same := f.isWhole() && s.agrees(mod, m, name)
+	switch {
+	case same && f.isNamed():
+		return f.raw, nil
+	case f.isNamed():
+		return merged(mod, m, f.File, f.raw)
+	}
+	im, err := memoryImage(mod, m)
+	if err != nil {
+		return nil, err
+	}
+	if same {
+		im.complete(f.raw)
+		m = withFile{m, f.raw}
+	}
+	return im.withSections(m), nil
+}
+
+// withFile is memory with the file of the module that is rebuilt.
+type withFile struct {
+	Memory
+	raw []byte
+}
+
+func (f withFile) ReadFile(_ uint32, off uint64, b []byte) int {
+	if off > uint64(len(f.raw)) {
+		return 0
+	}
+	return copy(b, f.raw[off:])
 }
 
 // image is an ELF file under construction.

@@ -346,7 +346,7 @@ func TestMergedKeepsSections(t *testing.T) {
 	if len(mods) != 1 || mods[0].BuildID != id || id == "" {
 		t.Fatalf("modules %+v, build-id %q", mods, id)
 	}
-	b, err := BuildELF(mods[0], m, NewSymbols([]string{dir}))
+	b, err := BuildELF(mods[0], m, NewSymbols([]string{dir}, false))
 	if err != nil {
 		t.Fatal(err)
 	}

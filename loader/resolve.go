@@ -25,6 +25,9 @@ func NewResolver(maps []checkpoint.Mapping, m Memory, symbols *Symbols) *Resolve
 	return &Resolver{maps: maps, mem: m, symbols: symbols, mods: Modules(maps, m), opened: map[*Module]*dwarf.Module{}}
 }
 
+// Modules returns the modules that are mapped, sorted by address.
+func (r *Resolver) Modules() []*Module { return r.mods }
+
 // Module returns the module whose segments hold addr, or nil.
 func (r *Resolver) Module(addr uint64) *Module {
 	for _, mod := range r.mods {

@@ -12,7 +12,11 @@ import (
 // folders that lie flat or in the .build-id/xx/ layout. It is safe for
 // concurrent use.
 type Symbols struct {
-	dirs []string
+	dirs  []string
+	local bool // files of this machine, too
+
+	mu    sync.Mutex
+	agree map[string]bool // by file and build-id; see agrees
 
 	once  sync.Once
 	index map[string]string
@@ -25,15 +29,26 @@ const maxSymbolFiles = 100_000
 // maxSymbolFile bounds the size of one, in bytes.
 const maxSymbolFile = 2 << 30
 
-// NewSymbols returns a finder over dirs. Nothing is read before Find.
-func NewSymbols(dirs []string) *Symbols { return &Symbols{dirs: dirs} }
+// NewSymbols returns a finder over dirs. With local it finds files of this machine,
+// too, that lie where the recorded program had them. Nothing is read before
+// Find.
+func NewSymbols(dirs []string, local bool) *Symbols {
+	return &Symbols{dirs: dirs, local: local, agree: map[string]bool{}}
+}
 
-// Find returns the files with that build-id, the best first: those with
-// debugging information before those without. A nil Symbols finds nothing.
-func (s *Symbols) Find(id string) (path string, ok bool) {
-	if s == nil || len(id) < 4 {
+// Find returns the file with a module's build-id. Those in the folders come first,
+// and of them those with debugging information. A nil Symbols finds nothing.
+func (s *Symbols) Find(mod *Module) (path string, ok bool) {
+	if s == nil || len(mod.BuildID) < 4 {
 		return "", false
 	}
+	if path, ok = s.inFolders(mod.BuildID); ok {
+		return path, true
+	}
+	return s.Local(mod)
+}
+
+func (s *Symbols) inFolders(id string) (path string, ok bool) {
 	for _, dir := range s.dirs {
 		for _, root := range []string{dir, filepath.Join(dir, ".build-id")} {
 			p := filepath.Join(root, id[:2], id[2:]+".debug")

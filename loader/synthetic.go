@@ -16,13 +16,19 @@ func synthetic(mod *Module, m Memory) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := mod.sectionTable(m)
+	return im.withSections(m), nil
+}
+
+// withSections ends the image with the sections that are known, or made up.
+func (im *image) withSections(m Memory) []byte {
+	list := im.mod.sectionTable(m)
 	if list != nil {
 		list = recorded(im, list)
 	} else {
 		list = madeUp(im, m)
 	}
-	return im.finish(append(list, im.functionSymbols(list)...)), nil
+	im.bindIFuncs(list, m) // before names are made up for functions without one
+	return im.finish(append(list, im.functionSymbols(list)...))
 }
 
 // madeUp makes sections from the program headers and the dynamic section.

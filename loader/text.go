@@ -9,15 +9,19 @@ import (
 // Text fills b with the bytes that module mod has at addr, from a file of the same
 // build-id, and returns how many: up to the end of the segment, 0 when there is no
 // such file. Only segments that are never writable are read, for the dynamic linker
-// changes the others: what comes from the file is what the program had in memory.
+// changes the others, and only files that have what was captured (m is the memory): what comes from
+// the file is what the program had.
 // A nil Symbols has no files.
-func (s *Symbols) Text(mod *Module, addr uint64, b []byte) int {
+func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
 	if s == nil || mod.BuildID == "" {
 		return 0
 	}
 	s.once.Do(s.scan)
 	path, ok := s.whole[mod.BuildID]
 	if !ok {
+		path, ok = s.Local(mod)
+	}
+	if !ok || !s.agrees(mod, m, path) {
 		return 0
 	}
 	f, err := elf.Open(path)

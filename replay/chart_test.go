@@ -5,7 +5,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
-	"vplay/replay/mem/ranges"
+	"vplay/replay/mem/rangemap"
 )
 
 type noSource struct{}
@@ -66,7 +66,7 @@ func TestSpanTouches(t *testing.T) {
 	t.Cleanup(func() { _ = pool.Close() })
 	shared := mem.Region{Start: 0x40000, End: 0x42000, Shared: true, Object: 5, Offset: 0x1000}
 	alias := mem.Region{Start: 0x80000, End: 0x82000, Shared: true, Object: 5, Offset: 0x1000}
-	s := span{regions: ranges.Of([]mem.Region{{Start: 0x10000, End: 0x20000}, shared, alias})}
+	s := span{regions: rangemap.Of([]mem.Region{{Start: 0x10000, End: 0x20000}, shared, alias})}
 	keys := []uint64{0x11000, pool.KeyIn(s.regions, 0x41000)}
 	for _, c := range []struct {
 		a, n uint64

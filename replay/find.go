@@ -163,8 +163,9 @@ func (t *Timeline) returnAddress() (v uint64) {
 
 // EventPositions returns the moments before the events first up to last, last
 // excluded, of interval id, counted from 0 in it; fewer when replay does not reach
-// them all. It leaves the cursor where it is. Errors: as Find.
-func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last int) ([]checkpoint.Position, error) {
+// them all. visit, when not nil, is called at each with the event and the memory
+// there. The cursor stays where it is. Errors: as Find.
+func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last int, visit func(*checkpoint.Event, *mem.Space)) ([]checkpoint.Position, error) {
 	defer t.move(ctx)()
 	w, err := t.aside(id, stops{})
 	if err != nil {
@@ -178,9 +179,15 @@ func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last in
 		k.Release()
 	}
 	var out []checkpoint.Position
-	m.OnEvent = func(*checkpoint.Event) {
+	note := func(e *checkpoint.Event) {
+		out = append(out, m.Position())
+		if visit != nil {
+			visit(e, m.Mem)
+		}
+	}
+	m.OnEvent = func(e *checkpoint.Event) {
 		if m.next >= first && m.next < last {
-			out = append(out, m.Position())
+			note(e)
 		}
 		if m.next+1 >= last {
 			m.CPU.Interrupt() // that is all
@@ -194,7 +201,8 @@ func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last in
 		case r != StopSignal:
 			return out, nil
 		case w.crashes(m.Pending()):
-			return append(out, m.Position()), nil
+			note(m.Pending())
+			return out, nil
 		}
 		if err := m.Apply(); err != nil {
 			return out, err
@@ -243,7 +251,7 @@ func (t *Timeline) SeekEvent(ctx context.Context, n int) error {
 	}
 	id := t.intervals[i]
 	at := n - t.EventCount(id)
-	found, err := t.EventPositions(ctx, id, at, at+1)
+	found, err := t.EventPositions(ctx, id, at, at+1, nil)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
-	"vplay/replay/mem/ranges"
+	"vplay/replay/mem/rangemap"
 )
 
 // The index of a recording can be kept in a file, so that the first question of
@@ -326,7 +326,7 @@ func (d *indexReader) regions() mem.AddressMap {
 	if d.err != nil {
 		return mem.AddressMap{}
 	}
-	return ranges.Of(out)
+	return rangemap.Of(out)
 }
 
 func (d *indexReader) keys(last []uint64) []uint64 {

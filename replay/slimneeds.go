@@ -20,7 +20,7 @@ import (
 //     written passes from one interval's end to the next one's start, used there
 //     or not, and the crash shows what a core file would of it.
 //   - What debuggers read: loader.DebuggerSet, at the start of each interval and
-//     at the end.
+//     at the end, and the section tables of the files that are mapped there.
 //   - All of the intervals that stay fat.
 //
 // What is dropped is what the program had before the oldest interval that is
@@ -173,7 +173,7 @@ func (k *kept) addFinal() error {
 		return err
 	}
 	k.add(raw.Pages)
-	infos := k.sl.s.Rec.Intervals()
+	infos := k.sl.s.Rec.LastImage()
 	table, err := k.sl.s.Rec.PageTable(infos[len(infos)-1].ID)
 	if err != nil {
 		return err

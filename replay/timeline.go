@@ -56,7 +56,11 @@ const markSpacing = 2_000_000
 // its last execve, with the cursor at the first. memory bounds what its marks keep, in bytes. A
 // recording without intervals is an error.
 func NewTimeline(s *Session, memory int64) (*Timeline, error) {
-	infos := s.Rec.LastImage()
+	return NewImageTimeline(s, s.Rec.LastImage(), memory)
+}
+
+// NewImageTimeline is NewTimeline for one of Recording.Images.
+func NewImageTimeline(s *Session, infos []checkpoint.IntervalInfo, memory int64) (*Timeline, error) {
 	if len(infos) == 0 {
 		return nil, errors.New("replay: the recording holds no interval")
 	}

@@ -43,9 +43,6 @@ for t in windows/amd64 linux/arm64 darwin/arm64; do
   echo "vet for $t"
   GOOS=${t%/*} GOARCH=${t#*/} CGO_ENABLED=0 go vet ./...
 done
-# The run loop for tools that cannot take the generated one must stay like it.
-go vet -tags plainloop ./replay/x86
-go test -tags plainloop -timeout 5m -run TestBlocksAgainstSteps ./replay/x86
 if command -v just >/dev/null 2>&1; then
   just --fmt --check --unstable >/dev/null
 fi

@@ -178,6 +178,7 @@ func TestOutputsIPC(t *testing.T) {
 		{"mq_timedreceive", fourPages(), SYS_MQ_TIMEDRECEIVE, argv(1, pa, 64, pb, 0), 64, ranges(pa, 64, pb, 4), nil},
 		{"futex wait", fourPages(), SYS_FUTEX, argv(pa, 128, 1, 0), 0, nil, nil},
 		{"futex WAKE_OP", fourPages(), SYS_FUTEX, argv(pa, 5|128, 1, 1, pb, 0), 1, ranges(pb, 4), nil},
+		{"futex WAKE_OP, no such comparison: after the operation", fourPages(), SYS_FUTEX, argv(pa, 5, 1, 1, pb, 0xf<<24), fail(ENOSYS), ranges(pb, 4), nil},
 		{"futex LOCK_PI", fourPages(), SYS_FUTEX, argv(pa, 6, 0, 0), 0, ranges(pa, 4), nil},
 		{"futex WAIT_REQUEUE_PI", fourPages(), SYS_FUTEX, argv(pa, 11, 0, 0, pb), 0, ranges(pa, 4, pb, 4), nil},
 		{"futex unknown", fourPages(), SYS_FUTEX, argv(pa, 77, 0, 0, pb), 0, nil, ErrOpaque},

@@ -49,14 +49,7 @@ func (g *gen) bytes(n int) []byte {
 func (g *gen) block() int {
 	i := g.next % halfBlock
 	g.next++
-	noise := make([]byte, blockSize)
-	for k := 0; k < len(noise); k += 8 {
-		v := g.r.Uint64()
-		for j := range 8 {
-			noise[k+j] = byte(v >> (8 * j))
-		}
-	}
-	g.c.put(blockAddr(i), noise)
+	g.c.fill(blockAddr(i), g.r.Uint64())
 	return i
 }
 

@@ -67,6 +67,7 @@ type child struct {
 	areas  []area // all its memory, as it was after the last call
 	kill   func()
 	inside int // its process id in its own namespace
+	script *script
 }
 
 // area is a range of the child's memory and its last known content.
@@ -194,6 +195,9 @@ func (c *child) call(nr int64, args [6]uint64) (int64, error) {
 	}
 	if err := syscall.PtraceGetRegs(c.pid, &r); err != nil {
 		return 0, c.lost()
+	}
+	if ret := Errno(-int64(r.Rax)); ret != EINTR && (ret < ERESTARTSYS || ret > ERESTART_RESTARTBLOCK) {
+		c.script.add(scriptCall, append([]uint64{uint64(nr)}, args[:]...)...)
 	}
 	return int64(r.Rax), nil
 }
@@ -349,8 +353,27 @@ func (c *child) survey() {
 	}
 }
 
+// fill writes noise that a number tells to a block.
+func (c *child) fill(addr, seed uint64) {
+	noise, start := make([]byte, blockSize), seed
+	for i := 0; i < len(noise); i += 8 {
+		seed = seed*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
+		binary.LittleEndian.PutUint64(noise[i:], seed^seed>>29)
+	}
+	c.script.add(scriptFill, addr, start)
+	log := c.script
+	c.script = nil
+	c.put(addr, noise)
+	c.script = log
+}
+
 // put writes to the child's memory, also where it is read-only.
 func (c *child) put(addr uint64, b []byte) {
+	if c.script != nil { // A script's program cannot write where it may only read.
+		end := blockAddr(halfBlock) + PageSize
+		b = b[:min(uint64(len(b)), end-min(addr, end))]
+		c.script.add(scriptPut, append([]uint64{addr, uint64(len(b))}, words(b)...)...)
+	}
 	for i := range c.areas {
 		a := &c.areas[i]
 		end := min(addr+uint64(len(b)), a.addr+uint64(len(a.data)))

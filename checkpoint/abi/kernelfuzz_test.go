@@ -149,7 +149,7 @@ func (f *fuzzer) run() {
 			if w != nil {
 				w.kill()
 			}
-			w = newWorld(f.t)
+			w = newWorld(f.t, nil)
 		}
 		f.batch(w, batch)
 	}

@@ -123,7 +123,11 @@ func (g *gen) timer() {
 }
 
 // bear makes a process that is killed at once, and can be waited for.
-func (g *gen) bear() { _, _ = g.c.call(SYS_FORK, [6]uint64{}) }
+func (g *gen) bear() {
+	if g.w.script == nil {
+		_, _ = g.c.call(SYS_FORK, [6]uint64{})
+	}
+}
 
 func (g *gen) attach() {
 	_, _ = g.c.call(SYS_PTRACE, argv(PTRACE_ATTACH, g.w.other, 0, 0))
@@ -132,7 +136,7 @@ func (g *gen) attach() {
 
 // signal has a blocked signal wait.
 func (g *gen) signal() {
-	g.c.put(blockAddr(0), le(1<<9|1<<10))
+	g.c.put(blockAddr(0), le(1<<9|1<<11))
 	_, _ = g.c.call(SYS_RT_SIGPROCMASK, argv(0, blockAddr(0), 0, 8))
 	_, _ = g.c.call(SYS_KILL, argv(uint64(g.c.inside), 10))
 }

@@ -36,14 +36,14 @@ const probeAbove = 1 << 20
 func Outputs(dst []Range, m Memory, nr int64, args [6]uint64, ret int64) ([]Range, error) {
 	s, known := Lookup(nr)
 	e, _ := ErrnoOf(ret)
-	if e == ENOSYS || known && s.Absent {
+	if e == ENOSYS && !s.Irregular || known && s.Absent {
 		return dst, nil // the kernel has not looked at the arguments
 	}
 	o := outputs{m: m, args: args, ret: ret, errno: e, ranges: dst}
 	o.hints, _ = m.(Hints)
 	switch f := irregular[nr]; {
 	case !known:
-		o.opaque = true
+		o.opaque = e != ENOSYS
 	case f != nil:
 		f(&o)
 	case s.Effect == EffectOpaque:

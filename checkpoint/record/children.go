@@ -58,7 +58,7 @@ func (t *tracer) beforeTask() (action, error) {
 		}
 	}
 	// While the child lives, pages it shares do not look dirty any more.
-	c, err := t.pmap.takeCensus(t.maps.list, t.objs.list)
+	c, err := t.pmap.takeCensus(t.maps.all(), t.objs.list)
 	if err != nil {
 		return action{}, err
 	}
@@ -189,6 +189,7 @@ func (t *tracer) detach() error {
 		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
+	t.relay.detach()
 	return ptraceRaw(unix.PTRACE_DETACH, t.pid, 0, 0)
 }
 

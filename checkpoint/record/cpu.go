@@ -25,61 +25,6 @@ var hwcaps = []string{
 	"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512ER", "AVX512PF", "AVX512VL", "FMA4", "RTM",
 }
 
-const tunables = "GLIBC_TUNABLES"
-
-// OpenSSL asks the CPU itself, and may be told by OPENSSL_ia32cap(3) what to
-// leave alone: of leaf 7 EBX here AVX512F, DQ, IFMA, CD, BW and VL.
-const (
-	opensslCap  = "OPENSSL_ia32cap"
-	opensslMask = ":~0xd0230000"
-)
-
-// guestEnv is the program's environment: the given one, limited where CPUID
-// cannot be made to fault.
-func (t *tracer) guestEnv() []string {
-	if t.canFaultCPUID() {
-		return t.opt.Env
-	}
-	t.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
-	return limitEnv(t.opt.Env)
-}
-
-// limitEnv is the environment with the tunables, and with OpenSSL's mask unless
-// it has one.
-func limitEnv(given []string) []string {
-	env := make([]string, 0, len(given)+2)
-	old, masked := "", false
-	for _, e := range given {
-		if v, ok := strings.CutPrefix(e, tunables+"="); ok {
-			old = v
-			continue
-		}
-		masked = masked || strings.HasPrefix(e, opensslCap+"=")
-		env = append(env, e)
-	}
-	if !masked {
-		env = append(env, opensslCap+"="+opensslMask)
-	}
-	return append(env, tunables+"="+mergeTunables(old, "glibc.cpu.hwcaps=-"+strings.Join(hwcaps, ",-")))
-}
-
-// mergeTunables joins two values of GLIBC_TUNABLES; a later hwcaps list would
-// replace an earlier one, so ours is appended to the program's own.
-func mergeTunables(old, mine string) string {
-	if old == "" {
-		return mine
-	}
-	name, list, _ := strings.Cut(mine, "=")
-	parts := strings.Split(old, ":")
-	for i, p := range parts {
-		if n, v, ok := strings.Cut(p, "="); ok && n == name {
-			parts[i] = n + "=" + v + "," + list
-			return strings.Join(parts, ":")
-		}
-	}
-	return old + ":" + mine
-}
-
 // canFaultCPUID reports whether the kernel and CPU can make CPUID fault, and may: the
 // cpuid_fault flag of /proc/cpuinfo, found by trying on a call that changes
 // nothing (ARCH_GET_CPUID always answers, so the flag is read).

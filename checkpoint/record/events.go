@@ -370,6 +370,10 @@ func (t *tracer) afterCall(ret int64) error {
 		}
 	case unix.SYS_PERSONALITY:
 		t.noteExecImplied()
+	case unix.SYS_KILL:
+		if ret == 0 && int32(c.args[0]) == -1 {
+			t.relay.sentToAll(int(c.args[1]))
+		}
 	}
 	return nil
 }
@@ -386,7 +390,7 @@ func (t *tracer) syncPoint() error {
 	if err != nil {
 		return err
 	}
-	if cpu-t.cur.rec.CPUStart >= t.opt.Interval {
+	if cpu-t.cur.rec.CPUStart >= t.spacing {
 		return t.border(border{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil

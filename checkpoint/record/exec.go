@@ -159,13 +159,16 @@ func (t *tracer) beginImage() error {
 	if err != nil {
 		return err
 	}
-	t.maps = mapModel{list: list}
+	t.maps = newMapModel(list)
 	t.brk = startBrk(t.pid)
 	t.noteExecImplied()
 	if err := t.findSite(); err != nil {
 		return err
 	}
 	t.artefact = nil
+	if err := t.editEnv(); err != nil {
+		return err
+	}
 	if err := t.editAuxv(); err != nil {
 		return err
 	}
@@ -233,8 +236,8 @@ func (t *tracer) inheritedActions() error {
 
 // findSite finds the instruction for injected calls.
 func (t *tracer) findSite() error {
-	for i := range t.maps.list {
-		if m := &t.maps.list[i]; m.Name == "[vdso]" {
+	for m := range t.maps.tree.From(0) {
+		if m.Name == "[vdso]" {
 			site, err := findSyscall(t.mem, m.Start, m.End)
 			if err != nil {
 				return err

@@ -25,8 +25,7 @@ func (t *tracer) mappedTargets() []*mapping {
 		if unix.Stat(path, &st) != nil || st.Ino == 0 {
 			continue
 		}
-		for i := range t.maps.list {
-			m := &t.maps.list[i]
+		for m := range t.maps.tree.From(0) {
 			if m.Object == 0 {
 				continue
 			}
@@ -45,8 +44,8 @@ func (t *tracer) sameObjects(start, end uint64) []*mapping {
 		ids[m.Object] = m.Object != 0
 	}
 	var out []*mapping
-	for i := range t.maps.list {
-		if m := &t.maps.list[i]; ids[m.Object] {
+	for m := range t.maps.tree.From(0) {
+		if ids[m.Object] {
 			out = append(out, m)
 		}
 	}
@@ -168,8 +167,8 @@ func (t *tracer) beforeMapFile(fd int) {
 	if unix.Stat(procPath(t.pid, fd), &st) != nil {
 		return
 	}
-	for i := range t.maps.list {
-		if m := &t.maps.list[i]; m.Object != 0 {
+	for m := range t.maps.tree.From(0) {
+		if m.Object != 0 {
 			if o := &t.objs.list[m.Object-1]; o.Inode == st.Ino && o.Dev == st.Dev {
 				return
 			}
@@ -188,10 +187,9 @@ func (t *tracer) renewObjects() error {
 	if err != nil {
 		return err
 	}
-	old := mapModel{list: t.maps.list}
+	old := t.maps
 	t.maps.adopt(list)
-	for i := range t.maps.list {
-		m := &t.maps.list[i]
+	for m := range t.maps.tree.From(0) {
 		if r := old.at(m.Start); m.private() || m.Object == 0 || r != nil && r.Object == m.Object {
 			continue
 		}

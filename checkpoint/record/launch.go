@@ -29,8 +29,9 @@ func init() {
 }
 
 // Launch is the hidden verb: args are FD PROG ARGS... . It says on the socket
-// FD that it runs, waits for a byte there and executes PROG, a path, with PROG's
-// argument vector ARGS (ARGS[0] included). When PROG cannot be executed it tells
+// FD that it runs, waits there for the signals that PROG inherits, ignored and
+// blocked, and executes PROG, a path, with PROG's argument vector ARGS (ARGS[0]
+// included). When PROG cannot be executed it tells
 // the recorder why and returns nil; other failures are returned.
 //
 // Preconditions: called on the main goroutine, first thing in main.
@@ -46,17 +47,19 @@ func Launch(args []string) error {
 	if _, err := syscall.Write(fd, b[:]); err != nil {
 		return errors.New("record: launcher: the recorder has gone")
 	}
+	var state [inheritanceSize]byte
 	for {
-		n, err := syscall.Read(fd, b[:])
+		n, err := syscall.Read(fd, state[:])
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil || n != 1 {
+		if err != nil || n != len(state) {
 			return errors.New("record: launcher: the recorder has gone")
 		}
 		break
 	}
 	syscall.CloseOnExec(fd)
+	decodeInheritance(state[:]).apply()
 	why := syscall.Exec(args[1], args[2:], os.Environ())
 	if _, err := syscall.Write(fd, []byte(why.Error())); err != nil {
 		return fmt.Errorf("record: execve %s: %w", args[1], why)

@@ -23,7 +23,7 @@ import (
 // changesTo returns the changes that make the model's map the given one, which
 // is the kernel's. Stacks that have grown are no change: replay grows them.
 func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
-	kernel := mapModel{list: list}
+	kernel := newMapModel(list)
 	var out []checkpoint.MapOp
 	borders := m.borders(list)
 	for i := 1; i < len(borders); i++ {
@@ -47,7 +47,7 @@ func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
 // borders returns where ranges of the model or of list start or end, in order.
 func (m *mapModel) borders(list []mapping) []uint64 {
 	var out []uint64
-	for _, l := range [][]mapping{m.list, list} {
+	for _, l := range [][]mapping{m.all(), list} {
 		for i := range l {
 			out = append(out, l[i].Start, l[i].End)
 		}
@@ -125,34 +125,70 @@ func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
 		return nil, nil, err
 	}
 	ops := t.movedBefore(t.maps.changesTo(list))
-	after := mapModel{list: slices.Clone(t.maps.list)}
+	after := mapModel{list: slices.Clone(t.maps.all())}
 	for i := range ops {
 		after.apply(&ops[i])
 	}
 	ops = append(ops, after.changesTo(list)...)
 	var writes []checkpoint.MemWrite
 	for i := range ops {
-		op := &ops[i]
-		if op.Kind != checkpoint.MapOpMap {
-			continue
-		}
-		m := mapping{Mapping: op.Map}
-		if !m.private() {
-			if err := t.captureMapped(op); err != nil {
+		if op := &ops[i]; op.Kind == checkpoint.MapOpMap {
+			w, err := t.newPages(op)
+			if err != nil {
 				return nil, nil, err
 			}
-			continue
+			writes = append(writes, w...)
 		}
-		c, err := t.pmap.takeCensus([]mapping{m}, t.objs.list)
+	}
+	if a := &t.call.args; t.call.nr == unix.SYS_MREMAP && a[3]&unix.MREMAP_FIXED != 0 {
+		w, drops, err := t.movedHalfway(&mapModel{list: list})
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := t.keepOriginals([]mapping{m}, c.private); err != nil {
-			return nil, nil, err
-		}
-		writes = append(writes, t.pagesNow(c.private)...)
+		ops, writes = append(ops, drops...), append(writes, w...)
 	}
 	return ops, writes, nil
+}
+
+// newPages returns what the program's own pages in a new range hold, and keeps
+// the pages of objects there.
+func (t *tracer) newPages(op *checkpoint.MapOp) ([]checkpoint.MemWrite, error) {
+	m := mapping{Mapping: op.Map}
+	if !m.private() {
+		return nil, t.captureMapped(op)
+	}
+	c, err := t.pmap.takeCensus([]mapping{m}, t.objs.list)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.keepOriginals([]mapping{m}, c.private); err != nil {
+		return nil, err
+	}
+	return t.pagesNow(c.private), nil
+}
+
+// movedHalfway looks at the pages of an mremap that failed. With
+// MREMAP_DONTUNMAP the ranges it has moved are still mapped, but empty, and the
+// map does not tell what was at the target before.
+func (t *tracer) movedHalfway(kernel *mapModel) ([]checkpoint.MemWrite, []checkpoint.MapOp, error) {
+	a := &t.call.args
+	size := min(pageUp(a[1]), pageUp(a[2]))
+	var target []mapping
+	for _, m := range kernel.overlap(a[4], a[4]+size) {
+		if m.private() {
+			target = append(target, m.part(max(m.Start, a[4]), min(m.End, a[4]+size)))
+		}
+	}
+	c, err := t.pmap.takeCensus(target, t.objs.list)
+	if err != nil {
+		return nil, nil, err
+	}
+	drops, err := t.droppedIn(kernel, a[0], a[0]+size)
+	if err != nil {
+		return nil, nil, err
+	}
+	more, err := t.droppedIn(kernel, a[4], a[4]+size)
+	return t.pagesNow(c.private), append(drops, more...), err
 }
 
 // movedBefore returns the moves that an mremap of several ranges has made before
@@ -166,9 +202,7 @@ func (t *tracer) movedBefore(changes []checkpoint.MapOp) []checkpoint.MapOp {
 	for _, op := range changes {
 		start, end := max(op.Start, a[0]), min(op.End, a[0]+min(pageUp(a[1]), pageUp(a[2])))
 		if op.Kind == checkpoint.MapOpUnmap && start < end {
-			ops = append(ops, checkpoint.MapOp{
-				Kind: checkpoint.MapOpMove, Start: start, End: end, New: start - a[0] + a[4], NewEnd: end - a[0] + a[4],
-			})
+			ops = append(ops, moveOp(start, end, a[4]-a[0]))
 		}
 	}
 	return ops
@@ -187,17 +221,15 @@ func (t *tracer) pagesNow(set ranges) []checkpoint.MemWrite {
 	return out
 }
 
-// droppedOps describes what a madvise that failed has dropped: private pages
-// that are not in the page tables read as if they had never been written,
+// droppedIn describes what a call that failed has dropped of a range: private
+// pages that are not in the page tables read as if they had never been written,
 // whether this call dropped them or an earlier one.
-func (t *tracer) droppedOps() ([]checkpoint.MapOp, error) {
-	a := &t.call.args
-	start, end := a[0], a[0]+pageUp(a[1])
+func (t *tracer) droppedIn(maps *mapModel, start, end uint64) ([]checkpoint.MapOp, error) {
 	if start&pageMask != 0 || end <= start {
 		return nil, nil // refused before it looks at anything
 	}
 	var out []checkpoint.MapOp
-	for _, m := range t.maps.overlap(start, end) {
+	for _, m := range maps.overlap(start, end) {
 		if !m.private() || m.Object != 0 && t.objs.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
 			continue
 		}

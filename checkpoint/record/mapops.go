@@ -209,7 +209,7 @@ func (t *tracer) lineAt(addr uint64) (mapping, error) {
 	if err != nil {
 		return mapping{}, err
 	}
-	m := mapModel{list: list}
+	m := newMapModel(list)
 	if r := m.at(addr); r != nil {
 		return *r, nil
 	}
@@ -234,36 +234,42 @@ func (t *tracer) brkOps(ret uint64) []checkpoint.MapOp {
 	return nil
 }
 
-// mremapOps describes a moved, grown or shrunk range.
+// mremapOps describes a moved, grown or shrunk range. Only a range that grows is
+// one mapping: others may be several, with holes between. Those are moved one by
+// one (since Linux 6.17), and what was at the target stays where the source has a
+// hole.
 func (t *tracer) mremapOps(ret uint64) []checkpoint.MapOp {
 	a := &t.call.args
-	old, oldEnd := a[0], a[0]+pageUp(a[1])
-	if old == oldEnd {
+	old, oldSize, size := a[0], pageUp(a[1]), pageUp(a[2])
+	if oldSize == 0 {
 		return nil
 	}
-	ops := []checkpoint.MapOp{{Kind: checkpoint.MapOpMove, Start: old, End: oldEnd, New: ret, NewEnd: ret + pageUp(a[2])}}
-	if pageUp(a[1]) == pageUp(a[2]) && ret != old {
-		// Several ranges are moved one by one (since Linux 6.17), and what was at
-		// the target stays where the source has a hole.
-		ops = ops[:0]
-		for _, m := range t.maps.overlap(old, oldEnd) {
-			start, end := max(m.Start, old), min(m.End, oldEnd)
-			op := checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: start, End: end, New: start - old + ret, NewEnd: end - old + ret}
-			ops = append(ops, op)
-		}
+	if size > oldSize {
+		return []checkpoint.MapOp{{Kind: checkpoint.MapOpMove, Start: old, End: old + oldSize, New: ret, NewEnd: ret + size}}
+	}
+	var ops []checkpoint.MapOp
+	if size < oldSize {
+		ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: old + size, End: old + oldSize})
+	}
+	if ret == old {
+		return ops
+	}
+	for _, m := range t.maps.overlap(old, old+size) {
+		ops = append(ops, moveOp(max(m.Start, old), min(m.End, old+size), ret-old))
 	}
 	if a[3]&mremapDontUnmap == 0 {
 		return ops
 	}
-	for _, m := range t.maps.overlap(old, oldEnd) {
-		again := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: max(m.Start, old), End: min(m.End, oldEnd), Map: m.Mapping}
-		if m.Object != 0 && again.Start > m.Start {
-			again.Map.Offset += again.Start - m.Start
-		}
-		again.Map.Start, again.Map.End = again.Start, again.End
-		ops = append(ops, again)
+	for _, m := range t.maps.overlap(old, old+size) {
+		again := m.part(max(m.Start, old), min(m.End, old+size))
+		ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: again.Start, End: again.End, Map: again.Mapping})
 	}
 	return ops
+}
+
+// moveOp is the move of [start,end) by some bytes, modulo 2^64.
+func moveOp(start, end, by uint64) checkpoint.MapOp {
+	return checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: start, End: end, New: start + by, NewEnd: end + by}
 }
 
 // madviseOps describes pages given up, and keeps fork advice in the model. Of
@@ -275,7 +281,7 @@ func (t *tracer) madviseOps(ret int64) ([]checkpoint.MapOp, error) {
 	switch a[2] {
 	case madvDontNeed, madvDontNeedLocked, madvFree:
 		if failed {
-			return t.droppedOps()
+			return t.droppedIn(&t.maps, start, end)
 		}
 		return []checkpoint.MapOp{{Kind: checkpoint.MapOpDrop, Start: start, End: end}}, nil
 	case madvDontFork:

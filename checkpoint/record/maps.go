@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/replay/mem/rangemap"
 )
 
 // The recorder keeps the guest's memory map by itself, one change for each
@@ -41,42 +40,45 @@ type mapping struct {
 // private reports whether stores stay in the process.
 func (m *mapping) private() bool { return m.Flags&checkpoint.MapShared == 0 }
 
-// mapModel is the sorted list of disjoint ranges.
-type mapModel struct{ list []mapping }
+// Bounds implements rangemap.Value.
+func (m mapping) Bounds() (start, end uint64) { return m.Start, m.End }
 
-// find returns the index of the first range that ends above addr.
-func (m *mapModel) find(addr uint64) int {
-	return sort.Search(len(m.list), func(i int) bool { return m.list[i].End > addr })
+// Cut implements rangemap.Value.
+func (m mapping) Cut(start, end uint64) mapping { return m.part(start, end) }
+
+// mapModel is the map as the recorder believes it to be: disjoint ranges, by
+// address.
+type mapModel struct {
+	tree   rangemap.Map[mapping]
+	list   []mapping // of the tree listed; see all
+	listed rangemap.Map[mapping]
 }
 
-// at returns the range that holds addr, or nil.
-func (m *mapModel) at(addr uint64) *mapping {
-	if i := m.find(addr); i < len(m.list) && m.list[i].Start <= addr {
-		return &m.list[i]
+// newMapModel returns the model of a sorted list of disjoint ranges.
+func newMapModel(list []mapping) mapModel { return mapModel{tree: rangemap.Of(list)} }
+
+// all returns the ranges in order. The list must not be changed; it is made anew
+// after a change of the map.
+func (m *mapModel) all() []mapping {
+	if m.list == nil || m.listed != m.tree {
+		m.list, m.listed = m.tree.All(), m.tree
 	}
-	return nil
+	return m.list
 }
+
+// at returns the range that holds addr, or nil. It must not be changed.
+func (m *mapModel) at(addr uint64) *mapping { return m.tree.Find(addr) }
 
 // overlap returns the ranges that meet [start,end), uncut.
 func (m *mapModel) overlap(start, end uint64) []mapping {
-	i := m.find(start)
-	j := i
-	for j < len(m.list) && m.list[j].Start < end {
-		j++
+	var out []mapping
+	for r := range m.tree.From(start) {
+		if r.Start >= end {
+			break
+		}
+		out = append(out, *r)
 	}
-	return m.list[i:j]
-}
-
-// split makes addr a border between ranges.
-func (m *mapModel) split(addr uint64) {
-	i := m.find(addr)
-	if i == len(m.list) || m.list[i].Start >= addr {
-		return
-	}
-	tail := m.list[i]
-	tail.cutFront(addr)
-	m.list[i].End = addr
-	m.list = slices.Insert(m.list, i+1, tail)
+	return out
 }
 
 func (m *mapping) cutFront(addr uint64) {
@@ -86,37 +88,17 @@ func (m *mapping) cutFront(addr uint64) {
 	m.Start = addr
 }
 
-// between returns the index range of ranges inside [start,end) after making
-// start and end borders.
-func (m *mapModel) between(start, end uint64) (int, int) {
-	if start >= end {
-		return 0, 0
+// change cuts the ranges at start and end and changes those between.
+func (m *mapModel) change(start, end uint64, f func(*mapping)) {
+	in := m.tree.Inside(start, end)
+	for i := range in {
+		f(&in[i])
 	}
-	m.split(start)
-	m.split(end)
-	i := m.find(start)
-	j := i
-	for j < len(m.list) && m.list[j].Start < end {
-		j++
-	}
-	return i, j
-}
-
-func (m *mapModel) unmap(start, end uint64) {
-	i, j := m.between(start, end)
-	m.list = slices.Delete(m.list, i, j)
-}
-
-func (m *mapModel) insert(x mapping) {
-	m.unmap(x.Start, x.End)
-	m.list = slices.Insert(m.list, m.find(x.Start), x)
+	m.tree = m.tree.Replace(start, end, in...)
 }
 
 func (m *mapModel) advise(start, end uint64, set, unset forkAdvice) {
-	i, j := m.between(start, end)
-	for ; i < j; i++ {
-		m.list[i].advice = m.list[i].advice&^unset | set
-	}
+	m.change(start, end, func(r *mapping) { r.advice = r.advice&^unset | set })
 }
 
 // apply changes the model as the kernel changed the map.
@@ -125,14 +107,11 @@ func (m *mapModel) apply(op *checkpoint.MapOp) {
 	case checkpoint.MapOpMap:
 		x := mapping{Mapping: op.Map}
 		x.Start, x.End = op.Start, op.End
-		m.insert(x)
+		m.tree = m.tree.Replace(x.Start, x.End, x)
 	case checkpoint.MapOpUnmap:
-		m.unmap(op.Start, op.End)
+		m.tree = m.tree.Replace(op.Start, op.End)
 	case checkpoint.MapOpProtect:
-		i, j := m.between(op.Start, op.End)
-		for ; i < j; i++ {
-			m.list[i].Prot = op.Prot
-		}
+		m.change(op.Start, op.End, func(r *mapping) { r.Prot = op.Prot })
 	case checkpoint.MapOpMove:
 		m.move(op)
 	case checkpoint.MapOpDrop: // The content goes, the map stays.
@@ -141,13 +120,12 @@ func (m *mapModel) apply(op *checkpoint.MapOp) {
 
 // move is mremap: the ranges keep what they map; the last one grows or is cut.
 func (m *mapModel) move(op *checkpoint.MapOp) {
-	i, j := m.between(op.Start, op.End)
-	moved := slices.Clone(m.list[i:j])
-	m.list = slices.Delete(m.list, i, j)
+	moved := m.tree.Inside(op.Start, op.End)
+	m.tree = m.tree.Replace(op.Start, op.End)
 	if len(moved) == 0 {
 		return
 	}
-	m.unmap(op.New, op.NewEnd)
+	var there []mapping
 	for k, x := range moved {
 		x.End = x.End - op.Start + op.New
 		x.Start = x.Start - op.Start + op.New
@@ -158,15 +136,16 @@ func (m *mapModel) move(op *checkpoint.MapOp) {
 			break
 		}
 		x.End = min(x.End, op.NewEnd)
-		m.list = slices.Insert(m.list, m.find(x.Start), x)
+		there = append(there, x)
 	}
+	m.tree = m.tree.Replace(op.New, op.NewEnd, there...)
 }
 
 // mappings returns a copy of the ranges as the recording holds them.
 func (m *mapModel) mappings() []checkpoint.Mapping {
-	out := make([]checkpoint.Mapping, len(m.list))
-	for i := range m.list {
-		out[i] = m.list[i].Mapping
+	out := make([]checkpoint.Mapping, 0, m.tree.Len())
+	for r := range m.tree.From(0) {
+		out = append(out, r.Mapping)
 	}
 	return out
 }
@@ -182,14 +161,14 @@ func (m *mapModel) adopt(list []mapping) {
 			x.Flags |= o.Flags & checkpoint.MapGrowsDown
 		}
 	}
-	m.list = list
+	*m = newMapModel(list)
 }
 
 // differs describes the first difference between the model and the kernel's
 // list, or returns "". Neighbours with the same attributes count as one range
 // (the kernel merges when it can), and a stack may have grown.
 func (m *mapModel) differs(list []mapping) string {
-	a, b := merged(m.list), merged(list)
+	a, b := merged(m.all()), merged(list)
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
 		if y.Flags&checkpoint.MapGrowsDown != 0 && y.Start < x.Start {

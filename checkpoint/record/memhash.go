@@ -108,8 +108,7 @@ func (t *tracer) aliases(addr uint64) []uint64 {
 		return out
 	}
 	offset := addr - m.Start + m.Offset
-	for i := range t.maps.list {
-		o := &t.maps.list[i]
+	for o := range t.maps.tree.From(0) {
 		if at := o.Start + offset - o.Offset; o.Object == m.Object && !o.private() && offset >= o.Offset && at < o.End && at != addr {
 			out = append(out, at)
 		}
@@ -145,24 +144,24 @@ func (t *tracer) keyAt(addr uint64) pageKey {
 // keyAt returns which page of which object was mapped at addr when the interval
 // began.
 func (l *live) keyAt(addr uint64) pageKey {
-	if m := l.mapAt(addr); m != nil && m.Object != 0 {
-		return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+	m := mappedAt(l.rec.Maps, addr)
+	if m == nil || m.Object == 0 {
+		return pageKey{}
 	}
-	return pageKey{}
+	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+}
+
+// mappedAt returns the one of sorted ranges that holds addr, or nil.
+func mappedAt(maps []checkpoint.Mapping, addr uint64) *checkpoint.Mapping {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	if i == len(maps) || maps[i].Start > addr {
+		return nil
+	}
+	return &maps[i]
 }
 
 // isShared reports whether addr was in a shared mapping when the interval began.
 func (l *live) isShared(addr uint64) bool {
-	m := l.mapAt(addr)
+	m := mappedAt(l.rec.Maps, addr)
 	return m != nil && m.Flags&checkpoint.MapShared != 0
-}
-
-// mapAt returns the mapping of addr when the interval began, or nil.
-func (l *live) mapAt(addr uint64) *checkpoint.Mapping {
-	maps := l.rec.Maps
-	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
-	if i == len(maps) || addr < maps[i].Start {
-		return nil
-	}
-	return &maps[i]
 }

@@ -4,12 +4,9 @@ package record
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 )
@@ -43,10 +40,10 @@ func (o *output) create(path string) error {
 
 // interrupt is called for each SIGINT the recorder gets: one that comes while
 // the recording is written stops that.
-func (o *output) interrupt(s os.Signal) {
+func (o *output) interrupt() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s == unix.SIGINT && !o.started.IsZero() && time.Since(o.started) > graceInterrupt {
+	if !o.started.IsZero() && time.Since(o.started) > graceInterrupt {
 		o.stopped = true
 	}
 }

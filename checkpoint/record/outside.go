@@ -28,8 +28,7 @@ const outsideLimit = 256
 // noteSharers is called when a child has been made that shares no memory but
 // the shared mappings.
 func (t *tracer) noteSharers() {
-	for i := range t.maps.list {
-		m := &t.maps.list[i]
+	for m := range t.maps.tree.From(0) {
 		if !m.private() && m.Prot&checkpoint.ProtWrite != 0 && t.outside == nil {
 			t.outside = map[uint64][]byte{}
 			t.noteOnce("memory is shared with a child that is not recorded")
@@ -45,8 +44,7 @@ func (t *tracer) outsideWrites() []checkpoint.MemWrite {
 	t.outsideFresh = true
 	var out []checkpoint.MemWrite
 	seen := make(map[uint64][]byte, len(t.outside))
-	for i := range t.maps.list {
-		m := &t.maps.list[i]
+	for m := range t.maps.tree.From(0) {
 		if m.private() || m.Prot&checkpoint.ProtWrite == 0 {
 			continue
 		}

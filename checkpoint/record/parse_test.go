@@ -27,14 +27,21 @@ func TestMergeTunables(t *testing.T) {
 }
 
 // TestLimitEnv: the program's own mask for OpenSSL stays, its tunables are joined.
-func TestLimitEnv(t *testing.T) {
-	caps := "glibc.cpu.hwcaps=-" + strings.Join(hwcaps, ",-")
-	for _, c := range []struct{ given, want []string }{
-		{[]string{"A=1"}, []string{"A=1", "OPENSSL_ia32cap=:~0xd0230000", "GLIBC_TUNABLES=" + caps}},
-		{[]string{"GLIBC_TUNABLES=x=1", "OPENSSL_ia32cap=0"}, []string{"OPENSSL_ia32cap=0", "GLIBC_TUNABLES=x=1:" + caps}},
+func TestLimits(t *testing.T) {
+	caps := "GLIBC_TUNABLES=glibc.cpu.hwcaps=-" + strings.Join(hwcaps, ",-")
+	const ssl = "OPENSSL_ia32cap=:~0xd0230000"
+	for _, c := range []struct {
+		given    []string
+		replaced int
+		add      []string
+	}{
+		{nil, -1, []string{ssl, caps}},
+		{[]string{"A=1"}, -1, []string{ssl, caps}},
+		{[]string{"OPENSSL_ia32cap=0", "GLIBC_TUNABLES=x=1"}, 1, []string{"GLIBC_TUNABLES=x=1:" + caps[len("GLIBC_TUNABLES="):]}},
+		{[]string{caps, "OPENSSL_ia32cap=0"}, -1, nil},
 	} {
-		if got := limitEnv(c.given); !slices.Equal(got, c.want) {
-			t.Errorf("%q: got %q, want %q", c.given, got, c.want)
+		if replaced, add := limits(c.given); replaced != c.replaced || !slices.Equal(add, c.add) {
+			t.Errorf("%q: got %d %q, want %d %q", c.given, replaced, add, c.replaced, c.add)
 		}
 	}
 }

@@ -143,15 +143,6 @@ func (p *preempt) off() {
 	p.mu.Unlock()
 }
 
-// forward passes a signal that only the recorder got on to the program.
-func (p *preempt) forward(s unix.Signal) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.pid > 0 {
-		_ = unix.Kill(p.pid, s) // it fails only for one that is gone
-	}
-}
-
 // cpuTime returns the CPU time of all threads of a process
 // (clock_getcpuclockid(3): the clock of process P is ~P<<3 | 2).
 func cpuTime(pid int) (time.Duration, error) {

@@ -42,6 +42,7 @@ type border struct {
 
 // moment is what the recorder sees of a stopped program's memory.
 type moment struct {
+	began   time.Time // when the recorder began to look
 	private ranges
 	dirty   ranges            // changed since the last shadow
 	gone    ranges            // private pages of the interval's start that are no longer there
@@ -75,6 +76,7 @@ func (t *tracer) context() checkpoint.Context {
 
 // look takes stock of the program's memory.
 func (t *tracer) look() (*moment, error) {
+	began := time.Now()
 	list, err := readMaps(t.pid, &t.objs)
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func (t *tracer) look() (*moment, error) {
 		t.log.Debug().Str("what", d).Msg("map model corrected")
 	}
 	t.maps.adopt(list)
-	c, err := t.pmap.takeCensus(t.maps.list, t.objs.list)
+	c, err := t.pmap.takeCensus(t.maps.all(), t.objs.list)
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +97,10 @@ func (t *tracer) look() (*moment, error) {
 	if err := t.keepReadShared(c.shared); err != nil {
 		return nil, err
 	}
-	if err := t.keepOriginals(t.maps.list, c.private); err != nil {
+	if err := t.keepOriginals(t.maps.all(), c.private); err != nil {
 		return nil, err
 	}
-	m := &moment{private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
+	m := &moment{began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
 	for _, set := range []ranges{c.shared, c.unforkd, c.changed} {
 		cp, err := copyPages(memReader{t.mem}, set)
 		if err != nil {
@@ -198,12 +200,7 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 // startPage reads a page as it was at the interval's start; false when it was
 // not mapped.
 func (l *live) startPage(addr uint64, b []byte) bool {
-	for i := range l.rec.Maps {
-		if m := &l.rec.Maps[i]; addr >= m.Start && addr < m.End {
-			return l.src.readPage(addr, b) == nil
-		}
-	}
-	return false
+	return mappedAt(l.rec.Maps, addr) != nil && l.src.readPage(addr, b) == nil
 }
 
 // border ends the interval and starts the next at the same moment. The program
@@ -305,10 +302,6 @@ func (t *tracer) store(m *moment) error {
 
 // openInterval starts the next interval at moment m, with the thread in ctx.
 func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
-	cpu, err := cpuTime(t.pid)
-	if err != nil {
-		return err
-	}
 	l := &live{present: m.private, delta: m.dirty, views: m.changed}
 	if t.prev != nil {
 		l.removed = t.removedFrom(m)
@@ -316,7 +309,7 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	l.rec = checkpoint.Interval{
 		ID: t.nextID, PID: int32(t.pid), Image: t.image, Start: []checkpoint.Context{ctx},
 		Maps: t.maps.mappings(), Brk: t.brk, Delta: t.prev != nil, Artefact: t.artefact,
-		CPUStart: cpu, WallTime: time.Now(),
+		WallTime: time.Now(),
 	}
 	t.nextID++
 	l.extra = t.changedCopies(m)
@@ -334,9 +327,17 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	}
 	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize
 	t.sharedNow = m.copies
+	var err error
 	if l.src, err = t.newSource(m.private); err != nil {
 		return err
 	}
+	// The fork is the recorder's work, not the program's.
+	cpu, err := cpuTime(t.pid)
+	if err != nil {
+		l.close()
+		return err
+	}
+	l.rec.CPUStart = cpu
 	if err := t.flush(); err != nil {
 		l.close()
 		return err
@@ -344,9 +345,20 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	t.cur, t.prev = l, nil
 	t.accDirty, t.moved = nil, nil
 	t.logged = map[uint64][]byte{}
-	t.preempt.interval(cpu + t.opt.Interval + t.opt.ForceAfter)
+	t.spacing = spacing(t.opt.Interval, time.Since(m.began))
+	t.preempt.interval(cpu + t.spacing + t.opt.ForceAfter)
 	return nil
 }
+
+// borderShare is how many times as long as the last border an interval lasts at
+// least.
+const borderShare = 8
+
+// spacing returns the CPU time after which an interval that is meant to last
+// interval ends, when the border before it took border. A border costs a fork and
+// a look at every mapping: with tens of thousands of mappings that is more than the
+// interval, and a program that had a border at each call would hardly run.
+func spacing(interval, border time.Duration) time.Duration { return max(interval, borderShare*border) }
 
 // removedFrom returns the pages that the next table does not have any more.
 func (t *tracer) removedFrom(m *moment) ranges {
@@ -419,14 +431,7 @@ func (t *tracer) evict(now time.Duration) error {
 
 // isGone reports whether a copied page of the interval before is not part of
 // this one: its range is no longer mapped.
-func (l *live) isGone(addr uint64) bool {
-	for i := range l.rec.Maps {
-		if m := &l.rec.Maps[i]; addr >= m.Start && addr < m.End {
-			return false
-		}
-	}
-	return true
-}
+func (l *live) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) == nil }
 
 // beginGap ends the interval at the entry of a call whose effects cannot be
 // listed.

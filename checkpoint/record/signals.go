@@ -134,6 +134,7 @@ func (t *tracer) onSignal(sig int) (action, error) {
 	if t.preempt.arrived(sig, &si) {
 		return t.onForced()
 	}
+	t.relay.delivered(&si)
 	if t.done {
 		return action{sig: sig}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"sync"
@@ -20,7 +19,7 @@ import (
 )
 
 // tracer is one recording in progress. All of it belongs to the tracer thread,
-// except preempt, which has its own mutex.
+// except preempt and relay, which have their own mutexes.
 type tracer struct {
 	opt    Options
 	log    zerolog.Logger
@@ -36,20 +35,23 @@ type tracer struct {
 	site     uint64 // address of a SYSCALL instruction in the vdso
 	image    uint32 // number of execves
 
-	regs     unix.PtraceRegs // at the current stop
-	call     call
-	sig      signalState
-	trap     trapState
-	preempt  preempt
-	maps     mapModel
-	brk      uint64
-	readExec bool // PROT_READ means PROT_EXEC too
-	objs     objectTable
-	stamps   map[[2]uint64]stamp // of mapped files, by device and inode
-	fileDone map[pageKey]bool
-	filePend []objectPage
-	accDirty ranges // dirty pages seen before forks of the program, since the last shadow
-	moved    ranges // pages remapped since the last shadow
+	regs      unix.PtraceRegs // at the current stop
+	call      call
+	sig       signalState
+	trap      trapState
+	preempt   preempt
+	relay     relay
+	inherited inheritance // of the program
+	maps      mapModel
+	spacing   time.Duration // CPU time until the next border
+	brk       uint64
+	readExec  bool // PROT_READ means PROT_EXEC too
+	objs      objectTable
+	stamps    map[[2]uint64]stamp // of mapped files, by device and inode
+	fileDone  map[pageKey]bool
+	filePend  []objectPage
+	accDirty  ranges // dirty pages seen before forks of the program, since the last shadow
+	moved     ranges // pages remapped since the last shadow
 
 	manifest  checkpoint.Manifest
 	cur       *live
@@ -119,8 +121,9 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	}
 	t := &tracer{opt: opt, log: opt.Logger, ctx: ctx, mem: -1, out: &output{}, fileDone: map[pageKey]bool{}, stamps: map[[2]uint64]stamp{}, sharedBase: map[pageKey][]byte{}}
 	t.pmap.fd = -1
-	stop := t.catchSignals()
-	defer stop()
+	t.inherited = inherited()
+	t.relay.interrupt = t.out.interrupt
+	defer t.relay.start()()
 	errc := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread is pinned, and must end with the goroutine.
@@ -131,28 +134,6 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	return t.result, err
 }
 
-// catchSignals keeps the recorder alive through signals that the terminal
-// sends to the whole foreground group; SIGTERM is passed on.
-func (t *tracer) catchSignals() (stop func()) {
-	ch := make(chan os.Signal, 16)
-	signal.Notify(ch, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGTSTP, unix.SIGTTOU, unix.SIGTTIN)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case s := <-ch:
-				if s == unix.SIGTERM || s == unix.SIGHUP {
-					t.preempt.forward(s.(unix.Signal))
-				}
-				t.out.interrupt(s)
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { signal.Stop(ch); close(done) }
-}
-
 // run is the life of the tracer thread.
 func (t *tracer) run(prog string) (err error) {
 	if err := t.start(prog); err != nil {
@@ -160,6 +141,8 @@ func (t *tracer) run(prog string) (err error) {
 	}
 	t.preempt.start(t.pid, t.opt)
 	defer t.preempt.stop()
+	t.relay.program(t.pid)
+	defer t.relay.program(0)
 	defer t.cleanup()
 	if t.opt.Started != nil {
 		t.opt.Started(t.pid)
@@ -195,7 +178,7 @@ func (t *tracer) start(prog string) error {
 	files := append(append([]*os.File{}, t.opt.Files...), r)
 	args := append(append([]string{}, t.opt.Launcher...), strconv.Itoa(len(files)-1), prog)
 	proc, err := os.StartProcess(t.opt.Launcher[0], append(args, t.opt.Args...), &os.ProcAttr{
-		Dir: t.opt.Dir, Env: t.guestEnv(), Files: files,
+		Dir: t.opt.Dir, Env: t.opt.Env, Files: files,
 	})
 	_ = r.Close() // the launcher has its own
 	if err != nil {
@@ -223,7 +206,7 @@ func (t *tracer) start(prog string) error {
 		kill()
 		return fail(fmt.Errorf("sched_setaffinity: %w", err), "")
 	}
-	if _, err := w.Write([]byte{1}); err != nil {
+	if _, err := w.Write(t.inherited.encode()); err != nil {
 		kill()
 		return fail(err, "")
 	}
@@ -470,11 +453,13 @@ func (t *tracer) onSyscallStop() (action, error) {
 
 // onExited and onKilled note the program's end.
 func (t *tracer) onExited(code int) {
+	t.relay.program(0)
 	t.result.ExitCode = code
 	t.lateEnd()
 }
 
 func (t *tracer) onKilled(sig int) {
+	t.relay.program(0)
 	t.result.Signal = sig
 	t.result.ExitCode = 128 + sig
 	t.lateEnd()

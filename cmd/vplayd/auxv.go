@@ -10,9 +10,13 @@ import (
 // Entries of the auxiliary vector (linux, include/uapi/linux/auxvec.h).
 const (
 	atIgnore      = 1
+	atPhdr        = 3
 	atBase        = 7
 	atSysinfoEhdr = 33
 )
+
+// maxAuxvTag is above all tags that Linux has.
+const maxAuxvTag = 64
 
 // debuggerAuxv is the auxiliary vector as debuggers see it: the recorder hides
 // the vDSO from the program, and this shows it again, so that its symbols are

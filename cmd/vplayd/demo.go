@@ -129,7 +129,7 @@ func openDemo(ctx context.Context, w io.Writer, path, dir string) (*demonstratio
 		return nil, err
 	}
 	d := &demonstration{
-		ctx: ctx, w: w, source: strings.Split(string(src), "\n"), symbols: loader.NewSymbols([]string{dir}), counts: map[uint32]uint64{},
+		ctx: ctx, w: w, source: strings.Split(string(src), "\n"), symbols: loader.NewSymbols([]string{dir}, false), counts: map[uint32]uint64{},
 	}
 	if d.rec, err = checkpoint.Open(path); err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func offerGDB(c *cobra.Command, path, dir string) error {
 	if !pressedEnter() {
 		return nil
 	}
-	return replayGDB(c, []string{path}, []string{"-iex", "directory " + dir}, gdb, serveFlags{symbols: []string{dir}, memory: 1 << 10})
+	return replayGDB(c, []string{path}, []string{"-iex", "directory " + dir}, gdb, serveFlags{symbols: symbolFlags{dirs: []string{dir}, noLocal: true}, memory: 1 << 10})
 }
 
 // isInstalled reports whether a command is there.

@@ -24,7 +24,7 @@ const mainModule = "main"
 
 func newExportELF() *cobra.Command {
 	var module, out, all string
-	var symbols []string
+	var symbols symbolFlags
 	c := &cobra.Command{
 		Use:   "export-elf [flags] [RECORDING]",
 		Short: "write the program or a library as an ELF file",
@@ -60,7 +60,7 @@ that wants the files here:
 	c.Flags().StringVar(&module, "module", mainModule, "`NAME` of the module: main, a path, or the last part of one")
 	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: the module's name and .elf; -: standard output)")
 	c.Flags().StringVar(&all, "all", "", "write every module into this `FOLDER`, at its path")
-	c.Flags().StringArrayVar(&symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	symbols.add(c)
 	return c
 }
 

@@ -14,16 +14,21 @@ import (
 )
 
 // files is the file system that debuggers see: ELF images rebuilt from the
-// recording, and what /proc says of the process. Nothing of the machine that
-// replays is in it.
+// recording, and what /proc says of the process. Of the machine that replays
+// there are only files with the build-id that was recorded.
 type files struct {
 	g       *target
 	symbols *loader.Symbols
 	images  map[string][]byte // by path
 }
 
-func newFiles(g *target, dirs []string) *files {
-	return &files{g: g, symbols: loader.NewSymbols(dirs), images: map[string][]byte{}}
+func newFiles(g *target, symbols *loader.Symbols) *files {
+	return &files{g: g, symbols: symbols, images: map[string][]byte{}}
+}
+
+// local names the files of this machine that are used.
+func (f *files) local() string {
+	return localFiles(loader.Modules(f.g.maps(), guest{f.g.mem()}), f.symbols)
 }
 
 // file is content in memory.
@@ -93,7 +98,7 @@ func (f *files) module(name string) *loader.Module {
 	}
 	// Before the loader has made its list, its own name, as the program has it,
 	// is known by where the kernel put it. gdb needs it to follow the list.
-	base, ok := auxvValue(f.g.s.Rec.Manifest().Auxv, atBase)
+	base, ok := auxvValue(f.g.program().auxv, atBase)
 	for _, mod := range mods {
 		if ok && mod.Base == base && path.Base(mod.Path) == path.Base(name) {
 			return mod
@@ -118,17 +123,17 @@ func (f *files) proc(name string) ([]byte, bool) {
 	case "smaps":
 		return f.maps(true), true
 	case "cmdline":
-		return []byte(strings.Join(m.Args, "\x00") + "\x00"), true
+		return []byte(strings.Join(f.g.program().args, "\x00") + "\x00"), true
 	case "auxv":
-		return m.Auxv, true
+		return f.g.program().auxv, true
 	case "comm":
-		return []byte(path.Base(m.Program) + "\n"), true
+		return []byte(path.Base(f.g.program().program) + "\n"), true
 	case "stat": // the fields that are not known are 0 (man 5 proc)
-		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(m.Program), strings.Repeat(" 0", 49)), true
+		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(f.g.program().program), strings.Repeat(" 0", 49)), true
 	case "coredump_filter":
 		return []byte("00000033\n"), true
 	case "status":
-		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(m.Program), m.PID, m.PID), true
+		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(f.g.program().program), m.PID, m.PID), true
 	}
 	return nil, false
 }
@@ -188,7 +193,7 @@ func (f *files) readlink(name string) (string, error) {
 	m := f.g.s.Rec.Manifest()
 	switch name {
 	case fmt.Sprintf("/proc/%d/exe", m.PID):
-		return m.Program, nil
+		return f.g.program().program, nil
 	case fmt.Sprintf("/proc/%d/cwd", m.PID):
 		return m.Cwd, nil
 	}

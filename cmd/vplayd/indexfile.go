@@ -20,20 +20,21 @@ import (
 // it begins with what is known from an earlier session, and what is known is kept when all of it is and at the
 // end, which is when the function it returns is called.
 func learn(c *cobra.Command, g *target, args []string, keep bool) (end func()) {
+	t := g.t // g may leave it for that of another program
 	path, err := recordingPath(args)
 	if !keep || err != nil { // the recording is open, so that it has a path
-		g.t.StartSurvey(nil)
+		t.StartSurvey(nil)
 		return func() {}
 	}
-	loadIndex(g.t, path, c.ErrOrStderr())
+	loadIndex(t, path, c.ErrOrStderr())
 	save := func() {
-		if err := saveIndex(g.t, path); err != nil {
+		if err := saveIndex(t, path); err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "vplayd: the index is not kept: %v\n", err)
 		}
 	}
-	g.t.StartSurvey(save)
+	t.StartSurvey(save)
 	return func() {
-		g.t.Pause()
+		t.Pause()
 		save()
 	}
 }

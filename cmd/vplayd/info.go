@@ -18,7 +18,7 @@ import (
 
 func newInfo() *cobra.Command {
 	var asJSON, count bool
-	var symbols []string
+	var flags symbolFlags
 	c := &cobra.Command{
 		Use:   "info [flags] [RECORDING]",
 		Short: "what happened, in ten lines",
@@ -28,10 +28,16 @@ nothing, unless --count asks for the number of instructions.
 
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
-give source lines.`,
+give source lines. Files of this machine that lie where the program had them are
+used when their build-id is the recorded one, and named; --no-local-files leaves
+them alone.`,
 		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			symbols, err := flags.open()
+			if err != nil {
+				return err
+			}
 			rec, path, err := openRecording(args)
 			if err != nil {
 				return err
@@ -54,7 +60,7 @@ give source lines.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().BoolVar(&count, "count", false, "count the instructions, which takes a replay")
-	c.Flags().StringArrayVar(&symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	flags.add(c)
 	return c
 }
 
@@ -83,13 +89,14 @@ type info struct {
 	CPUSeconds   float64           `json:"cpu_seconds"`
 	Sizes        checkpoint.Sizes  `json:"sizes"`
 	CPU          string            `json:"cpu"`
+	LocalFiles   string            `json:"local_files,omitempty"` // of this machine, used because of their build-id
 	Notes        []string          `json:"notes,omitempty"`
 }
 
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
-func gatherInfo(rec *checkpoint.Recording, path string, symbols []string) (*info, error) {
+func gatherInfo(rec *checkpoint.Recording, path string, symbols *loader.Symbols) (*info, error) {
 	m := rec.Manifest()
 	in := &info{
 		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
@@ -135,7 +142,7 @@ func ending(rec *checkpoint.Recording) string {
 }
 
 // atEnd fills in what the final image tells.
-func (in *info) atEnd(f *replay.FinalImage, symbols []string) {
+func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
 	st := &f.States[0]
 	in.RIP = st.RIP
 	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {
@@ -152,7 +159,8 @@ func (in *info) atEnd(f *replay.FinalImage, symbols []string) {
 			in.NotCanonical = notCanonical(st, b[:n])
 		}
 	}
-	r := loader.NewResolver(f.Maps, mem, loader.NewSymbols(symbols))
+	r := loader.NewResolver(f.Maps, mem, symbols)
+	in.LocalFiles = localFiles(r.Modules(), symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
 	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)
@@ -237,6 +245,9 @@ func (in *info) print(w io.Writer) error {
 	line("size", "%s: pages %s, logs %s, the rest %s", size(in.Sizes.File), size(in.Sizes.Pages), size(in.Sizes.Logs),
 		size(in.Sizes.File-in.Sizes.Pages-in.Sizes.Logs))
 	line("cpu", "%s", in.CPU)
+	if in.LocalFiles != "" {
+		line("files", "%s: used, for they have the recorded build-id", in.LocalFiles)
+	}
 	for _, n := range in.Notes {
 		line("note", "%s", n)
 	}

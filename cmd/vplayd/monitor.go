@@ -205,17 +205,29 @@ func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
 			last = len(g.t.Machine().Past(last))
 		}
 		first := max(0, last-(n-len(lines)))
-		at, err := g.t.EventPositions(ctx, id, first, last)
+		var texts []string
+		at, err := g.t.EventPositions(ctx, id, first, last, func(e *checkpoint.Event, m *mem.Space) {
+			texts = append(texts, eventLine(e, guest{m}))
+		})
 		if err != nil {
 			return nil, err
 		}
 		var part []string
 		for i, p := range at {
-			part = append(part, fmt.Sprintf("#%d  %s  %s", g.t.EventCount(id)+first+i, p, eventLine(&iv.Events[first+i], guest{g.mem()})))
+			if first+i > 0 && isHandled(&iv.Events[first+i-1], &iv.Events[first+i]) {
+				texts[i] = "    its handler runs"
+			}
+			part = append(part, fmt.Sprintf("#%d  %s  %s", g.t.EventCount(id)+first+i, p, texts[i]))
 		}
 		lines = append(part, lines...)
 	}
 	return lines, nil
+}
+
+// isHandled reports whether e is the delivery of the signal that the fault before it
+// made, which has told all about it.
+func isHandled(fault, e *checkpoint.Event) bool {
+	return fault.Kind == checkpoint.EventFault && e.Kind == checkpoint.EventSignal && fault.Signo == e.Signo
 }
 
 // readAt reads guest memory for the system call printer.
@@ -224,7 +236,7 @@ type readAt struct{ guest }
 func (m readAt) ReadAt(addr uint64, b []byte) int { return m.ReadMemory(addr, b) }
 
 // eventLine prints an event on one line; arguments that point to memory are
-// shown with what is there now.
+// shown with what is there in m.
 func eventLine(e *checkpoint.Event, m guest) string {
 	switch e.Kind {
 	case checkpoint.EventEnter:
@@ -235,9 +247,20 @@ func eventLine(e *checkpoint.Event, m guest) string {
 		if s := signalText(e); s != "" {
 			return s
 		}
+	case checkpoint.EventInstr:
+		return instrText(e)
 	default: // The plain form.
 	}
 	return e.Text()
+}
+
+// instrText prints the result of a trapped instruction: the counter, or the four
+// registers of CPUID.
+func instrText(e *checkpoint.Event) string {
+	if e.Instr == checkpoint.InstrCPUID {
+		return fmt.Sprintf("cpuid = %#x, %#x, %#x, %#x", e.Out[0], e.Out[1], e.Out[2], e.Out[3])
+	}
+	return fmt.Sprintf("%s = %#x", e.Instr, e.Out[3]<<32|e.Out[0]&0xffffffff)
 }
 
 // signalText prints a signal or a fault as strace does: its name, why it was

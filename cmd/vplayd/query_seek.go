@@ -80,37 +80,34 @@ func parseWhere(args []string) (where, error) {
 	return where{}, errWhere
 }
 
-// seek moves the cursor. When that fails or is interrupted, it stays.
-func (g *target) seek(ctx context.Context, w where) error {
+// seek moves the cursor, with anyImage also to another program that the process was.
+// When that fails or is interrupted, it stays.
+func (g *target) seek(ctx context.Context, w where, anyImage bool) error {
 	g.Undivert()
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}
-	from := g.t.Position()
-	var err error
-	switch w.kind {
-	case whereBegin:
-		err = g.t.Seek(ctx, g.t.Begin())
-	case whereEnd:
-		_, err = g.t.ToEnd(ctx)
-	case whereFraction:
-		err = g.t.SeekFraction(ctx, w.fraction)
-	case whereEvent:
-		err = g.t.SeekEvent(ctx, w.n)
-	case whereInterval:
+	from, was := g.t.Position(), g.image
+	if w.kind == whereInterval {
 		if w.relative {
 			w.n += int(from.Interval)
 		}
-		err = g.t.Seek(ctx, checkpoint.Position{Interval: uint32(w.n)})
-	default:
-		err = g.t.Seek(ctx, w.pos)
+		w = where{pos: checkpoint.Position{Interval: uint32(w.n)}}
+	}
+	err := g.seekImage(ctx, w, anyImage)
+	if err == nil {
+		err = g.seekHere(ctx, w)
 	}
 	g.moved = true
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return errors.Join(err, g.t.Seek(context.WithoutCancel(ctx), from))
+		ctx := context.WithoutCancel(ctx)
+		if g.image != was {
+			err = errors.Join(err, g.enter(ctx, was, false))
+		}
+		return errors.Join(err, g.t.Seek(ctx, from))
 	}
 	g.told = nowhere
 	g.stop = gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
@@ -120,10 +117,46 @@ func (g *target) seek(ctx context.Context, w where) error {
 	return nil
 }
 
+// seekImage enters the image that has a place.
+func (g *target) seekImage(ctx context.Context, w where, anyImage bool) error {
+	to := g.image
+	switch w.kind {
+	case wherePosition:
+		to = g.imageOf(w.pos.Interval)
+	case whereEnd:
+		to = len(g.images) - 1
+	default: // The others are of the present image.
+	}
+	switch {
+	case to == g.image:
+		return nil
+	case !anyImage:
+		return errors.New("the process executes another program on the way there: use vplay seek, or resume-at and a step, in a debugger that follows execve")
+	}
+	return g.enter(ctx, to, false)
+}
+
+// seekHere moves the cursor within the present image.
+func (g *target) seekHere(ctx context.Context, w where) error {
+	switch w.kind {
+	case whereBegin:
+		return g.t.Seek(ctx, g.t.Begin())
+	case whereEnd:
+		_, err := g.t.ToEnd(ctx)
+		return err
+	case whereFraction:
+		return g.t.SeekFraction(ctx, w.fraction)
+	case whereEvent:
+		return g.t.SeekEvent(ctx, w.n)
+	default:
+		return g.t.Seek(ctx, w.pos)
+	}
+}
+
 func monitorSeek(ctx context.Context, g *target, args []string, out io.Writer) error {
 	w, err := parseWhere(args)
 	if err == nil {
-		err = g.seek(ctx, w)
+		err = g.seek(ctx, w, false)
 	}
 	if err != nil {
 		return interrupted(ctx, err, out)
@@ -144,11 +177,15 @@ func monitorResumeAt(_ context.Context, g *target, args []string, _ io.Writer) e
 }
 
 // jump makes the move that resume-at has asked for.
-func (g *target) jump(ctx context.Context) (gdbstub.Stop, error) {
+func (g *target) jump(ctx context.Context, r *gdbstub.Resume) (gdbstub.Stop, error) {
 	w := *g.goal
 	g.goal = nil
-	if err := g.seek(ctx, w); err != nil {
+	was := g.image
+	if err := g.seek(ctx, w, r.ExecEvents); err != nil {
 		return g.failed(err)
+	}
+	if g.image != was {
+		return g.execStop(), nil
 	}
 	return g.stop, nil
 }

@@ -20,7 +20,7 @@ import (
 // serveFlags are shared by serve and replay.
 type serveFlags struct {
 	listen  string
-	symbols []string
+	symbols symbolFlags
 	memory  int64
 	remote  bool
 	stdio   bool
@@ -31,7 +31,7 @@ type serveFlags struct {
 }
 
 func (f *serveFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	f.symbols.add(c)
 	c.Flags().BoolVar(&f.index, "index", false, "keep what is learnt of the recording in RECORDING.index, for the next session")
 	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
 }
@@ -44,7 +44,12 @@ func newServe() *cobra.Command {
 		Long: `Serve loads a recording and speaks the GDB remote serial protocol, on
 127.0.0.1:1234 unless told otherwise. It needs none of the program's files:
 the debugger gets ELF images rebuilt from the recording, merged with symbol
-files of the same build-id from the --symbols folders.
+files of the same build-id from the --symbols folders. Files of this machine that
+lie where the program had them are used in the same way, and named at the start, if
+and only if their build-id is the recorded one; --no-local-files leaves them alone.
+What was captured wins over any file. gdb, too, finds debug files by the build-ids
+that it is given: in /usr/lib/debug, and with DEBUGINFOD_URLS at a debuginfod
+server ("set debuginfod enabled on").
 
 The debugger stands at the crash at once (--at begin: where the recording
 begins). All of gdb's commands that go
@@ -119,6 +124,9 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		return err
 	}
 	m := g.s.Rec.Manifest()
+	if text := g.files.local(); text != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", printable(text), noLocalFiles)
+	}
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
 	return ended(c.Context(), server.ServeListener(c.Context(), l))
@@ -165,22 +173,21 @@ func gdbAddress(a net.Addr) string {
 
 // openTarget opens a recording for debuggers.
 func openTarget(args []string, f serveFlags) (*target, func(), error) {
-	for _, dir := range f.symbols {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			return nil, nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
-		}
+	symbols, err := f.symbols.open()
+	if err != nil {
+		return nil, nil, err
 	}
 	s, _, done, err := openSession(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := newTarget(s, f.budget(), f.symbols)
+	g, err := newTarget(s, f.budget(), symbols)
 	if err != nil {
 		done()
 		return nil, nil, err
 	}
 	return g, func() {
-		g.t.Close()
+		g.close()
 		done()
 	}, nil
 }

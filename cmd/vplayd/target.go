@@ -19,10 +19,16 @@ import (
 // movement makes the timeline find that moment.
 type target struct {
 	s     *replay.Session
-	t     *replay.Timeline
+	t     *replay.Timeline   // of the present image
 	final *replay.FinalImage // the state shown while nothing was replayed; else nil
 	stop  gdbstub.Stop
 	files *files
+
+	images []image
+	image  int              // index of the present one
+	last   *replay.Timeline // of the last image
+	memory int64            // the budget of a timeline
+
 	// told is where a pending signal, or the crash, was reported last: the next
 	// resume from there goes past it.
 	told checkpoint.Position
@@ -47,12 +53,13 @@ type bpKey struct {
 
 // newTarget opens a recording for debuggers. memory bounds the timeline's
 // marks, in bytes.
-func newTarget(s *replay.Session, memory int64, symbols []string) (*target, error) {
+func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*target, error) {
 	t, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		return nil, err
 	}
-	g := &target{s: s, t: t, told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
+	g := &target{s: s, t: t, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
+	g.image = len(g.images) - 1
 	g.files = newFiles(g, symbols)
 	final, err := s.Final()
 	if err == nil {
@@ -66,6 +73,9 @@ func newTarget(s *replay.Session, memory int64, symbols []string) (*target, erro
 
 // endStop is the stop at the end of the recording.
 func (g *target) endStop() gdbstub.Stop {
+	if !g.isLastImage() {
+		return gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+	}
 	m := g.s.Rec.Manifest()
 	tid := g.tid()
 	if m.Crash {
@@ -146,13 +156,14 @@ func (g *target) Process() gdbstub.Process {
 	if m.CPU.XCR0&4 != 0 {
 		f |= gdbstub.FeatureAVX
 	}
-	return gdbstub.Process{PID: int(m.PID), ExecFile: m.Program, Auxv: debuggerAuxv(m.Auxv, g.maps()), Attached: true, Features: f}
+	p := g.program()
+	return gdbstub.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
 // Threads implements gdbstub.Target.
 func (g *target) Threads() []gdbstub.Thread {
 	m := g.s.Rec.Manifest()
-	return []gdbstub.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(m.Program)}}
+	return []gdbstub.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
 }
 
 // Stop implements gdbstub.Target.

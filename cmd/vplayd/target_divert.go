@@ -30,7 +30,7 @@ func (g *target) Divert(output func(b []byte)) error {
 		if mod == nil {
 			return 0
 		}
-		return g.files.symbols.Text(mod, a, page)
+		return g.files.symbols.Text(mod, guest{g.div.Mem}, a, page)
 	}
 	g.divInfo = nil
 	return nil

@@ -48,7 +48,7 @@ func (g *target) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 
 func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
 	if g.goal != nil {
-		return g.jump(ctx)
+		return g.jump(ctx, &r)
 	}
 	if g.final != nil && r.Dir == gdbstub.Forward {
 		return g.past(), nil
@@ -57,6 +57,14 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 		return g.failed(err)
 	}
 	g.arm(&r)
+	if r.Dir == gdbstub.Forward && g.t.AtEnd() {
+		if stop, ok, err := g.crossImage(ctx, &r); ok || err != nil {
+			if err != nil {
+				return g.failed(err)
+			}
+			return stop, nil
+		}
+	}
 	if r.Dir == gdbstub.Forward {
 		if stop, ok := g.pending(&r); ok {
 			g.stop = stop
@@ -81,6 +89,14 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 	}
 	if err != nil {
 		return g.failed(err)
+	}
+	if stop.Edge {
+		if stop, ok, err := g.crossImage(ctx, &r); ok || err != nil {
+			if err != nil {
+				return g.failed(err)
+			}
+			return stop, nil
+		}
 	}
 	g.stop = g.report(stop, r)
 	return g.stop, nil
@@ -213,6 +229,8 @@ func (g *target) atEdge() gdbstub.Stop {
 	}
 	m := g.s.Rec.Manifest()
 	switch {
+	case !g.isLastImage():
+		return gdbstub.Stop{Kind: gdbstub.StopReplayEnd, TID: g.tid(), Note: "vplay: here the process executes another program\n"}
 	case m.Crash:
 		g.told = p
 		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: g.tid()}

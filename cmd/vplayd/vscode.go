@@ -65,7 +65,7 @@ to the workspace folder: change that in launch.json if they lie elsewhere.`,
 		},
 	}
 	c.Flags().StringVar(&f.dir, "dir", ".", "`FOLDER` that is opened in VS Code")
-	c.Flags().StringArrayVar(&f.symbols, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	f.symbols.add(c)
 	c.Flags().StringVar(&f.gdb, "debugger", envOr("VPLAY_GDB", "/usr/bin/gdb"), "the `GDB` that VS Code starts")
 	c.Flags().IntVar(&f.port, "port", 1234, "`PORT` of vplayd serve")
 	c.Flags().IntVar(&f.dapPort, "dap-port", dapPort, "`PORT` of vplayd serve --dap")
@@ -74,7 +74,7 @@ to the workspace folder: change that in launch.json if they lie elsewhere.`,
 
 type vscodeFlags struct {
 	dir, gdb      string
-	symbols       []string
+	symbols       symbolFlags
 	port, dapPort int
 }
 
@@ -160,8 +160,11 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 		fmt.Fprintf(out, "wrote %s\n", launch)
 	}
 	var words strings.Builder
-	for _, s := range f.symbols {
+	for _, s := range f.symbols.dirs {
 		words.WriteString(" --symbols " + shellWord(s))
+	}
+	if f.symbols.noLocal {
+		words.WriteString(" --" + noLocalFiles)
 	}
 	sym := words.String()
 	fmt.Fprintf(out, "\nNow run\n    vplayd serve --dap --listen 127.0.0.1:%d%s %s\nopen %s in VS Code and start %q (F5): the toolbar goes back, too. With gdb instead:\n    vplayd serve --listen 127.0.0.1:%d%s %s\nand start %q.\n",

@@ -45,7 +45,7 @@ func (g *target) why(f mem.Fault) string {
 // may have dropped it.
 func (g *target) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
 	a &^= mem.PageSize - 1
-	infos := g.s.Rec.Intervals()
+	infos := g.s.Rec.LastImage()
 	slim := infos[len(infos)-1].Slim
 	find := g.final.Record
 	if g.final == nil {

@@ -2,7 +2,9 @@ package mem
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"unsafe"
 )
 
 // patterned is a source whose page at address a is filled with byte a>>12,
@@ -406,5 +408,36 @@ func TestWrittenAndSets(t *testing.T) {
 	}
 	if _, ok := sets.Read[0x2000]; !ok || len(sets.Written) != 1 {
 		t.Errorf("sets: %+v", sets)
+	}
+}
+
+// TestManyRegions protects every other page of a range, taking a snapshot after
+// each change, and holds what a change allocates to a hundredth of the map.
+func TestManyRegions(t *testing.T) {
+	const n = 60_000
+	s := newTestSpace(t)
+	s.Map(Region{Start: 0x10000, End: 0x10000 + n*PageSize, Prot: ProtRead | ProtWrite, Fresh: true})
+	s.Begin()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := uint64(0); i < n; i += 2 {
+		a := 0x10000 + i*PageSize
+		s.Protect(a, a+PageSize, ProtRead)
+		s.Drop(a, a+PageSize)
+		s.Snapshot().Release()
+	}
+	runtime.ReadMemStats(&after)
+	each := (after.TotalAlloc - before.TotalAlloc) / n
+	if rs := s.Regions(); len(rs) != n || each > uint64(unsafe.Sizeof(rs[0]))*n/100 {
+		t.Errorf("%d regions, %d bytes allocated for each change", len(rs), each)
+	}
+	if d := s.Dropped(); len(d) != n/2 {
+		t.Errorf("%d dropped ranges", len(d))
+	}
+	for _, i := range []uint64{0, 1, n - 2, n - 1} {
+		r, ok := s.Find(0x10000 + i*PageSize)
+		if want := uint8(ProtRead | ProtWrite*(i%2)); !ok || r.Prot != want || r.End-r.Start != PageSize {
+			t.Errorf("page %d: %+v", i, r)
+		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"vplay/replay/mem/ranges"
+	"vplay/replay/mem/rangemap"
 )
 
 // Protection bits, as PROT_* of mman.h.
@@ -32,7 +32,7 @@ type Region struct {
 	Name  string
 }
 
-// Bounds implements ranges.Value.
+// Bounds implements rangemap.Value.
 func (r Region) Bounds() (start, end uint64) { return r.Start, r.End }
 
 // Cut returns the part [start, end) of r.
@@ -44,7 +44,7 @@ func (r Region) Cut(start, end uint64) Region {
 
 // AddressMap is a memory map: what is mapped where. It does not change, and two
 // that are equal have the same content.
-type AddressMap = ranges.Map[Region]
+type AddressMap = rangemap.Map[Region]
 
 // sharedWindow is where the keys of shared objects begin: object n's bytes
 // have the keys sharedWindow + slot<<objectBits + offset.
@@ -123,7 +123,7 @@ func (s *Space) Map(r Region) {
 // replaces it there.
 func (s *Space) MapAll(rs []Region) {
 	if slices.IsSortedFunc(rs, func(a, b Region) int { return cmp.Compare(a.Start, b.End) }) {
-		s.useRegions(ranges.Of(rs))
+		s.useRegions(rangemap.Of(rs))
 		return
 	}
 	var m AddressMap

@@ -59,7 +59,7 @@ type CPU struct {
 	inUseAnswer uint64 // of StepInUse
 	inUseAsked  bool   // StepInUse is running
 
-	stop      uint8       // stopOwner, stopCode: leave the block after this instruction
+	stop      uint8       // stopOwner and others: leave the block after this instruction
 	stepping  bool        // Step is running: REP stops after one iteration
 	interrupt atomic.Bool // Interrupt was called
 	breaks    map[uint64]struct{}
@@ -86,6 +86,7 @@ type CPU struct {
 const (
 	stopOwner = 1 << iota // the owner asked: ExitAttention
 	stopCode              // code or its translation may have changed: look the next block up
+	stopTrap              // TF was set: a #DB follows the next instruction
 )
 
 // undefined is what Undefined reports.

@@ -69,7 +69,7 @@ func bindKind(in *Inst) {
 	}
 	in.Kind = k
 	// A register-register form has its destination in RM.
-	if runsCases && in.form == formRegRM && in.Flags&InstMem == 0 && hotSwaps[name] {
+	if in.form == formRegRM && in.Flags&InstMem == 0 && hotSwaps[name] {
 		in.Reg, in.RM = in.RM, in.Reg
 		in.form = formRMReg
 	}

@@ -2,10 +2,13 @@ package x86
 
 import "unsafe"
 
+// instSize is the distance of two instructions of a block, in bytes.
+const instSize = unsafe.Sizeof(Inst{})
+
 // nextInst returns the instruction that follows in, of the same block. A block
 // ends with a sentinel, so there always is one while the run loop asks.
 func nextInst(in *Inst) *Inst {
-	return (*Inst)(unsafe.Add(unsafe.Pointer(in), unsafe.Sizeof(*in)))
+	return (*Inst)(unsafe.Add(unsafe.Pointer(in), instSize))
 }
 
 // firstInst returns the first instruction of b.

@@ -119,18 +119,14 @@ func intIRET(c *CPU, in *Inst) Exit {
 	if in.Size == 2 {
 		m &= 0xffff
 	}
-	c.SetFlags(c.Flags()&^m | s[slotFlags]&m)
+	c.popFlags(c.Flags()&^m | s[slotFlags]&m)
 	c.RIP, c.R[RSP] = s[slotRIP], s[slotRSP]
 	c.Seg[CS], c.Seg[SS] = selUserCS, selUserDS
 	return ExitNone
 }
 
-// farTarget loads and judges the operand of a far jump or call. AMD has no
-// 64-bit offset there (APM vol. 3, JMP (Far)); what REX.W does is not known.
+// farTarget loads and judges the operand of a far jump or call.
 func (c *CPU) farTarget(in *Inst) (uint64, Exit) {
-	if in.Size == 8 && c.ID.Vendor == VendorAMD {
-		return 0, c.refuse(in)
-	}
 	target, sel, e := c.farPointer(in)
 	if e != ExitNone {
 		return 0, e

@@ -91,12 +91,8 @@ func intRDPID(c *CPU, in *Inst) Exit {
 }
 
 // intLoadFar is LSS, LFS and LGS (0F B2, B4, B5): an offset, and behind it the
-// selector. On AMD REX.W gives no 64-bit offset (APM vol. 3, LDS); what it does
-// give is not known.
+// selector.
 func intLoadFar(c *CPU, in *Inst) Exit {
-	if in.Size == 8 && c.ID.Vendor == VendorAMD {
-		return c.refuse(in)
-	}
 	offset, sel, e := c.farPointer(in)
 	if e != ExitNone {
 		return e
@@ -107,11 +103,17 @@ func intLoadFar(c *CPU, in *Inst) Exit {
 	return e
 }
 
-// farPointer loads the memory operand m16:16, m16:32 or m16:64.
+// farPointer loads the memory operand m16:16, m16:32 or m16:64. AMD has no
+// 64-bit offset (APM vol. 3, JMP (Far), LDS): with REX.W the operand is m16:32
+// and the offset is zero-extended (family 25 model 1, 2026-11-22).
 func (c *CPU) farPointer(in *Inst) (offset uint64, sel uint16, e Exit) {
+	size := in.Size
+	if c.ID.Vendor == VendorAMD {
+		size = min(size, 4)
+	}
 	a := c.ea(in)
-	if offset, e = c.loadN(a, in.Size); e == ExitNone {
-		sel, e = c.load16(a + uint64(in.Size))
+	if offset, e = c.loadN(a, size); e == ExitNone {
+		sel, e = c.load16(a + uint64(size))
 	}
 	return offset, sel, e
 }

@@ -85,8 +85,17 @@ func intPopf(c *CPU, in *Inst) Exit {
 	if in.Size == 2 {
 		m &= 0xffff
 	}
-	c.SetFlags((c.Flags()&^m | v&m) &^ FlagRF)
+	c.popFlags((c.Flags()&^m | v&m) &^ FlagRF)
 	return ExitNone
+}
+
+// popFlags is SetFlags of an instruction. With TF Run must go on step by step:
+// a #DB follows the next instruction.
+func (c *CPU) popFlags(v uint64) {
+	c.SetFlags(v)
+	if v&FlagTF != 0 {
+		c.stop |= stopTrap
+	}
 }
 
 // intEnter builds a frame. Registers change only when all of it succeeded, but

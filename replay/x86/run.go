@@ -17,7 +17,11 @@ func (c *CPU) Run(limit uint64) Exit {
 		case c.interrupt.Load():
 			return ExitAttention
 		case c.eflags&FlagTF != 0:
-			return c.runTrapped(skip)
+			if e := c.runTrapped(skip); e != ExitNone {
+				return e
+			}
+			skip = false
+			continue // behind MOV SS
 		}
 		b := c.enter(c.RIP)
 		if !skip && c.stopsAt(b) {
@@ -62,7 +66,8 @@ func (c *CPU) execOne() Exit {
 	return e
 }
 
-// runTrapped is Run while TF is set: a #DB follows every instruction.
+// runTrapped executes one instruction while TF is set. A #DB follows, but behind
+// MOV SS.
 func (c *CPU) runTrapped(skip bool) Exit {
 	if _, hit := c.breaks[c.RIP]; hit && !skip {
 		return ExitBreak

@@ -16,10 +16,17 @@ func (c *CPU) Step() Exit {
 	if e == exitRepeat {
 		e = ExitNone
 	}
-	if e == ExitNone && tf != 0 {
+	if e == ExitNone && tf != 0 && !in.holdsTrap() {
 		return c.fault(FaultDB, c.RIP)
 	}
 	return e
+}
+
+// holdsTrap reports whether no #DB for TF follows in: MOV SS holds it up to the
+// end of the next instruction, LSS does not (SDM vol. 3A, 6.8.3; AMD family 25
+// model 1, 2026-11-22).
+func (in *Inst) holdsTrap() bool {
+	return in.Reg&7 == SS && tablesVar.rows[in.Row].Handler == "intMovToSeg"
 }
 
 // exec executes in, which stands at RIP, and retires it.

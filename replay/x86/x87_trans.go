@@ -27,8 +27,8 @@ const (
 // isTiny says whether the CPU takes a for its own sine and tangent.
 func (c *fctx) isTiny(a F80) bool { return c.intel && int(a.exp()) < f80Bias+intelTinyAngle }
 
-// packTiny rounds v, which Intel's CPUs take for the result, as one that is
-// inexact even where v needs no rounding.
+// packTiny rounds v, which CPUs take for the result, as one that is inexact
+// even where v needs no rounding: all of AMD's do so for logarithms of powers of two.
 func (c *fctx) packTiny(v *big.Float) F80 {
 	r := c.packBig(v, false)
 	c.ex |= fpuPE
@@ -92,13 +92,20 @@ func (c *fctx) fyl2x(x, y F80) F80 {
 	case isOne || y.isZero():
 		return f80Zero(sign)
 	}
-	if e, m := x.norm(); c.intel && m == f80Int {
-		return c.packTiny(newBig().Mul(intelPowerLog2(e-f80Bias), y.big()))
+	if e, m := x.norm(); m == f80Int {
+		l := bigInt(int64(e - f80Bias))
+		if c.intel {
+			l = intelPowerLog2(e - f80Bias)
+		}
+		return c.packTiny(l.Mul(l, y.big()))
 	}
 	v := x.big()
 	l := bigLog2(v, newBig().Sub(v, bigInt(1)))
 	return c.packBig(l.Mul(l, y.big()), true)
 }
+
+// isPower reports whether v, which is positive, is a power of two.
+func isPower(v *big.Float) bool { return v.MinPrec() == 1 }
 
 // intelPowerLog2 is the logarithm that Intel's FYL2X multiplies by for 2^k, k
 // not 0: k, but where that is negative with the last of 67 bits too small (the
@@ -135,7 +142,12 @@ func (c *fctx) fyl2xp1(x, y F80) F80 {
 		return x
 	}
 	d := x.big()
-	l := bigLog2(newBig().Add(d, bigInt(1)), d)
+	sum := newBig().Add(d, bigInt(1))
+	if !c.intel && isPower(sum) {
+		l := bigInt(int64(sum.MantExp(nil) - 1))
+		return c.packTiny(l.Mul(l, y.big()))
+	}
+	l := bigLog2(sum, d)
 	return c.packBig(l.Mul(l, y.big()), true)
 }
 

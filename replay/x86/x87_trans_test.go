@@ -60,3 +60,70 @@ func TestTranscendentalRate(t *testing.T) {
 		}
 	}
 }
+
+// powerCases are FYL2X of 2^k and FYL2XP1 of 2^k-1, times y, in all rounding
+// modes, some with exceptions unmasked.
+func powerCases(r *rand.Rand, second byte, n int) []fpuCase {
+	cases := make([]fpuCase, n)
+	for i := range cases {
+		fc := &cases[i]
+		cw := uint16(0x37f) | uint16(r.IntN(4))<<10
+		if r.IntN(8) == 0 {
+			cw &^= uint16(r.IntN(64))
+		}
+		le.PutUint16(fc.img[:], cw)
+		le.PutUint32(fc.img[24:], mxcsrInit)
+		fc.img[4] = 3
+		k := r.IntN(129) - 64
+		if r.IntN(4) == 0 {
+			k = r.IntN(32828) - 16444
+		}
+		var x F80
+		switch {
+		case second == 0xf9: // 2^k - 1, for k of -64 to 64
+			k = max(min(k, 64), -64)
+			m, sign := uint64(1)<<(k&63)-1, uint16(0)
+			if k == 64 {
+				m = ^uint64(0)
+			}
+			e := k - 1
+			if k < 0 {
+				m, sign, e = ^uint64(0)<<(64+k), 0x8000, -1
+			} else if k > 0 {
+				m <<= 64 - k
+			}
+			if m != 0 {
+				x = F80{M: m, E: uint16(f80Bias+e) | sign}
+			}
+		case k < -16382:
+			x = F80{M: 1 << (k + 16445)}
+		default:
+			x = F80{M: f80Int, E: uint16(f80Bias + k)}
+		}
+		x.put(fc.img[32:])
+		y := F80{M: r.Uint64()<<(r.IntN(4)*r.IntN(20)) | f80Int, E: uint16(f80Bias-8+r.IntN(16)) | uint16(r.IntN(2))<<15}
+		switch r.IntN(8) {
+		case 0:
+			y.E = y.E&0x8000 | uint16(r.IntN(40)) // the product may be tiny
+		case 1:
+			y.E = y.E&0x8000 | uint16(0x7ffe-r.IntN(20)) // or too large
+		case 2:
+			y = F80{M: r.Uint64() >> (1 + r.IntN(63)), E: y.E & 0x8000}
+		}
+		y.put(fc.img[48:])
+		fc.code = []byte{0xd9, second}
+		fc.mem = make([]byte, 128)
+	}
+	return cases
+}
+
+// TestLogOfPowers: what the CPU makes of logarithms that are whole numbers is
+// known to the last bit, and so is C1. FYL2XP1 on Intel has no such rule.
+func TestLogOfPowers(t *testing.T) {
+	oraclePath(t)
+	r := rand.New(rand.NewPCG(9, 1))
+	compareCPU(t, powerCases(r, 0xf1, *x87Cases), false)
+	if hostLayout(t).Vendor == VendorAMD {
+		compareCPU(t, powerCases(r, 0xf9, *x87Cases), false)
+	}
+}

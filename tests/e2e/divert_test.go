@@ -114,7 +114,7 @@ var diversions = []struct {
 	{
 		"thread-local variables",
 		"walk",
-		[]string{"print per_thread", "print zeroed[7]", "print sizeof(zeroed)", "print per_thread = 9", "print per_thread", "reverse-stepi", "print per_thread", "print errno"},
+		[]string{"print per_thread", "print zeroed[7]", "print sizeof(zeroed)", "print per_thread = 9", "print per_thread", "reverse-stepi", "print per_thread", "print (int)errno"},
 		[]string{`= 41`, `= 122 'z'`, `= 100`, `= 9`, `= 9`, dropped, `= 41`, `= \d+`},
 	},
 	{

@@ -133,7 +133,8 @@ func serve(t testing.TB, rec string, flags ...string) string {
 func serveProcess(t testing.TB, rec string, flags ...string) (addr string, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	// The machine's own libraries would change what gdb prints.
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--no-local-files"}, flags...)
 	cmd := exec.CommandContext(ctx, vplayd, append(args, rec)...)
 	cmd.Dir = t.TempDir()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

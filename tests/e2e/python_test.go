@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 )
@@ -27,6 +28,21 @@ func TestHeapCheck(t *testing.T) {
 	tour, addr := tour(t)
 	_ = tour
 	expect(t, gdb(t, addr, loadCommands, "source "+heapcheck(t)), `nothing wrote behind the last \d+ blocks`)
+}
+
+// TestHeapCheckInLibrary finds the overflows that functions of the C library made.
+func TestHeapCheckInLibrary(t *testing.T) {
+	t.Parallel()
+	for how, name := range []string{"STRCPY", "MEMCPY", "MEMSET", "SPRINTF"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := compile(t, "overflow", "-O0", "-fno-builtin", fmt.Sprintf("-DHOW=%d", how+1))
+			addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+			expect(t, gdb(t, addr, loadCommands, "source "+heapcheck(t), "frame function fill", "p to == blocks[3]"), places(t, g, "overflow", []string{
+				`the first write behind a block is at \d+:\d+\.\d+:\n0x\w+ .* in libc\.so\.6 .* 0x31 -> 0x`, `#\d+ .* fill .*LINE:` + name, `#\d+ .* main `, `seen \d+ stops`, `= 1`,
+			})...)
+		})
+	}
 }
 
 // TestPythonAPI uses what scripts use of gdb's Python API.

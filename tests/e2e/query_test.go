@@ -194,6 +194,17 @@ func TestSeekLibraries(t *testing.T) {
 	}
 }
 
+// TestHandledFault lists the events of a fault that the program handles: what made it
+// is told once.
+func TestHandledFault(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "handled", "-O0")
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols")
+	expect(t, gdb(t, addr, loadCommands, "vplay events 60", "break on_fault", "reverse-continue", "handle SIGSEGV stop print", "reverse-step"),
+		`#\d+  \d+:\d+\.\d+  rdtsc = 0x\w+\n`, `  rt_sigaction\(SIGSEGV, \{sa_handler=0x\w+, `, `#\d+  \d+:\d+\.\d+  --- SIGSEGV \{si_code=SEGV_MAPERR, si_addr=0x40\} ---\n#\d+  \d+:\d+\.\d+ +its handler runs`,
+		`Breakpoint 1, on_fault`, `received signal SIGSEGV`)
+}
+
 // TestCommandsFile loads the commands from the verb's output and from the
 // recording's own files, and by vplayd replay.
 func TestCommandsFile(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -94,5 +95,69 @@ func TestDebuginfod(t *testing.T) {
 	})
 	if len(asked) == 0 {
 		t.Error("nothing was asked of the server")
+	}
+}
+
+// TestLocalFiles: the program's file where it was recorded is used if, and only if, its
+// build-id is the recorded one, and is named.
+func TestLocalFiles(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "tour", "-O0")
+	rec := g.record(t, "--keep", "always")
+	info := func(flags ...string) string {
+		t.Helper()
+		out, err := exec.Command(vplayd, append(append([]string{"info"}, flags...), rec)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("info: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	put := func(from string) {
+		t.Helper()
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(g.bin, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := regexp.MustCompile(`(?m)^files +.*/tour[,: ]`)
+	if out := info(); files.MatchString(out) {
+		t.Errorf("a file that is gone is used:\n%s", out)
+	}
+	put(filepath.Join(g.dir, "symbols", "tour"))
+	if out := info(); !files.MatchString(out) {
+		t.Errorf("the file is not named:\n%s", out)
+	}
+	if out := info("--no-local-files"); strings.Contains(out, "\nfiles ") {
+		t.Errorf("files are used in spite of the flag:\n%s", out)
+	}
+	session := []string{quiet, "break square if x == 5", "reverse-continue", "bt"}
+	expect(t, gdb(t, serve(t, rec, "--no-local-files=false"), session...), places(t, g, "tour", []string{`square \(x=5\) at .*LINE:SQUARE`, `add \(x=5\) at .*LINE:ADD`})...)
+	put(compile(t, "divide").bin)
+	if out := info(); files.MatchString(out) {
+		t.Errorf("a file with another build-id is used:\n%s", out)
+	}
+}
+
+// TestPrettyPrinters: gdb prints the types of the C++ library as it does with files of
+// its own.
+func TestPrettyPrinters(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("/usr/share/gdb/auto-load/usr/lib/*/libstdc++.so.6*-gdb.py")
+	need.Installed(t, "the gdb script of libstdc++", err == nil && len(scripts) > 0)
+	g := compile(t, "stl", "-O0", "-std=c++17")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	for name, commands := range map[string][]string{
+		"loaded at once":          {loadCommands},
+		"when libraries are read": {"nosharedlibrary", loadCommands, "sharedlibrary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, gdb(t, addr, append(commands, "p text", "p numbers", "p parts[1]", "p sorted", "p hashed", "p some", "p none", "p *unique", "p shared")...),
+				`= "a string that is too long`, `= std::vector of length 3, capacity 3 = \{1, 2, 3\}`, `number = 8, name = "eight"`,
+				`= std::map with 3 elements = \{\["one"\] = 1`, `= std::unordered_map with 1 element = \{\[1\] = "eins"\}`, `std::optional<int> = \{\[contained value\] = 5\}`,
+				`std::optional<int> \[no contained value\]`, `number = 9, name = "nine"`, `std::shared_ptr<Part> \(use count 1, weak count 0\)`)
+		})
 	}
 }

@@ -84,19 +84,19 @@ func TestPackageDocs(t *testing.T) {
 // layers says which of our packages a package may import, directly or not.
 // A package that is not named here may import all.
 var layers = map[string][]string{
-	"vplay/checkpoint/abi":    {},
-	"vplay/replay/x86":        {},
-	"vplay/replay/mem/ranges": {},
-	"vplay/replay/mem":        {"vplay/replay/mem/ranges"},
-	"vplay/dwarf":             {},
-	"vplay/gdbstub":           {},
-	"vplay/gdbstub/dap":       {"vplay/gdbstub"},
-	"vplay/checkpoint":        {"vplay/checkpoint/abi"},
-	"vplay/loader":            {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/ranges", "vplay/replay/x86", "vplay/dwarf"},
-	"vplay/replay/sys":        {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/ranges", "vplay/replay/x86", "vplay/loader", "vplay/dwarf"},
-	"vplay/replay":            {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/ranges", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
-	"vplay/replay/lockstep":   {"vplay/replay", "vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/ranges", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
-	"vplay/checkpoint/record": {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/loader", "vplay/replay/mem", "vplay/replay/mem/ranges", "vplay/replay/x86", "vplay/dwarf"},
+	"vplay/checkpoint/abi":      {},
+	"vplay/replay/x86":          {},
+	"vplay/replay/mem/rangemap": {},
+	"vplay/replay/mem":          {"vplay/replay/mem/rangemap"},
+	"vplay/dwarf":               {},
+	"vplay/gdbstub":             {},
+	"vplay/gdbstub/dap":         {"vplay/gdbstub"},
+	"vplay/checkpoint":          {"vplay/checkpoint/abi"},
+	"vplay/loader":              {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/dwarf"},
+	"vplay/replay/sys":          {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/loader", "vplay/dwarf"},
+	"vplay/replay":              {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
+	"vplay/replay/lockstep":     {"vplay/replay", "vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
+	"vplay/checkpoint/record":   {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/loader", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/dwarf"},
 }
 
 // TestLayers checks the import graph against design's direction.

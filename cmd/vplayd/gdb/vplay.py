@@ -4,7 +4,10 @@
 # To load it: "source vplay.py", or, once connected, without a file:
 #   python exec(gdb.execute('monitor python', to_string=True))
 
+import glob
+import os
 import re
+import sys
 
 import gdb
 
@@ -26,7 +29,7 @@ def _ask(line):
                 break
             if not status.startswith("running"):
                 raise gdb.GdbError("this is no recording: target remote to vplayd serve first")
-            if len(status) > 8:
+            if len(status) > 8 and os.isatty(2):
                 gdb.write("\r" + status[8:] + " ", gdb.STDLOG)
                 gdb.flush(gdb.STDLOG)
                 shown = True
@@ -185,6 +188,15 @@ def _signature(text):
     return letters or "-"
 
 
+def _typed(text):
+    """The address of the function whose type _signature knows, None when there is no address."""
+    try:
+        address = gdb.parse_and_eval(text).address
+    except gdb.error:
+        return None
+    return None if address is None else int(address)
+
+
 def _told(invoke):
     """Makes gdb's errors plain ones, without a Python exception's looks."""
 
@@ -282,7 +294,10 @@ from. N is 10 unless told."""
             raise gdb.GdbError("vplay calls FUNCTION [N]: help vplay calls")
         arg, count = _split_count(arg)
         letters = _signature(arg) or "QQQ"
-        found = _together("calls %#x %s %s" % (pc, count, "inlined " + name if name else letters) for pc, name in _entries(arg))
+        typed = _typed(arg)
+        found = _together(
+            "calls %#x %s %s" % (pc, count, "inlined " + name if name else letters if typed in (None, pc) else "QQQ") for pc, name in _entries(arg)
+        )
         gdb.write("".join(found[-int(count) :]))
 
 
@@ -341,6 +356,55 @@ class _Own(gdb.Command):
         self.does(arg, from_tty)
 
 
+# gdb loads the pretty printers of libstdc++ by the name of the library's file, and
+# does not know a name that begins with "target:" (auto-load.c,
+# auto_load_objfile_script). So they are loaded here, from where gdb would take them.
+
+
+def _folders(setting):
+    """The folders of a setting such as auto-load safe-path, without gdb's variables."""
+    for folder in gdb.parameter(setting).split(os.pathsep):
+        folder = folder.replace("$datadir", gdb.parameter("data-directory"))
+        for debugdir in gdb.parameter("debug-file-directory").split(os.pathsep) if "$debugdir" in folder else [""]:
+            yield os.path.realpath(folder.replace("$debugdir", debugdir))
+
+
+def _printer_script(library):
+    """gdb's script for libstdc++, that of the library's own folder before others; None where there is none."""
+    safe = list(_folders("auto-load safe-path"))
+    for folder in _folders("auto-load scripts-directory"):
+        if not any(path == "/" or (folder + "/").startswith(path + "/") for path in safe):
+            continue
+        for place in (os.path.dirname(library), "/usr" + os.path.dirname(library), "/**"):
+            found = glob.glob(glob.escape(folder) + place + "/libstdc++.so.6*-gdb.py", recursive=True)
+            if found:
+                return sorted(found)[-1]
+    return None
+
+
+def _load_printers(objfile):
+    """Registers the pretty printers of libstdc++ for an objfile that is this library."""
+    name = objfile.filename or ""
+    has = any(getattr(p, "name", "").startswith("libstdc++") for p in gdb.pretty_printers + objfile.pretty_printers)
+    if not name.startswith("target:") or not os.path.basename(name).startswith("libstdc++.so") or has:
+        return
+    if not gdb.parameter("auto-load python-scripts"):
+        return
+    script = _printer_script(name[len("target:"):])
+    if script is None:
+        return
+    try:
+        with open(script) as f:
+            folder = re.search(r"^pythondir = '(.*)'$", f.read(), re.MULTILINE)
+        if folder and folder[1] not in sys.path:
+            sys.path.insert(0, folder[1])
+        from libstdcxx.v6 import register_libstdcxx_printers
+
+        register_libstdcxx_printers(objfile)
+    except (OSError, ImportError, gdb.error, RuntimeError) as e:
+        gdb.write("the pretty printers of libstdc++ cannot be loaded: %s\n" % e, gdb.STDERR)
+
+
 _Vplay()
 _Seek()
 _Calls()
@@ -370,3 +434,6 @@ for _name, _doc, _does in (
     ("delete checkpoint", "Forget a position: delete checkpoint N", lambda arg, tty: gdb.execute("vplay delete-checkpoint " + arg, tty)),
 ):
     _Own(_name, _doc, _does)
+gdb.events.new_objfile.connect(lambda event: _load_printers(event.new_objfile))
+for _objfile in gdb.objfiles():
+    _load_printers(_objfile)

@@ -45,6 +45,15 @@ func (h *hot) add(kind, body string, args ...any) {
 	}
 }
 
+// sized is add for a body of operands of n bytes: its x, y, r and v are the
+// loop's variables of that width.
+func (h *hot) sized(n int, kind, body string) {
+	h.add(kind, "%s", operand.ReplaceAllString(body, fmt.Sprintf("${1}%d", 8*n)))
+}
+
+// operand matches the variables that the loop has in each width.
+var operand = regexp.MustCompile(`\b([xyrv])\b`)
+
 func (h *hot) put(kind, body string) {
 	h.bodies[kind] = body
 	h.label(kind, body, body)
@@ -55,7 +64,7 @@ func (h *hot) label(kind, body, tail string) {
 	h.kinds = append(h.kinds, kind)
 	if succ := h.successors[kind]; len(succ) > 0 {
 		var next strings.Builder
-		next.WriteString("in = nextInst(in)\nif in.exit&exitLikely == 0 { goto dispatch }\n")
+		next.WriteString(advance + "if in.exit&exitLikely == 0 { goto dispatch }\n")
 		for _, s := range succ {
 			fmt.Fprintf(&next, "if in.Kind == %s { goto l%s }\n", s, s[1:])
 		}
@@ -68,11 +77,16 @@ func (h *hot) label(kind, body, tail string) {
 	}
 }
 
+// advance goes on to the next instruction. It is nextInst, written out: the
+// compiler keeps variables and a table of positions for each call that it
+// expands, and takes a third longer for the 2400 of the loop.
+const advance = "in = (*Inst)(unsafe.Add(unsafe.Pointer(in), instSize))\n"
+
 // leaves matches a body that ends by a jump, so that nothing falls through.
 var leaves = regexp.MustCompile(`(^|\n)goto \w+\s*$`)
 
 // guard is how the only test of the translation cache in a case looks.
-var guard = regexp.MustCompile(`(?s)if off := a - e\.base; off <= pageSize-(\d+) \{\n(.*)\n\}$`)
+var guard = regexp.MustCompile(`(?s)if off = a - e\.base; off <= pageSize-(\d+) \{\n(.*)\n\}$`)
 
 // last is how a case ends that may leave its work to the handler.
 var last = regexp.MustCompile(`(?s)^(.*\n)?if ([^\n;]*) \{\n([^{}]*)goto next\n\}$`)
@@ -90,7 +104,7 @@ func (h *hot) chain(kinds []string) error {
 			return fmt.Errorf("chain: no kind %s", k)
 		}
 		if i < len(kinds)-1 {
-			body = guard.ReplaceAllString(body, "off := a - e.base\nif off > pageSize-$1 { goto generic }\n$2")
+			body = guard.ReplaceAllString(body, "off = a - e.base\nif off > pageSize-$1 { goto generic }\n$2")
 			body = last.ReplaceAllString(body, "${1}if !($2) { goto generic }\n${3}goto next")
 			if body, ok = strings.CutSuffix(body, "goto next"); !ok {
 				return fmt.Errorf("chain: %s does not go on", k)
@@ -98,7 +112,7 @@ func (h *hot) chain(kinds []string) error {
 		}
 		fmt.Fprintf(&out, "{\n%s\n}\n", body)
 		if i < len(kinds)-1 {
-			out.WriteString("in = nextInst(in)\n")
+			out.WriteString(advance)
 		}
 	}
 	name := "k" + strings.Join(kinds, "_")
@@ -193,16 +207,16 @@ func storeStmt(n int, v string) string {
 	return "put64(e.page, off, " + v + ")"
 }
 
-const ea = `a := uint64(in.Disp)
+const ea = `a = uint64(in.Disp)
 if in.Base < 16 { a += c.R[in.Base] }
 if in.Index < 16 { a += c.R[in.Index] << (in.Scale & 63) }
 `
 
-const eaBase = "a := uint64(in.Disp) + c.R[in.Base&15]\n"
+const eaBase = "a = uint64(in.Disp) + c.R[in.Base&15]\n"
 
 // tlb wraps body in the translation cache's hit condition.
 func tlb(which string, n int, body string) string {
-	return fmt.Sprintf("e := &c.%stlb[a>>12&tlbMask]\nif off := a - e.base; off <= pageSize-%d {\n%s\n}", which, n, body)
+	return fmt.Sprintf("e = &c.%stlb[a>>12&tlbMask]\nif off = a - e.base; off <= pageSize-%d {\n%s\n}", which, n, body)
 }
 
 // flags returns the statements that set the flags of r = a op b.
@@ -215,9 +229,9 @@ func flags(op string, n int) string {
 	var v string
 	switch op {
 	case "Add":
-		v = "v := x&y | (x|y)&^r\n"
+		v = "v = x&y | (x|y)&^r\n"
 	case "Sub", "Cmp":
-		v = "v := ^x&y | (^x|y)&r\n"
+		v = "v = ^x&y | (^x|y)&r\n"
 	default:
 		return res + "c.aux = 0\n"
 	}
@@ -254,15 +268,15 @@ func (h *hot) alu() {
 				{"RR", "RM", reg("RM", n), reg("Reg", n)}, // r/m, reg with a register
 				{"RI", "RM", reg("RM", n), imm(n)},
 			} {
-				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", f.x, f.y, op.expr) + setReg(f.dst, n)
-				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", body+flags(op.name, n)+"goto next")
-				h.add(fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), "%s", body+"goto next")
+				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", f.x, f.y, op.expr) + setReg(f.dst, n)
+				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n), body+flags(op.name, n)+"goto next")
+				h.sized(n, fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), body+"goto next")
 			}
-			body := fmt.Sprintf("x, y := %s, %s\nr := %s\n", reg("Reg", n), loadExpr(n), op.expr) + setReg("Reg", n)
-			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n, body+flags(op.name, n)+"goto next"))
+			body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", reg("Reg", n), loadExpr(n), op.expr) + setReg("Reg", n)
+			h.sized(n, fmt.Sprintf("k%sRM%d", op.name, n), ea+tlb("r", n, body+flags(op.name, n)+"goto next"))
 			for _, src := range []struct{ kind, y string }{{"MR", reg("Reg", n)}, {"MI", imm(n)}} {
-				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
-				h.add(fmt.Sprintf("k%s%s%d", op.name, src.kind, n), "%s", ea+tlb("w", n, body+flags(op.name, n)+"goto next"))
+				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
+				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, src.kind, n), ea+tlb("w", n, body+flags(op.name, n)+"goto next"))
 			}
 		}
 	}
@@ -272,15 +286,15 @@ func (h *hot) alu() {
 func (h *hot) carries() {
 	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.carry())", "Add"}, {"Sbb", "x - y - %s(c.carry())", "Sub"}} {
 		for _, n := range []int{1, 2, 4, 8} {
-			expr := "r := " + fmt.Sprintf(op.expr, sizes[n].typ) + "\n"
+			expr := "r = " + fmt.Sprintf(op.expr, sizes[n].typ) + "\n"
 			for _, f := range []struct{ kind, dst, x, y string }{
 				{"RR", "RM", reg("RM", n), reg("Reg", n)}, {"RI", "RM", reg("RM", n), imm(n)},
 			} {
-				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s",
-					fmt.Sprintf("x, y := %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"goto next")
+				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n),
+					fmt.Sprintf("x, y = %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"goto next")
 			}
-			h.add(fmt.Sprintf("k%sRM%d", op.name, n), "%s", ea+tlb("r", n,
-				fmt.Sprintf("x, y := %s, %s\n", reg("Reg", n), loadExpr(n))+expr+setReg("Reg", n)+flags(op.flags, n)+"goto next"))
+			h.sized(n, fmt.Sprintf("k%sRM%d", op.name, n), ea+tlb("r", n,
+				fmt.Sprintf("x, y = %s, %s\n", reg("Reg", n), loadExpr(n))+expr+setReg("Reg", n)+flags(op.flags, n)+"goto next"))
 		}
 	}
 }
@@ -319,14 +333,14 @@ func (h *hot) compare() {
 				if op.name == "Test" && f.kind == "RM" {
 					continue
 				}
-				body := fmt.Sprintf("x, y := %s, %s\nr := %s\n%s", f.x, f.y, op.expr, flags(op.name, n))
+				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n%s", f.x, f.y, op.expr, flags(op.name, n))
 				wrap := func(s string) string {
 					if isMem {
 						return ea + tlb("r", n, s)
 					}
 					return s
 				}
-				h.add(fmt.Sprintf("k%s%s%d", op.name, f.kind, n), "%s", wrap(body+"goto next"))
+				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n), wrap(body+"goto next"))
 				if f.kind == "RM" {
 					continue
 				}
@@ -341,7 +355,7 @@ func (h *hot) compare() {
 					if strings.Contains(t, "%") {
 						t = fmt.Sprintf(t, sizes[n].styp)
 					}
-					h.add(fmt.Sprintf("k%s%s%dJ%s", op.name, f.kind, n, cc.name), "%s",
+					h.sized(n, fmt.Sprintf("k%s%s%dJ%s", op.name, f.kind, n, cc.name),
 						wrap(body+fmt.Sprintf("if %s { goto exit }\ngoto next", t)))
 				}
 			}
@@ -395,20 +409,20 @@ func (h *hot) moves() {
 
 // vectors adds moves of XMM registers; U may be misaligned, A may not.
 func (h *hot) vectors() {
-	const load = "v := &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ngoto next"
-	const store = "v := &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ngoto next"
+	const load = "v = &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ngoto next"
+	const store = "v = &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ngoto next"
 	h.add("kLoadU", "%s", ea+tlb("r", 16, load))
 	h.add("kStoreU", "%s", ea+tlb("w", 16, store))
 	h.add("kLoadA", "%s", ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
 	h.add("kStoreA", "%s", ea+tlb("w", 16, "if a&15 == 0 {\n"+store+"\n}"))
-	h.add("kMovXL", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
-	h.add("kMovXS", "v, w := &c.V[in.RM&15], &c.V[in.Reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
-	h.add("kPxor", "v, w := &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
+	h.add("kMovXL", "v, w = &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	h.add("kMovXS", "v, w = &c.V[in.RM&15], &c.V[in.Reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	h.add("kPxor", "v, w = &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
 }
 
 // mulFlags sets the flags of a product whose low half, sign-extended, is r.
 func mulFlags(r string) string {
-	return "aux := c.aux &^ auxCO\nif c.shiftAux == 0 { c.res, aux = " + r + " | resNonZero, 0 }\nif over { aux |= auxCF }\nc.aux = aux\n"
+	return "aux = c.aux &^ auxCO\nif c.shiftAux == 0 { c.res, aux = " + r + " | resNonZero, 0 }\nif over { aux |= auxCF }\nc.aux = aux\n"
 }
 
 // rotates adds ROL and ROR by an immediate. They set CF and OF alone; by more
@@ -419,29 +433,29 @@ func (h *hot) rotates(n int) {
 		{"Rol", "", "uint64(r&1)", fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1)},
 		{"Ror", "-", fmt.Sprintf("uint64(r>>%d)", 8*n-1), fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2)},
 	} {
-		body := fmt.Sprintf("k := int(in.Imm&%d)\nr := bits.RotateLeft%d(%s, %sk)\n", 8*n-1, 8*n, reg("RM", n), rot.sign) + set
-		h.add(fmt.Sprintf("k%sRI%d", rot.name, n), "%s", body+fmt.Sprintf("cf := %s\nof := %s\n", rot.cf, rot.of)+
-			"if k != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ngoto next")
-		h.add(fmt.Sprintf("k%sRI%dn", rot.name, n), "%s", body+"goto next")
+		body := fmt.Sprintf("by = int(in.Imm&%d)\nr = bits.RotateLeft%d(%s, %sby)\n", 8*n-1, 8*n, reg("RM", n), rot.sign) + set
+		h.sized(n, fmt.Sprintf("k%sRI%d", rot.name, n), body+fmt.Sprintf("cf = %s\nof = %s\n", rot.cf, rot.of)+
+			"if by != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ngoto next")
+		h.sized(n, fmt.Sprintf("k%sRI%dn", rot.name, n), body+"goto next")
 	}
 }
 
 // highBytes adds TEST and AND of ah, ch, dh and bh with an immediate.
 func (h *hot) highBytes() {
-	body := "x, y := uint8(c.R[in.RM&3]>>8), uint8(in.Imm)\nr := x & y\n"
-	h.add("kTestHI1", "%s", body+flags("Test", 1)+"goto next")
-	h.add("kAndHI1", "%s", body+"c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
+	body := "x, y = uint8(c.R[in.RM&3]>>8), uint8(in.Imm)\nr = x & y\n"
+	h.sized(1, "kTestHI1", body+flags("Test", 1)+"goto next")
+	h.sized(1, "kAndHI1", body+"c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
 	for _, cc := range []int{4, 5} {
-		h.add("kTestHI1J"+ccNames[cc], "%s", body+flags("Test", 1)+"if "+conds[cc].test+" { goto exit }\ngoto next")
+		h.sized(1, "kTestHI1J"+ccNames[cc], body+flags("Test", 1)+"if "+conds[cc].test+" { goto exit }\ngoto next")
 	}
 }
 
 // thread adds what compilers read relative to FS without a register: variables
 // of a thread, and the guard of a stack frame, which is compared.
 func (h *hot) thread() {
-	const ea = "a := uint64(in.Disp) + c.FSBase\n"
+	const ea = "a = uint64(in.Disp) + c.FSBase\n"
 	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
-	h.add("kFSubRM8", "%s", ea+tlb("r", 8, "x, y := c.R[in.Reg&15], "+loadExpr(8)+"\nr := x - y\nc.R[in.Reg&15] = r\n"+flags("Sub", 8)+"goto next"))
+	h.sized(8, "kFSubRM8", ea+tlb("r", 8, "x, y = c.R[in.Reg&15], "+loadExpr(8)+"\nr = x - y\nc.R[in.Reg&15] = r\n"+flags("Sub", 8)+"goto next"))
 }
 
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
@@ -456,23 +470,23 @@ func (h *hot) misc() {
 			{"Shr", "x >> k", "uint64(x>>(k-1)&1)", fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2), fmt.Sprintf("uint64(x>>%d)", 8*n-1)},
 			{"Sar", s.typ + "(" + s.styp + "(x)>>k)", "uint64(x>>(k-1)&1)", "uint64(0)", ""},
 		} {
-			body := fmt.Sprintf("x, k := %s, uint(in.Imm)&%d\nr := %s\n", x, 8*n-1, sh.r)
-			fl := strings.TrimSuffix(res, "c.aux = 0\n") + fmt.Sprintf("cf := %s\nof := %s\n", sh.cf, sh.of)
+			body := fmt.Sprintf("x, k = %s, uint(in.Imm)&%d\nr = %s\n", x, 8*n-1, sh.r)
+			fl := strings.TrimSuffix(res, "c.aux = 0\n") + fmt.Sprintf("cf = %s\nof = %s\n", sh.cf, sh.of)
 			if sh.intel != "" {
 				fl += "if c.shiftAux == 0 { of = " + sh.intel + " }\n"
 			}
 			fl += "c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux\n"
-			h.add(fmt.Sprintf("k%sRI%d", sh.name, n), "%s", body+set+fl+"goto next")
-			h.add(fmt.Sprintf("k%sRI%dn", sh.name, n), "%s", body+set+"goto next")
+			h.sized(n, fmt.Sprintf("k%sRI%d", sh.name, n), body+set+fl+"goto next")
+			h.sized(n, fmt.Sprintf("k%sRI%dn", sh.name, n), body+set+"goto next")
 			if n < 4 {
 				continue
 			}
 			body = strings.Replace(body, "in.Imm", "c.R[RCX]", 1)
-			h.add(fmt.Sprintf("kV%s%dn", sh.name, n), "%s", body+set+"goto next")
-			body = strings.Replace(body, "r := ", "if k == 0 { goto generic }\nr := ", 1)
-			h.add(fmt.Sprintf("kV%s%d", sh.name, n), "%s", body+set+fl+"goto next")
+			h.sized(n, fmt.Sprintf("kV%s%dn", sh.name, n), body+set+"goto next")
+			body = strings.Replace(body, "r = ", "if k == 0 { goto generic }\nr = ", 1)
+			h.sized(n, fmt.Sprintf("kV%s%d", sh.name, n), body+set+fl+"goto next")
 		}
-		h.add(fmt.Sprintf("kNeg%d", n), "%s", fmt.Sprintf("x, y := %s(0), %s\nr := -y\n", s.typ, x)+set+flags("Sub", n)+"goto next")
+		h.sized(n, fmt.Sprintf("kNeg%d", n), fmt.Sprintf("x, y = %s(0), %s\nr = -y\n", s.typ, x)+set+flags("Sub", n)+"goto next")
 		if n > 1 {
 			h.rotates(n)
 		}
@@ -480,30 +494,30 @@ func (h *hot) misc() {
 			continue
 		}
 		for _, u := range []struct{ name, r, y, op string }{{"Inc", "x + 1", "1", "Add"}, {"Dec", "x - 1", "1", "Sub"}} {
-			body := fmt.Sprintf("x, y := %s, %s(1)\nr := %s\n", x, s.typ, strings.Replace(u.r, "1", "y", 1))
-			fl := flags(u.op, n) + "o := c.aux ^ c.aux<<1\n"
-			h.add(fmt.Sprintf("k%s%d", u.name, n), "%s", "cf := c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ngoto next")
-			h.add(fmt.Sprintf("k%s%dn", u.name, n), "%s", body+set+"_ = y\ngoto next")
+			body := fmt.Sprintf("x, y = %s, %s(1)\nr = %s\n", x, s.typ, strings.Replace(u.r, "1", "y", 1))
+			fl := flags(u.op, n) + "o = c.aux ^ c.aux<<1\n"
+			h.sized(n, fmt.Sprintf("k%s%d", u.name, n), "cf = c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ngoto next")
+			h.sized(n, fmt.Sprintf("k%s%dn", u.name, n), body+set+"goto next")
 		}
-		h.add(fmt.Sprintf("kNot%d", n), "%s", fmt.Sprintf("r := ^%s\n", x)+set+"goto next")
+		h.sized(n, fmt.Sprintf("kNot%d", n), fmt.Sprintf("r = ^%s\n", x)+set+"goto next")
 	}
 	for i, cond := range condExpr {
 		for _, n := range []int{4, 8} {
-			h.add(fmt.Sprintf("kCmov%s%d", ccNames[i], n), "%s", fmt.Sprintf("r := %s\nif %s { r = %s }\nc.R[in.Reg&15] = uint64(r)\ngoto next", reg("Reg", n), cond, reg("RM", n)))
+			h.sized(n, fmt.Sprintf("kCmov%s%d", ccNames[i], n), fmt.Sprintf("r = %s\nif %s { r = %s }\nc.R[in.Reg&15] = uint64(r)\ngoto next", reg("Reg", n), cond, reg("RM", n)))
 		}
-		h.add("kSet"+ccNames[i], "%s", "r := c.R[in.RM&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.RM&15] = r\ngoto next")
+		h.sized(8, "kSet"+ccNames[i], "r = c.R[in.RM&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.RM&15] = r\ngoto next")
 	}
 	for _, m := range []struct{ kind, x string }{{"RR", "c.R[in.Reg&15]"}, {"RI", "in.Imm"}} {
 		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.Reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.RM&15]))\ngoto next")
 		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.Reg&15] = "+m.x+" * c.R[in.RM&15]\ngoto next")
-		h.add("kImul"+m.kind+"4", "%s", "r := int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n"+mulFlags("uint64(int64(int32(r)))")+"goto next")
-		h.add("kImul"+m.kind+"8", "%s", "x, y := "+m.x+", c.R[in.RM&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover := h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
+		h.add("kImul"+m.kind+"4", "%s", "p = int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n"+mulFlags("uint64(int64(int32(p)))")+"goto next")
+		h.sized(8, "kImul"+m.kind+"8", "x, y = "+m.x+", c.R[in.RM&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover = h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
 	}
 	for _, n := range []int{4, 8} {
 		set := "c.R[in.Reg&15] = uint64(r)\n"
-		h.add(fmt.Sprintf("kImulRM%d", n), "%s", ea+tlb("r", n, map[int]string{
-			4: "r := int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.Reg&15]))\nc.R[in.Reg&15] = uint64(uint32(r))\nover := r != int64(int32(r))\n" + mulFlags("uint64(int64(int32(r)))") + "goto next",
-			8: "x, y := " + loadExpr(8) + ", c.R[in.Reg&15]\nh, r := bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over := h != uint64(int64(r)>>63)\n" + mulFlags("r") + "goto next",
+		h.sized(n, fmt.Sprintf("kImulRM%d", n), ea+tlb("r", n, map[int]string{
+			4: "p = int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.Reg&15]))\nc.R[in.Reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n" + mulFlags("uint64(int64(int32(p)))") + "goto next",
+			8: "x, y = " + loadExpr(8) + ", c.R[in.Reg&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over = h != uint64(int64(r)>>63)\n" + mulFlags("r") + "goto next",
 		}[n]))
 	}
 	h.add("kNop", "goto next")
@@ -512,18 +526,18 @@ func (h *hot) misc() {
 
 // stack adds pushes, pops and branches.
 func (h *hot) stack() {
-	push := "a := c.R[RSP] - 8\n"
+	push := "a = c.R[RSP] - 8\n"
 	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.Reg&15]")+"\nc.R[RSP] = a\ngoto next"))
 	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ngoto next"))
-	h.add("kPop8", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
+	h.add("kPop8", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
 	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
-	h.add("kRet", "%s", "a := c.R[RSP]\n"+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kRet", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
 	h.add("kJmp", "goto exit")
-	call := "if canonical(t) {\na := c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
-	h.add("kCallR", "%s", "t := c.R[in.RM&15]\n"+call)
-	h.add("kCallM", "%s", ea+tlb("r", 8, "t := "+loadExpr(8)+"\n"+call))
-	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t := "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\ngoto indirect\n}"))
-	h.add("kJmpR", "if t := c.R[in.RM&15]; canonical(t) {\nc.RIP = t\ngoto indirect\n}")
+	call := "if canonical(t) {\na = c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
+	h.add("kCallR", "%s", "t = c.R[in.RM&15]\n"+call)
+	h.add("kCallM", "%s", ea+tlb("r", 8, "t = "+loadExpr(8)+"\n"+call))
+	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t = "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kJmpR", "if t = c.R[in.RM&15]; canonical(t) {\nc.RIP = t\ngoto indirect\n}")
 	for i, n := range ccNames {
 		h.add("kJ"+n, "if %s { goto exit }\ngoto next", condExpr[i])
 	}
@@ -573,13 +587,10 @@ func (h *hot) writeKinds() error {
 	return writeSource("kinds_gen.go", out.Bytes())
 }
 
-// writeLoop writes the loop itself. Its many labels are too much for tools that
-// bring programs into static single assignment form: 24 GB and more. They take
-// run_plain.go instead.
+// writeLoop writes the loop itself.
 func (h *hot) writeLoop() error {
 	var out bytes.Buffer
-	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\n//go:build !plainloop\n\npackage x86\n\nimport \"math/bits\"\n\n")
-	out.WriteString("// runsCases says that kinds choose how an instruction is executed.\nconst runsCases = true\n\n")
+	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\npackage x86\n\nimport (\n\"math/bits\"\n\"unsafe\"\n)\n\n")
 	out.WriteString(loopHead)
 	for _, k := range h.kinds {
 		fmt.Fprintf(&out, "case %s:\ngoto l%s\n", k, k[1:])
@@ -604,6 +615,21 @@ const loopHead = `// runBlocks executes from the start of b, which is valid, unt
 // exit. No block is begun that would carry Retired beyond limit.
 func (c *CPU) runBlocks(b *block, limit uint64) Exit {
 	var in *Inst
+	var ( // of all cases
+		a, off, t, cf, of, aux, o, h uint64 // address, offset in its page, target; parts of flags; high half
+		e *tlbEntry
+		x8, y8, r8, v8 uint8 // operands, result, carries
+		x16, y16, r16, v16 uint16
+		x32, y32, r32, v32 uint32
+		x64, y64, r64, v64 uint64
+		k uint // count of a shift
+		by int // and of a rotation
+		p int64 // product
+		over bool
+		d, v, w *Vec // destination and sources
+		m0, m1, m2, m3, n, q, s uint64
+		ok bool
+	)
 enter:
 	if c.Retired+b.n > limit {
 		c.RIP = b.pc
@@ -612,7 +638,7 @@ enter:
 	in = firstInst(b)
 	goto dispatch
 next:
-	in = nextInst(in)
+	in = (*Inst)(unsafe.Add(unsafe.Pointer(in), instSize))
 dispatch:
 	switch in.Kind {
 `
@@ -621,9 +647,9 @@ const loopGeneric = `	}
 generic:
 	{
 		c.RIP = b.pc + uint64(in.off)
-		e := in.fn(c, in)
-		if e != ExitNone || c.stop != 0 {
-			return c.leave(b, in, e)
+		ex := in.fn(c, in)
+		if ex != ExitNone || c.stop != 0 {
+			return c.leave(b, in, ex)
 		}
 		if in.Flags&InstEnd != 0 {
 			goto indirect

@@ -1,4 +1,4 @@
-package ranges
+package rangemap
 
 import (
 	"math/rand/v2"

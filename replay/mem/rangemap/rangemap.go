@@ -1,4 +1,4 @@
-// Package ranges is a map from disjoint ranges of addresses to values, for
+// Package rangemap is a map from disjoint ranges of addresses to values, for
 // memory maps of any length: the emulated machine's and the recorder's.
 //
 // A program may have 65,530 mappings (vm.max_map_count) and more where the
@@ -16,7 +16,7 @@
 // search trees", JACM 45(2), 1998): joining two trees takes the root of the one
 // or of the other with the probability of their sizes, so that the shape does not
 // depend on the order of the changes, and a file cannot be made that makes it deep.
-package ranges
+package rangemap
 
 import (
 	"iter"

@@ -1,0 +1,102 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program inherits which signals are ignored and which are blocked: nohup and
+// "trap '' INT" count on it. Go's runtime puts its own handlers in the place of
+// SIG_IGN, and unblocks signals, before any code of ours runs. It keeps what it
+// found, in variables that no package can name. So they are read from this process's
+// memory, where the executable's symbols say that they are. Without symbols the
+// program gets what the kernel and os/signal tell, which is what the runtime left alone.
+
+// inheritance is what the recorder found at its start and the program gets: sets of
+// signals as the kernel has them, bit n-1 is signal n.
+type inheritance struct{ ignored, blocked uint64 }
+
+// inherited returns what this process has inherited.
+func inherited() inheritance {
+	var in inheritance
+	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT} {
+		if signal.Ignored(sig) {
+			in.ignored |= 1 << (sig - 1)
+		}
+	}
+	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+		in.ignored |= statusMask(b, "SigIgn:")
+		in.blocked = statusMask(b, "SigBlk:")
+	}
+	found := ownVariables(map[string]uint64{"runtime.fwdSig": 65 * 8, "runtime.initSigmask": 8})
+	if actions := found["runtime.fwdSig"]; actions != nil { // [65]uintptr, by signal
+		for sig := 1; sig < len(actions)/8; sig++ {
+			if binary.LittleEndian.Uint64(actions[8*sig:]) == sigIgn {
+				in.ignored |= 1 << (sig - 1)
+			}
+		}
+	}
+	if mask := found["runtime.initSigmask"]; mask != nil {
+		in.blocked = binary.LittleEndian.Uint64(mask)
+	}
+	return in
+}
+
+// ownVariables returns the bytes of variables of this process, by name; sizes are in
+// bytes. It leaves out those that the executable's symbols do not have in that size, and
+// all when it may be loaded anywhere.
+func ownVariables(sizes map[string]uint64) map[string][]byte {
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	list, err := f.Symbols()
+	if err != nil || f.Type != elf.ET_EXEC {
+		return nil
+	}
+	mem, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = mem.Close() }() // it was only read
+	out := map[string][]byte{}
+	for _, s := range list {
+		if size, wanted := sizes[s.Name]; wanted && s.Size == size {
+			b := make([]byte, size)
+			if _, err := mem.ReadAt(b, int64(s.Value)); err == nil {
+				out[s.Name] = b
+			}
+		}
+	}
+	return out
+}
+
+// inheritanceSize is the size of an encoded inheritance, in bytes.
+const inheritanceSize = 16
+
+func (in inheritance) encode() []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, in.ignored), in.blocked)
+}
+
+func decodeInheritance(b []byte) inheritance {
+	return inheritance{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+}
+
+// apply makes it the state of the calling thread, which executes a program next.
+// Signals that have handlers get their default action by execve.
+func (in inheritance) apply() {
+	ignore := kernelAction{handler: sigIgn}
+	for sig := 1; sig <= 64; sig++ {
+		if in.ignored>>(sig-1)&1 != 0 {
+			setAction(unix.Signal(sig), &ignore)
+		}
+	}
+	setMask(in.blocked)
+}

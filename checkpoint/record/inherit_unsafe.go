@@ -1,0 +1,23 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sigIgn is SIG_IGN.
+const sigIgn = 1
+
+// setAction is rt_sigaction(2) with the kernel's structure. SIGKILL and SIGSTOP
+// stay as they are.
+func setAction(sig unix.Signal, act *kernelAction) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(act)), 0, 8, 0, 0)
+}
+
+// setMask sets the calling thread's blocked signals.
+func setMask(mask uint64) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8, 0, 0)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vplay/loader"
+)
+
+// symbolFlags say where symbol files are looked for.
+type symbolFlags struct {
+	dirs    []string
+	noLocal bool
+}
+
+const noLocalFiles = "no-local-files"
+
+func (f *symbolFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.dirs, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
+	c.Flags().BoolVar(&f.noLocal, noLocalFiles, false, "do not use this machine's files at the recorded paths, which are used when their build-id is the recorded one")
+}
+
+// open returns the finder. A folder that is not there is wrong use.
+func (f *symbolFlags) open() (*loader.Symbols, error) {
+	for _, dir := range f.dirs {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			return nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
+		}
+	}
+	return loader.NewSymbols(f.dirs, !f.noLocal), nil
+}
+
+// shownFiles is how many files localFiles names.
+const shownFiles = 3
+
+// localFiles names the files of this machine that are used, the first of them;
+// "" when there are none.
+func localFiles(mods []*loader.Module, s *loader.Symbols) string {
+	var names []string
+	for _, mod := range mods {
+		if name, ok := s.Local(mod); ok && (len(names) == 0 || names[len(names)-1] != name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names[:min(len(names), shownFiles)], ", ")
+	if n := len(names) - shownFiles; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}

@@ -1,0 +1,41 @@
+package x86
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"testing"
+)
+
+// TestLoopSharesVariables: tools that bring the run loop into static single
+// assignment form give each variable a phi at each of its 1600 labels, and the
+// compiler walks a table of the calls it expands for each of its basic blocks.
+// So the cases declare no variables, and do not call nextInst.
+func TestLoopSharesVariables(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "run_gen.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, variables, calls := 0, 0, 0
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.LabeledStmt:
+			labels++
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				variables += len(n.Lhs)
+			}
+		case *ast.CallExpr:
+			if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "nextInst" {
+				calls++
+			}
+		}
+		return true
+	})
+	if labels < 1000 {
+		t.Errorf("%d labels: this is not the run loop", labels)
+	}
+	if variables > 8 || calls > 0 { // those of the ways out of a block
+		t.Errorf("%d variables of cases, %d calls of nextInst", variables, calls)
+	}
+}
