@@ -298,8 +298,10 @@ type End struct {
 	Signo    int32 // EndCrash: the signal that killed
 	ExitCode int32 // EndExit
 	Contexts []Context
-	// MemHash is the sum of HashWord over all aligned 8-byte words of
-	// writable memory at the end, minus the same at the interval's start.
+	// MemHash is the sum of HashWord over all aligned 8-byte words of memory
+	// at the end, minus the same at the interval's start: private pages at their
+	// address then and now, shared pages at the addresses that they have at the end.
+	// Clean pages of files count neither way.
 	MemHash uint64
 	// Pages are hashes of the pages written in the interval, at its end;
 	// replay compares them.

@@ -201,14 +201,16 @@ func (m *Machine) hashUnwritten() uint64 {
 		}
 		var now, old mem.Page
 		m.Mem.Peek(e.Addr, now[:])
-		then.Peek(e.Addr, old[:])
+		peekPrivate(then, e.Addr, &old)
 		sum += checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:])
 	}
 	return sum
 }
 
-// hashSinceStart returns the additive hash of the pages written since the
-// interval's start, minus the same at the start.
+// hashSinceStart returns the additive hash of what the interval has changed so far:
+// of private pages that were written, what they hold minus what was private at
+// their address at the start; of shared pages, at each of their addresses, what
+// they hold minus what they held. The recorder's memHash has the whole rule.
 func (m *Machine) hashSinceStart() uint64 {
 	var sum uint64
 	then := m.iv.start.Open()
@@ -217,29 +219,40 @@ func (m *Machine) hashSinceStart() uint64 {
 		if now == nil {
 			return
 		}
+		var old mem.Page
+		if key < mem.MaxUser {
+			peekPrivate(then, key, &old)
+		} else {
+			then.PeekKey(key, &old)
+		}
 		for _, a := range m.addresses(key) {
-			sum += checkpoint.HashPage(a, now[:])
-			var old mem.Page
-			then.Peek(a, old[:])
-			sum -= checkpoint.HashPage(a, old[:])
+			sum += checkpoint.HashPage(a, now[:]) - checkpoint.HashPage(a, old[:])
 		}
 	})
 	return sum - m.hashDropped(then)
 }
 
-// hashDropped is the hash of the pages the interval began with that were
+// peekPrivate reads the page at a unless it is shared: then it is left alone.
+func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
+	if r, ok := s.Find(a); ok && !r.Shared {
+		s.Peek(a, page[:])
+	}
+}
+
+// hashDropped is the hash of the private pages the interval began with that were
 // unmapped, dropped or replaced since and have not been written again.
 func (m *Machine) hashDropped(then *mem.Space) uint64 {
 	var sum uint64
 	seen := map[uint64]bool{}
 	for _, d := range m.Mem.Dropped() {
 		for _, e := range m.iv.src.Range(d[0], d[1]) {
-			if seen[e.Addr] || m.Mem.IsWritten(e.Addr) {
+			r, ok := m.Mem.Find(e.Addr)
+			if seen[e.Addr] || ok && !r.Shared && m.Mem.IsWritten(e.Addr) {
 				continue
 			}
 			seen[e.Addr] = true
 			var old mem.Page
-			then.Peek(e.Addr, old[:])
+			peekPrivate(then, e.Addr, &old)
 			sum += checkpoint.HashPage(e.Addr, old[:])
 		}
 	}

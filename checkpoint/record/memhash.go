@@ -10,14 +10,19 @@ import (
 
 // What the recorder says of memory at a forced end, by which replay finds it.
 
-// memHash is the additive hash of what the interval has changed: over the
-// dirty pages, the hash of their content now minus that of their content at
-// the start (zero when they were not mapped); over the private pages of the
-// start that were unmapped, dropped or replaced and not written again, minus
-// the latter; over copied shared pages the difference. Clean pages of files
-// take no part.
+// memHash is the additive hash of what the interval has changed. It depends on
+// contents alone, not on what was written: replay may know of a store that changed
+// nothing, or not. Two kinds of memory take part:
+//
+//   - Private pages: what the dirty ones hold now, minus what the pages held at the
+//     start that are dirty now, or were unmapped, dropped or replaced.
+//   - Shared pages, at each address that they are mapped at now: what they hold, minus
+//     what the page of the object held at the start, whatever was mapped there
+//     then. What is not mapped any more takes no part.
+//
+// Clean pages of files take no part.
 func (t *tracer) memHash(m *moment, cur *live) uint64 {
-	var sum uint64
+	sum, shared := t.sharedHash(m, cur)
 	b := make([]byte, checkpoint.PageSize)
 	written := m.dirty
 	for a := range t.logged {
@@ -27,6 +32,9 @@ func (t *tracer) memHash(m *moment, cur *live) uint64 {
 	}
 	_ = written.union(m.gone).each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
+		if cur.isShared(addr) {
+			return nil
+		}
 		if old, ok := t.logged[addr]; ok {
 			if old != nil {
 				sum -= checkpoint.HashPage(addr, old)
@@ -39,55 +47,52 @@ func (t *tracer) memHash(m *moment, cur *live) uint64 {
 		return nil
 	})
 	_ = eachPage(memReader{t.mem}, written, func(addr uint64, page []byte) error {
-		sum += checkpoint.HashPage(addr, page)
+		if at := t.maps.at(addr); at == nil || at.private() {
+			sum += checkpoint.HashPage(addr, page)
+		} else if !shared[addr] { // a call has written to its file
+			sum += t.sharedChange(cur, addr, page)
+		}
 		return nil
 	})
-	counted := map[uint64]bool{}
-	for a, p := range m.copies {
-		if m.changed.has(a / checkpoint.PageSize) {
-			continue
-		}
-		for _, at := range t.aliases(a) {
-			if _, copied := m.copies[at]; at == a || !copied && !counted[at] {
-				counted[at] = true
-				sum += t.copyHash(m, cur, at, p)
-			}
+	for a, p := range m.copies { // private pages that no fork holds
+		if at := t.maps.at(a); !m.changed.has(a/checkpoint.PageSize) && (at == nil || at.private()) {
+			sum += checkpoint.HashPage(a, p)
 		}
 	}
 	for a, p := range t.sharedNow {
-		if page := a / checkpoint.PageSize; !m.changed.has(page) && !written.has(page) {
+		if page := a / checkpoint.PageSize; !m.changed.has(page) && !written.has(page) && !cur.isShared(a) {
 			sum -= checkpoint.HashPage(a, p)
 		}
 	}
 	return sum
 }
 
-// copyHash is what a copied page adds to the hash. One that was not there at
-// the start counts only when it is not what its object had: it was written, and
-// what was at its address at the start counts against it, unless memHash has
-// that already.
-func (t *tracer) copyHash(m *moment, cur *live, addr uint64, p []byte) uint64 {
-	now := checkpoint.HashPage(addr, p)
-	if _, ok := t.sharedNow[addr]; ok {
-		return now
+// sharedHash is the part of memHash for the shared pages that were copied, and the
+// addresses that it is for.
+func (t *tracer) sharedHash(m *moment, cur *live) (sum uint64, counted map[uint64]bool) {
+	counted = map[uint64]bool{}
+	for a, p := range m.copies {
+		if at := t.maps.at(a); m.changed.has(a/checkpoint.PageSize) || at == nil || at.private() {
+			continue
+		}
+		for _, at := range t.aliases(a) {
+			if !counted[at] {
+				counted[at] = true
+				sum += t.sharedChange(cur, at, p)
+			}
+		}
 	}
-	key := t.keyAt(addr)
-	base := t.objectAtStart(cur, key)
-	switch {
-	case base == nil:
-		return now
-	case string(base) == string(p):
-		return 0
-	case m.gone.has(addr / checkpoint.PageSize):
-		return now
-	case cur.keyAt(addr) == key: // a page of a file that nobody had touched
-		return now - checkpoint.HashPage(addr, base)
+	return sum, counted
+}
+
+// sharedChange is what the shared page at addr, which holds p, adds to the hash. A
+// page of which nothing is known at the start was zero.
+func (t *tracer) sharedChange(cur *live, addr uint64, p []byte) uint64 {
+	sum := checkpoint.HashPage(addr, p)
+	if base := t.objectAtStart(cur, t.keyAt(addr)); base != nil {
+		sum -= checkpoint.HashPage(addr, base)
 	}
-	b := make([]byte, checkpoint.PageSize)
-	if t.startContent(cur, addr, b) {
-		now -= checkpoint.HashPage(addr, b)
-	}
-	return now
+	return sum
 }
 
 // aliases returns the addresses of the shared page at addr, it included: a mapping
@@ -149,4 +154,10 @@ func mappedAt(maps []checkpoint.Mapping, addr uint64) *checkpoint.Mapping {
 		return nil
 	}
 	return &maps[i]
+}
+
+// isShared reports whether addr was in a shared mapping when the interval began.
+func (l *live) isShared(addr uint64) bool {
+	m := mappedAt(l.rec.Maps, addr)
+	return m != nil && m.Flags&checkpoint.MapShared != 0
 }

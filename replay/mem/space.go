@@ -243,6 +243,29 @@ func (s *Space) fromShared(object uint32, off uint64, page *Page, mask *Mask) (C
 	return Captured, true
 }
 
+// PeekKey copies the page of a shared object by its key, mapped or not. What is not
+// known is zero.
+// Preconditions: key was given out by a space of the same pool, for a shared page.
+func (s *Space) PeekKey(key uint64, page *Page) {
+	*page = Page{}
+	if id := lookup(s.root, key); id != 0 {
+		*page = *s.pool.page(id)
+		return
+	}
+	object, ok := s.pool.objectOf((key - sharedWindow) >> objectBits)
+	if !ok {
+		return
+	}
+	var mask Mask
+	off := key & (1<<objectBits - 1)
+	if s.began != nil {
+		if _, ok := s.fillShared(object, off, page, &mask); ok {
+			return
+		}
+	}
+	s.src.ObjectPage(object, off, page, &mask)
+}
+
 // writable returns the page of key to change in place, copying it when it is
 // shared with a snapshot.
 func (s *Space) writable(r *Region, a, key uint64) pageID {

@@ -89,6 +89,33 @@ func TestForcedEndsAtSignals(t *testing.T) {
 	t.Logf("%d forced ends, %d signals; %v", res.Stats.ForcedEnds, res.Stats.Signals, verify(t, res.Path))
 }
 
+// TestForcedEndsRemapped ends intervals while addresses change between private and
+// shared memory, and pages are stored to without being changed.
+func TestForcedEndsRemapped(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		path  string
+		flags []string
+		times int
+	}{
+		{"same content", "remapsame", nil, 2},
+		{"two views", "../alias", []string{"-O1", "-static", "-DREMAP"}, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run{
+				args: []string{compile(t, c.path, c.flags...)},
+				opt:  recorder.Options{ForceEvery: 5 * time.Millisecond, Interval: 5 * time.Millisecond},
+			}
+			want := r.native(t)
+			for range c.times {
+				got, res := r.recorded(t)
+				same(t, got, want)
+				t.Logf("%d forced ends; %v", res.Stats.ForcedEnds, verify(t, res.Path))
+			}
+		})
+	}
+}
+
 // callsUndone counts the calls that are logged as interrupted and made again.
 func callsUndone(t *testing.T, path string) int {
 	t.Helper()

@@ -47,7 +47,7 @@ func installed(t *testing.T, args []string) []string {
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	gcc := need.Program(t, "gcc")
-	out := filepath.Join(t.TempDir(), name)
+	out := filepath.Join(t.TempDir(), filepath.Base(name))
 	args := append([]string{"-g", "-O1", "-w", "-o", out, filepath.Join("..", "guest", "record", name+".c"), "-lpthread"}, flags...)
 	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, b)
