@@ -129,8 +129,9 @@ func (t *tracer) hiddenShared(there ranges) ranges {
 	for k := range t.zapped {
 		zapped[k.object] = append(zapped[k.object], k.index)
 	}
-	for i := range t.maps.list {
-		m := &t.maps.list[i]
+	all := t.maps.all()
+	for i := range all {
+		m := &all[i]
 		if m.private() || len(zapped) == 0 {
 			continue
 		}

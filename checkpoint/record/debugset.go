@@ -42,7 +42,7 @@ func (t *tracer) keepDebuggerSet(f *checkpoint.Final) error {
 
 // ReadFile implements loader.FileReader.
 func (m liveMemory) ReadFile(object uint32, off uint64, b []byte) int {
-	for _, g := range m.t.maps.list {
+	for _, g := range m.t.maps.all() {
 		if g.Object != object {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 )
 
 // A memory call that fails may have acted all the same: madvise and mprotect go
@@ -30,6 +31,7 @@ func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
 		lo, hi := borders[i-1], borders[i]
 		was, now := m.at(lo), kernel.at(lo)
 		switch {
+		case lo >= abi.TaskSize: // The vsyscall page, which no call changes.
 		case now == nil && was != nil:
 			out = appendOp(out, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: lo, End: hi})
 		case now == nil:
@@ -125,7 +127,7 @@ func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
 		return nil, nil, err
 	}
 	ops := t.movedBefore(t.maps.changesTo(list))
-	after := mapModel{list: slices.Clone(t.maps.all())}
+	after := newMapModel(t.maps.all())
 	for i := range ops {
 		after.apply(&ops[i])
 	}
@@ -141,7 +143,8 @@ func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
 		}
 	}
 	if a := &t.call.args; t.call.nr == unix.SYS_MREMAP && a[3]&unix.MREMAP_FIXED != 0 {
-		w, drops, err := t.movedHalfway(&mapModel{list: list})
+		kernel := newMapModel(list)
+		w, drops, err := t.movedHalfway(&kernel)
 		if err != nil {
 			return nil, nil, err
 		}
