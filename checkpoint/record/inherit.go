@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"os"
 	"os/signal"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +31,10 @@ func inherited() inheritance {
 			in.ignored |= 1 << (sig - 1)
 		}
 	}
-	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+	// The runtime's threads block all signals at times; not one that runs a goroutine.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if b, err := os.ReadFile("/proc/thread-self/status"); err == nil {
 		in.ignored |= statusMask(b, "SigIgn:")
 		in.blocked = statusMask(b, "SigBlk:")
 	}
