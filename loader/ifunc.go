@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"slices"
 
 	"vplay/dwarf"
 )
@@ -193,6 +194,25 @@ func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 
 		}
 	}
 	return out
+}
+
+// Implementations returns what the resolvers of a module's IFUNCs chose, by the
+// resolver's address, as far as its relocations were captured. ok is false where it has
+// resolvers and nothing was chosen: the dynamic linker has yet to run.
+func (mod *Module) Implementations(m Memory) (chosen map[uint64]uint64, ok bool) {
+	chosen = map[uint64]uint64{}
+	for resolver, impl := range mod.implementations(m, nil) {
+		chosen[resolver+mod.Bias] = impl + mod.Bias
+	}
+	isIndirect := func(r rela) bool { return r.kind == elf.R_X86_64_IRELATIVE }
+	return chosen, len(chosen) > 0 || len(mod.ifuncs(m)) == 0 && !slices.ContainsFunc(mod.relas(m), isIndirect)
+}
+
+// Functions returns the functions of a module's unwind table, as far as that was
+// captured: file virtual addresses, sorted.
+func (mod *Module) Functions(m Memory) []dwarf.FrameRange {
+	start, end := mod.EhFrame(m)
+	return dwarf.FrameRanges(readRun(start, end, m), start-mod.Bias)
 }
 
 // relas reads the relocations that bind symbols, as far as they were captured.

@@ -35,9 +35,10 @@ type target struct {
 
 	breaks map[bpKey]gdbstub.Breakpoint
 
-	goal           *where // where the next resume goes, or nil
-	moved          bool   // by a seek since the last resume
-	known          *names // what was resolved last
+	goal           *where              // where the next resume goes, or nil
+	moved          bool                // by a seek since the last resume
+	known          *names              // what was resolved last
+	functions      map[uint64]function // by the addresses of breakpoints
 	checkpoints    []remembered
 	lastCheckpoint int // the number of the newest
 
@@ -270,6 +271,7 @@ func (g *target) arm(r *gdbstub.Resume) {
 		addrs = append(addrs, b.Addr)
 		conds[b.Addr] = append(conds[b.Addr], b)
 	}
+	addrs = g.withoutResolvers(addrs)
 	g.t.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
 	g.t.SetWatches(watches)
 	if r == nil {

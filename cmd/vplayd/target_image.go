@@ -95,7 +95,7 @@ func (g *target) enter(ctx context.Context, n int, atEnd bool) error {
 	if g.t != g.last {
 		g.t.Close()
 	}
-	g.t, g.image, g.known = t, n, nil
+	g.t, g.image, g.known, g.functions = t, n, nil, nil
 	clear(g.files.images)
 	g.identify()
 	return nil

@@ -1,6 +1,10 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	realgdb "vplay/tests/gdb"
+)
 
 // TestIFuncs breaks on functions that the C library chose for the CPU, and lists
 // their calls: they stand where the resolver's result was put, in shared libraries,
@@ -35,4 +39,15 @@ func TestIFuncs(t *testing.T) {
 			})...)
 		})
 	}
+}
+
+// TestIFuncsWithDebugFile: gdb has a debug file of its own, in which the symbol is that
+// of the resolver. It breaks at both, and a stop at the resolver would end gdb with an internal error.
+func TestIFuncsWithDebugFile(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "ifunc", "-O0", "-fno-builtin", "-rdynamic")
+	rec := g.recordStripped(t)
+	flags := []string{"-iex", "set debug-file-directory " + g.symbolFiles(t)["build-id"]}
+	out := realgdb.BatchWith(t, flags, "target remote "+serve(t, rec), "break chosen", "reverse-continue", "bt 2", "reverse-continue", "break *choose", "delete 1", "continue", "reverse-continue")
+	expect(t, out, places(t, g, "ifunc", []string{`Breakpoint 1.*, plain.*LINE:PLAIN`, `#1 .*main .*LINE:CHOSEN`, `No more reverse-execution history`, `Breakpoint 2.*choose`})...)
 }
