@@ -7,6 +7,8 @@ import (
 	"path"
 	"runtime"
 	"strings"
+
+	"vplay/checkpoint"
 )
 
 // Local returns the file of this machine that lies where the module's file was
@@ -16,20 +18,52 @@ func (s *Symbols) Local(mod *Module) (name string, ok bool) {
 	if s == nil || !s.local || runtime.GOOS != "linux" || len(mod.BuildID) < 4 {
 		return "", false
 	}
-	if !path.IsAbs(mod.Path) || path.Clean(mod.Path) != mod.Path {
-		return "", false
+	return mod.Path, localID(mod.Path) == mod.BuildID
+}
+
+// localID returns the build-id of the file at a recorded path, "" when there is none
+// that may be opened.
+func localID(name string) string {
+	if !path.IsAbs(name) || path.Clean(name) != name {
+		return ""
 	}
 	for _, special := range []string{"/proc/", "/dev/", "/sys/"} {
-		if strings.HasPrefix(mod.Path, special) {
-			return "", false
+		if strings.HasPrefix(name, special) {
+			return ""
 		}
 	}
-	st, err := os.Stat(mod.Path)
+	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSymbolFile {
-		return "", false
+		return ""
 	}
-	id, _, _ := idOfFile(mod.Path)
-	return mod.Path, id == mod.BuildID
+	id, _, _ := idOfFile(name)
+	return id
+}
+
+// maxLocalFiles bounds how many recorded paths LocalFiles looks at.
+const maxLocalFiles = 10_000
+
+// LocalFiles returns the files of this machine that Local may name for the modules of
+// a recording with these objects: ELF files with a build-id, the recorded one where
+// that is known. It is for those who must say beforehand which files they open.
+func (s *Symbols) LocalFiles(objects []checkpoint.Object) (names []string) {
+	if s == nil || !s.local || runtime.GOOS != "linux" {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range objects {
+		o := &objects[i]
+		if o.Path == "" || seen[o.Path] {
+			continue
+		}
+		if seen[o.Path] = true; len(seen) > maxLocalFiles {
+			break
+		}
+		if id := localID(o.Path); id != "" && (o.BuildID == "" || o.BuildID == id) {
+			names = append(names, o.Path)
+		}
+	}
+	return names
 }
 
 // agrees reports whether a file has what was captured of a module, where the
