@@ -3,6 +3,7 @@ package loader
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/hex"
 	"os"
 	"path"
 	"runtime"
@@ -40,14 +41,15 @@ func localID(name string) string {
 	return id
 }
 
-// maxLocalFiles bounds how many recorded paths LocalFiles looks at.
+// maxLocalFiles bounds how many recorded paths Files looks at.
 const maxLocalFiles = 10_000
 
-// LocalFiles returns the files of this machine that Local may name for the modules of
-// a recording with these objects: ELF files with a build-id, the recorded one where
-// that is known. It is for those who must say beforehand which files they open.
-func (s *Symbols) LocalFiles(objects []checkpoint.Object) (names []string) {
-	if s == nil || !s.local || runtime.GOOS != "linux" {
+// Files returns the files that Find may name for the modules of a recording with these
+// objects, besides those that lie in the folders: files of this machine that are ELF
+// files with a build-id, the recorded one where that is known, and what the folders
+// have symbolic links to. It is for those who must say beforehand what they open.
+func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
+	if s == nil {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -58,6 +60,14 @@ func (s *Symbols) LocalFiles(objects []checkpoint.Object) (names []string) {
 		}
 		if seen[o.Path] = true; len(seen) > maxLocalFiles {
 			break
+		}
+		if _, err := hex.DecodeString(o.BuildID); err == nil && len(o.BuildID) >= 4 {
+			if p, ok := s.byName(o.BuildID); ok {
+				names = append(names, p)
+			}
+		}
+		if !s.local || runtime.GOOS != "linux" {
+			continue
 		}
 		if id := localID(o.Path); id != "" && (o.BuildID == "" || o.BuildID == id) {
 			names = append(names, o.Path)

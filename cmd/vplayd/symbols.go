@@ -37,7 +37,7 @@ func (f *symbolFlags) open() (*loader.Symbols, error) {
 
 // access is what a sandbox leaves to who looks for symbol files of a recording.
 func (f *symbolFlags) access(s *loader.Symbols, rec *checkpoint.Recording) sandbox.Access {
-	return sandbox.Access{Read: append(s.LocalFiles(rec.Objects()), f.dirs...)}
+	return sandbox.Access{Read: append(s.Files(rec.Objects()), f.dirs...)}
 }
 
 // shownFiles is how many files localFiles names.
