@@ -15,12 +15,21 @@ import (
 // 127.0.0.1; "unix:PATH", or a path with a slash, for a socket that only its owner
 // may use. A host
 // that is not the loopback is an error unless AllowRemote is set.
-func (v *Server) Listen(addr string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		return listenUnix(path)
+func (v *Server) Listen(addr string) (net.Listener, error) { return Listen(addr, v.opt.AllowRemote) }
+
+// SocketPath returns the path of the socket that Listen makes for an address, if that
+// is one.
+func SocketPath(addr string) (path string, ok bool) {
+	if path, ok = strings.CutPrefix(addr, "unix:"); ok {
+		return path, true
 	}
-	if strings.Contains(addr, "/") {
-		return listenUnix(addr)
+	return addr, strings.Contains(addr, "/")
+}
+
+// Listen is Server.Listen before there is a server.
+func Listen(addr string, allowRemote bool) (net.Listener, error) {
+	if path, ok := SocketPath(addr); ok {
+		return listenUnix(path)
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -29,7 +38,7 @@ func (v *Server) Listen(addr string) (net.Listener, error) {
 	if host == "" {
 		host = "127.0.0.1"
 	}
-	if !v.opt.AllowRemote && !isLoopback(host) {
+	if !allowRemote && !isLoopback(host) {
 		return nil, fmt.Errorf("gdbstub: %q can be reached by others, and the protocol has no authentication", addr)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))

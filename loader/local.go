@@ -3,10 +3,13 @@ package loader
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/hex"
 	"os"
 	"path"
 	"runtime"
 	"strings"
+
+	"vplay/checkpoint"
 )
 
 // Local returns the file of this machine that lies where the module's file was
@@ -16,20 +19,61 @@ func (s *Symbols) Local(mod *Module) (name string, ok bool) {
 	if s == nil || !s.local || runtime.GOOS != "linux" || len(mod.BuildID) < 4 {
 		return "", false
 	}
-	if !path.IsAbs(mod.Path) || path.Clean(mod.Path) != mod.Path {
-		return "", false
+	return mod.Path, localID(mod.Path) == mod.BuildID
+}
+
+// localID returns the build-id of the file at a recorded path, "" when there is none
+// that may be opened.
+func localID(name string) string {
+	if !path.IsAbs(name) || path.Clean(name) != name {
+		return ""
 	}
 	for _, special := range []string{"/proc/", "/dev/", "/sys/"} {
-		if strings.HasPrefix(mod.Path, special) {
-			return "", false
+		if strings.HasPrefix(name, special) {
+			return ""
 		}
 	}
-	st, err := os.Stat(mod.Path)
+	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSymbolFile {
-		return "", false
+		return ""
 	}
-	id, _, _ := idOfFile(mod.Path)
-	return mod.Path, id == mod.BuildID
+	id, _, _ := idOfFile(name)
+	return id
+}
+
+// maxLocalFiles bounds how many recorded paths Files looks at.
+const maxLocalFiles = 10_000
+
+// Files returns the files that Find may name for the modules of a recording with these
+// objects, besides those that lie in the folders: files of this machine that are ELF
+// files with a build-id, the recorded one where that is known, and what the folders
+// have symbolic links to. It is for those who must say beforehand what they open.
+func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
+	if s == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range objects {
+		o := &objects[i]
+		if o.Path == "" || seen[o.Path] {
+			continue
+		}
+		if seen[o.Path] = true; len(seen) > maxLocalFiles {
+			break
+		}
+		if _, err := hex.DecodeString(o.BuildID); err == nil && len(o.BuildID) >= 4 {
+			if p, ok := s.byName(o.BuildID); ok {
+				names = append(names, p)
+			}
+		}
+		if !s.local || runtime.GOOS != "linux" {
+			continue
+		}
+		if id := localID(o.Path); id != "" && (o.BuildID == "" || o.BuildID == id) {
+			names = append(names, o.Path)
+		}
+	}
+	return names
 }
 
 // agrees reports whether a file has what was captured of a module, where the

@@ -113,3 +113,46 @@ func TestWithout(t *testing.T) {
 		}
 	}
 }
+
+// TestFiles: of the paths that a recording names, only ELF files of the recorded
+// build-id may be opened, and what a folder has a link to.
+func TestFiles(t *testing.T) {
+	whole, _ := uncaptured()
+	_, elfFile := localFile(t, whole, func([]byte) {})
+	id, _, _ := idOfFile(elfFile)
+	if len(id) < 4 {
+		t.Fatalf("the build-id is %q", id)
+	}
+	dir := t.TempDir()
+	text := filepath.Join(dir, "shadow")
+	link := filepath.Join(dir, ".build-id", id[:2], id[2:]+".debug")
+	for _, err := range []error{
+		os.WriteFile(text, []byte("root:x"), 0o600), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(elfFile, link),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	local := runtime.GOOS == "linux"
+	for name, c := range map[string]struct {
+		s    *Symbols
+		o    checkpoint.Object
+		want string
+	}{
+		"the recorded build-id":  {NewSymbols(nil, local), checkpoint.Object{Path: elfFile, BuildID: id}, elfFile},
+		"an unknown build-id":    {NewSymbols(nil, local), checkpoint.Object{Path: elfFile}, elfFile},
+		"another build-id":       {NewSymbols(nil, local), checkpoint.Object{Path: elfFile, BuildID: "0123456789"}, ""},
+		"no ELF file":            {NewSymbols(nil, local), checkpoint.Object{Path: text}, ""},
+		"not asked for":          {NewSymbols(nil, false), checkpoint.Object{Path: elfFile, BuildID: id}, ""},
+		"a link":                 {NewSymbols([]string{dir}, false), checkpoint.Object{Path: "/gone", BuildID: id}, link},
+		"a build-id with a path": {NewSymbols([]string{dir}, false), checkpoint.Object{Path: "/gone", BuildID: "../.build-id/" + id[:2] + "/" + id[2:]}, ""},
+	} {
+		var want []string
+		if c.want != "" && (local || c.want == link) {
+			want = []string{c.want}
+		}
+		if got := c.s.Files([]checkpoint.Object{c.o, c.o}); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

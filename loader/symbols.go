@@ -49,6 +49,17 @@ func (s *Symbols) Find(mod *Module) (path string, ok bool) {
 }
 
 func (s *Symbols) inFolders(id string) (path string, ok bool) {
+	if path, ok = s.byName(id); ok {
+		return path, true
+	}
+	s.once.Do(s.scan)
+	path, ok = s.index[id]
+	return path, ok
+}
+
+// byName finds a file that has the build-id in its path, which may be a symbolic link
+// to any place.
+func (s *Symbols) byName(id string) (path string, ok bool) {
 	for _, dir := range s.dirs {
 		for _, root := range []string{dir, filepath.Join(dir, ".build-id")} {
 			p := filepath.Join(root, id[:2], id[2:]+".debug")
@@ -57,9 +68,7 @@ func (s *Symbols) inFolders(id string) (path string, ok bool) {
 			}
 		}
 	}
-	s.once.Do(s.scan)
-	path, ok = s.index[id]
-	return path, ok
+	return "", false
 }
 
 // scan reads the build-id of every ELF file in the folders.

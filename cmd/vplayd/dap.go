@@ -3,17 +3,17 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"vplay/gdbstub"
 	"vplay/gdbstub/dap"
 )
 
 // serveDAP serves a recording to editors.
-func serveDAP(c *cobra.Command, g *target, f serveFlags) error {
+func serveDAP(c *cobra.Command, g *target, f serveFlags, l net.Listener) error {
 	server := dap.New(g, newDAPSymbols(g), dap.Options{
 		Once: f.once, Log: stubLog(c), Commands: slices.Sorted(maps.Keys(monitorCommands)),
 		Accesses: []string{"last-write", "writes", "reads"},
@@ -21,16 +21,8 @@ func serveDAP(c *cobra.Command, g *target, f serveFlags) error {
 	if f.stdio {
 		return server.Serve(c.Context(), stdio{os.Stdin, raw(c.OutOrStdout())})
 	}
-	addr := f.listen
-	if !c.Flags().Changed("listen") {
-		addr = fmt.Sprintf("127.0.0.1:%d", dapPort)
-	}
-	l, err := listen(gdbstub.New(g, gdbstub.Options{AllowRemote: f.remote}), addr)
-	if err != nil {
-		return err
-	}
 	m := g.s.Rec.Manifest()
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: the Debug Adapter Protocol: in VS Code's launch.json, \"debugServer\" with that port (vplayd vscode writes it)\n")
-	return ended(c.Context(), server.ServeListener(c.Context(), l))
+	return server.ServeListener(c.Context(), l)
 }

@@ -12,6 +12,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 )
 
@@ -24,7 +25,10 @@ func newDump() *cobra.Command {
 log and how the interval ended. System calls are printed from the same table
 that recorded them. The log alone holds no argument strings: with --strings the
 intervals are replayed, and paths and buffers are shown as strace shows them.
-INTERVALS is one ID, or a range A-B.`,
+INTERVALS is one ID, or a range A-B.
+
+Once the file is open, dump can open no other file and start no other program,
+where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -33,6 +37,9 @@ INTERVALS is one ID, or a range A-B.`,
 				return err
 			}
 			defer rec.Close()
+			if err := enterSandbox(c, sandbox.Access{}); err != nil {
+				return err
+			}
 			first, last := uint32(0), ^uint32(0)
 			if len(args) == 2 {
 				if first, last, err = intervalRange(args[1]); err != nil {
@@ -48,6 +55,7 @@ INTERVALS is one ID, or a range A-B.`,
 	}
 	c.Flags().BoolVarP(&raw, "raw", "r", false, "every byte, and system calls by number")
 	c.Flags().BoolVarP(&strs, "strings", "s", false, "replay, to show paths and buffers")
+	addSandboxFlag(c)
 	return c
 }
 

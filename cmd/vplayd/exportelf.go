@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/checkpoint"
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/loader"
+	"vplay/replay"
 )
 
 // A front-end that wants the program as a file, as VS Code's C++ extension does,
@@ -40,14 +42,18 @@ of a library as "monitor modules" shows it, or the last part of it. --all writes
 every module into a folder at the path it had, which is a sysroot for a debugger
 that wants the files here:
 
-  gdb -ex 'set sysroot sysroot' -ex 'target remote :1234' sysroot/usr/bin/sort`,
+  gdb -ex 'set sysroot sysroot' -ex 'target remote :1234' sysroot/usr/bin/sort
+
+Once the file is open, export-elf can write to no other folder, read no files but those
+with symbols, and start no other program, where the kernel has Landlock and seccomp
+(vplayd doctor tells).`,
 		Example: "  vplayd export-elf --symbols build/ sort-1.vplay\n  vplayd export-elf --module libc.so.6 -o libc.elf sort-1.vplay\n  vplayd export-elf --all sysroot sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if all != "" && (out != "" || c.Flags().Changed("module")) {
 				return usageError{withHint(errors.New("--all goes with neither --module nor --output"), exitUsage, "--all writes every module into its folder")}
 			}
-			g, closeAll, err := openTarget(c, args, serveFlags{symbols: symbols, memory: 64})
+			g, closeAll, err := openTarget(c, args, serveFlags{symbols: symbols, memory: 64}, exportSandbox(c, out, all))
 			if err != nil {
 				return err
 			}
@@ -62,7 +68,24 @@ that wants the files here:
 	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: the module's name and .elf; -: standard output)")
 	c.Flags().StringVar(&all, "all", "", "write every module into this `FOLDER`, at its path")
 	symbols.add(c)
+	addSandboxFlag(c)
 	return c
+}
+
+// exportSandbox enters the sandbox of export-elf, which leaves the folder it writes to.
+func exportSandbox(c *cobra.Command, out, all string) prepare {
+	return func(_ *replay.Session, a sandbox.Access) error {
+		switch {
+		case all != "":
+			if err := os.MkdirAll(all, 0o755); err != nil {
+				return err
+			}
+			a.Write = []string{all}
+		case out != "-":
+			a.Write = []string{filepath.Dir(out)}
+		}
+		return enterSandbox(c, a)
+	}
 }
 
 // findModule returns the module that --module names.

@@ -19,10 +19,9 @@ import (
 // learn lets the timeline learn about the recording in the background. With keep,
 // it begins with what is known from an earlier session, and what is known is kept when all of it is and at the
 // end, which is when the function it returns is called.
-func learn(c *cobra.Command, g *target, args []string, keep bool) (end func()) {
+func learn(c *cobra.Command, g *target, path string, keep bool) (end func()) {
 	t := g.t // g may leave it for that of another program
-	path, err := recordingPath(args)
-	if !keep || err != nil { // the recording is open, so that it has a path
+	if !keep {
 		t.StartSurvey(nil)
 		return func() {}
 	}

@@ -34,7 +34,10 @@ Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
 give source lines. Files of this machine that lie where the program had them are
 used when their build-id is the recorded one, and named; --no-local-files leaves
-them alone.`,
+them alone.
+
+Once the file is open, info can open no files but these and start no other program,
+where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,6 +50,9 @@ them alone.`,
 				return err
 			}
 			defer rec.Close()
+			if err := enterSandbox(c, flags.access(symbols, rec)); err != nil {
+				return err
+			}
 			in, err := gatherInfo(c.Context(), rec, path, symbols)
 			if err != nil {
 				return err
@@ -65,6 +71,7 @@ them alone.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().BoolVar(&count, "count", false, "count the instructions, which takes a replay")
 	flags.add(c)
+	addSandboxFlag(c)
 	return c
 }
 

@@ -24,7 +24,7 @@ import (
 
 // The scripts of testdata/script run vplayd as a shell would. Next to
 // testscript's own commands they have: fails, exits, only, newer, cut, elf32,
-// usedport, setuid, fulldisk.
+// waitfor, answers, usedport, setuid, fulldisk.
 
 func TestMain(m *testing.M) {
 	if launch(os.Args) {
@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 		Condition:           condition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"fails": scriptFails, "exits": scriptExits, "only": scriptOnly, "newer": scriptNewer, "cut": scriptCut,
-			"elf32": scriptELF32, "waitfor": scriptWaitFor, "usedport": scriptUsedPort, "setuid": scriptSetuid, "fulldisk": scriptFullDisk,
+			"elf32": scriptELF32, "waitfor": scriptWaitFor, "answers": scriptAnswers, "usedport": scriptUsedPort, "setuid": scriptSetuid, "fulldisk": scriptFullDisk,
 		},
 	})
 }
@@ -230,4 +230,18 @@ func scriptWaitFor(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("%s does not appear", args[0])
 		}
 	}
+}
+
+// scriptAnswers is "answers SOCKET FILE": what listens there answers what the file
+// says, with the line ends of the Debug Adapter Protocol, in 20 seconds at most.
+func scriptAnswers(ts *testscript.TestScript, _ bool, args []string) {
+	scriptWaitFor(ts, false, args[:1])
+	c, err := net.Dial("unix", ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer c.Close()
+	ts.Check(c.SetDeadline(time.Now().Add(20 * time.Second)))
+	_, err = c.Write([]byte(strings.ReplaceAll(strings.TrimSpace(ts.ReadFile(args[1])), "\n", "\r\n")))
+	ts.Check(err)
+	_, err = c.Read(make([]byte, 1))
+	ts.Check(err)
 }

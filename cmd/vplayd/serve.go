@@ -9,12 +9,15 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/gdbstub"
+	"vplay/replay"
 )
 
 // serveFlags are shared by serve and replay.
@@ -74,7 +77,12 @@ others then go back with buttons of their own. vplayd vscode writes what VS Code
 wants to know.
 
 The end of a gdb session (detach, kill, quit) does not end serve: connect
-again and it stands where you left it. Ctrl-C ends it.`,
+again and it stands where you left it. Ctrl-C ends it.
+
+Before it serves, serve gives up what it does not need, where the kernel has Landlock
+and seccomp (vplayd doctor tells): it reads the recording and files with symbols, and
+starts no program and opens no connection. With --index it writes to the recording's
+folder.`,
 		Example: `  vplayd serve sort-1.vplay
   gdb -ex 'target remote :1234'
 
@@ -88,6 +96,7 @@ again and it stands where you left it. Ctrl-C ends it.`,
 		RunE: func(c *cobra.Command, args []string) error { return serve(c, args, f) },
 	}
 	f.add(c)
+	addSandboxFlag(c)
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:1234", "`ADDRESS` to serve on: HOST:PORT, unix:PATH or /PATH")
 	c.Flags().BoolVar(&f.remote, "allow-remote", false, "allow an address that other machines can reach (the protocol has no password)")
 	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak on standard input and output")
@@ -97,31 +106,45 @@ again and it stands where you left it. Ctrl-C ends it.`,
 	return c
 }
 
-func serve(c *cobra.Command, args []string, f serveFlags) error {
+func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	if f.at != "begin" && f.at != "end" {
 		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
 	}
-	g, closeAll, err := openTarget(c, args, f)
+	path, err := recordingPath(args)
+	if err != nil {
+		return err
+	}
+	var l net.Listener
+	g, closeAll, err := openTarget(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) (err error) {
+		if !f.stdio {
+			if l, err = listen(c, f); err != nil {
+				return err
+			}
+		}
+		return enterSandbox(c, f.access(a, path))
+	})
+	if l != nil {
+		defer func() {
+			_ = l.Close() // a second time it does nothing
+			err = ended(c.Context(), err)
+		}()
+	}
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	defer learn(c, g, args, f.index)()
+	defer learn(c, g, path, f.index)()
 	if f.at == "begin" {
 		if err := g.Rewind(); err != nil {
 			return err
 		}
 	}
 	if f.dap {
-		return serveDAP(c, g, f)
+		return serveDAP(c, g, f, l)
 	}
 	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {
 		return server.Serve(c.Context(), stdio{os.Stdin, raw(c.OutOrStdout())})
-	}
-	l, err := listen(server, f.listen)
-	if err != nil {
-		return err
 	}
 	m := g.s.Rec.Manifest()
 	if text := g.files.local(); text != "" {
@@ -129,7 +152,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
-	return ended(c.Context(), server.ServeListener(c.Context(), l))
+	return server.ServeListener(c.Context(), l)
 }
 
 // isDone reports whether ctx has ended.
@@ -143,9 +166,25 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// listen opens the server's address, with hints for what goes wrong.
-func listen(server *gdbstub.Server, addr string) (net.Listener, error) {
-	l, err := server.Listen(addr)
+// access adds to what a sandbox leaves to who looks for symbol files what serve
+// itself needs.
+func (f *serveFlags) access(a sandbox.Access, path string) sandbox.Access {
+	if f.index {
+		a.Write = append(a.Write, filepath.Dir(indexPath(path)))
+	}
+	if socket, ok := gdbstub.SocketPath(f.listen); ok && !f.stdio {
+		a.Remove = append(a.Remove, filepath.Dir(socket))
+	}
+	return a
+}
+
+// listen opens the address that serve is told, with hints for what goes wrong.
+func listen(c *cobra.Command, f serveFlags) (net.Listener, error) {
+	addr := f.listen
+	if f.dap && !c.Flags().Changed("listen") {
+		addr = fmt.Sprintf("127.0.0.1:%d", dapPort)
+	}
+	l, err := gdbstub.Listen(addr, f.remote)
 	switch {
 	case err == nil:
 		return l, nil
@@ -171,8 +210,12 @@ func gdbAddress(a net.Addr) string {
 	return a.String()
 }
 
-// openTarget opens a recording for debuggers.
-func openTarget(c *cobra.Command, args []string, f serveFlags) (*target, func(), error) {
+// prepare is what is done once a recording is open, and before it is worked with. It is
+// told what symbol files need of a sandbox.
+type prepare func(*replay.Session, sandbox.Access) error
+
+// openTarget opens a recording for debuggers. The function before may be nil.
+func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (*target, func(), error) {
 	symbols, err := f.symbols.open()
 	if err != nil {
 		return nil, nil, err
@@ -181,7 +224,14 @@ func openTarget(c *cobra.Command, args []string, f serveFlags) (*target, func(),
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := newTarget(s, f.budget(), symbols)
+	memory := f.budget() // reads /proc
+	if before != nil {
+		if err := before(s, f.symbols.access(symbols, s.Rec)); err != nil {
+			done()
+			return nil, nil, err
+		}
+	}
+	g, err := newTarget(s, memory, symbols)
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -212,7 +262,8 @@ func newReplay() *cobra.Command {
 		Short: "start gdb on a recording",
 		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
 with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
-commands of "vplayd help gdb-commands" are loaded.`,
+commands of "vplayd help gdb-commands" are loaded. There is no sandbox here, as around
+serve: gdb runs as your own program.`,
 		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt",
 		RunE: func(c *cobra.Command, args []string) error {
 			n := c.ArgsLenAtDash()
@@ -242,14 +293,18 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 	if err != nil {
 		return withHint(fmt.Errorf("cannot find %s", gdb), exitMachine, "apt-get install gdb, or name one with --debugger or $VPLAY_GDB")
 	}
-	g, closeAll, err := openTarget(c, args, f)
+	rec, err := recordingPath(args)
+	if err != nil {
+		return err
+	}
+	g, closeAll, err := openTarget(c, []string{rec}, f, nil)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	defer learn(c, g, args, f.index)()
+	defer learn(c, g, rec, f.index)()
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
-	l, err := listen(server, "127.0.0.1:0")
+	l, err := listen(c, serveFlags{listen: "127.0.0.1:0"})
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"vplay/checkpoint"
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 )
 
@@ -40,7 +42,10 @@ have it, and "monitor why ADDRESS" names it.
 
 The file is replaced only when the new one is whole, smaller, and replays too;
 whatever goes wrong before, the old one stays. Who has the old file open goes on
-reading it.`,
+reading it.
+
+Slim can open no file outside the folder of the recording and start no other program,
+where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		Example: "  vplayd slim sort-1.vplay\n  vplayd slim --time 30s sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -49,17 +54,9 @@ reading it.`,
 				return err
 			}
 			if f.background {
-				return slimInBackground(c.Context(), path, f)
+				return slimInBackground(c, path, f)
 			}
-			rec, _, err := openRecording(c, []string{path})
-			if err != nil {
-				return err
-			}
-			rec.Close()
-			if f.budget, err = budgetOf(c); err != nil {
-				return err
-			}
-			err = slim(c.Context(), path, f)
+			err = slimHere(c, path, f)
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintf(os.Stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
 			}
@@ -71,7 +68,33 @@ reading it.`,
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	fs.BoolVar(&f.background, "background", false, "as the process that record leaves behind: with low priority, bounded memory, and without a word")
 	_ = fs.MarkHidden("background") // it is there
+	addSandboxFlag(c)
 	return c
+}
+
+// slimHere is slim in the sandbox, for a file that can be opened.
+func slimHere(c *cobra.Command, path string, f slimFlags) error {
+	rec, _, err := openRecording(c, []string{path})
+	if err != nil {
+		return err
+	}
+	rec.Close()
+	if f.budget, err = budgetOf(c); err != nil {
+		return err
+	}
+	if err := sandboxSlim(c, path); err != nil {
+		return err
+	}
+	return slim(c.Context(), path, f)
+}
+
+// sandboxSlim enters the sandbox of slim, which leaves the folder of the file.
+func sandboxSlim(c *cobra.Command, path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return enterSandbox(c, sandbox.Access{Write: []string{filepath.Dir(real)}})
 }
 
 // slim slims the recording at path and says what came of it.

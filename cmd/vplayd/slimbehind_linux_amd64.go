@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,7 +115,7 @@ func giveWay() {
 }
 
 // slimInBackground is what the process does. It says nothing: nobody listens.
-func slimInBackground(ctx context.Context, path string, f slimFlags) error {
+func slimInBackground(c *cobra.Command, path string, f slimFlags) error {
 	if err := limitMemory(); err != nil {
 		return err
 	}
@@ -122,7 +123,10 @@ func slimInBackground(ctx context.Context, path string, f slimFlags) error {
 	if err != nil {
 		return exitError{exitFailed}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	if err := sandboxSlim(c, path); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	go func() {
 		for ; ctx.Err() == nil; time.Sleep(time.Second) {

@@ -3,11 +3,12 @@
 package main
 
 import (
-	"context"
 	"errors"
+
+	"github.com/spf13/cobra"
 )
 
 // slimInBackground is for the process that record leaves behind, on Linux.
-func slimInBackground(context.Context, string, slimFlags) error {
+func slimInBackground(*cobra.Command, string, slimFlags) error {
 	return withHint(errors.New("slim --background is for the recorder"), exitUsage, "vplayd slim FILE")
 }

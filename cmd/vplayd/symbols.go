@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vplay/checkpoint"
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/loader"
 )
 
@@ -31,6 +33,11 @@ func (f *symbolFlags) open() (*loader.Symbols, error) {
 		}
 	}
 	return loader.NewSymbols(f.dirs, !f.noLocal), nil
+}
+
+// access is what a sandbox leaves to who looks for symbol files of a recording.
+func (f *symbolFlags) access(s *loader.Symbols, rec *checkpoint.Recording) sandbox.Access {
+	return sandbox.Access{Read: append(s.Files(rec.Objects()), f.dirs...)}
 }
 
 // shownFiles is how many files localFiles names.

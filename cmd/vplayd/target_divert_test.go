@@ -21,7 +21,7 @@ func demoTarget(t *testing.T) *target {
 	t.Helper()
 	dir := t.TempDir()
 	runDemo(t, "--extract", dir)
-	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64})
+	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func BenchmarkDivert(b *testing.B) {
 	if err := extractDemo(dir); err != nil {
 		b.Fatal(err)
 	}
-	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64})
+	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

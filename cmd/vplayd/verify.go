@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 )
 
@@ -39,7 +40,10 @@ some ten thousand steps a second on a busy machine, more on an idle one. Without
 --interval and --from it replays everything at full speed first: where that
 diverges, it goes the way there, from the last event that was right on, else
 through everything. When the CPU is of another maker or family than the recorded
-one, undefined flags are not compared.
+one, undefined flags are not compared. There is no sandbox then: it traces a process.
+
+Otherwise, once the file is open, verify can open no other file and start no other
+program, where the kernel has Landlock and seccomp (vplayd doctor tells).
 
 Exit codes: 0 all is exact, 3 a divergence or difference, 4 the recording is
 damaged, 5 this machine cannot.`,
@@ -59,6 +63,7 @@ damaged, 5 this machine cannot.`,
 		},
 	}
 	lock.add(c)
+	addSandboxFlag(c)
 	c.Flags().IntVarP(&jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per interval, then a summary")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "a line per interval")
@@ -77,6 +82,9 @@ func verify(c *cobra.Command, args []string, f verifyFlags) error {
 		return err
 	}
 	defer done()
+	if err := enterSandbox(c, sandbox.Access{}); err != nil {
+		return err
+	}
 	began := time.Now()
 	results, err := verifyAll(c.Context(), s, f)
 	if err != nil {

@@ -52,7 +52,7 @@ to the workspace folder: change that in launch.json if they lie elsewhere.`,
 					return usageError{withHint(fmt.Errorf("port %d", p), exitUsage, "a port is 1 to 65535")}
 				}
 			}
-			g, closeAll, err := openTarget(c, args, serveFlags{symbols: f.symbols, memory: 64})
+			g, closeAll, err := openTarget(c, args, serveFlags{symbols: f.symbols, memory: 64}, nil)
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ func TestWhy(t *testing.T) {
 			if err := checkpoint.Rewrite(demo, path, o); err != nil {
 				t.Fatal(err)
 			}
-			g, closeAll, err := openTarget(&cobra.Command{}, []string{path}, serveFlags{memory: 64})
+			g, closeAll, err := openTarget(&cobra.Command{}, []string{path}, serveFlags{memory: 64}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
