@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,7 @@ reading it.`,
 			}
 			err = slim(c.Context(), path, f)
 			if errors.Is(err, context.Canceled) {
-				fmt.Fprintf(os.Stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
+				fmt.Fprintf(stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
 			}
 			return err
 		},
@@ -98,7 +97,7 @@ func slim(ctx context.Context, path string, f slimFlags) error {
 		return err
 	}
 	if !f.quiet {
-		fmt.Fprintf(os.Stderr, "vplayd: %s: %s\n", path, slimmed(res))
+		fmt.Fprintf(stderr, "vplayd: %s: %s\n", path, slimmed(res))
 	}
 	var errs []error
 	for _, r := range res.Failed {

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -73,8 +72,8 @@ var forges = []forge{
 	{"strings", func(path string) error { return forgeManifest(path, "args", `""`) }, false},
 	{"logs", forgeLogs, true},
 	{"events", func(path string) error {
-		return record(path, 4, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
-			iv.Events = make([]checkpoint.Event, 800_000)
+		return record(path, 2, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+			iv.Events = make([]checkpoint.Event, 600_000)
 			for i := range iv.Events {
 				iv.Events[i] = checkpoint.Event{Kind: checkpoint.EventSched, TID: 1}
 			}
@@ -497,14 +496,4 @@ func forgeDirectory(path string) error {
 // forgeDeflated has members of a gigabyte that ZIP itself compresses.
 func forgeDeflated(path string) error {
 	return archive(path, []part{{name: "manifest.json", data: make([]byte, 256<<20), deflate: true}})
-}
-
-// forged runs a forge in a process of its own and returns the file.
-func forged(t *testing.T, f *forge) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "forged.vplay")
-	if out, err := forgeCommand(f.name, path).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
 }

@@ -36,6 +36,16 @@ func forgeCommand(name, path string) *exec.Cmd {
 	return cmd
 }
 
+// forged runs a forge in a process of its own and returns the file.
+func forged(t *testing.T, f *forge) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "forged.vplay")
+	if out, err := forgeCommand(f.name, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
 // verbs open a recording. FILE stands for it.
 var verbs = [][]string{
 	{"info", "FILE"}, {"verify", "FILE"}, {"dump", "FILE"}, {"slim", "FILE"},
