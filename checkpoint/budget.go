@@ -88,6 +88,14 @@ func (b *Budget) workLimit() int64 {
 	return min(b.work, max(leastWork, workOfFile*b.size.Load()))
 }
 
+// Context returns what ends the reading, and the replay, of the recording.
+func (b *Budget) Context() context.Context {
+	if b == nil {
+		return context.Background()
+	}
+	return b.ctx
+}
+
 // Memory returns the bound of memory, in bytes; 0 when there is none.
 func (b *Budget) Memory() int64 {
 	if b == nil {

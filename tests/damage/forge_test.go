@@ -81,8 +81,8 @@ var forges = []forge{
 		})
 	}, true},
 	{"writes", func(path string) error {
-		return record(path, 8, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
-			iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Writes: make([]checkpoint.MemWrite, 5_000_000)}}
+		return record(path, 3, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+			iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Writes: make([]checkpoint.MemWrite, 1_000_000)}}
 			return nil
 		})
 	}, true},
@@ -194,7 +194,7 @@ func forgeDeltas(path string) error {
 
 func forgeLogs(path string) error {
 	zero := make([]byte, 120<<20)
-	return record(path, 12, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+	return record(path, 6, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
 		iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Writes: []checkpoint.MemWrite{{Addr: stackAt, Data: zero}}}}
 		return nil
 	})
@@ -231,13 +231,13 @@ func forgeGreatMapping(path string) error {
 	})
 }
 
-// forgeManyMappings changes all of 60,000 mappings 20,000 times.
+// forgeManyMappings changes all of 60,000 mappings 500 times.
 func forgeManyMappings(path string) error {
 	return record(path, 1, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
 		iv.Maps = append(append(iv.Maps[:1:1], mappings(60_000)...), iv.Maps[1])
 		iv.Start[0].InCall = true
 		e := checkpoint.Event{Kind: checkpoint.EventExit, TID: 1}
-		for i := range 20_000 {
+		for i := range 500 {
 			e.Maps = append(e.Maps, checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: 1 << 32, End: 1<<32 + 120_000*pageSize, Prot: uint8(1 + i%3)})
 		}
 		iv.Events = []checkpoint.Event{e}
