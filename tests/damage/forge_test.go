@@ -60,7 +60,7 @@ const (
 var forges = []forge{
 	{"deltas", forgeDeltas, true},
 	{"tables", func(path string) error {
-		return record(path, 20, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+		return record(path, 14, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
 			iv.Pages = append(iv.Pages, zeros(500_000)...)
 			return nil
 		})
@@ -250,7 +250,7 @@ func forgeObjects(path string) error {
 		if err := w.AddObject(checkpoint.Object{ID: 1, Kind: checkpoint.ObjectFile, Path: "/o", Size: 1 << 50}); err != nil {
 			return err
 		}
-		for i := range uint64(3_000_000) {
+		for i := range uint64(2_000_000) {
 			if err := w.AddObjectPage(checkpoint.ObjectPage{Object: 1, Index: i, Ref: checkpoint.PageRef{Kind: checkpoint.PageZero}}); err != nil {
 				return err
 			}
