@@ -22,9 +22,22 @@ type Budget struct {
 	ctx    context.Context
 	memory int64 // bytes
 	work   int64 // bytes gone through by decoders for the first time
+	scaled bool  // decoded structures are bounded by the file's size, too
+	size   atomic.Int64
+	reader atomic.Pointer[Recording] // the last opened
 	used   atomic.Int64
 	worked atomic.Int64
 }
+
+// What structures decoded of a file of n bytes may take, and what decoders may go
+// through to make them, in bytes, unless the user says otherwise: the greater of
+// the least and of n times the share.
+const (
+	leastDecoded = 384 << 20
+	decodedShare = 8
+	leastWork    = 3 << 30
+	workOfFile   = 64
+)
 
 // workShare is how many bytes decoders may go through for each byte of memory that
 // they may hold: with a quarter of a usual machine, some seconds.
@@ -37,6 +50,50 @@ func NewBudget(ctx context.Context, memory int64) *Budget {
 		ctx = context.Background()
 	}
 	return &Budget{ctx: ctx, memory: memory, work: workShare * memory}
+}
+
+// Scaled makes the budget smaller for decoded structures, as fits the size of the
+// file that is read, and returns it. Memory stays what it is.
+func (b *Budget) Scaled() *Budget {
+	b.scaled = true
+	return b
+}
+
+// fit says that r, a file of size bytes, is read.
+func (b *Budget) fit(r *Recording, size int64) {
+	if b != nil && r != nil {
+		b.reader.Store(r)
+	}
+	for b != nil {
+		was := b.size.Load()
+		if size <= was || b.size.CompareAndSwap(was, size) {
+			return
+		}
+	}
+}
+
+// decoded is the bound of decoded structures, in bytes.
+func (b *Budget) decoded() int64 {
+	if !b.scaled {
+		return b.memory
+	}
+	return min(b.memory, max(leastDecoded, decodedShare*b.size.Load()))
+}
+
+// workLimit is the bound of what decoders may go through, in bytes.
+func (b *Budget) workLimit() int64 {
+	if !b.scaled {
+		return b.work
+	}
+	return min(b.work, max(leastWork, workOfFile*b.size.Load()))
+}
+
+// Context returns what ends the reading, and the replay, of the recording.
+func (b *Budget) Context() context.Context {
+	if b == nil {
+		return context.Background()
+	}
+	return b.ctx
 }
 
 // Memory returns the bound of memory, in bytes; 0 when there is none.
@@ -79,21 +136,25 @@ func (b *Budget) take(n int64, part string) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
+	limit := b.decoded()
 	for try := 0; ; try++ {
-		if n <= b.memory && b.used.Add(n) <= b.memory {
+		if n <= limit && b.used.Add(n) <= limit {
 			return nil
 		}
-		if n > b.memory || try == collections {
+		if n > limit || try == collections {
 			break
 		}
 		b.used.Add(-n)
+		if r := b.reader.Load(); r != nil {
+			r.tables.drop() // they are there to be quick only
+		}
 		runtime.GC() // what is dropped may not have been given back yet
 		time.Sleep(time.Millisecond)
 	}
-	if n <= b.memory {
+	if n <= limit {
 		b.used.Add(-n)
 	}
-	return &LimitError{Part: part, Limit: b.memory}
+	return &LimitError{Part: part, Limit: limit}
 }
 
 func (b *Budget) give(n int64) {
@@ -110,8 +171,8 @@ func (b *Budget) spend(n int64, part string) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
-	if b.worked.Add(n) > b.work {
-		return &LimitError{Part: part, Work: true, Limit: b.work}
+	if limit := b.workLimit(); b.worked.Add(n) > limit {
+		return &LimitError{Part: part, Work: true, Limit: limit}
 	}
 	return nil
 }

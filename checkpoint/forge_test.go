@@ -178,3 +178,49 @@ func TestBudgetIsGivenBack(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetScaled has a file of a few kilobytes ask for more than fits its size,
+// under a budget that would hold it.
+func TestBudgetScaled(t *testing.T) {
+	path := forge(t, 1, func(_ *Writer, iv *Interval) {
+		iv.Events = []Event{{Kind: EventExit, TID: 1, Writes: make([]MemWrite, 12_000_000)}}
+	})
+	var le *LimitError
+	err := readAll(path, NewBudget(context.Background(), 8<<30).Scaled())
+	if !errors.As(err, &le) || le.Limit != leastDecoded {
+		t.Errorf("scaled: %v", err)
+	}
+	if err := readAll(path, NewBudget(context.Background(), 8<<30)); err != nil {
+		t.Errorf("as the user says: %v", err)
+	}
+	b := NewBudget(context.Background(), 1<<40).Scaled()
+	b.fit(nil, 1<<30)
+	b.fit(nil, 1)
+	if b.decoded() != decodedShare<<30 || b.workLimit() != workOfFile<<30 || b.Memory() != 1<<40 {
+		t.Errorf("a file of 1 GiB: %d, %d, %d", b.decoded(), b.workLimit(), b.Memory())
+	}
+}
+
+// TestBudgetOfTables reads page tables of which the cache alone would take more
+// than the budget has, and goes through them again and again.
+func TestBudgetOfTables(t *testing.T) {
+	path := forge(t, 12, func(_ *Writer, iv *Interval) {
+		if iv.Delta = iv.ID > 0; iv.Delta {
+			iv.Pages = zeros(1)
+		} else {
+			iv.Pages = zeros(100_000)
+		}
+	})
+	r, err := OpenWithin(path, NewBudget(context.Background(), 20<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := range 10 {
+		for id := range uint32(12) {
+			if table, err := r.PageTable(id); err != nil || len(table) != 100_000 {
+				t.Fatalf("the %dth time, table %d: %d rows, %v", i, id, len(table), err)
+			}
+		}
+	}
+}

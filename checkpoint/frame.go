@@ -188,7 +188,7 @@ func decodeMember(b []byte, kind string, limit int64, ch *charge) ([]byte, error
 		return nil, &offsetError{0, err}
 	}
 	var raw []byte
-	spent := 0
+	charged := 0
 	for {
 		typ, payload, n, err := readFrame(b[at:])
 		if err != nil {
@@ -199,8 +199,8 @@ func decodeMember(b []byte, kind string, limit int64, ch *charge) ([]byte, error
 			raw, err = decompressBlock(raw, payload)
 			if err == nil && ch != nil {
 				// A slice that grows is there twice for a moment.
-				err = errors.Join(ch.b.spend(int64(len(raw)-spent), ch.part), ch.add(2*int64(len(raw)-spent)))
-				spent = len(raw)
+				err = ch.add(2 * int64(len(raw)-charged))
+				charged = len(raw)
 			}
 			if err == nil && int64(len(raw)) > limit {
 				err = fmt.Errorf("raw bytes above the bound of %d", limit)

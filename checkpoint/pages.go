@@ -371,6 +371,13 @@ func (c *tableCache) put(id uint32, t PageTable) {
 	}
 }
 
+// drop forgets all tables.
+func (c *tableCache) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byID, c.order = nil, nil
+}
+
 // PageTable returns the whole page table at the start of an interval: deltas
 // are followed back to a full table and applied. The newest tables are cached.
 // Errors: ErrNoInterval, *FormatError of any interval that it depends on.
@@ -415,7 +422,7 @@ func (r *Recording) apply(in *IntervalInfo, base PageTable, rows []PageEntry) (P
 	name := nameHead(in.ID) + ": page table"
 	size := int64(len(base)+len(rows)) * int64(unsafe.Sizeof(PageEntry{}))
 	ch := charge{b: r.budget, part: name}
-	if err := errors.Join(r.budget.spend(size, name), ch.add(size)); err != nil {
+	if err := errors.Join(r.spend(size, name), ch.add(size)); err != nil {
 		err, _ = r.limited(err)
 		return nil, err
 	}

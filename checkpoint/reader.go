@@ -40,6 +40,7 @@ type Recording struct {
 	tables   tableCache
 	bases    []int // of deltas, by index of the interval; see deltaBases
 	budget   *Budget
+	read     sync.Map // parts whose work has been charged
 }
 
 // Open opens the recording at path without a bound on what reading it costs. The
@@ -97,6 +98,7 @@ func kindOfFile(m fs.FileMode) string {
 
 func openReader(src io.ReaderAt, size int64, name string, budget *Budget) (*Recording, error) {
 	r := &Recording{file: name, src: src, size: size, budget: budget}
+	budget.fit(r, size)
 	steps := []func() error{r.readDirectory, r.readManifest, r.checkMembers, r.readIndexes, r.readObjects}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -293,7 +295,7 @@ func (r *Recording) decoded(name, kind string, limit int64, ch *charge) ([]byte,
 		return nil, err
 	}
 	stored := r.charge(name)
-	if err := errors.Join(stored.add(sec.Size()), r.budget.spend(sec.Size(), name)); err != nil {
+	if err := stored.add(sec.Size()); err != nil {
 		return nil, r.damage(name, err)
 	}
 	defer stored.drop()
@@ -302,10 +304,25 @@ func (r *Recording) decoded(name, kind string, limit int64, ch *charge) ([]byte,
 		return nil, err
 	}
 	raw, err := decodeMember(b, kind, limit, ch)
+	if err == nil {
+		err = r.spend(sec.Size()+int64(len(raw)), name)
+	}
 	if err != nil {
 		return nil, r.damage(name, err)
 	}
 	return raw, nil
+}
+
+// spend charges the work of a part the first time that it is read: a long session
+// reads its intervals many times.
+func (r *Recording) spend(n int64, part string) error {
+	if r.budget == nil {
+		return nil
+	}
+	if _, again := r.read.LoadOrStore(part, struct{}{}); again {
+		return nil
+	}
+	return r.budget.spend(n, part)
 }
 
 func (r *Recording) readObjects() error {

@@ -40,7 +40,11 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 		m.tid = e.TID
 	case checkpoint.EventSignal, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd:
 	}
-	if err := sys.Effects(m.Mem, e, m.s.objects); err != nil {
+	ctx := m.s.Rec.Budget().Context()
+	if err := sys.Effects(ctx, m.Mem, e, m.s.objects); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return m.diverged(err.Error(), "", "")
 	}
 	if e.Regs != nil && !before && e.Kind != checkpoint.EventGap {

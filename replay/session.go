@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,11 +104,7 @@ func (s *Session) interval(id uint32) (*interval, error) {
 	if iv := s.intervals[id]; iv != nil {
 		return iv, nil
 	}
-	raw, err := s.Rec.Interval(id)
-	if err != nil {
-		return nil, err
-	}
-	src, err := loader.NewSource(s.Rec, id)
+	raw, src, err := s.read(id)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +121,23 @@ func (s *Session) interval(id uint32) (*interval, error) {
 	}
 	s.intervals[id] = iv
 	return iv, nil
+}
+
+// read reads interval id. Where the budget has no room for it, the intervals that
+// are kept make room and are read again when they are wanted. Their snapshots are
+// left to the collector: somebody may be about to begin at one.
+func (s *Session) read(id uint32) (raw *checkpoint.Interval, src *loader.Source, err error) {
+	for try := range 2 {
+		if raw, err = s.Rec.Interval(id); err == nil {
+			src, err = loader.NewSource(s.Rec, id)
+		}
+		var limit *checkpoint.LimitError
+		if try > 0 || len(s.intervals) == 0 || !errors.As(err, &limit) || limit.Work {
+			break
+		}
+		clear(s.intervals)
+	}
+	return raw, src, err
 }
 
 // Forget drops what is kept of interval id, to bound memory on long walks over

@@ -106,7 +106,7 @@ func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFla
 				return err
 			}
 		}
-		if err := checkpoint.WriteText(w, iv, o); err != nil {
+		if err := checkpoint.WriteText(untilDone{ctx, w}, iv, o); err != nil {
 			return err
 		}
 	}
@@ -115,6 +115,21 @@ func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFla
 			"it has %d to %d", infos[0].ID, infos[len(infos)-1].ID)}
 	}
 	return nil
+}
+
+// untilDone is a writer that refuses once its context has ended: an interval may
+// have millions of events.
+type untilDone struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+// Write implements io.Writer.
+func (u untilDone) Write(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.w.Write(p)
 }
 
 // noMemory is a guest of which nothing is known: the log holds no argument

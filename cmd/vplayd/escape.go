@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -75,6 +76,20 @@ func (e *escaper) Write(p []byte) (int, error) {
 	}
 	e.rest = append([]byte(nil), b[cut:]...)
 	if _, err := io.WriteString(e.w, escaped(string(b[:cut]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// stderr is standard error as all of vplayd writes to it but through cobra, a line
+// at a time, escaped.
+var stderr io.Writer = lines{}
+
+type lines struct{}
+
+// Write implements io.Writer. p is whole characters.
+func (lines) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(os.Stderr, escaped(string(p))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

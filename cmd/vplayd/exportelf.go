@@ -244,5 +244,9 @@ func writeBelow(root *os.Root, name string, b []byte) error {
 	if err := root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
 		return err
 	}
+	// A file that is there would keep its mode.
+	if err := root.Remove(filepath.FromSlash(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return root.WriteFile(filepath.FromSlash(name), b, 0o600)
 }

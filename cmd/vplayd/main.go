@@ -153,9 +153,9 @@ func codeOf(err error) int {
 
 // bugReport says what is needed to mend a broken invariant of ours.
 func bugReport(p any) int {
-	fmt.Fprintf(os.Stderr, "vplayd: error: internal error: %v\n", p)
+	fmt.Fprintf(stderr, "vplayd: error: internal error: %v\n", p)
 	if info, ok := debug.ReadBuildInfo(); ok {
-		fmt.Fprintf(os.Stderr, "vplayd: build: %s %s %s/%s\n", info.Main.Version, info.GoVersion, runtime.GOOS, runtime.GOARCH)
+		fmt.Fprintf(stderr, "vplayd: build: %s %s %s/%s\n", info.Main.Version, info.GoVersion, runtime.GOOS, runtime.GOARCH)
 	}
 	fmt.Fprintf(os.Stderr, "%s", debug.Stack())
 	fmt.Fprintln(os.Stderr, "vplayd: hint: this is a bug in vplayd; please report it with the lines above")
@@ -187,7 +187,7 @@ vplayd demo shows all of it in half a minute.`,
 		return usageError{withHint(err, exitUsage, "vplayd help %s", c.Name())}
 	})
 	root.PersistentFlags().String("log", os.Getenv("VPLAY_LOG"), "log `LEVEL`, overall and by component: info,record=debug (or $VPLAY_LOG)")
-	root.PersistentFlags().String("limit", "", "memory that reading a recording may take: `SIZE` as 512M or 2G (default: a quarter of this machine's)")
+	root.PersistentFlags().String("limit", "", "memory that reading a recording may take: `SIZE` as 512M or 2G (default: a quarter of this machine's, and no more than fits the file's size for its tables)")
 	root.PersistentFlags().String("log-format", "", "`FORMAT` of the log: console or json (default: console on a terminal)")
 	for _, add := range verbs {
 		root.AddCommand(add())

@@ -70,15 +70,14 @@ func openSession(c *cobra.Command, args []string) (s *replay.Session, path strin
 
 // budgetOf returns what reading a recording may cost c.
 func budgetOf(c *cobra.Command) (*checkpoint.Budget, error) {
-	limit := (&serveFlags{}).budget()
 	if f := c.Flags().Lookup("limit"); f != nil && f.Value.String() != "" {
 		n, err := parseSize(f.Value.String())
 		if err != nil {
 			return nil, usageError{withHint(err, exitUsage, "--limit takes a number of bytes, or of units: 512M, 2G")}
 		}
-		limit = n
+		return checkpoint.NewBudget(c.Context(), n), nil
 	}
-	return checkpoint.NewBudget(c.Context(), limit), nil
+	return checkpoint.NewBudget(c.Context(), (&serveFlags{}).budget()).Scaled(), nil
 }
 
 // sizeUnits are the units of a size, and what they are in bits to shift.

@@ -52,7 +52,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 		KeepEnv:    f.env, Ended: func(reason string, kept bool) {
 			line.done()
 			if !f.quiet {
-				fmt.Fprintf(os.Stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
+				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
 			}
 		},
 		FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
@@ -91,19 +91,19 @@ func sayRecorded(res *recorder.Result, f recordFlags) {
 	case res.Recorded:
 		st, err := os.Stat(res.Path)
 		if err == nil {
-			fmt.Fprintf(os.Stderr, "vplayd: %s: %s; look at it: vplayd serve %s\n", res.Path, size(st.Size()), res.Path)
+			fmt.Fprintf(stderr, "vplayd: %s: %s; look at it: vplayd serve %s\n", res.Path, size(st.Size()), res.Path)
 		}
 		if res.Reason != "" {
-			fmt.Fprintf(os.Stderr, "vplayd: recording ended early: %s\n", res.Reason)
+			fmt.Fprintf(stderr, "vplayd: recording ended early: %s\n", res.Reason)
 		}
 	case res.Reason != "":
-		fmt.Fprintf(os.Stderr, "vplayd: nothing recorded: %s\n", res.Reason)
+		fmt.Fprintf(stderr, "vplayd: nothing recorded: %s\n", res.Reason)
 	case f.keep == "crash" && res.Sanitizer && res.ExitCode != 0:
-		fmt.Fprintln(os.Stderr, "vplayd: nothing kept: AddressSanitizer ends a program with an exit code; "+
+		fmt.Fprintln(stderr, "vplayd: nothing kept: AddressSanitizer ends a program with an exit code; "+
 			"record --keep always keeps such runs, ASAN_OPTIONS=abort_on_error=1 makes them crashes")
 	case f.keep == "crash":
 		if why := failure(res.ExitCode); why != "" {
-			fmt.Fprintf(os.Stderr, "vplayd: nothing kept: %s; record --keep always keeps such runs\n", why)
+			fmt.Fprintf(stderr, "vplayd: nothing kept: %s; record --keep always keeps such runs\n", why)
 		}
 	}
 }

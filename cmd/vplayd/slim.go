@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -58,7 +57,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 			}
 			err = slimHere(c, path, f)
 			if errors.Is(err, context.Canceled) {
-				fmt.Fprintf(os.Stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
+				fmt.Fprintf(stderr, "vplayd: %s: slimming was stopped; the file stays as it was\n", path)
 			}
 			return err
 		},
@@ -121,7 +120,7 @@ func slim(ctx context.Context, path string, f slimFlags) error {
 		return err
 	}
 	if !f.quiet {
-		fmt.Fprintf(os.Stderr, "vplayd: %s: %s\n", path, slimmed(res))
+		fmt.Fprintf(stderr, "vplayd: %s: %s\n", path, slimmed(res))
 	}
 	var errs []error
 	for _, r := range res.Failed {

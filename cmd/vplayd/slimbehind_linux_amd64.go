@@ -35,7 +35,7 @@ func slimAtOnce(ctx context.Context, path string, f recordFlags) {
 	switch {
 	case errors.Is(err, context.Canceled):
 		if !f.quiet {
-			fmt.Fprintf(os.Stderr, "vplayd: %s: slimming was stopped, the recording is complete; vplayd slim %s makes it smaller\n", path, path)
+			fmt.Fprintf(stderr, "vplayd: %s: slimming was stopped, the recording is complete; vplayd slim %s makes it smaller\n", path, path)
 		}
 	case err != nil:
 		printError(err)
@@ -48,9 +48,9 @@ func slimBehind(path string, f recordFlags) {
 	switch {
 	case f.quiet:
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "vplayd: %s is not made smaller: %v; vplayd slim %s does it\n", path, err, path)
+		fmt.Fprintf(stderr, "vplayd: %s is not made smaller: %v; vplayd slim %s does it\n", path, err, path)
 	default:
-		fmt.Fprintf(os.Stderr, "vplayd: it can be used now; process %d makes it smaller in the background, for at most %v (or now: vplayd slim %s)\n", pid, f.slimTime, path)
+		fmt.Fprintf(stderr, "vplayd: it can be used now; process %d makes it smaller in the background, for at most %v (or now: vplayd slim %s)\n", pid, f.slimTime, path)
 	}
 }
 

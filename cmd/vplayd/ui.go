@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -19,14 +18,14 @@ import (
 
 // printError writes an error, and its hint, to standard error.
 func printError(err error) {
-	fmt.Fprintf(os.Stderr, "vplayd: error: %s\n", escaped(err.Error()))
+	fmt.Fprintf(stderr, "vplayd: error: %v\n", err)
 	var limit *checkpoint.LimitError
 	if errors.As(err, &limit) {
 		err = withHint(err, exitDamaged, "it may be made to do harm; if you trust it, allow more: --limit %d", 2*limit.Limit)
 	}
 	var h hintError
 	if errors.As(err, &h) && h.hint != "" {
-		fmt.Fprintf(os.Stderr, "vplayd: hint: %s\n", escaped(h.hint))
+		fmt.Fprintf(stderr, "vplayd: hint: %s\n", h.hint)
 	}
 }
 
@@ -37,9 +36,12 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 func logger(c *cobra.Command, component string) zerolog.Logger {
 	spec, _ := c.Flags().GetString("log")
 	format, _ := c.Flags().GetString("log-format")
-	var out io.Writer = os.Stderr
+	out := stderr
 	if format == "console" || format == "" && isTerminal(os.Stderr) {
-		out = zerolog.ConsoleWriter{Out: os.Stderr, NoColor: os.Getenv("NO_COLOR") != "", TimeFormat: "15:04:05.000"}
+		out = zerolog.ConsoleWriter{
+			Out: os.Stderr, NoColor: os.Getenv("NO_COLOR") != "", TimeFormat: "15:04:05.000", // it writes colours
+			FormatPrepare: escapeEvent,
+		}
 	}
 	level := zerolog.WarnLevel
 	for _, part := range strings.Split(spec, ",") {
@@ -52,6 +54,15 @@ func logger(c *cobra.Command, component string) zerolog.Logger {
 		}
 	}
 	return zerolog.New(out).Level(level).With().Timestamp().Str("component", component).Logger()
+}
+
+// escapeEvent escapes the message of an event of the log. The console's writer
+// quotes the values of all other fields.
+func escapeEvent(event map[string]any) error {
+	if text, ok := event[zerolog.MessageFieldName].(string); ok {
+		event[zerolog.MessageFieldName] = escaped(text)
+	}
+	return nil
 }
 
 // progress is one line on a terminal's standard error, rewritten in place;
@@ -75,7 +86,7 @@ func (p *progress) show(format string, args ...any) {
 		return
 	}
 	p.last = time.Now()
-	p.text = fmt.Sprintf(format, args...)
+	p.text = escaped(fmt.Sprintf(format, args...))
 	fmt.Fprintf(os.Stderr, "\r\x1b[K%s", p.text)
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +68,7 @@ func lockstepVerify(c *cobra.Command, args []string, f verifyFlags) error {
 	}
 	defer done()
 	if unlike := lockstep.Unlike(&s.Rec.Manifest().CPU); unlike != "" {
-		fmt.Fprintf(os.Stderr, "vplayd: warning: %s: undefined flags are not compared, and other differences may be the CPUs'\n", unlike)
+		fmt.Fprintf(stderr, "vplayd: warning: %s: undefined flags are not compared, and other differences may be the CPUs'\n", unlike)
 	}
 	l := lockstepRun{c: c, s: s, f: f, path: path, left: f.lockstep.count, began: time.Now()}
 	list, err := l.stretches()
@@ -205,7 +204,7 @@ func (l *lockstepRun) wayTo(at checkpoint.Position) ([]stretch, error) {
 		last = now
 	}
 	behind := checkpoint.Position{Interval: at.Interval, Instr: at.Instr + 1}
-	fmt.Fprintf(os.Stderr, "vplayd: replay diverges at %s; the last event that was right is at %s\n", at, last)
+	fmt.Fprintf(stderr, "vplayd: replay diverges at %s; the last event that was right is at %s\n", at, last)
 	list := []stretch{{from: last, to: behind, insns: at.Instr - last.Instr}}
 	if last.Instr > 0 {
 		list = append(list, stretch{from: begin, to: last, insns: last.Instr})

@@ -128,7 +128,7 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 	if err != nil {
 		return err
 	}
-	name := safeName(mod.Path)
+	name := strings.ReplaceAll(safeName(mod.Path), "$", "_") // ${...} is VS Code's to replace
 	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image), f)
 	launch := filepath.Join(f.dir, ".vscode", "launch.json")
 	old, err := os.ReadFile(launch)
@@ -142,7 +142,7 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 			return err
 		}
 	}
-	if err := writeWhole(program, image, 0o755); err != nil {
+	if err := writeWhole(program, image, 0o700); err != nil {
 		return err
 	}
 	out := c.OutOrStdout()
@@ -179,7 +179,11 @@ func sourceMap(image []byte) map[string]string {
 	if err != nil {
 		return nil
 	}
-	dir := m.CompDir()
+	return mapFolder(m.CompDir())
+}
+
+// mapFolder maps a folder to the workspace, unless it is here.
+func mapFolder(dir string) map[string]string {
 	// What is behind a dollar sign VS Code takes for a variable, or for a command to run.
 	if dir == "" || !path.IsAbs(dir) || strings.Contains(dir, "${") || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' }) {
 		return nil

@@ -5,6 +5,7 @@
 package sys
 
 import (
+	"context"
 	"fmt"
 
 	"vplay/checkpoint"
@@ -14,10 +15,14 @@ import (
 )
 
 // Effects applies an event's map changes, then its writes. The error names
-// the first effect that does not fit the guest's memory.
-func Effects(s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
+// the first effect that does not fit the guest's memory, or is ctx's: one event may
+// change all of a map of 65,000 mappings many thousand times.
+func Effects(ctx context.Context, s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
 	for i := range e.Maps {
 		op := &e.Maps[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if !isRange(op.Start, op.End) || op.Kind == checkpoint.MapOpMove && !isRange(op.New, op.NewEnd) {
 			return fmt.Errorf("the log changes the map at %#x-%#x, which is no range of pages that a program has", op.Start, op.End)
 		}
@@ -25,7 +30,10 @@ func Effects(s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Ob
 			mapOp(s, op, objects)
 		}
 	}
-	for _, w := range e.Writes {
+	for i, w := range e.Writes {
+		if err := ctx.Err(); i%1024 == 0 && err != nil {
+			return err
+		}
 		if f := inject(s, w.Addr, w.Data); f.Kind != mem.FaultNone {
 			return fmt.Errorf("the log writes %d bytes at %#x, where nothing is mapped at %#x", len(w.Data), w.Addr, f.Addr)
 		}

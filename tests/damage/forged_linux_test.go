@@ -1,0 +1,234 @@
+package damage
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"vplay/tests/internal/tool"
+)
+
+// What a forged file may cost, whatever it asks for.
+const (
+	mostMemory = 1 << 30         // bytes resident
+	mostCPU    = 5 * time.Second // of processor time
+	mostAfter  = time.Second     // of processor time behind Ctrl-C
+	mostWait   = 30 * time.Second
+)
+
+// forgeCommand returns the command that runs a forge.
+func forgeCommand(name, path string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], path)
+	cmd.Env = append(os.Environ(), forgeVariable+"="+name)
+	return cmd
+}
+
+// forged runs a forge in a process of its own and returns the file.
+func forged(t *testing.T, f *forge) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "forged.vplay")
+	if out, err := forgeCommand(f.name, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// verbs open a recording. FILE stands for it.
+var verbs = [][]string{
+	{"info", "FILE"}, {"verify", "FILE"}, {"dump", "FILE"}, {"slim", "FILE"},
+	{"serve", "--listen", "127.0.0.1:0", "FILE"},
+}
+
+// TestForged opens files made to do harm with every verb that reads one, by the
+// limits that vplayd has by default.
+func TestForged(t *testing.T) {
+	vplayd, err := tool.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range forges {
+		f := &forges[i]
+		t.Run(f.name, func(t *testing.T) {
+			path := forged(t, f)
+			for _, verb := range verbs {
+				t.Run(verb[0], func(t *testing.T) {
+					open(t, vplayd, path, verb, f.odd, false)
+					open(t, vplayd, path, verb, f.odd, true)
+				})
+			}
+		})
+	}
+}
+
+// TestLarge opens recordings that are large for good reasons: all is read, and
+// replayed, by the limits that vplayd has by default.
+func TestLarge(t *testing.T) {
+	vplayd, err := tool.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range larges {
+		f := &larges[i]
+		t.Run(f.name, func(t *testing.T) {
+			path := forged(t, f)
+			for _, args := range [][]string{{"info", path}, {"verify", path}, {"dump", "--strings", path}} {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, vplayd, args...)
+				out := new(tail)
+				cmd.Stdout, cmd.Stderr = out, out
+				err := cmd.Run()
+				st := cmd.ProcessState
+				t.Logf("%s: %d MiB, %v of CPU", args[0], st.SysUsage().(*syscall.Rusage).Maxrss>>10, st.UserTime()+st.SystemTime())
+				if err != nil {
+					t.Errorf("%s: %v\n%s", args[0], err, out)
+				}
+			}
+		})
+	}
+}
+
+// open runs one verb on a copy of a file and judges what it cost and said. With
+// stop, it is sent SIGINT after 0.3 s.
+func open(t *testing.T, vplayd, path string, verb []string, odd, stop bool) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "forged.vplay")
+	if err := os.Link(path, file); err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Clone(verb)
+	args[slices.Index(args, "FILE")] = file
+	ctx, cancel := context.WithTimeout(context.Background(), mostWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, vplayd, args...)
+	said := new(tail)
+	cmd.Stdout = said
+	errors, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var atSignal atomic.Int64
+	interrupt := func() {
+		atSignal.Store(int64(cpuOf(cmd.Process.Pid)))
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+	}
+	start := time.Now()
+	if stop {
+		defer time.AfterFunc(300*time.Millisecond, interrupt).Stop()
+	}
+	text := listen(errors, verb[0] == "serve" && !stop, interrupt)
+	_ = cmd.Wait() // the state tells
+	before := time.Duration(atSignal.Load())
+	st := cmd.ProcessState
+	used := st.SysUsage().(*syscall.Rusage)
+	cpu := st.UserTime() + st.SystemTime()
+	what := fmt.Sprintf("%s, stopped %v: exit code %d, %d MiB, %v of CPU, %v behind the signal, %v in all", verb[0], stop, st.ExitCode(), used.Maxrss>>10,
+		cpu.Round(time.Millisecond), (cpu - before).Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
+	t.Log(what, "\n", text)
+	if used.Maxrss<<10 > mostMemory || cpu > mostCPU && !stop || before > 0 && cpu-before > mostAfter || ctx.Err() != nil {
+		t.Errorf("too much: %s", what)
+	}
+	codes := []int{4}
+	if odd {
+		codes = []int{0, 3, 4}
+	}
+	if before > 0 {
+		codes = append(codes, 0, 130)
+	}
+	if !slices.Contains(codes, st.ExitCode()) || strings.Contains(text, "goroutine ") {
+		t.Errorf("%s, want a code of %v and no trace:\n%s", what, codes, text)
+	}
+	if st.ExitCode() != 0 && before == 0 && strings.Count(text, "vplayd: error: ") != 1 && !strings.Contains(said.String(), "limit of") {
+		t.Errorf("%s: no line with an error:\n%s%s", what, said, text)
+	}
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	t.b = append(t.b[:0], t.b[max(0, len(t.b)-1<<12):]...)
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.b) }
+
+// cpuOf returns the processor time that a process has used (man 5 proc_pid_stat).
+func cpuOf(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	ticks := int64(0)
+	for _, s := range f[11:13] { // utime, stime
+		n, _ := strconv.ParseInt(s, 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / 100)
+}
+
+// listen returns what a command says. It asks a server that has come up for the
+// target's description and its registers, and then stops it.
+func listen(r io.Reader, serves bool, stop func()) string {
+	var all strings.Builder
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		all.WriteString(lines.Text() + "\n")
+		if _, at, ok := strings.Cut(lines.Text(), "serving on "); ok && serves {
+			fmt.Fprintf(&all, "(client: %s)\n", ask(at))
+			stop()
+		}
+	}
+	return all.String()
+}
+
+// ask is a debugger that connects, and says how it went.
+func ask(addr string) string {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = c.Close() }() // nothing is written any more
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	r := bufio.NewReader(c)
+	answers := 0
+	for _, q := range []string{
+		"qSupported:xmlRegisters=i386;qXfer:libraries-svr4:read+", "qXfer:features:read:target.xml:0,fff", "?", "g",
+		"qXfer:libraries-svr4:read::0,fff", "qXfer:auxv:read::0,fff", "m100000000,40",
+	} {
+		sum := byte(0)
+		for i := range len(q) {
+			sum += q[i]
+		}
+		if _, err := fmt.Fprintf(c, "$%s#%02x", q, sum); err != nil {
+			return err.Error()
+		}
+		if _, err := r.ReadString('#'); err != nil {
+			return fmt.Sprintf("%s: %v", q, err)
+		}
+		if _, err := io.CopyN(c, strings.NewReader("+"), 1); err != nil {
+			return err.Error()
+		}
+		answers++
+	}
+	return fmt.Sprintf("%d answers", answers)
+}
