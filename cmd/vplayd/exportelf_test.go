@@ -108,7 +108,7 @@ func TestExportMode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"export-elf", "--all", dir, rec}, {"export-elf", "-o", filepath.Join(dir, "one.elf"), rec}} {
+	for _, args := range [][]string{{"export-elf", "--no-sandbox", "--all", dir, rec}, {"export-elf", "--no-sandbox", "-o", filepath.Join(dir, "one.elf"), rec}} {
 		if out, code := vplaydHere(t, args...); code != 0 {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)
 		}
@@ -122,7 +122,7 @@ func TestExportMode(t *testing.T) {
 func TestExportSum(t *testing.T) {
 	need.LinuxAMD64(t)
 	rec, dir := modulesRecording(t, 40, "/bin/app"), t.TempDir()
-	out, code := vplaydHere(t, "export-elf", "--limit", "32M", "--all", dir, rec)
+	out, code := vplaydHere(t, "export-elf", "--no-sandbox", "--limit", "32M", "--all", dir, rec)
 	if code != exitDamaged || !strings.Contains(out, "limit of 32 MiB") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -132,7 +132,8 @@ func TestExportSum(t *testing.T) {
 }
 
 // vplaydHere runs a command line in this process, and returns what it says on
-// standard error, and its exit code.
+// standard error, and its exit code. Verbs must be told --no-sandbox: the tests behind
+// this one need the rights that it would give up.
 func vplaydHere(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
