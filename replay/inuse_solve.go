@@ -42,6 +42,10 @@ type solver struct {
 
 	settled undecided // what the end answered
 
+	assumed   []*assumption // that are in force
+	disproved bool          // one was wrong: none is made any more
+	partial   uint64        // accesses to pages with unknown bytes up to the last one
+
 	failures int
 	redone   uint64
 
@@ -85,7 +89,8 @@ type choice struct {
 	component uint64
 	at        checkpoint.Position
 	rip       uint64
-	last      bool // the other answer was tried before
+	last      bool        // the other answer was tried before
+	assumed   *assumption // instead of an answer for one component
 }
 
 func newSolver(s *Session, k *Mark) *solver {
@@ -117,7 +122,7 @@ func (v *solver) solve(interrupted func() bool) error {
 		if first == nil {
 			first = err
 		}
-		if at := v.m.Position(); v.best == nil || v.far.Compare(at) < 0 {
+		if at := v.m.Position(); len(v.assumed) == 0 && (v.best == nil || v.far.Compare(at) < 0) {
 			v.far = at
 			v.keepBest()
 			v.explain()
@@ -159,8 +164,13 @@ func (v *solver) explain() {
 func (v *solver) back() bool {
 	v.settled.restore(v)
 	v.settled = nil
+	v.reassume()
 	for len(v.trail) > 0 && v.failures < maxFailures && v.redone < maxRedone {
 		c := &v.trail[len(v.trail)-1]
+		if c.assumed != nil {
+			v.disprove(c)
+			return true
+		}
 		s := &v.saves[c.save]
 		was := s.bits & c.component
 		s.decided, s.bits = s.decided&^c.component, s.bits&^c.component
@@ -329,14 +339,18 @@ func (v *solver) value(cover []*piece, o int, raw byte) (b byte, ok bool) {
 // choose answers for a component that something depends on now, with what was right
 // last. The other answer is tried when this one fails.
 func (v *solver) choose(n int, component uint64) {
+	v.keepChoice(choice{save: n, component: component})
+	v.decide(n, component, v.likely&component)
+}
+
+// keepChoice adds a choice, made now, to those that can be taken back.
+func (v *solver) keepChoice(c choice) {
 	if len(v.trail) == maxChoices {
 		v.trail[0].mark.Release()
 		v.trail = slices.Delete(v.trail, 0, 1)
 	}
-	v.trail = append(v.trail, choice{
-		mark: v.m.Save(), saves: len(v.saves), save: n, component: component, at: v.m.Position(), rip: v.m.CPU.RIP,
-	})
-	v.decide(n, component, v.likely&component)
+	c.mark, c.saves, c.at, c.rip = v.m.Save(), len(v.saves), v.m.Position(), v.m.CPU.RIP
+	v.trail = append(v.trail, c)
 }
 
 // decide answers whether a component counts as in use in save n, and makes the

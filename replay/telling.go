@@ -93,10 +93,14 @@ func (m *Machine) learn() {
 			}
 			continue
 		}
-		if n, _ := m.Mem.Peek(e.Addr, now[:]); n != len(now) || now == want {
+		var known mem.Mask
+		if !m.Mem.Raw(e.Addr, &now, &known) || now == want {
 			continue
 		}
-		found = appendDiffering(found, e.Addr, &now, &want)
+		if m.solver != nil {
+			m.solver.hideDoubtful(e.Addr, &known)
+		}
+		found = appendDiffering(found, e.Addr, &now, &want, &known)
 		if len(found) >= perMoment {
 			m.lookAt = (i + m.lookAt) % len(pages)
 			break
@@ -111,12 +115,12 @@ func (m *Machine) learn() {
 }
 
 // appendDiffering appends up to perPage words of the page at base in which now
-// differs from want.
-func appendDiffering(ws []x86.SieveWord, base uint64, now, want *mem.Page) []x86.SieveWord {
+// is known to differ from want.
+func appendDiffering(ws []x86.SieveWord, base uint64, now, want *mem.Page, known *mem.Mask) []x86.SieveWord {
 	n := 0
 	for i := 0; i < mem.PageSize && n < perPage; i += 8 {
 		v := binary.LittleEndian.Uint64(want[i:])
-		if binary.LittleEndian.Uint64(now[i:]) != v {
+		if binary.LittleEndian.Uint64(now[i:]) != v && known[i/8] == 0xff {
 			ws = append(ws, x86.SieveWord{Addr: base + uint64(i), Value: v})
 			n++
 		}

@@ -54,6 +54,32 @@ func TestInUseEverywhere(t *testing.T) {
 	}
 }
 
+// TestInUseOnBusyPage replays a program that works on a page with bytes that depend on
+// XINUSE and never become known: the answers that replay assumes there must hold or
+// be taken back, and it must not be slow for long.
+func TestInUseOnBusyPage(t *testing.T) {
+	for _, args := range [][]string{nil, {"look"}} {
+		for _, mode := range []struct {
+			name string
+			opt  recorder.Options
+		}{
+			{"plain", recorder.Options{}},
+			{"forced", recorder.Options{Interval: 20 * time.Millisecond, ForceEvery: 20 * time.Millisecond}},
+		} {
+			t.Run(strings.Join(append(args, mode.name), "/"), func(t *testing.T) {
+				r := run{args: append([]string{compile(t, "xsavepage", "-static")}, args...), opt: mode.opt}
+				want := r.native(t)
+				got, res := r.recorded(t)
+				same(t, got, want)
+				if !res.Recorded {
+					t.Fatal(res.Reason)
+				}
+				t.Logf("%d forced ends: %v", res.Stats.ForcedEnds, verify(t, res.Path))
+			})
+		}
+	}
+}
+
 // backAndForth looks at memory at some moments, come to from before and, in a
 // session of its own, from behind: it must be the same.
 func backAndForth(t *testing.T, path string) {
