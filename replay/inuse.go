@@ -91,8 +91,8 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	return a.bits, nil
 }
 
-// machineAt returns a machine of its own at mark k.
-func (s *Session) machineAt(k *Mark) *Machine {
+// machineAt returns a machine of its own at snapshot k.
+func (s *Session) machineAt(k *Snapshot) *Machine {
 	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
 	m.attach(k.mem.Open())
 	m.Restore(k)

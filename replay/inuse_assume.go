@@ -112,8 +112,8 @@ func (v *solver) reassume() {
 func (v *solver) disprove(c *choice) {
 	a := c.assumed
 	a.retract(v)
-	v.m.Restore(c.mark)
-	c.mark.Release()
+	v.m.Restore(c.snapshot)
+	c.snapshot.Release()
 	v.cut(c.saves)
 	v.assumed = v.assumed[:len(v.assumed)-1]
 	v.trail = v.trail[:len(v.trail)-1]

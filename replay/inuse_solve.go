@@ -14,8 +14,8 @@ import (
 // soon stored to. Three things need an answer:
 //
 //   - A load of such a byte, but not XRSTOR's where both answers give the same
-//     registers, and XGETBV. A mark is taken, and the answer tried that was right
-//     last. When the replay fails later, the other one is tried from that mark, the
+//     registers, and XGETBV. A snapshot is taken, and the answer tried that was right
+//     last. When the replay fails later, the other one is tried from that snapshot, the
 //     newest first.
 //   - A moment that may be a forced end: its hash is of memory.
 //   - The end: the recording has the content of each page written, or its hash.
@@ -83,7 +83,7 @@ func (b bitSet) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
 
 // choice is an answer that was tried when something depended on it.
 type choice struct {
-	mark      *Mark
+	snapshot  *Snapshot
 	saves     int // their number then
 	save      int
 	component uint64
@@ -93,7 +93,7 @@ type choice struct {
 	assumed   *assumption // instead of an answer for one component
 }
 
-func newSolver(s *Session, k *Mark) *solver {
+func newSolver(s *Session, k *Snapshot) *solver {
 	v := &solver{m: s.machineAt(k), pieces: map[uint64][]piece{}, stored: map[string][]byte{}}
 	v.m.solver = v
 	return v
@@ -105,7 +105,7 @@ func newSolver(s *Session, k *Mark) *solver {
 func (v *solver) solve(interrupted func() bool) error {
 	defer func() {
 		for i := range v.trail {
-			v.trail[i].mark.Release()
+			v.trail[i].snapshot.Release()
 		}
 	}()
 	var first error
@@ -175,13 +175,13 @@ func (v *solver) back() bool {
 		was := s.bits & c.component
 		s.decided, s.bits = s.decided&^c.component, s.bits&^c.component
 		if c.last {
-			c.mark.Release()
+			c.snapshot.Release()
 			v.trail = v.trail[:len(v.trail)-1]
 			continue
 		}
 		v.failures++
-		v.redone += v.m.CPU.Retired - c.mark.Pos.Instr
-		v.m.Restore(c.mark)
+		v.redone += v.m.CPU.Retired - c.snapshot.Pos.Instr
+		v.m.Restore(c.snapshot)
 		v.cut(c.saves)
 		c.last = true
 		v.decide(c.save, c.component, was^c.component)
@@ -346,10 +346,10 @@ func (v *solver) choose(n int, component uint64) {
 // keepChoice adds a choice, made now, to those that can be taken back.
 func (v *solver) keepChoice(c choice) {
 	if len(v.trail) == maxChoices {
-		v.trail[0].mark.Release()
+		v.trail[0].snapshot.Release()
 		v.trail = slices.Delete(v.trail, 0, 1)
 	}
-	c.mark, c.saves, c.at, c.rip = v.m.Save(), len(v.saves), v.m.Position(), v.m.CPU.RIP
+	c.snapshot, c.saves, c.at, c.rip = v.m.Save(), len(v.saves), v.m.Position(), v.m.CPU.RIP
 	v.trail = append(v.trail, c)
 }
 

@@ -88,7 +88,7 @@ func backAndForth(t *testing.T, path string) {
 	ctx := context.Background()
 	var at []checkpoint.Position
 	var sums []uint64
-	onTimeline(t, path, func(tl *replay.Timeline) {
+	onTimeline(t, path, func(tl *replay.Cursor) {
 		for i := range moments {
 			if err := tl.SeekFraction(ctx, float64(i)/moments); err != nil {
 				t.Fatal(err)
@@ -96,8 +96,8 @@ func backAndForth(t *testing.T, path string) {
 			at, sums = append(at, tl.Position()), append(sums, memorySum(tl.Machine().Mem))
 		}
 	})
-	onTimeline(t, path, func(tl *replay.Timeline) {
-		if err := tl.Survey(ctx); err != nil {
+	onTimeline(t, path, func(tl *replay.Cursor) {
+		if err := tl.Timeline().BuildIndex(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tl.ToEnd(ctx); err != nil {
@@ -114,7 +114,7 @@ func backAndForth(t *testing.T, path string) {
 	})
 }
 
-func onTimeline(t *testing.T, path string, f func(*replay.Timeline)) {
+func onTimeline(t *testing.T, path string, f func(*replay.Cursor)) {
 	t.Helper()
 	rec, err := checkpoint.Open(path)
 	if err != nil {
@@ -131,7 +131,12 @@ func onTimeline(t *testing.T, path string, f func(*replay.Timeline)) {
 		t.Fatal(err)
 	}
 	defer tl.Close()
-	f(tl)
+	c, err := tl.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f(c)
 }
 
 // memorySum is a hash of all that can be written and is known.
