@@ -13,9 +13,9 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 )
 
@@ -108,7 +108,7 @@ func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Wr
 			return nil, nil
 		}
 	}
-	if shown, ok := out.(gdbstub.Progress); ok {
+	if shown, ok := out.(api.Progress); ok {
 		q.Progress = searchProgress(g.t.Progress(), shown.Progress)
 	}
 	return g.t.Find(ctx, q)
@@ -126,8 +126,8 @@ func (g *target) watchArgs(args []string, kind mem.WatchKind) (*replay.Search, e
 	n, most := uint64(8), defaultAnswers
 	if len(args) > 1 {
 		v, err := strconv.ParseUint(args[1], 0, 64)
-		if err != nil || v == 0 || v > gdbstub.MaxWatchLen || at[0]+v < at[0] {
-			return nil, fmt.Errorf("bad length %q: 1 to %d bytes", args[1], gdbstub.MaxWatchLen)
+		if err != nil || v == 0 || v > api.MaxWatchLen || at[0]+v < at[0] {
+			return nil, fmt.Errorf("bad length %q: 1 to %d bytes", args[1], api.MaxWatchLen)
 		}
 		n = v
 	}
