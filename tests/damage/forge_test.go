@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
-	for _, f := range slices.Concat(forges, larges) {
+	for _, f := range slices.Concat(forges, elfForges, larges) {
 		if f.name == name {
 			if err := f.make(os.Args[1]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
