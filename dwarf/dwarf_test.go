@@ -260,7 +260,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(b[:64], uint64(0x401000))
 	f.Add(b, uint64(0x40178f))
 	f.Fuzz(func(t *testing.T, b []byte, pc uint64) {
-		m, err := Open(b, nil)
+		m, err := Open(b, &allowance{64 << 20, 64 << 20})
 		if err != nil {
 			return
 		}

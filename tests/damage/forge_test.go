@@ -50,6 +50,14 @@ type forge struct {
 	odd  bool // parts of the file can be read all the same
 }
 
+// codes are the exit codes that a verb may end with.
+func (f *forge) codes() []int {
+	if f.odd {
+		return []int{0, 3, 4}
+	}
+	return []int{4}
+}
+
 const (
 	pageSize = checkpoint.PageSize
 	maxUser  = 0x7fff_ffff_f000 // the end of the user half
