@@ -145,6 +145,7 @@ func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...
 	ctx, cancel := context.WithTimeout(context.Background(), mostWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, vplayd, args...)
+	cmd.Dir = filepath.Dir(file) // export-elf writes there
 	said := new(tail)
 	cmd.Stdout = said
 	errors, err := cmd.StderrPipe()
