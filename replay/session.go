@@ -35,6 +35,7 @@ type interval struct {
 	start *mem.Snapshot
 	cpu   x86.State
 
+	charged int     // how many events' changes of the map the budget knows; see spendOnMaps
 	answers answers // about state components in use
 
 	mu  sync.Mutex
