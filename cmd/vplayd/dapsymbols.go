@@ -51,9 +51,7 @@ func (d *dapSymbols) open(mod *loader.Module) *dwarf.Module {
 	key := moduleKey{mod.Path, mod.BuildID, mod.Base}
 	m, ok := d.opened[key]
 	if !ok {
-		if b, err := loader.BuildELF(mod, guest{d.g.mem()}, d.g.files.symbols); err == nil {
-			m, _ = dwarf.Open(b) // what cannot be opened has no symbols
-		}
+		m, _ = d.g.files.symbols.Open(mod, guest{d.g.mem()}) // what cannot be opened has no symbols
 		d.opened[key] = m
 	}
 	return m

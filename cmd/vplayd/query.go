@@ -12,7 +12,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/debug/api"
@@ -80,18 +79,16 @@ func (g *target) addresses(where string) ([]uint64, error) {
 		return []uint64{a}, nil
 	}
 	var out []uint64
-	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
-		b, err := g.files.image(mod.Path)
-		if err != nil {
-			continue
+	names := g.names()
+	for _, mod := range names.Modules() {
+		if d := names.Open(mod.Base); d != nil {
+			if a, ok := d.Lookup(where); ok {
+				out = append(out, a+mod.Bias)
+			}
 		}
-		d, err := dwarf.Open(b)
-		if err != nil {
-			continue
-		}
-		if a, ok := d.Lookup(where); ok {
-			out = append(out, a+mod.Bias)
-		}
+	}
+	if err := names.Limited(); err != nil && len(out) == 0 {
+		return nil, err
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%w: %s (expressions are for the vplay commands: monitor python)", errNoSuchName, where)
