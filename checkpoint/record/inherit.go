@@ -10,6 +10,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
 )
 
 // A program inherits which signals are ignored and which are blocked: nohup and
@@ -35,8 +37,9 @@ func inherited() inheritance {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if b, err := os.ReadFile("/proc/thread-self/status"); err == nil {
-		in.ignored |= statusMask(b, "SigIgn:")
-		in.blocked = statusMask(b, "SigBlk:")
+		status := abi.ProcStatus(b)
+		in.ignored |= status.Mask("SigIgn")
+		in.blocked = status.Mask("SigBlk")
 	}
 	found := ownVariables(map[string]uint64{"runtime.fwdSig": 65 * 8, "runtime.initSigmask": 8})
 	if actions := found["runtime.fwdSig"]; actions != nil { // [65]uintptr, by signal

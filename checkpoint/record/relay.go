@@ -3,11 +3,8 @@
 package record
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"sync"
 	"time"
 
@@ -152,7 +149,7 @@ func (r *relay) pass(a arrival, done <-chan struct{}) {
 			return
 		}
 		// A stop that the tracer has not dealt with yet may be the copy's delivery.
-		if detached || time.Since(a.at) > longestStop || processState(pid) != 't' {
+		if detached || time.Since(a.at) > longestStop || stateOf(pid) != 't' {
 			if !isPending(pid, a.sig) { // one more would make no difference
 				_ = unix.Kill(pid, a.sig) // it fails only for one that is gone
 			}
@@ -219,21 +216,10 @@ func fromTerminal(sig unix.Signal) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// processState returns a process's state as /proc/PID/stat has it, 0 when there is
-// no such process (man 5 proc_pid_stat).
-func processState(pid int) byte {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	// The name stands in parentheses and may hold any character.
-	if i := bytes.LastIndexByte(b, ')'); err == nil && i >= 0 && i+2 < len(b) {
-		return b[i+2]
-	}
-	return 0
-}
-
 // isPending reports whether a standard signal, of which the kernel keeps one,
 // waits to be delivered to the process.
 func isPending(pid int, sig unix.Signal) bool {
 	const standard = 31
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return err == nil && sig <= standard && (statusMask(b, "SigPnd:")|statusMask(b, "ShdPnd:"))>>(sig-1)&1 != 0
+	status, err := statusOf(pid)
+	return err == nil && sig <= standard && (status.Mask("SigPnd")|status.Mask("ShdPnd"))>>(sig-1)&1 != 0
 }

@@ -116,14 +116,11 @@ func (t *tracer) sweep() {
 
 // tracerOf returns the thread that traces a process, 0 when there is none.
 func tracerOf(pid int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := statusOf(pid)
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(b), "\nTracerPid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	tid, _ := strconv.Atoi(strings.TrimSpace(line)) // 0 where it is none
-	return tid
+	return int(status.Number("TracerPid"))
 }
 
 // drop ends a clone that is of no use.
