@@ -195,11 +195,12 @@ func (m *Machine) hashUnwritten() uint64 {
 	var sum uint64
 	then := m.iv.start.Open()
 	defer then.Close()
+	var now, old mem.Page
 	for _, e := range m.iv.End.Pages {
 		if r, ok := m.Mem.Find(e.Addr); !ok || r.Shared || m.Mem.IsWritten(e.Addr) {
 			continue
 		}
-		var now, old mem.Page
+		now, old = mem.Page{}, mem.Page{}
 		m.Mem.Peek(e.Addr, now[:])
 		peekPrivate(then, e.Addr, &old)
 		sum += checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:])
@@ -215,11 +216,12 @@ func (m *Machine) hashSinceStart() uint64 {
 	var sum uint64
 	then := m.iv.start.Open()
 	defer then.Close()
+	var old mem.Page
 	m.Mem.Written(m.iv.start, func(key uint64, _, now *mem.Page) {
 		if now == nil {
 			return
 		}
-		var old mem.Page
+		old = mem.Page{}
 		if key < mem.MaxUser {
 			peekPrivate(then, key, &old)
 		} else {
@@ -243,6 +245,7 @@ func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
 // unmapped, dropped or replaced since and have not been written again.
 func (m *Machine) hashDropped(then *mem.Space) uint64 {
 	var sum uint64
+	var old mem.Page
 	seen := map[uint64]bool{}
 	for _, d := range m.Mem.Dropped() {
 		for _, e := range m.iv.src.Range(d[0], d[1]) {
@@ -251,7 +254,7 @@ func (m *Machine) hashDropped(then *mem.Space) uint64 {
 				continue
 			}
 			seen[e.Addr] = true
-			var old mem.Page
+			old = mem.Page{}
 			peekPrivate(then, e.Addr, &old)
 			sum += checkpoint.HashPage(e.Addr, old[:])
 		}
@@ -293,13 +296,14 @@ func (m *Machine) CheckEnd() error {
 
 // checkPages compares pages with the hashes recorded at the end.
 func (m *Machine) checkPages(pages []checkpoint.PageEntry) error {
+	hasher := checkpoint.NewPageHasher()
+	var page mem.Page
 	for _, e := range pages {
-		var page mem.Page
 		n, f := m.Mem.Peek(e.Addr, page[:])
 		if n != len(page) {
 			return m.diverged(fmt.Sprintf("page %#x at the interval's end", e.Addr), "present", fmt.Sprintf("%v", f.Kind))
 		}
-		if got := checkpoint.RefOf(&page); got != e.Ref {
+		if got := hasher.Ref(page[:]); got != e.Ref {
 			return m.diverged(fmt.Sprintf("content of page %#x at the interval's end%s", e.Addr, m.firstDifference(e.Ref, &page)),
 				hex.EncodeToString(e.Ref.Hash[:4]), hex.EncodeToString(got.Hash[:4]))
 		}

@@ -243,7 +243,7 @@ func (t *tracer) findSite() error {
 			if err != nil {
 				return err
 			}
-			t.site = site
+			t.site, t.vdso = site, m.Start
 			return nil
 		}
 	}

@@ -33,6 +33,7 @@ type tracer struct {
 	origMask unix.CPUSet // affinity that the program would have
 	pinned   unix.CPUSet
 	site     uint64 // address of a SYSCALL instruction in the vdso
+	vdso     uint64 // its start
 	image    uint32 // number of execves
 
 	regs      unix.PtraceRegs // at the current stop
