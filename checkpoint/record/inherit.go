@@ -85,6 +85,28 @@ func ownVariables(sizes map[string]uint64) map[string][]byte {
 	return out
 }
 
+// passedOn returns the descriptors from number first on that the recorder was started
+// with, up to the first number that is free: the launcher's own goes there. Those behind
+// are passed on without being named. The files are copies, closed by the function.
+func passedOn(first int) (files []*os.File, done func()) {
+	for fd := first; ; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			break
+		}
+		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, first)
+		if err != nil {
+			break
+		}
+		files = append(files, os.NewFile(uintptr(copied), "inherited"))
+	}
+	return files, func() {
+		for _, f := range files {
+			_ = f.Close() // the program has its own
+		}
+	}
+}
+
 // inheritanceSize is the size of an encoded inheritance, in bytes.
 const inheritanceSize = 16
 
