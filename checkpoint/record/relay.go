@@ -56,13 +56,13 @@ const (
 )
 
 // relayed returns the signals that the recorder lives through and passes on.
-// It leaves out those that cannot be caught, those that Go's runtime and the C
-// library use, SIGCHLD, which tells of the program's stops, and those that
-// the recorder gets for what it does itself.
+// It leaves out those that cannot be caught, those that Go's runtime uses, those that
+// it does not know (rawSignals), SIGCHLD, which tells of the program's stops, and those
+// that the recorder gets for what it does itself.
 func relayed() (list []os.Signal) {
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		switch sig {
-		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, 32, 33, 34, unix.SIGCHLD, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU:
+		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, rawSignals[0], rawSignals[1], rawSignals[2], unix.SIGCHLD, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU:
 		default:
 			list = append(list, sig)
 		}
@@ -76,6 +76,7 @@ func (r *relay) start() (stop func()) {
 	r.queue, r.started = make(chan arrival, 256), make(chan struct{})
 	signal.Notify(ch, relayed()...)
 	signal.Notify(ch, unix.SIGTTIN, unix.SIGTTOU)
+	endRaw := hearRaw(r)
 	done := make(chan struct{})
 	go func() {
 		for {
@@ -97,7 +98,7 @@ func (r *relay) start() (stop func()) {
 			}
 		}
 	}()
-	return func() { signal.Stop(ch); close(done) }
+	return func() { signal.Stop(ch); endRaw(); close(done) }
 }
 
 // program says which process the program is: 0 when it has ended.
