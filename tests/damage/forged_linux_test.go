@@ -2,7 +2,6 @@ package damage
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,13 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"vplay/checkpoint/abi"
 	"vplay/tests/internal/tool"
 )
 
@@ -219,13 +218,8 @@ func cpuOf(pid int) time.Duration {
 	if err != nil {
 		return 0
 	}
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	ticks := int64(0)
-	for _, s := range f[11:13] { // utime, stime
-		n, _ := strconv.ParseInt(s, 10, 64)
-		ticks += n
-	}
-	return time.Duration(ticks) * (time.Second / 100)
+	s, _ := abi.ParseProcStat(b)
+	return time.Duration(s.UserTicks+s.SystemTicks) * (time.Second / 100)
 }
 
 // listen returns what a command says. Of a server that has come up, a client asks
