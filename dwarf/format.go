@@ -81,7 +81,9 @@ func (p *printer) value(v Value, depth int) {
 	case KindEnum:
 		p.enum(v, t)
 	case KindStruct, KindUnion:
-		p.fields(v, t, depth)
+		if !p.container(v, depth) {
+			p.fields(v, t, depth)
+		}
 	case KindArray:
 		p.array(v, t, depth)
 	case KindFunction:
@@ -340,21 +342,6 @@ func (p *printer) cString(env *Env, addr uint64) {
 	p.text(b[:min(n, len(b)-1)], true)
 	if n < len(b) {
 		p.write(fmt.Sprintf("<error: Cannot access memory at address %#x>", addr+uint64(n)))
-	}
-}
-
-// text writes characters in quotes.
-func (p *printer) text(b []byte, more bool) {
-	var s strings.Builder
-	s.WriteByte('"')
-	for _, c := range b {
-		s.WriteString(charText(c, '"'))
-	}
-	s.WriteByte('"')
-	p.left -= len(b)
-	p.write(s.String())
-	if more {
-		p.write("...")
 	}
 }
 

@@ -19,6 +19,7 @@ type Value struct {
 	bitOff int64 // its first bit, from off
 	err    error // why there is no value
 	base   bool  // a base class, not a member
+	keyed  bool  // Name is what a container has it by, which is no index of it
 }
 
 // Type returns the value's type; nil is void.
@@ -284,7 +285,7 @@ func (t *Type) isSigned() bool {
 
 // at returns part of the value.
 func (v Value) at(name string, t *Type, off int64) Value {
-	v.Name, v.typ, v.base, v.bits, v.bitOff = name, t, false, 0, 0
+	v.Name, v.typ, v.base, v.keyed, v.bits, v.bitOff = name, t, false, false, 0, 0
 	v.off += off
 	return v
 }
