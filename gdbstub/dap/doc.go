@@ -23,7 +23,7 @@
 //
 // Files: server.go accepts clients; session.go is one client's conversation and its
 // dispatch table; breakpoint.go, step.go, stop.go, stack.go, variable.go and memory.go
-// hold the requests by topic.
+// hold the requests by topic; program.go follows the process through execve.
 //
 // Source: the Debug Adapter Protocol's specification, version 1.66, whose message
 // types github.com/google/go-dap has.
