@@ -58,7 +58,7 @@ func (v Value) count() (named, indexed int) {
 	case KindStruct, KindUnion:
 		t.load()
 		for i := range t.fields {
-			if !t.fields[i].isStatic {
+			if v.has(&t.fields[i]) {
 				named++
 			}
 		}
@@ -112,7 +112,7 @@ func (v Value) children(start, count int) (out []Value) {
 	case KindStruct, KindUnion:
 		n := 0
 		for i := range t.fields {
-			if t.fields[i].isStatic {
+			if !v.has(&t.fields[i]) {
 				continue
 			}
 			if n >= start && n < end {

@@ -420,7 +420,7 @@ func (p *printer) fields(v Value, t *Type, depth int) {
 	first := true
 	for i := range t.fields {
 		f := &t.fields[i]
-		if f.isStatic {
+		if !v.has(f) {
 			continue
 		}
 		if !first {

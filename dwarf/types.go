@@ -58,6 +58,7 @@ type Type struct {
 	made    *Type        // instead of elem, for types that no entry describes
 
 	fields  []field
+	discr   *field // what the variants go by; nil when there is one at most
 	enums   []enumerator
 	dims    []dimension
 	dim     int // an array's first dimension
@@ -81,6 +82,10 @@ type field struct {
 	base       bool   // a base class
 	isStatic   bool
 	artificial bool
+
+	variant bool  // it is there only for some values of the type's discriminant
+	other   bool  // for all that have no variant of their own
+	selects int64 // else for this one
 }
 
 // enumerator is one of an enumeration's values.
@@ -257,9 +262,53 @@ func (t *Type) load() {
 			inPack = true
 			continue
 		}
+		if c.Tag == dwarf.TagVariantPart && c.Children {
+			last = t.variants(r, c)
+			continue
+		}
 		t.child(c)
 		r.SkipChildren()
 	}
+}
+
+// variants reads the part of a type that depends on a value, such as a Rust enum's
+// (DWARF 5, 5.7.10): the member that decides, and a member for each case. It returns
+// the offset of the last entry read.
+func (t *Type) variants(r *dwarf.Reader, part *dwarf.Entry) (last dwarf.Offset) {
+	by, _ := part.Val(dwarf.AttrDiscr).(dwarf.Offset)
+	last = part.Offset
+	depth := 1
+	var in field // what the members of the present variant have in common
+	for depth > 0 && len(t.fields) <= maxFields {
+		c, err := r.Next()
+		if err != nil || c == nil || c.Tag != 0 && c.Offset <= last {
+			break
+		}
+		if c.Tag == 0 {
+			depth--
+			continue
+		}
+		last = c.Offset
+		switch {
+		case c.Tag == dwarf.TagVariant && depth == 1 && c.Children:
+			in = field{variant: true}
+			v, ok := c.Val(dwarf.AttrDiscrValue).(int64)
+			in.selects, in.other = v, !ok
+			depth++
+			continue
+		case c.Tag == dwarf.TagMember:
+			name, _ := c.Val(dwarf.AttrName).(string)
+			f := t.field(c, name)
+			if depth == 1 && c.Offset == by {
+				t.discr = &f
+			} else if depth == 2 {
+				f.variant, f.other, f.selects = true, in.other, in.selects
+				t.fields = append(t.fields, f)
+			}
+		}
+		r.SkipChildren()
+	}
+	return last
 }
 
 // tagParameterPack is DW_TAG_GNU_template_parameter_pack, whose children are the

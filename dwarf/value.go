@@ -290,6 +290,31 @@ func (v Value) at(name string, t *Type, off int64) Value {
 	return v
 }
 
+// has reports whether a field of the value's type is part of the value: it is not
+// static, and the variant that is there has it.
+func (v Value) has(f *field) bool {
+	t := v.typ.strip()
+	if f.isStatic || !f.variant || t.discr == nil {
+		return !f.isStatic
+	}
+	by := v.member(t.discr)
+	n, err := by.bitsOf()
+	if err != nil {
+		return false
+	}
+	bits := uint64(max(by.typ.byteSize(nil), 0)) * 8
+	same := func(f *field) bool { return extend(uint64(f.selects), bits, false) == extend(n, bits, false) }
+	if !f.other {
+		return same(f)
+	}
+	for i := range t.fields {
+		if o := &t.fields[i]; o.variant && !o.other && same(o) {
+			return false
+		}
+	}
+	return true
+}
+
 // member returns a member of a struct or union value.
 func (v Value) member(f *field) Value {
 	t := v.typ.strip()
