@@ -137,7 +137,7 @@ func (o *overwrite) print(line func(name, format string, args ...any)) {
 	case o.freed:
 		line("freed twice", "%s", o.What)
 	default:
-		line("overwritten", "%s: %#x at %#x", o.What, o.Value, o.Slot)
+		line("overwritten", "%s: %#x%s at %#x", o.What, o.Value, asText(o.Value), o.Slot)
 	}
 	if o.Why != "" {
 		line("", "%s", o.Why)
