@@ -107,6 +107,8 @@ const (
 	maxFields  = 1 << 16
 	maxChain   = 32 // typedefs of typedefs, pointers to pointers
 	maxTypeStr = 4096
+	maxTypes   = 1 << 16 // kept at a time
+	fieldBytes = 192     // what a member takes in memory
 )
 
 // typeOf returns the type that an entry's DW_AT_type names; nil for void.
@@ -151,7 +153,7 @@ func (m *Module) typeAt(off dwarf.Offset) *Type {
 	if t, ok := m.types[off]; ok {
 		return t
 	}
-	if m.types == nil || len(m.types) > 1<<20 {
+	if m.types == nil || len(m.types) >= maxTypes {
 		m.types = map[dwarf.Offset]*Type{}
 	}
 	t := &Type{m: m, off: off, size: -1}
@@ -257,7 +259,9 @@ func (t *Type) load() {
 		case c.Tag == 0 || c.Offset <= last:
 			return
 		}
-		last = c.Offset
+		if last = c.Offset; t.m.meter.take(fieldBytes) != nil {
+			return
+		}
 		if c.Tag == tagParameterPack && c.Children && !inPack {
 			inPack = true
 			continue
@@ -274,14 +278,14 @@ func (t *Type) load() {
 // variants reads the part of a type that depends on a value, such as a Rust enum's
 // (DWARF 5, 5.7.10): the member that decides, and a member for each case. It returns
 // the offset of the last entry read.
-func (t *Type) variants(r *dwarf.Reader, part *dwarf.Entry) (last dwarf.Offset) {
+func (t *Type) variants(r *entryReader, part *dwarf.Entry) (last dwarf.Offset) {
 	by, _ := part.Val(dwarf.AttrDiscr).(dwarf.Offset)
 	last = part.Offset
 	depth := 1
 	var in field // what the members of the present variant have in common
 	for depth > 0 && len(t.fields) <= maxFields {
 		c, err := r.Next()
-		if err != nil || c == nil || c.Tag != 0 && c.Offset <= last {
+		if err != nil || c == nil || c.Tag != 0 && c.Offset <= last || t.m.meter.take(fieldBytes) != nil {
 			break
 		}
 		if c.Tag == 0 {

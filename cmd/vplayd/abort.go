@@ -173,8 +173,8 @@ var heapFaults = []struct {
 }
 
 // badBlock returns what is wrong with the block that free or realloc was called with.
-// The timeline ends up anywhere.
-func badBlock(ctx context.Context, t *replay.Timeline, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) (o *overwrite, err error) {
+// The cursor ends up anywhere.
+func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) (o *overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
 		if ok = strings.HasPrefix(message, h.message); ok {
@@ -191,13 +191,13 @@ func badBlock(ctx context.Context, t *replay.Timeline, s *replay.Session, f *rep
 	}
 	found, err := t.Find(ctx, &replay.Search{Exec: []uint64{entry}, Most: 1})
 	if err == nil && len(found) > 0 {
-		err = t.Seek(ctx, found[0].Pos)
+		err = c.Seek(ctx, found[0].Pos)
 	}
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	block := t.Machine().CPU.R[7]
-	size, _ := guest{t.Machine().Mem}.word(block - 8)
+	block := c.Machine().CPU.R[7]
+	size, _ := guest{c.Machine().Mem}.word(block - 8)
 	o = &overwrite{Slot: block - 8}
 	switch fault {
 	case badHeader:
@@ -206,9 +206,9 @@ func badBlock(ctx context.Context, t *replay.Timeline, s *replay.Session, f *rep
 		o.Slot += size &^ 15
 		o.What = fmt.Sprintf("size of the block behind the one at %#x", block)
 	case freedTwice:
-		return freedBefore(ctx, t, s, symbols, entry, block)
+		return freedBefore(ctx, c, s, symbols, entry, block)
 	}
-	o.Value, ok = guest{t.Machine().Mem}.word(o.Slot)
+	o.Value, ok = guest{c.Machine().Mem}.word(o.Slot)
 	if !ok {
 		return nil, nil
 	}
@@ -216,11 +216,11 @@ func badBlock(ctx context.Context, t *replay.Timeline, s *replay.Session, f *rep
 }
 
 // freedBefore looks for the call before the present one that has the same argument.
-func freedBefore(ctx context.Context, t *replay.Timeline, s *replay.Session, symbols *loader.Symbols, entry, block uint64) (*overwrite, error) {
+func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, symbols *loader.Symbols, entry, block uint64) (*overwrite, error) {
 	o := &overwrite{What: fmt.Sprintf("the block at %#x", block), Slot: block, freed: true}
-	t.SetBreakpoints([]uint64{entry}, func(m *replay.Machine) bool { return m.CPU.R[7] == block })
-	t.SetSignals(func(int32) bool { return false })
-	stop, err := t.ReverseContinue(ctx)
+	c.SetBreakpoints([]uint64{entry}, func(m *replay.Machine) bool { return m.CPU.R[7] == block })
+	c.SetSignals(func(int32) bool { return false })
+	stop, err := c.ReverseContinue(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -228,6 +228,6 @@ func freedBefore(ctx context.Context, t *replay.Timeline, s *replay.Session, sym
 		o.Why = "it was not freed before in the recorded time"
 		return o, nil
 	}
-	o.at(t, s, symbols)
+	o.at(c, s, symbols)
 	return o, nil
 }

@@ -84,11 +84,15 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 	t, err := replay.NewTimeline(s, defaultMemory<<20)
 	if err == nil {
 		defer t.Close()
-		if o == nil {
-			o, err = badBlock(ctx, t, s, f, symbols, message)
-		}
-		if err == nil && o != nil && !o.freed {
-			err = o.findWrite(ctx, t, s, symbols)
+		var c *replay.Cursor
+		if c, err = t.NewCursor(); err == nil {
+			defer c.Close()
+			if o == nil {
+				o, err = badBlock(ctx, c, t, s, f, symbols, message)
+			}
+			if err == nil && o != nil && !o.freed {
+				err = o.findWrite(ctx, c, t, s, symbols)
+			}
 		}
 	}
 	switch {
@@ -104,7 +108,7 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 }
 
 // findWrite finds the last write, and fills in where it was.
-func (o *overwrite) findWrite(ctx context.Context, t *replay.Timeline, s *replay.Session, symbols *loader.Symbols) error {
+func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, symbols *loader.Symbols) error {
 	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
@@ -113,18 +117,18 @@ func (o *overwrite) findWrite(ctx context.Context, t *replay.Timeline, s *replay
 		o.Why = "it was not written in the recorded time"
 		return nil
 	}
-	if err := t.Seek(ctx, found[0].Pos); err != nil {
+	if err := c.Seek(ctx, found[0].Pos); err != nil {
 		return err
 	}
-	o.at(t, s, symbols)
+	o.at(c, s, symbols)
 	return nil
 }
 
-// at fills in where the timeline is.
-func (o *overwrite) at(t *replay.Timeline, s *replay.Session, symbols *loader.Symbols) {
-	m := t.Machine()
+// at fills in where the cursor is.
+func (o *overwrite) at(c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) {
+	m := c.Machine()
 	st := &m.CPU.State
-	o.Position, o.Instruction = t.Position().String(), disassemble(guest{m.Mem}, st.RIP)
+	o.Position, o.Instruction = c.Position().String(), disassemble(guest{m.Mem}, st.RIP)
 	r := loader.NewResolver(regionsOf(s.Rec, m.Mem), guest{m.Mem}, symbols)
 	o.Stack = backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
 }

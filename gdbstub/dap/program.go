@@ -5,7 +5,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // A process that calls execve becomes another program, and a recording may hold both.
@@ -82,7 +82,7 @@ func (m *movement) seek(where string, out *writer) error {
 	if err := t.Monitor(m.ctx, "resume-at "+where, out); err != nil {
 		return err
 	}
-	if _, err := m.resume(gdbstub.Resume{Kind: gdbstub.Step}); err != nil {
+	if _, err := m.resume(api.Resume{Kind: api.Step}); err != nil {
 		return err
 	}
 	return t.Monitor(m.ctx, "when", out)
