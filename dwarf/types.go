@@ -285,7 +285,7 @@ func (t *Type) variants(r *entryReader, part *dwarf.Entry) (last dwarf.Offset) {
 	var in field // what the members of the present variant have in common
 	for depth > 0 && len(t.fields) <= maxFields {
 		c, err := r.Next()
-		if err != nil || c == nil || c.Tag != 0 && c.Offset <= last {
+		if err != nil || c == nil || c.Tag != 0 && c.Offset <= last || t.m.meter.take(fieldBytes) != nil {
 			break
 		}
 		if c.Tag == 0 {

@@ -21,19 +21,19 @@ func variantType(t *testing.T) (m *Module, off dwarf.Offset) {
 		7, 0x19, 1, 0, 0, // default variant
 		0,
 	}
-	section := []byte{0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1}
+	b := []byte{0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1}
 	ref := func(to int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(to)) }
-	add := func(b ...byte) { section = append(section, b...) }
+	add := func(more ...byte) { b = append(b, more...) }
 	member := func(name string, typ, at int) {
 		add(append(append(append([]byte{5}, name...), 0), append(ref(typ), byte(at))...)...)
 	}
-	small := len(section)
+	small := len(b)
 	add(2, 'u', '8', 0, 1, 7)
-	number := len(section)
+	number := len(b)
 	add(2, 'i', '3', '2', 0, 4, 5)
-	off = dwarf.Offset(len(section))
+	off = dwarf.Offset(len(b))
 	add(3, 'E', 0, 8)
-	add(append([]byte{4}, ref(len(section)+5)...)...)
+	add(append([]byte{4}, ref(len(b)+5)...)...)
 	member("", small, 0)
 	for _, v := range []struct {
 		head []byte
@@ -46,10 +46,8 @@ func variantType(t *testing.T) (m *Module, off dwarf.Offset) {
 		add(0)
 	}
 	add(0, 0, 0)
-	binary.LittleEndian.PutUint32(section, uint32(len(section)-4))
-	m = &Module{}
-	m.meter = newMeter(nil, m)
-	m.sec.info, m.sec.abbrev = section, abbrev
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
+	m = &Module{sec: sections{info: b, abbrev: abbrev}}
 	m.data = &info{m: m, abbrevs: map[uint64]*abbrevs{}}
 	return m, off
 }

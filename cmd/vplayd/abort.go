@@ -174,7 +174,7 @@ var heapFaults = []struct {
 
 // badBlock returns what is wrong with the block that free or realloc was called with.
 // The cursor ends up anywhere.
-func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) (o *overwrite, err error) {
+func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) (o *overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
 		if ok = strings.HasPrefix(message, h.message); ok {
@@ -189,7 +189,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 	if !ok || i < 0 {
 		return nil, nil
 	}
-	found, err := c.Timeline().Find(ctx, &replay.Search{Exec: []uint64{entry}, Most: 1})
+	found, err := t.Find(ctx, &replay.Search{Exec: []uint64{entry}, Most: 1})
 	if err == nil && len(found) > 0 {
 		err = c.Seek(ctx, found[0].Pos)
 	}

@@ -82,18 +82,17 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 	ctx, cancel := context.WithTimeout(ctx, overwriteTime)
 	defer cancel()
 	t, err := replay.NewTimeline(s, defaultMemory<<20)
-	var c *replay.Cursor
 	if err == nil {
 		defer t.Close()
-		c, err = t.NewCursor()
-	}
-	if err == nil {
-		defer c.Close()
-		if o == nil {
-			o, err = badBlock(ctx, c, s, f, symbols, message)
-		}
-		if err == nil && o != nil && !o.freed {
-			err = o.findWrite(ctx, c, s, symbols)
+		var c *replay.Cursor
+		if c, err = t.NewCursor(); err == nil {
+			defer c.Close()
+			if o == nil {
+				o, err = badBlock(ctx, c, t, s, f, symbols, message)
+			}
+			if err == nil && o != nil && !o.freed {
+				err = o.findWrite(ctx, c, t, s, symbols)
+			}
 		}
 	}
 	switch {
@@ -109,8 +108,8 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 }
 
 // findWrite finds the last write, and fills in where it was.
-func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) error {
-	found, err := c.Timeline().Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
+func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, symbols *loader.Symbols) error {
+	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.S
 	return nil
 }
 
-// at fills in where the timeline is.
+// at fills in where the cursor is.
 func (o *overwrite) at(c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) {
 	m := c.Machine()
 	st := &m.CPU.State
@@ -142,7 +141,7 @@ func (o *overwrite) print(line func(name, format string, args ...any)) {
 	case o.freed:
 		line("freed twice", "%s", o.What)
 	default:
-		line("overwritten", "%s: %#x at %#x", o.What, o.Value, o.Slot)
+		line("overwritten", "%s: %#x%s at %#x", o.What, o.Value, asText(o.Value), o.Slot)
 	}
 	if o.Why != "" {
 		line("", "%s", o.Why)

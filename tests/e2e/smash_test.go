@@ -48,7 +48,7 @@ func TestInfoAbort(t *testing.T) {
 	}{
 		"guard, -O0": {"smash", nil, []string{"-O0"}, []string{`^message .*stack smashing`, `^overwritten +stack guard of fill: 0x`, `^written +at \d+:\d+\.\d+ by 0x\w+ .* in libc`, `called from fill\+.*LINE:CULPRIT`, `called from main`}},
 		"guard, -O2": {"smash", nil, []string{"-O2", "-fno-inline"}, []string{`^message .*stack smashing`, `^overwritten +stack guard of fill: 0x`, `^written +at `, `called from fill\+.*LINE:CULPRIT`}},
-		"header":     {"heapabort", []string{"1"}, []string{"-O0"}, []string{`^message +\S`, `^overwritten +size of the block at 0x\w+, if it is one: 0x`, `^written .* in libc`, `called from spoil\+.*LINE:CULPRIT`, `called from main`}},
+		"header":     {"heapabort", []string{"1"}, []string{"-O0"}, []string{`^message +\S`, `^overwritten +size of the block at 0x\w+, if it is one: 0x\w+ \(the text "an twent"\)`, `^written .* in libc`, `called from spoil\+.*LINE:CULPRIT`, `called from main`}},
 		"next":       {"heapabort", []string{"1", "2"}, []string{"-O0"}, []string{`^message +\S`, `^overwritten +size of the block behind the one at 0x\w+: 0x`, `^written .* in libc`, `called from spoil\+.*LINE:CULPRIT`, `called from main`}},
 		"twice":      {"heapabort", []string{"1", "2", "3"}, []string{"-O0"}, []string{`^message +free\(\): double free`, `^freed twice +the block at 0x`, `^before +at \d+:\d+\.\d+ by \w*free in libc`, `called from release\+.*LINE:FREE`, `called from main.*LINE:FIRST`}},
 		"wrong":      {"heapabort", nil, []string{"-O0"}, []string{`^message +(free|munmap_chunk)\(\): invalid pointer`, `^overwritten +size of the block at 0x\w+, if it is one: 0x`}},
