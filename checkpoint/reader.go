@@ -330,7 +330,7 @@ func (r *Recording) spend(n int64, part string) error {
 	if _, again := r.read.LoadOrStore(part, struct{}{}); again {
 		return nil
 	}
-	return r.budget.spend(n, part)
+	return r.budget.Spend(n, part)
 }
 
 func (r *Recording) readObjects() error {

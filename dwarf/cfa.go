@@ -37,6 +37,9 @@ var errProgram = errors.New("dwarf: bad call frame instructions")
 // maxSaved bounds DW_CFA_remember_state.
 const maxSaved = 64
 
+// maxInstructions bounds the instructions that are executed for an address.
+const maxInstructions = 1 << 18
+
 // frameProgram is the machine that executes call frame instructions.
 type frameProgram struct {
 	cie     *cie
@@ -44,6 +47,7 @@ type frameProgram struct {
 	initial row // after the CIE's instructions
 	saved   []row
 	loc, pc uint64
+	steps   int
 }
 
 // rowAt returns the row for pc.
@@ -64,6 +68,9 @@ func (f *fde) rowAt(pc uint64) (*row, error) {
 func (p *frameProgram) run(program []byte) error {
 	c := &cursor{b: program}
 	for c.left() > 0 && p.loc <= p.pc {
+		if p.steps++; p.steps > maxInstructions {
+			return errProgram
+		}
 		op := c.u8()
 		switch op >> 6 {
 		case 1: // DW_CFA_advance_loc

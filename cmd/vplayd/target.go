@@ -7,9 +7,9 @@ import (
 	"sort"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -20,8 +20,9 @@ import (
 type target struct {
 	s     *replay.Session
 	t     *replay.Timeline   // of the present image
+	cur   *replay.Cursor     // on it
 	final *replay.FinalImage // the state shown while nothing was replayed; else nil
-	stop  gdbstub.Stop
+	stop  api.Stop
 	files *files
 
 	images []image
@@ -33,7 +34,7 @@ type target struct {
 	// resume from there goes past it.
 	told checkpoint.Position
 
-	breaks map[bpKey]gdbstub.Breakpoint
+	breaks map[bpKey]api.Breakpoint
 
 	goal           *where              // where the next resume goes, or nil
 	moved          bool                // by a seek since the last resume
@@ -47,25 +48,31 @@ type target struct {
 }
 
 type bpKey struct {
-	kind gdbstub.BreakpointKind
+	kind api.BreakpointKind
 	addr uint64
 	len  uint64
 }
 
 // newTarget opens a recording for debuggers. memory bounds the timeline's
-// marks, in bytes.
+// snapshots, in bytes.
 func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*target, error) {
 	t, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		return nil, err
 	}
-	g := &target{s: s, t: t, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
+	cur, err := t.NewCursor()
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	g := &target{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]api.Breakpoint{}}
 	g.image = len(g.images) - 1
 	g.files = newFiles(g, symbols)
 	final, err := s.Final()
 	if err == nil {
 		g.final = final
-	} else if _, err := t.ToEnd(context.Background()); err != nil {
+	} else if _, err := cur.ToEnd(context.Background()); err != nil {
+		g.close()
 		return nil, err
 	}
 	g.stop = g.endStop()
@@ -73,16 +80,16 @@ func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*targe
 }
 
 // endStop is the stop at the end of the recording.
-func (g *target) endStop() gdbstub.Stop {
+func (g *target) endStop() api.Stop {
 	if !g.isLastImage() {
-		return gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+		return api.Stop{Kind: api.StopStep, TID: g.tid()}
 	}
 	m := g.s.Rec.Manifest()
 	tid := g.tid()
 	if m.Crash {
-		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: tid}
+		return api.Stop{Kind: api.StopSignal, Signo: int(m.Signo), TID: tid}
 	}
-	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: tid, Note: "the recording ends here\n"}
+	return api.Stop{Kind: api.StopSignal, Signo: 5, TID: tid, Note: "the recording ends here\n"}
 }
 
 // mem returns the memory at the present position.
@@ -93,7 +100,7 @@ func (g *target) mem() *mem.Space {
 	if g.final != nil {
 		return g.final.Mem
 	}
-	return g.t.Machine().Mem
+	return g.cur.Machine().Mem
 }
 
 // state returns the registers at the present position.
@@ -104,14 +111,14 @@ func (g *target) state() *x86.State {
 	if g.final != nil {
 		return &g.final.States[0]
 	}
-	return &g.t.Machine().CPU.State
+	return &g.cur.Machine().CPU.State
 }
 
 func (g *target) tid() int {
 	if g.final != nil {
 		return int(g.final.Contexts[0].TID)
 	}
-	return int(g.t.Machine().TID())
+	return int(g.cur.Machine().TID())
 }
 
 // maps returns the memory map at the present position.
@@ -150,32 +157,32 @@ func (m guest) ReadMemory(a uint64, b []byte) int {
 // ReadFile implements loader.FileReader.
 func (m guest) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
 
-// Process implements gdbstub.Target.
-func (g *target) Process() gdbstub.Process {
+// Process implements api.Target.
+func (g *target) Process() api.Process {
 	m := g.s.Rec.Manifest()
-	f := gdbstub.FeatureX87 | gdbstub.FeatureSSE | gdbstub.FeatureOrigRAX | gdbstub.FeatureFSGS
+	f := api.FeatureX87 | api.FeatureSSE | api.FeatureOrigRAX | api.FeatureFSGS
 	if m.CPU.XCR0&4 != 0 {
-		f |= gdbstub.FeatureAVX
+		f |= api.FeatureAVX
 	}
 	p := g.program()
-	return gdbstub.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
+	return api.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
-// Threads implements gdbstub.Target.
-func (g *target) Threads() []gdbstub.Thread {
+// Threads implements api.Target.
+func (g *target) Threads() []api.Thread {
 	m := g.s.Rec.Manifest()
-	return []gdbstub.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
+	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
 }
 
-// Stop implements gdbstub.Target.
-func (g *target) Stop() gdbstub.Stop { return g.stop }
+// Stop implements api.Target.
+func (g *target) Stop() api.Stop { return g.stop }
 
-// Registers implements gdbstub.Target.
-func (g *target) Registers(int) (*gdbstub.Registers, error) { return registersOf(g.state()), nil }
+// Registers implements api.Target.
+func (g *target) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
 
 // registersOf puts a thread's state in the protocol's form.
-func registersOf(st *x86.State) *gdbstub.Registers {
-	r := &gdbstub.Registers{
+func registersOf(st *x86.State) *api.Registers {
+	r := &api.Registers{
 		GPR: st.R, RIP: st.RIP, EFLAGS: st.Flags(), Seg: st.Seg, FSBase: st.FSBase, GSBase: st.GSBase,
 		OrigRAX: ^uint64(0), FCW: st.FPU.CW, FSW: st.FPU.Status(), FTW: st.FPU.FullTag(), FOP: st.FPU.FOP,
 		FIP: st.FPU.FIP, FDP: st.FPU.FDP, MXCSR: st.MXCSR,
@@ -193,7 +200,7 @@ func registersOf(st *x86.State) *gdbstub.Registers {
 	return r
 }
 
-// ReadMemory implements gdbstub.Target: the readable prefix, and why it ends.
+// ReadMemory implements api.Target: the readable prefix, and why it ends.
 func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
 	n, f := g.mem().Peek(addr, b)
 	if n == len(b) {
@@ -202,7 +209,7 @@ func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
 	return n, errors.New(g.why(f))
 }
 
-// Siginfo implements gdbstub.Target.
+// Siginfo implements api.Target.
 func (g *target) Siginfo(int) ([]byte, error) {
 	if g.div != nil && g.divInfo != nil {
 		return g.divInfo, nil
@@ -211,29 +218,29 @@ func (g *target) Siginfo(int) ([]byte, error) {
 		return g.final.Siginfo, nil
 	}
 	if g.final == nil {
-		if e := g.t.Machine().Pending(); e != nil && len(e.Siginfo) > 0 {
+		if e := g.cur.Machine().Pending(); e != nil && len(e.Siginfo) > 0 {
 			return e.Siginfo, nil
 		}
 	}
 	return nil, errors.New("no signal is pending here")
 }
 
-// Libraries implements gdbstub.Target.
-func (g *target) Libraries() []gdbstub.Library {
-	var out []gdbstub.Library
+// Libraries implements api.Target.
+func (g *target) Libraries() []api.Library {
+	var out []api.Library
 	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
-		out = append(out, gdbstub.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
+		out = append(out, api.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
 	}
 	return out
 }
 
-// OpenFile and Readlink implement gdbstub.Target.
-func (g *target) OpenFile(path string) (gdbstub.File, error) { return g.files.open(path) }
+// OpenFile and Readlink implement api.Target.
+func (g *target) OpenFile(path string) (api.File, error) { return g.files.open(path) }
 
-// Readlink implements gdbstub.Target.
+// Readlink implements api.Target.
 func (g *target) Readlink(path string) (string, error) { return g.files.readlink(path) }
 
-// Detached implements gdbstub.Target: the position stays.
+// Detached implements api.Target: the position stays.
 func (g *target) Detached() {
 	g.Undivert()
 	clear(g.breaks)
@@ -241,28 +248,28 @@ func (g *target) Detached() {
 	g.arm(nil)
 }
 
-// SetBreakpoint implements gdbstub.Target.
-func (g *target) SetBreakpoint(b gdbstub.Breakpoint) error {
+// SetBreakpoint implements api.Target.
+func (g *target) SetBreakpoint(b api.Breakpoint) error {
 	g.breaks[bpKey{b.Kind, b.Addr, b.Len}] = b
 	return nil
 }
 
-// ClearBreakpoint implements gdbstub.Target.
-func (g *target) ClearBreakpoint(b gdbstub.Breakpoint) error {
+// ClearBreakpoint implements api.Target.
+func (g *target) ClearBreakpoint(b api.Breakpoint) error {
 	delete(g.breaks, bpKey{b.Kind, b.Addr, b.Len})
 	return nil
 }
 
 // watchKinds maps the protocol's kinds to the engine's.
-var watchKinds = map[gdbstub.BreakpointKind]mem.WatchKind{
-	gdbstub.WatchWrite: mem.WatchWrite, gdbstub.WatchRead: mem.WatchRead, gdbstub.WatchAccess: mem.WatchAccess,
+var watchKinds = map[api.BreakpointKind]mem.WatchKind{
+	api.WatchWrite: mem.WatchWrite, api.WatchRead: mem.WatchRead, api.WatchAccess: mem.WatchAccess,
 }
 
 // arm gives the timeline the breakpoints, watches, and what else stops it.
-func (g *target) arm(r *gdbstub.Resume) {
+func (g *target) arm(r *api.Resume) {
 	var addrs []uint64
 	var watches []mem.Watch
-	conds := map[uint64][]gdbstub.Breakpoint{}
+	conds := map[uint64][]api.Breakpoint{}
 	for k, b := range g.breaks {
 		if w, ok := watchKinds[k.kind]; ok {
 			watches = append(watches, mem.Watch{Addr: b.Addr, Len: b.Len, Kind: w})
@@ -272,55 +279,44 @@ func (g *target) arm(r *gdbstub.Resume) {
 		conds[b.Addr] = append(conds[b.Addr], b)
 	}
 	addrs = g.withoutResolvers(addrs)
-	g.t.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
-	g.t.SetWatches(watches)
+	g.cur.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
+	g.cur.SetWatches(watches)
 	if r == nil {
 		return
 	}
 	pass := r.PassSignals
-	g.t.SetSignals(func(signo int32) bool { return !passes(pass, signo) })
-	g.t.SetSyscalls(nil)
+	g.cur.SetSignals(func(signo int32) bool { return !passes(pass, signo) })
+	g.cur.SetSyscalls(nil)
 	if r.CatchAll || len(r.CatchSyscalls) > 0 {
 		list, all := r.CatchSyscalls, r.CatchAll
-		g.t.SetSyscalls(func(nr int64) bool {
+		g.cur.SetSyscalls(func(nr int64) bool {
 			i := sort.SearchInts(list, int(nr))
 			return all || i < len(list) && list[i] == int(nr)
 		})
 	}
 }
 
-// conditionsHold evaluates the conditions of the breakpoints at one address: it stops
-// when any of them has none, is true, or cannot be evaluated.
-func conditionsHold(all []gdbstub.Breakpoint, m *replay.Machine) bool {
+// conditionsHold tests the conditions of the breakpoints at one address: it stops when
+// any of them has none, or is true.
+func conditionsHold(all []api.Breakpoint, m *replay.Machine) bool {
 	for i := range all {
 		b := &all[i]
-		if len(b.Cond) == 0 && b.Test == nil || b.Test != nil && b.Test(agentMachine{m}) {
+		if b.Test == nil || b.Test(machineAt{m}) {
 			return true
-		}
-		for _, code := range b.Cond {
-			if v, err := gdbstub.EvalAgent(code, agentMachine{m}); err != nil || v != 0 {
-				return true
-			}
 		}
 	}
 	return false
 }
 
-// agentMachine gives conditions the registers and memory of the machine that
+// machineAt gives conditions the registers and memory of the machine that
 // stands at the breakpoint, which in a search need not be the cursor's.
-type agentMachine struct{ m *replay.Machine }
+type machineAt struct{ m *replay.Machine }
 
-func (a agentMachine) AgentRegister(num int) (uint64, bool) {
-	if n, ok := gdbstub.GeneralRegister(num); ok {
-		return a.m.CPU.R[n], true
-	}
-	if num == gdbstub.ProgramCounter {
-		return a.m.CPU.RIP, true
-	}
-	return registersOf(&a.m.CPU.State).Value(num)
-}
+func (a machineAt) GPR(n int) uint64          { return a.m.CPU.R[n] }
+func (a machineAt) RIP() uint64               { return a.m.CPU.RIP }
+func (a machineAt) Registers() *api.Registers { return registersOf(&a.m.CPU.State) }
 
-func (a agentMachine) ReadMemory(addr uint64, b []byte) (int, error) {
+func (a machineAt) ReadMemory(addr uint64, b []byte) (int, error) {
 	n, f := a.m.Mem.Peek(addr, b)
 	if n < len(b) {
 		return n, errors.New(why(f))
@@ -329,8 +325,8 @@ func (a agentMachine) ReadMemory(addr uint64, b []byte) (int, error) {
 }
 
 // Region implements gdbstub.RegionTarget.
-func (g *target) Region(addr uint64) (gdbstub.Region, error) {
-	hole := gdbstub.Region{}
+func (g *target) Region(addr uint64) (api.Region, error) {
+	hole := api.Region{}
 	rs := g.mem().Regions()
 	for _, r := range rs {
 		if addr < r.Start {
@@ -338,7 +334,7 @@ func (g *target) Region(addr uint64) (gdbstub.Region, error) {
 			return hole, nil
 		}
 		if addr < r.End {
-			return gdbstub.Region{
+			return api.Region{
 				Start: r.Start, Size: r.End - r.Start, Mapped: true, Name: r.Name,
 				Read: r.Prot&mem.ProtRead != 0, Write: r.Prot&mem.ProtWrite != 0, Exec: r.Prot&mem.ProtExec != 0,
 			}, nil

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 )
 
 // A process that calls execve becomes another program, with memory of its own: an
@@ -43,6 +43,7 @@ func newImages(rec *checkpoint.Recording) []image {
 
 // close releases the timelines.
 func (g *target) close() {
+	g.cur.Close()
 	if g.t != g.last {
 		g.t.Close()
 	}
@@ -72,30 +73,33 @@ func (g *target) imageOf(id uint32) int {
 // made anew.
 func (g *target) enter(ctx context.Context, n int, atEnd bool) error {
 	t := g.last
-	var err error
 	if n != len(g.images)-1 {
+		var err error
 		if t, err = replay.NewImageTimeline(g.s, g.images[n].infos, g.memory); err != nil {
 			return err
 		}
 	}
-	if atEnd {
-		_, err = t.ToEnd(ctx)
-	} else {
-		err = t.Seek(ctx, t.Begin())
+	cur, err := t.NewCursor()
+	if err == nil && atEnd {
+		_, err = cur.ToEnd(ctx)
 	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
+		if cur != nil {
+			cur.Close()
+		}
 		if t != g.last {
 			t.Close()
 		}
 		return err
 	}
+	g.cur.Close()
 	if g.t != g.last {
 		g.t.Close()
 	}
-	g.t, g.image, g.known, g.functions = t, n, nil, nil
+	g.t, g.cur, g.image, g.known, g.functions = t, cur, n, nil, nil
 	clear(g.files.images)
 	g.identify()
 	return nil
@@ -168,9 +172,9 @@ func findAuxv(maps []checkpoint.Mapping, m guest, phdr uint64) []byte {
 
 // crossImage goes on over the border of an image at which a movement has come to an
 // edge. ok is false when there is no image behind it, or the debugger cannot be told.
-func (g *target) crossImage(ctx context.Context, r *gdbstub.Resume) (stop gdbstub.Stop, ok bool, err error) {
+func (g *target) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, ok bool, err error) {
 	to, atEnd := g.image+1, false
-	if r.Dir == gdbstub.Backward {
+	if r.Dir == api.Backward {
 		to, atEnd = g.image-1, true
 	}
 	if !r.ExecEvents || to < 0 || to >= len(g.images) {
@@ -185,11 +189,11 @@ func (g *target) crossImage(ctx context.Context, r *gdbstub.Resume) (stop gdbstu
 	if atEnd {
 		stop.Note = fmt.Sprintf("vplay: back before the execve of %s\n", printable(from))
 	}
-	g.stop = gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+	g.stop = api.Stop{Kind: api.StopStep, TID: g.tid()}
 	return stop, true, nil
 }
 
 // execStop tells the debugger that the program is the present image's.
-func (g *target) execStop() gdbstub.Stop {
-	return gdbstub.Stop{Kind: gdbstub.StopExec, TID: g.tid(), Program: g.program().program}
+func (g *target) execStop() api.Stop {
+	return api.Stop{Kind: api.StopExec, TID: g.tid(), Program: g.program().program}
 }

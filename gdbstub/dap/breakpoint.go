@@ -9,7 +9,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // Breakpoints are kept as the client sets them, group by group: the lines of one
@@ -18,17 +18,26 @@ import (
 // evaluated here, where the target stops.
 
 // maxBreakpoints bounds the addresses at a time.
-const maxBreakpoints = gdbstub.MaxBreakpoints
+const maxBreakpoints = api.MaxBreakpoints
 
 // breakpoint is one that the client set.
 type breakpoint struct {
 	id        int
 	kind      string // the protocol's reason
 	addrs     []uint64
-	data      gdbstub.Breakpoint // of a data breakpoint
+	data      api.Breakpoint // of a data breakpoint
 	condition string
 	hits      hitCount
 	message   string // of a log point
+
+	// find returns where it goes in the present program; nil for those that are at an
+	// address, which means something in one program only.
+	find     func() []api.Place
+	missing  error         // why find found nothing
+	source   *godap.Source // as the client has it; nil for functions
+	line     int           // the client asked for
+	verified bool
+	program  string // that the address belongs to
 }
 
 // breakpoints are all of a session.
@@ -43,7 +52,7 @@ type breakpoints struct {
 
 // placedKey is what identifies a breakpoint of the target's.
 type placedKey struct {
-	kind gdbstub.BreakpointKind
+	kind api.BreakpointKind
 	addr uint64
 	len  uint64
 }
@@ -79,10 +88,15 @@ func (s *session) replace(group string, list []*breakpoint) error {
 // each hit; what they mean is decided in holds all the same.
 func (s *session) place() error {
 	want := map[placedKey][]string{} // conditions; one that is empty is none
+	n := 0
 	for _, list := range s.breaks.groups {
+		n += len(list)
 		for _, b := range list {
+			if b.find == nil && b.program != s.program {
+				continue
+			}
 			for _, a := range b.addrs {
-				k := placedKey{gdbstub.BreakSoftware, a, 1}
+				k := placedKey{api.BreakSoftware, a, 1}
 				want[k] = append(want[k], b.condition)
 			}
 			if b.data.Len > 0 {
@@ -91,13 +105,13 @@ func (s *session) place() error {
 			}
 		}
 	}
-	if len(want) > maxBreakpoints {
+	if len(want) > maxBreakpoints || n > maxBreakpoints {
 		return fmt.Errorf("more than %d breakpoints", maxBreakpoints)
 	}
 	for k := range s.breaks.placedKeys {
 		if _, ok := want[k]; !ok {
 			delete(s.breaks.placedKeys, k)
-			if err := s.target.ClearBreakpoint(gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
+			if err := s.target.ClearBreakpoint(api.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
 				return err
 			}
 		}
@@ -111,7 +125,7 @@ func (s *session) place() error {
 		if old, ok := s.breaks.placedKeys[k]; ok && old == text {
 			continue
 		}
-		b := gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len, Test: s.test(k.addr, conditions)}
+		b := api.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len, Test: s.test(k.addr, conditions)}
 		if err := s.target.SetBreakpoint(b); err != nil {
 			return err
 		}
@@ -121,16 +135,16 @@ func (s *session) place() error {
 }
 
 // test is true where one of the conditions is; nil for none.
-func (s *session) test(pc uint64, conditions []string) func(gdbstub.AgentMachine) bool {
+func (s *session) test(pc uint64, conditions []string) func(api.Machine) bool {
 	if len(conditions) == 0 {
 		return nil
 	}
-	tests := make([]func(gdbstub.AgentMachine) bool, len(conditions))
+	tests := make([]func(api.Machine) bool, len(conditions))
 	for i, c := range conditions {
 		tests[i] = s.symbols.Condition(pc, c)
 	}
-	return func(m gdbstub.AgentMachine) bool {
-		return slices.ContainsFunc(tests, func(t func(gdbstub.AgentMachine) bool) bool { return t(m) })
+	return func(m api.Machine) bool {
+		return slices.ContainsFunc(tests, func(t func(api.Machine) bool) bool { return t(m) })
 	}
 }
 
@@ -159,6 +173,30 @@ func (b *breakpoint) conditions(condition, hits, message string) error {
 	return err
 }
 
+// resolve finds out where a breakpoint goes in the present program, and describes it to
+// the client.
+func (s *session) resolve(b *breakpoint) godap.Breakpoint {
+	out := godap.Breakpoint{Id: b.id, Line: b.line, Source: b.source}
+	places := b.find()
+	b.addrs = nil
+	for _, p := range places {
+		b.addrs = append(b.addrs, p.Addr)
+	}
+	if b.verified = len(places) > 0; !b.verified {
+		out.Message = b.missing.Error()
+		return out
+	}
+	p := places[0]
+	out.Verified, out.InstructionReference = true, hex(p.Addr)
+	switch {
+	case b.source != nil:
+		out.Line = p.Line - 1 + s.lineBase
+	case p.File != "":
+		out.Source, out.Line = s.source(p.File), p.Line-1+s.lineBase
+	}
+	return out
+}
+
 func setBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	a, err := arguments[godap.SetBreakpointsArguments](raw)
 	if err != nil {
@@ -176,22 +214,13 @@ func setBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "breakpoint"}
-		out[i] = godap.Breakpoint{Id: b.id, Line: want.Line, Source: &a.Source}
-		places := s.symbols.Lines(file, want.Line+1-s.lineBase)
-		err := b.conditions(want.Condition, want.HitCondition, want.LogMessage)
-		if err == nil && len(places) == 0 {
-			err = errNoCode
-		}
-		if err != nil {
-			out[i].Message = err.Error()
+		b := &breakpoint{id: s.breaks.id(), kind: "breakpoint", source: &a.Source, line: want.Line, missing: errNoCode}
+		b.find = func() []api.Place { return s.symbols.Lines(file, want.Line+1-s.lineBase) }
+		if err := b.conditions(want.Condition, want.HitCondition, want.LogMessage); err != nil {
+			out[i] = godap.Breakpoint{Id: b.id, Line: want.Line, Source: &a.Source, Message: err.Error()}
 			continue
 		}
-		for _, p := range places {
-			b.addrs = append(b.addrs, p.Addr)
-		}
-		out[i].Verified, out[i].Line = true, places[0].Line-1+s.lineBase
-		out[i].InstructionReference = hex(places[0].Addr)
+		out[i] = s.resolve(b)
 		list = append(list, b)
 	}
 	if err := s.replace("source "+file, list); err != nil {
@@ -208,24 +237,14 @@ func setFunctionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, erro
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "function breakpoint"}
-		out[i] = godap.Breakpoint{Id: b.id}
-		places := s.symbols.Functions(strings.TrimSuffix(strings.TrimSpace(want.Name), "()"))
-		err := b.conditions(want.Condition, want.HitCondition, "")
-		if err == nil && len(places) == 0 {
-			err = fmt.Errorf("there is no function %s", want.Name)
-		}
-		if err != nil {
-			out[i].Message = err.Error()
+		name := strings.TrimSuffix(strings.TrimSpace(want.Name), "()")
+		b := &breakpoint{id: s.breaks.id(), kind: "function breakpoint", missing: fmt.Errorf("there is no function %s", clip(name))}
+		b.find = func() []api.Place { return s.symbols.Functions(name) }
+		if err := b.conditions(want.Condition, want.HitCondition, ""); err != nil {
+			out[i] = godap.Breakpoint{Id: b.id, Message: err.Error()}
 			continue
 		}
-		for _, p := range places {
-			b.addrs = append(b.addrs, p.Addr)
-		}
-		out[i].Verified, out[i].InstructionReference = true, hex(places[0].Addr)
-		if p := places[0]; p.File != "" {
-			out[i].Source, out[i].Line = s.source(p.File), p.Line-1+s.lineBase
-		}
+		out[i] = s.resolve(b)
 		list = append(list, b)
 	}
 	if err := s.replace("functions", list); err != nil {
@@ -242,7 +261,7 @@ func setInstructionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, e
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "instruction breakpoint"}
+		b := &breakpoint{id: s.breaks.id(), kind: "instruction breakpoint", program: s.program}
 		out[i] = godap.Breakpoint{Id: b.id}
 		addr, err := parseAddress(want.InstructionReference)
 		if err == nil {
@@ -268,7 +287,7 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v Value
+	var v api.Value
 	if a.VariablesReference != 0 {
 		h, err := s.handle(a.VariablesReference)
 		if err != nil {
@@ -287,7 +306,7 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 		}
 	}
-	if v.Size <= 0 || v.Size > gdbstub.MaxWatchLen {
+	if v.Size <= 0 || v.Size > api.MaxWatchLen {
 		return godap.DataBreakpointInfoResponseBody{Description: a.Name + " is not in memory"}, nil
 	}
 	return godap.DataBreakpointInfoResponseBody{
@@ -297,8 +316,8 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 }
 
 // watchKinds are the kinds of data breakpoints by the protocol's names.
-var watchKinds = map[godap.DataBreakpointAccessType]gdbstub.BreakpointKind{
-	"": gdbstub.WatchWrite, "write": gdbstub.WatchWrite, "read": gdbstub.WatchRead, "readWrite": gdbstub.WatchAccess,
+var watchKinds = map[godap.DataBreakpointAccessType]api.BreakpointKind{
+	"": api.WatchWrite, "write": api.WatchWrite, "read": api.WatchRead, "readWrite": api.WatchAccess,
 }
 
 func setDataBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
@@ -309,7 +328,7 @@ func setDataBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "data breakpoint"}
+		b := &breakpoint{id: s.breaks.id(), kind: "data breakpoint", program: s.program}
 		out[i] = godap.Breakpoint{Id: b.id}
 		err := b.watch(want)
 		if err == nil {
@@ -334,10 +353,10 @@ func (b *breakpoint) watch(want godap.DataBreakpoint) error {
 	addr, err := parseAddress(where)
 	n, err2 := strconv.ParseUint(length, 10, 32)
 	kind, ok := watchKinds[want.AccessType]
-	if err != nil || err2 != nil || !ok || n == 0 || n > gdbstub.MaxWatchLen {
+	if err != nil || err2 != nil || !ok || n == 0 || n > api.MaxWatchLen {
 		return fmt.Errorf("%q is no data breakpoint of this server", clip(want.DataId))
 	}
-	b.data = gdbstub.Breakpoint{Kind: kind, Addr: addr, Len: n}
+	b.data = api.Breakpoint{Kind: kind, Addr: addr, Len: n}
 	return nil
 }
 
@@ -412,7 +431,7 @@ func (h *hitCount) holds() bool {
 // holds reports whether a stop at a breakpoint is one for the client: whether one
 // of those that are there has its condition met. An expression that cannot be
 // evaluated stops, and says why.
-func (s *session) holds(stop *gdbstub.Stop) bool {
+func (s *session) holds(stop *api.Stop) bool {
 	s.breaks.hit, s.breaks.kind = nil, ""
 	regs, err := s.target.Registers(stop.TID)
 	if err != nil {
@@ -435,11 +454,11 @@ func (s *session) holds(stop *gdbstub.Stop) bool {
 }
 
 // at reports whether a stop is at the breakpoint.
-func (b *breakpoint) at(stop *gdbstub.Stop, rip uint64) bool {
+func (b *breakpoint) at(stop *api.Stop, rip uint64) bool {
 	if b.data.Len > 0 {
-		return isBreak(stop.Kind) && stop.Kind != gdbstub.StopBreakpoint && stop.Kind != gdbstub.StopHWBreakpoint && stop.Addr == b.data.Addr
+		return isBreak(stop.Kind) && stop.Kind != api.StopBreakpoint && stop.Kind != api.StopHWBreakpoint && stop.Addr == b.data.Addr
 	}
-	return slices.Contains(b.addrs, rip) && (stop.Kind == gdbstub.StopBreakpoint || stop.Kind == gdbstub.StopHWBreakpoint)
+	return slices.Contains(b.addrs, rip) && (stop.Kind == api.StopBreakpoint || stop.Kind == api.StopHWBreakpoint)
 }
 
 // met evaluates a breakpoint's condition, counts the hit, and writes its message.
@@ -484,7 +503,7 @@ func (s *session) later(text string) {
 }
 
 // interpolate replaces the expressions in braces of a log message.
-func (s *session) interpolate(message string, f *Frame) string {
+func (s *session) interpolate(message string, f *api.Frame) string {
 	var b strings.Builder
 	for b.Len() < 1<<16 {
 		before, rest, ok := strings.Cut(message, "{")

@@ -11,15 +11,15 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // session is one client's conversation. One goroutine runs it; while the target
 // moves, another uses target and symbols, and this one does not.
 type session struct {
 	srv     *Server
-	target  gdbstub.Target
-	symbols Symbols
+	target  api.Target
+	symbols api.Symbols
 	conn    io.ReadWriteCloser
 	ctx     context.Context
 	seq     int
@@ -39,14 +39,17 @@ type session struct {
 	pathURI    bool
 	pass       []int
 	mappings   []Mapping
-	threads    []gdbstub.Thread
-	stop       gdbstub.Stop
-	frames     []Frame
+	threads    []api.Thread
+	stop       api.Stop
+	frames     []api.Frame
 	framesAt   int // the generation that frames belong to
 	generation int // of handles; each movement begins another
 	handles    []handle
 	base       int // number of handles[0]
 	breaks     breakpoints
+	program    string                   // key of the present program
+	entered    bool                     // the client has not been told of the program
+	changed    map[int]godap.Breakpoint // nor of these breakpoints, by id
 }
 
 // message is what the reader passes on: a request as it came, or its end.
@@ -58,7 +61,7 @@ type message struct {
 func newSession(v *Server, conn io.ReadWriteCloser, ctx context.Context) *session {
 	return &session{
 		srv: v, target: v.target, symbols: v.symbols, conn: conn, ctx: ctx, in: make(chan message), done: make(chan struct{}),
-		raw: map[*godap.Request][]byte{}, lineBase: 1, mappings: v.opt.Mappings, base: 1000, breaks: newBreakpoints(),
+		raw: map[*godap.Request][]byte{}, lineBase: 1, mappings: v.opt.Mappings, base: 1000, breaks: newBreakpoints(), changed: map[int]godap.Breakpoint{},
 	}
 }
 
@@ -87,6 +90,7 @@ func (s *session) run() error {
 	defer close(s.done)
 	defer s.letGo()
 	s.threads, s.stop = s.target.Threads(), s.target.Stop()
+	s.program = s.programKey()
 	go s.read()
 	for !s.over {
 		var ended, parked <-chan struct{}
@@ -112,7 +116,7 @@ func (s *session) run() error {
 		}
 	}
 	if s.exit {
-		return gdbstub.ErrExit
+		return api.ErrExit
 	}
 	return nil
 }
@@ -215,12 +219,12 @@ func init() { // not a literal: handlers refer to the table
 		"disassemble":               {run: disassemble},
 		"source":                    {run: source, free: true},
 		"loadedSources":             {run: source, free: true},
-		"continue":                  {run: resume(gdbstub.Forward)},
-		"reverseContinue":           {run: resume(gdbstub.Backward)},
-		"next":                      {run: step(gdbstub.Forward, over)},
-		"stepIn":                    {run: step(gdbstub.Forward, into)},
-		"stepOut":                   {run: step(gdbstub.Forward, out)},
-		"stepBack":                  {run: step(gdbstub.Backward, over)},
+		"continue":                  {run: resume(api.Forward)},
+		"reverseContinue":           {run: resume(api.Backward)},
+		"next":                      {run: step(api.Forward, over)},
+		"stepIn":                    {run: step(api.Forward, into)},
+		"stepOut":                   {run: step(api.Forward, out)},
+		"stepBack":                  {run: step(api.Backward, over)},
 	}
 }
 
@@ -377,9 +381,7 @@ func launch(s *session, _ *godap.Request, raw []byte) (any, error) {
 func (s *session) launchedNow() {
 	s.launched = true
 	s.event("initialized", nil)
-	s.event("process", godap.ProcessEventBody{
-		Name: s.target.Process().ExecFile, SystemProcessId: s.target.Process().PID, StartMethod: "attach", PointerSize: 64,
-	})
+	s.tellProcess()
 	if s.started {
 		s.tellStop()
 	}
@@ -410,7 +412,7 @@ func restart(s *session, _ *godap.Request, _ []byte) (any, error) {
 		return nil, err
 	}
 	s.refresh()
-	s.stop = gdbstub.Stop{Kind: gdbstub.StopReplayBegin, TID: s.stop.TID}
+	s.stop = api.Stop{Kind: api.StopReplayBegin, TID: s.stop.TID}
 	return nil, nil
 }
 
@@ -436,6 +438,7 @@ func (s *session) refresh() {
 	s.base += len(s.handles)
 	s.handles, s.frames = nil, nil
 	s.threads = s.target.Threads()
+	s.follow()
 }
 
 // thread returns the id of the thread that a request means.
