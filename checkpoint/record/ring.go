@@ -9,18 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/replay/mem/rangemap"
 )
 
 // live is an interval that is recorded or stands in the ring.
 type live struct {
 	rec     checkpoint.Interval
-	src     pageReader        // memory at its start
-	present ranges            // private pages at its start
-	delta   ranges            // of these, what differs from the interval before
-	removed ranges            // pages of the interval before that are gone
-	views   ranges            // clean private views of changed files at its start
-	extra   map[uint64][]byte // pages no fork would hold, where they differ from the interval before
-	bytes   int64             // memory taken, about
+	src     pageReader // memory at its start
+	present ranges     // private pages at its start
+	delta   ranges     // of these, what differs from the interval before
+	removed ranges     // pages of the interval before that are gone
+	views   ranges     // clean private views of changed files at its start
+
+	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
+	extra    map[uint64][]byte                                  // pages no fork would hold, where they differ from the interval before
+	bytes    int64                                              // memory taken, about
 }
 
 func (l *live) close() {
