@@ -18,6 +18,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 	"vplay/replay/mem"
 )
 
@@ -191,7 +192,7 @@ func (d *demonstration) verify() error {
 	}
 	took := time.Since(began)
 	d.say("1. Replay all of it, and compare it with what was recorded:\n\n   %s, %s instructions, %.0f M instructions/s, %.2f s, exact\n\n",
-		plural(len(results), "interval"), count(total), float64(total)/1e6/max(took.Seconds(), 1e-9), took.Seconds())
+		text.Plural(len(results), "interval"), count(total), float64(total)/1e6/max(took.Seconds(), 1e-9), took.Seconds())
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/replay/debug/text"
 )
 
 // runDemo runs the demo and returns what it printed.
@@ -95,7 +96,7 @@ func TestInfo(t *testing.T) {
 
 // TestPrintable: a recording's strings cannot move the cursor.
 func TestPrintable(t *testing.T) {
-	if got := printable("a\x1b[2J\nb\u202ec "); got != "a?[2J?b?c" {
+	if got := text.Printable("a\x1b[2J\nb\u202ec "); got != "a?[2J?b?c" {
 		t.Errorf("got %q", got)
 	}
 }

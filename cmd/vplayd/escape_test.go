@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,35 +11,9 @@ import (
 	"testing"
 
 	"github.com/rs/zerolog"
-)
 
-// TestEscaped writes what terminals act on, whole and byte by byte.
-func TestEscaped(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain\ttext\n":    "plain\ttext\n",
-		"Zürich 日本 😀\n":    "Zürich 日本 😀\n",
-		"\x1b]0;title\a\n": "\\x1b]0;title\\x07\n",
-		"a\x7f\rb\x00\n":   "a\\u007f\\x0db\\x00\n",
-		"\u009b2J\n":       "\\u009b2J\n",
-		"\x9b2J\xff\n":     "\\x9b2J\\xff\n",
-		"a\u202eb\u2066\n": "a\\u202eb\\u2066\n",
-		"\u2028\U000e0041": "\\u2028\\udb40\\udc41",
-	} {
-		if got := escaped(in); got != want {
-			t.Errorf("%q is written as %q, want %q", in, got, want)
-		}
-		var out bytes.Buffer
-		e := &escaper{w: &out}
-		for i := range len(in) {
-			if n, err := e.Write([]byte{in[i]}); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		if out.String() != want {
-			t.Errorf("%q byte by byte is written as %q, want %q", in, out.String(), want)
-		}
-	}
-}
+	"vplay/replay/debug/text"
+)
 
 // heard returns what f writes to standard error.
 func heard(t *testing.T, f func()) string {
@@ -78,12 +51,12 @@ func TestStderrEscaped(t *testing.T) {
 			p.done()
 		},
 	} {
-		text := heard(t, f)
+		said := heard(t, f)
 		for _, own := range []string{"\r\x1b[K", "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[36m", "\x1b[90m"} {
-			text = strings.ReplaceAll(text, own, "") // the progress line's, and the console's colours
+			said = strings.ReplaceAll(said, own, "") // the progress line's, and the console's colours
 		}
-		if text == "" || strings.ContainsFunc(text, isUnsafe) {
-			t.Errorf("%s: %q", name, text)
+		if said == "" || text.Escape(said) != said {
+			t.Errorf("%s: %q", name, said)
 		}
 	}
 }

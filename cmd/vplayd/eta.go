@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 // searchProgress returns what tells show how far a search is, and how long a search
@@ -13,7 +14,7 @@ import (
 func searchProgress(start replay.Progress, show func(string)) func(replay.Progress) {
 	began := time.Now()
 	return func(p replay.Progress) {
-		text := fmt.Sprintf("searching, %d of %s known", p.Intervals, plural(p.Of, "interval"))
+		text := fmt.Sprintf("searching, %d of %s known", p.Intervals, text.Plural(p.Of, "interval"))
 		if left, ok := timeLeft(p.CPU-start.CPU, p.OfCPU-p.CPU, time.Since(began)); ok {
 			text += fmt.Sprintf(", at most about %s left", left)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 // The index of a recording, kept beside it with --index: RECORDING.index. It can be
@@ -53,7 +54,7 @@ func loadIndex(t *replay.Timeline, path string, out io.Writer) {
 		known, err = t.ReadIndex(f)
 		_ = f.Close() // it was read only
 		if err == nil {
-			fmt.Fprintf(out, "vplayd: %s: %d of %s known\n", indexPath(path), known, plural(len(t.Intervals()), "interval"))
+			fmt.Fprintf(out, "vplayd: %s: %d of %s known\n", indexPath(path), known, text.Plural(len(t.Intervals()), "interval"))
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +16,7 @@ import (
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 func newInfo() *cobra.Command {
@@ -166,7 +166,7 @@ func heldEnvironment(env []string) string {
 			masked = append(masked, name)
 		}
 	}
-	text := plural(len(env), "variable") + " in plain text in the manifest"
+	text := text.Plural(len(env), "variable") + " in plain text in the manifest"
 	if len(masked) > 0 {
 		text += "; masked there, but not in the program's memory: " + strings.Join(masked, ", ")
 	}
@@ -251,8 +251,8 @@ func (in *info) count(c *cobra.Command, rec *checkpoint.Recording) error {
 
 func (in *info) print(w io.Writer) error {
 	line := func(name, format string, args ...any) {
-		if text := fmt.Sprintf(format, args...); text != "" {
-			fmt.Fprintf(w, "%-12s %s\n", name, printable(text))
+		if s := fmt.Sprintf(format, args...); s != "" {
+			fmt.Fprintf(w, "%-12s %s\n", name, text.Printable(s))
 		}
 	}
 	line("program", "%s (process %d)", in.Program, in.PID)
@@ -286,8 +286,8 @@ func (in *info) print(w io.Writer) error {
 		}
 		line(name, "%s %s", l, l.Source())
 	}
-	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", plural(in.Intervals, "interval"), in.Fat, in.Slim,
-		plural(in.Events, "event"), in.CPUSeconds)
+	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", text.Plural(in.Intervals, "interval"), in.Fat, in.Slim,
+		text.Plural(in.Events, "event"), in.CPUSeconds)
 	if in.Slim > 0 {
 		line("", "slimming dropped what the program neither used nor wrote in this time")
 	}
@@ -305,15 +305,4 @@ func (in *info) print(w io.Writer) error {
 		line("note", "%s", n)
 	}
 	return nil
-}
-
-// printable replaces what would move a terminal's cursor: names in a recording
-// are whatever the recorded program chose.
-func printable(s string) string {
-	return strings.TrimRight(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s), " ")
 }

@@ -21,6 +21,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 // Exit codes. Record ends with the program's own code, or dies of the same
@@ -181,7 +182,7 @@ vplayd demo shows all of it in half a minute.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetErr(&escaper{w: os.Stderr})
+	root.SetErr(text.NewEscaper(os.Stderr))
 	root.SetOut(out) // before cobra adds commands of its own, which keep it
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{withHint(err, exitUsage, "vplayd help %s", c.Name())}

@@ -12,6 +12,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay/debug/api"
+	"vplay/replay/debug/text"
 	"vplay/replay/mem"
 )
 
@@ -50,9 +51,9 @@ func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error 
 		return nil
 	}
 	was := g.position()
-	err := c.run(ctx, g, words[1:], &escaper{w: out})
+	err := c.run(ctx, g, words[1:], text.NewEscaper(out))
 	if err != nil {
-		err = escapedError{err}
+		err = text.EscapedError(err)
 	}
 	if now := g.position(); now != was && (was != nowhere || !g.cur.AtEnd()) {
 		g.Undivert() // it was a copy of another moment

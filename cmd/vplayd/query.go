@@ -15,6 +15,7 @@ import (
 	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/debug/api"
+	"vplay/replay/debug/text"
 	"vplay/replay/mem"
 )
 
@@ -185,7 +186,7 @@ func (g *target) accesses(ctx context.Context, args []string, kind mem.WatchKind
 	w := q.Watches[0]
 	if len(found) == 0 && err == nil {
 		what := map[mem.WatchKind]string{mem.WatchWrite: "written", mem.WatchRead: "read"}[kind]
-		fmt.Fprintf(out, "the %s at %#x: not %s before here in the recorded time\n", plural(int(w.Len), "byte"), w.Addr, what)
+		fmt.Fprintf(out, "the %s at %#x: not %s before here in the recorded time\n", text.Plural(int(w.Len), "byte"), w.Addr, what)
 	}
 	return interrupted(ctx, err, out)
 }
@@ -210,7 +211,7 @@ func (g *target) place(addr uint64) string {
 	if src := l.Source(); src != "" {
 		s += " " + src
 	}
-	return printable(s)
+	return text.Printable(s)
 }
 
 // caller names the call that returns to an address.
@@ -224,7 +225,7 @@ func (g *target) caller(ret uint64) string {
 	if src := l.Source(); src != "" {
 		s += " " + src
 	}
-	return printable(s)
+	return text.Printable(s)
 }
 
 // deed is the instruction of a moment, or the system call it makes.
@@ -283,7 +284,7 @@ func monitorCalls(ctx context.Context, g *target, args []string, out io.Writer) 
 	for i := range found {
 		x := &found[i]
 		if name := inlined[x.RIP]; name != "" {
-			fmt.Fprintf(out, "%s  %s, inlined  from %s\n", x.Pos, printable(name), g.inliner(x.RIP, name))
+			fmt.Fprintf(out, "%s  %s, inlined  from %s\n", x.Pos, text.Printable(name), g.inliner(x.RIP, name))
 			continue
 		}
 		fmt.Fprintf(out, "%s  %s(%s)  from %s\n", x.Pos, g.function(x.RIP), arguments(&x.R, types), g.caller(x.Return))
@@ -295,7 +296,7 @@ func monitorCalls(ctx context.Context, g *target, args []string, out io.Writer) 
 		} else if _, ok := parseAddress(strings.TrimPrefix(name, "*")); ok {
 			name = g.function(at[0])
 		}
-		fmt.Fprintf(out, "%s was not called before here in the recorded time\n", printable(name))
+		fmt.Fprintf(out, "%s was not called before here in the recorded time\n", text.Printable(name))
 	}
 	return interrupted(ctx, err, out)
 }
@@ -335,7 +336,7 @@ func (g *target) inliner(pc uint64, name string) string {
 			continue
 		}
 		caller := stack[i+1]
-		return printable(strings.TrimSpace(fmt.Sprintf("%#x %s %s", pc, caller, caller.Source())))
+		return text.Printable(strings.TrimSpace(fmt.Sprintf("%#x %s %s", pc, caller, caller.Source())))
 	}
 	return g.place(pc)
 }
@@ -346,7 +347,7 @@ func (g *target) function(addr uint64) string {
 	if l.Function == "" {
 		return fmt.Sprintf("%#x", addr)
 	}
-	return printable(l.Function)
+	return text.Printable(l.Function)
 }
 
 // monitorFirstExec prints the first moment at which an instruction is about to

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
+	"vplay/replay/debug/text"
 	"vplay/replay/mem"
 )
 
@@ -86,7 +87,7 @@ func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) 
 		if pages > maxListedPages {
 			parts = append(parts, "the rest not counted")
 		}
-		fmt.Fprintf(out, "%#x-%#x %s %d pages: %s  %s\n", r.Start, r.End, perms(maps[i]), pages, strings.Join(parts, ", "), printable(maps[i].Name))
+		fmt.Fprintf(out, "%#x-%#x %s %d pages: %s  %s\n", r.Start, r.End, perms(maps[i]), pages, strings.Join(parts, ", "), text.Printable(maps[i].Name))
 	}
 	return nil
 }
@@ -110,6 +111,6 @@ func (g *target) onePage(where string, out io.Writer) error {
 	if name == "" {
 		name = "anonymous memory"
 	}
-	fmt.Fprintf(out, "the page at %#x, of %s at %#x-%#x: %s\n", a, printable(name), r.Start, r.End, pageWords[g.stateOf(&r, a)])
+	fmt.Fprintf(out, "the page at %#x, of %s at %#x-%#x: %s\n", a, text.Printable(name), r.Start, r.End, pageWords[g.stateOf(&r, a)])
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/gdbstub"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 // serveFlags are shared by serve and replay.
@@ -147,8 +148,8 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.s.Rec.Budget()}, raw(c.OutOrStdout())})
 	}
 	m := g.s.Rec.Manifest()
-	if text := g.files.local(); text != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", printable(text), noLocalFiles)
+	if names := g.files.local(); names != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))

@@ -12,6 +12,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 // slimFlags say how a recording is slimmed.
@@ -131,12 +132,12 @@ func slim(ctx context.Context, path string, f slimFlags) error {
 
 // slimmed says what came of slimming.
 func slimmed(res *replay.SlimResult) string {
-	s := fmt.Sprintf("%s slimmed, %d left fat, %s before, %s after", plural(res.Slimmed, "interval"), res.Left, size(res.Before), size(res.After))
+	s := fmt.Sprintf("%s slimmed, %d left fat, %s before, %s after", text.Plural(res.Slimmed, "interval"), res.Left, size(res.Before), size(res.After))
 	switch {
 	case res.Larger > 0:
 		s = fmt.Sprintf("left fat: it has %s, and would have %s slim", size(res.Before), size(res.Larger))
 	case res.OutOfTime && res.Slimmed == 0:
-		s = fmt.Sprintf("left fat: the time was too short to slim any of %s", plural(res.Left, "interval"))
+		s = fmt.Sprintf("left fat: the time was too short to slim any of %s", text.Plural(res.Left, "interval"))
 	case res.OutOfTime:
 		s += " (the time is over)"
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"vplay/replay/debug/text"
 )
 
 // results is standard output, where the verbs print what they were asked for.
@@ -15,7 +17,7 @@ import (
 // all was written.
 type results struct {
 	f    *os.File
-	text escaper // writes to f
+	text text.Escaper // writes to f
 	used bool
 	err  error
 }
@@ -27,8 +29,8 @@ func (r *results) Write(b []byte) (int, error) {
 	}
 	r.used = true
 	var n int
-	if r.text.w == nil {
-		r.text.w = r.f
+	if r.text.W == nil {
+		r.text.W = r.f
 	}
 	n, r.err = r.text.Write(b)
 	return n, r.err

@@ -10,6 +10,7 @@ import (
 	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/debug/api"
+	"vplay/replay/debug/text"
 )
 
 // A process that calls execve becomes another program, with memory of its own: an
@@ -187,7 +188,7 @@ func (g *target) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, 
 	g.told = nowhere
 	stop = g.execStop()
 	if atEnd {
-		stop.Note = fmt.Sprintf("vplay: back before the execve of %s\n", printable(from))
+		stop.Note = fmt.Sprintf("vplay: back before the execve of %s\n", text.Printable(from))
 	}
 	g.stop = api.Stop{Kind: api.StopStep, TID: g.tid()}
 	return stop, true, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"vplay/checkpoint"
+	"vplay/replay/debug/text"
 )
 
 // printError writes an error, and its hint, to standard error.
@@ -59,8 +61,8 @@ func logger(c *cobra.Command, component string) zerolog.Logger {
 // escapeEvent escapes the message of an event of the log. The console's writer
 // quotes the values of all other fields.
 func escapeEvent(event map[string]any) error {
-	if text, ok := event[zerolog.MessageFieldName].(string); ok {
-		event[zerolog.MessageFieldName] = escaped(text)
+	if message, ok := event[zerolog.MessageFieldName].(string); ok {
+		event[zerolog.MessageFieldName] = text.Escape(message)
 	}
 	return nil
 }
@@ -86,7 +88,7 @@ func (p *progress) show(format string, args ...any) {
 		return
 	}
 	p.last = time.Now()
-	p.text = escaped(fmt.Sprintf(format, args...))
+	p.text = text.Escape(fmt.Sprintf(format, args...))
 	fmt.Fprintf(os.Stderr, "\r\x1b[K%s", p.text)
 }
 
@@ -126,10 +128,16 @@ func count(n uint64) string {
 	return s
 }
 
-// plural writes n and a noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// stderr is standard error as all of vplayd writes to it but through cobra, a line
+// at a time, escaped.
+var stderr io.Writer = lines{}
+
+type lines struct{}
+
+// Write implements io.Writer. p is whole characters.
+func (lines) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(os.Stderr, text.Escape(string(p))); err != nil {
+		return 0, err
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return len(p), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 )
 
 func newVerify() *cobra.Command {
@@ -137,10 +138,10 @@ func reportVerify(out io.Writer, results []replay.Result, took time.Duration, f 
 			return err
 		}
 	} else {
-		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", plural(len(results), "interval"), count(insns), rate,
-			took.Seconds(), plural(diverged, "divergence"))
+		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", text.Plural(len(results), "interval"), count(insns), rate,
+			took.Seconds(), text.Plural(diverged, "divergence"))
 		if failed > 0 {
-			fmt.Fprintf(out, "%s could not be read\n", plural(failed, "interval"))
+			fmt.Fprintf(out, "%s could not be read\n", text.Plural(failed, "interval"))
 		}
 	}
 	switch {

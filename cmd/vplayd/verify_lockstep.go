@@ -15,6 +15,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/debug/text"
 	"vplay/replay/lockstep"
 )
 
@@ -358,9 +359,9 @@ func (l *lockstepRun) summary() error {
 		}
 	} else {
 		fmt.Fprintf(out, "%s steps on both, %s by the emulator alone, %.0f k/s, %.2f s, %s\n", count(l.steps), count(l.alone), rate,
-			l.took.Seconds(), plural(differences, "difference"))
+			l.took.Seconds(), text.Plural(differences, "difference"))
 		if l.approximate > 0 {
-			fmt.Fprintf(out, "%s differ by one unit in the last place, as they may\n", plural(int(l.approximate), "x87 result"))
+			fmt.Fprintf(out, "%s differ by one unit in the last place, as they may\n", text.Plural(int(l.approximate), "x87 result"))
 		}
 		if l.diverged != nil && l.difference == nil {
 			fmt.Fprintln(out, "the CPU does the same as the emulator up to where replay and recording differ: look at the recording, not at the emulator")

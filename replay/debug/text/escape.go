@@ -1,9 +1,8 @@
-package main
+package text
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -12,14 +11,14 @@ import (
 
 // Names in a recording, and names of files, are whatever somebody chose: written to
 // a terminal as they are, they could move its cursor, change its title, or answer for
-// the user. So all that is printed goes through escaped, on a terminal or not:
+// the user. So all that is printed goes through Escape, on a terminal or not:
 // what is not text is shown as an escape. Where text is JSON, which has no control
 // characters but DEL and C1 and no bytes that are not UTF-8, it stays JSON.
 
-// escaped returns s with each byte that is not UTF-8, each control character but
+// Escape returns s with each byte that is not UTF-8, each control character but
 // line ends and tabs, DEL, C1, and each character that changes the direction of text
 // as an escape.
-func escaped(s string) string {
+func Escape(s string) string {
 	if !strings.ContainsFunc(s, isUnsafe) {
 		return s
 	}
@@ -54,16 +53,19 @@ func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
 }
 
-// escaper writes text through escaped. A character may be cut at the end of a
+// Escaper writes text through Escape. A character may be cut at the end of a
 // write: its bytes wait for the next one, and are lost to nobody, as all that is
 // printed ends in a line end.
-type escaper struct {
-	w    io.Writer
+type Escaper struct {
+	W    io.Writer
 	rest []byte
 }
 
+// NewEscaper returns a writer that escapes what goes to w.
+func NewEscaper(w io.Writer) *Escaper { return &Escaper{W: w} }
+
 // Write implements io.Writer.
-func (e *escaper) Write(p []byte) (int, error) {
+func (e *Escaper) Write(p []byte) (int, error) {
 	b := append(e.rest, p...)
 	cut := len(b)
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
@@ -75,29 +77,18 @@ func (e *escaper) Write(p []byte) (int, error) {
 		}
 	}
 	e.rest = append([]byte(nil), b[cut:]...)
-	if _, err := io.WriteString(e.w, escaped(string(b[:cut]))); err != nil {
+	if _, err := io.WriteString(e.W, Escape(string(b[:cut]))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// stderr is standard error as all of vplayd writes to it but through cobra, a line
-// at a time, escaped.
-var stderr io.Writer = lines{}
-
-type lines struct{}
-
-// Write implements io.Writer. p is whole characters.
-func (lines) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(os.Stderr, escaped(string(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
+// EscapedError returns an error with the text of err, escaped.
+func EscapedError(err error) error { return escapedError{err} }
 
 // escapedError is an error whose text goes to a terminal by way of a debugger.
 type escapedError struct{ error }
 
 // Error returns the text of the error, escaped.
-func (e escapedError) Error() string { return escaped(e.error.Error()) }
+func (e escapedError) Error() string { return Escape(e.error.Error()) }
 func (e escapedError) Unwrap() error { return e.error }
