@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"net"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +13,14 @@ import (
 // serveDAP serves a recording to editors.
 func serveDAP(c *cobra.Command, g *target, f serveFlags, l net.Listener) error {
 	server := dap.New(g, newDAPSymbols(g), dap.Options{
-		Once: f.once, Log: stubLog(c), Commands: slices.Sorted(maps.Keys(monitorCommands)),
+		Once: f.once, Log: stubLog(c), Commands: Commands(),
 		Accesses: []string{"last-write", "writes", "reads"},
 	})
 	if f.stdio {
-		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.s.Rec.Budget()}, raw(c.OutOrStdout())})
+		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
 	}
-	m := g.s.Rec.Manifest()
+	m := g.Recording().Manifest()
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: the Debug Adapter Protocol: in VS Code's launch.json, \"debugServer\" with that port (vplayd vscode writes it)\n")
-	return server.ServeListener(c.Context(), renewingListener{l, g.s.Rec.Budget()})
+	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
 }

@@ -91,14 +91,14 @@ func exportSandbox(c *cobra.Command, out, all string) prepare {
 // findModule returns the module that --module names.
 func findModule(g *target, name string) (*loader.Module, error) {
 	if name == mainModule {
-		name = g.s.Rec.Manifest().Program
+		name = g.Recording().Manifest().Program
 	}
-	if mod := g.files.module(name); mod != nil {
+	if mod := g.Module(name); mod != nil {
 		return mod, nil
 	}
 	var found []*loader.Module
 	var names []string
-	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+	for _, mod := range g.Modules() {
 		if path.Base(mod.Path) == path.Base(name) {
 			found = append(found, mod)
 		}
@@ -120,7 +120,7 @@ func buildModule(g *target, name string) (mod *loader.Module, image []byte, err 
 	if mod, err = findModule(g, name); err != nil {
 		return mod, nil, err
 	}
-	image, err = loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+	image, err = g.BuildELF(mod)
 	return mod, image, err
 }
 
@@ -190,12 +190,12 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }() // nothing is written through it
-	written, sum, limit := 0, int64(0), g.s.Rec.Budget().Memory()
-	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+	written, sum, limit := 0, int64(0), g.Recording().Budget().Memory()
+	for _, mod := range g.Modules() {
 		if !path.IsAbs(mod.Path) {
 			continue // the vDSO
 		}
-		b, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+		b, err := g.BuildELF(mod)
 		var refused *checkpoint.LimitError
 		if errors.As(err, &refused) {
 			return err
@@ -209,7 +209,7 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 				return err
 			}
 			if sum += int64(len(b)); limit > 0 && sum > limit {
-				return &checkpoint.LimitError{File: g.s.Rec.File(), Part: "its modules: " + mod.Path, Limit: limit}
+				return &checkpoint.LimitError{File: g.Recording().File(), Part: "its modules: " + mod.Path, Limit: limit}
 			}
 			if err := writeBelow(root, name, b); err != nil {
 				return err
@@ -228,7 +228,7 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 // dynamic linker's list, relative to the root.
 func moduleNames(g *target, mod *loader.Module) []string {
 	names := []string{mod.Path}
-	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
+	for _, l := range g.LinkMap() {
 		if path.IsAbs(l.Name) && l.Dynamic >= mod.Base && l.Dynamic < mod.End {
 			names = append(names, l.Name)
 		}

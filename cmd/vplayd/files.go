@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"vplay/checkpoint"
@@ -198,4 +199,26 @@ func (f *files) readlink(name string) (string, error) {
 		return m.Cwd, nil
 	}
 	return "", os.ErrNotExist
+}
+
+// shownFiles is how many files localFiles names.
+const shownFiles = 3
+
+// localFiles names the files of this machine that are used, the first of them;
+// "" when there are none.
+func localFiles(mods []*loader.Module, s *loader.Symbols) string {
+	var names []string
+	for _, mod := range mods {
+		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names[:min(len(names), shownFiles)], ", ")
+	if n := len(names) - shownFiles; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }

@@ -1,29 +1,14 @@
 package main
 
 import (
-	"context"
 	_ "embed"
 	"io"
 
 	"github.com/spf13/cobra"
 )
 
-// gdbPython is the Python file that makes vplay's monitor commands gdb commands.
-//
-//go:embed gdb/vplay.py
-var gdbPython string
-
-// gdbPythonPath is where clients find it among the recorded system's files:
-// "remote get /vplay/vplay.py vplay.py".
-const gdbPythonPath = "/vplay/vplay.py"
-
 // loadPython is the gdb command that loads the file over the connection.
 const loadPython = "python exec(gdb.execute('monitor python', to_string=True))"
-
-func monitorPython(_ context.Context, _ *target, _ []string, out io.Writer) error {
-	_, err := io.WriteString(out, gdbPython)
-	return err
-}
 
 func newGDBCommands() *cobra.Command {
 	return &cobra.Command{

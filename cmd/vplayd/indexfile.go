@@ -21,7 +21,7 @@ import (
 // it begins with what is known from an earlier session, and what is known is kept when all of it is and at the
 // end, which is when the function it returns is called.
 func learn(c *cobra.Command, g *target, path string, keep bool) (end func()) {
-	t := g.t // g may leave it for that of another program
+	t := g.Timeline() // g may leave it for that of another program
 	if !keep {
 		t.StartIndexer(nil)
 		return func() {}

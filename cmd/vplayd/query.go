@@ -139,7 +139,7 @@ func (g *target) watchArgs(args []string, kind mem.WatchKind) (*replay.Search, e
 
 // interrupted says that a query was ended from outside, which is no error.
 func interrupted(ctx context.Context, err error, out io.Writer) error {
-	if isDone(ctx) {
+	if ctx.Err() != nil {
 		fmt.Fprintln(out, "interrupted")
 		return nil
 	}

@@ -70,7 +70,7 @@ func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) 
 	}
 	maps := g.maps()
 	for i, r := range g.mem().Regions() {
-		if isDone(ctx) {
+		if ctx.Err() != nil {
 			return nil
 		}
 		var n [pageStates]int

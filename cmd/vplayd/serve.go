@@ -145,15 +145,15 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	}
 	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {
-		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.s.Rec.Budget()}, raw(c.OutOrStdout())})
+		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
 	}
-	m := g.s.Rec.Manifest()
-	if names := g.files.local(); names != "" {
+	m := g.Recording().Manifest()
+	if names := g.LocalFiles(); names != "" {
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
-	return server.ServeListener(c.Context(), renewingListener{l, g.s.Rec.Budget()})
+	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
 }
 
 // isDone reports whether ctx has ended.

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,26 +37,4 @@ func (f *symbolFlags) open() (*loader.Symbols, error) {
 // access is what a sandbox leaves to who looks for symbol files of a recording.
 func (f *symbolFlags) access(s *loader.Symbols, rec *checkpoint.Recording) sandbox.Access {
 	return sandbox.Access{Read: append(s.Files(rec.Objects()), f.dirs...)}
-}
-
-// shownFiles is how many files localFiles names.
-const shownFiles = 3
-
-// localFiles names the files of this machine that are used, the first of them;
-// "" when there are none.
-func localFiles(mods []*loader.Module, s *loader.Symbols) string {
-	var names []string
-	for _, mod := range mods {
-		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	text := strings.Join(names[:min(len(names), shownFiles)], ", ")
-	if n := len(names) - shownFiles; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
 }

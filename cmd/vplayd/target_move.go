@@ -187,7 +187,7 @@ func (g *target) rangeStep(ctx context.Context, r api.Resume) (replay.Stop, erro
 		if err != nil || stop.Edge || stop.Reason != replay.StopLimit || rip < r.Start || rip >= r.End || g.cur.AtBreak() {
 			return stop, err
 		}
-		if isDone(ctx) {
+		if ctx.Err() != nil {
 			return replay.Stop{Reason: replay.StopInterrupt}, nil
 		}
 	}

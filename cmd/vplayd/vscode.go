@@ -130,7 +130,7 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 		return err
 	}
 	name := strings.ReplaceAll(safeName(mod.Path), "$", "_") // ${...} is VS Code's to replace
-	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image, g.s.Rec.Budget()), f)
+	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image, g.Recording().Budget()), f)
 	launch := filepath.Join(f.dir, ".vscode", "launch.json")
 	old, err := os.ReadFile(launch)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"io"
+)
+
+// gdbPython is the Python file that makes vplay's monitor commands gdb commands.
+//
+//go:embed gdb/vplay.py
+var gdbPython string
+
+// gdbPythonPath is where clients find it among the recorded system's files:
+// "remote get /vplay/vplay.py vplay.py".
+const gdbPythonPath = "/vplay/vplay.py"
+
+func monitorPython(_ context.Context, _ *target, _ []string, out io.Writer) error {
+	_, err := io.WriteString(out, gdbPython)
+	return err
+}
