@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug"
 )
 
 // The C library ends a program by abort where it finds its memory damaged: the guard of
@@ -21,7 +21,7 @@ import (
 // abortMessage returns what glibc said when it aborted: it keeps that for debuggers, at
 // __abort_msg (glibc, include/stdlib.h: a size of 4 bytes and the text). "" when there
 // is none.
-func abortMessage(r *loader.Resolver, m guest) string {
+func abortMessage(r *loader.Resolver, m debug.Memory) string {
 	for _, mod := range r.Modules() {
 		if !strings.HasPrefix(baseName(mod.Path), "libc.so") && !strings.HasPrefix(baseName(mod.Path), "libc-") {
 			continue
@@ -34,7 +34,7 @@ func abortMessage(r *loader.Resolver, m guest) string {
 		if !ok {
 			continue
 		}
-		at, ok := m.word(mod.Bias + addr)
+		at, ok := m.Word(mod.Bias + addr)
 		if !ok || at == 0 {
 			continue
 		}
@@ -49,13 +49,6 @@ func abortMessage(r *loader.Resolver, m guest) string {
 const maxAbortMessage = 256
 
 func baseName(p string) string { return p[strings.LastIndexByte(p, '/')+1:] }
-
-// word reads 8 bytes.
-func (m guest) word(addr uint64) (uint64, bool) {
-	var b [8]byte
-	n := m.ReadMemory(addr, b[:])
-	return binary.LittleEndian.Uint64(b[:]), n == len(b)
-}
 
 // frameOf returns the index of the first frame in a function of one of the names, and
 // where the function begins; -1 when there is none.
@@ -79,7 +72,7 @@ func frameOf(frames []dwarf.Frame, names ...string) (i int, entry uint64) {
 // what is there, and the function whose it is. A function puts its guard, which it
 // takes from %fs:0x28, on the stack when it begins.
 func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
-	st, m := &f.States[0], guest{f.Mem}
+	st, m := &f.States[0], debug.Memory{Space: f.Mem}
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, _ := frameOf(frames, "__stack_chk_fail", "__stack_chk_fail_local")
 	if i < 0 || i+1 >= len(frames) || frames[i+1].Module == nil {
@@ -92,7 +85,7 @@ func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
 	}
 	code := make([]byte, in.PC-in.Bias-low)
 	code = code[:m.ReadMemory(low+in.Bias, code)]
-	guard, ok := m.word(st.FSBase + guardOffset)
+	guard, ok := m.Word(st.FSBase + guardOffset)
 	if !ok {
 		return nil
 	}
@@ -100,7 +93,7 @@ func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
 	if o.Slot, ok = guardSlot(code, &in.Regs); !ok {
 		return nil
 	}
-	if o.Value, ok = m.word(o.Slot); !ok || o.Value == guard {
+	if o.Value, ok = m.Word(o.Slot); !ok || o.Value == guard {
 		return nil
 	}
 	return o
@@ -183,7 +176,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *repl
 		}
 	}
 	st := &f.States[0]
-	r := loader.NewResolver(f.Maps, guest{f.Mem}, symbols)
+	r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols)
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, entry := frameOf(frames, "cfree", "free", "__libc_free", "__GI___libc_free", "realloc", "__libc_realloc", "__GI___libc_realloc")
 	if !ok || i < 0 {
@@ -197,7 +190,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *repl
 		return nil, err
 	}
 	block := c.Machine().CPU.R[7]
-	size, _ := guest{c.Machine().Mem}.word(block - 8)
+	size, _ := debug.Memory{Space: c.Machine().Mem}.Word(block - 8)
 	o = &overwrite{Slot: block - 8}
 	switch fault {
 	case badHeader:
@@ -208,7 +201,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *repl
 	case freedTwice:
 		return freedBefore(ctx, c, s, symbols, entry, block)
 	}
-	o.Value, ok = guest{c.Machine().Mem}.word(o.Slot)
+	o.Value, ok = debug.Memory{Space: c.Machine().Mem}.Word(o.Slot)
 	if !ok {
 		return nil, nil
 	}

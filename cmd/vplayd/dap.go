@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/gdbstub/dap"
+	"vplay/replay/debug"
 )
 
 // serveDAP serves a recording to editors.
-func serveDAP(c *cobra.Command, g *target, f serveFlags, l net.Listener) error {
-	server := dap.New(g, newDAPSymbols(g), dap.Options{
-		Once: f.once, Log: stubLog(c), Commands: Commands(),
+func serveDAP(c *cobra.Command, g *debug.Cursor, f serveFlags, l net.Listener) error {
+	server := dap.New(g, debug.NewSymbols(g), dap.Options{
+		Once: f.once, Log: stubLog(c), Commands: debug.Commands(),
 		Accesses: []string{"last-write", "writes", "reads"},
 	})
 	if f.stdio {

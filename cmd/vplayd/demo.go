@@ -18,6 +18,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 	"vplay/replay/mem"
 )
@@ -197,9 +198,9 @@ func (d *demonstration) verify() error {
 }
 
 // resolver names addresses where the timeline stands.
-func (d *demonstration) resolver() (*loader.Resolver, guest) {
-	g := guest{d.cur.Machine().Mem}
-	return loader.NewResolver(regionsOf(d.rec, d.cur.Machine().Mem), g, d.symbols), g
+func (d *demonstration) resolver() (*loader.Resolver, debug.Memory) {
+	g := debug.Memory{Space: d.cur.Machine().Mem}
+	return loader.NewResolver(debug.Regions(d.rec, d.cur.Machine().Mem), g, d.symbols), g
 }
 
 // crash shows the end of the recording.
@@ -214,7 +215,7 @@ func (d *demonstration) crash() error {
 	if stop.Event != nil {
 		what = abi.Siginfo(stop.Event.Siginfo).String()
 	}
-	d.say("2. The crash, at position %s:\n\n   %s\n   %s\n\n", d.cur.Position(), what, disassemble(g, st.RIP))
+	d.say("2. The crash, at position %s:\n\n   %s\n   %s\n\n", d.cur.Position(), what, debug.Disassemble(g, st.RIP))
 	regs := loader.Regs(st)
 	for i, l := range backtrace(r, &regs) {
 		d.say("%s\n", strings.TrimRight(fmt.Sprintf("   #%d %s %s", i, l, l.Source()), " "))
@@ -239,29 +240,29 @@ func (d *demonstration) excerpt(line int) {
 // cause finds where the bad pointer was loaded from, and who stored it there.
 func (d *demonstration) cause() error {
 	end := d.cur.Position()
-	p, err := findOrigin(d.ctx, d.cur)
+	p, err := debug.FindOrigin(d.ctx, d.cur)
 	if err != nil {
 		return err
 	}
-	d.watched = p.addr
+	d.watched = p.Addr
 	d.say("3. %%%s = %#x is no pointer. Stepping back: it was loaded from %#x by\n   \"%s\". Who has written that? Going back from the crash with a\n   watchpoint on it:\n\n",
-		p.reg, p.value, p.addr, p.load)
+		p.Reg, p.Value, p.Addr, p.Load)
 	began := time.Now()
-	d.cur.SetWatches([]mem.Watch{{Addr: p.addr, Len: 8, Kind: mem.WatchWrite}})
+	d.cur.SetWatches([]mem.Watch{{Addr: p.Addr, Len: 8, Kind: mem.WatchWrite}})
 	stop, err := d.cur.ReverseContinue(d.ctx)
 	if err != nil {
 		return err
 	}
 	if stop.Reason != replay.StopWatch {
-		return fmt.Errorf("the demonstration found no store to %#x", p.addr)
+		return fmt.Errorf("the demonstration found no store to %#x", p.Addr)
 	}
 	st := &d.cur.Machine().CPU.State
 	r, g := d.resolver()
 	at := r.Stack(st.RIP)
 	d.say("   %s instructions before the crash, found in %.2f s, at position %s:\n   %s %s: %s\n",
-		count(d.distance(d.cur.Position(), end)), time.Since(began).Seconds(), d.cur.Position(), at[0], at[0].Source(), disassemble(g, st.RIP))
+		count(d.distance(d.cur.Position(), end)), time.Since(began).Seconds(), d.cur.Position(), at[0], at[0].Source(), debug.Disassemble(g, st.RIP))
 	for _, h := range stop.Hits {
-		d.say("   the 8 bytes at %#x became %#x\n", h.Watch.Addr, p.value)
+		d.say("   the 8 bytes at %#x became %#x\n", h.Watch.Addr, p.Value)
 		break
 	}
 	d.say("\n")

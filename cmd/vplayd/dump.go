@@ -14,6 +14,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
+	"vplay/replay/debug"
 )
 
 func newDump() *cobra.Command {
@@ -144,7 +145,7 @@ func callText(e *checkpoint.Event) string {
 	case checkpoint.EventEnter:
 		return abi.Format(noMemory{}, e.NR, e.Args)
 	case checkpoint.EventSignal, checkpoint.EventFault:
-		return signalText(e)
+		return debug.SignalText(e)
 	default:
 		return abi.FormatResult(e.NR, e.Result)
 	}
@@ -163,7 +164,7 @@ func replayedCalls(ctx context.Context, s *replay.Session, id uint32) (func(*che
 	m.OnEvent = func(e *checkpoint.Event) {
 		switch e.Kind {
 		case checkpoint.EventEnter:
-			texts = append(texts, abi.Format(readAt{guest{m.Mem}}, e.NR, e.Args))
+			texts = append(texts, abi.Format(debug.ReadAt{Memory: debug.Memory{Space: m.Mem}}, e.NR, e.Args))
 		case checkpoint.EventExit:
 			texts = append(texts, abi.FormatResult(e.NR, e.Result))
 		default: // No call.

@@ -16,6 +16,7 @@ import (
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug"
 )
 
 // A front-end that wants the program as a file, as VS Code's C++ extension does,
@@ -89,7 +90,7 @@ func exportSandbox(c *cobra.Command, out, all string) prepare {
 }
 
 // findModule returns the module that --module names.
-func findModule(g *target, name string) (*loader.Module, error) {
+func findModule(g *debug.Cursor, name string) (*loader.Module, error) {
 	if name == mainModule {
 		name = g.Recording().Manifest().Program
 	}
@@ -116,7 +117,7 @@ func findModule(g *target, name string) (*loader.Module, error) {
 }
 
 // buildModule rebuilds the ELF file of a module (see findModule).
-func buildModule(g *target, name string) (mod *loader.Module, image []byte, err error) {
+func buildModule(g *debug.Cursor, name string) (mod *loader.Module, image []byte, err error) {
 	if mod, err = findModule(g, name); err != nil {
 		return mod, nil, err
 	}
@@ -124,7 +125,7 @@ func buildModule(g *target, name string) (mod *loader.Module, image []byte, err 
 	return mod, image, err
 }
 
-func exportOne(c *cobra.Command, g *target, module, out string) error {
+func exportOne(c *cobra.Command, g *debug.Cursor, module, out string) error {
 	mod, b, err := buildModule(g, module)
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func writeWhole(name string, b []byte, mode fs.FileMode) error {
 
 // exportAll writes every module at its path below dir. Recorded paths are
 // hostile input: nothing is written outside of dir.
-func exportAll(c *cobra.Command, g *target, dir string) error {
+func exportAll(c *cobra.Command, g *debug.Cursor, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 
 // moduleNames returns the paths that a module goes by, its own and those of the
 // dynamic linker's list, relative to the root.
-func moduleNames(g *target, mod *loader.Module) []string {
+func moduleNames(g *debug.Cursor, mod *loader.Module) []string {
 	names := []string{mod.Path}
 	for _, l := range g.LinkMap() {
 		if path.IsAbs(l.Name) && l.Dynamic >= mod.Base && l.Dynamic < mod.End {

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"vplay/replay/debug"
 )
 
 // loadPython is the gdb command that loads the file over the connection.
@@ -36,7 +38,7 @@ remote" this does the same, without any file:
 		Example: "  vplayd gdb-commands > vplay.py\n  gdb -ex 'target remote :1234' -ex 'source vplay.py'",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := io.WriteString(c.OutOrStdout(), gdbPython)
+			_, err := io.WriteString(c.OutOrStdout(), debug.GDBPython)
 			return err
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 )
 
@@ -146,7 +147,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		defer f.Mem.Close()
 		in.atEnd(f, symbols)
 		if m.Crash && abi.Signal(m.Signo) == abi.SIGABRT {
-			in.Message = abortMessage(loader.NewResolver(f.Maps, guest{f.Mem}, symbols), guest{f.Mem})
+			in.Message = abortMessage(loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols), debug.Memory{Space: f.Mem})
 		}
 		in.Overwrite = findOverwrite(ctx, s, f, symbols, in.Message)
 	case errors.As(err, &limit):
@@ -196,16 +197,16 @@ func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
 			in.Address = si.Addr()
 		}
 	}
-	mem := guest{f.Mem}
+	mem := debug.Memory{Space: f.Mem}
 	var b [15]byte
 	if n := mem.ReadMemory(st.RIP, b[:]); n > 0 {
-		in.Instruction = disassemble(mem, st.RIP)
+		in.Instruction = debug.Disassemble(mem, st.RIP)
 		if in.Signal != "" && in.Address == 0 {
-			in.NotCanonical = notCanonical(st, b[:n])
+			in.NotCanonical = debug.NotCanonical(st, b[:n])
 		}
 	}
 	r := loader.NewResolver(f.Maps, mem, symbols)
-	in.LocalFiles = localFiles(r.Modules(), symbols)
+	in.LocalFiles = debug.LocalFiles(r.Modules(), symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
 	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)

@@ -18,6 +18,7 @@ import (
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/gdbstub"
 	"vplay/replay"
+	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 )
 
@@ -216,7 +217,7 @@ func gdbAddress(a net.Addr) string {
 type prepare func(*replay.Session, sandbox.Access) error
 
 // openTarget opens a recording for debuggers. The function before may be nil.
-func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (*target, func(), error) {
+func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Cursor, func(), error) {
 	symbols, err := f.symbols.open()
 	if err != nil {
 		return nil, nil, err
@@ -232,13 +233,13 @@ func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (
 			return nil, nil, err
 		}
 	}
-	g, err := newTarget(s, memory, symbols.Within(s.Rec.Budget()))
+	g, err := debug.Open(s, memory, symbols.Within(s.Rec.Budget()))
 	if err != nil {
 		done()
 		return nil, nil, err
 	}
 	return g, func() {
-		g.close()
+		g.Close()
 		done()
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug"
 	"vplay/replay/mem"
 )
 
@@ -37,7 +38,7 @@ const overwriteTime = 5 * time.Second
 // badReturn returns the slot of the stack whose content a return instruction has
 // gone to, or is about to go to, where no code is.
 func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
-	st, m := &f.States[0], guest{f.Mem}
+	st, m := &f.States[0], debug.Memory{Space: f.Mem}
 	word := func(a uint64) (uint64, bool) {
 		var b [8]byte
 		n := m.ReadMemory(a, b[:])
@@ -71,7 +72,7 @@ func isCode(maps []checkpoint.Mapping, addr uint64) bool {
 // findOverwrite looks for what overwrote that which ended the program; nil when the
 // recording does not end so. message is what the C library said.
 func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) *overwrite {
-	r := loader.NewResolver(f.Maps, guest{f.Mem}, symbols)
+	r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols)
 	o := smashedGuard(f, r)
 	if slot, value, ok := badReturn(f); ok {
 		o = &overwrite{What: returnAddress, Slot: slot, Value: value}
@@ -128,8 +129,8 @@ func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, t *replay.T
 func (o *overwrite) at(c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) {
 	m := c.Machine()
 	st := &m.CPU.State
-	o.Position, o.Instruction = c.Position().String(), disassemble(guest{m.Mem}, st.RIP)
-	r := loader.NewResolver(regionsOf(s.Rec, m.Mem), guest{m.Mem}, symbols)
+	o.Position, o.Instruction = c.Position().String(), debug.Disassemble(debug.Memory{Space: m.Mem}, st.RIP)
+	r := loader.NewResolver(debug.Regions(s.Rec, m.Mem), debug.Memory{Space: m.Mem}, symbols)
 	o.Stack = backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
 }
 
@@ -141,7 +142,7 @@ func (o *overwrite) print(line func(name, format string, args ...any)) {
 	case o.freed:
 		line("freed twice", "%s", o.What)
 	default:
-		line("overwritten", "%s: %#x%s at %#x", o.What, o.Value, asText(o.Value), o.Slot)
+		line("overwritten", "%s: %#x%s at %#x", o.What, o.Value, debug.AsText(o.Value), o.Slot)
 	}
 	if o.Why != "" {
 		line("", "%s", o.Why)

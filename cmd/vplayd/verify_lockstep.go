@@ -15,6 +15,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 	"vplay/replay/lockstep"
 )
@@ -125,7 +126,7 @@ func (l *lockstepRun) stretches() ([]stretch, error) {
 	f := &l.f.lockstep
 	switch {
 	case f.from != "":
-		p, err := parsePosition(f.from)
+		p, err := debug.ParsePosition(f.from)
 		if err != nil {
 			return nil, usageError{withHint(err, exitUsage, "--from 3:1200000.0")}
 		}
@@ -281,7 +282,7 @@ func (l *lockstepRun) print(out io.Writer, res *lockstep.Result) error {
 // printDifference writes a difference for people.
 func (l *lockstepRun) printDifference(out io.Writer, d *lockstep.Difference) {
 	fmt.Fprintf(out, "difference at %s, thread %d, rip %#x\n", d.At, d.TID, d.RIP)
-	fmt.Fprintf(out, "  % x   %s   (%s)\n", d.Bytes, disassembleBytes(d.Bytes, d.RIP), d.Row)
+	fmt.Fprintf(out, "  % x   %s   (%s)\n", d.Bytes, debug.DisassembleBytes(d.Bytes, d.RIP), d.Row)
 	width := 0
 	for _, v := range d.Before {
 		width = max(width, len(v.Name))
@@ -337,7 +338,7 @@ func (l *lockstepRun) object(res *lockstep.Result) map[string]any {
 		}
 		o["difference"] = map[string]any{
 			"position": d.At.String(), "thread": d.TID, "rip": fmt.Sprintf("%#x", d.RIP), "bytes": hex.EncodeToString(d.Bytes),
-			"instruction": disassembleBytes(d.Bytes, d.RIP), "row": d.Row, "before": before, "after": after, "command": l.command(d),
+			"instruction": debug.DisassembleBytes(d.Bytes, d.RIP), "row": d.Row, "before": before, "after": after, "command": l.command(d),
 		}
 	}
 	return o

@@ -15,6 +15,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/replay/debug"
 )
 
 // VS Code reaches a recording in two ways. Its C++ extension starts gdb on the
@@ -124,7 +125,7 @@ func launchConfigs(name, program string, sources map[string]string, f vscodeFlag
 }
 
 // writeVSCode writes launch.json and the program's file.
-func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
+func writeVSCode(c *cobra.Command, g *debug.Cursor, rec string, f vscodeFlags) error {
 	mod, image, err := buildModule(g, mainModule)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 // heapcheck is the example of a script on a recording.
 func heapcheck(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs("../../cmd/vplayd/gdb/heapcheck.py")
+	path, err := filepath.Abs("../../replay/debug/gdb/heapcheck.py")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestPythonAPI(t *testing.T) {
 // TestProgressOnTerminal: how far a question is goes to a terminal alone.
 func TestProgressOnTerminal(t *testing.T) {
 	t.Parallel()
-	path, err := filepath.Abs("../../cmd/vplayd/gdb/vplay.py")
+	path, err := filepath.Abs("../../replay/debug/gdb/vplay.py")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,8 @@ var imports = []struct {
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
 	{"replay", "checkpoint checkpoint/abi loader replay/mem replay/mem/rangemap replay/sys replay/x86"},
 	{"replay/lockstep", "checkpoint replay replay/mem replay/x86"},
+	{"replay/debug/text", ""},
+	{"replay/debug", "checkpoint checkpoint/abi loader dwarf replay replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
 }

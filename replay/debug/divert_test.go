@@ -1,8 +1,6 @@
-package main
+package debug
 
 import (
-	"github.com/spf13/cobra"
-
 	"context"
 	"encoding/binary"
 	"math/rand"
@@ -11,27 +9,46 @@ import (
 	"testing"
 	"time"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/loader"
+	"vplay/replay"
 	"vplay/replay/debug/api"
 	"vplay/replay/x86"
 )
 
-// demoTarget opens the embedded recording, which any machine has.
-func demoTarget(t *testing.T) *target {
+// demo is the folder with the recording of vplayd demo, which any machine has.
+const demo = "../../cmd/vplayd/demo"
+
+// openFile opens a recording for the length of a test.
+func openFile(t testing.TB, path string) *Cursor {
 	t.Helper()
-	dir := t.TempDir()
-	runDemo(t, "--extract", dir)
-	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64}, nil)
+	rec, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(closeAll)
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := Open(s, 64<<20, loader.NewSymbols([]string{demo}, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		g.Close()
+		s.Close()
+		rec.Close()
+	})
 	return g
 }
 
+// openDemo opens the recording of the demo.
+func openDemo(t testing.TB) *Cursor { return openFile(t, filepath.Join(demo, "weather.vplay")) }
+
 // probe is a diversion with a page of code of the test's own.
 type probe struct {
-	*target
+	*Cursor
 	t    *testing.T
 	at   uint64 // the page
 	said strings.Builder
@@ -39,7 +56,7 @@ type probe struct {
 
 func divertDemo(t *testing.T) *probe {
 	t.Helper()
-	p := &probe{target: demoTarget(t), t: t}
+	p := &probe{Cursor: openDemo(t), t: t}
 	if err := p.Divert(func(b []byte) { p.said.Write(b) }); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +254,7 @@ func TestDivertedStops(t *testing.T) {
 		nr         int64
 		args       []uint64
 		kind       api.StopKind
-		value      int
+		Value      int
 	}{
 		{"exit", syscallCode, abi.SYS_EXIT_GROUP, []uint64{7}, api.StopExited, 7},
 		{"abort", syscallCode, abi.SYS_TGKILL, []uint64{1, uint64(p.tid()), 6}, api.StopSignal, 6},
@@ -248,7 +265,7 @@ func TestDivertedStops(t *testing.T) {
 		{"not canonical", "\xff\x27", 0, []uint64{1 << 62}, api.StopSignal, 11},
 	} {
 		stop, err := p.run(t.Context(), api.Continue, c.code, c.nr, c.args...)
-		if err != nil || stop.Kind != c.kind || stop.Signo+stop.Code != c.value {
+		if err != nil || stop.Kind != c.kind || stop.Signo+stop.Code != c.Value {
 			t.Errorf("%s: %+v, %v", c.name, stop, err)
 		}
 	}
@@ -305,15 +322,7 @@ func TestDivertedRegisters(t *testing.T) {
 
 // BenchmarkDivert makes a copy of the process, changes it and throws it away.
 func BenchmarkDivert(b *testing.B) {
-	dir := b.TempDir()
-	if err := extractDemo(dir); err != nil {
-		b.Fatal(err)
-	}
-	g, closeAll, err := openTarget(&cobra.Command{}, []string{filepath.Join(dir, "weather.vplay")}, serveFlags{memory: 64}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer closeAll()
+	g := openDemo(b)
 	sp := g.state().R[x86.RSP]
 	for b.Loop() {
 		if err := g.Divert(nil); err != nil {

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"bytes"
@@ -18,18 +18,18 @@ import (
 // recording, and what /proc says of the process. Of the machine that replays
 // there are only files with the build-id that was recorded.
 type files struct {
-	g       *target
+	g       *Cursor
 	symbols *loader.Symbols
 	images  map[string][]byte // by path
 }
 
-func newFiles(g *target, symbols *loader.Symbols) *files {
+func newFiles(g *Cursor, symbols *loader.Symbols) *files {
 	return &files{g: g, symbols: symbols, images: map[string][]byte{}}
 }
 
 // local names the files of this machine that are used.
 func (f *files) local() string {
-	return localFiles(loader.Modules(f.g.maps(), guest{f.g.mem()}), f.symbols)
+	return LocalFiles(loader.Modules(f.g.maps(), Memory{f.g.mem()}), f.symbols)
 }
 
 // file is content in memory.
@@ -49,8 +49,8 @@ func (f *files) open(name string) (api.File, error) {
 	if b, ok := f.proc(name); ok {
 		return file{bytes.NewReader(b), regular | 0o444}, nil
 	}
-	if name == gdbPythonPath {
-		return file{bytes.NewReader([]byte(gdbPython)), regular | 0o444}, nil
+	if name == PythonPath {
+		return file{bytes.NewReader([]byte(GDBPython)), regular | 0o444}, nil
 	}
 	b, err := f.image(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (f *files) image(name string) ([]byte, error) {
 	if mod == nil {
 		return nil, os.ErrNotExist
 	}
-	b, err := loader.BuildELF(mod, guest{f.g.mem()}, f.symbols)
+	b, err := loader.BuildELF(mod, Memory{f.g.mem()}, f.symbols)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", os.ErrNotExist, err)
 	}
@@ -80,7 +80,7 @@ func (f *files) image(name string) ([]byte, error) {
 // module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list, which may go through symbolic links.
 func (f *files) module(name string) *loader.Module {
-	maps, mem := f.g.maps(), guest{f.g.mem()}
+	maps, mem := f.g.maps(), Memory{f.g.mem()}
 	mods := loader.Modules(maps, mem)
 	for _, mod := range mods {
 		if mod.Path == name {
@@ -206,7 +206,7 @@ const shownFiles = 3
 
 // localFiles names the files of this machine that are used, the first of them;
 // "" when there are none.
-func localFiles(mods []*loader.Module, s *loader.Symbols) string {
+func LocalFiles(mods []*loader.Module, s *loader.Symbols) string {
 	var names []string
 	for _, mod := range mods {
 		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {

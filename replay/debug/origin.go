@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 
 // origin says where a bad pointer came from: a register that got value at
 // address addr of memory.
-type origin struct {
-	reg   string
-	value uint64
-	addr  uint64
-	load  string // the instruction that loaded it
+type Origin struct {
+	Reg   string
+	Value uint64
+	Addr  uint64
+	Load  string // the instruction that loaded it
 }
 
 // maxBack bounds the steps back to the instruction that set a register.
@@ -30,16 +30,16 @@ var errOrigin = errors.New("where the bad pointer came from cannot be told")
 // findOrigin follows the base register of the memory access that the timeline
 // stands at back to the load that set it, through moves between registers. The
 // timeline ends up at that load.
-func findOrigin(ctx context.Context, t *replay.Cursor) (*origin, error) {
+func FindOrigin(ctx context.Context, t *replay.Cursor) (*Origin, error) {
 	at := decodeAt(t)
 	m, ok := memoryOf(at)
 	if !ok || m.Base == 0 {
 		return nil, errOrigin
 	}
 	reg := m.Base
-	o := &origin{reg: strings.ToLower(reg.String())}
+	o := &Origin{Reg: strings.ToLower(reg.String())}
 	st := &t.Machine().CPU.State
-	if o.value, ok = registerValue(st, reg); !ok {
+	if o.Value, ok = registerValue(st, reg); !ok {
 		return nil, errOrigin
 	}
 	for range maxBack {
@@ -51,7 +51,7 @@ func findOrigin(ctx context.Context, t *replay.Cursor) (*origin, error) {
 			break
 		}
 		st := &t.Machine().CPU.State
-		if v, _ := registerValue(st, reg); v == o.value {
+		if v, _ := registerValue(st, reg); v == o.Value {
 			continue
 		}
 		in := decodeAt(t)
@@ -60,8 +60,8 @@ func findOrigin(ctx context.Context, t *replay.Cursor) (*origin, error) {
 			if in.Op != x86asm.MOV {
 				return nil, errOrigin
 			}
-			o.addr = effective(st, src, in.Len)
-			o.load = x86asm.GNUSyntax(in, st.RIP, nil)
+			o.Addr = effective(st, src, in.Len)
+			o.Load = x86asm.GNUSyntax(in, st.RIP, nil)
 			return o, nil
 		case x86asm.Reg:
 			if in.Op != x86asm.MOV {
@@ -129,7 +129,7 @@ func effective(st *x86.State, m x86asm.Mem, length int) uint64 {
 // notCanonical names the address that the instruction in b would go to, and the
 // registers it is made of, when no address can be like that: such an access
 // raises #GP or #SS, of which the signal says no address (SDM vol. 1, 3.3.7.1).
-func notCanonical(st *x86.State, b []byte) string {
+func NotCanonical(st *x86.State, b []byte) string {
 	in, err := x86asm.Decode(b, 64)
 	if err != nil {
 		return ""
@@ -145,7 +145,7 @@ func notCanonical(st *x86.State, b []byte) string {
 	var regs []string
 	for _, r := range []x86asm.Reg{m.Base, m.Index} {
 		if v, ok := registerValue(st, r); ok {
-			regs = append(regs, fmt.Sprintf("%%%s=%#x%s", strings.ToLower(r.String()), v, asText(v)))
+			regs = append(regs, fmt.Sprintf("%%%s=%#x%s", strings.ToLower(r.String()), v, AsText(v)))
 		}
 	}
 	return fmt.Sprintf("%#x is no canonical address: %s", a, strings.Join(regs, ", "))
@@ -153,7 +153,7 @@ func notCanonical(st *x86.State, b []byte) string {
 
 // asText returns " (the text ...)" for a number whose bytes in memory are characters:
 // what an overflowing string has put in the place of a pointer. "" for others.
-func asText(v uint64) string {
+func AsText(v uint64) string {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	for _, c := range b {

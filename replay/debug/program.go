@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func newImages(rec *checkpoint.Recording) []image {
 }
 
 // close releases the timelines.
-func (g *target) close() {
+func (g *Cursor) Close() {
 	g.cur.Close()
 	if g.t != g.last {
 		g.t.Close()
@@ -52,13 +52,13 @@ func (g *target) close() {
 }
 
 // program is the program at the present position.
-func (g *target) program() *image { return &g.images[g.image] }
+func (g *Cursor) program() *image { return &g.images[g.image] }
 
 // isLastImage reports whether the present position is behind the last execve.
-func (g *target) isLastImage() bool { return g.image == len(g.images)-1 }
+func (g *Cursor) isLastImage() bool { return g.image == len(g.images)-1 }
 
 // imageOf returns the image that has an interval, the present one where none has.
-func (g *target) imageOf(id uint32) int {
+func (g *Cursor) imageOf(id uint32) int {
 	for i := range g.images {
 		for j := range g.images[i].infos {
 			if g.images[i].infos[j].ID == id {
@@ -72,7 +72,7 @@ func (g *target) imageOf(id uint32) int {
 // enter makes image n the present one, with the cursor at its beginning or its end.
 // The timeline of the last image is kept, with what it has learnt; the others' are
 // made anew.
-func (g *target) enter(ctx context.Context, n int, atEnd bool) error {
+func (g *Cursor) enter(ctx context.Context, n int, atEnd bool) error {
 	t := g.last
 	if n != len(g.images)-1 {
 		var err error
@@ -107,12 +107,12 @@ func (g *target) enter(ctx context.Context, n int, atEnd bool) error {
 }
 
 // identify finds out which program the present image is, from its memory.
-func (g *target) identify() {
+func (g *Cursor) identify() {
 	p := g.program()
 	if p.program != "" {
 		return
 	}
-	maps, mem := g.maps(), guest{g.mem()}
+	maps, mem := g.maps(), Memory{g.mem()}
 	for _, mod := range loader.Modules(maps, mem) {
 		isMain := mod.Type == elf.ET_EXEC
 		for i := range mod.Segments {
@@ -143,7 +143,7 @@ const maxAuxvSearch = 4 << 20
 
 // findAuxv finds the auxiliary vector on the stack: the kernel put it above the
 // environment, with the address of the program headers in it. Nil when there is none.
-func findAuxv(maps []checkpoint.Mapping, m guest, phdr uint64) []byte {
+func findAuxv(maps []checkpoint.Mapping, m Memory, phdr uint64) []byte {
 	le := binary.LittleEndian
 	for i := range maps {
 		if maps[i].Name != "[stack]" {
@@ -173,7 +173,7 @@ func findAuxv(maps []checkpoint.Mapping, m guest, phdr uint64) []byte {
 
 // crossImage goes on over the border of an image at which a movement has come to an
 // edge. ok is false when there is no image behind it, or the debugger cannot be told.
-func (g *target) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, ok bool, err error) {
+func (g *Cursor) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, ok bool, err error) {
 	to, atEnd := g.image+1, false
 	if r.Dir == api.Backward {
 		to, atEnd = g.image-1, true
@@ -185,7 +185,7 @@ func (g *target) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, 
 	if err := g.enter(ctx, to, atEnd); err != nil {
 		return stop, false, err
 	}
-	g.told = nowhere
+	g.reported = nowhere
 	stop = g.execStop()
 	if atEnd {
 		stop.Note = fmt.Sprintf("vplay: back before the execve of %s\n", text.Printable(from))
@@ -195,6 +195,6 @@ func (g *target) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, 
 }
 
 // execStop tells the debugger that the program is the present image's.
-func (g *target) execStop() api.Stop {
+func (g *Cursor) execStop() api.Stop {
 	return api.Stop{Kind: api.StopExec, TID: g.tid(), Program: g.program().program}
 }

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"maps"
@@ -12,28 +12,28 @@ import (
 // What a debugger's caller may ask of it beyond the protocols.
 
 // Recording returns the recording.
-func (g *target) Recording() *checkpoint.Recording { return g.s.Rec }
+func (g *Cursor) Recording() *checkpoint.Recording { return g.s.Rec }
 
 // Timeline returns the timeline of the present program.
-func (g *target) Timeline() *replay.Timeline { return g.t }
+func (g *Cursor) Timeline() *replay.Timeline { return g.t }
 
 // Modules returns the ELF files in memory at the present position.
-func (g *target) Modules() []*loader.Module { return loader.Modules(g.maps(), guest{g.mem()}) }
+func (g *Cursor) Modules() []*loader.Module { return loader.Modules(g.maps(), Memory{g.mem()}) }
 
 // Module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list; nil when there is none.
-func (g *target) Module(name string) *loader.Module { return g.files.module(name) }
+func (g *Cursor) Module(name string) *loader.Module { return g.files.module(name) }
 
 // LinkMap returns the dynamic linker's list at the present position.
-func (g *target) LinkMap() []loader.Link { return loader.LinkMap(g.maps(), guest{g.mem()}) }
+func (g *Cursor) LinkMap() []loader.Link { return loader.LinkMap(g.maps(), Memory{g.mem()}) }
 
 // BuildELF rebuilds the file of a module.
-func (g *target) BuildELF(mod *loader.Module) ([]byte, error) {
-	return loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+func (g *Cursor) BuildELF(mod *loader.Module) ([]byte, error) {
+	return loader.BuildELF(mod, Memory{g.mem()}, g.files.symbols)
 }
 
 // LocalFiles names the files of this machine that are used, "" when there are none.
-func (g *target) LocalFiles() string { return g.files.local() }
+func (g *Cursor) LocalFiles() string { return g.files.local() }
 
 // Commands lists the names of the monitor commands.
 func Commands() []string { return slices.Sorted(maps.Keys(monitorCommands)) }

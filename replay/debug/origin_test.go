@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestNotCanonical(t *testing.T) {
 	} {
 		st := x86.State{}
 		st.R[x86.RBP], st.R[x86.RAX], st.R[x86.RBX] = text, 2, 0x7fff00000000
-		if got := notCanonical(&st, c.code); got != c.want {
+		if got := NotCanonical(&st, c.code); got != c.want {
 			t.Errorf("% x: %q, want %q", c.code, got, c.want)
 		}
 	}

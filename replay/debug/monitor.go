@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // monitorCommand is one "monitor" command.
 type monitorCommand struct {
 	usage, help string
-	run         func(ctx context.Context, g *target, args []string, out io.Writer) error
+	run         func(ctx context.Context, g *Cursor, args []string, out io.Writer) error
 }
 
 var monitorCommands = map[string]monitorCommand{}
@@ -29,7 +29,7 @@ func init() { // not a literal: help refers to the table
 		"help":    {"help", "this list", monitorHelp},
 		"when":    {"when", "the present position I:N.S: interval, instructions since its start, step", monitorWhen},
 		"why":     {"why ADDRESS", "whether the byte at ADDRESS was captured, and if not, why", monitorWhy},
-		"exit":    {"exit", "end vplayd", func(context.Context, *target, []string, io.Writer) error { return api.ErrExit }},
+		"exit":    {"exit", "end vplayd", func(context.Context, *Cursor, []string, io.Writer) error { return api.ErrExit }},
 		"events":  {"events [N]", "the last N events before the present position, 10 unless told", monitorEvents},
 		"modules": {"modules", "the ELF files in memory, and how to load their symbols by hand", monitorModules},
 		"pages":   {"pages [WHERE]", "what was captured of each mapping, or of the page at WHERE", monitorPages},
@@ -40,7 +40,7 @@ func init() { // not a literal: help refers to the table
 }
 
 // Monitor implements api.Target.
-func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error {
+func (g *Cursor) Monitor(ctx context.Context, line string, out io.Writer) error {
 	words := strings.Fields(line)
 	if len(words) == 0 {
 		words = []string{"help"}
@@ -61,7 +61,7 @@ func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error 
 	return err
 }
 
-func monitorHelp(_ context.Context, _ *target, args []string, out io.Writer) error {
+func monitorHelp(_ context.Context, _ *Cursor, args []string, out io.Writer) error {
 	var names []string
 	if len(args) == 1 && monitorCommands[args[0]].run != nil {
 		fmt.Fprintf(out, "monitor %s\n  %s\n", monitorCommands[args[0]].usage, monitorCommands[args[0]].help)
@@ -77,7 +77,7 @@ func monitorHelp(_ context.Context, _ *target, args []string, out io.Writer) err
 	return nil
 }
 
-func monitorWhen(ctx context.Context, g *target, _ []string, out io.Writer) error {
+func monitorWhen(ctx context.Context, g *Cursor, _ []string, out io.Writer) error {
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func monitorWhen(ctx context.Context, g *target, _ []string, out io.Writer) erro
 }
 
 // parsePosition reads the text form I:N.S; N and S may be left out.
-func parsePosition(s string) (p checkpoint.Position, err error) {
+func ParsePosition(s string) (p checkpoint.Position, err error) {
 	bad := fmt.Errorf("bad position %q: it is written I:N.S, as monitor when prints it", s)
 	iv, rest, _ := strings.Cut(s, ":")
 	instr, step, _ := strings.Cut(rest, ".")
@@ -114,7 +114,7 @@ func parsePosition(s string) (p checkpoint.Position, err error) {
 	return p, nil
 }
 
-func monitorWhy(_ context.Context, g *target, args []string, out io.Writer) error {
+func monitorWhy(_ context.Context, g *Cursor, args []string, out io.Writer) error {
 	if len(args) != 1 {
 		fmt.Fprintln(out, "monitor why ADDRESS")
 		return nil
@@ -136,8 +136,8 @@ func monitorWhy(_ context.Context, g *target, args []string, out io.Writer) erro
 	return g.onePage(args[0], out)
 }
 
-func monitorModules(_ context.Context, g *target, _ []string, out io.Writer) error {
-	for _, m := range loader.Modules(g.maps(), guest{g.mem()}) {
+func monitorModules(_ context.Context, g *Cursor, _ []string, out io.Writer) error {
+	for _, m := range loader.Modules(g.maps(), Memory{g.mem()}) {
 		fmt.Fprintf(out, "%#x %s build-id %s\n  add-symbol-file FILE -o %#x\n", m.Base, m.Path, m.BuildID, m.Bias)
 	}
 	return nil
@@ -157,7 +157,7 @@ func parseCount(s string) (n int, ok bool) {
 
 // monitorEvents prints the last events with their numbers and positions, both of
 // which seek takes.
-func monitorEvents(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorEvents(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	n := 10
 	if len(args) > 0 {
 		v, ok := parseCount(args[0])
@@ -184,7 +184,7 @@ func monitorEvents(ctx context.Context, g *target, args []string, out io.Writer)
 
 // eventsBefore returns lines about the last n events before the present
 // position.
-func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
+func (g *Cursor) eventsBefore(ctx context.Context, n int) ([]string, error) {
 	now := g.cur.Position()
 	all := g.t.Intervals()
 	var lines []string
@@ -204,7 +204,7 @@ func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
 		first := max(0, last-(n-len(lines)))
 		var texts []string
 		at, err := g.t.EventPositions(ctx, id, first, last, func(e *checkpoint.Event, m *mem.Space) {
-			texts = append(texts, eventLine(e, guest{m}))
+			texts = append(texts, eventLine(e, Memory{m}))
 		})
 		if err != nil {
 			return nil, err
@@ -227,21 +227,21 @@ func isHandled(fault, e *checkpoint.Event) bool {
 	return fault.Kind == checkpoint.EventFault && e.Kind == checkpoint.EventSignal && fault.Signo == e.Signo
 }
 
-// readAt reads guest memory for the system call printer.
-type readAt struct{ guest }
+// ReadAt reads guest memory for the system call printer.
+type ReadAt struct{ Memory }
 
-func (m readAt) ReadAt(addr uint64, b []byte) int { return m.ReadMemory(addr, b) }
+func (m ReadAt) ReadAt(addr uint64, b []byte) int { return m.ReadMemory(addr, b) }
 
 // eventLine prints an event on one line; arguments that point to memory are
 // shown with what is there in m.
-func eventLine(e *checkpoint.Event, m guest) string {
+func eventLine(e *checkpoint.Event, m Memory) string {
 	switch e.Kind {
 	case checkpoint.EventEnter:
-		return abi.Format(readAt{m}, e.NR, e.Args)
+		return abi.Format(ReadAt{m}, e.NR, e.Args)
 	case checkpoint.EventExit:
 		return "  " + abi.FormatResult(e.NR, e.Result)
 	case checkpoint.EventSignal, checkpoint.EventFault:
-		if s := signalText(e); s != "" {
+		if s := SignalText(e); s != "" {
 			return s
 		}
 	case checkpoint.EventInstr:
@@ -262,7 +262,7 @@ func instrText(e *checkpoint.Event) string {
 
 // signalText prints a signal or a fault as strace does: its name, why it was
 // sent, and from where. It is "" where the recording holds no siginfo_t.
-func signalText(e *checkpoint.Event) string {
+func SignalText(e *checkpoint.Event) string {
 	if len(e.Siginfo) < abi.SizeofSiginfo {
 		return ""
 	}

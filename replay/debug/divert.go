@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // look at.
 
 // Divert implements gdbstub.DivertTarget.
-func (g *target) Divert(output func(b []byte)) error {
+func (g *Cursor) Divert(output func(b []byte)) error {
 	g.Undivert()
 	if g.final != nil {
 		g.div = g.s.Divert(g.final)
@@ -26,18 +26,18 @@ func (g *target) Divert(output func(b []byte)) error {
 	}
 	g.div.Output = output
 	g.div.Missing = func(a uint64, page []byte) int {
-		mod := loader.ModuleAt(g.maps(), guest{g.div.Mem}, a)
+		mod := loader.ModuleAt(g.maps(), Memory{g.div.Mem}, a)
 		if mod == nil {
 			return 0
 		}
-		return g.files.symbols.Text(mod, guest{g.div.Mem}, a, page)
+		return g.files.symbols.Text(mod, Memory{g.div.Mem}, a, page)
 	}
 	g.divInfo = nil
 	return nil
 }
 
 // Undivert implements gdbstub.DivertTarget.
-func (g *target) Undivert() {
+func (g *Cursor) Undivert() {
 	if g.div != nil {
 		g.div.Close()
 		g.div = nil
@@ -47,7 +47,7 @@ func (g *target) Undivert() {
 var errNotDiverted = errors.New("there is no copy of the process to change")
 
 // WriteRegisters implements gdbstub.DivertTarget.
-func (g *target) WriteRegisters(_ int, r *api.Registers) error {
+func (g *Cursor) WriteRegisters(_ int, r *api.Registers) error {
 	if g.div == nil {
 		return errNotDiverted
 	}
@@ -103,7 +103,7 @@ func setFPU(f *x86.FPU, r *api.Registers) {
 }
 
 // WriteMemory implements gdbstub.DivertTarget.
-func (g *target) WriteMemory(addr uint64, b []byte) error {
+func (g *Cursor) WriteMemory(addr uint64, b []byte) error {
 	if g.div == nil {
 		return errNotDiverted
 	}
@@ -111,7 +111,7 @@ func (g *target) WriteMemory(addr uint64, b []byte) error {
 }
 
 // AllocateMemory implements gdbstub.DivertTarget.
-func (g *target) AllocateMemory(size uint64, prot int) (uint64, error) {
+func (g *Cursor) AllocateMemory(size uint64, prot int) (uint64, error) {
 	if g.div == nil {
 		return 0, errNotDiverted
 	}
@@ -123,7 +123,7 @@ func (g *target) AllocateMemory(size uint64, prot int) (uint64, error) {
 }
 
 // FreeMemory implements gdbstub.DivertTarget.
-func (g *target) FreeMemory(addr uint64) error {
+func (g *Cursor) FreeMemory(addr uint64) error {
 	if g.div == nil || !g.div.Free(addr) {
 		return fmt.Errorf("nothing was allocated at %#x", addr)
 	}
@@ -131,7 +131,7 @@ func (g *target) FreeMemory(addr uint64) error {
 }
 
 // ResumeDiverted implements gdbstub.DivertTarget.
-func (g *target) ResumeDiverted(ctx context.Context, r api.Resume, skip bool) (api.Stop, error) {
+func (g *Cursor) ResumeDiverted(ctx context.Context, r api.Resume, skip bool) (api.Stop, error) {
 	if g.div == nil {
 		return api.Stop{}, errNotDiverted
 	}
@@ -152,7 +152,7 @@ func (g *target) ResumeDiverted(ctx context.Context, r api.Resume, skip bool) (a
 }
 
 // armDiversion gives the copy the debugger's breakpoints and watchpoints.
-func (g *target) armDiversion() {
+func (g *Cursor) armDiversion() {
 	var addrs []uint64
 	var watches []mem.Watch
 	for k, b := range g.breaks {
@@ -167,7 +167,7 @@ func (g *target) armDiversion() {
 }
 
 // breakHolds reports whether a breakpoint at the copy's RIP stops it.
-func (g *target) breakHolds() bool {
+func (g *Cursor) breakHolds() bool {
 	for k, b := range g.breaks {
 		if _, watch := watchKinds[k.kind]; watch || b.Addr != g.div.CPU.RIP {
 			continue
@@ -180,14 +180,14 @@ func (g *target) breakHolds() bool {
 }
 
 // divertedMachine gives conditions the registers and memory of the copy.
-type divertedMachine struct{ *target }
+type divertedMachine struct{ *Cursor }
 
 func (a divertedMachine) GPR(n int) uint64          { return a.div.CPU.R[n] }
 func (a divertedMachine) RIP() uint64               { return a.div.CPU.RIP }
 func (a divertedMachine) Registers() *api.Registers { return registersOf(&a.div.CPU.State) }
 
 // stepDiverted is a step or range step of the copy.
-func (g *target) stepDiverted(ctx context.Context, r api.Resume) (api.Stop, error) {
+func (g *Cursor) stepDiverted(ctx context.Context, r api.Resume) (api.Stop, error) {
 	for {
 		stop, err := g.div.Step(ctx)
 		rip := g.div.CPU.RIP
@@ -201,7 +201,7 @@ func (g *target) stepDiverted(ctx context.Context, r api.Resume) (api.Stop, erro
 }
 
 // reportDiverted puts a stop of the copy in the protocol's words.
-func (g *target) reportDiverted(s replay.DiversionStop, err error) (api.Stop, error) {
+func (g *Cursor) reportDiverted(s replay.DiversionStop, err error) (api.Stop, error) {
 	out := api.Stop{TID: int(g.div.TID())}
 	if err != nil {
 		out.Kind, out.Signo = api.StopSignal, 5
@@ -211,7 +211,7 @@ func (g *target) reportDiverted(s replay.DiversionStop, err error) (api.Stop, er
 	case replay.StopBreak:
 		out.Kind = api.StopBreakpoint
 		for k := range g.breaks {
-			if k.addr == g.div.CPU.RIP && k.kind == api.BreakHardware {
+			if k.Addr == g.div.CPU.RIP && k.kind == api.BreakHardware {
 				out.Kind = api.StopHWBreakpoint
 			}
 		}
@@ -231,7 +231,7 @@ func (g *target) reportDiverted(s replay.DiversionStop, err error) (api.Stop, er
 }
 
 // position is where the recording stands; nowhere before anything was replayed.
-func (g *target) position() checkpoint.Position {
+func (g *Cursor) position() checkpoint.Position {
 	if g.final != nil {
 		return nowhere
 	}

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 // gdbPython is the Python file that makes vplay's monitor commands gdb commands.
 //
 //go:embed gdb/vplay.py
-var gdbPython string
+var GDBPython string
 
 // gdbPythonPath is where clients find it among the recorded system's files:
 // "remote get /vplay/vplay.py vplay.py".
-const gdbPythonPath = "/vplay/vplay.py"
+const PythonPath = "/vplay/vplay.py"
 
-func monitorPython(_ context.Context, _ *target, _ []string, out io.Writer) error {
-	_, err := io.WriteString(out, gdbPython)
+func monitorPython(_ context.Context, _ *Cursor, _ []string, out io.Writer) error {
+	_, err := io.WriteString(out, GDBPython)
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -18,7 +18,7 @@ var nowhere = checkpoint.Position{Interval: ^uint32(0)}
 
 // leaveFinal replaces the final image by the same moment on the timeline. The
 // two must agree, or replay has diverged.
-func (g *target) leaveFinal(ctx context.Context) error {
+func (g *Cursor) leaveFinal(ctx context.Context) error {
 	if g.final == nil {
 		return nil
 	}
@@ -35,18 +35,18 @@ func (g *target) leaveFinal(ctx context.Context) error {
 	}
 	g.final.Mem.Close()
 	g.final = nil
-	g.told = g.cur.Position()
+	g.reported = g.cur.Position()
 	return nil
 }
 
 // Resume implements api.Target.
-func (g *target) Resume(ctx context.Context, r api.Resume) (api.Stop, error) {
+func (g *Cursor) Resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	stop, err := g.resume(ctx, r)
 	stop.Moved, g.moved = g.moved, false
 	return stop, err
 }
 
-func (g *target) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
+func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	if g.goal != nil {
 		return g.jump(ctx, &r)
 	}
@@ -71,7 +71,7 @@ func (g *target) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 			return stop, nil
 		}
 	}
-	g.told = nowhere
+	g.reported = nowhere
 	var stop replay.Stop
 	var err error
 	switch {
@@ -103,7 +103,7 @@ func (g *target) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 }
 
 // failed reports a movement that could not go on.
-func (g *target) failed(err error) (api.Stop, error) {
+func (g *Cursor) failed(err error) (api.Stop, error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		g.stop = api.Stop{Kind: api.StopInterrupted, TID: g.tid()}
 		return g.stop, nil
@@ -114,24 +114,24 @@ func (g *target) failed(err error) (api.Stop, error) {
 
 // pending is what a resume forward reports without moving: a signal that is
 // about to be delivered, or the end of the recording. A signal is reported once.
-func (g *target) pending(r *api.Resume) (api.Stop, bool) {
+func (g *Cursor) pending(r *api.Resume) (api.Stop, bool) {
 	if g.cur.AtEnd() {
 		return g.atEdge(), true
 	}
-	e := g.untold(r)
+	e := g.unreported(r)
 	if e == nil {
 		return api.Stop{}, false
 	}
-	g.told = g.cur.Position()
+	g.reported = g.cur.Position()
 	return api.Stop{Kind: api.StopSignal, Signo: int(e.Signo), TID: g.tid()}, true
 }
 
-// untold returns the signal or fault that is pending, unless it has been
+// unreported returns the signal or fault that is pending, unless it has been
 // reported here or the debugger does not want to hear of it.
-func (g *target) untold(r *api.Resume) *checkpoint.Event {
+func (g *Cursor) unreported(r *api.Resume) *checkpoint.Event {
 	e := g.cur.Machine().Pending()
 	switch {
-	case e == nil, g.told == g.cur.Position(), e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault, passes(r.PassSignals, e.Signo):
+	case e == nil, g.reported == g.cur.Position(), e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault, passes(r.PassSignals, e.Signo):
 		return nil
 	}
 	return e
@@ -139,11 +139,11 @@ func (g *target) untold(r *api.Resume) *checkpoint.Event {
 
 // crossed makes a step back a stop at a signal when it went back over the signal's
 // delivery, as a run back stops there.
-func (g *target) crossed(stop *replay.Stop, r *api.Resume) {
+func (g *Cursor) crossed(stop *replay.Stop, r *api.Resume) {
 	if stop.Reason != replay.StopLimit || stop.Edge {
 		return
 	}
-	if e := g.untold(r); e != nil {
+	if e := g.unreported(r); e != nil {
 		*stop = replay.Stop{Reason: replay.StopSignal, Event: e}
 	}
 }
@@ -155,7 +155,7 @@ func passes(list []int, signo int32) bool {
 }
 
 // past is a resume forward from the end of the recording.
-func (g *target) past() api.Stop {
+func (g *Cursor) past() api.Stop {
 	m := g.s.Rec.Manifest()
 	if !m.Crash && g.exited() {
 		return api.Stop{Kind: api.StopExited, Code: int(m.ExitCode), TID: g.tid()}
@@ -164,18 +164,18 @@ func (g *target) past() api.Stop {
 }
 
 // exited reports whether the recording ends with the program's exit.
-func (g *target) exited() bool {
+func (g *Cursor) exited() bool {
 	infos := g.s.Rec.LastImage()
 	return len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit
 }
 
 // rangeStep steps until RIP leaves [Start, End) or anything else stops it.
-func (g *target) rangeStep(ctx context.Context, r api.Resume) (replay.Stop, error) {
+func (g *Cursor) rangeStep(ctx context.Context, r api.Resume) (replay.Stop, error) {
 	for first := true; ; first = false {
 		var stop replay.Stop
 		var err error
 		if r.Dir == api.Forward {
-			if e := g.untold(&r); !first && e != nil {
+			if e := g.unreported(&r); !first && e != nil {
 				return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.cur.AtEnd()}, nil
 			}
 			stop, err = g.cur.StepForward(ctx)
@@ -194,7 +194,7 @@ func (g *target) rangeStep(ctx context.Context, r api.Resume) (replay.Stop, erro
 }
 
 // report puts a stop in the protocol's words.
-func (g *target) report(s replay.Stop, r api.Resume) api.Stop {
+func (g *Cursor) report(s replay.Stop, r api.Resume) api.Stop {
 	out := api.Stop{TID: g.tid()}
 	switch {
 	case s.Edge && r.Dir == api.Backward:
@@ -206,7 +206,7 @@ func (g *target) report(s replay.Stop, r api.Resume) api.Stop {
 	case s.Reason == replay.StopWatch && len(s.Hits) > 0:
 		out.Kind, out.Addr = watchStop(s.Hits[0])
 	case s.Reason == replay.StopSignal:
-		g.told = g.cur.Position()
+		g.reported = g.cur.Position()
 		out.Kind, out.Signo = api.StopSignal, int(s.Event.Signo)
 	case s.Reason == replay.StopSyscall:
 		out.Kind, out.Syscall = syscallStop(s.Event)
@@ -222,9 +222,9 @@ func (g *target) report(s replay.Stop, r api.Resume) api.Stop {
 // crash as its signal, the exit as the end of history, from where going back is
 // still possible; a client that is told of the exit itself lets the process go,
 // so that comes with the next resume.
-func (g *target) atEdge() api.Stop {
+func (g *Cursor) atEdge() api.Stop {
 	p := g.cur.Position()
-	if g.told == p {
+	if g.reported == p {
 		return g.past()
 	}
 	m := g.s.Rec.Manifest()
@@ -232,10 +232,10 @@ func (g *target) atEdge() api.Stop {
 	case !g.isLastImage():
 		return api.Stop{Kind: api.StopReplayEnd, TID: g.tid(), Note: "vplay: here the process executes another program\n"}
 	case m.Crash:
-		g.told = p
+		g.reported = p
 		return api.Stop{Kind: api.StopSignal, Signo: int(m.Signo), TID: g.tid()}
 	case g.exited():
-		g.told = p
+		g.reported = p
 		return api.Stop{
 			Kind: api.StopReplayEnd, TID: g.tid(),
 			Note: fmt.Sprintf("vplay: here the program exits with code %d\n", m.ExitCode),
@@ -245,10 +245,10 @@ func (g *target) atEdge() api.Stop {
 	}
 }
 
-func (g *target) breakKind() api.StopKind {
+func (g *Cursor) breakKind() api.StopKind {
 	rip := g.cur.Machine().CPU.RIP
 	for k := range g.breaks {
-		if k.addr == rip && k.kind == api.BreakHardware {
+		if k.Addr == rip && k.kind == api.BreakHardware {
 			return api.StopHWBreakpoint
 		}
 	}
@@ -275,7 +275,7 @@ func syscallStop(e *checkpoint.Event) (api.StopKind, int) {
 }
 
 // Rewind implements api.Target.
-func (g *target) Rewind() error {
+func (g *Cursor) Rewind() error {
 	if g.final != nil {
 		g.final.Mem.Close()
 		g.final = nil
@@ -283,7 +283,7 @@ func (g *target) Rewind() error {
 	if err := g.cur.Seek(context.Background(), g.t.Begin()); err != nil {
 		return err
 	}
-	g.told = nowhere
+	g.reported = nowhere
 	g.stop = api.Stop{Kind: api.StopSignal, Signo: 5, TID: g.tid()}
 	return nil
 }

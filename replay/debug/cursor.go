@@ -1,7 +1,8 @@
-package main
+package debug
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"path/filepath"
 	"sort"
@@ -17,7 +18,7 @@ import (
 // target lets the protocol server look at and move about in a recording. It
 // starts at the recording's final image, with nothing replayed; the first
 // movement makes the timeline find that moment.
-type target struct {
+type Cursor struct {
 	s     *replay.Session
 	t     *replay.Timeline   // of the present image
 	cur   *replay.Cursor     // on it
@@ -30,9 +31,9 @@ type target struct {
 	last   *replay.Timeline // of the last image
 	memory int64            // the budget of a timeline
 
-	// told is where a pending signal, or the crash, was reported last: the next
+	// reported is where a pending signal, or the crash, was reported last: the next
 	// resume from there goes past it.
-	told checkpoint.Position
+	reported checkpoint.Position
 
 	breaks map[bpKey]api.Breakpoint
 
@@ -49,13 +50,13 @@ type target struct {
 
 type bpKey struct {
 	kind api.BreakpointKind
-	addr uint64
+	Addr uint64
 	len  uint64
 }
 
 // newTarget opens a recording for debuggers. memory bounds the timeline's
 // snapshots, in bytes.
-func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*target, error) {
+func Open(s *replay.Session, memory int64, symbols *loader.Symbols) (*Cursor, error) {
 	t, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		return nil, err
@@ -65,14 +66,14 @@ func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*targe
 		t.Close()
 		return nil, err
 	}
-	g := &target{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]api.Breakpoint{}}
+	g := &Cursor{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), reported: nowhere, breaks: map[bpKey]api.Breakpoint{}}
 	g.image = len(g.images) - 1
 	g.files = newFiles(g, symbols)
 	final, err := s.Final()
 	if err == nil {
 		g.final = final
 	} else if _, err := cur.ToEnd(context.Background()); err != nil {
-		g.close()
+		g.Close()
 		return nil, err
 	}
 	g.stop = g.endStop()
@@ -80,7 +81,7 @@ func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*targe
 }
 
 // endStop is the stop at the end of the recording.
-func (g *target) endStop() api.Stop {
+func (g *Cursor) endStop() api.Stop {
 	if !g.isLastImage() {
 		return api.Stop{Kind: api.StopStep, TID: g.tid()}
 	}
@@ -93,7 +94,7 @@ func (g *target) endStop() api.Stop {
 }
 
 // mem returns the memory at the present position.
-func (g *target) mem() *mem.Space {
+func (g *Cursor) mem() *mem.Space {
 	if g.div != nil {
 		return g.div.Mem
 	}
@@ -104,7 +105,7 @@ func (g *target) mem() *mem.Space {
 }
 
 // state returns the registers at the present position.
-func (g *target) state() *x86.State {
+func (g *Cursor) state() *x86.State {
 	if g.div != nil {
 		return &g.div.CPU.State
 	}
@@ -114,7 +115,7 @@ func (g *target) state() *x86.State {
 	return &g.cur.Machine().CPU.State
 }
 
-func (g *target) tid() int {
+func (g *Cursor) tid() int {
 	if g.final != nil {
 		return int(g.final.Contexts[0].TID)
 	}
@@ -122,10 +123,10 @@ func (g *target) tid() int {
 }
 
 // maps returns the memory map at the present position.
-func (g *target) maps() []checkpoint.Mapping { return regionsOf(g.s.Rec, g.mem()) }
+func (g *Cursor) maps() []checkpoint.Mapping { return Regions(g.s.Rec, g.mem()) }
 
 // regionsOf returns the map of an address space in the recording's form.
-func regionsOf(rec *checkpoint.Recording, space *mem.Space) []checkpoint.Mapping {
+func Regions(rec *checkpoint.Recording, space *mem.Space) []checkpoint.Mapping {
 	rs := space.Regions()
 	out := make([]checkpoint.Mapping, len(rs))
 	for i, r := range rs {
@@ -147,18 +148,27 @@ func regionsOf(rec *checkpoint.Recording, space *mem.Space) []checkpoint.Mapping
 }
 
 // guest reads the memory at the present position for the loader.
-type guest struct{ *mem.Space }
+type Memory struct{ *mem.Space }
 
-func (m guest) ReadMemory(a uint64, b []byte) int {
+func (m Memory) ReadMemory(a uint64, b []byte) int {
 	n, _ := m.Peek(a, b)
 	return n
 }
 
 // ReadFile implements loader.FileReader.
-func (m guest) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
+func (m Memory) ReadFile(object uint32, off uint64, b []byte) int {
+	return m.PeekObject(object, off, b)
+}
+
+// Word reads 8 bytes.
+func (m Memory) Word(addr uint64) (uint64, bool) {
+	var b [8]byte
+	n := m.ReadMemory(addr, b[:])
+	return binary.LittleEndian.Uint64(b[:]), n == len(b)
+}
 
 // Process implements api.Target.
-func (g *target) Process() api.Process {
+func (g *Cursor) Process() api.Process {
 	m := g.s.Rec.Manifest()
 	f := api.FeatureX87 | api.FeatureSSE | api.FeatureOrigRAX | api.FeatureFSGS
 	if m.CPU.XCR0&4 != 0 {
@@ -169,16 +179,16 @@ func (g *target) Process() api.Process {
 }
 
 // Threads implements api.Target.
-func (g *target) Threads() []api.Thread {
+func (g *Cursor) Threads() []api.Thread {
 	m := g.s.Rec.Manifest()
 	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
 }
 
 // Stop implements api.Target.
-func (g *target) Stop() api.Stop { return g.stop }
+func (g *Cursor) Stop() api.Stop { return g.stop }
 
 // Registers implements api.Target.
-func (g *target) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
+func (g *Cursor) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
 
 // registersOf puts a thread's state in the protocol's form.
 func registersOf(st *x86.State) *api.Registers {
@@ -201,7 +211,7 @@ func registersOf(st *x86.State) *api.Registers {
 }
 
 // ReadMemory implements api.Target: the readable prefix, and why it ends.
-func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
+func (g *Cursor) ReadMemory(addr uint64, b []byte) (int, error) {
 	n, f := g.mem().Peek(addr, b)
 	if n == len(b) {
 		return n, nil
@@ -210,7 +220,7 @@ func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
 }
 
 // Siginfo implements api.Target.
-func (g *target) Siginfo(int) ([]byte, error) {
+func (g *Cursor) Siginfo(int) ([]byte, error) {
 	if g.div != nil && g.divInfo != nil {
 		return g.divInfo, nil
 	}
@@ -226,22 +236,22 @@ func (g *target) Siginfo(int) ([]byte, error) {
 }
 
 // Libraries implements api.Target.
-func (g *target) Libraries() []api.Library {
+func (g *Cursor) Libraries() []api.Library {
 	var out []api.Library
-	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
+	for _, l := range loader.LinkMap(g.maps(), Memory{g.mem()}) {
 		out = append(out, api.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
 	}
 	return out
 }
 
 // OpenFile and Readlink implement api.Target.
-func (g *target) OpenFile(path string) (api.File, error) { return g.files.open(path) }
+func (g *Cursor) OpenFile(path string) (api.File, error) { return g.files.open(path) }
 
 // Readlink implements api.Target.
-func (g *target) Readlink(path string) (string, error) { return g.files.readlink(path) }
+func (g *Cursor) Readlink(path string) (string, error) { return g.files.readlink(path) }
 
 // Detached implements api.Target: the position stays.
-func (g *target) Detached() {
+func (g *Cursor) Detached() {
 	g.Undivert()
 	clear(g.breaks)
 	g.goal = nil
@@ -249,13 +259,13 @@ func (g *target) Detached() {
 }
 
 // SetBreakpoint implements api.Target.
-func (g *target) SetBreakpoint(b api.Breakpoint) error {
+func (g *Cursor) SetBreakpoint(b api.Breakpoint) error {
 	g.breaks[bpKey{b.Kind, b.Addr, b.Len}] = b
 	return nil
 }
 
 // ClearBreakpoint implements api.Target.
-func (g *target) ClearBreakpoint(b api.Breakpoint) error {
+func (g *Cursor) ClearBreakpoint(b api.Breakpoint) error {
 	delete(g.breaks, bpKey{b.Kind, b.Addr, b.Len})
 	return nil
 }
@@ -266,7 +276,7 @@ var watchKinds = map[api.BreakpointKind]mem.WatchKind{
 }
 
 // arm gives the timeline the breakpoints, watches, and what else stops it.
-func (g *target) arm(r *api.Resume) {
+func (g *Cursor) arm(r *api.Resume) {
 	var addrs []uint64
 	var watches []mem.Watch
 	conds := map[uint64][]api.Breakpoint{}
@@ -325,7 +335,7 @@ func (a machineAt) ReadMemory(addr uint64, b []byte) (int, error) {
 }
 
 // Region implements gdbstub.RegionTarget.
-func (g *target) Region(addr uint64) (api.Region, error) {
+func (g *Cursor) Region(addr uint64) (api.Region, error) {
 	hole := api.Region{}
 	rs := g.mem().Regions()
 	for _, r := range rs {

@@ -1,8 +1,6 @@
-package main
+package debug
 
 import (
-	"github.com/spf13/cobra"
-
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,13 +12,11 @@ import (
 // bytes cannot be read.
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	runDemo(t, "--extract", dir)
-	demo, err := checkpoint.Open(filepath.Join(dir, "weather.vplay"))
+	rec, err := checkpoint.Open(filepath.Join(demo, "weather.vplay"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { demo.Close() })
+	t.Cleanup(func() { rec.Close() })
 	for name, c := range map[string]struct {
 		kind checkpoint.PageKind
 		slim bool
@@ -53,14 +49,10 @@ func TestWhy(t *testing.T) {
 					return f, err
 				},
 			}
-			if err := checkpoint.Rewrite(demo, path, o); err != nil {
+			if err := checkpoint.Rewrite(rec, path, o); err != nil {
 				t.Fatal(err)
 			}
-			g, closeAll, err := openTarget(&cobra.Command{}, []string{path}, serveFlags{memory: 64}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeAll()
+			g := openFile(t, path)
 			var said string
 			var b [1]byte
 			if _, err := g.ReadMemory(at, b[:]); err != nil {

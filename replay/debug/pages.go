@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -33,7 +33,7 @@ var ofRecord = map[checkpoint.PageKind]pageState{
 }
 
 // stateOf returns the state of the page at a, which lies in r.
-func (g *target) stateOf(r *mem.Region, a uint64) pageState {
+func (g *Cursor) stateOf(r *mem.Region, a uint64) pageState {
 	find := g.final.Record
 	switch {
 	case g.final == nil:
@@ -64,7 +64,7 @@ const maxListedPages = 1 << 20
 
 // monitorPages prints how many pages of each mapping are known, or what is known
 // of one page.
-func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorPages(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	if len(args) > 0 {
 		return g.onePage(args[0], out)
 	}
@@ -93,7 +93,7 @@ func monitorPages(ctx context.Context, g *target, args []string, out io.Writer) 
 }
 
 // onePage prints what is known of the page at a place.
-func (g *target) onePage(where string, out io.Writer) error {
+func (g *Cursor) onePage(where string, out io.Writer) error {
 	at, err := g.addresses(where)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"fmt"
@@ -11,18 +11,18 @@ import (
 
 // disassemble prints the instruction at rip in GNU syntax; where x86asm does
 // not know it, the emulator's own decoder names it.
-func disassemble(m loader.Memory, rip uint64) string {
+func Disassemble(m loader.Memory, rip uint64) string {
 	var b [15]byte
 	n := m.ReadMemory(rip, b[:])
 	if n == 0 {
 		return "(not captured)"
 	}
-	return disassembleBytes(b[:n], rip)
+	return DisassembleBytes(b[:n], rip)
 }
 
 // disassembleBytes prints the instruction at the start of b, which stands at
 // rip.
-func disassembleBytes(b []byte, rip uint64) string {
+func DisassembleBytes(b []byte, rip uint64) string {
 	d, err := x86.Decode(b)
 	if err != nil {
 		return fmt.Sprintf("(bad) % x", b[:min(len(b), 4)])

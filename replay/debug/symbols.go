@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"debug/elf"
@@ -20,8 +20,8 @@ import (
 // dapSymbols tells the server of the Debug Adapter Protocol what addresses, lines
 // and names mean. Modules are opened once; which of them are loaded is asked anew
 // when the memory map has changed.
-type dapSymbols struct {
-	g      *target
+type Symbols struct {
+	g      *Cursor
 	opened map[moduleKey]*dwarf.Module // nil values: cannot be opened
 	maps   []checkpoint.Mapping
 	mods   []*loader.Module
@@ -33,32 +33,32 @@ type moduleKey struct {
 	base     uint64
 }
 
-func newDAPSymbols(g *target) *dapSymbols {
-	return &dapSymbols{g: g, opened: map[moduleKey]*dwarf.Module{}}
+func NewSymbols(g *Cursor) *Symbols {
+	return &Symbols{g: g, opened: map[moduleKey]*dwarf.Module{}}
 }
 
 // modules lists the modules at the present position.
-func (d *dapSymbols) modules() []*loader.Module {
+func (d *Symbols) modules() []*loader.Module {
 	maps := d.g.maps()
 	if !slices.Equal(maps, d.maps) {
-		d.maps, d.mods = maps, loader.Modules(maps, guest{d.g.mem()})
+		d.maps, d.mods = maps, loader.Modules(maps, Memory{d.g.mem()})
 	}
 	return d.mods
 }
 
 // open returns what is known of a module's file, nil when nothing is.
-func (d *dapSymbols) open(mod *loader.Module) *dwarf.Module {
+func (d *Symbols) open(mod *loader.Module) *dwarf.Module {
 	key := moduleKey{mod.Path, mod.BuildID, mod.Base}
 	m, ok := d.opened[key]
 	if !ok {
-		m, _ = d.g.files.symbols.Open(mod, guest{d.g.mem()}) // what cannot be opened has no symbols
+		m, _ = d.g.files.symbols.Open(mod, Memory{d.g.mem()}) // what cannot be opened has no symbols
 		d.opened[key] = m
 	}
 	return m
 }
 
 // at returns the module that holds an address, if it can be opened.
-func (d *dapSymbols) at(addr uint64) (m *dwarf.Module, mod *loader.Module) {
+func (d *Symbols) at(addr uint64) (m *dwarf.Module, mod *loader.Module) {
 	for _, mod := range d.modules() {
 		if addr >= mod.Base && addr < mod.End {
 			return d.open(mod), mod
@@ -68,7 +68,7 @@ func (d *dapSymbols) at(addr uint64) (m *dwarf.Module, mod *loader.Module) {
 }
 
 // find implements dwarf.Modules.
-func (d *dapSymbols) find(addr uint64) (*dwarf.Module, uint64, bool) {
+func (d *Symbols) find(addr uint64) (*dwarf.Module, uint64, bool) {
 	m, mod := d.at(addr)
 	if mod != nil {
 		return m, mod.Bias, true
@@ -88,11 +88,11 @@ type frameHandle struct {
 }
 
 // Stack implements dap.Symbols.
-func (d *dapSymbols) Stack(_, limit int) (out []api.Frame) {
+func (d *Symbols) Stack(_, limit int) (out []api.Frame) {
 	st := d.g.state()
 	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
-	frames := dwarf.Backtrace(regs, guest{d.g.mem()}, d.find, min(limit+1, 4096))
-	envs := dwarf.Envs(frames, guest{d.g.mem()})
+	frames := dwarf.Backtrace(regs, Memory{d.g.mem()}, d.find, min(limit+1, 4096))
+	envs := dwarf.Envs(frames, Memory{d.g.mem()})
 	for _, e := range envs {
 		if len(out) >= limit {
 			break
@@ -106,7 +106,7 @@ func (d *dapSymbols) Stack(_, limit int) (out []api.Frame) {
 // equip gives a frame what it needs beyond its registers. Vector registers are not
 // kept by calls (System V ABI, AMD64 supplement, 3.2.1): in callers they are those of
 // the innermost frame, as gdb has it.
-func (d *dapSymbols) equip(e *dwarf.Env) {
+func (d *Symbols) equip(e *dwarf.Env) {
 	st := d.g.state()
 	e.Vector = func(n uint64, b []byte) bool {
 		if n < 17 || n > 32 {
@@ -131,15 +131,15 @@ func (d *dapSymbols) equip(e *dwarf.Env) {
 // threadLocal returns the address of the byte at offset of a module's thread-local
 // storage. A program without a dynamic linker has its own right below the thread
 // pointer (ELF Handling For Thread-Local Storage, variant II).
-func (d *dapSymbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
+func (d *Symbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
 	fs := d.g.state().FSBase
 	for _, mod := range d.modules() {
 		if d.open(mod) != m {
 			continue
 		}
-		for _, l := range loader.LinkMap(d.g.maps(), guest{d.g.mem()}) {
+		for _, l := range loader.LinkMap(d.g.maps(), Memory{d.g.mem()}) {
 			if l.Dynamic >= mod.Base && l.Dynamic < mod.End {
-				block, err := loader.TLSBlock(d.g.maps(), guest{d.g.mem()}, fs, l.Addr)
+				block, err := loader.TLSBlock(d.g.maps(), Memory{d.g.mem()}, fs, l.Addr)
 				return block + offset, err == nil
 			}
 		}
@@ -155,7 +155,7 @@ func (d *dapSymbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) 
 
 // frames returns the frames at one place of the stack: inlined functions and the
 // one they ended up in.
-func (d *dapSymbols) frames(e *dwarf.Env) []api.Frame {
+func (d *Symbols) frames(e *dwarf.Env) []api.Frame {
 	f := api.Frame{PC: e.Regs.V[dwarf.RIP], Handle: frameHandle{env: e}}
 	if _, mod := d.at(e.PC); mod != nil {
 		f.Module = mod.Path
@@ -191,7 +191,7 @@ func (d *dapSymbols) frames(e *dwarf.Env) []api.Frame {
 }
 
 // Lines implements dap.Symbols.
-func (d *dapSymbols) Lines(file string, line int) (out []api.Place) {
+func (d *Symbols) Lines(file string, line int) (out []api.Place) {
 	for _, mod := range d.modules() {
 		m := d.open(mod)
 		if m == nil || !m.HasLines() {
@@ -205,7 +205,7 @@ func (d *dapSymbols) Lines(file string, line int) (out []api.Place) {
 }
 
 // Functions implements dap.Symbols.
-func (d *dapSymbols) Functions(name string) (out []api.Place) {
+func (d *Symbols) Functions(name string) (out []api.Place) {
 	for _, mod := range d.modules() {
 		m := d.open(mod)
 		if m == nil {
@@ -229,7 +229,7 @@ func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) api.Place {
 }
 
 // Line implements dap.Symbols.
-func (d *dapSymbols) Line(pc uint64) (api.Line, bool) {
+func (d *Symbols) Line(pc uint64) (api.Line, bool) {
 	m, mod := d.at(pc)
 	if m == nil {
 		return api.Line{}, false
@@ -239,7 +239,7 @@ func (d *dapSymbols) Line(pc uint64) (api.Line, bool) {
 }
 
 // Extent implements dap.Symbols.
-func (d *dapSymbols) Extent(pc uint64) (low, high uint64, ok bool) {
+func (d *Symbols) Extent(pc uint64) (low, high uint64, ok bool) {
 	m, mod := d.at(pc)
 	if m == nil {
 		return 0, 0, false
@@ -249,7 +249,7 @@ func (d *dapSymbols) Extent(pc uint64) (low, high uint64, ok bool) {
 }
 
 // Body implements dap.Symbols.
-func (d *dapSymbols) Body(entry uint64) uint64 {
+func (d *Symbols) Body(entry uint64) uint64 {
 	m, mod := d.at(entry)
 	if m == nil {
 		return entry
@@ -258,7 +258,7 @@ func (d *dapSymbols) Body(entry uint64) uint64 {
 }
 
 // Symbol implements dap.Symbols.
-func (d *dapSymbols) Symbol(addr uint64) string {
+func (d *Symbols) Symbol(addr uint64) string {
 	m, mod := d.at(addr)
 	if m == nil {
 		return ""
@@ -271,7 +271,7 @@ func (d *dapSymbols) Symbol(addr uint64) string {
 }
 
 // Disassemble implements dap.Symbols.
-func (d *dapSymbols) Disassemble(b []byte, pc uint64) (string, int) {
+func (d *Symbols) Disassemble(b []byte, pc uint64) (string, int) {
 	in, err := x86.Decode(b)
 	if err != nil {
 		return fmt.Sprintf("(bad) %#02x", b[0]), 1
@@ -290,7 +290,7 @@ func (d *dapSymbols) Disassemble(b []byte, pc uint64) (string, int) {
 }
 
 // Scopes implements dap.Symbols.
-func (d *dapSymbols) Scopes(f *api.Frame) []api.Scope {
+func (d *Symbols) Scopes(f *api.Frame) []api.Scope {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
 		return nil
@@ -308,16 +308,16 @@ func (d *dapSymbols) Scopes(f *api.Frame) []api.Scope {
 	return append(out, api.Scope{Name: "Registers", Hint: "registers", Variables: func() []api.Value { return d.registers(h.env) }})
 }
 
-func (d *dapSymbols) values(list []dwarf.Value) []api.Value {
+func (d *Symbols) values(list []dwarf.Value) []api.Value {
 	out := make([]api.Value, len(list))
 	for i := range list {
-		out[i] = d.value(list[i], list[i].Name)
+		out[i] = d.Value(list[i], list[i].Name)
 	}
 	return out
 }
 
 // value describes a variable to the server; expr is the expression that has it.
-func (d *dapSymbols) value(v dwarf.Value, expr string) api.Value {
+func (d *Symbols) Value(v dwarf.Value, expr string) api.Value {
 	out := api.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String()}
 	if addr, ok := v.Address(); ok {
 		if n := v.Size(); n > 0 {
@@ -339,7 +339,7 @@ func (d *dapSymbols) value(v dwarf.Value, expr string) api.Value {
 			kids := v.Children(start, count)
 			list := make([]api.Value, len(kids))
 			for i, k := range kids {
-				list[i] = d.value(k, childExpr(expr, k, isPointer, out.Named == 1 && isPointer))
+				list[i] = d.Value(k, childExpr(expr, k, isPointer, out.Named == 1 && isPointer))
 				if k.Name == "" {
 					list[i].Name = "(anonymous)"
 				}
@@ -396,7 +396,7 @@ var registerOrder = []struct {
 }
 
 // registers lists the frame's registers, and those that all frames share.
-func (d *dapSymbols) registers(e *dwarf.Env) (out []api.Value) {
+func (d *Symbols) registers(e *dwarf.Env) (out []api.Value) {
 	for _, r := range registerOrder {
 		v := api.Value{Name: r.name, Expr: "$" + r.name, Text: "<not saved>"}
 		if e.Regs.Known>>r.num&1 != 0 {
@@ -427,7 +427,7 @@ func (d *dapSymbols) registers(e *dwarf.Env) (out []api.Value) {
 var errNoFrame = errors.New("nothing is known of this frame")
 
 // Eval implements dap.Symbols.
-func (d *dapSymbols) Eval(f *api.Frame, expr string) (api.Value, error) {
+func (d *Symbols) Eval(f *api.Frame, expr string) (api.Value, error) {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
 		return api.Value{}, errNoFrame
@@ -439,7 +439,7 @@ func (d *dapSymbols) Eval(f *api.Frame, expr string) (api.Value, error) {
 				e := *h.env
 				e.Module, e.Bias, e.PC, e.Caller = m, mod.Bias, mod.Bias, nil
 				if v, err := e.Eval(expr, -1); err == nil {
-					return d.value(v, expr), nil
+					return d.Value(v, expr), nil
 				}
 			}
 		}
@@ -448,7 +448,7 @@ func (d *dapSymbols) Eval(f *api.Frame, expr string) (api.Value, error) {
 		}
 		return api.Value{}, err
 	}
-	return d.value(v, expr), nil
+	return d.Value(v, expr), nil
 }
 
 // agentMemory is the memory of the machine that a condition is tested for.
@@ -469,7 +469,7 @@ func generalRegisters(m api.Machine) dwarf.Regs {
 }
 
 // Condition implements dap.Symbols.
-func (d *dapSymbols) Condition(pc uint64, expr string) func(api.Machine) bool {
+func (d *Symbols) Condition(pc uint64, expr string) func(api.Machine) bool {
 	always := func(api.Machine) bool { return true }
 	m, mod := d.at(pc)
 	if m == nil {
@@ -496,7 +496,7 @@ func (d *dapSymbols) Condition(pc uint64, expr string) func(api.Machine) bool {
 }
 
 // elsewhere finds a symbol of another module than the frame's.
-func (d *dapSymbols) elsewhere(name string) (addr uint64, module string) {
+func (d *Symbols) elsewhere(name string) (addr uint64, module string) {
 	for _, mod := range d.modules() {
 		if m := d.open(mod); m != nil {
 			if a, ok := m.Lookup(name); ok {

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func parseWhere(args []string) (where, error) {
 		}
 		return where{kind: whereFraction, fraction: f}, nil
 	case len(args) == 1:
-		p, err := parsePosition(args[0])
+		p, err := ParsePosition(args[0])
 		return where{pos: p}, err
 	case len(args) == 2 && (args[0] == "event" || args[0] == "interval"):
 		n, err := strconv.ParseInt(strings.TrimPrefix(args[1], "#"), 10, 32)
@@ -82,7 +82,7 @@ func parseWhere(args []string) (where, error) {
 
 // seek moves the cursor, with anyImage also to another program that the process was.
 // When that fails or is interrupted, it stays.
-func (g *target) seek(ctx context.Context, w where, anyImage bool) error {
+func (g *Cursor) seek(ctx context.Context, w where, anyImage bool) error {
 	g.Undivert()
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
@@ -109,16 +109,16 @@ func (g *target) seek(ctx context.Context, w where, anyImage bool) error {
 		}
 		return errors.Join(err, g.cur.Seek(ctx, from))
 	}
-	g.told = nowhere
+	g.reported = nowhere
 	g.stop = api.Stop{Kind: api.StopStep, TID: g.tid()}
 	if g.cur.AtEnd() {
-		g.told, g.stop = g.cur.Position(), g.endStop()
+		g.reported, g.stop = g.cur.Position(), g.endStop()
 	}
 	return nil
 }
 
 // seekImage enters the image that has a place.
-func (g *target) seekImage(ctx context.Context, w where, anyImage bool) error {
+func (g *Cursor) seekImage(ctx context.Context, w where, anyImage bool) error {
 	to := g.image
 	switch w.kind {
 	case wherePosition:
@@ -137,7 +137,7 @@ func (g *target) seekImage(ctx context.Context, w where, anyImage bool) error {
 }
 
 // seekHere moves the cursor within the present image.
-func (g *target) seekHere(ctx context.Context, w where) error {
+func (g *Cursor) seekHere(ctx context.Context, w where) error {
 	switch w.kind {
 	case whereBegin:
 		return g.cur.Seek(ctx, g.t.Begin())
@@ -153,7 +153,7 @@ func (g *target) seekHere(ctx context.Context, w where) error {
 	}
 }
 
-func monitorSeek(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorSeek(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	w, err := parseWhere(args)
 	if err == nil {
 		err = g.seek(ctx, w, false)
@@ -167,7 +167,7 @@ func monitorSeek(ctx context.Context, g *target, args []string, out io.Writer) e
 
 // monitorResumeAt makes the next resume a move. The debugger asks for a step, is
 // told of a stop, and so looks at everything anew and tells its front-end.
-func monitorResumeAt(_ context.Context, g *target, args []string, _ io.Writer) error {
+func monitorResumeAt(_ context.Context, g *Cursor, args []string, _ io.Writer) error {
 	w, err := parseWhere(args)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func monitorResumeAt(_ context.Context, g *target, args []string, _ io.Writer) e
 }
 
 // jump makes the move that resume-at has asked for.
-func (g *target) jump(ctx context.Context, r *api.Resume) (api.Stop, error) {
+func (g *Cursor) jump(ctx context.Context, r *api.Resume) (api.Stop, error) {
 	w := *g.goal
 	g.goal = nil
 	was := g.image
@@ -197,7 +197,7 @@ type remembered struct {
 	text string // where the program is
 }
 
-func monitorCheckpoint(ctx context.Context, g *target, _ []string, out io.Writer) error {
+func monitorCheckpoint(ctx context.Context, g *Cursor, _ []string, out io.Writer) error {
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func monitorCheckpoint(ctx context.Context, g *target, _ []string, out io.Writer
 	return nil
 }
 
-func monitorCheckpoints(_ context.Context, g *target, _ []string, out io.Writer) error {
+func monitorCheckpoints(_ context.Context, g *Cursor, _ []string, out io.Writer) error {
 	for _, c := range g.checkpoints {
 		fmt.Fprintf(out, "%d  %s  %s\n", c.n, c.pos, c.text)
 	}
@@ -219,7 +219,7 @@ func monitorCheckpoints(_ context.Context, g *target, _ []string, out io.Writer)
 }
 
 // remembered finds a checkpoint by its number.
-func (g *target) remembered(args []string) (i int, err error) {
+func (g *Cursor) remembered(args []string) (i int, err error) {
 	if len(args) != 1 {
 		return 0, errors.New("say which checkpoint")
 	}
@@ -231,7 +231,7 @@ func (g *target) remembered(args []string) (i int, err error) {
 	return 0, fmt.Errorf("there is no checkpoint %s", args[0])
 }
 
-func monitorRestart(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorRestart(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	i, err := g.remembered(args)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func monitorRestart(ctx context.Context, g *target, args []string, out io.Writer
 	return monitorSeek(ctx, g, []string{g.checkpoints[i].pos.String()}, out)
 }
 
-func monitorDeleteCheckpoint(_ context.Context, g *target, args []string, _ io.Writer) error {
+func monitorDeleteCheckpoint(_ context.Context, g *Cursor, args []string, _ io.Writer) error {
 	i, err := g.remembered(args)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type names struct {
 }
 
 // names returns the resolver for the present position.
-func (g *target) names() *loader.Resolver {
+func (g *Cursor) names() *loader.Resolver {
 	maps := g.maps()
 	var key strings.Builder
 	for i := range maps {
@@ -62,20 +62,20 @@ func (g *target) names() *loader.Resolver {
 }
 
 // present reads the memory at whatever is the present position.
-type present struct{ g *target }
+type present struct{ g *Cursor }
 
 // ReadFile implements loader.FileReader.
 func (p present) ReadFile(object uint32, off uint64, b []byte) int {
-	return guest{p.g.mem()}.ReadFile(object, off, b)
+	return Memory{p.g.mem()}.ReadFile(object, off, b)
 }
 
-func (p present) ReadMemory(a uint64, b []byte) int { return guest{p.g.mem()}.ReadMemory(a, b) }
+func (p present) ReadMemory(a uint64, b []byte) int { return Memory{p.g.mem()}.ReadMemory(a, b) }
 
 // errNoSuchName is wrapped where a name is neither a number nor a symbol.
 var errNoSuchName = errors.New("no such symbol")
 
 // addresses reads WHERE: a number, or a symbol of any module.
-func (g *target) addresses(where string) ([]uint64, error) {
+func (g *Cursor) addresses(where string) ([]uint64, error) {
 	if a, ok := parseAddress(strings.TrimPrefix(where, "*")); ok {
 		return []uint64{a}, nil
 	}
@@ -99,7 +99,7 @@ func (g *target) addresses(where string) ([]uint64, error) {
 
 // find runs a search over what lies before the present position, or with all
 // over everything, and tells out how it goes on.
-func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Writer) ([]replay.Moment, error) {
+func (g *Cursor) find(ctx context.Context, q *replay.Search, all bool, out io.Writer) ([]replay.Moment, error) {
 	if p := (checkpoint.Position{}); !all && g.final == nil {
 		q.Before = g.cur.Position()
 		if q.Before == p { // the very beginning: nothing is before it
@@ -113,7 +113,7 @@ func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Wr
 }
 
 // watchArgs reads WHERE [LENGTH [N]].
-func (g *target) watchArgs(args []string, kind mem.WatchKind) (*replay.Search, error) {
+func (g *Cursor) watchArgs(args []string, kind mem.WatchKind) (*replay.Search, error) {
 	if len(args) < 1 || len(args) > 3 {
 		return nil, errors.New("say where: an address or a symbol, then how many bytes")
 	}
@@ -154,24 +154,24 @@ func parseAnswers(s string) (int, error) {
 	return 0, fmt.Errorf("bad number %q: 1 to %d", s, maxAnswers)
 }
 
-func monitorLastWrite(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorLastWrite(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	if len(args) > 2 {
 		return errors.New("last-write takes a place and a length")
 	}
 	return g.accesses(ctx, args, mem.WatchWrite, 1, out)
 }
 
-func monitorWrites(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorWrites(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	return g.accesses(ctx, args, mem.WatchWrite, 0, out)
 }
 
-func monitorReads(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorReads(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	return g.accesses(ctx, args, mem.WatchRead, 0, out)
 }
 
 // accesses prints the last accesses, newest last; most 0 leaves the number to
 // the arguments.
-func (g *target) accesses(ctx context.Context, args []string, kind mem.WatchKind, most int, out io.Writer) error {
+func (g *Cursor) accesses(ctx context.Context, args []string, kind mem.WatchKind, most int, out io.Writer) error {
 	q, err := g.watchArgs(args, kind)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (g *target) accesses(ctx context.Context, args []string, kind mem.WatchKind
 
 // accessLine is one answer about memory: where the program was, what it did, and
 // what became of the bytes.
-func (g *target) accessLine(x *replay.Moment) string {
+func (g *Cursor) accessLine(x *replay.Moment) string {
 	s := fmt.Sprintf("%s  %s  %s", x.Pos, g.place(x.RIP), g.deed(x))
 	if x.Hit.Access != mem.Store {
 		return s + "  " + value(x.New, x.Hit.Watch.Len)
@@ -205,7 +205,7 @@ func (g *target) accessLine(x *replay.Moment) string {
 }
 
 // place names an instruction: function, module and source line, as far as known.
-func (g *target) place(addr uint64) string {
+func (g *Cursor) place(addr uint64) string {
 	l := g.names().At(addr)
 	s := fmt.Sprintf("%#x %s", addr, l)
 	if src := l.Source(); src != "" {
@@ -215,7 +215,7 @@ func (g *target) place(addr uint64) string {
 }
 
 // caller names the call that returns to an address.
-func (g *target) caller(ret uint64) string {
+func (g *Cursor) caller(ret uint64) string {
 	if ret == 0 {
 		return "where the stack was not captured"
 	}
@@ -229,8 +229,8 @@ func (g *target) caller(ret uint64) string {
 }
 
 // deed is the instruction of a moment, or the system call it makes.
-func (g *target) deed(x *replay.Moment) string {
-	in := disassemble(guest{g.mem()}, x.RIP)
+func (g *Cursor) deed(x *replay.Moment) string {
+	in := Disassemble(Memory{g.mem()}, x.RIP)
 	if strings.HasPrefix(in, "syscall") {
 		return "system call " + abi.Name(int64(x.R[0]))
 	}
@@ -257,7 +257,7 @@ func value(b []byte, n uint64) string {
 }
 
 // monitorCalls prints the last calls of a function, the newest last.
-func monitorCalls(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorCalls(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	if len(args) < 1 || len(args) > 3 && args[2] != inlinedTypes {
 		return errors.New("say which function: calls FUNCTION [N [TYPES]]")
 	}
@@ -308,13 +308,13 @@ const inlinedTypes = "inlined"
 
 // entries reads a function: an address, or a name; inlined has the names of those
 // that are a place where the function was inlined, by address.
-func (g *target) entries(where string) (at []uint64, inlined map[uint64]string, err error) {
+func (g *Cursor) entries(where string) (at []uint64, inlined map[uint64]string, err error) {
 	at, err = g.addresses(where)
 	inlined = map[uint64]string{}
 	if err == nil && strings.ContainsAny(where[:1], "*0123456789") || err != nil && !errors.Is(err, errNoSuchName) {
 		return at, inlined, err
 	}
-	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+	for _, mod := range loader.Modules(g.maps(), Memory{g.mem()}) {
 		if d := g.names().Open(mod.Base); d != nil {
 			for _, pc := range d.InlineSites(where) {
 				at = append(at, pc+mod.Bias)
@@ -329,7 +329,7 @@ func (g *target) entries(where string) (at []uint64, inlined map[uint64]string, 
 }
 
 // inliner names the place where an inlined function was called.
-func (g *target) inliner(pc uint64, name string) string {
+func (g *Cursor) inliner(pc uint64, name string) string {
 	stack := g.names().Stack(pc)
 	for i := range stack[:len(stack)-1] {
 		if l := stack[i]; l.Function != name && !strings.HasSuffix(l.Function, "::"+name) {
@@ -342,7 +342,7 @@ func (g *target) inliner(pc uint64, name string) string {
 }
 
 // function is the name of what begins at an address.
-func (g *target) function(addr uint64) string {
+func (g *Cursor) function(addr uint64) string {
 	l := g.names().At(addr)
 	if l.Function == "" {
 		return fmt.Sprintf("%#x", addr)
@@ -352,7 +352,7 @@ func (g *target) function(addr uint64) string {
 
 // monitorFirstExec prints the first moment at which an instruction is about to
 // be executed.
-func monitorFirstExec(ctx context.Context, g *target, args []string, out io.Writer) error {
+func monitorFirstExec(ctx context.Context, g *Cursor, args []string, out io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("say which instruction: first-exec WHERE")
 	}

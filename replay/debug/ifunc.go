@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ type function struct{ entry, chosen uint64 }
 // both for "break strcpy", since that file has the symbol at its resolver and the
 // rebuilt library at what was chosen. Nobody means the resolver, and gdb 13 dies of an
 // internal error when it gets there.
-func (g *target) withoutResolvers(addrs []uint64) []uint64 {
+func (g *Cursor) withoutResolvers(addrs []uint64) []uint64 {
 	if len(addrs) < 2 {
 		return addrs
 	}
@@ -35,7 +35,7 @@ func (g *target) withoutResolvers(addrs []uint64) []uint64 {
 
 // findFunctions notes what functions addresses are in. Before the dynamic linker has
 // run nothing is chosen yet, and the addresses of that module are asked again.
-func (g *target) findFunctions(addrs []uint64) {
+func (g *Cursor) findFunctions(addrs []uint64) {
 	if g.functions == nil {
 		g.functions = map[uint64]function{}
 	}
@@ -44,12 +44,12 @@ func (g *target) findFunctions(addrs []uint64) {
 			g.functions[a] = function{entry: a} // of no module
 		}
 	}
-	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
+	for _, mod := range loader.Modules(g.maps(), Memory{g.mem()}) {
 		isIn := func(a uint64) bool { return a >= mod.Base && a < mod.End }
 		if !slices.ContainsFunc(addrs, isIn) {
 			continue
 		}
-		chosen, ok := mod.Implementations(guest{g.mem()})
+		chosen, ok := mod.Implementations(Memory{g.mem()})
 		if !ok {
 			for _, a := range addrs {
 				if isIn(a) {
@@ -58,7 +58,7 @@ func (g *target) findFunctions(addrs []uint64) {
 			}
 			continue
 		}
-		ranges := mod.Functions(guest{g.mem()})
+		ranges := mod.Functions(Memory{g.mem()})
 		for _, a := range addrs {
 			if isIn(a) {
 				entry := entryOf(ranges, a-mod.Bias) + mod.Bias

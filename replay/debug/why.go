@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ func why(f mem.Fault) string {
 
 // why explains a byte that cannot be read here, with what the recording says of
 // its page.
-func (g *target) why(f mem.Fault) string {
+func (g *Cursor) why(f mem.Fault) string {
 	if f.Kind != mem.FaultNotCaptured {
 		return why(f)
 	}
@@ -43,7 +43,7 @@ func (g *target) why(f mem.Fault) string {
 
 // pageRecord returns what the recording says of the page of a, and whether slimming
 // may have dropped it.
-func (g *target) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
+func (g *Cursor) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
 	a &^= mem.PageSize - 1
 	infos := g.s.Rec.LastImage()
 	slim := infos[len(infos)-1].Slim
