@@ -3,6 +3,8 @@ package dwarf
 import (
 	"fmt"
 	"math"
+
+	"github.com/go-delve/delve/pkg/dwarf/godwarf"
 )
 
 // Children are what a value can be unfolded into: the members of a struct, the
@@ -17,6 +19,9 @@ func (v Value) NumChildren() (named, indexed int) {
 func (v Value) count() (named, indexed int) {
 	if v.err != nil {
 		return 0, 0
+	}
+	if v.golang != nil {
+		return v.goCount()
 	}
 	t := v.typ.strip()
 	if t == nil {
@@ -65,7 +70,7 @@ const maxChildren = 1 << 14
 
 func (v Value) children(start, count int) (out []Value) {
 	t := v.typ.strip()
-	if v.err != nil || t == nil || start < 0 {
+	if v.err != nil || t == nil && v.golang == nil || start < 0 {
 		return nil
 	}
 	named, indexed := v.count()
@@ -74,6 +79,9 @@ func (v Value) children(start, count int) (out []Value) {
 		end = start + count
 	}
 	end = min(end, start+maxChildren)
+	if v.golang != nil {
+		return v.goChildren(start, end)
+	}
 	switch t.Kind {
 	case KindStruct, KindUnion:
 		n := 0
@@ -110,6 +118,10 @@ func (v Value) IsBase() bool { return v.base }
 // IsPointer reports whether children are behind an arrow.
 func (v Value) IsPointer() bool {
 	defer v.lock()()
+	if v.golang != nil {
+		_, ok := underlying(v.golang).(*godwarf.PtrType)
+		return ok
+	}
 	t := v.typ.strip()
 	return t != nil && t.Kind == KindPointer
 }

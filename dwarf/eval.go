@@ -107,7 +107,7 @@ func (x *evalState) check(err error) {
 
 // token is a word, number, character or operator.
 type token struct {
-	kind byte // 'n' name, '0' number, 'c' character, 'o' operator
+	kind byte // 'n' name, '0' number, 'c' character, 's' string, 'o' operator
 	text string
 	char byte
 }
@@ -139,6 +139,12 @@ func tokens(s string) (out []token, err error) {
 				return nil, errors.New("a character constant is not understood")
 			}
 			out, i = append(out, token{kind: 'c', text: s[i : len(s)-len(rest)+1], char: byte(r)}), len(s)-len(rest)+1
+		case c == '"': // a key of a map
+			text, err := strconv.QuotedPrefix(s[i:])
+			if err != nil {
+				return nil, errors.New("a string constant is not understood")
+			}
+			out, i = append(out, token{kind: 's', text: text}), i+len(text)
 		default:
 			op := s[i : i+1]
 			for _, o := range operators {

@@ -42,7 +42,11 @@ func (x *evalState) prefixed() Value {
 		if t := v.typ.strip(); t != nil && t.Kind == KindReference {
 			v = v.target()
 		}
-		return x.pointerTo(v, v.typ)
+		p := x.pointerTo(v, v.typ)
+		if v.golang != nil {
+			p.golang = pointerTo(v.golang)
+		}
+		return p
 	case "(":
 		start := x.at
 		x.at++
@@ -80,6 +84,9 @@ func (x *evalState) sizeOf(t *Type) Value {
 
 // dereference is *v.
 func (x *evalState) dereference(v Value) Value {
+	if v.golang != nil {
+		return x.goDereference(v)
+	}
 	if t := v.typ.strip(); t != nil && t.Kind == KindFunction {
 		return v
 	}
@@ -108,7 +115,7 @@ func (x *evalState) cast(v Value, t *Type) Value {
 		if _, ok := v.Address(); !ok {
 			x.fail("only what is in memory is cast to %s", t.declare("", 0))
 		}
-		v.typ = t
+		v.typ, v.golang = t, nil
 		return v
 	}
 	v = x.rvalue(v)
@@ -135,9 +142,13 @@ func (x *evalState) postfix() Value {
 	for {
 		switch {
 		case x.take("["):
-			i := x.conditional()
+			if v.golang != nil && x.at < len(x.toks) && x.toks[x.at].kind == 's' {
+				v = x.goKey(v, x.toks[x.at].text)
+				x.at++
+			} else {
+				v = x.indexed(v, x.conditional())
+			}
 			x.need("]")
-			v = x.indexed(v, i)
 		case x.take("."), x.take("->"):
 			if x.at >= len(x.toks) || x.toks[x.at].kind != 'n' {
 				x.fail("a member's name is missing")
@@ -154,6 +165,9 @@ func (x *evalState) postfix() Value {
 
 // indexed is v[i].
 func (x *evalState) indexed(v, i Value) Value {
+	if v.golang != nil {
+		return x.goIndex(v, i)
+	}
 	if t := v.typ.strip(); t != nil && t.Kind == KindReference {
 		v = v.target()
 	}
@@ -168,6 +182,9 @@ func (x *evalState) indexed(v, i Value) Value {
 
 // member is v.name, or v->name: as gdb, either works for both.
 func (x *evalState) member(v Value, name string) Value {
+	if v.golang != nil {
+		return x.goMember(v, name)
+	}
 	for range maxChain {
 		t := v.typ.strip()
 		if t == nil || t.Kind != KindPointer && t.Kind != KindReference {
@@ -294,6 +311,9 @@ func (x *evalState) name(s string) Value {
 		}
 	}
 	if v, ok := x.env.global(s); ok {
+		return v
+	}
+	if v, ok := x.goGlobal(s); ok {
 		return v
 	}
 	if v, ok := x.enumerator(s); ok {

@@ -24,6 +24,7 @@ type Module struct {
 	headers []header
 	types   map[dwarf.Offset]*Type
 	index   *nameIndex
+	golang  *goProgram
 }
 
 // maxSection bounds one section, in bytes after decompression; maxTotal all of
