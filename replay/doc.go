@@ -6,8 +6,14 @@
 // until something asks it to stop, and at each sync point takes the next event
 // of the log, compares the registers with what the recorder saw and applies what
 // came in from outside. Anything that does not fit is a [DivergenceError] with
-// the position; it is never papered over. [Timeline] adds snapshots, and with
-// them seeking to any [checkpoint.Position] and searching backwards.
+// the position; it is never papered over.
+//
+// Time travel has four layers, each of which knows only those below it:
+//
+//	Timeline, Cursor   what others see: queries, and a place that moves both ways
+//	search             finds stops in the past: tasks for workers, on all cores
+//	runner             a machine that moves within the recording; the cursor and each worker is one
+//	index              what is known of the past: snapshots, segments, ends
 //
 // A Machine executes no system call: everything it knows of the outside
 // world is in the log. Machines are values of one goroutine; several may run on

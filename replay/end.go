@@ -9,7 +9,6 @@ import (
 	"vplay/checkpoint"
 	"vplay/loader"
 	"vplay/replay/mem"
-	"vplay/replay/x86"
 )
 
 // endPoint returns where the interval's forced end was found, or nil.
@@ -34,15 +33,15 @@ func (m *Machine) prepareEnd() error {
 		return nil
 	}
 	if e := m.iv.endPoint(); e != nil {
-		if m.search {
-			m.stopSearch()
+		if m.search != nil {
+			m.search.stop()
 		}
 		if m.CPU.Retired == e.instr && m.CPU.RepIter == e.rep {
 			m.ended = true
 		}
 		return nil
 	}
-	if m.search {
+	if m.search != nil {
 		return nil
 	}
 	if m.endFirst {
@@ -54,11 +53,7 @@ func (m *Machine) prepareEnd() error {
 	if len(m.iv.End.Contexts) == 0 {
 		return fmt.Errorf("replay: interval %d: a forced end without registers", m.iv.ID)
 	}
-	m.search, m.hashing, m.misses = true, false, 0
-	m.telling, m.tellPage, m.pageTries, m.lookAt, m.lessons = nil, checkpoint.PageEntry{}, 0, 0, 0
-	m.armBreaks()
-	_, err := m.matchEnd()
-	return err
+	return m.startSearch()
 }
 
 // errInterrupted says that a search was interrupted from outside.
@@ -92,171 +87,6 @@ func (m *Machine) findEnd() error {
 		return m.diverged("end of the interval not found by state", "", "")
 	}
 	return nil
-}
-
-func (m *Machine) stopSearch() {
-	m.search = false
-	if m.hashing {
-		m.hashing = false
-		m.Mem.Hash(nil, 0)
-	}
-	m.armBreaks()
-}
-
-// sift tells the processor what the forced end looks like, so that it stops at
-// the end's RIP only where the end can be, unless the user wants to stop there.
-func (m *Machine) sift() {
-	m.CPU.Sieve = nil
-	if !m.search {
-		return
-	}
-	want := &m.iv.End.Contexts[0].Regs
-	if _, user := m.breaks[want.RIP]; user {
-		return
-	}
-	m.CPU.Sieve = &x86.Sieve{PC: want.RIP, R: want.R, Words: m.telling}
-	var x x86.State
-	if img := m.iv.End.Contexts[0].XState; len(img) > 0 && x.SetXState(img, m.s.layout) == nil {
-		m.CPU.Sieve.V = &x.V
-	}
-}
-
-// matchEnd compares the present state with the recorded end.
-func (m *Machine) matchEnd() (bool, error) {
-	want := &m.iv.End.Contexts[0]
-	if err := m.stepRep(want); err != nil {
-		return false, err
-	}
-	got := loader.Regs(&m.CPU.State)
-	if _, _, _, same := compareRegs(&want.Regs, &got); !same || m.tells() {
-		return false, nil
-	}
-	if !m.sameXState(want.XState) || !m.sameMemory() {
-		m.learn()
-		return false, nil
-	}
-	m.iv.setEndPoint(endPoint{m.CPU.Retired, m.CPU.RepIter})
-	m.stopSearch()
-	m.ended = true
-	return true, nil
-}
-
-// stepRep takes the iterations of the REP string instruction at RIP that lie
-// between here and the recorded end, when the end can lie inside it: rcx tells
-// how many, and where they lead to.
-func (m *Machine) stepRep(want *checkpoint.Context) error {
-	const rcx = 1
-	c := m.CPU
-	if c.RIP != want.Regs.RIP || !c.RepLeads(&want.Regs.R) {
-		return nil
-	}
-	n := c.R[rcx] - want.Regs.R[rcx]
-	for range n - c.StepRep(n) {
-		rip := c.RIP
-		if x := c.Step(); x != x86.ExitNone || c.RIP != rip {
-			break
-		}
-	}
-	return nil
-}
-
-// maxMisses is how many moments may have the registers of the end, but not its
-// memory, before every store begins to keep the hash.
-const maxMisses = 12
-
-// sameMemory compares the additive hash of memory with the recorded one. In
-// most programs the registers of the end come once, and the hash is made from the
-// pages written so far; where they come again and again, each store keeps it.
-func (m *Machine) sameMemory() bool {
-	want := m.iv.End.MemHash
-	if m.solver != nil {
-		want -= m.solver.hashOpen()
-	}
-	if m.hashing {
-		sum := m.Mem.Sum()
-		return sum == want || sum+m.hashUnwritten() == want
-	}
-	sum := m.hashSinceStart()
-	if sum == want || sum+m.hashUnwritten() == want {
-		return true
-	}
-	if m.misses++; m.misses > maxMisses {
-		m.hashing = true
-		m.Mem.Hash(checkpoint.HashWord, sum)
-	}
-	return false
-}
-
-// hashUnwritten is what the recorder's hash has of private pages that the program
-// had not written yet: one stopped in the page fault of a store owns its page
-// already, and the store comes after the end. They weigh their content, minus
-// what was at their address at the start.
-func (m *Machine) hashUnwritten() uint64 {
-	var sum uint64
-	then := m.iv.start.Open()
-	defer then.Close()
-	for _, e := range m.iv.End.Pages {
-		if r, ok := m.Mem.Find(e.Addr); !ok || r.Shared || m.Mem.IsWritten(e.Addr) {
-			continue
-		}
-		var now, old mem.Page
-		m.Mem.Peek(e.Addr, now[:])
-		peekPrivate(then, e.Addr, &old)
-		sum += checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:])
-	}
-	return sum
-}
-
-// hashSinceStart returns the additive hash of what the interval has changed so far:
-// of private pages that were written, what they hold minus what was private at
-// their address at the start; of shared pages, at each of their addresses, what
-// they hold minus what they held. The recorder's memHash has the whole rule.
-func (m *Machine) hashSinceStart() uint64 {
-	var sum uint64
-	then := m.iv.start.Open()
-	defer then.Close()
-	m.Mem.Written(m.iv.start, func(key uint64, _, now *mem.Page) {
-		if now == nil {
-			return
-		}
-		var old mem.Page
-		if key < mem.MaxUser {
-			peekPrivate(then, key, &old)
-		} else {
-			then.PeekKey(key, &old)
-		}
-		for _, a := range m.addresses(key) {
-			sum += checkpoint.HashPage(a, now[:]) - checkpoint.HashPage(a, old[:])
-		}
-	})
-	return sum - m.hashDropped(then)
-}
-
-// peekPrivate reads the page at a unless it is shared: then it is left alone.
-func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
-	if r, ok := s.Find(a); ok && !r.Shared {
-		s.Peek(a, page[:])
-	}
-}
-
-// hashDropped is the hash of the private pages the interval began with that were
-// unmapped, dropped or replaced since and have not been written again.
-func (m *Machine) hashDropped(then *mem.Space) uint64 {
-	var sum uint64
-	seen := map[uint64]bool{}
-	for _, d := range m.Mem.Dropped() {
-		for _, e := range m.iv.src.Range(d[0], d[1]) {
-			r, ok := m.Mem.Find(e.Addr)
-			if seen[e.Addr] || ok && !r.Shared && m.Mem.IsWritten(e.Addr) {
-				continue
-			}
-			seen[e.Addr] = true
-			var old mem.Page
-			peekPrivate(then, e.Addr, &old)
-			sum += checkpoint.HashPage(e.Addr, old[:])
-		}
-	}
-	return sum
 }
 
 // addresses returns every address of a page key.

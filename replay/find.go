@@ -62,8 +62,8 @@ func (t *Timeline) Find(ctx context.Context, q *Search) ([]Moment, error) {
 	what := executing(q.Exec, nil)
 	what.watches, what.everyStore = q.Watches, true
 	from, before, o := q.From, q.Before, newest
-	if from.Compare(t.begin) < 0 {
-		from = t.begin
+	if from.Compare(t.index.begin) < 0 {
+		from = t.index.begin
 	}
 	if before == (checkpoint.Position{}) {
 		before = future
@@ -109,8 +109,9 @@ func (t *Timeline) reportProgress(report func(Progress)) (stop func()) {
 
 // details goes to the moments found, on a machine of its own.
 func (t *Timeline) details(ctx context.Context, found []candidate) ([]Moment, error) {
-	defer t.move(ctx)()
-	w, err := t.aside(found[0].pos.Interval, stops{})
+	t.pause()
+	defer t.resume()
+	w, err := newWorker(t.index, found[0].pos.Interval, stops{})
 	if err != nil {
 		return nil, err
 	}
@@ -139,23 +140,23 @@ func (t *Timeline) details(ctx context.Context, found []candidate) ([]Moment, er
 // weights are the intervals' shares of the recording: their processor time.
 func (t *Timeline) weights() map[uint32]float64 {
 	out := map[uint32]float64{}
-	for _, i := range t.infos {
+	for _, i := range t.index.infos {
 		out[i.ID] = max(float64(i.CPUTime), 1)
 	}
 	return out
 }
 
 // peek returns what is known of the watched bytes.
-func (t *Timeline) peek(w mem.Watch) []byte {
+func (r *runner) peek(w mem.Watch) []byte {
 	b := make([]byte, min(w.Len, maxValue))
-	n, _ := t.m.Mem.Peek(w.Addr, b)
+	n, _ := r.m.Mem.Peek(w.Addr, b)
 	return b[:n]
 }
 
 // returnAddress is what the stack pointer points to, 0 if it is not known.
-func (t *Timeline) returnAddress() (v uint64) {
+func (r *runner) returnAddress() (v uint64) {
 	var b [8]byte
-	if n, _ := t.m.Mem.Peek(t.m.CPU.R[x86.RSP], b[:]); n < len(b) {
+	if n, _ := r.m.Mem.Peek(r.m.CPU.R[x86.RSP], b[:]); n < len(b) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b[:])
@@ -166,15 +167,16 @@ func (t *Timeline) returnAddress() (v uint64) {
 // them all. visit, when not nil, is called at each with the event and the memory
 // there. The cursor stays where it is. Errors: as Find.
 func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last int, visit func(*checkpoint.Event, *mem.Space)) ([]checkpoint.Position, error) {
-	defer t.move(ctx)()
-	w, err := t.aside(id, stops{})
+	t.pause()
+	defer t.resume()
+	w, err := newWorker(t.index, id, stops{})
 	if err != nil {
 		return nil, err
 	}
 	defer w.m.Close()
 	defer w.guard(ctx)()
 	m := w.m
-	if k := t.chart.beforeEvent(id, first); k != nil {
+	if k := t.index.beforeEvent(id, first); k != nil {
 		m.Restore(k)
 		k.Release()
 	}
@@ -211,12 +213,12 @@ func (t *Timeline) EventPositions(ctx context.Context, id uint32, first, last in
 	return out, nil
 }
 
-// beforeEvent returns the last mark of interval id from which event n is still to
+// beforeEvent returns the last snapshot of interval id from which event n is still to
 // come, nil when there is none. The caller releases it.
-func (c *chart) beforeEvent(id uint32, n int) *Mark {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ms := c.leg(id).marks
+func (x *index) beforeEvent(id uint32, n int) *Snapshot {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms := x.of(id).snapshots
 	i := sort.Search(len(ms), func(i int) bool { return ms[i].next > n })
 	if i == 0 {
 		return nil
@@ -234,7 +236,7 @@ func errorOr(a, b error) error {
 // EventCount returns how many events the timeline holds before interval id; for
 // an ID above the last, all of them.
 func (t *Timeline) EventCount(id uint32) (n int) {
-	for _, i := range t.infos {
+	for _, i := range t.index.infos {
 		if i.ID < id {
 			n += i.Events
 		}
@@ -242,56 +244,58 @@ func (t *Timeline) EventCount(id uint32) (n int) {
 	return n
 }
 
-// SeekEvent moves the cursor to before event n of the timeline, counted from 0.
-// Errors: as Seek; an event that is not there is one.
-func (t *Timeline) SeekEvent(ctx context.Context, n int) error {
-	i := sort.Search(len(t.intervals), func(i int) bool { return t.EventCount(t.intervals[i]+1) > n })
-	if n < 0 || i == len(t.intervals) {
-		return fmt.Errorf("replay: there is no event %d: the recording has %d", n, t.EventCount(^uint32(0)))
+// eventPosition returns the moment before event n of the timeline, counted from 0.
+func (t *Timeline) eventPosition(ctx context.Context, n int) (p checkpoint.Position, err error) {
+	ids := t.index.intervals
+	i := sort.Search(len(ids), func(i int) bool { return t.EventCount(ids[i]+1) > n })
+	if n < 0 || i == len(ids) {
+		return p, fmt.Errorf("replay: there is no event %d: the recording has %d", n, t.EventCount(^uint32(0)))
 	}
-	id := t.intervals[i]
-	at := n - t.EventCount(id)
-	found, err := t.EventPositions(ctx, id, at, at+1, nil)
+	at := n - t.EventCount(ids[i])
+	found, err := t.EventPositions(ctx, ids[i], at, at+1, nil)
 	if err != nil {
-		return err
+		return p, err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("replay: event %d is not reached in interval %d", n, id)
+		return p, fmt.Errorf("replay: event %d is not reached in interval %d", n, ids[i])
 	}
-	return t.Seek(ctx, found[0])
+	return found[0], nil
 }
 
-// SeekFraction moves the cursor to where the share f of the recording lies
-// behind it: 0 is the beginning, 1 the end. Intervals count by their processor
-// time, and within one instructions count. Errors: as Seek.
-func (t *Timeline) SeekFraction(ctx context.Context, f float64) error {
+// fraction returns the moment before which the share f of the timeline lies; ok is
+// false when that is its end.
+func (t *Timeline) fraction(ctx context.Context, f float64) (p checkpoint.Position, ok bool, err error) {
 	if f <= 0 {
-		return t.Seek(ctx, t.begin)
+		return t.index.begin, true, nil
 	}
 	weights := t.weights()
 	all := 0.0
-	for _, id := range t.intervals {
+	for _, id := range t.index.intervals {
 		all += weights[id]
 	}
 	rest := f * all
-	for _, id := range t.intervals {
+	for _, id := range t.index.intervals {
 		if rest < weights[id] {
 			end, err := t.lengthOf(ctx, id)
-			if err != nil {
-				return err
-			}
-			return t.Seek(ctx, checkpoint.Position{Interval: id, Instr: uint64(rest / weights[id] * float64(end.Instr))})
+			return checkpoint.Position{Interval: id, Instr: uint64(rest / weights[id] * float64(end.Instr))}, true, err
 		}
 		rest -= weights[id]
 	}
-	_, err := t.ToEnd(ctx)
-	return err
+	return p, false, nil
 }
 
-// lengthOf returns the end of interval id, going there when it is not known. The
-// cursor may move.
+// lengthOf returns the end of interval id, running there when it is not known.
 func (t *Timeline) lengthOf(ctx context.Context, id uint32) (checkpoint.Position, error) {
-	defer t.move(ctx)()
-	t.arm(false)
-	return t.endOf(ctx, id)
+	if p, ok := t.index.endOf(id); ok {
+		return p, nil
+	}
+	t.pause()
+	defer t.resume()
+	w, err := newWorker(t.index, id, stops{})
+	if err != nil {
+		return checkpoint.Position{}, err
+	}
+	defer w.m.Close()
+	defer w.guard(ctx)()
+	return w.endOf(ctx, id)
 }

@@ -19,7 +19,7 @@ import (
 // The index of a recording can be kept in a file, so that the first question of
 // the next session need not replay everything again. The file holds what is known
 // of the intervals that are known from end to end: where they end, and their
-// spans. It holds no memory of the program, only addresses.
+// segments. It holds no memory of the program, only addresses.
 //
 //	magic     8 bytes
 //	identity  SHA-256 of the recording's manifest, which has the hash of
@@ -45,13 +45,13 @@ var errBadIndex = errors.New("replay: the index is damaged")
 // WriteIndex writes what is known of the recording, for ReadIndex. It returns how
 // many intervals it wrote. The error is w's.
 func (t *Timeline) WriteIndex(w io.Writer) (intervals int, err error) {
-	body, n := t.chart.encodeIndex()
+	body, n := t.index.encodeIndex()
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return 0, err
 	}
 	packed := z.EncodeAll(body, nil)
-	id, sum := t.s.Rec.Digest(), sha256.Sum256(packed)
+	id, sum := t.index.s.Rec.Digest(), sha256.Sum256(packed)
 	_, err = w.Write(slices.Concat([]byte(indexMagic), id[:], sum[:], packed))
 	return n, err
 }
@@ -59,14 +59,14 @@ func (t *Timeline) WriteIndex(w io.Writer) (intervals int, err error) {
 // ReadIndex adds what WriteIndex wrote. It returns how many intervals are known by
 // it. The errors are ErrOtherIndex, one that names the damage, and r's; the
 // timeline is then as it was.
-// Preconditions: no survey has been started.
+// Preconditions: nothing has been replayed yet.
 func (t *Timeline) ReadIndex(r io.Reader) (intervals int, err error) {
 	file, err := io.ReadAll(io.LimitReader(r, maxIndex))
 	if err != nil {
 		return 0, err
 	}
 	const head = len(indexMagic) + 2*sha256.Size
-	id := t.s.Rec.Digest()
+	id := t.index.s.Rec.Digest()
 	if len(file) < head || string(file[:len(indexMagic)]) != indexMagic || !bytes.Equal(file[len(indexMagic):][:sha256.Size], id[:]) {
 		return 0, ErrOtherIndex
 	}
@@ -82,60 +82,60 @@ func (t *Timeline) ReadIndex(r io.Reader) (intervals int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errBadIndex, err)
 	}
-	legs, err := t.decodeIndex(body)
+	known, err := t.decodeIndex(body)
 	if err != nil {
 		return 0, err
 	}
-	for id, l := range legs {
+	for id, l := range known {
 		if err := t.useIndex(id, l); err != nil {
 			return 0, err
 		}
 	}
-	return len(legs), nil
+	return len(known), nil
 }
 
 // useIndex takes over what a file knows of interval id.
 func (t *Timeline) useIndex(id uint32, known *indexed) error {
-	iv, err := t.s.interval(id)
+	iv, err := t.index.s.interval(id)
 	if err != nil {
 		return err
 	}
-	last := known.spans[len(known.spans)-1]
+	last := known.segments[len(known.segments)-1]
 	if last.last > len(iv.Events) {
 		return errBadIndex
 	}
 	if known.forced != nil {
 		iv.setEndPoint(*known.forced)
 	}
-	for i := range known.spans {
-		t.chart.addSpan(known.spans[i], i == len(known.spans)-1)
+	for i := range known.segments {
+		t.index.addSegment(known.segments[i], i == len(known.segments)-1)
 	}
 	return nil
 }
 
 // indexed is what a file knows of an interval.
 type indexed struct {
-	spans  []span    // not empty, without holes from the interval's start to its end
-	forced *endPoint // of a forced end
+	segments []segment // not empty, without holes from the interval's start to its end
+	forced   *endPoint // of a forced end
 }
 
 // encodeIndex writes the body: how many intervals, then each.
-func (c *chart) encodeIndex() (body []byte, intervals int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (x *index) encodeIndex() (body []byte, intervals int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	var done []uint32
-	for _, id := range c.intervals {
-		if c.leg(id).done {
+	for _, id := range x.intervals {
+		if x.of(id).done {
 			done = append(done, id)
 		}
 	}
 	e := &indexWriter{}
 	e.number(uint64(len(done)))
 	for _, id := range done {
-		l := c.leg(id)
+		l := x.of(id)
 		e.number(uint64(id))
 		var forced *endPoint
-		if iv, err := c.s.interval(id); err == nil { // it was replayed, so it can be read
+		if iv, err := x.s.interval(id); err == nil { // it was replayed, so it can be read
 			forced = iv.endPoint()
 		}
 		e.flag(forced != nil)
@@ -143,20 +143,20 @@ func (c *chart) encodeIndex() (body []byte, intervals int) {
 			e.number(forced.instr)
 			e.number(forced.rep)
 		}
-		e.number(uint64(len(l.spans)))
-		e.last = span{}
-		for i := range l.spans {
-			e.span(&l.spans[i])
+		e.number(uint64(len(l.segments)))
+		e.last = segment{}
+		for i := range l.segments {
+			e.segment(&l.segments[i])
 		}
 	}
 	return e.b, len(done)
 }
 
-// indexWriter appends to a body. Neighbouring spans share much: what is like
-// in the span before is a flag.
+// indexWriter appends to a body. Neighbouring segments share much: what is like
+// in the segment before is a flag.
 type indexWriter struct {
 	b    []byte
-	last span
+	last segment
 }
 
 func (e *indexWriter) number(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
@@ -169,7 +169,7 @@ func (e *indexWriter) flag(v bool) {
 	}
 }
 
-func (e *indexWriter) span(s *span) {
+func (e *indexWriter) segment(s *segment) {
 	e.number(s.to.Instr)
 	e.number(uint64(s.to.Step))
 	e.number(uint64(s.last - s.first))
@@ -231,7 +231,7 @@ func (e *indexWriter) keys(list, last []uint64) {
 type indexReader struct {
 	b    []byte
 	err  error
-	last span
+	last segment
 }
 
 func (d *indexReader) number() uint64 {
@@ -259,7 +259,7 @@ func (d *indexReader) count(size int) int {
 // decodeIndex reads a body.
 func (t *Timeline) decodeIndex(body []byte) (map[uint32]*indexed, error) {
 	known := map[uint32]bool{}
-	for _, id := range t.intervals {
+	for _, id := range t.index.intervals {
 		known[id] = true
 	}
 	d := &indexReader{b: body}
@@ -277,9 +277,9 @@ func (t *Timeline) decodeIndex(body []byte) (map[uint32]*indexed, error) {
 		if n == 0 {
 			return nil, errBadIndex
 		}
-		d.last = span{to: checkpoint.Position{Interval: id}}
+		d.last = segment{to: checkpoint.Position{Interval: id}}
 		for range n {
-			l.spans = append(l.spans, d.span())
+			l.segments = append(l.segments, d.segment())
 		}
 		out[id] = l
 	}
@@ -289,9 +289,9 @@ func (t *Timeline) decodeIndex(body []byte) (map[uint32]*indexed, error) {
 	return out, nil
 }
 
-// span reads the span behind the last one.
-func (d *indexReader) span() span {
-	s := span{from: d.last.to, first: d.last.last}
+// segment reads the segment behind the last one.
+func (d *indexReader) segment() segment {
+	s := segment{from: d.last.to, first: d.last.last}
 	s.to = checkpoint.Position{Interval: s.from.Interval, Instr: d.number(), Step: uint32(d.number())}
 	s.last = s.first + int(d.number()&(1<<40-1)) //nolint:gosec // bounded
 	s.remapped = d.flag()

@@ -36,7 +36,7 @@ func demoTimeline(t testing.TB) *Timeline {
 // TestIndexFile reads an index back, and refuses what is not one.
 func TestIndexFile(t *testing.T) {
 	tl := demoTimeline(t)
-	if err := tl.Survey(context.Background()); err != nil {
+	if err := tl.BuildIndex(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
@@ -48,12 +48,12 @@ func TestIndexFile(t *testing.T) {
 	if read, err := other.ReadIndex(bytes.NewReader(file.Bytes())); err != nil || read != written {
 		t.Fatalf("read %d of %d intervals, %v", read, written, err)
 	}
-	if a, b := tl.Stretches(), other.Stretches(); !reflect.DeepEqual(a, b) || other.Progress() != tl.Progress() {
+	if a, b := tl.Segments(), other.Segments(); !reflect.DeepEqual(a, b) || other.Progress() != tl.Progress() {
 		t.Errorf("%+v written, %+v read", tl.Progress(), other.Progress())
 	}
 	for _, id := range tl.Intervals() {
-		a, _ := tl.chart.endOf(id)
-		if b, ok := other.chart.endOf(id); !ok || a != b {
+		a, _ := tl.index.endOf(id)
+		if b, ok := other.index.endOf(id); !ok || a != b {
 			t.Errorf("interval %d ends at %s, and %s was read", id, a, b)
 		}
 	}
@@ -79,20 +79,20 @@ func TestIndexFile(t *testing.T) {
 // has no holes.
 func FuzzIndexBody(f *testing.F) {
 	tl := demoTimeline(f)
-	if err := tl.Survey(context.Background()); err != nil {
+	if err := tl.BuildIndex(context.Background()); err != nil {
 		f.Fatal(err)
 	}
-	body, _ := tl.chart.encodeIndex()
+	body, _ := tl.index.encodeIndex()
 	f.Add(body)
 	f.Add([]byte{1, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		legs, err := tl.decodeIndex(body)
+		known, err := tl.decodeIndex(body)
 		if err != nil {
 			return
 		}
-		for id, l := range legs {
+		for id, l := range known {
 			at := checkpoint.Position{Interval: id}
-			for _, s := range l.spans {
+			for _, s := range l.segments {
 				if s.from != at || s.to.Compare(s.from) < 0 {
 					t.Fatalf("a hole at %s", s.from)
 				}

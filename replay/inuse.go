@@ -91,8 +91,8 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	return a.bits, nil
 }
 
-// machineAt returns a machine of its own at mark k.
-func (s *Session) machineAt(k *Mark) *Machine {
+// machineAt returns a machine of its own at snapshot k.
+func (s *Session) machineAt(k *Snapshot) *Machine {
 	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
 	m.attach(k.mem.Open())
 	m.Restore(k)
@@ -102,9 +102,12 @@ func (s *Session) machineAt(k *Mark) *Machine {
 // finish runs to the end of the interval and checks it, for a machine that is
 // another one's: interrupted says that that one is interrupted.
 func (m *Machine) finish(interrupted func() bool) error {
-	const leg = 1_000_000 // some milliseconds
+	const slice = 1_000_000 // some milliseconds
 	for {
-		r, err := m.Run(Target{Instr: m.CPU.Retired + leg}, true)
+		if m.solver != nil {
+			m.solver.assume()
+		}
+		r, err := m.Run(Target{Instr: m.CPU.Retired + slice}, true)
 		switch {
 		case err != nil:
 			return err

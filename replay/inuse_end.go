@@ -145,11 +145,11 @@ type openPage struct {
 	want *mem.Page // nil: only the hash is known
 }
 
-// openPages returns the pages with open bytes that were recorded at the end.
-func (v *solver) openPages() []openPage {
+// openPages returns the pages with bytes in question that were recorded at the end.
+func (v *solver) openPages(inQuestion func(key uint64) []openByte) []openPage {
 	var out []openPage
 	for _, key := range slices.Sorted(maps.Keys(v.pieces)) {
-		_, open := v.openBytes(key)
+		open := inQuestion(key)
 		if len(open) == 0 {
 			continue
 		}
@@ -282,7 +282,10 @@ func (v *solver) filled(p *openPage) mem.Page {
 
 // settle is called at the interval's end and answers all that is open there.
 func (v *solver) settle() error {
-	pages := v.openPages()
+	if len(v.assumed) > 0 && !v.holds() {
+		return v.m.diverged("memory that depends on which state components were in use (XINUSE)", "", "as assumed")
+	}
+	pages := v.openPages(v.unknownBytes)
 	v.settled = v.undecided()
 	if !v.resolve(pages) {
 		return v.m.diverged("memory that depends on which state components were in use (XINUSE)", "its hash", "no content that has it")
@@ -300,10 +303,12 @@ func (v *solver) settle() error {
 // hashOpen is what the hash of memory lacks because bytes are open, if this is the
 // interval's end.
 func (v *solver) hashOpen() uint64 {
-	pages := v.openPages()
+	pages := v.openPages(v.openOrDoubtful)
 	if len(pages) == 0 {
 		return 0
 	}
+	v.reopen()
+	defer v.reassume()
 	was := v.undecided()
 	defer was.restore(v)
 	if !v.resolve(pages) {

@@ -14,8 +14,8 @@ import (
 // soon stored to. Three things need an answer:
 //
 //   - A load of such a byte, but not XRSTOR's where both answers give the same
-//     registers, and XGETBV. A mark is taken, and the answer tried that was right
-//     last. When the replay fails later, the other one is tried from that mark, the
+//     registers, and XGETBV. A snapshot is taken, and the answer tried that was right
+//     last. When the replay fails later, the other one is tried from that snapshot, the
 //     newest first.
 //   - A moment that may be a forced end: its hash is of memory.
 //   - The end: the recording has the content of each page written, or its hash.
@@ -41,6 +41,10 @@ type solver struct {
 	likely uint64 // the components that counted as in use last
 
 	settled undecided // what the end answered
+
+	assumed   []*assumption // that are in force
+	disproved bool          // one was wrong: none is made any more
+	partial   uint64        // accesses to pages with unknown bytes up to the last one
 
 	failures int
 	redone   uint64
@@ -79,16 +83,17 @@ func (b bitSet) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
 
 // choice is an answer that was tried when something depended on it.
 type choice struct {
-	mark      *Mark
+	snapshot  *Snapshot
 	saves     int // their number then
 	save      int
 	component uint64
 	at        checkpoint.Position
 	rip       uint64
-	last      bool // the other answer was tried before
+	last      bool        // the other answer was tried before
+	assumed   *assumption // instead of an answer for one component
 }
 
-func newSolver(s *Session, k *Mark) *solver {
+func newSolver(s *Session, k *Snapshot) *solver {
 	v := &solver{m: s.machineAt(k), pieces: map[uint64][]piece{}, stored: map[string][]byte{}}
 	v.m.solver = v
 	return v
@@ -100,7 +105,7 @@ func newSolver(s *Session, k *Mark) *solver {
 func (v *solver) solve(interrupted func() bool) error {
 	defer func() {
 		for i := range v.trail {
-			v.trail[i].mark.Release()
+			v.trail[i].snapshot.Release()
 		}
 	}()
 	var first error
@@ -117,7 +122,7 @@ func (v *solver) solve(interrupted func() bool) error {
 		if first == nil {
 			first = err
 		}
-		if at := v.m.Position(); v.best == nil || v.far.Compare(at) < 0 {
+		if at := v.m.Position(); len(v.assumed) == 0 && (v.best == nil || v.far.Compare(at) < 0) {
 			v.far = at
 			v.keepBest()
 			v.explain()
@@ -159,19 +164,24 @@ func (v *solver) explain() {
 func (v *solver) back() bool {
 	v.settled.restore(v)
 	v.settled = nil
+	v.reassume()
 	for len(v.trail) > 0 && v.failures < maxFailures && v.redone < maxRedone {
 		c := &v.trail[len(v.trail)-1]
+		if c.assumed != nil {
+			v.disprove(c)
+			return true
+		}
 		s := &v.saves[c.save]
 		was := s.bits & c.component
 		s.decided, s.bits = s.decided&^c.component, s.bits&^c.component
 		if c.last {
-			c.mark.Release()
+			c.snapshot.Release()
 			v.trail = v.trail[:len(v.trail)-1]
 			continue
 		}
 		v.failures++
-		v.redone += v.m.CPU.Retired - c.mark.Pos.Instr
-		v.m.Restore(c.mark)
+		v.redone += v.m.CPU.Retired - c.snapshot.Pos.Instr
+		v.m.Restore(c.snapshot)
 		v.cut(c.saves)
 		c.last = true
 		v.decide(c.save, c.component, was^c.component)
@@ -329,14 +339,18 @@ func (v *solver) value(cover []*piece, o int, raw byte) (b byte, ok bool) {
 // choose answers for a component that something depends on now, with what was right
 // last. The other answer is tried when this one fails.
 func (v *solver) choose(n int, component uint64) {
+	v.keepChoice(choice{save: n, component: component})
+	v.decide(n, component, v.likely&component)
+}
+
+// keepChoice adds a choice, made now, to those that can be taken back.
+func (v *solver) keepChoice(c choice) {
 	if len(v.trail) == maxChoices {
-		v.trail[0].mark.Release()
+		v.trail[0].snapshot.Release()
 		v.trail = slices.Delete(v.trail, 0, 1)
 	}
-	v.trail = append(v.trail, choice{
-		mark: v.m.Save(), saves: len(v.saves), save: n, component: component, at: v.m.Position(), rip: v.m.CPU.RIP,
-	})
-	v.decide(n, component, v.likely&component)
+	c.snapshot, c.saves, c.at, c.rip = v.m.Save(), len(v.saves), v.m.Position(), v.m.CPU.RIP
+	v.trail = append(v.trail, c)
 }
 
 // decide answers whether a component counts as in use in save n, and makes the

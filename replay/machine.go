@@ -45,16 +45,7 @@ type Machine struct {
 	// everyStore makes watched stores that change nothing hits as well; without it
 	// they are none, as with a debugger's own watchpoints.
 	everyStore bool
-	search     bool // looking for a forced end by state
-	hashing    bool // each store keeps the hash of memory
-	misses     int  // moments of the search with the right registers and the wrong memory
-	// telling and tellPage are words and a page of memory that the search found
-	// to differ from the end; pageTries is how often the page was hashed.
-	telling   []x86.SieveWord
-	tellPage  checkpoint.PageEntry
-	pageTries int
-	lookAt    int // the page of End.Pages to begin with
-	lessons   int // how often learn was called in this search
+	search     *endSearch // for a forced end, nil when none is under way
 	// endFirst makes the machine find a forced end before it goes behind the
 	// last event.
 	endFirst bool
@@ -196,8 +187,8 @@ func (m *Machine) armBreaks() {
 	for a := range m.breaks {
 		all = append(all, a)
 	}
-	if m.search {
-		rip := m.iv.End.Contexts[0].Regs.RIP
+	if m.search != nil {
+		rip := m.search.want.Regs.RIP
 		if _, ok := m.breaks[rip]; !ok {
 			all = append(all, rip)
 		}
@@ -207,13 +198,14 @@ func (m *Machine) armBreaks() {
 	if m.pass != nil && len(m.breaks) > 0 {
 		m.CPU.Pass = m.passes
 	}
-	m.sift()
+	m.CPU.Sieve = nil
+	m.search.sift()
 }
 
 // passes reports whether a breakpoint at RIP, which the processor has come to, is
 // one of the user's alone whose condition refuses it.
 func (m *Machine) passes() bool {
-	if m.search && m.CPU.RIP == m.iv.End.Contexts[0].Regs.RIP {
+	if m.search.isHere() {
 		return false
 	}
 	return !m.pass(m)
@@ -368,7 +360,7 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 // limit is the count up to which the processor may run in one go.
 func (m *Machine) limit(t Target) uint64 {
 	limit := t.Instr
-	if m.next >= len(m.iv.Events) && m.iv.End.Forced && !m.search {
+	if m.next >= len(m.iv.Events) && m.iv.End.Forced && m.search == nil {
 		if e := m.iv.endPoint(); e != nil {
 			limit = min(limit, e.instr)
 		}
@@ -390,8 +382,8 @@ func (m *Machine) overrun() (Reason, error) {
 
 // atBreak handles a breakpoint of the user's, or the place of a forced end.
 func (m *Machine) atBreak(skip *bool) (Reason, error) {
-	if m.search && m.CPU.RIP == m.iv.End.Contexts[0].Regs.RIP {
-		found, err := m.matchEnd()
+	if m.search.isHere() {
+		found, err := m.search.match()
 		if err != nil {
 			return 0, err
 		}

@@ -77,17 +77,22 @@ func TestTwoProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tl.Close()
+		cur, err := tl.NewCursor()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cur.Close()
 		if !slices.Equal(tl.Intervals(), c.want) {
 			t.Errorf("process %d has the intervals %v, want %v", c.pid, tl.Intervals(), c.want)
 		}
 		if n := tl.EventCount(^uint32(0)); n != len(c.want) {
 			t.Errorf("process %d has %d events, want %d", c.pid, n, len(c.want))
 		}
-		forward := visited(t, tl, tl.StepForward)
+		forward := visited(t, cur, cur.StepForward)
 		if !slices.Equal(forward, c.want) {
 			t.Errorf("process %d goes through %v, want %v", c.pid, forward, c.want)
 		}
-		back := visited(t, tl, tl.StepBack)
+		back := visited(t, cur, cur.StepBack)
 		slices.Reverse(back)
 		if !slices.Equal(back, c.want) {
 			t.Errorf("process %d goes back through %v, want %v", c.pid, back, c.want)
@@ -97,7 +102,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // visited steps to the end and lists the intervals on the way, by what the program
 // itself has of them, and checks whose memory it is.
-func visited(t *testing.T, tl *Timeline, step func(context.Context) (Stop, error)) (out []uint32) {
+func visited(t *testing.T, tl *Cursor, step func(context.Context) (Stop, error)) (out []uint32) {
 	t.Helper()
 	for range 100 {
 		m := tl.Machine()

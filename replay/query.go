@@ -8,7 +8,7 @@ import (
 )
 
 // Queries look into the past without moving the cursor. They draw on the same
-// spans as backward movements, so that they cost milliseconds once the survey has
+// segments as backward movements, so that they cost milliseconds once the indexer has
 // been through, and are complete before it has. Their results carry positions
 // that Seek takes.
 
@@ -21,13 +21,6 @@ type Access struct {
 	PC    uint64              // RIP at At
 	Hit   mem.Hit             // the first watched byte it touched, and how
 }
-
-// future is a position behind all others.
-var future = checkpoint.Position{Interval: ^uint32(0), Instr: ^uint64(0)}
-
-// End returns a position behind the whole recording, for the searches that want
-// one to search before.
-func (t *Timeline) End() checkpoint.Position { return future }
 
 // LastAccess returns the newest access to w before the position before; ok is
 // false when there is none. Stores that change nothing count.
@@ -42,7 +35,7 @@ func (t *Timeline) LastAccess(ctx context.Context, w mem.Watch, before checkpoin
 // Accesses returns up to n accesses to the watched ranges before a position, the
 // newest first. Stores that change nothing count.
 func (t *Timeline) Accesses(ctx context.Context, ws []mem.Watch, before checkpoint.Position, n int) ([]Access, error) {
-	found, err := t.ask(ctx, stops{watches: ws, everyStore: true}, t.begin, before, newest, n)
+	found, err := t.ask(ctx, stops{watches: ws, everyStore: true}, t.index.begin, before, newest, n)
 	out := make([]Access, 0, len(found))
 	for i := range found {
 		c := &found[i]
@@ -65,7 +58,7 @@ func (t *Timeline) FirstExec(ctx context.Context, addr uint64, from checkpoint.P
 // of addrs is about to be executed, the newest first. filter, when not nil, is
 // asked at each and may refuse it, on several goroutines at once.
 func (t *Timeline) Execs(ctx context.Context, addrs []uint64, filter func(*Machine) bool, before checkpoint.Position, n int) ([]checkpoint.Position, error) {
-	found, err := t.ask(ctx, executing(addrs, filter), t.begin, before, newest, n)
+	found, err := t.ask(ctx, executing(addrs, filter), t.index.begin, before, newest, n)
 	return positions(found), err
 }
 
@@ -93,12 +86,13 @@ func positions(found []candidate) []checkpoint.Position {
 
 // ask is search for queries. The error is ctx's when that ended it.
 func (t *Timeline) ask(ctx context.Context, q stops, from, to checkpoint.Position, o order, n int) ([]candidate, error) {
-	defer t.move(ctx)()
+	t.pause()
+	defer t.resume()
 	if n <= 0 {
 		return nil, nil
 	}
-	q.deaf = true
-	found, err := t.search(ctx, q, from, to, o, n)
+	q.noSignals = true
+	found, err := find(ctx, t.index, q, from, to, o, n)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -112,14 +106,14 @@ type Pages struct {
 	Read, Written, Executed []uint64 // sorted; the caller must not change them
 }
 
-// Stretches returns what the survey has learnt so far, in order.
-func (t *Timeline) Stretches() []Pages {
-	c := t.chart
+// Segments returns what the indexer has learnt so far, in order.
+func (t *Timeline) Segments() []Pages {
+	c := t.index
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []Pages
 	for _, id := range c.intervals {
-		for _, s := range c.leg(id).spans {
+		for _, s := range c.of(id).segments {
 			out = append(out, Pages{s.from, s.to, s.read, s.written, s.code.pages()})
 		}
 	}

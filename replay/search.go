@@ -9,8 +9,8 @@ import (
 	"vplay/checkpoint"
 )
 
-// A search over the past is cut into tasks: the spans that can hold a stop, and
-// what no span covers yet. Tasks are done on machines of their own, several at
+// A search over the past is cut into tasks: the segments that can hold a stop, and
+// what no segment covers yet. Tasks are done on machines of their own, several at
 // once, in the order in which their answers count; the answers are taken in that
 // order too, so that the result is that of a search one after the other, and what
 // can no longer matter is cancelled. The cursor's machine takes no part: it stays
@@ -24,7 +24,7 @@ type candidate struct {
 	pc    uint64 // RIP at pos
 }
 
-// order is the direction in which a search takes the spans.
+// order is the direction in which a search takes the segments.
 type order bool
 
 const (
@@ -36,18 +36,18 @@ const (
 type task struct {
 	lo, hi checkpoint.Position
 	from   checkpoint.Position // stops before it do not count
-	// fresh says that no span covers it, so that going through it makes some.
+	// fresh says that no segment covers it, so that going through it makes some.
 	fresh bool
 }
 
 // tasks returns the parts of [from, to) that can hold a stop of q, by position.
-func (c *chart) tasks(q *stops, from, to checkpoint.Position) ([]task, error) {
+func (x *index) tasks(q *stops, from, to checkpoint.Position) ([]task, error) {
 	var out []task
-	for _, id := range c.intervals {
+	for _, id := range x.intervals {
 		if id < from.Interval || id > to.Interval {
 			continue
 		}
-		iv, err := c.s.interval(id)
+		iv, err := x.s.interval(id)
 		if err != nil {
 			return nil, err
 		}
@@ -55,27 +55,27 @@ func (c *chart) tasks(q *stops, from, to checkpoint.Position) ([]task, error) {
 		if id == to.Interval {
 			hi = to
 		}
-		out = append(out, c.tasksIn(id, q, iv.Events, from, hi)...)
+		out = append(out, x.tasksIn(id, q, iv.Events, from, hi)...)
 	}
 	return out, nil
 }
 
 // tasksIn is tasks for one interval.
-func (c *chart) tasksIn(id uint32, q *stops, events []checkpoint.Event, from, hi checkpoint.Position) []task {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.leg(id)
+func (x *index) tasksIn(id uint32, q *stops, events []checkpoint.Event, from, hi checkpoint.Position) []task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of(id)
 	var out []task
-	for i := range l.spans {
-		s := &l.spans[i]
-		if s.from.Compare(hi) >= 0 || s.to.Compare(from) < 0 || !s.mayHold(c.s.Pool, q, events) {
+	for i := range l.segments {
+		s := &l.segments[i]
+		if s.from.Compare(hi) >= 0 || s.to.Compare(from) < 0 || !s.mayHold(x.s.Pool, q, events) {
 			continue
 		}
 		t := task{lo: s.from, hi: earlier(s.to, hi), from: from}
 		if t.lo.Compare(from) < 0 {
 			t.lo = from
 		}
-		if n := len(out); n > 0 && out[n-1].hi == t.lo && !l.markBetween(out[n-1].lo, t.lo) {
+		if n := len(out); n > 0 && out[n-1].hi == t.lo && !l.snapshotBetween(out[n-1].lo, t.lo) {
 			out[n-1].hi = t.hi // the way to its start leads through the one before
 			continue
 		}
@@ -87,9 +87,9 @@ func (c *chart) tasksIn(id uint32, q *stops, events []checkpoint.Event, from, hi
 	return out
 }
 
-// markBetween reports whether there is a mark behind a up to b.
-func (l *leg) markBetween(a, b checkpoint.Position) bool {
-	return slices.ContainsFunc(l.marks, func(k *Mark) bool { return k.Pos.Compare(a) > 0 && k.Pos.Compare(b) <= 0 })
+// snapshotBetween reports whether there is a snapshot behind a up to b.
+func (l *intervalIndex) snapshotBetween(a, b checkpoint.Position) bool {
+	return slices.ContainsFunc(l.snapshots, func(k *Snapshot) bool { return k.Pos.Compare(a) > 0 && k.Pos.Compare(b) <= 0 })
 }
 
 func earlier(a, b checkpoint.Position) checkpoint.Position {
@@ -99,17 +99,17 @@ func earlier(a, b checkpoint.Position) checkpoint.Position {
 	return b
 }
 
-// search returns up to n stops of q in [from, to), in the order that is asked
-// for.
-func (t *Timeline) search(ctx context.Context, q stops, from, to checkpoint.Position, o order, n int) ([]candidate, error) {
-	tasks, err := t.chart.tasks(&q, from, to)
+// find returns up to n stops of q in [from, to), in the order that is asked for.
+// When ctx ends there are none, and no error.
+func find(ctx context.Context, x *index, q stops, from, to checkpoint.Position, o order, n int) ([]candidate, error) {
+	tasks, err := x.tasks(&q, from, to)
 	if err != nil {
 		return nil, err
 	}
 	if o == newest {
 		slices.Reverse(tasks)
 	}
-	s := &searching{t: t, q: q, o: o, n: n, tasks: tasks, answers: make([]*answer, len(tasks)), limit: len(tasks)}
+	s := &search{index: x, q: q, o: o, n: n, tasks: tasks, answers: make([]*answer, len(tasks)), limit: len(tasks)}
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(tasks)) {
 		wg.Go(func() { s.work(ctx) })
@@ -121,9 +121,22 @@ func (t *Timeline) search(ctx context.Context, q stops, from, to checkpoint.Posi
 	return s.result()
 }
 
-// searching is a search under way.
-type searching struct {
-	t     *Timeline
+// newestStop returns the latest stop of q before a position, nil when there is none.
+func newestStop(ctx context.Context, x *index, q stops, before checkpoint.Position) (*candidate, error) {
+	found, err := find(ctx, x, q, x.begin, before, newest, 1)
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	var c *candidate
+	if len(found) > 0 {
+		c = &found[0]
+	}
+	return x.newestReturned(ctx, &q, c, before)
+}
+
+// search is a search under way.
+type search struct {
+	index *index
 	q     stops
 	o     order
 	n     int
@@ -144,7 +157,7 @@ type answer struct {
 }
 
 // take returns the next task that matters.
-func (s *searching) take(ctx context.Context) (i int, of context.Context, ok bool) {
+func (s *search) take(ctx context.Context) (i int, of context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next >= s.limit || ctx.Err() != nil {
@@ -159,7 +172,7 @@ func (s *searching) take(ctx context.Context) (i int, of context.Context, ok boo
 
 // put notes the answer of task i and cancels what does not matter any more: all
 // behind the point where there are enough stops without a hole.
-func (s *searching) put(i int, found []candidate, err error) {
+func (s *search) put(i int, found []candidate, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.answers[i]
@@ -182,7 +195,7 @@ func (s *searching) put(i int, found []candidate, err error) {
 }
 
 // result joins the answers.
-func (s *searching) result() ([]candidate, error) {
+func (s *search) result() ([]candidate, error) {
 	var out []candidate
 	for _, a := range s.answers[:s.limit] {
 		if a.err != nil {
@@ -194,8 +207,8 @@ func (s *searching) result() ([]candidate, error) {
 }
 
 // work does tasks on a machine of its own until none is left that matters.
-func (s *searching) work(ctx context.Context) {
-	var w *Timeline
+func (s *search) work(ctx context.Context) {
+	var w *worker
 	for {
 		i, of, ok := s.take(ctx)
 		if !ok {
@@ -204,7 +217,7 @@ func (s *searching) work(ctx context.Context) {
 		var found []candidate
 		var err error
 		if w == nil {
-			w, err = s.t.aside(s.tasks[i].lo.Interval, s.q)
+			w, err = newWorker(s.index, s.tasks[i].lo.Interval, s.q)
 		}
 		if err == nil {
 			found, err = w.do(of, s.tasks[i], s.o, s.n)
@@ -214,227 +227,4 @@ func (s *searching) work(ctx context.Context) {
 	if w != nil {
 		w.m.Close()
 	}
-}
-
-// aside returns a timeline with a machine of its own that shares the chart.
-func (t *Timeline) aside(id uint32, q stops) (*Timeline, error) {
-	m, err := t.s.Machine(id)
-	if err != nil {
-		return nil, err
-	}
-	m.StopOnSignal = true
-	return &Timeline{s: t.s, m: m, intervals: t.intervals, chart: t.chart, begin: t.begin, stops: q, isAside: true}, nil
-}
-
-// do returns up to n stops of a task, in the order asked for.
-func (t *Timeline) do(ctx context.Context, k task, o order, n int) ([]candidate, error) {
-	defer t.guard(ctx)()
-	t.m.endFirst = false
-	found, err := t.sweep(ctx, k, o, n)
-	if err != nil || ctx.Err() != nil {
-		return nil, err
-	}
-	t.m.endFirst = true
-	for i := range found {
-		if err := t.finish(ctx, &found[i]); err != nil || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-	if o == newest {
-		slices.Reverse(found)
-	}
-	return found, nil
-}
-
-// sweep returns the stops of a task that count, by position.
-func (t *Timeline) sweep(ctx context.Context, k task, o order, n int) ([]candidate, error) {
-	if err := t.back(k.lo); err != nil {
-		return nil, err
-	}
-	if r, err := t.through(ctx, Target{k.lo.Instr, k.lo.Step}); err != nil || r == StopInterrupt {
-		return nil, err
-	}
-	if k.fresh {
-		t.beginSpan()
-		defer t.dropSpan()
-	}
-	t.from = k.from
-	return t.scan(ctx, k.hi, o, n)
-}
-
-// crowd is how many stops a scan makes before it looks at the later half of what
-// is left first.
-const crowd = 1024
-
-// scan runs to hi with everything armed and returns the stops on the way that
-// count: the first n, or the last.
-func (t *Timeline) scan(ctx context.Context, hi checkpoint.Position, o order, n int) ([]candidate, error) {
-	t.arm(true)
-	defer t.arm(false)
-	var found []candidate
-	for skip, stopped := false, 0; ; stopped++ {
-		if o == newest && stopped == crowd && t.track != nil {
-			return t.outrun(ctx, found, hi, n)
-		}
-		if t.isCrowded(stopped, hi, o) {
-			return t.halves(ctx, found, hi, n)
-		}
-		r, err := t.run(ctx, Target{hi.Instr, hi.Step}, skip)
-		if err != nil || r == StopInterrupt {
-			return nil, err
-		}
-		c, over, err := t.consider(r, hi)
-		switch {
-		case err != nil:
-			return nil, err
-		case c != nil && c.after.Compare(t.from) < 0:
-		case c != nil && len(found) == n && o == newest:
-			copy(found, found[1:])
-			found[n-1] = *c
-		case c != nil:
-			found = append(found, *c)
-		}
-		if over || o == oldest && len(found) == n {
-			return found, nil
-		}
-		skip = r == StopBreak
-	}
-}
-
-// consider turns the end of a run into a candidate, if it is one, and goes past
-// it. over says that there is nothing more before hi.
-func (t *Timeline) consider(r Reason, hi checkpoint.Position) (c *candidate, over bool, err error) {
-	t.hits = t.hits[:0]
-	switch r {
-	case StopLimit:
-		return nil, true, nil
-	case StopEnd:
-		t.reachedEnd()
-		return nil, true, nil
-	case StopInterrupt: // the caller looks at ctx
-	case StopBreak:
-		if t.AtBreak() {
-			c = t.candidate(Stop{Reason: StopBreak})
-		}
-	case StopWatch:
-		t.hits = append(t.hits, t.m.Hits()...)
-	case StopSyscall:
-		if t.m.Position().Compare(hi) < 0 {
-			c = t.candidate(Stop{Reason: StopSyscall, Event: t.m.Applied()})
-		}
-	case StopSignal:
-		e := t.m.Pending()
-		if t.crashes(e) {
-			t.reachedEnd()
-			return nil, true, nil
-		}
-		if t.stopsAt(e) {
-			c = t.candidate(Stop{Reason: StopSignal, Event: e})
-		}
-		if err := t.apply(); err != nil {
-			return nil, false, err
-		}
-	}
-	if len(t.hits) > 0 {
-		c = t.candidate(Stop{Reason: StopWatch})
-		c.stop.Hits = slices.Clone(t.hits)
-	}
-	return c, false, nil
-}
-
-func (t *Timeline) candidate(s Stop) *candidate {
-	p := t.m.Position()
-	return &candidate{pos: p, after: p, stop: s, pc: t.m.CPU.RIP}
-}
-
-// reachedEnd notes that the machine stands at the end of its interval.
-func (t *Timeline) reachedEnd() {
-	t.chart.foundEnd(t.m.Position())
-	if t.track != nil {
-		t.endSpan(true)
-		t.m.CPU.OnCode = nil
-		t.m.Mem.Track(nil)
-	}
-}
-
-// isCrowded reports whether a scan for the newest stops would do better to begin
-// at the middle of what is left.
-func (t *Timeline) isCrowded(stopped int, hi checkpoint.Position, o order) bool {
-	if stopped < crowd || stopped%crowd != 0 || o == oldest || t.track != nil {
-		return false
-	}
-	if end, ok := t.chart.endOf(hi.Interval); ok {
-		hi = earlier(hi, end)
-	}
-	return hi.Instr != ^uint64(0) && hi.Instr > t.m.CPU.Retired+crowd
-}
-
-// halves goes on with a scan for the newest stops that has made many: the later
-// half first, the other one only when that does not have enough.
-func (t *Timeline) halves(ctx context.Context, found []candidate, hi checkpoint.Position, n int) ([]candidate, error) {
-	if end, ok := t.chart.endOf(hi.Interval); ok {
-		hi = earlier(hi, end)
-	}
-	here := t.m.Save()
-	defer here.Release()
-	mid := checkpoint.Position{Interval: hi.Interval, Instr: here.Pos.Instr + (hi.Instr-here.Pos.Instr)/2}
-	t.arm(false)
-	if r, err := t.through(ctx, Target{Instr: mid.Instr}); err != nil || r == StopInterrupt {
-		return nil, err
-	}
-	later, err := t.scan(ctx, hi, newest, n)
-	if err != nil || ctx.Err() != nil || len(later) >= n {
-		return later, err
-	}
-	t.m.Restore(here)
-	middle, err := t.scan(ctx, mid, newest, n)
-	if err != nil || ctx.Err() != nil {
-		return nil, err
-	}
-	all := slices.Concat(found, middle, later)
-	return all[max(0, len(all)-n):], nil
-}
-
-// outrun goes on with a scan for the newest stops, over ground that no span covers,
-// that has made many: to hi without stopping, and then back by the spans.
-func (t *Timeline) outrun(ctx context.Context, found []candidate, hi checkpoint.Position, n int) ([]candidate, error) {
-	here := t.m.Position()
-	t.arm(false)
-	r, err := t.through1(ctx, Target{hi.Instr, hi.Step})
-	if err != nil || r == StopInterrupt {
-		return nil, err
-	}
-	if r == StopEnd {
-		t.reachedEnd()
-	}
-	t.dropSpan()
-	rest := t.chart.tasksIn(here.Interval, &t.stops, t.m.iv.Events, here, hi)
-	var later []candidate
-	for i := len(rest) - 1; i >= 0 && len(later) < n; i-- {
-		rest[i].fresh = false
-		got, err := t.sweep(ctx, rest[i], newest, n-len(later))
-		if err != nil || ctx.Err() != nil {
-			return nil, err
-		}
-		later = append(got, later...)
-	}
-	for len(found) > 0 && len(later) > 0 && found[len(found)-1].after.Compare(later[0].after) >= 0 {
-		found = found[:len(found)-1] // a breakpoint at here is found from here again
-	}
-	all := slices.Concat(found, later)
-	return all[max(0, len(all)-n):], nil
-}
-
-// finish turns a candidate into a place to stop: a watch stops before the access.
-func (t *Timeline) finish(ctx context.Context, c *candidate) error {
-	if c.stop.Reason != StopWatch {
-		return nil
-	}
-	t.arm(false)
-	p, _, err := t.before(ctx, c.after)
-	if err == nil {
-		err = t.goTo(ctx, p)
-	}
-	c.pos, c.pc = p, t.m.CPU.RIP
-	return err
 }

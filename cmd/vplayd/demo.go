@@ -118,6 +118,7 @@ type demonstration struct {
 	rec     *checkpoint.Recording
 	s       *replay.Session
 	t       *replay.Timeline
+	cur     *replay.Cursor
 	symbols *loader.Symbols
 	counts  map[uint32]uint64 // instructions of each interval
 	watched uint64            // address found to be overwritten
@@ -138,7 +139,12 @@ func openDemo(ctx context.Context, w io.Writer, path, dir string) (*demonstratio
 		d.rec.Close()
 		return nil, err
 	}
-	if d.t, err = replay.NewTimeline(d.s, 256<<20); err != nil {
+	if d.t, err = replay.NewTimeline(d.s, 256<<20); err == nil {
+		if d.cur, err = d.t.NewCursor(); err != nil {
+			d.t.Close()
+		}
+	}
+	if err != nil {
 		d.s.Close()
 		d.rec.Close()
 		return nil, err
@@ -147,6 +153,7 @@ func openDemo(ctx context.Context, w io.Writer, path, dir string) (*demonstratio
 }
 
 func (d *demonstration) close() {
+	d.cur.Close()
 	d.t.Close()
 	d.s.Close()
 	d.rec.Close()
@@ -190,23 +197,23 @@ func (d *demonstration) verify() error {
 
 // resolver names addresses where the timeline stands.
 func (d *demonstration) resolver() (*loader.Resolver, guest) {
-	g := guest{d.t.Machine().Mem}
-	return loader.NewResolver(regionsOf(d.rec, d.t.Machine().Mem), g, d.symbols), g
+	g := guest{d.cur.Machine().Mem}
+	return loader.NewResolver(regionsOf(d.rec, d.cur.Machine().Mem), g, d.symbols), g
 }
 
 // crash shows the end of the recording.
 func (d *demonstration) crash() error {
-	stop, err := d.t.ToEnd(d.ctx)
+	stop, err := d.cur.ToEnd(d.ctx)
 	if err != nil {
 		return err
 	}
-	st := &d.t.Machine().CPU.State
+	st := &d.cur.Machine().CPU.State
 	r, g := d.resolver()
 	what := "the end"
 	if stop.Event != nil {
 		what = abi.Siginfo(stop.Event.Siginfo).String()
 	}
-	d.say("2. The crash, at position %s:\n\n   %s\n   %s\n\n", d.t.Position(), what, disassemble(g, st.RIP))
+	d.say("2. The crash, at position %s:\n\n   %s\n   %s\n\n", d.cur.Position(), what, disassemble(g, st.RIP))
 	regs := loader.Regs(st)
 	for i, l := range backtrace(r, &regs) {
 		d.say("%s\n", strings.TrimRight(fmt.Sprintf("   #%d %s %s", i, l, l.Source()), " "))
@@ -230,8 +237,8 @@ func (d *demonstration) excerpt(line int) {
 
 // cause finds where the bad pointer was loaded from, and who stored it there.
 func (d *demonstration) cause() error {
-	end := d.t.Position()
-	p, err := findOrigin(d.ctx, d.t)
+	end := d.cur.Position()
+	p, err := findOrigin(d.ctx, d.cur)
 	if err != nil {
 		return err
 	}
@@ -239,19 +246,19 @@ func (d *demonstration) cause() error {
 	d.say("3. %%%s = %#x is no pointer. Stepping back: it was loaded from %#x by\n   \"%s\". Who has written that? Going back from the crash with a\n   watchpoint on it:\n\n",
 		p.reg, p.value, p.addr, p.load)
 	began := time.Now()
-	d.t.SetWatches([]mem.Watch{{Addr: p.addr, Len: 8, Kind: mem.WatchWrite}})
-	stop, err := d.t.ReverseContinue(d.ctx)
+	d.cur.SetWatches([]mem.Watch{{Addr: p.addr, Len: 8, Kind: mem.WatchWrite}})
+	stop, err := d.cur.ReverseContinue(d.ctx)
 	if err != nil {
 		return err
 	}
 	if stop.Reason != replay.StopWatch {
 		return fmt.Errorf("the demonstration found no store to %#x", p.addr)
 	}
-	st := &d.t.Machine().CPU.State
+	st := &d.cur.Machine().CPU.State
 	r, g := d.resolver()
 	at := r.Stack(st.RIP)
 	d.say("   %s instructions before the crash, found in %.2f s, at position %s:\n   %s %s: %s\n",
-		count(d.distance(d.t.Position(), end)), time.Since(began).Seconds(), d.t.Position(), at[0], at[0].Source(), disassemble(g, st.RIP))
+		count(d.distance(d.cur.Position(), end)), time.Since(began).Seconds(), d.cur.Position(), at[0], at[0].Source(), disassemble(g, st.RIP))
 	for _, h := range stop.Hits {
 		d.say("   the 8 bytes at %#x became %#x\n", h.Watch.Addr, p.value)
 		break

@@ -22,7 +22,7 @@ import (
 func learn(c *cobra.Command, g *target, path string, keep bool) (end func()) {
 	t := g.t // g may leave it for that of another program
 	if !keep {
-		t.StartSurvey(nil)
+		t.StartIndexer(nil)
 		return func() {}
 	}
 	loadIndex(t, path, c.ErrOrStderr())
@@ -31,9 +31,9 @@ func learn(c *cobra.Command, g *target, path string, keep bool) (end func()) {
 			fmt.Fprintf(c.ErrOrStderr(), "vplayd: the index is not kept: %v\n", err)
 		}
 	}
-	t.StartSurvey(save)
+	t.StartIndexer(save)
 	return func() {
-		t.Pause()
+		t.StopIndexer()
 		save()
 	}
 }

@@ -54,7 +54,7 @@ func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error 
 	if err != nil {
 		err = escapedError{err}
 	}
-	if now := g.position(); now != was && (was != nowhere || !g.t.AtEnd()) {
+	if now := g.position(); now != was && (was != nowhere || !g.cur.AtEnd()) {
 		g.Undivert() // it was a copy of another moment
 	}
 	return err
@@ -80,7 +80,7 @@ func monitorWhen(ctx context.Context, g *target, _ []string, out io.Writer) erro
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, g.t.Position())
+	fmt.Fprintln(out, g.cur.Position())
 	return nil
 }
 
@@ -184,7 +184,7 @@ func monitorEvents(ctx context.Context, g *target, args []string, out io.Writer)
 // eventsBefore returns lines about the last n events before the present
 // position.
 func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
-	now := g.t.Position()
+	now := g.cur.Position()
 	all := g.t.Intervals()
 	var lines []string
 	for i := len(all) - 1; i >= 0 && len(lines) < n; i-- {
@@ -198,7 +198,7 @@ func (g *target) eventsBefore(ctx context.Context, n int) ([]string, error) {
 		}
 		last := len(iv.Events)
 		if id == now.Interval {
-			last = len(g.t.Machine().Past(last))
+			last = len(g.cur.Machine().Past(last))
 		}
 		first := max(0, last-(n-len(lines)))
 		var texts []string

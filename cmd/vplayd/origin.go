@@ -29,7 +29,7 @@ var errOrigin = errors.New("where the bad pointer came from cannot be told")
 // findOrigin follows the base register of the memory access that the timeline
 // stands at back to the load that set it, through moves between registers. The
 // timeline ends up at that load.
-func findOrigin(ctx context.Context, t *replay.Timeline) (*origin, error) {
+func findOrigin(ctx context.Context, t *replay.Cursor) (*origin, error) {
 	at := decodeAt(t)
 	m, ok := memoryOf(at)
 	if !ok || m.Base == 0 {
@@ -76,7 +76,7 @@ func findOrigin(ctx context.Context, t *replay.Timeline) (*origin, error) {
 
 // decodeAt decodes the instruction at the timeline's position; one that is not
 // understood has no arguments.
-func decodeAt(t *replay.Timeline) x86asm.Inst {
+func decodeAt(t *replay.Cursor) x86asm.Inst {
 	var b [15]byte
 	m := t.Machine()
 	n, _ := m.Mem.Peek(m.CPU.RIP, b[:])

@@ -103,7 +103,7 @@ func (g *target) addresses(where string) ([]uint64, error) {
 // over everything, and tells out how it goes on.
 func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Writer) ([]replay.Moment, error) {
 	if p := (checkpoint.Position{}); !all && g.final == nil {
-		q.Before = g.t.Position()
+		q.Before = g.cur.Position()
 		if q.Before == p { // the very beginning: nothing is before it
 			return nil, nil
 		}

@@ -39,7 +39,7 @@ func (g *target) stateOf(r *mem.Region, a uint64) pageState {
 		if g.mem().IsWritten(a) {
 			return pageWritten
 		}
-		find = g.t.Machine().Record
+		find = g.cur.Machine().Record
 	case g.final.Written(a):
 		return pageWritten
 	}

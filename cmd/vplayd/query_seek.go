@@ -87,7 +87,7 @@ func (g *target) seek(ctx context.Context, w where, anyImage bool) error {
 	if err := g.leaveFinal(ctx); err != nil {
 		return err
 	}
-	from, was := g.t.Position(), g.image
+	from, was := g.cur.Position(), g.image
 	if w.kind == whereInterval {
 		if w.relative {
 			w.n += int(from.Interval)
@@ -107,12 +107,12 @@ func (g *target) seek(ctx context.Context, w where, anyImage bool) error {
 		if g.image != was {
 			err = errors.Join(err, g.enter(ctx, was, false))
 		}
-		return errors.Join(err, g.t.Seek(ctx, from))
+		return errors.Join(err, g.cur.Seek(ctx, from))
 	}
 	g.told = nowhere
 	g.stop = gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
-	if g.t.AtEnd() {
-		g.told, g.stop = g.t.Position(), g.endStop()
+	if g.cur.AtEnd() {
+		g.told, g.stop = g.cur.Position(), g.endStop()
 	}
 	return nil
 }
@@ -140,16 +140,16 @@ func (g *target) seekImage(ctx context.Context, w where, anyImage bool) error {
 func (g *target) seekHere(ctx context.Context, w where) error {
 	switch w.kind {
 	case whereBegin:
-		return g.t.Seek(ctx, g.t.Begin())
+		return g.cur.Seek(ctx, g.t.Begin())
 	case whereEnd:
-		_, err := g.t.ToEnd(ctx)
+		_, err := g.cur.ToEnd(ctx)
 		return err
 	case whereFraction:
-		return g.t.SeekFraction(ctx, w.fraction)
+		return g.cur.SeekFraction(ctx, w.fraction)
 	case whereEvent:
-		return g.t.SeekEvent(ctx, w.n)
+		return g.cur.SeekEvent(ctx, w.n)
 	default:
-		return g.t.Seek(ctx, w.pos)
+		return g.cur.Seek(ctx, w.pos)
 	}
 }
 
@@ -161,7 +161,7 @@ func monitorSeek(ctx context.Context, g *target, args []string, out io.Writer) e
 	if err != nil {
 		return interrupted(ctx, err, out)
 	}
-	fmt.Fprintln(out, g.t.Position())
+	fmt.Fprintln(out, g.cur.Position())
 	return nil
 }
 
@@ -202,7 +202,7 @@ func monitorCheckpoint(ctx context.Context, g *target, _ []string, out io.Writer
 		return err
 	}
 	g.lastCheckpoint++
-	c := remembered{g.lastCheckpoint, g.t.Position(), g.place(g.state().RIP)}
+	c := remembered{g.lastCheckpoint, g.cur.Position(), g.place(g.state().RIP)}
 	g.checkpoints = append(g.checkpoints, c)
 	fmt.Fprintf(out, "Checkpoint %d at %s  %s\n", c.n, c.pos, c.text)
 	return nil

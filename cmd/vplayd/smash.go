@@ -77,9 +77,15 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 		return o
 	}
 	defer t.Close()
+	c, err := t.NewCursor()
+	if err != nil {
+		o.Why = err.Error()
+		return o
+	}
+	defer c.Close()
 	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err == nil && len(found) > 0 {
-		err = t.Seek(ctx, found[0].Pos)
+		err = c.Seek(ctx, found[0].Pos)
 	}
 	switch {
 	case isDone(ctx):
@@ -89,7 +95,7 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 	case len(found) == 0:
 		o.Why = "it was not written in the recorded time"
 	default:
-		m := t.Machine()
+		m := c.Machine()
 		st := &m.CPU.State
 		o.Position, o.Instruction = found[0].Pos.String(), disassemble(guest{m.Mem}, st.RIP)
 		r := loader.NewResolver(regionsOf(s.Rec, m.Mem), guest{m.Mem}, symbols)

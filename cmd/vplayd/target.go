@@ -20,6 +20,7 @@ import (
 type target struct {
 	s     *replay.Session
 	t     *replay.Timeline   // of the present image
+	cur   *replay.Cursor     // on it
 	final *replay.FinalImage // the state shown while nothing was replayed; else nil
 	stop  gdbstub.Stop
 	files *files
@@ -53,19 +54,25 @@ type bpKey struct {
 }
 
 // newTarget opens a recording for debuggers. memory bounds the timeline's
-// marks, in bytes.
+// snapshots, in bytes.
 func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*target, error) {
 	t, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		return nil, err
 	}
-	g := &target{s: s, t: t, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
+	cur, err := t.NewCursor()
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	g := &target{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
 	g.image = len(g.images) - 1
 	g.files = newFiles(g, symbols)
 	final, err := s.Final()
 	if err == nil {
 		g.final = final
-	} else if _, err := t.ToEnd(context.Background()); err != nil {
+	} else if _, err := cur.ToEnd(context.Background()); err != nil {
+		g.close()
 		return nil, err
 	}
 	g.stop = g.endStop()
@@ -93,7 +100,7 @@ func (g *target) mem() *mem.Space {
 	if g.final != nil {
 		return g.final.Mem
 	}
-	return g.t.Machine().Mem
+	return g.cur.Machine().Mem
 }
 
 // state returns the registers at the present position.
@@ -104,14 +111,14 @@ func (g *target) state() *x86.State {
 	if g.final != nil {
 		return &g.final.States[0]
 	}
-	return &g.t.Machine().CPU.State
+	return &g.cur.Machine().CPU.State
 }
 
 func (g *target) tid() int {
 	if g.final != nil {
 		return int(g.final.Contexts[0].TID)
 	}
-	return int(g.t.Machine().TID())
+	return int(g.cur.Machine().TID())
 }
 
 // maps returns the memory map at the present position.
@@ -211,7 +218,7 @@ func (g *target) Siginfo(int) ([]byte, error) {
 		return g.final.Siginfo, nil
 	}
 	if g.final == nil {
-		if e := g.t.Machine().Pending(); e != nil && len(e.Siginfo) > 0 {
+		if e := g.cur.Machine().Pending(); e != nil && len(e.Siginfo) > 0 {
 			return e.Siginfo, nil
 		}
 	}
@@ -272,17 +279,17 @@ func (g *target) arm(r *gdbstub.Resume) {
 		conds[b.Addr] = append(conds[b.Addr], b)
 	}
 	addrs = g.withoutResolvers(addrs)
-	g.t.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
-	g.t.SetWatches(watches)
+	g.cur.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
+	g.cur.SetWatches(watches)
 	if r == nil {
 		return
 	}
 	pass := r.PassSignals
-	g.t.SetSignals(func(signo int32) bool { return !passes(pass, signo) })
-	g.t.SetSyscalls(nil)
+	g.cur.SetSignals(func(signo int32) bool { return !passes(pass, signo) })
+	g.cur.SetSyscalls(nil)
 	if r.CatchAll || len(r.CatchSyscalls) > 0 {
 		list, all := r.CatchSyscalls, r.CatchAll
-		g.t.SetSyscalls(func(nr int64) bool {
+		g.cur.SetSyscalls(func(nr int64) bool {
 			i := sort.SearchInts(list, int(nr))
 			return all || i < len(list) && list[i] == int(nr)
 		})

@@ -22,7 +22,7 @@ func (g *target) Divert(output func(b []byte)) error {
 	if g.final != nil {
 		g.div = g.s.Divert(g.final)
 	} else {
-		g.div = g.t.Machine().Divert()
+		g.div = g.cur.Machine().Divert()
 	}
 	g.div.Output = output
 	g.div.Missing = func(a uint64, page []byte) int {
@@ -240,5 +240,5 @@ func (g *target) position() checkpoint.Position {
 	if g.final != nil {
 		return nowhere
 	}
-	return g.t.Position()
+	return g.cur.Position()
 }

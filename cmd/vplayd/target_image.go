@@ -43,6 +43,7 @@ func newImages(rec *checkpoint.Recording) []image {
 
 // close releases the timelines.
 func (g *target) close() {
+	g.cur.Close()
 	if g.t != g.last {
 		g.t.Close()
 	}
@@ -72,30 +73,33 @@ func (g *target) imageOf(id uint32) int {
 // made anew.
 func (g *target) enter(ctx context.Context, n int, atEnd bool) error {
 	t := g.last
-	var err error
 	if n != len(g.images)-1 {
+		var err error
 		if t, err = replay.NewImageTimeline(g.s, g.images[n].infos, g.memory); err != nil {
 			return err
 		}
 	}
-	if atEnd {
-		_, err = t.ToEnd(ctx)
-	} else {
-		err = t.Seek(ctx, t.Begin())
+	cur, err := t.NewCursor()
+	if err == nil && atEnd {
+		_, err = cur.ToEnd(ctx)
 	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
+		if cur != nil {
+			cur.Close()
+		}
 		if t != g.last {
 			t.Close()
 		}
 		return err
 	}
+	g.cur.Close()
 	if g.t != g.last {
 		g.t.Close()
 	}
-	g.t, g.image, g.known, g.functions = t, n, nil, nil
+	g.t, g.cur, g.image, g.known, g.functions = t, cur, n, nil, nil
 	clear(g.files.images)
 	g.identify()
 	return nil

@@ -22,20 +22,20 @@ func (g *target) leaveFinal(ctx context.Context) error {
 	if g.final == nil {
 		return nil
 	}
-	if _, err := g.t.ToEnd(ctx); err != nil {
+	if _, err := g.cur.ToEnd(ctx); err != nil {
 		return err
 	}
 	want := loader.Regs(&g.final.States[0])
-	got := loader.Regs(&g.t.Machine().CPU.State)
+	got := loader.Regs(&g.cur.Machine().CPU.State)
 	if checkpoint.HashRegs(&want) != checkpoint.HashRegs(&got) {
 		return &replay.DivergenceError{
-			At: g.t.Position(), RIP: got.RIP, What: "registers at the end of the recording",
+			At: g.cur.Position(), RIP: got.RIP, What: "registers at the end of the recording",
 			Want: fmt.Sprintf("rip %#x", want.RIP), Got: fmt.Sprintf("rip %#x", got.RIP),
 		}
 	}
 	g.final.Mem.Close()
 	g.final = nil
-	g.told = g.t.Position()
+	g.told = g.cur.Position()
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 		return g.failed(err)
 	}
 	g.arm(&r)
-	if r.Dir == gdbstub.Forward && g.t.AtEnd() {
+	if r.Dir == gdbstub.Forward && g.cur.AtEnd() {
 		if stop, ok, err := g.crossImage(ctx, &r); ok || err != nil {
 			if err != nil {
 				return g.failed(err)
@@ -76,15 +76,15 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 	var err error
 	switch {
 	case r.Kind == gdbstub.Continue && r.Dir == gdbstub.Forward:
-		stop, err = g.t.Continue(ctx)
+		stop, err = g.cur.Continue(ctx)
 	case r.Kind == gdbstub.Continue:
-		stop, err = g.t.ReverseContinue(ctx)
+		stop, err = g.cur.ReverseContinue(ctx)
 	case r.Kind == gdbstub.RangeStep:
 		stop, err = g.rangeStep(ctx, r)
 	case r.Dir == gdbstub.Forward:
-		stop, err = g.t.StepForward(ctx)
+		stop, err = g.cur.StepForward(ctx)
 	default:
-		stop, err = g.t.StepBack(ctx)
+		stop, err = g.cur.StepBack(ctx)
 		g.crossed(&stop, &r)
 	}
 	if err != nil {
@@ -115,23 +115,23 @@ func (g *target) failed(err error) (gdbstub.Stop, error) {
 // pending is what a resume forward reports without moving: a signal that is
 // about to be delivered, or the end of the recording. A signal is reported once.
 func (g *target) pending(r *gdbstub.Resume) (gdbstub.Stop, bool) {
-	if g.t.AtEnd() {
+	if g.cur.AtEnd() {
 		return g.atEdge(), true
 	}
 	e := g.untold(r)
 	if e == nil {
 		return gdbstub.Stop{}, false
 	}
-	g.told = g.t.Position()
+	g.told = g.cur.Position()
 	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(e.Signo), TID: g.tid()}, true
 }
 
 // untold returns the signal or fault that is pending, unless it has been
 // reported here or the debugger does not want to hear of it.
 func (g *target) untold(r *gdbstub.Resume) *checkpoint.Event {
-	e := g.t.Machine().Pending()
+	e := g.cur.Machine().Pending()
 	switch {
-	case e == nil, g.told == g.t.Position(), e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault, passes(r.PassSignals, e.Signo):
+	case e == nil, g.told == g.cur.Position(), e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault, passes(r.PassSignals, e.Signo):
 		return nil
 	}
 	return e
@@ -176,15 +176,15 @@ func (g *target) rangeStep(ctx context.Context, r gdbstub.Resume) (replay.Stop, 
 		var err error
 		if r.Dir == gdbstub.Forward {
 			if e := g.untold(&r); !first && e != nil {
-				return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.t.AtEnd()}, nil
+				return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.cur.AtEnd()}, nil
 			}
-			stop, err = g.t.StepForward(ctx)
+			stop, err = g.cur.StepForward(ctx)
 		} else {
-			stop, err = g.t.StepBack(ctx)
+			stop, err = g.cur.StepBack(ctx)
 			g.crossed(&stop, &r)
 		}
-		rip := g.t.Machine().CPU.RIP
-		if err != nil || stop.Edge || stop.Reason != replay.StopLimit || rip < r.Start || rip >= r.End || g.t.AtBreak() {
+		rip := g.cur.Machine().CPU.RIP
+		if err != nil || stop.Edge || stop.Reason != replay.StopLimit || rip < r.Start || rip >= r.End || g.cur.AtBreak() {
 			return stop, err
 		}
 		if isDone(ctx) {
@@ -206,7 +206,7 @@ func (g *target) report(s replay.Stop, r gdbstub.Resume) gdbstub.Stop {
 	case s.Reason == replay.StopWatch && len(s.Hits) > 0:
 		out.Kind, out.Addr = watchStop(s.Hits[0])
 	case s.Reason == replay.StopSignal:
-		g.told = g.t.Position()
+		g.told = g.cur.Position()
 		out.Kind, out.Signo = gdbstub.StopSignal, int(s.Event.Signo)
 	case s.Reason == replay.StopSyscall:
 		out.Kind, out.Syscall = syscallStop(s.Event)
@@ -223,7 +223,7 @@ func (g *target) report(s replay.Stop, r gdbstub.Resume) gdbstub.Stop {
 // still possible; a client that is told of the exit itself lets the process go,
 // so that comes with the next resume.
 func (g *target) atEdge() gdbstub.Stop {
-	p := g.t.Position()
+	p := g.cur.Position()
 	if g.told == p {
 		return g.past()
 	}
@@ -246,7 +246,7 @@ func (g *target) atEdge() gdbstub.Stop {
 }
 
 func (g *target) breakKind() gdbstub.StopKind {
-	rip := g.t.Machine().CPU.RIP
+	rip := g.cur.Machine().CPU.RIP
 	for k := range g.breaks {
 		if k.addr == rip && k.kind == gdbstub.BreakHardware {
 			return gdbstub.StopHWBreakpoint
@@ -280,7 +280,7 @@ func (g *target) Rewind() error {
 		g.final.Mem.Close()
 		g.final = nil
 	}
-	if err := g.t.Seek(context.Background(), g.t.Begin()); err != nil {
+	if err := g.cur.Seek(context.Background(), g.t.Begin()); err != nil {
 		return err
 	}
 	g.told = nowhere

@@ -49,7 +49,7 @@ func (g *target) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
 	slim := infos[len(infos)-1].Slim
 	find := g.final.Record
 	if g.final == nil {
-		m := g.t.Machine()
+		m := g.cur.Machine()
 		find = m.Record
 		for _, i := range infos {
 			if i.ID == m.Interval() {

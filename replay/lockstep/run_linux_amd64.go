@@ -57,9 +57,9 @@ type runner struct {
 	steps         uint64                      // since told to Progress
 	spoil         func(r *runner, row string) // see run
 
-	since    *replay.Mark // the last moment at which all pages were the same
-	sinceRes Result       // what was counted then
-	marked   uint64       // Steps at since
+	since    *replay.Snapshot // the last moment at which all pages were the same
+	sinceRes Result           // what was counted then
+	marked   uint64           // Steps at since
 	// again is set while the stretch since then is run a second time, with
 	// extended state compared at each step, and the page suspect, when that is
 	// not 0: something differs at the moment seen.

@@ -37,7 +37,7 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 
 // Probe says whether an access of n bytes at a would fault.
 func (s *Space) Probe(a uint64, n int, k Access) Fault {
-	if e, o := s.near(a, n); e != nil && (k == Load && e.plain(&e.bits.load, o, n) || k == Store && e.store) {
+	if e, o := s.near(a, n); e != nil && (k == Load && s.plain(e, &e.bits.load, o, n) || k == Store && e.store) {
 		return Fault{} // it went to that page before
 	}
 	for end := a + uint64(n); a != end; {
@@ -164,8 +164,11 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 		copy(page[o:], b)
 	}
 	partly := m.mask != nil
-	if partly && m.learn(o, len(b)) {
-		s.flushKey(r, base, key) // it may be accessed directly now
+	if partly {
+		s.PartialAccesses++
+		if m.learn(o, len(b)) {
+			s.flushKey(r, base, key) // it may be accessed directly now
+		}
 	}
 	if m.codeID.Load() != 0 {
 		m.codeID.Store(0)

@@ -22,8 +22,12 @@ var noBits watchBits
 
 // plain reports whether an access to n bytes at o concerns neither a watched byte,
 // of the bits given, nor an unknown one.
-func (e *nearPage) plain(bits *[PageSize / 64]uint64, o, n int) bool {
-	return !anyBit(bits, o, n) && (e.mask == nil || e.mask.hasAll(o, n))
+func (s *Space) plain(e *nearPage, bits *[PageSize / 64]uint64, o, n int) bool {
+	if e.mask != nil {
+		s.PartialAccesses++
+		return !anyBit(bits, o, n) && e.mask.hasAll(o, n)
+	}
+	return !anyBit(bits, o, n)
 }
 
 // maxNear is the size of the largest access that the table serves.
@@ -44,7 +48,7 @@ func (s *Space) near(a uint64, n int) (e *nearPage, o int) {
 // watched or unknown.
 func (s *Space) readNear(a uint64, b []byte) bool {
 	e, o := s.near(a, len(b))
-	if e == nil || !e.plain(&e.bits.load, o, len(b)) {
+	if e == nil || !s.plain(e, &e.bits.load, o, len(b)) {
 		return false
 	}
 	copy(b, e.page[o:])
@@ -55,7 +59,7 @@ func (s *Space) readNear(a uint64, b []byte) bool {
 // watched or unknown.
 func (s *Space) writeNear(a uint64, b []byte) bool {
 	e, o := s.near(a, len(b))
-	if e == nil || !e.store || !e.plain(&e.bits.store, o, len(b)) {
+	if e == nil || !e.store || !s.plain(e, &e.bits.store, o, len(b)) {
 		return false
 	}
 	copy(e.page[o:], b)

@@ -65,6 +65,16 @@ func (s *Space) RawByte(a uint64) (b byte, known bool) {
 // Has reports whether byte o of the page is known.
 func (m *Mask) Has(o int) bool { return m[o/8]>>(o%8)&1 != 0 }
 
+// All reports whether all bytes are known.
+func (m *Mask) All() bool {
+	for _, b := range m {
+		if b != 0xff {
+			return false
+		}
+	}
+	return true
+}
+
 // hasAll reports whether the n bytes from o on are known.
 func (m *Mask) hasAll(o, n int) bool {
 	for i := o; i < o+n; i++ {

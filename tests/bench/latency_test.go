@@ -54,8 +54,14 @@ func long(b *testing.B) *longRun {
 	return r
 }
 
+// timeline is a timeline with a cursor on it.
+type timeline struct {
+	*replay.Cursor
+	*replay.Timeline
+}
+
 // open returns a timeline over the recording that nothing is known of.
-func (r *longRun) open(b *testing.B, memory int64) (*replay.Timeline, *replay.Session) {
+func (r *longRun) open(b *testing.B, memory int64) (*timeline, *replay.Session) {
 	b.Helper()
 	rec, err := checkpoint.Open(r.path)
 	if err != nil {
@@ -69,19 +75,24 @@ func (r *longRun) open(b *testing.B, memory int64) (*replay.Timeline, *replay.Se
 	if err != nil {
 		b.Fatal(err)
 	}
+	c, err := t.NewCursor()
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.Cleanup(func() {
+		c.Close()
 		t.Close()
 		s.Close()
 		rec.Close()
 	})
-	return t, s
+	return &timeline{c, t}, s
 }
 
 // budget is the --memory of the measurements.
 const budget = 1 << 30
 
 // toEnd moves to the crash and disarms everything.
-func toEnd(b *testing.B, t *replay.Timeline) {
+func toEnd(b *testing.B, t *timeline) {
 	b.Helper()
 	t.SetBreakpoints(nil, nil)
 	t.SetWatches(nil)
@@ -91,7 +102,7 @@ func toEnd(b *testing.B, t *replay.Timeline) {
 }
 
 // reverse runs reverse-continue from the crash and returns how long it took.
-func reverse(b *testing.B, t *replay.Timeline, want replay.Reason) time.Duration {
+func reverse(b *testing.B, t *timeline, want replay.Reason) time.Duration {
 	b.Helper()
 	start, cpu := time.Now(), cpuTime()
 	s, err := t.ReverseContinue(context.Background())
@@ -112,29 +123,29 @@ func turnIs(n uint64) func(*replay.Machine) bool {
 // begins at the crash.
 var latencies = []struct {
 	name string
-	run  func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration
+	run  func(b *testing.B, r *longRun, t *timeline) time.Duration
 }{
-	{"watch-once-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"watch-once-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		t.SetWatches([]mem.Watch{{Addr: r.symbols["once"], Len: 8, Kind: mem.WatchWrite}})
 		return reverse(b, t, replay.StopWatch)
 	}},
-	{"watch-once-on-a-busy-page-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"watch-once-on-a-busy-page-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		t.SetWatches([]mem.Watch{{Addr: r.symbols["page"] + 8, Len: 8, Kind: mem.WatchWrite}})
 		return reverse(b, t, replay.StopWatch)
 	}},
-	{"break-never-hit-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"break-never-hit-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["never"]}, nil)
 		return reverse(b, t, replay.StopLimit)
 	}},
-	{"break-10^7-hits-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"break-10^7-hits-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["hot"]}, nil)
 		return reverse(b, t, replay.StopBreak)
 	}},
-	{"condition-once-in-10^7-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"condition-once-in-10^7-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["hot"]}, turnIs(100_000))
 		return reverse(b, t, replay.StopBreak)
 	}},
-	{"last-write-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"last-write-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		start := time.Now()
 		_, ok, err := t.LastAccess(context.Background(), mem.Watch{Addr: r.symbols["once"], Len: 8, Kind: mem.WatchWrite}, t.Position())
 		if err != nil || !ok {
@@ -142,7 +153,7 @@ var latencies = []struct {
 		}
 		return time.Since(start)
 	}},
-	{"last-write-busy-ms", func(b *testing.B, r *longRun, t *replay.Timeline) time.Duration {
+	{"last-write-busy-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
 		start := time.Now()
 		_, ok, err := t.LastAccess(context.Background(), mem.Watch{Addr: r.symbols["page"], Len: 8, Kind: mem.WatchWrite}, t.Position())
 		if err != nil || !ok {
@@ -163,7 +174,7 @@ func BenchmarkLatency(b *testing.B) {
 	b.Run("interrupt", func(b *testing.B) { benchInterrupt(b, r) })
 }
 
-// benchMoves surveys the recording and then takes the latencies.
+// benchMoves builds the index and then takes the latencies.
 func benchMoves(b *testing.B, r *longRun) {
 	best := make([]time.Duration, len(latencies))
 	for i := range best {
@@ -172,10 +183,10 @@ func benchMoves(b *testing.B, r *longRun) {
 	for b.Loop() {
 		t, s := r.open(b, budget)
 		start := time.Now()
-		if err := t.Survey(context.Background()); err != nil {
+		if err := t.BuildIndex(context.Background()); err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(time.Since(start).Seconds()*1e3, "survey-ms")
+		b.ReportMetric(time.Since(start).Seconds()*1e3, "index-ms")
 		b.ReportMetric(float64(t.Progress().Instr)/1e6, "Minsn")
 		for i, l := range latencies {
 			toEnd(b, t)
@@ -225,7 +236,7 @@ func cpuTime() time.Duration {
 func benchSteps(b *testing.B, r *longRun) {
 	ctx := context.Background()
 	t, _ := r.open(b, budget)
-	if err := t.Survey(ctx); err != nil {
+	if err := t.BuildIndex(ctx); err != nil {
 		b.Fatal(err)
 	}
 	toEnd(b, t)
@@ -268,7 +279,7 @@ func report(b *testing.B, took []time.Duration, name string) {
 // watchpoints on heap blocks that the program goes on using around them.
 func benchWatches(b *testing.B, r *longRun) {
 	t, _ := r.open(b, budget)
-	if err := t.Survey(context.Background()); err != nil {
+	if err := t.BuildIndex(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	var ws []mem.Watch
@@ -300,7 +311,7 @@ func benchWatches(b *testing.B, r *longRun) {
 // benchCores compares a search through everything on one core and on two.
 func benchCores(b *testing.B, r *longRun) {
 	t, _ := r.open(b, budget)
-	if err := t.Survey(context.Background()); err != nil {
+	if err := t.BuildIndex(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	none := func(*replay.Machine) bool { return false }

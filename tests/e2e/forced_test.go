@@ -36,7 +36,7 @@ func (g *guest) symbol(t *testing.T, name string) uint64 {
 
 // stopsOf returns where Continue stops, from the beginning to the end, and
 // which of these stops are behind a watched store.
-func stopsOf(t *testing.T, tl *replay.Timeline) (stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
+func stopsOf(t *testing.T, tl *timeline) (stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
 	t.Helper()
 	ctx := context.Background()
 	if err := tl.Seek(ctx, tl.Begin()); err != nil {
@@ -141,7 +141,7 @@ func TestForcedEnds(t *testing.T) {
 }
 
 // anywhere is a position of the recording, often one near a border.
-func anywhere(r *rand.Rand, tl *replay.Timeline, lengths map[uint32]uint64) checkpoint.Position {
+func anywhere(r *rand.Rand, tl *timeline, lengths map[uint32]uint64) checkpoint.Position {
 	id := tl.Intervals()[r.IntN(len(tl.Intervals()))]
 	p := checkpoint.Position{Interval: id, Instr: r.Uint64N(lengths[id] + 1)}
 	if r.IntN(3) == 0 {
@@ -203,7 +203,7 @@ func lengthsOf(t *testing.T, path string) map[uint32]uint64 {
 // checkBack checks a backward run from at that went to got: forward stops are
 // behind a watched store, backward ones before it; all others are the same. From
 // behind such a store it is that store again; a signal's stop is not come back to.
-func checkBack(t *testing.T, tl *replay.Timeline, s replay.Stop, at, got checkpoint.Position, stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
+func checkBack(t *testing.T, tl *timeline, s replay.Stop, at, got checkpoint.Position, stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
 	t.Helper()
 	var last *checkpoint.Position
 	for i := range stops[:len(stops)-1] {

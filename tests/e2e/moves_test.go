@@ -21,9 +21,15 @@ type moment struct {
 	signal bool // a signal is
 }
 
+// timeline is a timeline with a cursor on it.
+type timeline struct {
+	*replay.Cursor
+	*replay.Timeline
+}
+
 // openTimeline opens a recording's timeline for the length of the test; memory
-// bounds its marks, in bytes.
-func openTimeline(t testing.TB, path string, memory int64) *replay.Timeline {
+// bounds its snapshots, in bytes.
+func openTimeline(t testing.TB, path string, memory int64) *timeline {
 	t.Helper()
 	rec, err := checkpoint.Open(path)
 	if err != nil {
@@ -37,22 +43,27 @@ func openTimeline(t testing.TB, path string, memory int64) *replay.Timeline {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, err := tl.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
+		c.Close()
 		tl.Close()
 		s.Close()
 		rec.Close()
 	})
-	return tl
+	return &timeline{c, tl}
 }
 
-func here(tl *replay.Timeline) moment {
+func here(tl *timeline) moment {
 	m := tl.Machine()
 	e := m.Pending()
 	return moment{tl.Position(), loader.Regs(&m.CPU.State), e != nil, e != nil && e.Kind == checkpoint.EventSignal}
 }
 
 // history steps through the whole recording and returns every settled moment.
-func history(t testing.TB, tl *replay.Timeline) []moment {
+func history(t testing.TB, tl *timeline) []moment {
 	t.Helper()
 	ctx := context.Background()
 	if err := tl.Seek(ctx, tl.Begin()); err != nil {
@@ -78,7 +89,7 @@ func history(t testing.TB, tl *replay.Timeline) []moment {
 // walker moves a timeline at random and knows where it must be.
 type walker struct {
 	t     *testing.T
-	tl    *replay.Timeline
+	tl    *timeline
 	all   []moment
 	index map[checkpoint.Position]int
 	at    int
@@ -89,7 +100,7 @@ type walker struct {
 	hit    []bool // by moment: the step to it touched the watched bytes
 }
 
-func newWalker(t *testing.T, tl *replay.Timeline, seed uint64) *walker {
+func newWalker(t *testing.T, tl *timeline, seed uint64) *walker {
 	w := &walker{t: t, tl: tl, all: history(t, tl), index: map[checkpoint.Position]int{}, r: rand.New(rand.NewPCG(seed, 1))}
 	for i, m := range w.all {
 		w.index[m.pos] = i

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
-	"vplay/replay"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -28,7 +27,7 @@ type historian struct {
 // newHistorian scans a recording, with n ranges of memory watched for
 // everything. Half of them are of bytes on the stack and in the program's
 // variables, the others where symbols point to.
-func newHistorian(t *testing.T, g *guest, tl *replay.Timeline, seed uint64, n int) *historian {
+func newHistorian(t *testing.T, g *guest, tl *timeline, seed uint64, n int) *historian {
 	h := &historian{walker: *newWalker(t, tl, seed), rngs: map[mem.Watch]int{}}
 	ptr := func(name string) uint64 {
 		var b [8]byte
@@ -231,15 +230,15 @@ func (h *historian) reopen(rec string) {
 	if read, err := tl.ReadIndex(bytes.NewReader(file.Bytes())); err != nil || read != written {
 		h.t.Fatalf("%d intervals read, %d written, %v", read, written, err)
 	}
-	if a, b := h.tl.Stretches(), tl.Stretches(); !reflect.DeepEqual(a, b) {
-		h.t.Fatalf("%d spans written, %d others read", len(a), len(b))
+	if a, b := h.tl.Segments(), tl.Segments(); !reflect.DeepEqual(a, b) {
+		h.t.Fatalf("%d segments written, %d others read", len(a), len(b))
 	}
 	h.tl, h.at = tl, h.index[tl.Position()]
 }
 
 // TestQuestions compares answers about the past with a linear scan of it: a sample,
 // or as many as -questions says. The stretches are short, so that there are many;
-// the budgets leave room for all marks, for some, and for none.
+// the budgets leave room for all snapshots, for some, and for none.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -259,7 +258,7 @@ func TestQuestions(t *testing.T) {
 			t.Logf("%s, budget %d: %d moments in %d intervals, %+v", c.name, memory, len(h.all), len(tl.Intervals()), tl.Progress())
 			for k := range *questions / 3 {
 				if k == *questions/12 && memory != 0 {
-					if err := tl.Survey(context.Background()); err != nil {
+					if err := tl.BuildIndex(context.Background()); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -54,6 +54,32 @@ func TestInUseEverywhere(t *testing.T) {
 	}
 }
 
+// TestInUseOnBusyPage replays a program that works on a page with bytes that depend on
+// XINUSE and never become known: the answers that replay assumes there must hold or
+// be taken back, and it must not be slow for long.
+func TestInUseOnBusyPage(t *testing.T) {
+	for _, args := range [][]string{nil, {"look"}} {
+		for _, mode := range []struct {
+			name string
+			opt  recorder.Options
+		}{
+			{"plain", recorder.Options{}},
+			{"forced", recorder.Options{Interval: 20 * time.Millisecond, ForceEvery: 20 * time.Millisecond}},
+		} {
+			t.Run(strings.Join(append(args, mode.name), "/"), func(t *testing.T) {
+				r := run{args: append([]string{compile(t, "xsavepage", "-static")}, args...), opt: mode.opt}
+				want := r.native(t)
+				got, res := r.recorded(t)
+				same(t, got, want)
+				if !res.Recorded {
+					t.Fatal(res.Reason)
+				}
+				t.Logf("%d forced ends: %v", res.Stats.ForcedEnds, verify(t, res.Path))
+			})
+		}
+	}
+}
+
 // backAndForth looks at memory at some moments, come to from before and, in a
 // session of its own, from behind: it must be the same.
 func backAndForth(t *testing.T, path string) {
@@ -62,7 +88,7 @@ func backAndForth(t *testing.T, path string) {
 	ctx := context.Background()
 	var at []checkpoint.Position
 	var sums []uint64
-	onTimeline(t, path, func(tl *replay.Timeline) {
+	onTimeline(t, path, func(tl *replay.Cursor) {
 		for i := range moments {
 			if err := tl.SeekFraction(ctx, float64(i)/moments); err != nil {
 				t.Fatal(err)
@@ -70,8 +96,8 @@ func backAndForth(t *testing.T, path string) {
 			at, sums = append(at, tl.Position()), append(sums, memorySum(tl.Machine().Mem))
 		}
 	})
-	onTimeline(t, path, func(tl *replay.Timeline) {
-		if err := tl.Survey(ctx); err != nil {
+	onTimeline(t, path, func(tl *replay.Cursor) {
+		if err := tl.Timeline().BuildIndex(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tl.ToEnd(ctx); err != nil {
@@ -88,7 +114,7 @@ func backAndForth(t *testing.T, path string) {
 	})
 }
 
-func onTimeline(t *testing.T, path string, f func(*replay.Timeline)) {
+func onTimeline(t *testing.T, path string, f func(*replay.Cursor)) {
 	t.Helper()
 	rec, err := checkpoint.Open(path)
 	if err != nil {
@@ -105,7 +131,12 @@ func onTimeline(t *testing.T, path string, f func(*replay.Timeline)) {
 		t.Fatal(err)
 	}
 	defer tl.Close()
-	f(tl)
+	c, err := tl.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f(c)
 }
 
 // memorySum is a hash of all that can be written and is known.

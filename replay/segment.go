@@ -8,9 +8,9 @@ import (
 	"vplay/replay/mem"
 )
 
-// span is a stretch of execution and what it touched: pages by key, and events.
-// A search looks only at spans that can hold what it is after.
-type span struct {
+// segment is a stretch of execution and what it touched: pages by key, and events.
+// A search looks only at segments that can hold what it is after.
+type segment struct {
 	from, to checkpoint.Position
 	// first and last are the indexes of the events applied in it, last excluded.
 	first, last int
@@ -24,44 +24,13 @@ type span struct {
 	code          code     // executed
 }
 
-// tracker collects a span.
-type tracker struct {
+// collector collects what a segment has touched.
+type collector struct {
 	sets    *mem.Sets
 	code    *codeSet
 	from    checkpoint.Position
 	first   int
 	regions mem.AddressMap
-}
-
-// beginSpan starts to collect what is touched from here on.
-func (t *Timeline) beginSpan() {
-	t.track = &tracker{sets: mem.NewSets(), code: &codeSet{}, from: t.m.Position(), first: t.m.next, regions: t.m.Mem.AddressMap()}
-	t.m.CPU.OnCode = t.track.code.add
-	t.m.Mem.Track(t.track.sets)
-}
-
-// dropSpan gives up what was collected.
-func (t *Timeline) dropSpan() {
-	if t.track != nil {
-		t.track = nil
-		t.m.CPU.OnCode = nil
-		t.m.Mem.Track(nil)
-	}
-}
-
-// endSpan adds what was collected to the chart. atEnd says that the interval
-// ends here.
-func (t *Timeline) endSpan(atEnd bool) {
-	k := t.track
-	s := span{
-		from: k.from, to: t.m.Position(), first: k.first, last: t.m.next, regions: k.regions,
-		read: sorted(k.sets.Read), written: sorted(k.sets.Written), code: k.code.code(),
-	}
-	if t.m.Mem.AddressMap() != k.regions {
-		s.remapped = touchesShared(s.read) || touchesShared(s.written)
-	}
-	t.track = nil
-	t.chart.addSpan(s, atEnd)
 }
 
 // touchesShared reports whether sorted keys have one of a shared object.
@@ -76,44 +45,44 @@ func sorted(set map[uint64]struct{}) []uint64 {
 	return out
 }
 
-// spanOverhead is what a span takes besides its keys, in bytes.
-const spanOverhead = 200
+// segmentOverhead is what a segment takes besides its keys, in bytes.
+const segmentOverhead = 200
 
-// addSpan appends s to the spans of its interval, unless somebody else was faster.
-func (c *chart) addSpan(s span, atEnd bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.leg(s.from.Interval)
+// addSegment appends s to the segments of its interval, unless somebody else was faster.
+func (x *index) addSegment(s segment, atEnd bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of(s.from.Interval)
 	if atEnd {
 		l.end = &s.to
 	}
 	if l.done || s.from != l.frontier(s.from.Interval) {
 		return
 	}
-	if n := len(l.spans); n > 0 { // neighbours often touch the same
-		last := &l.spans[n-1]
-		c.spanBytes += share(&s.read, last.read) + share(&s.written, last.written)
+	if n := len(l.segments); n > 0 { // neighbours often touch the same
+		last := &l.segments[n-1]
+		x.segmentBytes += share(&s.read, last.read) + share(&s.written, last.written)
 		if s.code.equal(last.code) {
 			s.code = last.code
 		} else {
-			c.spanBytes += s.code.bytes()
+			x.segmentBytes += s.code.bytes()
 		}
 	} else {
-		c.spanBytes += s.bytes()
+		x.segmentBytes += s.bytes()
 	}
-	c.spanBytes += spanOverhead
-	l.spans = append(l.spans, s)
+	x.segmentBytes += segmentOverhead
+	l.segments = append(l.segments, s)
 	l.done = atEnd
-	for c.spanBytes > c.budget/spanShare && c.coarsen() {
+	for x.segmentBytes > x.budget/segmentShare && x.coarsen() {
 	}
 }
 
 // bytes is what the sets of s take.
-func (s *span) bytes() int64 { return 8*int64(len(s.read)+len(s.written)) + s.code.bytes() }
+func (s *segment) bytes() int64 { return 8*int64(len(s.read)+len(s.written)) + s.code.bytes() }
 
-// spanShare is the part of the budget, as 1/spanShare, that spans may have in
+// segmentShare is the part of the budget, as 1/segmentShare, that segments may have in
 // addition to it.
-const spanShare = 8
+const segmentShare = 8
 
 // share makes a the slice b when they are equal, and returns the bytes that a
 // takes of its own.
@@ -125,30 +94,30 @@ func share(a *[]uint64, b []uint64) int64 {
 	return 8 * int64(len(*a))
 }
 
-// coarsen joins every two spans of an interval, everywhere, and reports whether
+// coarsen joins every two segments of an interval, everywhere, and reports whether
 // that made their number smaller.
-func (c *chart) coarsen() bool {
+func (x *index) coarsen() bool {
 	var bytes int64
 	joined := false
-	for _, l := range c.legs {
-		var out []span
-		for i := 0; i < len(l.spans); i += 2 {
-			s := l.spans[i]
-			if i+1 < len(l.spans) {
-				s = join(&s, &l.spans[i+1])
+	for _, l := range x.known {
+		var out []segment
+		for i := 0; i < len(l.segments); i += 2 {
+			s := l.segments[i]
+			if i+1 < len(l.segments) {
+				s = join(&s, &l.segments[i+1])
 				joined = true
 			}
-			bytes += spanOverhead + s.bytes()
+			bytes += segmentOverhead + s.bytes()
 			out = append(out, s)
 		}
-		l.spans = out
+		l.segments = out
 	}
-	c.spanBytes = bytes
+	x.segmentBytes = bytes
 	return joined
 }
 
-func join(a, b *span) span {
-	s := span{
+func join(a, b *segment) segment {
+	s := segment{
 		from: a.from, to: b.to, first: a.first, last: b.last, regions: a.regions, remapped: a.remapped || b.remapped,
 		read: union(a.read, b.read), written: union(a.written, b.written), code: a.code.union(b.code),
 	}
@@ -168,17 +137,17 @@ func union(a, b []uint64) []uint64 {
 	return slices.Clip(slices.Compact(out))
 }
 
-// frontier is where the spans of interval id end.
-func (l *leg) frontier(id uint32) checkpoint.Position {
-	if n := len(l.spans); n > 0 {
-		return l.spans[n-1].to
+// frontier is where the segments of interval id end.
+func (l *intervalIndex) frontier(id uint32) checkpoint.Position {
+	if n := len(l.segments); n > 0 {
+		return l.segments[n-1].to
 	}
 	return checkpoint.Position{Interval: id}
 }
 
 // mayHold reports whether s can hold a stop of q; events are those of the
 // interval.
-func (s *span) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool {
+func (s *segment) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool {
 	for a := range q.breaks {
 		if s.code.has(a) {
 			return true
@@ -212,7 +181,7 @@ func remaps(e *checkpoint.Event, watches []mem.Watch) bool {
 }
 
 // touches reports whether a page of the n bytes at a is among keys.
-func (s *span) touches(pool *mem.Pool, a, n uint64, keys []uint64) bool {
+func (s *segment) touches(pool *mem.Pool, a, n uint64, keys []uint64) bool {
 	if n == 0 {
 		return false
 	}
@@ -237,7 +206,7 @@ func (s *span) touches(pool *mem.Pool, a, n uint64, keys []uint64) bool {
 }
 
 // touchesRange is touches for ranges of more pages than there are keys.
-func (s *span) touchesRange(pool *mem.Pool, a, n uint64, keys []uint64) bool {
+func (s *segment) touchesRange(pool *mem.Pool, a, n uint64, keys []uint64) bool {
 	i := sort.Search(len(keys), func(i int) bool { return keys[i] >= a&^(mem.PageSize-1) })
 	return i < len(keys) && keys[i] < a+n || touchesShared(keys)
 }

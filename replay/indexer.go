@@ -10,14 +10,14 @@ import (
 	"vplay/checkpoint"
 )
 
-// While nobody asks for anything, the survey goes through the recording, newest
-// interval first, and leaves marks and spans, so that later movements begin near
+// While nobody asks for anything, the indexer goes through the recording, newest
+// interval first, and leaves snapshots and segments, so that later movements begin near
 // their goal and searches skip what cannot matter. It gives way at once to whatever
 // is asked for, and goes on from where it was when that is done and some time has
 // passed.
 
-// survey is the background work of a timeline. The zero survey is none.
-type survey struct {
+// indexer is the background work of a timeline. The zero indexer is none.
+type indexer struct {
 	wanted bool
 	timer  *time.Timer
 	known  func() // called once, when every interval is known
@@ -26,38 +26,37 @@ type survey struct {
 	cancel  context.CancelFunc // of the run under way
 	running sync.WaitGroup
 	moves   int // movements under way
-	closed  bool
 }
 
-// surveyDelay is how long the timeline must have been left alone.
-const surveyDelay = 100 * time.Millisecond
+// indexerDelay is how long the timeline must have been left alone.
+const indexerDelay = 100 * time.Millisecond
 
-// StartSurvey lets the timeline learn about the recording in the background, from
+// StartIndexer lets the timeline learn about the recording in the background, from
 // now until Close, whenever it is not used. Errors it meets are left for the
 // movement that meets them. known, when not nil, is called once, on another
 // goroutine, when every interval is known; it must not move the timeline.
-func (t *Timeline) StartSurvey(known func()) {
-	s := &t.survey
+func (t *Timeline) StartIndexer(known func()) {
+	s := &t.indexer
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wanted || s.closed {
+	if s.wanted {
 		return
 	}
 	s.wanted, s.known = true, known
-	s.timer = time.AfterFunc(0, t.surveyNow)
+	s.timer = time.AfterFunc(0, t.indexNow)
 }
 
-// surveyNow begins or goes on with the survey, unless a movement came first.
-func (t *Timeline) surveyNow() {
-	s := &t.survey
+// indexNow begins or goes on with the indexer, unless a movement came first.
+func (t *Timeline) indexNow() {
+	s := &t.indexer
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.moves > 0 || s.closed || s.cancel != nil {
+	if s.moves > 0 || s.cancel != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	next := t.chart.open()
+	next := t.index.open()
 	var mu sync.Mutex
 	for range max(1, runtime.GOMAXPROCS(0)/2) {
 		s.running.Go(func() {
@@ -65,7 +64,7 @@ func (t *Timeline) surveyNow() {
 				mu.Lock()
 				if len(next) == 0 {
 					mu.Unlock()
-					t.tellKnown()
+					t.reportKnown()
 					return
 				}
 				id := next[0]
@@ -77,12 +76,12 @@ func (t *Timeline) surveyNow() {
 	}
 }
 
-// tellKnown calls known, if every interval is known and nobody did it before.
-func (t *Timeline) tellKnown() {
-	if len(t.chart.open()) > 0 {
+// reportKnown calls known, if every interval is known and nobody did it before.
+func (t *Timeline) reportKnown() {
+	if len(t.index.open()) > 0 {
 		return
 	}
-	s := &t.survey
+	s := &t.indexer
 	s.mu.Lock()
 	known := s.known
 	s.known = nil
@@ -92,40 +91,12 @@ func (t *Timeline) tellKnown() {
 	}
 }
 
-// move says that a movement begins; what it returns is called at its end.
-func (t *Timeline) move(ctx context.Context) func() {
-	t.pause()
-	unguard := t.guard(ctx)
-	return func() {
-		unguard()
-		t.resume()
-	}
-}
+// StopIndexer ends the indexer for good and waits for that. What is known stays.
+func (t *Timeline) StopIndexer() { t.pause() }
 
-// guard interrupts the machine when ctx ends, until what it returns is called.
-func (t *Timeline) guard(ctx context.Context) func() {
-	if ctx.Done() == nil {
-		return func() {}
-	}
-	told := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		t.m.CPU.Interrupt()
-		close(told)
-	})
-	return func() {
-		if !stop() {
-			<-told
-			t.m.CPU.Interrupted()
-		}
-	}
-}
-
-// Pause ends the survey for good and waits for that. What is known stays.
-func (t *Timeline) Pause() { t.pause() }
-
-// pause ends the survey's run and waits for that, which takes a millisecond or so.
+// pause ends the indexer's run and waits for that, which takes a millisecond or so.
 func (t *Timeline) pause() {
-	s := &t.survey
+	s := &t.indexer
 	s.mu.Lock()
 	s.moves++
 	if s.timer != nil {
@@ -140,43 +111,42 @@ func (t *Timeline) pause() {
 	}
 }
 
-// resume lets the survey go on after a while.
+// resume lets the indexer go on after a while.
 func (t *Timeline) resume() {
-	t.chart.moved(t.m.Position())
-	s := &t.survey
+	s := &t.indexer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moves--
 	if s.wanted && s.moves == 0 {
-		s.timer.Reset(surveyDelay)
+		s.timer.Reset(indexerDelay)
 	}
 }
 
-// open returns the intervals that spans do not cover wholly, newest first.
-func (c *chart) open() []uint32 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// open returns the intervals that segments do not cover wholly, newest first.
+func (x *index) open() []uint32 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	var out []uint32
-	for i := len(c.intervals) - 1; i >= 0; i-- {
-		if !c.leg(c.intervals[i]).done {
-			out = append(out, c.intervals[i])
+	for i := len(x.intervals) - 1; i >= 0; i-- {
+		if !x.of(x.intervals[i]).done {
+			out = append(out, x.intervals[i])
 		}
 	}
 	return out
 }
 
-// explore carries the spans of interval id on to its end.
+// explore carries the segments of interval id on to its end.
 func (t *Timeline) explore(ctx context.Context, id uint32) error {
-	w, err := t.aside(id, stops{deaf: true})
+	w, err := newWorker(t.index, id, stops{noSignals: true})
 	if err != nil {
 		return err
 	}
 	defer w.m.Close()
 	defer w.guard(ctx)()
-	t.chart.mu.Lock()
-	l := t.chart.leg(id)
+	t.index.mu.Lock()
+	l := t.index.of(id)
 	lo, done := l.frontier(id), l.done
-	t.chart.mu.Unlock()
+	t.index.mu.Unlock()
 	if done {
 		return nil
 	}
@@ -184,11 +154,12 @@ func (t *Timeline) explore(ctx context.Context, id uint32) error {
 	return err
 }
 
-// Survey waits until spans cover the whole recording, exploring what the background
+// BuildIndex waits until segments cover the whole recording, exploring what the background
 // has not. The cursor stays. It returns early when ctx ends.
-func (t *Timeline) Survey(ctx context.Context) error {
-	defer t.move(ctx)()
-	open := t.chart.open()
+func (t *Timeline) BuildIndex(ctx context.Context) error {
+	t.pause()
+	defer t.resume()
+	open := t.index.open()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
@@ -229,15 +200,15 @@ type Progress struct {
 	CPU, OfCPU time.Duration
 }
 
-// Progress returns how much of the recording spans cover. It may be called while
-// the survey runs.
+// Progress returns how much of the recording segments cover. It may be called while
+// the indexer runs.
 func (t *Timeline) Progress() Progress {
-	c := t.chart
+	c := t.index
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := Progress{Of: len(c.intervals)}
 	for _, in := range c.s.Rec.Intervals() {
-		l := c.legs[in.ID]
+		l := c.known[in.ID]
 		if _, ours := slices.BinarySearch(c.intervals, in.ID); !ours {
 			continue
 		}

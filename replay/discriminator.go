@@ -30,33 +30,43 @@ import (
 // not as recorded, CheckEnd refuses the state as well.
 
 const (
-	// maxTelling is how many words are kept.
-	maxTelling = 32
+	// maxWords is how many words are kept.
+	maxWords = 32
 	// perPage is how many of them are taken of one page at a time.
 	perPage = 4
 	// perMoment is how many are taken at one moment.
 	perMoment = 8
-	// maxPageTries is how often a telling page is hashed: a fifth of a second.
+	// maxPageTries is how often the page is hashed: a fifth of a second.
 	maxPageTries = 1 << 16
 )
 
-// tells reports whether a telling word or page of memory says that the end is not
-// here.
-func (m *Machine) tells() bool {
-	for _, w := range m.telling {
-		if v, ok := m.word(w.Addr); ok && v != w.Value {
+// discriminators are what the search has found to differ from the end at moments that
+// have its registers.
+type discriminators struct {
+	words     []x86.SieveWord
+	page      checkpoint.PageEntry // whose content is known by its hash; none when Addr is 0
+	pageTries int                  // how often it was hashed
+	lookAt    int                  // the page of End.Pages to begin with
+	lessons   int                  // how often learn was called
+}
+
+// rulesOut reports whether a discriminator says that the end is not here.
+func (s *endSearch) rulesOut() bool {
+	for _, w := range s.words {
+		if v, ok := s.word(w.Addr); ok && v != w.Value {
 			return true
 		}
 	}
-	if m.tellPage.Addr == 0 || m.pageTries >= maxPageTries {
+	if s.page.Addr == 0 || s.pageTries >= maxPageTries {
 		return false
 	}
-	m.pageTries++
-	return m.pageDiffers(&m.tellPage)
+	s.pageTries++
+	return s.pageDiffers(&s.page)
 }
 
 // pageDiffers reports whether a page is known not to have the content e.
-func (m *Machine) pageDiffers(e *checkpoint.PageEntry) bool {
+func (s *endSearch) pageDiffers(e *checkpoint.PageEntry) bool {
+	m := s.m
 	if e.Ref.Kind != checkpoint.PageFull {
 		return false
 	}
@@ -66,7 +76,8 @@ func (m *Machine) pageDiffers(e *checkpoint.PageEntry) bool {
 }
 
 // word returns the word of memory at a, false when it is not known.
-func (m *Machine) word(a uint64) (uint64, bool) {
+func (s *endSearch) word(a uint64) (uint64, bool) {
+	m := s.m
 	var b [8]byte
 	n, _ := m.Mem.Peek(a, b[:])
 	return binary.LittleEndian.Uint64(b[:]), n == len(b)
@@ -76,47 +87,52 @@ func (m *Machine) word(a uint64) (uint64, bool) {
 // end, differs from it. The newest come first, the oldest are dropped. Going through
 // the pages written costs up to milliseconds, so that after the first few
 // such moments it is done ever more seldom.
-func (m *Machine) learn() {
-	m.lessons++
-	if m.lessons > maxTelling && m.lessons&(m.lessons-1) != 0 {
+func (s *endSearch) learn() {
+	m := s.m
+	s.lessons++
+	if s.lessons > maxWords && s.lessons&(s.lessons-1) != 0 {
 		return
 	}
 	var found []x86.SieveWord
 	paged := false
 	pages := m.iv.End.Pages
 	for i := range pages {
-		e := &pages[(i+m.lookAt)%len(pages)]
+		e := &pages[(i+s.lookAt)%len(pages)]
 		var want, now mem.Page
 		if mask, err := m.s.Rec.Page(e.Ref, &want); err != nil || mask != nil {
-			if !paged && m.pageDiffers(e) {
-				m.tellPage, paged = *e, true
+			if !paged && s.pageDiffers(e) {
+				s.page, paged = *e, true
 			}
 			continue
 		}
-		if n, _ := m.Mem.Peek(e.Addr, now[:]); n != len(now) || now == want {
+		var known mem.Mask
+		if !m.Mem.Raw(e.Addr, &now, &known) || now == want {
 			continue
 		}
-		found = appendDiffering(found, e.Addr, &now, &want)
+		if m.solver != nil {
+			m.solver.hideDoubtful(e.Addr, &known)
+		}
+		found = appendDiffering(found, e.Addr, &now, &want, &known)
 		if len(found) >= perMoment {
-			m.lookAt = (i + m.lookAt) % len(pages)
+			s.lookAt = (i + s.lookAt) % len(pages)
 			break
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
-	found = append(found, m.telling...)
-	m.telling = found[:min(len(found), maxTelling)]
-	m.sift()
+	found = append(found, s.words...)
+	s.words = found[:min(len(found), maxWords)]
+	s.sift()
 }
 
 // appendDiffering appends up to perPage words of the page at base in which now
-// differs from want.
-func appendDiffering(ws []x86.SieveWord, base uint64, now, want *mem.Page) []x86.SieveWord {
+// is known to differ from want.
+func appendDiffering(ws []x86.SieveWord, base uint64, now, want *mem.Page, known *mem.Mask) []x86.SieveWord {
 	n := 0
 	for i := 0; i < mem.PageSize && n < perPage; i += 8 {
 		v := binary.LittleEndian.Uint64(want[i:])
-		if binary.LittleEndian.Uint64(now[i:]) != v {
+		if binary.LittleEndian.Uint64(now[i:]) != v && known[i/8] == 0xff {
 			ws = append(ws, x86.SieveWord{Addr: base + uint64(i), Value: v})
 			n++
 		}

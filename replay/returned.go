@@ -10,15 +10,15 @@ import (
 // has no exit in the log: it returns where the next interval starts.
 
 // returned returns the call that returned where interval id starts, as an exit
-// event, nil when none did or nobody asks for it.
-func (t *Timeline) returned(id uint32) (*checkpoint.Event, error) {
-	prev, ok := t.prevInterval(id)
-	if !ok || t.calls == nil {
+// event, nil when none did or q does not ask for it.
+func (x *index) returned(id uint32, q *stops) (*checkpoint.Event, error) {
+	prev, ok := x.previous(id)
+	if !ok || q.calls == nil {
 		return nil, nil
 	}
 	var ivs [2]*interval
 	for i, id := range [...]uint32{prev, id} {
-		iv, err := t.s.interval(id)
+		iv, err := x.s.interval(id)
 		if err != nil {
 			return nil, err
 		}
@@ -32,30 +32,30 @@ func (t *Timeline) returned(id uint32) (*checkpoint.Event, error) {
 		return nil, nil
 	}
 	e := &before[len(before)-1]
-	if e.Kind != checkpoint.EventEnter || !t.calls(e.NR) {
+	if e.Kind != checkpoint.EventEnter || !q.calls(e.NR) {
 		return nil, nil
 	}
 	result := int64(ivs[1].cpu.R[0])
 	return &checkpoint.Event{Kind: checkpoint.EventExit, TID: e.TID, NR: e.NR, Args: e.Args, Result: result}, nil
 }
 
-// later returns the newest return of a call at an interval's start between c,
-// which may be nil, and to; c itself when there is none.
-func (t *Timeline) later(ctx context.Context, c *candidate, to checkpoint.Position) (*candidate, error) {
-	if t.calls == nil {
+// newestReturned returns the newest return of a call at an interval's start between
+// c, which may be nil, and to; c itself when there is none.
+func (x *index) newestReturned(ctx context.Context, q *stops, c *candidate, to checkpoint.Position) (*candidate, error) {
+	if q.calls == nil {
 		return c, nil
 	}
-	from := t.begin
+	from := x.begin
 	if c != nil {
 		from = c.pos
 	}
 	id := to.Interval
-	for ok := true; ok && id > from.Interval && ctx.Err() == nil; id, ok = t.prevInterval(id) {
+	for ok := true; ok && id > from.Interval && ctx.Err() == nil; id, ok = x.previous(id) {
 		p := checkpoint.Position{Interval: id}
 		if p.Compare(to) >= 0 {
 			continue
 		}
-		e, err := t.returned(id)
+		e, err := x.returned(id, q)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func (noSource) ObjectPage(uint32, uint64, *mem.Page, *mem.Mask) mem.Content {
 	return mem.Zero
 }
 
-// TestThin adds marks that keep more memory than there is: what stays is in
+// TestThin adds snapshots that keep more memory than there is: what stays is in
 // budget, dense around the cursor, on both sides of it, sparse far away, and has
 // the start of the interval.
 func TestThin(t *testing.T) {
@@ -23,35 +23,35 @@ func TestThin(t *testing.T) {
 	space := mem.NewSpace(pool, noSource{})
 	const pages = 16
 	space.Map(mem.Region{Start: 0x10000, End: 0x10000 + pages*mem.PageSize, Prot: mem.ProtRead | mem.ProtWrite, Fresh: true})
-	c := &chart{s: &Session{Pool: pool}, intervals: []uint32{0}, budget: 32 << 20, legs: map[uint32]*leg{}}
+	c := &index{s: &Session{Pool: pool}, intervals: []uint32{0}, budget: 32 << 20, known: map[uint32]*intervalIndex{}}
 	const spacing, cursor = 1 << 21, 1000 << 21
 	c.moved(checkpoint.Position{Instr: cursor})
 	for i := range uint64(2000) {
 		for p := range uint64(pages) {
 			space.Write(0x10000+p*mem.PageSize, []byte{byte(i), byte(i >> 8)})
 		}
-		k := &Mark{Pos: checkpoint.Position{Instr: i * spacing}, mem: space.Snapshot()}
+		k := &Snapshot{Pos: checkpoint.Position{Instr: i * spacing}, mem: space.Snapshot()}
 		k.refs.Store(1)
 		c.add(k)
 	}
-	marks := c.leg(0).marks
-	if used := pool.InUse() + int64(len(marks))*markBytes; used > c.budget || used < c.budget/2 {
+	snapshots := c.of(0).snapshots
+	if used := pool.InUse() + int64(len(snapshots))*snapshotBytes; used > c.budget || used < c.budget/2 {
 		t.Errorf("%d bytes in use of %d", used, c.budget)
 	}
-	if len(marks) != c.marks || marks[0].Pos.Instr != 0 {
-		t.Errorf("%d marks, counted %d, the first at %s", len(marks), c.marks, marks[0].Pos)
+	if len(snapshots) != c.snapshots || snapshots[0].Pos.Instr != 0 {
+		t.Errorf("%d snapshots, counted %d, the first at %s", len(snapshots), c.snapshots, snapshots[0].Pos)
 	}
 	near, worst := uint64(0), uint64(0)
-	for i := 1; i < len(marks); i++ {
-		gap := marks[i].Pos.Instr - marks[i-1].Pos.Instr
-		mid := int64(marks[i].Pos.Instr) - cursor
+	for i := 1; i < len(snapshots); i++ {
+		gap := snapshots[i].Pos.Instr - snapshots[i-1].Pos.Instr
+		mid := int64(snapshots[i].Pos.Instr) - cursor
 		if max(mid, -mid) < 20*spacing {
 			near = max(near, gap)
 		}
 		worst = max(worst, gap)
 	}
 	if near > 2*spacing || worst < 4*near {
-		t.Errorf("%d marks: %d instructions between those near the cursor, up to %d elsewhere", len(marks), near, worst)
+		t.Errorf("%d snapshots: %d instructions between those near the cursor, up to %d elsewhere", len(snapshots), near, worst)
 	}
 	c.close()
 	space.Close()
@@ -60,13 +60,13 @@ func TestThin(t *testing.T) {
 	}
 }
 
-// TestSpanTouches: ranges, aliases and remapped spans.
+// TestSpanTouches: ranges, aliases and remapped segments.
 func TestSpanTouches(t *testing.T) {
 	pool := mem.NewPool()
 	t.Cleanup(func() { _ = pool.Close() })
 	shared := mem.Region{Start: 0x40000, End: 0x42000, Shared: true, Object: 5, Offset: 0x1000}
 	alias := mem.Region{Start: 0x80000, End: 0x82000, Shared: true, Object: 5, Offset: 0x1000}
-	s := span{regions: rangemap.Of([]mem.Region{{Start: 0x10000, End: 0x20000}, shared, alias})}
+	s := segment{regions: rangemap.Of([]mem.Region{{Start: 0x10000, End: 0x20000}, shared, alias})}
 	keys := []uint64{0x11000, pool.KeyIn(s.regions, 0x41000)}
 	for _, c := range []struct {
 		a, n uint64
@@ -90,7 +90,7 @@ func TestSpanTouches(t *testing.T) {
 	}
 	s.remapped = true
 	if !s.touches(pool, 0x12000, 1, keys) {
-		t.Error("a remapped span is held to touch nothing")
+		t.Error("a remapped segment is held to touch nothing")
 	}
 }
 

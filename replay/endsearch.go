@@ -1,0 +1,203 @@
+package replay
+
+import (
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// A forced end is not at a place that both sides can name. So it is looked for by
+// state, from the last event of its interval on: registers first, then extended state,
+// then the additive hash of all memory.
+
+// endSearch is the search of a machine for the forced end of its interval.
+type endSearch struct {
+	m    *Machine
+	want *checkpoint.Context // the thread at the end
+
+	hashing bool // each store keeps the hash of memory
+	misses  int  // moments with the right registers and the wrong memory
+	discriminators
+}
+
+// startSearch begins to look for the forced end, and looks at the present moment.
+func (m *Machine) startSearch() error {
+	m.search = &endSearch{m: m, want: &m.iv.End.Contexts[0]}
+	m.armBreaks()
+	_, err := m.search.match()
+	return err
+}
+
+// stop gives the search up, or ends it where it has found the end.
+func (s *endSearch) stop() {
+	s.m.search = nil
+	if s.hashing {
+		s.m.Mem.Hash(nil, 0)
+	}
+	s.m.armBreaks()
+}
+
+// isHere reports whether the machine is at the instruction of the end.
+func (s *endSearch) isHere() bool { return s != nil && s.m.CPU.RIP == s.want.Regs.RIP }
+
+// sift tells the processor what the end looks like, so that it stops at the end's RIP
+// only where the end can be, unless the user wants to stop there.
+func (s *endSearch) sift() {
+	if s == nil {
+		return
+	}
+	want := &s.want.Regs
+	if _, user := s.m.breaks[want.RIP]; user {
+		return
+	}
+	sieve := &x86.Sieve{PC: want.RIP, R: want.R, Words: s.words}
+	var x x86.State
+	if img := s.want.XState; len(img) > 0 && x.SetXState(img, s.m.s.layout) == nil {
+		sieve.V = &x.V
+	}
+	s.m.CPU.Sieve = sieve
+}
+
+// match compares the present state with the recorded end.
+func (s *endSearch) match() (bool, error) {
+	m := s.m
+	want := s.want
+	if err := s.stepRep(); err != nil {
+		return false, err
+	}
+	got := loader.Regs(&m.CPU.State)
+	if _, _, _, same := compareRegs(&want.Regs, &got); !same || s.rulesOut() {
+		return false, nil
+	}
+	if !m.sameXState(want.XState) || !s.sameMemory() {
+		s.learn()
+		return false, nil
+	}
+	m.iv.setEndPoint(endPoint{m.CPU.Retired, m.CPU.RepIter})
+	s.stop()
+	m.ended = true
+	return true, nil
+}
+
+// stepRep takes the iterations of the REP string instruction at RIP that lie
+// between here and the recorded end, when the end can lie inside it: rcx tells
+// how many, and where they lead to.
+func (s *endSearch) stepRep() error {
+	const rcx = 1
+	c, want := s.m.CPU, s.want
+	if c.RIP != want.Regs.RIP || !c.RepLeads(&want.Regs.R) {
+		return nil
+	}
+	n := c.R[rcx] - want.Regs.R[rcx]
+	for range n - c.StepRep(n) {
+		rip := c.RIP
+		if x := c.Step(); x != x86.ExitNone || c.RIP != rip {
+			break
+		}
+	}
+	return nil
+}
+
+// maxMisses is how many moments may have the registers of the end, but not its
+// memory, before every store begins to keep the hash.
+const maxMisses = 12
+
+// sameMemory compares the additive hash of memory with the recorded one. In
+// most programs the registers of the end come once, and the hash is made from the
+// pages written so far; where they come again and again, each store keeps it.
+func (s *endSearch) sameMemory() bool {
+	m := s.m
+	want := m.iv.End.MemHash
+	if m.solver != nil {
+		want -= m.solver.hashOpen()
+	}
+	if s.hashing {
+		sum := m.Mem.Sum()
+		return sum == want || sum+s.hashUnwritten() == want
+	}
+	sum := s.hashSinceStart()
+	if sum == want || sum+s.hashUnwritten() == want {
+		return true
+	}
+	if s.misses++; s.misses > maxMisses {
+		s.hashing = true
+		m.Mem.Hash(checkpoint.HashWord, sum)
+	}
+	return false
+}
+
+// hashUnwritten is what the recorder's hash has of private pages that the program
+// had not written yet: one stopped in the page fault of a store owns its page
+// already, and the store comes after the end. They weigh their content, minus
+// what was at their address at the start.
+func (s *endSearch) hashUnwritten() uint64 {
+	m := s.m
+	var sum uint64
+	then := m.iv.start.Open()
+	defer then.Close()
+	for _, e := range m.iv.End.Pages {
+		if r, ok := m.Mem.Find(e.Addr); !ok || r.Shared || m.Mem.IsWritten(e.Addr) {
+			continue
+		}
+		var now, old mem.Page
+		m.Mem.Peek(e.Addr, now[:])
+		peekPrivate(then, e.Addr, &old)
+		sum += checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:])
+	}
+	return sum
+}
+
+// hashSinceStart returns the additive hash of what the interval has changed so far:
+// of private pages that were written, what they hold minus what was private at
+// their address at the start; of shared pages, at each of their addresses, what
+// they hold minus what they held. The recorder's memHash has the whole rule.
+func (s *endSearch) hashSinceStart() uint64 {
+	m := s.m
+	var sum uint64
+	then := m.iv.start.Open()
+	defer then.Close()
+	m.Mem.Written(m.iv.start, func(key uint64, _, now *mem.Page) {
+		if now == nil {
+			return
+		}
+		var old mem.Page
+		if key < mem.MaxUser {
+			peekPrivate(then, key, &old)
+		} else {
+			then.PeekKey(key, &old)
+		}
+		for _, a := range m.addresses(key) {
+			sum += checkpoint.HashPage(a, now[:]) - checkpoint.HashPage(a, old[:])
+		}
+	})
+	return sum - s.hashDropped(then)
+}
+
+// peekPrivate reads the page at a unless it is shared: then it is left alone.
+func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
+	if r, ok := s.Find(a); ok && !r.Shared {
+		s.Peek(a, page[:])
+	}
+}
+
+// hashDropped is the hash of the private pages the interval began with that were
+// unmapped, dropped or replaced since and have not been written again.
+func (s *endSearch) hashDropped(then *mem.Space) uint64 {
+	m := s.m
+	var sum uint64
+	seen := map[uint64]bool{}
+	for _, d := range m.Mem.Dropped() {
+		for _, e := range m.iv.src.Range(d[0], d[1]) {
+			r, ok := m.Mem.Find(e.Addr)
+			if seen[e.Addr] || ok && !r.Shared && m.Mem.IsWritten(e.Addr) {
+				continue
+			}
+			seen[e.Addr] = true
+			var old mem.Page
+			peekPrivate(then, e.Addr, &old)
+			sum += checkpoint.HashPage(e.Addr, old[:])
+		}
+	}
+	return sum
+}

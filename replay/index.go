@@ -1,0 +1,239 @@
+package replay
+
+import (
+	"sort"
+	"sync"
+
+	"vplay/checkpoint"
+)
+
+// The index is what has been learnt of the past: snapshots to start from, and segments,
+// which say what each stretch of execution touched. The cursor, the searches on
+// other goroutines and the indexer in the background all draw on it and add to
+// it, so that whoever goes anywhere shortens the way for those who come later.
+//
+// Snapshots are of use for as long as memory lasts; segments are small and stay.
+
+// index is safe for concurrent use.
+type index struct {
+	s         *Session
+	infos     []checkpoint.IntervalInfo
+	intervals []uint32            // their IDs, in order
+	begin     checkpoint.Position // the first settled moment
+	budget    int64               // bytes of guest memory that snapshots may keep in use
+	spacing   uint64              // instructions between the snapshots of a run
+
+	mu           sync.Mutex
+	known        map[uint32]*intervalIndex
+	at           checkpoint.Position // the cursor
+	snapshots    int                 // in all known
+	segmentBytes int64
+}
+
+// intervalIndex is what is known of one interval.
+type intervalIndex struct {
+	snapshots []*Snapshot // by position
+	segments  []segment   // without holes from the interval's start
+	done      bool        // the segments reach the interval's end
+	end       *checkpoint.Position
+}
+
+// next returns the interval after id, ok false when it is the last.
+func (x *index) next(id uint32) (uint32, bool) {
+	i := sort.Search(len(x.intervals), func(i int) bool { return x.intervals[i] > id })
+	if i == len(x.intervals) {
+		return 0, false
+	}
+	return x.intervals[i], true
+}
+
+// previous returns the interval before id, ok false when it is the first.
+func (x *index) previous(id uint32) (uint32, bool) {
+	i := sort.Search(len(x.intervals), func(i int) bool { return x.intervals[i] >= id })
+	if i == 0 {
+		return 0, false
+	}
+	return x.intervals[i-1], true
+}
+
+// last returns the last interval.
+func (x *index) last() uint32 { return x.intervals[len(x.intervals)-1] }
+
+// isLast reports whether id is the last interval.
+func (x *index) isLast(id uint32) bool { return x.last() == id }
+
+// of returns what is known of interval id. The caller holds mu.
+func (x *index) of(id uint32) *intervalIndex {
+	l := x.known[id]
+	if l == nil {
+		l = &intervalIndex{}
+		x.known[id] = l
+	}
+	return l
+}
+
+// close gives all snapshots back.
+func (x *index) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.known {
+		for _, k := range l.snapshots {
+			k.Release()
+		}
+	}
+	x.known, x.snapshots = map[uint32]*intervalIndex{}, 0
+}
+
+// nearest returns the last snapshot at or before p, making the start of p's
+// interval one if there is none. The caller releases it.
+func (x *index) nearest(p checkpoint.Position) (*Snapshot, error) {
+	if k := x.before(p); k != nil {
+		return k, nil
+	}
+	k, err := x.s.Start(p.Interval)
+	if err != nil {
+		return nil, err
+	}
+	x.add(k.hold())
+	return k, nil
+}
+
+// before returns the last snapshot at or before p, nil when there is none in p's
+// interval. The caller releases it.
+func (x *index) before(p checkpoint.Position) *Snapshot {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms := x.of(p.Interval).snapshots
+	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) > 0 })
+	if i == 0 {
+		return nil
+	}
+	return ms[i-1].hold()
+}
+
+// has reports whether there is a snapshot at p.
+func (x *index) has(p checkpoint.Position) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms := x.of(p.Interval).snapshots
+	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) >= 0 })
+	return i < len(ms) && ms[i].Pos == p
+}
+
+// add takes over a snapshot, and drops others when memory is over budget.
+func (x *index) add(k *Snapshot) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of(k.Pos.Interval)
+	i := sort.Search(len(l.snapshots), func(i int) bool { return l.snapshots[i].Pos.Compare(k.Pos) >= 0 })
+	if i < len(l.snapshots) && l.snapshots[i].Pos == k.Pos {
+		k.Release()
+		return
+	}
+	l.snapshots = append(l.snapshots, nil)
+	copy(l.snapshots[i+1:], l.snapshots[i:])
+	l.snapshots[i] = k
+	x.snapshots++
+	x.thin()
+}
+
+// moved says where the cursor is, near which snapshots are kept longest.
+func (x *index) moved(p checkpoint.Position) {
+	x.mu.Lock()
+	x.at = p
+	x.mu.Unlock()
+}
+
+// foundEnd notes where an interval ends.
+func (x *index) foundEnd(p checkpoint.Position) {
+	x.mu.Lock()
+	x.of(p.Interval).end = &p
+	x.mu.Unlock()
+}
+
+// endOf returns the end of interval id, if it is known.
+func (x *index) endOf(id uint32) (p checkpoint.Position, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of(id)
+	if l.end != nil {
+		return *l.end, true
+	}
+	if n := len(l.snapshots); n > 0 && l.snapshots[n-1].atEnd() {
+		return l.snapshots[n-1].Pos, true
+	}
+	return p, false
+}
+
+// nearby is the distance from the cursor, in instructions, within which snapshots
+// are as valuable as at the cursor itself.
+const nearby = 1 << 16
+
+// snapshotBytes is about what a snapshot takes besides guest memory.
+const snapshotBytes = 4096
+
+// leastSnapshots is how many snapshots stay in any case, the starts of intervals apart:
+// those around the cursor, without which no step back would be quick.
+const leastSnapshots = 32
+
+// thin drops snapshots while memory is over budget: first those whose absence
+// makes the way to a place the least longer, measured by how far that place is
+// from the cursor. So snapshots are dense around the cursor and their distance grows
+// with its distance from it. The start of an interval always stays.
+func (x *index) thin() {
+	for x.s.Pool.InUse()+int64(x.snapshots)*snapshotBytes > x.budget {
+		type cheap struct {
+			k    *Snapshot
+			cost float64
+		}
+		var all []cheap
+		for _, l := range x.known {
+			for i := 1; i < len(l.snapshots); i++ {
+				k := l.snapshots[i]
+				to := k.Pos.Instr + 1
+				if i+1 < len(l.snapshots) {
+					to = l.snapshots[i+1].Pos.Instr
+				}
+				gap := float64(to - l.snapshots[i-1].Pos.Instr)
+				all = append(all, cheap{k, gap / (nearby + x.distance(k.Pos))})
+			}
+		}
+		n := min((len(all)+7)/8, len(all)-leastSnapshots)
+		if n <= 0 {
+			return
+		}
+		sort.Slice(all, func(i, j int) bool { return all[i].cost < all[j].cost })
+		drop := map[*Snapshot]bool{}
+		for _, x := range all[:n] {
+			drop[x.k] = true
+		}
+		x.snapshots -= n
+		for _, l := range x.known {
+			l.drop(drop)
+		}
+	}
+}
+
+// drop releases the snapshots that are in the set.
+func (l *intervalIndex) drop(set map[*Snapshot]bool) {
+	kept := l.snapshots[:0]
+	for _, k := range l.snapshots {
+		if set[k] {
+			k.Release()
+		} else {
+			kept = append(kept, k)
+		}
+	}
+	clear(l.snapshots[len(kept):])
+	l.snapshots = kept
+}
+
+// intervalLength is how many instructions an interval is taken to have where
+// only the order of magnitude matters.
+const intervalLength = 1 << 27
+
+// distance estimates how many instructions lie between p and the cursor.
+func (x *index) distance(p checkpoint.Position) float64 {
+	d := float64(p.Instr) - float64(x.at.Instr) + intervalLength*(float64(p.Interval)-float64(x.at.Interval))
+	return max(d, -d)
+}

@@ -1,0 +1,41 @@
+package replay
+
+import (
+	"vplay/checkpoint"
+	"vplay/replay/mem"
+)
+
+// What runs stop at, and what they say when they have stopped.
+
+// stops is what a run stops at.
+type stops struct {
+	breaks  map[uint64]struct{}
+	watches []mem.Watch
+	filter  func(*Machine) bool
+	signals func(signo int32) bool
+	calls   func(nr int64) bool
+
+	noSignals  bool // signals stop nothing
+	everyStore bool // watched stores that change nothing count
+}
+
+// mayStopAt reports whether a run can stop at e.
+func (q *stops) mayStopAt(e *checkpoint.Event) bool {
+	switch e.Kind {
+	case checkpoint.EventSignal, checkpoint.EventFault:
+		return !q.noSignals && (q.signals == nil || q.signals(e.Signo))
+	case checkpoint.EventEnter, checkpoint.EventExit:
+		return q.calls != nil && q.calls(e.NR)
+	default:
+		return false
+	}
+}
+
+// Stop says why a movement of the cursor ended.
+type Stop struct {
+	Reason Reason
+	Hits   []mem.Hit         // StopWatch
+	Event  *checkpoint.Event // StopSignal: what is about to be delivered; StopSyscall: the event
+	// Edge is set when the beginning or the end of the recording was reached.
+	Edge bool
+}
