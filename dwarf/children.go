@@ -130,6 +130,9 @@ func (v Value) IsPointer() bool {
 // the address.
 func (v Value) Uint() (n uint64, err error) {
 	defer v.lock()()
+	if v.golang != nil {
+		return v.goNumber()
+	}
 	return v.bitsOf()
 }
 

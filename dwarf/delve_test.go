@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -37,7 +38,9 @@ for i in range(16):
     for half in range(2):
         out.write((int(frame.read_register("xmm%d" % i)["v2_int64"][half]) % 2**64).to_bytes(8, "little"))
 inferior = gdb.selected_inferior()
-for line in open("/proc/%d/maps" % inferior.pid):
+maps = open("/proc/%d/maps" % inferior.pid).readlines()
+out.write(min(int(line.split("-")[0], 16) for line in maps if line.endswith("/prog\n")).to_bytes(8, "little"))
+for line in maps:
     span, mode = line.split()[:2]
     start, end = (int(n, 16) for n in span.split("-"))
     if mode[0] == "r" and "[v" not in line:
@@ -52,6 +55,8 @@ type goImage struct {
 	regs    Regs
 	xmm     []byte
 	regions []region
+	base    uint64 // where the program's file begins
+	bias    uint64
 }
 
 type region struct {
@@ -59,7 +64,7 @@ type region struct {
 	b     []byte
 }
 
-func readGoImage(t *testing.T, path string) *goImage {
+func readGoImage(t testing.TB, path string) *goImage {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -72,6 +77,7 @@ func readGoImage(t *testing.T, path string) *goImage {
 	}
 	b = b[8*numRegs:]
 	out.xmm, b = b[:16*16], b[16*16:]
+	out.base, b = le.Uint64(b), b[8:]
 	for len(b) >= 16 {
 		start, n := le.Uint64(b), le.Uint64(b[8:])
 		out.regions = append(out.regions, region{start, b[16 : 16+n]})
@@ -122,13 +128,8 @@ var goCommands = []struct {
 // ourListings is what this package says of all frames of package main.
 func ourListings(t *testing.T, image *goImage, m *Module) (out []goListing) {
 	t.Helper()
-	find := func(addr uint64) (*Module, uint64, bool) {
-		_, _, ok := m.Function(addr)
-		return m, 0, ok
-	}
 	n, globals := 0, goListing{}
-	for _, e := range Envs(Backtrace(image.regs, image, find, 30), image) {
-		e.Vector = image.vector
+	for _, e := range image.envs(m) {
 		for _, s := range e.Scopes() {
 			if strings.HasPrefix(s.Function, "main.") {
 				for _, c := range goCommands {
@@ -226,7 +227,7 @@ func parseListings(text string) (out []goListing) {
 }
 
 // goBuild compiles the program with flags into a folder.
-func goBuild(t *testing.T, flags ...string) (dir string) {
+func goBuild(t testing.TB, flags ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	source, err := filepath.Abs(filepath.Join("testdata", "govars", "main.go"))
@@ -246,34 +247,29 @@ func goBuild(t *testing.T, flags ...string) (dir string) {
 	return dir
 }
 
-// TestAgainstDelve compares the variables of a Go program with what dlv core prints
-// of the same moment: all of them in each frame, as its commands args and locals show them.
-func TestAgainstDelve(t *testing.T) {
+// goMoment compiles the program and runs it to its innermost call; image in the
+// folder is its memory then, core, if that is wanted, gdb's core file.
+func goMoment(t testing.TB, core bool, flags ...string) (dir string) {
+	t.Helper()
 	need.Ptrace(t)
-	need.Program(t, "gdb")
-	for _, c := range []struct {
-		name, flags string
-		variables   int // at least
-	}{{"unoptimized", "-gcflags=all=-N -l", 200}, {"optimized", "-gcflags=", 100}} {
-		t.Run(c.name, func(t *testing.T) { againstDelve(t, c.name, c.flags, c.variables) })
-	}
-}
-
-func againstDelve(t *testing.T, name, flags string, least int) {
-	dir := goBuild(t, flags)
-	commands := []string{"cd " + dir, "file " + filepath.Join(dir, "prog"), "handle SIGURG nostop noprint pass", "break main.stop"}
+	dir = goBuild(t, flags...)
 	script := filepath.Join(dir, "gdb.script")
 	if err := os.WriteFile(script, []byte(goStop), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	commands = append(commands, "source "+script)
-	if *dlv != "" {
+	commands := []string{"cd " + dir, "file " + filepath.Join(dir, "prog"), "handle SIGURG nostop noprint pass", "break main.stop", "source " + script}
+	if core {
 		commands = append(commands, "generate-core-file "+filepath.Join(dir, "core"))
 	}
-	said := realgdb.Batch(t, commands...)
-	if !strings.Contains(said, "all is written") {
+	if said := realgdb.Batch(t, commands...); !strings.Contains(said, "all is written") {
 		t.Fatalf("gdb said\n%s", said)
 	}
+	return dir
+}
+
+// openMoment reads what goMoment left.
+func openMoment(t testing.TB, dir string) (*Module, *goImage) {
+	t.Helper()
 	file, err := os.ReadFile(filepath.Join(dir, "prog"))
 	if err != nil {
 		t.Fatal(err)
@@ -282,10 +278,60 @@ func againstDelve(t *testing.T, name, flags string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := ourListings(t, readGoImage(t, filepath.Join(dir, "image")), m)
-	golden := filepath.Join("testdata", "govars", name+".golden")
+	parsed, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := readGoImage(t, filepath.Join(dir, "image"))
+	for _, p := range parsed.Progs {
+		if p.Type == elf.PT_LOAD && p.Off == 0 {
+			image.bias = image.base - p.Vaddr
+		}
+	}
+	return m, image
+}
+
+// envs are the program's frames, innermost first.
+func (m *goImage) envs(of *Module) []*Env {
+	find := func(addr uint64) (*Module, uint64, bool) {
+		_, _, ok := of.Function(addr - m.bias)
+		return of, m.bias, ok
+	}
+	out := Envs(Backtrace(m.regs, m, find, 30), m)
+	for _, e := range out {
+		e.Vector = m.vector
+	}
+	return out
+}
+
+// TestAgainstDelve compares the variables of a Go program with what dlv core prints
+// of the same moment: all of them in each frame, as its commands args and locals show them.
+func TestAgainstDelve(t *testing.T) {
+	for _, c := range []delveCase{
+		{"unoptimized", "unoptimized", []string{"-gcflags=all=-N -l"}, 200, true},
+		{"optimized", "optimized", nil, 100, true},
+		{"position-independent, no symbols", "unoptimized", []string{"-gcflags=-N -l", "-buildmode=pie", "-ldflags=-s -w=0"}, 200, false},
+	} {
+		t.Run(c.name, c.run)
+	}
+}
+
+// delveCase is one way to compile the program.
+type delveCase struct {
+	name, golden string
+	flags        []string
+	variables    int  // that are compared, at least
+	live         bool // dlv reads such a program
+}
+
+func (c delveCase) run(t *testing.T) {
+	live := c.live && *dlv != ""
+	dir := goMoment(t, live, c.flags...)
+	m, image := openMoment(t, dir)
+	got := ourListings(t, image, m)
+	golden := filepath.Join("testdata", "govars", c.golden+".golden")
 	var want []goListing
-	if *dlv != "" {
+	if live {
 		want = delveListings(t, dir, len(got)/len(goCommands))
 		if *update {
 			writeListings(t, golden, want)
@@ -299,7 +345,7 @@ func againstDelve(t *testing.T, name, flags string, least int) {
 		need.Machine(t, string(version), strings.HasPrefix(runtime.Version()+".", string(version)+"."))
 		want, got = parseListings(string(text)), masked(got)
 	}
-	compareListings(t, got, want, least)
+	compareListings(t, got, want, c.variables)
 }
 
 // compareListings reports what differs, and how many variables do not. Where a slice's

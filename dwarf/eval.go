@@ -50,6 +50,7 @@ func (e *Env) Prepare(expr string, scope int) (*Expression, error) {
 	x := &Expression{text: expr, toks: toks}
 	if scopes := e.Scopes(); scope >= 0 && scope < len(scopes) {
 		x.scope = &scopes[scope]
+		x.scope.prepare()
 	}
 	return x, nil
 }
@@ -58,8 +59,8 @@ func (e *Env) Prepare(expr string, scope int) (*Expression, error) {
 func (p *Expression) Eval(e *Env) (v Value, err error) {
 	x := &evalState{env: e, toks: p.toks}
 	if p.scope != nil {
-		s := *p.scope
-		s.env, x.scope = e, &s
+		s := p.scope.in(e)
+		x.scope = &s
 	}
 	if e.Module != nil {
 		e.Module.mu.Lock()

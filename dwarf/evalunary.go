@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
 )
 
 // unary parses prefix operators and casts.
@@ -45,6 +47,9 @@ func (x *evalState) prefixed() Value {
 		p := x.pointerTo(v, v.typ)
 		if v.golang != nil {
 			p.golang = pointerTo(v.golang)
+			t := *p.typ
+			t.name, t.golang = p.golang.Common().Name, true
+			p.typ = &t
 		}
 		return p
 	case "(":
@@ -272,16 +277,21 @@ func (x *evalState) literal(s string) Value {
 	return x.integer(n, typeULong)
 }
 
-// registers by the names that gdb has for them.
-var registers = map[string]int{
-	"rax": RAX, "rbx": RBX, "rcx": RCX, "rdx": RDX, "rsi": RSI, "rdi": RDI, "rbp": RBP, "rsp": RSP, "r8": R8, "r9": R9,
-	"r10": R10, "r11": R11, "r12": R12, "r13": R13, "r14": R14, "r15": R15, "rip": RIP, "pc": RIP, "sp": RSP, "fp": RBP,
+// aliases are gdb's own names of registers.
+var aliases = map[string]int{"pc": RIP, "sp": RSP, "fp": RBP}
+
+// registerNumber returns the number of a general register by its name.
+func registerNumber(name string) (n int, ok bool) {
+	if n, ok = aliases[name]; !ok {
+		n, ok = regnum.AMD64NameToDwarf[name]
+	}
+	return n, ok && n < numRegs
 }
 
 // name is a variable, an enumerator is not looked for, a register or a function.
 func (x *evalState) name(s string) Value {
 	if reg, ok := strings.CutPrefix(s, "$"); ok {
-		n, ok := registers[reg]
+		n, ok := registerNumber(reg)
 		if !ok {
 			x.fail("there is no register %s", s)
 		}

@@ -95,6 +95,26 @@ type goScope struct {
 	dictionary *uint64 // with the type arguments of a generic function
 }
 
+// prepare looks for the variables of the scope ahead of their use.
+func (s *Scope) prepare() {
+	m := s.env.Module
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	if m.isGo(s.die) {
+		s.goEntries()
+	}
+}
+
+// in is the scope in another frame at the same place.
+func (s *Scope) in(e *Env) Scope {
+	out := *s
+	if out.env = e; s.golang != nil {
+		out.golang = &goScope{entries: s.golang.entries} // type arguments are each frame's own
+	}
+	return out
+}
+
 // isRangeBody reports whether a function is the body of a loop over an iterator,
 // which the compiler makes a function of its own: f-range1.
 func isRangeBody(name string) bool {

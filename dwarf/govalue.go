@@ -122,6 +122,19 @@ func (v *goVar) members() []*goVar {
 	return nil
 }
 
+// maxMapWalk bounds the buckets or groups that are looked at for a part of a map.
+const maxMapWalk = 1 << 18
+
+// goNumber is Uint for Go: numbers, and what is one pointer.
+func (v Value) goNumber() (uint64, error) {
+	g := v.goVar()
+	switch g.kind { //nolint:exhaustive // the others are no numbers
+	case reflect.Int, reflect.Uint, reflect.Bool, reflect.Pointer, reflect.UnsafePointer, reflect.Map, reflect.Chan, reflect.Func:
+		return v.bitsOf()
+	}
+	return 0, errSize
+}
+
 // goChildren is Children for Go. Those of a map are named by their keys.
 func (v Value) goChildren(start, end int) (out []Value) {
 	g := v.goVar()
@@ -139,10 +152,9 @@ func (v Value) goChildren(start, end int) (out []Value) {
 		return out
 	case reflect.Map:
 		n := 0
-		g.eachEntry(max(goFull.buckets, 100*end), func(key, value *goVar) bool {
+		g.eachEntry(min(max(goFull.buckets, 100*end), maxMapWalk), func(key, value *goVar) bool {
 			if n >= start {
-				key.load(goFull)
-				value.name = "[" + key.oneLine() + "]"
+				value.name = "[" + key.asKey() + "]"
 				out = append(out, value.value())
 			}
 			n++
@@ -164,6 +176,15 @@ func (v Value) goChildren(start, end int) (out []Value) {
 		out = append(out, list[i].value())
 	}
 	return out
+}
+
+// asKey is a map's key as it is shown, without the interface that it may be in.
+func (v *goVar) asKey() string {
+	v.load(goFull)
+	if v.kind == reflect.Interface && v.err == nil && len(v.children) == 1 {
+		v = v.children[0]
+	}
+	return v.oneLine()
 }
 
 // goMember is v.name, through pointers and interfaces, and in embedded structs.
@@ -262,8 +283,8 @@ func (x *evalState) goKey(v Value, want string) Value {
 		x.fail("%s is no map", v.Name)
 	}
 	var found *goVar
-	g.eachEntry(maxMapSearch, func(key, value *goVar) bool {
-		if key.load(goFull); key.oneLine() == want {
+	g.eachEntry(maxMapWalk, func(key, value *goVar) bool {
+		if key.asKey() == want {
 			found = value
 		}
 		return found == nil
@@ -275,9 +296,6 @@ func (x *evalState) goKey(v Value, want string) Value {
 	found.name = v.Name + "[" + want + "]"
 	return found.value()
 }
-
-// maxMapSearch bounds the groups that are looked at for a key.
-const maxMapSearch = 1 << 16
 
 // goDereference is *v.
 func (x *evalState) goDereference(v Value) Value {
