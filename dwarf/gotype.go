@@ -23,6 +23,9 @@ const (
 	maxGoTypes   = 1 << 17 // in all; ReadType takes 128 MB of stack for as many in a row
 	maxGoEntries = 1 << 21 // entries read for them
 	maxGoParts   = 256     // typedefs, arrays and first members in a row
+
+	maxGoKept  = 1 << 20 // types that are kept for later
+	maxGoSpent = 1 << 23 // entries read for types that were refused, all together
 )
 
 // errGoType says that a type is refused.
@@ -34,7 +37,9 @@ type goProgram struct {
 	m        *Module
 	types    map[dwarf.Offset]godwarf.Type
 	checked  map[dwarf.Offset]bool
+	spent    int // entries read for types that were refused
 	trees    map[dwarf.Offset]*godwarf.Tree
+	entries  int // of the trees
 	closures map[dwarf.Offset]*godwarf.StructType
 	index    *goIndex
 }
@@ -72,12 +77,21 @@ func (p *goProgram) typeAt(off dwarf.Offset) (godwarf.Type, error) {
 	if t, ok := p.types[off]; ok {
 		return t, nil
 	}
+	if p.spent > maxGoSpent {
+		return nil, errGoType
+	}
+	if len(p.types) > maxGoKept {
+		clear(p.types)
+		clear(p.checked)
+	}
 	c := typeCheck{m: p.m, known: p.checked, seen: map[dwarf.Offset]bool{}, part: map[dwarf.Offset]dwarf.Offset{}}
 	if err := c.check(off); err != nil {
+		p.spent += c.entries + len(c.seen)
 		return nil, err
 	}
 	t, err := readGoType(p.m.data, off, p.types)
 	if err != nil {
+		p.spent += c.entries + len(c.seen)
 		return nil, fmt.Errorf("%w: %w", errGoType, err)
 	}
 	for seen := range c.seen {
@@ -200,6 +214,7 @@ func (c *typeCheck) references(off dwarf.Offset) (refs []dwarf.Offset, err error
 // Bounds on the entries of one function.
 const (
 	maxGoTree    = 1 << 18
+	maxGoRanges  = 1 << 20 // of all of them
 	maxGoNesting = 1 << 10
 	maxGoOrigins = 8
 )
@@ -211,23 +226,9 @@ func (p *goProgram) tree(off dwarf.Offset) (t *godwarf.Tree, err error) {
 	if t, ok := p.trees[off]; ok {
 		return t, nil
 	}
-	r := p.m.data.Reader()
-	r.Seek(off)
-	for depth, n := 0, 0; ; n++ {
-		e, err := r.Next()
-		switch {
-		case err != nil || e == nil || n > maxGoTree || depth > maxGoNesting:
-			return nil, errGoType
-		case e.Tag == 0:
-			depth--
-		case !p.hasOrigin(e):
-			return nil, errGoType
-		case e.Children:
-			depth++
-		}
-		if depth <= 0 {
-			break
-		}
+	n, err := p.checkTree(off)
+	if err != nil {
+		return nil, err
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -237,11 +238,42 @@ func (p *goProgram) tree(off dwarf.Offset) (t *godwarf.Tree, err error) {
 	if t, err = godwarf.LoadTree(off, p.m.data, 0); err != nil {
 		return nil, err
 	}
-	if len(p.trees) > 1<<10 {
+	if p.entries += n; p.entries > 2*maxGoTree {
 		clear(p.trees)
+		p.entries = n
 	}
 	p.trees[off] = t
 	return t, nil
+}
+
+// checkTree returns an error unless LoadTree may be called for the entry at off, and
+// how many entries there are.
+func (p *goProgram) checkTree(off dwarf.Offset) (n int, err error) {
+	r := p.m.data.Reader()
+	r.Seek(off)
+	for depth, ranges := 0, 0; ; {
+		e, err := r.Next()
+		if n++; err != nil || e == nil || n > maxGoTree || depth > maxGoNesting {
+			return 0, errGoType
+		}
+		switch {
+		case e.Tag == 0:
+			depth--
+		case !p.hasOrigin(e):
+			return 0, errGoType
+		case e.Children:
+			depth++
+		}
+		if e.Val(dwarf.AttrRanges) != nil {
+			list, err := p.m.data.Ranges(e)
+			if ranges += len(list); err != nil || ranges > maxGoRanges {
+				return 0, errGoType
+			}
+		}
+		if depth <= 0 {
+			return n, nil
+		}
+	}
 }
 
 // hasOrigin reports whether the references to what an entry is an instance of end.
