@@ -24,6 +24,7 @@ type Budget struct {
 	work   int64 // bytes gone through by decoders for the first time
 	scaled bool  // decoded structures are bounded by the file's size, too
 	size   atomic.Int64
+	beside atomic.Int64              // size of other files
 	reader atomic.Pointer[Recording] // the last opened
 	used   atomic.Int64
 	worked atomic.Int64
@@ -72,12 +73,28 @@ func (b *Budget) fit(r *Recording, size int64) {
 	}
 }
 
+// AddFile says that a file of size bytes that the user named is read beside the
+// recording: it counts as a part of it.
+func (b *Budget) AddFile(size int64) {
+	if b != nil {
+		b.beside.Add(size)
+	}
+}
+
+// Renew lets as much work be done again: somebody waits for an answer, and may ask
+// for the next one.
+func (b *Budget) Renew() {
+	if b != nil {
+		b.worked.Store(0)
+	}
+}
+
 // decoded is the bound of decoded structures, in bytes.
 func (b *Budget) decoded() int64 {
 	if !b.scaled {
 		return b.memory
 	}
-	return min(b.memory, max(leastDecoded, decodedShare*b.size.Load()))
+	return min(b.memory, max(leastDecoded, decodedShare*(b.size.Load()+b.beside.Load())))
 }
 
 // workLimit is the bound of what decoders may go through, in bytes.
@@ -85,7 +102,7 @@ func (b *Budget) workLimit() int64 {
 	if !b.scaled {
 		return b.work
 	}
-	return min(b.work, max(leastWork, workOfFile*b.size.Load()))
+	return min(b.work, max(leastWork, workOfFile*(b.size.Load()+b.beside.Load())))
 }
 
 // Context returns what ends the reading, and the replay, of the recording.
@@ -128,8 +145,9 @@ func (e *LimitError) Error() string {
 // collections is how often a budget that is used up waits for the collector.
 const collections = 3
 
-// take charges n bytes of memory for a part.
-func (b *Budget) take(n int64, part string) error {
+// Take charges n bytes of memory for a part, a member or a table that the error
+// names. Errors: *LimitError, and those of the context.
+func (b *Budget) Take(n int64, part string) error {
 	if b == nil || n == 0 {
 		return nil
 	}
@@ -157,14 +175,16 @@ func (b *Budget) take(n int64, part string) error {
 	return &LimitError{Part: part, Limit: limit}
 }
 
-func (b *Budget) give(n int64) {
+// Give gives n bytes of memory back.
+func (b *Budget) Give(n int64) {
 	if b != nil {
 		b.used.Add(-n)
 	}
 }
 
-// spend charges the way through n bytes.
-func (b *Budget) spend(n int64, part string) error {
+// Spend charges the way through n bytes, or what takes as long. Errors are those of
+// Take.
+func (b *Budget) Spend(n int64, part string) error {
 	if b == nil {
 		return nil
 	}
@@ -190,7 +210,7 @@ func (c *charge) add(n int64) error {
 	if c == nil || c.b == nil {
 		return nil
 	}
-	if err := c.b.take(n, c.part); err != nil {
+	if err := c.b.Take(n, c.part); err != nil {
 		return err
 	}
 	c.n += n
@@ -200,7 +220,7 @@ func (c *charge) add(n int64) error {
 // drop gives all back.
 func (c *charge) drop() {
 	if c != nil {
-		c.b.give(c.n)
+		c.b.Give(c.n)
 		c.n = 0
 	}
 }
@@ -211,7 +231,7 @@ func keep[T any](c *charge, p *T) {
 		return
 	}
 	b := c.b
-	runtime.AddCleanup(p, b.give, c.n)
+	runtime.AddCleanup(p, b.Give, c.n)
 	c.n = 0
 }
 

@@ -40,8 +40,15 @@ func HashWord(addr, v uint64) uint64 {
 // HashPage is the sum of HashWord over a page at addr. page has PageSize bytes.
 func HashPage(addr uint64, page []byte) uint64 {
 	var sum uint64
-	for i := 0; i+8 <= len(page); i += 8 {
-		sum += HashWord(addr+uint64(i), le64(page[i:]))
+	const line = 64 // bytes looked at together: most of memory is zeros
+	for ; len(page) >= line; addr, page = addr+line, page[line:] {
+		p := page[:line:line]
+		if le64(p)|le64(p[8:])|le64(p[16:])|le64(p[24:])|le64(p[32:])|le64(p[40:])|le64(p[48:])|le64(p[56:]) == 0 {
+			continue
+		}
+		for i := uint64(0); i < line; i += 8 {
+			sum += HashWord(addr+i, le64(p[i:]))
+		}
 	}
 	return sum
 }

@@ -114,7 +114,7 @@ func (r *Recording) readIndex(n int, count uint64) error {
 	}
 	blocks, err := decodeWhole(raw, nil, ch, codeBlockIndexes)
 	if err == nil {
-		err = r.budget.take(int64(count)*recordBytes, name) // as long as the recording is open
+		err = r.budget.Take(int64(count)*recordBytes, name) // as long as the recording is open
 	}
 	defer ch.drop()
 	if err != nil {

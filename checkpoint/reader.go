@@ -33,7 +33,6 @@ type Recording struct {
 	listed  map[string]memberInfo
 
 	manifest manifestFile
-	digest   [sha256.Size]byte
 	objects  []Object
 	objPages []ObjectPage
 	store    storeReader
@@ -120,9 +119,18 @@ func (r *Recording) Close() error {
 	return r.closer.Close()
 }
 
-// Digest returns the SHA-256 of the manifest. The manifest has the hash of every
-// other member, so that two recordings with one digest hold the same.
-func (r *Recording) Digest() [sha256.Size]byte { return r.digest }
+// RunDigest returns a SHA-256 of what names the run that was recorded: the recording's ID,
+// and of each interval its number, its events and how it ends. Recordings with one
+// digest have the same positions; slimming, which changes the memory that a recording
+// holds, leaves it as it is.
+func (r *Recording) RunDigest() [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", r.Manifest().ID)
+	for _, i := range r.Intervals() {
+		fmt.Fprintln(h, i.ID, i.PID, i.Image, i.Threads, i.Events, i.LogRaw, uint64(i.End), i.Forced, int64(i.CPUStart), int64(i.CPUTime))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
 
 // Stat describes the file that the recording is read from, whatever has its name
 // now. The error matches os.ErrInvalid for one from OpenReader.
@@ -234,7 +242,7 @@ func (r *Recording) readManifest() error {
 	case err != nil:
 		return r.damage(nameManifest, err)
 	}
-	r.manifest, r.digest = *m, sha256.Sum256(b)
+	r.manifest = *m
 	return nil
 }
 
@@ -322,7 +330,7 @@ func (r *Recording) spend(n int64, part string) error {
 	if _, again := r.read.LoadOrStore(part, struct{}{}); again {
 		return nil
 	}
-	return r.budget.spend(n, part)
+	return r.budget.Spend(n, part)
 }
 
 func (r *Recording) readObjects() error {

@@ -133,6 +133,7 @@ type storeWriter struct {
 	numbers map[PageRef]uint32
 	cur     *pageBlock
 	pending []*pageBlock // being compressed, in order
+	free    [][]byte     // buffers of blocks that are in the pack
 	pack    []byte
 	raw     uint64 // bytes in the pack's blocks, decompressed
 	index   []blockIndex
@@ -158,7 +159,7 @@ func (s *storeWriter) add(ref PageRef, rec []byte) error {
 	}
 	s.numbers[ref] = uint32(len(s.numbers))
 	if s.cur == nil {
-		s.cur = &pageBlock{frame: make(chan []byte, 1), raw: make([]byte, 0, pagesPerBlock*PageSize)}
+		s.cur = &pageBlock{frame: make(chan []byte, 1), raw: s.buffer()}
 	}
 	s.cur.raw = append(s.cur.raw, rec...)
 	s.cur.entries = append(s.cur.entries, pageRecord{ref, uint32(len(rec))})
@@ -166,6 +167,16 @@ func (s *storeWriter) add(ref PageRef, rec []byte) error {
 		return s.closeBlock()
 	}
 	return nil
+}
+
+// buffer returns an empty buffer for a block.
+func (s *storeWriter) buffer() []byte {
+	if n := len(s.free); n > 0 {
+		b := s.free[n-1]
+		s.free = s.free[:n-1]
+		return b
+	}
+	return make([]byte, 0, pagesPerBlock*PageSize)
 }
 
 // maxPending bounds the blocks in memory that wait for compression.
@@ -194,6 +205,7 @@ func (s *storeWriter) collect() error {
 	}
 	s.pack = append(s.pack, frame...)
 	s.raw += uint64(len(b.raw))
+	s.free = append(s.free, b.raw[:0])
 	s.index = append(s.index, blockIndex{uint32(len(frame)), b.entries})
 	s.pages += len(b.entries)
 	if len(s.pack) >= packSize {

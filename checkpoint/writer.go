@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"hash/maphash"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -51,7 +50,7 @@ type Writer struct {
 	buf       *bufio.Writer
 	zip       *zip.Writer
 	store     storeWriter
-	recent    recentPages
+	hasher    *PageHasher
 	members   []memberInfo
 	packs     int
 	intervals []IntervalInfo
@@ -80,8 +79,8 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 		byID:     make(map[uint32]bool),
 		objects:  make(map[uint32]Object),
 		objPages: make(map[objectKey]PageRef),
+		hasher:   NewPageHasher(),
 	}
-	w.recent.seed = maphash.MakeSeed()
 	var err error
 	if w.f, err = createFile(path, o.Overwrite, systemFiles); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -158,10 +157,10 @@ func (w *Writer) AddPage(page []byte) (PageRef, error) {
 	if len(page) != PageSize {
 		return PageRef{}, fmt.Errorf("checkpoint: page of %d bytes", len(page))
 	}
-	if isZeroPage(page) {
-		return PageRef{Kind: PageZero}, nil
+	ref := w.hasher.Ref(page)
+	if ref.Kind == PageZero {
+		return ref, nil
 	}
-	ref := w.recent.ref(page)
 	return ref, w.addRecord(ref, page)
 }
 

@@ -51,6 +51,9 @@ const (
 // maxSaved bounds DW_CFA_remember_state.
 const maxSaved = 64
 
+// maxInstructions bounds the instructions that are executed for an address.
+const maxInstructions = 1 << 18
+
 // frameProgram is the machine that executes call frame instructions.
 type frameProgram struct {
 	cie     *cie
@@ -58,6 +61,7 @@ type frameProgram struct {
 	initial row // after the CIE's instructions
 	saved   []row
 	loc, pc uint64
+	steps   int
 }
 
 // rowAt returns the row for pc.
@@ -78,6 +82,9 @@ func (f *fde) rowAt(pc uint64) (*row, error) {
 func (p *frameProgram) run(program []byte) error {
 	c := &cursor{b: program}
 	for c.left() > 0 && p.loc <= p.pc {
+		if p.steps++; p.steps > maxInstructions {
+			return errProgram
+		}
 		op := c.u8()
 		low := uint64(op & lowBits)
 		switch op &^ lowBits {

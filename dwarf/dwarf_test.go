@@ -26,7 +26,7 @@ func demoSymbols(t testing.TB) ([]byte, []string) {
 
 func TestLookups(t *testing.T) {
 	b, src := demoSymbols(t)
-	m, err := Open(b)
+	m, err := Open(b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestOpenRefuses(t *testing.T) {
 	arm := append([]byte(nil), b...)
 	binary.LittleEndian.PutUint16(arm[18:], uint16(elf.EM_AARCH64))
 	for name, in := range map[string][]byte{"empty": nil, "text": []byte("hello"), "cut": b[:40], "arm64": arm} {
-		if _, err := Open(in); err == nil {
+		if _, err := Open(in, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -260,7 +260,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(b[:64], uint64(0x401000))
 	f.Add(b, uint64(0x40178f))
 	f.Fuzz(func(t *testing.T, b []byte, pc uint64) {
-		m, err := Open(b)
+		m, err := Open(b, &allowance{64 << 20, 64 << 20})
 		if err != nil {
 			return
 		}

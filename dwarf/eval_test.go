@@ -9,7 +9,7 @@ import (
 // and others nowhere that matters.
 func demoEnv(t testing.TB) *Env {
 	b, _ := demoSymbols(t)
-	m, err := Open(b)
+	m, err := Open(b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func FuzzEval(f *testing.F) {
 // FuzzVariables looks at every variable of a damaged file.
 func FuzzVariables(f *testing.F) {
 	b, _ := demoSymbols(f)
-	m, err := Open(b)
+	m, err := Open(b, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func FuzzVariables(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, at uint32, patch []byte, pc uint64) {
 		c := append([]byte(nil), b...)
 		copy(c[int(at)%len(c):], patch)
-		m, err := Open(c)
+		m, err := Open(c, nil)
 		if err != nil {
 			return
 		}

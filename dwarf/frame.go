@@ -1,7 +1,6 @@
 package dwarf
 
 import (
-	"debug/elf"
 	"errors"
 	"sort"
 	"strings"
@@ -15,7 +14,9 @@ type frameSection struct {
 	addr uint64 // file virtual address, of .eh_frame
 	eh   bool
 	once sync.Once
-	fdes []fde // sorted by low, once it was parsed
+
+	meter *meter // nil has no bounds
+	fdes  []fde  // sorted by low, once it was parsed
 }
 
 // cie is a common information entry (DWARF 5, 6.4.1).
@@ -39,6 +40,12 @@ type fde struct {
 // maxFDEs bounds one section's functions.
 const maxFDEs = 4 << 20
 
+// frameEntryBytes is what one entry takes in memory, and frameEntryWork in time, with sorting.
+const (
+	frameEntryBytes = 160
+	frameEntryWork  = 200
+)
+
 // errNoFrame says that the call frame information does not cover an address.
 var errNoFrame = errors.New("dwarf: no call frame information for this address")
 
@@ -50,14 +57,10 @@ const (
 	peBase   = 0x70
 )
 
-func (m *Module) readFrames(f *elf.File) {
+func (m *Module) readFrames(f *file) {
 	for _, name := range []string{".eh_frame", ".debug_frame"} {
-		s := f.Section(name)
-		if s == nil || s.Type == elf.SHT_NOBITS {
-			continue
-		}
-		if b, err := s.Data(); err == nil {
-			m.frames = append(m.frames, &frameSection{data: b, addr: s.Addr, eh: strings.HasPrefix(name, ".eh")})
+		if s := f.Section(name); s != nil {
+			m.frames = append(m.frames, &frameSection{data: f.section(s), addr: s.Addr, eh: strings.HasPrefix(name, ".eh"), meter: m.meter})
 		}
 	}
 }
@@ -90,7 +93,7 @@ func (s *frameSection) parse() {
 		}
 		at := c.at
 		body := cursor{b: c.bytes(n)}
-		if c.bad {
+		if c.bad || s.meter.spend(frameEntryWork) != nil || s.meter.take(frameEntryBytes) != nil {
 			break
 		}
 		id := body.uint(size)

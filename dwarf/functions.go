@@ -13,9 +13,11 @@ import (
 type FrameRange struct{ Low, High uint64 }
 
 // FrameRanges returns the functions of an .eh_frame section, sorted by address
-// without repetition. addr is the section's file virtual address.
-func FrameRanges(data []byte, addr uint64) []FrameRange {
-	s := frameSection{data: data, addr: addr, eh: true}
+// without repetition. addr is the section's file virtual address. Reading it is charged
+// to budget, which may be nil; what it has no room for is left out.
+func FrameRanges(data []byte, addr uint64, budget Budget) []FrameRange {
+	s := &frameSection{data: data, addr: addr, eh: true}
+	s.meter = newMeter(budget, s)
 	s.parse()
 	out := make([]FrameRange, 0, len(s.fdes))
 	for i := range s.fdes {

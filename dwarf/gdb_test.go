@@ -211,7 +211,7 @@ func againstGDB(t *testing.T, compiler, source string, flags []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Open(image)
+	m, err := Open(image, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (m *Module) inlineSites() map[dwarf.Offset][]uint64 {
 		if !ok {
 			continue
 		}
-		if rs, err := m.data.Ranges(e); err == nil && len(rs) > 0 && len(x.sites[origin]) < maxPlaces {
+		if rs, err := m.data.Ranges(e); err == nil && len(rs) > 0 && len(x.sites[origin]) < maxPlaces && m.meter.take(indexedBytes) == nil {
 			x.sites[origin] = append(x.sites[origin], siteOf(e, rs))
 		}
 	}

@@ -105,6 +105,9 @@ func (m *Module) subprogram(pc uint64) (name string, entry uint64, ok bool) {
 func (m *Module) functionAt(pc uint64) *function {
 	for _, u := range m.unitsAt(pc) {
 		m.readUnit(u)
+		if m.meter.spend(len(u.functions)) != nil {
+			return nil
+		}
 		for i := range u.functions {
 			if f := &u.functions[i]; pc >= f.low && pc < f.high {
 				return f
@@ -141,8 +144,8 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 		if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
 			in.CallLine = int(n)
 		}
-		if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(files) && files[n] != nil {
-			in.CallFile = files[n].Name
+		if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(files) {
+			in.CallFile = files[n]
 		}
 		out = append(out, in)
 	})
@@ -198,10 +201,10 @@ func (m *Module) covers(e *dwarf.Entry, pc uint64) bool {
 }
 
 // filesAt returns the file table of the unit at pc.
-func (m *Module) filesAt(pc uint64) []*dwarf.LineFile {
+func (m *Module) filesAt(pc uint64) []string {
 	for _, u := range m.unitsAt(pc) {
-		if lr, err := m.data.LineReader(u.entry); err == nil && lr != nil {
-			return lr.Files()
+		if p, err := m.lineProgram(u); err == nil && p != nil {
+			return p.files
 		}
 	}
 	return nil
@@ -211,6 +214,9 @@ func (m *Module) filesAt(pc uint64) []*dwarf.LineFile {
 func (m *Module) unitsAt(pc uint64) []*unit {
 	var out []*unit
 	for _, u := range m.allUnits() {
+		if m.meter.spend(1+len(u.ranges)) != nil {
+			return nil
+		}
 		for _, r := range u.ranges {
 			if pc >= r[0] && pc < r[1] {
 				out = append(out, u)
@@ -223,20 +229,27 @@ func (m *Module) unitsAt(pc uint64) []*unit {
 
 // readUnits lists the compilation units with code.
 func (m *Module) readUnits() {
-	r := m.data.Reader()
-	for n := 0; len(m.units) < maxUnits && n < maxEntries; n++ {
-		e, err := r.Next()
-		if err != nil || e == nil {
+	for i := range m.unitHeaders() {
+		e := m.rootOf(&m.headers[i])
+		if e == nil || e.Tag != dwarf.TagCompileUnit && e.Tag != dwarf.TagSkeletonUnit {
+			continue
+		}
+		rs, err := m.data.Ranges(e)
+		if err != nil || len(rs) == 0 {
+			continue
+		}
+		if m.meter.take(unitBytes+16*len(rs)) != nil {
 			return
 		}
-		if e.Tag == dwarf.TagCompileUnit || e.Tag == dwarf.TagSkeletonUnit {
-			if rs, err := m.data.Ranges(e); err == nil && len(rs) > 0 {
-				m.units = append(m.units, &unit{entry: e, ranges: rs})
-			}
-		}
-		r.SkipChildren()
+		m.units = append(m.units, &unit{entry: e, ranges: rs})
 	}
 }
+
+// What a unit and a function take in memory.
+const (
+	unitBytes     = 256
+	functionBytes = 224
+)
 
 // readUnit reads the line table and the functions of a unit.
 func (m *Module) readUnit(u *unit) {
@@ -281,6 +294,9 @@ func (m *Module) addFunction(u *unit, e *dwarf.Entry) {
 	if name == "" {
 		return
 	}
+	if m.meter.take(len(rs)*functionBytes+len(name)) != nil {
+		return
+	}
 	for _, r := range rs {
 		u.functions = append(u.functions, function{r[0], r[1], rs[0][0], name, e.Offset})
 	}
@@ -290,6 +306,9 @@ func (m *Module) addFunction(u *unit, e *dwarf.Entry) {
 // of, with its scope where the linkage name tells.
 func (m *Module) nameOf(e *dwarf.Entry, depth int) string {
 	if link, ok := e.Val(dwarf.AttrLinkageName).(string); ok {
+		if m.meter.spend(demangleWork*len(link)) != nil {
+			return ""
+		}
 		if d := Demangle(link); d != link {
 			return d
 		}
@@ -311,11 +330,11 @@ func (m *Module) nameOf(e *dwarf.Entry, depth int) string {
 
 // readLines reads a unit's line table.
 func (m *Module) readLines(u *unit) {
-	lr, err := m.data.LineReader(u.entry)
-	if err != nil || lr == nil {
+	p, err := m.lineProgram(u)
+	if err != nil || p == nil {
 		return
 	}
 	t := lineTables{index: map[string]*fileTable{}}
-	t.read(lr, maxRows)
+	t.read(p, maxRows)
 	u.lines, u.stops = t.join(), t.stops()
 }

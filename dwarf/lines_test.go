@@ -45,7 +45,7 @@ func TestLinesAgainstGDB(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := Open(image)
+				m, err := Open(image, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

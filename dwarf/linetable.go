@@ -2,9 +2,6 @@ package dwarf
 
 import (
 	"cmp"
-	"debug/dwarf"
-	"errors"
-	"io"
 	"slices"
 )
 
@@ -38,16 +35,19 @@ type lineTables struct {
 }
 
 // read reads all rows of a unit, at most limit.
-func (t *lineTables) read(lr *dwarf.LineReader, limit int) {
-	var e dwarf.LineEntry
+func (t *lineTables) read(p *lineProgram, limit int) {
 	for range limit {
-		if err := lr.Next(&e); err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.finish(t.addr)
-			}
+		row, ok, err := p.next()
+		if err == nil && ok {
+			err = p.m.meter.take(lineRowBytes)
+		}
+		if err != nil {
+			t.finish(t.addr)
+		}
+		if err != nil || !ok {
 			break
 		}
-		t.row(&e)
+		t.row(&row)
 	}
 	for _, f := range t.files {
 		slices.SortStableFunc(f.rows, func(a, b line) int {
@@ -63,11 +63,7 @@ func (t *lineTables) read(lr *dwarf.LineReader, limit int) {
 }
 
 // file returns the table of a source file.
-func (t *lineTables) file(e *dwarf.LineEntry) *fileTable {
-	name := ""
-	if e.File != nil {
-		name = e.File.Name
-	}
+func (t *lineTables) file(name string) *fileTable {
 	if t.last != nil && t.last.name == name {
 		return t.last
 	}
@@ -81,31 +77,31 @@ func (t *lineTables) file(e *dwarf.LineEntry) *fileTable {
 }
 
 // row takes one row of the line number program.
-func (t *lineTables) row(e *dwarf.LineEntry) {
-	if e.EndSequence {
-		t.finish(e.Address)
+func (t *lineTables) row(e *lineRow) {
+	if e.isEnd {
+		t.finish(e.addr)
 		t.last, t.lastNum, t.num, t.addr, t.stmtAtAddr, t.divided = nil, 0, 0, 0, false, false
 		return
 	}
-	t.divided = e.Discriminator != 0 || t.divided && e.Line == t.num
-	t.num = e.Line
-	f := t.file(e)
+	t.divided = e.divided || t.divided && e.line == t.num
+	t.num = e.line
+	f := t.file(e.file)
 	changed := f != t.last
-	isIgnored := e.Line == 0 || changed && t.addr == e.Address && !e.IsStmt && t.stmtAtAddr
+	isIgnored := e.line == 0 || changed && t.addr == e.addr && !e.isStmt && t.stmtAtAddr
 	if !isIgnored {
 		if changed {
-			t.finish(e.Address)
+			t.finish(e.addr)
 		}
-		if e.Line != t.lastNum || changed || !t.divided {
-			f.rows = append(f.rows, line{addr: e.Address, file: f.name, num: e.Line, stmt: e.IsStmt})
-			t.lastNum = e.Line
+		if e.line != t.lastNum || changed || !t.divided {
+			f.rows = append(f.rows, line{addr: e.addr, file: f.name, num: e.line, stmt: e.isStmt})
+			t.lastNum = e.line
 		}
 		t.last = f
 	}
-	if t.addr != e.Address {
-		t.stmtAtAddr, t.addr = false, e.Address
+	if t.addr != e.addr {
+		t.stmtAtAddr, t.addr = false, e.addr
 	}
-	t.stmtAtAddr = t.stmtAtAddr || e.IsStmt
+	t.stmtAtAddr = t.stmtAtAddr || e.isStmt
 }
 
 // finish ends what the last file has at an address. Rows without code go.

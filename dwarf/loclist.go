@@ -79,6 +79,9 @@ func (m *Module) inLoc(h *header, off, pc uint64) ([]byte, bool) {
 	c := cursor{b: m.sec.loc, at: int(off)}
 	base := m.lowPC(h)
 	for range maxLocations {
+		if m.meter.spend(rangeWork) != nil {
+			return nil, false
+		}
 		low, high := c.uint(8), c.uint(8)
 		switch {
 		case c.bad || low == 0 && high == 0:
@@ -108,6 +111,9 @@ func (m *Module) inLocLists(h *header, off, pc uint64) (found []byte, ok bool) {
 		return v
 	}
 	for range maxLocations {
+		if m.meter.spend(rangeWork) != nil {
+			return nil, false
+		}
 		var low, high uint64
 		switch kind := c.u8(); kind {
 		case lleBaseAddressX:

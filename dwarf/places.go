@@ -211,10 +211,10 @@ func common(a, b []string) (n int) {
 func (m *Module) fileNames(u *unit) []string {
 	if u.files == nil {
 		u.files = []string{}
-		if lr, err := m.data.LineReader(u.entry); err == nil && lr != nil {
-			for _, f := range lr.Files() {
-				if f != nil && len(u.files) < maxFields {
-					u.files = append(u.files, f.Name)
+		if p, err := m.lineProgram(u); err == nil && p != nil {
+			for _, f := range p.files {
+				if f != "" && len(u.files) < maxFields {
+					u.files = append(u.files, f)
 				}
 			}
 		}

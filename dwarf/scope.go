@@ -68,11 +68,11 @@ func (e *Env) Scopes() (out []Scope) {
 // scopeWalk collects the scopes of one function.
 type scopeWalk struct {
 	m     *Module
-	r     *dwarf.Reader
+	r     *entryReader
 	pc    uint64
 	env   *Env
 	fn    *dwarf.Entry
-	files []*dwarf.LineFile
+	files []string
 	out   []Scope // of inlined functions, innermost first
 	n     int
 	last  dwarf.Offset
@@ -169,8 +169,8 @@ func (w *scopeWalk) inlined(e *dwarf.Entry, depth int) {
 	if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
 		in.CallLine = int(n)
 	}
-	if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(w.files) && w.files[n] != nil {
-		in.CallFile = w.files[n].Name
+	if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(w.files) {
+		in.CallFile = w.files[n]
 	}
 	if e.Children {
 		w.function(&in, e, depth+1)
@@ -252,6 +252,9 @@ type nameIndex struct {
 // maxIndexed bounds the names in an index.
 const maxIndexed = 4 << 20
 
+// indexedBytes is what a name in an index takes in memory, without its letters.
+const indexedBytes = 96
+
 // names reads the index of the whole file, once.
 func (m *Module) names() *nameIndex {
 	if m.index != nil {
@@ -278,7 +281,7 @@ func (m *Module) names() *nameIndex {
 type indexWalk struct {
 	m      *Module
 	x      *nameIndex
-	r      *dwarf.Reader
+	r      *entryReader
 	last   dwarf.Offset
 	around []string // prefixes of the entries that are being read, outermost first
 }
@@ -348,9 +351,14 @@ func (w *indexWalk) prefix() string {
 func (x *nameIndex) put(to map[string][]dwarf.Offset, m *Module, e *dwarf.Entry, prefix string) {
 	name, _ := m.attr(e, dwarf.AttrName).(string)
 	for _, n := range []string{name, m.nameOf(e, 0), prefix + name} {
-		if n != "" && len(to) < maxIndexed && !slices.Contains(to[n], e.Offset) {
-			to[n] = append(to[n], e.Offset)
+		l := to[n]
+		if n == "" || len(to) >= maxIndexed || len(l) > 0 && l[len(l)-1] == e.Offset {
+			continue
 		}
+		if m.meter.take(indexedBytes+len(n)) != nil {
+			return
+		}
+		to[n] = append(l, e.Offset)
 	}
 }
 

@@ -2,21 +2,25 @@ package dwarf
 
 import (
 	"debug/dwarf"
-	"debug/elf"
 	"sort"
 	"strings"
 )
 
-// sections are those of the debugging information that the standard library does
-// not look into: it reads entries and leaves locations to its callers.
+// sections are those of the debugging information.
 type sections struct {
-	info, loc, loclists, addr []byte
+	info, abbrev, line, str, lineStr, strOffsets, addr []byte
+
+	ranges, rnglists, loc, loclists []byte
 }
 
 // readDWARF opens the debugging information of f. What it cannot read is as if
 // it were not there.
-func (m *Module) readDWARF(f *elf.File) {
-	dat := map[string][]byte{}
+func (m *Module) readDWARF(f *file) {
+	to := map[string]*[]byte{
+		"info": &m.sec.info, "abbrev": &m.sec.abbrev, "line": &m.sec.line, "str": &m.sec.str, "line_str": &m.sec.lineStr,
+		"str_offsets": &m.sec.strOffsets, "addr": &m.sec.addr, "ranges": &m.sec.ranges, "rnglists": &m.sec.rnglists,
+		"loc": &m.sec.loc, "loclists": &m.sec.loclists,
+	}
 	for _, s := range f.Sections {
 		name, ok := strings.CutPrefix(s.Name, ".debug_")
 		if !ok {
@@ -24,86 +28,139 @@ func (m *Module) readDWARF(f *elf.File) {
 				continue
 			}
 		}
-		if s.Type == elf.SHT_NOBITS || dat[name] != nil {
-			continue
-		}
-		if b, err := s.Data(); err == nil {
-			dat[name] = b
+		if b := to[name]; b != nil && *b == nil {
+			*b = f.section(s)
 		}
 	}
-	d, err := dwarf.New(dat["abbrev"], nil, nil, dat["info"], dat["line"], nil, dat["ranges"], dat["str"])
-	if err != nil {
-		return
+	if len(m.sec.info) > 0 && len(m.sec.abbrev) > 0 {
+		m.data = &info{m: m, abbrevs: map[uint64]*abbrevs{}}
 	}
-	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
-		if b, ok := dat[name]; ok && d.AddSection(".debug_"+name, b) != nil {
-			return
-		}
-	}
-	if b, ok := dat["types"]; ok && d.AddTypes("types-0", b) != nil {
-		return
-	}
-	m.data = d
-	m.sec = sections{info: dat["info"], loc: dat["loc"], loclists: dat["loclists"], addr: dat["addr"]}
 }
 
-// header is where a compilation unit begins (DWARF 5, 7.5.1).
+// header is where a unit begins (DWARF 5, 7.5.1).
 type header struct {
+	number     int
 	start, end dwarf.Offset
+	first      dwarf.Offset // of the unit's own entry
 	version    int
 	dwarf64    bool
+	abbrev     uint64 // offset of its abbreviations
 	root       *dwarf.Entry
+	bases      *bases // nil before they were asked for
+}
+
+// bases are where a unit's parts of other sections begin.
+type bases struct{ addr, strings, ranges uint64 }
+
+// headerBytes is what a unit's header takes in memory, with its root.
+const headerBytes = 400
+
+func (h *header) offsetSize() uint64 {
+	if h.dwarf64 {
+		return 8
+	}
+	return 4
 }
 
 // headerOf returns the header of the unit that an entry belongs to.
 func (m *Module) headerOf(off dwarf.Offset) *header {
+	hs := m.unitHeaders()
+	i := sort.Search(len(hs), func(i int) bool { return hs[i].start > off })
+	if i == 0 || off >= hs[i-1].end {
+		return nil
+	}
+	return &hs[i-1]
+}
+
+// unitHeaders returns the headers of all units, in their order.
+func (m *Module) unitHeaders() []header {
 	if m.headers == nil {
 		m.readHeaders()
 	}
-	i := sort.Search(len(m.headers), func(i int) bool { return m.headers[i].start > off })
-	if i == 0 || off >= m.headers[i-1].end {
-		return nil
-	}
-	return &m.headers[i-1]
+	return m.headers
 }
+
+// Kinds of units with more in their headers (DWARF 5, table 7.2).
+const (
+	unitType      = 2
+	unitSkeleton  = 4
+	unitSplit     = 5
+	unitSplitType = 6
+)
 
 func (m *Module) readHeaders() {
 	m.headers = []header{}
 	c := cursor{b: m.sec.info}
 	for c.left() > 0 && len(m.headers) < maxUnits {
-		h := header{start: dwarf.Offset(c.at)}
+		h := header{number: len(m.headers), start: dwarf.Offset(c.at)}
 		n := c.uint(4)
 		if n == 0xffffffff {
 			h.dwarf64 = true
 			n = c.uint(8)
 		}
-		body := cursor{b: c.bytes(n)}
-		if c.bad {
+		body := cursor{at: c.at}
+		c.bytes(n)
+		if c.bad || m.meter.spend(entryWork) != nil || m.meter.take(headerBytes) != nil {
 			return
 		}
-		h.version, h.end = int(body.uint(2)), dwarf.Offset(c.at)
-		m.headers = append(m.headers, h)
+		h.end = dwarf.Offset(c.at)
+		if body.b = m.sec.info[:c.at]; h.read(&body) {
+			m.headers = append(m.headers, h)
+		}
 	}
+}
+
+// read reads what stands behind the length of a unit.
+func (h *header) read(c *cursor) bool {
+	kind, size := byte(0), uint64(8)
+	if h.version = int(c.uint(2)); h.version >= 5 {
+		kind, size = c.u8(), c.uint(1)
+	}
+	if h.abbrev = c.uint(h.offsetSize()); h.version < 5 {
+		size = c.uint(1)
+	}
+	switch kind {
+	case unitSkeleton, unitSplit:
+		c.uint(8) // its id
+	case unitType, unitSplitType:
+		c.uint(8) // its signature
+		c.uint(h.offsetSize())
+	}
+	h.first = dwarf.Offset(c.at)
+	return !c.bad && c.left() > 0 && size == 8 && h.version >= 2 && h.version <= 5
 }
 
 // rootOf returns the entry of a unit itself; nil when it cannot be read.
 func (m *Module) rootOf(h *header) *dwarf.Entry {
-	if h.root != nil {
-		return h.root
-	}
-	first := h.start + 11 // length 4, version 2, abbreviations 4, address size 1
-	if h.dwarf64 {
-		first = h.start + 23
-	}
-	if h.version >= 5 {
-		first++ // unit type
-	}
-	r := m.data.Reader()
-	r.Seek(first)
-	if e, err := r.Next(); err == nil {
-		h.root = e
+	if h.root == nil {
+		h.root = m.entryAt(h.first)
 	}
 	return h.root
+}
+
+// bases returns where a unit's parts of other sections begin. The unit's own entry says
+// it, and has names and addresses that need it.
+func (m *Module) bases(h *header) bases {
+	if h.bases != nil {
+		return *h.bases
+	}
+	h.bases = &bases{}
+	if h.version < 5 {
+		return *h.bases
+	}
+	r := &entryReader{d: m.data, isPlain: true}
+	r.enter(h, h.first)
+	e, err := r.Next()
+	if err != nil || e == nil {
+		return *h.bases
+	}
+	for a, p := range map[dwarf.Attr]*uint64{
+		dwarf.AttrAddrBase: &h.bases.addr, dwarf.AttrStrOffsetsBase: &h.bases.strings, dwarf.AttrRnglistsBase: &h.bases.ranges,
+	} {
+		n, _ := e.Val(a).(int64)
+		*p = uint64(n)
+	}
+	return *h.bases
 }
 
 // base returns an attribute of the unit that says where its part of a section
@@ -119,7 +176,7 @@ func (m *Module) base(h *header, a dwarf.Attr) uint64 {
 
 // indexed returns the entry at index i of .debug_addr for a unit.
 func (m *Module) indexed(h *header, i uint64) (uint64, bool) {
-	at := m.base(h, dwarf.AttrAddrBase)
+	at := m.bases(h).addr
 	if n := uint64(len(m.sec.addr)); at > n || i >= (n-at)/8 {
 		return 0, false
 	}

@@ -3,6 +3,7 @@ package dwarf
 import (
 	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"slices"
 	"sort"
 
@@ -19,27 +20,44 @@ type symbol struct {
 // maxNames bounds the symbols that are kept.
 const maxNames = 4 << 20
 
+// What a symbol takes in memory, and to be read, without its name.
+const (
+	symbolBytes = 240
+	symbolWork  = 200
+	symbolSize  = 24 // of an Elf64_Sym
+)
+
 // readSymbols joins the full and the dynamic symbol table.
-func readSymbols(f *elf.File) []symbol {
+func readSymbols(f *file) []symbol {
 	var out []symbol
 	seen := map[symbol]bool{}
-	for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
-		list, err := table()
-		if err != nil {
+	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
+		table := f.SectionByType(kind)
+		if table == nil || table.Link == 0 || int(table.Link) >= len(f.Sections) {
 			continue
 		}
-		for i := range list {
-			s := &list[i]
-			t := elf.ST_TYPE(s.Info)
-			if s.Section == elf.SHN_UNDEF || s.Name == "" || len(out) == maxNames ||
-				t != elf.STT_FUNC && t != elf.STT_OBJECT && t != elf.STT_NOTYPE && t != elf.STT_GNU_IFUNC || s.Value == 0 {
+		names := f.section(f.Sections[table.Link])
+		le := binary.LittleEndian
+		for b := f.section(table); len(b) >= symbolSize && len(out) < maxNames; b = b[symbolSize:] {
+			info, value := b[4], le.Uint64(b[8:])
+			t := elf.ST_TYPE(info)
+			if elf.SectionIndex(le.Uint16(b[6:])) == elf.SHN_UNDEF || value == 0 ||
+				t != elf.STT_FUNC && t != elf.STT_OBJECT && t != elf.STT_NOTYPE && t != elf.STT_GNU_IFUNC {
 				continue
 			}
-			x := symbol{addr: s.Value, size: s.Size, name: s.Name, rank: rank(s, t)}
-			if !seen[x] {
-				seen[x] = true
-				out = append(out, x)
+			name, ok := f.meter.stringAt(names, uint64(le.Uint32(b)))
+			if !ok || name == "" {
+				continue
 			}
+			x := symbol{addr: value, size: le.Uint64(b[16:]), name: name, rank: rank(info, name)}
+			if seen[x] {
+				continue
+			}
+			if f.meter.spend(symbolWork) != nil || f.meter.take(symbolBytes+len(name)) != nil {
+				break
+			}
+			seen[x] = true
+			out = append(out, x)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b symbol) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.rank, b.rank)) })
@@ -47,18 +65,18 @@ func readSymbols(f *elf.File) []symbol {
 }
 
 // rank prefers functions to labels, and global names to local ones.
-func rank(s *elf.Symbol, t elf.SymType) (r uint8) {
-	if t != elf.STT_NOTYPE {
+func rank(info byte, name string) (r uint8) {
+	if elf.ST_TYPE(info) != elf.STT_NOTYPE {
 		r += 4
 	}
-	switch elf.ST_BIND(s.Info) {
+	switch elf.ST_BIND(info) {
 	case elf.STB_GLOBAL:
 		r += 2
 	case elf.STB_WEAK:
 		r++
 	default: // Local, or a system's own.
 	}
-	if len(s.Name) > 0 && s.Name[0] == '_' {
+	if name[0] == '_' {
 		return r * 2
 	}
 	return r*2 + 1
@@ -92,7 +110,11 @@ func (m *Module) Lookup(name string) (addr uint64, ok bool) {
 		}
 	}
 	for i := range m.symbols {
-		if s := &m.symbols[i]; len(s.name) > len(name) && Demangle(s.name) == name {
+		s := &m.symbols[i]
+		if m.meter.spend(demangleWork*len(s.name)) != nil {
+			break
+		}
+		if len(s.name) > len(name) && Demangle(s.name) == name {
 			return s.addr, true
 		}
 	}
@@ -102,6 +124,9 @@ func (m *Module) Lookup(name string) (addr uint64, ok bool) {
 // maxMangled bounds the names that are demangled, in bytes: the work grows
 // faster than the name.
 const maxMangled = 4096
+
+// demangleWork is what demangling takes, in bytes of work for each byte of a name.
+const demangleWork = 32
 
 // Demangle returns the C++ or Rust name behind a mangled one, without
 // parameters; others stay as they are.

@@ -99,6 +99,8 @@ const (
 	maxFields  = 1 << 16
 	maxChain   = 32 // typedefs of typedefs, pointers to pointers
 	maxTypeStr = 4096
+	maxTypes   = 1 << 16 // kept at a time
+	fieldBytes = 192     // what a member takes in memory
 )
 
 // typeOf returns the type that an entry's DW_AT_type names; nil for void.
@@ -143,7 +145,7 @@ func (m *Module) typeAt(off dwarf.Offset) *Type {
 	if t, ok := m.types[off]; ok {
 		return t
 	}
-	if m.types == nil || len(m.types) > 1<<20 {
+	if m.types == nil || len(m.types) >= maxTypes {
 		m.types = map[dwarf.Offset]*Type{}
 	}
 	t := &Type{m: m, off: off, size: -1}
@@ -242,7 +244,9 @@ func (t *Type) load() {
 		if err != nil || c == nil || c.Tag == 0 || c.Offset <= last || len(t.fields)+len(t.enums)+len(t.params) > maxFields {
 			return
 		}
-		last = c.Offset
+		if last = c.Offset; t.m.meter.take(fieldBytes) != nil {
+			return
+		}
 		t.child(c)
 		r.SkipChildren()
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // Acceptor serves the clients of a listener, one at a time, whatever protocol
@@ -101,7 +103,7 @@ func (a *acceptor) session(c net.Conn) {
 	a.Log.Info("client connected", "from", c.RemoteAddr().String())
 	heard, err := a.Serve(a.ctx, c)
 	a.Log.Info("client gone", "err", err)
-	if heard && a.Once || errors.Is(err, ErrExit) {
+	if heard && a.Once || errors.Is(err, api.ErrExit) {
 		a.finish()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"vplay/replay/debug/api"
 )
 
 // Agent expressions are gdb's bytecode for conditions that the target checks
@@ -26,15 +28,6 @@ const (
 // ErrAgent is wrapped by every error of CheckAgent and EvalAgent that the
 // expression is to blame for.
 var ErrAgent = errors.New("gdbstub: agent expression")
-
-// AgentMachine is what agent expressions can see.
-type AgentMachine interface {
-	// AgentRegister returns register num of the target description;
-	// [Registers.Value] does it.
-	AgentRegister(num int) (uint64, bool)
-	// ReadMemory is that of [Target].
-	ReadMemory(addr uint64, b []byte) (int, error)
-}
 
 // Opcodes.
 const (
@@ -201,7 +194,7 @@ func CheckAgent(code []byte) error {
 
 // agent is the state of one evaluation.
 type agent struct {
-	m     AgentMachine
+	m     api.Machine
 	stack [maxAgentStack]uint64
 	sp    int
 	buf   [8]byte
@@ -211,7 +204,7 @@ type agent struct {
 // an empty one. It takes at most MaxAgentSteps operators. Errors wrap
 // [ErrAgent], or the error of ReadMemory. Tracing operators collect nothing and
 // printf prints nothing; trace state variables do not exist.
-func EvalAgent(code []byte, m AgentMachine) (uint64, error) {
+func EvalAgent(code []byte, m api.Machine) (uint64, error) {
 	if len(code) > MaxAgentLen {
 		return 0, axError(0, "too long")
 	}
@@ -283,7 +276,7 @@ func (a *agent) execute(op byte, pc int, arg uint64) error {
 	case op >= axRef8 && op <= axRef64:
 		return a.ref(pc, 1<<(op-axRef8))
 	case op == axReg:
-		v, ok := a.m.AgentRegister(int(arg))
+		v, ok := agentRegister(a.m, int(arg))
 		if !ok {
 			return axError(pc, fmt.Sprintf("register %d is not known", arg))
 		}

@@ -3,16 +3,26 @@ package gdbstub
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
-// axTestMachine has registers 0 to 9 holding their number, and 16 bytes of memory.
+// axTestMachine has general registers that hold their number, and 16 bytes of memory.
 type axTestMachine struct{}
 
 var errAxMemory = errors.New("not captured")
 
-func (axTestMachine) AgentRegister(n int) (uint64, bool) { return uint64(n), n < 10 }
+func (axTestMachine) GPR(n int) uint64 {
+	numbers := gprIndexes()
+	return uint64(slices.Index(numbers[:], n))
+}
+func (axTestMachine) RIP() uint64 { return 16 }
+func (axTestMachine) Registers() *api.Registers {
+	return &api.Registers{Missing: api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS}
+}
 
 func (axTestMachine) ReadMemory(addr uint64, b []byte) (int, error) {
 	for i := range b {

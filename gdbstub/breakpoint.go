@@ -4,32 +4,29 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
-// Limits on breakpoints.
-const (
-	MaxBreakpoints = 4096    // at a time, of all kinds
-	MaxWatchLen    = 1 << 20 // bytes
-	maxConditions  = 64      // per breakpoint
-)
+const maxConditions = 64 // per breakpoint
 
 // breakKey identifies a breakpoint.
 type breakKey struct {
-	kind BreakpointKind
+	kind api.BreakpointKind
 	addr uint64
 	n    uint64
 }
 
 // parseBreak parses KIND,ADDR,LEN. It reports false for kinds that do not
 // exist and for lengths that make no sense.
-func parseBreak(arg string) (b Breakpoint, ok bool) {
+func parseBreak(arg string) (b api.Breakpoint, ok bool) {
 	kind, where, _ := strings.Cut(arg, ",")
 	if len(kind) != 1 || kind[0] < '0' || kind[0] > '4' {
 		return b, false
 	}
 	addr, n, ok := parseRange(where)
-	b = Breakpoint{Kind: BreakpointKind(kind[0] - '0'), Addr: addr, Len: n}
-	if b.Kind >= WatchWrite && (n == 0 || n > MaxWatchLen) {
+	b = api.Breakpoint{Kind: api.BreakpointKind(kind[0] - '0'), Addr: addr, Len: n}
+	if b.Kind >= api.WatchWrite && (n == 0 || n > api.MaxWatchLen) {
 		return b, false
 	}
 	return b, ok
@@ -46,22 +43,40 @@ func (s *session) setBreak(arg string) reply {
 	if !s.live {
 		return s.fail(errNoProcess)
 	}
-	if b.Cond, ok = parseConditions(cond); !ok {
+	codes, ok := parseConditions(cond)
+	if !ok {
 		return s.fail("condition is not valid agent bytecode")
 	}
+	b.Test = anyHolds(codes)
 	key := breakKey{b.Kind, b.Addr, b.Len}
-	if _, have := s.breaks[key]; !have && len(s.breaks) >= MaxBreakpoints {
+	if _, have := s.breaks[key]; !have && len(s.breaks) >= api.MaxBreakpoints {
 		return s.fail("too many breakpoints")
 	}
 	err := s.target.SetBreakpoint(b)
 	switch {
-	case errors.Is(err, ErrNotSupported):
+	case errors.Is(err, api.ErrNotSupported):
 		return reply{}
 	case err != nil:
 		return s.fail(err.Error())
 	}
 	s.breaks[key] = b
 	return replyOK
+}
+
+// anyHolds returns the test of a breakpoint with agent expressions: it stops if one is
+// not zero, or cannot be evaluated. Without any it is nil.
+func anyHolds(codes [][]byte) func(api.Machine) bool {
+	if len(codes) == 0 {
+		return nil
+	}
+	return func(m api.Machine) bool {
+		for _, code := range codes {
+			if v, err := EvalAgent(code, m); err != nil || v != 0 {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // clearBreak answers z. Clearing what is not set is not an error.

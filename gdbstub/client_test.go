@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // client is the other end of a session in tests. It takes replies apart by
@@ -20,7 +22,7 @@ type client struct {
 }
 
 // dial starts a session on f over a pipe.
-func dial(t testing.TB, f Target) *client {
+func dial(t testing.TB, f api.Target) *client {
 	t.Helper()
 	a, b := net.Pipe()
 	c := &client{t: t, conn: a, in: make(chan byte, 4<<20), err: make(chan error, 1)}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vplay/replay/debug/api"
 )
 
 var update = flag.Bool("update", false, "rewrite the replies in testdata/conversation")
@@ -79,9 +81,9 @@ func turnOn(t testing.TB, f *fakeTarget, what string) {
 	case "divergence":
 		f.resumeErr = errors.New("divergence at 0:17.0: rip")
 	case "threads":
-		f.threads = append(f.threads, Thread{PID: fakePID, TID: 0x1235, Name: "worker <1>", Core: 1})
+		f.threads = append(f.threads, api.Thread{PID: fakePID, TID: 0x1235, Name: "worker <1>", Core: 1})
 	case "libraries":
-		f.libraries = []Library{
+		f.libraries = []api.Library{
 			{Name: fakeExec, LinkMap: 0x5000, Main: true, Dynamic: 0x402e00},
 			{Name: "/lib/libc & co.so.6", LinkMap: 0x5100, Base: 0x7f0000000000, Dynamic: 0x7f0000001000},
 			{Name: "linux-vdso.so.1", LinkMap: 0x5200, Base: 0x7ffff0000000, Dynamic: 0x7ffff0000100},

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // Diversions. A client changes registers and memory to call a function of the
@@ -27,41 +29,11 @@ import (
 // or out of an unfinished call, is told that it is dropped. Writes of what is there
 // already change nothing: gdb writes registers back now and then.
 
-// A DivertTarget can make a copy of the process that runs away from the
-// recording. From Divert to Undivert all methods of Target are about the copy, but
-// Resume, Stop, Rewind and Monitor.
-type DivertTarget interface {
-	// Divert makes the copy. output takes what it writes to its terminal, while
-	// ResumeDiverted runs.
-	Divert(output func(b []byte)) error
-
-	// Undivert throws the copy away. Without one it does nothing.
-	Undivert()
-
-	// WriteRegisters replaces thread tid's registers, but those of groups in
-	// r.Missing and OrigRAX.
-	WriteRegisters(tid int, r *Registers) error
-
-	// WriteMemory stores b at addr, protected or not, all of it or nothing.
-	WriteMemory(addr uint64, b []byte) error
-
-	// ResumeDiverted runs the copy forward; r.Dir and r.Signal mean nothing. With
-	// skip, a breakpoint at the present RIP does not stop it. StopExited ends
-	// the copy's life. An error says why the copy cannot go on, as for Resume;
-	// ctx is as for Resume.
-	ResumeDiverted(ctx context.Context, r Resume, skip bool) (Stop, error)
-
-	// AllocateMemory maps size bytes with protection prot (1 read, 2 write, 4
-	// execute) for the client's use, and FreeMemory unmaps them.
-	AllocateMemory(size uint64, prot int) (addr uint64, err error)
-	FreeMemory(addr uint64) error
-}
-
 // diversion is a session's view of its target's copy.
 type diversion struct {
 	on     bool
-	tid    int       // the thread that the copy runs
-	origin Registers // of tid in the recording
+	tid    int           // the thread that the copy runs
+	origin api.Registers // of tid in the recording
 
 	running   bool // a call has begun and its registers are not written back
 	called    bool // a call has been made
@@ -71,16 +43,16 @@ type diversion struct {
 	moved     bool // RIP was written since the last stop
 	over      bool // the copy cannot go on from here
 
-	saved map[int]Registers // QSaveRegisterState
-	next  int               // the last number given out
+	saved map[int]api.Registers // QSaveRegisterState
+	next  int                   // the last number given out
 }
 
 // divert makes sure that there is a copy. The error's text is for the user.
 func (s *session) divert() error {
-	t, ok := s.target.(DivertTarget)
+	t, ok := s.target.(api.DivertTarget)
 	switch {
 	case !ok:
-		return ErrNotSupported
+		return api.ErrNotSupported
 	case s.div.on:
 		return nil
 	}
@@ -113,7 +85,7 @@ func (v *diversion) wrote() {
 func (s *session) undivert() {
 	if s.div.on {
 		s.div.on = false
-		s.target.(DivertTarget).Undivert()
+		s.target.(api.DivertTarget).Undivert()
 		s.forget()
 	}
 	s.div = diversion{}
@@ -123,7 +95,7 @@ func (s *session) undivert() {
 func (v *diversion) siginfoRead() { v.bracket, v.tentative = true, false }
 
 // writtenBack ends a call when the registers are what they were before it.
-func (v *diversion) writtenBack(now *Registers) {
+func (v *diversion) writtenBack(now *api.Registers) {
 	if v.running && now.GPR == v.origin.GPR && now.RIP == v.origin.RIP {
 		v.running, v.called, v.over, v.moved = false, true, false, false
 	}
@@ -131,13 +103,13 @@ func (v *diversion) writtenBack(now *Registers) {
 
 // leave is called for a resume. It reports whether the recording moves: then the
 // copy has been dropped, and the user was told if that loses something.
-func (s *session) leave(r Resume) bool {
+func (s *session) leave(r api.Resume) bool {
 	v := &s.div
 	switch {
 	case !v.on:
 		v.bracket = false
 		return true
-	case r.Dir == Forward && (!v.over || v.moved) && (v.running || s.beginsCall()):
+	case r.Dir == api.Forward && (!v.over || v.moved) && (v.running || s.beginsCall()):
 		return false
 	}
 	lost := v.changed || v.tentative || v.running
@@ -161,7 +133,7 @@ func (s *session) beginsCall() bool {
 	}
 	to := binary.LittleEndian.Uint64(b)
 	for k := range s.breaks {
-		if k.addr == to && k.kind <= BreakHardware {
+		if k.addr == to && k.kind <= api.BreakHardware {
 			return true
 		}
 	}
@@ -169,15 +141,15 @@ func (s *session) beginsCall() bool {
 }
 
 // resumeDiverted runs the copy and reports its stop.
-func (s *session) resumeDiverted(r Resume) reply {
+func (s *session) resumeDiverted(r api.Resume) reply {
 	v := &s.div
 	skip := !v.moved
 	v.running, v.moved, v.bracket, v.tentative, v.over = true, false, false, false, false
 	s.forget()
-	var stop Stop
+	var stop api.Stop
 	var err error
 	ok := s.await("call", func(ctx context.Context) {
-		stop, err = s.target.(DivertTarget).ResumeDiverted(ctx, r, skip)
+		stop, err = s.target.(api.DivertTarget).ResumeDiverted(ctx, r, skip)
 	})
 	if s.closed != nil {
 		return reply{silent: true}
@@ -185,15 +157,15 @@ func (s *session) resumeDiverted(r Resume) reply {
 	switch {
 	case !ok:
 		return s.endDiversion("internal error, see the log of the server")
-	case stop.Kind == StopExited:
+	case stop.Kind == api.StopExited:
 		return s.endDiversion(fmt.Sprintf("the program called exit(%d) in the call, which ends with that", stop.Code))
 	case err != nil:
 		s.console("vplay: " + err.Error() + "\n")
 		v.over = true
-		if stop.Kind == StopNone {
-			stop = Stop{Kind: StopSignal, Signo: sigTRAP, TID: v.tid}
+		if stop.Kind == api.StopNone {
+			stop = api.Stop{Kind: api.StopSignal, Signo: sigTRAP, TID: v.tid}
 		}
-	case stop.Kind == StopSignal && stop.Signo != sigTRAP:
+	case stop.Kind == api.StopSignal && stop.Signo != sigTRAP:
 		v.over = true
 	}
 	if stop.Note != "" {
@@ -208,7 +180,7 @@ func (s *session) endDiversion(why string) reply {
 	s.console("vplay: " + why + "; the recording stands where it stood\n")
 	s.undivert()
 	s.stop, s.generalTID = s.target.Stop(), 0
-	return s.plainStop(Stop{Kind: StopStep, TID: s.stop.TID})
+	return s.plainStop(api.Stop{Kind: api.StopStep, TID: s.stop.TID})
 }
 
 // writeSiginfo answers qXfer:siginfo:write::OFFSET:DATA with the number of bytes
@@ -216,7 +188,7 @@ func (s *session) endDiversion(why string) reply {
 func (s *session) writeSiginfo(arg string) reply {
 	_, rest, _ := strings.Cut(arg, ":") // the annex is empty
 	off, data, ok := strings.Cut(rest, ":")
-	if _, can := s.target.(DivertTarget); !can {
+	if _, can := s.target.(api.DivertTarget); !can {
 		return reply{}
 	}
 	if _, hex := parseHex(off); !ok || !hex || !s.live {
@@ -230,7 +202,7 @@ func (s *session) allocate(arg string) reply {
 	if !strings.HasPrefix(arg, "M") && !strings.HasPrefix(arg, "m") {
 		return reply{}
 	}
-	t, ok := s.target.(DivertTarget)
+	t, ok := s.target.(api.DivertTarget)
 	if !ok || !s.live {
 		return reply{}
 	}
@@ -269,7 +241,7 @@ const maxSaved = 64
 // saveRegisters answers lldb's QSaveRegisterState[;thread:TID;] with a number.
 func (s *session) saveRegisters(arg string) reply {
 	tid, ok := s.threadSuffix(arg)
-	if _, can := s.target.(DivertTarget); !can {
+	if _, can := s.target.(api.DivertTarget); !can {
 		return reply{}
 	}
 	regs, err := s.registers(tid)
@@ -277,7 +249,7 @@ func (s *session) saveRegisters(arg string) reply {
 		return replyError
 	}
 	if s.div.saved == nil {
-		s.div.saved = map[int]Registers{}
+		s.div.saved = map[int]api.Registers{}
 	}
 	s.div.next++
 	s.div.saved[s.div.next] = *regs

@@ -8,6 +8,8 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"vplay/replay/debug/api"
 )
 
 // fakeDiverter is a fakeTarget that can be changed: copied is the copy.
@@ -23,7 +25,7 @@ type fakeDiverter struct {
 func (f *fakeDiverter) Divert(output func(b []byte)) error {
 	c := newFake()
 	c.mem = maps.Clone(f.mem)
-	c.regs, c.pos, c.breaks = []Registers{f.regs[f.pos]}, 0, f.breaks
+	c.regs, c.pos, c.breaks = []api.Registers{f.regs[f.pos]}, 0, f.breaks
 	f.copied, f.output = c, output
 	f.made++
 	return nil
@@ -38,13 +40,13 @@ func (f *fakeDiverter) now() *fakeTarget {
 	return f.fakeTarget
 }
 
-func (f *fakeDiverter) Registers(tid int) (*Registers, error) { return f.now().Registers(tid) }
+func (f *fakeDiverter) Registers(tid int) (*api.Registers, error) { return f.now().Registers(tid) }
 
 func (f *fakeDiverter) ReadMemory(addr uint64, b []byte) (int, error) {
 	return f.now().ReadMemory(addr, b)
 }
 
-func (f *fakeDiverter) WriteRegisters(_ int, r *Registers) error {
+func (f *fakeDiverter) WriteRegisters(_ int, r *api.Registers) error {
 	f.copied.regs[0] = *r
 	return nil
 }
@@ -57,29 +59,29 @@ func (f *fakeDiverter) WriteMemory(addr uint64, b []byte) error {
 	return nil
 }
 
-func (f *fakeDiverter) ResumeDiverted(ctx context.Context, r Resume, skip bool) (Stop, error) {
+func (f *fakeDiverter) ResumeDiverted(ctx context.Context, r api.Resume, skip bool) (api.Stop, error) {
 	switch {
 	case f.exits:
-		return Stop{Kind: StopExited, Code: 3}, nil
+		return api.Stop{Kind: api.StopExited, Code: 3}, nil
 	case f.fails != nil:
-		return Stop{}, f.fails
+		return api.Stop{}, f.fails
 	}
 	f.output([]byte("said\n"))
 	c := f.copied
 	c.breaks = f.breaks
 	for range 10_000 {
-		if st := c.breakAt(c.regs[0].RIP); !skip && st.Kind != StopNone {
+		if st := c.breakAt(c.regs[0].RIP); !skip && st.Kind != api.StopNone {
 			st.TID = fakePID
 			return st, nil
 		}
 		c.execute(&c.regs[0])
 		skip = false
-		if r.Kind == Step {
-			return Stop{Kind: StopStep, TID: fakePID}, nil
+		if r.Kind == api.Step {
+			return api.Stop{Kind: api.StopStep, TID: fakePID}, nil
 		}
 	}
 	<-ctx.Done()
-	return Stop{Kind: StopInterrupted, TID: fakePID}, nil
+	return api.Stop{Kind: api.StopInterrupted, TID: fakePID}, nil
 }
 
 func (f *fakeDiverter) AllocateMemory(size uint64, _ int) (uint64, error) {
@@ -296,7 +298,7 @@ func TestRegisterBytes(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	d := allRegisters()
 	for range 200 {
-		var v Registers
+		var v api.Registers
 		want := map[string]string{}
 		for i := range d.regs {
 			r := &d.regs[i]

@@ -11,6 +11,8 @@ import (
 	"sort"
 	"strings"
 	"sync/atomic"
+
+	"vplay/replay/debug/api"
 )
 
 // fakeTarget plays a recorded trace: the registers before each instruction and
@@ -32,23 +34,23 @@ type fakeTarget struct {
 	mem    map[uint64]byte // mapped bytes at the present position
 	steps  []fakeStep
 	pos    int // steps[:pos] have been executed
-	regs   []Registers
-	breaks []Breakpoint
-	stop   Stop
+	regs   []api.Registers
+	breaks []api.Breakpoint
+	stop   api.Stop
 
 	// What tests turn on.
 	hang      bool // Continue goes on until it is interrupted
 	panics    bool // every method that can, panics
 	resumeErr error
 	attached  bool
-	threads   []Thread
-	libraries []Library
+	threads   []api.Thread
+	libraries []api.Library
 	noSiginfo bool
 	output    string // of "monitor print"
 
 	detached    atomic.Int64
 	interrupted atomic.Int64
-	resumes     []Resume
+	resumes     []api.Resume
 	monitored   []string
 	inCall      atomic.Int32 // the server must not overlap calls
 	overlap     atomic.Bool
@@ -94,7 +96,7 @@ var fakeCode = []byte{
 
 // newFake records the trace and stands at its end, the crash.
 func newFake() *fakeTarget {
-	f := &fakeTarget{mem: map[uint64]byte{}, threads: []Thread{{PID: fakePID, TID: fakePID, Name: "prog"}}}
+	f := &fakeTarget{mem: map[uint64]byte{}, threads: []api.Thread{{PID: fakePID, TID: fakePID, Name: "prog"}}}
 	for i, b := range fakeCode {
 		f.mem[fakeText+uint64(i)] = b
 	}
@@ -102,25 +104,25 @@ func newFake() *fakeTarget {
 		f.mem[fakeCounter+i] = 0
 		f.mem[fakeStack-4096+i] = 0
 	}
-	r := Registers{RIP: fakeText, EFLAGS: 0x202, OrigRAX: ^uint64(0), FCW: 0x37f, FTW: 0xffff, MXCSR: 0x1f80}
+	r := api.Registers{RIP: fakeText, EFLAGS: 0x202, OrigRAX: ^uint64(0), FCW: 0x37f, FTW: 0xffff, MXCSR: 0x1f80}
 	r.Seg = [6]uint16{0, 0x33, 0x2b, 0, 0, 0}
 	r.GPR[gprRSP] = fakeStack - 64
 	r.GPR[gprRBP] = 0x1111
 	r.FSBase, r.GSBase = 0x7000, 0x8000
 	r.YMM[1] = [4]uint64{1, 2, 3, 4}
-	f.regs = []Registers{r}
+	f.regs = []api.Registers{r}
 	for r.RIP != fakeCrash {
 		step := f.execute(&r)
 		f.steps = append(f.steps, step)
 		f.regs = append(f.regs, r)
 		f.pos++
 	}
-	f.stop = Stop{Kind: StopSignal, Signo: 11, TID: fakePID}
+	f.stop = api.Stop{Kind: api.StopSignal, Signo: 11, TID: fakePID}
 	return f
 }
 
 // execute carries out the instruction at r.RIP and applies its writes.
-func (f *fakeTarget) execute(r *Registers) (s fakeStep) {
+func (f *fakeTarget) execute(r *api.Registers) (s fakeStep) {
 	const rcx = 1
 	store := func(addr uint64, n int, v uint64) {
 		a := fakeAccess{addr: addr}
@@ -205,10 +207,10 @@ func (f *fakeTarget) mayPanic() {
 	}
 }
 
-func (f *fakeTarget) Process() Process {
-	return Process{
+func (f *fakeTarget) Process() api.Process {
+	return api.Process{
 		PID: fakePID, ParentID: 1, ExecFile: fakeExec, Attached: f.attached, Auxv: fakeAuxv(),
-		Features: FeatureX87 | FeatureSSE | FeatureAVX | FeatureOrigRAX | FeatureFSGS,
+		Features: api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS,
 	}
 }
 
@@ -221,11 +223,11 @@ func fakeAuxv() []byte {
 	return b
 }
 
-func (f *fakeTarget) Threads() []Thread { return f.threads }
+func (f *fakeTarget) Threads() []api.Thread { return f.threads }
 
-func (f *fakeTarget) Stop() Stop { return f.stop }
+func (f *fakeTarget) Stop() api.Stop { return f.stop }
 
-func (f *fakeTarget) Registers(tid int) (*Registers, error) {
+func (f *fakeTarget) Registers(tid int) (*api.Registers, error) {
 	defer f.enter()()
 	f.mayPanic()
 	for _, t := range f.threads {
@@ -257,28 +259,30 @@ func (f *fakeTarget) read(addr uint64, b []byte) (int, error) {
 // fakeMachine lets conditions see a fakeTarget.
 type fakeMachine struct{ f *fakeTarget }
 
-func (m fakeMachine) AgentRegister(num int) (uint64, bool) { return m.f.regs[m.f.pos].Value(num) }
+func (m fakeMachine) GPR(n int) uint64          { return m.f.regs[m.f.pos].GPR[n] }
+func (m fakeMachine) RIP() uint64               { return m.f.regs[m.f.pos].RIP }
+func (m fakeMachine) Registers() *api.Registers { return &m.f.regs[m.f.pos] }
 
 func (m fakeMachine) ReadMemory(addr uint64, b []byte) (int, error) { return m.f.read(addr, b) }
 
-func (f *fakeTarget) Resume(ctx context.Context, r Resume) (Stop, error) {
+func (f *fakeTarget) Resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	defer f.enter()()
 	f.mayPanic()
 	f.resumes = append(f.resumes, r)
 	if f.resumeErr != nil {
-		return Stop{}, f.resumeErr
+		return api.Stop{}, f.resumeErr
 	}
 	for {
-		if f.hang && r.Kind == Continue {
+		if f.hang && r.Kind == api.Continue {
 			<-ctx.Done()
 		}
 		if ctx.Err() != nil {
 			f.interrupted.Add(1)
-			f.stop = Stop{Kind: StopInterrupted}
+			f.stop = api.Stop{Kind: api.StopInterrupted}
 		} else {
 			f.stop = f.move(r)
 		}
-		if f.stop.Kind != StopNone {
+		if f.stop.Kind != api.StopNone {
 			f.stop.TID = fakePID
 			return f.stop, nil
 		}
@@ -286,11 +290,11 @@ func (f *fakeTarget) Resume(ctx context.Context, r Resume) (Stop, error) {
 }
 
 // move executes or takes back one instruction; StopNone means go on.
-func (f *fakeTarget) move(r Resume) Stop {
+func (f *fakeTarget) move(r api.Resume) api.Stop {
 	var step fakeStep
-	if r.Dir == Forward {
+	if r.Dir == api.Forward {
 		if f.pos == len(f.steps) {
-			return Stop{Kind: StopReplayEnd}
+			return api.Stop{Kind: api.StopReplayEnd}
 		}
 		step = f.steps[f.pos]
 		f.pos++
@@ -299,7 +303,7 @@ func (f *fakeTarget) move(r Resume) Stop {
 		}
 	} else {
 		if f.pos == 0 {
-			return Stop{Kind: StopReplayBegin}
+			return api.Stop{Kind: api.StopReplayBegin}
 		}
 		f.pos--
 		step = f.steps[f.pos]
@@ -307,25 +311,25 @@ func (f *fakeTarget) move(r Resume) Stop {
 			f.put(w.addr, w.old)
 		}
 	}
-	if st := f.watched(step); st.Kind != StopNone {
+	if st := f.watched(step); st.Kind != api.StopNone {
 		return st
 	}
 	pc := f.regs[f.pos].RIP
-	if r.Kind == Step || r.Kind == RangeStep && (pc < r.Start || pc >= r.End) {
-		return Stop{Kind: StopStep}
+	if r.Kind == api.Step || r.Kind == api.RangeStep && (pc < r.Start || pc >= r.End) {
+		return api.Stop{Kind: api.StopStep}
 	}
-	if st := f.breakAt(pc); st.Kind != StopNone {
+	if st := f.breakAt(pc); st.Kind != api.StopNone {
 		return st
 	}
-	if r.Dir == Forward && f.pos == len(f.steps) {
-		return Stop{Kind: StopSignal, Signo: 11}
+	if r.Dir == api.Forward && f.pos == len(f.steps) {
+		return api.Stop{Kind: api.StopSignal, Signo: 11}
 	}
-	return Stop{}
+	return api.Stop{}
 }
 
 // watched finds the watchpoint a step has hit.
-func (f *fakeTarget) watched(s fakeStep) Stop {
-	hit := func(list []fakeAccess, b Breakpoint) bool {
+func (f *fakeTarget) watched(s fakeStep) api.Stop {
+	hit := func(list []fakeAccess, b api.Breakpoint) bool {
 		for _, a := range list {
 			if a.addr < b.Addr+b.Len && b.Addr < a.addr+uint64(len(a.new)) {
 				return true
@@ -335,38 +339,35 @@ func (f *fakeTarget) watched(s fakeStep) Stop {
 	}
 	for _, b := range f.breaks {
 		switch {
-		case b.Kind == WatchWrite && hit(s.writes, b):
-			return Stop{Kind: StopWatchWrite, Addr: b.Addr}
-		case b.Kind == WatchRead && hit(s.reads, b):
-			return Stop{Kind: StopWatchRead, Addr: b.Addr}
-		case b.Kind == WatchAccess && (hit(s.writes, b) || hit(s.reads, b)):
-			return Stop{Kind: StopWatchAccess, Addr: b.Addr}
+		case b.Kind == api.WatchWrite && hit(s.writes, b):
+			return api.Stop{Kind: api.StopWatchWrite, Addr: b.Addr}
+		case b.Kind == api.WatchRead && hit(s.reads, b):
+			return api.Stop{Kind: api.StopWatchRead, Addr: b.Addr}
+		case b.Kind == api.WatchAccess && (hit(s.writes, b) || hit(s.reads, b)):
+			return api.Stop{Kind: api.StopWatchAccess, Addr: b.Addr}
 		}
 	}
-	return Stop{}
+	return api.Stop{}
 }
 
 // breakAt finds the breakpoint at pc whose condition holds.
-func (f *fakeTarget) breakAt(pc uint64) Stop {
+func (f *fakeTarget) breakAt(pc uint64) api.Stop {
 	for _, b := range f.breaks {
-		if b.Addr != pc || b.Kind > BreakHardware {
+		if b.Addr != pc || b.Kind > api.BreakHardware {
 			continue
 		}
-		stop := len(b.Cond) == 0
-		for _, c := range b.Cond {
-			v, err := EvalAgent(c, fakeMachine{f})
-			stop = stop || err != nil || v != 0
-		}
-		if stop {
-			return Stop{Kind: StopBreakpoint + StopKind(b.Kind)}
+		if b.Test == nil || b.Test(fakeMachine{f}) {
+			return api.Stop{Kind: api.StopBreakpoint + api.StopKind(b.Kind)}
 		}
 	}
-	return Stop{}
+	return api.Stop{}
 }
 
-func sameBreak(a, b Breakpoint) bool { return a.Kind == b.Kind && a.Addr == b.Addr && a.Len == b.Len }
+func sameBreak(a, b api.Breakpoint) bool {
+	return a.Kind == b.Kind && a.Addr == b.Addr && a.Len == b.Len
+}
 
-func (f *fakeTarget) SetBreakpoint(b Breakpoint) error {
+func (f *fakeTarget) SetBreakpoint(b api.Breakpoint) error {
 	defer f.enter()()
 	f.mayPanic()
 	for i := range f.breaks {
@@ -379,7 +380,7 @@ func (f *fakeTarget) SetBreakpoint(b Breakpoint) error {
 	return nil
 }
 
-func (f *fakeTarget) ClearBreakpoint(b Breakpoint) error {
+func (f *fakeTarget) ClearBreakpoint(b api.Breakpoint) error {
 	defer f.enter()()
 	for i := range f.breaks {
 		if sameBreak(f.breaks[i], b) {
@@ -390,7 +391,7 @@ func (f *fakeTarget) ClearBreakpoint(b Breakpoint) error {
 	return errors.New("was not set")
 }
 
-func (f *fakeTarget) Libraries() []Library { return f.libraries }
+func (f *fakeTarget) Libraries() []api.Library { return f.libraries }
 
 func (f *fakeTarget) Siginfo(int) ([]byte, error) {
 	if f.noSiginfo {
@@ -407,7 +408,7 @@ type fakeFile struct{ *bytes.Reader }
 func (f fakeFile) Size() int64  { return f.Reader.Size() }
 func (f fakeFile) Mode() uint32 { return 0o100555 }
 
-func (f *fakeTarget) OpenFile(path string) (File, error) {
+func (f *fakeTarget) OpenFile(path string) (api.File, error) {
 	defer f.enter()()
 	f.mayPanic()
 	switch path {
@@ -436,13 +437,13 @@ func (f *fakeTarget) Monitor(ctx context.Context, line string, out io.Writer) er
 		fmt.Fprintf(out, "0:%d.0\n", f.pos)
 		return nil
 	case line == "print":
-		if p, ok := out.(Progress); ok {
+		if p, ok := out.(api.Progress); ok {
 			p.Progress("50 %")
 		}
 		_, err := io.WriteString(out, f.output)
 		return err
 	case line == "exit":
-		return ErrExit
+		return api.ErrExit
 	case strings.HasPrefix(line, "wait"):
 		<-ctx.Done()
 		return ctx.Err()
@@ -452,17 +453,17 @@ func (f *fakeTarget) Monitor(ctx context.Context, line string, out io.Writer) er
 
 func (f *fakeTarget) Rewind() error {
 	for f.pos > 0 {
-		f.move(Resume{Dir: Backward})
+		f.move(api.Resume{Dir: api.Backward})
 	}
-	f.stop = Stop{Kind: StopReplayBegin, TID: fakePID}
+	f.stop = api.Stop{Kind: api.StopReplayBegin, TID: fakePID}
 	return nil
 }
 
 func (f *fakeTarget) Detached() { f.detached.Add(1) }
 
 // Region describes the fake's three mappings.
-func (f *fakeTarget) Region(addr uint64) (Region, error) {
-	maps := []Region{
+func (f *fakeTarget) Region(addr uint64) (api.Region, error) {
+	maps := []api.Region{
 		{Start: fakeText, Size: 0x1000, Mapped: true, Read: true, Exec: true, Name: fakeExec},
 		{Start: fakeCounter, Size: 0x1000, Mapped: true, Read: true, Write: true, Name: fakeExec},
 		{Start: fakeStack - 0x1000, Size: 0x1000, Mapped: true, Read: true, Write: true, Name: "[stack]"},
@@ -471,7 +472,7 @@ func (f *fakeTarget) Region(addr uint64) (Region, error) {
 	if i < len(maps) && addr >= maps[i].Start {
 		return maps[i], nil
 	}
-	hole := Region{Size: 1 << 47}
+	hole := api.Region{Size: 1 << 47}
 	if i > 0 {
 		hole.Start = maps[i-1].Start + maps[i-1].Size
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // nowhere is a connection to nobody.
@@ -17,10 +19,10 @@ func (nowhere) Read([]byte) (int, error) { return 0, io.EOF }
 func (nowhere) Close() error             { return nil }
 
 // newSession makes a session whose packets are fed by handle.
-func newSession(f Target) *session {
+func newSession(f api.Target) *session {
 	v := New(f, Options{Log: slog.New(slog.DiscardHandler)})
 	return &session{
-		srv: v, target: f, ctx: context.Background(), breaks: map[breakKey]Breakpoint{}, live: true, attached: true,
+		srv: v, target: f, ctx: context.Background(), breaks: map[breakKey]api.Breakpoint{}, live: true, attached: true,
 		conn: &conn{rwc: nowhere{io.Discard}, events: make(chan event), done: make(chan struct{})},
 	}
 }
@@ -63,7 +65,7 @@ func FuzzSession(f *testing.F) {
 }
 
 // fuzzSession feeds packets to a session on target, which plays fake.
-func fuzzSession(t *testing.T, data string, target Target, fake *fakeTarget) {
+func fuzzSession(t *testing.T, data string, target api.Target, fake *fakeTarget) {
 	s := newSession(target)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -80,7 +82,7 @@ func fuzzSession(t *testing.T, data string, target Target, fake *fakeTarget) {
 		if s.panics > 0 {
 			t.Fatalf("%q panicked", p)
 		}
-		if len(s.breaks) > MaxBreakpoints || len(s.files.open) > maxFiles || len(s.doc.data) > 1<<20 {
+		if len(s.breaks) > api.MaxBreakpoints || len(s.files.open) > maxFiles || len(s.doc.data) > 1<<20 {
 			t.Fatalf("%q: %d breakpoints, %d files, a document of %d bytes", p, len(s.breaks), len(s.files.open), len(s.doc.data))
 		}
 	}

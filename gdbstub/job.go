@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // A debugger cannot interrupt a monitor command: gdb 13 sends nothing when
@@ -25,13 +27,6 @@ const jobPatience = 250 * time.Millisecond
 
 // maxJobOutput bounds what a job may have written ahead of its client, in bytes.
 const maxJobOutput = 1 << 20
-
-// Progress is what the writer given to Target.Monitor implements when somebody
-// is shown how a long command goes on.
-type Progress interface {
-	// Progress replaces what was said before. It may be called often.
-	Progress(text string)
-}
 
 // errTooMuch ends a job that writes more than its client reads.
 var errTooMuch = errors.New("gdbstub: output is not read")
@@ -127,7 +122,7 @@ func (s *session) pieceOfJob() string {
 	case j.panicked != nil:
 		s.panicked("monitor", j.panicked)
 		piece += "error: internal error, see the log of the server\n"
-	case errors.Is(j.err, ErrExit):
+	case errors.Is(j.err, api.ErrExit):
 		s.exit = true
 	case j.err != nil:
 		piece += fmt.Sprintf("error: %s\n", clip(j.err.Error(), 2000))

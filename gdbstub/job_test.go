@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // unhex decodes a reply of text in hex.
@@ -108,7 +110,7 @@ func TestJobOutput(t *testing.T) {
 	}
 	f.panics = false
 	c.want(rcmd("& exit"), hexText("done\n"))
-	if err := <-c.err; !errors.Is(err, ErrExit) {
+	if err := <-c.err; !errors.Is(err, api.ErrExit) {
 		t.Errorf("after exit: %v", err)
 	}
 }

@@ -3,6 +3,8 @@ package gdbstub
 import (
 	"fmt"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // Packets that only lldb sends. It needs the pid and the triple before it
@@ -29,7 +31,7 @@ func (s *session) processInfo(string) reply {
 
 // memoryRegion answers qMemoryRegionInfo:ADDR.
 func (s *session) memoryRegion(arg string) reply {
-	t, ok := s.target.(RegionTarget)
+	t, ok := s.target.(api.RegionTarget)
 	if !ok {
 		return reply{}
 	}

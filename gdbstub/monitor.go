@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // maxMonitorLine bounds a monitor command, in bytes.
@@ -121,7 +123,7 @@ func (s *session) monitor(arg string) reply {
 		defer out.keepAlive()()
 		err := s.target.Monitor(ctx, line, out)
 		switch {
-		case errors.Is(err, ErrExit):
+		case errors.Is(err, api.ErrExit):
 			s.exit = true
 		case err != nil:
 			_, _ = out.Write([]byte("error: " + err.Error() + "\n")) // a lost connection shows at the next read

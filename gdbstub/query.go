@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // supported is the handshake. The reply offers what the session serves; it
@@ -28,7 +30,7 @@ func (s *session) supported(arg string) reply {
 		"exec-events+;vContSupported+;ReverseStep+;ReverseContinue+;ConditionalBreakpoints+;QPassSignals+;QCatchSyscalls+;" +
 		"qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:threads:read+;" +
 		"qXfer:libraries-svr4:read+;qXfer:siginfo:read+;binary-upload+"
-	if _, ok := s.target.(DivertTarget); ok {
+	if _, ok := s.target.(api.DivertTarget); ok {
 		out += ";qXfer:siginfo:write+"
 	}
 	if s.errorMessages {
@@ -76,11 +78,11 @@ func (s *session) why(string) reply {
 }
 
 // threads lists the threads of a process that is held, with sane ids.
-func (s *session) threads() []Thread {
+func (s *session) threads() []api.Thread {
 	if !s.live {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.target.Threads()), func(t Thread) bool { return t.TID <= 0 })
+	return slices.DeleteFunc(slices.Clone(s.target.Threads()), func(t api.Thread) bool { return t.TID <= 0 })
 }
 
 // threadID writes a thread id as the client reads it.
@@ -136,7 +138,7 @@ func (s *session) setThread(arg string) reply {
 
 // exists reports whether a thread is there.
 func (s *session) exists(tid int) bool {
-	return slices.ContainsFunc(s.threads(), func(t Thread) bool { return t.TID == tid })
+	return slices.ContainsFunc(s.threads(), func(t api.Thread) bool { return t.TID == tid })
 }
 
 // general returns the thread that register packets are about; 0 if there is
@@ -144,7 +146,7 @@ func (s *session) exists(tid int) bool {
 func (s *session) general() int {
 	ts := s.threads()
 	for _, want := range []int{s.generalTID, s.stop.TID} {
-		if slices.ContainsFunc(ts, func(t Thread) bool { return t.TID == want }) {
+		if slices.ContainsFunc(ts, func(t api.Thread) bool { return t.TID == want }) {
 			return want
 		}
 	}
@@ -229,7 +231,7 @@ func (s *session) isAttached(arg string) reply {
 
 // tlsAddress answers qGetTLSAddr:thread,offset,lm.
 func (s *session) tlsAddress(arg string) reply {
-	t, ok := s.target.(TLSTarget)
+	t, ok := s.target.(api.TLSTarget)
 	if !ok {
 		return reply{}
 	}

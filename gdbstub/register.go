@@ -7,37 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"vplay/replay/debug/api"
 )
-
-// Registers is the register file of one thread. Arrays are in the processor's
-// encoding order: GPR is rax rcx rdx rbx rsp rbp rsi rdi r8…r15, Seg is es cs
-// ss ds fs gs.
-type Registers struct {
-	GPR    [16]uint64
-	RIP    uint64
-	EFLAGS uint64 // the low 32 bits are shown
-	Seg    [6]uint16
-
-	FSBase, GSBase uint64
-	// OrigRAX is the system call number while the thread is inside a call
-	// and all ones otherwise.
-	OrigRAX uint64
-
-	FCW, FSW uint16
-	FTW      uint16 // the full tag word, two bits per physical register
-	FOP      uint16
-	FIP, FDP uint64      // as FXSAVE64 stores them
-	ST       [8][10]byte // ST(0) first
-
-	MXCSR uint32
-	// YMM holds the vector registers, low quadword first: xmm is the first
-	// two quadwords.
-	YMM [16][4]uint64
-
-	// Missing lists the groups that are not known at this position, although
-	// Process.Features has them: clients show <unavailable>.
-	Missing Features
-}
 
 // Indexes of Registers.GPR that the stub names.
 const (
@@ -50,7 +22,7 @@ type regDesc struct {
 	name  string
 	num   int // number in p, P, T and agent expressions
 	size  int // bytes
-	group Features
+	group api.Features
 	index int // within its array
 	kind  regKind
 }
@@ -78,13 +50,13 @@ var featureFiles embed.FS
 // featureTable lists the parts of a description in gdbserver's order.
 var featureTable = []struct {
 	file  string
-	group Features // 0: always served
+	group api.Features // 0: always served
 }{
 	{"64bit-core.xml", 0},
-	{"64bit-sse.xml", FeatureSSE},
-	{"64bit-linux.xml", FeatureOrigRAX},
-	{"64bit-segments.xml", FeatureFSGS},
-	{"64bit-avx.xml", FeatureAVX},
+	{"64bit-sse.xml", api.FeatureSSE},
+	{"64bit-linux.xml", api.FeatureOrigRAX},
+	{"64bit-segments.xml", api.FeatureFSGS},
+	{"64bit-avx.xml", api.FeatureAVX},
 }
 
 // description is what a set of features amounts to: the target.xml and the
@@ -100,9 +72,9 @@ var descriptions sync.Map
 
 // describe returns the description for a set of features. SSE is always part
 // of it: gdb takes no x86-64 description without.
-func describe(f Features) *description {
-	f |= FeatureSSE
-	f &= FeatureX87 | FeatureSSE | FeatureAVX | FeatureOrigRAX | FeatureFSGS
+func describe(f api.Features) *description {
+	f |= api.FeatureSSE
+	f &= api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS
 	if d, ok := descriptions.Load(f); ok {
 		return d.(*description)
 	}
@@ -115,7 +87,7 @@ func describe(f Features) *description {
 }
 
 // buildDescription joins the feature files that f asks for.
-func buildDescription(f Features) (*description, error) {
+func buildDescription(f api.Features) (*description, error) {
 	d := &description{byNum: map[int]*regDesc{}}
 	var b strings.Builder
 	b.WriteString("<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n" +
@@ -142,7 +114,7 @@ func buildDescription(f Features) (*description, error) {
 }
 
 // addFile reads the registers of one feature file.
-func (d *description) addFile(name string, text []byte, group Features) error {
+func (d *description) addFile(name string, text []byte, group api.Features) error {
 	var feature struct {
 		Regs []struct {
 			Name    string `xml:"name,attr"`
@@ -185,7 +157,7 @@ func (r *regDesc) locate() bool {
 			if n == r.name {
 				r.kind, r.index = l.kind, i
 				if l.kind == kindX87 {
-					r.group = FeatureX87
+					r.group = api.FeatureX87
 				}
 				return true
 			}
@@ -209,7 +181,7 @@ func (r *regDesc) locateNumbered() bool {
 			if fmt.Sprintf(l.format, i) == r.name {
 				r.kind, r.index = l.kind, i
 				if l.kind == kindST {
-					r.group = FeatureX87
+					r.group = api.FeatureX87
 				}
 				return true
 			}
@@ -219,7 +191,7 @@ func (r *regDesc) locateNumbered() bool {
 }
 
 // appendValue appends the register's bytes, little-endian, r.size of them.
-func (r *regDesc) appendValue(dst []byte, v *Registers) []byte {
+func (r *regDesc) appendValue(dst []byte, v *api.Registers) []byte {
 	le := binary.LittleEndian
 	switch r.kind {
 	case kindST:
@@ -240,7 +212,7 @@ func (r *regDesc) appendValue(dst []byte, v *Registers) []byte {
 }
 
 // integer returns the value of a register of at most 64 bits.
-func (r *regDesc) integer(v *Registers) uint64 {
+func (r *regDesc) integer(v *api.Registers) uint64 {
 	switch r.kind {
 	case kindGPR:
 		return v.GPR[r.index]
@@ -251,7 +223,7 @@ func (r *regDesc) integer(v *Registers) uint64 {
 	case kindSeg:
 		return uint64(v.Seg[r.index])
 	case kindX87:
-		return v.x87(r.index)
+		return x87Control(v, r.index)
 	case kindMXCSR:
 		return uint64(v.MXCSR)
 	case kindOrigRAX:
@@ -267,9 +239,9 @@ func (r *regDesc) integer(v *Registers) uint64 {
 	}
 }
 
-// x87 returns the control registers in the order of x87Names. FIP and FDP
+// x87Control returns the control registers in the order of x87Names. FIP and FDP
 // split into offset and selector as gdb shows a 32-bit FXSAVE.
-func (v *Registers) x87(i int) uint64 {
+func x87Control(v *api.Registers, i int) uint64 {
 	return [8]uint64{
 		uint64(v.FCW), uint64(v.FSW), uint64(v.FTW),
 		v.FIP >> 32 & 0xffff, v.FIP & 0xffffffff,
@@ -279,10 +251,10 @@ func (v *Registers) x87(i int) uint64 {
 }
 
 // known reports whether the register's value is in v.
-func (r *regDesc) known(v *Registers) bool { return v.Missing&r.group == 0 }
+func (r *regDesc) known(v *api.Registers) bool { return v.Missing&r.group == 0 }
 
 // appendHex appends the register in hex, or x digits if it is not known.
-func (r *regDesc) appendHex(dst []byte, v *Registers) []byte {
+func (r *regDesc) appendHex(dst []byte, v *api.Registers) []byte {
 	if !r.known(v) {
 		for range 2 * r.size {
 			dst = append(dst, 'x')
@@ -295,13 +267,13 @@ func (r *regDesc) appendHex(dst []byte, v *Registers) []byte {
 
 // allRegisters describes every register the stub can show.
 var allRegisters = sync.OnceValue(func() *description {
-	return describe(FeatureX87 | FeatureSSE | FeatureAVX | FeatureOrigRAX | FeatureFSGS)
+	return describe(api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS)
 })
 
-// Value returns register num of the target description, as agent expressions
+// registerValue returns register num of the target description, as agent expressions
 // ask for it; for registers above 64 bits the low ones. It reports false for a
 // number that is not described or whose value is missing.
-func (v *Registers) Value(num int) (uint64, bool) {
+func registerValue(v *api.Registers, num int) (uint64, bool) {
 	r := allRegisters().byNum[num]
 	if r == nil || !r.known(v) {
 		return 0, false
@@ -317,15 +289,17 @@ var gprIndexes = sync.OnceValue(func() (t [16]int) {
 	return t
 })
 
-// ProgramCounter is the number of rip in the target description.
-const ProgramCounter = 16
+// programCounter is the number of rip in the target description.
+const programCounter = 16
 
-// GeneralRegister returns the index in Registers.GPR of register num of the
-// target description. With it a target can answer most of an agent
-// expression's questions without building all of Registers.
-func GeneralRegister(num int) (gpr int, ok bool) {
-	if num < 0 || num >= ProgramCounter {
-		return 0, false
+// agentRegister returns a register of the machine that an agent expression is
+// evaluated for. Most ask for general registers, which needs no copy of the others.
+func agentRegister(m api.Machine, num int) (uint64, bool) {
+	switch {
+	case num >= 0 && num < programCounter:
+		return m.GPR(gprIndexes()[num]), true
+	case num == programCounter:
+		return m.RIP(), true
 	}
-	return gprIndexes()[num], true
+	return registerValue(m.Registers(), num)
 }

@@ -1,13 +1,17 @@
 package gdbstub
 
-import "errors"
+import (
+	"errors"
+
+	"vplay/replay/debug/api"
+)
 
 // description returns the register layout of the recording.
 func (s *session) description() *description { return describe(s.target.Process().Features) }
 
 // registers returns thread tid's registers, with the groups that the recording
 // does not have marked missing.
-func (s *session) registers(tid int) (*Registers, error) {
+func (s *session) registers(tid int) (*api.Registers, error) {
 	if tid == 0 {
 		return nil, errors.New(errNoProcess)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // Resume packets answer with a stop reply when the target has stopped. What
@@ -17,7 +19,7 @@ const errNoProcess = "no process: attach or run first"
 // vCont answers vCont;ACTION[:THREAD];… For each thread the leftmost action
 // that names it counts; the one that steps decides.
 func (s *session) vCont(arg string) reply {
-	r := Resume{Kind: Continue}
+	r := api.Resume{Kind: api.Continue}
 	found := false
 	for a := range strings.SplitSeq(arg, ";") {
 		action, thread, hasThread := strings.Cut(a, ":")
@@ -33,7 +35,7 @@ func (s *session) vCont(arg string) reply {
 			return replyError
 		}
 		one.TID = tid
-		if !found || r.Kind == Continue && one.Kind != Continue && tid != 0 {
+		if !found || r.Kind == api.Continue && one.Kind != api.Continue && tid != 0 {
 			r, found = one, true
 		}
 	}
@@ -41,7 +43,7 @@ func (s *session) vCont(arg string) reply {
 }
 
 // parseAction parses one action of vCont.
-func (s *session) parseAction(a string) (r Resume, ok bool) {
+func (s *session) parseAction(a string) (r api.Resume, ok bool) {
 	if a == "" {
 		return r, false
 	}
@@ -57,36 +59,36 @@ func (s *session) parseAction(a string) (r Resume, ok bool) {
 		var ok2 bool
 		r.Start, ok = parseHex(from)
 		r.End, ok2 = parseHex(to)
-		r.Kind = RangeStep
+		r.Kind = api.RangeStep
 		return r, ok && ok2
 	}
 	if a[0] == 's' || a[0] == 'S' {
-		r.Kind = Step
+		r.Kind = api.Step
 	}
 	return r, ok
 }
 
 // resumeC answers c [ADDR] and resumeS s [ADDR]. An address to resume at would
 // change the replay and is refused.
-func (s *session) resumeC(addr string) reply { return s.resumeAt(Resume{Kind: Continue}, addr) }
+func (s *session) resumeC(addr string) reply { return s.resumeAt(api.Resume{Kind: api.Continue}, addr) }
 
-func (s *session) resumeS(addr string) reply { return s.resumeAt(Resume{Kind: Step}, addr) }
+func (s *session) resumeS(addr string) reply { return s.resumeAt(api.Resume{Kind: api.Step}, addr) }
 
 // signalC answers C SIG[;ADDR] and signalS S SIG[;ADDR].
-func (s *session) signalC(arg string) reply { return s.resumeSignal(Continue, arg) }
+func (s *session) signalC(arg string) reply { return s.resumeSignal(api.Continue, arg) }
 
-func (s *session) signalS(arg string) reply { return s.resumeSignal(Step, arg) }
+func (s *session) signalS(arg string) reply { return s.resumeSignal(api.Step, arg) }
 
-func (s *session) resumeSignal(kind ResumeKind, arg string) reply {
+func (s *session) resumeSignal(kind api.ResumeKind, arg string) reply {
 	sig, addr, _ := strings.Cut(arg, ";")
 	n, ok := parseHexInt(sig)
 	if !ok {
 		return replyError
 	}
-	return s.resumeAt(Resume{Kind: kind, Signal: s.linuxSignal(n)}, addr)
+	return s.resumeAt(api.Resume{Kind: kind, Signal: s.linuxSignal(n)}, addr)
 }
 
-func (s *session) resumeAt(r Resume, addr string) reply {
+func (s *session) resumeAt(r api.Resume, addr string) reply {
 	if addr != "" && !s.isPC(addr) {
 		return s.refuse(refusal)
 	}
@@ -105,25 +107,25 @@ func (s *session) isPC(addr string) bool {
 func (s *session) back(arg string) reply {
 	switch arg {
 	case "s":
-		return s.resume(Resume{Dir: Backward, Kind: Step, TID: s.resumeTID})
+		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumeTID})
 	case "c":
-		return s.resume(Resume{Dir: Backward, Kind: Continue, TID: s.resumeTID})
+		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Continue, TID: s.resumeTID})
 	}
 	return reply{}
 }
 
 // resume moves the target and reports the stop. An error's text goes to the
 // user as console output before the stop.
-func (s *session) resume(r Resume) reply {
+func (s *session) resume(r api.Resume) reply {
 	if !s.live {
 		return s.fail(errNoProcess)
 	}
 	if r.TID != 0 && !s.exists(r.TID) {
 		return s.fail("no such thread")
 	}
-	if h := s.held; h.stop.Kind != StopNone {
+	if h := s.held; h.stop.Kind != api.StopNone {
 		s.held = held{}
-		if h.by == r.sense() {
+		if h.by == senseOf(&r) {
 			return s.stopReply(h.stop)
 		}
 	}
@@ -132,7 +134,7 @@ func (s *session) resume(r Resume) reply {
 		return s.resumeDiverted(r)
 	}
 	s.forget()
-	var stop Stop
+	var stop api.Stop
 	var err error
 	if !s.await("resume", func(ctx context.Context) { stop, err = s.target.Resume(ctx, r) }) {
 		s.console("vplay: internal error, see the log of the server\n")
@@ -143,7 +145,7 @@ func (s *session) resume(r Resume) reply {
 	}
 	if err != nil {
 		s.console("vplay: " + err.Error() + "\n")
-		if stop.Kind == StopNone {
+		if stop.Kind == api.StopNone {
 			stop = s.target.Stop()
 		}
 	}
@@ -152,11 +154,11 @@ func (s *session) resume(r Resume) reply {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
 	s.stop, s.generalTID = stop, 0
-	if stop.Kind == StopExec {
+	if stop.Kind == api.StopExec {
 		return s.execReply(stop, r)
 	}
 	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
-		s.held = held{r.sense(), stop}
+		s.held = held{senseOf(&r), stop}
 		return s.librariesReply(stop)
 	}
 	return s.stopReply(stop)
@@ -165,15 +167,15 @@ func (s *session) resume(r Resume) reply {
 // kept makes a recorded exit the end of history for a client that would end its
 // session at a W reply, and with it the way back. In the extended protocol the
 // connection stays, and the client can take the process again.
-func (s *session) kept(stop Stop) Stop {
+func (s *session) kept(stop api.Stop) api.Stop {
 	if s.extended {
 		return stop
 	}
 	switch stop.Kind {
-	case StopExited:
-		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program has exited with code %d; the way back is open", stop.Code)}
-	case StopKilled:
-		return Stop{Kind: StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program was killed by signal %d; the way back is open", stop.Signo)}
+	case api.StopExited:
+		return api.Stop{Kind: api.StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program has exited with code %d; the way back is open", stop.Code)}
+	case api.StopKilled:
+		return api.Stop{Kind: api.StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: the program was killed by signal %d; the way back is open", stop.Signo)}
 	default:
 		return stop
 	}
@@ -182,13 +184,13 @@ func (s *session) kept(stop Stop) Stop {
 // execReply tells the client that the program is another one now. The client takes its
 // breakpoints for gone, puts them where they belong in the new program, and goes on;
 // after a move there is nowhere to go on to.
-func (s *session) execReply(stop Stop, r Resume) reply {
+func (s *session) execReply(stop api.Stop, r api.Resume) reply {
 	s.clearBreaks()
 	s.libraries = nil
 	if stop.Moved {
 		// gdb forgets with the old program that it was stepping, and continues. Signal 0
 		// is a stop for no reason.
-		s.held = held{sense{dir: r.Dir}, Stop{Kind: StopSignal, TID: stop.TID}}
+		s.held = held{sense{dir: r.Dir}, api.Stop{Kind: api.StopSignal, TID: stop.TID}}
 	}
 	return s.stopReply(stop)
 }
@@ -199,16 +201,16 @@ func (s *session) execReply(stop Stop, r Resume) reply {
 // did: then it gets the stop, and nothing moves.
 type held struct {
 	by   sense
-	stop Stop
+	stop api.Stop
 }
 
 // sense is what a client that goes on after a change of the libraries repeats.
 type sense struct {
-	dir    Direction
+	dir    api.Direction
 	isStep bool
 }
 
-func (r *Resume) sense() sense { return sense{r.Dir, r.Kind != Continue} }
+func senseOf(r *api.Resume) sense { return sense{r.Dir, r.Kind != api.Continue} }
 
 // kill answers k. lldb waits for a reply, gdb reads none.
 func (s *session) kill(string) reply {

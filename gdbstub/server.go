@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // ErrBusy means that another client is connected.
@@ -29,14 +31,14 @@ type Options struct {
 
 // Server serves one target to one client at a time.
 type Server struct {
-	target Target
+	target api.Target
 	opt    Options
 	log    *slog.Logger
 	busy   sync.Mutex // held for the length of a session
 }
 
 // New makes a server for t. It does no I/O.
-func New(t Target, opt Options) *Server {
+func New(t api.Target, opt Options) *Server {
 	log := opt.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -63,13 +65,13 @@ func (v *Server) serve(ctx context.Context, rwc io.ReadWriteCloser) (heard bool,
 	defer v.busy.Unlock()
 	c := newConn(rwc, firstPacketTimeout)
 	defer context.AfterFunc(ctx, c.close)()
-	s := &session{srv: v, target: v.target, conn: c, ctx: ctx, breaks: map[breakKey]Breakpoint{}}
+	s := &session{srv: v, target: v.target, conn: c, ctx: ctx, breaks: map[breakKey]api.Breakpoint{}}
 	err = s.run()
 	heard = c.heard.Load()
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case errors.Is(err, ErrNotRSP), errors.Is(err, ErrPacketTooLong), errors.Is(err, ErrExit):
+	case errors.Is(err, ErrNotRSP), errors.Is(err, ErrPacketTooLong), errors.Is(err, api.ErrExit):
 	default: // end of file, reset, closed: the client is gone
 		err = nil
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // promptly is how soon an interrupt must have reached the target, with room for
@@ -211,7 +213,7 @@ func TestMonitorExit(t *testing.T) {
 	_ = c.conn.Close()
 	d := dial(t, f)
 	d.want("qRcmd,65786974", "OK")
-	if err := d.hangUp(); !errors.Is(err, ErrExit) {
+	if err := d.hangUp(); !errors.Is(err, api.ErrExit) {
 		t.Error(err)
 	}
 }
@@ -336,7 +338,7 @@ func TestLimits(t *testing.T) {
 		f.mem[0x1000000+i] = '#'
 	}
 	for i := range 20000 {
-		f.threads = append(f.threads, Thread{PID: fakePID, TID: 0x10000000 + i})
+		f.threads = append(f.threads, api.Thread{PID: fakePID, TID: 0x10000000 + i})
 	}
 	c := dial(t, f)
 	defer c.hangUp()
@@ -357,7 +359,7 @@ func TestLimits(t *testing.T) {
 	if ids != 20001 {
 		t.Errorf("%d threads", ids)
 	}
-	for i := range MaxBreakpoints {
+	for i := range api.MaxBreakpoints {
 		c.want(fmt.Sprintf("Z0,%x,1", i), "OK")
 	}
 	c.want("Z0,99999,1", "E01")
@@ -401,27 +403,27 @@ func TestStopReplies(t *testing.T) {
 	s.multiprocess, s.swbreak, s.hwbreak = true, true, true
 	tail := "thread:p1234.1234;core:0;"
 	for _, c := range []struct {
-		stop Stop
+		stop api.Stop
 		head string
 		tail string
 	}{
-		{Stop{Kind: StopSignal, Signo: 7}, "T0a", tail},
-		{Stop{Kind: StopSignal, Signo: 10, TID: fakePID}, "T1e", tail},
-		{Stop{Kind: StopStep}, "T05", tail},
-		{Stop{Kind: StopBreakpoint}, "T05", tail + "swbreak:;"},
-		{Stop{Kind: StopHWBreakpoint}, "T05", tail + "hwbreak:;"},
-		{Stop{Kind: StopWatchWrite, Addr: 0xabc}, "T05", tail + "watch:abc;"},
-		{Stop{Kind: StopWatchRead, Addr: 0xabc}, "T05", tail + "rwatch:abc;"},
-		{Stop{Kind: StopWatchAccess, Addr: 0xabc}, "T05", tail + "awatch:abc;"},
-		{Stop{Kind: StopReplayBegin}, "T05", tail + "replaylog:begin;"},
-		{Stop{Kind: StopReplayEnd}, "T05", tail + "replaylog:end;"},
-		{Stop{Kind: StopSyscallEntry, Syscall: 231}, "T05", tail + "syscall_entry:e7;"},
-		{Stop{Kind: StopSyscallReturn, Syscall: 1}, "T05", tail + "syscall_return:1;"},
-		{Stop{Kind: StopInterrupted}, "T02", tail},
-		{Stop{Kind: StopExec, Program: "/a"}, "T05", tail + "exec:2f61;"},
-		{Stop{Kind: StopExited, Code: 3}, "W03;process:1234", ""},
-		{Stop{Kind: StopExited, Code: 256 + 17}, "W11;process:1234", ""},
-		{Stop{Kind: StopKilled, Signo: 7}, "X0a;process:1234", ""},
+		{api.Stop{Kind: api.StopSignal, Signo: 7}, "T0a", tail},
+		{api.Stop{Kind: api.StopSignal, Signo: 10, TID: fakePID}, "T1e", tail},
+		{api.Stop{Kind: api.StopStep}, "T05", tail},
+		{api.Stop{Kind: api.StopBreakpoint}, "T05", tail + "swbreak:;"},
+		{api.Stop{Kind: api.StopHWBreakpoint}, "T05", tail + "hwbreak:;"},
+		{api.Stop{Kind: api.StopWatchWrite, Addr: 0xabc}, "T05", tail + "watch:abc;"},
+		{api.Stop{Kind: api.StopWatchRead, Addr: 0xabc}, "T05", tail + "rwatch:abc;"},
+		{api.Stop{Kind: api.StopWatchAccess, Addr: 0xabc}, "T05", tail + "awatch:abc;"},
+		{api.Stop{Kind: api.StopReplayBegin}, "T05", tail + "replaylog:begin;"},
+		{api.Stop{Kind: api.StopReplayEnd}, "T05", tail + "replaylog:end;"},
+		{api.Stop{Kind: api.StopSyscallEntry, Syscall: 231}, "T05", tail + "syscall_entry:e7;"},
+		{api.Stop{Kind: api.StopSyscallReturn, Syscall: 1}, "T05", tail + "syscall_return:1;"},
+		{api.Stop{Kind: api.StopInterrupted}, "T02", tail},
+		{api.Stop{Kind: api.StopExec, Program: "/a"}, "T05", tail + "exec:2f61;"},
+		{api.Stop{Kind: api.StopExited, Code: 3}, "W03;process:1234", ""},
+		{api.Stop{Kind: api.StopExited, Code: 256 + 17}, "W11;process:1234", ""},
+		{api.Stop{Kind: api.StopKilled, Signo: 7}, "X0a;process:1234", ""},
 	} {
 		got := string(s.stopReply(c.stop).data)
 		if !strings.HasPrefix(got, c.head) || !strings.HasSuffix(got, c.tail) {
@@ -434,7 +436,7 @@ func TestStopReplies(t *testing.T) {
 }
 
 func TestDescription(t *testing.T) {
-	all := describe(^Features(0))
+	all := describe(^api.Features(0))
 	size, last := 0, -1
 	for _, r := range all.regs {
 		if r.num != last+1 {
@@ -454,11 +456,11 @@ func TestDescription(t *testing.T) {
 		}
 	}
 	for i, want := range []int{0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15} {
-		if got, ok := GeneralRegister(i); !ok || got != want {
+		if got := gprIndexes()[i]; got != want {
 			t.Errorf("register %d is GPR %d, want %d", i, got, want)
 		}
 	}
-	if _, ok := GeneralRegister(ProgramCounter); ok || all.byNum[ProgramCounter].name != "rip" {
+	if all.byNum[programCounter].name != "rip" {
 		t.Error("rip")
 	}
 	small := describe(0)
@@ -469,20 +471,20 @@ func TestDescription(t *testing.T) {
 
 func TestMissingRegisters(t *testing.T) {
 	f := newFake()
-	f.regs[f.pos].Missing = FeatureAVX | FeatureX87
+	f.regs[f.pos].Missing = api.FeatureAVX | api.FeatureX87
 	c := dial(t, f)
 	defer c.hangUp()
 	c.want("p3c", strings.Repeat("x", 32))
 	c.want("p18", strings.Repeat("x", 20))
 	c.want("p20", strings.Repeat("x", 8))
 	c.want("p28", strings.Repeat("0", 32))
-	if v, ok := f.regs[f.pos].Value(60); ok {
+	if v, ok := registerValue(&f.regs[f.pos], 60); ok {
 		t.Errorf("ymm0h is %x", v)
 	}
-	if v, ok := f.regs[f.pos].Value(16); !ok || v != fakeCrash {
+	if v, ok := registerValue(&f.regs[f.pos], 16); !ok || v != fakeCrash {
 		t.Errorf("rip is %x", v)
 	}
-	if _, ok := f.regs[f.pos].Value(1000); ok {
+	if _, ok := registerValue(&f.regs[f.pos], 1000); ok {
 		t.Error("register 1000")
 	}
 }

@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vplay/replay/debug/api"
 )
 
 // session is one client's conversation. One goroutine runs it; the target is
 // called from there, or from the goroutine of await while the session waits.
 type session struct {
 	srv    *Server
-	target Target
+	target api.Target
 	conn   *conn
 	ctx    context.Context
 
@@ -25,17 +27,17 @@ type session struct {
 	// What the client said about itself.
 	multiprocess, swbreak, hwbreak, execEvents, errorMessages, errorStrings, lldb, extended bool
 
-	live       bool      // the client holds the process
-	attached   bool      // the client has held the process since the last letting go
-	stop       Stop      // the last stop
-	held       held      // a stop that the client is told of when it resumes
-	libraries  []Library // what the client has last read; nil before it asked
-	generalTID int       // Hg; 0 = that of the stop
-	resumeTID  int       // Hc; 0 = any
+	live       bool          // the client holds the process
+	attached   bool          // the client has held the process since the last letting go
+	stop       api.Stop      // the last stop
+	held       held          // a stop that the client is told of when it resumes
+	libraries  []api.Library // what the client has last read; nil before it asked
+	generalTID int           // Hg; 0 = that of the stop
+	resumeTID  int           // Hc; 0 = any
 	pass       []int
 	catchAll   bool
 	catch      []int
-	breaks     map[breakKey]Breakpoint
+	breaks     map[breakKey]api.Breakpoint
 	files      files
 	doc        document
 	threadPage int // how many ids qfThreadInfo has given out
@@ -85,7 +87,7 @@ func (s *session) run() error {
 				return err
 			}
 			if s.exit {
-				return ErrExit
+				return api.ErrExit
 			}
 		default: // an interrupt that came when nothing but perhaps a job ran
 			s.endJob()

@@ -3,6 +3,8 @@ package gdbstub
 import (
 	"fmt"
 	"strconv"
+
+	"vplay/replay/debug/api"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -21,26 +23,26 @@ var expedited = [...]int{6, 7, 16}
 // plainStop is the reply to "?", vAttach and vRun: where the process is, without
 // an event, because what stopped it belongs to a command given before. The
 // process of a recording that has ended is still there to look at.
-func (s *session) plainStop(st Stop) reply {
+func (s *session) plainStop(st api.Stop) reply {
 	switch st.Kind {
-	case StopSignal, StopInterrupted:
+	case api.StopSignal, api.StopInterrupted:
 	default:
-		st = Stop{Kind: StopStep, TID: st.TID}
+		st = api.Stop{Kind: api.StopStep, TID: st.TID}
 	}
 	return s.stopReply(st)
 }
 
 // stopReply writes a stop for the client.
-func (s *session) stopReply(st Stop) reply {
+func (s *session) stopReply(st api.Stop) reply {
 	sig := sigTRAP
 	switch st.Kind {
-	case StopExited:
+	case api.StopExited:
 		return text(fmt.Sprintf("W%02x%s", st.Code&0xff, s.ofProcess()))
-	case StopKilled:
+	case api.StopKilled:
 		return text(fmt.Sprintf("X%02x%s", s.signal(st.Signo)&0xff, s.ofProcess()))
-	case StopSignal:
+	case api.StopSignal:
 		sig = s.signal(st.Signo)
-	case StopInterrupted:
+	case api.StopInterrupted:
 		sig = sigINT
 	default: // gdb knows the others as traps with a reason.
 	}
@@ -54,8 +56,8 @@ func (s *session) stopReply(st Stop) reply {
 }
 
 // librariesReply tells the client to read the list of libraries.
-func (s *session) librariesReply(st Stop) reply {
-	r := s.stopReply(Stop{Kind: StopStep, TID: st.TID})
+func (s *session) librariesReply(st api.Stop) reply {
+	r := s.stopReply(api.Stop{Kind: api.StopStep, TID: st.TID})
 	r.data = append(r.data, "library:;"...)
 	return r
 }
@@ -69,7 +71,7 @@ func (s *session) ofProcess() string {
 }
 
 // stopThread returns the thread a stop is about and its CPU.
-func (s *session) stopThread(st Stop) (tid, core int) {
+func (s *session) stopThread(st api.Stop) (tid, core int) {
 	ts := s.threads()
 	for _, t := range ts {
 		if t.TID == st.TID {
@@ -99,31 +101,31 @@ func (s *session) appendExpedited(out []byte, tid int) []byte {
 }
 
 // reason tells what kind of stop it is, as far as the client asked to know.
-func (s *session) reason(st Stop) string {
+func (s *session) reason(st api.Stop) string {
 	switch st.Kind {
-	case StopBreakpoint:
+	case api.StopBreakpoint:
 		if s.swbreak {
 			return "swbreak:;"
 		}
-	case StopHWBreakpoint:
+	case api.StopHWBreakpoint:
 		if s.hwbreak {
 			return "hwbreak:;"
 		}
-	case StopWatchWrite:
+	case api.StopWatchWrite:
 		return "watch:" + hexOf(st.Addr) + ";"
-	case StopWatchRead:
+	case api.StopWatchRead:
 		return "rwatch:" + hexOf(st.Addr) + ";"
-	case StopWatchAccess:
+	case api.StopWatchAccess:
 		return "awatch:" + hexOf(st.Addr) + ";"
-	case StopExec:
+	case api.StopExec:
 		return "exec:" + hexText(st.Program) + ";"
-	case StopReplayBegin:
+	case api.StopReplayBegin:
 		return "replaylog:begin;"
-	case StopReplayEnd:
+	case api.StopReplayEnd:
 		return "replaylog:end;"
-	case StopSyscallEntry:
+	case api.StopSyscallEntry:
 		return fmt.Sprintf("syscall_entry:%x;", st.Syscall)
-	case StopSyscallReturn:
+	case api.StopSyscallReturn:
 		return fmt.Sprintf("syscall_return:%x;", st.Syscall)
 	default: // The signal says it, or nothing is to be said.
 	}

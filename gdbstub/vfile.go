@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // vFile gives clients the files of the recorded system: the target's table of
@@ -34,7 +36,7 @@ const (
 
 // openFile is an open file.
 type openFile struct {
-	f    File
+	f    api.File
 	path string
 }
 
@@ -77,7 +79,7 @@ func (t *files) closeAll() {
 	}
 }
 
-func closeFile(f File) {
+func closeFile(f api.File) {
 	if c, ok := f.(io.Closer); ok {
 		_ = c.Close() // read-only: nothing can be lost
 	}

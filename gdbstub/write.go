@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // refusal is what a client is told when it wants to change something that does
@@ -66,7 +68,7 @@ func (s *session) writeRegisters(arg string) reply {
 
 // badWrite answers registers that are none.
 func (s *session) badWrite() reply {
-	if _, ok := s.target.(DivertTarget); !ok {
+	if _, ok := s.target.(api.DivertTarget); !ok {
 		return s.refuse(refusal)
 	}
 	return replyError
@@ -75,7 +77,7 @@ func (s *session) badWrite() reply {
 // setRegisters gives thread tid registers. gdb writes registers back unchanged
 // now and then, the pc before a reverse step for one, so what changes nothing is
 // taken without a copy of the process.
-func (s *session) setRegisters(tid int, regs *Registers) reply {
+func (s *session) setRegisters(tid int, regs *api.Registers) reply {
 	have, err := s.registers(tid)
 	if err != nil {
 		return replyError
@@ -88,7 +90,7 @@ func (s *session) setRegisters(tid int, regs *Registers) reply {
 	if err := s.divert(); err != nil {
 		return s.refuseWrite(err)
 	}
-	if err := s.target.(DivertTarget).WriteRegisters(tid, regs); err != nil {
+	if err := s.target.(api.DivertTarget).WriteRegisters(tid, regs); err != nil {
 		return s.refuse(err.Error())
 	}
 	v := &s.div
@@ -102,7 +104,7 @@ func (s *session) setRegisters(tid int, regs *Registers) reply {
 
 // strays reports whether a write of registers changes one to a value that it does
 // not have in the recording. gdb writes registers back one by one.
-func (s *session) strays(have, now, origin *Registers) bool {
+func (s *session) strays(have, now, origin *api.Registers) bool {
 	var was, is, old [32]byte
 	for _, r := range s.description().regs {
 		v := r.appendValue(is[:0], now)
@@ -115,7 +117,7 @@ func (s *session) strays(have, now, origin *Registers) bool {
 
 // refuseWrite tells why there is no copy of the process to write to.
 func (s *session) refuseWrite(err error) reply {
-	if errors.Is(err, ErrNotSupported) {
+	if errors.Is(err, api.ErrNotSupported) {
 		return s.refuse(refusal)
 	}
 	return s.refuse(err.Error())
@@ -153,7 +155,7 @@ func (s *session) writeMemory(where string, b []byte) reply {
 	if err := s.divert(); err != nil {
 		return s.refuseWrite(err)
 	}
-	if err := s.target.(DivertTarget).WriteMemory(addr, b); err != nil {
+	if err := s.target.(api.DivertTarget).WriteMemory(addr, b); err != nil {
 		return s.refuse(err.Error())
 	}
 	s.forget()
@@ -162,7 +164,7 @@ func (s *session) writeMemory(where string, b []byte) reply {
 }
 
 // setValue stores the register's bytes, r.size of them, little-endian.
-func (r *regDesc) setValue(v *Registers, b []byte) {
+func (r *regDesc) setValue(v *api.Registers, b []byte) {
 	le := binary.LittleEndian
 	switch r.kind {
 	case kindST:
@@ -179,7 +181,7 @@ func (r *regDesc) setValue(v *Registers, b []byte) {
 }
 
 // setInteger sets a register of at most 64 bits.
-func (r *regDesc) setInteger(v *Registers, x uint64) {
+func (r *regDesc) setInteger(v *api.Registers, x uint64) {
 	switch r.kind {
 	case kindGPR:
 		v.GPR[r.index] = x
@@ -190,7 +192,7 @@ func (r *regDesc) setInteger(v *Registers, x uint64) {
 	case kindSeg:
 		v.Seg[r.index] = uint16(x)
 	case kindX87:
-		v.setX87(r.index, x)
+		setX87(v, r.index, x)
 	case kindMXCSR:
 		v.MXCSR = uint32(x)
 	case kindOrigRAX:
@@ -202,7 +204,7 @@ func (r *regDesc) setInteger(v *Registers, x uint64) {
 }
 
 // setX87 sets the control registers in the order of x87Names, as x87 returns them.
-func (v *Registers) setX87(i int, x uint64) {
+func setX87(v *api.Registers, i int, x uint64) {
 	const offset = 0xffffffff
 	switch i {
 	case 0:

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"vplay/replay/debug/api"
 )
 
 // document is the object a client is reading piece by piece. It is kept so that
@@ -64,7 +66,7 @@ func (s *session) xfer(arg string) reply {
 
 // xferFailed answers for an object that could not be built.
 func (s *session) xferFailed(err error) reply {
-	if errors.Is(err, ErrNotSupported) {
+	if errors.Is(err, api.ErrNotSupported) {
 		return reply{}
 	}
 	return s.fail(err.Error())
@@ -113,7 +115,7 @@ func (s *session) siginfo(string) ([]byte, error) {
 		return nil, errors.New(errNoProcess)
 	}
 	info, err := s.target.Siginfo(tid)
-	if _, ok := s.target.(DivertTarget); ok {
+	if _, ok := s.target.(api.DivertTarget); ok {
 		s.div.siginfoRead()
 		if err != nil { // gdb saves it around a call, signal or not
 			return make([]byte, sizeofSiginfo), nil //nolint:nilerr // zeros are what there is
@@ -155,7 +157,7 @@ func (s *session) librariesXML(string) ([]byte, error) {
 		return nil, errors.New(errNoProcess)
 	}
 	libs := s.target.Libraries()
-	s.libraries = append([]Library{}, libs...)
+	s.libraries = append([]api.Library{}, libs...)
 	var b bytes.Buffer
 	b.WriteString("<library-list-svr4 version=\"1.0\"")
 	for _, l := range libs {

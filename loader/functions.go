@@ -2,9 +2,12 @@ package loader
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
+	"sort"
 	"strings"
 
 	"vplay/dwarf"
@@ -23,7 +26,7 @@ import (
 // functionSymbols returns the section with symbols for the functions of the
 // unwind table that have none; none when there are no such functions. list are the
 // sections of the image, numbered from 1.
-func (im *image) functionSymbols(list []section) []section {
+func (im *image) functionSymbols(list []section, m Memory) []section {
 	index := map[string]int{}
 	for i := range list {
 		index[list[i].name] = i
@@ -33,12 +36,16 @@ func (im *image) functionSymbols(list []section) []section {
 		return nil
 	}
 	eh := &list[i]
-	functions := dwarf.FrameRanges(im.b[eh.off:eh.off+eh.size], eh.addr)
+	functions := dwarf.FrameRanges(im.b[eh.off:eh.off+eh.size], eh.addr, budgetOf(m))
+	if take(m, madeSymbolBytes*len(functions)) != nil {
+		return nil
+	}
 	named := im.exported(list)
+	code := codeSections(list)
 	tab, names := make([]byte, 24), []byte{0}
 	le := binary.LittleEndian
 	for _, f := range functions {
-		n := sectionOf(list, f.Low)
+		n := sectionOf(list, code, f.Low)
 		if n == 0 || named[f.Low] || strings.HasPrefix(list[n-1].name, ".plt") {
 			continue
 		}
@@ -56,14 +63,29 @@ func (im *image) functionSymbols(list []section) []section {
 	return []section{{name: ".gnu_debugdata", typ: elf.SHT_PROGBITS, off: im.append(data, 1), size: uint64(len(data)), align: 1}}
 }
 
-// sectionOf returns the number of the loaded section with code that holds an
-// address; 0 when none does.
-func sectionOf(list []section, addr uint64) int {
+// madeSymbolBytes is what a symbol takes in memory while the section is made: in a
+// table of symbols, one of names, the file that holds both, and its copy in the xz
+// format.
+const madeSymbolBytes = 200
+
+// codeSections returns the numbers of the loaded sections with code, sorted by
+// address.
+func codeSections(list []section) (code []int) {
 	for i := range list {
-		s := &list[i]
-		if s.flags&elf.SHF_ALLOC != 0 && s.flags&elf.SHF_EXECINSTR != 0 && addr >= s.addr && addr-s.addr < s.size {
-			return i + 1
+		if s := &list[i]; s.flags&elf.SHF_ALLOC != 0 && s.flags&elf.SHF_EXECINSTR != 0 {
+			code = append(code, i+1)
 		}
+	}
+	slices.SortStableFunc(code, func(a, b int) int { return cmp.Compare(list[a-1].addr, list[b-1].addr) })
+	return code
+}
+
+// sectionOf returns which of the sections of code holds an address; 0 when none
+// does.
+func sectionOf(list []section, code []int, addr uint64) int {
+	i := sort.Search(len(code), func(i int) bool { return list[code[i]-1].addr > addr })
+	if i > 0 && addr-list[code[i-1]-1].addr < list[code[i-1]-1].size {
+		return code[i-1]
 	}
 	return 0
 }

@@ -24,6 +24,9 @@ import (
 // maxRelocations bounds what is read of one module's relocations, in entries.
 const maxRelocations = 1 << 20
 
+// nameBytes is what a name that is kept takes in memory, without its letters.
+const nameBytes = 96
+
 // symbolSize and relaSize are the sizes of Elf64_Sym and Elf64_Rela in bytes.
 const (
 	symbolSize = 24
@@ -96,7 +99,7 @@ func (mod *Module) ifuncs(m Memory) map[string]uint64 {
 		if elf.ST_TYPE(e[4]) != elf.STT_GNU_IFUNC || le.Uint16(e[6:]) == 0 || isHidden {
 			continue
 		}
-		if name := mod.dynamicString(uint64(le.Uint32(e)), m); name != "" {
+		if name := mod.dynamicString(uint64(le.Uint32(e)), m); name != "" && take(m, nameBytes+len(name)) == nil {
 			out[name] = le.Uint64(e[8:])
 		}
 	}
@@ -212,7 +215,7 @@ func (mod *Module) Implementations(m Memory) (chosen map[uint64]uint64, ok bool)
 // captured: file virtual addresses, sorted.
 func (mod *Module) Functions(m Memory) []dwarf.FrameRange {
 	start, end := mod.EhFrame(m)
-	return dwarf.FrameRanges(readRun(start, end, m), start-mod.Bias)
+	return dwarf.FrameRanges(readRun(start, end, m), start-mod.Bias, budgetOf(m))
 }
 
 // relas reads the relocations that bind symbols, as far as they were captured.
@@ -226,7 +229,7 @@ func (mod *Module) relas(m Memory) (out []rela) {
 // bindIFuncs turns the IFUNC symbols of a module's file into functions at the
 // implementation that was chosen, in place. Those that nothing was bound to stay.
 func bindIFuncs(b []byte, mod *Module, m Memory) {
-	f, err := elf.NewFile(bytes.NewReader(b))
+	f, err := dwarf.OpenELF(bytes.NewReader(b))
 	if err != nil {
 		return
 	}
@@ -277,7 +280,7 @@ func (x *ifuncBinder) bind(mod *Module, m Memory) {
 		return
 	}
 	sizes := map[uint64]uint64{}
-	for _, r := range dwarf.FrameRanges(x.frames, x.framesAt) {
+	for _, r := range dwarf.FrameRanges(x.frames, x.framesAt, budgetOf(m)) {
 		sizes[r.Low] = r.High - r.Low
 	}
 	chosen := mod.implementations(m, x.relas)

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"vplay/checkpoint"
+	"vplay/dwarf"
 )
 
 // An ELF file is rebuilt from memory in one of three ways. With the very file
@@ -29,14 +31,25 @@ const maxImage = 256 << 20
 var errImage = errors.New("loader: the ELF image cannot be rebuilt")
 
 // BuildELF returns the file of a module, rebuilt from memory and the symbol
-// files, with its IFUNC symbols bound. The caller may keep it. The error says that
-// too little of the module was captured.
+// files, with its IFUNC symbols bound. The caller may keep it. Errors say that too
+// little of the module was captured, or that the budget has no room for it.
 func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
-	b, err := buildELF(mod, m, symbols)
+	c := &charged{Memory: m, budget: symbols.charged()}
+	b, err := buildELF(mod, c, symbols)
 	if err == nil {
-		bindIFuncs(b, mod, m)
+		bindIFuncs(b, mod, c)
 	}
-	return b, err
+	c.budget.Give(c.taken)
+	if err == nil {
+		err = kept(b, c.budget)
+	}
+	if c.err != nil {
+		err = c.err // what was built lacks what could not be read
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
@@ -55,16 +68,28 @@ type symbolFile struct {
 	raw []byte
 }
 
-func readSymbolFile(name string) (*symbolFile, error) {
+func (s *Symbols) readSymbolFile(name string) (*symbolFile, error) {
 	st, err := os.Stat(name)
 	if err != nil || st.Size() > maxSymbolFile {
 		return nil, errImage
+	}
+	s.mu.Lock()
+	if !s.sized[name] {
+		s.sized[name] = true
+		s.budget.AddFile(st.Size())
+	}
+	s.mu.Unlock()
+	if err := s.budget.Spend(st.Size(), images); err != nil {
+		return nil, err
 	}
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	f, err := elf.NewFile(bytes.NewReader(raw))
+	if err := kept(raw, s.budget); err != nil {
+		return nil, err
+	}
+	f, err := dwarf.OpenELF(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +112,7 @@ func (f *symbolFile) isNamed() bool {
 // was captured wins otherwise: a .debug file is merged, and a stripped file gives only
 // what was not captured.
 func (s *Symbols) build(mod *Module, m Memory, name string) ([]byte, error) {
-	f, err := readSymbolFile(name)
+	f, err := s.readSymbolFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +121,9 @@ func (s *Symbols) build(mod *Module, m Memory, name string) ([]byte, error) {
 	case same && f.isNamed():
 		return f.raw, nil
 	case f.isNamed():
+		if err := take(m, len(f.raw)); err != nil {
+			return nil, err
+		}
 		return merged(mod, m, f.File, f.raw)
 	}
 	im, err := memoryImage(mod, m)
@@ -103,6 +131,9 @@ func (s *Symbols) build(mod *Module, m Memory, name string) ([]byte, error) {
 		return nil, err
 	}
 	if same {
+		if err := take(m, len(f.raw)); err != nil {
+			return nil, err
+		}
 		im.complete(f.raw)
 		m = withFile{m, f.raw}
 	}
@@ -134,7 +165,7 @@ type image struct {
 // captured: a header that claims more costs nothing.
 func memoryImage(mod *Module, m Memory) (*image, error) {
 	im := &image{mod: mod}
-	total := uint64(0)
+	total, size := uint64(0), uint64(0)
 	for _, p := range mod.Segments {
 		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
 			continue
@@ -143,7 +174,16 @@ func memoryImage(mod *Module, m Memory) (*image, error) {
 		if p.Off > maxImage || p.Filesz > maxImage || p.Off+p.Filesz > maxImage || total > maxImage {
 			return nil, fmt.Errorf("%w: a segment of %d bytes at %#x", errImage, p.Filesz, p.Off)
 		}
-		im.fill(p, m)
+		size = max(size, im.known(p, m))
+	}
+	if err := take(m, int(size)); err != nil {
+		return nil, err
+	}
+	im.b = make([]byte, 0, size)
+	for _, p := range mod.Segments {
+		if p.Type == elf.PT_LOAD {
+			im.fill(p, m)
+		}
 	}
 	if len(im.b) < 64 || !bytes.HasPrefix(im.b, []byte(elf.ELFMAG)) {
 		return nil, fmt.Errorf("%w: its header is not in memory", errImage)
@@ -153,9 +193,24 @@ func memoryImage(mod *Module, m Memory) (*image, error) {
 }
 
 func (im *image) grow(n uint64) {
-	if uint64(len(im.b)) < n {
-		im.b = append(im.b, make([]byte, n-uint64(len(im.b)))...)
+	if old := uint64(len(im.b)); old < n {
+		im.b = slices.Grow(im.b, int(n-old))[:n]
+		clear(im.b[old:])
 	}
+}
+
+// known returns where the last captured page of a segment ends in the file.
+func (im *image) known(p elf.ProgHeader, m Memory) uint64 {
+	var b [1]byte
+	for end := p.Filesz; end > 0; {
+		start := (im.mod.Bias + p.Vaddr + end - 1) &^ (checkpoint.PageSize - 1)
+		start = max(start, im.mod.Bias+p.Vaddr) - im.mod.Bias - p.Vaddr
+		if m.ReadMemory(im.mod.Bias+p.Vaddr+end-1, b[:]) == len(b) {
+			return p.Off + end
+		}
+		end = start
+	}
+	return 0
 }
 
 // fill copies one segment page by page and notes which pages are missing.

@@ -159,7 +159,7 @@ func TestSyntheticImage(t *testing.T) {
 	if v, err := f.DynValue(elf.DT_SYMTAB); err != nil || v[0] != 0x400 {
 		t.Errorf("DT_SYMTAB is %#x, %v: not the file's own address", v, err)
 	}
-	d, err := dwarf.Open(b)
+	d, err := dwarf.Open(b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestMergedKeepsSections(t *testing.T) {
 	if s := got.Section(".text"); s == nil || s.Type != elf.SHT_PROGBITS || s.Addr != f.Section(".text").Addr {
 		t.Errorf(".text is %+v", s)
 	}
-	if d, err := dwarf.Open(b); err != nil || !d.HasLines() {
+	if d, err := dwarf.Open(b, nil); err != nil || !d.HasLines() {
 		t.Errorf("no lines: %v", err)
 	}
 }

@@ -82,16 +82,18 @@ func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 func (s *Symbols) agrees(mod *Module, m Memory, name string) bool {
 	key := mod.BuildID + name
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if same, ok := s.agree[key]; ok {
+	same, ok := s.agree[key]
+	s.mu.Unlock()
+	if ok {
 		return same
 	}
-	same := false
-	if f, err := readSymbolFile(name); err == nil {
+	if f, err := s.readSymbolFile(name); err == nil {
 		im, err := memoryImage(mod, m)
 		same = err == nil && im.agrees(f.raw)
 	}
+	s.mu.Lock()
 	s.agree[key] = same
+	s.mu.Unlock()
 	return same
 }
 

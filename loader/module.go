@@ -45,6 +45,9 @@ const vdso = "[vdso]"
 const (
 	maxSegments = 128
 	maxModules  = 4096
+	maxNotes    = 64 << 10 // bytes, of one module
+	maxDynamic  = 64 << 10 // bytes
+	maxTags     = 128      // of the dynamic section
 )
 
 // Modules finds the ELF files in a memory map by their headers in memory,
@@ -142,10 +145,12 @@ func (mod *Module) place() bool {
 
 // readNotes finds the GNU build-id.
 func (mod *Module) readNotes(m Memory) {
+	left := uint64(maxNotes)
 	for _, p := range mod.Segments {
-		if p.Type != elf.PT_NOTE || p.Filesz > 1<<16 {
+		if p.Type != elf.PT_NOTE || p.Filesz > left {
 			continue
 		}
+		left -= p.Filesz
 		b := make([]byte, p.Filesz)
 		b = b[:m.ReadMemory(mod.Bias+p.Vaddr, b)]
 		if id := buildID(b); id != "" {
@@ -181,7 +186,7 @@ func (mod *Module) readDynamic(m Memory) {
 	mod.Dynamic = map[elf.DynTag]uint64{}
 	le := binary.LittleEndian
 	for _, p := range mod.Segments {
-		if p.Type != elf.PT_DYNAMIC || p.Memsz > 1<<16 {
+		if p.Type != elf.PT_DYNAMIC || p.Memsz > maxDynamic {
 			continue
 		}
 		b := make([]byte, p.Memsz)
@@ -191,10 +196,11 @@ func (mod *Module) readDynamic(m Memory) {
 			if tag == elf.DT_NULL {
 				return
 			}
-			if _, ok := mod.Dynamic[tag]; !ok {
+			if _, ok := mod.Dynamic[tag]; !ok && len(mod.Dynamic) < maxTags {
 				mod.Dynamic[tag] = le.Uint64(b[8:])
 			}
 		}
+		return // a second one is not the dynamic linker's
 	}
 }
 

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
 	"path"
 
@@ -18,6 +19,7 @@ type Resolver struct {
 	symbols *Symbols
 	mods    []*Module
 	opened  map[*Module]*dwarf.Module // nil values: cannot be opened
+	limited error                     // see Limited
 }
 
 // NewResolver returns a resolver of the addresses in maps. symbols may be nil.
@@ -42,12 +44,26 @@ func (r *Resolver) Module(addr uint64) *Module {
 func (r *Resolver) open(mod *Module) *dwarf.Module {
 	d, ok := r.opened[mod]
 	if !ok {
-		if b, err := BuildELF(mod, r.mem, r.symbols); err == nil {
-			d, _ = dwarf.Open(b)
+		var err error
+		d, err = r.symbols.Open(mod, r.mem)
+		var limit *checkpoint.LimitError
+		if errors.As(err, &limit) {
+			r.limited = err
 		}
 		r.opened[mod] = d
 	}
 	return d
+}
+
+// Limited returns the error of the budget that left out what would have been found,
+// nil when nothing was.
+func (r *Resolver) Limited() error {
+	for _, d := range r.opened {
+		if d != nil && r.limited == nil {
+			r.limited = d.Limited()
+		}
+	}
+	return r.limited
 }
 
 // Open returns what is known of the file of the module at addr, nil when nothing is.

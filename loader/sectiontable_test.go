@@ -135,7 +135,7 @@ func TestFunctionsWithoutSymbols(t *testing.T) {
 		} else if text := inner.Sections[syms[0].Section]; text.Name != ".text" || text.Addr != f.Section(".text").Addr || text.Size != f.Section(".text").Size {
 			t.Errorf("%s: it is in section %+v", name, text)
 		}
-		d, err := dwarf.Open(b)
+		d, err := dwarf.Open(b, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestHostileSectionTable(t *testing.T) {
 		if err != nil || len(b) > 1<<16 {
 			t.Errorf("%#x at %#x: %d bytes, %v", poke.v, poke.at, len(b), err)
 		}
-		if _, err := dwarf.Open(b); err != nil {
+		if _, err := dwarf.Open(b, nil); err != nil {
 			t.Errorf("%#x at %#x: %v", poke.v, poke.at, err)
 		}
 	}
@@ -234,7 +234,7 @@ func FuzzSectionTable(f *testing.F) {
 			t.Fatalf("%d pages", n)
 		}
 		if b, err := BuildELF(Modules(libMaps(), m)[0], m, nil); err == nil {
-			_, _ = dwarf.Open(b) // it must not panic
+			_, _ = dwarf.Open(b, nil) // it must not panic
 		}
 	})
 }

@@ -6,17 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"vplay/checkpoint"
+	"vplay/dwarf"
 )
 
 // Symbols finds symbol files by build-id: full ELF files or .debug files, in
 // folders that lie flat or in the .build-id/xx/ layout. It is safe for
 // concurrent use.
 type Symbols struct {
-	dirs  []string
-	local bool // files of this machine, too
+	dirs   []string
+	local  bool               // files of this machine, too
+	budget *checkpoint.Budget // of reading files, and of what is rebuilt
 
 	mu    sync.Mutex
 	agree map[string]bool // by file and build-id; see agrees
+	sized map[string]bool // files whose size the budget knows
 
 	once  sync.Once
 	index map[string]string
@@ -33,7 +38,21 @@ const maxSymbolFile = 2 << 30
 // too, that lie where the recorded program had them. Nothing is read before
 // Find.
 func NewSymbols(dirs []string, local bool) *Symbols {
-	return &Symbols{dirs: dirs, local: local, agree: map[string]bool{}}
+	return &Symbols{dirs: dirs, local: local, agree: map[string]bool{}, sized: map[string]bool{}}
+}
+
+// Within has what is read and rebuilt from then on charged to a budget, that of the
+// recording, and returns s.
+func (s *Symbols) Within(budget *checkpoint.Budget) *Symbols {
+	s.budget = budget
+	return s
+}
+
+func (s *Symbols) charged() *checkpoint.Budget {
+	if s == nil {
+		return nil
+	}
+	return s.budget
 }
 
 // Find returns the file with a module's build-id. Those in the folders come first,
@@ -99,11 +118,15 @@ func (s *Symbols) scan() {
 // idOfFile returns the build-id of an ELF file, and whether it has DWARF, and the
 // program's own bytes.
 func idOfFile(path string) (id string, debug, whole bool) {
-	f, err := elf.Open(path)
+	r, err := os.Open(path)
 	if err != nil {
 		return "", false, false
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = r.Close() }() // only read
+	f, err := dwarf.OpenELF(r)
+	if err != nil {
+		return "", false, false
+	}
 	for _, s := range f.Sections {
 		if s.Type == elf.SHT_NOTE && s.Size < 1<<16 {
 			if b, err := s.Data(); err == nil {

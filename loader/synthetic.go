@@ -28,7 +28,7 @@ func (im *image) withSections(m Memory) []byte {
 		list = madeUp(im, m)
 	}
 	im.bindIFuncs(list, m) // before names are made up for functions without one
-	return im.finish(append(list, im.functionSymbols(list)...))
+	return im.finish(append(list, im.functionSymbols(list, m)...))
 }
 
 // madeUp makes sections from the program headers and the dynamic section.

@@ -2,8 +2,10 @@ package loader
 
 import (
 	"debug/elf"
+	"os"
 
 	"vplay/checkpoint"
+	"vplay/dwarf"
 )
 
 // Text fills b with the bytes that module mod has at addr, from a file of the same
@@ -24,11 +26,15 @@ func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
 	if !ok || !s.agrees(mod, m, path) {
 		return 0
 	}
-	f, err := elf.Open(path)
+	r, err := os.Open(path)
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = r.Close() }() // only read
+	f, err := dwarf.OpenELF(r)
+	if err != nil {
+		return 0
+	}
 	for _, p := range f.Progs {
 		at := addr - mod.Bias - p.Vaddr
 		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W != 0 || addr < mod.Bias+p.Vaddr || at >= p.Filesz {

@@ -123,13 +123,14 @@ func (m *Machine) CheckEnd() error {
 
 // checkPages compares pages with the hashes recorded at the end.
 func (m *Machine) checkPages(pages []checkpoint.PageEntry) error {
+	hasher := checkpoint.NewPageHasher()
+	var page mem.Page
 	for _, e := range pages {
-		var page mem.Page
 		n, f := m.Mem.Peek(e.Addr, page[:])
 		if n != len(page) {
 			return m.diverged(fmt.Sprintf("page %#x at the interval's end", e.Addr), "present", fmt.Sprintf("%v", f.Kind))
 		}
-		if got := checkpoint.RefOf(&page); got != e.Ref {
+		if got := hasher.Ref(page[:]); got != e.Ref {
 			return m.diverged(fmt.Sprintf("content of page %#x at the interval's end%s", e.Addr, m.firstDifference(e.Ref, &page)),
 				hex.EncodeToString(e.Ref.Hash[:4]), hex.EncodeToString(got.Hash[:4]))
 		}

@@ -136,11 +136,12 @@ func (s *endSearch) hashUnwritten() uint64 {
 	var sum uint64
 	then := m.iv.start.Open()
 	defer then.Close()
+	var now, old mem.Page
 	for _, e := range m.iv.End.Pages {
 		if r, ok := m.Mem.Find(e.Addr); !ok || r.Shared || m.Mem.IsWritten(e.Addr) {
 			continue
 		}
-		var now, old mem.Page
+		now, old = mem.Page{}, mem.Page{}
 		m.Mem.Peek(e.Addr, now[:])
 		peekPrivate(then, e.Addr, &old)
 		sum += checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:])
@@ -157,11 +158,12 @@ func (s *endSearch) hashSinceStart() uint64 {
 	var sum uint64
 	then := m.iv.start.Open()
 	defer then.Close()
+	var old mem.Page
 	m.Mem.Written(m.iv.start, func(key uint64, _, now *mem.Page) {
 		if now == nil {
 			return
 		}
-		var old mem.Page
+		old = mem.Page{}
 		if key < mem.MaxUser {
 			peekPrivate(then, key, &old)
 		} else {
@@ -186,6 +188,7 @@ func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
 func (s *endSearch) hashDropped(then *mem.Space) uint64 {
 	m := s.m
 	var sum uint64
+	var old mem.Page
 	seen := map[uint64]bool{}
 	for _, d := range m.Mem.Dropped() {
 		for _, e := range m.iv.src.Range(d[0], d[1]) {
@@ -194,7 +197,7 @@ func (s *endSearch) hashDropped(then *mem.Space) uint64 {
 				continue
 			}
 			seen[e.Addr] = true
-			var old mem.Page
+			old = mem.Page{}
 			peekPrivate(then, e.Addr, &old)
 			sum += checkpoint.HashPage(e.Addr, old[:])
 		}

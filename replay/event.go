@@ -41,9 +41,13 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	case checkpoint.EventSignal, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd:
 	}
 	ctx := m.s.Rec.Budget().Context()
-	if err := sys.Effects(ctx, m.Mem, e, m.s.objects); err != nil {
-		if ctx.Err() != nil {
+	if err := sys.Effects(ctx, m.spendOnMaps(), m.Mem, e, m.s.objects); err != nil {
+		var limit *checkpoint.LimitError
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.As(err, &limit):
+			return limit
 		}
 		return m.diverged(err.Error(), "", "")
 	}
@@ -62,6 +66,27 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 		return m.compare(e)
 	}
 	return nil
+}
+
+// smallChange is the work of an event's changes of the map that is not charged: a
+// program that makes many such calls has run as many instructions.
+const smallChange = 1 << 16
+
+// spendOnMaps returns what charges the changes of the map by the next event to the
+// recording's budget, the first time that it is replayed: a file of a few kilobytes can
+// have each event change all of a map.
+func (m *Machine) spendOnMaps() func(int64) error {
+	m.s.mu.Lock()
+	isNew := m.next >= m.iv.charged
+	m.iv.charged = max(m.iv.charged, m.next+1)
+	m.s.mu.Unlock()
+	all := int64(0)
+	return func(n int64) error {
+		if all += n; !isNew || all < smallChange {
+			return nil
+		}
+		return m.s.Rec.Budget().Spend(n, fmt.Sprintf("interval %d: changes of the memory map", m.iv.ID))
+	}
 }
 
 // compare checks an event's register hash against the present registers.

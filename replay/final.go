@@ -2,7 +2,6 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 
 	"vplay/checkpoint"
 	"vplay/loader"
@@ -90,7 +89,8 @@ func (s *Session) Final() (*FinalImage, error) {
 		loader.SetRegs(&st, &f.Contexts[i].Regs)
 		if len(f.Contexts[i].XState) > 0 {
 			if err := st.SetXState(f.Contexts[i].XState, s.layout); err != nil {
-				return nil, fmt.Errorf("replay: the final image's extended state: %w", err)
+				img.Mem.Close()
+				return nil, &checkpoint.FormatError{File: s.Rec.File(), Member: "the final image", Offset: -1, What: err.Error()}
 			}
 		}
 		img.States = append(img.States, st)

@@ -22,8 +22,8 @@ import (
 // segments. It holds no memory of the program, only addresses.
 //
 //	magic     8 bytes
-//	identity  SHA-256 of the recording's manifest, which has the hash of
-//	          every other part
+//	identity  the recording's RunDigest, which slimming leaves as it is: the program
+//	          does the same at the same positions whatever memory is kept
 //	check     SHA-256 of the body as it is stored
 //	body      zstd; numbers are unsigned LEB128 (encoding/binary)
 //
@@ -32,7 +32,7 @@ import (
 
 // indexMagic names the format; its last byte is the version. A change of the format
 // or of what an emulated instruction touches makes it another one.
-const indexMagic = "VPLAYIX\x01"
+const indexMagic = "VPLAYIX\x02"
 
 // maxIndex bounds an index file and its body, in bytes.
 const maxIndex = 256 << 20
@@ -51,7 +51,7 @@ func (t *Timeline) WriteIndex(w io.Writer) (intervals int, err error) {
 		return 0, err
 	}
 	packed := z.EncodeAll(body, nil)
-	id, sum := t.index.s.Rec.Digest(), sha256.Sum256(packed)
+	id, sum := t.index.s.Rec.RunDigest(), sha256.Sum256(packed)
 	_, err = w.Write(slices.Concat([]byte(indexMagic), id[:], sum[:], packed))
 	return n, err
 }
@@ -66,7 +66,7 @@ func (t *Timeline) ReadIndex(r io.Reader) (intervals int, err error) {
 		return 0, err
 	}
 	const head = len(indexMagic) + 2*sha256.Size
-	id := t.index.s.Rec.Digest()
+	id := t.index.s.Rec.RunDigest()
 	if len(file) < head || string(file[:len(indexMagic)]) != indexMagic || !bytes.Equal(file[len(indexMagic):][:sha256.Size], id[:]) {
 		return 0, ErrOtherIndex
 	}

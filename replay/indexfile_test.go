@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -13,7 +14,29 @@ import (
 // demoTimeline opens the recording of the demonstration.
 func demoTimeline(t testing.TB) *Timeline {
 	t.Helper()
+	return openTimeline(t, "../cmd/vplayd/demo/weather.vplay")
+}
+
+// rewritten returns the demonstration's recording with the same run and another file:
+// slimming writes it anew like that.
+func rewritten(t *testing.T) string {
+	t.Helper()
 	rec, err := checkpoint.Open("../cmd/vplayd/demo/weather.vplay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	path := filepath.Join(t.TempDir(), "again.vplay")
+	o := checkpoint.RewriteOptions{Manifest: func(m *checkpoint.Manifest) { m.Notes = append(m.Notes, "slimmed") }}
+	if err := checkpoint.Rewrite(rec, path, o); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func openTimeline(t testing.TB, path string) *Timeline {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +79,10 @@ func TestIndexFile(t *testing.T) {
 		if b, ok := other.index.endOf(id); !ok || a != b {
 			t.Errorf("interval %d ends at %s, and %s was read", id, a, b)
 		}
+	}
+	again := openTimeline(t, rewritten(t))
+	if read, err := again.ReadIndex(bytes.NewReader(file.Bytes())); err != nil || read != written || !reflect.DeepEqual(tl.Segments(), again.Segments()) {
+		t.Errorf("written anew: read %d of %d intervals, %v", read, written, err)
 	}
 	damaged := demoTimeline(t)
 	for i := range file.Len() {

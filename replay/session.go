@@ -35,6 +35,7 @@ type interval struct {
 	start *mem.Snapshot
 	cpu   x86.State
 
+	charged int     // how many events' changes of the map the budget knows; see spendOnMaps
 	answers answers // about state components in use
 
 	mu  sync.Mutex
@@ -110,17 +111,59 @@ func (s *Session) interval(id uint32) (*interval, error) {
 	}
 	iv := &interval{Interval: raw, src: src}
 	if len(raw.Start) == 0 {
-		return nil, fmt.Errorf("replay: interval %d has no thread", id)
+		return nil, s.damaged(id, "it has no thread")
+	}
+	if raw.End.Kind == checkpoint.EndForced && len(raw.End.Contexts) == 0 {
+		return nil, s.damaged(id, "its end has no thread")
+	}
+	if err := s.checkXStates(raw); err != nil {
+		return nil, s.damaged(id, err.Error())
 	}
 	space := loader.Space(s.Pool, s.Rec, raw, src)
 	iv.start = space.Snapshot()
 	space.Close()
 	loader.SetRegs(&iv.cpu, &raw.Start[0].Regs)
 	if err := iv.cpu.SetXState(raw.Start[0].XState, s.layout); err != nil {
-		return nil, fmt.Errorf("replay: interval %d: extended state: %w", id, err)
+		return nil, s.damaged(id, err.Error())
 	}
 	s.intervals[id] = iv
 	return iv, nil
+}
+
+// damaged is the error of an interval that was read and makes no sense.
+func (s *Session) damaged(id uint32, what string) error {
+	return &checkpoint.FormatError{File: s.Rec.File(), Member: fmt.Sprintf("interval %d", id), Offset: -1, What: what}
+}
+
+// checkXStates looks at all extended states of an interval, so that a bad one is not
+// taken for a difference of the replay.
+func (s *Session) checkXStates(iv *checkpoint.Interval) error {
+	check := func(where string, img []byte) error {
+		if len(img) == 0 {
+			return nil
+		}
+		var st x86.State
+		if err := st.SetXState(img, s.layout); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+		return nil
+	}
+	for i := range iv.Start {
+		if err := check("the start", iv.Start[i].XState); err != nil {
+			return err
+		}
+	}
+	for i := range iv.End.Contexts {
+		if err := check("the end", iv.End.Contexts[i].XState); err != nil {
+			return err
+		}
+	}
+	for i := range iv.Events {
+		if err := check(fmt.Sprintf("event %d", i), iv.Events[i].XState); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read reads interval id. Where the budget has no room for it, the intervals that

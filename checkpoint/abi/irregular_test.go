@@ -55,6 +55,7 @@ func TestOutputsFile(t *testing.T) {
 		{"readv full", iov(), SYS_READV, argv(3, pa, 2), 30, ranges(pb, 10, pc, 20), nil},
 		{"readv short", iov(), SYS_READV, argv(3, pa, 2), 12, ranges(pb, 10, pc, 20), nil},
 		{"readv short, writable", hinted{iov(), false}, SYS_READV, argv(3, pa, 2), 12, ranges(pb, 10, pc, 2), nil},
+		{"readv short, a fault behind", hinted{fourPages().words(pa, pb, 10, pc, 20, 0x90000, 5), false}, SYS_READV, argv(3, pa, 3), 12, ranges(pb, 10, pc, 20, 0x90000, 5), nil},
 		{"readv EFAULT", hinted{iov(), false}, SYS_READV, argv(3, pa, 2), fail(EFAULT), ranges(pb, 10, pc, 20), nil},
 		{"readv EAGAIN", iov(), SYS_READV, argv(3, pa, 2), fail(EAGAIN), nil, nil},
 		{"readv too many", iov(), SYS_READV, argv(3, pa, 1025), fail(EINVAL), nil, nil},

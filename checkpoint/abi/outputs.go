@@ -142,10 +142,15 @@ func (o *outputs) blocked() bool {
 // to have put got bytes. A short count may hide bytes that were copied before
 // a fault; when the buffer cannot have faulted the count is exact.
 func (o *outputs) filled(addr, got, room uint64) {
-	if o.hints != nil && addr < TaskSize && room <= TaskSize-addr && o.hints.Writable(addr, room) {
+	if o.writable(addr, room) {
 		room = min(got, room)
 	}
 	o.add(addr, room)
+}
+
+// writable reports whether a buffer of room bytes at addr cannot have faulted.
+func (o *outputs) writable(addr, room uint64) bool {
+	return room == 0 || o.hints != nil && addr < TaskSize && room <= TaskSize-addr && o.hints.Writable(addr, room)
 }
 
 // received lists a buffer of room bytes at addr by the call's result, a byte
@@ -242,28 +247,36 @@ func (o *outputs) sockaddr(addr, lenPtr int) {
 
 // iovec lists the buffers of a vector of count struct iovec at addr, by the
 // call's result: all of a vector that got a full count, the filled front part of
-// a short one.
+// a short one. Where one of its buffers may have faulted that part is not known: a
+// stream socket copies packet by packet, does not count the one that meets the fault, and
+// has by then filled the buffers before it (net/unix/af_unix.c,
+// unix_stream_read_generic).
 func (o *outputs) iovec(addr, count uint64) {
 	count = uint64(uint32(count)) // import_iovec takes an unsigned int
 	if o.clean() || count > MaxIov {
 		return
 	}
-	left := uint64(0)
-	if o.errno == 0 {
-		left = uint64(o.ret)
-	}
+	var vector []Range
+	exact := o.errno == 0
 	for i := range count {
 		base, ok1 := readUint64(o.m, addr+i*16)
 		n, ok2 := readUint64(o.m, addr+i*16+8)
-		if !ok1 || !ok2 || o.opaque {
-			return // the kernel has copied the whole vector before it wrote anything
+		if !ok1 || !ok2 {
+			break // the kernel has copied the whole vector before it wrote anything
 		}
-		if o.errno == 0 {
-			o.filled(base, left, n)
-		} else {
-			o.add(base, n)
+		vector = append(vector, Range{base, n})
+		exact = exact && o.writable(base, n)
+	}
+	left := uint64(max(o.ret, 0))
+	for _, b := range vector {
+		if o.opaque {
+			return
 		}
-		left -= min(left, n)
+		if exact {
+			b.Len = min(b.Len, left)
+			left -= b.Len
+		}
+		o.add(b.Addr, b.Len)
 	}
 }
 

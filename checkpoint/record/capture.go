@@ -3,8 +3,6 @@
 package record
 
 import (
-	"slices"
-
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -142,12 +140,7 @@ func (t *tracer) hiddenShared(there ranges) ranges {
 			}
 		}
 	}
-	slices.Sort(pages)
-	var out ranges
-	for _, page := range pages {
-		out.add(page, page+1)
-	}
-	return out
+	return rangesOf(pages)
 }
 
 // refilled returns what the pages that MADV_DONTNEED has dropped from a

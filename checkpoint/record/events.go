@@ -120,6 +120,9 @@ func (t *tracer) classify(name string, effect abi.Effect, why string) (action, e
 	case unix.SYS_PRCTL, unix.SYS_ARCH_PRCTL:
 		return action{}, t.guestTraps()
 	}
+	if next, err := t.beforeKill(); err != nil || t.done {
+		return next, err
+	}
 	c.since = time.Now()
 	return action{}, t.resumeTimeout()
 }

@@ -160,7 +160,8 @@ func (t *tracer) beginImage() error {
 		return err
 	}
 	t.maps = newMapModel(list)
-	t.brk = startBrk(t.pid)
+	stat, _ := statOf(t.pid) // it is stopped, so it is there
+	t.brk = stat.StartBrk
 	t.noteExecImplied()
 	if err := t.findSite(); err != nil {
 		return err
@@ -224,11 +225,11 @@ func (t *tracer) dropImage() {
 // whether SIGSEGV is ignored.
 func (t *tracer) inheritedActions() error {
 	t.sig.segv = kernelAction{}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.pid))
+	status, err := statusOf(t.pid)
 	if err != nil {
 		return err
 	}
-	if statusMask(b, "SigIgn:")&(1<<(unix.SIGSEGV-1)) != 0 {
+	if status.Mask("SigIgn")&(1<<(unix.SIGSEGV-1)) != 0 {
 		t.sig.segv.handler = 1
 	}
 	return t.refreshMask()
@@ -242,7 +243,7 @@ func (t *tracer) findSite() error {
 			if err != nil {
 				return err
 			}
-			t.site = site
+			t.site, t.vdso = site, m.Start
 			return nil
 		}
 	}

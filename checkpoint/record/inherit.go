@@ -10,6 +10,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
 )
 
 // A program inherits which signals are ignored and which are blocked: nohup and
@@ -35,8 +37,9 @@ func inherited() inheritance {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if b, err := os.ReadFile("/proc/thread-self/status"); err == nil {
-		in.ignored |= statusMask(b, "SigIgn:")
-		in.blocked = statusMask(b, "SigBlk:")
+		status := abi.ProcStatus(b)
+		in.ignored |= status.Mask("SigIgn")
+		in.blocked = status.Mask("SigBlk")
 	}
 	found := ownVariables(map[string]uint64{"runtime.fwdSig": 65 * 8, "runtime.initSigmask": 8})
 	if actions := found["runtime.fwdSig"]; actions != nil { // [65]uintptr, by signal
@@ -80,6 +83,28 @@ func ownVariables(sizes map[string]uint64) map[string][]byte {
 		}
 	}
 	return out
+}
+
+// passedOn returns the descriptors from number first on that the recorder was started
+// with, up to the first number that is free: the launcher's own goes there. Those behind
+// are passed on without being named. The files are copies, closed by the function.
+func passedOn(first int) (files []*os.File, done func()) {
+	for fd := first; ; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			break
+		}
+		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, first)
+		if err != nil {
+			break
+		}
+		files = append(files, os.NewFile(uintptr(copied), "inherited"))
+	}
+	return files, func() {
+		for _, f := range files {
+			_ = f.Close() // the program has its own
+		}
+	}
 }
 
 // inheritanceSize is the size of an encoded inheritance, in bytes.

@@ -21,3 +21,9 @@ func setAction(sig unix.Signal, act *kernelAction) {
 func setMask(mask uint64) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8, 0, 0)
 }
+
+// actionOf returns a signal's action.
+func actionOf(sig unix.Signal) (act kernelAction) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&act)), 8, 0, 0)
+	return act
+}

@@ -10,9 +10,10 @@ import (
 
 // What the recorder says of memory at a forced end, by which replay finds it.
 
-// memHash is the additive hash of what the interval has changed. It depends on
-// contents alone, not on what was written: replay may know of a store that changed
-// nothing, or not. Two kinds of memory take part:
+// pendingHash is the hash of a forced end as far as it is known at the border. It is
+// the additive hash of what the interval has changed, and depends on contents alone,
+// not on what was written: replay may know of a store that changed nothing, or not.
+// Two kinds of memory take part:
 //
 //   - Private pages: what the dirty ones hold now, minus what the pages held at the
 //     start that are dirty now, or were unmapped, dropped or replaced.
@@ -21,53 +22,96 @@ import (
 //     then. What is not mapped any more takes no part.
 //
 // Clean pages of files take no part.
-func (t *tracer) memHash(m *moment, cur *live) uint64 {
+//
+// Private pages are nearly all of it, and the shadows at both ends hold them as they
+// are. They are read when the recording is written, which reads them anyway: a program
+// that does not crash never pays for it.
+type pendingHash struct {
+	sum  uint64
+	now  ranges // private pages whose content at the end is still to be added
+	then ranges // private pages whose content at the start is still to be subtracted
+}
+
+// beginHash returns what the hash of an interval that ends at moment m is made of.
+func (t *tracer) beginHash(m *moment, cur *live) *pendingHash {
 	sum, shared := t.sharedHash(m, cur)
-	b := make([]byte, checkpoint.PageSize)
-	written := m.dirty
-	for a := range t.logged {
-		if p := a / checkpoint.PageSize; !written.has(p) {
-			written = written.union(ranges{{p, p + 1}})
+	logged := pagesOf(t.logged)
+	written := m.dirty.union(logged)
+	touched := written.union(m.gone).minus(logged)
+	h := &pendingHash{sum: sum, now: m.dirty.minus(logged), then: touched.intersect(cur.present)}
+	_ = eachPage(t.reader(), logged, func(addr uint64, page []byte) error {
+		if at := t.maps.at(addr); at == nil || at.private() {
+			h.sum += checkpoint.HashPage(addr, page)
+		} else if !shared[addr] { // a call has written to its file
+			h.sum += t.sharedChange(cur, addr, page)
+		}
+		return nil
+	})
+	for a, old := range t.logged {
+		if old != nil && !cur.isShared(a) {
+			h.sum -= checkpoint.HashPage(a, old)
 		}
 	}
-	_ = written.union(m.gone).each(func(page uint64) error {
+	b := make([]byte, checkpoint.PageSize)
+	_ = touched.minus(cur.present).intersect(t.heldElsewhere(cur)).each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
 		if cur.isShared(addr) {
 			return nil
 		}
-		if old, ok := t.logged[addr]; ok {
-			if old != nil {
-				sum -= checkpoint.HashPage(addr, old)
-			}
-		} else if p, ok := t.sharedNow[addr]; ok {
-			sum -= checkpoint.HashPage(addr, p)
+		if p, ok := t.sharedNow[addr]; ok {
+			h.sum -= checkpoint.HashPage(addr, p)
 		} else if t.startContent(cur, addr, b) {
-			sum -= checkpoint.HashPage(addr, b)
-		}
-		return nil
-	})
-	_ = eachPage(memReader{t.mem}, written, func(addr uint64, page []byte) error {
-		if at := t.maps.at(addr); at == nil || at.private() {
-			sum += checkpoint.HashPage(addr, page)
-		} else if !shared[addr] { // a call has written to its file
-			sum += t.sharedChange(cur, addr, page)
+			h.sum -= checkpoint.HashPage(addr, b)
 		}
 		return nil
 	})
 	for a, p := range m.copies { // private pages that no fork holds
 		if at := t.maps.at(a); !m.changed.has(a/checkpoint.PageSize) && (at == nil || at.private()) {
-			sum += checkpoint.HashPage(a, p)
+			h.sum += checkpoint.HashPage(a, p)
 		}
 	}
 	for a, p := range t.sharedNow {
 		if page := a / checkpoint.PageSize; !m.changed.has(page) && !written.has(page) && !cur.isShared(a) {
-			sum -= checkpoint.HashPage(a, p)
+			h.sum -= checkpoint.HashPage(a, p)
 		}
 	}
-	return sum
+	return h
 }
 
-// sharedHash is the part of memHash for the shared pages that were copied, and the
+// heldElsewhere returns the pages that may have had content at the interval's start
+// without being private pages of the program: those of mapped files, and copied ones.
+func (t *tracer) heldElsewhere(cur *live) ranges {
+	var files ranges
+	for i := range cur.rec.Maps {
+		if m := &cur.rec.Maps[i]; m.Object != 0 {
+			files.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
+		}
+	}
+	return files.union(pagesOf(t.sharedNow))
+}
+
+// add adds a page as it is at the end. h may be nil.
+func (h *pendingHash) add(addr uint64, page []byte) {
+	if h != nil && h.now.has(addr/checkpoint.PageSize) {
+		h.sum += checkpoint.HashPage(addr, page)
+	}
+}
+
+// finishHash completes the hash of a forced end, to which the pages of its end have
+// been added.
+func (l *live) finishHash() {
+	h := l.hash
+	if h == nil {
+		return
+	}
+	_ = eachPage(l.src, h.then, func(addr uint64, page []byte) error {
+		h.sum -= checkpoint.HashPage(addr, page)
+		return nil
+	})
+	l.rec.End.MemHash, l.hash = h.sum, nil
+}
+
+// sharedHash is the part of the hash for the shared pages that were copied, and the
 // addresses that it is for.
 func (t *tracer) sharedHash(m *moment, cur *live) (sum uint64, counted map[uint64]bool) {
 	counted = map[uint64]bool{}

@@ -97,6 +97,8 @@ type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
 	Shadows, Children, Execs               uint64
+	// Windows counts the shadows that wrote their pages themselves.
+	Windows uint64
 	// Border is the wall time spent at interval borders.
 	Border time.Duration
 	// MissedPages counts pages that changed without being seen, where that was

@@ -110,7 +110,11 @@ func (t *tracer) write(m *moment, final *checkpoint.Final) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	if err := t.store(m); err != nil {
+	var last *pendingHash
+	if ring {
+		last = t.ring[len(t.ring)-1].hash
+	}
+	if err := t.store(m, last); err != nil {
 		return err
 	}
 	final.Pages = append(final.Pages, m.refs...)
@@ -140,9 +144,34 @@ func (t *tracer) write(m *moment, final *checkpoint.Final) error {
 	return w.Finish(t.manifest)
 }
 
+// errLost says that the system has killed what holds the program's past.
+var errLost = errors.New("memory ran short, and the system took what held the program's past")
+
+// dropLost drops the intervals whose start is lost, and those before them: shadows are
+// the first that the system kills when memory runs short.
+func (t *tracer) dropLost() error {
+	newest := -1
+	for i := range t.ring {
+		if s, ok := t.ring[i].src.(*shadow); ok && stateOf(s.pid) != 't' {
+			newest = i
+		}
+	}
+	if newest == len(t.ring)-1 {
+		return errLost
+	}
+	for range newest + 1 {
+		t.dropOldest()
+		t.noteOnce("memory ran short: what was recorded earlier is lost")
+	}
+	return nil
+}
+
 // writeRing writes the intervals of the ring. The pages at the end of each are
 // those that the next one's table changes.
 func (t *tracer) writeRing(m *moment) error {
+	if err := t.dropLost(); err != nil {
+		return err
+	}
 	next := without(m.refs, m.changed)
 	for i := len(t.ring) - 1; i >= 0; i-- {
 		if err := errors.Join(t.out.check(), t.ctx.Err()); err != nil {
@@ -157,10 +186,15 @@ func (t *tracer) writeRing(m *moment) error {
 		if i == 0 {
 			set = iv.present
 		}
-		refs, err := t.storeFrom(iv, set)
+		var before *pendingHash // of the end that is this start
+		if i > 0 {
+			before = t.ring[i-1].hash
+		}
+		refs, err := t.storeFrom(iv, set, before)
 		if err != nil {
 			return err
 		}
+		iv.finishHash()
 		next = without(refs, iv.views)
 		iv.rec.Pages = slices.Clone(refs)
 		if i > 0 {
@@ -177,10 +211,12 @@ func (t *tracer) writeRing(m *moment) error {
 	return nil
 }
 
-// storeFrom writes pages of an interval's start.
-func (t *tracer) storeFrom(iv *live, set ranges) ([]checkpoint.PageEntry, error) {
+// storeFrom writes pages of an interval's start, and adds them to the hash of the end
+// before, if that has one.
+func (t *tracer) storeFrom(iv *live, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
 	refs := make([]checkpoint.PageEntry, 0, set.count())
 	err := eachPage(iv.src, set, func(addr uint64, page []byte) error {
+		before.add(addr, page)
 		ref, err := t.out.page(page)
 		refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
 		return err

@@ -163,6 +163,9 @@ var errNoPage = errors.New("page cannot be read")
 // memReader reads through a /proc/PID/mem descriptor. It does not own it.
 type memReader struct{ fd int }
 
+// reader returns what reads the program's memory.
+func (t *tracer) reader() memReader { return memReader{t.mem} }
+
 func (m memReader) readPage(addr uint64, buf []byte) error {
 	n, err := pread(m.fd, buf[:checkpoint.PageSize], addr)
 	if err != nil || n != checkpoint.PageSize {
@@ -171,20 +174,23 @@ func (m memReader) readPage(addr uint64, buf []byte) error {
 	return nil
 }
 
-// readRun fills buf, whole pages, from addr on and returns how many pages it got.
-func (m memReader) readRun(addr uint64, buf []byte) int {
-	n, err := pread(m.fd, buf, addr)
+// readRun implements runReader.
+func (m memReader) readRun(addr, n uint64, buf []byte) []byte {
+	buf = buf[:min(n*checkpoint.PageSize, uint64(len(buf)))]
+	got, err := pread(m.fd, buf, addr)
 	if err != nil {
-		return 0
+		return nil
 	}
-	return n / checkpoint.PageSize
+	return buf[:uint64(got)&^pageMask]
 }
 
 func (memReader) close() {}
 
 // runReader is a pageReader that can read many pages at once.
 type runReader interface {
-	readRun(addr uint64, buf []byte) int
+	// readRun returns whole pages from addr on, at most n: in buf or elsewhere, and
+	// valid until the next call. It returns none when the first cannot be read.
+	readRun(addr, n uint64, buf []byte) []byte
 }
 
 // pagesPerRead is how many pages are read at once: a call for each costs more than
@@ -198,23 +204,23 @@ func eachPage(r pageReader, set ranges, f func(addr uint64, page []byte) error) 
 	runs, _ := r.(runReader)
 	for _, s := range set {
 		for at := s.lo; at < s.hi; {
-			got := uint64(0)
-			if n := min(pagesPerRead, s.hi-at); n > 1 && runs != nil {
-				got = uint64(runs.readRun(at*checkpoint.PageSize, buf[:n*checkpoint.PageSize]))
+			var run []byte
+			if s.hi-at > 1 && runs != nil {
+				run = runs.readRun(at*checkpoint.PageSize, s.hi-at, buf)
 			}
-			if got == 0 { // of one page at least it is known why
-				if !hasPage(r, at*checkpoint.PageSize, buf[:checkpoint.PageSize]) {
+			if len(run) == 0 { // of one page at least it is known why
+				run = buf[:checkpoint.PageSize]
+				if !hasPage(r, at*checkpoint.PageSize, run) {
 					at++
 					continue
 				}
-				got = 1
 			}
-			for i := range got {
-				if err := f((at+i)*checkpoint.PageSize, buf[i*checkpoint.PageSize:][:checkpoint.PageSize]); err != nil {
+			for ; len(run) > 0; run = run[checkpoint.PageSize:] {
+				if err := f(at*checkpoint.PageSize, run[:checkpoint.PageSize:checkpoint.PageSize]); err != nil {
 					return err
 				}
+				at++
 			}
-			at += got
 		}
 	}
 	return nil

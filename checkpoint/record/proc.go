@@ -3,12 +3,13 @@
 package record
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+
+	"vplay/checkpoint/abi"
 )
 
 func procPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
@@ -33,27 +34,24 @@ var cpuFlags = sync.OnceValue(func() map[string]bool {
 // hasCPUFlag reports whether the kernel lists a flag in /proc/cpuinfo.
 func hasCPUFlag(name string) bool { return cpuFlags()[name] }
 
-// startBrk returns the start of a process's heap: field 47 of
-// /proc/PID/stat (man 5 proc_pid_stat).
-func startBrk(pid int) uint64 {
+// statOf reads /proc/PID/stat; false when there is no such process.
+func statOf(pid int) (abi.ProcStat, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0
+		return abi.ProcStat{}, false
 	}
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return 0
-	}
-	// The field after ")" is number 3.
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 45 {
-		return 0
-	}
-	v, err := strconv.ParseUint(f[44], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v
+	return abi.ParseProcStat(b)
+}
+
+// stateOf returns the state of a process, 0 when there is no such process.
+func stateOf(pid int) byte {
+	s, _ := statOf(pid)
+	return s.State
+}
+
+// statusOf reads /proc/PID/status.
+func statusOf(pid int) (abi.ProcStatus, error) {
+	return os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 }
 
 // splitNul splits the contents of /proc/PID/cmdline and environ.

@@ -2,7 +2,12 @@
 
 package record
 
-import "sort"
+import (
+	"slices"
+	"sort"
+
+	"vplay/checkpoint"
+)
 
 // span is a run of pages: the half-open interval [lo,hi) of page numbers.
 type span struct{ lo, hi uint64 }
@@ -18,6 +23,24 @@ func (r *ranges) add(lo, hi uint64) {
 		return
 	}
 	*r = append(*r, span{lo, hi})
+}
+
+// rangesOf returns the set of the given page numbers, which it sorts.
+func rangesOf(pages []uint64) (r ranges) {
+	slices.Sort(pages)
+	for _, p := range pages {
+		r.add(p, p+1)
+	}
+	return r
+}
+
+// pagesOf returns the set of the pages at the addresses that are keys of m.
+func pagesOf(m map[uint64][]byte) ranges {
+	pages := make([]uint64, 0, len(m))
+	for a := range m {
+		pages = append(pages, a/checkpoint.PageSize)
+	}
+	return rangesOf(pages)
 }
 
 // count returns the number of pages.

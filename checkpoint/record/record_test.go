@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -269,6 +271,61 @@ func TestKilledFromOutside(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestLostShadows kills shadows, as the system does when memory runs short: what is
+// left is a recording, and without any there is none.
+func TestLostShadows(t *testing.T) {
+	prog := guest(t, "crash")
+	for _, all := range []bool{false, true} {
+		t.Run(fmt.Sprint("all ", all), func(t *testing.T) {
+			_, res := recorded(t, Options{Args: []string{prog, "spin"}, Interval: 10 * time.Millisecond}, func(pid int) {
+				time.Sleep(200 * time.Millisecond)
+				syscall.Kill(pid, syscall.SIGSTOP) // no more are made
+				time.Sleep(50 * time.Millisecond)
+				for _, shadow := range shadowsOf(t, pid) {
+					syscall.Kill(shadow, syscall.SIGKILL)
+					if !all {
+						break
+					}
+				}
+				syscall.Kill(pid, syscall.SIGTERM)
+				syscall.Kill(pid, syscall.SIGCONT)
+			})
+			if all {
+				if res.Recorded || !errors.Is(res.Err, errLost) {
+					t.Errorf("recorded: %t, %v", res.Recorded, res.Err)
+				}
+				return
+			}
+			if !res.Recorded {
+				t.Fatalf("nothing recorded: %s", res.Reason)
+			}
+			rec := check(t, res.Path)
+			if notes := strings.Join(rec.Manifest().Notes, ";"); !strings.Contains(notes, "memory ran short") || rec.Intervals()[0].ID == 0 {
+				t.Errorf("notes %q, first interval %d", notes, rec.Intervals()[0].ID)
+			}
+		})
+	}
+}
+
+// shadowsOf returns the shadows of the program, the oldest first.
+func shadowsOf(t *testing.T, program int) (pids []int) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range lists {
+		list, _ := os.ReadFile(name) // a thread may have gone
+		for _, f := range strings.Fields(string(list)) {
+			if pid, err := strconv.Atoi(f); err == nil && pid != program && stateOf(pid) == 't' {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return pids
 }
 
 // TestEndsAtOnce: that a second thread ends the recording is said while the

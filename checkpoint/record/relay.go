@@ -3,11 +3,8 @@
 package record
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"sync"
 	"time"
 
@@ -59,13 +56,13 @@ const (
 )
 
 // relayed returns the signals that the recorder lives through and passes on.
-// It leaves out those that cannot be caught, those that Go's runtime and the C
-// library use, SIGCHLD, which tells of the program's stops, and those that
-// the recorder gets for what it does itself.
+// It leaves out those that cannot be caught, those that Go's runtime uses, those that
+// it does not know (rawSignals), SIGCHLD, which tells of the program's stops, and those
+// that the recorder gets for what it does itself.
 func relayed() (list []os.Signal) {
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		switch sig {
-		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, 32, 33, 34, unix.SIGCHLD, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU:
+		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, rawSignals[0], rawSignals[1], rawSignals[2], unix.SIGCHLD, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU:
 		default:
 			list = append(list, sig)
 		}
@@ -79,6 +76,7 @@ func (r *relay) start() (stop func()) {
 	r.queue, r.started = make(chan arrival, 256), make(chan struct{})
 	signal.Notify(ch, relayed()...)
 	signal.Notify(ch, unix.SIGTTIN, unix.SIGTTOU)
+	endRaw := hearRaw(r)
 	done := make(chan struct{})
 	go func() {
 		for {
@@ -100,7 +98,7 @@ func (r *relay) start() (stop func()) {
 			}
 		}
 	}()
-	return func() { signal.Stop(ch); close(done) }
+	return func() { signal.Stop(ch); endRaw(); close(done) }
 }
 
 // program says which process the program is: 0 when it has ended.
@@ -152,7 +150,7 @@ func (r *relay) pass(a arrival, done <-chan struct{}) {
 			return
 		}
 		// A stop that the tracer has not dealt with yet may be the copy's delivery.
-		if detached || time.Since(a.at) > longestStop || processState(pid) != 't' {
+		if detached || time.Since(a.at) > longestStop || stateOf(pid) != 't' {
 			if !isPending(pid, a.sig) { // one more would make no difference
 				_ = unix.Kill(pid, a.sig) // it fails only for one that is gone
 			}
@@ -219,21 +217,10 @@ func fromTerminal(sig unix.Signal) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// processState returns a process's state as /proc/PID/stat has it, 0 when there is
-// no such process (man 5 proc_pid_stat).
-func processState(pid int) byte {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	// The name stands in parentheses and may hold any character.
-	if i := bytes.LastIndexByte(b, ')'); err == nil && i >= 0 && i+2 < len(b) {
-		return b[i+2]
-	}
-	return 0
-}
-
 // isPending reports whether a standard signal, of which the kernel keeps one,
 // waits to be delivered to the process.
 func isPending(pid int, sig unix.Signal) bool {
 	const standard = 31
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return err == nil && sig <= standard && (statusMask(b, "SigPnd:")|statusMask(b, "ShdPnd:"))>>(sig-1)&1 != 0
+	status, err := statusOf(pid)
+	return err == nil && sig <= standard && (status.Mask("SigPnd")|status.Mask("ShdPnd"))>>(sig-1)&1 != 0
 }

@@ -21,6 +21,7 @@ type live struct {
 	views   ranges            // clean private views of changed files at its start
 	extra   map[uint64][]byte // pages no fork would hold, where they differ from the interval before
 	bytes   int64             // memory taken, about
+	hash    *pendingHash      // of a forced end, until the pages of both ends were read
 }
 
 func (l *live) close() {
@@ -105,7 +106,7 @@ func (t *tracer) look() (*moment, error) {
 	}
 	m := &moment{began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
 	for _, set := range []ranges{c.shared, c.unforkd, c.changed} {
-		cp, err := copyPages(memReader{t.mem}, set)
+		cp, err := copyPages(t.reader(), set)
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +243,7 @@ func (t *tracer) closeInterval(m *moment, b border) error {
 		Contexts: []checkpoint.Context{*b.context}, CPUTime: b.cpu - cur.rec.CPUStart, Reason: b.reason,
 	}
 	if b.forced {
-		end.MemHash = t.memHash(m, cur)
+		cur.hash = t.beginHash(m, cur)
 		t.result.Stats.ForcedEnds++
 	}
 	t.result.Stats.Intervals++
@@ -252,11 +253,12 @@ func (t *tracer) closeInterval(m *moment, b border) error {
 		return t.evict(b.cpu)
 	}
 	if !b.noPages {
-		if err := t.store(m); err != nil {
+		if err := t.store(m, cur.hash); err != nil {
 			return err
 		}
 		end.Pages = without(m.refs, m.changed)
 	}
+	cur.finishHash()
 	t.unwritten = true
 	return nil
 }
@@ -271,13 +273,15 @@ func (t *tracer) flush() error {
 	return t.out.interval(&t.prev.rec)
 }
 
-// store writes the pages that changed since the last shadow.
-func (t *tracer) store(m *moment) error {
+// store writes the pages that changed since the last shadow, and adds them to the
+// hash of the end that they belong to, if that has one.
+func (t *tracer) store(m *moment, h *pendingHash) error {
 	if m.stored {
 		return nil
 	}
 	m.stored = true
-	err := eachPage(memReader{t.mem}, m.dirty, func(addr uint64, page []byte) error {
+	err := eachPage(t.reader(), m.dirty, func(addr uint64, page []byte) error {
+		h.add(addr, page)
 		ref, err := t.out.page(page)
 		m.refs = append(m.refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
 		return err
@@ -311,7 +315,7 @@ func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
 	l.extra = t.changedCopies(m)
 	l.bytes = int64(len(l.extra)+len(l.rec.Maps)) * checkpoint.PageSize / 2
 	if t.out.open() {
-		if err := t.store(m); err != nil {
+		if err := t.store(m, nil); err != nil {
 			return err
 		}
 		l.rec.Pages = append([]checkpoint.PageEntry(nil), m.refs...)
@@ -423,15 +427,21 @@ func (t *tracer) evict(now time.Duration) error {
 			return nil
 		}
 		bytes -= first.bytes
-		for a, p := range first.extra {
-			if _, ok := second.extra[a]; !ok && !second.isGone(a) {
-				second.extra[a] = p
-			}
-		}
-		first.close()
-		t.ring = t.ring[1:]
+		t.dropOldest()
 	}
 	return nil
+}
+
+// dropOldest drops the first interval of the ring, which has a second.
+func (t *tracer) dropOldest() {
+	first, second := t.ring[0], t.ring[1]
+	for a, p := range first.extra {
+		if _, ok := second.extra[a]; !ok && !second.isGone(a) {
+			second.extra[a] = p
+		}
+	}
+	first.close()
+	t.ring = t.ring[1:]
 }
 
 // isGone reports whether a copied page of the interval before is not part of
@@ -585,7 +595,7 @@ func (t *tracer) prepareExec() error {
 	if err != nil {
 		return err
 	}
-	if err := t.store(m); err != nil {
+	if err := t.store(m, nil); err != nil {
 		return err
 	}
 	ctx := t.context()

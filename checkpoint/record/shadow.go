@@ -17,12 +17,17 @@ import (
 // the program, raises no SIGCHLD, and dies with the recorder.
 type shadow struct {
 	memReader
-	pid    int
-	reaped *sync.WaitGroup
+	pid        int
+	site, vdso uint64 // of a SYSCALL instruction, and the start of what it is in
+	window     *window
+	noWindow   bool    // it could not be had
+	windows    *uint64 // counts them
+	reaped     *sync.WaitGroup
 }
 
 // close kills the shadow; it is reaped in the background.
 func (s *shadow) close() {
+	s.window.close()
 	_ = unix.Close(s.fd)               // only read
 	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
 	s.reaped.Add(1)
@@ -48,7 +53,7 @@ func (t *tracer) newSource(private ranges) (pageReader, error) {
 		t.noShadow = true
 		t.noteOnce("the program cannot be cloned: pages are copied instead")
 	}
-	return copyPages(memReader{t.mem}, private)
+	return copyPages(t.reader(), private)
 }
 
 // refuseShadows makes every clone count as refused. Tests set it.
@@ -82,7 +87,7 @@ func (t *tracer) newShadow() (pageReader, error) {
 		t.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: in.child, reaped: &t.reaped}
+	s := &shadow{pid: in.child, site: t.site, vdso: t.vdso, windows: &t.result.Stats.Windows, reaped: &t.reaped}
 	if err := t.settle(s); err != nil {
 		drop(s.pid)
 		t.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
@@ -116,14 +121,11 @@ func (t *tracer) sweep() {
 
 // tracerOf returns the thread that traces a process, 0 when there is none.
 func tracerOf(pid int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := statusOf(pid)
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(b), "\nTracerPid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	tid, _ := strconv.Atoi(strings.TrimSpace(line)) // 0 where it is none
-	return tid
+	return int(status.Number("TracerPid"))
 }
 
 // drop ends a clone that is of no use.

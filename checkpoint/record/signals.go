@@ -3,10 +3,7 @@
 package record
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -87,15 +84,15 @@ const (
 // dispositionOf reads the program's action for a signal. Signals are rare
 // enough to ask the kernel.
 func (t *tracer) dispositionOf(sig int) (disposition, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(t.pid) + "/status")
+	status, err := statusOf(t.pid)
 	if err != nil {
 		return dispKill, err
 	}
 	bit := uint64(1) << (sig - 1)
-	if statusMask(b, "SigIgn:")&bit != 0 {
+	if status.Mask("SigIgn")&bit != 0 {
 		return dispIgnore, nil
 	}
-	if statusMask(b, "SigCgt:")&bit != 0 {
+	if status.Mask("SigCgt")&bit != 0 {
 		return dispHandler, nil
 	}
 	switch unix.Signal(sig) {
@@ -106,23 +103,6 @@ func (t *tracer) dispositionOf(sig int) (disposition, error) {
 	default:
 		return dispKill, nil
 	}
-}
-
-// statusMask returns a hexadecimal field of /proc/PID/status.
-func statusMask(status []byte, field string) uint64 {
-	i := bytes.Index(status, []byte(field))
-	if i < 0 {
-		return 0
-	}
-	f := bytes.Fields(status[i+len(field):])
-	if len(f) == 0 {
-		return 0
-	}
-	v, err := strconv.ParseUint(string(f[0]), 16, 64)
-	if err != nil {
-		return 0
-	}
-	return v
 }
 
 // onSignal handles a signal-delivery-stop.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type tracer struct {
 	origMask unix.CPUSet // affinity that the program would have
 	pinned   unix.CPUSet
 	site     uint64 // address of a SYSCALL instruction in the vdso
+	vdso     uint64 // its start
 	image    uint32 // number of execves
 
 	regs      unix.PtraceRegs // at the current stop
@@ -178,12 +180,14 @@ func (t *tracer) start(prog string) error {
 		return fail(err, "")
 	}
 	defer func() { _ = w.Close() }() // its end is news to nobody
-	files := append(append([]*os.File{}, t.opt.Files...), r)
+	passed, closePassed := passedOn(len(t.opt.Files))
+	files := slices.Concat(t.opt.Files, passed, []*os.File{r})
 	args := append(append([]string{}, t.opt.Launcher...), strconv.Itoa(len(files)-1), prog)
 	proc, err := os.StartProcess(t.opt.Launcher[0], append(args, t.opt.Args...), &os.ProcAttr{
 		Dir: t.opt.Dir, Env: t.startEnv(prog), Files: files,
 	})
 	_ = r.Close() // the launcher has its own
+	closePassed()
 	if err != nil {
 		return fail(err, "")
 	}

@@ -12,9 +12,8 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
-	"vplay/gdbstub"
-	"vplay/gdbstub/dap"
 	"vplay/loader"
+	"vplay/replay/debug/api"
 	"vplay/replay/x86"
 )
 
@@ -52,9 +51,7 @@ func (d *dapSymbols) open(mod *loader.Module) *dwarf.Module {
 	key := moduleKey{mod.Path, mod.BuildID, mod.Base}
 	m, ok := d.opened[key]
 	if !ok {
-		if b, err := loader.BuildELF(mod, guest{d.g.mem()}, d.g.files.symbols); err == nil {
-			m, _ = dwarf.Open(b) // what cannot be opened has no symbols
-		}
+		m, _ = d.g.files.symbols.Open(mod, guest{d.g.mem()}) // what cannot be opened has no symbols
 		d.opened[key] = m
 	}
 	return m
@@ -91,7 +88,7 @@ type frameHandle struct {
 }
 
 // Stack implements dap.Symbols.
-func (d *dapSymbols) Stack(_, limit int) (out []dap.Frame) {
+func (d *dapSymbols) Stack(_, limit int) (out []api.Frame) {
 	st := d.g.state()
 	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
 	frames := dwarf.Backtrace(regs, guest{d.g.mem()}, d.find, min(limit+1, 4096))
@@ -158,8 +155,8 @@ func (d *dapSymbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) 
 
 // frames returns the frames at one place of the stack: inlined functions and the
 // one they ended up in.
-func (d *dapSymbols) frames(e *dwarf.Env) []dap.Frame {
-	f := dap.Frame{PC: e.Regs.V[dwarf.RIP], Handle: frameHandle{env: e}}
+func (d *dapSymbols) frames(e *dwarf.Env) []api.Frame {
+	f := api.Frame{PC: e.Regs.V[dwarf.RIP], Handle: frameHandle{env: e}}
 	if _, mod := d.at(e.PC); mod != nil {
 		f.Module = mod.Path
 	}
@@ -167,7 +164,7 @@ func (d *dapSymbols) frames(e *dwarf.Env) []dap.Frame {
 		if e.Caller != nil {
 			f.CFA = e.Caller.Regs.V[dwarf.RSP]
 		}
-		return []dap.Frame{f}
+		return []api.Frame{f}
 	}
 	f.CFA, _ = e.Module.CFA(&e.Regs, e.Mem, e.Bias, e.PC != e.Regs.V[dwarf.RIP])
 	pc := e.PC - e.Bias
@@ -178,7 +175,7 @@ func (d *dapSymbols) frames(e *dwarf.Env) []dap.Frame {
 	if e.Signal {
 		f.Function = "<signal handler called>"
 	}
-	var out []dap.Frame
+	var out []api.Frame
 	for i, s := range e.Scopes() {
 		f.Function = s.Function
 		f.Handle = frameHandle{env: e, scope: i}
@@ -194,21 +191,21 @@ func (d *dapSymbols) frames(e *dwarf.Env) []dap.Frame {
 }
 
 // Lines implements dap.Symbols.
-func (d *dapSymbols) Lines(file string, line int) (out []dap.Place) {
+func (d *dapSymbols) Lines(file string, line int) (out []api.Place) {
 	for _, mod := range d.modules() {
 		m := d.open(mod)
 		if m == nil || !m.HasLines() {
 			continue
 		}
 		for _, p := range m.Places(file, line) {
-			out = append(out, dap.Place{Addr: p.Addr + mod.Bias, File: p.File, Line: p.Line})
+			out = append(out, api.Place{Addr: p.Addr + mod.Bias, File: p.File, Line: p.Line})
 		}
 	}
 	return out
 }
 
 // Functions implements dap.Symbols.
-func (d *dapSymbols) Functions(name string) (out []dap.Place) {
+func (d *dapSymbols) Functions(name string) (out []api.Place) {
 	for _, mod := range d.modules() {
 		m := d.open(mod)
 		if m == nil {
@@ -225,20 +222,20 @@ func (d *dapSymbols) Functions(name string) (out []dap.Place) {
 }
 
 // placeIn is the place of an address of a module's file.
-func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) dap.Place {
-	p := dap.Place{Addr: pc + mod.Bias}
+func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) api.Place {
+	p := api.Place{Addr: pc + mod.Bias}
 	p.File, p.Line, _ = m.Line(pc)
 	return p
 }
 
 // Line implements dap.Symbols.
-func (d *dapSymbols) Line(pc uint64) (dap.Line, bool) {
+func (d *dapSymbols) Line(pc uint64) (api.Line, bool) {
 	m, mod := d.at(pc)
 	if m == nil {
-		return dap.Line{}, false
+		return api.Line{}, false
 	}
 	s, ok := m.Stretch(pc - mod.Bias)
-	return dap.Line{File: s.File, Line: s.Line, Start: s.Start + mod.Bias, End: s.End + mod.Bias, IsStart: s.IsStart}, ok
+	return api.Line{File: s.File, Line: s.Line, Start: s.Start + mod.Bias, End: s.End + mod.Bias, IsStart: s.IsStart}, ok
 }
 
 // Extent implements dap.Symbols.
@@ -293,26 +290,26 @@ func (d *dapSymbols) Disassemble(b []byte, pc uint64) (string, int) {
 }
 
 // Scopes implements dap.Symbols.
-func (d *dapSymbols) Scopes(f *dap.Frame) []dap.Scope {
+func (d *dapSymbols) Scopes(f *api.Frame) []api.Scope {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
 		return nil
 	}
-	var out []dap.Scope
+	var out []api.Scope
 	if ss := h.env.Scopes(); h.scope < len(ss) {
 		s := &ss[h.scope]
-		out = append(out, dap.Scope{Name: "Locals", Hint: "locals", Variables: func() []dap.Value {
+		out = append(out, api.Scope{Name: "Locals", Hint: "locals", Variables: func() []api.Value {
 			return d.values(append(s.Arguments(), s.Locals()...))
 		}})
 	}
 	if h.env.Module != nil && h.env.Module.HasLines() {
-		out = append(out, dap.Scope{Name: "Globals", Expensive: true, Variables: func() []dap.Value { return d.values(h.env.Globals()) }})
+		out = append(out, api.Scope{Name: "Globals", Expensive: true, Variables: func() []api.Value { return d.values(h.env.Globals()) }})
 	}
-	return append(out, dap.Scope{Name: "Registers", Hint: "registers", Variables: func() []dap.Value { return d.registers(h.env) }})
+	return append(out, api.Scope{Name: "Registers", Hint: "registers", Variables: func() []api.Value { return d.registers(h.env) }})
 }
 
-func (d *dapSymbols) values(list []dwarf.Value) []dap.Value {
-	out := make([]dap.Value, len(list))
+func (d *dapSymbols) values(list []dwarf.Value) []api.Value {
+	out := make([]api.Value, len(list))
 	for i := range list {
 		out[i] = d.value(list[i], list[i].Name)
 	}
@@ -320,8 +317,8 @@ func (d *dapSymbols) values(list []dwarf.Value) []dap.Value {
 }
 
 // value describes a variable to the server; expr is the expression that has it.
-func (d *dapSymbols) value(v dwarf.Value, expr string) dap.Value {
-	out := dap.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String()}
+func (d *dapSymbols) value(v dwarf.Value, expr string) api.Value {
+	out := api.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String()}
 	if addr, ok := v.Address(); ok {
 		if n := v.Size(); n > 0 {
 			out.Addr, out.Size = addr, n
@@ -338,9 +335,9 @@ func (d *dapSymbols) value(v dwarf.Value, expr string) dap.Value {
 		out.Bits, out.IsNumber = v.Truth()
 	}
 	if out.Named+out.Indexed > 0 {
-		out.Children = func(start, count int) []dap.Value {
+		out.Children = func(start, count int) []api.Value {
 			kids := v.Children(start, count)
-			list := make([]dap.Value, len(kids))
+			list := make([]api.Value, len(kids))
 			for i, k := range kids {
 				list[i] = d.value(k, childExpr(expr, k, isPointer, out.Named == 1 && isPointer))
 				if k.Name == "" {
@@ -395,9 +392,9 @@ var registerOrder = []struct {
 }
 
 // registers lists the frame's registers, and those that all frames share.
-func (d *dapSymbols) registers(e *dwarf.Env) (out []dap.Value) {
+func (d *dapSymbols) registers(e *dwarf.Env) (out []api.Value) {
 	for _, r := range registerOrder {
-		v := dap.Value{Name: r.name, Expr: "$" + r.name, Text: "<not saved>"}
+		v := api.Value{Name: r.name, Expr: "$" + r.name, Text: "<not saved>"}
 		if e.Regs.Known>>r.num&1 != 0 {
 			v.Text, v.Bits, v.IsNumber = fmt.Sprintf("%#x", e.Regs.V[r.num]), e.Regs.V[r.num], true
 			if s := d.Symbol(v.Bits); s != "" {
@@ -407,29 +404,29 @@ func (d *dapSymbols) registers(e *dwarf.Env) (out []dap.Value) {
 		out = append(out, v)
 	}
 	st := d.g.state()
-	shared := func(name string, v uint64) { out = append(out, dap.Value{Name: name, Text: fmt.Sprintf("%#x", v)}) }
+	shared := func(name string, v uint64) { out = append(out, api.Value{Name: name, Text: fmt.Sprintf("%#x", v)}) }
 	shared("eflags", st.Flags()&0xffffffff)
 	shared("fs_base", st.FSBase)
 	shared("gs_base", st.GSBase)
 	shared("mxcsr", uint64(st.MXCSR))
-	vectors := func(int, int) (list []dap.Value) {
+	vectors := func(int, int) (list []api.Value) {
 		for i := range st.V[:16] {
 			v := st.V[i]
-			list = append(list, dap.Value{Name: fmt.Sprintf("ymm%d", i), Text: fmt.Sprintf("0x%016x_%016x_%016x_%016x", v[3], v[2], v[1], v[0])})
+			list = append(list, api.Value{Name: fmt.Sprintf("ymm%d", i), Text: fmt.Sprintf("0x%016x_%016x_%016x_%016x", v[3], v[2], v[1], v[0])})
 		}
 		return list
 	}
-	return append(out, dap.Value{Name: "vector", Text: "{...}", Named: 16, Children: vectors})
+	return append(out, api.Value{Name: "vector", Text: "{...}", Named: 16, Children: vectors})
 }
 
 // errNoFrame says that an expression has nothing to be evaluated in.
 var errNoFrame = errors.New("nothing is known of this frame")
 
 // Eval implements dap.Symbols.
-func (d *dapSymbols) Eval(f *dap.Frame, expr string) (dap.Value, error) {
+func (d *dapSymbols) Eval(f *api.Frame, expr string) (api.Value, error) {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
-		return dap.Value{}, errNoFrame
+		return api.Value{}, errNoFrame
 	}
 	v, err := h.env.Eval(expr, h.scope)
 	if err != nil {
@@ -443,25 +440,33 @@ func (d *dapSymbols) Eval(f *dap.Frame, expr string) (dap.Value, error) {
 			}
 		}
 		if addr, mod := d.elsewhere(expr); mod != "" {
-			return dap.Value{Name: expr, Expr: expr, Text: fmt.Sprintf("{code or data of %s} %#x <%s>", path.Base(mod), addr, expr), Bits: addr, IsNumber: true, Pointer: addr}, nil
+			return api.Value{Name: expr, Expr: expr, Text: fmt.Sprintf("{code or data of %s} %#x <%s>", path.Base(mod), addr, expr), Bits: addr, IsNumber: true, Pointer: addr}, nil
 		}
-		return dap.Value{}, err
+		return api.Value{}, err
 	}
 	return d.value(v, expr), nil
 }
 
 // agentMemory is the memory of the machine that a condition is tested for.
-type agentMemory struct{ gdbstub.AgentMachine }
+type machineMemory struct{ api.Machine }
 
-func (m agentMemory) ReadMemory(addr uint64, b []byte) int {
-	n, _ := m.AgentMachine.ReadMemory(addr, b)
+func (m machineMemory) ReadMemory(addr uint64, b []byte) int {
+	n, _ := m.Machine.ReadMemory(addr, b)
 	return n
 }
 
-// Condition implements dap.Symbols. The registers are asked for by the protocol's
-// numbers, which are those of registerOrder.
-func (d *dapSymbols) Condition(pc uint64, expr string) func(gdbstub.AgentMachine) bool {
-	always := func(gdbstub.AgentMachine) bool { return true }
+// generalRegisters returns the registers that expressions may need.
+func generalRegisters(m api.Machine) dwarf.Regs {
+	r := checkpoint.Regs{RIP: m.RIP()}
+	for i := range r.R {
+		r.R[i] = m.GPR(i)
+	}
+	return loader.DwarfRegs(&r)
+}
+
+// Condition implements dap.Symbols.
+func (d *dapSymbols) Condition(pc uint64, expr string) func(api.Machine) bool {
+	always := func(api.Machine) bool { return true }
 	m, mod := d.at(pc)
 	if m == nil {
 		return always
@@ -471,13 +476,9 @@ func (d *dapSymbols) Condition(pc uint64, expr string) func(gdbstub.AgentMachine
 	if err != nil {
 		return always
 	}
-	return func(a gdbstub.AgentMachine) bool {
-		e := &dwarf.Env{Frame: frame, Mem: agentMemory{a}}
-		for num, r := range registerOrder {
-			if v, ok := a.AgentRegister(num); ok {
-				e.Regs.Set(r.num, v)
-			}
-		}
+	return func(a api.Machine) bool {
+		e := &dwarf.Env{Frame: frame, Mem: machineMemory{a}}
+		e.Regs = generalRegisters(a)
 		v, err := x.Eval(e)
 		if err != nil {
 			return true

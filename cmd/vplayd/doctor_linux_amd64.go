@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	recorder "vplay/checkpoint/record"
 	"vplay/replay"
 )
@@ -63,12 +64,7 @@ func yamaFinding() finding {
 
 // statusField returns a field of /proc/self/status.
 func statusField(name string) string {
-	for line := range strings.Lines(readText("/proc/self/status")) {
-		if v, found := strings.CutPrefix(line, name+":"); found {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
+	return abi.ProcStatus(readText("/proc/self/status")).Field(name)
 }
 
 func seccompFinding() finding {

@@ -196,6 +196,10 @@ func exportAll(c *cobra.Command, g *target, dir string) error {
 			continue // the vDSO
 		}
 		b, err := loader.BuildELF(mod, guest{g.mem()}, g.files.symbols)
+		var refused *checkpoint.LimitError
+		if errors.As(err, &refused) {
+			return err
+		}
 		if err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s: %v\n", mod.Path, err)
 			continue

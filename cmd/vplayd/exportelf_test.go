@@ -170,7 +170,7 @@ func TestLaunchVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sourceMap(image); (got[folder] == workspace) != mapped || len(got) > 1 || !mapped && len(got) > 0 {
+		if got := sourceMap(image, nil); (got[folder] == workspace) != mapped || len(got) > 1 || !mapped && len(got) > 0 {
 			t.Errorf("compiled in %q: %q", folder, got)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
+	"vplay/replay/debug/api"
 )
 
 // files is the file system that debuggers see: ELF images rebuilt from the
@@ -44,7 +44,7 @@ const regular = 0o100000
 
 var _ io.ReaderAt = file{}
 
-func (f *files) open(name string) (gdbstub.File, error) {
+func (f *files) open(name string) (api.File, error) {
 	if b, ok := f.proc(name); ok {
 		return file{bytes.NewReader(b), regular | 0o444}, nil
 	}

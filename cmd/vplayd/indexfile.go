@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -62,26 +62,13 @@ func loadIndex(t *replay.Timeline, path string, out io.Writer) {
 
 // saveIndex writes what a timeline knows, if that is anything, beside the recording at path: as a whole or
 // not at all, and readable by its owner only, as the recording is.
-func saveIndex(t *replay.Timeline, path string) (err error) {
+func saveIndex(t *replay.Timeline, path string) error {
 	if t.Progress().Intervals == 0 {
 		return nil
 	}
-	file := indexPath(path)
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
+	var b bytes.Buffer
+	if _, err := t.WriteIndex(&b); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is the one that counts
-		}
-	}()
-	if _, err = t.WriteIndex(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return writeWhole(indexPath(path), b.Bytes(), 0o600)
 }

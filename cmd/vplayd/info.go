@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -135,6 +136,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		return nil, err
 	}
 	defer s.Close()
+	symbols.Within(rec.Budget())
 	f, err := s.Final()
 	var limit *checkpoint.LimitError
 	switch {
@@ -202,6 +204,9 @@ func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
 	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)
+	if err := r.Limited(); err != nil {
+		in.Notes = append(slices.Clip(in.Notes), "names are missing: "+err.Error()+" (--limit allows more)")
+	}
 }
 
 // backtrace returns the calls that led to a thread's present place, inlined

@@ -10,8 +10,8 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/gdbstub"
 	"vplay/loader"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 )
 
@@ -28,7 +28,7 @@ func init() { // not a literal: help refers to the table
 		"help":    {"help", "this list", monitorHelp},
 		"when":    {"when", "the present position I:N.S: interval, instructions since its start, step", monitorWhen},
 		"why":     {"why ADDRESS", "whether the byte at ADDRESS was captured, and if not, why", monitorWhy},
-		"exit":    {"exit", "end vplayd", func(context.Context, *target, []string, io.Writer) error { return gdbstub.ErrExit }},
+		"exit":    {"exit", "end vplayd", func(context.Context, *target, []string, io.Writer) error { return api.ErrExit }},
 		"events":  {"events [N]", "the last N events before the present position, 10 unless told", monitorEvents},
 		"modules": {"modules", "the ELF files in memory, and how to load their symbols by hand", monitorModules},
 		"pages":   {"pages [WHERE]", "what was captured of each mapping, or of the page at WHERE", monitorPages},

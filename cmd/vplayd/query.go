@@ -12,10 +12,9 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/dwarf"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 )
 
@@ -80,18 +79,16 @@ func (g *target) addresses(where string) ([]uint64, error) {
 		return []uint64{a}, nil
 	}
 	var out []uint64
-	for _, mod := range loader.Modules(g.maps(), guest{g.mem()}) {
-		b, err := g.files.image(mod.Path)
-		if err != nil {
-			continue
+	names := g.names()
+	for _, mod := range names.Modules() {
+		if d := names.Open(mod.Base); d != nil {
+			if a, ok := d.Lookup(where); ok {
+				out = append(out, a+mod.Bias)
+			}
 		}
-		d, err := dwarf.Open(b)
-		if err != nil {
-			continue
-		}
-		if a, ok := d.Lookup(where); ok {
-			out = append(out, a+mod.Bias)
-		}
+	}
+	if err := names.Limited(); err != nil && len(out) == 0 {
+		return nil, err
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%w: %s (expressions are for the vplay commands: monitor python)", errNoSuchName, where)
@@ -108,7 +105,7 @@ func (g *target) find(ctx context.Context, q *replay.Search, all bool, out io.Wr
 			return nil, nil
 		}
 	}
-	if shown, ok := out.(gdbstub.Progress); ok {
+	if shown, ok := out.(api.Progress); ok {
 		q.Progress = searchProgress(g.t.Progress(), shown.Progress)
 	}
 	return g.t.Find(ctx, q)
@@ -126,8 +123,8 @@ func (g *target) watchArgs(args []string, kind mem.WatchKind) (*replay.Search, e
 	n, most := uint64(8), defaultAnswers
 	if len(args) > 1 {
 		v, err := strconv.ParseUint(args[1], 0, 64)
-		if err != nil || v == 0 || v > gdbstub.MaxWatchLen || at[0]+v < at[0] {
-			return nil, fmt.Errorf("bad length %q: 1 to %d bytes", args[1], gdbstub.MaxWatchLen)
+		if err != nil || v == 0 || v > api.MaxWatchLen || at[0]+v < at[0] {
+			return nil, fmt.Errorf("bad length %q: 1 to %d bytes", args[1], api.MaxWatchLen)
 		}
 		n = v
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 func init() {
@@ -110,7 +110,7 @@ func (g *target) seek(ctx context.Context, w where, anyImage bool) error {
 		return errors.Join(err, g.cur.Seek(ctx, from))
 	}
 	g.told = nowhere
-	g.stop = gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+	g.stop = api.Stop{Kind: api.StopStep, TID: g.tid()}
 	if g.cur.AtEnd() {
 		g.told, g.stop = g.cur.Position(), g.endStop()
 	}
@@ -177,7 +177,7 @@ func monitorResumeAt(_ context.Context, g *target, args []string, _ io.Writer) e
 }
 
 // jump makes the move that resume-at has asked for.
-func (g *target) jump(ctx context.Context, r *gdbstub.Resume) (gdbstub.Stop, error) {
+func (g *target) jump(ctx context.Context, r *api.Resume) (api.Stop, error) {
 	w := *g.goal
 	g.goal = nil
 	was := g.image

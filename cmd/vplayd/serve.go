@@ -144,7 +144,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	}
 	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {
-		return server.Serve(c.Context(), stdio{os.Stdin, raw(c.OutOrStdout())})
+		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.s.Rec.Budget()}, raw(c.OutOrStdout())})
 	}
 	m := g.s.Rec.Manifest()
 	if text := g.files.local(); text != "" {
@@ -152,7 +152,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
-	return server.ServeListener(c.Context(), l)
+	return server.ServeListener(c.Context(), renewingListener{l, g.s.Rec.Budget()})
 }
 
 // isDone reports whether ctx has ended.
@@ -231,7 +231,7 @@ func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (
 			return nil, nil, err
 		}
 	}
-	g, err := newTarget(s, memory, symbols)
+	g, err := newTarget(s, memory, symbols.Within(s.Rec.Budget()))
 	if err != nil {
 		done()
 		return nil, nil, err

@@ -7,9 +7,9 @@ import (
 	"sort"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -22,7 +22,7 @@ type target struct {
 	t     *replay.Timeline   // of the present image
 	cur   *replay.Cursor     // on it
 	final *replay.FinalImage // the state shown while nothing was replayed; else nil
-	stop  gdbstub.Stop
+	stop  api.Stop
 	files *files
 
 	images []image
@@ -34,7 +34,7 @@ type target struct {
 	// resume from there goes past it.
 	told checkpoint.Position
 
-	breaks map[bpKey]gdbstub.Breakpoint
+	breaks map[bpKey]api.Breakpoint
 
 	goal           *where              // where the next resume goes, or nil
 	moved          bool                // by a seek since the last resume
@@ -48,7 +48,7 @@ type target struct {
 }
 
 type bpKey struct {
-	kind gdbstub.BreakpointKind
+	kind api.BreakpointKind
 	addr uint64
 	len  uint64
 }
@@ -65,7 +65,7 @@ func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*targe
 		t.Close()
 		return nil, err
 	}
-	g := &target{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]gdbstub.Breakpoint{}}
+	g := &target{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), told: nowhere, breaks: map[bpKey]api.Breakpoint{}}
 	g.image = len(g.images) - 1
 	g.files = newFiles(g, symbols)
 	final, err := s.Final()
@@ -80,16 +80,16 @@ func newTarget(s *replay.Session, memory int64, symbols *loader.Symbols) (*targe
 }
 
 // endStop is the stop at the end of the recording.
-func (g *target) endStop() gdbstub.Stop {
+func (g *target) endStop() api.Stop {
 	if !g.isLastImage() {
-		return gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+		return api.Stop{Kind: api.StopStep, TID: g.tid()}
 	}
 	m := g.s.Rec.Manifest()
 	tid := g.tid()
 	if m.Crash {
-		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: tid}
+		return api.Stop{Kind: api.StopSignal, Signo: int(m.Signo), TID: tid}
 	}
-	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: tid, Note: "the recording ends here\n"}
+	return api.Stop{Kind: api.StopSignal, Signo: 5, TID: tid, Note: "the recording ends here\n"}
 }
 
 // mem returns the memory at the present position.
@@ -158,31 +158,31 @@ func (m guest) ReadMemory(a uint64, b []byte) int {
 func (m guest) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
 
 // Process implements gdbstub.Target.
-func (g *target) Process() gdbstub.Process {
+func (g *target) Process() api.Process {
 	m := g.s.Rec.Manifest()
-	f := gdbstub.FeatureX87 | gdbstub.FeatureSSE | gdbstub.FeatureOrigRAX | gdbstub.FeatureFSGS
+	f := api.FeatureX87 | api.FeatureSSE | api.FeatureOrigRAX | api.FeatureFSGS
 	if m.CPU.XCR0&4 != 0 {
-		f |= gdbstub.FeatureAVX
+		f |= api.FeatureAVX
 	}
 	p := g.program()
-	return gdbstub.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
+	return api.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
 // Threads implements gdbstub.Target.
-func (g *target) Threads() []gdbstub.Thread {
+func (g *target) Threads() []api.Thread {
 	m := g.s.Rec.Manifest()
-	return []gdbstub.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
+	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
 }
 
 // Stop implements gdbstub.Target.
-func (g *target) Stop() gdbstub.Stop { return g.stop }
+func (g *target) Stop() api.Stop { return g.stop }
 
 // Registers implements gdbstub.Target.
-func (g *target) Registers(int) (*gdbstub.Registers, error) { return registersOf(g.state()), nil }
+func (g *target) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
 
 // registersOf puts a thread's state in the protocol's form.
-func registersOf(st *x86.State) *gdbstub.Registers {
-	r := &gdbstub.Registers{
+func registersOf(st *x86.State) *api.Registers {
+	r := &api.Registers{
 		GPR: st.R, RIP: st.RIP, EFLAGS: st.Flags(), Seg: st.Seg, FSBase: st.FSBase, GSBase: st.GSBase,
 		OrigRAX: ^uint64(0), FCW: st.FPU.CW, FSW: st.FPU.Status(), FTW: st.FPU.FullTag(), FOP: st.FPU.FOP,
 		FIP: st.FPU.FIP, FDP: st.FPU.FDP, MXCSR: st.MXCSR,
@@ -226,16 +226,16 @@ func (g *target) Siginfo(int) ([]byte, error) {
 }
 
 // Libraries implements gdbstub.Target.
-func (g *target) Libraries() []gdbstub.Library {
-	var out []gdbstub.Library
+func (g *target) Libraries() []api.Library {
+	var out []api.Library
 	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
-		out = append(out, gdbstub.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
+		out = append(out, api.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
 	}
 	return out
 }
 
 // OpenFile and Readlink implement gdbstub.Target.
-func (g *target) OpenFile(path string) (gdbstub.File, error) { return g.files.open(path) }
+func (g *target) OpenFile(path string) (api.File, error) { return g.files.open(path) }
 
 // Readlink implements gdbstub.Target.
 func (g *target) Readlink(path string) (string, error) { return g.files.readlink(path) }
@@ -249,27 +249,27 @@ func (g *target) Detached() {
 }
 
 // SetBreakpoint implements gdbstub.Target.
-func (g *target) SetBreakpoint(b gdbstub.Breakpoint) error {
+func (g *target) SetBreakpoint(b api.Breakpoint) error {
 	g.breaks[bpKey{b.Kind, b.Addr, b.Len}] = b
 	return nil
 }
 
 // ClearBreakpoint implements gdbstub.Target.
-func (g *target) ClearBreakpoint(b gdbstub.Breakpoint) error {
+func (g *target) ClearBreakpoint(b api.Breakpoint) error {
 	delete(g.breaks, bpKey{b.Kind, b.Addr, b.Len})
 	return nil
 }
 
 // watchKinds maps the protocol's kinds to the engine's.
-var watchKinds = map[gdbstub.BreakpointKind]mem.WatchKind{
-	gdbstub.WatchWrite: mem.WatchWrite, gdbstub.WatchRead: mem.WatchRead, gdbstub.WatchAccess: mem.WatchAccess,
+var watchKinds = map[api.BreakpointKind]mem.WatchKind{
+	api.WatchWrite: mem.WatchWrite, api.WatchRead: mem.WatchRead, api.WatchAccess: mem.WatchAccess,
 }
 
 // arm gives the timeline the breakpoints, watches, and what else stops it.
-func (g *target) arm(r *gdbstub.Resume) {
+func (g *target) arm(r *api.Resume) {
 	var addrs []uint64
 	var watches []mem.Watch
-	conds := map[uint64][]gdbstub.Breakpoint{}
+	conds := map[uint64][]api.Breakpoint{}
 	for k, b := range g.breaks {
 		if w, ok := watchKinds[k.kind]; ok {
 			watches = append(watches, mem.Watch{Addr: b.Addr, Len: b.Len, Kind: w})
@@ -296,38 +296,27 @@ func (g *target) arm(r *gdbstub.Resume) {
 	}
 }
 
-// conditionsHold evaluates the conditions of the breakpoints at one address: it stops
-// when any of them has none, is true, or cannot be evaluated.
-func conditionsHold(all []gdbstub.Breakpoint, m *replay.Machine) bool {
+// conditionsHold tests the conditions of the breakpoints at one address: it stops when
+// any of them has none, or is true.
+func conditionsHold(all []api.Breakpoint, m *replay.Machine) bool {
 	for i := range all {
 		b := &all[i]
-		if len(b.Cond) == 0 && b.Test == nil || b.Test != nil && b.Test(agentMachine{m}) {
+		if b.Test == nil || b.Test(machineAt{m}) {
 			return true
-		}
-		for _, code := range b.Cond {
-			if v, err := gdbstub.EvalAgent(code, agentMachine{m}); err != nil || v != 0 {
-				return true
-			}
 		}
 	}
 	return false
 }
 
-// agentMachine gives conditions the registers and memory of the machine that
+// machineAt gives conditions the registers and memory of the machine that
 // stands at the breakpoint, which in a search need not be the cursor's.
-type agentMachine struct{ m *replay.Machine }
+type machineAt struct{ m *replay.Machine }
 
-func (a agentMachine) AgentRegister(num int) (uint64, bool) {
-	if n, ok := gdbstub.GeneralRegister(num); ok {
-		return a.m.CPU.R[n], true
-	}
-	if num == gdbstub.ProgramCounter {
-		return a.m.CPU.RIP, true
-	}
-	return registersOf(&a.m.CPU.State).Value(num)
-}
+func (a machineAt) GPR(n int) uint64          { return a.m.CPU.R[n] }
+func (a machineAt) RIP() uint64               { return a.m.CPU.RIP }
+func (a machineAt) Registers() *api.Registers { return registersOf(&a.m.CPU.State) }
 
-func (a agentMachine) ReadMemory(addr uint64, b []byte) (int, error) {
+func (a machineAt) ReadMemory(addr uint64, b []byte) (int, error) {
 	n, f := a.m.Mem.Peek(addr, b)
 	if n < len(b) {
 		return n, errors.New(why(f))
@@ -336,8 +325,8 @@ func (a agentMachine) ReadMemory(addr uint64, b []byte) (int, error) {
 }
 
 // Region implements gdbstub.RegionTarget.
-func (g *target) Region(addr uint64) (gdbstub.Region, error) {
-	hole := gdbstub.Region{}
+func (g *target) Region(addr uint64) (api.Region, error) {
+	hole := api.Region{}
 	rs := g.mem().Regions()
 	for _, r := range rs {
 		if addr < r.Start {
@@ -345,7 +334,7 @@ func (g *target) Region(addr uint64) (gdbstub.Region, error) {
 			return hole, nil
 		}
 		if addr < r.End {
-			return gdbstub.Region{
+			return api.Region{
 				Start: r.Start, Size: r.End - r.Start, Mapped: true, Name: r.Name,
 				Read: r.Prot&mem.ProtRead != 0, Write: r.Prot&mem.ProtWrite != 0, Exec: r.Prot&mem.ProtExec != 0,
 			}, nil

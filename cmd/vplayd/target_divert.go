@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -47,7 +47,7 @@ func (g *target) Undivert() {
 var errNotDiverted = errors.New("there is no copy of the process to change")
 
 // WriteRegisters implements gdbstub.DivertTarget.
-func (g *target) WriteRegisters(_ int, r *gdbstub.Registers) error {
+func (g *target) WriteRegisters(_ int, r *api.Registers) error {
 	if g.div == nil {
 		return errNotDiverted
 	}
@@ -56,25 +56,25 @@ func (g *target) WriteRegisters(_ int, r *gdbstub.Registers) error {
 }
 
 // setState is the inverse of registersOf.
-func setState(st *x86.State, r *gdbstub.Registers) {
+func setState(st *x86.State, r *api.Registers) {
 	if r.RIP != st.RIP {
 		st.RepIter = 0
 	}
 	st.R, st.RIP, st.Seg, st.FSBase, st.GSBase = r.GPR, r.RIP, r.Seg, r.FSBase, r.GSBase
 	st.SetFlags(r.EFLAGS)
 	was := *st
-	if r.Missing&gdbstub.FeatureSSE == 0 {
+	if r.Missing&api.FeatureSSE == 0 {
 		st.MXCSR = r.MXCSR
 		for i := range st.V {
 			st.V[i][0], st.V[i][1] = r.YMM[i][0], r.YMM[i][1]
 		}
 	}
-	if r.Missing&gdbstub.FeatureAVX == 0 {
+	if r.Missing&api.FeatureAVX == 0 {
 		for i := range st.V {
 			st.V[i][2], st.V[i][3] = r.YMM[i][2], r.YMM[i][3]
 		}
 	}
-	if r.Missing&gdbstub.FeatureX87 == 0 {
+	if r.Missing&api.FeatureX87 == 0 {
 		setFPU(&st.FPU, r)
 	}
 	if was.V != st.V || was.MXCSR != st.MXCSR || was.FPU != st.FPU {
@@ -84,7 +84,7 @@ func setState(st *x86.State, r *gdbstub.Registers) {
 
 // setFPU sets the x87 unit. Of the tag word only empty or not is kept, as the
 // CPU does.
-func setFPU(f *x86.FPU, r *gdbstub.Registers) {
+func setFPU(f *x86.FPU, r *api.Registers) {
 	f.CW, f.FOP, f.FIP, f.FDP = r.FCW, r.FOP, r.FIP, r.FDP
 	f.SetStatus(r.FSW)
 	f.Tag = 0
@@ -131,15 +131,15 @@ func (g *target) FreeMemory(addr uint64) error {
 }
 
 // ResumeDiverted implements gdbstub.DivertTarget.
-func (g *target) ResumeDiverted(ctx context.Context, r gdbstub.Resume, skip bool) (gdbstub.Stop, error) {
+func (g *target) ResumeDiverted(ctx context.Context, r api.Resume, skip bool) (api.Stop, error) {
 	if g.div == nil {
-		return gdbstub.Stop{}, errNotDiverted
+		return api.Stop{}, errNotDiverted
 	}
 	g.armDiversion()
 	defer g.div.Mem.SetWatches(nil)
 	defer g.div.CPU.SetBreakpoints(nil)
 	g.divInfo = nil
-	if r.Kind != gdbstub.Continue {
+	if r.Kind != api.Continue {
 		return g.stepDiverted(ctx, r)
 	}
 	for {
@@ -172,31 +172,26 @@ func (g *target) breakHolds() bool {
 		if _, watch := watchKinds[k.kind]; watch || b.Addr != g.div.CPU.RIP {
 			continue
 		}
-		if len(b.Cond) == 0 {
+		if b.Test == nil || b.Test(divertedMachine{g}) {
 			return true
-		}
-		for _, code := range b.Cond {
-			if v, err := gdbstub.EvalAgent(code, agentDiversion{g}); err != nil || v != 0 {
-				return true
-			}
 		}
 	}
 	return false
 }
 
-// agentDiversion gives conditions the registers and memory of the copy.
-type agentDiversion struct{ *target }
+// divertedMachine gives conditions the registers and memory of the copy.
+type divertedMachine struct{ *target }
 
-func (a agentDiversion) AgentRegister(num int) (uint64, bool) {
-	return registersOf(&a.div.CPU.State).Value(num)
-}
+func (a divertedMachine) GPR(n int) uint64          { return a.div.CPU.R[n] }
+func (a divertedMachine) RIP() uint64               { return a.div.CPU.RIP }
+func (a divertedMachine) Registers() *api.Registers { return registersOf(&a.div.CPU.State) }
 
 // stepDiverted is a step or range step of the copy.
-func (g *target) stepDiverted(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+func (g *target) stepDiverted(ctx context.Context, r api.Resume) (api.Stop, error) {
 	for {
 		stop, err := g.div.Step(ctx)
 		rip := g.div.CPU.RIP
-		if err != nil || stop.Reason != replay.StopLimit || r.Kind == gdbstub.Step || rip < r.Start || rip >= r.End {
+		if err != nil || stop.Reason != replay.StopLimit || r.Kind == api.Step || rip < r.Start || rip >= r.End {
 			return g.reportDiverted(stop, err)
 		}
 		if g.breakHolds() {
@@ -206,31 +201,31 @@ func (g *target) stepDiverted(ctx context.Context, r gdbstub.Resume) (gdbstub.St
 }
 
 // reportDiverted puts a stop of the copy in the protocol's words.
-func (g *target) reportDiverted(s replay.DiversionStop, err error) (gdbstub.Stop, error) {
-	out := gdbstub.Stop{TID: int(g.div.TID())}
+func (g *target) reportDiverted(s replay.DiversionStop, err error) (api.Stop, error) {
+	out := api.Stop{TID: int(g.div.TID())}
 	if err != nil {
-		out.Kind, out.Signo = gdbstub.StopSignal, 5
+		out.Kind, out.Signo = api.StopSignal, 5
 		return out, err
 	}
 	switch s.Reason {
 	case replay.StopBreak:
-		out.Kind = gdbstub.StopBreakpoint
+		out.Kind = api.StopBreakpoint
 		for k := range g.breaks {
-			if k.addr == g.div.CPU.RIP && k.kind == gdbstub.BreakHardware {
-				out.Kind = gdbstub.StopHWBreakpoint
+			if k.addr == g.div.CPU.RIP && k.kind == api.BreakHardware {
+				out.Kind = api.StopHWBreakpoint
 			}
 		}
 	case replay.StopWatch:
 		out.Kind, out.Addr = watchStop(s.Hits[0])
 	case replay.StopSignal:
-		out.Kind, out.Signo = gdbstub.StopSignal, int(s.Signo)
+		out.Kind, out.Signo = api.StopSignal, int(s.Signo)
 		g.divInfo = s.Siginfo
 	case replay.StopEnd:
-		out.Kind, out.Code = gdbstub.StopExited, s.Code
+		out.Kind, out.Code = api.StopExited, s.Code
 	case replay.StopInterrupt:
-		out.Kind = gdbstub.StopInterrupted
+		out.Kind = api.StopInterrupted
 	default:
-		out.Kind = gdbstub.StopStep
+		out.Kind = api.StopStep
 	}
 	return out, nil
 }

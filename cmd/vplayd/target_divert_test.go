@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"vplay/checkpoint/abi"
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 	"vplay/replay/x86"
 )
 
@@ -61,7 +61,7 @@ func (p *probe) put(off int, b string) uint64 {
 }
 
 // run runs code in the page, with rax and the arguments of a system call.
-func (p *probe) run(ctx context.Context, kind gdbstub.ResumeKind, code string, nr int64, args ...uint64) (gdbstub.Stop, error) {
+func (p *probe) run(ctx context.Context, kind api.ResumeKind, code string, nr int64, args ...uint64) (api.Stop, error) {
 	p.t.Helper()
 	r, err := p.Registers(0)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *probe) run(ctx context.Context, kind gdbstub.ResumeKind, code string, n
 	if err := p.WriteRegisters(0, r); err != nil {
 		p.t.Fatal(err)
 	}
-	return p.ResumeDiverted(ctx, gdbstub.Resume{Kind: kind}, false)
+	return p.ResumeDiverted(ctx, api.Resume{Kind: kind}, false)
 }
 
 const syscallCode = "\x0f\x05"
@@ -82,7 +82,7 @@ const syscallCode = "\x0f\x05"
 // call makes one system call.
 func (p *probe) call(nr int64, args ...uint64) int64 {
 	p.t.Helper()
-	if stop, err := p.run(p.t.Context(), gdbstub.Step, syscallCode, nr, args...); err != nil || stop.Kind != gdbstub.StopStep {
+	if stop, err := p.run(p.t.Context(), api.Step, syscallCode, nr, args...); err != nil || stop.Kind != api.StopStep {
 		p.t.Fatalf("system call %d: %+v, %v", nr, stop, err)
 	}
 	return int64(p.state().R[x86.RAX])
@@ -193,7 +193,7 @@ func TestDivertedMemory(t *testing.T) {
 	if r := p.call(abi.SYS_MPROTECT, b, 4096, 1); r != 0 {
 		t.Errorf("mprotect: %d", r)
 	}
-	if stop, _ := p.run(t.Context(), gdbstub.Step, "\xc6\x07\x01", 0, b); stop.Kind != gdbstub.StopSignal || stop.Signo != int(abi.SIGSEGV) {
+	if stop, _ := p.run(t.Context(), api.Step, "\xc6\x07\x01", 0, b); stop.Kind != api.StopSignal || stop.Signo != int(abi.SIGSEGV) {
 		t.Errorf("a store to it: %+v", stop)
 	}
 	if info, err := p.Siginfo(0); err != nil || binary.LittleEndian.Uint64(info[16:]) != b {
@@ -228,33 +228,33 @@ func TestDivertedStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var at time.Time
 	time.AfterFunc(50*time.Millisecond, func() { at = time.Now(); cancel() })
-	stop, err := p.run(ctx, gdbstub.Continue, "\xeb\xfe", 0)
-	if d := time.Since(at); err != nil || stop.Kind != gdbstub.StopInterrupted || d > time.Second { // 2 ms on an idle machine
+	stop, err := p.run(ctx, api.Continue, "\xeb\xfe", 0)
+	if d := time.Since(at); err != nil || stop.Kind != api.StopInterrupted || d > time.Second { // 2 ms on an idle machine
 		t.Errorf("%+v, %v, %v after the interrupt", stop, err, d)
 	}
 	for _, c := range []struct {
 		name, code string
 		nr         int64
 		args       []uint64
-		kind       gdbstub.StopKind
+		kind       api.StopKind
 		value      int
 	}{
-		{"exit", syscallCode, abi.SYS_EXIT_GROUP, []uint64{7}, gdbstub.StopExited, 7},
-		{"abort", syscallCode, abi.SYS_TGKILL, []uint64{1, uint64(p.tid()), 6}, gdbstub.StopSignal, 6},
-		{"int3", "\xcc", 0, nil, gdbstub.StopSignal, 5},
-		{"ud2", "\x0f\x0b", 0, nil, gdbstub.StopSignal, 4},
-		{"division", "\x31\xc9\xf7\xf1", 0, nil, gdbstub.StopSignal, 8},
-		{"wild jump", "\xff\xe7", 0, []uint64{0x10}, gdbstub.StopSignal, 11},
-		{"not canonical", "\xff\x27", 0, []uint64{1 << 62}, gdbstub.StopSignal, 11},
+		{"exit", syscallCode, abi.SYS_EXIT_GROUP, []uint64{7}, api.StopExited, 7},
+		{"abort", syscallCode, abi.SYS_TGKILL, []uint64{1, uint64(p.tid()), 6}, api.StopSignal, 6},
+		{"int3", "\xcc", 0, nil, api.StopSignal, 5},
+		{"ud2", "\x0f\x0b", 0, nil, api.StopSignal, 4},
+		{"division", "\x31\xc9\xf7\xf1", 0, nil, api.StopSignal, 8},
+		{"wild jump", "\xff\xe7", 0, []uint64{0x10}, api.StopSignal, 11},
+		{"not canonical", "\xff\x27", 0, []uint64{1 << 62}, api.StopSignal, 11},
 	} {
-		stop, err := p.run(t.Context(), gdbstub.Continue, c.code, c.nr, c.args...)
+		stop, err := p.run(t.Context(), api.Continue, c.code, c.nr, c.args...)
 		if err != nil || stop.Kind != c.kind || stop.Signo+stop.Code != c.value {
 			t.Errorf("%s: %+v, %v", c.name, stop, err)
 		}
 	}
 	// To wait for a lock is to wait for ever.
 	lock := p.put(0x300, "\x02\x00\x00\x00")
-	if _, err := p.run(t.Context(), gdbstub.Continue, syscallCode, abi.SYS_FUTEX, lock, abi.FUTEX_WAIT, 2); err == nil || !strings.Contains(err.Error(), "waits") {
+	if _, err := p.run(t.Context(), api.Continue, syscallCode, abi.SYS_FUTEX, lock, abi.FUTEX_WAIT, 2); err == nil || !strings.Contains(err.Error(), "waits") {
 		t.Errorf("futex: %v", err)
 	}
 	if rip := p.state().RIP; rip != p.at {
@@ -262,7 +262,7 @@ func TestDivertedStops(t *testing.T) {
 	}
 	// rdtsc and cpuid are answered by the recorded CPU.
 	for _, code := range []string{"\x0f\x31", "\x0f\x01\xf9", "\x0f\xa2"} {
-		if stop, err := p.run(t.Context(), gdbstub.Step, code, 0); err != nil || stop.Kind != gdbstub.StopStep || p.state().RIP != p.at+uint64(len(code)) {
+		if stop, err := p.run(t.Context(), api.Step, code, 0); err != nil || stop.Kind != api.StopStep || p.state().RIP != p.at+uint64(len(code)) {
 			t.Errorf("% x: %+v, %v", code, stop, err)
 		}
 	}
@@ -363,7 +363,7 @@ func TestDivertedAnything(t *testing.T) {
 			args = append(args, value())
 		}
 		start := time.Now()
-		_, _ = p.ResumeDiverted(t.Context(), gdbstub.Resume{Kind: gdbstub.Step}, true) // whatever the last call left
+		_, _ = p.ResumeDiverted(t.Context(), api.Resume{Kind: api.Step}, true) // whatever the last call left
 		if p.WriteMemory(p.at, []byte(syscallCode)) != nil || rng.Intn(50) == 0 {
 			p.Undivert()
 			if now := registersOf(p.state()); *now != regs || len(p.mem().Regions()) != len(regions) {
@@ -377,7 +377,7 @@ func TestDivertedAnything(t *testing.T) {
 			}
 			continue
 		}
-		_, err := p.run(t.Context(), gdbstub.Step, syscallCode, nr, args...)
+		_, err := p.run(t.Context(), api.Step, syscallCode, nr, args...)
 		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("system call %d(%x) took %v", nr, args, d)
 		}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 )
 
 // A process that calls execve becomes another program, with memory of its own: an
@@ -172,9 +172,9 @@ func findAuxv(maps []checkpoint.Mapping, m guest, phdr uint64) []byte {
 
 // crossImage goes on over the border of an image at which a movement has come to an
 // edge. ok is false when there is no image behind it, or the debugger cannot be told.
-func (g *target) crossImage(ctx context.Context, r *gdbstub.Resume) (stop gdbstub.Stop, ok bool, err error) {
+func (g *target) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, ok bool, err error) {
 	to, atEnd := g.image+1, false
-	if r.Dir == gdbstub.Backward {
+	if r.Dir == api.Backward {
 		to, atEnd = g.image-1, true
 	}
 	if !r.ExecEvents || to < 0 || to >= len(g.images) {
@@ -189,11 +189,11 @@ func (g *target) crossImage(ctx context.Context, r *gdbstub.Resume) (stop gdbstu
 	if atEnd {
 		stop.Note = fmt.Sprintf("vplay: back before the execve of %s\n", printable(from))
 	}
-	g.stop = gdbstub.Stop{Kind: gdbstub.StopStep, TID: g.tid()}
+	g.stop = api.Stop{Kind: api.StopStep, TID: g.tid()}
 	return stop, true, nil
 }
 
 // execStop tells the debugger that the program is the present image's.
-func (g *target) execStop() gdbstub.Stop {
-	return gdbstub.Stop{Kind: gdbstub.StopExec, TID: g.tid(), Program: g.program().program}
+func (g *target) execStop() api.Stop {
+	return api.Stop{Kind: api.StopExec, TID: g.tid(), Program: g.program().program}
 }

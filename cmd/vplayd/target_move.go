@@ -7,9 +7,9 @@ import (
 	"sort"
 
 	"vplay/checkpoint"
-	"vplay/gdbstub"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 )
 
@@ -40,24 +40,24 @@ func (g *target) leaveFinal(ctx context.Context) error {
 }
 
 // Resume implements gdbstub.Target.
-func (g *target) Resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+func (g *target) Resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	stop, err := g.resume(ctx, r)
 	stop.Moved, g.moved = g.moved, false
 	return stop, err
 }
 
-func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, error) {
+func (g *target) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	if g.goal != nil {
 		return g.jump(ctx, &r)
 	}
-	if g.final != nil && r.Dir == gdbstub.Forward {
+	if g.final != nil && r.Dir == api.Forward {
 		return g.past(), nil
 	}
 	if err := g.leaveFinal(ctx); err != nil {
 		return g.failed(err)
 	}
 	g.arm(&r)
-	if r.Dir == gdbstub.Forward && g.cur.AtEnd() {
+	if r.Dir == api.Forward && g.cur.AtEnd() {
 		if stop, ok, err := g.crossImage(ctx, &r); ok || err != nil {
 			if err != nil {
 				return g.failed(err)
@@ -65,7 +65,7 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 			return stop, nil
 		}
 	}
-	if r.Dir == gdbstub.Forward {
+	if r.Dir == api.Forward {
 		if stop, ok := g.pending(&r); ok {
 			g.stop = stop
 			return stop, nil
@@ -75,13 +75,13 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 	var stop replay.Stop
 	var err error
 	switch {
-	case r.Kind == gdbstub.Continue && r.Dir == gdbstub.Forward:
+	case r.Kind == api.Continue && r.Dir == api.Forward:
 		stop, err = g.cur.Continue(ctx)
-	case r.Kind == gdbstub.Continue:
+	case r.Kind == api.Continue:
 		stop, err = g.cur.ReverseContinue(ctx)
-	case r.Kind == gdbstub.RangeStep:
+	case r.Kind == api.RangeStep:
 		stop, err = g.rangeStep(ctx, r)
-	case r.Dir == gdbstub.Forward:
+	case r.Dir == api.Forward:
 		stop, err = g.cur.StepForward(ctx)
 	default:
 		stop, err = g.cur.StepBack(ctx)
@@ -103,32 +103,32 @@ func (g *target) resume(ctx context.Context, r gdbstub.Resume) (gdbstub.Stop, er
 }
 
 // failed reports a movement that could not go on.
-func (g *target) failed(err error) (gdbstub.Stop, error) {
+func (g *target) failed(err error) (api.Stop, error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		g.stop = gdbstub.Stop{Kind: gdbstub.StopInterrupted, TID: g.tid()}
+		g.stop = api.Stop{Kind: api.StopInterrupted, TID: g.tid()}
 		return g.stop, nil
 	}
-	g.stop = gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: g.tid()}
+	g.stop = api.Stop{Kind: api.StopSignal, Signo: 5, TID: g.tid()}
 	return g.stop, err
 }
 
 // pending is what a resume forward reports without moving: a signal that is
 // about to be delivered, or the end of the recording. A signal is reported once.
-func (g *target) pending(r *gdbstub.Resume) (gdbstub.Stop, bool) {
+func (g *target) pending(r *api.Resume) (api.Stop, bool) {
 	if g.cur.AtEnd() {
 		return g.atEdge(), true
 	}
 	e := g.untold(r)
 	if e == nil {
-		return gdbstub.Stop{}, false
+		return api.Stop{}, false
 	}
 	g.told = g.cur.Position()
-	return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(e.Signo), TID: g.tid()}, true
+	return api.Stop{Kind: api.StopSignal, Signo: int(e.Signo), TID: g.tid()}, true
 }
 
 // untold returns the signal or fault that is pending, unless it has been
 // reported here or the debugger does not want to hear of it.
-func (g *target) untold(r *gdbstub.Resume) *checkpoint.Event {
+func (g *target) untold(r *api.Resume) *checkpoint.Event {
 	e := g.cur.Machine().Pending()
 	switch {
 	case e == nil, g.told == g.cur.Position(), e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault, passes(r.PassSignals, e.Signo):
@@ -139,7 +139,7 @@ func (g *target) untold(r *gdbstub.Resume) *checkpoint.Event {
 
 // crossed makes a step back a stop at a signal when it went back over the signal's
 // delivery, as a run back stops there.
-func (g *target) crossed(stop *replay.Stop, r *gdbstub.Resume) {
+func (g *target) crossed(stop *replay.Stop, r *api.Resume) {
 	if stop.Reason != replay.StopLimit || stop.Edge {
 		return
 	}
@@ -155,12 +155,12 @@ func passes(list []int, signo int32) bool {
 }
 
 // past is a resume forward from the end of the recording.
-func (g *target) past() gdbstub.Stop {
+func (g *target) past() api.Stop {
 	m := g.s.Rec.Manifest()
 	if !m.Crash && g.exited() {
-		return gdbstub.Stop{Kind: gdbstub.StopExited, Code: int(m.ExitCode), TID: g.tid()}
+		return api.Stop{Kind: api.StopExited, Code: int(m.ExitCode), TID: g.tid()}
 	}
-	return gdbstub.Stop{Kind: gdbstub.StopReplayEnd, TID: g.tid()}
+	return api.Stop{Kind: api.StopReplayEnd, TID: g.tid()}
 }
 
 // exited reports whether the recording ends with the program's exit.
@@ -170,11 +170,11 @@ func (g *target) exited() bool {
 }
 
 // rangeStep steps until RIP leaves [Start, End) or anything else stops it.
-func (g *target) rangeStep(ctx context.Context, r gdbstub.Resume) (replay.Stop, error) {
+func (g *target) rangeStep(ctx context.Context, r api.Resume) (replay.Stop, error) {
 	for first := true; ; first = false {
 		var stop replay.Stop
 		var err error
-		if r.Dir == gdbstub.Forward {
+		if r.Dir == api.Forward {
 			if e := g.untold(&r); !first && e != nil {
 				return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.cur.AtEnd()}, nil
 			}
@@ -194,11 +194,11 @@ func (g *target) rangeStep(ctx context.Context, r gdbstub.Resume) (replay.Stop, 
 }
 
 // report puts a stop in the protocol's words.
-func (g *target) report(s replay.Stop, r gdbstub.Resume) gdbstub.Stop {
-	out := gdbstub.Stop{TID: g.tid()}
+func (g *target) report(s replay.Stop, r api.Resume) api.Stop {
+	out := api.Stop{TID: g.tid()}
 	switch {
-	case s.Edge && r.Dir == gdbstub.Backward:
-		out.Kind = gdbstub.StopReplayBegin
+	case s.Edge && r.Dir == api.Backward:
+		out.Kind = api.StopReplayBegin
 	case s.Edge:
 		return g.atEdge()
 	case s.Reason == replay.StopBreak:
@@ -207,13 +207,13 @@ func (g *target) report(s replay.Stop, r gdbstub.Resume) gdbstub.Stop {
 		out.Kind, out.Addr = watchStop(s.Hits[0])
 	case s.Reason == replay.StopSignal:
 		g.told = g.cur.Position()
-		out.Kind, out.Signo = gdbstub.StopSignal, int(s.Event.Signo)
+		out.Kind, out.Signo = api.StopSignal, int(s.Event.Signo)
 	case s.Reason == replay.StopSyscall:
 		out.Kind, out.Syscall = syscallStop(s.Event)
 	case s.Reason == replay.StopInterrupt:
-		out.Kind = gdbstub.StopInterrupted
+		out.Kind = api.StopInterrupted
 	default:
-		out.Kind = gdbstub.StopStep
+		out.Kind = api.StopStep
 	}
 	return out
 }
@@ -222,7 +222,7 @@ func (g *target) report(s replay.Stop, r gdbstub.Resume) gdbstub.Stop {
 // crash as its signal, the exit as the end of history, from where going back is
 // still possible; a client that is told of the exit itself lets the process go,
 // so that comes with the next resume.
-func (g *target) atEdge() gdbstub.Stop {
+func (g *target) atEdge() api.Stop {
 	p := g.cur.Position()
 	if g.told == p {
 		return g.past()
@@ -230,14 +230,14 @@ func (g *target) atEdge() gdbstub.Stop {
 	m := g.s.Rec.Manifest()
 	switch {
 	case !g.isLastImage():
-		return gdbstub.Stop{Kind: gdbstub.StopReplayEnd, TID: g.tid(), Note: "vplay: here the process executes another program\n"}
+		return api.Stop{Kind: api.StopReplayEnd, TID: g.tid(), Note: "vplay: here the process executes another program\n"}
 	case m.Crash:
 		g.told = p
-		return gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: int(m.Signo), TID: g.tid()}
+		return api.Stop{Kind: api.StopSignal, Signo: int(m.Signo), TID: g.tid()}
 	case g.exited():
 		g.told = p
-		return gdbstub.Stop{
-			Kind: gdbstub.StopReplayEnd, TID: g.tid(),
+		return api.Stop{
+			Kind: api.StopReplayEnd, TID: g.tid(),
 			Note: fmt.Sprintf("vplay: here the program exits with code %d\n", m.ExitCode),
 		}
 	default:
@@ -245,33 +245,33 @@ func (g *target) atEdge() gdbstub.Stop {
 	}
 }
 
-func (g *target) breakKind() gdbstub.StopKind {
+func (g *target) breakKind() api.StopKind {
 	rip := g.cur.Machine().CPU.RIP
 	for k := range g.breaks {
-		if k.addr == rip && k.kind == gdbstub.BreakHardware {
-			return gdbstub.StopHWBreakpoint
+		if k.addr == rip && k.kind == api.BreakHardware {
+			return api.StopHWBreakpoint
 		}
 	}
-	return gdbstub.StopBreakpoint
+	return api.StopBreakpoint
 }
 
-func watchStop(h mem.Hit) (gdbstub.StopKind, uint64) {
+func watchStop(h mem.Hit) (api.StopKind, uint64) {
 	switch h.Watch.Kind {
 	case mem.WatchRead:
-		return gdbstub.StopWatchRead, h.Watch.Addr
+		return api.StopWatchRead, h.Watch.Addr
 	case mem.WatchAccess:
-		return gdbstub.StopWatchAccess, h.Watch.Addr
+		return api.StopWatchAccess, h.Watch.Addr
 	default:
-		return gdbstub.StopWatchWrite, h.Watch.Addr
+		return api.StopWatchWrite, h.Watch.Addr
 	}
 }
 
 // syscallStop says which side of which call e is.
-func syscallStop(e *checkpoint.Event) (gdbstub.StopKind, int) {
+func syscallStop(e *checkpoint.Event) (api.StopKind, int) {
 	if e.Kind == checkpoint.EventEnter {
-		return gdbstub.StopSyscallEntry, int(e.NR)
+		return api.StopSyscallEntry, int(e.NR)
 	}
-	return gdbstub.StopSyscallReturn, int(e.NR)
+	return api.StopSyscallReturn, int(e.NR)
 }
 
 // Rewind implements gdbstub.Target.
@@ -284,6 +284,6 @@ func (g *target) Rewind() error {
 		return err
 	}
 	g.told = nowhere
-	g.stop = gdbstub.Stop{Kind: gdbstub.StopSignal, Signo: 5, TID: g.tid()}
+	g.stop = api.Stop{Kind: api.StopSignal, Signo: 5, TID: g.tid()}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vplay/checkpoint"
 	"vplay/dwarf"
 )
 
@@ -129,7 +130,7 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 		return err
 	}
 	name := strings.ReplaceAll(safeName(mod.Path), "$", "_") // ${...} is VS Code's to replace
-	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image), f)
+	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image, g.s.Rec.Budget()), f)
 	launch := filepath.Join(f.dir, ".vscode", "launch.json")
 	old, err := os.ReadFile(launch)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,8 +175,8 @@ func writeVSCode(c *cobra.Command, g *target, rec string, f vscodeFlags) error {
 
 // sourceMap maps the folder that the program was compiled in to the workspace,
 // unless it is here.
-func sourceMap(image []byte) map[string]string {
-	m, err := dwarf.Open(image)
+func sourceMap(image []byte, budget *checkpoint.Budget) map[string]string {
+	m, err := dwarf.Open(image, budget)
 	if err != nil {
 		return nil
 	}

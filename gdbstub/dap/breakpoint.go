@@ -9,7 +9,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // Breakpoints are kept as the client sets them, group by group: the lines of one
@@ -18,14 +18,14 @@ import (
 // evaluated here, where the target stops.
 
 // maxBreakpoints bounds the addresses at a time.
-const maxBreakpoints = gdbstub.MaxBreakpoints
+const maxBreakpoints = api.MaxBreakpoints
 
 // breakpoint is one that the client set.
 type breakpoint struct {
 	id        int
 	kind      string // the protocol's reason
 	addrs     []uint64
-	data      gdbstub.Breakpoint // of a data breakpoint
+	data      api.Breakpoint // of a data breakpoint
 	condition string
 	hits      hitCount
 	message   string // of a log point
@@ -43,7 +43,7 @@ type breakpoints struct {
 
 // placedKey is what identifies a breakpoint of the target's.
 type placedKey struct {
-	kind gdbstub.BreakpointKind
+	kind api.BreakpointKind
 	addr uint64
 	len  uint64
 }
@@ -82,7 +82,7 @@ func (s *session) place() error {
 	for _, list := range s.breaks.groups {
 		for _, b := range list {
 			for _, a := range b.addrs {
-				k := placedKey{gdbstub.BreakSoftware, a, 1}
+				k := placedKey{api.BreakSoftware, a, 1}
 				want[k] = append(want[k], b.condition)
 			}
 			if b.data.Len > 0 {
@@ -97,7 +97,7 @@ func (s *session) place() error {
 	for k := range s.breaks.placedKeys {
 		if _, ok := want[k]; !ok {
 			delete(s.breaks.placedKeys, k)
-			if err := s.target.ClearBreakpoint(gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
+			if err := s.target.ClearBreakpoint(api.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}); err != nil {
 				return err
 			}
 		}
@@ -111,7 +111,7 @@ func (s *session) place() error {
 		if old, ok := s.breaks.placedKeys[k]; ok && old == text {
 			continue
 		}
-		b := gdbstub.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len, Test: s.test(k.addr, conditions)}
+		b := api.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len, Test: s.test(k.addr, conditions)}
 		if err := s.target.SetBreakpoint(b); err != nil {
 			return err
 		}
@@ -121,16 +121,16 @@ func (s *session) place() error {
 }
 
 // test is true where one of the conditions is; nil for none.
-func (s *session) test(pc uint64, conditions []string) func(gdbstub.AgentMachine) bool {
+func (s *session) test(pc uint64, conditions []string) func(api.Machine) bool {
 	if len(conditions) == 0 {
 		return nil
 	}
-	tests := make([]func(gdbstub.AgentMachine) bool, len(conditions))
+	tests := make([]func(api.Machine) bool, len(conditions))
 	for i, c := range conditions {
 		tests[i] = s.symbols.Condition(pc, c)
 	}
-	return func(m gdbstub.AgentMachine) bool {
-		return slices.ContainsFunc(tests, func(t func(gdbstub.AgentMachine) bool) bool { return t(m) })
+	return func(m api.Machine) bool {
+		return slices.ContainsFunc(tests, func(t func(api.Machine) bool) bool { return t(m) })
 	}
 }
 
@@ -268,7 +268,7 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v Value
+	var v api.Value
 	if a.VariablesReference != 0 {
 		h, err := s.handle(a.VariablesReference)
 		if err != nil {
@@ -287,7 +287,7 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 		}
 	}
-	if v.Size <= 0 || v.Size > gdbstub.MaxWatchLen {
+	if v.Size <= 0 || v.Size > api.MaxWatchLen {
 		return godap.DataBreakpointInfoResponseBody{Description: a.Name + " is not in memory"}, nil
 	}
 	return godap.DataBreakpointInfoResponseBody{
@@ -297,8 +297,8 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 }
 
 // watchKinds are the kinds of data breakpoints by the protocol's names.
-var watchKinds = map[godap.DataBreakpointAccessType]gdbstub.BreakpointKind{
-	"": gdbstub.WatchWrite, "write": gdbstub.WatchWrite, "read": gdbstub.WatchRead, "readWrite": gdbstub.WatchAccess,
+var watchKinds = map[godap.DataBreakpointAccessType]api.BreakpointKind{
+	"": api.WatchWrite, "write": api.WatchWrite, "read": api.WatchRead, "readWrite": api.WatchAccess,
 }
 
 func setDataBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
@@ -334,10 +334,10 @@ func (b *breakpoint) watch(want godap.DataBreakpoint) error {
 	addr, err := parseAddress(where)
 	n, err2 := strconv.ParseUint(length, 10, 32)
 	kind, ok := watchKinds[want.AccessType]
-	if err != nil || err2 != nil || !ok || n == 0 || n > gdbstub.MaxWatchLen {
+	if err != nil || err2 != nil || !ok || n == 0 || n > api.MaxWatchLen {
 		return fmt.Errorf("%q is no data breakpoint of this server", clip(want.DataId))
 	}
-	b.data = gdbstub.Breakpoint{Kind: kind, Addr: addr, Len: n}
+	b.data = api.Breakpoint{Kind: kind, Addr: addr, Len: n}
 	return nil
 }
 
@@ -412,7 +412,7 @@ func (h *hitCount) holds() bool {
 // holds reports whether a stop at a breakpoint is one for the client: whether one
 // of those that are there has its condition met. An expression that cannot be
 // evaluated stops, and says why.
-func (s *session) holds(stop *gdbstub.Stop) bool {
+func (s *session) holds(stop *api.Stop) bool {
 	s.breaks.hit, s.breaks.kind = nil, ""
 	regs, err := s.target.Registers(stop.TID)
 	if err != nil {
@@ -435,11 +435,11 @@ func (s *session) holds(stop *gdbstub.Stop) bool {
 }
 
 // at reports whether a stop is at the breakpoint.
-func (b *breakpoint) at(stop *gdbstub.Stop, rip uint64) bool {
+func (b *breakpoint) at(stop *api.Stop, rip uint64) bool {
 	if b.data.Len > 0 {
-		return isBreak(stop.Kind) && stop.Kind != gdbstub.StopBreakpoint && stop.Kind != gdbstub.StopHWBreakpoint && stop.Addr == b.data.Addr
+		return isBreak(stop.Kind) && stop.Kind != api.StopBreakpoint && stop.Kind != api.StopHWBreakpoint && stop.Addr == b.data.Addr
 	}
-	return slices.Contains(b.addrs, rip) && (stop.Kind == gdbstub.StopBreakpoint || stop.Kind == gdbstub.StopHWBreakpoint)
+	return slices.Contains(b.addrs, rip) && (stop.Kind == api.StopBreakpoint || stop.Kind == api.StopHWBreakpoint)
 }
 
 // met evaluates a breakpoint's condition, counts the hit, and writes its message.
@@ -484,7 +484,7 @@ func (s *session) later(text string) {
 }
 
 // interpolate replaces the expressions in braces of a log message.
-func (s *session) interpolate(message string, f *Frame) string {
+func (s *session) interpolate(message string, f *api.Frame) string {
 	var b strings.Builder
 	for b.Len() < 1<<16 {
 		before, rest, ok := strings.Cut(message, "{")

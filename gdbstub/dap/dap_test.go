@@ -14,7 +14,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // client is the other end of a session.
@@ -297,4 +297,4 @@ func request1(command, args string) string {
 	return fmt.Sprintf(`{"seq":1,"type":"request","command":%s,"arguments":%s}`, q, args)
 }
 
-var _ gdbstub.Target = (*fake)(nil)
+var _ api.Target = (*fake)(nil)

@@ -8,7 +8,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // movement is what uses the target for longer: a continue, a step, a monitor
@@ -19,12 +19,12 @@ type movement struct {
 	ctx context.Context // its end is that of the movement
 
 	cancel context.CancelFunc
-	run    func(ctx context.Context, m *movement) (gdbstub.Stop, error)
-	finish func(stop gdbstub.Stop, err error) // on the session's goroutine
+	run    func(ctx context.Context, m *movement) (api.Stop, error)
+	finish func(stop api.Stop, err error) // on the session's goroutine
 	began  bool
 	paused bool // the client asked for it
 	ended  chan struct{}
-	stop   gdbstub.Stop
+	stop   api.Stop
 	err    error
 
 	// yield asks a resume to park so that breakpoints can be set.
@@ -35,7 +35,7 @@ type movement struct {
 }
 
 // begin makes f the movement that starts when the request has been answered.
-func (s *session) begin(f func(ctx context.Context, m *movement) (gdbstub.Stop, error), finish func(gdbstub.Stop, error)) {
+func (s *session) begin(f func(ctx context.Context, m *movement) (api.Stop, error), finish func(api.Stop, error)) {
 	m := &movement{
 		s: s, run: f, finish: finish, ended: make(chan struct{}, 1),
 		yield: make(chan struct{}, 1), parked: make(chan struct{}), on: make(chan struct{}), said: make(chan string),
@@ -55,7 +55,7 @@ func (m *movement) start() {
 		defer func() {
 			if p := recover(); p != nil {
 				m.s.panicked("movement", p)
-				m.stop, m.err = gdbstub.Stop{}, errInternal
+				m.stop, m.err = api.Stop{}, errInternal
 			}
 		}()
 		m.stop, m.err = m.run(m.ctx, m)
@@ -72,7 +72,7 @@ func (m *movement) interrupt() {
 }
 
 // resume moves the target. It parks in between when that is asked for.
-func (m *movement) resume(r gdbstub.Resume) (gdbstub.Stop, error) {
+func (m *movement) resume(r api.Resume) (api.Stop, error) {
 	r.PassSignals = m.s.pass
 	for {
 		ctx, cancel := context.WithCancel(m.ctx)
@@ -93,7 +93,7 @@ func (m *movement) resume(r gdbstub.Resume) (gdbstub.Stop, error) {
 		if parks && m.ctx.Err() == nil {
 			m.parked <- struct{}{}
 			<-m.on
-			if err == nil && stop.Kind == gdbstub.StopInterrupted {
+			if err == nil && stop.Kind == api.StopInterrupted {
 				continue
 			}
 		}
@@ -144,13 +144,13 @@ func (s *session) catchUp(breaksOnly bool) {
 }
 
 // resume answers continue and reverseContinue.
-func resume(dir gdbstub.Direction) func(*session, *godap.Request, []byte) (any, error) {
+func resume(dir api.Direction) func(*session, *godap.Request, []byte) (any, error) {
 	return func(s *session, _ *godap.Request, raw []byte) (any, error) {
 		if _, err := s.threadOf(raw); err != nil {
 			return nil, err
 		}
-		s.begin(func(_ context.Context, m *movement) (gdbstub.Stop, error) { return m.toStop(dir) }, s.stopped)
-		if dir == gdbstub.Forward {
+		s.begin(func(_ context.Context, m *movement) (api.Stop, error) { return m.toStop(dir) }, s.stopped)
+		if dir == api.Forward {
 			return godap.ContinueResponseBody{AllThreadsContinued: true}, nil
 		}
 		return nil, nil
@@ -167,9 +167,9 @@ func (s *session) threadOf(raw []byte) (int, error) {
 }
 
 // toStop continues until something stops it for the client.
-func (m *movement) toStop(dir gdbstub.Direction) (gdbstub.Stop, error) {
+func (m *movement) toStop(dir api.Direction) (api.Stop, error) {
 	for {
-		stop, err := m.resume(gdbstub.Resume{Dir: dir, Kind: gdbstub.Continue})
+		stop, err := m.resume(api.Resume{Dir: dir, Kind: api.Continue})
 		if err != nil || m.ctx.Err() != nil {
 			return stop, err
 		}
@@ -189,9 +189,9 @@ func pause(s *session, _ *godap.Request, _ []byte) (any, error) {
 }
 
 // isBreak reports whether a stop is at a breakpoint or watchpoint.
-func isBreak(k gdbstub.StopKind) bool {
+func isBreak(k api.StopKind) bool {
 	switch k {
-	case gdbstub.StopBreakpoint, gdbstub.StopHWBreakpoint, gdbstub.StopWatchWrite, gdbstub.StopWatchRead, gdbstub.StopWatchAccess:
+	case api.StopBreakpoint, api.StopHWBreakpoint, api.StopWatchWrite, api.StopWatchRead, api.StopWatchAccess:
 		return true
 	default:
 		return false
@@ -199,11 +199,11 @@ func isBreak(k gdbstub.StopKind) bool {
 }
 
 // stopped tells the client that a movement has ended.
-func (s *session) stopped(stop gdbstub.Stop, err error) {
+func (s *session) stopped(stop api.Stop, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.output("vplay: " + err.Error() + "\n")
 	}
-	if stop.Kind == gdbstub.StopNone {
+	if stop.Kind == api.StopNone {
 		stop = s.target.Stop()
 	}
 	s.stop = stop
@@ -223,26 +223,26 @@ func (s *session) tellStop() {
 }
 
 // describe says why the program stopped in the protocol's words.
-func (s *session) describe(stop gdbstub.Stop) godap.StoppedEventBody {
+func (s *session) describe(stop api.Stop) godap.StoppedEventBody {
 	switch stop.Kind {
-	case gdbstub.StopSignal, gdbstub.StopKilled:
+	case api.StopSignal, api.StopKilled:
 		if stop.Signo == sigTRAP {
 			return godap.StoppedEventBody{Reason: "entry", Description: "Paused in a recording"}
 		}
 		name := signalName(stop.Signo)
 		return godap.StoppedEventBody{Reason: "exception", Description: "Signal " + name, Text: name}
-	case gdbstub.StopBreakpoint, gdbstub.StopHWBreakpoint:
+	case api.StopBreakpoint, api.StopHWBreakpoint:
 		return godap.StoppedEventBody{Reason: s.breaks.reason(), Description: "Paused on breakpoint"}
-	case gdbstub.StopWatchWrite, gdbstub.StopWatchRead, gdbstub.StopWatchAccess:
-		what := map[gdbstub.StopKind]string{gdbstub.StopWatchWrite: "written", gdbstub.StopWatchRead: "read", gdbstub.StopWatchAccess: "accessed"}[stop.Kind]
+	case api.StopWatchWrite, api.StopWatchRead, api.StopWatchAccess:
+		what := map[api.StopKind]string{api.StopWatchWrite: "written", api.StopWatchRead: "read", api.StopWatchAccess: "accessed"}[stop.Kind]
 		return godap.StoppedEventBody{Reason: "data breakpoint", Description: "Paused on data breakpoint", Text: fmt.Sprintf("%#x is %s", stop.Addr, what)}
-	case gdbstub.StopReplayBegin:
+	case api.StopReplayBegin:
 		return godap.StoppedEventBody{Reason: "entry", Description: "Beginning of the recording"}
-	case gdbstub.StopReplayEnd:
+	case api.StopReplayEnd:
 		return godap.StoppedEventBody{Reason: "pause", Description: "End of the recording"}
-	case gdbstub.StopExited:
+	case api.StopExited:
 		return godap.StoppedEventBody{Reason: "pause", Description: fmt.Sprintf("End of the recording: the program exits with code %d", stop.Code)}
-	case gdbstub.StopInterrupted:
+	case api.StopInterrupted:
 		return godap.StoppedEventBody{Reason: "pause", Description: "Paused"}
 	default:
 		return godap.StoppedEventBody{Reason: "step", Description: "Paused"}
@@ -267,7 +267,7 @@ func signalName(n int) string {
 
 // exceptionInfo answers with the signal that the program has stopped with.
 func exceptionInfo(s *session, _ *godap.Request, _ []byte) (any, error) {
-	if s.stop.Kind != gdbstub.StopSignal {
+	if s.stop.Kind != api.StopSignal {
 		return nil, errors.New("no signal is pending here")
 	}
 	name := signalName(s.stop.Signo)

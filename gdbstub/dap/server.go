@@ -15,6 +15,7 @@ import (
 	godap "github.com/google/go-dap"
 
 	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // ErrBusy means that another client is connected.
@@ -40,15 +41,15 @@ type Mapping struct{ From, To string }
 
 // Server serves one target to one client at a time.
 type Server struct {
-	target  gdbstub.Target
-	symbols Symbols
+	target  api.Target
+	symbols api.Symbols
 	opt     Options
 	log     *slog.Logger
 	busy    sync.Mutex // held for the length of a session
 }
 
 // New makes a server. It does no I/O.
-func New(t gdbstub.Target, s Symbols, opt Options) *Server {
+func New(t api.Target, s api.Symbols, opt Options) *Server {
 	log := opt.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -11,15 +11,15 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // session is one client's conversation. One goroutine runs it; while the target
 // moves, another uses target and symbols, and this one does not.
 type session struct {
 	srv     *Server
-	target  gdbstub.Target
-	symbols Symbols
+	target  api.Target
+	symbols api.Symbols
 	conn    io.ReadWriteCloser
 	ctx     context.Context
 	seq     int
@@ -39,9 +39,9 @@ type session struct {
 	pathURI    bool
 	pass       []int
 	mappings   []Mapping
-	threads    []gdbstub.Thread
-	stop       gdbstub.Stop
-	frames     []Frame
+	threads    []api.Thread
+	stop       api.Stop
+	frames     []api.Frame
 	framesAt   int // the generation that frames belong to
 	generation int // of handles; each movement begins another
 	handles    []handle
@@ -112,7 +112,7 @@ func (s *session) run() error {
 		}
 	}
 	if s.exit {
-		return gdbstub.ErrExit
+		return api.ErrExit
 	}
 	return nil
 }
@@ -215,12 +215,12 @@ func init() { // not a literal: handlers refer to the table
 		"disassemble":               {run: disassemble},
 		"source":                    {run: source, free: true},
 		"loadedSources":             {run: source, free: true},
-		"continue":                  {run: resume(gdbstub.Forward)},
-		"reverseContinue":           {run: resume(gdbstub.Backward)},
-		"next":                      {run: step(gdbstub.Forward, over)},
-		"stepIn":                    {run: step(gdbstub.Forward, into)},
-		"stepOut":                   {run: step(gdbstub.Forward, out)},
-		"stepBack":                  {run: step(gdbstub.Backward, over)},
+		"continue":                  {run: resume(api.Forward)},
+		"reverseContinue":           {run: resume(api.Backward)},
+		"next":                      {run: step(api.Forward, over)},
+		"stepIn":                    {run: step(api.Forward, into)},
+		"stepOut":                   {run: step(api.Forward, out)},
+		"stepBack":                  {run: step(api.Backward, over)},
 	}
 }
 
@@ -410,7 +410,7 @@ func restart(s *session, _ *godap.Request, _ []byte) (any, error) {
 		return nil, err
 	}
 	s.refresh()
-	s.stop = gdbstub.Stop{Kind: gdbstub.StopReplayBegin, TID: s.stop.TID}
+	s.stop = api.Stop{Kind: api.StopReplayBegin, TID: s.stop.TID}
 	return nil, nil
 }
 

@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	godap "github.com/google/go-dap"
+
+	"vplay/replay/debug/api"
 )
 
 // maxFrames bounds a stack.
 const maxFrames = 1000
 
 // stack returns the frames of a thread at the present position.
-func (s *session) stack(tid int) []Frame {
+func (s *session) stack(tid int) []api.Frame {
 	if s.frames == nil || s.framesAt != tid {
 		s.frames, s.framesAt = s.symbols.Stack(tid, maxFrames), tid
 	}
@@ -102,8 +104,8 @@ func (s *session) fromClient(p string) string {
 // handle is what a number stands for that the client was given: a frame, or a group
 // of variables.
 type handle struct {
-	frame    *Frame
-	children func(start, count int) []Value
+	frame    *api.Frame
+	children func(start, count int) []api.Value
 }
 
 // maxHandles bounds the handles of one position.
@@ -125,7 +127,7 @@ func (s *session) handle(n int) (*handle, error) {
 }
 
 // frame returns the frame with an id, the innermost of the stopped thread for 0.
-func (s *session) frame(id int) (*Frame, error) {
+func (s *session) frame(id int) (*api.Frame, error) {
 	if id == 0 {
 		tid, err := s.thread(s.stop.TID)
 		if err != nil {
@@ -146,7 +148,7 @@ func (s *session) frame(id int) (*Frame, error) {
 }
 
 // child finds a variable of a group by its name.
-func (h *handle) child(name string) (Value, error) {
+func (h *handle) child(name string) (api.Value, error) {
 	if h.children != nil {
 		for _, v := range h.children(0, 0) {
 			if v.Name == name {
@@ -154,5 +156,5 @@ func (h *handle) child(name string) (Value, error) {
 			}
 		}
 	}
-	return Value{}, fmt.Errorf("there is no %s", clip(name))
+	return api.Value{}, fmt.Errorf("there is no %s", clip(name))
 }

@@ -7,7 +7,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // Steps over source lines are made of the target's range steps, as gdb makes them.
@@ -31,7 +31,7 @@ const (
 )
 
 // step answers next, stepIn, stepOut and stepBack.
-func step(dir gdbstub.Direction, kind stepKind) func(*session, *godap.Request, []byte) (any, error) {
+func step(dir api.Direction, kind stepKind) func(*session, *godap.Request, []byte) (any, error) {
 	return func(s *session, _ *godap.Request, raw []byte) (any, error) {
 		a, err := arguments[struct {
 			ThreadID    int
@@ -45,14 +45,14 @@ func step(dir gdbstub.Direction, kind stepKind) func(*session, *godap.Request, [
 			return nil, err
 		}
 		s.breaks.hit, s.breaks.kind = nil, ""
-		s.begin(func(_ context.Context, m *movement) (gdbstub.Stop, error) {
+		s.begin(func(_ context.Context, m *movement) (api.Stop, error) {
 			st := &stepper{m: m, s: s, tid: tid, dir: dir, kind: kind}
 			switch {
 			case kind == out:
 				return st.done(st.finish())
 			case a.Granularity == "instruction":
 				return st.done(st.instruction())
-			case dir == gdbstub.Backward:
+			case dir == api.Backward:
 				return st.done(st.backward())
 			}
 			return st.done(st.forward())
@@ -66,14 +66,14 @@ type stepper struct {
 	m    *movement
 	s    *session
 	tid  int
-	dir  gdbstub.Direction
+	dir  api.Direction
 	kind stepKind
 }
 
 // stoppedError ends a step early: the target stopped for another reason, or could not
 // go on.
 type stoppedError struct {
-	stop gdbstub.Stop
+	stop api.Stop
 	err  error
 }
 
@@ -86,12 +86,12 @@ const maxLines = 10000
 var errLong = errors.New("the step is too long: it was given up in the middle")
 
 // done turns the end of a step into a stop.
-func (st *stepper) done(err error) (gdbstub.Stop, error) {
+func (st *stepper) done(err error) (api.Stop, error) {
 	var early stoppedError
 	if errors.As(err, &early) {
 		return early.stop, early.err
 	}
-	return gdbstub.Stop{Kind: gdbstub.StopStep, TID: st.tid}, err
+	return api.Stop{Kind: api.StopStep, TID: st.tid}, err
 }
 
 // place is where the thread stands.
@@ -127,19 +127,19 @@ func (p place) deeper(from place) bool { return p.cfa < from.cfa }
 
 // line is the code that the step leaves: the source line at pc, or without lines
 // the function.
-func (st *stepper) line(pc uint64) (Line, bool) {
+func (st *stepper) line(pc uint64) (api.Line, bool) {
 	if l, ok := st.s.symbols.Line(pc); ok {
 		return l, true
 	}
 	if low, high, ok := st.s.symbols.Extent(pc); ok {
-		return Line{Start: low, End: high}, true
+		return api.Line{Start: low, End: high}, true
 	}
-	return Line{Start: pc, End: pc + 1}, false
+	return api.Line{Start: pc, End: pc + 1}, false
 }
 
 // move makes one movement of the target and reports whether it was one that the
 // step asked for; everything else ends the step as an error.
-func (st *stepper) move(r gdbstub.Resume, wants ...gdbstub.StopKind) (gdbstub.Stop, error) {
+func (st *stepper) move(r api.Resume, wants ...api.StopKind) (api.Stop, error) {
 	r.TID = st.tid
 	stop, err := st.m.resume(r)
 	if err != nil || st.m.ctx.Err() != nil {
@@ -160,15 +160,15 @@ func (st *stepper) move(r gdbstub.Resume, wants ...gdbstub.StopKind) (gdbstub.St
 // where it is left to, ends the step.
 func (st *stepper) rangeStep(start, end uint64) error {
 	for n := 0; ; n++ {
-		if _, err := st.move(gdbstub.Resume{Dir: st.dir, Kind: gdbstub.RangeStep, Start: start, End: end}, gdbstub.StopStep); err != nil {
+		if _, err := st.move(api.Resume{Dir: st.dir, Kind: api.RangeStep, Start: start, End: end}, api.StopStep); err != nil {
 			return err
 		}
 		p, err := st.s.target.Registers(st.tid)
 		if err != nil {
 			return err
 		}
-		if st.dir == gdbstub.Forward && st.atBreak(p.RIP) {
-			stop := gdbstub.Stop{Kind: gdbstub.StopBreakpoint, TID: st.tid}
+		if st.dir == api.Forward && st.atBreak(p.RIP) {
+			stop := api.Stop{Kind: api.StopBreakpoint, TID: st.tid}
 			if st.s.holds(&stop) {
 				return stoppedError{stop, nil}
 			}
@@ -181,14 +181,14 @@ func (st *stepper) rangeStep(start, end uint64) error {
 
 // atBreak reports whether the client has a breakpoint at an address.
 func (st *stepper) atBreak(pc uint64) bool {
-	_, ok := st.s.breaks.placedKeys[placedKey{gdbstub.BreakSoftware, pc, 1}]
+	_, ok := st.s.breaks.placedKeys[placedKey{api.BreakSoftware, pc, 1}]
 	return ok
 }
 
 // runTo continues until pc is one of addrs and reached holds. Its breakpoints are
 // of the other kind than the client's, so that both can stand at one address.
 func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
-	var set []gdbstub.Breakpoint
+	var set []api.Breakpoint
 	defer func() {
 		for _, b := range set {
 			if err := st.s.target.ClearBreakpoint(b); err != nil {
@@ -197,14 +197,14 @@ func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
 		}
 	}()
 	for _, a := range addrs {
-		b := gdbstub.Breakpoint{Kind: gdbstub.BreakHardware, Addr: a, Len: 1}
+		b := api.Breakpoint{Kind: api.BreakHardware, Addr: a, Len: 1}
 		if err := st.s.target.SetBreakpoint(b); err != nil {
 			return err
 		}
 		set = append(set, b)
 	}
 	for {
-		r := gdbstub.Resume{Dir: st.dir, Kind: gdbstub.Continue, TID: st.tid}
+		r := api.Resume{Dir: st.dir, Kind: api.Continue, TID: st.tid}
 		stop, err := st.m.resume(r)
 		if err != nil || st.m.ctx.Err() != nil {
 			return stoppedError{stop, err}
@@ -213,7 +213,7 @@ func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
 		if err != nil {
 			return err
 		}
-		if stop.Kind != gdbstub.StopBreakpoint && stop.Kind != gdbstub.StopHWBreakpoint {
+		if stop.Kind != api.StopBreakpoint && stop.Kind != api.StopHWBreakpoint {
 			if isBreak(stop.Kind) && !st.s.holds(&stop) {
 				continue
 			}
@@ -225,7 +225,7 @@ func (st *stepper) runTo(addrs []uint64, reached func(sp uint64) bool) error {
 			}
 		}
 		if st.atBreak(regs.RIP) && st.s.holds(&stop) {
-			stop.Kind = gdbstub.StopBreakpoint
+			stop.Kind = api.StopBreakpoint
 			return stoppedError{stop, nil}
 		}
 	}
@@ -323,7 +323,7 @@ func (st *stepper) enter(p place) (bool, error) {
 		if n == 3 {
 			return false, nil
 		}
-		if _, err := st.move(gdbstub.Resume{Kind: gdbstub.Step}, gdbstub.StopStep); err != nil {
+		if _, err := st.move(api.Resume{Kind: api.Step}, api.StopStep); err != nil {
 			return false, err
 		}
 		var err error
@@ -353,7 +353,7 @@ func (st *stepper) backward() error {
 		return st.toStart(l, from)
 	}
 	for range maxLines {
-		if _, err := st.move(gdbstub.Resume{Dir: gdbstub.Backward, Kind: gdbstub.Step}, gdbstub.StopStep); err != nil {
+		if _, err := st.move(api.Resume{Dir: api.Backward, Kind: api.Step}, api.StopStep); err != nil {
 			return err
 		}
 		p, err := st.at()
@@ -388,7 +388,7 @@ func (st *stepper) backward() error {
 }
 
 // toStart runs backward from p to where the thread came into the line.
-func (st *stepper) toStart(l Line, p place) error {
+func (st *stepper) toStart(l api.Line, p place) error {
 	for range maxLines {
 		if err := st.rangeStep(l.Start, l.End); err != nil {
 			return err
@@ -411,7 +411,7 @@ func (st *stepper) toStart(l Line, p place) error {
 				continue
 			}
 		}
-		_, err = st.move(gdbstub.Resume{Dir: gdbstub.Forward, Kind: gdbstub.Step}, gdbstub.StopStep, gdbstub.StopSignal)
+		_, err = st.move(api.Resume{Dir: api.Forward, Kind: api.Step}, api.StopStep, api.StopSignal)
 		return err
 	}
 	return errLong
@@ -425,17 +425,17 @@ func (st *stepper) instruction() error {
 		return err
 	}
 	isCall, size := false, 0
-	if st.kind == over && st.dir == gdbstub.Forward {
+	if st.kind == over && st.dir == api.Forward {
 		in, n := st.s.instruction(from.pc)
 		isCall, size = strings.HasPrefix(in.Instruction, "call"), n
 	}
 	if isCall {
 		return st.runTo([]uint64{from.pc + uint64(size)}, func(sp uint64) bool { return sp >= from.sp })
 	}
-	if _, err := st.move(gdbstub.Resume{Dir: st.dir, Kind: gdbstub.Step}, gdbstub.StopStep); err != nil {
+	if _, err := st.move(api.Resume{Dir: st.dir, Kind: api.Step}, api.StopStep); err != nil {
 		return err
 	}
-	if st.dir == gdbstub.Forward {
+	if st.dir == api.Forward {
 		return nil
 	}
 	p, err := st.at()

@@ -9,7 +9,7 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/gdbstub"
+	"vplay/replay/debug/api"
 )
 
 // maxVariables bounds the variables of one answer.
@@ -36,10 +36,10 @@ func scopes(s *session, _ *godap.Request, raw []byte) (any, error) {
 }
 
 // all makes children of a list that is read once.
-func all(list func() []Value) func(start, count int) []Value {
-	var got []Value
+func all(list func() []api.Value) func(start, count int) []api.Value {
+	var got []api.Value
 	read := false
-	return func(start, count int) []Value {
+	return func(start, count int) []api.Value {
 		if !read {
 			got, read = list(), true
 		}
@@ -90,7 +90,7 @@ func variables(s *session, _ *godap.Request, raw []byte) (any, error) {
 
 // reference returns the number by which a value's children are asked for, 0 when
 // it has none.
-func (s *session) reference(v *Value) (int, error) {
+func (s *session) reference(v *api.Value) (int, error) {
 	if v.Children == nil || v.Named+v.Indexed == 0 {
 		return 0, nil
 	}
@@ -99,7 +99,7 @@ func (s *session) reference(v *Value) (int, error) {
 
 // memoryReference is where a client shows memory from: what a pointer points to, or
 // the value itself.
-func memoryReference(v *Value) string {
+func memoryReference(v *api.Value) string {
 	switch {
 	case v.Pointer != 0:
 		return hex(v.Pointer)
@@ -199,12 +199,12 @@ func (s *session) monitor(req *godap.Request, line string) (any, error) {
 	}
 	before := s.where()
 	out := &writer{}
-	run := func(ctx context.Context, _ *movement) (gdbstub.Stop, error) {
-		return gdbstub.Stop{}, s.target.Monitor(ctx, line, out)
+	run := func(ctx context.Context, _ *movement) (api.Stop, error) {
+		return api.Stop{}, s.target.Monitor(ctx, line, out)
 	}
-	s.begin(run, func(_ gdbstub.Stop, err error) {
+	s.begin(run, func(_ api.Stop, err error) {
 		switch {
-		case errors.Is(err, gdbstub.ErrExit):
+		case errors.Is(err, api.ErrExit):
 			s.exit, s.over = true, true
 		case err != nil:
 			s.fail(req, err)
@@ -221,14 +221,14 @@ func (s *session) monitor(req *godap.Request, line string) (any, error) {
 }
 
 // where tells one position from another, as far as registers do.
-func (s *session) where() gdbstub.Registers {
+func (s *session) where() api.Registers {
 	tid, err := s.thread(0)
 	if err != nil {
-		return gdbstub.Registers{}
+		return api.Registers{}
 	}
 	r, err := s.target.Registers(tid)
 	if err != nil || r == nil {
-		return gdbstub.Registers{}
+		return api.Registers{}
 	}
 	return *r
 }

@@ -105,6 +105,17 @@ func (s *Space) Find(a uint64) (Region, bool) {
 	return Region{}, false
 }
 
+// What a region and a page that a change of the map goes through take, as Work counts
+// them: nanoseconds, with what the collector does.
+const (
+	regionWork = 256
+	pageWork   = 16
+)
+
+// Work is how much changes of the map have gone through since the space was made, in
+// bytes that take as long to read: one change can go through all regions and pages.
+func (s *Space) Work() int64 { return s.work }
+
 // useRegions takes another map.
 func (s *Space) useRegions(m AddressMap) {
 	s.regions = m
@@ -112,11 +123,39 @@ func (s *Space) useRegions(m AddressMap) {
 	s.flush()
 }
 
+// change has f(r) in the place of each region r of [start, end), cut at its ends.
+func (s *Space) change(start, end uint64, f func(Region) Region) {
+	isShared := false
+	m := s.regions.Change(start, end, func(r Region) Region {
+		s.work += regionWork
+		isShared = isShared || r.Shared
+		return f(r)
+	})
+	s.take(m, start, end, isShared)
+}
+
+// replace puts in in the place of what was mapped in
+// [start, end).
+func (s *Space) replace(start, end uint64, in ...Region) {
+	s.work += regionWork * int64(len(in))
+	isShared := slices.ContainsFunc(in, func(r Region) bool { return r.Shared })
+	s.take(s.regions.Replace(start, end, in...), start, end, isShared)
+}
+
+// take takes a map that differs in [start, end). The index of shared regions stays
+// where there is none, before and after.
+func (s *Space) take(m AddressMap, start, end uint64, isShared bool) {
+	if x := s.shared; x != nil && x.of == s.regions && !isShared && !x.meets(start, end) {
+		s.shared = &sharedIndex{of: m, byObject: x.byObject, all: x.all}
+	}
+	s.useRegions(m)
+}
+
 // Map adds a region, unmapping what was there.
 func (s *Space) Map(r Region) {
 	defer s.remapping(r.Start, r.End)()
 	s.forget(r.Start, r.End)
-	s.useRegions(s.regions.Replace(r.Start, r.End, r))
+	s.replace(r.Start, r.End, r)
 }
 
 // MapAll maps the regions of an empty space. One that meets an earlier one
@@ -137,30 +176,26 @@ func (s *Space) MapAll(rs []Region) {
 func (s *Space) Unmap(start, end uint64) {
 	defer s.remapping(start, end)()
 	s.forget(start, end)
-	s.useRegions(s.regions.Replace(start, end))
+	s.replace(start, end)
 }
 
 // Protect sets the protection of all mapped parts of [start, end).
 func (s *Space) Protect(start, end uint64, prot uint8) {
-	in := s.regions.Inside(start, end)
-	for i := range in {
-		in[i].Prot = prot
-	}
-	s.useRegions(s.regions.Replace(start, end, in...))
+	s.change(start, end, func(r Region) Region {
+		r.Prot = prot
+		return r
+	})
 }
 
 // Drop forgets the private pages of [start, end): they read as the object
 // again, or as zero (MADV_DONTNEED).
 func (s *Space) Drop(start, end uint64) {
 	defer s.remapping(start, end)()
-	in := s.regions.Inside(start, end)
-	for i := range in {
-		if !in[i].Shared {
-			in[i].Fresh = true
-		}
-	}
 	s.forget(start, end)
-	s.useRegions(s.regions.Replace(start, end, in...))
+	s.change(start, end, func(r Region) Region {
+		r.Fresh = r.Fresh || !r.Shared
+		return r
+	})
 }
 
 // Move moves the mapping and its pages from [start, end) to [to, toEnd), as
@@ -195,12 +230,14 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 		r.Fresh = true
 		there = append(there, r)
 	}
+	s.work += pageWork * int64(len(pages))
 	for _, m := range pages {
 		slot := s.pool.slot(&s.root, m.key)
 		*slot = s.pool.apart(m.id)
 		s.pool.meta(*slot).dirty.Store(true)
 	}
-	s.useRegions(s.regions.Replace(start, end).Replace(to, toEnd, there...))
+	s.replace(start, end)
+	s.replace(to, toEnd, there...)
 }
 
 // Grow extends the stack region above a down to the page of a. It reports
@@ -215,7 +252,7 @@ func (s *Space) Grow(a, limit uint64) bool {
 		}
 		r.End, r.Start, r.Fresh = r.Start, a, true
 		r.Offset = 0
-		s.useRegions(s.regions.Replace(r.Start, r.End, r))
+		s.replace(r.Start, r.End, r)
 		return true
 	}
 	return false
@@ -226,6 +263,7 @@ func (s *Space) forget(start, end uint64) {
 	s.dropped = &droppedRange{start, end, s.dropped}
 	var keys []uint64
 	walk(s.root, start, end, func(k uint64, _ pageID) { keys = append(keys, k) })
+	s.work += pageWork * int64(len(keys))
 	for _, k := range keys {
 		slot := s.pool.slot(&s.root, k)
 		s.pool.unref(*slot)

@@ -1,5 +1,7 @@
 package mem
 
+import "slices"
+
 // Access is a kind of memory access.
 type Access uint8
 
@@ -72,6 +74,7 @@ type Space struct {
 	dropped *droppedRange
 	began   *sharedIndex // the shared regions at the interval's start
 
+	work   int64    // see Work
 	list   []Region // of the map listed; see Regions
 	listed AddressMap
 	shared *sharedIndex
@@ -216,21 +219,19 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 // fillShared fills the page at byte off of a shared object from any view of it
 // that there was at the interval's start: the view that is asked may be newer.
 func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
-	for _, q := range s.began.byObject[object] {
-		if off < q.Offset || off-q.Offset >= q.End-q.Start {
-			continue
-		}
-		if c, ok := s.src.PageAt(q.Start+off-q.Offset, page, mask); ok {
-			return c, true
-		}
-	}
-	return 0, false
+	var c Content
+	known := false
+	s.began.at(object, off, func(q *Region) bool {
+		c, known = s.src.PageAt(q.Start+off-q.Offset, page, mask)
+		return !known
+	})
+	return c, known
 }
 
 // fromShared fills a page of a private mapping from what shared mappings of the
 // same object have there: until the program writes to it, both are one page.
 func (s *Space) fromShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
-	if len(s.began.byObject[object]) == 0 && len(s.sharedNow().byObject[object]) == 0 {
+	if s.began.byObject[object] == nil && s.sharedNow().byObject[object] == nil {
 		return 0, false
 	}
 	id := lookup(s.root, sharedWindow+s.pool.slotOf(object)<<objectBits+off)
@@ -319,6 +320,7 @@ func (s *Space) loadRange(start, end uint64) {
 	var page Page
 	var mask Mask
 	load := func(a uint64) {
+		s.work += regionWork
 		r := s.find(a)
 		if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
 			key := s.key(r, a)
@@ -357,6 +359,7 @@ func (s *Space) AddressesOf(key uint64) []uint64 {
 	}
 	var out []uint64
 	s.aliases(object, key&(1<<objectBits-1), func(a uint64) { out = append(out, a) })
+	slices.Sort(out)
 	return out
 }
 

@@ -14,11 +14,19 @@ import (
 	"vplay/replay/mem"
 )
 
-// Effects applies an event's map changes, then its writes. The error names
-// the first effect that does not fit the guest's memory, or is ctx's: one event may
-// change all of a map of 65,000 mappings many thousand times.
-func Effects(ctx context.Context, s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
+// Effects applies an event's map changes, then its writes. spend is told what changes
+// of the map have gone through, in bytes of work. The error names the first effect that
+// does not fit the guest's memory, or is ctx's or spend's: one event may change all of a
+// map of 65,000 mappings many thousand times.
+func Effects(ctx context.Context, spend func(int64) error, s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
+	before := s.Work()
 	for i := range e.Maps {
+		if n := s.Work() - before; n > 0 {
+			if err := spend(n); err != nil {
+				return err
+			}
+			before += n
+		}
 		op := &e.Maps[i]
 		if err := ctx.Err(); err != nil {
 			return err

@@ -73,3 +73,6 @@ var zen4 = map[uint32]bool{0x1: true, 0x6: true, 0x7: true, 0xa: true}
 func (id *CPUIdentity) isZen4() bool {
 	return id.Vendor == VendorAMD && (id.Family > 0x19 || id.Family == 0x19 && zen4[id.Model>>4])
 }
+
+// isZen3 reports whether the CPU is AMD's Zen 3 or a later one.
+func (id *CPUIdentity) isZen3() bool { return id.Vendor == VendorAMD && id.Family >= 0x19 }

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay"
 	"vplay/replay/mem"
 )
@@ -206,13 +206,7 @@ func rss() float64 {
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == "VmRSS:" {
-			kib, _ := strconv.ParseFloat(f[1], 64)
-			return kib / 1024
-		}
-	}
-	return 0
+	return float64(abi.ProcStatus(text).Number("VmRSS")) / 1024
 }
 
 // cpuTime is the process's CPU time, 0 where /proc does not tell.
@@ -221,14 +215,8 @@ func cpuTime() time.Duration {
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64) // utime and stime of man 5 proc, in hundredths of a second
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
+	s, _ := abi.ParseProcStat(text)
+	return time.Duration(s.UserTicks+s.SystemTicks) * 10 * time.Millisecond // in hundredths of a second
 }
 
 // benchSteps takes chains of reverse-stepi at random places: the first of a chain

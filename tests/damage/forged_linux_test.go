@@ -2,7 +2,6 @@ package damage
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,13 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"vplay/checkpoint/abi"
 	"vplay/tests/internal/tool"
 )
 
@@ -65,8 +64,35 @@ func TestForged(t *testing.T) {
 			path := forged(t, f)
 			for _, verb := range verbs {
 				t.Run(verb[0], func(t *testing.T) {
-					open(t, vplayd, path, verb, f.odd, false)
-					open(t, vplayd, path, verb, f.odd, true)
+					t.Parallel()
+					open(t, vplayd, path, verb, false, f.codes()...)
+					open(t, vplayd, path, verb, true, f.codes()...)
+				})
+			}
+		})
+	}
+}
+
+// elfVerbs are those that read the program's own files.
+var elfVerbs = [][]string{
+	{"info", "FILE"}, {"export-elf", "FILE"}, {"serve", "--listen", "127.0.0.1:0", "FILE"}, {"serve", "--dap", "--listen", "127.0.0.1:0", "FILE"},
+}
+
+// TestForgedELF opens recordings whose program's file is made to do harm with every
+// verb that reads it.
+func TestForgedELF(t *testing.T) {
+	vplayd, err := tool.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range elfForges {
+		f := &elfForges[i]
+		t.Run(f.name, func(t *testing.T) {
+			path := forged(t, f)
+			for _, verb := range elfVerbs {
+				t.Run(strings.Join(verb[:2], " "), func(t *testing.T) {
+					t.Parallel()
+					open(t, vplayd, path, verb, false, f.codes()...)
 				})
 			}
 		})
@@ -103,7 +129,8 @@ func TestLarge(t *testing.T) {
 
 // open runs one verb on a copy of a file and judges what it cost and said. With
 // stop, it is sent SIGINT after 0.3 s.
-func open(t *testing.T, vplayd, path string, verb []string, odd, stop bool) {
+// The exit code must be one of codes.
+func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "forged.vplay")
 	if err := os.Link(path, file); err != nil {
@@ -111,9 +138,13 @@ func open(t *testing.T, vplayd, path string, verb []string, odd, stop bool) {
 	}
 	args := slices.Clone(verb)
 	args[slices.Index(args, "FILE")] = file
+	if dir := symbolFolder(path); isFolder(dir) {
+		args = append(args, "--symbols", dir)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), mostWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, vplayd, args...)
+	cmd.Dir = filepath.Dir(file) // export-elf writes there
 	said := new(tail)
 	cmd.Stdout = said
 	errors, err := cmd.StderrPipe()
@@ -132,7 +163,14 @@ func open(t *testing.T, vplayd, path string, verb []string, odd, stop bool) {
 	if stop {
 		defer time.AfterFunc(300*time.Millisecond, interrupt).Stop()
 	}
-	text := listen(errors, verb[0] == "serve" && !stop, interrupt)
+	client := ask
+	if slices.Contains(verb, "--dap") {
+		client = askDAP
+	}
+	if verb[0] != "serve" || stop {
+		client = nil
+	}
+	text := listen(errors, client, interrupt)
 	_ = cmd.Wait() // the state tells
 	before := time.Duration(atSignal.Load())
 	st := cmd.ProcessState
@@ -144,10 +182,6 @@ func open(t *testing.T, vplayd, path string, verb []string, odd, stop bool) {
 	if used.Maxrss<<10 > mostMemory || cpu > mostCPU && !stop || before > 0 && cpu-before > mostAfter || ctx.Err() != nil {
 		t.Errorf("too much: %s", what)
 	}
-	codes := []int{4}
-	if odd {
-		codes = []int{0, 3, 4}
-	}
 	if before > 0 {
 		codes = append(codes, 0, 130)
 	}
@@ -155,10 +189,15 @@ func open(t *testing.T, vplayd, path string, verb []string, odd, stop bool) {
 		t.Errorf("%s, want a code of %v and no trace:\n%s", what, codes, text)
 	}
 	// verify tells of intervals on standard output.
-	isTold := strings.Contains(said.String(), "limit of") || st.ExitCode() == 3 && strings.Contains(said.String(), "diverged")
+	isTold := strings.Contains(said.String(), "limit of") || strings.Contains(said.String(), "could not be read") || st.ExitCode() == 3 && strings.Contains(said.String(), "diverged")
 	if st.ExitCode() != 0 && before == 0 && strings.Count(text, "vplayd: error: ") != 1 && !isTold {
 		t.Errorf("%s: no line with an error:\n%s%s", what, said, text)
 	}
+}
+
+func isFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // tail keeps the end of what is written to it.
@@ -179,28 +218,61 @@ func cpuOf(pid int) time.Duration {
 	if err != nil {
 		return 0
 	}
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	ticks := int64(0)
-	for _, s := range f[11:13] { // utime, stime
-		n, _ := strconv.ParseInt(s, 10, 64)
-		ticks += n
-	}
-	return time.Duration(ticks) * (time.Second / 100)
+	s, _ := abi.ParseProcStat(b)
+	return time.Duration(s.UserTicks+s.SystemTicks) * (time.Second / 100)
 }
 
-// listen returns what a command says. It asks a server that has come up for the
-// target's description and its registers, and then stops it.
-func listen(r io.Reader, serves bool, stop func()) string {
+// listen returns what a command says. Of a server that has come up, a client asks
+// something, when there is one, and then it is stopped.
+func listen(r io.Reader, client func(addr string) string, stop func()) string {
 	var all strings.Builder
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		all.WriteString(lines.Text() + "\n")
-		if _, at, ok := strings.Cut(lines.Text(), "serving on "); ok && serves {
-			fmt.Fprintf(&all, "(client: %s)\n", ask(at))
+		if _, at, ok := strings.Cut(lines.Text(), "serving on "); ok && client != nil {
+			fmt.Fprintf(&all, "(client: %s)\n", client(at))
 			stop()
 		}
 	}
 	return all.String()
+}
+
+// askDAP is an editor that connects, sets breakpoints and looks at the stack, and
+// says how it went.
+func askDAP(addr string) string {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = c.Close() }() // nothing is written any more
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	r := bufio.NewReader(c)
+	for i, q := range [][2]string{
+		{"initialize", `{"adapterID":"t"}`}, {"attach", `{}`}, {"setFunctionBreakpoints", `{"breakpoints":[{"name":"ns::fun"}]}`},
+		{"setBreakpoints", `{"source":{"path":"/d/f"},"breakpoints":[{"line":7}]}`}, {"configurationDone", `{}`},
+		{"stackTrace", `{"threadId":1}`}, {"evaluate", `{"expression":"nothing"}`},
+	} {
+		body := fmt.Sprintf(`{"seq":%d,"type":"request","command":%q,"arguments":%s}`, i+1, q[0], q[1])
+		if _, err := fmt.Fprintf(c, "Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			return err.Error()
+		}
+		for answered := false; !answered; {
+			head, err := r.ReadString('\n')
+			if err != nil {
+				return fmt.Sprintf("%s: %v", q[0], err)
+			}
+			n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(head, "Content-Length:")))
+			if err != nil {
+				return err.Error()
+			}
+			b := make([]byte, n+2)
+			if _, err := io.ReadFull(r, b); err != nil {
+				return fmt.Sprintf("%s: %v", q[0], err)
+			}
+			answered = bytes.Contains(b, fmt.Appendf(nil, `"request_seq":%d,`, i+1))
+		}
+	}
+	return "all answered"
 }
 
 // ask is a debugger that connects, and says how it went.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vplay/checkpoint/abi"
 	realgdb "vplay/tests/gdb"
 	"vplay/tests/need"
 )
@@ -110,9 +111,7 @@ func TestConnects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rest, _ := bytes.Cut(b, []byte("VmRSS:"))
-		_, _ = fmt.Sscan(string(rest), &kB)
-		return kB
+		return int(abi.ProcStatus(b).Number("VmRSS"))
 	}
 	said := []string{
 		"", "+", "$", "$qSupported", "POST /", "$qSupported:multiprocess+#c6", "+$QStartNoAckMode#b0+$vFile:setfs:0#bf$g#67$?#3f", "+$Z0,401000,1#94$bc#c5\x03", "+$qRcmd,262066697273742d657865632031#00",

@@ -13,7 +13,7 @@ import (
 func TestIndexKept(t *testing.T) {
 	t.Parallel()
 	g := compile(t, "tour", "-O0")
-	rec := g.record(t, "--keep", "always")
+	rec := g.record(t, "--keep", "always", "--slim", "never")
 	index := rec + ".index"
 	serveOnce := func(want string) {
 		t.Helper()
@@ -46,6 +46,10 @@ func TestIndexKept(t *testing.T) {
 		}
 	}
 	serveOnce("serving on")
+	serveOnce(": 1 of 1 interval known")
+	if out, err := exec.Command(vplayd, "slim", rec).CombinedOutput(); err != nil || !strings.Contains(string(out), "1 interval slimmed") {
+		t.Fatalf("%v: %s", err, out)
+	}
 	serveOnce(": 1 of 1 interval known")
 	if err := os.WriteFile(index, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)

@@ -35,3 +35,25 @@ func TestInheritedSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestInheritedDescriptors compares the descriptors that a program is started with, by
+// itself and recorded.
+func TestInheritedDescriptors(t *testing.T) {
+	need.Recorder(t)
+	t.Parallel()
+	need.Program(t, "bash")
+	show := []string{"bash", "-c", "for f in 3 4 5 6 7 8; do if [ -e /proc/$$/fd/$f ]; then read -r line </proc/$$/fd/$f; echo $f $line; fi; done"}
+	record := append([]string{vplayd, "record", "-q", "--"}, show...)
+	for _, open := range []string{":", "exec 3</etc/passwd", "exec 4</etc/passwd", "exec 3</etc/passwd 4</etc/group", "exec 3</etc/passwd 5</etc/group 8</dev/null"} {
+		run := func(args []string) string {
+			out, err := exec.Command("bash", append([]string{"-c", open + `; exec "$@"`, "bash"}, args...)...).Output()
+			if err != nil {
+				t.Errorf("%q: %v", args, err)
+			}
+			return string(out)
+		}
+		if want, got := run(show), run(record); got != want {
+			t.Errorf("%q: recorded\n%snative\n%s", open, got, want)
+		}
+	}
+}

@@ -82,41 +82,74 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// layers says which of our packages a package may import, directly or not.
-// A package that is not named here may import all.
-var layers = map[string][]string{
-	"vplay/checkpoint/abi":      {},
-	"vplay/replay/x86":          {},
-	"vplay/replay/mem/rangemap": {},
-	"vplay/replay/mem":          {"vplay/replay/mem/rangemap"},
-	"vplay/dwarf":               {},
-	"vplay/gdbstub":             {},
-	"vplay/gdbstub/dap":         {"vplay/gdbstub"},
-	"vplay/checkpoint":          {"vplay/checkpoint/abi"},
-	"vplay/loader":              {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/dwarf"},
-	"vplay/replay/sys":          {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/loader", "vplay/dwarf"},
-	"vplay/replay":              {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
-	"vplay/replay/lockstep":     {"vplay/replay", "vplay/checkpoint", "vplay/checkpoint/abi", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/replay/sys", "vplay/loader", "vplay/dwarf"},
-	"vplay/checkpoint/record":   {"vplay/checkpoint", "vplay/checkpoint/abi", "vplay/loader", "vplay/replay/mem", "vplay/replay/mem/rangemap", "vplay/replay/x86", "vplay/dwarf"},
+// imports is the graph of our packages, the lower ones first: what each may import
+// itself. An arrow leads to a package above it in the list only, so there is no cycle.
+// Packages of tests may import all, and are imported by tests alone.
+var imports = []struct {
+	pkg string
+	of  string
+}{
+	{"checkpoint/abi", ""},
+	{"dwarf", ""},
+	{"replay/x86", ""},
+	{"replay/mem/rangemap", ""},
+	{"replay/mem", "replay/mem/rangemap"},
+	{"replay/debug/api", ""},
+	{"gdbstub", "replay/debug/api"},
+	{"gdbstub/dap", "replay/debug/api gdbstub"},
+	{"checkpoint", ""},
+	{"loader", "checkpoint checkpoint/abi replay/mem replay/x86 dwarf"},
+	{"checkpoint/record", "checkpoint checkpoint/abi loader replay/mem/rangemap"},
+	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
+	{"replay", "checkpoint checkpoint/abi loader replay/mem replay/mem/rangemap replay/sys replay/x86"},
+	{"replay/lockstep", "checkpoint replay replay/mem replay/x86"},
+	{"cmd/vplayd/internal/sandbox", ""},
+	{"cmd/vplayd", "*"},
 }
 
-// TestLayers checks the import graph against design's direction.
-func TestLayers(t *testing.T) {
-	for pkg, allowed := range layers {
-		out, err := exec.Command("go", "list", "-deps", pkg).Output()
-		if err != nil {
-			t.Errorf("go list %s: %v", pkg, err)
+// TestImports holds the packages to the graph, and prints it with -v.
+func TestImports(t *testing.T) {
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "vplay/...")
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		list := strings.Fields(line)
+		pkg := strings.TrimPrefix(list[0], "vplay/")
+		if strings.HasPrefix(pkg, "tests/") || strings.HasSuffix(pkg, "gen") {
 			continue
 		}
-		ok := map[string]bool{pkg: true}
-		for _, a := range allowed {
-			ok[a] = true
-		}
-		for _, dep := range strings.Fields(string(out)) {
-			if strings.HasPrefix(dep, "vplay/") && !ok[dep] && !strings.HasPrefix(dep, pkg+"/internal/") {
-				t.Errorf("%s imports %s", pkg, dep)
+		got[pkg] = nil
+		for _, i := range list[1:] {
+			if name, ours := strings.CutPrefix(i, "vplay/"); ours {
+				got[pkg] = append(got[pkg], name)
 			}
 		}
+	}
+	below := map[string]bool{}
+	for _, p := range imports {
+		for _, i := range got[p.pkg] {
+			if p.of != "*" && !slices.Contains(strings.Fields(p.of), i) || !below[i] {
+				t.Errorf("%s imports %s", p.pkg, i)
+			}
+		}
+		for _, i := range strings.Fields(p.of) {
+			if p.of != "*" && !slices.Contains(got[p.pkg], i) {
+				t.Errorf("%s does not import %s any more: take it from the graph", p.pkg, i)
+			}
+		}
+		if _, ok := got[p.pkg]; !ok {
+			t.Errorf("there is no package %s", p.pkg)
+		}
+		t.Logf("%-28s -> %s", p.pkg, strings.Join(got[p.pkg], " "))
+		delete(got, p.pkg)
+		below[p.pkg] = true
+	}
+	for pkg := range got {
+		t.Errorf("%s is not in the graph", pkg)
 	}
 }
 

@@ -36,12 +36,17 @@ func TestMain(m *testing.M) {
 			os.Exit(126)
 		case recordVerb:
 			os.Exit(recordMain(os.Args[2:]))
+		case initVerb:
+			os.Exit(initMain(os.Args[2:]))
 		}
 	}
 	code := m.Run()
 	rows.print()
 	os.Exit(code)
 }
+
+// keepVariable says in the environment of recordVerb what is kept; it is all by default.
+const keepVariable = "VPLAY_TEST_KEEP"
 
 // recordMain is the recorder as a command.
 func recordMain(args []string) int {
@@ -50,9 +55,11 @@ func recordMain(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
-	res, err := recorder.Run(context.Background(), recorder.Options{
-		Path: args[0], Interval: every, Keep: recorder.KeepAlways, Args: args[2:],
-	})
+	keep := recorder.KeepAlways
+	if k := os.Getenv(keepVariable); k != "" {
+		keep = recorder.Keep(k)
+	}
+	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Args: args[2:]})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

@@ -25,7 +25,7 @@ const lastSignal = syscall.Signal(64)
 // a Go program with a traceback.
 var someSignals = []syscall.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGALRM, syscall.SIGTERM, syscall.SIGCONT, syscall.SIGWINCH, 40,
+	syscall.SIGALRM, syscall.SIGTERM, syscall.SIGCONT, syscall.SIGWINCH, 34, 40,
 }
 
 // TestSignalsToRecorder sends signals to the process that a supervisor knows, and

@@ -126,6 +126,27 @@ func (m Map[V]) Replace(start, end uint64, values ...V) Map[V] {
 	return Map[V]{join(join(left, build(values)), right)}
 }
 
+// Change returns a Map that has f(v) in the place of each value v of m in [start, end);
+// values across a border are cut at it. f must not change their bounds. It is Replace of
+// all that is Inside, without the lists of them.
+func (m Map[V]) Change(start, end uint64, f func(V) V) Map[V] {
+	if start >= end {
+		return m
+	}
+	left, rest := cutAt(m.root, start)
+	middle, right := cutAt(rest, end)
+	return Map[V]{join(join(left, middle.change(f)), right)}
+}
+
+func (n *node[V]) change(f func(V) V) *node[V] {
+	if n == nil {
+		return nil
+	}
+	c := n.with(n.left.change(f), n.right.change(f))
+	c.value = f(n.value)
+	return c
+}
+
 func (n *node[V]) count() int {
 	if n == nil {
 		return 0

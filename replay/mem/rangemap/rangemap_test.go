@@ -60,7 +60,17 @@ func TestAgainstCells(t *testing.T) {
 	for i := range 1500 {
 		a, b := rng.Uint64N(200), rng.Uint64N(201)
 		a, b = min(a, b), max(a, b)
-		switch rng.IntN(3) {
+		switch rng.IntN(4) {
+		case 3:
+			m = m.Change(a, b, func(p piece) piece {
+				p.id ^= 1 << 20
+				return p
+			})
+			for x := a; x < b; x++ {
+				if c[x].id != 0 {
+					c[x].id ^= 1 << 20
+				}
+			}
 		case 0:
 			m = m.Replace(a, b)
 			c.set(piece{a, b, 0, -a})

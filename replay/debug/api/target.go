@@ -1,4 +1,4 @@
-package gdbstub
+package api
 
 import (
 	"context"
@@ -109,10 +109,10 @@ type TLSTarget interface {
 
 // ErrNotSupported is returned by a Target for what it cannot do by nature. The
 // client gets the empty reply and uses another way if it has one.
-var ErrNotSupported = errors.New("gdbstub: not supported by the target")
+var ErrNotSupported = errors.New("debug: not supported by the target")
 
 // ErrExit is returned by Monitor to end the session and the server.
-var ErrExit = errors.New("gdbstub: exit asked for")
+var ErrExit = errors.New("debug: exit asked for")
 
 // Process identifies what is being debugged.
 type Process struct {
@@ -249,14 +249,34 @@ type Breakpoint struct {
 	// Len is a watchpoint's length in bytes, 1 to MaxWatchLen; for a
 	// breakpoint it is the client's instruction length and means nothing.
 	Len uint64
-	// Cond holds agent expressions for [EvalAgent]. The breakpoint stops if
-	// there are none, if one is not zero, or if one cannot be evaluated.
-	// Each has passed [CheckAgent].
-	Cond [][]byte
-	// Test, when it is not nil, is another condition: the breakpoint stops where it
-	// returns true. It is called for the machine that stands there, which in a search
-	// is not the target's own, and for several at once.
-	Test func(m AgentMachine) bool
+	// Test, when it is not nil, is a condition: the breakpoint stops where it returns
+	// true. It is called for the machine that stands there, which in a search is not
+	// the target's own, and for several at once.
+	Test func(m Machine) bool
+}
+
+// Machine is the machine that stands at a breakpoint, as its condition sees it.
+type Machine interface {
+	// GPR returns the general register with an index of Registers.GPR.
+	GPR(index int) uint64
+	RIP() uint64
+	// Registers returns all registers, which takes longer.
+	Registers() *Registers
+	// ReadMemory is that of Target.
+	ReadMemory(addr uint64, b []byte) (int, error)
+}
+
+// Limits on breakpoints.
+const (
+	MaxBreakpoints = 4096    // at a time, of all kinds
+	MaxWatchLen    = 1 << 20 // bytes
+)
+
+// Progress is what the writer given to Target.Monitor implements when somebody
+// is shown how a long command goes on.
+type Progress interface {
+	// Progress replaces what was said before. It may be called often.
+	Progress(text string)
 }
 
 // Library is one entry of the dynamic loader's list (struct link_map).
@@ -286,4 +306,34 @@ type Region struct {
 	Write  bool
 	Exec   bool
 	Name   string // file or [stack] and the like; may be empty
+}
+
+// A DivertTarget can make a copy of the process that runs away from the
+// recording. From Divert to Undivert all methods of Target are about the copy, but
+// Resume, Stop, Rewind and Monitor.
+type DivertTarget interface {
+	// Divert makes the copy. output takes what it writes to its terminal, while
+	// ResumeDiverted runs.
+	Divert(output func(b []byte)) error
+
+	// Undivert throws the copy away. Without one it does nothing.
+	Undivert()
+
+	// WriteRegisters replaces thread tid's registers, but those of groups in
+	// r.Missing and OrigRAX.
+	WriteRegisters(tid int, r *Registers) error
+
+	// WriteMemory stores b at addr, protected or not, all of it or nothing.
+	WriteMemory(addr uint64, b []byte) error
+
+	// ResumeDiverted runs the copy forward; r.Dir and r.Signal mean nothing. With
+	// skip, a breakpoint at the present RIP does not stop it. StopExited ends
+	// the copy's life. An error says why the copy cannot go on, as for Resume;
+	// ctx is as for Resume.
+	ResumeDiverted(ctx context.Context, r Resume, skip bool) (Stop, error)
+
+	// AllocateMemory maps size bytes with protection prot (1 read, 2 write, 4
+	// execute) for the client's use, and FreeMemory unmaps them.
+	AllocateMemory(size uint64, prot int) (addr uint64, err error)
+	FreeMemory(addr uint64) error
 }

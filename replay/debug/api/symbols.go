@@ -1,6 +1,4 @@
-package dap
-
-import "vplay/gdbstub"
+package api
 
 // Symbols tells what addresses, lines and names of the program mean at the target's
 // present position. Like the target it is never called twice at once.
@@ -29,9 +27,9 @@ type Symbols interface {
 	Scopes(f *Frame) []Scope
 	// Eval evaluates an expression in a frame.
 	Eval(f *Frame, expr string) (Value, error)
-	// Condition returns a test of an expression at pc for [gdbstub.Breakpoint]: false
+	// Condition returns a test of an expression at pc for [Breakpoint]: false
 	// where the expression is 0, true also where it cannot be evaluated.
-	Condition(pc uint64, expr string) func(m gdbstub.AgentMachine) bool
+	Condition(pc uint64, expr string) func(m Machine) bool
 
 	// Disassemble returns the instruction at the start of b, which stands at pc,
 	// and its length; at most len(b), at least 1.

@@ -1,0 +1,124 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
+)
+
+// SIGKILL cannot be caught, and a program may send it to the recorder: to the process
+// group that both are in, to every process, or to the recorder by number. The
+// recorder sees that call at its entry, where both are still there, and writes the
+// recording first.
+
+// signalArg is which argument of a call that sends a signal is the signal.
+var signalArg = map[int64]int{
+	unix.SYS_KILL: 1, unix.SYS_TKILL: 1, unix.SYS_TGKILL: 2,
+	unix.SYS_RT_SIGQUEUEINFO: 1, unix.SYS_RT_TGSIGQUEUEINFO: 2, unix.SYS_PIDFD_SEND_SIGNAL: 1,
+}
+
+// beforeKill ends the recording at the entry of a call that kills the recorder. A
+// program that does not die of it runs on by itself, as it would without a recorder.
+func (t *tracer) beforeKill() (action, error) {
+	arg, sends := signalArg[t.call.nr]
+	if !sends || unix.Signal(t.call.args[arg]) != unix.SIGKILL {
+		return action{}, nil
+	}
+	switch hit := t.receivers(); {
+	case !hit.recorder || !t.mayKill():
+		return action{}, nil
+	case !hit.program:
+		return action{}, t.giveUp("the program kills the recorder and runs on unrecorded")
+	}
+	if _, err := t.crash(int(unix.SIGKILL), nil, false); err != nil {
+		return action{}, err
+	}
+	if t.result.Recorded && t.opt.Ended != nil {
+		t.opt.Ended("the program kills its process group, the recorder among it", true)
+	}
+	return action{}, nil
+}
+
+// receivers says which of the two a signal goes to.
+type receivers struct{ recorder, program bool }
+
+// receivers returns who gets the signal that the call sends.
+func (t *tracer) receivers() receivers {
+	first := int(int32(t.call.args[0]))
+	switch t.call.nr {
+	case unix.SYS_TKILL: // A thread's number.
+		return receivers{isOwnThread(first), first == t.pid}
+	case unix.SYS_PIDFD_SEND_SIGNAL:
+		const toGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP, linux/pidfd.h
+		pid := t.pidBehind(first)
+		if t.call.args[3]&toGroup != 0 {
+			return t.group(pid)
+		}
+		return t.process(pid)
+	case unix.SYS_KILL:
+		switch {
+		case first == 0:
+			return t.group(t.pid)
+		case first == -1: // All but the one that sends it and process 1 (man 2 kill).
+			return receivers{recorder: unix.Getpid() != 1}
+		case first < 0:
+			return t.members(-first)
+		}
+	}
+	return t.process(first)
+}
+
+func (t *tracer) process(pid int) receivers { return receivers{pid == unix.Getpid(), pid == t.pid} }
+
+// group returns which of the two are in the process group of process pid.
+func (t *tracer) group(pid int) receivers {
+	stat, ok := statOf(pid)
+	if !ok {
+		return receivers{}
+	}
+	return t.members(stat.Group)
+}
+
+// members returns which of the two are in process group id.
+func (t *tracer) members(id int) receivers {
+	stat, ok := statOf(t.pid)
+	return receivers{id == unix.Getpgrp(), ok && id == stat.Group}
+}
+
+// pidBehind returns the process that a pidfd of the program stands for, 0 when it is
+// none (man 2 pidfd_open).
+func (t *tracer) pidBehind(fd int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", t.pid, fd))
+	if err != nil {
+		return 0
+	}
+	return int(abi.ProcStatus(b).Number("Pid")) // lines of the same form
+}
+
+// isOwnThread reports whether a thread belongs to the recorder.
+func isOwnThread(tid int) bool {
+	return unix.Access(fmt.Sprintf("/proc/self/task/%d", tid), unix.F_OK) == nil
+}
+
+// mayKill reports whether the program may send the recorder signals (man 2 kill).
+func (t *tracer) mayKill() bool {
+	const capKill = 5 // CAP_KILL, linux/capability.h
+	status, err := statusOf(t.pid)
+	if err != nil || status.Mask("CapEff")>>capKill&1 != 0 {
+		return err == nil
+	}
+	uid, _, saved := unix.Getresuid()
+	ids := strings.Fields(status.Field("Uid")) // real, effective, saved, of the file system
+	for _, id := range ids[:min(2, len(ids))] {
+		if id == fmt.Sprint(uid) || id == fmt.Sprint(saved) {
+			return true
+		}
+	}
+	return false
+}

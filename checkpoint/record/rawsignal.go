@@ -1,0 +1,98 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals 32 to 34 are real-time signals that C libraries keep for themselves, or
+// take for SIGRTMIN, and Go's runtime leaves them at their default action, which is to
+// die. So the recorder has a handler of its own for them, in assembly, for it runs
+// where no Go code may run: it writes the signal's number to a pipe.
+
+// rawSignals are the signals that os/signal does not pass on.
+var rawSignals = [...]unix.Signal{32, 33, 34}
+
+// rawPipe is where onRawSignal writes.
+var rawPipe int32
+
+// The kernel calls onRawSignal, which returns to onRawReturn; no Go code may call them.
+// rawHandler and rawReturn return their addresses. All are in rawsignal_amd64.s.
+func onRawSignal()
+func onRawReturn()
+func rawHandler() uint64
+func rawReturn() uint64
+
+// raw are the relays that are told of raw signals, in this process.
+var raw struct {
+	mu     sync.Mutex
+	pipe   *os.File // its end to read from; made once
+	relays map[*relay]struct{}
+	taken  []unix.Signal // those that the handler is set for
+}
+
+// hearRaw has the relay told of raw signals, until the returned function is called.
+func hearRaw(r *relay) (end func()) {
+	raw.mu.Lock()
+	defer raw.mu.Unlock()
+	if raw.pipe == nil {
+		var fds [2]int
+		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+			return func() {} // they do what they did
+		}
+		raw.pipe, rawPipe = os.NewFile(uintptr(fds[0]), "signals"), int32(fds[1])
+		raw.relays = map[*relay]struct{}{}
+		go readRaw(raw.pipe)
+	}
+	if len(raw.relays) == 0 {
+		takeRaw()
+	}
+	raw.relays[r] = struct{}{}
+	return func() {
+		raw.mu.Lock()
+		defer raw.mu.Unlock()
+		delete(raw.relays, r)
+		if len(raw.relays) > 0 {
+			return
+		}
+		for _, sig := range raw.taken {
+			setAction(sig, &kernelAction{})
+		}
+		raw.taken = nil
+	}
+}
+
+// takeRaw sets the handler for the raw signals that have their default action. Others
+// are ignored, which does for the recorder, or in use by a C library.
+func takeRaw() {
+	const siginfo, onStack, restart, restorer = 0x4, 0x08000000, 0x10000000, 0x04000000 // SA_* of asm/signal.h
+	act := kernelAction{handler: rawHandler(), flags: siginfo | onStack | restart | restorer, restorer: rawReturn(), mask: ^uint64(0)}
+	for _, sig := range rawSignals {
+		if actionOf(sig).handler == 0 {
+			setAction(sig, &act)
+			raw.taken = append(raw.taken, sig)
+		}
+	}
+}
+
+// readRaw passes on what the handler writes.
+func readRaw(pipe *os.File) {
+	var b [64]byte
+	for {
+		n, err := pipe.Read(b[:])
+		if err != nil {
+			return
+		}
+		raw.mu.Lock()
+		for _, sig := range b[:n] {
+			for r := range raw.relays {
+				r.arrive(unix.Signal(sig))
+			}
+		}
+		raw.mu.Unlock()
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"io"
+	"net"
+
+	"vplay/checkpoint"
+)
+
+// A debugger's session may last for days, so the work that a recording's budget allows
+// is what one request may cost: it begins anew with what the client sends.
+
+// renewingListener gives out connections that renew a budget.
+type renewingListener struct {
+	net.Listener
+	budget *checkpoint.Budget
+}
+
+func (l renewingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return renewingConn{c, l.budget}, nil
+}
+
+type renewingConn struct {
+	net.Conn
+	budget *checkpoint.Budget
+}
+
+func (c renewingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.budget.Renew()
+	return n, err
+}
+
+// renewingReader is the same for standard input.
+type renewingReader struct {
+	io.ReadCloser
+	budget *checkpoint.Budget
+}
+
+func (r renewingReader) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	r.budget.Renew()
+	return n, err
+}

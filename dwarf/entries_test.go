@@ -1,0 +1,176 @@
+package dwarf
+
+import (
+	"bytes"
+	"debug/dwarf"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"vplay/tests/need"
+)
+
+// TestAgainstStandardLibrary reads all entries, their ranges and the rows of all line
+// tables of programs, and compares them with what debug/dwarf says.
+func TestAgainstStandardLibrary(t *testing.T) {
+	need.Program(t, "gcc", "g++")
+	demo, _ := demoSymbols(t)
+	images := map[string][]byte{"demo": demo}
+	for _, flags := range []string{
+		"-O2 -gdwarf-2", "-O2 -gdwarf-3", "-O1 -gdwarf-4", "-O2 -gdwarf-5", "-O2 -gdwarf-5 -gz=zlib", "-O2 -gdwarf-4 -gz=zlib-gnu",
+		"-O2 -gdwarf-5 -gdwarf64", "-O2 -gdwarf-5 -flto", "-O2 -gdwarf-5 -fdebug-types-section", "-O2 -gdwarf-4 -fdebug-types-section",
+	} {
+		bin := filepath.Join(t.TempDir(), "prog")
+		args := append([]string{"-w", "-std=gnu++17", "-o", bin, "../tests/guest/stl.cc"}, strings.Fields(flags)...)
+		if out, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
+			t.Fatalf("g++ %s: %v\n%s", flags, err, out)
+		}
+		b, err := os.ReadFile(bin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images[flags] = b
+	}
+	for name, b := range images {
+		t.Run(name, func(t *testing.T) {
+			f, err := elf.NewFile(bytes.NewReader(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := f.DWARF()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := Open(b, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries, rows := sameEntries(t, m, want)
+			t.Logf("%d entries, %d rows", entries, rows)
+			if entries < 50 || rows < 50 {
+				t.Error("hardly anything was compared")
+			}
+		})
+	}
+}
+
+func sameEntries(t *testing.T, m *Module, want *dwarf.Data) (entries, rows int) {
+	t.Helper()
+	ours, theirs := m.data.Reader(), want.Reader()
+	for {
+		a, err := ours.Next()
+		b, want2 := theirs.Next()
+		if (err != nil) != (want2 != nil) || !reflect.DeepEqual(a, b) {
+			t.Fatalf("entry %d:\n%+v %v\nwant\n%+v %v", entries, a, err, b, want2)
+		}
+		if a == nil {
+			return entries, rows
+		}
+		entries++
+		if a.Tag == 0 {
+			continue
+		}
+		x, _ := m.data.Ranges(a)
+		y, _ := want.Ranges(b)
+		if !reflect.DeepEqual(x, y) {
+			t.Fatalf("ranges of entry %+v: %x, want %x", a, x, y)
+		}
+		if a.Tag == dwarf.TagCompileUnit {
+			rows += sameLines(t, m, &unit{entry: a}, want)
+		}
+		if entries%7 == 0 && a.Tag != dwarf.TagCompileUnit {
+			ours.SkipChildren()
+			theirs.SkipChildren()
+		}
+	}
+}
+
+func sameLines(t *testing.T, m *Module, u *unit, want *dwarf.Data) (rows int) {
+	t.Helper()
+	p, err := m.lineProgram(u)
+	lr, err2 := want.LineReader(u.entry)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	if p == nil || lr == nil {
+		return 0
+	}
+	for ; ; rows++ {
+		row, ok, err := p.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e dwarf.LineEntry
+		if end := lr.Next(&e) != nil; end == ok {
+			t.Fatalf("row %d: there %v, want %v", rows, ok, !end)
+		}
+		if !ok {
+			return rows
+		}
+		w := lineRow{addr: e.Address, line: e.Line, isStmt: e.IsStmt, isEnd: e.EndSequence, divided: e.Discriminator != 0}
+		if e.File != nil {
+			w.file = e.File.Name
+		}
+		if row != w {
+			t.Fatalf("row %d: %+v, want %+v", rows, row, w)
+		}
+	}
+}
+
+// allowance is a budget of so many bytes of memory and of work.
+type allowance struct{ memory, work int64 }
+
+func (a *allowance) Take(n int64, _ string) error {
+	if n > a.memory {
+		return fmt.Errorf("no room for %d bytes", n)
+	}
+	a.memory -= n
+	return nil
+}
+
+func (a *allowance) Give(n int64) { a.memory += n }
+
+func (a *allowance) Spend(n int64, _ string) error {
+	if n > a.work {
+		return fmt.Errorf("no time for %d bytes", n)
+	}
+	a.work -= n
+	return nil
+}
+
+// TestBudget asks everything of a file under budgets from none to more than enough:
+// what there is no room for is missing, and said to be.
+func TestBudget(t *testing.T) {
+	b, _ := demoSymbols(t)
+	found := -1
+	for shift := 0; shift < 30; shift++ {
+		for _, a := range []*allowance{{1 << shift, 1 << 40}, {1 << 40, 1 << shift}} {
+			m, err := Open(b, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, name := range []string{"main", "report", "add_reading", "forecast", "collect"} {
+				addr, _ := m.Lookup(name)
+				file, _, _ := m.Line(addr)
+				if file != "" && len(m.Functions(name)) > 0 {
+					n++
+				}
+			}
+			if n < 5 && shift < 16 && m.Limited() == nil {
+				t.Errorf("2^%d: %d of 5 functions found, and no limit named", shift, n)
+			}
+			if found = n; shift == 29 && (n < 5 || m.Limited() != nil) {
+				t.Errorf("under a budget of 2^29 bytes: %d of 5 functions, %v", n, m.Limited())
+			}
+		}
+	}
+	if found != 5 {
+		t.Errorf("%d of 5 functions in the end", found)
+	}
+}

@@ -1,0 +1,77 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"vplay/checkpoint"
+	recorder "vplay/checkpoint/record"
+)
+
+// TestRing crashes a program that has had forced ends: what their hashes need is read
+// at the crash only, from shadows that write their pages to the recorder themselves, or
+// that must not be asked to.
+func TestRing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		args    []string
+		windows bool
+	}{
+		{"shadows write", nil, true},
+		{"under a filter", []string{"filter"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run{
+				args: append([]string{compile(t, "ringcrash")}, c.args...),
+				opt:  recorder.Options{Keep: recorder.KeepCrash, ForceEvery: 2 * time.Millisecond, Interval: time.Minute},
+			}
+			want := r.native(t)
+			got, res := r.recorded(t)
+			same(t, got, want)
+			if got.sig != int(syscall.SIGSEGV) || !res.Recorded {
+				t.Fatalf("killed by %d, recorded: %t %s", got.sig, res.Recorded, res.Reason)
+			}
+			if res.Stats.ForcedEnds < 2 || res.Stats.Windows > 0 != c.windows {
+				t.Errorf("%d forced ends, %d windows", res.Stats.ForcedEnds, res.Stats.Windows)
+			}
+			t.Log(verify(t, res.Path))
+			allPages(t, res.Path)
+		})
+	}
+}
+
+// allPages checks that the first interval has the pages that the program may not read.
+func allPages(t *testing.T, path string) {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	list := rec.Intervals()
+	iv, err := rec.Interval(list[len(list)-1].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := rec.PageTable(iv.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range iv.Maps {
+		if m.Prot != 0 || m.Object != 0 || m.End-m.Start != 200*checkpoint.PageSize {
+			continue
+		}
+		for a := m.Start; a < m.End; a += checkpoint.PageSize {
+			var page [checkpoint.PageSize]byte
+			ref, ok := table.Find(a)
+			if _, err := rec.Page(ref, &page); !ok || err != nil || page[0] != byte(100+(a-m.Start)/checkpoint.PageSize) {
+				t.Fatalf("page %#x: %t, %v, %d", a, ok, err, page[0])
+			}
+		}
+		return
+	}
+	t.Error("the mapping that cannot be read is not there")
+}
