@@ -274,7 +274,7 @@ func openMoment(t testing.TB, dir string) (*Module, *goImage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Open(file)
+	m, err := Open(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

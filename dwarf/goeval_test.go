@@ -158,7 +158,7 @@ func FuzzGoVariables(f *testing.F) {
 			damaged := append([]byte(nil), file...)
 			copy(damaged[info.Offset+uint64(at)%info.Size:], patch)
 			var err error
-			if m, err = Open(damaged); err != nil {
+			if m, err = Open(damaged, nil); err != nil {
 				return
 			}
 		}

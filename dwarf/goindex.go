@@ -51,7 +51,7 @@ func (p *goProgram) indexed() *goIndex {
 			}
 			continue
 		}
-		x.add(e)
+		x.add(p.m, e)
 		r.SkipChildren()
 	}
 	for t := range x.consts {
@@ -61,8 +61,8 @@ func (p *goProgram) indexed() *goIndex {
 }
 
 // add enters a type or a constant.
-func (x *goIndex) add(e *dwarf.Entry) {
-	if len(x.runtime)+len(x.consts) > maxIndexed {
+func (x *goIndex) add(m *Module, e *dwarf.Entry) {
+	if m.meter.take(indexedBytes) != nil {
 		return
 	}
 	name, _ := e.Val(dwarf.AttrName).(string)

@@ -23,9 +23,12 @@ const (
 	maxGoTypes   = 1 << 17 // in all; ReadType takes 128 MB of stack for as many in a row
 	maxGoEntries = 1 << 21 // entries read for them
 	maxGoParts   = 256     // typedefs, arrays and first members in a row
+)
 
-	maxGoKept  = 1 << 20 // types that are kept for later
-	maxGoSpent = 1 << 23 // entries read for types that were refused, all together
+// What a type, and an entry below it, take in memory.
+const (
+	goTypeBytes  = 600
+	goEntryBytes = 200
 )
 
 // errGoType says that a type is refused.
@@ -35,9 +38,10 @@ var errGoType = errors.New("the type refers to too many others, or to itself")
 // it.
 type goProgram struct {
 	m        *Module
+	data     *dwarf.Data // the same file for the standard library's reader, which godwarf uses
+	err      error       // why there is none
 	types    map[dwarf.Offset]godwarf.Type
 	checked  map[dwarf.Offset]bool
-	spent    int // entries read for types that were refused
 	trees    map[dwarf.Offset]*godwarf.Tree
 	entries  int // of the trees
 	closures map[dwarf.Offset]*godwarf.StructType
@@ -53,6 +57,80 @@ func (m *Module) goProgram() *goProgram {
 		}
 	}
 	return m.golang
+}
+
+// open opens the file for godwarf. debug/dwarf reads the abbreviations of all units at
+// once, and as many as a file says. So the module's own reader does it first: it has a
+// bound for each, and charges all of them.
+func (p *goProgram) open() error {
+	if p.data != nil || p.err != nil {
+		return p.err
+	}
+	p.err = p.openData()
+	return p.err
+}
+
+func (p *goProgram) openData() error {
+	m := p.m
+	if m.data == nil {
+		return errGoType
+	}
+	hs := m.unitHeaders()
+	if err := m.meter.take(len(hs) * headerBytes); err != nil {
+		return err
+	}
+	cost := map[uint64]int{}
+	for i := range hs {
+		t, err := m.data.table(&hs[i])
+		if err != nil {
+			return err
+		}
+		cost[hs[i].abbrev] = t.bytes()
+	}
+	for _, n := range cost {
+		if err := m.meter.take(n); err != nil {
+			return err
+		}
+	}
+	s := &m.sec
+	d, err := dwarf.New(s.abbrev, nil, nil, s.info, nil, nil, s.ranges, s.str)
+	if err != nil {
+		return err
+	}
+	for name, b := range map[string][]byte{".debug_addr": s.addr, ".debug_line_str": s.lineStr, ".debug_str_offsets": s.strOffsets, ".debug_rnglists": s.rnglists} {
+		if err := d.AddSection(name, b); err != nil {
+			return err
+		}
+	}
+	p.data = d
+	return nil
+}
+
+// bytes is what a table takes in memory.
+func (t *abbrevs) bytes() int {
+	n := abbrevBytes
+	for i := range t.list {
+		n += abbrevBytes + abbrevFieldBytes*len(t.list[i].fields)
+	}
+	for _, a := range t.other {
+		n += abbrevBytes + abbrevFieldBytes*len(a.fields)
+	}
+	return n
+}
+
+// next reads an entry with the standard library's reader and charges for it.
+func (p *goProgram) next(r *dwarf.Reader) (*dwarf.Entry, error) {
+	e, err := r.Next()
+	if err != nil || e == nil {
+		return nil, errGoType
+	}
+	work := entryWork + fieldWork*len(e.Field)
+	for i := range e.Field {
+		if s, ok := e.Field[i].Val.(string); ok {
+			work += len(s)
+		}
+	}
+	return e, p.m.meter.spend(work)
 }
 
 // langGo is DW_LANG_Go (DWARF 5, table 7.17).
@@ -77,21 +155,18 @@ func (p *goProgram) typeAt(off dwarf.Offset) (godwarf.Type, error) {
 	if t, ok := p.types[off]; ok {
 		return t, nil
 	}
-	if p.spent > maxGoSpent {
-		return nil, errGoType
+	if err := p.open(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errGoType, err)
 	}
-	if len(p.types) > maxGoKept {
-		clear(p.types)
-		clear(p.checked)
-	}
-	c := typeCheck{m: p.m, known: p.checked, seen: map[dwarf.Offset]bool{}, part: map[dwarf.Offset]dwarf.Offset{}}
+	c := typeCheck{p: p, known: p.checked, seen: map[dwarf.Offset]bool{}, part: map[dwarf.Offset]dwarf.Offset{}}
 	if err := c.check(off); err != nil {
-		p.spent += c.entries + len(c.seen)
 		return nil, err
 	}
-	t, err := readGoType(p.m.data, off, p.types)
+	if err := p.m.meter.take(goTypeBytes*len(c.seen) + goEntryBytes*c.entries); err != nil {
+		return nil, err
+	}
+	t, err := readGoType(p.data, off, p.types)
 	if err != nil {
-		p.spent += c.entries + len(c.seen)
 		return nil, fmt.Errorf("%w: %w", errGoType, err)
 	}
 	for seen := range c.seen {
@@ -112,9 +187,9 @@ func readGoType(d *dwarf.Data, off dwarf.Offset, cache map[dwarf.Offset]godwarf.
 }
 
 // typeCheck looks at the types that one refers to, in the order in which
-// godwarf.ReadType reads them.
+// godwarf.ReadType reads them, with the same reader.
 type typeCheck struct {
-	m       *Module
+	p       *goProgram
 	known   map[dwarf.Offset]bool // those that were read before
 	seen    map[dwarf.Offset]bool
 	part    map[dwarf.Offset]dwarf.Offset // what typedefs, qualifiers and arrays are of, and the first members of structs
@@ -167,10 +242,13 @@ func (c *typeCheck) ends(at dwarf.Offset) bool {
 
 // references lists the types that the entry at off refers to.
 func (c *typeCheck) references(off dwarf.Offset) (refs []dwarf.Offset, err error) {
-	r := c.m.data.Reader()
+	r := c.p.data.Reader()
 	r.Seek(off)
-	e, err := r.Next()
-	if err != nil || e == nil || e.Offset != off {
+	e, err := c.p.next(r)
+	if err != nil {
+		return nil, err
+	}
+	if e.Offset != off {
 		return nil, errGoType
 	}
 	add := func(e *dwarf.Entry, a dwarf.Attr) (to dwarf.Offset, ok bool) {
@@ -190,8 +268,11 @@ func (c *typeCheck) references(off dwarf.Offset) (refs []dwarf.Offset, err error
 		return refs, nil
 	}
 	for depth := 1; depth > 0; {
-		k, err := r.Next()
-		if c.entries++; err != nil || k == nil || c.entries > maxGoEntries {
+		k, err := c.p.next(r)
+		if err != nil {
+			return nil, err
+		}
+		if c.entries++; c.entries > maxGoEntries {
 			return nil, errGoType
 		}
 		switch {
@@ -213,7 +294,7 @@ func (c *typeCheck) references(off dwarf.Offset) (refs []dwarf.Offset, err error
 
 // Bounds on the entries of one function.
 const (
-	maxGoTree    = 1 << 18
+	maxGoTree    = 1 << 16 // kept for later as well, at most twice as many
 	maxGoRanges  = 1 << 20 // of all of them
 	maxGoNesting = 1 << 10
 	maxGoOrigins = 8
@@ -226,6 +307,9 @@ func (p *goProgram) tree(off dwarf.Offset) (t *godwarf.Tree, err error) {
 	if t, ok := p.trees[off]; ok {
 		return t, nil
 	}
+	if err := p.open(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errGoType, err)
+	}
 	n, err := p.checkTree(off)
 	if err != nil {
 		return nil, err
@@ -235,7 +319,7 @@ func (p *goProgram) tree(off dwarf.Offset) (t *godwarf.Tree, err error) {
 			t, err = nil, fmt.Errorf("%w: %v", errGoType, p)
 		}
 	}()
-	if t, err = godwarf.LoadTree(off, p.m.data, 0); err != nil {
+	if t, err = godwarf.LoadTree(off, p.data, 0); err != nil {
 		return nil, err
 	}
 	if p.entries += n; p.entries > 2*maxGoTree {
@@ -249,11 +333,14 @@ func (p *goProgram) tree(off dwarf.Offset) (t *godwarf.Tree, err error) {
 // checkTree returns an error unless LoadTree may be called for the entry at off, and
 // how many entries there are.
 func (p *goProgram) checkTree(off dwarf.Offset) (n int, err error) {
-	r := p.m.data.Reader()
+	r := p.data.Reader()
 	r.Seek(off)
 	for depth, ranges := 0, 0; ; {
-		e, err := r.Next()
-		if n++; err != nil || e == nil || n > maxGoTree || depth > maxGoNesting {
+		e, err := p.next(r)
+		if err != nil {
+			return 0, err
+		}
+		if n++; n > maxGoTree || depth > maxGoNesting {
 			return 0, errGoType
 		}
 		switch {
@@ -285,8 +372,11 @@ func (p *goProgram) hasOrigin(e *dwarf.Entry) bool {
 				return true
 			}
 		}
-		if e = p.m.entryAt(off); e == nil {
-			return true
+		r := p.data.Reader()
+		r.Seek(off)
+		var err error
+		if e, err = p.next(r); err != nil {
+			return errors.Is(err, errGoType) // there is none; LoadTree ends there, too
 		}
 	}
 	return false

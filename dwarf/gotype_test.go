@@ -72,16 +72,13 @@ func (f *goFile) base() (at dwarf.Offset) {
 }
 
 // module opens what was made.
-func (f *goFile) module(t *testing.T) *Module {
-	t.Helper()
+func (f *goFile) module() *Module {
 	f.bytes(0)
 	binary.LittleEndian.PutUint32(f.info, uint32(len(f.info)-4))
 	f.info[4], f.info[10] = 4, 8 // version, address size
-	d, err := dwarf.New(abbrevSection(), nil, nil, f.info, nil, nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Module{data: d, sec: sections{info: f.info}}
+	m := &Module{sec: sections{info: f.info, abbrev: abbrevSection()}}
+	m.data = &info{m: m, abbrevs: map[uint64]*abbrevs{}}
+	return m
 }
 
 // pointers is a file with n pointers to each other in a row, the last one first.
@@ -126,7 +123,7 @@ func TestGoTypesBounded(t *testing.T) {
 		"the file ends in a type": {cut, goFirst}, "a pointer to nowhere": {nowhere, goFirst}, "no type": {newGoFile(), 1 << 20},
 		"too many pointers to pointers": {deep, top}, "a million pointers to pointers": {long, last},
 	} {
-		p := c.file.module(t).goProgram()
+		p := c.file.module().goProgram()
 		for range 2 { // the second time, too
 			if typ, err := p.typeAt(c.off); !errors.Is(err, errGoType) {
 				t.Errorf("%s: type %v, error %v", name, typ, err)
@@ -139,7 +136,7 @@ func TestGoTypesBounded(t *testing.T) {
 // circles as programs have them.
 func TestGoTypesDeep(t *testing.T) {
 	f, top := pointers(maxGoDepth - 10)
-	typ, err := f.module(t).goProgram().typeAt(top)
+	typ, err := f.module().goProgram().typeAt(top)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +154,7 @@ func TestGoTypesDeep(t *testing.T) {
 	if list.pointer(goFirst) != goFirst+4+8+1 {
 		t.Fatal("the pointer is elsewhere")
 	}
-	if typ, err = list.module(t).goProgram().typeAt(goFirst); err != nil {
+	if typ, err = list.module().goProgram().typeAt(goFirst); err != nil {
 		t.Fatal(err)
 	}
 	s := typ.(*godwarf.StructType)
@@ -188,7 +185,7 @@ func TestGoTreesBounded(t *testing.T) {
 	cut := newGoFile()
 	cut.bytes(abFunction, abBlock, abBlock)
 	for name, f := range map[string]*goFile{"instances of each other": circle, "a million blocks": deep, "the file ends in a function": cut} {
-		if tree, err := f.module(t).goProgram().tree(goFirst); !errors.Is(err, errGoType) {
+		if tree, err := f.module().goProgram().tree(goFirst); !errors.Is(err, errGoType) {
 			t.Errorf("%s: %v, error %v", name, tree, err)
 		}
 	}
