@@ -3,12 +3,13 @@ package dwarf
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/go-delve/delve/pkg/dwarf/godwarf"
 )
 
 // Children are what a value can be unfolded into: the members of a struct, the
-// elements of an array, what a pointer points to.
+// elements of an array, what a container holds, what a pointer points to.
 
 // NumChildren returns how many children a value has, by name and by index.
 func (v Value) NumChildren() (named, indexed int) {
@@ -16,22 +17,53 @@ func (v Value) NumChildren() (named, indexed int) {
 	return v.count()
 }
 
-func (v Value) count() (named, indexed int) {
-	if v.err != nil {
-		return 0, 0
+// unfold returns the value whose parts are the children of v: what references and
+// iterators lead to, and pointers to structs. c is what it holds, if it is a container.
+func (v Value) unfold() (out Value, c *container) {
+	for range maxChain {
+		t := v.typ.strip()
+		if v.err != nil || t == nil || v.golang != nil {
+			break
+		}
+		switch t.Kind {
+		case KindStruct, KindUnion:
+			if c = v.container(0); c == nil || c.same == nil {
+				return v, c
+			}
+			v = *c.same
+		case KindPointer, KindReference:
+			e := t.element().strip()
+			if e == nil || t.Kind == KindPointer && e.Kind != KindStruct && e.Kind != KindUnion {
+				return v, nil
+			}
+			if addr, err := v.bitsOf(); err == nil && addr == 0 {
+				return v, nil
+			}
+			v = v.target()
+		default:
+			return v, nil
+		}
 	}
+	return v, nil
+}
+
+func (v Value) count() (named, indexed int) {
 	if v.golang != nil {
 		return v.goCount()
 	}
+	v, c := v.unfold()
 	t := v.typ.strip()
-	if t == nil {
+	switch {
+	case v.err != nil || t == nil:
 		return 0, 0
+	case c != nil:
+		return 0, min(c.n, math.MaxInt32)
 	}
 	switch t.Kind {
 	case KindStruct, KindUnion:
 		t.load()
 		for i := range t.fields {
-			if !t.fields[i].isStatic {
+			if v.has(&t.fields[i]) {
 				named++
 			}
 		}
@@ -41,16 +73,10 @@ func (v Value) count() (named, indexed int) {
 			return 0, 0
 		}
 		return 0, int(min(max(t.length(v.env), 0), math.MaxInt32))
-	case KindPointer, KindReference:
+	case KindPointer:
 		e := t.element().strip()
-		if e == nil || e.Kind == KindFunction || e.Kind == KindUnknown {
+		if addr, err := v.bitsOf(); e == nil || e.Kind == KindFunction || e.Kind == KindUnknown || err == nil && addr == 0 {
 			return 0, 0
-		}
-		if addr, err := v.bitsOf(); err == nil && addr == 0 {
-			return 0, 0
-		}
-		if e.Kind == KindStruct || e.Kind == KindUnion || t.Kind == KindReference {
-			return v.target().count()
 		}
 		return 1, 0
 	default:
@@ -69,11 +95,12 @@ func (v Value) Children(start, count int) (out []Value) {
 const maxChildren = 1 << 14
 
 func (v Value) children(start, count int) (out []Value) {
+	named, indexed := v.count()
+	v, c := v.unfold()
 	t := v.typ.strip()
 	if v.err != nil || t == nil && v.golang == nil || start < 0 {
 		return nil
 	}
-	named, indexed := v.count()
 	end := named + indexed
 	if count > 0 && count < end-start {
 		end = start + count
@@ -82,11 +109,18 @@ func (v Value) children(start, count int) (out []Value) {
 	if v.golang != nil {
 		return v.goChildren(start, end)
 	}
+	if c != nil {
+		out = c.children(start, end-start)
+		for i := range out {
+			out[i].keyed = !c.array && strings.HasPrefix(out[i].Name, "[")
+		}
+		return out
+	}
 	switch t.Kind {
 	case KindStruct, KindUnion:
 		n := 0
 		for i := range t.fields {
-			if t.fields[i].isStatic {
+			if !v.has(&t.fields[i]) {
 				continue
 			}
 			if n >= start && n < end {
@@ -98,13 +132,9 @@ func (v Value) children(start, count int) (out []Value) {
 		for i := start; i < end; i++ {
 			out = append(out, v.index(int64(i)))
 		}
-	case KindPointer, KindReference:
-		p := v.target()
-		if e := p.typ.strip(); e != nil && (e.Kind == KindStruct || e.Kind == KindUnion || t.Kind == KindReference) {
-			return p.children(start, count)
-		}
+	case KindPointer:
 		if start == 0 && end > 0 {
-			out = append(out, p)
+			out = append(out, v.target())
 		}
 	default:
 	}
@@ -114,6 +144,10 @@ func (v Value) children(start, count int) (out []Value) {
 // IsBase reports whether the value is the part of an object that is its base
 // class; its Name is the class's then.
 func (v Value) IsBase() bool { return v.base }
+
+// IsKeyed reports whether the value is held by a container by what its Name says, which
+// is no index: a key, or a number of something that cannot be indexed.
+func (v Value) IsKeyed() bool { return v.keyed }
 
 // IsPointer reports whether children are behind an arrow.
 func (v Value) IsPointer() bool {

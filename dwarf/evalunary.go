@@ -96,6 +96,10 @@ func (x *evalState) dereference(v Value) Value {
 		return v
 	}
 	name := v.Name
+	if c := v.referent().holder(0); c != nil && c.object != nil {
+		x.check(c.object.err)
+		return *c.object
+	}
 	v = x.rvalue(v)
 	t := v.typ.strip()
 	if t.Kind != KindPointer {
@@ -158,8 +162,15 @@ func (x *evalState) postfix() Value {
 			if x.at >= len(x.toks) || x.toks[x.at].kind != 'n' {
 				x.fail("a member's name is missing")
 			}
-			v = x.member(v, x.toks[x.at].text)
+			name := x.toks[x.at].text
 			x.at++
+			if x.peek() == "(" {
+				x.take("(")
+				x.need(")")
+				v = x.method(v, name)
+			} else {
+				v = x.member(v, name)
+			}
 		case x.peek() == "(":
 			x.fail("functions are not called")
 		default:
@@ -182,7 +193,84 @@ func (x *evalState) indexed(v, i Value) Value {
 		x.check(out.err)
 		return out
 	}
+	if c := v.holder(0); c != nil && c.array {
+		return x.held(c, int(x.number(x.rvalue(i))))
+	}
 	return x.dereference(x.apply("+", v, i))
+}
+
+// held is what a container holds at an index.
+func (x *evalState) held(c *container, i int) Value {
+	if i < 0 || i >= c.n {
+		x.fail("%d is no index: there are %s", i, numElements(c.n))
+	}
+	list := c.children(i, 1)
+	if len(list) == 0 {
+		x.check(errSize)
+	}
+	x.check(list[0].err)
+	return list[0]
+}
+
+// methods are those of containers that are understood, for they only look.
+var methods = map[string]func(x *evalState, c *container) Value{
+	"size":      func(x *evalState, c *container) Value { return x.integer(c.size(), typeULong) },
+	"length":    func(x *evalState, c *container) Value { return x.integer(c.size(), typeULong) },
+	"empty":     func(x *evalState, c *container) Value { return x.boolean(c.size() == 0) },
+	"front":     func(x *evalState, c *container) Value { return x.held(c, 0) },
+	"back":      func(x *evalState, c *container) Value { return x.held(c, c.n-1) },
+	"get":       func(x *evalState, c *container) Value { return x.held(c, 0) },
+	"value":     func(x *evalState, c *container) Value { return x.held(c, 0) },
+	"has_value": func(x *evalState, c *container) Value { return x.boolean(c.n > 0) },
+}
+
+// size is how many values or characters a container holds.
+func (c *container) size() uint64 {
+	if c.text != nil {
+		return c.length
+	}
+	return uint64(c.n)
+}
+
+// method is v.name(), or v->name().
+func (x *evalState) method(v Value, name string) Value {
+	v = v.referent()
+	if t := v.typ.strip(); t != nil && t.Kind == KindPointer {
+		v = v.target()
+	}
+	x.check(v.err)
+	c := v.holder(0)
+	f, ok := methods[name]
+	if c == nil || !ok {
+		x.fail("functions are not called")
+	}
+	return f(x, c)
+}
+
+// holder is the container that a value is, or that its first base class is that is one.
+func (v Value) holder(depth int) *container {
+	if c := v.container(depth); c != nil {
+		return c
+	}
+	t := v.typ.strip()
+	if v.err != nil || t == nil || t.Kind != KindStruct || depth > maxNesting {
+		return nil
+	}
+	t.load()
+	for i := range t.fields {
+		if f := &t.fields[i]; f.base {
+			return v.member(f).holder(depth + 1)
+		}
+	}
+	return nil
+}
+
+// referent is what a reference refers to; other values are themselves.
+func (v Value) referent() Value {
+	if t := v.typ.strip(); t != nil && t.Kind == KindReference {
+		return v.target()
+	}
+	return v
 }
 
 // member is v.name, or v->name: as gdb, either works for both.
@@ -198,21 +286,34 @@ func (x *evalState) member(v Value, name string) Value {
 		v = v.target()
 	}
 	x.check(v.err)
-	if out, ok := v.find(name, 0); ok {
+	if out, ok := v.find(name); ok {
 		x.check(out.err)
 		return out
+	}
+	if c := v.holder(0); c != nil && c.object != nil {
+		x.check(c.object.err)
+		if out, ok := c.object.find(name); ok {
+			x.check(out.err)
+			return out
+		}
 	}
 	x.fail("there is no member %s", name)
 	return Value{}
 }
 
 // find looks for a member, in anonymous ones and base classes too.
-func (v Value) find(name string, depth int) (Value, bool) {
+func (v Value) find(name string) (Value, bool) {
+	budget := maxFields // a damaged file can make a class its own base class, twice
+	return v.findWithin(name, 0, &budget)
+}
+
+func (v Value) findWithin(name string, depth int, budget *int) (Value, bool) {
 	t := v.typ.strip()
-	if t == nil || t.Kind != KindStruct && t.Kind != KindUnion || depth > maxChain {
+	if t == nil || t.Kind != KindStruct && t.Kind != KindUnion || depth > maxChain || *budget <= 0 {
 		return Value{}, false
 	}
 	t.load()
+	*budget -= len(t.fields)
 	for i := range t.fields {
 		if f := &t.fields[i]; f.name == name && !f.base && !f.isStatic {
 			return v.member(f), true
@@ -220,7 +321,7 @@ func (v Value) find(name string, depth int) (Value, bool) {
 	}
 	for i := range t.fields {
 		if f := &t.fields[i]; f.base || f.name == "" {
-			if out, ok := v.member(f).find(name, depth+1); ok {
+			if out, ok := v.member(f).findWithin(name, depth+1, budget); ok {
 				return out, true
 			}
 		}
@@ -277,12 +378,12 @@ func (x *evalState) literal(s string) Value {
 	return x.integer(n, typeULong)
 }
 
-// aliases are gdb's own names of registers.
-var aliases = map[string]int{"pc": RIP, "sp": RSP, "fp": RBP}
+// registerAliases are gdb's own names of registers.
+var registerAliases = map[string]int{"pc": RIP, "sp": RSP, "fp": RBP}
 
 // registerNumber returns the number of a general register by its name.
 func registerNumber(name string) (n int, ok bool) {
-	if n, ok = aliases[name]; !ok {
+	if n, ok = registerAliases[name]; !ok {
 		n, ok = regnum.AMD64NameToDwarf[name]
 	}
 	return n, ok && n < numRegs
@@ -315,7 +416,7 @@ func (x *evalState) name(s string) Value {
 			return v
 		}
 		if this, ok := x.scope.lookup("this"); ok {
-			if v, ok := this.target().find(s, 0); ok {
+			if v, ok := this.target().find(s); ok {
 				return v
 			}
 		}

@@ -84,7 +84,9 @@ func (p *printer) value(v Value, depth int) {
 	case KindEnum:
 		p.enum(v, t)
 	case KindStruct, KindUnion:
-		p.fields(v, t, depth)
+		if !p.container(v, depth) {
+			p.fields(v, t, depth)
+		}
 	case KindArray:
 		p.array(v, t, depth)
 	case KindFunction:
@@ -346,21 +348,6 @@ func (p *printer) cString(env *Env, addr uint64) {
 	}
 }
 
-// text writes characters in quotes.
-func (p *printer) text(b []byte, more bool) {
-	var s strings.Builder
-	s.WriteByte('"')
-	for _, c := range b {
-		s.WriteString(charText(c, '"'))
-	}
-	s.WriteByte('"')
-	p.left -= len(b)
-	p.write(s.String())
-	if more {
-		p.write("...")
-	}
-}
-
 // reference writes where a reference refers to, and what is there.
 func (p *printer) reference(v Value, depth int) {
 	addr, err := v.bitsOf()
@@ -436,7 +423,7 @@ func (p *printer) fields(v Value, t *Type, depth int) {
 	first := true
 	for i := range t.fields {
 		f := &t.fields[i]
-		if f.isStatic {
+		if !v.has(f) {
 			continue
 		}
 		if !first {

@@ -46,24 +46,29 @@ const (
 type Type struct {
 	Kind Kind
 
-	m    *Module
-	off  dwarf.Offset
-	name string // as declared, without struct or the like; "" when it has none
-	word string // struct, union, class, const, &
-	size int64  // in bytes, -1 when the entry does not say
-	enc  int64
-	elem dwarf.Offset // what it points to, is an array or a name of; 0: void
-	made *Type        // instead of elem, for types that no entry describes
+	m       *Module
+	off     dwarf.Offset
+	name    string // as declared, without struct or the like; "" when it has none
+	word    string // struct, union, class, const, &
+	size    int64  // in bytes, -1 when the entry does not say
+	enc     int64
+	align   int64        // that the program asked for, 0 for the type's own
+	natural int64        // what it is aligned to, 0 before that is known
+	elem    dwarf.Offset // what it points to, is an array or a name of; 0: void
+	made    *Type        // instead of elem, for types that no entry describes
 
 	fields  []field
+	discr   *field // what the variants go by; nil when there is one at most
 	enums   []enumerator
 	dims    []dimension
 	dim     int // an array's first dimension
 	params  []dwarf.Offset
-	further bool // a function with more parameters
-	scoped  bool // an enumeration whose enumerators are named with it
-	read    bool // fields, enums, dims and params are
-	golang  bool // a Go program's, named as Go names it
+	args    []dwarf.Offset // of a template, types only; those of packs in place of the pack
+	holds   dwarf.Offset   // the class's own type pointer, which points to what it holds
+	further bool           // a function with more parameters
+	scoped  bool           // an enumeration whose enumerators are named with it
+	read    bool           // fields, enums, dims and params are
+	golang  bool           // a Go program's, named as Go names it
 	isDecl  bool
 }
 
@@ -78,6 +83,10 @@ type field struct {
 	base       bool   // a base class
 	isStatic   bool
 	artificial bool
+
+	variant bool  // it is there only for some values of the type's discriminant
+	other   bool  // for all that have no variant of their own
+	selects int64 // else for this one
 }
 
 // enumerator is one of an enumeration's values.
@@ -162,6 +171,7 @@ func (m *Module) typeAt(off dwarf.Offset) *Type {
 		t.size = n
 	}
 	t.enc, _ = e.Val(dwarf.AttrEncoding).(int64)
+	t.align, _ = e.Val(dwarf.AttrAlignment).(int64)
 	t.elem, _ = e.Val(dwarf.AttrType).(dwarf.Offset)
 	t.isDecl, _ = e.Val(dwarf.AttrDeclaration).(bool)
 	t.scoped, _ = e.Val(dwarf.AttrEnumClass).(bool)
@@ -239,18 +249,77 @@ func (t *Type) load() {
 	if err != nil || e == nil || !e.Children {
 		return
 	}
+	inPack := false
 	for last := t.off; ; {
 		c, err := r.Next()
-		if err != nil || c == nil || c.Tag == 0 || c.Offset <= last || len(t.fields)+len(t.enums)+len(t.params) > maxFields {
+		switch {
+		case err != nil || c == nil || len(t.fields)+len(t.enums)+len(t.params)+len(t.args) > maxFields:
+			return
+		case c.Tag == 0 && inPack:
+			inPack = false
+			continue
+		case c.Tag == 0 || c.Offset <= last:
 			return
 		}
 		if last = c.Offset; t.m.meter.take(fieldBytes) != nil {
 			return
 		}
+		if c.Tag == tagParameterPack && c.Children && !inPack {
+			inPack = true
+			continue
+		}
+		if c.Tag == dwarf.TagVariantPart && c.Children {
+			last = t.variants(r, c)
+			continue
+		}
 		t.child(c)
 		r.SkipChildren()
 	}
 }
+
+// variants reads the part of a type that depends on a value, such as a Rust enum's
+// (DWARF 5, 5.7.10): the member that decides, and a member for each case. It returns
+// the offset of the last entry read.
+func (t *Type) variants(r *entryReader, part *dwarf.Entry) (last dwarf.Offset) {
+	by, _ := part.Val(dwarf.AttrDiscr).(dwarf.Offset)
+	last = part.Offset
+	depth := 1
+	var in field // what the members of the present variant have in common
+	for depth > 0 && len(t.fields) <= maxFields {
+		c, err := r.Next()
+		if err != nil || c == nil || c.Tag != 0 && c.Offset <= last || t.m.meter.take(fieldBytes) != nil {
+			break
+		}
+		if c.Tag == 0 {
+			depth--
+			continue
+		}
+		last = c.Offset
+		switch {
+		case c.Tag == dwarf.TagVariant && depth == 1 && c.Children:
+			in = field{variant: true}
+			v, ok := c.Val(dwarf.AttrDiscrValue).(int64)
+			in.selects, in.other = v, !ok
+			depth++
+			continue
+		case c.Tag == dwarf.TagMember:
+			name, _ := c.Val(dwarf.AttrName).(string)
+			f := t.field(c, name)
+			if depth == 1 && c.Offset == by {
+				t.discr = &f
+			} else if depth == 2 {
+				f.variant, f.other, f.selects = true, in.other, in.selects
+				t.fields = append(t.fields, f)
+			}
+		}
+		r.SkipChildren()
+	}
+	return last
+}
+
+// tagParameterPack is DW_TAG_GNU_template_parameter_pack, whose children are the
+// arguments that stand for one parameter.
+const tagParameterPack = dwarf.Tag(0x4107)
 
 func (t *Type) child(c *dwarf.Entry) {
 	name, _ := c.Val(dwarf.AttrName).(string)
@@ -269,6 +338,11 @@ func (t *Type) child(c *dwarf.Entry) {
 		t.params = append(t.params, off)
 	case c.Tag == dwarf.TagUnspecifiedParameters:
 		t.further = true
+	case c.Tag == dwarf.TagTemplateTypeParameter:
+		off, _ := c.Val(dwarf.AttrType).(dwarf.Offset)
+		t.args = append(t.args, off)
+	case c.Tag == dwarf.TagTypedef && name == "pointer" && t.Kind == KindStruct:
+		t.holds, _ = c.Val(dwarf.AttrType).(dwarf.Offset)
 	}
 }
 
@@ -339,6 +413,52 @@ func (t *Type) byteSize(env *Env) int64 {
 	return -1
 }
 
+// alignment returns what the compiler aligns a type to by itself, 1 when it is not known.
+// DW_AT_alignment is written only where the program asks for more.
+func (t *Type) alignment() int64 {
+	t = t.strip()
+	if t == nil {
+		return 1
+	}
+	if t.natural == 0 {
+		t.natural = 1 // for a type of a damaged file that contains itself
+		t.natural = t.computedAlignment()
+	}
+	return t.natural
+}
+
+func (t *Type) computedAlignment() int64 {
+	n := int64(1)
+	switch t.Kind {
+	case KindArray:
+		return t.element().alignment()
+	case KindStruct, KindUnion:
+		t.load()
+		for i := range t.fields {
+			if f := &t.fields[i]; !f.isStatic {
+				n = max(n, t.m.typeAt(f.typ).alignment())
+			}
+		}
+	case KindBase:
+		if n = t.size; t.enc == encComplex {
+			n /= 2
+		}
+	default:
+		n = t.byteSize(nil)
+	}
+	n = min(max(n, t.align, 1), maxAlignment)
+	for n&(n-1) != 0 {
+		n &= n - 1
+	}
+	for t.size >= 0 && t.size%n != 0 { // a packed one
+		n /= 2
+	}
+	return n
+}
+
+// maxAlignment is a page: nothing in memory that is allocated is aligned to more.
+const maxAlignment = 4096
+
 // mulSize multiplies sizes; what is too large for an address space is -1.
 func mulSize(a, b int64) int64 {
 	if a < 0 || b < 0 || b != 0 && a > (1<<47)/b {
@@ -366,7 +486,8 @@ func (t *Type) length(env *Env) int64 {
 	return -1
 }
 
-// String returns the type as C writes it: "char *[3]", "int (*)(struct p *)".
+// String returns the type as C writes it: "char *[3]", "int (*)(struct p *)", and without
+// the arguments of templates that the C++ library has by itself: "std::vector<int>".
 func (t *Type) String() string {
 	if t == nil {
 		return "void"
@@ -377,7 +498,7 @@ func (t *Type) String() string {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	defer guard()
-	return t.declare("", 0)
+	return plainTemplates(t.declare("", 0))
 }
 
 // declare writes the declaration of what has the type; inner is what stands in

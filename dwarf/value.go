@@ -21,6 +21,7 @@ type Value struct {
 	bitOff int64 // its first bit, from off
 	err    error // why there is no value
 	base   bool  // a base class, not a member
+	keyed  bool  // Name is what a container has it by, which is no index of it
 
 	golang godwarf.Type // of a Go program's, nil for others
 }
@@ -288,9 +289,34 @@ func (t *Type) isSigned() bool {
 
 // at returns part of the value.
 func (v Value) at(name string, t *Type, off int64) Value {
-	v.Name, v.typ, v.base, v.bits, v.bitOff, v.golang = name, t, false, 0, 0, nil
+	v.Name, v.typ, v.base, v.keyed, v.bits, v.bitOff, v.golang = name, t, false, false, 0, 0, nil
 	v.off += off
 	return v
+}
+
+// has reports whether a field of the value's type is part of the value: it is not
+// static, and the variant that is there has it.
+func (v Value) has(f *field) bool {
+	t := v.typ.strip()
+	if f.isStatic || !f.variant || t.discr == nil {
+		return !f.isStatic
+	}
+	by := v.member(t.discr)
+	n, err := by.bitsOf()
+	if err != nil {
+		return false
+	}
+	bits := uint64(max(by.typ.byteSize(nil), 0)) * 8
+	same := func(f *field) bool { return extend(uint64(f.selects), bits, false) == extend(n, bits, false) }
+	if !f.other {
+		return same(f)
+	}
+	for i := range t.fields {
+		if o := &t.fields[i]; o.variant && !o.other && same(o) {
+			return false
+		}
+	}
+	return true
 }
 
 // member returns a member of a struct or union value.

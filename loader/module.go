@@ -143,6 +143,10 @@ func (mod *Module) place() bool {
 	return found
 }
 
+// besideNotes is how many bytes behind a segment of notes are looked at, too: Go's
+// linker puts the note of the build-id there, and leaves it out of the segment.
+const besideNotes = 64
+
 // readNotes finds the GNU build-id.
 func (mod *Module) readNotes(m Memory) {
 	left := uint64(maxNotes)
@@ -151,7 +155,7 @@ func (mod *Module) readNotes(m Memory) {
 			continue
 		}
 		left -= p.Filesz
-		b := make([]byte, p.Filesz)
+		b := make([]byte, p.Filesz+besideNotes)
 		b = b[:m.ReadMemory(mod.Bias+p.Vaddr, b)]
 		if id := buildID(b); id != "" {
 			mod.BuildID = id

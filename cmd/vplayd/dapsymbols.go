@@ -357,6 +357,10 @@ func childExpr(expr string, k dwarf.Value, isPointer, single bool) string {
 		return ""
 	case k.Name == "" || k.IsBase(): // its members are found as the object's own
 		return expr
+	case k.Name == dwarf.ContainedValue:
+		return "*(" + expr + ")"
+	case k.IsKeyed():
+		return ""
 	case k.Name[0] == '[':
 		return "(" + expr + ")" + k.Name
 	case single && k.Name[0] == '*':

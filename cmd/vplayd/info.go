@@ -27,9 +27,10 @@ func newInfo() *cobra.Command {
 		Short: "what happened, in ten lines",
 		Long: `Info says what a recording holds: the program, how it ended and where, the
 calls that led there, how much was recorded, and what it takes. It replays
-nothing, unless --count asks for the number of instructions, or the program returned
-to where no code is: then it looks, for 5 seconds at most, for what overwrote
-the return address.
+nothing, unless --count asks for the number of instructions, or the program ended
+because something was overwritten: a return address, the guard of a stack frame, the
+header of a block of the heap, or a block was freed twice. Then it looks, for 5
+seconds at most, for what did that.
 
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
@@ -93,7 +94,8 @@ type info struct {
 	Where        string            `json:"where,omitempty"`
 	Source       string            `json:"source,omitempty"`
 	Backtrace    []loader.Location `json:"backtrace,omitempty"`
-	Overwrite    *overwrite        `json:"overwrite,omitempty"` // of the return address that the program went to
+	Message      string            `json:"message,omitempty"`   // of the C library, when it aborted
+	Overwrite    *overwrite        `json:"overwrite,omitempty"` // what ended the program by being overwritten
 	Intervals    int               `json:"intervals"`
 	Fat          int               `json:"fat"`
 	Slim         int               `json:"slim"`
@@ -143,7 +145,10 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 	case err == nil:
 		defer f.Mem.Close()
 		in.atEnd(f, symbols)
-		in.Overwrite = findOverwrite(ctx, s, f, symbols)
+		if m.Crash && abi.Signal(m.Signo) == abi.SIGABRT {
+			in.Message = abortMessage(loader.NewResolver(f.Maps, guest{f.Mem}, symbols), guest{f.Mem})
+		}
+		in.Overwrite = findOverwrite(ctx, s, f, symbols, in.Message)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -263,6 +268,7 @@ func (in *info) print(w io.Writer) error {
 		line("at", "%#x: %s", in.RIP, in.Where)
 	}
 	line("source", "%s", in.Source)
+	line("message", "%s", in.Message)
 	if in.Overwrite != nil {
 		in.Overwrite.print(line)
 	}

@@ -38,7 +38,7 @@ func init() { // not a literal: help refers to the table
 	}
 }
 
-// Monitor implements gdbstub.Target.
+// Monitor implements api.Target.
 func (g *target) Monitor(ctx context.Context, line string, out io.Writer) error {
 	words := strings.Fields(line)
 	if len(words) == 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -144,8 +145,21 @@ func notCanonical(st *x86.State, b []byte) string {
 	var regs []string
 	for _, r := range []x86asm.Reg{m.Base, m.Index} {
 		if v, ok := registerValue(st, r); ok {
-			regs = append(regs, fmt.Sprintf("%%%s=%#x", strings.ToLower(r.String()), v))
+			regs = append(regs, fmt.Sprintf("%%%s=%#x%s", strings.ToLower(r.String()), v, asText(v)))
 		}
 	}
 	return fmt.Sprintf("%#x is no canonical address: %s", a, strings.Join(regs, ", "))
+}
+
+// asText returns " (the text ...)" for a number whose bytes in memory are characters:
+// what an overflowing string has put in the place of a pointer. "" for others.
+func asText(v uint64) string {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return ""
+		}
+	}
+	return fmt.Sprintf(" (the text %q)", b)
 }

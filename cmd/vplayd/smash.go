@@ -13,15 +13,22 @@ import (
 	"vplay/replay/mem"
 )
 
-// overwrite is a return address that leads nowhere, and what wrote it last.
+// overwrite is what ended a program because something had overwritten it, and what did:
+// a return address that leads nowhere, the guard of a stack frame, a header of the heap.
 type overwrite struct {
-	Slot        uint64            `json:"slot"`  // address on the stack
+	What        string            `json:"what"`
+	Slot        uint64            `json:"slot"`  // its address
 	Value       uint64            `json:"value"` // what stands there
 	Position    string            `json:"position,omitempty"`
 	Instruction string            `json:"instruction,omitempty"`
 	Stack       []loader.Location `json:"stack,omitempty"` // of the write, innermost first
 	Why         string            `json:"why,omitempty"`   // the write is not known
+
+	freed bool // not overwritten: freed, at the position
 }
+
+// returnAddress is What of a return address.
+const returnAddress = "return address"
 
 // overwriteTime bounds the search for the write, in which the end of the recording is
 // replayed.
@@ -61,60 +68,92 @@ func isCode(maps []checkpoint.Mapping, addr uint64) bool {
 	return false
 }
 
-// findOverwrite looks for the last write to the slot of a bad return address; nil when
-// the recording does not end at one.
-func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols) *overwrite {
-	slot, value, ok := badReturn(f)
-	if !ok {
+// findOverwrite looks for what overwrote that which ended the program; nil when the
+// recording does not end so. message is what the C library said.
+func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) *overwrite {
+	r := loader.NewResolver(f.Maps, guest{f.Mem}, symbols)
+	o := smashedGuard(f, r)
+	if slot, value, ok := badReturn(f); ok {
+		o = &overwrite{What: returnAddress, Slot: slot, Value: value}
+	}
+	if o == nil && message == "" {
 		return nil
 	}
-	o := &overwrite{Slot: slot, Value: value}
 	ctx, cancel := context.WithTimeout(ctx, overwriteTime)
 	defer cancel()
 	t, err := replay.NewTimeline(s, defaultMemory<<20)
-	if err != nil {
-		o.Why = err.Error()
-		return o
-	}
-	defer t.Close()
-	c, err := t.NewCursor()
-	if err != nil {
-		o.Why = err.Error()
-		return o
-	}
-	defer c.Close()
-	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
-	if err == nil && len(found) > 0 {
-		err = c.Seek(ctx, found[0].Pos)
+	if err == nil {
+		defer t.Close()
+		var c *replay.Cursor
+		if c, err = t.NewCursor(); err == nil {
+			defer c.Close()
+			if o == nil {
+				o, err = badBlock(ctx, c, t, s, f, symbols, message)
+			}
+			if err == nil && o != nil && !o.freed {
+				err = o.findWrite(ctx, c, t, s, symbols)
+			}
+		}
 	}
 	switch {
+	case err == nil:
+	case o == nil:
+		return nil
 	case isDone(ctx):
 		o.Why = "the write was not found within " + overwriteTime.String() + ": serve, then vplay last-write, finds it"
-	case err != nil:
-		o.Why = err.Error()
-	case len(found) == 0:
-		o.Why = "it was not written in the recorded time"
 	default:
-		m := c.Machine()
-		st := &m.CPU.State
-		o.Position, o.Instruction = found[0].Pos.String(), disassemble(guest{m.Mem}, st.RIP)
-		r := loader.NewResolver(regionsOf(s.Rec, m.Mem), guest{m.Mem}, symbols)
-		o.Stack = backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
+		o.Why = err.Error()
 	}
 	return o
 }
 
+// findWrite finds the last write, and fills in where it was.
+func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, symbols *loader.Symbols) error {
+	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		o.Why = "it was not written in the recorded time"
+		return nil
+	}
+	if err := c.Seek(ctx, found[0].Pos); err != nil {
+		return err
+	}
+	o.at(c, s, symbols)
+	return nil
+}
+
+// at fills in where the cursor is.
+func (o *overwrite) at(c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) {
+	m := c.Machine()
+	st := &m.CPU.State
+	o.Position, o.Instruction = c.Position().String(), disassemble(guest{m.Mem}, st.RIP)
+	r := loader.NewResolver(regionsOf(s.Rec, m.Mem), guest{m.Mem}, symbols)
+	o.Stack = backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
+}
+
 // print writes the lines of info.
 func (o *overwrite) print(line func(name, format string, args ...any)) {
-	line("returns to", "%#x, from %#x on the stack: no code is there", o.Value, o.Slot)
+	switch {
+	case o.What == returnAddress:
+		line("returns to", "%#x, from %#x on the stack: no code is there", o.Value, o.Slot)
+	case o.freed:
+		line("freed twice", "%s", o.What)
+	default:
+		line("overwritten", "%s: %#x%s at %#x", o.What, o.Value, asText(o.Value), o.Slot)
+	}
 	if o.Why != "" {
 		line("", "%s", o.Why)
 		return
 	}
 	for i, l := range o.Stack[:min(len(o.Stack), shownWriters)] {
-		if i == 0 {
+		switch {
+		case i == 0 && o.freed:
+			line("before", "at %s by %s", o.Position, l)
+		case i == 0:
 			line("written", "at %s by %#x %s: %s %s", o.Position, l.Addr, l, o.Instruction, l.Source())
-		} else {
+		default:
 			line("", "called from %s %s", l, l.Source())
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,7 +49,7 @@ const shownFiles = 3
 func localFiles(mods []*loader.Module, s *loader.Symbols) string {
 	var names []string
 	for _, mod := range mods {
-		if name, ok := s.Local(mod); ok && (len(names) == 0 || names[len(names)-1] != name) {
+		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -157,7 +157,7 @@ func (m guest) ReadMemory(a uint64, b []byte) int {
 // ReadFile implements loader.FileReader.
 func (m guest) ReadFile(object uint32, off uint64, b []byte) int { return m.PeekObject(object, off, b) }
 
-// Process implements gdbstub.Target.
+// Process implements api.Target.
 func (g *target) Process() api.Process {
 	m := g.s.Rec.Manifest()
 	f := api.FeatureX87 | api.FeatureSSE | api.FeatureOrigRAX | api.FeatureFSGS
@@ -168,16 +168,16 @@ func (g *target) Process() api.Process {
 	return api.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
-// Threads implements gdbstub.Target.
+// Threads implements api.Target.
 func (g *target) Threads() []api.Thread {
 	m := g.s.Rec.Manifest()
 	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
 }
 
-// Stop implements gdbstub.Target.
+// Stop implements api.Target.
 func (g *target) Stop() api.Stop { return g.stop }
 
-// Registers implements gdbstub.Target.
+// Registers implements api.Target.
 func (g *target) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
 
 // registersOf puts a thread's state in the protocol's form.
@@ -200,7 +200,7 @@ func registersOf(st *x86.State) *api.Registers {
 	return r
 }
 
-// ReadMemory implements gdbstub.Target: the readable prefix, and why it ends.
+// ReadMemory implements api.Target: the readable prefix, and why it ends.
 func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
 	n, f := g.mem().Peek(addr, b)
 	if n == len(b) {
@@ -209,7 +209,7 @@ func (g *target) ReadMemory(addr uint64, b []byte) (int, error) {
 	return n, errors.New(g.why(f))
 }
 
-// Siginfo implements gdbstub.Target.
+// Siginfo implements api.Target.
 func (g *target) Siginfo(int) ([]byte, error) {
 	if g.div != nil && g.divInfo != nil {
 		return g.divInfo, nil
@@ -225,7 +225,7 @@ func (g *target) Siginfo(int) ([]byte, error) {
 	return nil, errors.New("no signal is pending here")
 }
 
-// Libraries implements gdbstub.Target.
+// Libraries implements api.Target.
 func (g *target) Libraries() []api.Library {
 	var out []api.Library
 	for _, l := range loader.LinkMap(g.maps(), guest{g.mem()}) {
@@ -234,13 +234,13 @@ func (g *target) Libraries() []api.Library {
 	return out
 }
 
-// OpenFile and Readlink implement gdbstub.Target.
+// OpenFile and Readlink implement api.Target.
 func (g *target) OpenFile(path string) (api.File, error) { return g.files.open(path) }
 
-// Readlink implements gdbstub.Target.
+// Readlink implements api.Target.
 func (g *target) Readlink(path string) (string, error) { return g.files.readlink(path) }
 
-// Detached implements gdbstub.Target: the position stays.
+// Detached implements api.Target: the position stays.
 func (g *target) Detached() {
 	g.Undivert()
 	clear(g.breaks)
@@ -248,13 +248,13 @@ func (g *target) Detached() {
 	g.arm(nil)
 }
 
-// SetBreakpoint implements gdbstub.Target.
+// SetBreakpoint implements api.Target.
 func (g *target) SetBreakpoint(b api.Breakpoint) error {
 	g.breaks[bpKey{b.Kind, b.Addr, b.Len}] = b
 	return nil
 }
 
-// ClearBreakpoint implements gdbstub.Target.
+// ClearBreakpoint implements api.Target.
 func (g *target) ClearBreakpoint(b api.Breakpoint) error {
 	delete(g.breaks, bpKey{b.Kind, b.Addr, b.Len})
 	return nil

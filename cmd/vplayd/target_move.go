@@ -39,7 +39,7 @@ func (g *target) leaveFinal(ctx context.Context) error {
 	return nil
 }
 
-// Resume implements gdbstub.Target.
+// Resume implements api.Target.
 func (g *target) Resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	stop, err := g.resume(ctx, r)
 	stop.Moved, g.moved = g.moved, false
@@ -274,7 +274,7 @@ func syscallStop(e *checkpoint.Event) (api.StopKind, int) {
 	return api.StopSyscallReturn, int(e.NR)
 }
 
-// Rewind implements gdbstub.Target.
+// Rewind implements api.Target.
 func (g *target) Rewind() error {
 	if g.final != nil {
 		g.final.Mem.Close()

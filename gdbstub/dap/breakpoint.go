@@ -29,6 +29,15 @@ type breakpoint struct {
 	condition string
 	hits      hitCount
 	message   string // of a log point
+
+	// find returns where it goes in the present program; nil for those that are at an
+	// address, which means something in one program only.
+	find     func() []api.Place
+	missing  error         // why find found nothing
+	source   *godap.Source // as the client has it; nil for functions
+	line     int           // the client asked for
+	verified bool
+	program  string // that the address belongs to
 }
 
 // breakpoints are all of a session.
@@ -79,8 +88,13 @@ func (s *session) replace(group string, list []*breakpoint) error {
 // each hit; what they mean is decided in holds all the same.
 func (s *session) place() error {
 	want := map[placedKey][]string{} // conditions; one that is empty is none
+	n := 0
 	for _, list := range s.breaks.groups {
+		n += len(list)
 		for _, b := range list {
+			if b.find == nil && b.program != s.program {
+				continue
+			}
 			for _, a := range b.addrs {
 				k := placedKey{api.BreakSoftware, a, 1}
 				want[k] = append(want[k], b.condition)
@@ -91,7 +105,7 @@ func (s *session) place() error {
 			}
 		}
 	}
-	if len(want) > maxBreakpoints {
+	if len(want) > maxBreakpoints || n > maxBreakpoints {
 		return fmt.Errorf("more than %d breakpoints", maxBreakpoints)
 	}
 	for k := range s.breaks.placedKeys {
@@ -159,6 +173,30 @@ func (b *breakpoint) conditions(condition, hits, message string) error {
 	return err
 }
 
+// resolve finds out where a breakpoint goes in the present program, and describes it to
+// the client.
+func (s *session) resolve(b *breakpoint) godap.Breakpoint {
+	out := godap.Breakpoint{Id: b.id, Line: b.line, Source: b.source}
+	places := b.find()
+	b.addrs = nil
+	for _, p := range places {
+		b.addrs = append(b.addrs, p.Addr)
+	}
+	if b.verified = len(places) > 0; !b.verified {
+		out.Message = b.missing.Error()
+		return out
+	}
+	p := places[0]
+	out.Verified, out.InstructionReference = true, hex(p.Addr)
+	switch {
+	case b.source != nil:
+		out.Line = p.Line - 1 + s.lineBase
+	case p.File != "":
+		out.Source, out.Line = s.source(p.File), p.Line-1+s.lineBase
+	}
+	return out
+}
+
 func setBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	a, err := arguments[godap.SetBreakpointsArguments](raw)
 	if err != nil {
@@ -176,22 +214,13 @@ func setBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "breakpoint"}
-		out[i] = godap.Breakpoint{Id: b.id, Line: want.Line, Source: &a.Source}
-		places := s.symbols.Lines(file, want.Line+1-s.lineBase)
-		err := b.conditions(want.Condition, want.HitCondition, want.LogMessage)
-		if err == nil && len(places) == 0 {
-			err = errNoCode
-		}
-		if err != nil {
-			out[i].Message = err.Error()
+		b := &breakpoint{id: s.breaks.id(), kind: "breakpoint", source: &a.Source, line: want.Line, missing: errNoCode}
+		b.find = func() []api.Place { return s.symbols.Lines(file, want.Line+1-s.lineBase) }
+		if err := b.conditions(want.Condition, want.HitCondition, want.LogMessage); err != nil {
+			out[i] = godap.Breakpoint{Id: b.id, Line: want.Line, Source: &a.Source, Message: err.Error()}
 			continue
 		}
-		for _, p := range places {
-			b.addrs = append(b.addrs, p.Addr)
-		}
-		out[i].Verified, out[i].Line = true, places[0].Line-1+s.lineBase
-		out[i].InstructionReference = hex(places[0].Addr)
+		out[i] = s.resolve(b)
 		list = append(list, b)
 	}
 	if err := s.replace("source "+file, list); err != nil {
@@ -208,24 +237,14 @@ func setFunctionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, erro
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "function breakpoint"}
-		out[i] = godap.Breakpoint{Id: b.id}
-		places := s.symbols.Functions(strings.TrimSuffix(strings.TrimSpace(want.Name), "()"))
-		err := b.conditions(want.Condition, want.HitCondition, "")
-		if err == nil && len(places) == 0 {
-			err = fmt.Errorf("there is no function %s", want.Name)
-		}
-		if err != nil {
-			out[i].Message = err.Error()
+		name := strings.TrimSuffix(strings.TrimSpace(want.Name), "()")
+		b := &breakpoint{id: s.breaks.id(), kind: "function breakpoint", missing: fmt.Errorf("there is no function %s", clip(name))}
+		b.find = func() []api.Place { return s.symbols.Functions(name) }
+		if err := b.conditions(want.Condition, want.HitCondition, ""); err != nil {
+			out[i] = godap.Breakpoint{Id: b.id, Message: err.Error()}
 			continue
 		}
-		for _, p := range places {
-			b.addrs = append(b.addrs, p.Addr)
-		}
-		out[i].Verified, out[i].InstructionReference = true, hex(places[0].Addr)
-		if p := places[0]; p.File != "" {
-			out[i].Source, out[i].Line = s.source(p.File), p.Line-1+s.lineBase
-		}
+		out[i] = s.resolve(b)
 		list = append(list, b)
 	}
 	if err := s.replace("functions", list); err != nil {
@@ -242,7 +261,7 @@ func setInstructionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, e
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "instruction breakpoint"}
+		b := &breakpoint{id: s.breaks.id(), kind: "instruction breakpoint", program: s.program}
 		out[i] = godap.Breakpoint{Id: b.id}
 		addr, err := parseAddress(want.InstructionReference)
 		if err == nil {
@@ -309,7 +328,7 @@ func setDataBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
 	out := make([]godap.Breakpoint, len(a.Breakpoints))
 	var list []*breakpoint
 	for i, want := range a.Breakpoints {
-		b := &breakpoint{id: s.breaks.id(), kind: "data breakpoint"}
+		b := &breakpoint{id: s.breaks.id(), kind: "data breakpoint", program: s.program}
 		out[i] = godap.Breakpoint{Id: b.id}
 		err := b.watch(want)
 		if err == nil {

@@ -4,7 +4,7 @@
 // The problem: editors that debug by gdb, VS Code's C++ extension first of all, have
 // no buttons to go back, whatever gdb can do. The protocol itself has two requests
 // for it, stepBack and reverseContinue. The idea: this package is to editors what
-// package gdbstub is to gdb, on the same [gdbstub.Target]. What gdb does by itself
+// package gdbstub is to gdb, on the same [api.Target]. What gdb does by itself
 // for a user, it does here: lines, frames, variables and expressions come from
 // [Symbols], which the command fills from package dwarf; stepping over lines, in both
 // directions, is made of the target's range steps and breakpoints (step.go).
@@ -23,7 +23,7 @@
 //
 // Files: server.go accepts clients; session.go is one client's conversation and its
 // dispatch table; breakpoint.go, step.go, stop.go, stack.go, variable.go and memory.go
-// hold the requests by topic.
+// hold the requests by topic; program.go follows the process through execve.
 //
 // Source: the Debug Adapter Protocol's specification, version 1.66, whose message
 // types github.com/google/go-dap has.

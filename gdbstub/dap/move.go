@@ -73,7 +73,7 @@ func (m *movement) interrupt() {
 
 // resume moves the target. It parks in between when that is asked for.
 func (m *movement) resume(r api.Resume) (api.Stop, error) {
-	r.PassSignals = m.s.pass
+	r.PassSignals, r.ExecEvents = m.s.pass, true
 	for {
 		ctx, cancel := context.WithCancel(m.ctx)
 		done := make(chan struct{})
@@ -95,6 +95,12 @@ func (m *movement) resume(r api.Resume) (api.Stop, error) {
 			<-m.on
 			if err == nil && stop.Kind == api.StopInterrupted {
 				continue
+			}
+		}
+		if stop.Kind == api.StopExec {
+			m.s.follow()
+			if stop.Note == "" {
+				stop.Note = "vplay: the process executes " + stop.Program
 			}
 		}
 		if stop.Note != "" {
@@ -173,6 +179,9 @@ func (m *movement) toStop(dir api.Direction) (api.Stop, error) {
 		if err != nil || m.ctx.Err() != nil {
 			return stop, err
 		}
+		if stop.Kind == api.StopExec {
+			continue
+		}
 		if !isBreak(stop.Kind) || m.s.holds(&stop) {
 			return stop, nil
 		}
@@ -212,6 +221,7 @@ func (s *session) stopped(stop api.Stop, err error) {
 
 // tellStop sends the stopped event for the present stop.
 func (s *session) tellStop() {
+	s.tellProgram()
 	body := s.describe(s.stop)
 	body.ThreadId, body.AllThreadsStopped = s.stop.TID, true
 	if _, err := s.thread(s.stop.TID); err != nil && len(s.threads) > 0 {
@@ -236,6 +246,8 @@ func (s *session) describe(stop api.Stop) godap.StoppedEventBody {
 	case api.StopWatchWrite, api.StopWatchRead, api.StopWatchAccess:
 		what := map[api.StopKind]string{api.StopWatchWrite: "written", api.StopWatchRead: "read", api.StopWatchAccess: "accessed"}[stop.Kind]
 		return godap.StoppedEventBody{Reason: "data breakpoint", Description: "Paused on data breakpoint", Text: fmt.Sprintf("%#x is %s", stop.Addr, what)}
+	case api.StopExec:
+		return godap.StoppedEventBody{Reason: "entry", Description: "Paused in another program"}
 	case api.StopReplayBegin:
 		return godap.StoppedEventBody{Reason: "entry", Description: "Beginning of the recording"}
 	case api.StopReplayEnd:

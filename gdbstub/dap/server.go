@@ -59,7 +59,7 @@ func New(t api.Target, s api.Symbols, opt Options) *Server {
 
 // Serve holds one conversation over conn and closes it. It returns nil when the
 // client is gone, ctx's error when ctx ended it, ErrBusy when another conversation
-// is going on, an error for what is not the protocol, [gdbstub.ErrExit] after a
+// is going on, an error for what is not the protocol, [api.ErrExit] after a
 // monitor command that asked for the end.
 func (v *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	_, err := v.serve(ctx, conn)

@@ -47,6 +47,9 @@ type session struct {
 	handles    []handle
 	base       int // number of handles[0]
 	breaks     breakpoints
+	program    string                   // key of the present program
+	entered    bool                     // the client has not been told of the program
+	changed    map[int]godap.Breakpoint // nor of these breakpoints, by id
 }
 
 // message is what the reader passes on: a request as it came, or its end.
@@ -58,7 +61,7 @@ type message struct {
 func newSession(v *Server, conn io.ReadWriteCloser, ctx context.Context) *session {
 	return &session{
 		srv: v, target: v.target, symbols: v.symbols, conn: conn, ctx: ctx, in: make(chan message), done: make(chan struct{}),
-		raw: map[*godap.Request][]byte{}, lineBase: 1, mappings: v.opt.Mappings, base: 1000, breaks: newBreakpoints(),
+		raw: map[*godap.Request][]byte{}, lineBase: 1, mappings: v.opt.Mappings, base: 1000, breaks: newBreakpoints(), changed: map[int]godap.Breakpoint{},
 	}
 }
 
@@ -87,6 +90,7 @@ func (s *session) run() error {
 	defer close(s.done)
 	defer s.letGo()
 	s.threads, s.stop = s.target.Threads(), s.target.Stop()
+	s.program = s.programKey()
 	go s.read()
 	for !s.over {
 		var ended, parked <-chan struct{}
@@ -377,9 +381,7 @@ func launch(s *session, _ *godap.Request, raw []byte) (any, error) {
 func (s *session) launchedNow() {
 	s.launched = true
 	s.event("initialized", nil)
-	s.event("process", godap.ProcessEventBody{
-		Name: s.target.Process().ExecFile, SystemProcessId: s.target.Process().PID, StartMethod: "attach", PointerSize: 64,
-	})
+	s.tellProcess()
 	if s.started {
 		s.tellStop()
 	}
@@ -436,6 +438,7 @@ func (s *session) refresh() {
 	s.base += len(s.handles)
 	s.handles, s.frames = nil, nil
 	s.threads = s.target.Threads()
+	s.follow()
 }
 
 // thread returns the id of the thread that a request means.

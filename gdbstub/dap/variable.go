@@ -199,7 +199,10 @@ func (s *session) monitor(req *godap.Request, line string) (any, error) {
 	}
 	before := s.where()
 	out := &writer{}
-	run := func(ctx context.Context, _ *movement) (api.Stop, error) {
+	run := func(ctx context.Context, m *movement) (api.Stop, error) {
+		if where, ok := seekTarget(line); ok {
+			return api.Stop{}, m.seek(where, out)
+		}
 		return api.Stop{}, s.target.Monitor(ctx, line, out)
 	}
 	s.begin(run, func(_ api.Stop, err error) {
@@ -213,6 +216,7 @@ func (s *session) monitor(req *godap.Request, line string) (any, error) {
 		s.respond(req, godap.EvaluateResponseBody{Result: strings.TrimRight(string(out.b), "\n")})
 		if s.where() != before {
 			s.stop = s.target.Stop()
+			s.tellProgram()
 			body := godap.StoppedEventBody{Reason: "goto", Description: "Paused after a command", ThreadId: s.stop.TID, AllThreadsStopped: true}
 			s.event("stopped", body)
 		}

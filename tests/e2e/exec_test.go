@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,4 +42,59 @@ func TestExec(t *testing.T) {
 	if n := len(r.Images()); n != 4 {
 		t.Errorf("%d images, want 4", n)
 	}
+}
+
+// TestDAPExec goes over the borders of programs as an editor: breakpoints on lines and
+// functions hold in each program, and the editor is told which it is.
+func TestDAPExec(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "become", "-O0")
+	rec := g.record(t, "--keep", "always")
+	c := dialDAP(t, serve(t, rec, "--dap", "--symbols", g.dir+"/symbols"))
+	at := func(f, mark string) string { return fmt.Sprintf("%s:%d", f, g.line(t, mark)) }
+	c.wants("the crash", c.connect(), "exception ")
+	first := c.await("process")["name"]
+	set := c.do("setBreakpoints", map[string]any{"source": map[string]any{"path": "/x/become.c"}, "breakpoints": []any{map[string]any{"line": g.line(t, "STEP"), "condition": "n < 10"}}})
+	id := set["breakpoints"].([]any)[0].(map[string]any)["id"]
+	ran := func(command, reason, n string) {
+		t.Helper()
+		c.wants(command, c.run(command), reason+" "+at("step", "STEP"))
+		if got := c.eval(0, "n"); got != n {
+			t.Errorf("%s stops where n is %s, want %s", command, got, n)
+		}
+	}
+	ran("reverseContinue", "breakpoint", "3")
+	ran("reverseContinue", "breakpoint", "2")
+	if name := c.await("process")["name"]; name != first {
+		t.Errorf("the program is %v, want %v", name, first)
+	}
+	if b := c.await("breakpoint")["breakpoint"].(map[string]any); b["id"] != id || b["verified"] != true {
+		t.Errorf("the breakpoint is %v", b)
+	}
+	ran("reverseContinue", "breakpoint", "1")
+	// A step over the call of execve ends in the next program, and back.
+	c.do("setBreakpoints", map[string]any{"source": map[string]any{"path": "/x/become.c"}, "breakpoints": []any{map[string]any{"line": g.line(t, "FIRST")}}})
+	c.wants("the first execve", c.run("continue"), "breakpoint "+at("main", "FIRST"))
+	c.do("setBreakpoints", map[string]any{"source": map[string]any{"path": "/x/become.c"}, "breakpoints": []any{}})
+	c.wants("a step over it", c.run("next"), "entry ")
+	c.wants("back", c.run("reverseContinue"), "entry ")
+	c.do("setFunctionBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"name": "step"}}})
+	for _, n := range []string{"1", "2", "3", "10"} {
+		ran("continue", "function breakpoint", n)
+	}
+	// The shell has no function of that name; in it the breakpoint waits.
+	seek := func(where string) map[string]any {
+		t.Helper()
+		body := c.do("evaluate", map[string]any{"expression": "seek " + where, "context": "repl"})
+		c.stop()
+		return body
+	}
+	if body := seek("0:0"); !strings.HasPrefix(body["result"].(string), "0:0") {
+		t.Errorf("seek says %v", body)
+	}
+	ran("continue", "function breakpoint", "1")
+	if body := seek("crash"); body["result"] == "" {
+		t.Errorf("seek says %v", body)
+	}
+	ran("reverseContinue", "function breakpoint", "10")
 }

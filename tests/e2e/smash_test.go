@@ -35,3 +35,33 @@ func TestInfoOverwrite(t *testing.T) {
 		t.Errorf("a return where there is none: %v\n%s", err, out)
 	}
 }
+
+// TestInfoAbort: where the C library aborts because it has found damage, info says what
+// it said, what is damaged, and what did it.
+func TestInfoAbort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		guest string
+		args  []string
+		flags []string
+		want  []string
+	}{
+		"guard, -O0": {"smash", nil, []string{"-O0"}, []string{`^message .*stack smashing`, `^overwritten +stack guard of fill: 0x`, `^written +at \d+:\d+\.\d+ by 0x\w+ .* in libc`, `called from fill\+.*LINE:CULPRIT`, `called from main`}},
+		"guard, -O2": {"smash", nil, []string{"-O2", "-fno-inline"}, []string{`^message .*stack smashing`, `^overwritten +stack guard of fill: 0x`, `^written +at `, `called from fill\+.*LINE:CULPRIT`}},
+		"header":     {"heapabort", []string{"1"}, []string{"-O0"}, []string{`^message +\S`, `^overwritten +size of the block at 0x\w+, if it is one: 0x\w+ \(the text "an twent"\)`, `^written .* in libc`, `called from spoil\+.*LINE:CULPRIT`, `called from main`}},
+		"next":       {"heapabort", []string{"1", "2"}, []string{"-O0"}, []string{`^message +\S`, `^overwritten +size of the block behind the one at 0x\w+: 0x`, `^written .* in libc`, `called from spoil\+.*LINE:CULPRIT`, `called from main`}},
+		"twice":      {"heapabort", []string{"1", "2", "3"}, []string{"-O0"}, []string{`^message +free\(\): double free`, `^freed twice +the block at 0x`, `^before +at \d+:\d+\.\d+ by \w*free in libc`, `called from release\+.*LINE:FREE`, `called from main.*LINE:FIRST`}},
+		"wrong":      {"heapabort", nil, []string{"-O0"}, []string{`^message +(free|munmap_chunk)\(\): invalid pointer`, `^overwritten +size of the block at 0x\w+, if it is one: 0x`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := compile(t, c.guest, append(c.flags, "-fstack-protector-strong", "-D_FORTIFY_SOURCE=0")...)
+			g.args = c.args
+			out, err := exec.Command(vplayd, "info", "--symbols", filepath.Join(g.dir, "symbols"), g.record(t)).CombinedOutput()
+			if err != nil {
+				t.Fatalf("info: %v\n%s", err, out)
+			}
+			expect(t, string(out), places(t, g, c.guest, c.want)...)
+		})
+	}
+}
