@@ -3,6 +3,8 @@
 package record
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -87,7 +89,7 @@ func (t *tracer) captureFilePages(start, end uint64) error {
 		if err := t.keepFilePages(c.file); err != nil {
 			return err
 		}
-		if err := t.keepReadShared(c.shared); err != nil {
+		if err := errors.Join(t.keepReadShared(c.shared), t.keepHoles(c.shared)); err != nil {
 			return err
 		}
 		t.noteZapped(&m, c.shared)

@@ -218,6 +218,7 @@ func (t *tracer) dropImage() {
 	t.noShadow, t.outside = false, nil
 	if t.opt.Keep == KeepCrash {
 		t.fileDone, t.filePend = map[pageKey]bool{}, nil
+		t.sharedBase, t.holes, t.missing = map[pageKey][]byte{}, nil, nil
 	}
 }
 

@@ -3,11 +3,7 @@
 package record
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -355,91 +351,4 @@ func (t *tracer) shmdtOps() []checkpoint.MapOp {
 		}
 	}
 	return ops
-}
-
-// sharedLimit bounds what is read of an object when it is mapped shared and
-// writable, in bytes: content that was there before cannot be had later.
-const sharedLimit = 64 << 20
-
-// captureNewShared takes the pages of an object that becomes writable and
-// shared, before the program changes them.
-func (t *tracer) captureNewShared(op *checkpoint.MapOp) error {
-	if op.Map.Flags&checkpoint.MapShared == 0 || op.Map.Object == 0 {
-		return nil
-	}
-	o := &t.objs.list[op.Map.Object-1]
-	if o.Kind == checkpoint.ObjectShared && t.call.nr == unix.SYS_MMAP && t.call.args[3]&mapAnonymous != 0 {
-		return nil // made by this call: zero
-	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(t.call.args[4])))
-	if t.call.nr == unix.SYS_SHMAT || err != nil {
-		if err == nil {
-			_ = f.Close() // not even read
-		}
-		return t.captureMapped(op)
-	}
-	defer func() { _ = f.Close() }() // only read
-	if fi, err := f.Stat(); err == nil {
-		o.Size = fi.Size()
-	}
-	return t.captureObject(op, f, o.Size)
-}
-
-// sharedPart returns how many bytes of a new shared mapping are read.
-func (t *tracer) sharedPart(op *checkpoint.MapOp) uint64 {
-	n := op.End - op.Start
-	if n > sharedLimit {
-		t.noteOnce(fmt.Sprintf("of shared mappings over %d MiB what lies beyond is captured where the program has touched it", sharedLimit>>20))
-	}
-	return min(n, sharedLimit)
-}
-
-// captureObject reads the pages of the mapped part of an object from a file.
-func (t *tracer) captureObject(op *checkpoint.MapOp, f io.ReaderAt, size int64) error {
-	n := t.sharedPart(op)
-	for at := uint64(0); at < n && op.Map.Offset+at < uint64(max(size, 0)); at += checkpoint.PageSize {
-		b := make([]byte, checkpoint.PageSize)
-		if got, _ := f.ReadAt(b, int64(op.Map.Offset+at)); got == 0 {
-			break
-		}
-		if err := t.captureView(op, at, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// captureMapped reads the pages of a new shared mapping through the program.
-func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
-	n := t.sharedPart(op)
-	for at := uint64(0); at < n; at += checkpoint.PageSize {
-		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(op.Start+at, b) != len(b) {
-			break
-		}
-		if err := t.captureView(op, at, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// captureView takes b, the page at byte at of a new shared mapping. A page that
-// was kept when the object was mapped before may have changed since: then the log
-// says what it holds, and reading it makes it present, so that later intervals
-// have it too.
-func (t *tracer) captureView(op *checkpoint.MapOp, at uint64, b []byte) error {
-	k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
-	old := t.sharedBase[k]
-	if o := &t.objs.list[op.Map.Object-1]; o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
-		old = make([]byte, checkpoint.PageSize) // Replay knows that it was made of zeros.
-	}
-	if old != nil {
-		if !bytes.Equal(old, b) && t.readMem(op.Start+at, b) == len(b) {
-			t.call.shown = append(t.call.shown, checkpoint.MemWrite{Addr: op.Start + at, Data: b})
-		}
-		return nil
-	}
-	t.sharedBase[k] = b
-	return t.keepObjectPage(k, b)
 }

@@ -85,6 +85,11 @@ type Result struct {
 	// Sanitizer says that the program was linked with AddressSanitizer or
 	// LeakSanitizer, which end it with an exit code.
 	Sanitizer bool
+	// LeakCheck says that LeakSanitizer, which does not work under a tracer, was on in
+	// the program that was executed last, and fails it at its exit.
+	LeakCheck bool
+	// Missing says what the recording lacks of large shared mappings, by name and size.
+	Missing []string
 	// Reason says why nothing was recorded, or why recording stopped early.
 	Reason string
 	// Err is the failure that Reason tells of, when it is one.

@@ -101,6 +101,7 @@ func sortEntries(p []checkpoint.PageEntry) {
 // ring, the final image first.
 func (t *tracer) write(m *moment, final *checkpoint.Final) error {
 	t.out.begin()
+	t.sayMissing()
 	ring := t.out.w == nil
 	if ring {
 		if err := t.out.create(t.opt.Path); err != nil {
@@ -152,7 +153,7 @@ var errLost = errors.New("memory ran short, and the system took what held the pr
 func (t *tracer) dropLost() error {
 	newest := -1
 	for i := range t.ring {
-		if s, ok := t.ring[i].src.(*shadow); ok && stateOf(s.pid) != 't' {
+		if isLost(t.ring[i].src) {
 			newest = i
 		}
 	}
@@ -164,6 +165,12 @@ func (t *tracer) dropLost() error {
 		t.noteOnce("memory ran short: what was recorded earlier is lost")
 	}
 	return nil
+}
+
+// isLost reports whether r is a shadow that was killed.
+func isLost(r pageReader) bool {
+	s, ok := r.(*shadow)
+	return ok && stateOf(s.pid) != 't'
 }
 
 // writeRing writes the intervals of the ring. The pages at the end of each are

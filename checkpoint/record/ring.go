@@ -98,7 +98,7 @@ func (t *tracer) look() (*moment, error) {
 	if err := t.keepFilePages(c.file); err != nil {
 		return nil, err
 	}
-	if err := t.keepReadShared(c.shared); err != nil {
+	if err := errors.Join(t.keepReadShared(c.shared), t.keepHoles(c.shared)); err != nil {
 		return nil, err
 	}
 	if err := t.keepOriginals(t.maps.all(), c.private); err != nil {
@@ -134,7 +134,7 @@ func (t *tracer) look() (*moment, error) {
 	if cp, ok := last.src.(*copySource); ok {
 		m.dirty = t.compare(cp, m.private)
 	}
-	if paranoid {
+	if paranoid && !isLost(last.src) {
 		defer func() { t.verifyClean(m, last) }()
 	}
 	m.dirty = m.dirty.union(t.accDirty).union(t.moved).intersect(m.private).union(m.private.minus(last.present))

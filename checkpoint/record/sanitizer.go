@@ -49,7 +49,9 @@ func (t *tracer) startEnv(path string) []string {
 // fail.
 func (t *tracer) noteSanitizer(env []string) {
 	t.result.Sanitizer = hasLeakSanitizer(fmt.Sprintf("/proc/%d/exe", t.pid))
-	if _, add := withoutLeaks(env); t.result.Sanitizer && add != "" {
+	_, add := withoutLeaks(env)
+	t.result.LeakCheck = t.result.Sanitizer && add != ""
+	if t.result.LeakCheck {
 		t.noteOnce("LeakSanitizer does not work under a tracer and fails at exit: set " + lsanOptions + "=" + noLeaks)
 	}
 }

@@ -80,6 +80,10 @@ type tracer struct {
 	zapped map[pageKey]struct{}
 	// sharedBase holds the pages of objects as they were when mapped shared.
 	sharedBase map[pageKey][]byte
+	// holes are the pages of objects that had no data when they were mapped shared, and
+	// missing is how many bytes were there that were not read.
+	holes   map[uint32]ranges
+	missing map[uint32]uint64
 	// logged holds the pages of private mappings that the log, not the program,
 	// has written in this interval: their content at its start, nil for zero.
 	logged map[uint64][]byte

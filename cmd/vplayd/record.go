@@ -67,8 +67,9 @@ plain text: values of variables whose names look like secrets (TOKEN, KEY,
 PASSWORD and the like) are masked there, unless --env says otherwise. The
 environment on the program's stack is memory as any other, and is not masked.
 
-If record itself is killed, no recording is written, and the program may die at
-its next RDTSC instruction.`,
+If record itself is killed by another process, no recording is written, and the
+program may die at its next RDTSC instruction. When the program does it, by
+SIGKILL to its process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server
   vplayd record --keep always -q -- gzip -k big.txt`,

@@ -87,11 +87,17 @@ func sayRecorded(res *recorder.Result, f recordFlags) {
 	if f.quiet {
 		return
 	}
+	if res.LeakCheck && res.ExitCode != 0 {
+		fmt.Fprintln(stderr, "vplayd: LeakSanitizer does not work under a tracer and fails a program at its exit; LSAN_OPTIONS=detect_leaks=0 leaves it out")
+	}
 	switch {
 	case res.Recorded:
 		st, err := os.Stat(res.Path)
 		if err == nil {
 			fmt.Fprintf(stderr, "vplayd: %s: %s; look at it: vplayd serve %s\n", res.Path, size(st.Size()), res.Path)
+		}
+		for _, s := range res.Missing {
+			fmt.Fprintf(stderr, "vplayd: %s\n", s)
 		}
 		if res.Reason != "" {
 			fmt.Fprintf(stderr, "vplayd: recording ended early: %s\n", res.Reason)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"vplay/checkpoint"
 	recorder "vplay/checkpoint/record"
 	"vplay/tests/need"
 )
@@ -47,6 +48,7 @@ var guestCases = []guestCase{
 	{name: "selfmod"},
 	{name: "sigchld"},
 	{name: "sigcontext"},
+	{name: "sparsemap"},
 	{name: "spawnfail"},
 	{name: "stops"},
 	{name: "system", flags: []string{"-no-pie"}},
@@ -117,4 +119,32 @@ func sortLines(s string) string {
 	l := strings.Split(s, "\n")
 	slices.Sort(l)
 	return strings.Join(l, "\n")
+}
+
+// TestMissing crashes a program that maps more data than is read of an object: the recording
+// names what it lacks, and replays as far as the program did not use that.
+func TestMissing(t *testing.T) {
+	prog := compile(t, "sparsemap")
+	for _, c := range []struct {
+		mib     string
+		missing string
+	}{{"10", ""}, {"100", "/memfd:sparse (deleted): 36.0 MiB of what it held"}} {
+		r := run{args: []string{prog, c.mib}, opt: recorder.Options{Keep: recorder.KeepCrash}}
+		want := r.native(t)
+		got, res := r.recorded(t)
+		same(t, got, want)
+		if !res.Recorded {
+			t.Fatalf("nothing recorded: %s", res.Reason)
+		}
+		rec, err := checkpoint.Open(res.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(rec.Manifest().Notes, "\n")
+		rec.Close()
+		if said := strings.Join(res.Missing, "\n"); !strings.Contains(said, c.missing) || !strings.Contains(notes, said) || c.missing == "" && said != "" {
+			t.Errorf("%s MiB: said %q, notes %q", c.mib, said, notes)
+		}
+		verify(t, res.Path)
+	}
 }

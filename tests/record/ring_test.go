@@ -3,6 +3,7 @@
 package record
 
 import (
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -74,4 +75,17 @@ func allPages(t *testing.T, path string) {
 		return
 	}
 	t.Error("the mapping that cannot be read is not there")
+}
+
+// TestMappedAgain crashes a program that maps a file which the program before it, until
+// its execve, has mapped as well.
+func TestMappedAgain(t *testing.T) {
+	r := run{args: []string{compile(t, "execmap"), filepath.Join(t.TempDir(), "file")}, opt: recorder.Options{Keep: recorder.KeepCrash}}
+	want := r.native(t)
+	got, res := r.recorded(t)
+	same(t, got, want)
+	if !res.Recorded {
+		t.Fatalf("nothing recorded: %s", res.Reason)
+	}
+	verify(t, res.Path)
 }
