@@ -419,8 +419,8 @@ func masked(list []goListing) []goListing {
 				lines := strings.Split(v, "\n")
 				slices.Sort(lines[1:])
 				v = strings.Join(lines, "\n")
-				if strings.Contains(v, "more") {
-					v = v[:strings.Index(v, "\n")] + " ..."
+				if head, rest, _ := strings.Cut(v, "\n"); strings.Contains(rest, "more") {
+					v = head + " ..."
 				}
 			}
 			list[i].vars[j] = v

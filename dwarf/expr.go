@@ -188,6 +188,7 @@ func (e *evaluator) arithmetic(code op.Opcode) bool {
 	case op.DW_OP_not:
 		e.push(^a)
 		return true
+	default: // the others have two operands
 	}
 	v, ok := binary2(code, e.pop(), a)
 	e.push(v)
@@ -242,6 +243,7 @@ func binary2(code op.Opcode, x, y uint64) (uint64, bool) {
 		return truth(sx < sy)
 	case op.DW_OP_ne:
 		return truth(sx != sy)
+	default:
+		return 0, false
 	}
-	return 0, false
 }

@@ -34,7 +34,7 @@ func (p *goProgram) indexed() *goIndex {
 	x := &goIndex{runtime: map[uint64]dwarf.Offset{}, consts: map[dwarf.Offset][]goConstant{}, names: map[string]dwarf.Offset{}}
 	p.index = x
 	r := p.m.data.Reader()
-	last, isGo := dwarf.Offset(0), false
+	last := dwarf.Offset(0)
 	for range maxEntries {
 		e, err := r.Next()
 		if err != nil || e == nil || e.Tag != 0 && e.Offset <= last {
@@ -46,7 +46,7 @@ func (p *goProgram) indexed() *goIndex {
 		last = e.Offset
 		if e.Tag == dwarf.TagCompileUnit {
 			lang, _ := e.Val(dwarf.AttrLanguage).(int64)
-			if isGo = lang == langGo; !isGo {
+			if lang != langGo {
 				r.SkipChildren()
 			}
 			continue

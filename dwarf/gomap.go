@@ -195,7 +195,7 @@ func (w *mapWalk) group(g *goVar) bool {
 	if ctrl == nil || slots == nil && (keys == nil || elems == nil) {
 		return w.malformed(g.err)
 	}
-	n := int64(0)
+	var n int64
 	if slots != nil {
 		n = slots.length
 	} else {

@@ -51,7 +51,7 @@ func (p *printer) goValue(v *goVar, s goStyle, indent string) {
 		p.write("nil")
 		return
 	}
-	switch v.kind { //nolint:exhaustive // the others are numbers and texts
+	switch v.kind {
 	case reflect.Slice, reflect.Array:
 		p.goElements(v, s, indent)
 	case reflect.Pointer:

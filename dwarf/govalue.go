@@ -72,7 +72,7 @@ func (v Value) goCount() (named, indexed int) {
 	if g.err != nil || g.addr == 0 {
 		return 0, 0
 	}
-	switch g.kind { //nolint:exhaustive // the others have none
+	switch g.kind {
 	case reflect.Slice, reflect.Array:
 		return 0, int(min(max(g.length, 0), 1<<31-1))
 	case reflect.Map:
@@ -142,7 +142,7 @@ func (v Value) goChildren(start, end int) (out []Value) {
 		return nil
 	}
 	var list []*goVar
-	switch g.kind { //nolint:exhaustive // the others have members, or none
+	switch g.kind {
 	case reflect.Slice, reflect.Array:
 		for i := start; i < end; i++ {
 			c := g.at(int64(i))

@@ -284,7 +284,7 @@ func (l *goLoad) load(v *goVar, level int) {
 	}
 	l.nest++
 	v.loaded = true
-	switch v.kind { //nolint:exhaustive // the others are numbers
+	switch v.kind {
 	case reflect.Pointer, reflect.UnsafePointer:
 		l.pointer(v, level)
 	case reflect.Chan:
@@ -388,7 +388,7 @@ const maxBad = 3
 func (l *goLoad) elements(v *goVar, level int) {
 	switch {
 	case v.length < 0:
-		v.err = errors.New("Negative array length") //nolint:staticcheck,revive // delve's words
+		v.err = errors.New("Negative array length") //nolint:staticcheck // delve's words
 		return
 	case v.base == 0 && v.length > 0:
 		v.err = errors.New("non-zero length array with nil base")
@@ -451,7 +451,7 @@ func (v *goVar) number() {
 	if v.err = v.mem.read(v.addr, b); v.err != nil {
 		return
 	}
-	switch v.kind { //nolint:exhaustive // the others are no numbers
+	switch v.kind {
 	case reflect.Int:
 		v.text = v.described(int64(extend(littleEndian(b), uint64(size)*8, true)), true)
 	case reflect.Uint:

@@ -57,7 +57,8 @@ func (e *Env) Scopes() (out []Scope) {
 	if fn.Children {
 		w.function(&top, fn, 0)
 	}
-	out = append(w.out, top)
+	w.out = append(w.out, top)
+	out = w.out
 	line := m.lineAt(e.pc())
 	for i := range out {
 		out[i].line, line = line, out[i].CallLine
