@@ -41,9 +41,10 @@ func TestGoEval(t *testing.T) {
 			"d.Tags[0]": `"t"`, "d.base.Name": `"base"`, "d.Name": `"base"`, "d.X": "1", "d.Y + 1": "3", "cycle.Left.Left.Value": "1", "tree.Right.Right.Value": "4",
 			"ints.Second": `"one"`, "chain.head.next.value": `"last"`, "*inside": `"t"`, "*field": "4", "full.L.data": "12", "anon.B": `"b"`, "(*ppp).X": "1", "n": "5",
 		},
-		"interfaces": {"pt.X": "1", "own.Code": "7", "sumPtr.Y": "2", "st.B": "2", "small.data": "9", "(*toErr).s": `"plain"`, "sl.data[1]": "2", "w.I": `"nine"`},
-		"closures":   {"add.n": "3", "both.text": `"captured"`, "captured": "10", "method": "main.point.Sum-fm", "ch.qcount": "2", "where.Y": "2"},
-		"generic":    {"key": `"captured"`, "value.X": "1", "box.First": `"captured"`, "list[0].Y": "2", `index["captured"].X`: "1", "aString": `"a package's string"`, `main.aMap["two"]`: "2", "aPointer.Y": "4"},
+		"interfaces":      {"pt.X": "1", "own.Code": "7", "sumPtr.Y": "2", "st.B": "2", "small.data": "9", "(*toErr).s": `"plain"`, "sl.data[1]": "2", "w.I": `"nine"`},
+		"closures":        {"add.n": "3", "both.text": `"captured"`, "captured": "10", "method": "main.point.Sum-fm", "ch.qcount": "2", "where.Y": "2"},
+		"generics-range1": {"i": "1", "s": `"captured"`, "p.Y": "2"},
+		"generic":         {"key": `"captured"`, "value.X": "1", "box.First": `"captured"`, "list[0].Y": "2", `index["captured"].X`: "1", "aString": `"a package's string"`, `main.aMap["two"]`: "2", "aPointer.Y": "4"},
 	} {
 		e := frames[function]
 		if e == nil {

@@ -53,13 +53,12 @@ func (s *Scope) goEntries() []goEntry {
 		name, _ := v.Val(dwarf.AttrName).(string)
 		e := goEntry{name: strings.TrimPrefix(name, "&"), tree: v.Tree, depth: v.Depth, escaped: len(name) > 1 && name[0] == '&'}
 		e.line, _ = v.Val(dwarf.AttrDeclLine).(int64)
-		captured := v.Val(godwarf.AttrGoClosureOffset) != nil
 		switch {
 		case v.Tag != dwarf.TagFormalParameter && v.Tag != dwarf.TagVariable || name == "":
 			continue
 		case e.name == goDictionary || e.name == goClosurePtr || strings.HasPrefix(e.name, goYield):
 			continue
-		case isBody && (strings.HasPrefix(name, "~") || captured): // the enclosing function's are meant
+		case isBody && strings.HasPrefix(name, "~"): // whether the loop goes on
 			continue
 		}
 		if v.Tag == dwarf.TagFormalParameter && !isBody {

@@ -13,8 +13,8 @@ import (
 )
 
 // goVar is a variable of a Go program, or part of one, and what was read of it.
-// What is read, how far, and what a value is called is as in delve, so that both
-// print the same.
+// What is read, how far, and what a value is called is as in delve's pkg/proc (MIT
+// licence, copyright 2014 Derek Parker), so that both print the same.
 type goVar struct {
 	name string
 	addr uint64

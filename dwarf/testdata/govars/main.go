@@ -390,8 +390,13 @@ func generic[K comparable, V any](key K, value V, list []V) (K, pair[K, V]) {
 	return key, box
 }
 
+// once is an iterator: the body of a loop over it is a function of its own.
+func once(n int) func(yield func(int) bool) {
+	return func(yield func(int) bool) { yield(n) }
+}
+
 func generics(n int, s string, p *point) int {
-	for i := range 1 {
+	for i := range once(1) {
 		k, b := generic(s, p, []*point{p, nil})
 		use(i, k, b)
 	}
