@@ -3,6 +3,8 @@
 package record
 
 import (
+	"slices"
+
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -129,15 +131,18 @@ func (t *tracer) hiddenShared(there ranges) ranges {
 	for k := range t.zapped {
 		zapped[k.object] = append(zapped[k.object], k.index)
 	}
-	all := t.maps.all()
-	for i := range all {
-		m := &all[i]
-		if m.private() || len(zapped) == 0 {
-			continue
-		}
-		first := m.Offset / checkpoint.PageSize
-		for _, index := range zapped[m.Object] {
-			if index >= first && index-first < (m.End-m.Start)/checkpoint.PageSize {
+	for object, indexes := range zapped {
+		slices.Sort(indexes)
+		for _, m := range t.views().list[object] {
+			if m.private() {
+				continue
+			}
+			first := m.Offset / checkpoint.PageSize
+			from, _ := slices.BinarySearch(indexes, first)
+			for _, index := range indexes[from:] {
+				if index-first >= (m.End-m.Start)/checkpoint.PageSize {
+					break
+				}
 				pages = append(pages, m.Start/checkpoint.PageSize+index-first)
 			}
 		}

@@ -3,6 +3,10 @@
 package record
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -25,31 +29,31 @@ func (t *tracer) mappedTargets() []*mapping {
 		if unix.Stat(path, &st) != nil || st.Ino == 0 {
 			continue
 		}
-		for m := range t.maps.tree.From(0) {
-			if m.Object == 0 {
-				continue
-			}
-			if o := &t.objs.list[m.Object-1]; o.Inode == st.Ino && o.Dev == st.Dev {
-				out = append(out, m)
-			}
-		}
+		out = append(out, t.mappings(t.views().objects[fileID{st.Dev, st.Ino}])...)
+	}
+	return out
+}
+
+// mappings returns the ranges that map any of some objects, by address.
+func (t *tracer) mappings(objects []uint32) (out []*mapping) {
+	for _, id := range objects {
+		out = append(out, t.views().list[id]...)
+	}
+	if len(objects) > 1 {
+		slices.SortFunc(out, func(a, b *mapping) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	return out
 }
 
 // sameObjects returns the ranges that map what [start,end) maps.
 func (t *tracer) sameObjects(start, end uint64) []*mapping {
-	ids := map[uint32]bool{0: false}
+	ids := map[uint32]bool{}
 	for _, m := range t.maps.overlap(start, end) {
-		ids[m.Object] = m.Object != 0
-	}
-	var out []*mapping
-	for m := range t.maps.tree.From(0) {
-		if ids[m.Object] {
-			out = append(out, m)
+		if m.Object != 0 {
+			ids[m.Object] = true
 		}
 	}
-	return out
+	return t.mappings(slices.Collect(maps.Keys(ids)))
 }
 
 // fileTargets returns host paths of the files that the call may change.
@@ -91,12 +95,7 @@ func (t *tracer) beforeFileWrite() {
 
 // mappedAtStart reports whether addr was mapped when the interval began.
 func (t *tracer) mappedAtStart(addr uint64) bool {
-	for i := range t.cur.rec.Maps {
-		if m := &t.cur.rec.Maps[i]; addr >= m.Start && addr < m.End {
-			return true
-		}
-	}
-	return false
+	return mappedAt(t.cur.rec.Maps, addr) != nil
 }
 
 // fileEffects returns the mapped bytes that the call has changed by writing to
@@ -183,15 +182,11 @@ func (t *tracer) beforeMapFile(fd int) {
 	if unix.Stat(procPath(t.pid, fd), &st) != nil {
 		return
 	}
-	for m := range t.maps.tree.From(0) {
-		if m.Object != 0 {
-			if o := &t.objs.list[m.Object-1]; o.Inode == st.Ino && o.Dev == st.Dev {
-				return
-			}
-		}
-	}
 	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}
 	if was, ok := t.stamps[k]; ok && was != now {
+		if t.isMapped(fileID{st.Dev, st.Ino}) {
+			return
+		}
 		t.objs.forget(st.Dev, st.Ino)
 	}
 	t.stamps[k] = now

@@ -188,7 +188,7 @@ func (t *tracer) mmapOp(addr uint64) ([]checkpoint.MapOp, error) {
 		return []checkpoint.MapOp{op}, nil
 	}
 	// The kernel's own line names the object: device, inode and path.
-	m, err := t.lineAt(addr)
+	m, err := t.newLine(op.Start, op.End, a[5])
 	if err != nil {
 		return nil, err
 	}
@@ -227,9 +227,8 @@ func (t *tracer) showChanged(op *checkpoint.MapOp) {
 	t.noteRefill(t.call.shown)
 }
 
-// lineAt returns the kernel's description of the mapping at addr. The
-// map_files link gives it without reading the whole list when the mapping did
-// not merge with a neighbour; the list is read otherwise.
+// lineAt returns the kernel's description of the mapping at addr, from its list of
+// all.
 func (t *tracer) lineAt(addr uint64) (mapping, error) {
 	list, err := readMaps(t.pid, &t.objs)
 	if err != nil {

@@ -52,6 +52,8 @@ type mapModel struct {
 	tree   rangemap.Map[mapping]
 	list   []mapping // of the tree listed; see all
 	listed rangemap.Map[mapping]
+	viewed *objectViews      // see tracer.views
+	where  map[fileID]uint64 // an address where the file was mapped; see tracer.isMapped
 }
 
 // newMapModel returns the model of a sorted list of disjoint ranges.
@@ -214,16 +216,16 @@ type objectTable struct {
 	list []checkpoint.Object
 }
 
-// id returns the object's number, making it when it is new. open is called
-// then to read the build-id; it may return an error.
-func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size int64, open func() (io.ReaderAt, func(), error)) uint32 {
+// id returns the object's number, making it when it is new. size and open are called
+// then; open, to read the build-id, may return an error.
+func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() int64, open func() (io.ReaderAt, func(), error)) uint32 {
 	if id, ok := t.ids[k]; ok {
 		return id
 	}
 	if t.ids == nil {
 		t.ids = map[objectKey]uint32{}
 	}
-	o := checkpoint.Object{ID: uint32(len(t.list) + 1), Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size}
+	o := checkpoint.Object{ID: uint32(len(t.list) + 1), Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
 	if kind == checkpoint.ObjectFile && open != nil {
 		if f, done, err := open(); err == nil {
 			o.BuildID = buildID(f)
@@ -308,7 +310,7 @@ func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
 		path = strings.TrimLeft(f[5], " ")
 	}
 	if strings.HasPrefix(path, "[anon_shmem:") {
-		path = "/dev/zero (deleted)" // named by PR_SET_VMA_ANON_NAME, and the same object
+		path = sharedAnonymous // named by PR_SET_VMA_ANON_NAME, and the same object
 	}
 	m.Name = path
 	for i, c := range []byte("rwx") {
@@ -331,7 +333,7 @@ func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
 		return m, true
 	}
 	dev := unix.Mkdev(uint32(maj), uint32(mnr))
-	m.Object = objs.id(objectKey{dev, inode, path}, kind, fileSize(pid, m.Start, m.End), mapFileOpener(pid, m.Start, m.End))
+	m.Object = objs.id(objectKey{dev, inode, path}, kind, func() int64 { return fileSize(pid, m.Start, m.End) }, mapFileOpener(pid, m.Start, m.End))
 	return m, true
 }
 

@@ -148,26 +148,26 @@ func (t *tracer) aliases(addr uint64) []uint64 {
 		return out
 	}
 	offset := addr - m.Start + m.Offset
-	for o := range t.maps.tree.From(0) {
-		if at := o.Start + offset - o.Offset; o.Object == m.Object && !o.private() && offset >= o.Offset && at < o.End && at != addr {
+	t.views().sharing(m.Object).At(offset, func(o *mapping) bool {
+		if at := o.Start + offset - o.Offset; at != addr {
 			out = append(out, at)
 		}
-	}
+		return true
+	})
 	return out
 }
 
 // objectAtStart returns what a page of an object had when the interval began: as
 // seen at another address then, or when it was first mapped. nil is not known.
 func (t *tracer) objectAtStart(cur *live, key pageKey) []byte {
-	for i := range cur.rec.Maps {
-		m := &cur.rec.Maps[i]
-		at := m.Start + key.index*checkpoint.PageSize - m.Offset
-		if m.Object != key.object || key.index*checkpoint.PageSize < m.Offset || at >= m.End {
-			continue
-		}
-		if p, ok := t.sharedNow[at]; ok {
-			return p
-		}
+	offset := key.index * checkpoint.PageSize
+	found, ok := []byte(nil), false
+	cur.viewsAtStart(key.object).At(offset, func(m *checkpoint.Mapping) bool {
+		found, ok = t.sharedNow[m.Start+offset-m.Offset]
+		return !ok
+	})
+	if ok {
+		return found
 	}
 	return t.sharedBase[key]
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/replay/mem/rangemap"
 )
 
 // live is an interval that is recorded or stands in the ring.
@@ -22,6 +23,8 @@ type live struct {
 	extra   map[uint64][]byte // pages no fork would hold, where they differ from the interval before
 	bytes   int64             // memory taken, about
 	hash    *pendingHash      // of a forced end, until the pages of both ends were read
+
+	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
 }
 
 func (l *live) close() {

@@ -116,6 +116,12 @@ const (
 // bytes that take as long to read: one change can go through all regions and pages.
 func (s *Space) Work() int64 { return s.work }
 
+// useAll takes another map that has nothing to do with the present one.
+func (s *Space) useAll(m AddressMap) {
+	s.hasShared = nil
+	s.useRegions(m)
+}
+
 // useRegions takes another map.
 func (s *Space) useRegions(m AddressMap) {
 	s.regions = m
@@ -138,7 +144,15 @@ func (s *Space) change(start, end uint64, f func(Region) Region) {
 // [start, end).
 func (s *Space) replace(start, end uint64, in ...Region) {
 	s.work += regionWork * int64(len(in))
-	isShared := slices.ContainsFunc(in, func(r Region) bool { return r.Shared })
+	isShared := false
+	for i := range in {
+		if in[i].Shared {
+			isShared = true
+			if s.hasShared != nil {
+				s.hasShared[in[i].Object] = true
+			}
+		}
+	}
 	s.take(s.regions.Replace(start, end, in...), start, end, isShared)
 }
 
@@ -162,14 +176,14 @@ func (s *Space) Map(r Region) {
 // replaces it there.
 func (s *Space) MapAll(rs []Region) {
 	if slices.IsSortedFunc(rs, func(a, b Region) int { return cmp.Compare(a.Start, b.End) }) {
-		s.useRegions(rangemap.Of(rs))
+		s.useAll(rangemap.Of(rs))
 		return
 	}
 	var m AddressMap
 	for _, r := range rs {
 		m = m.Replace(r.Start, r.End, r)
 	}
-	s.useRegions(m)
+	s.useAll(m)
 }
 
 // Unmap removes [start, end).

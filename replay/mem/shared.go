@@ -1,9 +1,6 @@
 package mem
 
 import (
-	"cmp"
-	"slices"
-
 	"vplay/replay/mem/rangemap"
 )
 
@@ -12,34 +9,42 @@ import (
 // change.
 type sharedIndex struct {
 	of       AddressMap
-	all      AddressMap // the shared ones of it
-	byObject map[uint32]*views
+	all      AddressMap                             // the shared ones of it
+	byObject map[uint32]*rangemap.Overlaps[*Region] // by offset in it
 }
 
-// sharedNow returns the index of the present map.
+// sharedNow returns the index of the present map. It does not change.
 func (s *Space) sharedNow() *sharedIndex {
 	if s.shared == nil || s.shared.of != s.regions {
-		x := &sharedIndex{of: s.regions, byObject: map[uint32]*views{}}
 		var all []Region
+		views := map[uint32][]*Region{}
 		for r := range s.regions.From(0) {
-			if !r.Shared {
-				continue
+			if r.Shared {
+				all = append(all, *r)
+				views[r.Object] = append(views[r.Object], r)
 			}
-			all = append(all, *r)
-			v := x.byObject[r.Object]
-			if v == nil {
-				v = &views{}
-				x.byObject[r.Object] = v
-			}
-			v.regions = append(v.regions, r)
 		}
-		for _, v := range x.byObject {
-			v.sort()
+		x := &sharedIndex{of: s.regions, all: rangemap.Of(all), byObject: map[uint32]*rangemap.Overlaps[*Region]{}}
+		for object, list := range views {
+			x.byObject[object] = rangemap.NewOverlaps(list, func(r *Region) (start, end uint64) { return r.Offset, r.Offset + (r.End - r.Start) })
 		}
-		x.all = rangemap.Of(all)
 		s.shared = x
 	}
 	return s.shared
+}
+
+// mayShare reports whether an object may be mapped shared now: whether it was at some
+// time. A program that maps thousands of files must not pay for an index after each.
+func (s *Space) mayShare(object uint32) bool {
+	if s.hasShared == nil {
+		s.hasShared = map[uint32]bool{}
+		for r := range s.regions.From(0) {
+			if r.Shared {
+				s.hasShared[r.Object] = true
+			}
+		}
+	}
+	return s.hasShared[object]
 }
 
 // meets reports whether a shared region has a part of [start, end).
@@ -53,9 +58,7 @@ func (x *sharedIndex) meets(start, end uint64) bool {
 // at calls f for the regions that show the byte at off of a shared object, until it
 // returns false.
 func (x *sharedIndex) at(object uint32, off uint64, f func(*Region) bool) {
-	if v := x.byObject[object]; v != nil {
-		v.at(0, len(v.regions), off, f)
-	}
+	x.byObject[object].At(off, f)
 }
 
 // aliases calls f for each address of the byte at off of a shared object.
@@ -64,46 +67,4 @@ func (s *Space) aliases(object uint32, off uint64, f func(a uint64)) {
 		f(q.Start + off - q.Offset)
 		return true
 	})
-}
-
-// views are the regions of one shared object, sorted by their offset in it. A program may
-// have tens of thousands, which may overlap in the object. They are searched as a
-// balanced tree that has the middle of each part as its root; ends has, for each root,
-// where the last of the part's regions ends.
-type views struct {
-	regions []*Region
-	ends    []uint64
-}
-
-// endOf is the first offset behind a region's part of its object.
-func endOf(r *Region) uint64 { return r.Offset + (r.End - r.Start) }
-
-func (v *views) sort() {
-	slices.SortStableFunc(v.regions, func(a, b *Region) int { return cmp.Compare(a.Offset, b.Offset) })
-	v.ends = make([]uint64, len(v.regions))
-	v.fill(0, len(v.regions))
-}
-
-func (v *views) fill(from, to int) uint64 {
-	if from >= to {
-		return 0
-	}
-	mid := (from + to) / 2
-	v.ends[mid] = max(endOf(v.regions[mid]), v.fill(from, mid), v.fill(mid+1, to))
-	return v.ends[mid]
-}
-
-// at calls f for the regions numbered [from, to) that show the byte at off. It reports
-// false when f did.
-func (v *views) at(from, to int, off uint64, f func(*Region) bool) bool {
-	if from >= to {
-		return true
-	}
-	mid := (from + to) / 2
-	if v.ends[mid] <= off {
-		return true
-	}
-	r := v.regions[mid]
-	return v.at(from, mid, off, f) && (off < r.Offset ||
-		(off >= endOf(r) || f(r)) && v.at(mid+1, to, off, f))
 }

@@ -44,6 +44,32 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestManyObjects stores to pages of 10,000 shared objects and of private memory, and
+// reads all of them: none is another's.
+func TestManyObjects(t *testing.T) {
+	pool := NewPool()
+	defer pool.Close()
+	s := NewSpace(pool, nil)
+	defer s.Close()
+	s.Begin()
+	const n = 10_000
+	for i := range uint64(n) {
+		s.Map(Region{Start: 2 * i * PageSize, End: (2*i + 1) * PageSize, Prot: 3, Fresh: true})
+		s.Map(Region{Start: (2*i + 1) * PageSize, End: (2*i + 2) * PageSize, Prot: 3, Shared: true, Zero: true, Object: uint32(i + 1)})
+	}
+	for i := range uint64(2 * n) {
+		if f := s.Inject(i*PageSize, []byte{byte(i), byte(i >> 8)}); f.Kind != FaultNone {
+			t.Fatalf("page %d: %+v", i, f)
+		}
+	}
+	for i := range uint64(2 * n) {
+		var b [2]byte
+		if _, f := s.Peek(i*PageSize, b[:]); f.Kind != FaultNone || b != [2]byte{byte(i), byte(i >> 8)} {
+			t.Fatalf("page %d holds %x: %+v", i, b, f)
+		}
+	}
+}
+
 // BenchmarkManyViews reads a byte of each of 65,000 shared views of one object, after a
 // change of the map that has nothing to do with them.
 func BenchmarkManyViews(b *testing.B) {

@@ -36,7 +36,7 @@ func (s *Space) Restore(n *Snapshot) {
 	s.pool.release(s.root)
 	s.root, s.src = n.root, n.src
 	s.dropped, s.began = n.dropped, n.began
-	s.useRegions(n.regions)
+	s.useAll(n.regions)
 }
 
 // Open returns a new space with the snapshot's content.

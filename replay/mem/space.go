@@ -79,6 +79,8 @@ type Space struct {
 	listed AddressMap
 	shared *sharedIndex
 
+	hasShared map[uint32]bool // objects that were mapped shared at some time; see mayShare
+
 	// OnFlush is called when pointers handed out by Translate are no longer
 	// good; all says whether it is for every page or the one at a.
 	OnFlush func(a uint64, all bool)
@@ -231,7 +233,7 @@ func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (C
 // fromShared fills a page of a private mapping from what shared mappings of the
 // same object have there: until the program writes to it, both are one page.
 func (s *Space) fromShared(object uint32, off uint64, page *Page, mask *Mask) (Content, bool) {
-	if s.began.byObject[object] == nil && s.sharedNow().byObject[object] == nil {
+	if s.began.byObject[object] == nil && (!s.mayShare(object) || s.sharedNow().byObject[object] == nil) {
 		return 0, false
 	}
 	id := lookup(s.root, sharedWindow+s.pool.slotOf(object)<<objectBits+off)

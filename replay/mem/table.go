@@ -2,7 +2,7 @@ package mem
 
 import "sync/atomic"
 
-// The page table is a persistent radix tree over the 40 bits of a page's key
+// The page table is a persistent radix tree over the 47 bits of a page's key
 // number: 7 bits a level of nodes, 5 for the leaves. Nodes are counted by
 // reference: a node with one reference belongs to one tree and is changed in
 // place, a shared one is copied on the way down to a change. A copy counts
@@ -13,7 +13,7 @@ const (
 	fanout    = 1 << levelBits
 	leafBits  = 5
 	leafPages = 1 << leafBits
-	levels    = 6 // five of nodes, one of leaves
+	levels    = 7 // six of nodes, one of leaves
 	keyBits   = (levels-1)*levelBits + leafBits + 12
 )
 

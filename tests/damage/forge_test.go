@@ -258,7 +258,7 @@ func forgeObjects(path string) error {
 		if err := w.AddObject(checkpoint.Object{ID: 1, Kind: checkpoint.ObjectFile, Path: "/o", Size: 1 << 50}); err != nil {
 			return err
 		}
-		for i := range uint64(3_000_000) {
+		for i := range uint64(2_000_000) {
 			if err := w.AddObjectPage(checkpoint.ObjectPage{Object: 1, Index: i, Ref: checkpoint.PageRef{Kind: checkpoint.PageZero}}); err != nil {
 				return err
 			}
