@@ -352,8 +352,8 @@ func (p *goProgram) checkTree(off dwarf.Offset) (n int, err error) {
 			depth++
 		}
 		if e.Val(dwarf.AttrRanges) != nil {
-			list, err := p.m.data.Ranges(e)
-			if ranges += len(list); err != nil || ranges > maxGoRanges {
+			list, _ := p.m.data.Ranges(e) // LoadTree returns the error
+			if ranges += len(list); ranges > maxGoRanges {
 				return 0, errGoType
 			}
 		}
