@@ -190,3 +190,40 @@ func TestGoTreesBounded(t *testing.T) {
 		}
 	}
 }
+
+// smallBudget refuses memory and work behind its limits.
+type smallBudget struct{ memory, work int64 }
+
+var errSmall = errors.New("the budget is small")
+
+func (b *smallBudget) Take(n int64, _ string) error {
+	if b.memory -= n; b.memory < 0 {
+		return errSmall
+	}
+	return nil
+}
+
+func (b *smallBudget) Give(n int64) { b.memory += n }
+
+func (b *smallBudget) Spend(n int64, _ string) error {
+	if b.work -= n; b.work < 0 {
+		return errSmall
+	}
+	return nil
+}
+
+// TestGoTypesCharged reads types that the budget has no memory, or no work, for.
+func TestGoTypesCharged(t *testing.T) {
+	for name, b := range map[string]*smallBudget{"memory": {1 << 20, 1 << 40}, "work": {1 << 40, 1 << 20}, "both": {1 << 26, 1 << 26}} {
+		f, top := pointers(10000)
+		m := f.module()
+		m.meter = newMeter(b, m)
+		_, err := m.goProgram().typeAt(top)
+		if wantErr := name != "both"; errors.Is(err, errSmall) != wantErr {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if name != "both" && !errors.Is(m.Limited(), errSmall) {
+			t.Errorf("%s: the module is not limited", name)
+		}
+	}
+}
