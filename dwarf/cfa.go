@@ -1,6 +1,10 @@
 package dwarf
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+)
 
 // Call frame instructions (DWARF 5, 7.24), executed for one address: what
 // comes out is how to find the caller's registers.
@@ -33,6 +37,16 @@ type row struct {
 }
 
 var errProgram = errors.New("dwarf: bad call frame instructions")
+
+// lowBits of an instruction are an operand in those that have bits above them set.
+const lowBits = 0x3f
+
+// GNU's instructions (binutils, include/dwarf2.def).
+const (
+	cfaGNUWindowSave     = 0x2d
+	cfaGNUArgsSize       = 0x2e
+	cfaGNUNegativeOffset = 0x2f // DW_CFA_GNU_negative_offset_extended
+)
 
 // maxSaved bounds DW_CFA_remember_state.
 const maxSaved = 64
@@ -72,13 +86,14 @@ func (p *frameProgram) run(program []byte) error {
 			return errProgram
 		}
 		op := c.u8()
-		switch op >> 6 {
-		case 1: // DW_CFA_advance_loc
-			p.loc += uint64(op&0x3f) * p.cie.code
-		case 2: // DW_CFA_offset
-			p.set(uint64(op&0x3f), rule{kind: ruleOffset, n: int64(c.uleb()) * p.cie.data})
-		case 3: // DW_CFA_restore
-			p.restore(uint64(op & 0x3f))
+		low := uint64(op & lowBits)
+		switch op &^ lowBits {
+		case frame.DW_CFA_advance_loc:
+			p.loc += low * p.cie.code
+		case frame.DW_CFA_offset:
+			p.set(low, rule{kind: ruleOffset, n: int64(c.uleb()) * p.cie.data})
+		case frame.DW_CFA_restore:
+			p.restore(low)
 		default:
 			if !p.extended(op, c) {
 				return errProgram
@@ -106,30 +121,31 @@ func (p *frameProgram) restore(reg uint64) {
 // extended executes the instructions whose opcode is a whole byte.
 func (p *frameProgram) extended(op byte, c *cursor) bool {
 	switch op {
-	case 0x00: // DW_CFA_nop
-	case 0x01: // DW_CFA_set_loc; absolute in what compilers emit
+	case frame.DW_CFA_nop:
+	case frame.DW_CFA_set_loc: // absolute in what compilers emit
 		p.loc = c.uint(8)
-	case 0x02: // DW_CFA_advance_loc1
+	case frame.DW_CFA_advance_loc1:
 		p.loc += c.uint(1) * p.cie.code
-	case 0x03: // DW_CFA_advance_loc2
+	case frame.DW_CFA_advance_loc2:
 		p.loc += c.uint(2) * p.cie.code
-	case 0x04: // DW_CFA_advance_loc4
+	case frame.DW_CFA_advance_loc4:
 		p.loc += c.uint(4) * p.cie.code
-	case 0x0a: // DW_CFA_remember_state
+	case frame.DW_CFA_remember_state:
 		if len(p.saved) == maxSaved {
 			return false
 		}
 		p.saved = append(p.saved, p.row)
-	case 0x0b: // DW_CFA_restore_state
+	case frame.DW_CFA_restore_state:
 		if len(p.saved) == 0 {
 			return false
 		}
 		p.row, p.saved = p.saved[len(p.saved)-1], p.saved[:len(p.saved)-1]
-	case 0x0c, 0x0d, 0x0e, 0x0f, 0x12, 0x13:
+	case frame.DW_CFA_def_cfa, frame.DW_CFA_def_cfa_register, frame.DW_CFA_def_cfa_offset,
+		frame.DW_CFA_def_cfa_expression, frame.DW_CFA_def_cfa_sf, frame.DW_CFA_def_cfa_offset_sf:
 		p.defCFA(op, c)
-	case 0x2d: // DW_CFA_GNU_window_save: not on this machine
+	case cfaGNUWindowSave: // not on this machine
 		return false
-	case 0x2e: // DW_CFA_GNU_args_size
+	case cfaGNUArgsSize:
 		c.uleb()
 	default:
 		return p.registerRule(op, c)
@@ -141,17 +157,17 @@ func (p *frameProgram) extended(op byte, c *cursor) bool {
 func (p *frameProgram) defCFA(op byte, c *cursor) {
 	r := &p.row
 	switch op {
-	case 0x0c: // DW_CFA_def_cfa
+	case frame.DW_CFA_def_cfa:
 		r.cfaReg, r.cfaOff, r.cfaExpr = c.uleb(), int64(c.uleb()), nil
-	case 0x0d: // DW_CFA_def_cfa_register
+	case frame.DW_CFA_def_cfa_register:
 		r.cfaReg, r.cfaExpr = c.uleb(), nil
-	case 0x0e: // DW_CFA_def_cfa_offset
+	case frame.DW_CFA_def_cfa_offset:
 		r.cfaOff = int64(c.uleb())
-	case 0x0f: // DW_CFA_def_cfa_expression
+	case frame.DW_CFA_def_cfa_expression:
 		r.cfaExpr = c.bytes(c.uleb())
-	case 0x12: // DW_CFA_def_cfa_sf
+	case frame.DW_CFA_def_cfa_sf:
 		r.cfaReg, r.cfaOff, r.cfaExpr = c.uleb(), c.sleb()*p.cie.data, nil
-	case 0x13: // DW_CFA_def_cfa_offset_sf
+	case frame.DW_CFA_def_cfa_offset_sf:
 		r.cfaOff = c.sleb() * p.cie.data
 	}
 }
@@ -160,27 +176,27 @@ func (p *frameProgram) defCFA(op byte, c *cursor) {
 func (p *frameProgram) registerRule(op byte, c *cursor) bool {
 	reg := c.uleb()
 	switch op {
-	case 0x05: // DW_CFA_offset_extended
+	case frame.DW_CFA_offset_extended:
 		p.set(reg, rule{kind: ruleOffset, n: int64(c.uleb()) * p.cie.data})
-	case 0x06: // DW_CFA_restore_extended
+	case frame.DW_CFA_restore_extended:
 		p.restore(reg)
-	case 0x07: // DW_CFA_undefined
+	case frame.DW_CFA_undefined:
 		p.set(reg, rule{kind: ruleUndefined})
-	case 0x08: // DW_CFA_same_value
+	case frame.DW_CFA_same_value:
 		p.set(reg, rule{kind: ruleSame})
-	case 0x09: // DW_CFA_register
+	case frame.DW_CFA_register:
 		p.set(reg, rule{kind: ruleRegister, n: int64(c.uleb())})
-	case 0x10: // DW_CFA_expression
+	case frame.DW_CFA_expression:
 		p.set(reg, rule{kind: ruleExpression, expr: c.bytes(c.uleb())})
-	case 0x11: // DW_CFA_offset_extended_sf
+	case frame.DW_CFA_offset_extended_sf:
 		p.set(reg, rule{kind: ruleOffset, n: c.sleb() * p.cie.data})
-	case 0x14: // DW_CFA_val_offset
+	case frame.DW_CFA_val_offset:
 		p.set(reg, rule{kind: ruleValOffset, n: int64(c.uleb()) * p.cie.data})
-	case 0x15: // DW_CFA_val_offset_sf
+	case frame.DW_CFA_val_offset_sf:
 		p.set(reg, rule{kind: ruleValOffset, n: c.sleb() * p.cie.data})
-	case 0x16: // DW_CFA_val_expression
+	case frame.DW_CFA_val_expression:
 		p.set(reg, rule{kind: ruleValExpression, expr: c.bytes(c.uleb())})
-	case 0x2f: // DW_CFA_GNU_negative_offset_extended
+	case cfaGNUNegativeOffset:
 		p.set(reg, rule{kind: ruleOffset, n: -int64(c.uleb()) * p.cie.data})
 	default:
 		return false

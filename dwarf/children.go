@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/go-delve/delve/pkg/dwarf/godwarf"
 )
 
 // Children are what a value can be unfolded into: the members of a struct, the
@@ -20,7 +22,7 @@ func (v Value) NumChildren() (named, indexed int) {
 func (v Value) unfold() (out Value, c *container) {
 	for range maxChain {
 		t := v.typ.strip()
-		if v.err != nil || t == nil {
+		if v.err != nil || t == nil || v.golang != nil {
 			break
 		}
 		switch t.Kind {
@@ -46,6 +48,9 @@ func (v Value) unfold() (out Value, c *container) {
 }
 
 func (v Value) count() (named, indexed int) {
+	if v.golang != nil {
+		return v.goCount()
+	}
 	v, c := v.unfold()
 	t := v.typ.strip()
 	switch {
@@ -93,7 +98,7 @@ func (v Value) children(start, count int) (out []Value) {
 	named, indexed := v.count()
 	v, c := v.unfold()
 	t := v.typ.strip()
-	if v.err != nil || t == nil || start < 0 {
+	if v.err != nil || t == nil && v.golang == nil || start < 0 {
 		return nil
 	}
 	end := named + indexed
@@ -101,6 +106,9 @@ func (v Value) children(start, count int) (out []Value) {
 		end = start + count
 	}
 	end = min(end, start+maxChildren)
+	if v.golang != nil {
+		return v.goChildren(start, end)
+	}
 	if c != nil {
 		out = c.children(start, end-start)
 		for i := range out {
@@ -144,6 +152,10 @@ func (v Value) IsKeyed() bool { return v.keyed }
 // IsPointer reports whether children are behind an arrow.
 func (v Value) IsPointer() bool {
 	defer v.lock()()
+	if v.golang != nil {
+		_, ok := underlying(v.golang).(*godwarf.PtrType)
+		return ok
+	}
 	t := v.typ.strip()
 	return t != nil && t.Kind == KindPointer
 }
@@ -152,6 +164,9 @@ func (v Value) IsPointer() bool {
 // the address.
 func (v Value) Uint() (n uint64, err error) {
 	defer v.lock()()
+	if v.golang != nil {
+		return v.goNumber()
+	}
 	return v.bitsOf()
 }
 

@@ -13,7 +13,9 @@
 //
 // Variables are values in a frame, an [Env]: [Env.Scopes] lists those that can be
 // seen, [Env.Eval] evaluates an expression of C. Types, location expressions and
-// location lists are read here, each when it is needed.
+// location lists are read here, each when it is needed. Those of Go programs are
+// found and typed by delve's packages godwarf and reader, read and written as dlv
+// does it: files whose names begin with go.
 //
 // [Backtrace] walks a stack over several modules with nothing but registers, a
 // way to read memory, and a way to find the module at an address.

@@ -1,6 +1,10 @@
 package dwarf
 
-import "debug/dwarf"
+import (
+	"debug/dwarf"
+
+	"github.com/go-delve/delve/pkg/dwarf/op"
+)
 
 // What a register held when a function was entered is often lost, but the call
 // may say what was put into it, in terms of what its caller still has (DWARF 5,
@@ -16,17 +20,17 @@ const (
 // entryValue pushes what the expression, a register, was at the function's entry.
 func (l *locator) entryValue(expr []byte) {
 	c := cursor{b: expr}
-	op := c.u8()
-	reg := uint64(op - 0x50)
-	if op == 0x90 {
+	code := op.Opcode(c.u8())
+	reg := uint64(code - op.DW_OP_reg0)
+	if code == op.DW_OP_regx {
 		reg = c.uleb()
-	} else if op < 0x50 || op > 0x6f {
+	} else if code < op.DW_OP_reg0 || code > op.DW_OP_reg31 {
 		l.err = errLost
 		return
 	}
 	v, ok := l.env.atEntry(l.depth+1, func(p *dwarf.Entry) bool {
 		where, ok := p.Val(dwarf.AttrLocation).([]byte)
-		return ok && len(where) > 0 && (where[0] == 0x50+byte(reg) && len(where) == 1)
+		return ok && len(where) == 1 && where[0] == byte(op.DW_OP_reg0)+byte(reg)
 	})
 	if !ok {
 		l.err = errLost

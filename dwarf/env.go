@@ -4,6 +4,8 @@ import (
 	"debug/dwarf"
 	"encoding/binary"
 	"errors"
+
+	"github.com/go-delve/delve/pkg/dwarf/op"
 )
 
 // Env is a frame in which variables have values: its code, its registers, its
@@ -14,8 +16,9 @@ type Env struct {
 	Mem    Memory
 	Caller *Env // nil when there is none, or it is not known
 
-	// Vector reads a register that is not general by its DWARF number: 17 to 32
-	// are xmm0 to xmm15 (16 bytes), 33 to 40 st0 to st7 (10). It may be nil.
+	// Vector reads a register that is not general by its DWARF number: from
+	// regnum.AMD64_XMM0 on xmm0 to xmm15 (16 bytes), from regnum.AMD64_ST0 on st0 to
+	// st7 (10). It may be nil.
 	Vector func(reg uint64, b []byte) bool
 	// TLS returns the address of a variable of the thread, from its offset in
 	// the module's block. It may be nil.
@@ -104,11 +107,11 @@ func (l *locator) run(expr []byte, initial []uint64) ([]piece, error) {
 	}
 	l.evaluator = evaluator{c: cursor{b: expr}, stack: initial, regs: &l.env.Regs, mem: l.env.Mem}
 	for n := 0; l.c.left() > 0; n++ {
-		op := l.c.u8()
+		code := op.Opcode(l.c.u8())
 		if n == maxOps || len(l.stack) > maxStack || len(l.pieces) > maxPieces {
 			return nil, errExpr
 		}
-		if !l.operation(op) && !l.step(op) {
+		if !l.operation(code) && !l.step(code) {
 			l.bad = true
 		}
 		if l.err != nil {
@@ -140,63 +143,63 @@ func (l *locator) whole() (piece, error) {
 
 // operation executes what a register holds or the stack is given, or another
 // operation that only locations have; false when it is none of these.
-func (l *locator) operation(op byte) bool {
+func (l *locator) operation(code op.Opcode) bool {
 	c := &l.c
 	switch {
-	case op >= 0x50 && op <= 0x6f: // DW_OP_reg0 to DW_OP_reg31
-		l.last = &piece{place: inRegister, addr: uint64(op - 0x50)}
+	case code >= op.DW_OP_reg0 && code <= op.DW_OP_reg31:
+		l.last = &piece{place: inRegister, addr: uint64(code - op.DW_OP_reg0)}
 		return true
-	case op >= 0x70 && op <= 0x8f, op == 0x92:
-		l.needRegister(op)
+	case code >= op.DW_OP_breg0 && code <= op.DW_OP_breg31, code == op.DW_OP_bregx:
+		l.needRegister(code)
 		return false
 	}
-	switch op {
-	case 0x03: // DW_OP_addr
+	switch code {
+	case op.DW_OP_addr:
 		l.push(c.uint(8) + l.env.Bias)
-	case 0x90: // DW_OP_regx
+	case op.DW_OP_regx:
 		l.last = &piece{place: inRegister, addr: c.uleb()}
-	case 0x91: // DW_OP_fbreg
+	case op.DW_OP_fbreg:
 		l.push(l.frameBase() + uint64(c.sleb()))
-	case 0x93: // DW_OP_piece
+	case op.DW_OP_piece:
 		l.piece(c.uleb()*8, 0)
-	case 0x9d: // DW_OP_bit_piece
+	case op.DW_OP_bit_piece:
 		n := c.uleb()
 		l.piece(n, c.uleb())
-	case 0x97: // DW_OP_push_object_address
+	case op.DW_OP_push_object_address:
 		if l.object == nil {
 			return false
 		}
 		l.push(*l.object)
-	case 0x9c: // DW_OP_call_frame_cfa
+	case op.DW_OP_call_frame_cfa:
 		l.push(l.cfa())
-	case 0x9e: // DW_OP_implicit_value
+	case op.DW_OP_implicit_value:
 		l.last = &piece{place: isBytes, bytes: c.bytes(c.uleb())}
-	case 0x9f: // DW_OP_stack_value
+	case op.DW_OP_stack_value:
 		l.last = &piece{place: isBytes, bytes: binary.LittleEndian.AppendUint64(nil, l.pop())}
-	case 0xa0, 0xf2: // DW_OP_implicit_pointer
+	case opImplicitPointer, opGNUImplicitPointer:
 		off := dwarf.Offset(l.offset())
 		l.last = &piece{place: isPointer, to: off, toOff: c.sleb()}
 	default:
-		return l.further(op)
+		return l.further(code)
 	}
 	return true
 }
 
 // further executes operations that refer to other entries, or have types.
-func (l *locator) further(op byte) bool {
+func (l *locator) further(code op.Opcode) bool {
 	c := &l.c
-	switch op {
-	case 0xa1, 0xa2, 0xfb, 0xfc: // DW_OP_addrx, DW_OP_constx
+	switch code {
+	case opAddrx, opConstx, opGNUAddrIndex, opGNUConstIndex:
 		v, ok := uint64(0), false
 		if l.h != nil {
 			v, ok = l.m.indexed(l.h, c.uleb())
 		}
-		if op == 0xa1 || op == 0xfb {
+		if code == opAddrx || code == opGNUAddrIndex {
 			v += l.env.Bias
 		}
 		l.push(v)
 		return ok
-	case 0x9b, 0xe0: // DW_OP_form_tls_address
+	case op.DW_OP_form_tls_address, opGNUPushTLSAddress:
 		if l.env.TLS == nil {
 			l.err = errTLS
 			return true
@@ -206,25 +209,25 @@ func (l *locator) further(op byte) bool {
 			l.err = errTLS
 		}
 		l.push(addr)
-	case 0xa3, 0xf3: // DW_OP_entry_value
+	case opEntryValue, opGNUEntryValue:
 		l.entryValue(c.bytes(c.uleb()))
-	case 0x98, 0x99, 0x9a: // DW_OP_call2, DW_OP_call4, DW_OP_call_ref
+	case op.DW_OP_call2, op.DW_OP_call4, op.DW_OP_call_ref:
 		var off uint64
-		if op == 0x9a {
+		if code == op.DW_OP_call_ref {
 			off = l.offset()
 		} else {
-			off = c.uint(uint64(op-0x98)*2+2) + l.unitStart()
+			off = c.uint(uint64(code-op.DW_OP_call2)*2+2) + l.unitStart()
 		}
 		return l.call(dwarf.Offset(off))
-	case 0xfa: // DW_OP_GNU_parameter_ref: as an entry value
+	case opGNUParameterRef: // as an entry value
 		off := c.uint(4) + l.unitStart()
 		l.parameterRef(dwarf.Offset(off))
-	case 0xfd: // DW_OP_GNU_variable_value
+	case opGNUVariableValue:
 		v, ok := l.env.integerOf(l.m, dwarf.Offset(l.offset()), l.depth+1)
 		l.push(v)
 		return ok
 	default:
-		return l.typed(op)
+		return l.typed(code)
 	}
 	return true
 }
@@ -250,7 +253,7 @@ func (l *locator) unitStart() uint64 {
 // typed executes the operations that carry a type (DWARF 5, 2.5.1.6). Integers
 // of a type are kept extended to 64 bits; floating-point numbers are carried but
 // not computed with.
-func (l *locator) typed(op byte) bool {
+func (l *locator) typed(code op.Opcode) bool {
 	c := &l.c
 	base := func() *Type {
 		off := c.uleb()
@@ -259,15 +262,15 @@ func (l *locator) typed(op byte) bool {
 		}
 		return l.m.typeAt(dwarf.Offset(off + l.unitStart()))
 	}
-	switch op {
-	case 0xa4, 0xf4: // DW_OP_const_type
+	switch code {
+	case opConstType, opGNUConstType:
 		t := base()
 		b := c.bytes(uint64(c.u8()))
 		if len(b) > 8 {
 			return false
 		}
 		l.pushTyped(t, b)
-	case 0xa5, 0xf5: // DW_OP_regval_type
+	case opRegvalType, opGNURegvalType:
 		reg := c.uleb()
 		t := base()
 		b := make([]byte, 8)
@@ -276,14 +279,14 @@ func (l *locator) typed(op byte) bool {
 			return true
 		}
 		l.pushTyped(t, b)
-	case 0xa6, 0xf6: // DW_OP_deref_type
+	case opDerefType, opGNUDerefType:
 		n := uint64(c.u8())
 		t := base()
 		if l.load(n); l.bad {
 			return true
 		}
 		l.pushTyped(t, binary.LittleEndian.AppendUint64(nil, l.pop()))
-	case 0xa8, 0xf7, 0xa9, 0xf9: // DW_OP_convert, DW_OP_reinterpret
+	case opConvert, opGNUConvert, opReinterpret, opGNUReinterpret:
 		t := base()
 		if isFloat := t != nil && t.enc == encFloat; isFloat != l.float {
 			l.err = errLost // a conversion between integers and others
@@ -323,9 +326,9 @@ func extend(v, bits uint64, signed bool) uint64 {
 }
 
 // needRegister makes a register that is lost in this frame say so.
-func (l *locator) needRegister(op byte) {
-	n := uint64(op - 0x70)
-	if op == 0x92 {
+func (l *locator) needRegister(code op.Opcode) {
+	n := uint64(code - op.DW_OP_breg0)
+	if code == op.DW_OP_bregx {
 		c := l.c
 		n = c.uleb()
 	}

@@ -50,6 +50,7 @@ func (e *Env) Prepare(expr string, scope int) (*Expression, error) {
 	x := &Expression{text: expr, toks: toks}
 	if scopes := e.Scopes(); scope >= 0 && scope < len(scopes) {
 		x.scope = &scopes[scope]
+		x.scope.prepare()
 	}
 	return x, nil
 }
@@ -58,8 +59,8 @@ func (e *Env) Prepare(expr string, scope int) (*Expression, error) {
 func (p *Expression) Eval(e *Env) (v Value, err error) {
 	x := &evalState{env: e, toks: p.toks}
 	if p.scope != nil {
-		s := *p.scope
-		s.env, x.scope = e, &s
+		s := p.scope.in(e)
+		x.scope = &s
 	}
 	if e.Module != nil {
 		e.Module.mu.Lock()
@@ -107,7 +108,7 @@ func (x *evalState) check(err error) {
 
 // token is a word, number, character or operator.
 type token struct {
-	kind byte // 'n' name, '0' number, 'c' character, 'o' operator
+	kind byte // 'n' name, '0' number, 'c' character, 's' string, 'o' operator
 	text string
 	char byte
 }
@@ -139,6 +140,12 @@ func tokens(s string) (out []token, err error) {
 				return nil, errors.New("a character constant is not understood")
 			}
 			out, i = append(out, token{kind: 'c', text: s[i : len(s)-len(rest)+1], char: byte(r)}), len(s)-len(rest)+1
+		case c == '"': // a key of a map
+			text, err := strconv.QuotedPrefix(s[i:])
+			if err != nil {
+				return nil, errors.New("a string constant is not understood")
+			}
+			out, i = append(out, token{kind: 's', text: text}), i+len(text)
 		default:
 			op := s[i : i+1]
 			for _, o := range operators {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
 )
 
 // unary parses prefix operators and casts.
@@ -42,7 +44,14 @@ func (x *evalState) prefixed() Value {
 		if t := v.typ.strip(); t != nil && t.Kind == KindReference {
 			v = v.target()
 		}
-		return x.pointerTo(v, v.typ)
+		p := x.pointerTo(v, v.typ)
+		if v.golang != nil {
+			p.golang = pointerTo(v.golang)
+			t := *p.typ
+			t.name, t.golang = p.golang.Common().Name, true
+			p.typ = &t
+		}
+		return p
 	case "(":
 		start := x.at
 		x.at++
@@ -80,6 +89,9 @@ func (x *evalState) sizeOf(t *Type) Value {
 
 // dereference is *v.
 func (x *evalState) dereference(v Value) Value {
+	if v.golang != nil {
+		return x.goDereference(v)
+	}
 	if t := v.typ.strip(); t != nil && t.Kind == KindFunction {
 		return v
 	}
@@ -112,7 +124,7 @@ func (x *evalState) cast(v Value, t *Type) Value {
 		if _, ok := v.Address(); !ok {
 			x.fail("only what is in memory is cast to %s", t.declare("", 0))
 		}
-		v.typ = t
+		v.typ, v.golang = t, nil
 		return v
 	}
 	v = x.rvalue(v)
@@ -139,9 +151,13 @@ func (x *evalState) postfix() Value {
 	for {
 		switch {
 		case x.take("["):
-			i := x.conditional()
+			if v.golang != nil && x.at < len(x.toks) && x.toks[x.at].kind == 's' {
+				v = x.goKey(v, x.toks[x.at].text)
+				x.at++
+			} else {
+				v = x.indexed(v, x.conditional())
+			}
 			x.need("]")
-			v = x.indexed(v, i)
 		case x.take("."), x.take("->"):
 			if x.at >= len(x.toks) || x.toks[x.at].kind != 'n' {
 				x.fail("a member's name is missing")
@@ -165,6 +181,9 @@ func (x *evalState) postfix() Value {
 
 // indexed is v[i].
 func (x *evalState) indexed(v, i Value) Value {
+	if v.golang != nil {
+		return x.goIndex(v, i)
+	}
 	if t := v.typ.strip(); t != nil && t.Kind == KindReference {
 		v = v.target()
 	}
@@ -256,6 +275,9 @@ func (v Value) referent() Value {
 
 // member is v.name, or v->name: as gdb, either works for both.
 func (x *evalState) member(v Value, name string) Value {
+	if v.golang != nil {
+		return x.goMember(v, name)
+	}
 	for range maxChain {
 		t := v.typ.strip()
 		if t == nil || t.Kind != KindPointer && t.Kind != KindReference {
@@ -356,16 +378,21 @@ func (x *evalState) literal(s string) Value {
 	return x.integer(n, typeULong)
 }
 
-// registers by the names that gdb has for them.
-var registers = map[string]int{
-	"rax": RAX, "rbx": RBX, "rcx": RCX, "rdx": RDX, "rsi": RSI, "rdi": RDI, "rbp": RBP, "rsp": RSP, "r8": R8, "r9": R9,
-	"r10": R10, "r11": R11, "r12": R12, "r13": R13, "r14": R14, "r15": R15, "rip": RIP, "pc": RIP, "sp": RSP, "fp": RBP,
+// registerAliases are gdb's own names of registers.
+var registerAliases = map[string]int{"pc": RIP, "sp": RSP, "fp": RBP}
+
+// registerNumber returns the number of a general register by its name.
+func registerNumber(name string) (n int, ok bool) {
+	if n, ok = registerAliases[name]; !ok {
+		n, ok = regnum.AMD64NameToDwarf[name]
+	}
+	return n, ok && n < numRegs
 }
 
 // name is a variable, an enumerator is not looked for, a register or a function.
 func (x *evalState) name(s string) Value {
 	if reg, ok := strings.CutPrefix(s, "$"); ok {
-		n, ok := registers[reg]
+		n, ok := registerNumber(reg)
 		if !ok {
 			x.fail("there is no register %s", s)
 		}
@@ -395,6 +422,9 @@ func (x *evalState) name(s string) Value {
 		}
 	}
 	if v, ok := x.env.global(s); ok {
+		return v
+	}
+	if v, ok := x.goGlobal(s); ok {
 		return v
 	}
 	if v, ok := x.enumerator(s); ok {

@@ -3,6 +3,8 @@ package dwarf
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/go-delve/delve/pkg/dwarf/op"
 )
 
 // Expressions of call frame information (DWARF 5, 2.5): a stack machine of
@@ -29,8 +31,8 @@ type evaluator struct {
 func evaluate(expr []byte, initial []uint64, regs *Regs, mem Memory) (uint64, error) {
 	e := &evaluator{c: cursor{b: expr}, stack: append(make([]uint64, 0, 8), initial...), regs: regs, mem: mem}
 	for n := 0; e.c.left() > 0; n++ {
-		op := e.c.u8()
-		if n == maxOps || len(e.stack) > maxStack || !e.step(op) || e.bad || e.c.bad {
+		code := op.Opcode(e.c.u8())
+		if n == maxOps || len(e.stack) > maxStack || !e.step(code) || e.bad || e.c.bad {
 			return 0, errExpr
 		}
 	}
@@ -63,19 +65,19 @@ func (e *evaluator) pick(n int) {
 }
 
 // step executes one operation; false when it is not known.
-func (e *evaluator) step(op byte) bool {
+func (e *evaluator) step(code op.Opcode) bool {
 	c := &e.c
 	switch {
-	case op >= 0x30 && op <= 0x4f: // DW_OP_lit0 to DW_OP_lit31
-		e.push(uint64(op - 0x30))
-	case op >= 0x70 && op <= 0x8f: // DW_OP_breg0 to DW_OP_breg31
-		e.register(uint64(op-0x70), c.sleb())
-	case op >= 0x08 && op <= 0x11:
-		e.constant(op)
-	case op >= 0x19 && op <= 0x2e && op != 0x23 && op != 0x28:
-		return e.arithmetic(op)
+	case code >= op.DW_OP_lit0 && code <= op.DW_OP_lit31:
+		e.push(uint64(code - op.DW_OP_lit0))
+	case code >= op.DW_OP_breg0 && code <= op.DW_OP_breg31:
+		e.register(uint64(code-op.DW_OP_breg0), c.sleb())
+	case code >= op.DW_OP_const1u && code <= op.DW_OP_consts:
+		e.constant(code)
+	case code >= op.DW_OP_abs && code <= op.DW_OP_ne && code != op.DW_OP_plus_uconst && code != op.DW_OP_bra:
+		return e.arithmetic(code)
 	default:
-		return e.other(op)
+		return e.other(code)
 	}
 	return true
 }
@@ -89,16 +91,16 @@ func (e *evaluator) register(n uint64, off int64) {
 }
 
 // constant executes DW_OP_const1u to DW_OP_consts.
-func (e *evaluator) constant(op byte) {
+func (e *evaluator) constant(code op.Opcode) {
 	c := &e.c
-	switch op {
-	case 0x10:
+	switch code {
+	case op.DW_OP_constu:
 		e.push(c.uleb())
-	case 0x11:
+	case op.DW_OP_consts:
 		e.push(uint64(c.sleb()))
-	default:
-		n := uint64(1) << ((op - 0x08) / 2)
-		if op&1 == 0 {
+	default: // unsigned and signed numbers of 1, 2, 4 and 8 bytes take turns
+		n := uint64(1) << ((code - op.DW_OP_const1u) / 2)
+		if (code-op.DW_OP_const1u)%2 == 0 {
 			e.push(c.uint(n))
 		} else {
 			e.push(uint64(c.int(n)))
@@ -107,44 +109,44 @@ func (e *evaluator) constant(op byte) {
 }
 
 // other executes what is neither a constant nor arithmetic.
-func (e *evaluator) other(op byte) bool {
+func (e *evaluator) other(code op.Opcode) bool {
 	c := &e.c
-	switch op {
-	case 0x03: // DW_OP_addr
+	switch code {
+	case op.DW_OP_addr:
 		e.push(c.uint(8))
-	case 0x06: // DW_OP_deref
+	case op.DW_OP_deref:
 		e.load(8)
-	case 0x94: // DW_OP_deref_size
+	case op.DW_OP_deref_size:
 		e.load(uint64(c.u8()))
-	case 0x12: // DW_OP_dup
+	case op.DW_OP_dup:
 		e.pick(0)
-	case 0x13: // DW_OP_drop
+	case op.DW_OP_drop:
 		e.pop()
-	case 0x14: // DW_OP_over
+	case op.DW_OP_over:
 		e.pick(1)
-	case 0x15: // DW_OP_pick
+	case op.DW_OP_pick:
 		e.pick(int(c.u8()))
-	case 0x16: // DW_OP_swap
+	case op.DW_OP_swap:
 		a, b := e.pop(), e.pop()
 		e.push(a)
 		e.push(b)
-	case 0x17: // DW_OP_rot
+	case op.DW_OP_rot:
 		a, b, d := e.pop(), e.pop(), e.pop()
 		e.push(a)
 		e.push(d)
 		e.push(b)
-	case 0x23: // DW_OP_plus_uconst
+	case op.DW_OP_plus_uconst:
 		e.push(e.pop() + c.uleb())
-	case 0x28: // DW_OP_bra
+	case op.DW_OP_bra:
 		if to := c.int(2); e.pop() != 0 {
 			e.jump(to)
 		}
-	case 0x2f: // DW_OP_skip
+	case op.DW_OP_skip:
 		e.jump(c.int(2))
-	case 0x92: // DW_OP_bregx
+	case op.DW_OP_bregx:
 		n := c.uleb()
 		e.register(n, c.sleb())
-	case 0x96: // DW_OP_nop
+	case op.DW_OP_nop:
 	default:
 		return false
 	}
@@ -171,29 +173,30 @@ func (e *evaluator) load(n uint64) {
 }
 
 // arithmetic executes DW_OP_abs to DW_OP_ne.
-func (e *evaluator) arithmetic(op byte) bool {
+func (e *evaluator) arithmetic(code op.Opcode) bool {
 	a := e.pop()
-	switch op {
-	case 0x19: // DW_OP_abs
+	switch code {
+	case op.DW_OP_abs:
 		if int64(a) < 0 {
 			a = -a
 		}
 		e.push(a)
 		return true
-	case 0x1f: // DW_OP_neg
+	case op.DW_OP_neg:
 		e.push(-a)
 		return true
-	case 0x20: // DW_OP_not
+	case op.DW_OP_not:
 		e.push(^a)
 		return true
+	default: // the others have two operands
 	}
-	v, ok := binary2(op, e.pop(), a)
+	v, ok := binary2(code, e.pop(), a)
 	e.push(v)
 	return ok
 }
 
 // binary2 computes an operation on the second and the first value of the stack.
-func binary2(op byte, x, y uint64) (uint64, bool) {
+func binary2(code op.Opcode, x, y uint64) (uint64, bool) {
 	truth := func(b bool) (uint64, bool) {
 		if b {
 			return 1, true
@@ -201,45 +204,46 @@ func binary2(op byte, x, y uint64) (uint64, bool) {
 		return 0, true
 	}
 	sx, sy := int64(x), int64(y)
-	switch op {
-	case 0x1a:
+	switch code {
+	case op.DW_OP_and:
 		return x & y, true
-	case 0x1b, 0x1d: // DW_OP_div, DW_OP_mod
-		if y == 0 || sy == -1 && op == 0x1b && sx == -1<<63 {
+	case op.DW_OP_div, op.DW_OP_mod:
+		if y == 0 || sy == -1 && code == op.DW_OP_div && sx == -1<<63 {
 			return 0, false
 		}
-		if op == 0x1b {
+		if code == op.DW_OP_div {
 			return uint64(sx / sy), true
 		}
 		return x % y, true
-	case 0x1c:
+	case op.DW_OP_minus:
 		return x - y, true
-	case 0x1e:
+	case op.DW_OP_mul:
 		return x * y, true
-	case 0x21:
+	case op.DW_OP_or:
 		return x | y, true
-	case 0x22:
+	case op.DW_OP_plus:
 		return x + y, true
-	case 0x24:
+	case op.DW_OP_shl:
 		return x << y, true
-	case 0x25:
+	case op.DW_OP_shr:
 		return x >> y, true
-	case 0x26:
+	case op.DW_OP_shra:
 		return uint64(sx >> y), true
-	case 0x27:
+	case op.DW_OP_xor:
 		return x ^ y, true
-	case 0x29:
+	case op.DW_OP_eq:
 		return truth(sx == sy)
-	case 0x2a:
+	case op.DW_OP_ge:
 		return truth(sx >= sy)
-	case 0x2b:
+	case op.DW_OP_gt:
 		return truth(sx > sy)
-	case 0x2c:
+	case op.DW_OP_le:
 		return truth(sx <= sy)
-	case 0x2d:
+	case op.DW_OP_lt:
 		return truth(sx < sy)
-	case 0x2e:
+	case op.DW_OP_ne:
 		return truth(sx != sy)
+	default:
+		return 0, false
 	}
-	return 0, false
 }

@@ -26,8 +26,8 @@ type printer struct {
 	left int // elements
 }
 
-// String returns the value as gdb's print shows it, bounded in length. A part
-// that is not there says why.
+// String returns the value as gdb's print shows it, those of Go programs as dlv's,
+// bounded in length. A part that is not there says why.
 func (v Value) String() (s string) {
 	defer func() {
 		if recover() != nil {
@@ -35,6 +35,9 @@ func (v Value) String() (s string) {
 		}
 	}()
 	defer v.lock()()
+	if v.golang != nil {
+		return v.goText()
+	}
 	p := &printer{left: maxElements}
 	p.value(v, 0)
 	if p.b.Len() > maxText {

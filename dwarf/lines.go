@@ -55,15 +55,30 @@ func (m *Module) Line(pc uint64) (file string, num int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer guard()
+	if l := m.rowAt(pc); l != nil {
+		return l.file, l.num, true
+	}
+	return "", 0, false
+}
+
+// rowAt returns the row of the line table that pc lies in; nil where there is none.
+func (m *Module) rowAt(pc uint64) *line {
 	for _, u := range m.unitsAt(pc) {
 		m.readUnit(u)
 		i := sort.Search(len(u.lines), func(i int) bool { return u.lines[i].addr > pc })
 		if i > 0 && !u.lines[i-1].end && u.lines[i-1].num > 0 {
-			l := &u.lines[i-1]
-			return l.file, l.num, true
+			return &u.lines[i-1]
 		}
 	}
-	return "", 0, false
+	return nil
+}
+
+// lineAt returns the number of the line at pc, 0 where there is none.
+func (m *Module) lineAt(pc uint64) int {
+	if l := m.rowAt(pc); l != nil {
+		return l.num
+	}
+	return 0
 }
 
 // Function returns the name of the function that the code at pc belongs to,

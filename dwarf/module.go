@@ -25,6 +25,7 @@ type Module struct {
 	headers []header
 	types   map[dwarf.Offset]*Type
 	index   *nameIndex
+	golang  *goProgram
 }
 
 // errFile is wrapped by the errors of Open.

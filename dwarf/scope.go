@@ -17,6 +17,9 @@ type Scope struct {
 
 	env    *Env
 	fn     *dwarf.Entry // the function whose frame it is
+	die    dwarf.Offset // its own entry
+	line   int          // the line that is executed in it
+	golang *goScope     // of a Go function, once it was looked at
 	args   []*dwarf.Entry
 	locals []*dwarf.Entry // those of inner blocks before those of outer ones
 }
@@ -50,11 +53,17 @@ func (e *Env) Scopes() (out []Scope) {
 		return nil
 	}
 	w := &scopeWalk{m: m, r: r, pc: e.pc(), env: e, fn: fn, files: m.filesAt(e.pc())}
-	top := Scope{Function: f.name, env: e, fn: fn}
+	top := Scope{Function: f.name, env: e, fn: fn, die: fn.Offset}
 	if fn.Children {
 		w.function(&top, fn, 0)
 	}
-	return append(w.out, top)
+	w.out = append(w.out, top)
+	out = w.out
+	line := m.lineAt(e.pc())
+	for i := range out {
+		out[i].line, line = line, out[i].CallLine
+	}
+	return out
 }
 
 // scopeWalk collects the scopes of one function.
@@ -157,7 +166,7 @@ func hasRange(e *dwarf.Entry) bool {
 
 // inlined adds the scope of a function that was inlined around pc.
 func (w *scopeWalk) inlined(e *dwarf.Entry, depth int) {
-	in := Scope{Function: w.m.nameOf(e, 0), Inlined: true, env: w.env, fn: w.fn}
+	in := Scope{Function: w.m.nameOf(e, 0), Inlined: true, env: w.env, fn: w.fn, die: e.Offset}
 	if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
 		in.CallLine = int(n)
 	}
@@ -171,11 +180,31 @@ func (w *scopeWalk) inlined(e *dwarf.Entry, depth int) {
 }
 
 // Arguments returns the function's parameters.
-func (s *Scope) Arguments() []Value { return s.values(s.args) }
+func (s *Scope) Arguments() []Value {
+	if s.isGo() {
+		return s.goValues(true)
+	}
+	return s.values(s.args)
+}
 
 // Locals returns the variables of the blocks around the place, those of inner
 // blocks first: the first of several of the same name is the one it means.
-func (s *Scope) Locals() []Value { return s.values(s.locals) }
+// In Go, the last one.
+func (s *Scope) Locals() []Value {
+	if s.isGo() {
+		return s.goValues(false)
+	}
+	return s.values(s.locals)
+}
+
+// isGo reports whether the function was written in Go.
+func (s *Scope) isGo() bool {
+	m := s.env.Module
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	return m.isGo(s.die)
+}
 
 func (s *Scope) values(entries []*dwarf.Entry) (out []Value) {
 	s.env.Module.mu.Lock()
@@ -199,6 +228,9 @@ func (s *Scope) value(e *dwarf.Entry) (v Value) {
 // lookup returns the parameter or variable that a name means in the scope.
 func (s *Scope) lookup(name string) (Value, bool) {
 	m := s.env.Module
+	if m.isGo(s.die) {
+		return s.goLookup(name)
+	}
 	for _, list := range [][]*dwarf.Entry{s.locals, s.args} {
 		for _, e := range list {
 			if n, _ := m.attr(e, dwarf.AttrName).(string); n == name {
@@ -358,9 +390,7 @@ func (e *Env) Globals() (out []Value) {
 			if n, _ := m.attr(d, dwarf.AttrName).(string); n != name && m.nameOf(d, 0) != name {
 				continue
 			}
-			v := e.variable(d, nil, 0)
-			v.Name = name
-			out = append(out, v)
+			out = append(out, e.globalValue(d, name))
 		}
 	}
 	slices.SortFunc(out, func(a, b Value) int { return strings.Compare(a.Name, b.Name) })
@@ -391,7 +421,19 @@ func (e *Env) global(name string) (Value, bool) {
 	if found == nil {
 		return Value{}, false
 	}
-	v := e.variable(found, nil, 0)
+	return e.globalValue(found, name), true
+}
+
+// globalValue returns the value of a variable outside of functions.
+func (e *Env) globalValue(d *dwarf.Entry, name string) Value {
+	v := e.variable(d, nil, 0)
 	v.Name = name
-	return v, true
+	if m := e.Module; m.isGo(d.Offset) {
+		if t, err := m.goProgram().goTypeOf(d); err == nil {
+			v.golang = t
+		} else {
+			v.err = err
+		}
+	}
+	return v
 }

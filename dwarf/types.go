@@ -68,6 +68,7 @@ type Type struct {
 	further bool           // a function with more parameters
 	scoped  bool           // an enumeration whose enumerators are named with it
 	read    bool           // fields, enums, dims and params are
+	golang  bool           // a Go program's, named as Go names it
 	isDecl  bool
 }
 
@@ -165,6 +166,7 @@ func (m *Module) typeAt(off dwarf.Offset) *Type {
 	k := kindOf[e.Tag]
 	t.Kind, t.word = k.kind, k.word
 	t.name, _ = e.Val(dwarf.AttrName).(string)
+	t.golang = m.isGo(off)
 	if n, ok := e.Val(dwarf.AttrByteSize).(int64); ok {
 		t.size = n
 	}
@@ -507,6 +509,8 @@ func (t *Type) declare(inner string, depth int) string {
 		return "..."
 	case t == nil:
 		return join("void", inner)
+	case t.golang && t.name != "":
+		return join(t.name, inner)
 	}
 	switch t.Kind {
 	case KindPointer, KindReference:

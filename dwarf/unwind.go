@@ -3,29 +3,31 @@ package dwarf
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/go-delve/delve/pkg/dwarf/regnum"
 )
 
 // Register numbers of the System V ABI, AMD64 supplement, figure 3.36.
 const (
-	RAX = iota
-	RDX
-	RCX
-	RBX
-	RSI
-	RDI
-	RBP
-	RSP
-	R8
-	R9
-	R10
-	R11
-	R12
-	R13
-	R14
-	R15
-	RIP // the return address column
+	RAX = regnum.AMD64_Rax
+	RDX = regnum.AMD64_Rdx
+	RCX = regnum.AMD64_Rcx
+	RBX = regnum.AMD64_Rbx
+	RSI = regnum.AMD64_Rsi
+	RDI = regnum.AMD64_Rdi
+	RBP = regnum.AMD64_Rbp
+	RSP = regnum.AMD64_Rsp
+	R8  = regnum.AMD64_R8
+	R9  = regnum.AMD64_R9
+	R10 = regnum.AMD64_R10
+	R11 = regnum.AMD64_R11
+	R12 = regnum.AMD64_R12
+	R13 = regnum.AMD64_R13
+	R14 = regnum.AMD64_R14
+	R15 = regnum.AMD64_R15
+	RIP = regnum.AMD64_Rip // the return address column
 
-	numRegs = 17
+	numRegs = RIP + 1
 )
 
 // Memory reads the debugged program: as much of b as is readable from addr on,

@@ -4,6 +4,8 @@ import (
 	"debug/dwarf"
 	"errors"
 	"fmt"
+
+	"github.com/go-delve/delve/pkg/dwarf/godwarf"
 )
 
 // Value is a variable, or part of one, in a frame. It is read when it is looked
@@ -20,6 +22,8 @@ type Value struct {
 	err    error // why there is no value
 	base   bool  // a base class, not a member
 	keyed  bool  // Name is what a container has it by, which is no index of it
+
+	golang godwarf.Type // of a Go program's, nil for others
 }
 
 // Type returns the value's type; nil is void.
@@ -53,7 +57,7 @@ func (v Value) lock() func() {
 	mu.Lock()
 	return func() {
 		mu.Unlock()
-		guard()
+		_ = recover() // here, not in a function: else it recovers nothing
 	}
 }
 
@@ -285,7 +289,7 @@ func (t *Type) isSigned() bool {
 
 // at returns part of the value.
 func (v Value) at(name string, t *Type, off int64) Value {
-	v.Name, v.typ, v.base, v.keyed, v.bits, v.bitOff = name, t, false, false, 0, 0
+	v.Name, v.typ, v.base, v.keyed, v.bits, v.bitOff, v.golang = name, t, false, false, 0, 0, nil
 	v.off += off
 	return v
 }
@@ -435,7 +439,7 @@ func (e *Env) variable(d, fn *dwarf.Entry, depth int) Value {
 			return v
 		}
 	}
-	expr, ok := m.location(d, dwarf.AttrLocation, e.pc())
+	expr, ok := m.location(d, dwarf.AttrLocation, e.locationPC(d))
 	if !ok {
 		v.err = errLost
 		return v
@@ -445,6 +449,17 @@ func (e *Env) variable(d, fn *dwarf.Entry, depth int) Value {
 		v.err = errLost
 	}
 	return v
+}
+
+// locationPC is the address whose row of a location list says where a variable is.
+// In the middle of a call that is the call's own: the list of a variable that the
+// call loses ends behind it. Go's compiler writes at the address behind the call
+// where a variable is meanwhile.
+func (e *Env) locationPC(d *dwarf.Entry) uint64 {
+	if e.Module.isGo(d.Offset) {
+		return e.Regs.V[RIP] - e.Bias
+	}
+	return e.pc()
 }
 
 // locationEntry returns the entry that says where the variable d is: it, what it

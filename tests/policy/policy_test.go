@@ -155,6 +155,36 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// libraries says which packages of a module are wanted, where the module holds much
+// more: delve is here for DWARF only; its debugger would bring eBPF, telemetry and
+// the disassemblers of five processors along.
+var libraries = map[string][]string{
+	"github.com/go-delve/delve/": {"pkg/dwarf", "pkg/dwarf/frame", "pkg/dwarf/godwarf", "pkg/dwarf/leb128", "pkg/dwarf/op", "pkg/dwarf/reader", "pkg/dwarf/regnum"},
+}
+
+// TestLibraries checks that of such a module nothing else is built in.
+func TestLibraries(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "vplay/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for module, wanted := range libraries {
+		used := 0
+		for _, dep := range strings.Fields(string(out)) {
+			name, ok := strings.CutPrefix(dep, module)
+			if !ok {
+				continue
+			}
+			if used++; !slices.Contains(wanted, name) {
+				t.Errorf("package %s of %s is built in", name, module)
+			}
+		}
+		if used == 0 {
+			t.Errorf("nothing of %s is used: it need not be in go.mod", module)
+		}
+	}
+}
+
 // TestSkips keeps every skip of a test in package need, whose words
 // tests/run.sh lists, and the packages of tests out of what is built.
 func TestSkips(t *testing.T) {
