@@ -15,7 +15,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// target lets the protocol server look at and move about in a recording. It
+// Cursor lets a protocol server look at and move about in a recording. It
 // starts at the recording's final image, with nothing replayed; the first
 // movement makes the timeline find that moment.
 type Cursor struct {
@@ -54,7 +54,7 @@ type bpKey struct {
 	len  uint64
 }
 
-// newTarget opens a recording for debuggers. memory bounds the timeline's
+// Open opens a recording for debuggers. memory bounds the timeline's
 // snapshots, in bytes.
 func Open(s *replay.Session, memory int64, symbols *loader.Symbols) (*Cursor, error) {
 	t, err := replay.NewTimeline(s, memory)
@@ -125,7 +125,7 @@ func (g *Cursor) tid() int {
 // maps returns the memory map at the present position.
 func (g *Cursor) maps() []checkpoint.Mapping { return Regions(g.s.Rec, g.mem()) }
 
-// regionsOf returns the map of an address space in the recording's form.
+// Regions returns the map of an address space in the recording's form.
 func Regions(rec *checkpoint.Recording, space *mem.Space) []checkpoint.Mapping {
 	rs := space.Regions()
 	out := make([]checkpoint.Mapping, len(rs))
@@ -147,7 +147,7 @@ func Regions(rec *checkpoint.Recording, space *mem.Space) []checkpoint.Mapping {
 	return out
 }
 
-// guest reads the memory at the present position for the loader.
+// Memory reads the memory at the present position for the loader.
 type Memory struct{ *mem.Space }
 
 func (m Memory) ReadMemory(a uint64, b []byte) int {
@@ -334,7 +334,7 @@ func (a machineAt) ReadMemory(addr uint64, b []byte) (int, error) {
 	return n, nil
 }
 
-// Region implements gdbstub.RegionTarget.
+// Region implements api.RegionTarget.
 func (g *Cursor) Region(addr uint64) (api.Region, error) {
 	hole := api.Region{}
 	rs := g.mem().Regions()

@@ -9,7 +9,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// disassemble prints the instruction at rip in GNU syntax; where x86asm does
+// Disassemble prints the instruction at rip in GNU syntax; where x86asm does
 // not know it, the emulator's own decoder names it.
 func Disassemble(m loader.Memory, rip uint64) string {
 	var b [15]byte
@@ -20,7 +20,7 @@ func Disassemble(m loader.Memory, rip uint64) string {
 	return DisassembleBytes(b[:n], rip)
 }
 
-// disassembleBytes prints the instruction at the start of b, which stands at
+// DisassembleBytes prints the instruction at the start of b, which stands at
 // rip.
 func DisassembleBytes(b []byte, rip uint64) string {
 	d, err := x86.Decode(b)

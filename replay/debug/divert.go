@@ -16,7 +16,7 @@ import (
 // The target's side of diversions: while there is one, g.div is what debuggers
 // look at.
 
-// Divert implements gdbstub.DivertTarget.
+// Divert implements api.DivertTarget.
 func (g *Cursor) Divert(output func(b []byte)) error {
 	g.Undivert()
 	if g.final != nil {
@@ -36,7 +36,7 @@ func (g *Cursor) Divert(output func(b []byte)) error {
 	return nil
 }
 
-// Undivert implements gdbstub.DivertTarget.
+// Undivert implements api.DivertTarget.
 func (g *Cursor) Undivert() {
 	if g.div != nil {
 		g.div.Close()
@@ -46,7 +46,7 @@ func (g *Cursor) Undivert() {
 
 var errNotDiverted = errors.New("there is no copy of the process to change")
 
-// WriteRegisters implements gdbstub.DivertTarget.
+// WriteRegisters implements api.DivertTarget.
 func (g *Cursor) WriteRegisters(_ int, r *api.Registers) error {
 	if g.div == nil {
 		return errNotDiverted
@@ -102,7 +102,7 @@ func setFPU(f *x86.FPU, r *api.Registers) {
 	}
 }
 
-// WriteMemory implements gdbstub.DivertTarget.
+// WriteMemory implements api.DivertTarget.
 func (g *Cursor) WriteMemory(addr uint64, b []byte) error {
 	if g.div == nil {
 		return errNotDiverted
@@ -110,7 +110,7 @@ func (g *Cursor) WriteMemory(addr uint64, b []byte) error {
 	return g.div.Write(addr, b)
 }
 
-// AllocateMemory implements gdbstub.DivertTarget.
+// AllocateMemory implements api.DivertTarget.
 func (g *Cursor) AllocateMemory(size uint64, prot int) (uint64, error) {
 	if g.div == nil {
 		return 0, errNotDiverted
@@ -122,7 +122,7 @@ func (g *Cursor) AllocateMemory(size uint64, prot int) (uint64, error) {
 	return addr, nil
 }
 
-// FreeMemory implements gdbstub.DivertTarget.
+// FreeMemory implements api.DivertTarget.
 func (g *Cursor) FreeMemory(addr uint64) error {
 	if g.div == nil || !g.div.Free(addr) {
 		return fmt.Errorf("nothing was allocated at %#x", addr)
@@ -130,7 +130,7 @@ func (g *Cursor) FreeMemory(addr uint64) error {
 	return nil
 }
 
-// ResumeDiverted implements gdbstub.DivertTarget.
+// ResumeDiverted implements api.DivertTarget.
 func (g *Cursor) ResumeDiverted(ctx context.Context, r api.Resume, skip bool) (api.Stop, error) {
 	if g.div == nil {
 		return api.Stop{}, errNotDiverted

@@ -204,7 +204,7 @@ func (f *files) readlink(name string) (string, error) {
 // shownFiles is how many files localFiles names.
 const shownFiles = 3
 
-// localFiles names the files of this machine that are used, the first of them;
+// LocalFiles names the files of this machine that are used, the first of them;
 // "" when there are none.
 func LocalFiles(mods []*loader.Module, s *loader.Symbols) string {
 	var names []string

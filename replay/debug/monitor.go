@@ -85,7 +85,7 @@ func monitorWhen(ctx context.Context, g *Cursor, _ []string, out io.Writer) erro
 	return nil
 }
 
-// parsePosition reads the text form I:N.S; N and S may be left out.
+// ParsePosition reads the text form I:N.S; N and S may be left out.
 func ParsePosition(s string) (p checkpoint.Position, err error) {
 	bad := fmt.Errorf("bad position %q: it is written I:N.S, as monitor when prints it", s)
 	iv, rest, _ := strings.Cut(s, ":")
@@ -260,7 +260,7 @@ func instrText(e *checkpoint.Event) string {
 	return fmt.Sprintf("%s = %#x", e.Instr, e.Out[3]<<32|e.Out[0]&0xffffffff)
 }
 
-// signalText prints a signal or a fault as strace does: its name, why it was
+// SignalText prints a signal or a fault as strace does: its name, why it was
 // sent, and from where. It is "" where the recording holds no siginfo_t.
 func SignalText(e *checkpoint.Event) string {
 	if len(e.Siginfo) < abi.SizeofSiginfo {

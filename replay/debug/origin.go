@@ -13,7 +13,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// origin says where a bad pointer came from: a register that got value at
+// Origin says where a bad pointer came from: a register that got value at
 // address addr of memory.
 type Origin struct {
 	Reg   string
@@ -27,7 +27,7 @@ const maxBack = 10_000
 
 var errOrigin = errors.New("where the bad pointer came from cannot be told")
 
-// findOrigin follows the base register of the memory access that the timeline
+// FindOrigin follows the base register of the memory access that the timeline
 // stands at back to the load that set it, through moves between registers. The
 // timeline ends up at that load.
 func FindOrigin(ctx context.Context, t *replay.Cursor) (*Origin, error) {
@@ -126,7 +126,7 @@ func effective(st *x86.State, m x86asm.Mem, length int) uint64 {
 	return a
 }
 
-// notCanonical names the address that the instruction in b would go to, and the
+// NotCanonical names the address that the instruction in b would go to, and the
 // registers it is made of, when no address can be like that: such an access
 // raises #GP or #SS, of which the signal says no address (SDM vol. 1, 3.3.7.1).
 func NotCanonical(st *x86.State, b []byte) string {
@@ -151,7 +151,7 @@ func NotCanonical(st *x86.State, b []byte) string {
 	return fmt.Sprintf("%#x is no canonical address: %s", a, strings.Join(regs, ", "))
 }
 
-// asText returns " (the text ...)" for a number whose bytes in memory are characters:
+// AsText returns " (the text ...)" for a number whose bytes in memory are characters:
 // what an overflowing string has put in the place of a pointer. "" for others.
 func AsText(v uint64) string {
 	var b [8]byte

@@ -42,7 +42,7 @@ func newImages(rec *checkpoint.Recording) []image {
 	return out
 }
 
-// close releases the timelines.
+// Close releases the timelines.
 func (g *Cursor) Close() {
 	g.cur.Close()
 	if g.t != g.last {

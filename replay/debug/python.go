@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// gdbPython is the Python file that makes vplay's monitor commands gdb commands.
+// GDBPython is the Python file that makes vplay's monitor commands gdb commands.
 //
 //go:embed gdb/vplay.py
 var GDBPython string
 
-// gdbPythonPath is where clients find it among the recorded system's files:
+// PythonPath is where clients find it among the recorded system's files:
 // "remote get /vplay/vplay.py vplay.py".
 const PythonPath = "/vplay/vplay.py"
 

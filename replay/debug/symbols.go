@@ -17,7 +17,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// dapSymbols tells the server of the Debug Adapter Protocol what addresses, lines
+// Symbols tells what addresses, lines
 // and names mean. Modules are opened once; which of them are loaded is asked anew
 // when the memory map has changed.
 type Symbols struct {
@@ -87,7 +87,7 @@ type frameHandle struct {
 	scope int // index among the functions at the frame's place
 }
 
-// Stack implements dap.Symbols.
+// Stack implements api.Symbols.
 func (d *Symbols) Stack(_, limit int) (out []api.Frame) {
 	st := d.g.state()
 	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
@@ -190,7 +190,7 @@ func (d *Symbols) frames(e *dwarf.Env) []api.Frame {
 	return append(out, f)
 }
 
-// Lines implements dap.Symbols.
+// Lines implements api.Symbols.
 func (d *Symbols) Lines(file string, line int) (out []api.Place) {
 	for _, mod := range d.modules() {
 		m := d.open(mod)
@@ -204,7 +204,7 @@ func (d *Symbols) Lines(file string, line int) (out []api.Place) {
 	return out
 }
 
-// Functions implements dap.Symbols.
+// Functions implements api.Symbols.
 func (d *Symbols) Functions(name string) (out []api.Place) {
 	for _, mod := range d.modules() {
 		m := d.open(mod)
@@ -228,7 +228,7 @@ func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) api.Place {
 	return p
 }
 
-// Line implements dap.Symbols.
+// Line implements api.Symbols.
 func (d *Symbols) Line(pc uint64) (api.Line, bool) {
 	m, mod := d.at(pc)
 	if m == nil {
@@ -238,7 +238,7 @@ func (d *Symbols) Line(pc uint64) (api.Line, bool) {
 	return api.Line{File: s.File, Line: s.Line, Start: s.Start + mod.Bias, End: s.End + mod.Bias, IsStart: s.IsStart}, ok
 }
 
-// Extent implements dap.Symbols.
+// Extent implements api.Symbols.
 func (d *Symbols) Extent(pc uint64) (low, high uint64, ok bool) {
 	m, mod := d.at(pc)
 	if m == nil {
@@ -248,7 +248,7 @@ func (d *Symbols) Extent(pc uint64) (low, high uint64, ok bool) {
 	return low + mod.Bias, high + mod.Bias, ok
 }
 
-// Body implements dap.Symbols.
+// Body implements api.Symbols.
 func (d *Symbols) Body(entry uint64) uint64 {
 	m, mod := d.at(entry)
 	if m == nil {
@@ -257,7 +257,7 @@ func (d *Symbols) Body(entry uint64) uint64 {
 	return m.Body(entry-mod.Bias) + mod.Bias
 }
 
-// Symbol implements dap.Symbols.
+// Symbol implements api.Symbols.
 func (d *Symbols) Symbol(addr uint64) string {
 	m, mod := d.at(addr)
 	if m == nil {
@@ -270,7 +270,7 @@ func (d *Symbols) Symbol(addr uint64) string {
 	return fmt.Sprintf("%s+%d", name, off)
 }
 
-// Disassemble implements dap.Symbols.
+// Disassemble implements api.Symbols.
 func (d *Symbols) Disassemble(b []byte, pc uint64) (string, int) {
 	in, err := x86.Decode(b)
 	if err != nil {
@@ -289,7 +289,7 @@ func (d *Symbols) Disassemble(b []byte, pc uint64) (string, int) {
 	return in.Mnemonic, in.Len
 }
 
-// Scopes implements dap.Symbols.
+// Scopes implements api.Symbols.
 func (d *Symbols) Scopes(f *api.Frame) []api.Scope {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
@@ -426,7 +426,7 @@ func (d *Symbols) registers(e *dwarf.Env) (out []api.Value) {
 // errNoFrame says that an expression has nothing to be evaluated in.
 var errNoFrame = errors.New("nothing is known of this frame")
 
-// Eval implements dap.Symbols.
+// Eval implements api.Symbols.
 func (d *Symbols) Eval(f *api.Frame, expr string) (api.Value, error) {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
@@ -468,7 +468,7 @@ func generalRegisters(m api.Machine) dwarf.Regs {
 	return loader.DwarfRegs(&r)
 }
 
-// Condition implements dap.Symbols.
+// Condition implements api.Symbols.
 func (d *Symbols) Condition(pc uint64, expr string) func(api.Machine) bool {
 	always := func(api.Machine) bool { return true }
 	m, mod := d.at(pc)

@@ -2,7 +2,7 @@ package debug
 
 import "vplay/loader"
 
-// TLSAddress implements gdbstub.TLSTarget.
+// TLSAddress implements api.TLSTarget.
 func (g *Cursor) TLSAddress(_ int, offset, lm uint64) (uint64, error) {
 	block, err := loader.TLSBlock(g.maps(), Memory{g.mem()}, g.state().FSBase, lm)
 	return block + offset, err
