@@ -87,6 +87,16 @@ bench FILE="bench.txt":
 latency *ARGS:
     go test ./tests/bench -run '^$' -bench Latency -benchtime 1x -v -timeout 1h {{ ARGS }}
 
+# compare Go's values with dlv core itself, and write the golden files again: after a change of Go or delve
+go-values VERSION="v1.27.2":
+    GOBIN="{{ justfile_directory() }}/bin" go install github.com/go-delve/delve/cmd/dlv@{{ VERSION }}
+    go test ./dwarf -run TestAgainstDelve -timeout 30m -v -update -dlv "{{ justfile_directory() }}/bin/dlv"
+    go test ./dwarf -run TestAgainstDelve -timeout 30m -v -toolchain go1.23.12 -dlv "{{ justfile_directory() }}/bin/dlv"
+
+# compare the system call table with this kernel, N calls from each of five seeds
+fuzz-calls N="60000":
+    for seed in 21 22 23 24 25; do go test ./checkpoint/abi -run TestFuzzKernel -timeout 30m -v -args -fuzzcalls {{ N }} -fuzzseed $seed; done
+
 # compare answers about the past with a linear scan, N questions a recording
 questions N="5000":
     go test ./tests/e2e -run TestQuestions -questions {{ N }} -timeout 1h -v
