@@ -316,7 +316,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		defer close(done)
 		_ = server.ServeListener(ctx, l) // gdb says what it sees of it
 	}()
-	cmd := exec.Command(path, append([]string{"-q", "-ex", "target remote " + gdbAddress(l.Addr()), "-ex", loadPython}, gdbArgs...)...)
+	cmd := exec.Command(path, append([]string{"-q", "-ex", "target remote " + l.Addr().String(), "-ex", loadPython}, gdbArgs...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
 	cancel()
