@@ -3,8 +3,6 @@ package dwarf
 import (
 	"debug/dwarf"
 	"encoding/binary"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,23 +10,13 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/godwarf"
 	"github.com/go-delve/delve/pkg/dwarf/op"
-
-	"vplay/tests/need"
 )
 
 // TestDelveOnC holds RATIONALE.md to what it says of delve's packages on programs in C++:
 // what they get wrong. Where it fails after an update of delve, delve has become
 // better, and could do more here.
 func TestDelveOnC(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "prog")
-	args := []string{"-w", "-O2", "-gdwarf-5", "-o", bin, filepath.Join("testdata", "vars.cc")}
-	if out, err := exec.Command(need.Program(t, "g++"), args...).CombinedOutput(); err != nil {
-		t.Fatalf("g++: %v\n%s", err, out)
-	}
-	b, err := os.ReadFile(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, b := compiled(t, "g++", filepath.Join("testdata", "vars.cc"), "-O2", "-gdwarf-5")
 	m, err := Open(b, nil)
 	if err != nil {
 		t.Fatal(err)

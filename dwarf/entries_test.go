@@ -5,9 +5,6 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,16 +22,7 @@ func TestAgainstStandardLibrary(t *testing.T) {
 		"-O2 -gdwarf-2", "-O2 -gdwarf-3", "-O1 -gdwarf-4", "-O2 -gdwarf-5", "-O2 -gdwarf-5 -gz=zlib", "-O2 -gdwarf-4 -gz=zlib-gnu",
 		"-O2 -gdwarf-5 -gdwarf64", "-O2 -gdwarf-5 -flto", "-O2 -gdwarf-5 -fdebug-types-section", "-O2 -gdwarf-4 -fdebug-types-section",
 	} {
-		bin := filepath.Join(t.TempDir(), "prog")
-		args := append([]string{"-w", "-std=gnu++17", "-o", bin, "../tests/guest/stl.cc"}, strings.Fields(flags)...)
-		if out, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
-			t.Fatalf("g++ %s: %v\n%s", flags, err, out)
-		}
-		b, err := os.ReadFile(bin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		images[flags] = b
+		_, images[flags] = compiled(t, "g++", "../tests/guest/stl.cc", append(strings.Fields(flags), "-std=gnu++17")...)
 	}
 	for name, b := range images {
 		t.Run(name, func(t *testing.T) {

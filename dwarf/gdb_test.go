@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -187,16 +186,12 @@ func againstGDB(t *testing.T, compiler, source string, flags []string) {
 	if strings.HasSuffix(source, ".cc") {
 		compiler = map[string]string{"gcc": "g++", "clang": "clang++"}[compiler]
 	}
-	need.Program(t, compiler)
 	dir := t.TempDir()
-	bin, dump := filepath.Join(dir, "prog"), filepath.Join(dir, "core")
+	dump := filepath.Join(dir, "core")
 	if !slices.Contains(flags, "-static-pie") {
 		flags = append(flags, "-static", "-no-pie")
 	}
-	args := append([]string{"-w", "-o", bin, filepath.Join("testdata", source)}, flags...)
-	if out, err := exec.Command(need.Program(t, compiler), args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", compiler, err, out)
-	}
+	bin, image := compiled(t, compiler, filepath.Join("testdata", source), flags...)
 	script := filepath.Join(dir, "script")
 	if err := os.WriteFile(script, []byte(strings.Join(gdbCommands(dump), "\n")), 0o600); err != nil {
 		t.Fatal(err)
@@ -206,10 +201,6 @@ func againstGDB(t *testing.T, compiler, source string, flags []string) {
 	at := regexp.MustCompile(`main is (\d+)`).FindStringSubmatch(out)
 	if len(want) < 3 || at == nil {
 		t.Fatalf("gdb said\n%s", out)
-	}
-	image, err := os.ReadFile(bin)
-	if err != nil {
-		t.Fatal(err)
 	}
 	m, err := Open(image, nil)
 	if err != nil {

@@ -138,16 +138,8 @@ const langGo = 0x16
 
 // isGo reports whether the entry at off was written by the Go compiler.
 func (m *Module) isGo(off dwarf.Offset) bool {
-	h := m.headerOf(off)
-	if h == nil {
-		return false
-	}
-	root := m.rootOf(h)
-	if root == nil {
-		return false
-	}
-	lang, _ := root.Val(dwarf.AttrLanguage).(int64)
-	return lang == langGo
+	lang, ok := m.language(m.headerOf(off))
+	return ok && lang == langGo
 }
 
 // typeAt reads the type entry at off.

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -32,19 +31,11 @@ func TestLinesAgainstGDB(t *testing.T) {
 		for _, flags := range lineFlags {
 			t.Run(path.Base(source)+" "+flags, func(t *testing.T) {
 				t.Parallel()
-				bin := filepath.Join(t.TempDir(), "prog")
-				compiler := map[string]string{".c": "gcc", ".cc": "g++"}[path.Ext(source)]
-				args := append([]string{"-w", "-no-pie", "-std=gnu++17", "-o", bin, source}, strings.Fields(flags)...)
-				if compiler == "gcc" {
-					args = slices.DeleteFunc(args, func(s string) bool { return strings.HasPrefix(s, "-std") })
+				compiler, args := "gcc", append([]string{"-no-pie"}, strings.Fields(flags)...)
+				if path.Ext(source) == ".cc" {
+					compiler, args = "g++", append(args, "-std=gnu++17")
 				}
-				if out, err := exec.Command(need.Program(t, compiler), args...).CombinedOutput(); err != nil {
-					t.Fatalf("%s: %v\n%s", compiler, err, out)
-				}
-				image, err := os.ReadFile(bin)
-				if err != nil {
-					t.Fatal(err)
-				}
+				bin, image := compiled(t, compiler, source, args...)
 				m, err := Open(image, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -215,17 +215,27 @@ func (m *Module) attr(e *dwarf.Entry, a dwarf.Attr) any {
 	return nil
 }
 
-// isC reports whether a unit is written in C, where "struct" is part of a
-// type's name (DWARF 5, 7.12).
-func (m *Module) isC(h *header) bool {
+// language returns the language of a unit (DW_AT_language), 0 where it does not say; ok
+// is false where there is no unit to ask. h may be nil.
+func (m *Module) language(h *header) (lang int64, ok bool) {
 	if h == nil {
-		return true
+		return 0, false
 	}
 	root := m.rootOf(h)
 	if root == nil {
+		return 0, false
+	}
+	lang, _ = root.Val(dwarf.AttrLanguage).(int64)
+	return lang, true
+}
+
+// isC reports whether a unit is written in C, where "struct" is part of a
+// type's name (DWARF 5, 7.12).
+func (m *Module) isC(h *header) bool {
+	lang, ok := m.language(h)
+	if !ok {
 		return true
 	}
-	lang, _ := root.Val(dwarf.AttrLanguage).(int64)
 	switch lang {
 	case 0x01, 0x02, 0x0c, 0x1d, 0x2c:
 		return true

@@ -60,9 +60,9 @@ func (v *solver) assume() {
 // keepAssumption makes a, whose saves are open, as a choice that can be taken back.
 func (v *solver) keepAssumption(a *assumption) {
 	v.keepChoice(choice{assumed: a})
-	unknown := map[uint64][]openByte{}
+	unknown, at := map[uint64][]openByte{}, map[uint64]uint64{}
 	for key := range v.pieces {
-		_, unknown[key] = v.openBytes(key)
+		at[key], unknown[key] = v.openBytes(key)
 	}
 	a.enforce(v)
 	v.assumed = append(v.assumed, a)
@@ -70,7 +70,7 @@ func (v *solver) keepAssumption(a *assumption) {
 	for key, list := range unknown {
 		for _, u := range list {
 			b, _ := v.value(u.cover, u.off, u.raw) // nothing is open any more
-			v.m.Mem.Inject(v.m.addresses(key)[0]+uint64(u.off), []byte{b})
+			v.m.Mem.Inject(at[key]+uint64(u.off), []byte{b})
 			a.bytes[key] = append(a.bytes[key], assumedByte{u.off, u.raw, b})
 		}
 	}

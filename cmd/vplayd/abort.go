@@ -165,9 +165,9 @@ var heapFaults = []struct {
 	{"realloc(): invalid next size", badNext},
 }
 
-// badBlock returns what is wrong with the block that free or realloc was called with.
-// The cursor ends up anywhere.
-func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) (o *overwrite, err error) {
+// badBlock returns what is wrong with the block that free or realloc was called with. r
+// resolves the addresses of the final image. The cursor ends up anywhere.
+func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, symbols *loader.Symbols, message string) (o *overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
 		if ok = strings.HasPrefix(message, h.message); ok {
@@ -176,13 +176,12 @@ func badBlock(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *repl
 		}
 	}
 	st := &f.States[0]
-	r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols)
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, entry := frameOf(frames, "cfree", "free", "__libc_free", "__GI___libc_free", "realloc", "__libc_realloc", "__GI___libc_realloc")
 	if !ok || i < 0 {
 		return nil, nil
 	}
-	found, err := t.Find(ctx, &replay.Search{Exec: []uint64{entry}, Most: 1})
+	found, err := c.Timeline().Find(ctx, &replay.Search{Exec: []uint64{entry}, Most: 1})
 	if err == nil && len(found) > 0 {
 		err = c.Seek(ctx, found[0].Pos)
 	}

@@ -21,21 +21,17 @@ func (l renewingListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return renewingConn{c, l.budget}, nil
+	return renewingConn{c, renewingReader{c, l.budget}}, nil
 }
 
 type renewingConn struct {
 	net.Conn
-	budget *checkpoint.Budget
+	in renewingReader
 }
 
-func (c renewingConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.budget.Renew()
-	return n, err
-}
+func (c renewingConn) Read(b []byte) (int, error) { return c.in.Read(b) }
 
-// renewingReader is the same for standard input.
+// renewingReader renews a budget with each read.
 type renewingReader struct {
 	io.ReadCloser
 	budget *checkpoint.Budget

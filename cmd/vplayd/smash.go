@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -39,14 +38,9 @@ const overwriteTime = 5 * time.Second
 // gone to, or is about to go to, where no code is.
 func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
 	st, m := &f.States[0], debug.Memory{Space: f.Mem}
-	word := func(a uint64) (uint64, bool) {
-		var b [8]byte
-		n := m.ReadMemory(a, b[:])
-		return binary.LittleEndian.Uint64(b[:]), n == len(b)
-	}
 	if !isCode(f.Maps, st.RIP) { // the return instruction has been executed
 		slot = st.R[4] - 8
-		value, ok = word(slot)
+		value, ok = m.Word(slot)
 		return slot, value, ok && value == st.RIP
 	}
 	var b [15]byte
@@ -55,7 +49,7 @@ func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
 		return 0, 0, false
 	}
 	slot = st.R[4]
-	value, ok = word(slot)
+	value, ok = m.Word(slot)
 	return slot, value, ok && !isCode(f.Maps, value)
 }
 
@@ -89,10 +83,10 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 		if c, err = t.NewCursor(); err == nil {
 			defer c.Close()
 			if o == nil {
-				o, err = badBlock(ctx, c, t, s, f, symbols, message)
+				o, err = badBlock(ctx, c, s, f, r, symbols, message)
 			}
 			if err == nil && o != nil && !o.freed {
-				err = o.findWrite(ctx, c, t, s, symbols)
+				err = o.findWrite(ctx, c, s, symbols)
 			}
 		}
 	}
@@ -109,8 +103,8 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 }
 
 // findWrite finds the last write, and fills in where it was.
-func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, t *replay.Timeline, s *replay.Session, symbols *loader.Symbols) error {
-	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
+func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) error {
+	found, err := c.Timeline().Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
 	}

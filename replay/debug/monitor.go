@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sort"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -25,7 +25,7 @@ type monitorCommand struct {
 var monitorCommands = map[string]monitorCommand{}
 
 func init() { // not a literal: help refers to the table
-	for name, c := range map[string]monitorCommand{
+	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"help":    {"help", "this list", monitorHelp},
 		"when":    {"when", "the present position I:N.S: interval, instructions since its start, step", monitorWhen},
 		"why":     {"why ADDRESS", "whether the byte at ADDRESS was captured, and if not, why", monitorWhy},
@@ -34,9 +34,7 @@ func init() { // not a literal: help refers to the table
 		"modules": {"modules", "the ELF files in memory, and how to load their symbols by hand", monitorModules},
 		"pages":   {"pages [WHERE]", "what was captured of each mapping, or of the page at WHERE", monitorPages},
 		"python":  {"python", "a Python file with gdb commands for all of this: python exec(gdb.execute('monitor python', to_string=True))", monitorPython},
-	} {
-		monitorCommands[name] = c
-	}
+	})
 }
 
 // Monitor implements api.Target.
@@ -62,16 +60,11 @@ func (g *Cursor) Monitor(ctx context.Context, line string, out io.Writer) error 
 }
 
 func monitorHelp(_ context.Context, _ *Cursor, args []string, out io.Writer) error {
-	var names []string
 	if len(args) == 1 && monitorCommands[args[0]].run != nil {
 		fmt.Fprintf(out, "monitor %s\n  %s\n", monitorCommands[args[0]].usage, monitorCommands[args[0]].help)
 		return nil
 	}
-	for n := range monitorCommands {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	for _, n := range names {
+	for _, n := range Commands() {
 		fmt.Fprintf(out, "monitor %-32s %s\n", monitorCommands[n].usage, monitorCommands[n].help)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/replay"
 	"vplay/replay/mem"
+	"vplay/tests/internal/tool"
 )
 
 // BenchmarkLatency measures how long a debugger waits while it goes backward in
@@ -54,45 +55,18 @@ func long(b *testing.B) *longRun {
 	return r
 }
 
-// timeline is a timeline with a cursor on it.
-type timeline struct {
-	*replay.Cursor
-	*replay.Timeline
-}
-
 // open returns a timeline over the recording that nothing is known of.
-func (r *longRun) open(b *testing.B, memory int64) (*timeline, *replay.Session) {
+func (r *longRun) open(b *testing.B, memory int64) (*tool.Timeline, *replay.Session) {
 	b.Helper()
-	rec, err := checkpoint.Open(r.path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		b.Fatal(err)
-	}
-	t, err := replay.NewTimeline(s, memory)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := t.NewCursor()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		c.Close()
-		t.Close()
-		s.Close()
-		rec.Close()
-	})
-	return &timeline{c, t}, s
+	t := tool.OpenTimeline(b, r.path, memory)
+	return t, t.Session
 }
 
 // budget is the --memory of the measurements.
 const budget = 1 << 30
 
 // toEnd moves to the crash and disarms everything.
-func toEnd(b *testing.B, t *timeline) {
+func toEnd(b *testing.B, t *tool.Timeline) {
 	b.Helper()
 	t.SetBreakpoints(nil, nil)
 	t.SetWatches(nil)
@@ -102,7 +76,7 @@ func toEnd(b *testing.B, t *timeline) {
 }
 
 // reverse runs reverse-continue from the crash and returns how long it took.
-func reverse(b *testing.B, t *timeline, want replay.Reason) time.Duration {
+func reverse(b *testing.B, t *tool.Timeline, want replay.Reason) time.Duration {
 	b.Helper()
 	start, cpu := time.Now(), cpuTime()
 	s, err := t.ReverseContinue(context.Background())
@@ -123,29 +97,29 @@ func turnIs(n uint64) func(*replay.Machine) bool {
 // begins at the crash.
 var latencies = []struct {
 	name string
-	run  func(b *testing.B, r *longRun, t *timeline) time.Duration
+	run  func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration
 }{
-	{"watch-once-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"watch-once-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		t.SetWatches([]mem.Watch{{Addr: r.symbols["once"], Len: 8, Kind: mem.WatchWrite}})
 		return reverse(b, t, replay.StopWatch)
 	}},
-	{"watch-once-on-a-busy-page-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"watch-once-on-a-busy-page-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		t.SetWatches([]mem.Watch{{Addr: r.symbols["page"] + 8, Len: 8, Kind: mem.WatchWrite}})
 		return reverse(b, t, replay.StopWatch)
 	}},
-	{"break-never-hit-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"break-never-hit-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["never"]}, nil)
 		return reverse(b, t, replay.StopLimit)
 	}},
-	{"break-10^7-hits-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"break-10^7-hits-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["hot"]}, nil)
 		return reverse(b, t, replay.StopBreak)
 	}},
-	{"condition-once-in-10^7-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"condition-once-in-10^7-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["hot"]}, turnIs(100_000))
 		return reverse(b, t, replay.StopBreak)
 	}},
-	{"last-write-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"last-write-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		start := time.Now()
 		_, ok, err := t.LastAccess(context.Background(), mem.Watch{Addr: r.symbols["once"], Len: 8, Kind: mem.WatchWrite}, t.Position())
 		if err != nil || !ok {
@@ -153,7 +127,7 @@ var latencies = []struct {
 		}
 		return time.Since(start)
 	}},
-	{"last-write-busy-ms", func(b *testing.B, r *longRun, t *timeline) time.Duration {
+	{"last-write-busy-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		start := time.Now()
 		_, ok, err := t.LastAccess(context.Background(), mem.Watch{Addr: r.symbols["page"], Len: 8, Kind: mem.WatchWrite}, t.Position())
 		if err != nil || !ok {

@@ -56,6 +56,13 @@ var verbs = [][]string{
 // TestForged opens files made to do harm with every verb that reads one, by the
 // limits that vplayd has by default.
 func TestForged(t *testing.T) {
+	openAll(t, forges, verbs, false, true)
+}
+
+// openAll opens each forge with each verb, once for each of stops: with SIGINT or
+// without.
+func openAll(t *testing.T, forges []forge, verbs [][]string, stops ...bool) {
+	t.Helper()
 	vplayd, err := tool.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +72,12 @@ func TestForged(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			path := forged(t, f)
 			for _, verb := range verbs {
-				t.Run(verb[0], func(t *testing.T) {
+				name := strings.TrimSuffix(strings.Join(verb[:2], " "), " FILE")
+				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					open(t, vplayd, path, verb, false, f.codes()...)
-					open(t, vplayd, path, verb, true, f.codes()...)
+					for _, stop := range stops {
+						open(t, vplayd, path, verb, stop, f.codes()...)
+					}
 				})
 			}
 		})
@@ -83,22 +92,7 @@ var elfVerbs = [][]string{
 // TestForgedELF opens recordings whose program's file is made to do harm with every
 // verb that reads it.
 func TestForgedELF(t *testing.T) {
-	vplayd, err := tool.Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range elfForges {
-		f := &elfForges[i]
-		t.Run(f.name, func(t *testing.T) {
-			path := forged(t, f)
-			for _, verb := range elfVerbs {
-				t.Run(strings.Join(verb[:2], " "), func(t *testing.T) {
-					t.Parallel()
-					open(t, vplayd, path, verb, false, f.codes()...)
-				})
-			}
-		})
-	}
+	openAll(t, elfForges, elfVerbs, false)
 }
 
 // TestLarge opens recordings that are large for good reasons: all is read, and

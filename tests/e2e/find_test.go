@@ -7,6 +7,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/replay"
 	"vplay/replay/mem"
+	"vplay/tests/internal/tool"
 )
 
 // TestFind asks what was executed and accessed, and compares with a plain run
@@ -14,7 +15,7 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	rec := compile(t, "moves", "-O0", "-static").record(t, "--keep", "always", "--interval", "5ms", "--force-every", "5", "--no-slim")
-	w := newWalker(t, openTimeline(t, rec, 256<<20), 7)
+	w := newWalker(t, tool.OpenTimeline(t, rec, 256<<20), 7)
 	ctx := context.Background()
 	places, accesses := w.accesses(12)
 	for range 60 {
@@ -108,7 +109,7 @@ func (w *walker) accesses(n int) (places []mem.Watch, did map[mem.Watch][]mem.Wa
 func TestSeeks(t *testing.T) {
 	t.Parallel()
 	rec := compile(t, "moves", "-O0", "-static").record(t, "--keep", "always", "--interval", "5ms", "--no-slim")
-	tl := openTimeline(t, rec, 256<<20)
+	tl := tool.OpenTimeline(t, rec, 256<<20)
 	ctx := context.Background()
 	n := tl.EventCount(^uint32(0))
 	last := tl.Begin()

@@ -36,7 +36,7 @@ func (g *guest) symbol(t *testing.T, name string) uint64 {
 
 // stopsOf returns where Continue stops, from the beginning to the end, and
 // which of these stops are behind a watched store.
-func stopsOf(t *testing.T, tl *timeline) (stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
+func stopsOf(t *testing.T, tl *tool.Timeline) (stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
 	t.Helper()
 	ctx := context.Background()
 	if err := tl.Seek(ctx, tl.Begin()); err != nil {
@@ -65,7 +65,7 @@ func TestForcedEnds(t *testing.T) {
 	t.Parallel()
 	g := compile(t, "spin", "-O1", "-static")
 	path := g.record(t, "--keep", "always", "--interval", "5ms", "--force-every", "4", "--no-slim")
-	tl := openTimeline(t, path, 8<<20)
+	tl := tool.OpenTimeline(t, path, 8<<20)
 	ctx := context.Background()
 	tl.SetBreakpoints([]uint64{g.symbol(t, "on_tick")}, nil)
 	tl.SetWatches([]mem.Watch{{Addr: g.symbol(t, "ticks"), Len: 4, Kind: mem.WatchWrite}})
@@ -141,7 +141,7 @@ func TestForcedEnds(t *testing.T) {
 }
 
 // anywhere is a position of the recording, often one near a border.
-func anywhere(r *rand.Rand, tl *timeline, lengths map[uint32]uint64) checkpoint.Position {
+func anywhere(r *rand.Rand, tl *tool.Timeline, lengths map[uint32]uint64) checkpoint.Position {
 	id := tl.Intervals()[r.IntN(len(tl.Intervals()))]
 	p := checkpoint.Position{Interval: id, Instr: r.Uint64N(lengths[id] + 1)}
 	if r.IntN(3) == 0 {
@@ -158,7 +158,7 @@ func TestStepOverUnknownEnd(t *testing.T) {
 	lengths := lengthsOf(t, path)
 	ctx := context.Background()
 	for before := range uint64(4) {
-		tl := openTimeline(t, path, 64<<20)
+		tl := tool.OpenTimeline(t, path, 64<<20)
 		ids := tl.Intervals()
 		p := checkpoint.Position{Interval: ids[0], Instr: lengths[ids[0]] - before}
 		if err := tl.Seek(ctx, p); err != nil {
@@ -203,7 +203,7 @@ func lengthsOf(t *testing.T, path string) map[uint32]uint64 {
 // checkBack checks a backward run from at that went to got: forward stops are
 // behind a watched store, backward ones before it; all others are the same. From
 // behind such a store it is that store again; a signal's stop is not come back to.
-func checkBack(t *testing.T, tl *timeline, s replay.Stop, at, got checkpoint.Position, stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
+func checkBack(t *testing.T, tl *tool.Timeline, s replay.Stop, at, got checkpoint.Position, stops []checkpoint.Position, watched map[checkpoint.Position]bool) {
 	t.Helper()
 	var last *checkpoint.Position
 	for i := range stops[:len(stops)-1] {

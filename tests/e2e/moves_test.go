@@ -11,6 +11,7 @@ import (
 	"vplay/replay"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
+	"vplay/tests/internal/tool"
 )
 
 // moment is what a settled moment looks like.
@@ -21,49 +22,14 @@ type moment struct {
 	signal bool // a signal is
 }
 
-// timeline is a timeline with a cursor on it.
-type timeline struct {
-	*replay.Cursor
-	*replay.Timeline
-}
-
-// openTimeline opens a recording's timeline for the length of the test; memory
-// bounds its snapshots, in bytes.
-func openTimeline(t testing.TB, path string, memory int64) *timeline {
-	t.Helper()
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tl, err := replay.NewTimeline(s, memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := tl.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		c.Close()
-		tl.Close()
-		s.Close()
-		rec.Close()
-	})
-	return &timeline{c, tl}
-}
-
-func here(tl *timeline) moment {
+func here(tl *tool.Timeline) moment {
 	m := tl.Machine()
 	e := m.Pending()
 	return moment{tl.Position(), loader.Regs(&m.CPU.State), e != nil, e != nil && e.Kind == checkpoint.EventSignal}
 }
 
 // history steps through the whole recording and returns every settled moment.
-func history(t testing.TB, tl *timeline) []moment {
+func history(t testing.TB, tl *tool.Timeline) []moment {
 	t.Helper()
 	ctx := context.Background()
 	if err := tl.Seek(ctx, tl.Begin()); err != nil {
@@ -89,7 +55,7 @@ func history(t testing.TB, tl *timeline) []moment {
 // walker moves a timeline at random and knows where it must be.
 type walker struct {
 	t     *testing.T
-	tl    *timeline
+	tl    *tool.Timeline
 	all   []moment
 	index map[checkpoint.Position]int
 	at    int
@@ -100,7 +66,7 @@ type walker struct {
 	hit    []bool // by moment: the step to it touched the watched bytes
 }
 
-func newWalker(t *testing.T, tl *timeline, seed uint64) *walker {
+func newWalker(t *testing.T, tl *tool.Timeline, seed uint64) *walker {
 	w := &walker{t: t, tl: tl, all: history(t, tl), index: map[checkpoint.Position]int{}, r: rand.New(rand.NewPCG(seed, 1))}
 	for i, m := range w.all {
 		w.index[m.pos] = i
@@ -218,7 +184,7 @@ func (w *walker) move() {
 func TestRandomMoves(t *testing.T) {
 	t.Parallel()
 	rec := compile(t, "moves", "-O0", "-static").record(t, "--keep", "always", "--interval", "5ms", "--force-every", "5", "--no-slim")
-	w := newWalker(t, openTimeline(t, rec, 256<<20), 1)
+	w := newWalker(t, tool.OpenTimeline(t, rec, 256<<20), 1)
 	t.Logf("%d moments in %d intervals", len(w.all), len(w.tl.Intervals()))
 	for i := range 10_000 {
 		if i%1000 == 0 {
@@ -232,7 +198,7 @@ func TestRandomMoves(t *testing.T) {
 func TestStepsAreInverse(t *testing.T) {
 	t.Parallel()
 	rec := compile(t, "moves", "-O1", "-static").record(t, "--keep", "always", "--interval", "5ms", "--no-slim")
-	w := newWalker(t, openTimeline(t, rec, 4<<20), 2)
+	w := newWalker(t, tool.OpenTimeline(t, rec, 4<<20), 2)
 	ctx := context.Background()
 	for range 60 {
 		at := w.r.IntN(len(w.all))
@@ -262,7 +228,7 @@ func TestStepsAreInverse(t *testing.T) {
 func TestBreakBeforeRep(t *testing.T) {
 	t.Parallel()
 	rec := compile(t, "moves", "-O0", "-static").record(t, "--keep", "always", "--no-slim")
-	w := newWalker(t, openTimeline(t, rec, 64<<20), 3)
+	w := newWalker(t, tool.OpenTimeline(t, rec, 64<<20), 3)
 	ctx := context.Background()
 	first := 1
 	for !w.insideRep(first) || !w.insideRep(first+9) {

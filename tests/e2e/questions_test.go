@@ -11,6 +11,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
+	"vplay/tests/internal/tool"
 )
 
 var questions = flag.Int("questions", 600, "questions about the past to compare with a linear scan, for each recording")
@@ -27,7 +28,7 @@ type historian struct {
 // newHistorian scans a recording, with n ranges of memory watched for
 // everything. Half of them are of bytes on the stack and in the program's
 // variables, the others where symbols point to.
-func newHistorian(t *testing.T, g *guest, tl *timeline, seed uint64, n int) *historian {
+func newHistorian(t *testing.T, g *guest, tl *tool.Timeline, seed uint64, n int) *historian {
 	h := &historian{walker: *newWalker(t, tl, seed), rngs: map[mem.Watch]int{}}
 	ptr := func(name string) uint64 {
 		var b [8]byte
@@ -226,7 +227,7 @@ func (h *historian) reopen(rec string) {
 	if err != nil || written != len(h.tl.Intervals()) {
 		h.t.Fatalf("%d intervals written, %v", written, err)
 	}
-	tl := openTimeline(h.t, rec, 256<<20)
+	tl := tool.OpenTimeline(h.t, rec, 256<<20)
 	if read, err := tl.ReadIndex(bytes.NewReader(file.Bytes())); err != nil || read != written {
 		h.t.Fatalf("%d intervals read, %d written, %v", read, written, err)
 	}
@@ -252,7 +253,7 @@ func TestQuestions(t *testing.T) {
 		g := compile(t, "alias", c.flags...)
 		rec := g.record(t, append([]string{"--keep", "always", "--no-slim"}, c.args...)...)
 		for i, memory := range []int64{256 << 20, 2 << 20, 0} {
-			tl := openTimeline(t, rec, memory)
+			tl := tool.OpenTimeline(t, rec, memory)
 			tl.SetSpacing([]uint64{1000, 300, 5000}[i])
 			h := newHistorian(t, g, tl, uint64(i)+10, 60)
 			t.Logf("%s, budget %d: %d moments in %d intervals, %+v", c.name, memory, len(h.all), len(tl.Intervals()), tl.Progress())

@@ -88,55 +88,28 @@ func backAndForth(t *testing.T, path string) {
 	ctx := context.Background()
 	var at []checkpoint.Position
 	var sums []uint64
-	onTimeline(t, path, func(tl *replay.Cursor) {
-		for i := range moments {
-			if err := tl.SeekFraction(ctx, float64(i)/moments); err != nil {
-				t.Fatal(err)
-			}
-			at, sums = append(at, tl.Position()), append(sums, memorySum(tl.Machine().Mem))
-		}
-	})
-	onTimeline(t, path, func(tl *replay.Cursor) {
-		if err := tl.Timeline().BuildIndex(ctx); err != nil {
+	tl := tool.OpenTimeline(t, path, 1<<30)
+	for i := range moments {
+		if err := tl.SeekFraction(ctx, float64(i)/moments); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tl.ToEnd(ctx); err != nil {
+		at, sums = append(at, tl.Position()), append(sums, memorySum(tl.Machine().Mem))
+	}
+	tl = tool.OpenTimeline(t, path, 1<<30)
+	if err := tl.BuildIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tl.ToEnd(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range slices.Backward(at) {
+		if err := tl.Seek(ctx, p); err != nil {
 			t.Fatal(err)
 		}
-		for i, p := range slices.Backward(at) {
-			if err := tl.Seek(ctx, p); err != nil {
-				t.Fatal(err)
-			}
-			if got := memorySum(tl.Machine().Mem); got != sums[i] {
-				t.Errorf("at %v memory is not what it was on the way there", p)
-			}
+		if got := memorySum(tl.Machine().Mem); got != sums[i] {
+			t.Errorf("at %v memory is not what it was on the way there", p)
 		}
-	})
-}
-
-func onTimeline(t *testing.T, path string, f func(*replay.Cursor)) {
-	t.Helper()
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
 	}
-	defer rec.Close()
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	tl, err := replay.NewTimeline(s, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tl.Close()
-	c, err := tl.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	f(c)
 }
 
 // memorySum is a hash of all that can be written and is known.

@@ -119,19 +119,27 @@ func TestKillsRecorder(t *testing.T) {
 	}
 }
 
-// endsAtKill checks that a recording ends at the entry of the call that kills.
-func endsAtKill(t *testing.T, path string, dies bool) {
+// lastInterval opens a recording, for the length of the test, and returns its last
+// interval.
+func lastInterval(t *testing.T, path string) (*checkpoint.Recording, *checkpoint.Interval) {
 	t.Helper()
 	rec, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rec.Close()
+	t.Cleanup(func() { rec.Close() })
 	list := rec.Intervals()
 	iv, err := rec.Interval(list[len(list)-1].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rec, iv
+}
+
+// endsAtKill checks that a recording ends at the entry of the call that kills.
+func endsAtKill(t *testing.T, path string, dies bool) {
+	t.Helper()
+	rec, iv := lastInterval(t, path)
 	last := iv.Events[len(iv.Events)-1]
 	if m := rec.Manifest(); last.Kind != checkpoint.EventEnter || m.Crash != dies || dies && m.Signo != 9 {
 		t.Errorf("the last event is %d %d, crash %t, signal %d", last.Kind, last.NR, m.Crash, m.Signo)

@@ -47,16 +47,7 @@ func TestRing(t *testing.T) {
 // allPages checks that the first interval has the pages that the program may not read.
 func allPages(t *testing.T, path string) {
 	t.Helper()
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
-	list := rec.Intervals()
-	iv, err := rec.Interval(list[len(list)-1].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec, iv := lastInterval(t, path)
 	table, err := rec.PageTable(iv.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,42 @@
+package tool
+
+import (
+	"testing"
+
+	"vplay/checkpoint"
+	"vplay/replay"
+)
+
+// Timeline is a timeline with a cursor on it.
+type Timeline struct {
+	*replay.Cursor
+	*replay.Timeline
+	Session *replay.Session
+}
+
+// OpenTimeline opens a recording for the length of a test; memory bounds what the
+// timeline's snapshots keep, in bytes.
+func OpenTimeline(t testing.TB, path string, memory int64) *Timeline {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	tl, err := replay.NewTimeline(s, memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tl.Close)
+	c, err := tl.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &Timeline{c, tl, s}
+}
