@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Children of the program are not recorded and must not notice that it is:
@@ -53,7 +54,7 @@ func (t *tracer) beforeTask() (action, error) {
 		return action{}, t.beginGap("a child that shares the program's memory")
 	}
 	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {
-		if err := t.patch(func(r *unix.PtraceRegs) { r.Rdi &^= cloneUntraced }); err != nil {
+		if err := t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced }); err != nil {
 			return action{}, err
 		}
 	}
@@ -68,7 +69,7 @@ func (t *tracer) beforeTask() (action, error) {
 
 // onChild releases the child that the program's call has made.
 func (t *tracer) onChild() error {
-	msg, err := eventMsg(t.pid)
+	msg, err := ptrace.EventMessage(t.pid)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (t *tracer) stopSharing() error {
 
 // release lets a new child go, at its first stop.
 func (t *tracer) release(pid int) error {
-	ws, err := waitPID(pid, 0)
+	ws, err := ptrace.Wait(pid, 0)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (t *tracer) release(pid int) error {
 	if err := unix.SchedSetaffinity(pid, &t.origMask); err != nil {
 		t.log.Warn().Err(err).Msg("affinity of a child not restored")
 	}
-	return ptraceRaw(unix.PTRACE_DETACH, pid, 0, 0)
+	return ptrace.Resume(pid, ptrace.Detach, 0)
 }
 
 // endEarly notes why recording ends before the program does, and says it.
@@ -197,13 +198,13 @@ func (t *tracer) detach() error {
 	}
 	t.sig.held = nil
 	t.relay.detach()
-	return ptraceRaw(unix.PTRACE_DETACH, t.pid, 0, 0)
+	return ptrace.Resume(t.pid, ptrace.Detach, 0)
 }
 
 // waitDetached waits for the program's end, as its parent.
 func (t *tracer) waitDetached() error {
 	for {
-		ws, err := waitPID(t.pid, unix.WUNTRACED)
+		ws, err := ptrace.Wait(t.pid, unix.WUNTRACED)
 		switch {
 		case err != nil:
 			return fmt.Errorf("record: wait: %w", err)

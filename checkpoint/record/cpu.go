@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The CPU is presented with what the emulator knows: x86-64-v3 and the
@@ -237,7 +238,7 @@ func (t *tracer) guestSetsAffinity() error {
 	if err := unix.SchedSetaffinity(0, &old); err != nil {
 		return err
 	}
-	return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+	return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
 // answerAffinity replaces the mask that sched_getaffinity has returned by the
@@ -253,7 +254,7 @@ func (t *tracer) answerAffinity(ret int64) {
 			b[i/8] |= 1 << (i % 8)
 		}
 	}
-	if _, err := pwrite(t.mem, b, a[2]); err != nil {
+	if _, err := ptrace.WriteMem(t.mem, b, a[2]); err != nil {
 		t.log.Warn().Err(err).Msg("affinity mask not corrected")
 	}
 }

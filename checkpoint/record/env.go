@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Where CPUID cannot be made to fault, libraries are told by the environment to
@@ -199,9 +200,9 @@ func (t *tracer) editEnv() error {
 	t.artefact = append(t.artefact, checkpoint.Artefact{
 		Addr: sp, Old: old, What: strings.Join(names, " and ") + " added to the environment, the lists on the stack moved down",
 	})
-	if n, err := pwrite(t.mem, b, sp); err != nil || n != len(b) {
+	if n, err := ptrace.WriteMem(t.mem, b, sp); err != nil || n != len(b) {
 		return fmt.Errorf("environment on the new stack at %#x: %w", sp, err)
 	}
 	t.regs.Rsp = sp
-	return setRegs(t.pid, &t.regs)
+	return ptrace.SetRegs(t.pid, &t.regs)
 }

@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The kernel's restart codes (include/linux/errno.h) as results.
@@ -128,18 +129,18 @@ func (t *tracer) classify(name string, effect abi.Effect, why string) (action, e
 }
 
 // patch replaces the call's arguments for the kernel; the exit restores them.
-func (t *tracer) patch(edit func(r *unix.PtraceRegs)) error {
+func (t *tracer) patch(edit func(r *ptrace.Regs)) error {
 	r := t.regs
 	edit(&r)
 	t.call.patched = true
-	return setRegs(t.pid, &r)
+	return ptrace.SetRegs(t.pid, &r)
 }
 
 // refuse answers a call that cannot be replayed in the kernel's place.
 func (t *tracer) refuse(name, why string) (action, error) {
 	t.call.answered, t.call.answer = true, -int64(abi.DenyErrno(t.call.nr))
 	t.noteOnce("refused " + name + ": " + why)
-	return action{}, t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+	return action{}, t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
 // onExit handles a system call's exit.
@@ -175,7 +176,7 @@ func (t *tracer) unpatch() error {
 	if c.answered {
 		t.regs.Rax = uint64(c.answer)
 	}
-	return setRegs(t.pid, &t.regs)
+	return ptrace.SetRegs(t.pid, &t.regs)
 }
 
 // finishCall logs a call's exit and does what a sync point allows.
@@ -286,7 +287,7 @@ func (t *tracer) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
 func (t *tracer) readMem(addr uint64, b []byte) int {
 	done := 0
 	for done < len(b) {
-		n, err := pread(t.mem, b[done:], addr+uint64(done))
+		n, err := ptrace.ReadMem(t.mem, b[done:], addr+uint64(done))
 		if err != nil || n <= 0 {
 			break
 		}
@@ -387,7 +388,7 @@ func (t *tracer) afterCall(ret int64) error {
 // syncPoint is called with the program at a sync point, everything logged: it
 // looks for signals that come right here, and for the interval's end.
 func (t *tracer) syncPoint() error {
-	pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+	pending := ptrace.Pending(t.pid, false) | ptrace.Pending(t.pid, true)
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if t.sig.syncPending {
 		return nil

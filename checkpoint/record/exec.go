@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Entries of the auxiliary vector (uapi/linux/auxvec.h) that are edited.
@@ -120,7 +121,7 @@ func unrecordable(path string) (why, hint string) {
 func (t *tracer) onExec() error {
 	t.closeProc()
 	if t.image == 0 {
-		if err := ptraceSetOptions(t.pid, t.options()); err != nil {
+		if err := ptrace.SetOptions(t.pid, t.options()); err != nil {
 			return err
 		}
 		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t: t}}
@@ -313,7 +314,7 @@ func (t *tracer) edit(addr, v uint64, what string) error {
 		return nil
 	}
 	t.artefact = append(t.artefact, checkpoint.Artefact{Addr: addr, Old: old[:], What: what})
-	_, err := pwrite(t.mem, now[:], addr)
+	_, err := ptrace.WriteMem(t.mem, now[:], addr)
 	return err
 }
 

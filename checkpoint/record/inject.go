@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Injection makes a stopped program execute system calls for the recorder, on
@@ -20,7 +21,7 @@ import (
 type injector struct {
 	pid   int
 	site  uint64
-	saved unix.PtraceRegs
+	saved ptrace.Regs
 	mask  uint64
 	child int   // of the last call, when it made one
 	stops []int // stop signals that came in between; sent again at the end
@@ -30,14 +31,14 @@ type injector struct {
 // pending: a system call's exit, a signal, or a new child's first stop.
 func borrow(pid int, site uint64) (*injector, error) {
 	in := &injector{pid: pid, site: site}
-	if err := getRegs(pid, &in.saved); err != nil {
+	if err := ptrace.GetRegs(pid, &in.saved); err != nil {
 		return nil, err
 	}
 	var err error
-	if in.mask, err = getSigmask(pid); err != nil {
+	if in.mask, err = ptrace.GetSigmask(pid); err != nil {
 		return nil, err
 	}
-	return in, setSigmask(pid, ^uint64(0))
+	return in, ptrace.SetSigmask(pid, ^uint64(0))
 }
 
 // do makes one system call and returns its result, a negated errno on failure.
@@ -51,7 +52,7 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		}
 	}
 	r.Eflags &^= 0x100
-	if err := setRegs(in.pid, &r); err != nil {
+	if err := ptrace.SetRegs(in.pid, &r); err != nil {
 		return 0, err
 	}
 	in.child = 0
@@ -59,12 +60,12 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		if err := in.toSyscallStop(); err != nil {
 			return 0, fmt.Errorf("injected call %d: %w", nr, err)
 		}
-		switch syscallOp(in.pid) {
+		switch ptrace.SyscallOp(in.pid) {
 		case 1:
 			entered = true
 		case 2:
 			if entered {
-				err := getRegs(in.pid, &r)
+				err := ptrace.GetRegs(in.pid, &r)
 				return int64(r.Rax), err
 			}
 		}
@@ -74,22 +75,22 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 // toSyscallStop runs on to the next system call stop.
 func (in *injector) toSyscallStop() error {
 	for {
-		ws, err := resumePID(unix.PTRACE_SYSCALL, in.pid, 0)
+		ws, err := resumePID(ptrace.Syscall, in.pid, 0)
 		switch {
 		case err != nil:
 			return err
 		case !ws.Stopped():
 			return &goneError{ws}
 		}
-		sig, event := int(ws>>8)&0xff, int(ws>>16)&0xff
+		sig, event := int(ptrace.StopSignal(ws)), ptrace.Event(ws)
 		switch event {
 		case 0:
-			if sig == int(unix.SIGTRAP)|0x80 {
+			if sig == int(ptrace.SyscallTrap) {
 				return nil
 			}
 			in.stops = append(in.stops, sig)
 		case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-			msg, err := eventMsg(in.pid)
+			msg, err := ptrace.EventMessage(in.pid)
 			if err != nil {
 				return err
 			}
@@ -102,10 +103,10 @@ func (in *injector) toSyscallStop() error {
 
 // end restores registers and mask.
 func (in *injector) end() error {
-	if err := setRegs(in.pid, &in.saved); err != nil {
+	if err := ptrace.SetRegs(in.pid, &in.saved); err != nil {
 		return err
 	}
-	if err := setSigmask(in.pid, in.mask); err != nil {
+	if err := ptrace.SetSigmask(in.pid, in.mask); err != nil {
 		return err
 	}
 	for _, s := range in.stops {
@@ -140,11 +141,11 @@ func (t *tracer) callOnce(nr int64, args ...uint64) (int64, error) {
 func (t *tracer) withScratch(n int, f func(addr uint64) error) error {
 	addr := (t.regs.Rsp - 512 - uint64(n)) &^ 15
 	old := make([]byte, n)
-	if got, err := pread(t.mem, old, addr); err != nil || got != n {
+	if got, err := ptrace.ReadMem(t.mem, old, addr); err != nil || got != n {
 		return errors.New("no room on the stack")
 	}
 	ferr := f(addr)
-	if _, err := pwrite(t.mem, old, addr); err != nil {
+	if _, err := ptrace.WriteMem(t.mem, old, addr); err != nil {
 		return err
 	}
 	return ferr
@@ -153,7 +154,7 @@ func (t *tracer) withScratch(n int, f func(addr uint64) error) error {
 // findSyscall returns the address of a SYSCALL instruction in [start,end).
 func findSyscall(mem int, start, end uint64) (uint64, error) {
 	b := make([]byte, end-start)
-	n, err := pread(mem, b, start)
+	n, err := ptrace.ReadMem(mem, b, start)
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // What a call did to the memory map follows from its arguments and its result.
@@ -47,7 +48,7 @@ func (t *tracer) beforeMem() error {
 	case unix.SYS_MMAP:
 		if a[3]&mapTypeMask == mapDroppable {
 			t.call.answered, t.call.answer = true, -int64(unix.EINVAL)
-			return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+			return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 		}
 		if a[3]&mapAnonymous == 0 {
 			t.beforeMapFile(int(int32(a[4])))
@@ -105,7 +106,7 @@ func (t *tracer) freeAtOnce() error {
 			break
 		}
 	}
-	return t.patch(func(r *unix.PtraceRegs) { r.Rsi, r.Rdx = end-a[0], madvDontNeed })
+	return t.patch(func(r *ptrace.Regs) { r.Rsi, r.Rdx = end-a[0], madvDontNeed })
 }
 
 // mapOps returns what the call, with result ret, did to the memory map, as far as

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Bits of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
@@ -77,7 +78,7 @@ func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) err
 	lo, hi := start/checkpoint.PageSize, end/checkpoint.PageSize
 	for lo < hi {
 		want := p.buf[:min(uint64(len(p.buf)), hi-lo)]
-		n, err := pread(p.fd, u64s(want), lo*8)
+		n, err := ptrace.ReadMem(p.fd, u64s(want), lo*8)
 		if err != nil {
 			return fmt.Errorf("pagemap at %x: %w", lo*checkpoint.PageSize, err)
 		}
@@ -167,7 +168,7 @@ type memReader struct{ fd int }
 func (t *tracer) reader() memReader { return memReader{t.mem} }
 
 func (m memReader) readPage(addr uint64, buf []byte) error {
-	n, err := pread(m.fd, buf[:checkpoint.PageSize], addr)
+	n, err := ptrace.ReadMem(m.fd, buf[:checkpoint.PageSize], addr)
 	if err != nil || n != checkpoint.PageSize {
 		return errNoPage
 	}
@@ -177,7 +178,7 @@ func (m memReader) readPage(addr uint64, buf []byte) error {
 // readRun implements runReader.
 func (m memReader) readRun(addr, n uint64, buf []byte) []byte {
 	buf = buf[:min(n*checkpoint.PageSize, uint64(len(buf)))]
-	got, err := pread(m.fd, buf, addr)
+	got, err := ptrace.ReadMem(m.fd, buf, addr)
 	if err != nil {
 		return nil
 	}

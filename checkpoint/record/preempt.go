@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // preempt is the timer that stops a program which makes no system call. It
@@ -94,10 +96,10 @@ func (p *preempt) leave() {
 }
 
 // arrived takes note that the signal was seen, and says whether it was ours.
-func (p *preempt) arrived(sig int, si *siginfo) bool {
+func (p *preempt) arrived(sig int, si *ptrace.Siginfo) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.sent || sig != int(p.signo) || si.code() != siTkill || int(si.pid()) != unix.Getpid() {
+	if !p.sent || sig != int(p.signo) || si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
 		return false
 	}
 	p.sent = false

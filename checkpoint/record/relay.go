@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The recorder stands in the program's place: a shell or a supervisor knows the
@@ -179,11 +181,11 @@ func (r *relay) takeCopy(a arrival) bool {
 }
 
 // delivered is told of each signal that is delivered to the program.
-func (r *relay) delivered(si *siginfo) {
-	if si.code() <= 0 && int(si.pid()) == os.Getpid() {
+func (r *relay) delivered(si *ptrace.Siginfo) {
+	if si.Code() <= 0 && int(si.PID()) == os.Getpid() {
 		return // passed on, or handed back after it was held
 	}
-	r.note(unix.Signal(si.signo()), si.code() > 0)
+	r.note(unix.Signal(si.Signo()), si.Code() > 0)
 }
 
 // sentToAll is told that the program has sent a signal to every process, which leaves

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 	"vplay/replay/mem/rangemap"
 )
 
@@ -543,7 +544,7 @@ func (t *tracer) onForced() (action, error) {
 		t.sig.draining = false
 		return action{}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if t.signalDue() {
@@ -566,7 +567,7 @@ func (t *tracer) onExitEvent() (action, error) {
 	if t.done {
 		return action{}, nil
 	}
-	msg, err := eventMsg(t.pid)
+	msg, err := ptrace.EventMessage(t.pid)
 	if err != nil {
 		return action{}, err
 	}
@@ -574,7 +575,7 @@ func (t *tracer) onExitEvent() (action, error) {
 	if t.cur == nil {
 		return t.crashBetween(sig)
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	forced := !t.call.in && !t.call.pending
@@ -644,7 +645,7 @@ func (t *tracer) onExitCall() error {
 }
 
 // crash ends the recording at the signal that kills the program.
-func (t *tracer) crash(sig int, si *siginfo, forced bool) (action, error) {
+func (t *tracer) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
 	t.manifest.Crash, t.manifest.Signo = true, int32(sig)
 	b := border{kind: checkpoint.EndCrash, forced: forced, signo: sig}
 	var info []byte

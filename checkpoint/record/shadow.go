@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // shadow is a copy-on-write clone of the program that stays stopped and holds
@@ -34,7 +36,7 @@ func (s *shadow) close() {
 	go func() {
 		defer s.reaped.Done()
 		for {
-			ws, err := waitPID(s.pid, 0)
+			ws, err := ptrace.Wait(s.pid, 0)
 			if err != nil || !ws.Stopped() {
 				return
 			}
@@ -134,24 +136,24 @@ func drop(pid int) {
 		return // not there any more
 	}
 	for {
-		if ws, err := waitPID(pid, 0); err != nil || !ws.Stopped() {
+		if ws, err := ptrace.Wait(pid, 0); err != nil || !ws.Stopped() {
 			return
 		}
-		_ = ptraceRaw(unix.PTRACE_CONT, pid, 0, 0) // from PTRACE_EVENT_EXIT
+		_ = ptrace.Resume(pid, ptrace.Cont, 0) // from PTRACE_EVENT_EXIT
 	}
 }
 
 // settle makes a new clone harmless: it holds no descriptor of the program's,
 // no terminal, and is the first to go when memory gets low.
 func (t *tracer) settle(s *shadow) error {
-	ws, err := waitPID(s.pid, 0)
+	ws, err := ptrace.Wait(s.pid, 0)
 	if err != nil {
 		return err
 	}
 	if !ws.Stopped() {
 		return &goneError{ws}
 	}
-	if err := ptraceSetOptions(s.pid, ptraceSysGood|ptraceExitKill); err != nil {
+	if err := ptrace.SetOptions(s.pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
 		return err
 	}
 	in, err := borrow(s.pid, t.site)

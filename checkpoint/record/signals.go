@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Signals. A signal whose delivery is next while the program is at a sync
@@ -28,7 +29,7 @@ const (
 type signalState struct {
 	mask        uint64 // blocked signals, bit n-1 is signal n
 	syncPending bool   // the next stop, if it is a signal, is at the sync point
-	atExit      unix.PtraceRegs
+	atExit      ptrace.Regs
 	held        []heldSignal
 	giving      *heldSignal // handed back to the kernel, delivery expected
 	segv        kernelAction
@@ -39,7 +40,7 @@ type signalState struct {
 // heldSignal waits for the next system call.
 type heldSignal struct {
 	signo int
-	info  siginfo
+	info  ptrace.Siginfo
 }
 
 // kernelAction is the kernel's struct sigaction: handler, flags, restorer, mask.
@@ -47,7 +48,7 @@ type kernelAction struct{ handler, flags, restorer, mask uint64 }
 
 // refreshMask reads the blocked signals.
 func (t *tracer) refreshMask() error {
-	mask, err := getSigmask(t.pid)
+	mask, err := ptrace.GetSigmask(t.pid)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (t *tracer) noteAction() {
 
 // anyPending reports whether a signal is queued, blocked or not.
 func (t *tracer) anyPending() bool {
-	return peekPending(t.pid, false)|peekPending(t.pid, true) != 0
+	return ptrace.Pending(t.pid, false)|ptrace.Pending(t.pid, true) != 0
 }
 
 // disposition is what the kernel will do with a signal.
@@ -107,8 +108,8 @@ func (t *tracer) dispositionOf(sig int) (disposition, error) {
 
 // onSignal handles a signal-delivery-stop.
 func (t *tracer) onSignal(sig int) (action, error) {
-	var si siginfo
-	if err := getSiginfo(t.pid, &si); err != nil {
+	var si ptrace.Siginfo
+	if err := ptrace.GetSiginfo(t.pid, &si); err != nil {
 		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
 	}
 	if t.preempt.arrived(sig, &si) {
@@ -118,13 +119,13 @@ func (t *tracer) onSignal(sig int) (action, error) {
 	if t.done {
 		return action{sig: sig}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if g := t.sig.giving; g != nil && g.signo == sig {
 		si = g.info
 		t.sig.giving = nil
-		if err := setSiginfo(t.pid, &si); err != nil {
+		if err := ptrace.SetSiginfo(t.pid, &si); err != nil {
 			return action{}, err
 		}
 	}
@@ -136,18 +137,18 @@ func (t *tracer) onSignal(sig int) (action, error) {
 
 // isFault reports whether a signal is a synchronous exception of the program:
 // the kernel made it, for the instruction at rip.
-func isFault(sig int, si *siginfo) bool {
+func isFault(sig int, si *ptrace.Siginfo) bool {
 	switch unix.Signal(sig) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
-		return si.code() > 0
+		return si.Code() > 0
 	default:
 		return false
 	}
 }
 
 // onFault logs an exception; a trapped instruction is emulated instead.
-func (t *tracer) onFault(sig int, si *siginfo) (action, error) {
-	if unix.Signal(sig) == unix.SIGSEGV && si.code() == siKernel {
+func (t *tracer) onFault(sig int, si *ptrace.Siginfo) (action, error) {
+	if unix.Signal(sig) == unix.SIGSEGV && si.Code() == siKernel {
 		if done, err := t.emulate(); done || err != nil {
 			return action{}, err
 		}
@@ -155,7 +156,7 @@ func (t *tracer) onFault(sig int, si *siginfo) (action, error) {
 	regs := regsOf(&t.regs)
 	t.log1(checkpoint.Event{
 		Kind: checkpoint.EventFault, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
-		Addr: si.addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+		Addr: si.Addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
 	})
 	t.result.Stats.Faults++
 	disp, err := t.dispositionOf(sig)
@@ -169,7 +170,7 @@ func (t *tracer) onFault(sig int, si *siginfo) (action, error) {
 }
 
 // onAsync handles a signal that came from outside.
-func (t *tracer) onAsync(sig int, si *siginfo) (action, error) {
+func (t *tracer) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 	disp, err := t.dispositionOf(sig)
 	if err != nil {
 		return action{}, err
@@ -208,7 +209,7 @@ func (t *tracer) signalDue() bool {
 // program ignores.
 func (t *tracer) recheck() {
 	if t.sig.syncPending {
-		pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+		pending := ptrace.Pending(t.pid, false) | ptrace.Pending(t.pid, true)
 		t.sig.syncPending = pending&^t.sig.mask != 0
 	}
 }
@@ -226,7 +227,7 @@ func (t *tracer) again() error {
 	t.regs = r
 	t.sig.syncPending = false
 	t.sig.repeat = repeatOf(c)
-	return setRegs(t.pid, &r)
+	return ptrace.SetRegs(t.pid, &r)
 }
 
 // Above forcedRate forced ends a second (a 100 Hz timer in a compute loop)
@@ -245,7 +246,7 @@ func (t *tracer) holdTime() time.Duration {
 }
 
 // hold keeps a signal for the next system call.
-func (t *tracer) hold(sig int, si *siginfo) {
+func (t *tracer) hold(sig int, si *ptrace.Siginfo) {
 	if len(t.sig.held) == 0 {
 		t.preempt.holdUntil(time.Now().Add(t.holdTime()))
 	}
@@ -257,21 +258,21 @@ func (t *tracer) hold(sig int, si *siginfo) {
 func (t *tracer) undo() error {
 	r := t.regs
 	r.Orig_rax = ^uint64(0)
-	if err := setRegs(t.pid, &r); err != nil {
+	if err := ptrace.SetRegs(t.pid, &r); err != nil {
 		return err
 	}
-	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	ws, err := t.resume(ptrace.Syscall, 0, false)
 	if err != nil {
 		return err
 	}
-	if !ws.Stopped() || int(ws>>8)&0xff != int(unix.SIGTRAP)|0x80 {
+	if !ws.Stopped() || ptrace.StopSignal(ws) != ptrace.SyscallTrap {
 		return &goneError{ws}
 	}
 	nr := t.regs.Orig_rax
 	t.regs.Rip -= syscallInsnLen
 	t.regs.Rax = nr
 	t.regs.Orig_rax = ^uint64(0)
-	return setRegs(t.pid, &t.regs)
+	return ptrace.SetRegs(t.pid, &t.regs)
 }
 
 // drain takes a signal of the timer that lost its race with the program's
@@ -283,7 +284,7 @@ func (t *tracer) drain() (action, error) {
 		return action{}, err
 	}
 	t.sig.draining = true
-	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	ws, err := t.resume(ptrace.Syscall, 0, false)
 	if err != nil {
 		return action{}, err
 	}
@@ -338,19 +339,19 @@ func (t *tracer) sendHeld() {
 
 // deliver builds the signal's frame by a single step with the signal, and logs
 // it. The program stands before its handler's first instruction then.
-func (t *tracer) deliver(sig int, si *siginfo) (action, error) {
-	ws, err := t.resume(unix.PTRACE_SINGLESTEP, uintptr(sig), false)
+func (t *tracer) deliver(sig int, si *ptrace.Siginfo) (action, error) {
+	ws, err := t.resume(ptrace.SingleStep, sig, false)
 	if err != nil {
 		return action{}, err
 	}
-	if !ws.Stopped() || int(ws>>8)&0xff != int(unix.SIGTRAP) || int(ws>>16)&0xff != 0 {
+	if !ws.Stopped() || ptrace.StopSignal(ws) != unix.SIGTRAP || ptrace.Event(ws) != 0 {
 		// The frame could not be built, or the program was killed meanwhile.
 		if t.call.pending {
 			t.finishPending(t.asIs())
 		}
 		return action{status: ws}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if t.call.pending {
@@ -377,7 +378,7 @@ func (t *tracer) deliver(sig int, si *siginfo) (action, error) {
 		return action{}, err
 	}
 	t.sig.atExit = t.regs
-	pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+	pending := ptrace.Pending(t.pid, false) | ptrace.Pending(t.pid, true)
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if !t.sig.syncPending {
 		t.sendHeld()
@@ -437,10 +438,10 @@ func (t *tracer) frame() ([]checkpoint.MemWrite, error) {
 }
 
 // senderOf says who sent a signal, for people.
-func senderOf(si *siginfo) string {
-	switch si.code() {
+func senderOf(si *ptrace.Siginfo) string {
+	switch si.Code() {
 	case 0, -1, siTkill:
-		return fmt.Sprintf("sent by process %d", si.pid())
+		return fmt.Sprintf("sent by process %d", si.PID())
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // tracer is one recording in progress. All of it belongs to the tracer thread,
@@ -37,7 +38,7 @@ type tracer struct {
 	vdso     uint64 // its start
 	image    uint32 // number of execves
 
-	regs      unix.PtraceRegs // at the current stop
+	regs      ptrace.Regs // at the current stop
 	call      call
 	sig       signalState
 	trap      trapState
@@ -94,9 +95,9 @@ type call struct {
 	in       bool
 	nr       int64
 	args     [6]uint64
-	entry    unix.PtraceRegs // as the program made it
-	patched  bool            // arguments were replaced for the kernel
-	answered bool            // the kernel does not run it: answer is the result
+	entry    ptrace.Regs // as the program made it
+	patched  bool        // arguments were replaced for the kernel
+	answered bool        // the kernel does not run it: answer is the result
 	answer   int64
 	pending  bool                  // the exit is seen but how it ends is the next stop's business
 	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
@@ -201,7 +202,7 @@ func (t *tracer) start(prog string) error {
 	}
 	kill := func() {
 		_ = unix.Kill(t.pid, unix.SIGKILL) // it may be gone, which is as good
-		_, _ = waitPID(t.pid, 0)
+		_, _ = ptrace.Wait(t.pid, 0)
 	}
 	// The launcher says when it runs: seized in the midst of its own execve, its
 	// exec event would be taken for the program's.
@@ -209,7 +210,7 @@ func (t *tracer) start(prog string) error {
 		kill()
 		return fail(errors.New("the launcher did not start"), "")
 	}
-	if err := ptraceSeize(t.pid, launcherOptions); err != nil {
+	if err := ptrace.Seize(t.pid, launcherOptions); err != nil {
 		kill()
 		return fail(fmt.Errorf("ptrace: %w", err), "ptrace is forbidden here: see kernel.yama.ptrace_scope, or a container's seccomp profile")
 	}
@@ -253,18 +254,18 @@ func socketPair() (launcher, recorder *os.File, err error) {
 // untilExec runs the launcher up to the exec stop, or to its exit.
 func (t *tracer) untilExec() (unix.WaitStatus, error) {
 	for {
-		ws, err := waitPID(t.pid, 0)
+		ws, err := ptrace.Wait(t.pid, 0)
 		if err != nil || ws.Exited() || ws.Signaled() {
 			return ws, err
 		}
-		sig := uintptr(0)
-		switch int(ws>>16) & 0xff { // the event
+		sig := 0
+		switch ptrace.Event(ws) { // the event
 		case unix.PTRACE_EVENT_EXEC:
 			return ws, nil
 		case 0:
-			sig = uintptr(ws.StopSignal())
+			sig = int(ws.StopSignal())
 		}
-		if err := ptraceRaw(unix.PTRACE_CONT, t.pid, 0, sig); err != nil {
+		if err := ptrace.Resume(t.pid, ptrace.Cont, sig); err != nil {
 			return ws, err
 		}
 	}
@@ -298,7 +299,7 @@ func currentCPU() (int, error) {
 
 // resume lets the program run to its next stop. user says that it will run its
 // own code, so that the timer may interrupt it.
-func (t *tracer) resume(req int, sig uintptr, user bool) (unix.WaitStatus, error) {
+func (t *tracer) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
 	t.outsideFresh = false
 	t.preempt.enter(user)
 	ws, err := resumePID(req, t.pid, sig)
@@ -308,15 +309,15 @@ func (t *tracer) resume(req int, sig uintptr, user bool) (unix.WaitStatus, error
 
 // loop resumes the program and answers its stops until it has gone.
 func (t *tracer) loop() error {
-	var sig uintptr
-	req := unix.PTRACE_SYSCALL
+	sig := 0
+	req := ptrace.Syscall
 	for {
-		ws, err := t.resume(req, sig, !t.call.in && !t.call.pending && req == unix.PTRACE_SYSCALL)
+		ws, err := t.resume(req, sig, !t.call.in && !t.call.pending && req == ptrace.Syscall)
 		if err != nil {
 			return fmt.Errorf("wait: %w", err)
 		}
 		for again := true; again; {
-			req = unix.PTRACE_SYSCALL
+			req = ptrace.Syscall
 			var next action
 			if next, err = t.answer(ws); err != nil {
 				if next, err = t.salvage(err); err != nil {
@@ -326,7 +327,7 @@ func (t *tracer) loop() error {
 			if next.req != 0 {
 				req = next.req
 			}
-			sig = uintptr(next.sig)
+			sig = next.sig
 			ws, again = next.status, next.status != 0
 		}
 	}
@@ -340,10 +341,10 @@ func (t *tracer) salvage(err error) (action, error) {
 	if !killed {
 		return action{}, err
 	}
-	if !ws.Stopped() || int(ws>>16)&0xff != unix.PTRACE_EVENT_EXIT || t.done {
+	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.done {
 		return action{status: ws}, nil
 	}
-	msg, err := eventMsg(t.pid)
+	msg, err := ptrace.EventMessage(t.pid)
 	if err != nil {
 		return action{}, err
 	}
@@ -365,10 +366,10 @@ func (t *tracer) killed(err error) (unix.WaitStatus, bool) {
 	}
 	if errors.Is(err, unix.ESRCH) {
 		// On its way there: requests find no stopped program.
-		ws, werr := waitPID(t.pid, 0)
+		ws, werr := ptrace.Wait(t.pid, 0)
 		return ws, werr == nil
 	}
-	return pollPID(t.pid)
+	return ptrace.Poll(t.pid)
 }
 
 // crashBetween writes the recording of a program that was killed between two
@@ -409,7 +410,7 @@ func (t *tracer) finishBetween(sig int) error {
 
 // action is what an answered stop wants next.
 type action struct {
-	req    int             // ptrace request to resume with; 0 is PTRACE_SYSCALL
+	req    ptrace.Request  // ptrace request to resume with; 0 is PTRACE_SYSCALL
 	sig    int             // signal to deliver
 	status unix.WaitStatus // when not 0: the program is already in this next stop
 }
@@ -426,10 +427,10 @@ func (t *tracer) answer(ws unix.WaitStatus) (action, error) {
 	case !ws.Stopped():
 		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))
 	}
-	sig := int(ws>>8) & 0xff
-	switch event := int(ws>>16) & 0xff; event {
+	sig := int(ptrace.StopSignal(ws))
+	switch event := ptrace.Event(ws); event {
 	case 0:
-		if sig == int(unix.SIGTRAP)|0x80 {
+		if sig == int(ptrace.SyscallTrap) {
 			return t.onSyscallStop()
 		}
 		return t.onSignal(sig)
@@ -441,7 +442,7 @@ func (t *tracer) answer(ws unix.WaitStatus) (action, error) {
 		return t.onExitEvent()
 	case unix.PTRACE_EVENT_SECCOMP:
 		return t.onSeccomp()
-	case ptraceEventStop:
+	case ptrace.EventStop:
 		return t.onGroupStop(sig)
 	default:
 		return action{}, nil
@@ -450,7 +451,7 @@ func (t *tracer) answer(ws unix.WaitStatus) (action, error) {
 
 // onSyscallStop tells entry from exit.
 func (t *tracer) onSyscallStop() (action, error) {
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if t.done {
@@ -495,7 +496,7 @@ func (t *tracer) onGroupStop(sig int) (action, error) {
 		if unix.Signal(sig) != unix.SIGSTOP {
 			stopWithJob()
 		}
-		return action{req: reqListen}, nil
+		return action{req: ptrace.Listen}, nil
 	default:
 		return action{}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // RDTSC, RDTSCP and (where the CPU can) CPUID are made to fault, with
@@ -86,7 +87,7 @@ func (t *tracer) guestTraps() error {
 		return nil
 	}
 	c.answered = true
-	return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+	return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
 // answerTSC corrects what PR_GET_TSC has stored.
@@ -95,7 +96,7 @@ func (t *tracer) answerTSC() {
 	if t.trap.ownTSC {
 		v = prTSCSegv
 	}
-	if _, err := pwrite(t.mem, []byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
+	if _, err := ptrace.WriteMem(t.mem, []byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
 		t.log.Warn().Err(err).Msg("PR_GET_TSC not corrected")
 	}
 }
@@ -149,7 +150,7 @@ func (t *tracer) emulate() (bool, error) {
 	t.result.Stats.Instrs++
 	r.Rip += size
 	r.Orig_rax = ^uint64(0)
-	if err := setRegs(t.pid, r); err != nil {
+	if err := ptrace.SetRegs(t.pid, r); err != nil {
 		return false, err
 	}
 	if err := t.repairSegv(); err != nil {
@@ -169,7 +170,7 @@ func (t *tracer) repairSegv() error {
 		return nil
 	}
 	if blocked {
-		if err := setSigmask(t.pid, t.sig.mask); err != nil {
+		if err := ptrace.SetSigmask(t.pid, t.sig.mask); err != nil {
 			return err
 		}
 	}
@@ -182,7 +183,7 @@ func (t *tracer) repairSegv() error {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
 	return t.withScratch(len(b), func(addr uint64) error {
-		if _, err := pwrite(t.mem, b[:], addr); err != nil {
+		if _, err := ptrace.WriteMem(t.mem, b[:], addr); err != nil {
 			return err
 		}
 		_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), addr, 0, 8)

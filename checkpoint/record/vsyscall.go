@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The vsyscall page. Programs linked with a glibc from before 2.14 ask for the
@@ -64,7 +65,7 @@ func (t *tracer) armVsyscall() error {
 	}
 	return t.withScratch(len(b), func(at uint64) error {
 		binary.LittleEndian.PutUint64(b[8:], at+head)
-		if _, err := pwrite(t.mem, b, at); err != nil {
+		if _, err := ptrace.WriteMem(t.mem, b, at); err != nil {
 			return err
 		}
 		ret, err := t.callOnce(unix.SYS_SECCOMP, seccompSetModeFilter, 0, at)
@@ -89,7 +90,7 @@ func (t *tracer) armVsyscall() error {
 // options are the ptrace options of the recorded program.
 func (t *tracer) options() uintptr {
 	if t.opt.Vsyscall {
-		return guestOptions | ptraceOptSeccomp
+		return guestOptions | ptrace.OptSeccomp
 	}
 	return guestOptions
 }
@@ -99,7 +100,7 @@ func (t *tracer) onSeccomp() (action, error) {
 	if t.done {
 		return action{}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if nr, ok := abi.Vsyscall(t.regs.Rip); ok {
@@ -109,7 +110,7 @@ func (t *tracer) onSeccomp() (action, error) {
 	// have: the kernel's answer then.
 	r, result := t.regs, errnoNoSys
 	r.Orig_rax, r.Rax = ^uint64(0), uint64(result)
-	return action{}, setRegs(t.pid, &r)
+	return action{}, ptrace.SetRegs(t.pid, &r)
 }
 
 // onVsyscall has the kernel do the call and return from it, and logs it as
@@ -119,17 +120,17 @@ func (t *tracer) onVsyscall(nr int64) (action, error) {
 	before := regsOf(&t.regs)
 	before.R[0] = uint64(nr) // The kernel has overwritten it.
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	if err := ptraceRaw(unix.PTRACE_INTERRUPT, t.pid, 0, 0); err != nil {
+	if err := ptrace.Interrupt(t.pid); err != nil {
 		return action{}, err
 	}
-	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	ws, err := t.resume(ptrace.Syscall, 0, false)
 	if err != nil {
 		return action{}, err
 	}
-	if !ws.Stopped() || int(ws>>16)&0xff != ptraceEventStop {
+	if !ws.Stopped() || ptrace.Event(ws) != ptrace.EventStop {
 		return action{status: ws}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if t.regs.Rip == at {
@@ -148,7 +149,7 @@ func (t *tracer) onVsyscall(nr int64) (action, error) {
 	ev.Writes = append(t.readWrites(ranges), t.outsideWrites()...)
 	t.log1(ev)
 	t.sig.atExit = t.regs
-	if sig := int(ws>>8) & 0xff; sig != int(unix.SIGTRAP) {
+	if sig := int(ptrace.StopSignal(ws)); sig != int(unix.SIGTRAP) {
 		return t.onGroupStop(sig)
 	}
 	return action{}, t.syncPoint()

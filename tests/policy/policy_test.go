@@ -90,6 +90,7 @@ var imports = []struct {
 	of  string
 }{
 	{"checkpoint/abi", ""},
+	{"checkpoint/abi/ptrace", ""},
 	{"dwarf", ""},
 	{"replay/x86", ""},
 	{"replay/mem/rangemap", ""},
@@ -99,10 +100,10 @@ var imports = []struct {
 	{"gdbstub/dap", "replay/debug/api gdbstub"},
 	{"checkpoint", ""},
 	{"loader", "checkpoint checkpoint/abi replay/mem replay/x86 dwarf"},
-	{"checkpoint/record", "checkpoint checkpoint/abi loader replay/mem/rangemap"},
+	{"checkpoint/record", "checkpoint checkpoint/abi checkpoint/abi/ptrace loader replay/mem/rangemap"},
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
 	{"replay", "checkpoint checkpoint/abi loader replay/mem replay/mem/rangemap replay/sys replay/x86"},
-	{"replay/lockstep", "checkpoint replay replay/mem replay/x86"},
+	{"replay/lockstep", "checkpoint checkpoint/abi/ptrace replay replay/mem replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader dwarf replay replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"cmd/vplayd/internal/sandbox", ""},

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package record
+package ptrace
 
 import (
 	"os/exec"
@@ -29,15 +29,15 @@ func TestStackMoves(t *testing.T) {
 				return
 			}
 			pid := cmd.Process.Pid
-			if _, err := waitPID(pid, 0); err != nil {
+			if _, err := Wait(pid, 0); err != nil {
 				t.Error(err)
 			}
-			if err := setSigmask(pid, want); err != nil {
+			if err := SetSigmask(pid, want); err != nil {
 				t.Error(err)
 			}
 			var got uint64
 			below(depth, func() {
-				if got, err = getSigmask(pid); err != nil {
+				if got, err = GetSigmask(pid); err != nil {
 					t.Error(err)
 				}
 			})
@@ -62,22 +62,4 @@ func below(depth int, f func()) byte {
 		pad[depth&15] = below(depth-1, f)
 	}
 	return pad[0]
-}
-
-// TestSweepSparesOthers has a child of the thread that is none of the tracer's.
-func TestSweepSparesOthers(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	new(tracer).sweep()
-	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	_ = cmd.Wait()
-	if s := cmd.ProcessState; s == nil || s.Sys().(syscall.WaitStatus).Signal() != unix.SIGTERM {
-		t.Errorf("the child ended otherwise: %v", s)
-	}
 }
