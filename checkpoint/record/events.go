@@ -4,6 +4,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -404,12 +405,9 @@ func (t *tracer) syncPoint() error {
 }
 
 // noteOnce adds a note to the recording's manifest.
-func (t *tracer) noteOnce(s string) {
-	for _, n := range t.manifest.Notes {
-		if n == s {
-			return
-		}
+func (t *tracer) noteOnce(note string) {
+	if !slices.Contains(t.manifest.Notes, note) {
+		t.manifest.Notes = append(t.manifest.Notes, note)
+		t.log.Info().Msg(note)
 	}
-	t.manifest.Notes = append(t.manifest.Notes, s)
-	t.log.Info().Msg(s)
 }

@@ -73,9 +73,9 @@ func (t *tracer) noteMissing(object uint32, n uint64) {
 // size.
 func (t *tracer) sayMissing() {
 	for _, id := range slices.Sorted(maps.Keys(t.missing)) {
-		s := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", t.objs.list[id-1].Path, float64(t.missing[id])/(1<<20))
-		t.noteOnce(s)
-		t.result.Missing = append(t.result.Missing, s)
+		note := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", t.objs.list[id-1].Path, float64(t.missing[id])/(1<<20))
+		t.noteOnce(note)
+		t.result.Missing = append(t.result.Missing, note)
 	}
 }
 
