@@ -124,8 +124,8 @@ func (e *goneError) Is(target error) bool {
 }
 
 // callOnce injects one call.
-func (t *tracer) callOnce(nr int64, args ...uint64) (int64, error) {
-	in, err := borrow(t.pid, t.site)
+func (t *thread) callOnce(nr int64, args ...uint64) (int64, error) {
+	in, err := borrow(t.tid, t.space().site)
 	if err != nil {
 		return 0, err
 	}
@@ -138,14 +138,14 @@ func (t *tracer) callOnce(nr int64, args ...uint64) (int64, error) {
 
 // withScratch lets f use n bytes of guest memory below the red zone, and
 // restores them.
-func (t *tracer) withScratch(n int, f func(addr uint64) error) error {
+func (t *thread) withScratch(n int, f func(addr uint64) error) error {
 	addr := (t.regs.Rsp - 512 - uint64(n)) &^ 15
 	old := make([]byte, n)
-	if got, err := ptrace.ReadMem(t.mem, old, addr); err != nil || got != n {
+	if got, err := ptrace.ReadMem(t.space().mem, old, addr); err != nil || got != n {
 		return errors.New("no room on the stack")
 	}
 	ferr := f(addr)
-	if _, err := ptrace.WriteMem(t.mem, old, addr); err != nil {
+	if _, err := ptrace.WriteMem(t.space().mem, old, addr); err != nil {
 		return err
 	}
 	return ferr

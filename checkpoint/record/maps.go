@@ -57,8 +57,8 @@ type mapModel struct {
 	tree   rangemap.Map[mapping]
 	list   []mapping // of the tree listed; see all
 	listed rangemap.Map[mapping]
-	viewed *objectViews      // see tracer.views
-	where  map[fileID]uint64 // an address where the file was mapped; see tracer.isMapped
+	viewed *objectViews      // see space.views
+	where  map[fileID]uint64 // an address where the file was mapped; see space.isMapped
 }
 
 // newMapModel returns the model of a sorted list of disjoint ranges.
@@ -263,6 +263,9 @@ func kindOf(path string, inode uint64) checkpoint.ObjectKind {
 	}
 	return checkpoint.ObjectAnon
 }
+
+// kernelMaps returns the mappings as the kernel lists them.
+func (sp *space) kernelMaps() ([]mapping, error) { return readMaps(sp.pid, &sp.objects.objectTable) }
 
 // readMaps parses the map of a process.
 func readMaps(pid int, objs *objectTable) ([]mapping, error) {

@@ -165,7 +165,7 @@ var errNoPage = errors.New("page cannot be read")
 type memReader struct{ fd int }
 
 // reader returns what reads the program's memory.
-func (t *tracer) reader() memReader { return memReader{t.mem} }
+func (sp *space) reader() memReader { return memReader{sp.mem} }
 
 func (m memReader) readPage(addr uint64, buf []byte) error {
 	n, err := ptrace.ReadMem(m.fd, buf[:checkpoint.PageSize], addr)

@@ -19,7 +19,8 @@ import (
 // still set) and drained there before the call starts.
 type preempt struct {
 	mu      sync.Mutex
-	pid     int
+	pid     int // of the process and of its thread that runs
+	tid     int
 	running bool      // the program runs its own code
 	sent    bool      // a signal of ours is on its way
 	hold    time.Time // force a stop at this time, for held signals; zero is never
@@ -37,10 +38,10 @@ type preempt struct {
 const reservedSignal = unix.Signal(64)
 
 // start begins the timer.
-func (p *preempt) start(pid int, opt Options) {
+func (p *preempt) start(t *thread, opt Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pid, p.every = pid, opt.ForceEvery
+	p.pid, p.tid, p.every = t.proc.pid, t.tid, opt.ForceEvery
 	p.quit = make(chan struct{})
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
 	if p.every > 0 {
@@ -77,7 +78,7 @@ func (p *preempt) check(now time.Time) {
 			due = true
 		}
 	}
-	if due && unix.Tgkill(p.pid, p.pid, p.signo) == nil {
+	if due && unix.Tgkill(p.pid, p.tid, p.signo) == nil {
 		p.sent = true
 	}
 }

@@ -33,7 +33,7 @@ func repeatOf(c *call) *repeat {
 }
 
 // resumeTimeout shortens the time-out of a repeated call.
-func (t *tracer) resumeTimeout() error {
+func (t *thread) resumeTimeout() error {
 	rep := t.sig.repeat
 	t.sig.repeat = nil
 	if rep == nil || rep.nr != t.call.nr {

@@ -16,6 +16,7 @@ import (
 // live is an interval that is recorded or stands in the ring.
 type live struct {
 	rec     checkpoint.Interval
+	space   *space            // of which it is
 	src     pageReader        // memory at its start
 	present ranges            // private pages at its start
 	delta   ranges            // of these, what differs from the interval before
@@ -49,6 +50,7 @@ type border struct {
 
 // moment is what the recorder sees of a stopped program's memory.
 type moment struct {
+	space   *space
 	began   time.Duration // borderTime when the recorder began to look
 	private ranges
 	dirty   ranges            // changed since the last shadow
@@ -66,51 +68,51 @@ const (
 )
 
 // context returns the thread's state at the current stop.
-func (t *tracer) context() checkpoint.Context {
-	c := checkpoint.Context{TID: int32(t.pid), Regs: regsOf(&t.regs), OrigRAX: -1}
+func (t *thread) context() checkpoint.Context {
+	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1}
 	c.Regs.RFLAGS &^= flagTF | flagRF
 	if t.call.in {
 		c.InCall, c.OrigRAX = true, t.call.nr
 		c.Regs = t.entryRegs()
 	}
-	x, err := getXState(t.pid)
+	x, err := getXState(t.tid)
 	if err != nil {
-		t.log.Error().Err(err).Msg("extended state")
+		t.session.log.Error().Err(err).Msg("extended state")
 	}
 	c.XState = x
 	return c
 }
 
 // look takes stock of the program's memory.
-func (t *tracer) look() (*moment, error) {
-	began := t.borderTime()
-	list, err := readMaps(t.pid, &t.objs)
+func (sp *space) look() (*moment, error) {
+	began := sp.group.borderTime()
+	list, err := sp.kernelMaps()
 	if err != nil {
 		return nil, err
 	}
-	if d := t.maps.differs(list); d != "" {
-		t.result.Stats.MapDrift++
-		t.result.Stats.MapDriftNote = d
-		t.log.Debug().Str("what", d).Msg("map model corrected")
+	if d := sp.maps.differs(list); d != "" {
+		sp.session.result.Stats.MapDrift++
+		sp.session.result.Stats.MapDriftNote = d
+		sp.session.log.Debug().Str("what", d).Msg("map model corrected")
 	}
-	t.maps.adopt(list)
-	c, err := t.pmap.takeCensus(t.maps.all(), t.objs.list)
+	sp.maps.adopt(list)
+	c, err := sp.pmap.takeCensus(sp.maps.all(), sp.objects.list)
 	if err != nil {
 		return nil, err
 	}
-	c.shared = c.shared.union(t.hiddenShared(c.shared))
-	if err := t.keepFilePages(c.file); err != nil {
+	c.shared = c.shared.union(sp.hiddenShared(c.shared))
+	if err := sp.keepFilePages(c.file); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(t.keepReadShared(c.shared), t.keepHoles(c.shared)); err != nil {
+	if err := errors.Join(sp.keepReadShared(c.shared), sp.keepHoles(c.shared)); err != nil {
 		return nil, err
 	}
-	if err := t.keepOriginals(t.maps.all(), c.private); err != nil {
+	if err := sp.keepOriginals(sp.maps.all(), c.private); err != nil {
 		return nil, err
 	}
-	m := &moment{began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
+	m := &moment{space: sp, began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
 	for _, set := range []ranges{c.shared, c.unforkd, c.changed} {
-		cp, err := copyPages(t.reader(), set)
+		cp, err := copyPages(sp.reader(), set)
 		if err != nil {
 			return nil, err
 		}
@@ -118,17 +120,17 @@ func (t *tracer) look() (*moment, error) {
 			m.copies[a] = b
 		}
 	}
-	if t.outsideFresh {
+	if sp.outsideFresh {
 		// What a child has stored since the call's exit belongs to the next one.
-		for a, p := range t.outside {
+		for a, p := range sp.outside {
 			if _, ok := m.copies[a]; ok {
 				m.copies[a] = p
 			}
 		}
 	}
-	last := t.cur
+	last := sp.group.cur
 	if last == nil {
-		last = t.prev
+		last = sp.group.prev
 	}
 	if last == nil {
 		m.dirty = m.private
@@ -136,12 +138,12 @@ func (t *tracer) look() (*moment, error) {
 	}
 	m.gone = last.present.minus(m.private)
 	if cp, ok := last.src.(*copySource); ok {
-		m.dirty = t.compare(cp, m.private)
+		m.dirty = sp.compare(cp, m.private)
 	}
 	if paranoid && !isLost(last.src) {
-		defer func() { t.verifyClean(m, last) }()
+		defer func() { sp.verifyClean(m, last) }()
 	}
-	m.dirty = m.dirty.union(t.accDirty).union(t.moved).intersect(m.private).union(m.private.minus(last.present))
+	m.dirty = m.dirty.union(sp.accDirty).union(sp.moved).intersect(m.private).union(m.private.minus(last.present))
 	return m, nil
 }
 
@@ -150,25 +152,25 @@ func (t *tracer) look() (*moment, error) {
 var paranoid bool
 
 // verifyClean counts clean pages that are not what they were.
-func (t *tracer) verifyClean(m *moment, last *live) {
+func (sp *space) verifyClean(m *moment, last *live) {
 	now, was := make([]byte, checkpoint.PageSize), make([]byte, checkpoint.PageSize)
 	_ = m.private.minus(m.dirty).each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
-		if t.readMem(addr, now) != len(now) || last.src.readPage(addr, was) != nil || string(now) != string(was) {
-			t.result.Stats.MissedPages++
-			t.log.Error().Uint64("addr", addr).Msg("page changed without being dirty")
+		if sp.readMem(addr, now) != len(now) || last.src.readPage(addr, was) != nil || string(now) != string(was) {
+			sp.session.result.Stats.MissedPages++
+			sp.session.log.Error().Uint64("addr", addr).Msg("page changed without being dirty")
 		}
 		return nil
 	})
 }
 
 // compare returns the pages that differ from their copies.
-func (t *tracer) compare(cp *copySource, set ranges) ranges {
+func (sp *space) compare(cp *copySource, set ranges) ranges {
 	var out ranges
 	b := make([]byte, checkpoint.PageSize)
 	_ = set.each(func(page uint64) error {
 		old, ok := cp.pages[page*checkpoint.PageSize]
-		if !ok || t.readMem(page*checkpoint.PageSize, b) != len(b) || string(old) != string(b) {
+		if !ok || sp.readMem(page*checkpoint.PageSize, b) != len(b) || string(old) != string(b) {
 			out.add(page, page+1)
 		}
 		return nil
@@ -177,10 +179,10 @@ func (t *tracer) compare(cp *copySource, set ranges) ranges {
 }
 
 // changedCopies returns the copied pages that differ from those before.
-func (t *tracer) changedCopies(m *moment) map[uint64][]byte {
+func (sp *space) changedCopies(m *moment) map[uint64][]byte {
 	out := map[uint64][]byte{}
 	for a, b := range m.copies {
-		if old, ok := t.sharedNow[a]; !ok || string(old) != string(b) {
+		if old, ok := sp.sharedNow[a]; !ok || string(old) != string(b) {
 			out[a] = b
 		}
 	}
@@ -190,7 +192,7 @@ func (t *tracer) changedCopies(m *moment) map[uint64][]byte {
 // startContent reads a page as it was at the interval's start; false when it
 // was not mapped, or was zero because nobody had touched it. Replay must find the
 // same: a page of a file that was mapped there and never touched is kept now.
-func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
+func (sp *space) startContent(cur *live, addr uint64, b []byte) bool {
 	present := cur.present.has(addr / checkpoint.PageSize)
 	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
@@ -201,9 +203,9 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 	if present {
 		return true
 	}
-	if k := cur.keyAt(addr); k.object != 0 && !t.objs.list[k.object-1].Changed {
-		if err := t.keepObjectPage(k, append([]byte(nil), b...)); err != nil {
-			t.log.Error().Err(err).Msg("page of a file")
+	if k := cur.keyAt(addr); k.object != 0 && !sp.objects.list[k.object-1].Changed {
+		if err := sp.objects.keep(k, append([]byte(nil), b...)); err != nil {
+			sp.session.log.Error().Err(err).Msg("page of a file")
 		}
 	}
 	return true
@@ -211,31 +213,31 @@ func (t *tracer) startContent(cur *live, addr uint64, b []byte) bool {
 
 // border ends the interval and starts the next at the same moment. The program
 // is at a stop where calls can be injected.
-func (t *tracer) border(b border) error {
+func (g *group) border(t *thread, b border) error {
 	start := time.Now()
-	m, err := t.look()
+	m, err := t.space().look()
 	if err != nil {
 		return err
 	}
 	ctx := t.context()
 	b.context = &ctx
-	if err := t.closeInterval(m, b); err != nil {
+	if err := g.closeInterval(m, b); err != nil {
 		return err
 	}
-	t.between = m
-	if err := t.openInterval(m, ctx); err != nil {
+	g.between = m
+	if err := g.openInterval(t, m, ctx); err != nil {
 		return err
 	}
-	t.between = nil
-	t.result.Stats.Border += time.Since(start)
+	g.between = nil
+	g.session.result.Stats.Border += time.Since(start)
 	return nil
 }
 
-// closeInterval ends the current interval. It becomes t.prev.
-func (t *tracer) closeInterval(m *moment, b border) error {
-	cur := t.cur
+// closeInterval ends the current interval. It becomes g.prev.
+func (g *group) closeInterval(m *moment, b border) error {
+	cur := g.cur
 	if b.cpu == 0 {
-		cpu, err := cpuTime(t.pid)
+		cpu, err := g.cpuTime()
 		if err != nil {
 			cpu = cur.rec.CPUStart
 		}
@@ -247,54 +249,54 @@ func (t *tracer) closeInterval(m *moment, b border) error {
 		Contexts: []checkpoint.Context{*b.context}, CPUTime: b.cpu - cur.rec.CPUStart, Reason: b.reason,
 	}
 	if b.forced {
-		cur.hash = t.beginHash(m, cur)
-		t.result.Stats.ForcedEnds++
+		cur.hash = m.space.beginHash(m, cur)
+		g.session.result.Stats.ForcedEnds++
 	}
-	t.result.Stats.Intervals++
-	t.prev, t.cur = cur, nil
-	if !t.out.open() {
-		t.ring = append(t.ring, cur)
-		return t.evict(b.cpu)
+	g.session.result.Stats.Intervals++
+	g.prev, g.cur = cur, nil
+	if !g.session.out.open() {
+		g.ring = append(g.ring, cur)
+		return g.evict(b.cpu)
 	}
 	if !b.noPages {
-		if err := t.store(m, cur.hash); err != nil {
+		if err := g.store(m, cur.hash); err != nil {
 			return err
 		}
 		end.Pages = without(m.refs, m.changed)
 	}
 	cur.finishHash()
-	t.unwritten = true
+	g.unwritten = true
 	return nil
 }
 
 // flush writes the interval that closeInterval has ended, when a file is
 // written all along. Until the next one stands it may still become the last.
-func (t *tracer) flush() error {
-	if !t.unwritten || !t.out.open() {
+func (g *group) flush() error {
+	if !g.unwritten || !g.session.out.open() {
 		return nil
 	}
-	t.unwritten = false
-	return t.out.interval(&t.prev.rec)
+	g.unwritten = false
+	return g.session.out.interval(&g.prev.rec)
 }
 
 // store writes the pages that changed since the last shadow, and adds them to the
 // hash of the end that they belong to, if that has one.
-func (t *tracer) store(m *moment, h *pendingHash) error {
+func (g *group) store(m *moment, h *pendingHash) error {
 	if m.stored {
 		return nil
 	}
 	m.stored = true
-	err := eachPage(t.reader(), m.dirty, func(addr uint64, page []byte) error {
+	err := eachPage(m.space.reader(), m.dirty, func(addr uint64, page []byte) error {
 		h.add(addr, page)
-		ref, err := t.out.page(page)
+		ref, err := g.session.out.page(page)
 		m.refs = append(m.refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for a, p := range t.changedCopies(m) {
-		ref, err := t.out.page(p)
+	for a, p := range m.space.changedCopies(m) {
+		ref, err := g.session.out.page(p)
 		if err != nil {
 			return err
 		}
@@ -305,61 +307,61 @@ func (t *tracer) store(m *moment, h *pendingHash) error {
 }
 
 // openInterval starts the next interval at moment m, with the thread in ctx.
-func (t *tracer) openInterval(m *moment, ctx checkpoint.Context) error {
-	l := &live{present: m.private, delta: m.dirty, views: m.changed}
-	if t.prev != nil {
-		l.removed = t.removedFrom(m)
+func (g *group) openInterval(t *thread, m *moment, ctx checkpoint.Context) error {
+	l := &live{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
+	if g.prev != nil {
+		l.removed = m.space.removedFrom(m)
 	}
 	l.rec = checkpoint.Interval{
-		ID: t.nextID, PID: int32(t.pid), Image: t.image, Start: []checkpoint.Context{ctx},
-		Maps: t.maps.mappings(), Brk: t.brk, Delta: t.prev != nil, Artefact: t.artefact,
+		ID: g.nextID, PID: int32(t.proc.pid), Image: m.space.image, Start: []checkpoint.Context{ctx},
+		Maps: m.space.maps.mappings(), Brk: m.space.brk, Delta: g.prev != nil, Artefact: m.space.artefact,
 		WallTime: time.Now(),
 	}
-	t.nextID++
-	l.extra = t.changedCopies(m)
+	g.nextID++
+	l.extra = m.space.changedCopies(m)
 	l.bytes = int64(len(l.extra)+len(l.rec.Maps)) * checkpoint.PageSize / 2
-	if t.out.open() {
-		if err := t.store(m, nil); err != nil {
+	if g.session.out.open() {
+		if err := g.store(m, nil); err != nil {
 			return err
 		}
 		l.rec.Pages = append([]checkpoint.PageEntry(nil), m.refs...)
-		if t.prev != nil {
+		if g.prev != nil {
 			l.rec.Pages = append(l.rec.Pages, removedEntries(l.removed)...)
 			sortEntries(l.rec.Pages)
 		}
-		t.prev.close()
+		g.prev.close()
 	}
 	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize
-	t.sharedNow = m.copies
+	m.space.sharedNow = m.copies
 	var err error
-	if l.src, err = t.newSource(m.private); err != nil {
+	if l.src, err = m.space.newSource(t, m.private); err != nil {
 		return err
 	}
 	// The fork is the recorder's work, not the program's.
-	cpu, err := cpuTime(t.pid)
+	cpu, err := g.cpuTime()
 	if err != nil {
 		l.close()
 		return err
 	}
 	l.rec.CPUStart = cpu
-	if err := t.flush(); err != nil {
+	if err := g.flush(); err != nil {
 		l.close()
 		return err
 	}
-	t.cur, t.prev = l, nil
-	t.accDirty, t.moved = nil, nil
-	t.logged = map[uint64][]byte{}
-	t.spacing = spacing(t.opt.Interval, t.borderTime()-m.began)
-	t.preempt.interval(cpu + t.spacing + t.opt.ForceAfter)
+	g.cur, g.prev = l, nil
+	m.space.accDirty, m.space.moved = nil, nil
+	m.space.logged = map[uint64][]byte{}
+	g.spacing = spacing(g.session.opt.Interval, g.borderTime()-m.began)
+	g.preempt.interval(cpu + g.spacing + g.session.opt.ForceAfter)
 	return nil
 }
 
 // borderTime returns the CPU time of the tracer's thread and of the program: what a
 // border costs is a difference of it, whatever else the machine is doing.
-func (t *tracer) borderTime() time.Duration {
+func (g *group) borderTime() time.Duration {
 	var own unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &own) // the clock exists
-	cpu, _ := cpuTime(t.pid)                                  // 0 for a program that is gone
+	cpu, _ := g.cpuTime()                                     // 0 for a program that is gone
 	return time.Duration(own.Nano()) + cpu
 }
 
@@ -374,7 +376,7 @@ const borderShare = 8
 func spacing(interval, border time.Duration) time.Duration { return max(interval, borderShare*border) }
 
 // removedFrom returns the pages that the next table does not have any more.
-func (t *tracer) removedFrom(m *moment) ranges {
+func (sp *space) removedFrom(m *moment) ranges {
 	out := m.gone
 	for a := range m.copies {
 		p := a / checkpoint.PageSize
@@ -382,7 +384,7 @@ func (t *tracer) removedFrom(m *moment) ranges {
 			out = out.minus(ranges{{p, p + 1}})
 		}
 	}
-	for a := range t.sharedNow {
+	for a := range sp.sharedNow {
 		p := a / checkpoint.PageSize
 		if _, ok := m.copies[a]; !ok && !m.private.has(p) {
 			out = out.union(ranges{{p, p + 1}})
@@ -419,33 +421,33 @@ func removedEntries(set ranges) []checkpoint.PageEntry {
 
 // evict drops the oldest intervals while the ring is over its bounds; the
 // newest always stays.
-func (t *tracer) evict(now time.Duration) error {
-	keep := time.Duration(t.opt.KeepSeconds * float64(time.Second))
+func (g *group) evict(now time.Duration) error {
+	keep := time.Duration(g.session.opt.KeepSeconds * float64(time.Second))
 	var bytes int64
-	for _, iv := range t.ring {
+	for _, iv := range g.ring {
 		bytes += iv.bytes
 	}
-	for len(t.ring) > 1 {
-		first, second := t.ring[0], t.ring[1]
-		if bytes <= t.opt.RingBytes && now-second.rec.CPUStart < keep {
+	for len(g.ring) > 1 {
+		first, second := g.ring[0], g.ring[1]
+		if bytes <= g.session.opt.RingBytes && now-second.rec.CPUStart < keep {
 			return nil
 		}
 		bytes -= first.bytes
-		t.dropOldest()
+		g.dropOldest()
 	}
 	return nil
 }
 
 // dropOldest drops the first interval of the ring, which has a second.
-func (t *tracer) dropOldest() {
-	first, second := t.ring[0], t.ring[1]
+func (g *group) dropOldest() {
+	first, second := g.ring[0], g.ring[1]
 	for a, p := range first.extra {
 		if _, ok := second.extra[a]; !ok && !second.isGone(a) {
 			second.extra[a] = p
 		}
 	}
 	first.close()
-	t.ring = t.ring[1:]
+	g.ring = g.ring[1:]
 }
 
 // isGone reports whether a copied page of the interval before is not part of
@@ -454,20 +456,20 @@ func (l *live) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) == n
 
 // beginGap ends the interval at the entry of a call whose effects cannot be
 // listed.
-func (t *tracer) beginGap(why string) error {
+func (t *thread) beginGap(why string) error {
 	t.log1(checkpoint.Event{Kind: checkpoint.EventGap, NR: t.call.nr, Reason: why})
-	m, err := t.look()
+	m, err := t.space().look()
 	if err != nil {
 		return err
 	}
 	ctx := t.context()
 	t.call.gap = true
-	t.result.Stats.Gaps++
-	return t.closeInterval(m, border{kind: checkpoint.EndGap, reason: why, context: &ctx})
+	t.session.result.Stats.Gaps++
+	return t.group().closeInterval(m, border{kind: checkpoint.EndGap, reason: why, context: &ctx})
 }
 
 // endGap starts the next interval at the exit of the call.
-func (t *tracer) endGap(ret int64) error {
+func (t *thread) endGap(ret int64) error {
 	c := &t.call
 	if c.sharing {
 		return t.stopSharing()
@@ -480,16 +482,16 @@ func (t *tracer) endGap(ret int64) error {
 		ctx.Regs.R[0] = uint64(c.nr)
 		c.pending = true
 	}
-	m, err := t.look()
+	m, err := t.space().look()
 	if err != nil {
 		return err
 	}
 	c.gap = false
 	if interrupted {
 		// No call can be injected here without losing the restart.
-		return t.openCopied(m, ctx)
+		return t.group().openCopied(t, m, ctx)
 	}
-	if err := t.openInterval(m, ctx); err != nil {
+	if err := t.group().openInterval(t, m, ctx); err != nil {
 		return err
 	}
 	if err := t.afterCall(ret); err != nil {
@@ -500,17 +502,17 @@ func (t *tracer) endGap(ret int64) error {
 
 // openCopied is openInterval where nothing can be injected: the pages are
 // copied.
-func (t *tracer) openCopied(m *moment, ctx checkpoint.Context) error {
-	was := t.noShadow
-	t.noShadow = true
-	err := t.openInterval(m, ctx)
-	t.noShadow = was
+func (g *group) openCopied(t *thread, m *moment, ctx checkpoint.Context) error {
+	was := m.space.noShadow
+	m.space.noShadow = true
+	err := g.openInterval(t, m, ctx)
+	m.space.noShadow = was
 	return err
 }
 
 // lateGap is for a call that turned out, at its exit, to have effects that
 // cannot be listed.
-func (t *tracer) lateGap(why string) error {
+func (t *thread) lateGap(why string) error {
 	c := &t.call
 	t.log1(checkpoint.Event{Kind: checkpoint.EventGap, NR: c.nr, Reason: why})
 	ctx := t.context()
@@ -518,18 +520,18 @@ func (t *tracer) lateGap(why string) error {
 	before.Regs = regsOf(&c.entry)
 	before.Regs.R[0] = uint64(c.nr)
 	before.InCall, before.OrigRAX = true, c.nr
-	t.result.Stats.Gaps++
-	if err := t.renewObjects(); err != nil {
+	t.session.result.Stats.Gaps++
+	if err := t.space().renewObjects(&t.call); err != nil {
 		return err
 	}
-	m, err := t.look()
+	m, err := t.space().look()
 	if err != nil {
 		return err
 	}
-	if err := t.closeInterval(m, border{kind: checkpoint.EndGap, reason: why, context: &before, noPages: true}); err != nil {
+	if err := t.group().closeInterval(m, border{kind: checkpoint.EndGap, reason: why, context: &before, noPages: true}); err != nil {
 		return err
 	}
-	if err := t.openInterval(m, ctx); err != nil {
+	if err := t.group().openInterval(t, m, ctx); err != nil {
 		return err
 	}
 	if err := t.afterCall(int64(t.regs.Rax)); err != nil {
@@ -539,22 +541,22 @@ func (t *tracer) lateGap(why string) error {
 }
 
 // onForced is the stop that the timer has asked for.
-func (t *tracer) onForced() (action, error) {
-	if t.sig.draining || t.done {
+func (t *thread) onForced() (action, error) {
+	if t.sig.draining || t.session.done {
 		t.sig.draining = false
 		return action{}, nil
 	}
-	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if t.signalDue() {
 		return action{}, nil // that comes first; the timer asks again
 	}
 	t.sig.syncPending = false
-	if t.forcedAt = append(t.forcedAt, time.Now()); len(t.forcedAt) > forcedRate {
-		t.forcedAt = t.forcedAt[1:]
+	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {
+		t.group().forcedAt = t.group().forcedAt[1:]
 	}
-	if err := t.border(border{kind: checkpoint.EndForced, forced: true}); err != nil {
+	if err := t.group().border(t, border{kind: checkpoint.EndForced, forced: true}); err != nil {
 		return action{}, err
 	}
 	t.sig.atExit = t.regs
@@ -563,19 +565,19 @@ func (t *tracer) onForced() (action, error) {
 }
 
 // onExitEvent is PTRACE_EVENT_EXIT: the program dies, its memory still there.
-func (t *tracer) onExitEvent() (action, error) {
-	if t.done {
+func (t *thread) onExitEvent() (action, error) {
+	if t.session.done {
 		return action{}, nil
 	}
-	msg, err := ptrace.EventMessage(t.pid)
+	msg, err := ptrace.EventMessage(t.tid)
 	if err != nil {
 		return action{}, err
 	}
 	sig := int(msg & 0x7f)
-	if t.cur == nil {
-		return t.crashBetween(sig)
+	if t.group().cur == nil {
+		return t.group().crashBetween(sig)
 	}
-	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
 		return action{}, err
 	}
 	forced := !t.call.in && !t.call.pending
@@ -590,30 +592,30 @@ func (t *tracer) onExitEvent() (action, error) {
 
 // prepareExec keeps what the end of this image looks like, in case the execve
 // that is about to run succeeds.
-func (t *tracer) prepareExec() error {
-	t.execEnd = nil
-	if !t.out.open() {
+func (g *group) prepareExec(t *thread) error {
+	g.execEnd = nil
+	if !g.session.out.open() {
 		return nil
 	}
-	m, err := t.look()
+	m, err := t.space().look()
 	if err != nil {
 		return err
 	}
-	if err := t.store(m, nil); err != nil {
+	if err := g.store(m, nil); err != nil {
 		return err
 	}
-	if err := t.keepWhole(t.maps.all(), m.private); err != nil {
+	if err := t.space().keepWhole(t.space().maps.all(), m.private); err != nil {
 		return err
 	}
 	ctx := t.context()
-	if err := t.keepDebuggerSet(&checkpoint.Final{Maps: t.maps.mappings(), Contexts: []checkpoint.Context{ctx}}); err != nil {
+	if err := t.space().keepDebuggerSet(&t.call, &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: []checkpoint.Context{ctx}}); err != nil {
 		return err
 	}
-	cpu, err := cpuTime(t.pid)
+	cpu, err := g.cpuTime()
 	if err != nil {
 		return err
 	}
-	t.execEnd = &pendingEnd{m, border{kind: checkpoint.EndExec, context: &ctx, cpu: cpu}}
+	g.execEnd = &pendingEnd{m, border{kind: checkpoint.EndExec, context: &ctx, cpu: cpu}}
 	return nil
 }
 
@@ -624,73 +626,73 @@ type pendingEnd struct {
 }
 
 // finishExecEnd ends the last interval of the image before.
-func (t *tracer) finishExecEnd() {
-	end := t.execEnd
-	t.execEnd = nil
-	if end == nil || t.cur == nil {
+func (g *group) finishExecEnd() {
+	end := g.execEnd
+	g.execEnd = nil
+	if end == nil || g.cur == nil {
 		return
 	}
-	if err := errors.Join(t.closeInterval(end.m, end.b), t.flush()); err != nil {
-		t.log.Error().Err(err).Msg("end of the image before execve")
+	if err := errors.Join(g.closeInterval(end.m, end.b), g.flush()); err != nil {
+		g.session.log.Error().Err(err).Msg("end of the image before execve")
 	}
 }
 
 // onExitCall is the entry of exit or exit_group.
-func (t *tracer) onExitCall() error {
-	if t.opt.Keep == KeepCrash {
-		t.abandon()
-	} else if err := t.endAt(border{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))}); err != nil {
+func (t *thread) onExitCall() error {
+	if t.session.opt.Keep == KeepCrash {
+		t.session.abandon()
+	} else if err := t.group().endAt(t, border{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))}); err != nil {
 		return err
 	}
-	t.done = true
-	t.preempt.off()
+	t.session.done = true
+	t.group().preempt.off()
 	return nil
 }
 
 // crash ends the recording at the signal that kills the program.
-func (t *tracer) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
-	t.manifest.Crash, t.manifest.Signo = true, int32(sig)
+func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
+	t.session.manifest.Crash, t.session.manifest.Signo = true, int32(sig)
 	b := border{kind: checkpoint.EndCrash, forced: forced, signo: sig}
 	var info []byte
 	if si != nil {
 		info = append(info, si[:]...)
 	}
-	if err := t.endWith(b, info); err != nil {
+	if err := t.group().endWith(t, b, info); err != nil {
 		// The program gets its end whatever becomes of the recording.
-		t.log.Debug().Err(err).Msg("recording not written")
-		t.result.Reason, t.result.Err = err.Error(), err
-		t.abandon()
+		t.session.log.Debug().Err(err).Msg("recording not written")
+		t.session.result.Reason, t.session.result.Err = err.Error(), err
+		t.session.abandon()
 	}
-	t.done = true
-	t.preempt.off()
+	t.session.done = true
+	t.group().preempt.off()
 	return action{sig: sig}, nil
 }
 
 // endAt ends the recording here.
-func (t *tracer) endAt(b border) error { return t.endWith(b, nil) }
+func (g *group) endAt(t *thread, b border) error { return g.endWith(t, b, nil) }
 
-func (t *tracer) endWith(b border, info []byte) error {
-	if t.cur == nil {
+func (g *group) endWith(t *thread, b border, info []byte) error {
+	if g.cur == nil {
 		return errors.New("no interval to end")
 	}
-	t.noteFilesChanged()
-	m, err := t.look()
+	t.space().noteFilesChanged()
+	m, err := t.space().look()
 	if err != nil {
 		return err
 	}
 	ctx := t.context()
 	b.context = &ctx
-	t.manifest.ExitCode = int32(b.code)
-	if err := t.closeInterval(m, b); err != nil {
+	g.session.manifest.ExitCode = int32(b.code)
+	if err := g.closeInterval(m, b); err != nil {
 		return err
 	}
-	final := &checkpoint.Final{Maps: t.maps.mappings(), Contexts: []checkpoint.Context{ctx}, Siginfo: info, Signo: int32(b.signo)}
-	if err := t.keepDebuggerSet(final); err != nil {
+	final := &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: []checkpoint.Context{ctx}, Siginfo: info, Signo: int32(b.signo)}
+	if err := t.space().keepDebuggerSet(&t.call, final); err != nil {
 		return err
 	}
-	if err := t.write(m, final); err != nil {
+	if err := g.write(m, final); err != nil {
 		return err
 	}
-	t.result.Recorded, t.result.Path = true, t.opt.Path
+	g.session.result.Recorded, g.session.result.Path = true, g.session.opt.Path
 	return nil
 }

@@ -46,16 +46,16 @@ func (s *shadow) close() {
 
 // newSource returns what will hold the program's memory of this moment: a
 // shadow, or copies of its private pages when clones are refused.
-func (t *tracer) newSource(private ranges) (pageReader, error) {
-	if !t.noShadow {
-		s, err := t.newShadow()
+func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
+	if !sp.noShadow {
+		s, err := sp.newShadow(t)
 		if err != nil || s != nil {
 			return s, err
 		}
-		t.noShadow = true
-		t.noteOnce("the program cannot be cloned: pages are copied instead")
+		sp.noShadow = true
+		sp.session.noteOnce("the program cannot be cloned: pages are copied instead")
 	}
-	return copyPages(t.reader(), private)
+	return copyPages(sp.reader(), private)
 }
 
 // refuseShadows makes every clone count as refused. Tests set it.
@@ -63,11 +63,11 @@ var refuseShadows bool
 
 // newShadow clones the program, which is at a stop where calls can be
 // injected. It returns nil when the clone is refused.
-func (t *tracer) newShadow() (pageReader, error) {
+func (sp *space) newShadow(t *thread) (pageReader, error) {
 	if refuseShadows {
 		return nil, nil
 	}
-	in, err := borrow(t.pid, t.site)
+	in, err := borrow(t.tid, sp.site)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func (t *tracer) newShadow() (pageReader, error) {
 		return nil, err
 	}
 	if in.child == 0 {
-		t.log.Debug().Int64("result", ret).Msg("clone refused")
+		sp.session.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: in.child, site: t.site, vdso: t.vdso, windows: &t.result.Stats.Windows, reaped: &t.reaped}
-	if err := t.settle(s); err != nil {
+	s := &shadow{pid: in.child, site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows, reaped: &sp.session.reaped}
+	if err := sp.settle(s); err != nil {
 		drop(s.pid)
-		t.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
+		sp.session.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
 		return nil, nil
 	}
-	t.result.Stats.Shadows++
+	sp.session.result.Stats.Shadows++
 	return s, nil
 }
 
@@ -105,18 +105,18 @@ const cloneTries = 8
 // sweep kills the clones that no shadow accounts for. They are children of the
 // tracer's thread, whose end would let them run on as second programs, and
 // traced by it: other children were the thread's before it became a tracer's.
-func (t *tracer) sweep() {
+func (s *session) sweep() {
 	list, err := os.ReadFile("/proc/thread-self/children")
 	if err != nil {
 		return // a kernel without CONFIG_PROC_CHILDREN
 	}
 	for _, f := range strings.Fields(string(list)) {
 		pid, err := strconv.Atoi(f)
-		if err != nil || pid == t.pid || tracerOf(pid) != unix.Gettid() {
+		if _, recorded := s.threads[pid]; err != nil || recorded || tracerOf(pid) != unix.Gettid() {
 			continue
 		}
 		at, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)) // for the log alone
-		t.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
+		s.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
 		drop(pid)
 	}
 }
@@ -145,7 +145,7 @@ func drop(pid int) {
 
 // settle makes a new clone harmless: it holds no descriptor of the program's,
 // no terminal, and is the first to go when memory gets low.
-func (t *tracer) settle(s *shadow) error {
+func (sp *space) settle(s *shadow) error {
 	ws, err := ptrace.Wait(s.pid, 0)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (t *tracer) settle(s *shadow) error {
 	if err := ptrace.SetOptions(s.pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
 		return err
 	}
-	in, err := borrow(s.pid, t.site)
+	in, err := borrow(s.pid, sp.site)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (t *tracer) settle(s *shadow) error {
 		return err
 	}
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("1000"), 0); err != nil {
-		t.log.Debug().Err(err).Msg("oom_score_adj of a shadow")
+		sp.session.log.Debug().Err(err).Msg("oom_score_adj of a shadow")
 	}
 	s.fd, err = unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	return err

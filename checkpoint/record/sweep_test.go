@@ -19,7 +19,7 @@ func TestSweepSparesOthers(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	new(tracer).sweep()
+	new(session).sweep()
 	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
 		t.Error(err)
 	}

@@ -10,108 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
-	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
-
-// tracer is one recording in progress. All of it belongs to the tracer thread,
-// except preempt and relay, which have their own mutexes.
-type tracer struct {
-	opt    Options
-	log    zerolog.Logger
-	ctx    context.Context
-	result Result
-	done   bool // the recording is over; only the program's end is awaited
-
-	pid      int
-	mem      int // /proc/PID/mem, -1 before the first execve
-	pmap     pagemapReader
-	origMask unix.CPUSet // affinity that the program would have
-	pinned   unix.CPUSet
-	site     uint64 // address of a SYSCALL instruction in the vdso
-	vdso     uint64 // its start
-	image    uint32 // number of execves
-
-	regs       ptrace.Regs // at the current stop
-	call       call
-	sig        signalState
-	trap       trapState
-	preempt    preempt
-	relay      relay
-	inherited  inheritance // of the program
-	maps       mapModel
-	spacing    time.Duration // CPU time until the next border
-	brk        uint64
-	readExec   bool // PROT_READ means PROT_EXEC too
-	objs       objectTable
-	stamps     map[[2]uint64]stamp // of mapped files, by device and inode
-	fileDone   map[pageKey]bool
-	filePend   []objectPage
-	wholeBytes uint64 // kept by keepWhole
-	accDirty   ranges // dirty pages seen before forks of the program, since the last shadow
-	moved      ranges // pages remapped since the last shadow
-
-	manifest  checkpoint.Manifest
-	cur       *live
-	ring      []*live // crash: intervals before cur, oldest first
-	nextID    uint32
-	out       *output
-	noShadow  bool // clones are refused: copy instead
-	artefact  []checkpoint.Artefact
-	prev      *live   // the interval before, between close and open
-	between   *moment // the memory between them, while a border is made
-	unwritten bool    // prev is not in the file yet
-	execEnd   *pendingEnd
-	forcedAt  []time.Time    // the last forced ends
-	reaped    sync.WaitGroup // of killed shadows
-	// outside holds the shared pages that others may write as they were at the
-	// last call's exit; nil while there are no others.
-	outside      map[uint64][]byte
-	outsideFresh bool // the program has not run since
-	// sharedNow holds the pages that a fork would not hold, at the current
-	// interval's start.
-	sharedNow map[uint64][]byte
-	// zapped are pages of objects that were in the page tables of a shared mapping
-	// and that a call has removed from there.
-	zapped map[pageKey]struct{}
-	// sharedBase holds the pages of objects as they were when mapped shared.
-	sharedBase map[pageKey][]byte
-	// holes are the pages of objects that had no data when they were mapped shared, and
-	// missing is how many bytes were there that were not read.
-	holes   map[uint32]ranges
-	missing map[uint32]uint64
-	// logged holds the pages of private mappings that the log, not the program,
-	// has written in this interval: their content at its start, nil for zero.
-	logged map[uint64][]byte
-}
-
-// call is the system call the program is in.
-type call struct {
-	in       bool
-	nr       int64
-	args     [6]uint64
-	entry    ptrace.Regs // as the program made it
-	patched  bool        // arguments were replaced for the kernel
-	answered bool        // the kernel does not run it: answer is the result
-	answer   int64
-	pending  bool                  // the exit is seen but how it ends is the next stop's business
-	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
-	gap      bool                  // effects cannot be listed: a new interval starts at the exit
-	sharing  bool                  // the child it made goes on sharing the program's memory
-	shown    []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
-	refill   ranges                // private pages of changed files that it may drop
-	exec     bool
-	toOwnMem bool // it writes to the program's own memory, at ownMem
-	ownMem   uint64
-	since    time.Time // when it was entered, for time-outs
-	mem      callMem
-}
 
 // errGone says that the program no longer exists.
 var errGone = errors.New("the program has gone")
@@ -130,46 +34,46 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	t := &tracer{opt: opt, log: opt.Logger, ctx: ctx, mem: -1, out: &output{}, fileDone: map[pageKey]bool{}, stamps: map[[2]uint64]stamp{}, sharedBase: map[pageKey][]byte{}}
-	t.pmap.fd = -1
-	t.inherited = inherited()
-	t.relay.interrupt = t.out.interrupt
-	defer t.relay.start()()
+	s := newSession(ctx, opt)
+	s.inherited = inherited()
+	s.relay.interrupt = s.out.interrupt
+	defer s.relay.start()()
 	errc := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread is pinned, and must end with the goroutine.
 		runtime.LockOSThread()
-		errc <- t.run(prog)
+		errc <- s.run(prog)
 	}()
 	err = <-errc
-	return t.result, err
+	return s.result, err
 }
 
 // run is the life of the tracer thread.
-func (t *tracer) run(prog string) (err error) {
-	if err := t.start(prog); err != nil {
+func (s *session) run(prog string) error {
+	t, err := s.start(prog)
+	if err != nil {
 		return err
 	}
-	t.preempt.start(t.pid, t.opt)
-	defer t.preempt.stop()
-	t.relay.program(t.pid)
-	defer t.relay.program(0)
-	defer t.cleanup()
-	if t.opt.Started != nil {
-		t.opt.Started(t.pid)
+	t.group().preempt.start(t, s.opt)
+	defer t.group().preempt.stop()
+	s.relay.program(t.proc.pid)
+	defer s.relay.program(0)
+	defer s.cleanup()
+	if s.opt.Started != nil {
+		s.opt.Started(t.proc.pid)
 	}
-	err = t.loop()
+	err = s.loop(t)
 	switch {
 	case err == nil, errors.Is(err, errGone):
 		return nil
 	case errors.Is(err, errDetach):
-		return t.waitDetached()
+		return t.proc.waitDetached()
 	}
-	t.log.Debug().Err(err).Msg("recording failed")
-	t.result.Reason, t.result.Err = err.Error(), err
-	t.abandon()
+	s.log.Debug().Err(err).Msg("recording failed")
+	s.result.Reason, s.result.Err = err.Error(), err
+	s.abandon()
 	if derr := t.detach(); derr == nil {
-		if werr := t.waitDetached(); werr != nil {
+		if werr := t.proc.waitDetached(); werr != nil {
 			return werr
 		}
 	}
@@ -177,33 +81,33 @@ func (t *tracer) run(prog string) (err error) {
 }
 
 // start makes the launcher, seizes it, and brings it to the end of execve.
-func (t *tracer) start(prog string) error {
-	fail := func(err error, hint string) error {
-		return &StartError{Program: t.opt.Args[0], Code: 125, Err: err, Hint: hint}
+func (s *session) start(prog string) (*thread, error) {
+	fail := func(err error, hint string) (*thread, error) {
+		return nil, &StartError{Program: s.opt.Args[0], Code: 125, Err: err, Hint: hint}
 	}
 	r, w, err := socketPair()
 	if err != nil {
 		return fail(err, "")
 	}
 	defer func() { _ = w.Close() }() // its end is news to nobody
-	passed, closePassed := passedOn(len(t.opt.Files))
-	files := slices.Concat(t.opt.Files, passed, []*os.File{r})
-	args := append(append([]string{}, t.opt.Launcher...), strconv.Itoa(len(files)-1), prog)
-	proc, err := os.StartProcess(t.opt.Launcher[0], append(args, t.opt.Args...), &os.ProcAttr{
-		Dir: t.opt.Dir, Env: t.startEnv(prog), Files: files,
+	passed, closePassed := passedOn(len(s.opt.Files))
+	files := slices.Concat(s.opt.Files, passed, []*os.File{r})
+	args := append(append([]string{}, s.opt.Launcher...), strconv.Itoa(len(files)-1), prog)
+	proc, err := os.StartProcess(s.opt.Launcher[0], append(args, s.opt.Args...), &os.ProcAttr{
+		Dir: s.opt.Dir, Env: s.startEnv(prog), Files: files,
 	})
 	_ = r.Close() // the launcher has its own
 	closePassed()
 	if err != nil {
 		return fail(err, "")
 	}
-	t.pid = proc.Pid
+	t := s.newThread(proc.Pid)
 	if err := proc.Release(); err != nil {
 		return fail(err, "")
 	}
 	kill := func() {
-		_ = unix.Kill(t.pid, unix.SIGKILL) // it may be gone, which is as good
-		_, _ = ptrace.Wait(t.pid, 0)
+		_ = unix.Kill(t.proc.pid, unix.SIGKILL) // it may be gone, which is as good
+		_, _ = ptrace.Wait(t.tid, 0)
 	}
 	// The launcher says when it runs: seized in the midst of its own execve, its
 	// exec event would be taken for the program's.
@@ -211,19 +115,19 @@ func (t *tracer) start(prog string) error {
 		kill()
 		return fail(errors.New("the launcher did not start"), "")
 	}
-	if err := ptrace.Seize(t.pid, launcherOptions); err != nil {
+	if err := ptrace.Seize(t.tid, launcherOptions); err != nil {
 		kill()
 		return fail(fmt.Errorf("ptrace: %w", err), "ptrace is forbidden here: see kernel.yama.ptrace_scope, or a container's seccomp profile")
 	}
-	if err := t.pin(); err != nil {
+	if err := s.pin(t); err != nil {
 		kill()
 		return fail(fmt.Errorf("sched_setaffinity: %w", err), "")
 	}
-	if _, err := w.Write(t.inherited.encode()); err != nil {
+	if _, err := w.Write(s.inherited.encode()); err != nil {
 		kill()
 		return fail(err, "")
 	}
-	ws, err := t.untilExec()
+	ws, err := s.untilExec(t)
 	if err != nil {
 		kill()
 		return fail(err, "")
@@ -231,8 +135,8 @@ func (t *tracer) start(prog string) error {
 	if ws.Exited() {
 		why := make([]byte, 200)
 		n, _ := w.Read(why) // at its end when the launcher said nothing
-		return &StartError{
-			Program: t.opt.Args[0], Code: 126, Err: fmt.Errorf("cannot be executed: %s", why[:n]),
+		return nil, &StartError{
+			Program: s.opt.Args[0], Code: 126, Err: fmt.Errorf("cannot be executed: %s", why[:n]),
 			Hint: "is it a program for this machine, or a script with a valid #! line?",
 		}
 	}
@@ -240,7 +144,7 @@ func (t *tracer) start(prog string) error {
 		kill()
 		return fail(err, "")
 	}
-	return nil
+	return t, nil
 }
 
 // socketPair returns two ends of a stream: the launcher's and the recorder's.
@@ -253,9 +157,9 @@ func socketPair() (launcher, recorder *os.File, err error) {
 }
 
 // untilExec runs the launcher up to the exec stop, or to its exit.
-func (t *tracer) untilExec() (unix.WaitStatus, error) {
+func (s *session) untilExec(t *thread) (unix.WaitStatus, error) {
 	for {
-		ws, err := ptrace.Wait(t.pid, 0)
+		ws, err := ptrace.Wait(t.tid, 0)
 		if err != nil || ws.Exited() || ws.Signaled() {
 			return ws, err
 		}
@@ -266,7 +170,7 @@ func (t *tracer) untilExec() (unix.WaitStatus, error) {
 		case 0:
 			sig = int(ws.StopSignal())
 		}
-		if err := ptrace.Resume(t.pid, ptrace.Cont, sig); err != nil {
+		if err := ptrace.Resume(t.tid, ptrace.Cont, sig); err != nil {
 			return ws, err
 		}
 	}
@@ -274,21 +178,21 @@ func (t *tracer) untilExec() (unix.WaitStatus, error) {
 
 // pin puts the program and the tracer thread on one CPU: a stop between CPUs
 // costs 20 times more.
-func (t *tracer) pin() error {
-	if err := unix.SchedGetaffinity(t.pid, &t.origMask); err != nil {
+func (s *session) pin(t *thread) error {
+	if err := unix.SchedGetaffinity(t.tid, &t.affinity); err != nil {
 		return err
 	}
 	cpu, err := currentCPU()
-	if err != nil || !t.origMask.IsSet(cpu) {
-		for cpu = 0; !t.origMask.IsSet(cpu) && cpu < 1024; cpu++ {
+	if err != nil || !t.affinity.IsSet(cpu) {
+		for cpu = 0; !t.affinity.IsSet(cpu) && cpu < 1024; cpu++ {
 		}
 	}
-	t.pinned.Zero()
-	t.pinned.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &t.pinned); err != nil {
+	t.group().cpu.Zero()
+	t.group().cpu.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &t.group().cpu); err != nil {
 		return err
 	}
-	return unix.SchedSetaffinity(t.pid, &t.pinned)
+	return unix.SchedSetaffinity(t.tid, &t.group().cpu)
 }
 
 // currentCPU returns the number of the CPU the calling thread is on.
@@ -300,16 +204,16 @@ func currentCPU() (int, error) {
 
 // resume lets the program run to its next stop. user says that it will run its
 // own code, so that the timer may interrupt it.
-func (t *tracer) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
-	t.outsideFresh = false
-	t.preempt.enter(user)
-	ws, err := resumePID(req, t.pid, sig)
-	t.preempt.leave()
+func (t *thread) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
+	t.space().outsideFresh = false
+	t.group().preempt.enter(user)
+	ws, err := resumePID(req, t.tid, sig)
+	t.group().preempt.leave()
 	return ws, err
 }
 
 // loop resumes the program and answers its stops until it has gone.
-func (t *tracer) loop() error {
+func (s *session) loop(t *thread) error {
 	sig := 0
 	req := ptrace.Syscall
 	for {
@@ -337,20 +241,20 @@ func (t *tracer) loop() error {
 // salvage is for a program that was killed while the recorder had it do
 // something or looked at it: at PTRACE_EVENT_EXIT its memory is still there, and
 // its registers are those of the last stop. Other errors are returned.
-func (t *tracer) salvage(err error) (action, error) {
+func (t *thread) salvage(err error) (action, error) {
 	ws, killed := t.killed(err)
 	if !killed {
 		return action{}, err
 	}
-	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.done {
+	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.session.done {
 		return action{status: ws}, nil
 	}
-	msg, err := ptrace.EventMessage(t.pid)
+	msg, err := ptrace.EventMessage(t.tid)
 	if err != nil {
 		return action{}, err
 	}
-	if t.cur == nil {
-		return t.crashBetween(int(msg & 0x7f))
+	if t.group().cur == nil {
+		return t.group().crashBetween(int(msg & 0x7f))
 	}
 	if _, err := t.crash(int(msg&0x7f), nil, !t.call.in); err != nil {
 		return action{}, err
@@ -360,52 +264,52 @@ func (t *tracer) salvage(err error) (action, error) {
 
 // killed says whether an error comes from the program's end, and then at what
 // stop, or how, it ended.
-func (t *tracer) killed(err error) (unix.WaitStatus, bool) {
+func (t *thread) killed(err error) (unix.WaitStatus, bool) {
 	var gone *goneError
 	if errors.As(err, &gone) {
 		return gone.ws, true
 	}
 	if errors.Is(err, unix.ESRCH) {
 		// On its way there: requests find no stopped program.
-		ws, werr := ptrace.Wait(t.pid, 0)
+		ws, werr := ptrace.Wait(t.tid, 0)
 		return ws, werr == nil
 	}
-	return ptrace.Poll(t.pid)
+	return ptrace.Poll(t.tid)
 }
 
 // crashBetween writes the recording of a program that was killed between two
 // intervals: the one before ends with the crash.
-func (t *tracer) crashBetween(sig int) (action, error) {
+func (g *group) crashBetween(sig int) (action, error) {
 	err := errors.New("killed before its first interval")
-	if t.prev != nil {
-		end := &t.prev.rec.End
+	if g.prev != nil {
+		end := &g.prev.rec.End
 		end.Kind, end.Signo = checkpoint.EndCrash, int32(sig)
-		t.manifest.Crash, t.manifest.Signo = true, int32(sig)
-		err = t.finishBetween(sig)
+		g.session.manifest.Crash, g.session.manifest.Signo = true, int32(sig)
+		err = g.finishBetween(sig)
 	}
 	if err != nil {
-		t.log.Debug().Err(err).Msg("recording not written")
-		t.result.Reason, t.result.Err = err.Error(), err
-		t.abandon()
+		g.session.log.Debug().Err(err).Msg("recording not written")
+		g.session.result.Reason, g.session.result.Err = err.Error(), err
+		g.session.abandon()
 	}
-	t.done = true
-	t.preempt.off()
+	g.session.done = true
+	g.preempt.off()
 	return action{}, nil
 }
 
-func (t *tracer) finishBetween(sig int) error {
-	m := t.between
+func (g *group) finishBetween(sig int) error {
+	m := g.between
 	if m == nil {
 		var err error
-		if m, err = t.look(); err != nil {
+		if m, err = g.prev.space.look(); err != nil {
 			return err
 		}
 	}
-	final := &checkpoint.Final{Maps: t.maps.mappings(), Contexts: t.prev.rec.End.Contexts, Signo: int32(sig)}
-	if err := t.write(m, final); err != nil {
+	final := &checkpoint.Final{Maps: g.prev.space.maps.mappings(), Contexts: g.prev.rec.End.Contexts, Signo: int32(sig)}
+	if err := g.write(m, final); err != nil {
 		return err
 	}
-	t.result.Recorded, t.result.Path = true, t.opt.Path
+	g.session.result.Recorded, g.session.result.Path = true, g.session.opt.Path
 	return nil
 }
 
@@ -417,13 +321,13 @@ type action struct {
 }
 
 // answer handles one stop.
-func (t *tracer) answer(ws unix.WaitStatus) (action, error) {
+func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	switch {
 	case ws.Exited():
-		t.onExited(ws.ExitStatus())
+		t.session.onExited(ws.ExitStatus())
 		return action{}, errGone
 	case ws.Signaled():
-		t.onKilled(int(ws.Signal()))
+		t.session.onKilled(int(ws.Signal()))
 		return action{}, errGone
 	case !ws.Stopped():
 		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))
@@ -451,11 +355,11 @@ func (t *tracer) answer(ws unix.WaitStatus) (action, error) {
 }
 
 // onSyscallStop tells entry from exit.
-func (t *tracer) onSyscallStop() (action, error) {
-	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
+func (t *thread) onSyscallStop() (action, error) {
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
 		return action{}, err
 	}
-	if t.done {
+	if t.session.done {
 		return action{}, nil
 	}
 	if t.call.in {
@@ -465,33 +369,33 @@ func (t *tracer) onSyscallStop() (action, error) {
 }
 
 // onExited and onKilled note the program's end.
-func (t *tracer) onExited(code int) {
-	t.relay.program(0)
-	t.result.ExitCode = code
-	t.lateEnd()
+func (s *session) onExited(code int) {
+	s.relay.program(0)
+	s.result.ExitCode = code
+	s.lateEnd()
 }
 
-func (t *tracer) onKilled(sig int) {
-	t.relay.program(0)
-	t.result.Signal = sig
-	t.result.ExitCode = 128 + sig
-	t.lateEnd()
+func (s *session) onKilled(sig int) {
+	s.relay.program(0)
+	s.result.Signal = sig
+	s.result.ExitCode = 128 + sig
+	s.lateEnd()
 }
 
 // lateEnd is for a program that went without a stop at which its end could be
 // recorded.
-func (t *tracer) lateEnd() {
-	if !t.done {
-		t.done = true
-		t.abandon()
-		if t.result.Reason == "" {
-			t.result.Reason = "the program was gone before its end could be recorded"
+func (s *session) lateEnd() {
+	if !s.done {
+		s.done = true
+		s.abandon()
+		if s.result.Reason == "" {
+			s.result.Reason = "the program was gone before its end could be recorded"
 		}
 	}
 }
 
 // onGroupStop handles PTRACE_EVENT_STOP: a stop by job control, or its end.
-func (t *tracer) onGroupStop(sig int) (action, error) {
+func (t *thread) onGroupStop(sig int) (action, error) {
 	switch unix.Signal(sig) {
 	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
 		if unix.Signal(sig) != unix.SIGSTOP {
@@ -509,28 +413,25 @@ func stopWithJob() {
 	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // one may always stop oneself
 }
 
-// cleanup frees what the tracer holds: descriptors and shadows.
-func (t *tracer) cleanup() {
-	for _, iv := range t.ring {
-		iv.close()
+// cleanup frees what the recorder holds: descriptors and shadows.
+func (s *session) cleanup() {
+	for _, g := range s.groups {
+		g.close()
 	}
-	if t.cur != nil {
-		t.cur.close()
+	s.abandon()
+	s.reaped.Wait()
+	s.sweep()
+	for _, t := range s.threads {
+		t.space().closeProc()
 	}
-	t.ring, t.cur = nil, nil
-	t.prev.close()
-	t.abandon()
-	t.reaped.Wait()
-	t.sweep()
-	t.closeProc()
 }
 
-func (t *tracer) closeProc() {
-	if t.mem >= 0 {
-		_ = unix.Close(t.mem) // nothing is buffered
+func (sp *space) closeProc() {
+	if sp.mem >= 0 {
+		_ = unix.Close(sp.mem) // nothing is buffered
 	}
-	if t.pmap.fd >= 0 {
-		_ = unix.Close(t.pmap.fd) // only read
+	if sp.pmap.fd >= 0 {
+		_ = unix.Close(sp.pmap.fd) // only read
 	}
-	t.mem, t.pmap.fd = -1, -1
+	sp.mem, sp.pmap.fd = -1, -1
 }

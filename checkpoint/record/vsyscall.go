@@ -50,8 +50,8 @@ const (
 )
 
 // armVsyscall installs the filter in the process's first image; execve keeps it.
-func (t *tracer) armVsyscall() error {
-	if !t.opt.Vsyscall || t.image > 1 {
+func (t *thread) armVsyscall() error {
+	if !t.session.opt.Vsyscall || t.space().image > 1 {
 		return nil
 	}
 	const insn, head = int(unsafe.Sizeof(unix.SockFilter{})), 16 // head is struct sock_fprog
@@ -65,7 +65,7 @@ func (t *tracer) armVsyscall() error {
 	}
 	return t.withScratch(len(b), func(at uint64) error {
 		binary.LittleEndian.PutUint64(b[8:], at+head)
-		if _, err := ptrace.WriteMem(t.mem, b, at); err != nil {
+		if _, err := ptrace.WriteMem(t.space().mem, b, at); err != nil {
 			return err
 		}
 		ret, err := t.callOnce(unix.SYS_SECCOMP, seccompSetModeFilter, 0, at)
@@ -79,28 +79,28 @@ func (t *tracer) armVsyscall() error {
 			return err
 		}
 		if ret != 0 {
-			t.noteOnce(vsyscallRefused)
+			t.session.noteOnce(vsyscallRefused)
 			return nil
 		}
-		t.noteOnce(vsyscallRecorded)
+		t.session.noteOnce(vsyscallRecorded)
 		return nil
 	})
 }
 
 // options are the ptrace options of the recorded program.
-func (t *tracer) options() uintptr {
-	if t.opt.Vsyscall {
+func (s *session) options() uintptr {
+	if s.opt.Vsyscall {
 		return guestOptions | ptrace.OptSeccomp
 	}
 	return guestOptions
 }
 
 // onSeccomp is the stop that a filter asks for, before the kernel does a call.
-func (t *tracer) onSeccomp() (action, error) {
-	if t.done {
+func (t *thread) onSeccomp() (action, error) {
+	if t.session.done {
 		return action{}, nil
 	}
-	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if nr, ok := abi.Vsyscall(t.regs.Rip); ok {
@@ -110,17 +110,17 @@ func (t *tracer) onSeccomp() (action, error) {
 	// have: the kernel's answer then.
 	r, result := t.regs, errnoNoSys
 	r.Orig_rax, r.Rax = ^uint64(0), uint64(result)
-	return action{}, ptrace.SetRegs(t.pid, &r)
+	return action{}, ptrace.SetRegs(t.tid, &r)
 }
 
 // onVsyscall has the kernel do the call and return from it, and logs it as
 // system call nr, whose entry is at an address in the page.
-func (t *tracer) onVsyscall(nr int64) (action, error) {
+func (t *thread) onVsyscall(nr int64) (action, error) {
 	at := t.regs.Rip
 	before := regsOf(&t.regs)
 	before.R[0] = uint64(nr) // The kernel has overwritten it.
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	if err := ptrace.Interrupt(t.pid); err != nil {
+	if err := ptrace.Interrupt(t.tid); err != nil {
 		return action{}, err
 	}
 	ws, err := t.resume(ptrace.Syscall, 0, false)
@@ -130,7 +130,7 @@ func (t *tracer) onVsyscall(nr int64) (action, error) {
 	if !ws.Stopped() || ptrace.Event(ws) != ptrace.EventStop {
 		return action{status: ws}, nil
 	}
-	if err := ptrace.GetRegs(t.pid, &t.regs); err != nil {
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
 		return action{}, err
 	}
 	if t.regs.Rip == at {
@@ -139,14 +139,14 @@ func (t *tracer) onVsyscall(nr int64) (action, error) {
 	t.log1(checkpoint.Event{
 		Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
 	})
-	t.result.Stats.Calls++
+	t.session.result.Stats.Calls++
 	now := regsOf(&t.regs)
 	ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: int64(t.regs.Rax), Regs: &now, RegHash: checkpoint.HashRegs(&now)}
-	ranges, err := abi.Outputs(nil, &callMem{t: t}, nr, args, ev.Result)
+	ranges, err := abi.Outputs(nil, &callMem{t.proc}, nr, args, ev.Result)
 	if err != nil {
 		return action{}, err
 	}
-	ev.Writes = append(t.readWrites(ranges), t.outsideWrites()...)
+	ev.Writes = append(t.space().readWrites(ranges), t.space().outsideWrites()...)
 	t.log1(ev)
 	t.sig.atExit = t.regs
 	if sig := int(ptrace.StopSignal(ws)); sig != int(unix.SIGTRAP) {

@@ -1,0 +1,50 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// thread is one thread (a tid): its registers, the call that it is in, and the signals
+// that are its own. Its methods answer the stops that it comes to.
+type thread struct {
+	session *session
+	proc    *process
+
+	tid      int
+	affinity unix.CPUSet // that it would have
+	regs     ptrace.Regs // at the current stop
+	call     call
+	sig      signalState
+}
+
+func (t *thread) space() *space { return t.proc.space }
+func (t *thread) group() *group { return t.proc.space.group }
+
+// call is the system call the thread is in.
+type call struct {
+	in       bool
+	nr       int64
+	args     [6]uint64
+	entry    ptrace.Regs // as the program made it
+	patched  bool        // arguments were replaced for the kernel
+	answered bool        // the kernel does not run it: answer is the result
+	answer   int64
+	pending  bool                  // the exit is seen but how it ends is the next stop's business
+	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
+	gap      bool                  // effects cannot be listed: a new interval starts at the exit
+	sharing  bool                  // the child it made goes on sharing the program's memory
+	shown    []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
+	refill   ranges                // private pages of changed files that it may drop
+	exec     bool
+	toOwnMem bool // it writes to the program's own memory, at ownMem
+	ownMem   uint64
+	since    time.Time // when it was entered, for time-outs
+	mem      callMem
+}
