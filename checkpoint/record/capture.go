@@ -15,31 +15,6 @@ import (
 // Pages of mapped files belong to the file, not to the interval: they are kept
 // once, as the program saw them before it wrote to them.
 
-// pageKey names a page of an object.
-type pageKey struct {
-	object uint32
-	index  uint64
-}
-
-// objectPage is a page of an object that waits to be written.
-type objectPage struct {
-	key  pageKey
-	data []byte
-}
-
-// keep takes a page of an object. data is kept.
-func (o *objectStore) keep(k pageKey, data []byte) error {
-	if o.done[k] {
-		return nil
-	}
-	o.done[k] = true
-	if o.out.open() {
-		return o.out.objectPage(k, data)
-	}
-	o.pending = append(o.pending, objectPage{k, data})
-	return nil
-}
-
 // keepFilePages takes the pages of files that a census found and that are not
 // kept yet.
 func (sp *space) keepFilePages(list []filePage) error {

@@ -147,15 +147,6 @@ func (t *thread) release(pid int) error {
 	return ptrace.Resume(pid, ptrace.Detach, 0)
 }
 
-// endEarly notes why recording ends before the program does, and says it.
-func (s *session) endEarly(reason string) {
-	s.result.Reason = reason
-	s.noteOnce(reason)
-	if s.opt.Ended != nil {
-		s.opt.Ended(reason, s.opt.Keep == KeepAlways)
-	}
-}
-
 // giveUp ends the recording at a call's entry and detaches from the program,
 // which then makes the call by itself.
 func (t *thread) giveUp(reason string) error {

@@ -4,7 +4,6 @@ package record
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -271,32 +270,6 @@ func (sp *space) mapEffects(c *call, ev *checkpoint.Event, ret int64) error {
 	return err
 }
 
-// readWrites reads back what the kernel may have written.
-func (sp *space) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
-	var out []checkpoint.MemWrite
-	for _, r := range ranges {
-		b := make([]byte, r.Len)
-		n := sp.readMem(r.Addr, b)
-		if n > 0 {
-			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b[:n]})
-		}
-	}
-	return out
-}
-
-// readMem reads guest memory and returns how many bytes there were.
-func (sp *space) readMem(addr uint64, b []byte) int {
-	done := 0
-	for done < len(b) {
-		n, err := ptrace.ReadMem(sp.mem, b[done:], addr+uint64(done))
-		if err != nil || n <= 0 {
-			break
-		}
-		done += n
-	}
-	return done
-}
-
 // callMem is the guest's memory as package abi reads it.
 type callMem struct{ p *process }
 
@@ -402,12 +375,4 @@ func (t *thread) syncPoint() error {
 		return t.group().border(t, border{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil
-}
-
-// noteOnce adds a note to the recording's manifest.
-func (s *session) noteOnce(note string) {
-	if !slices.Contains(s.manifest.Notes, note) {
-		s.manifest.Notes = append(s.manifest.Notes, note)
-		s.log.Info().Msg(note)
-	}
 }

@@ -77,14 +77,6 @@ func (p *process) hostPath(name string, dir uint64) string {
 	return filepath.Join(base, name)
 }
 
-// readString reads a NUL-terminated string of at most 4096 bytes.
-func (sp *space) readString(addr uint64) (string, bool) {
-	b := make([]byte, 4096)
-	n := sp.readMem(addr, b)
-	s, _, ok := strings.Cut(string(b[:n]), "\x00")
-	return s, ok
-}
-
 // unrecordable returns why the file at path cannot be recorded, or "", and
 // what can be done about it.
 func unrecordable(path string) (why, hint string) {
@@ -128,17 +120,6 @@ func (t *thread) onExec() error {
 	}
 	t.session.result.Stats.Execs++
 	return t.space().openProc()
-}
-
-func (sp *space) openProc() error {
-	var err error
-	if sp.mem, err = unix.Open(fmt.Sprintf("/proc/%d/mem", sp.pid), unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("memory of the program: %w", err)
-	}
-	if sp.pmap.fd, err = unix.Open(fmt.Sprintf("/proc/%d/pagemap", sp.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("page map of the program: %w", err)
-	}
-	return nil
 }
 
 // beginImage starts the recording of a new image, at the exit of its execve.
@@ -200,25 +181,6 @@ func (t *thread) beginImage() error {
 
 // userCS64 is the code segment of 64-bit programs, __USER_CS.
 const userCS64 = 0x33
-
-// dropImage forgets what belonged to the image before.
-func (g *group) dropImage() {
-	g.finishExecEnd()
-	g.close()
-	if g.session.opt.Keep == KeepCrash {
-		g.session.objects.forgetPages()
-	}
-}
-
-// close gives up the memory of the intervals that are not written.
-func (g *group) close() {
-	for _, iv := range g.ring {
-		iv.close()
-	}
-	g.cur.close()
-	g.prev.close()
-	g.ring, g.cur, g.prev = nil, nil, nil
-}
 
 // inheritedActions reads what execve keeps of the signals: the mask, and
 // whether SIGSEGV is ignored.

@@ -168,12 +168,6 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 	return fileSize(p.pid, m.Start, m.End)
 }
 
-// stamp says which content a file has.
-type stamp struct {
-	size  int64
-	mtime unix.Timespec
-}
-
 // beforeMapFile looks at a file that is about to be mapped. When no mapping of
 // it is left and it has changed since the first, it is another object: what was
 // kept of its pages holds no longer.

@@ -42,3 +42,22 @@ func (g *group) cpuTime() (time.Duration, error) {
 	}
 	return sum, nil
 }
+
+// dropImage forgets what belonged to the image before.
+func (g *group) dropImage() {
+	g.finishExecEnd()
+	g.close()
+	if g.session.opt.Keep == KeepCrash {
+		g.session.objects.forgetPages()
+	}
+}
+
+// close gives up the memory of the intervals that are not written.
+func (g *group) close() {
+	for _, iv := range g.ring {
+		iv.close()
+	}
+	g.cur.close()
+	g.prev.close()
+	g.ring, g.cur, g.prev = nil, nil, nil
+}

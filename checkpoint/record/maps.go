@@ -209,61 +209,6 @@ func merged(list []mapping) []mapping {
 	return out
 }
 
-// objectKey identifies what a mapping refers to, as /proc/PID/maps shows it.
-type objectKey struct {
-	dev, inode uint64
-	path       string
-}
-
-// objectTable numbers the objects of one recording; IDs start at 1.
-type objectTable struct {
-	ids  map[objectKey]uint32
-	list []checkpoint.Object
-}
-
-// id returns the object's number, making it when it is new. size and open are called
-// then; open, to read the build-id, may return an error.
-func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() int64, open func() (io.ReaderAt, func(), error)) uint32 {
-	if id, ok := t.ids[k]; ok {
-		return id
-	}
-	if t.ids == nil {
-		t.ids = map[objectKey]uint32{}
-	}
-	o := checkpoint.Object{ID: uint32(len(t.list) + 1), Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
-	if kind == checkpoint.ObjectFile && open != nil {
-		if f, done, err := open(); err == nil {
-			o.BuildID = buildID(f)
-			done()
-		}
-	}
-	t.list = append(t.list, o)
-	t.ids[k] = o.ID
-	return o.ID
-}
-
-// forget makes the next mapping of a file refer to a new object.
-func (t *objectTable) forget(dev, inode uint64) {
-	for k := range t.ids {
-		if k.dev == dev && k.inode == inode {
-			delete(t.ids, k)
-		}
-	}
-}
-
-// kindOf tells what a path of /proc/PID/maps stands for.
-func kindOf(path string, inode uint64) checkpoint.ObjectKind {
-	switch {
-	case path == "[vdso]" || path == "[vvar]" || path == "[vvar_vclock]" || path == "[vsyscall]":
-		return checkpoint.ObjectSpecial
-	case strings.HasPrefix(path, "/memfd:"), strings.HasPrefix(path, "/SYSV"), strings.HasPrefix(path, "/dev/zero"):
-		return checkpoint.ObjectShared
-	case inode != 0 && path != "":
-		return checkpoint.ObjectFile
-	}
-	return checkpoint.ObjectAnon
-}
-
 // kernelMaps returns the mappings as the kernel lists them.
 func (sp *space) kernelMaps() ([]mapping, error) { return readMaps(sp.pid, &sp.objects.objectTable) }
 

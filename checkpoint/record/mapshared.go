@@ -60,15 +60,6 @@ func (sp *space) sharedPart(op *checkpoint.MapOp) uint64 {
 	return min(n, sharedLimit)
 }
 
-// noteMissing notes that n bytes more of what an object held when it was mapped shared are
-// not read.
-func (o *objectStore) noteMissing(object uint32, n uint64) {
-	if o.missing == nil {
-		o.missing = map[uint32]uint64{}
-	}
-	o.missing[object] += n
-}
-
 // sayMissing puts what was not read of objects into the recording's notes, by name and
 // size.
 func (s *session) sayMissing() {

@@ -82,9 +82,6 @@ func (o *output) abort() {
 	}
 }
 
-// abandon gives the recording up.
-func (s *session) abandon() { s.out.abort() }
-
 func sortEntries(p []checkpoint.PageEntry) {
 	slices.SortFunc(p, func(a, b checkpoint.PageEntry) int {
 		switch {
@@ -143,101 +140,4 @@ func (g *group) write(m *moment, final *checkpoint.Final) error {
 	}
 	g.session.out.w = nil
 	return w.Finish(g.session.manifest)
-}
-
-// errLost says that the system has killed what holds the program's past.
-var errLost = errors.New("memory ran short, and the system took what held the program's past")
-
-// dropLost drops the intervals whose start is lost, and those before them: shadows are
-// the first that the system kills when memory runs short.
-func (g *group) dropLost() error {
-	newest := -1
-	for i := range g.ring {
-		if isLost(g.ring[i].src) {
-			newest = i
-		}
-	}
-	if newest == len(g.ring)-1 {
-		return errLost
-	}
-	for range newest + 1 {
-		g.dropOldest()
-		g.session.noteOnce("memory ran short: what was recorded earlier is lost")
-	}
-	return nil
-}
-
-// isLost reports whether r is a shadow that was killed.
-func isLost(r pageReader) bool {
-	s, ok := r.(*shadow)
-	return ok && stateOf(s.pid) != 't'
-}
-
-// writeRing writes the intervals of the ring. The pages at the end of each are
-// those that the next one's table changes.
-func (g *group) writeRing(m *moment) error {
-	if err := g.dropLost(); err != nil {
-		return err
-	}
-	next := without(m.refs, m.changed)
-	for i := len(g.ring) - 1; i >= 0; i-- {
-		if err := errors.Join(g.session.out.check(), g.session.ctx.Err()); err != nil {
-			return err
-		}
-		iv := g.ring[i]
-		if len(iv.rec.End.Pages) == 0 && iv.rec.End.Kind != checkpoint.EndGap {
-			iv.rec.End.Pages = next
-		}
-		set := iv.delta
-		iv.rec.Delta = i > 0
-		if i == 0 {
-			set = iv.present
-		}
-		var before *pendingHash // of the end that is this start
-		if i > 0 {
-			before = g.ring[i-1].hash
-		}
-		refs, err := g.storeFrom(iv, set, before)
-		if err != nil {
-			return err
-		}
-		iv.finishHash()
-		next = without(refs, iv.views)
-		iv.rec.Pages = slices.Clone(refs)
-		if i > 0 {
-			iv.rec.Pages = append(iv.rec.Pages, removedEntries(iv.removed)...)
-			sortEntries(iv.rec.Pages)
-		}
-		if err := g.session.out.interval(&iv.rec); err != nil {
-			return err
-		}
-		if g.session.opt.Progress != nil {
-			g.session.opt.Progress(len(g.ring)-i, len(g.ring))
-		}
-	}
-	return nil
-}
-
-// storeFrom writes pages of an interval's start, and adds them to the hash of the end
-// before, if that has one.
-func (g *group) storeFrom(iv *live, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
-	refs := make([]checkpoint.PageEntry, 0, set.count())
-	err := eachPage(iv.src, set, func(addr uint64, page []byte) error {
-		before.add(addr, page)
-		ref, err := g.session.out.page(page)
-		refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for a, p := range iv.extra {
-		ref, err := g.session.out.page(p)
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, checkpoint.PageEntry{Addr: a, Ref: ref})
-	}
-	sortEntries(refs)
-	return refs, nil
 }

@@ -164,9 +164,6 @@ var errNoPage = errors.New("page cannot be read")
 // memReader reads through a /proc/PID/mem descriptor. It does not own it.
 type memReader struct{ fd int }
 
-// reader returns what reads the program's memory.
-func (sp *space) reader() memReader { return memReader{sp.mem} }
-
 func (m memReader) readPage(addr uint64, buf []byte) error {
 	n, err := ptrace.ReadMem(m.fd, buf[:checkpoint.PageSize], addr)
 	if err != nil || n != checkpoint.PageSize {

@@ -12,13 +12,6 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
-// launcherOptions are those of the launcher until its execve: its runtime
-// makes threads of no interest.
-const launcherOptions = ptrace.OptSysGood | ptrace.OptExec | ptrace.OptExit
-
-// guestOptions are those of the recorded program.
-const guestOptions = launcherOptions | ptrace.OptFork | ptrace.OptVfork | ptrace.OptClone
-
 // regsOf converts the kernel's register file to the recording's.
 func regsOf(r *ptrace.Regs) checkpoint.Regs {
 	return checkpoint.Regs{

@@ -4,11 +4,16 @@ package record
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/rs/zerolog"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // session is one recording in progress. All of it, and all that it leads to, belongs to
@@ -46,3 +51,151 @@ func (s *session) newThread(pid int) *thread {
 	s.threads[pid] = t
 	return t
 }
+
+// errGone says that the program no longer exists.
+var errGone = errors.New("the program has gone")
+
+// Run records one program from start to end and returns when it has ended.
+// A program that could not be started is a *StartError. Any other error
+// says that the recorder failed; the program's end is in Result all the same.
+// When ctx ends, writing stops, the recording is given up, and the program
+// runs on unrecorded.
+func Run(ctx context.Context, opt Options) (Result, error) {
+	opt.setDefaults()
+	if len(opt.Args) == 0 {
+		return Result{}, &StartError{Code: 127, Err: errors.New("no program given")}
+	}
+	prog, err := lookProgram(opt.Args[0], opt.Dir)
+	if err != nil {
+		return Result{}, err
+	}
+	s := newSession(ctx, opt)
+	s.inherited = inherited()
+	s.relay.interrupt = s.out.interrupt
+	defer s.relay.start()()
+	errc := make(chan error, 1)
+	go func() {
+		// Never unlocked: the thread is pinned, and must end with the goroutine.
+		runtime.LockOSThread()
+		errc <- s.run(prog)
+	}()
+	err = <-errc
+	return s.result, err
+}
+
+// run is the life of the tracer thread.
+func (s *session) run(prog string) error {
+	t, err := s.start(prog)
+	if err != nil {
+		return err
+	}
+	t.group().preempt.start(t, s.opt)
+	defer t.group().preempt.stop()
+	s.relay.program(t.proc.pid)
+	defer s.relay.program(0)
+	defer s.cleanup()
+	if s.opt.Started != nil {
+		s.opt.Started(t.proc.pid)
+	}
+	err = s.loop(t)
+	switch {
+	case err == nil, errors.Is(err, errGone):
+		return nil
+	case errors.Is(err, errDetach):
+		return t.proc.waitDetached()
+	}
+	s.log.Debug().Err(err).Msg("recording failed")
+	s.result.Reason, s.result.Err = err.Error(), err
+	s.abandon()
+	if derr := t.detach(); derr == nil {
+		if werr := t.proc.waitDetached(); werr != nil {
+			return werr
+		}
+	}
+	return fmt.Errorf("record: %w", err)
+}
+
+// loop resumes the program and answers its stops until it has gone.
+func (s *session) loop(t *thread) error {
+	sig := 0
+	req := ptrace.Syscall
+	for {
+		ws, err := t.resume(req, sig, !t.call.in && !t.call.pending && req == ptrace.Syscall)
+		if err != nil {
+			return fmt.Errorf("wait: %w", err)
+		}
+		for again := true; again; {
+			req = ptrace.Syscall
+			var next action
+			if next, err = t.answer(ws); err != nil {
+				if next, err = t.salvage(err); err != nil {
+					return err
+				}
+			}
+			if next.req != 0 {
+				req = next.req
+			}
+			sig = next.sig
+			ws, again = next.status, next.status != 0
+		}
+	}
+}
+
+// onExited and onKilled note the program's end.
+func (s *session) onExited(code int) {
+	s.relay.program(0)
+	s.result.ExitCode = code
+	s.lateEnd()
+}
+
+func (s *session) onKilled(sig int) {
+	s.relay.program(0)
+	s.result.Signal = sig
+	s.result.ExitCode = 128 + sig
+	s.lateEnd()
+}
+
+// lateEnd is for a program that went without a stop at which its end could be
+// recorded.
+func (s *session) lateEnd() {
+	if !s.done {
+		s.done = true
+		s.abandon()
+		if s.result.Reason == "" {
+			s.result.Reason = "the program was gone before its end could be recorded"
+		}
+	}
+}
+
+// cleanup frees what the recorder holds: descriptors and shadows.
+func (s *session) cleanup() {
+	for _, g := range s.groups {
+		g.close()
+	}
+	s.abandon()
+	s.reaped.Wait()
+	s.sweep()
+	for _, t := range s.threads {
+		t.space().closeProc()
+	}
+}
+
+// noteOnce adds a note to the recording's manifest.
+func (s *session) noteOnce(note string) {
+	if !slices.Contains(s.manifest.Notes, note) {
+		s.manifest.Notes = append(s.manifest.Notes, note)
+		s.log.Info().Msg(note)
+	}
+}
+
+// endEarly notes why recording ends before the program does, and says it.
+func (s *session) endEarly(reason string) {
+	s.result.Reason = reason
+	s.noteOnce(reason)
+	if s.opt.Ended != nil {
+		s.opt.Ended(reason, s.opt.Keep == KeepAlways)
+	}
+}
+
+// abandon gives the recording up.
+func (s *session) abandon() { s.out.abort() }

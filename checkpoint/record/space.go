@@ -3,7 +3,14 @@
 package record
 
 import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // space is one address space (the kernel's struct mm): what is mapped where, which of
@@ -59,3 +66,61 @@ func (sp *space) successor() *space {
 	sp.mem, sp.pmap.fd = -1, -1
 	return next
 }
+
+func (sp *space) openProc() error {
+	var err error
+	if sp.mem, err = unix.Open(fmt.Sprintf("/proc/%d/mem", sp.pid), unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("memory of the program: %w", err)
+	}
+	if sp.pmap.fd, err = unix.Open(fmt.Sprintf("/proc/%d/pagemap", sp.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("page map of the program: %w", err)
+	}
+	return nil
+}
+
+// readString reads a NUL-terminated string of at most 4096 bytes.
+func (sp *space) readString(addr uint64) (string, bool) {
+	b := make([]byte, 4096)
+	n := sp.readMem(addr, b)
+	s, _, ok := strings.Cut(string(b[:n]), "\x00")
+	return s, ok
+}
+
+func (sp *space) closeProc() {
+	if sp.mem >= 0 {
+		_ = unix.Close(sp.mem) // nothing is buffered
+	}
+	if sp.pmap.fd >= 0 {
+		_ = unix.Close(sp.pmap.fd) // only read
+	}
+	sp.mem, sp.pmap.fd = -1, -1
+}
+
+// readMem reads guest memory and returns how many bytes there were.
+func (sp *space) readMem(addr uint64, b []byte) int {
+	done := 0
+	for done < len(b) {
+		n, err := ptrace.ReadMem(sp.mem, b[done:], addr+uint64(done))
+		if err != nil || n <= 0 {
+			break
+		}
+		done += n
+	}
+	return done
+}
+
+// readWrites reads back what the kernel may have written.
+func (sp *space) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
+	var out []checkpoint.MemWrite
+	for _, r := range ranges {
+		b := make([]byte, r.Len)
+		n := sp.readMem(r.Addr, b)
+		if n > 0 {
+			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b[:n]})
+		}
+	}
+	return out
+}
+
+// reader returns what reads the program's memory.
+func (sp *space) reader() memReader { return memReader{sp.mem} }

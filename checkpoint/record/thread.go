@@ -48,3 +48,25 @@ type call struct {
 	since    time.Time // when it was entered, for time-outs
 	mem      callMem
 }
+
+// Bits of rflags that belong to the tracer and to fault delivery.
+const (
+	flagTF = 1 << 8
+	flagRF = 1 << 16
+)
+
+// context returns the thread's state at the current stop.
+func (t *thread) context() checkpoint.Context {
+	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1}
+	c.Regs.RFLAGS &^= flagTF | flagRF
+	if t.call.in {
+		c.InCall, c.OrigRAX = true, t.call.nr
+		c.Regs = t.entryRegs()
+	}
+	x, err := getXState(t.tid)
+	if err != nil {
+		t.session.log.Error().Err(err).Msg("extended state")
+	}
+	c.XState = x
+	return c
+}

@@ -87,14 +87,6 @@ func (t *thread) armVsyscall() error {
 	})
 }
 
-// options are the ptrace options of the recorded program.
-func (s *session) options() uintptr {
-	if s.opt.Vsyscall {
-		return guestOptions | ptrace.OptSeccomp
-	}
-	return guestOptions
-}
-
 // onSeccomp is the stop that a filter asks for, before the kernel does a call.
 func (t *thread) onSeccomp() (action, error) {
 	if t.session.done {

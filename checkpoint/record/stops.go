@@ -1,0 +1,164 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// A thread's stops, and which method answers each. What a stop means for the log is not
+// here: system calls are in events.go, signals in signals.go.
+
+// action is what an answered stop wants next.
+type action struct {
+	req    ptrace.Request  // ptrace request to resume with; 0 is PTRACE_SYSCALL
+	sig    int             // signal to deliver
+	status unix.WaitStatus // when not 0: the program is already in this next stop
+}
+
+// resume lets the program run to its next stop. user says that it will run its
+// own code, so that the timer may interrupt it.
+func (t *thread) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
+	t.space().outsideFresh = false
+	t.group().preempt.enter(user)
+	ws, err := resumePID(req, t.tid, sig)
+	t.group().preempt.leave()
+	return ws, err
+}
+
+// answer handles one stop.
+func (t *thread) answer(ws unix.WaitStatus) (action, error) {
+	switch {
+	case ws.Exited():
+		t.session.onExited(ws.ExitStatus())
+		return action{}, errGone
+	case ws.Signaled():
+		t.session.onKilled(int(ws.Signal()))
+		return action{}, errGone
+	case !ws.Stopped():
+		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))
+	}
+	sig := int(ptrace.StopSignal(ws))
+	switch event := ptrace.Event(ws); event {
+	case 0:
+		if sig == int(ptrace.SyscallTrap) {
+			return t.onSyscallStop()
+		}
+		return t.onSignal(sig)
+	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
+		return action{}, t.onChild()
+	case unix.PTRACE_EVENT_EXEC:
+		return action{}, t.onExec()
+	case unix.PTRACE_EVENT_EXIT:
+		return t.onExitEvent()
+	case unix.PTRACE_EVENT_SECCOMP:
+		return t.onSeccomp()
+	case ptrace.EventStop:
+		return t.onGroupStop(sig)
+	default:
+		return action{}, nil
+	}
+}
+
+// onSyscallStop tells entry from exit.
+func (t *thread) onSyscallStop() (action, error) {
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+		return action{}, err
+	}
+	if t.session.done {
+		return action{}, nil
+	}
+	if t.call.in {
+		return t.onExit()
+	}
+	return t.onEntry()
+}
+
+// onGroupStop handles PTRACE_EVENT_STOP: a stop by job control, or its end.
+func (t *thread) onGroupStop(sig int) (action, error) {
+	switch unix.Signal(sig) {
+	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		if unix.Signal(sig) != unix.SIGSTOP {
+			stopWithJob()
+		}
+		return action{req: ptrace.Listen}, nil
+	default:
+		return action{}, nil
+	}
+}
+
+// stopWithJob stops the recorder too, so that the shell sees its job stopped.
+// It returns when the job is continued.
+func stopWithJob() {
+	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // one may always stop oneself
+}
+
+// salvage is for a program that was killed while the recorder had it do
+// something or looked at it: at PTRACE_EVENT_EXIT its memory is still there, and
+// its registers are those of the last stop. Other errors are returned.
+func (t *thread) salvage(err error) (action, error) {
+	ws, killed := t.killed(err)
+	if !killed {
+		return action{}, err
+	}
+	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.session.done {
+		return action{status: ws}, nil
+	}
+	msg, err := ptrace.EventMessage(t.tid)
+	if err != nil {
+		return action{}, err
+	}
+	if t.group().cur == nil {
+		return t.group().crashBetween(int(msg & 0x7f))
+	}
+	if _, err := t.crash(int(msg&0x7f), nil, !t.call.in); err != nil {
+		return action{}, err
+	}
+	return action{}, nil
+}
+
+// killed says whether an error comes from the program's end, and then at what
+// stop, or how, it ended.
+func (t *thread) killed(err error) (unix.WaitStatus, bool) {
+	var gone *goneError
+	if errors.As(err, &gone) {
+		return gone.ws, true
+	}
+	if errors.Is(err, unix.ESRCH) {
+		// On its way there: requests find no stopped program.
+		ws, werr := ptrace.Wait(t.tid, 0)
+		return ws, werr == nil
+	}
+	return ptrace.Poll(t.tid)
+}
+
+// onForced is the stop that the timer has asked for.
+func (t *thread) onForced() (action, error) {
+	if t.sig.draining || t.session.done {
+		t.sig.draining = false
+		return action{}, nil
+	}
+	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+		return action{}, err
+	}
+	if t.signalDue() {
+		return action{}, nil // that comes first; the timer asks again
+	}
+	t.sig.syncPending = false
+	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {
+		t.group().forcedAt = t.group().forcedAt[1:]
+	}
+	if err := t.group().border(t, border{kind: checkpoint.EndForced, forced: true}); err != nil {
+		return action{}, err
+	}
+	t.sig.atExit = t.regs
+	t.sendHeld()
+	return action{}, nil
+}
