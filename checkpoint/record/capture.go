@@ -59,7 +59,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 		}
 		m.Offset += max(m.Start, start) - m.Start
 		m.Start, m.End = max(m.Start, start), min(m.End, end)
-		scan, err := sp.pmap.takeCensus([]mapping{m}, sp.objects.list)
+		scan, err := sp.takeCensus([]mapping{m})
 		if err != nil {
 			return err
 		}

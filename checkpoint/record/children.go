@@ -59,7 +59,7 @@ func (t *thread) beforeTask() (action, error) {
 		}
 	}
 	// While the child lives, pages it shares do not look dirty any more.
-	c, err := t.space().pmap.takeCensus(t.space().maps.all(), t.session.objects.list)
+	c, err := t.space().takeCensus(t.space().maps.all())
 	if err != nil {
 		return action{}, err
 	}
@@ -69,7 +69,7 @@ func (t *thread) beforeTask() (action, error) {
 
 // onChild releases the child that the program's call has made.
 func (t *thread) onChild() error {
-	msg, err := ptrace.EventMessage(t.tid)
+	msg, err := t.session.source.message(t.tid)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *thread) release(pid int) error {
 	if !ws.Stopped() {
 		return nil // killed before it ran
 	}
-	if err := t.disarmAt(pid); err != nil {
+	if err := t.disarmAt(pid, pid); err != nil {
 		return err
 	}
 	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {
@@ -176,7 +176,7 @@ func (t *thread) detach() error {
 		t.call.in = false
 	}
 	if t.space().site != 0 {
-		if err := t.disarmAt(t.tid); err != nil {
+		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
 			return err
 		}
 	}
@@ -185,11 +185,11 @@ func (t *thread) detach() error {
 	}
 	t.group().preempt.holdUntil(time.Time{})
 	for _, h := range t.sig.held {
-		_ = unix.Tgkill(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
+		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
 	t.session.relay.detach()
-	return ptrace.Resume(t.tid, ptrace.Detach, 0)
+	return t.session.source.resume(t.tid, ptrace.Detach, 0)
 }
 
 // waitDetached waits for the program's end, as its parent.
@@ -213,8 +213,8 @@ func (p *process) waitDetached() error {
 }
 
 // disarmAt borrows a stopped process and gives it its instructions back.
-func (t *thread) disarmAt(pid int) error {
-	in, err := borrow(pid, t.space().site)
+func (t *thread) disarmAt(pid, tid int) error {
+	in, err := t.session.source.inject(pid, tid, t.space().site)
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,7 @@ func (t *thread) answerAffinity(ret int64) {
 			b[i/8] |= 1 << (i % 8)
 		}
 	}
-	if _, err := ptrace.WriteMem(t.space().mem, b, a[2]); err != nil {
+	if _, err := t.space().mem.writeAt(b, a[2]); err != nil {
 		t.session.log.Warn().Err(err).Msg("affinity mask not corrected")
 	}
 }

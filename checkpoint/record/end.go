@@ -17,7 +17,7 @@ func (t *thread) onExitEvent() (action, error) {
 	if t.session.done {
 		return action{}, nil
 	}
-	msg, err := ptrace.EventMessage(t.tid)
+	msg, err := t.session.source.message(t.tid)
 	if err != nil {
 		return action{}, err
 	}
@@ -25,7 +25,7 @@ func (t *thread) onExitEvent() (action, error) {
 	if t.group().cur == nil {
 		return t.group().crashBetween(sig)
 	}
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	forced := !t.call.in && !t.call.pending

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi/ptrace"
 )
 
 // Where CPUID cannot be made to fault, libraries are told by the environment to
@@ -200,9 +199,9 @@ func (t *thread) editEnv() error {
 	t.space().artefact = append(t.space().artefact, checkpoint.Artefact{
 		Addr: sp, Old: old, What: strings.Join(names, " and ") + " added to the environment, the lists on the stack moved down",
 	})
-	if n, err := ptrace.WriteMem(t.space().mem, b, sp); err != nil || n != len(b) {
+	if n, err := t.space().mem.writeAt(b, sp); err != nil || n != len(b) {
 		return fmt.Errorf("environment on the new stack at %#x: %w", sp, err)
 	}
 	t.regs.Rsp = sp
-	return ptrace.SetRegs(t.tid, &t.regs)
+	return t.setRegs(&t.regs)
 }

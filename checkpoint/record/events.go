@@ -133,7 +133,7 @@ func (t *thread) patch(edit func(r *ptrace.Regs)) error {
 	r := t.regs
 	edit(&r)
 	t.call.patched = true
-	return ptrace.SetRegs(t.tid, &r)
+	return t.setRegs(&r)
 }
 
 // refuse answers a call that cannot be replayed in the kernel's place.
@@ -176,7 +176,7 @@ func (t *thread) unpatch() error {
 	if c.answered {
 		t.regs.Rax = uint64(c.answer)
 	}
-	return ptrace.SetRegs(t.tid, &t.regs)
+	return t.setRegs(&t.regs)
 }
 
 // finishCall logs a call's exit and does what a sync point allows.
@@ -237,7 +237,7 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 		ev.Regs = &now
 	}
 	if c.nr == unix.SYS_RT_SIGRETURN {
-		if ev.XState, err = getXState(t.tid); err != nil {
+		if ev.XState, err = t.session.source.getXState(t.tid); err != nil {
 			return ev, err
 		}
 	}
@@ -362,7 +362,7 @@ func (t *thread) afterCall(ret int64) error {
 // syncPoint is called with the program at a sync point, everything logged: it
 // looks for signals that come right here, and for the interval's end.
 func (t *thread) syncPoint() error {
-	pending := ptrace.Pending(t.tid, false) | ptrace.Pending(t.tid, true)
+	pending := t.pending()
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if t.sig.syncPending {
 		return nil

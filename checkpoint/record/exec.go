@@ -111,7 +111,6 @@ func unrecordable(path string) (why, hint string) {
 // onExec is the stop inside execve, with the new image in place: the
 // descriptors are opened now, before the program can forbid it.
 func (t *thread) onExec() error {
-	t.space().closeProc()
 	if t.space().image == 0 {
 		if err := ptrace.SetOptions(t.tid, t.session.options()); err != nil {
 			return err
@@ -119,7 +118,7 @@ func (t *thread) onExec() error {
 		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t.proc}}
 	}
 	t.session.result.Stats.Execs++
-	return t.space().openProc()
+	return t.space().open()
 }
 
 // beginImage starts the recording of a new image, at the exit of its execve.
@@ -273,7 +272,7 @@ func (sp *space) edit(addr, v uint64, what string) error {
 		return nil
 	}
 	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: addr, Old: old[:], What: what})
-	_, err := ptrace.WriteMem(sp.mem, now[:], addr)
+	_, err := sp.mem.writeAt(now[:], addr)
 	return err
 }
 

@@ -214,7 +214,7 @@ const viewLimit = 4096
 // file, not the program's own copy, where the call may change it. Pages that
 // are not in the page tables are read in: the log must have them too.
 func (sp *space) viewPages(c *call, m *mapping) []checkpoint.MemWrite {
-	scan, err := sp.pmap.takeCensus([]mapping{*m}, sp.objects.list)
+	scan, err := sp.takeCensus([]mapping{*m})
 	if err != nil {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (sp *space) keepBase(m *mapping) {
 	if !m.private() {
 		return
 	}
-	c, err := sp.pmap.takeCensus([]mapping{*m}, sp.objects.list)
+	c, err := sp.takeCensus([]mapping{*m})
 	if err != nil || len(c.private) == 0 {
 		return
 	}

@@ -19,7 +19,8 @@ import (
 
 // injector is a program borrowed for calls; end gives it back unchanged.
 type injector struct {
-	pid   int
+	pid   int // of the process
+	tid   int
 	site  uint64
 	saved ptrace.Regs
 	mask  uint64
@@ -27,18 +28,18 @@ type injector struct {
 	stops []int // stop signals that came in between; sent again at the end
 }
 
-// borrow prepares pid, which is at a stop where nothing of its own call is
+// borrow prepares a thread of process pid, which is at a stop where nothing of its own call is
 // pending: a system call's exit, a signal, or a new child's first stop.
-func borrow(pid int, site uint64) (*injector, error) {
-	in := &injector{pid: pid, site: site}
-	if err := ptrace.GetRegs(pid, &in.saved); err != nil {
+func borrow(pid, tid int, site uint64) (*injector, error) {
+	in := &injector{pid: pid, tid: tid, site: site}
+	if err := ptrace.GetRegs(tid, &in.saved); err != nil {
 		return nil, err
 	}
 	var err error
-	if in.mask, err = ptrace.GetSigmask(pid); err != nil {
+	if in.mask, err = ptrace.GetSigmask(tid); err != nil {
 		return nil, err
 	}
-	return in, ptrace.SetSigmask(pid, ^uint64(0))
+	return in, ptrace.SetSigmask(tid, ^uint64(0))
 }
 
 // do makes one system call and returns its result, a negated errno on failure.
@@ -52,7 +53,7 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		}
 	}
 	r.Eflags &^= 0x100
-	if err := ptrace.SetRegs(in.pid, &r); err != nil {
+	if err := ptrace.SetRegs(in.tid, &r); err != nil {
 		return 0, err
 	}
 	in.child = 0
@@ -60,12 +61,12 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		if err := in.toSyscallStop(); err != nil {
 			return 0, fmt.Errorf("injected call %d: %w", nr, err)
 		}
-		switch ptrace.SyscallOp(in.pid) {
+		switch ptrace.SyscallOp(in.tid) {
 		case 1:
 			entered = true
 		case 2:
 			if entered {
-				err := ptrace.GetRegs(in.pid, &r)
+				err := ptrace.GetRegs(in.tid, &r)
 				return int64(r.Rax), err
 			}
 		}
@@ -75,7 +76,7 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 // toSyscallStop runs on to the next system call stop.
 func (in *injector) toSyscallStop() error {
 	for {
-		ws, err := resumePID(ptrace.Syscall, in.pid, 0)
+		ws, err := runOn(ptraceSource{}, in.tid, ptrace.Syscall, 0)
 		switch {
 		case err != nil:
 			return err
@@ -90,7 +91,7 @@ func (in *injector) toSyscallStop() error {
 			}
 			in.stops = append(in.stops, sig)
 		case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-			msg, err := ptrace.EventMessage(in.pid)
+			msg, err := ptrace.EventMessage(in.tid)
 			if err != nil {
 				return err
 			}
@@ -101,16 +102,19 @@ func (in *injector) toSyscallStop() error {
 	}
 }
 
+// made implements caller.
+func (in *injector) made() int { return in.child }
+
 // end restores registers and mask.
 func (in *injector) end() error {
-	if err := ptrace.SetRegs(in.pid, &in.saved); err != nil {
+	if err := ptrace.SetRegs(in.tid, &in.saved); err != nil {
 		return err
 	}
-	if err := ptrace.SetSigmask(in.pid, in.mask); err != nil {
+	if err := ptrace.SetSigmask(in.tid, in.mask); err != nil {
 		return err
 	}
 	for _, s := range in.stops {
-		_ = unix.Tgkill(in.pid, in.pid, unix.Signal(s)) // it fails only for one that is gone
+		_ = unix.Tgkill(in.pid, in.tid, unix.Signal(s)) // it fails only for one that is gone
 	}
 	return nil
 }
@@ -125,7 +129,7 @@ func (e *goneError) Is(target error) bool {
 
 // callOnce injects one call.
 func (t *thread) callOnce(nr int64, args ...uint64) (int64, error) {
-	in, err := borrow(t.tid, t.space().site)
+	in, err := t.session.source.inject(t.proc.pid, t.tid, t.space().site)
 	if err != nil {
 		return 0, err
 	}
@@ -141,20 +145,20 @@ func (t *thread) callOnce(nr int64, args ...uint64) (int64, error) {
 func (t *thread) withScratch(n int, f func(addr uint64) error) error {
 	addr := (t.regs.Rsp - 512 - uint64(n)) &^ 15
 	old := make([]byte, n)
-	if got, err := ptrace.ReadMem(t.space().mem, old, addr); err != nil || got != n {
+	if got, err := t.space().mem.readAt(old, addr); err != nil || got != n {
 		return errors.New("no room on the stack")
 	}
 	ferr := f(addr)
-	if _, err := ptrace.WriteMem(t.space().mem, old, addr); err != nil {
+	if _, err := t.space().mem.writeAt(old, addr); err != nil {
 		return err
 	}
 	return ferr
 }
 
 // findSyscall returns the address of a SYSCALL instruction in [start,end).
-func findSyscall(mem int, start, end uint64) (uint64, error) {
+func findSyscall(mem memory, start, end uint64) (uint64, error) {
 	b := make([]byte, end-start)
-	n, err := ptrace.ReadMem(mem, b, start)
+	n, err := mem.readAt(b, start)
 	if err != nil {
 		return 0, err
 	}

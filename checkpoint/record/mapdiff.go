@@ -160,7 +160,7 @@ func (sp *space) newPages(c *call, op *checkpoint.MapOp) ([]checkpoint.MemWrite,
 	if !m.private() {
 		return nil, sp.captureMapped(c, op)
 	}
-	scan, err := sp.pmap.takeCensus([]mapping{m}, sp.objects.list)
+	scan, err := sp.takeCensus([]mapping{m})
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (sp *space) movedHalfway(c *call, kernel *mapModel) ([]checkpoint.MemWrite,
 			target = append(target, m.part(max(m.Start, a[4]), min(m.End, a[4]+size)))
 		}
 	}
-	scan, err := sp.pmap.takeCensus(target, sp.objects.list)
+	scan, err := sp.takeCensus(target)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ type pagemapReader struct {
 	reg [256]pageRegion
 }
 
-// visit calls f for every entry of [start,end) that is present or swapped.
+// visit implements pageTables.
 func (p *pagemapReader) visit(start, end uint64, f func(page, entry uint64)) error {
 	if (end-start)/checkpoint.PageSize <= sparse {
 		return p.dense(start, end, f)
@@ -74,6 +74,8 @@ func (p *pagemapReader) visit(start, end uint64, f func(page, entry uint64)) err
 	return nil
 }
 
+func (p *pagemapReader) close() { _ = unix.Close(p.fd) } // only read
+
 func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) error {
 	lo, hi := start/checkpoint.PageSize, end/checkpoint.PageSize
 	for lo < hi {
@@ -96,8 +98,8 @@ func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) err
 }
 
 // takeCensus walks the page tables behind the given ranges.
-func (p *pagemapReader) takeCensus(list []mapping, objects []checkpoint.Object) (*census, error) {
-	c := &census{}
+func (sp *space) takeCensus(list []mapping) (*census, error) {
+	c, objects := &census{}, sp.objects.list
 	for i := range list {
 		m := &list[i]
 		if m.Object != 0 && objects[m.Object-1].Kind == checkpoint.ObjectSpecial {
@@ -106,7 +108,7 @@ func (p *pagemapReader) takeCensus(list []mapping, objects []checkpoint.Object) 
 			}
 			continue
 		}
-		if err := p.visit(m.Start, m.End, c.visitor(m, m.Object != 0 && objects[m.Object-1].Changed)); err != nil {
+		if err := sp.pmap.visit(m.Start, m.End, c.visitor(m, m.Object != 0 && objects[m.Object-1].Changed)); err != nil {
 			return nil, err
 		}
 	}
@@ -161,11 +163,11 @@ type pageReader interface {
 // unmapped.
 var errNoPage = errors.New("page cannot be read")
 
-// memReader reads through a /proc/PID/mem descriptor. It does not own it.
-type memReader struct{ fd int }
+// memReader reads pages of a memory, which it does not own.
+type memReader struct{ mem memory }
 
 func (m memReader) readPage(addr uint64, buf []byte) error {
-	n, err := ptrace.ReadMem(m.fd, buf[:checkpoint.PageSize], addr)
+	n, err := m.mem.readAt(buf[:checkpoint.PageSize], addr)
 	if err != nil || n != checkpoint.PageSize {
 		return errNoPage
 	}
@@ -175,7 +177,7 @@ func (m memReader) readPage(addr uint64, buf []byte) error {
 // readRun implements runReader.
 func (m memReader) readRun(addr, n uint64, buf []byte) []byte {
 	buf = buf[:min(n*checkpoint.PageSize, uint64(len(buf)))]
-	got, err := ptrace.ReadMem(m.fd, buf, addr)
+	got, err := m.mem.readAt(buf, addr)
 	if err != nil {
 		return nil
 	}

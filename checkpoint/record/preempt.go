@@ -12,7 +12,7 @@ import (
 )
 
 // preempt is the timer that stops a program which makes no system call. It
-// sends a signal with tgkill, and only while the program runs its own code: a
+// sends a signal to the thread, and only while the program runs its own code: a
 // signal that lands inside a system call would end it with EINTR. The mutex
 // makes "is it in its own code" exact up to the program's own entry into the
 // kernel; a signal that loses that race is found at the entry stop (sent is
@@ -21,6 +21,7 @@ type preempt struct {
 	mu      sync.Mutex
 	pid     int // of the process and of its thread that runs
 	tid     int
+	source  stopSource
 	running bool      // the program runs its own code
 	sent    bool      // a signal of ours is on its way
 	hold    time.Time // force a stop at this time, for held signals; zero is never
@@ -41,7 +42,7 @@ const reservedSignal = unix.Signal(64)
 func (p *preempt) start(t *thread, opt Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pid, p.tid, p.every = t.proc.pid, t.tid, opt.ForceEvery
+	p.pid, p.tid, p.source, p.every = t.proc.pid, t.tid, t.session.source, opt.ForceEvery
 	p.quit = make(chan struct{})
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
 	if p.every > 0 {
@@ -78,7 +79,7 @@ func (p *preempt) check(now time.Time) {
 			due = true
 		}
 	}
-	if due && unix.Tgkill(p.pid, p.tid, p.signo) == nil {
+	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
 		p.sent = true
 	}
 }

@@ -3,10 +3,7 @@
 package record
 
 import (
-	"errors"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
@@ -58,19 +55,4 @@ func getXState(pid int) ([]byte, error) {
 		}
 	}
 	return img, nil
-}
-
-// resumePID resumes pid, which is at a stop, with request req, and waits for
-// its next one. A program killed at the stop may by now be at
-// PTRACE_EVENT_EXIT, where the request would let it end unseen: then that is
-// the next stop, and nothing is resumed.
-func resumePID(req ptrace.Request, pid, sig int) (unix.WaitStatus, error) {
-	if ws, ok := ptrace.Poll(pid); ok {
-		return ws, nil
-	}
-	if err := ptrace.Resume(pid, req, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-		return 0, err
-	}
-	// ESRCH: killed, and on its way to that stop. The wait tells.
-	return ptrace.Wait(pid, 0)
 }

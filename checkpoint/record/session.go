@@ -20,6 +20,7 @@ import (
 // the tracer's thread, except preempt and relay, which have their own mutexes.
 type session struct {
 	opt    Options
+	source stopSource
 	log    zerolog.Logger
 	ctx    context.Context
 	result Result
@@ -38,7 +39,7 @@ type session struct {
 
 func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
-	return &session{opt: opt, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out), threads: map[int]*thread{}}
+	return &session{opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out), threads: map[int]*thread{}}
 }
 
 // newThread returns the first thread of a new process in a group of its own.
@@ -176,7 +177,7 @@ func (s *session) cleanup() {
 	s.reaped.Wait()
 	s.sweep()
 	for _, t := range s.threads {
-		t.space().closeProc()
+		t.space().close()
 	}
 }
 

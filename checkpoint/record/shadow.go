@@ -18,7 +18,7 @@ import (
 // the memory of the moment it was made. It is a child of the recorder, not of
 // the program, raises no SIGCHLD, and dies with the recorder.
 type shadow struct {
-	memReader
+	memReader  // of its own memory
 	pid        int
 	site, vdso uint64 // of a SYSCALL instruction, and the start of what it is in
 	window     *window
@@ -30,7 +30,7 @@ type shadow struct {
 // close kills the shadow; it is reaped in the background.
 func (s *shadow) close() {
 	s.window.close()
-	_ = unix.Close(s.fd)               // only read
+	s.mem.close()
 	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
 	s.reaped.Add(1)
 	go func() {
@@ -67,7 +67,7 @@ func (sp *space) newShadow(t *thread) (pageReader, error) {
 	if refuseShadows {
 		return nil, nil
 	}
-	in, err := borrow(t.tid, sp.site)
+	in, err := sp.session.source.inject(t.proc.pid, t.tid, sp.site)
 	if err != nil {
 		return nil, err
 	}
@@ -80,16 +80,16 @@ func (sp *space) newShadow(t *thread) (pageReader, error) {
 		err = in.end()
 	}
 	if err != nil {
-		if in.child != 0 {
-			drop(in.child)
+		if in.made() != 0 {
+			drop(in.made())
 		}
 		return nil, err
 	}
-	if in.child == 0 {
+	if in.made() == 0 {
 		sp.session.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: in.child, site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows, reaped: &sp.session.reaped}
+	s := &shadow{pid: in.made(), site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows, reaped: &sp.session.reaped}
 	if err := sp.settle(s); err != nil {
 		drop(s.pid)
 		sp.session.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
@@ -156,7 +156,7 @@ func (sp *space) settle(s *shadow) error {
 	if err := ptrace.SetOptions(s.pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
 		return err
 	}
-	in, err := borrow(s.pid, sp.site)
+	in, err := borrow(s.pid, s.pid, sp.site)
 	if err != nil {
 		return err
 	}
@@ -169,6 +169,7 @@ func (sp *space) settle(s *shadow) error {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("1000"), 0); err != nil {
 		sp.session.log.Debug().Err(err).Msg("oom_score_adj of a shadow")
 	}
-	s.fd, err = unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	s.mem = procMem(fd)
 	return err
 }

@@ -48,7 +48,7 @@ type kernelAction struct{ handler, flags, restorer, mask uint64 }
 
 // refreshMask reads the blocked signals.
 func (t *thread) refreshMask() error {
-	mask, err := ptrace.GetSigmask(t.tid)
+	mask, err := t.session.source.getSigmask(t.tid)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (p *process) noteAction(c *call) {
 
 // anyPending reports whether a signal is queued, blocked or not.
 func (t *thread) anyPending() bool {
-	return ptrace.Pending(t.tid, false)|ptrace.Pending(t.tid, true) != 0
+	return t.pending() != 0
 }
 
 // disposition is what the kernel will do with a signal.
@@ -109,7 +109,7 @@ func (p *process) dispositionOf(sig int) (disposition, error) {
 // onSignal handles a signal-delivery-stop.
 func (t *thread) onSignal(sig int) (action, error) {
 	var si ptrace.Siginfo
-	if err := ptrace.GetSiginfo(t.tid, &si); err != nil {
+	if err := t.session.source.getSiginfo(t.tid, &si); err != nil {
 		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
 	}
 	if t.group().preempt.arrived(sig, &si) {
@@ -119,13 +119,13 @@ func (t *thread) onSignal(sig int) (action, error) {
 	if t.session.done {
 		return action{sig: sig}, nil
 	}
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if g := t.sig.giving; g != nil && g.signo == sig {
 		si = g.info
 		t.sig.giving = nil
-		if err := ptrace.SetSiginfo(t.tid, &si); err != nil {
+		if err := t.session.source.setSiginfo(t.tid, &si); err != nil {
 			return action{}, err
 		}
 	}
@@ -209,7 +209,7 @@ func (t *thread) signalDue() bool {
 // program ignores.
 func (t *thread) recheck() {
 	if t.sig.syncPending {
-		pending := ptrace.Pending(t.tid, false) | ptrace.Pending(t.tid, true)
+		pending := t.pending()
 		t.sig.syncPending = pending&^t.sig.mask != 0
 	}
 }
@@ -227,7 +227,7 @@ func (t *thread) again() error {
 	t.regs = r
 	t.sig.syncPending = false
 	t.sig.repeat = repeatOf(c)
-	return ptrace.SetRegs(t.tid, &r)
+	return t.setRegs(&r)
 }
 
 // Above forcedRate forced ends a second (a 100 Hz timer in a compute loop)
@@ -258,7 +258,7 @@ func (t *thread) hold(sig int, si *ptrace.Siginfo) {
 func (t *thread) undo() error {
 	r := t.regs
 	r.Orig_rax = ^uint64(0)
-	if err := ptrace.SetRegs(t.tid, &r); err != nil {
+	if err := t.setRegs(&r); err != nil {
 		return err
 	}
 	ws, err := t.resume(ptrace.Syscall, 0, false)
@@ -272,7 +272,7 @@ func (t *thread) undo() error {
 	t.regs.Rip -= syscallInsnLen
 	t.regs.Rax = nr
 	t.regs.Orig_rax = ^uint64(0)
-	return ptrace.SetRegs(t.tid, &t.regs)
+	return t.setRegs(&t.regs)
 }
 
 // drain takes a signal of the timer that lost its race with the program's
@@ -328,7 +328,7 @@ func (t *thread) sendHeld() {
 		if len(t.sig.held) == 0 {
 			t.group().preempt.holdUntil(time.Time{})
 		}
-		_ = unix.Tgkill(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
+		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 		if t.sig.mask&(1<<(h.signo-1)) == 0 {
 			t.sig.giving = &h
 			t.sig.syncPending = true
@@ -351,7 +351,7 @@ func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
 		}
 		return action{status: ws}, nil
 	}
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if t.call.pending {
@@ -366,7 +366,7 @@ func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
 		Kind: checkpoint.EventSignal, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
 		Regs: &regs, RegHash: checkpoint.HashRegs(&regs), Note: senderOf(si),
 	}
-	if ev.XState, err = getXState(t.tid); err != nil {
+	if ev.XState, err = t.session.source.getXState(t.tid); err != nil {
 		return action{}, err
 	}
 	if ev.Writes, err = t.frame(); err != nil {
@@ -378,7 +378,7 @@ func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
 		return action{}, err
 	}
 	t.sig.atExit = t.regs
-	pending := ptrace.Pending(t.tid, false) | ptrace.Pending(t.tid, true)
+	pending := t.pending()
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if !t.sig.syncPending {
 		t.sendHeld()

@@ -38,7 +38,7 @@ func (sp *space) look() (*moment, error) {
 		sp.session.log.Debug().Str("what", d).Msg("map model corrected")
 	}
 	sp.maps.adopt(list)
-	c, err := sp.pmap.takeCensus(sp.maps.all(), sp.objects.list)
+	c, err := sp.takeCensus(sp.maps.all())
 	if err != nil {
 		return nil, err
 	}

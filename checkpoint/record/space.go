@@ -3,14 +3,10 @@
 package record
 
 import (
-	"fmt"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/checkpoint/abi/ptrace"
 )
 
 // space is one address space (the kernel's struct mm): what is mapped where, which of
@@ -21,9 +17,9 @@ type space struct {
 	session *session
 	objects *objectStore
 
-	pid   int // of a process that runs in it: /proc/PID shows it
-	mem   int // /proc/PID/mem, -1 before the first execve
-	pmap  pagemapReader
+	pid   int    // of a process that runs in it: /proc/PID shows it
+	mem   memory // nil before the first execve, as pmap
+	pmap  pageTables
 	image uint32 // number of execves
 	site  uint64 // address of a SYSCALL instruction in the vdso
 	vdso  uint64 // its start
@@ -53,29 +49,33 @@ type space struct {
 
 // newSpace returns the address space of a process before its first execve.
 func newSpace(g *group, pid int) *space {
-	sp := &space{group: g, session: g.session, objects: &g.session.objects, pid: pid, mem: -1}
-	sp.pmap.fd = -1
-	return sp
+	return &space{group: g, session: g.session, objects: &g.session.objects, pid: pid}
 }
 
 // successor returns the address space that an execve has put in the place of this one. It
 // takes over the descriptors, which are those of the new one already.
 func (sp *space) successor() *space {
 	next := newSpace(sp.group, sp.pid)
-	next.mem, next.pmap.fd, next.image = sp.mem, sp.pmap.fd, sp.image+1
-	sp.mem, sp.pmap.fd = -1, -1
+	next.mem, next.pmap, next.image = sp.mem, sp.pmap, sp.image+1
+	sp.mem, sp.pmap = nil, nil
 	return next
 }
 
-func (sp *space) openProc() error {
+// open opens the memory of a new image; the descriptors are the ones from then on, whatever
+// the program forbids.
+func (sp *space) open() error {
+	sp.close()
 	var err error
-	if sp.mem, err = unix.Open(fmt.Sprintf("/proc/%d/mem", sp.pid), unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("memory of the program: %w", err)
+	sp.mem, sp.pmap, err = sp.session.source.open(sp.pid)
+	return err
+}
+
+func (sp *space) close() {
+	if sp.mem != nil {
+		sp.mem.close()
+		sp.pmap.close()
 	}
-	if sp.pmap.fd, err = unix.Open(fmt.Sprintf("/proc/%d/pagemap", sp.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("page map of the program: %w", err)
-	}
-	return nil
+	sp.mem, sp.pmap = nil, nil
 }
 
 // readString reads a NUL-terminated string of at most 4096 bytes.
@@ -86,21 +86,11 @@ func (sp *space) readString(addr uint64) (string, bool) {
 	return s, ok
 }
 
-func (sp *space) closeProc() {
-	if sp.mem >= 0 {
-		_ = unix.Close(sp.mem) // nothing is buffered
-	}
-	if sp.pmap.fd >= 0 {
-		_ = unix.Close(sp.pmap.fd) // only read
-	}
-	sp.mem, sp.pmap.fd = -1, -1
-}
-
 // readMem reads guest memory and returns how many bytes there were.
 func (sp *space) readMem(addr uint64, b []byte) int {
 	done := 0
 	for done < len(b) {
-		n, err := ptrace.ReadMem(sp.mem, b[done:], addr+uint64(done))
+		n, err := sp.mem.readAt(b[done:], addr+uint64(done))
 		if err != nil || n <= 0 {
 			break
 		}

@@ -28,7 +28,7 @@ type action struct {
 func (t *thread) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
 	t.space().outsideFresh = false
 	t.group().preempt.enter(user)
-	ws, err := resumePID(req, t.tid, sig)
+	ws, err := runOn(t.session.source, t.tid, req, sig)
 	t.group().preempt.leave()
 	return ws, err
 }
@@ -69,7 +69,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 
 // onSyscallStop tells entry from exit.
 func (t *thread) onSyscallStop() (action, error) {
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if t.session.done {
@@ -111,7 +111,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.session.done {
 		return action{status: ws}, nil
 	}
-	msg, err := ptrace.EventMessage(t.tid)
+	msg, err := t.session.source.message(t.tid)
 	if err != nil {
 		return action{}, err
 	}
@@ -133,10 +133,10 @@ func (t *thread) killed(err error) (unix.WaitStatus, bool) {
 	}
 	if errors.Is(err, unix.ESRCH) {
 		// On its way there: requests find no stopped program.
-		ws, werr := ptrace.Wait(t.tid, 0)
+		ws, werr := t.session.source.wait(t.tid)
 		return ws, werr == nil
 	}
-	return ptrace.Poll(t.tid)
+	return t.session.source.poll(t.tid)
 }
 
 // onForced is the stop that the timer has asked for.
@@ -145,7 +145,7 @@ func (t *thread) onForced() (action, error) {
 		t.sig.draining = false
 		return action{}, nil
 	}
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if t.signalDue() {

@@ -27,6 +27,15 @@ type thread struct {
 func (t *thread) space() *space { return t.proc.space }
 func (t *thread) group() *group { return t.proc.space.group }
 
+// readRegs reads the registers of the stop that the thread is at.
+func (t *thread) readRegs() error { return t.session.source.getRegs(t.tid, &t.regs) }
+
+// setRegs sets the thread's registers; t.regs stays.
+func (t *thread) setRegs(r *ptrace.Regs) error { return t.session.source.setRegs(t.tid, r) }
+
+// pending returns the signals that are queued for the thread, blocked or not.
+func (t *thread) pending() uint64 { return t.session.source.pending(t.tid) }
+
 // call is the system call the thread is in.
 type call struct {
 	in       bool
@@ -63,7 +72,7 @@ func (t *thread) context() checkpoint.Context {
 		c.InCall, c.OrigRAX = true, t.call.nr
 		c.Regs = t.entryRegs()
 	}
-	x, err := getXState(t.tid)
+	x, err := t.session.source.getXState(t.tid)
 	if err != nil {
 		t.session.log.Error().Err(err).Msg("extended state")
 	}

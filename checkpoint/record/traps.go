@@ -52,7 +52,7 @@ func (t *thread) arm() error {
 }
 
 // disarm gives a borrowed program its instructions back.
-func (p *process) disarm(in *injector) error {
+func (p *process) disarm(in caller) error {
 	if p.trap.tsc && !p.trap.ownTSC {
 		if _, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (t *thread) answerTSC() {
 	if t.proc.trap.ownTSC {
 		v = prTSCSegv
 	}
-	if _, err := ptrace.WriteMem(t.space().mem, []byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
+	if _, err := t.space().mem.writeAt([]byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
 		t.session.log.Warn().Err(err).Msg("PR_GET_TSC not corrected")
 	}
 }
@@ -150,7 +150,7 @@ func (t *thread) emulate() (bool, error) {
 	t.session.result.Stats.Instrs++
 	r.Rip += size
 	r.Orig_rax = ^uint64(0)
-	if err := ptrace.SetRegs(t.tid, r); err != nil {
+	if err := t.setRegs(r); err != nil {
 		return false, err
 	}
 	if err := t.repairSegv(); err != nil {
@@ -170,7 +170,7 @@ func (t *thread) repairSegv() error {
 		return nil
 	}
 	if blocked {
-		if err := ptrace.SetSigmask(t.tid, t.sig.mask); err != nil {
+		if err := t.session.source.setSigmask(t.tid, t.sig.mask); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (t *thread) repairSegv() error {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
 	return t.withScratch(len(b), func(addr uint64) error {
-		if _, err := ptrace.WriteMem(t.space().mem, b[:], addr); err != nil {
+		if _, err := t.space().mem.writeAt(b[:], addr); err != nil {
 			return err
 		}
 		_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), addr, 0, 8)

@@ -65,7 +65,7 @@ func (t *thread) armVsyscall() error {
 	}
 	return t.withScratch(len(b), func(at uint64) error {
 		binary.LittleEndian.PutUint64(b[8:], at+head)
-		if _, err := ptrace.WriteMem(t.space().mem, b, at); err != nil {
+		if _, err := t.space().mem.writeAt(b, at); err != nil {
 			return err
 		}
 		ret, err := t.callOnce(unix.SYS_SECCOMP, seccompSetModeFilter, 0, at)
@@ -92,7 +92,7 @@ func (t *thread) onSeccomp() (action, error) {
 	if t.session.done {
 		return action{}, nil
 	}
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if nr, ok := abi.Vsyscall(t.regs.Rip); ok {
@@ -102,7 +102,7 @@ func (t *thread) onSeccomp() (action, error) {
 	// have: the kernel's answer then.
 	r, result := t.regs, errnoNoSys
 	r.Orig_rax, r.Rax = ^uint64(0), uint64(result)
-	return action{}, ptrace.SetRegs(t.tid, &r)
+	return action{}, t.setRegs(&r)
 }
 
 // onVsyscall has the kernel do the call and return from it, and logs it as
@@ -112,7 +112,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 	before := regsOf(&t.regs)
 	before.R[0] = uint64(nr) // The kernel has overwritten it.
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	if err := ptrace.Interrupt(t.tid); err != nil {
+	if err := t.session.source.interrupt(t.tid); err != nil {
 		return action{}, err
 	}
 	ws, err := t.resume(ptrace.Syscall, 0, false)
@@ -122,7 +122,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 	if !ws.Stopped() || ptrace.Event(ws) != ptrace.EventStop {
 		return action{status: ws}, nil
 	}
-	if err := ptrace.GetRegs(t.tid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if t.regs.Rip == at {
