@@ -74,6 +74,11 @@ type Options struct {
 	// Progress, when set, is called while the recording is written, with the
 	// number of intervals done and in all. It must return quickly.
 	Progress func(done, total int)
+
+	// This package's tests alone set what follows. checkClean compares, at the end of
+	// every interval, the pages that are taken to be clean with those of its start;
+	// refuseShadows makes every clone count as refused.
+	checkClean, refuseShadows bool
 }
 
 // Result tells how the program ended and what became of the recording.

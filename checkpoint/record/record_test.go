@@ -29,7 +29,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, Launch(os.Args[2:]))
 		os.Exit(126)
 	}
-	paranoid = true
 	os.Exit(m.Run())
 }
 
@@ -76,6 +75,7 @@ func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	o.checkClean = true
 	o.Logger = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.InfoLevel)
 	o.Files = []*os.File{nil, w, os.Stderr}
 	if o.Files[0], err = os.Open(os.DevNull); err != nil {
@@ -193,7 +193,7 @@ func TestTransparent(t *testing.T) {
 		{"plain", Options{Keep: KeepAlways}},
 		{"short intervals", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond}},
 		{"forced", Options{Keep: KeepAlways, ForceEvery: 3 * time.Millisecond}},
-		{"copied", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond}},
+		{"copied", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond, refuseShadows: true}},
 		{"crash", Options{Keep: KeepCrash, Interval: 5 * time.Millisecond, KeepSeconds: 0.05}},
 	}
 	for _, name := range []string{"signals", "memory", "children", "thread"} {
@@ -202,8 +202,6 @@ func TestTransparent(t *testing.T) {
 			want := native(t, prog)
 			for _, m := range modes {
 				t.Run(fmt.Sprint(name, flags, " ", m.name), func(t *testing.T) {
-					refuseShadows = m.name == "copied"
-					defer func() { refuseShadows = false }()
 					m.opt.Args = []string{prog}
 					m.opt.Path = filepath.Join(t.TempDir(), "out.vplay")
 					got, res := recorded(t, m.opt, nil)

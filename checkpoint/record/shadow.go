@@ -58,13 +58,10 @@ func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 	return copyPages(sp.reader(), private)
 }
 
-// refuseShadows makes every clone count as refused. Tests set it.
-var refuseShadows bool
-
 // newShadow clones the program, which is at a stop where calls can be
 // injected. It returns nil when the clone is refused.
 func (sp *space) newShadow(t *thread) (pageReader, error) {
-	if refuseShadows {
+	if sp.session.opt.refuseShadows {
 		return nil, nil
 	}
 	in, err := sp.session.source.inject(t.proc.pid, t.tid, sp.site)

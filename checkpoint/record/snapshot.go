@@ -82,16 +82,12 @@ func (sp *space) look() (*moment, error) {
 	if cp, ok := last.src.(*copySource); ok {
 		m.dirty = sp.compare(cp, m.private)
 	}
-	if paranoid && !isLost(last.src) {
+	if sp.session.opt.checkClean && !isLost(last.src) {
 		defer func() { sp.verifyClean(m, last) }()
 	}
 	m.dirty = m.dirty.union(sp.accDirty).union(sp.moved).intersect(m.private).union(m.private.minus(last.present))
 	return m, nil
 }
-
-// paranoid makes every border compare the pages that are held to be clean with
-// those of the interval's start. Tests set it.
-var paranoid bool
 
 // verifyClean counts clean pages that are not what they were.
 func (sp *space) verifyClean(m *moment, last *live) {
