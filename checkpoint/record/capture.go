@@ -15,7 +15,7 @@ import (
 // Pages of mapped files belong to the file, not to the interval: they are kept
 // once, as the program saw them before it wrote to them.
 
-// keepFilePages takes the pages of files that a census found and that are not
+// keepFilePages takes the pages of files that a scan of the page tables found and that are not
 // kept yet.
 func (sp *space) keepFilePages(list []filePage) error {
 	for _, p := range list {
@@ -59,7 +59,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 		}
 		m.Offset += max(m.Start, start) - m.Start
 		m.Start, m.End = max(m.Start, start), min(m.End, end)
-		scan, err := sp.takeCensus([]mapping{m})
+		scan, err := sp.scanPages([]mapping{m})
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 		if err := errors.Join(sp.keepReadShared(scan.shared), sp.keepHoles(scan.shared)); err != nil {
 			return err
 		}
-		sp.noteZapped(&m, scan.shared)
+		sp.noteUnmapped(&m, scan.shared)
 		if err := sp.keepOriginals([]mapping{m}, scan.private); err != nil {
 			return err
 		}
@@ -87,12 +87,12 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 
 // noteZapped notes pages of a shared mapping that leave the page tables while the
 // object keeps them.
-func (sp *space) noteZapped(m *mapping, set ranges) {
+func (sp *space) noteUnmapped(m *mapping, set ranges) {
 	_ = set.each(func(page uint64) error {
-		if sp.zapped == nil {
-			sp.zapped = map[pageKey]struct{}{}
+		if sp.unmapped == nil {
+			sp.unmapped = map[pageKey]struct{}{}
 		}
-		sp.zapped[pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}] = struct{}{}
+		sp.unmapped[pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}] = struct{}{}
 		return nil
 	})
 }
@@ -108,7 +108,7 @@ func (sp *space) hiddenShared(there ranges) ranges {
 		}
 	}
 	zapped := map[uint32][]uint64{} // page indexes by object
-	for k := range sp.zapped {
+	for k := range sp.unmapped {
 		zapped[k.object] = append(zapped[k.object], k.index)
 	}
 	for object, indexes := range zapped {

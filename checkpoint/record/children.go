@@ -59,11 +59,11 @@ func (t *thread) beforeTask() (action, error) {
 		}
 	}
 	// While the child lives, pages it shares do not look dirty any more.
-	c, err := t.space().takeCensus(t.space().maps.all())
+	c, err := t.space().scanPages(t.space().maps.all())
 	if err != nil {
 		return action{}, err
 	}
-	t.space().accDirty = t.space().accDirty.union(c.dirty)
+	t.space().dirtyBeforeFork = t.space().dirtyBeforeFork.union(c.dirty)
 	return action{}, nil
 }
 
@@ -152,14 +152,14 @@ func (t *thread) release(pid int) error {
 func (t *thread) giveUp(reason string) error {
 	t.session.endEarly(reason)
 	if t.session.opt.Keep == KeepAlways {
-		if err := t.group().endAt(t, border{kind: checkpoint.EndStop, reason: reason}); err != nil {
+		if err := t.group().endAt(t, intervalEnd{kind: checkpoint.EndStop, reason: reason}); err != nil {
 			return err
 		}
 	} else {
 		t.session.abandon()
 	}
 	t.session.done = true
-	t.group().preempt.off()
+	t.group().timer.off()
 	if err := t.detach(); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (t *thread) giveUp(reason string) error {
 
 // detach restores everything and lets the program go. The program is stopped.
 func (t *thread) detach() error {
-	t.group().preempt.off()
+	t.group().timer.off()
 	if t.call.in {
 		if err := t.undo(); err != nil {
 			return err
@@ -183,7 +183,7 @@ func (t *thread) detach() error {
 	if err := unix.SchedSetaffinity(t.tid, &t.affinity); err != nil {
 		t.session.log.Warn().Err(err).Msg("affinity not restored")
 	}
-	t.group().preempt.holdUntil(time.Time{})
+	t.group().timer.holdUntil(time.Time{})
 	for _, h := range t.sig.held {
 		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}

@@ -13,17 +13,17 @@ import (
 // pages of their files.
 
 // liveMemory is the program's memory for the loader.
-type liveMemory struct{ *space }
+type spaceMemory struct{ *space }
 
 // ReadMemory implements loader.Memory. What stands behind the end of a file
 // ends the read.
-func (m liveMemory) ReadMemory(addr uint64, b []byte) int { return m.readMem(addr, b) }
+func (m spaceMemory) ReadMemory(addr uint64, b []byte) int { return m.readMem(addr, b) }
 
 // keepDebuggerSet keeps the pages of files that debuggers read. Pages that
 // belong to the address are in the final image already; at an execve, the same for the image that ends.
 func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 	b := make([]byte, checkpoint.PageSize)
-	for _, r := range loader.DebuggerSet(f.Maps, f.Contexts, liveMemory{sp}) {
+	for _, r := range loader.DebuggerSet(f.Maps, f.Contexts, spaceMemory{sp}) {
 		for _, m := range sp.maps.overlap(r.Start, r.End) {
 			if m.Object == 0 || !m.private() || sp.objects.list[m.Object-1].Kind != checkpoint.ObjectFile {
 				continue
@@ -41,7 +41,7 @@ func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 }
 
 // ReadFile implements loader.FileReader.
-func (m liveMemory) ReadFile(object uint32, off uint64, b []byte) int {
+func (m spaceMemory) ReadFile(object uint32, off uint64, b []byte) int {
 	for _, g := range m.maps.all() {
 		if g.Object != object {
 			continue
@@ -60,7 +60,7 @@ func (m liveMemory) ReadFile(object uint32, off uint64, b []byte) int {
 // keepSectionTables keeps the pages that hold the section tables of the modules,
 // which no mapping shows: from the files, as long as they are what they were when they were mapped.
 func (sp *space) keepSectionTables(f *checkpoint.Final) error {
-	live := liveMemory{sp}
+	live := spaceMemory{sp}
 	for _, p := range loader.SectionTablePages(f.Maps, live) {
 		b := make([]byte, checkpoint.PageSize)
 		if sp.objects.list[p.Object-1].Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {

@@ -42,18 +42,18 @@ func (t *thread) onExitEvent() (action, error) {
 func (t *thread) onExitCall() error {
 	if t.session.opt.Keep == KeepCrash {
 		t.session.abandon()
-	} else if err := t.group().endAt(t, border{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))}); err != nil {
+	} else if err := t.group().endAt(t, intervalEnd{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))}); err != nil {
 		return err
 	}
 	t.session.done = true
-	t.group().preempt.off()
+	t.group().timer.off()
 	return nil
 }
 
 // crash ends the recording at the signal that kills the program.
 func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
 	t.session.manifest.Crash, t.session.manifest.Signo = true, int32(sig)
-	b := border{kind: checkpoint.EndCrash, forced: forced, signo: sig}
+	b := intervalEnd{kind: checkpoint.EndCrash, forced: forced, signo: sig}
 	var info []byte
 	if si != nil {
 		info = append(info, si[:]...)
@@ -65,26 +65,26 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 		t.session.abandon()
 	}
 	t.session.done = true
-	t.group().preempt.off()
+	t.group().timer.off()
 	return action{sig: sig}, nil
 }
 
 // endAt ends the recording here.
-func (g *group) endAt(t *thread, b border) error { return g.endWith(t, b, nil) }
+func (g *group) endAt(t *thread, b intervalEnd) error { return g.endWith(t, b, nil) }
 
-func (g *group) endWith(t *thread, b border, info []byte) error {
+func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 	if g.cur == nil {
 		return errors.New("no interval to end")
 	}
 	t.space().noteFilesChanged()
-	m, err := t.space().look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
 	ctx := t.context()
 	b.context = &ctx
 	g.session.manifest.ExitCode = int32(b.code)
-	if err := g.closeInterval(m, b); err != nil {
+	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
 	final := &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: []checkpoint.Context{ctx}, Siginfo: info, Signo: int32(b.signo)}
@@ -114,7 +114,7 @@ func (g *group) crashBetween(sig int) (action, error) {
 		g.session.abandon()
 	}
 	g.session.done = true
-	g.preempt.off()
+	g.timer.off()
 	return action{}, nil
 }
 
@@ -122,7 +122,7 @@ func (g *group) finishBetween(sig int) error {
 	m := g.between
 	if m == nil {
 		var err error
-		if m, err = g.prev.space.look(); err != nil {
+		if m, err = g.prev.space.takeSnapshot(); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"vplay/checkpoint"
 )
 
-// Where CPUID cannot be made to fault, libraries are told by the environment to
+// Where CPUID cannot be made to fault, the environment tells libraries to
 // use nothing that replay does not know. A program may execute another one with
 // any environment, an empty one too, so the environment is edited on each new
 // stack, after execve and before the first instruction. What stands in

@@ -36,8 +36,8 @@ func isRestart(ret int64) bool {
 // eventCost is the memory an event takes besides its data, in bytes.
 const eventCost = 320
 
-// log1 appends an event to the current interval.
-func (t *thread) log1(ev checkpoint.Event) {
+// logEvent appends an event to the current interval.
+func (t *thread) logEvent(ev checkpoint.Event) {
 	ev.TID = int32(t.tid)
 	t.group().cur.rec.Events = append(t.group().cur.rec.Events, ev)
 	n := int64(eventCost + len(ev.XState) + len(ev.Siginfo))
@@ -55,7 +55,7 @@ func (t *thread) onEntry() (action, error) {
 		// The interrupted call is made again: no handler has run.
 		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
 	}
-	if t.group().preempt.inFlight() {
+	if t.group().timer.inFlight() {
 		return t.drain()
 	}
 	if len(t.sig.held) > 0 {
@@ -66,7 +66,7 @@ func (t *thread) onEntry() (action, error) {
 	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	row, known := abi.Lookup(c.nr)
 	regs := t.entryRegs()
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
 	})
 	t.session.result.Stats.Calls++
@@ -190,7 +190,7 @@ func (t *thread) finishCall(ret int64) error {
 		// entry, and a new image starts here.
 		return t.lateGap(ev.Reason)
 	}
-	t.log1(ev)
+	t.logEvent(ev)
 	if err := t.afterCall(ret); err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (t *thread) finishPending(o outcome) {
 			ev.Regs = &r
 		}
 	}
-	t.log1(ev)
+	t.logEvent(ev)
 	t.regs = saved
 }
 
@@ -372,7 +372,7 @@ func (t *thread) syncPoint() error {
 		return err
 	}
 	if cpu-t.group().cur.rec.CPUStart >= t.group().spacing {
-		return t.group().border(t, border{kind: checkpoint.EndSync, cpu: cpu})
+		return t.group().cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil
 }

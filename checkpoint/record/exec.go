@@ -171,11 +171,11 @@ func (t *thread) beginImage() error {
 			return err
 		}
 	}
-	m, err := t.space().look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
-	return t.group().openInterval(t, m, t.context())
+	return t.group().startInterval(t, m, t.context())
 }
 
 // userCS64 is the code segment of 64-bit programs, __USER_CS.

@@ -13,8 +13,8 @@ import (
 
 // pendingEnd is an end that takes place if the execve succeeds.
 type pendingEnd struct {
-	m *moment
-	b border
+	m *snapshot
+	b intervalEnd
 }
 
 // prepareExec keeps what the end of this image looks like, in case the execve
@@ -24,7 +24,7 @@ func (g *group) prepareExec(t *thread) error {
 	if !g.session.out.open() {
 		return nil
 	}
-	m, err := t.space().look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (g *group) prepareExec(t *thread) error {
 	if err != nil {
 		return err
 	}
-	g.execEnd = &pendingEnd{m, border{kind: checkpoint.EndExec, context: &ctx, cpu: cpu}}
+	g.execEnd = &pendingEnd{m, intervalEnd{kind: checkpoint.EndExec, context: &ctx, cpu: cpu}}
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (g *group) finishExecEnd() {
 	if end == nil || g.cur == nil {
 		return
 	}
-	if err := errors.Join(g.closeInterval(end.m, end.b), g.flush()); err != nil {
+	if err := errors.Join(g.endInterval(end.m, end.b), g.flush()); err != nil {
 		g.session.log.Error().Err(err).Msg("end of the image before execve")
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Calls that change a file change the memory of a program that has it mapped:
 // shared views, and private ones of pages it has not written. The changed pages
 // are logged with the call. From then on a clean page of that file is no longer
-// what was kept of it, so such pages are copied at every border like those of
+// what was kept of it, so such pages are copied at every cut like those of
 // shared memory.
 
 // mappedTargets returns the ranges that map the files the call may change.
@@ -214,7 +214,7 @@ const viewLimit = 4096
 // file, not the program's own copy, where the call may change it. Pages that
 // are not in the page tables are read in: the log must have them too.
 func (sp *space) viewPages(c *call, m *mapping) []checkpoint.MemWrite {
-	scan, err := sp.takeCensus([]mapping{*m})
+	scan, err := sp.scanPages([]mapping{*m})
 	if err != nil {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (sp *space) keepBase(m *mapping) {
 	if !m.private() {
 		return
 	}
-	c, err := sp.takeCensus([]mapping{*m})
+	c, err := sp.scanPages([]mapping{*m})
 	if err != nil || len(c.private) == 0 {
 		return
 	}

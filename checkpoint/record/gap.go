@@ -10,15 +10,15 @@ import "vplay/checkpoint"
 // beginGap ends the interval at the entry of a call whose effects cannot be
 // listed.
 func (t *thread) beginGap(why string) error {
-	t.log1(checkpoint.Event{Kind: checkpoint.EventGap, NR: t.call.nr, Reason: why})
-	m, err := t.space().look()
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventGap, NR: t.call.nr, Reason: why})
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
 	ctx := t.context()
 	t.call.gap = true
 	t.session.result.Stats.Gaps++
-	return t.group().closeInterval(m, border{kind: checkpoint.EndGap, reason: why, context: &ctx})
+	return t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, context: &ctx})
 }
 
 // endGap starts the next interval at the exit of the call.
@@ -35,16 +35,16 @@ func (t *thread) endGap(ret int64) error {
 		ctx.Regs.R[0] = uint64(c.nr)
 		c.pending = true
 	}
-	m, err := t.space().look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
 	c.gap = false
 	if interrupted {
 		// No call can be injected here without losing the restart.
-		return t.group().openCopied(t, m, ctx)
+		return t.group().startCopied(t, m, ctx)
 	}
-	if err := t.group().openInterval(t, m, ctx); err != nil {
+	if err := t.group().startInterval(t, m, ctx); err != nil {
 		return err
 	}
 	if err := t.afterCall(ret); err != nil {
@@ -55,10 +55,10 @@ func (t *thread) endGap(ret int64) error {
 
 // openCopied is openInterval where nothing can be injected: the pages are
 // copied.
-func (g *group) openCopied(t *thread, m *moment, ctx checkpoint.Context) error {
+func (g *group) startCopied(t *thread, m *snapshot, ctx checkpoint.Context) error {
 	was := m.space.noShadow
 	m.space.noShadow = true
-	err := g.openInterval(t, m, ctx)
+	err := g.startInterval(t, m, ctx)
 	m.space.noShadow = was
 	return err
 }
@@ -67,7 +67,7 @@ func (g *group) openCopied(t *thread, m *moment, ctx checkpoint.Context) error {
 // cannot be listed.
 func (t *thread) lateGap(why string) error {
 	c := &t.call
-	t.log1(checkpoint.Event{Kind: checkpoint.EventGap, NR: c.nr, Reason: why})
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventGap, NR: c.nr, Reason: why})
 	ctx := t.context()
 	before := ctx
 	before.Regs = regsOf(&c.entry)
@@ -77,14 +77,14 @@ func (t *thread) lateGap(why string) error {
 	if err := t.space().renewObjects(&t.call); err != nil {
 		return err
 	}
-	m, err := t.space().look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
-	if err := t.group().closeInterval(m, border{kind: checkpoint.EndGap, reason: why, context: &before, noPages: true}); err != nil {
+	if err := t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, context: &before, noPages: true}); err != nil {
 		return err
 	}
-	if err := t.group().openInterval(t, m, ctx); err != nil {
+	if err := t.group().startInterval(t, m, ctx); err != nil {
 		return err
 	}
 	if err := t.afterCall(int64(t.regs.Rax)); err != nil {

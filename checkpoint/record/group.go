@@ -17,16 +17,16 @@ type group struct {
 
 	cpu unix.CPUSet // that its threads run on
 
-	cur       *live
-	ring      []*live // crash: intervals before cur, oldest first
+	cur       *interval
+	ring      []*interval // crash: intervals before cur, oldest first
 	nextID    uint32
-	prev      *live       // the interval before, between close and open
-	between   *moment     // the memory between them, while a border is made
+	prev      *interval   // the interval before, between its end and the next one's start
+	between   *snapshot   // the memory between them, while a cut is made
 	unwritten bool        // prev is not in the file yet
 	execEnd   *pendingEnd // the end of the image, while an execve is under way
 
-	spacing  time.Duration // CPU time until the next border
-	preempt  preempt
+	spacing  time.Duration // CPU time until the next cut
+	timer    forceTimer
 	forcedAt []time.Time // the last forced ends
 }
 

@@ -168,5 +168,5 @@ func findSyscall(mem memory, start, end uint64) (uint64, error) {
 	return 0, errors.New("no SYSCALL instruction in the vdso")
 }
 
-// readPageAligned is the granularity of what is read around a border.
+// pageMask holds the bits of an address that are its place in a page.
 const pageMask = uint64(checkpoint.PageSize - 1)

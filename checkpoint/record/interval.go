@@ -11,10 +11,11 @@ import (
 	"vplay/replay/mem/rangemap"
 )
 
-// An interval while it is recorded: how it starts, how it ends, and when.
+// An interval while it is recorded: how it starts, how it ends, and when. A cut ends one and
+// starts the next, at a stop of the program where system calls can be injected.
 
-// live is an interval that is recorded or stands in the ring.
-type live struct {
+// interval is one that is recorded, or that stands in the ring.
+type interval struct {
 	rec     checkpoint.Interval
 	space   *space            // of which it is
 	src     pageReader        // memory at its start
@@ -29,15 +30,15 @@ type live struct {
 	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
 }
 
-func (l *live) close() {
+func (l *interval) close() {
 	if l != nil && l.src != nil {
 		l.src.close()
 		l.src = nil
 	}
 }
 
-// border says how an interval ends.
-type border struct {
+// intervalEnd says how an interval ends.
+type intervalEnd struct {
 	kind    checkpoint.EndKind
 	forced  bool
 	cpu     time.Duration // of the program, 0 is now
@@ -48,30 +49,30 @@ type border struct {
 	context *checkpoint.Context
 }
 
-// border ends the interval and starts the next at the same moment. The program
-// is at a stop where calls can be injected.
-func (g *group) border(t *thread, b border) error {
+// cut ends the interval and starts the next at the same stop of t, where calls can be
+// injected.
+func (g *group) cut(t *thread, b intervalEnd) error {
 	start := time.Now()
-	m, err := t.space().look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
 	ctx := t.context()
 	b.context = &ctx
-	if err := g.closeInterval(m, b); err != nil {
+	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
 	g.between = m
-	if err := g.openInterval(t, m, ctx); err != nil {
+	if err := g.startInterval(t, m, ctx); err != nil {
 		return err
 	}
 	g.between = nil
-	g.session.result.Stats.Border += time.Since(start)
+	g.session.result.Stats.Cuts += time.Since(start)
 	return nil
 }
 
-// closeInterval ends the current interval. It becomes g.prev.
-func (g *group) closeInterval(m *moment, b border) error {
+// endInterval ends the current interval. It becomes g.prev.
+func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 	cur := g.cur
 	if b.cpu == 0 {
 		cpu, err := g.cpuTime()
@@ -106,7 +107,7 @@ func (g *group) closeInterval(m *moment, b border) error {
 	return nil
 }
 
-// flush writes the interval that closeInterval has ended, when a file is
+// flush writes the interval that endInterval has ended, when a file is
 // written all along. Until the next one stands it may still become the last.
 func (g *group) flush() error {
 	if !g.unwritten || !g.session.out.open() {
@@ -118,7 +119,7 @@ func (g *group) flush() error {
 
 // store writes the pages that changed since the last shadow, and adds them to the
 // hash of the end that they belong to, if that has one.
-func (g *group) store(m *moment, h *pendingHash) error {
+func (g *group) store(m *snapshot, h *pendingHash) error {
 	if m.stored {
 		return nil
 	}
@@ -143,9 +144,9 @@ func (g *group) store(m *moment, h *pendingHash) error {
 	return nil
 }
 
-// openInterval starts the next interval at moment m, with the thread in ctx.
-func (g *group) openInterval(t *thread, m *moment, ctx checkpoint.Context) error {
-	l := &live{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
+// startInterval starts the next interval with memory m and with the thread in ctx.
+func (g *group) startInterval(t *thread, m *snapshot, ctx checkpoint.Context) error {
+	l := &interval{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
 	if g.prev != nil {
 		l.removed = m.space.removedFrom(m)
 	}
@@ -186,31 +187,30 @@ func (g *group) openInterval(t *thread, m *moment, ctx checkpoint.Context) error
 		return err
 	}
 	g.cur, g.prev = l, nil
-	m.space.accDirty, m.space.moved = nil, nil
+	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = map[uint64][]byte{}
-	g.spacing = spacing(g.session.opt.Interval, g.borderTime()-m.began)
-	g.preempt.interval(cpu + g.spacing + g.session.opt.ForceAfter)
+	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began)
+	g.timer.interval(cpu + g.spacing + g.session.opt.ForceAfter)
 	return nil
 }
 
-// borderTime returns the CPU time of the tracer's thread and of the program: what a
-// border costs is a difference of it, whatever else the machine is doing.
-func (g *group) borderTime() time.Duration {
+// cpuSpent returns the CPU time of the tracer's thread and of the program: what a cut
+// costs is a difference of it, whatever else the machine is doing.
+func (g *group) cpuSpent() time.Duration {
 	var own unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &own) // the clock exists
 	cpu, _ := g.cpuTime()                                     // 0 for a program that is gone
 	return time.Duration(own.Nano()) + cpu
 }
 
-// borderShare is how many times as long as the last border an interval lasts at
-// least.
-const borderShare = 8
+// cutShare is how many times as long as the last cut took an interval lasts at least.
+const cutShare = 8
 
-// spacing returns the CPU time after which an interval that is meant to last
-// interval ends, when the border before it took border. A border costs a fork and
-// a look at every mapping: with tens of thousands of mappings that is more than the
-// interval, and a program that had a border at each call would hardly run.
-func spacing(interval, border time.Duration) time.Duration { return max(interval, borderShare*border) }
+// spacing returns the CPU time after which an interval that is meant to last wanted ends,
+// when the cut before it took cut. A cut costs a fork and a look at every mapping: with tens
+// of thousands of mappings that is more than the interval, and a program that had a cut at
+// each call would hardly run.
+func spacing(wanted, cut time.Duration) time.Duration { return max(wanted, cutShare*cut) }
 
 // without returns the rows that are not in set. Clean private views of a file
 // are part of the next table but not of an end: stores through a shared view of

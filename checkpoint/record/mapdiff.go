@@ -17,7 +17,7 @@ import (
 
 // A memory call that fails may have acted all the same: madvise and mprotect go
 // on behind a hole or stop in the middle, mremap and mmap unmap the target first.
-// What some other calls do is not told by their arguments either. After those the
+// Of some other calls the arguments do not say what they do. After those the
 // recorder compares its model with the kernel's list, and takes the page tables
 // for what was dropped.
 
@@ -26,9 +26,9 @@ import (
 func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
 	kernel := newMapModel(list)
 	var out []checkpoint.MapOp
-	borders := m.borders(list)
-	for i := 1; i < len(borders); i++ {
-		lo, hi := borders[i-1], borders[i]
+	edges := m.edges(list)
+	for i := 1; i < len(edges); i++ {
+		lo, hi := edges[i-1], edges[i]
 		was, now := m.at(lo), kernel.at(lo)
 		switch {
 		case lo >= abi.TaskSize: // The vsyscall page, which no call changes.
@@ -46,8 +46,8 @@ func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
 	return out
 }
 
-// borders returns where ranges of the model or of list start or end, in order.
-func (m *mapModel) borders(list []mapping) []uint64 {
+// edges returns where ranges of the model or of list start or end, in order.
+func (m *mapModel) edges(list []mapping) []uint64 {
 	var out []uint64
 	for _, l := range [][]mapping{m.all(), list} {
 		for i := range l {
@@ -160,7 +160,7 @@ func (sp *space) newPages(c *call, op *checkpoint.MapOp) ([]checkpoint.MemWrite,
 	if !m.private() {
 		return nil, sp.captureMapped(c, op)
 	}
-	scan, err := sp.takeCensus([]mapping{m})
+	scan, err := sp.scanPages([]mapping{m})
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (sp *space) movedHalfway(c *call, kernel *mapModel) ([]checkpoint.MemWrite,
 			target = append(target, m.part(max(m.Start, a[4]), min(m.End, a[4]+size)))
 		}
 	}
-	scan, err := sp.takeCensus(target)
+	scan, err := sp.scanPages(target)
 	if err != nil {
 		return nil, nil, err
 	}

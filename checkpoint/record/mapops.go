@@ -206,7 +206,7 @@ func (sp *space) mmapOp(c *call, addr uint64) ([]checkpoint.MapOp, error) {
 
 // showChanged logs what a new private mapping shows of an object that is no longer
 // what was kept of it: a file written to while it was mapped, or memory that is
-// shared by other mappings. Its pages are copied at every border from then on.
+// shared by other mappings. Its pages are copied at every cut from then on.
 func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 	if op.Map.Flags&checkpoint.MapShared != 0 || op.Map.Object == 0 {
 		return

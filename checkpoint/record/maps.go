@@ -19,7 +19,7 @@ import (
 // The recorder keeps the guest's memory map by itself, one change for each
 // system call that makes one, because the log must say what each call changed
 // and parsing /proc/PID/maps after each would cost more than the call. At
-// every interval border the kernel's list replaces the model, so an error here
+// every cut the kernel's list replaces the model, so an error here
 // cannot live longer than an interval.
 
 // Advice and flags that a fork does not honour (man 2 madvise); kept per range.

@@ -62,7 +62,7 @@ func (sp *space) sharedPart(op *checkpoint.MapOp) uint64 {
 
 // sayMissing puts what was not read of objects into the recording's notes, by name and
 // size.
-func (s *session) sayMissing() {
+func (s *session) reportMissing() {
 	for _, id := range slices.Sorted(maps.Keys(s.objects.missing)) {
 		note := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", s.objects.list[id-1].Path, float64(s.objects.missing[id])/(1<<20))
 		s.noteOnce(note)

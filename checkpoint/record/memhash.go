@@ -10,7 +10,7 @@ import (
 
 // What the recorder says of memory at a forced end, by which replay finds it.
 
-// pendingHash is the hash of a forced end as far as it is known at the border. It is
+// pendingHash is the hash of a forced end as far as it is known at the cut. It is
 // the additive hash of what the interval has changed, and depends on contents alone,
 // not on what was written: replay may know of a store that changed nothing, or not.
 // Two kinds of memory take part:
@@ -32,8 +32,8 @@ type pendingHash struct {
 	then ranges // private pages whose content at the start is still to be subtracted
 }
 
-// beginHash returns what the hash of an interval that ends at moment m is made of.
-func (sp *space) beginHash(m *moment, cur *live) *pendingHash {
+// beginHash returns what the hash of an interval that ends with memory m is made of.
+func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 	sum, shared := sp.sharedHash(m, cur)
 	logged := pagesOf(sp.logged)
 	written := m.dirty.union(logged)
@@ -80,7 +80,7 @@ func (sp *space) beginHash(m *moment, cur *live) *pendingHash {
 
 // heldElsewhere returns the pages that may have had content at the interval's start
 // without being private pages of the program: those of mapped files, and copied ones.
-func (sp *space) heldElsewhere(cur *live) ranges {
+func (sp *space) heldElsewhere(cur *interval) ranges {
 	var files ranges
 	for i := range cur.rec.Maps {
 		if m := &cur.rec.Maps[i]; m.Object != 0 {
@@ -99,7 +99,7 @@ func (h *pendingHash) add(addr uint64, page []byte) {
 
 // finishHash completes the hash of a forced end, to which the pages of its end have
 // been added.
-func (l *live) finishHash() {
+func (l *interval) finishHash() {
 	h := l.hash
 	if h == nil {
 		return
@@ -113,7 +113,7 @@ func (l *live) finishHash() {
 
 // sharedHash is the part of the hash for the shared pages that were copied, and the
 // addresses that it is for.
-func (sp *space) sharedHash(m *moment, cur *live) (sum uint64, counted map[uint64]bool) {
+func (sp *space) sharedHash(m *snapshot, cur *interval) (sum uint64, counted map[uint64]bool) {
 	counted = map[uint64]bool{}
 	for a, p := range m.copies {
 		if at := sp.maps.at(a); m.changed.has(a/checkpoint.PageSize) || at == nil || at.private() {
@@ -131,7 +131,7 @@ func (sp *space) sharedHash(m *moment, cur *live) (sum uint64, counted map[uint6
 
 // sharedChange is what the shared page at addr, which holds p, adds to the hash. A
 // page of which nothing is known at the start was zero.
-func (sp *space) sharedChange(cur *live, addr uint64, p []byte) uint64 {
+func (sp *space) sharedChange(cur *interval, addr uint64, p []byte) uint64 {
 	sum := checkpoint.HashPage(addr, p)
 	if base := sp.objectAtStart(cur, sp.keyAt(addr)); base != nil {
 		sum -= checkpoint.HashPage(addr, base)
@@ -159,7 +159,7 @@ func (sp *space) aliases(addr uint64) []uint64 {
 
 // objectAtStart returns what a page of an object had when the interval began: as
 // seen at another address then, or when it was first mapped. nil is not known.
-func (sp *space) objectAtStart(cur *live, key pageKey) []byte {
+func (sp *space) objectAtStart(cur *interval, key pageKey) []byte {
 	offset := key.index * checkpoint.PageSize
 	found, ok := []byte(nil), false
 	cur.viewsAtStart(key.object).At(offset, func(m *checkpoint.Mapping) bool {
@@ -183,7 +183,7 @@ func (sp *space) keyAt(addr uint64) pageKey {
 
 // keyAt returns which page of which object was mapped at addr when the interval
 // began.
-func (l *live) keyAt(addr uint64) pageKey {
+func (l *interval) keyAt(addr uint64) pageKey {
 	m := mappedAt(l.rec.Maps, addr)
 	if m == nil || m.Object == 0 {
 		return pageKey{}
@@ -201,7 +201,7 @@ func mappedAt(maps []checkpoint.Mapping, addr uint64) *checkpoint.Mapping {
 }
 
 // isShared reports whether addr was in a shared mapping when the interval began.
-func (l *live) isShared(addr uint64) bool {
+func (l *interval) isShared(addr uint64) bool {
 	m := mappedAt(l.rec.Maps, addr)
 	return m != nil && m.Flags&checkpoint.MapShared != 0
 }

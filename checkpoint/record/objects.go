@@ -117,7 +117,7 @@ func (t *objectTable) forget(dev, inode uint64) {
 	}
 }
 
-// kindOf tells what a path of /proc/PID/maps stands for.
+// kindOf returns what a path of /proc/PID/maps stands for.
 func kindOf(path string, inode uint64) checkpoint.ObjectKind {
 	switch {
 	case path == "[vdso]" || path == "[vvar]" || path == "[vvar_vclock]" || path == "[vsyscall]":

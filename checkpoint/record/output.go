@@ -96,9 +96,9 @@ func sortEntries(p []checkpoint.PageEntry) {
 
 // write finishes the recording: with KeepCrash everything that stands in the
 // ring, the final image first.
-func (g *group) write(m *moment, final *checkpoint.Final) error {
+func (g *group) write(m *snapshot, final *checkpoint.Final) error {
 	g.session.out.begin()
-	g.session.sayMissing()
+	g.session.reportMissing()
 	ring := g.session.out.w == nil
 	if ring {
 		if err := g.session.out.create(g.session.opt.Path); err != nil {

@@ -24,14 +24,14 @@ const (
 // parts before its pagemap is read: programs reserve terabytes.
 const sparse = 16384
 
-// census is what the page tables of a program say at one moment.
-type census struct {
-	private ranges // anonymous and private-dirty pages: they belong to the address
-	dirty   ranges // those of private that nobody shares: written since the last fork
-	file    []filePage
-	shared  ranges // present pages of writable shared mappings
-	unforkd ranges // present pages of ranges that a fork wipes or omits
-	changed ranges // clean pages of private mappings of files that have changed
+// pageScan is what the page tables of a stopped program say.
+type pageScan struct {
+	private  ranges // anonymous and private-dirty pages: they belong to the address
+	dirty    ranges // those of private that nobody shares: written since the last fork
+	file     []filePage
+	shared   ranges // present pages of writable shared mappings
+	unforked ranges // present pages of ranges that a fork wipes or omits
+	changed  ranges // clean pages of private mappings of files that have changed
 }
 
 // filePage is a present, clean page of a mapped file.
@@ -97,9 +97,9 @@ func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) err
 	return nil
 }
 
-// takeCensus walks the page tables behind the given ranges.
-func (sp *space) takeCensus(list []mapping) (*census, error) {
-	c, objects := &census{}, sp.objects.list
+// scanPages walks the page tables behind the given ranges.
+func (sp *space) scanPages(list []mapping) (*pageScan, error) {
+	c, objects := &pageScan{}, sp.objects.list
 	for i := range list {
 		m := &list[i]
 		if m.Object != 0 && objects[m.Object-1].Kind == checkpoint.ObjectSpecial {
@@ -116,7 +116,7 @@ func (sp *space) takeCensus(list []mapping) (*census, error) {
 }
 
 // visitor returns the function that files the entries of one range.
-func (c *census) visitor(m *mapping, changed bool) func(page, e uint64) {
+func (c *pageScan) visitor(m *mapping, changed bool) func(page, e uint64) {
 	first := m.Start / checkpoint.PageSize
 	asFile := func(page uint64) {
 		c.file = append(c.file, filePage{page * checkpoint.PageSize, m.Object, m.Offset/checkpoint.PageSize + page - first})
@@ -133,7 +133,7 @@ func (c *census) visitor(m *mapping, changed bool) func(page, e uint64) {
 				asFile(page)
 				return
 			}
-			c.unforkd.add(page, page+1)
+			c.unforked.add(page, page+1)
 		}
 	default:
 		return func(page, e uint64) {

@@ -46,7 +46,7 @@ func (g *group) dropOldest() {
 
 // isGone reports whether a copied page of the interval before is not part of
 // this one: its range is no longer mapped.
-func (l *live) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) == nil }
+func (l *interval) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) == nil }
 
 // errLost says that the system has killed what holds the program's past.
 var errLost = errors.New("memory ran short, and the system took what held the program's past")
@@ -78,7 +78,7 @@ func isLost(r pageReader) bool {
 
 // writeRing writes the intervals of the ring. The pages at the end of each are
 // those that the next one's table changes.
-func (g *group) writeRing(m *moment) error {
+func (g *group) writeRing(m *snapshot) error {
 	if err := g.dropLost(); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (g *group) writeRing(m *moment) error {
 
 // storeFrom writes pages of an interval's start, and adds them to the hash of the end
 // before, if that has one.
-func (g *group) storeFrom(iv *live, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
+func (g *group) storeFrom(iv *interval, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
 	refs := make([]checkpoint.PageEntry, 0, set.count())
 	err := eachPage(iv.src, set, func(addr uint64, page []byte) error {
 		before.add(addr, page)

@@ -17,7 +17,7 @@ import (
 )
 
 // session is one recording in progress. All of it, and all that it leads to, belongs to
-// the tracer's thread, except preempt and relay, which have their own mutexes.
+// the tracer's thread, except the groups' timers and the relay, which have their own mutexes.
 type session struct {
 	opt    Options
 	source stopSource
@@ -90,8 +90,8 @@ func (s *session) run(prog string) error {
 	if err != nil {
 		return err
 	}
-	t.group().preempt.start(t, s.opt)
-	defer t.group().preempt.stop()
+	t.group().timer.start(t, s.opt)
+	defer t.group().timer.stop()
 	s.relay.program(t.proc.pid)
 	defer s.relay.program(0)
 	defer s.cleanup()

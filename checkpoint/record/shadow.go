@@ -15,7 +15,7 @@ import (
 )
 
 // shadow is a copy-on-write clone of the program that stays stopped and holds
-// the memory of the moment it was made. It is a child of the recorder, not of
+// the memory as it was when the clone was made. It is a child of the recorder, not of
 // the program, raises no SIGCHLD, and dies with the recorder.
 type shadow struct {
 	memReader  // of its own memory
@@ -44,7 +44,7 @@ func (s *shadow) close() {
 	}()
 }
 
-// newSource returns what will hold the program's memory of this moment: a
+// newSource returns what will hold the program's memory as it is now: a
 // shadow, or copies of its private pages when clones are refused.
 func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 	if !sp.noShadow {

@@ -53,7 +53,7 @@ func (t *thread) refreshMask() error {
 		return err
 	}
 	t.sig.mask = mask
-	t.group().preempt.blocked(mask)
+	t.group().timer.blocked(mask)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (t *thread) onSignal(sig int) (action, error) {
 	if err := t.session.source.getSiginfo(t.tid, &si); err != nil {
 		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
 	}
-	if t.group().preempt.arrived(sig, &si) {
+	if t.group().timer.arrived(sig, &si) {
 		return t.onForced()
 	}
 	t.session.relay.delivered(&si)
@@ -154,7 +154,7 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 		}
 	}
 	regs := regsOf(&t.regs)
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventFault, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
 		Addr: si.Addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
 	})
@@ -248,7 +248,7 @@ func (g *group) holdTime() time.Duration {
 // hold keeps a signal for the next system call.
 func (t *thread) hold(sig int, si *ptrace.Siginfo) {
 	if len(t.sig.held) == 0 {
-		t.group().preempt.holdUntil(time.Now().Add(t.group().holdTime()))
+		t.group().timer.holdUntil(time.Now().Add(t.group().holdTime()))
 	}
 	t.sig.held = append(t.sig.held, heldSignal{sig, *si})
 }
@@ -307,12 +307,12 @@ func (t *thread) interruptCall() error {
 	nr := int64(t.regs.Orig_rax)
 	regs := t.entryRegs()
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	t.log1(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
 	if err := t.undo(); err != nil {
 		return err
 	}
 	after := regsOf(&t.regs)
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr,
 		RegHash: checkpoint.HashRegs(&after),
 	})
@@ -326,7 +326,7 @@ func (t *thread) sendHeld() {
 		h := t.sig.held[0]
 		t.sig.held = t.sig.held[1:]
 		if len(t.sig.held) == 0 {
-			t.group().preempt.holdUntil(time.Time{})
+			t.group().timer.holdUntil(time.Time{})
 		}
 		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 		if t.sig.mask&(1<<(h.signo-1)) == 0 {
@@ -372,7 +372,7 @@ func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
 	if ev.Writes, err = t.frame(); err != nil {
 		return action{}, err
 	}
-	t.log1(ev)
+	t.logEvent(ev)
 	t.session.result.Stats.Signals++
 	if err := t.refreshMask(); err != nil {
 		return action{}, err

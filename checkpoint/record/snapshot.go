@@ -12,10 +12,10 @@ import (
 // What the memory of a stopped program is where one interval ends and the next begins: which
 // pages there are, which of them changed, and copies of those that no shadow will hold.
 
-// moment is what the recorder sees of a stopped program's memory.
-type moment struct {
+// snapshot is the memory of a stopped program, as far as it is not left to a shadow.
+type snapshot struct {
 	space   *space
-	began   time.Duration // borderTime when the recorder began to look
+	began   time.Duration // cpuSpent when the recorder began
 	private ranges
 	dirty   ranges            // changed since the last shadow
 	gone    ranges            // private pages of the interval's start that are no longer there
@@ -25,9 +25,9 @@ type moment struct {
 	stored  bool
 }
 
-// look takes stock of the program's memory.
-func (sp *space) look() (*moment, error) {
-	began := sp.group.borderTime()
+// takeSnapshot looks at the program's memory.
+func (sp *space) takeSnapshot() (*snapshot, error) {
+	began := sp.group.cpuSpent()
 	list, err := sp.kernelMaps()
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (sp *space) look() (*moment, error) {
 		sp.session.log.Debug().Str("what", d).Msg("map model corrected")
 	}
 	sp.maps.adopt(list)
-	c, err := sp.takeCensus(sp.maps.all())
+	c, err := sp.scanPages(sp.maps.all())
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func (sp *space) look() (*moment, error) {
 	if err := sp.keepOriginals(sp.maps.all(), c.private); err != nil {
 		return nil, err
 	}
-	m := &moment{space: sp, began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
-	for _, set := range []ranges{c.shared, c.unforkd, c.changed} {
+	m := &snapshot{space: sp, began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
+	for _, set := range []ranges{c.shared, c.unforked, c.changed} {
 		cp, err := copyPages(sp.reader(), set)
 		if err != nil {
 			return nil, err
@@ -85,12 +85,12 @@ func (sp *space) look() (*moment, error) {
 	if sp.session.opt.checkClean && !isLost(last.src) {
 		defer func() { sp.verifyClean(m, last) }()
 	}
-	m.dirty = m.dirty.union(sp.accDirty).union(sp.moved).intersect(m.private).union(m.private.minus(last.present))
+	m.dirty = m.dirty.union(sp.dirtyBeforeFork).union(sp.moved).intersect(m.private).union(m.private.minus(last.present))
 	return m, nil
 }
 
 // verifyClean counts clean pages that are not what they were.
-func (sp *space) verifyClean(m *moment, last *live) {
+func (sp *space) verifyClean(m *snapshot, last *interval) {
 	now, was := make([]byte, checkpoint.PageSize), make([]byte, checkpoint.PageSize)
 	_ = m.private.minus(m.dirty).each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
@@ -117,7 +117,7 @@ func (sp *space) compare(cp *copySource, set ranges) ranges {
 }
 
 // changedCopies returns the copied pages that differ from those before.
-func (sp *space) changedCopies(m *moment) map[uint64][]byte {
+func (sp *space) changedCopies(m *snapshot) map[uint64][]byte {
 	out := map[uint64][]byte{}
 	for a, b := range m.copies {
 		if old, ok := sp.sharedNow[a]; !ok || string(old) != string(b) {
@@ -128,7 +128,7 @@ func (sp *space) changedCopies(m *moment) map[uint64][]byte {
 }
 
 // removedFrom returns the pages that the next table does not have any more.
-func (sp *space) removedFrom(m *moment) ranges {
+func (sp *space) removedFrom(m *snapshot) ranges {
 	out := m.gone
 	for a := range m.copies {
 		p := a / checkpoint.PageSize
@@ -148,7 +148,7 @@ func (sp *space) removedFrom(m *moment) ranges {
 // startContent reads a page as it was at the interval's start; false when it
 // was not mapped, or was zero because nobody had touched it. Replay must find the
 // same: a page of a file that was mapped there and never touched is kept now.
-func (sp *space) startContent(cur *live, addr uint64, b []byte) bool {
+func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 	present := cur.present.has(addr / checkpoint.PageSize)
 	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false

@@ -30,8 +30,8 @@ type space struct {
 	artefact []checkpoint.Artefact
 	noShadow bool // clones are refused: copy instead
 
-	accDirty ranges // dirty pages seen before forks of the program, since the last shadow
-	moved    ranges // pages remapped since the last shadow
+	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
+	moved           ranges // pages remapped since the last shadow
 	// logged holds the pages of private mappings that the log, not the program,
 	// has written in this interval: their content at its start, nil for zero.
 	logged map[uint64][]byte
@@ -40,7 +40,7 @@ type space struct {
 	sharedNow map[uint64][]byte
 	// zapped are pages of objects that were in the page tables of a shared mapping
 	// and that a call has removed from there.
-	zapped map[pageKey]struct{}
+	unmapped map[pageKey]struct{}
 	// outside holds the shared pages that others may write as they were at the
 	// last call's exit; nil while there are no others.
 	outside      map[uint64][]byte

@@ -27,9 +27,9 @@ type action struct {
 // own code, so that the timer may interrupt it.
 func (t *thread) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
 	t.space().outsideFresh = false
-	t.group().preempt.enter(user)
+	t.group().timer.enter(user)
 	ws, err := runOn(t.session.source, t.tid, req, sig)
-	t.group().preempt.leave()
+	t.group().timer.leave()
 	return ws, err
 }
 
@@ -67,7 +67,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	}
 }
 
-// onSyscallStop tells entry from exit.
+// onSyscallStop is a system call's entry or its exit.
 func (t *thread) onSyscallStop() (action, error) {
 	if err := t.readRegs(); err != nil {
 		return action{}, err
@@ -155,7 +155,7 @@ func (t *thread) onForced() (action, error) {
 	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {
 		t.group().forcedAt = t.group().forcedAt[1:]
 	}
-	if err := t.group().border(t, border{kind: checkpoint.EndForced, forced: true}); err != nil {
+	if err := t.group().cut(t, intervalEnd{kind: checkpoint.EndForced, forced: true}); err != nil {
 		return action{}, err
 	}
 	t.sig.atExit = t.regs

@@ -143,7 +143,7 @@ func (t *thread) emulate() (bool, error) {
 		tsc := rdtsc()
 		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
 	}
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
 		Out: [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx},
 	})

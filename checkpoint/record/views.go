@@ -84,7 +84,7 @@ func (v *objectViews) sharing(object uint32) *rangemap.Overlaps[*mapping] {
 
 // viewsAtStart returns the mappings that an interval began with, by object and
 // offset.
-func (l *live) viewsAtStart(object uint32) *rangemap.Overlaps[*checkpoint.Mapping] {
+func (l *interval) viewsAtStart(object uint32) *rangemap.Overlaps[*checkpoint.Mapping] {
 	if l.byOffset == nil {
 		lists := map[uint32][]*checkpoint.Mapping{}
 		for i := range l.rec.Maps {

@@ -128,7 +128,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 	if t.regs.Rip == at {
 		return action{}, nil // The kernel could not write: its signal is next.
 	}
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
 	})
 	t.session.result.Stats.Calls++
@@ -139,7 +139,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 		return action{}, err
 	}
 	ev.Writes = append(t.space().readWrites(ranges), t.space().outsideWrites()...)
-	t.log1(ev)
+	t.logEvent(ev)
 	t.sig.atExit = t.regs
 	if sig := int(ptrace.StopSignal(ws)); sig != int(unix.SIGTRAP) {
 		return t.onGroupStop(sig)
