@@ -36,5 +36,7 @@
 // thread recording stops and the program runs on by itself; forked children
 // run unrecorded. 32-bit programs are refused.
 //
-// The recorder needs linux/amd64; elsewhere this package is empty.
+// The recorder needs linux/amd64. What asks neither the kernel nor the CPU builds and is
+// tested everywhere: the model of the mappings, sets of pages, the meaning of page table
+// entries, and what a ring keeps.
 package record

@@ -94,7 +94,8 @@ func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 	g.prev, g.cur = cur, nil
 	if !g.session.out.open() {
 		g.ring = append(g.ring, cur)
-		return g.evict(b.cpu)
+		g.evict(b.cpu)
+		return nil
 	}
 	if !b.noPages {
 		if err := g.store(m, cur.hash); err != nil {

@@ -5,14 +5,12 @@ package record
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi"
 )
 
 // A memory call that fails may have acted all the same: madvise and mprotect go
@@ -20,82 +18,6 @@ import (
 // Of some other calls the arguments do not say what they do. After those the
 // recorder compares its model with the kernel's list, and takes the page tables
 // for what was dropped.
-
-// changesTo returns the changes that make the model's map the given one, which
-// is the kernel's. Stacks that have grown are no change: replay grows them.
-func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
-	kernel := newMapModel(list)
-	var out []checkpoint.MapOp
-	edges := m.edges(list)
-	for i := 1; i < len(edges); i++ {
-		lo, hi := edges[i-1], edges[i]
-		was, now := m.at(lo), kernel.at(lo)
-		switch {
-		case lo >= abi.TaskSize: // The vsyscall page, which no call changes.
-		case now == nil && was != nil:
-			out = appendOp(out, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: lo, End: hi})
-		case now == nil:
-		case was == nil && m.isGrowth(now):
-		case was == nil || !was.showsSame(now, lo):
-			op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: lo, End: hi, Map: now.part(lo, hi).Mapping}
-			out = appendOp(out, op)
-		case was.Prot != now.Prot:
-			out = appendOp(out, checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: lo, End: hi, Prot: now.Prot})
-		}
-	}
-	return out
-}
-
-// edges returns where ranges of the model or of list start or end, in order.
-func (m *mapModel) edges(list []mapping) []uint64 {
-	var out []uint64
-	for _, l := range [][]mapping{m.all(), list} {
-		for i := range l {
-			out = append(out, l[i].Start, l[i].End)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// isGrowth reports whether now is a stack of the model that has grown.
-func (m *mapModel) isGrowth(now *mapping) bool {
-	was := m.at(now.End - 1)
-	return was != nil && was.Flags&checkpoint.MapGrowsDown != 0 && was.End == now.End && was.Start > now.Start
-}
-
-// showsSame reports whether both ranges map the same thing at addr.
-func (m *mapping) showsSame(o *mapping, addr uint64) bool {
-	if m.Object != o.Object || m.private() != o.private() {
-		return false
-	}
-	return m.Object == 0 || addr-m.Start+m.Offset == addr-o.Start+o.Offset
-}
-
-// part returns the part [start,end) of the range.
-func (m *mapping) part(start, end uint64) mapping {
-	p := *m
-	p.cutFront(start)
-	p.End = end
-	return p
-}
-
-// appendOp appends op, or widens the last change where op continues it.
-func appendOp(ops []checkpoint.MapOp, op checkpoint.MapOp) []checkpoint.MapOp {
-	if n := len(ops); n > 0 {
-		p := &ops[n-1]
-		same := p.End == op.Start && p.Kind == op.Kind && p.Prot == op.Prot
-		if op.Kind == checkpoint.MapOpMap {
-			a, b := mapping{Mapping: p.Map}, mapping{Mapping: op.Map}
-			same = same && a.Prot == b.Prot && a.Flags == b.Flags && a.Name == b.Name && a.showsSame(&b, op.Start)
-		}
-		if same {
-			p.End, p.Map.End = op.End, op.Map.End
-			return ops
-		}
-	}
-	return append(ops, op)
-}
 
 // asksKernel reports whether what the call did is to be read from the kernel:
 // it failed, or its arguments do not say.
@@ -238,7 +160,7 @@ func (sp *space) droppedIn(maps *mapModel, start, end uint64) ([]checkpoint.MapO
 		}
 		lo, hi := max(m.Start, start), min(m.End, end)
 		var there ranges
-		if err := sp.pmap.visit(lo, hi, func(page, _ uint64) { there.add(page, page+1) }); err != nil {
+		if err := sp.mm.visit(lo, hi, func(page, _ uint64) { there.add(page, page+1) }); err != nil {
 			return nil, err
 		}
 		for _, s := range (ranges{{lo / checkpoint.PageSize, hi / checkpoint.PageSize}}).minus(there) {

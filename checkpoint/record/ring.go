@@ -13,23 +13,16 @@ import (
 // The ring of intervals that wait for a crash, bounded by time and bytes, and how they are
 // written when it comes.
 
-// evict drops the oldest intervals while the ring is over its bounds; the
-// newest always stays.
-func (g *group) evict(now time.Duration) error {
-	keep := time.Duration(g.session.opt.KeepSeconds * float64(time.Second))
-	var bytes int64
-	for _, iv := range g.ring {
-		bytes += iv.bytes
+// evict drops the oldest intervals while the ring is over its bounds.
+func (g *group) evict(now time.Duration) {
+	entries := make([]ringEntry, len(g.ring))
+	for i, iv := range g.ring {
+		entries[i] = ringEntry{iv.bytes, iv.rec.CPUStart}
 	}
-	for len(g.ring) > 1 {
-		first, second := g.ring[0], g.ring[1]
-		if bytes <= g.session.opt.RingBytes && now-second.rec.CPUStart < keep {
-			return nil
-		}
-		bytes -= first.bytes
+	keep := time.Duration(g.session.opt.KeepSeconds * float64(time.Second))
+	for range firstKept(entries, now, keep, g.session.opt.RingBytes) {
 		g.dropOldest()
 	}
-	return nil
 }
 
 // dropOldest drops the first interval of the ring, which has a second.

@@ -49,7 +49,7 @@ type stopSource interface {
 	// inject borrows the thread for system calls, which it makes at site.
 	inject(pid, tid int, site uint64) (caller, error)
 	// open opens the memory of a process.
-	open(pid int) (memory, pageTables, error)
+	open(pid int) (memory, mmInfo, error)
 }
 
 // memory is the bytes of an address space.
@@ -61,8 +61,10 @@ type memory interface {
 	close()
 }
 
-// pageTables is what the kernel tells of an address space's page tables.
-type pageTables interface {
+// mmInfo is what the kernel says of an address space.
+type mmInfo interface {
+	// mappings lists what is mapped, by address. Objects that are new get their numbers.
+	mappings(objects *objectTable) ([]mapping, error)
 	// visit calls f for every page of [start,end) that is present or swapped, with its entry
 	// in the form of /proc/PID/pagemap.
 	visit(start, end uint64, f func(page, entry uint64)) error
@@ -107,7 +109,7 @@ func (ptraceSource) inject(pid, tid int, site uint64) (caller, error) {
 	return borrow(pid, tid, site)
 }
 
-func (ptraceSource) open(pid int) (memory, pageTables, error) {
+func (ptraceSource) open(pid int) (memory, mmInfo, error) {
 	mem, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("memory of the program: %w", err)
@@ -117,8 +119,16 @@ func (ptraceSource) open(pid int) (memory, pageTables, error) {
 		_ = unix.Close(mem) // nothing was written
 		return nil, nil, fmt.Errorf("page map of the program: %w", err)
 	}
-	return procMem(mem), &pagemapReader{fd: tables}, nil
+	return procMem(mem), &procMM{pid: pid, pagemapReader: pagemapReader{fd: tables}}, nil
 }
+
+// procMM is the mmInfo of /proc/PID.
+type procMM struct {
+	pid int
+	pagemapReader
+}
+
+func (m *procMM) mappings(objects *objectTable) ([]mapping, error) { return readMaps(m.pid, objects) }
 
 // procMem is a descriptor of /proc/PID/mem.
 type procMem int

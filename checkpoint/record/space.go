@@ -18,8 +18,8 @@ type space struct {
 	objects *objectStore
 
 	pid   int    // of a process that runs in it: /proc/PID shows it
-	mem   memory // nil before the first execve, as pmap
-	pmap  pageTables
+	mem   memory // nil before the first execve, as mm
+	mm    mmInfo
 	image uint32 // number of execves
 	site  uint64 // address of a SYSCALL instruction in the vdso
 	vdso  uint64 // its start
@@ -56,8 +56,8 @@ func newSpace(g *group, pid int) *space {
 // takes over the descriptors, which are those of the new one already.
 func (sp *space) successor() *space {
 	next := newSpace(sp.group, sp.pid)
-	next.mem, next.pmap, next.image = sp.mem, sp.pmap, sp.image+1
-	sp.mem, sp.pmap = nil, nil
+	next.mem, next.mm, next.image = sp.mem, sp.mm, sp.image+1
+	sp.mem, sp.mm = nil, nil
 	return next
 }
 
@@ -66,16 +66,16 @@ func (sp *space) successor() *space {
 func (sp *space) open() error {
 	sp.close()
 	var err error
-	sp.mem, sp.pmap, err = sp.session.source.open(sp.pid)
+	sp.mem, sp.mm, err = sp.session.source.open(sp.pid)
 	return err
 }
 
 func (sp *space) close() {
 	if sp.mem != nil {
 		sp.mem.close()
-		sp.pmap.close()
+		sp.mm.close()
 	}
-	sp.mem, sp.pmap = nil, nil
+	sp.mem, sp.mm = nil, nil
 }
 
 // readString reads a NUL-terminated string of at most 4096 bytes.

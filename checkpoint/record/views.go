@@ -15,17 +15,6 @@ import (
 // the mappings of an object must not look at all of them, nor read the kernel's list of
 // all for each new one.
 
-// fileID is a file, as stat names it.
-type fileID struct{ dev, inode uint64 }
-
-// objectViews is the mappings of each object.
-type objectViews struct {
-	of      rangemap.Map[mapping]
-	list    map[uint32][]*mapping // by address
-	objects map[fileID][]uint32   // the objects that are mapped
-	shared  map[uint32]*rangemap.Overlaps[*mapping]
-}
-
 // views returns the index of the present map.
 func (sp *space) views() *objectViews {
 	if sp.maps.viewed != nil && sp.maps.viewed.of == sp.maps.tree {
@@ -64,22 +53,6 @@ func (sp *space) isMapped(f fileID) bool {
 	}
 	sp.maps.where[f] = sp.views().list[objects[0]][0].Start
 	return true
-}
-
-// sharing returns the shared mappings of an object, by their offset in it.
-func (v *objectViews) sharing(object uint32) *rangemap.Overlaps[*mapping] {
-	o, ok := v.shared[object]
-	if !ok {
-		var list []*mapping
-		for _, m := range v.list[object] {
-			if !m.private() {
-				list = append(list, m)
-			}
-		}
-		o = rangemap.NewOverlaps(list, func(m *mapping) (start, end uint64) { return m.Offset, m.Offset + (m.End - m.Start) })
-		v.shared[object] = o
-	}
-	return o
 }
 
 // viewsAtStart returns the mappings that an interval began with, by object and
