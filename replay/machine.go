@@ -59,6 +59,12 @@ type Machine struct {
 	guess  bool
 	asked  uint64
 	solver *solver
+	// endOnly says that nobody looks at the way to the interval's end, so that the
+	// solver's way there will do.
+	endOnly bool
+	// executed is how many instructions RunToEnd executed, those of machines that
+	// looked for answers included.
+	executed uint64
 
 	// OnEvent, when set, is called before an event is applied.
 	OnEvent func(*checkpoint.Event)
@@ -322,7 +328,7 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 	}
 	if x == x86.ExitInUse {
 		var err error
-		if x, err = m.inUse(); err != nil {
+		if x, err = m.inUse(); err != nil || m.endOnly && m.AtEnd() {
 			return 0, err
 		}
 	}
