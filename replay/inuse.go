@@ -38,7 +38,8 @@ func (a *answers) why() string {
 // depends on which state components the CPU counted as in use.
 func (m *Machine) InUseAsked() uint64 { return m.asked }
 
-// inUse executes the instruction at RIP, which asks which components are in use.
+// inUse executes the instruction at RIP, which asks which components are in use. Or
+// the machine is at the interval's end behind it: see endOnly.
 func (m *Machine) inUse() (x86.Exit, error) {
 	m.asked++
 	at := m.CPU.Retired
@@ -49,14 +50,17 @@ func (m *Machine) inUse() (x86.Exit, error) {
 		return m.CPU.StepInUse(0), nil
 	}
 	known, err := m.iv.answersFor(m)
-	if err != nil {
-		return 0, err
+	if err != nil || m.endOnly && m.AtEnd() {
+		return x86.ExitNone, err
 	}
 	return m.CPU.StepInUse(known[at]), nil
 }
 
 // answersFor returns the interval's answers. A machine that is the first to ask
-// finds them, from where it stands. errInterrupted says that it was interrupted.
+// finds them, from where it stands. One that is wanted for the end only is then there:
+// the way that led to the answers began where the machine stands, compared all that the
+// machine would compare, and found no difference, so it need not be gone again.
+// errInterrupted says that the machine was interrupted.
 func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	a := &iv.answers
 	a.mu.Lock()
@@ -72,6 +76,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 		g := m.s.machineAt(k)
 		g.guess = true
 		err := g.finish(m.CPU.Interrupting)
+		m.executed += g.executed
 		g.Close()
 		switch {
 		case err == nil:
@@ -84,10 +89,18 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	}
 	v := newSolver(m.s, k)
 	defer v.m.Close()
-	if err := v.solve(m.CPU.Interrupting); err != nil && !Unmatched(err) {
+	err := v.solve(m.CPU.Interrupting)
+	m.executed += v.m.executed
+	if err != nil && !Unmatched(err) {
 		return nil, err
 	}
 	a.known, a.bits, a.reason = true, v.best, v.reason
+	if err == nil && m.endOnly {
+		m.executed -= v.m.CPU.Retired - m.CPU.Retired // RunToEnd counts them, as the machine's own
+		end := v.m.Save()
+		m.Restore(end)
+		end.Release()
+	}
 	return a.bits, nil
 }
 
@@ -107,7 +120,9 @@ func (m *Machine) finish(interrupted func() bool) error {
 		if m.solver != nil {
 			m.solver.assume()
 		}
-		r, err := m.Run(Target{Instr: m.CPU.Retired + slice}, true)
+		before := m.CPU.Retired
+		r, err := m.Run(Target{Instr: before + slice}, true)
+		m.executed += m.CPU.Retired - before
 		switch {
 		case err != nil:
 			return err

@@ -29,7 +29,7 @@ type Machine struct {
 
 	s    *Session
 	iv   *interval
-	tid  int32
+	tid  int32  // of the thread that runs
 	next int    // index of the next event
 	step uint32 // events applied at the present count
 
@@ -37,6 +37,10 @@ type Machine struct {
 	inCall       bool // between enter and exit
 	faulted      bool // the next event is the fault of the instruction at RIP
 	ended        bool // a forced end is here
+
+	others   threads // those that do not run
+	noXState bool    // the extended state is not known: the exit of the call has it
+	gone     bool    // the thread that ran has ended
 
 	breaks map[uint64]struct{}
 	// pass, when set, is asked at a breakpoint of the user's whether to stop.
@@ -55,6 +59,12 @@ type Machine struct {
 	guess  bool
 	asked  uint64
 	solver *solver
+	// endOnly says that nobody looks at the way to the interval's end, so that the
+	// solver's way there will do.
+	endOnly bool
+	// executed is how many instructions RunToEnd executed, those of machines that
+	// looked for answers included.
+	executed uint64
 
 	// OnEvent, when set, is called before an event is applied.
 	OnEvent func(*checkpoint.Event)
@@ -75,9 +85,8 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 	}
 	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}}
 	m.attach(iv.start.Open())
-	m.CPU.State = iv.cpu
-	m.tid = iv.Start[0].TID
-	m.inCall = iv.Start[0].InCall
+	m.resume(iv.first)
+	m.others = iv.others
 	return m, nil
 }
 
@@ -319,7 +328,7 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 	}
 	if x == x86.ExitInUse {
 		var err error
-		if x, err = m.inUse(); err != nil {
+		if x, err = m.inUse(); err != nil || m.endOnly && m.AtEnd() {
 			return 0, err
 		}
 	}

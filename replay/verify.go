@@ -15,7 +15,11 @@ type Result struct {
 	Interval     uint32
 	Instructions uint64
 	Events       int
-	Took         time.Duration
+	// Executed is how many instructions were executed for it: more than Instructions
+	// where the interval, or a part of it, had to be replayed again to find out which
+	// state components the CPU counted as in use.
+	Executed uint64
+	Took     time.Duration
 	// Err is nil when the replay was exact: every register hash, the end, and
 	// every page written.
 	Err error
@@ -88,6 +92,7 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 			return r
 		}
 		m.guess = guess && !m.iv.End.Forced // without looking for answers first
+		m.endOnly = !o.Touch
 		if o.Touch {
 			r.Touched = mem.NewSets()
 			m.Mem.Track(r.Touched)
@@ -96,6 +101,7 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 		if o.Touch {
 			r.Compared = m.compared()
 		}
+		r.Executed += m.executed
 		r.Instructions, r.Events, r.Took = m.CPU.Retired, m.next, time.Since(began)
 		again := m.guessed(r.Err)
 		m.Close()
@@ -115,6 +121,7 @@ func (m *Machine) RunToEnd(ctx context.Context, progress func(n uint64)) error {
 	for {
 		before := m.CPU.Retired
 		r, err := m.Run(Target{Instr: before + leg}, true)
+		m.executed += m.CPU.Retired - before
 		if progress != nil {
 			progress(m.CPU.Retired - before)
 		}
