@@ -63,3 +63,42 @@ func below(depth int, f func()) byte {
 	}
 	return pad[0]
 }
+
+// TestWaitAny: of the children of a thread only those that it traces are waited for.
+func TestWaitAny(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	other := exec.Command("/bin/true")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, other.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := WaitAny(); err != unix.ECHILD {
+		t.Errorf("without a tracee: %v", err)
+	}
+	traced := exec.Command("/bin/true")
+	traced.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: unix.SIGKILL}
+	if err := traced.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := traced.Process.Pid
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil { // it is at a stop, that nobody has collected
+		t.Error(err)
+	}
+	for {
+		tid, ws, err := WaitAny()
+		if err != nil || tid != pid {
+			t.Fatalf("%d, %v; the tracee is %d", tid, err, pid)
+		}
+		if ws.Signaled() {
+			break
+		}
+	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("the other child: %v", err)
+	}
+	_ = traced.Wait() // collected above
+}
