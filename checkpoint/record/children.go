@@ -131,7 +131,7 @@ func (t *thread) stopSharing() error {
 
 // release lets a new child go, at its first stop.
 func (t *thread) release(pid int) error {
-	ws, err := ptrace.Wait(pid, 0)
+	ws, err := t.session.waitChild(pid)
 	if err != nil {
 		return err
 	}
@@ -199,12 +199,8 @@ func (p *process) waitDetached() error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("record: wait: %w", err)
-		case ws.Exited():
-			p.session.result.ExitCode = ws.ExitStatus()
-			return nil
-		case ws.Signaled():
-			p.session.result.Signal = int(ws.Signal())
-			p.session.result.ExitCode = 128 + p.session.result.Signal
+		case ws.Exited() || ws.Signaled():
+			p.session.result.setEnd(ws)
 			return nil
 		case ws.Stopped() && ws.StopSignal() != unix.SIGSTOP:
 			stopWithJob()

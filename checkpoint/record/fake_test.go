@@ -34,6 +34,16 @@ type fakeSource struct {
 
 	script []step
 	status unix.WaitStatus // of the stop that the last step ended with
+
+	// any, when set, stands in the place of the script.
+	any      []stopOfThread
+	onResume func(tid int)
+}
+
+// stopOfThread is a stop that a test has a thread come to.
+type stopOfThread struct {
+	tid    int
+	status unix.WaitStatus
 }
 
 // step is what the thread does when it is resumed, and the stop that it comes to.
@@ -47,6 +57,10 @@ func eventOf(event int) unix.WaitStatus {
 func diedOf(sig unix.Signal) unix.WaitStatus { return unix.WaitStatus(sig) }
 
 func (f *fakeSource) resume(tid int, how ptrace.Request, sig int) error {
+	if f.onResume != nil {
+		f.onResume(tid)
+		return nil
+	}
 	if len(f.script) == 0 {
 		f.t.Errorf("resumed with %d, signal %d, behind the end of its script", how, sig)
 		f.status = diedOf(unix.SIGKILL)
@@ -70,6 +84,15 @@ func (f *fakeSource) setSigmask(_ int, mask uint64) error        { f.mask = mask
 func (f *fakeSource) pending(int) uint64                         { return f.queued }
 func (f *fakeSource) getSiginfo(_ int, si *ptrace.Siginfo) error { *si = f.info; return nil }
 func (f *fakeSource) setSiginfo(_ int, si *ptrace.Siginfo) error { f.info = *si; return nil }
+
+func (f *fakeSource) waitAny() (int, unix.WaitStatus, error) {
+	if f.any == nil {
+		return os.Getpid(), f.status, nil
+	}
+	next := f.any[0]
+	f.any = f.any[1:]
+	return next.tid, next.status, nil
+}
 
 func (f *fakeSource) send(_, _ int, sig unix.Signal) error {
 	f.sent = append(f.sent, sig)

@@ -76,7 +76,7 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 // toSyscallStop runs on to the next system call stop.
 func (in *injector) toSyscallStop() error {
 	for {
-		ws, err := runOn(ptraceSource{}, in.tid, ptrace.Syscall, 0)
+		ws, err := in.run()
 		switch {
 		case err != nil:
 			return err
@@ -100,6 +100,17 @@ func (in *injector) toSyscallStop() error {
 			return &goneError{ws}
 		}
 	}
+}
+
+// run has the thread run to its next stop. One that was killed may be there already.
+func (in *injector) run() (unix.WaitStatus, error) {
+	if ws, ok := ptrace.Poll(in.tid); ok {
+		return ws, nil
+	}
+	if err := ptrace.Resume(in.tid, ptrace.Syscall, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return 0, err
+	}
+	return ptrace.Wait(in.tid, 0) // ESRCH: killed, and on its way to that stop
 }
 
 // made implements caller.

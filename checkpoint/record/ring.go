@@ -66,7 +66,7 @@ func (g *group) dropLost() error {
 // isLost reports whether r is a shadow that was killed.
 func isLost(r pageReader) bool {
 	s, ok := r.(*shadow)
-	return ok && stateOf(s.pid) != 't'
+	return ok && (s.reaped || stateOf(s.pid) != 't')
 }
 
 // writeRing writes the intervals of the ring. The pages at the end of each are

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
@@ -27,19 +27,24 @@ type session struct {
 	done   bool // the recording is over; only the program's end is awaited
 
 	relay     relay
-	inherited inheritance // of the program
-	threads   map[int]*thread
+	inherited inheritance     // of the program
+	threads   map[int]*thread // by tid
 	groups    []*group
+	shadows   map[int]*shadow         // by pid, until they are reaped
+	early     map[int]unix.WaitStatus // of children that stopped before the call that made them
 
 	manifest checkpoint.Manifest
 	out      *output
 	objects  objectStore
-	reaped   sync.WaitGroup // of killed shadows
 }
 
 func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
-	return &session{opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out), threads: map[int]*thread{}}
+	return &session{
+		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out),
+		threads: map[int]*thread{},
+		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
+	}
 }
 
 // newThread returns the first thread of a new process in a group of its own.
@@ -116,44 +121,67 @@ func (s *session) run(prog string) error {
 	return fmt.Errorf("record: %w", err)
 }
 
-// loop resumes the program and answers its stops until it has gone.
-func (s *session) loop(t *thread) error {
-	sig := 0
-	req := ptrace.Syscall
+// loop has the threads run, from the stop that first is at, and answers their stops, whichever
+// thread comes to one, until none is left.
+func (s *session) loop(first *thread) error {
+	if err := first.goOn(action{}); err != nil {
+		return err
+	}
 	for {
-		ws, err := t.resume(req, sig, !t.call.in && !t.call.pending && req == ptrace.Syscall)
+		tid, ws, err := s.source.waitAny()
 		if err != nil {
 			return fmt.Errorf("wait: %w", err)
 		}
-		for again := true; again; {
-			req = ptrace.Syscall
-			var next action
-			if next, err = t.answer(ws); err != nil {
-				if next, err = t.salvage(err); err != nil {
-					return err
-				}
-			}
-			if next.req != 0 {
-				req = next.req
-			}
-			sig = next.sig
-			ws, again = next.status, next.status != 0
+		t := s.threads[tid]
+		if t == nil {
+			s.notOurs(tid, ws)
+			continue
+		}
+		t.group().timer.leave()
+		if err = t.onStop(ws); errors.Is(err, errGone) {
+			delete(s.threads, tid)
+		}
+		if err != nil && (len(s.threads) == 0 || !errors.Is(err, errGone)) {
+			return err
 		}
 	}
 }
 
-// onExited and onKilled note the program's end.
-func (s *session) onExited(code int) {
+// notOurs takes a stop or an end of what is traced and is no thread of the program's: a
+// shadow that was killed, or a child whose making is not known yet.
+func (s *session) notOurs(tid int, ws unix.WaitStatus) {
+	if sh := s.shadows[tid]; sh == nil {
+		s.early[tid] = ws
+	} else if !ws.Stopped() {
+		sh.reaped = true
+		delete(s.shadows, tid)
+	}
+}
+
+// waitChild waits for the first stop, or the end, of a child that the program has made.
+func (s *session) waitChild(pid int) (unix.WaitStatus, error) {
+	if ws, ok := s.early[pid]; ok {
+		delete(s.early, pid)
+		return ws, nil
+	}
+	return ptrace.Wait(pid, 0)
+}
+
+// onEnd notes how the program has ended.
+func (s *session) onEnd(ws unix.WaitStatus) {
 	s.relay.program(0)
-	s.result.ExitCode = code
+	s.result.setEnd(ws)
 	s.lateEnd()
 }
 
-func (s *session) onKilled(sig int) {
-	s.relay.program(0)
-	s.result.Signal = sig
-	s.result.ExitCode = 128 + sig
-	s.lateEnd()
+// setEnd sets the exit code, as a shell has it, and the signal.
+func (r *Result) setEnd(ws unix.WaitStatus) {
+	if ws.Exited() {
+		r.ExitCode = ws.ExitStatus()
+		return
+	}
+	r.Signal = int(ws.Signal())
+	r.ExitCode = 128 + r.Signal
 }
 
 // lateEnd is for a program that went without a stop at which its end could be
@@ -172,13 +200,15 @@ func (s *session) lateEnd() {
 func (s *session) cleanup() {
 	for _, g := range s.groups {
 		g.close()
+		for _, p := range g.procs {
+			p.space.close()
+		}
 	}
 	s.abandon()
-	s.reaped.Wait()
-	s.sweep()
-	for _, t := range s.threads {
-		t.space().close()
+	for _, sh := range s.shadows {
+		sh.reap()
 	}
+	s.sweep()
 }
 
 // noteOnce adds a note to the recording's manifest.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -24,24 +23,25 @@ type shadow struct {
 	window     *window
 	noWindow   bool    // it could not be had
 	windows    *uint64 // counts them
-	reaped     *sync.WaitGroup
+	reaped     bool    // its process is no more, and its number may be another's
 }
 
-// close kills the shadow; it is reaped in the background.
+// close kills the shadow; the session's loop reaps it, or its end does.
 func (s *shadow) close() {
 	s.window.close()
 	s.mem.close()
+	if !s.reaped {
+		_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	}
+}
+
+// reap kills the shadow, if nothing has, and waits for its end.
+func (s *shadow) reap() {
 	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
-	s.reaped.Add(1)
-	go func() {
-		defer s.reaped.Done()
-		for {
-			ws, err := ptrace.Wait(s.pid, 0)
-			if err != nil || !ws.Stopped() {
-				return
-			}
-		}
-	}()
+	for !s.reaped {
+		ws, err := ptrace.Wait(s.pid, 0)
+		s.reaped = err != nil || !ws.Stopped()
+	}
 }
 
 // newSource returns what will hold the program's memory as it is now: a
@@ -86,12 +86,13 @@ func (sp *space) newShadow(t *thread) (pageReader, error) {
 		sp.session.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: in.made(), site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows, reaped: &sp.session.reaped}
+	s := &shadow{pid: in.made(), site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows}
 	if err := sp.settle(s); err != nil {
 		drop(s.pid)
 		sp.session.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
 		return nil, nil
 	}
+	sp.session.shadows[s.pid] = s
 	sp.session.result.Stats.Shadows++
 	return s, nil
 }

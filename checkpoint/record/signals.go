@@ -261,7 +261,7 @@ func (t *thread) undo() error {
 	if err := t.setRegs(&r); err != nil {
 		return err
 	}
-	ws, err := t.resume(ptrace.Syscall, 0, false)
+	ws, err := t.runTo(ptrace.Syscall, 0)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (t *thread) drain() (action, error) {
 		return action{}, err
 	}
 	t.sig.draining = true
-	ws, err := t.resume(ptrace.Syscall, 0, false)
+	ws, err := t.runTo(ptrace.Syscall, 0)
 	if err != nil {
 		return action{}, err
 	}
@@ -340,7 +340,7 @@ func (t *thread) sendHeld() {
 // deliver builds the signal's frame by a single step with the signal, and logs
 // it. The program stands before its handler's first instruction then.
 func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
-	ws, err := t.resume(ptrace.SingleStep, sig, false)
+	ws, err := t.runTo(ptrace.SingleStep, sig)
 	if err != nil {
 		return action{}, err
 	}

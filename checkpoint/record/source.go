@@ -3,7 +3,6 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +25,8 @@ type stopSource interface {
 	interrupt(tid int) error
 	// wait waits for the thread's next stop, or for its end. The thread runs.
 	wait(tid int) (unix.WaitStatus, error)
+	// waitAny waits for the next stop, or end, of any thread, and returns which.
+	waitAny() (int, unix.WaitStatus, error)
 	// poll returns the stop or end that wait would return at once, if any.
 	poll(tid int) (unix.WaitStatus, bool)
 	// message returns what came with the stop: a child's number, or how the thread ends.
@@ -87,10 +88,11 @@ type ptraceSource struct{}
 func (ptraceSource) resume(tid int, how ptrace.Request, sig int) error {
 	return ptrace.Resume(tid, how, sig)
 }
-func (ptraceSource) interrupt(tid int) error               { return ptrace.Interrupt(tid) }
-func (ptraceSource) wait(tid int) (unix.WaitStatus, error) { return ptrace.Wait(tid, 0) }
-func (ptraceSource) poll(tid int) (unix.WaitStatus, bool)  { return ptrace.Poll(tid) }
-func (ptraceSource) message(tid int) (uint64, error)       { return ptrace.EventMessage(tid) }
+func (ptraceSource) interrupt(tid int) error                { return ptrace.Interrupt(tid) }
+func (ptraceSource) wait(tid int) (unix.WaitStatus, error)  { return ptrace.Wait(tid, 0) }
+func (ptraceSource) waitAny() (int, unix.WaitStatus, error) { return ptrace.WaitAny() }
+func (ptraceSource) poll(tid int) (unix.WaitStatus, bool)   { return ptrace.Poll(tid) }
+func (ptraceSource) message(tid int) (uint64, error)        { return ptrace.EventMessage(tid) }
 
 func (ptraceSource) getRegs(tid int, r *ptrace.Regs) error { return ptrace.GetRegs(tid, r) }
 func (ptraceSource) setRegs(tid int, r *ptrace.Regs) error { return ptrace.SetRegs(tid, r) }
@@ -136,17 +138,3 @@ type procMem int
 func (m procMem) readAt(b []byte, addr uint64) (int, error)  { return ptrace.ReadMem(int(m), b, addr) }
 func (m procMem) writeAt(b []byte, addr uint64) (int, error) { return ptrace.WriteMem(int(m), b, addr) }
 func (m procMem) close()                                     { _ = unix.Close(int(m)) } // nothing is buffered
-
-// runOn resumes a thread, which is at a stop, and waits for its next one. A thread
-// killed at the stop may by now be at PTRACE_EVENT_EXIT, where the request would let it
-// end unseen: then that is the next stop, and nothing is resumed.
-func runOn(src stopSource, tid int, how ptrace.Request, sig int) (unix.WaitStatus, error) {
-	if ws, ok := src.poll(tid); ok {
-		return ws, nil
-	}
-	if err := src.resume(tid, how, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-		return 0, err
-	}
-	// ESRCH: killed, and on its way to that stop. The wait returns it.
-	return src.wait(tid)
-}

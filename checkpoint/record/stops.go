@@ -23,12 +23,59 @@ type action struct {
 	status unix.WaitStatus // when not 0: the program is already in this next stop
 }
 
-// resume lets the program run to its next stop. user says that it will run its
-// own code, so that the timer may interrupt it.
-func (t *thread) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus, error) {
+// onStop answers a stop, and those that the thread comes to at once, and has the thread go
+// on.
+func (t *thread) onStop(ws unix.WaitStatus) error {
+	next, err := t.answer(ws)
+	if err != nil {
+		if next, err = t.salvage(err); err != nil {
+			return err
+		}
+	}
+	return t.goOn(next)
+}
+
+// goOn resumes the thread as its last stop wants, unless it is at the next one already. It
+// does not wait.
+func (t *thread) goOn(next action) error {
+	if next.status != 0 {
+		return t.onStop(next.status)
+	}
+	if next.req == 0 {
+		next.req = ptrace.Syscall
+	}
+	ws, stopped, err := t.resume(next.req, next.sig, next.req == ptrace.Syscall && !t.call.in && !t.call.pending)
+	if err != nil {
+		return fmt.Errorf("wait: %w", err)
+	}
+	if stopped {
+		t.group().timer.leave()
+		return t.onStop(ws)
+	}
+	return nil
+}
+
+// resume resumes the thread. user says that it will run its own code, so that the timer may
+// interrupt it. A thread that was killed at the stop may by now be at PTRACE_EVENT_EXIT,
+// where a request would let it end unseen: then that is its next stop, and it is not resumed.
+func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitStatus, stopped bool, err error) {
 	t.space().outsideFresh = false
 	t.group().timer.enter(user)
-	ws, err := runOn(t.session.source, t.tid, req, sig)
+	if ws, stopped := t.session.source.poll(t.tid); stopped {
+		return ws, true, nil
+	}
+	if err := t.session.source.resume(t.tid, req, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return 0, false, err
+	}
+	return 0, false, nil // ESRCH: killed, and on its way to that stop
+}
+
+// runTo has the thread, and no other, run to its next stop.
+func (t *thread) runTo(req ptrace.Request, sig int) (unix.WaitStatus, error) {
+	ws, stopped, err := t.resume(req, sig, false)
+	if err == nil && !stopped {
+		ws, err = t.session.source.wait(t.tid)
+	}
 	t.group().timer.leave()
 	return ws, err
 }
@@ -36,11 +83,10 @@ func (t *thread) resume(req ptrace.Request, sig int, user bool) (unix.WaitStatus
 // answer handles one stop.
 func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	switch {
-	case ws.Exited():
-		t.session.onExited(ws.ExitStatus())
-		return action{}, errGone
-	case ws.Signaled():
-		t.session.onKilled(int(ws.Signal()))
+	case ws.Exited() || ws.Signaled():
+		if t.tid == t.proc.pid { // its end is the process's
+			t.session.onEnd(ws)
+		}
 		return action{}, errGone
 	case !ws.Stopped():
 		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))

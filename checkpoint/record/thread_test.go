@@ -4,6 +4,7 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -218,5 +219,58 @@ func TestTimerLosesRace(t *testing.T) {
 	iv := intervalOf(t, rec, 0)
 	if len(iv.Events) != 4 || !iv.Events[1].Restart || iv.Events[3].Result != 7 {
 		t.Errorf("events %v", kinds(iv))
+	}
+}
+
+// TestStopsOfOthers: what the loop collects that is no thread's is kept for whom it is for: a
+// child's first stop, which may come before its parent's call reports it, and a shadow's end.
+func TestStopsOfOthers(t *testing.T) {
+	_, th := newFake(t, Options{})
+	s := th.session
+	s.notOurs(71, stopOf(unix.SIGSTOP))
+	if ws, err := s.waitChild(71); err != nil || ws != stopOf(unix.SIGSTOP) {
+		t.Errorf("the child's stop is %#x, %v", uint32(ws), err)
+	}
+	if len(s.early) != 0 {
+		t.Errorf("kept: %v", s.early)
+	}
+	sh := &shadow{pid: 72}
+	s.shadows[72] = sh
+	s.notOurs(72, stopOf(unix.SIGCONT))
+	if sh.reaped {
+		t.Error("a shadow that has stopped counts as reaped")
+	}
+	s.notOurs(72, diedOf(unix.SIGKILL))
+	if !sh.reaped || !isLost(sh) || len(s.shadows) != 0 || len(s.early) != 0 {
+		t.Errorf("reaped %t, %d shadows, %v", sh.reaped, len(s.shadows), s.early)
+	}
+}
+
+// TestTwoThreads: the loop answers the stops of whichever thread comes to one, and ends with
+// the last.
+func TestTwoThreads(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s := th.session
+	s.done = true // nothing is recorded, the threads run to their ends
+	const second = 1 << 30
+	other := &thread{session: s, proc: th.proc, tid: second}
+	s.threads[second] = other
+	var resumed []int
+	f.any = []stopOfThread{
+		{th.tid, stopOf(ptrace.SyscallTrap)}, {second, stopOf(unix.SIGTERM)}, {99, stopOf(unix.SIGSTOP)},
+		{second, diedOf(unix.SIGTERM)}, {th.tid, stopOf(ptrace.SyscallTrap)}, {th.tid, unix.WaitStatus(3 << 8)},
+	}
+	f.onResume = func(tid int) { resumed = append(resumed, tid) }
+	if err := s.loop(th); !errors.Is(err, errGone) {
+		t.Fatal(err)
+	}
+	if want := []int{th.tid, th.tid, second, th.tid}; !slices.Equal(resumed, want) {
+		t.Errorf("resumed %d, want %d", resumed, want)
+	}
+	if r := &s.result; len(s.threads) != 0 || r.ExitCode != 3 || r.Signal != 0 {
+		t.Errorf("%d threads are left, exit code %d, signal %d", len(s.threads), r.ExitCode, r.Signal)
+	}
+	if _, ok := s.early[99]; !ok {
+		t.Error("the stop of an unknown child is lost")
 	}
 }

@@ -115,7 +115,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 	if err := t.session.source.interrupt(t.tid); err != nil {
 		return action{}, err
 	}
-	ws, err := t.resume(ptrace.Syscall, 0, false)
+	ws, err := t.runTo(ptrace.Syscall, 0)
 	if err != nil {
 		return action{}, err
 	}
