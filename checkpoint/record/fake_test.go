@@ -73,7 +73,6 @@ func (f *fakeSource) resume(tid int, how ptrace.Request, sig int) error {
 }
 
 func (f *fakeSource) interrupt(int) error                        { f.t.Error("interrupted"); return unix.ESRCH }
-func (f *fakeSource) wait(int) (unix.WaitStatus, error)          { return f.status, nil }
 func (f *fakeSource) poll(int) (unix.WaitStatus, bool)           { return 0, false }
 func (f *fakeSource) message(int) (uint64, error)                { return f.msg, nil }
 func (f *fakeSource) getRegs(_ int, r *ptrace.Regs) error        { *r = f.regs; return nil }
@@ -84,6 +83,14 @@ func (f *fakeSource) setSigmask(_ int, mask uint64) error        { f.mask = mask
 func (f *fakeSource) pending(int) uint64                         { return f.queued }
 func (f *fakeSource) getSiginfo(_ int, si *ptrace.Siginfo) error { *si = f.info; return nil }
 func (f *fakeSource) setSiginfo(_ int, si *ptrace.Siginfo) error { f.info = *si; return nil }
+
+func (f *fakeSource) wait(tid int) (unix.WaitStatus, error) {
+	got, ws, err := f.waitAny()
+	if got != tid {
+		f.t.Errorf("thread %d is waited for, and %d has stopped", tid, got)
+	}
+	return ws, err
+}
 
 func (f *fakeSource) waitAny() (int, unix.WaitStatus, error) {
 	if f.any == nil {

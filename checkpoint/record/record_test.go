@@ -307,8 +307,26 @@ func TestLostShadows(t *testing.T) {
 	}
 }
 
+// TestShadowsReaped: the shadows that the ring drops do not stay as zombies.
+func TestShadowsReaped(t *testing.T) {
+	prog := guest(t, "crash")
+	_, res := recorded(t, Options{Args: []string{prog, "spin"}, Interval: 4 * time.Millisecond, ForceAfter: time.Millisecond, KeepSeconds: 0.02}, func(pid int) {
+		time.Sleep(500 * time.Millisecond)
+		if zombies := childrenIn(t, pid, 'Z'); len(zombies) > 5 {
+			t.Errorf("%d zombies", len(zombies))
+		}
+		syscall.Kill(pid, syscall.SIGTERM)
+	})
+	if res.Stats.Shadows < 20 {
+		t.Errorf("only %d shadows were made", res.Stats.Shadows)
+	}
+}
+
 // shadowsOf returns the shadows of the program, the oldest first.
-func shadowsOf(t *testing.T, program int) (pids []int) {
+func shadowsOf(t *testing.T, program int) []int { return childrenIn(t, program, 't') }
+
+// childrenIn returns the children of this process but the program that are in a state.
+func childrenIn(t *testing.T, program int, state byte) (pids []int) {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
@@ -317,7 +335,7 @@ func shadowsOf(t *testing.T, program int) (pids []int) {
 	for _, name := range lists {
 		list, _ := os.ReadFile(name) // a thread may have gone
 		for _, f := range strings.Fields(string(list)) {
-			if pid, err := strconv.Atoi(f); err == nil && pid != program && stateOf(pid) == 't' {
+			if pid, err := strconv.Atoi(f); err == nil && pid != program && stateOf(pid) == state {
 				pids = append(pids, pid)
 			}
 		}

@@ -23,15 +23,29 @@ type shadow struct {
 	window     *window
 	noWindow   bool    // it could not be had
 	windows    *uint64 // counts them
+	closed     bool    // it was killed
 	reaped     bool    // its process is no more, and its number may be another's
 }
 
-// close kills the shadow; the session's loop reaps it, or its end does.
+// close kills the shadow; it is reaped when the next one is made, or by the loop.
 func (s *shadow) close() {
+	s.closed = true
 	s.window.close()
 	s.mem.close()
 	if !s.reaped {
 		_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	}
+}
+
+// reapClosed reaps the shadows that have been closed and are dead by now.
+func (s *session) reapClosed() {
+	for pid, sh := range s.shadows {
+		if !sh.closed {
+			continue
+		}
+		if ws, ok := ptrace.Poll(pid); ok {
+			s.notOurs(pid, ws)
+		}
 	}
 }
 
@@ -61,6 +75,7 @@ func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 // newShadow clones the program, which is at a stop where calls can be
 // injected. It returns nil when the clone is refused.
 func (sp *space) newShadow(t *thread) (pageReader, error) {
+	sp.session.reapClosed()
 	if sp.session.opt.refuseShadows {
 		return nil, nil
 	}
