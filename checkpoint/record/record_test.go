@@ -311,7 +311,12 @@ func TestLostShadows(t *testing.T) {
 func TestShadowsReaped(t *testing.T) {
 	prog := guest(t, "crash")
 	_, res := recorded(t, Options{Args: []string{prog, "spin"}, Interval: 4 * time.Millisecond, ForceAfter: time.Millisecond, KeepSeconds: 0.02}, func(pid int) {
-		time.Sleep(500 * time.Millisecond)
+		seen := map[int]bool{}
+		for end := time.Now().Add(20 * time.Second); len(seen) < 25 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			for _, shadow := range shadowsOf(t, pid) {
+				seen[shadow] = true
+			}
+		}
 		if zombies := childrenIn(t, pid, 'Z'); len(zombies) > 5 {
 			t.Errorf("%d zombies", len(zombies))
 		}
