@@ -18,6 +18,9 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
+// execve: what is looked at before it, and how the recording of the new image begins. What
+// is changed on the new stack's environment is in env.go.
+
 // Entries of the auxiliary vector (uapi/linux/auxvec.h) that are edited.
 const (
 	atIgnore      = 1

@@ -11,6 +11,8 @@ import (
 	"vplay/checkpoint"
 )
 
+// The file that is written. What goes into it, and in which order, for a ring is in ring.go.
+
 // output is the file being written. Before the crash, or without KeepAlways,
 // there is none.
 type output struct {

@@ -12,6 +12,9 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
+// Where the content of pages and the entries of page tables are read. What they mean is not
+// decided here.
+
 // sparse is the size in pages above which a range is asked for its populated
 // parts before its pagemap is read: programs reserve terabytes.
 const sparse = 16384

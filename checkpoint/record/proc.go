@@ -12,6 +12,9 @@ import (
 	"vplay/checkpoint/abi"
 )
 
+// Small files of /proc, and bytes as the kernel lays them out. Nothing here knows of a
+// recording.
+
 func procPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
 
 var cpuFlags = sync.OnceValue(func() map[string]bool {

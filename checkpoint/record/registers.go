@@ -9,6 +9,8 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
+// Registers in the recording's form.
+
 // regsOf converts the kernel's register file to the recording's.
 func regsOf(r *ptrace.Regs) checkpoint.Regs {
 	return checkpoint.Regs{

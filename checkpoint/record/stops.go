@@ -14,7 +14,7 @@ import (
 )
 
 // A thread's stops, and which method answers each. What a stop means for the log is not
-// here: system calls are in events.go, signals in signals.go.
+// here: system calls are in calls.go, signals in signals.go.
 
 // action is what an answered stop wants next.
 type action struct {

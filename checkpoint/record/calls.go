@@ -13,6 +13,10 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
+// System calls: what is done at the entry and at the exit of each, and the events that they
+// leave in the log. What single classes of calls need is elsewhere, by class: memory in
+// mapops.go, files in filewrite.go, children in children.go, execve in exec.go.
+
 // The kernel's restart codes (include/linux/errno.h) as results.
 const (
 	restartSys     = -512
