@@ -17,19 +17,17 @@ import (
 
 // Cursor lets a protocol server look at and move about in a recording. It
 // starts at the recording's final image, with nothing replayed; the first
-// movement makes the timeline find that moment.
+// movement makes the timeline find that moment. It is used by one goroutine.
 type Cursor struct {
-	s     *replay.Session
-	t     *replay.Timeline   // of the present image
-	cur   *replay.Cursor     // on it
+	session *Session
+	s       *replay.Session
+	image   int              // index of the present one
+	t       *replay.Timeline // of the present image
+	cur     *replay.Cursor   // on it
+
 	final *replay.FinalImage // the state shown while nothing was replayed; else nil
 	stop  api.Stop
 	files *files
-
-	images []image
-	image  int              // index of the present one
-	last   *replay.Timeline // of the last image
-	memory int64            // the budget of a timeline
 
 	// reported is where a pending signal, or the crash, was reported last: the next
 	// resume from there goes past it.
@@ -54,30 +52,47 @@ type bpKey struct {
 	len  uint64
 }
 
-// Open opens a recording for debuggers. memory bounds the timeline's
-// snapshots, in bytes.
-func Open(s *replay.Session, memory int64, symbols *loader.Symbols) (*Cursor, error) {
-	t, err := replay.NewTimeline(s, memory)
-	if err != nil {
+// NewCursor returns a cursor at the end of the recording. Close gives it back. The
+// error is of a recording without a final image whose end does not replay.
+func (d *Session) NewCursor() (*Cursor, error) {
+	g := &Cursor{session: d, s: d.s, image: d.last(), reported: nowhere, breaks: map[bpKey]api.Breakpoint{}}
+	var err error
+	if g.t, err = d.enter(g.image); err != nil {
 		return nil, err
 	}
-	cur, err := t.NewCursor()
-	if err != nil {
-		t.Close()
+	if g.cur, err = g.t.NewCursor(); err != nil {
+		d.leave(g.image)
 		return nil, err
 	}
-	g := &Cursor{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), reported: nowhere, breaks: map[bpKey]api.Breakpoint{}}
-	g.image = len(g.images) - 1
-	g.files = newFiles(g, symbols)
-	final, err := s.Final()
+	g.files = newFiles(g, d.symbols)
+	final, err := d.s.Final()
 	if err == nil {
 		g.final = final
-	} else if _, err := cur.ToEnd(context.Background()); err != nil {
+	} else if _, err := g.cur.ToEnd(context.Background()); err != nil {
 		g.Close()
 		return nil, err
 	}
 	g.stop = g.endStop()
 	return g, nil
+}
+
+// Session returns what the cursor is of.
+func (g *Cursor) Session() *Session { return g.session }
+
+// Close gives back what the cursor holds.
+func (g *Cursor) Close() {
+	g.Undivert()
+	g.dropFinal()
+	g.cur.Close()
+	g.session.leave(g.image)
+}
+
+// dropFinal gives the final image back, if the cursor is on it.
+func (g *Cursor) dropFinal() {
+	if g.final != nil {
+		g.final.Mem.Close()
+		g.final = nil
+	}
 }
 
 // endStop is the stop at the end of the recording.
@@ -175,13 +190,13 @@ func (g *Cursor) Process() api.Process {
 		f |= api.FeatureAVX
 	}
 	p := g.program()
-	return api.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
+	return api.Process{PID: int(m.PID), ExecFile: p.path, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
 // Threads implements api.Target.
 func (g *Cursor) Threads() []api.Thread {
 	m := g.s.Rec.Manifest()
-	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
+	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().path)}}
 }
 
 // Stop implements api.Target.

@@ -31,12 +31,17 @@ func openFile(t testing.TB, path string) *Cursor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := Open(s, 64<<20, loader.NewSymbols([]string{demo}, false))
+	d, err := Open(s, 64<<20, loader.NewSymbols([]string{demo}, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.NewCursor()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		g.Close()
+		d.Close()
 		s.Close()
 		rec.Close()
 	})

@@ -128,13 +128,13 @@ func (f *files) proc(name string) ([]byte, bool) {
 	case "auxv":
 		return f.g.program().auxv, true
 	case "comm":
-		return []byte(path.Base(f.g.program().program) + "\n"), true
+		return []byte(path.Base(f.g.program().path) + "\n"), true
 	case "stat": // the fields that are not known are 0 (man 5 proc)
-		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(f.g.program().program), strings.Repeat(" 0", 49)), true
+		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(f.g.program().path), strings.Repeat(" 0", 49)), true
 	case "coredump_filter":
 		return []byte("00000033\n"), true
 	case "status":
-		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(f.g.program().program), m.PID, m.PID), true
+		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(f.g.program().path), m.PID, m.PID), true
 	}
 	return nil, false
 }
@@ -194,7 +194,7 @@ func (f *files) readlink(name string) (string, error) {
 	m := f.g.s.Rec.Manifest()
 	switch name {
 	case fmt.Sprintf("/proc/%d/exe", m.PID):
-		return f.g.program().program, nil
+		return f.g.program().path, nil
 	case fmt.Sprintf("/proc/%d/cwd", m.PID):
 		return m.Cwd, nil
 	}

@@ -124,7 +124,7 @@ func (g *Cursor) seekImage(ctx context.Context, w where, anyImage bool) error {
 	case wherePosition:
 		to = g.imageOf(w.pos.Interval)
 	case whereEnd:
-		to = len(g.images) - 1
+		to = g.session.last()
 	default: // The others are of the present image.
 	}
 	switch {

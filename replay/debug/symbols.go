@@ -144,7 +144,7 @@ func (d *Symbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
 			}
 		}
 		for i := range mod.Segments {
-			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.program().program {
+			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.program().path {
 				align := max(s.Align, 1)
 				return fs - (s.Memsz+align-1)/align*align + offset, true
 			}
