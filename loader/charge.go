@@ -86,12 +86,3 @@ func kept(b []byte, budget *checkpoint.Budget) error {
 	runtime.AddCleanup(&b[0], budget.Give, n)
 	return nil
 }
-
-// Open rebuilds the file of a module and opens it; nil when it cannot be.
-func (s *Symbols) Open(mod *Module, m Memory) (*dwarf.Module, error) {
-	b, err := BuildELF(mod, m, s)
-	if err != nil {
-		return nil, err
-	}
-	return dwarf.Open(b, s.charged())
-}

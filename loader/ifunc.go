@@ -150,13 +150,19 @@ func (mod *Module) isCode(addr uint64) bool {
 	return false
 }
 
-// isUnbound reports whether a function pointer leads into a lazy procedure linkage
-// table: to the push of a relocation's number, with ENDBR64 before it or not.
-func isUnbound(target uint64, m Memory) bool {
+// isUnbound reports whether the function pointer in a slot leads into a procedure
+// linkage table: to the push of a relocation's number, with ENDBR64 before it or not; or,
+// in static programs, to behind the jump through the slot.
+func isUnbound(slot, target uint64, m Memory) bool {
 	var b [5]byte
 	n := m.ReadMemory(target, b[:])
 	code, _ := bytes.CutPrefix(b[:n], []byte{0xf3, 0x0f, 0x1e, 0xfa})
-	return len(code) > 0 && code[0] == 0x68
+	if len(code) > 0 && code[0] == 0x68 {
+		return true
+	}
+	var jump [6]byte // jmp *disp32(%rip)
+	n = m.ReadMemory(target-uint64(len(jump)), jump[:])
+	return n == len(jump) && jump[0] == 0xff && jump[1] == 0x25 && target+uint64(int32(binary.LittleEndian.Uint32(jump[2:]))) == slot
 }
 
 // implementations returns what the resolvers of a module's IFUNCs chose, by the
@@ -164,8 +170,8 @@ func isUnbound(target uint64, m Memory) bool {
 // built for the module: static programs have no dynamic section.
 func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 {
 	out := map[uint64]uint64{}
-	bind := func(resolver, target uint64) {
-		if _, ok := out[resolver]; !ok && target != mod.Bias+resolver && mod.isCode(target) && !isUnbound(target, m) {
+	bind := func(resolver, slot, target uint64) {
+		if _, ok := out[resolver]; !ok && target != mod.Bias+resolver && mod.isCode(target) && !isUnbound(slot, target, m) {
 			out[resolver] = target - mod.Bias
 		}
 	}
@@ -175,7 +181,7 @@ func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 
 	}
 	for i := range own {
 		if r := &own[i]; r.kind == elf.R_X86_64_IRELATIVE {
-			bind(r.addend, mod.slot(r, m))
+			bind(r.addend, mod.Bias+r.offset, mod.slot(r, m))
 		}
 	}
 	names := mod.ifuncs(m)
@@ -191,7 +197,7 @@ func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 
 			}
 			if target := peer.slot(r, m); mod.isCode(target) {
 				if resolver, ok := names[peer.symbolName(r.symbol, m)]; ok {
-					bind(resolver, target)
+					bind(resolver, peer.Bias+r.offset, target)
 				}
 			}
 		}
@@ -227,11 +233,12 @@ func (mod *Module) relas(m Memory) (out []rela) {
 }
 
 // bindIFuncs turns the IFUNC symbols of a module's file into functions at the
-// implementation that was chosen, in place. Those that nothing was bound to stay.
-func bindIFuncs(b []byte, mod *Module, m Memory) {
+// implementation that was chosen, in place. Those that nothing was bound to stay. It is
+// false when it has such symbols and nothing was chosen for any.
+func bindIFuncs(b []byte, mod *Module, m Memory) bool {
 	f, err := dwarf.OpenELF(bytes.NewReader(b))
 	if err != nil {
-		return
+		return true
 	}
 	var x ifuncBinder
 	for _, s := range f.Sections {
@@ -240,7 +247,7 @@ func bindIFuncs(b []byte, mod *Module, m Memory) {
 		}
 		x.section(s.Name, s.Type, s.Addr, b[s.Offset:s.Offset+s.FileSize])
 	}
-	x.bind(mod, m)
+	return x.bind(mod, m)
 }
 
 // bindIFuncs is the same for an image that is being built, of which list are the
@@ -274,10 +281,11 @@ func (x *ifuncBinder) section(name string, typ elf.SectionType, addr uint64, dat
 }
 
 // bind rewrites the symbols. Their sizes, which were the resolvers', are those that
-// the unwind table has of the implementations.
-func (x *ifuncBinder) bind(mod *Module, m Memory) {
+// the unwind table has of the implementations. It is false when there are symbols and
+// nothing was chosen for any.
+func (x *ifuncBinder) bind(mod *Module, m Memory) bool {
 	if len(x.symbols) == 0 {
-		return
+		return true
 	}
 	sizes := map[uint64]uint64{}
 	for _, r := range dwarf.FrameRanges(x.frames, x.framesAt, budgetOf(m)) {
@@ -296,6 +304,7 @@ func (x *ifuncBinder) bind(mod *Module, m Memory) {
 			le.PutUint64(t[16:], sizes[target])
 		}
 	}
+	return len(chosen) > 0
 }
 
 func hasIFunc(symbols []byte) bool {

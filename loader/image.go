@@ -34,10 +34,17 @@ var errImage = errors.New("loader: the ELF image cannot be rebuilt")
 // files, with its IFUNC symbols bound. The caller may keep it. Errors say that too
 // little of the module was captured, or that the budget has no room for it.
 func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
+	b, _, err := rebuild(mod, m, symbols)
+	return b, err
+}
+
+// rebuild is BuildELF; isBound is false where the file has IFUNCs and nothing was
+// chosen for any.
+func rebuild(mod *Module, m Memory, symbols *Symbols) (b []byte, isBound bool, err error) {
 	c := &charged{Memory: m, budget: symbols.charged()}
-	b, err := buildELF(mod, c, symbols)
+	b, err = buildELF(mod, c, symbols)
 	if err == nil {
-		bindIFuncs(b, mod, c)
+		isBound = bindIFuncs(b, mod, c)
 	}
 	c.budget.Give(c.taken)
 	if err == nil {
@@ -47,9 +54,9 @@ func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 		err = c.err // what was built lacks what could not be read
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return b, nil
+	return b, isBound, nil
 }
 
 func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {

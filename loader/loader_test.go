@@ -403,7 +403,7 @@ func FuzzBuildELF(f *testing.F) {
 	f.Add(flat())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, maps := hostile(b)
-		r := NewResolver(maps, m, nil)
+		r := NewResolver(maps, m, NewModuleFiles(nil))
 		var regs checkpoint.Regs
 		regs.RIP, regs.R[4], regs.R[5] = libBase+0x1012, libBase+0x2100, libBase+0x2110
 		if n := len(r.Backtrace(&regs, 32)); n == 0 || n > 32 {

@@ -167,7 +167,7 @@ var heapFaults = []struct {
 
 // badBlock returns what is wrong with the block that free or realloc was called with. r
 // resolves the addresses of the final image. The cursor ends up anywhere.
-func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, symbols *loader.Symbols, message string) (o *overwrite, err error) {
+func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) (o *overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
 		if ok = strings.HasPrefix(message, h.message); ok {
@@ -198,7 +198,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 		o.Slot += size &^ 15
 		o.What = fmt.Sprintf("size of the block behind the one at %#x", block)
 	case freedTwice:
-		return freedBefore(ctx, c, s, symbols, entry, block)
+		return freedBefore(ctx, c, s, files, entry, block)
 	}
 	o.Value, ok = debug.Memory{Space: c.Machine().Mem}.Word(o.Slot)
 	if !ok {
@@ -208,7 +208,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 }
 
 // freedBefore looks for the call before the present one that has the same argument.
-func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, symbols *loader.Symbols, entry, block uint64) (*overwrite, error) {
+func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles, entry, block uint64) (*overwrite, error) {
 	o := &overwrite{What: fmt.Sprintf("the block at %#x", block), Slot: block, freed: true}
 	c.SetBreakpoints([]uint64{entry}, func(m *replay.Machine) bool { return m.CPU.R[7] == block })
 	c.SetSignals(func(int32) bool { return false })
@@ -220,6 +220,6 @@ func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, symbo
 		o.Why = "it was not freed before in the recorded time"
 		return o, nil
 	}
-	o.at(c, s, symbols)
+	o.at(c, s, files)
 	return o, nil
 }

@@ -145,11 +145,13 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 	switch {
 	case err == nil:
 		defer f.Mem.Close()
-		in.atEnd(f, symbols)
+		files := loader.NewModuleFiles(symbols)
+		r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, files)
+		in.atEnd(f, r, symbols)
 		if m.Crash && abi.Signal(m.Signo) == abi.SIGABRT {
-			in.Message = abortMessage(loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols), debug.Memory{Space: f.Mem})
+			in.Message = abortMessage(r, debug.Memory{Space: f.Mem})
 		}
-		in.Overwrite = findOverwrite(ctx, s, f, symbols, in.Message)
+		in.Overwrite = findOverwrite(ctx, s, f, r, files, in.Message)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func ending(rec *checkpoint.Recording) string {
 }
 
 // atEnd fills in what the final image tells.
-func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
+func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *loader.Symbols) {
 	st := &f.States[0]
 	in.RIP = st.RIP
 	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {
@@ -205,7 +207,6 @@ func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
 			in.NotCanonical = debug.NotCanonical(st, b[:n])
 		}
 	}
-	r := loader.NewResolver(f.Maps, mem, symbols)
 	in.LocalFiles = debug.LocalFiles(r.Modules(), symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()

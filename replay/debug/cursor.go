@@ -37,7 +37,7 @@ type Cursor struct {
 
 	goal           *where              // where the next resume goes, or nil
 	moved          bool                // by a seek since the last resume
-	known          *names              // what was resolved last
+	known          *loader.Resolver    // see names
 	functions      map[uint64]function // by the addresses of breakpoints
 	checkpoints    []remembered
 	lastCheckpoint int // the number of the newest
@@ -64,7 +64,7 @@ func (d *Session) NewCursor() (*Cursor, error) {
 		d.leave(g.image)
 		return nil, err
 	}
-	g.files = newFiles(g, d.symbols)
+	g.files = newFiles(g)
 	final, err := d.s.Final()
 	if err == nil {
 		g.final = final

@@ -30,7 +30,7 @@ func (g *Cursor) Divert(output func(b []byte)) error {
 		if mod == nil {
 			return 0
 		}
-		return g.files.symbols.Text(mod, Memory{g.div.Mem}, a, page)
+		return g.session.symbols.Text(mod, Memory{g.div.Mem}, a, page)
 	}
 	g.divInfo = nil
 	return nil

@@ -18,18 +18,15 @@ import (
 // recording, and what /proc says of the process. Of the machine that replays
 // there are only files with the build-id that was recorded.
 type files struct {
-	g       *Cursor
-	symbols *loader.Symbols
-	images  map[string][]byte // by path
+	g      *Cursor
+	images map[string][]byte // by path
 }
 
-func newFiles(g *Cursor, symbols *loader.Symbols) *files {
-	return &files{g: g, symbols: symbols, images: map[string][]byte{}}
-}
+func newFiles(g *Cursor) *files { return &files{g: g, images: map[string][]byte{}} }
 
 // local names the files of this machine that are used.
 func (f *files) local() string {
-	return LocalFiles(loader.Modules(f.g.maps(), Memory{f.g.mem()}), f.symbols)
+	return LocalFiles(f.g.Modules(), f.g.session.symbols)
 }
 
 // file is content in memory.
@@ -69,7 +66,7 @@ func (f *files) image(name string) ([]byte, error) {
 	if mod == nil {
 		return nil, os.ErrNotExist
 	}
-	b, err := loader.BuildELF(mod, Memory{f.g.mem()}, f.symbols)
+	b, err := f.g.moduleFiles().Image(mod, Memory{f.g.mem()})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", os.ErrNotExist, err)
 	}
@@ -80,14 +77,13 @@ func (f *files) image(name string) ([]byte, error) {
 // module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list, which may go through symbolic links.
 func (f *files) module(name string) *loader.Module {
-	maps, mem := f.g.maps(), Memory{f.g.mem()}
-	mods := loader.Modules(maps, mem)
+	mods := f.g.Modules()
 	for _, mod := range mods {
 		if mod.Path == name {
 			return mod
 		}
 	}
-	for _, l := range loader.LinkMap(maps, mem) {
+	for _, l := range f.g.LinkMap() {
 		if l.Name != name {
 			continue
 		}

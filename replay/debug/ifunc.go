@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"vplay/dwarf"
-	"vplay/loader"
 )
 
 // function is the function that an address is in, by entries: its own, and where it is
@@ -44,7 +43,7 @@ func (g *Cursor) findFunctions(addrs []uint64) {
 			g.functions[a] = function{entry: a} // of no module
 		}
 	}
-	for _, mod := range loader.Modules(g.maps(), Memory{g.mem()}) {
+	for _, mod := range g.Modules() {
 		isIn := func(a uint64) bool { return a >= mod.Base && a < mod.End }
 		if !slices.ContainsFunc(addrs, isIn) {
 			continue

@@ -10,7 +10,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/loader"
 	"vplay/replay/debug/api"
 	"vplay/replay/debug/text"
 	"vplay/replay/mem"
@@ -130,7 +129,7 @@ func monitorWhy(_ context.Context, g *Cursor, args []string, out io.Writer) erro
 }
 
 func monitorModules(_ context.Context, g *Cursor, _ []string, out io.Writer) error {
-	for _, m := range loader.Modules(g.maps(), Memory{g.mem()}) {
+	for _, m := range g.Modules() {
 		fmt.Fprintf(out, "%#x %s build-id %s\n  add-symbol-file FILE -o %#x\n", m.Base, m.Path, m.BuildID, m.Bias)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,27 +40,18 @@ func init() {
 	})
 }
 
-// names resolves addresses at the present position. It is made anew when the
-// modules in memory change.
-type names struct {
-	key string
-	*loader.Resolver
-}
-
-// names returns the resolver for the present position.
+// names returns the resolver for the present position. It is made anew when the memory
+// map has changed.
 func (g *Cursor) names() *loader.Resolver {
 	maps := g.maps()
-	var key strings.Builder
-	for i := range maps {
-		if maps[i].Offset == 0 && maps[i].Object != 0 {
-			fmt.Fprintf(&key, "%x %d;", maps[i].Start, maps[i].Object)
-		}
+	if g.known == nil || !slices.Equal(maps, g.known.Maps()) {
+		g.known = loader.NewResolver(maps, present{g}, g.moduleFiles())
 	}
-	if g.known == nil || g.known.key != key.String() {
-		g.known = &names{key.String(), loader.NewResolver(maps, present{g}, g.files.symbols)}
-	}
-	return g.known.Resolver
+	return g.known
 }
+
+// moduleFiles returns the files of the present program's modules.
+func (g *Cursor) moduleFiles() *loader.ModuleFiles { return g.session.filesOf(g.image) }
 
 // present reads the memory at whatever is the present position.
 type present struct{ g *Cursor }
@@ -82,7 +74,7 @@ func (g *Cursor) addresses(where string) ([]uint64, error) {
 	var out []uint64
 	names := g.names()
 	for _, mod := range names.Modules() {
-		if d := names.Open(mod.Base); d != nil {
+		if d := names.File(mod); d != nil {
 			if a, ok := d.Lookup(where); ok {
 				out = append(out, a+mod.Bias)
 			}
@@ -314,8 +306,9 @@ func (g *Cursor) entries(where string) (at []uint64, inlined map[uint64]string, 
 	if err == nil && strings.ContainsAny(where[:1], "*0123456789") || err != nil && !errors.Is(err, errNoSuchName) {
 		return at, inlined, err
 	}
-	for _, mod := range loader.Modules(g.maps(), Memory{g.mem()}) {
-		if d := g.names().Open(mod.Base); d != nil {
+	names := g.names()
+	for _, mod := range names.Modules() {
+		if d := names.File(mod); d != nil {
 			for _, pc := range d.InlineSites(where) {
 				at = append(at, pc+mod.Bias)
 				inlined[pc+mod.Bias] = where

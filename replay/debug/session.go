@@ -31,6 +31,7 @@ type image struct {
 	infos []checkpoint.IntervalInfo
 	program
 
+	files    *loader.ModuleFiles
 	timeline *replay.Timeline // nil when no cursor is there
 	cursors  int              // in it
 }
@@ -51,7 +52,7 @@ func Open(s *replay.Session, memory int64, symbols *loader.Symbols) (*Session, e
 	}
 	d := &Session{s: s, symbols: symbols, memory: memory}
 	for _, infos := range s.Rec.Images() {
-		d.images = append(d.images, image{infos: infos})
+		d.images = append(d.images, image{infos: infos, files: loader.NewModuleFiles(symbols)})
 	}
 	// Of the last image the manifest tells what it is; the others are asked when they
 	// are entered.
@@ -111,8 +112,15 @@ func (d *Session) leave(n int) {
 	i := &d.images[n]
 	if i.cursors--; i.cursors == 0 {
 		i.timeline.Close()
-		i.timeline = nil
+		i.timeline, i.files = nil, loader.NewModuleFiles(d.symbols)
 	}
+}
+
+// filesOf returns the files of the modules of image n.
+func (d *Session) filesOf(n int) *loader.ModuleFiles {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.images[n].files
 }
 
 // programOf returns what is known of the program of image n.
