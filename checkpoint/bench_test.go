@@ -90,7 +90,7 @@ func BenchmarkEvents(b *testing.B) {
 	})
 	b.Run("read", func(b *testing.B) {
 		for b.Loop() {
-			must(decodeEvents(must(decodeMember(log, kindLog, maxMemberRaw, nil)), len(events), nil))
+			must(decodeEvents(must(decodeMember(log, kindLog, FormatVersion, maxMemberRaw, nil)), len(events), FormatVersion, nil))
 		}
 		b.SetBytes(int64(raw))
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
@@ -104,7 +104,7 @@ func BenchmarkPageTable(b *testing.B) {
 	codePageTable(c, &table, false)
 	b.ReportMetric(float64(len(c.b))/float64(len(table)), "raw-B/row")
 	for b.Loop() {
-		must(decodeWhole(c.b, fakeStore{}, nil, func(c *coder, t *[]PageEntry) { codePageTable(c, t, false) }))
+		must(decodeWhole(c.b, FormatVersion, fakeStore{}, nil, func(c *coder, t *[]PageEntry) { codePageTable(c, t, false) }))
 	}
 }
 

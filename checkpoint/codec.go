@@ -26,6 +26,9 @@ func codeContext(c *coder, x *Context) {
 	c.i64(&x.OrigRAX)
 	c.bool(&x.InCall)
 	c.i64(&x.Restart)
+	if c.version >= 2 {
+		c.str(&x.Name)
+	}
 }
 
 func codeMapping(c *coder, m *Mapping) {
@@ -297,11 +300,11 @@ func compareObjectPages(a, b ObjectPage) int {
 	return cmpU64(a.Index, b.Index)
 }
 
-// decodeWhole decodes the raw bytes of a member with code.
-func decodeWhole[T any](raw []byte, p pageNumbers, ch *charge, code func(*coder, *T)) (*T, error) {
+// decodeWhole decodes the raw bytes of a member, in a version of the format, with code.
+func decodeWhole[T any](raw []byte, version int, p pageNumbers, ch *charge, code func(*coder, *T)) (*T, error) {
 	v := new(T)
 	c := newDecoder(raw, p)
-	c.charge = ch
+	c.charge, c.version = ch, version
 	code(c, v)
 	if err := c.finish(); err != nil {
 		return nil, &offsetError{int64(c.pos), fmt.Errorf("of the decoded bytes: %w", err)}

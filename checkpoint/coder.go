@@ -20,6 +20,7 @@ import (
 // on every method does nothing, so callers check err once, and in loops.
 type coder struct {
 	decoding bool
+	version  int    // of the format
 	b        []byte // encoding: the output so far; decoding: the whole input
 	pos      int    // decoding: the next byte
 	err      error
@@ -40,10 +41,12 @@ type pageNumbers interface {
 // in bytes, on top of its raw bytes. The encoder keeps to it as well.
 const maxDecoded = 1 << 30
 
-func newEncoder(p pageNumbers) *coder { return &coder{pages: p, budget: maxDecoded} }
+func newEncoder(p pageNumbers) *coder {
+	return &coder{version: FormatVersion, pages: p, budget: maxDecoded}
+}
 
 func newDecoder(b []byte, p pageNumbers) *coder {
-	return &coder{decoding: true, b: b, pages: p, budget: maxDecoded}
+	return &coder{decoding: true, version: FormatVersion, b: b, pages: p, budget: maxDecoded}
 }
 
 func (c *coder) fail(format string, args ...any) {

@@ -60,5 +60,5 @@ func (e *VersionError) Error() string {
 	if e.Part != "" {
 		return fmt.Sprintf("checkpoint: %s: has a part of kind %q that this vplay does not know: a newer vplay is needed", e.File, e.Part)
 	}
-	return fmt.Sprintf("checkpoint: %s: format version %d, this vplay reads version %d: another vplay is needed", e.File, e.Have, e.Want)
+	return fmt.Sprintf("checkpoint: %s: format version %d, this vplay reads versions up to %d: a newer vplay is needed", e.File, e.Have, e.Want)
 }

@@ -42,17 +42,23 @@ func TestFormatDocument(t *testing.T) {
 		}
 		return strings.Join(list, ", ")
 	}
-	for k := EventEnter; k <= EventEnd; k++ {
+	for k := EventEnter; k <= lastEvent; k++ {
 		fmt.Fprintf(&s, "| %d | %s | %s | %s |\n", k, k, fields(k.spec().required), fields(k.spec().optional))
 	}
 	golden(t, "FORMAT.md", head+begin+s.String()+end+tail)
 }
 
-// TestGoldenRecording reads a file that version 1 has written once and for
-// all: whoever changes the format by accident learns it here.
+// TestGoldenRecording reads a file that each version of the format has written once and
+// for all: whoever changes the format by accident learns it here.
 func TestGoldenRecording(t *testing.T) {
-	path := filepath.Join("testdata", "v1.vplay")
-	if *update {
+	for version := 1; version <= FormatVersion; version++ {
+		t.Run(fmt.Sprint(version), func(t *testing.T) { goldenRecording(t, version) })
+	}
+}
+
+func goldenRecording(t *testing.T, version int) {
+	path := filepath.Join("testdata", fmt.Sprintf("v%d.vplay", version))
+	if *update && version == FormatVersion {
 		if _, err := os.Stat(path); err != nil {
 			writeRandom(t, path, 42, 12, 3)
 		}
@@ -88,5 +94,5 @@ func TestGoldenRecording(t *testing.T) {
 		mask, err := r.Page(r.store.records[i].ref, &page)
 		fmt.Fprintf(&s, "stored: %x %v %v\n", cutHash(page[:]), mask != nil, err)
 	}
-	golden(t, filepath.Join("testdata", "v1.txt"), s.String())
+	golden(t, filepath.Join("testdata", fmt.Sprintf("v%d.txt", version)), s.String())
 }

@@ -108,8 +108,9 @@ func appendHeader(b []byte, kind string) []byte {
 	return appendFrame(b, frameHeader, c.b)
 }
 
-// readHeader takes the header frame from the start of b; n is its length.
-func readHeader(b []byte, kind string) (n int, err error) {
+// readHeader takes the header frame of a version of the format from the start of b; n is
+// its length.
+func readHeader(b []byte, kind string, want int) (n int, err error) {
 	typ, payload, n, err := readFrame(b)
 	if err != nil {
 		return 0, err
@@ -122,8 +123,8 @@ func readHeader(b []byte, kind string) (n int, err error) {
 	if err := c.finish(); err != nil {
 		return 0, fmt.Errorf("header: %w", err)
 	}
-	if typ != frameHeader || got != kind || version != FormatVersion {
-		return 0, fmt.Errorf("header says %q version %d, want %q version %d", got, version, kind, FormatVersion)
+	if typ != frameHeader || got != kind || version != uint64(want) {
+		return 0, fmt.Errorf("header says %q version %d, want %q version %d", got, version, kind, want)
 	}
 	return n, nil
 }
@@ -180,10 +181,10 @@ type offsetError struct {
 func (e *offsetError) Error() string { return fmt.Sprintf("at offset %#x: %v", e.offset, e.err) }
 func (e *offsetError) Unwrap() error { return e.err }
 
-// decodeMember returns the raw bytes of a whole member of the given kind, limit
-// bytes at most. Errors are *offsetError.
-func decodeMember(b []byte, kind string, limit int64, ch *charge) ([]byte, error) {
-	at, err := readHeader(b, kind)
+// decodeMember returns the raw bytes of a whole member of the given kind and version,
+// limit bytes at most. Errors are *offsetError.
+func decodeMember(b []byte, kind string, version int, limit int64, ch *charge) ([]byte, error) {
+	at, err := readHeader(b, kind, version)
 	if err != nil {
 		return nil, &offsetError{0, err}
 	}

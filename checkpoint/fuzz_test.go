@@ -35,7 +35,7 @@ func FuzzMember(f *testing.F) {
 	f.Add(b)
 	f.Add(appendFrame(appendHeader(nil, kindLog), frameEnd, []byte{0}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		raw, err := decodeMember(b, kindLog, 1<<22, nil)
+		raw, err := decodeMember(b, kindLog, FormatVersion, 1<<22, nil)
 		var at *offsetError
 		if err != nil && !errors.As(err, &at) {
 			t.Errorf("error without an offset: %v", err)
@@ -60,14 +60,14 @@ func FuzzBlock(f *testing.F) {
 
 func FuzzEvents(f *testing.F) {
 	g := newGen(2)
-	for kind := EventEnter; kind <= EventEnd; kind++ {
+	for kind := EventEnter; kind <= lastEvent; kind++ {
 		e := g.event(kind)
 		c := newEncoder(nil)
 		encodeEvent(c, newEncoder(nil), &e)
 		f.Add(c.b, 1)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
-		events, err := decodeEvents(b, n, nil)
+		events, err := decodeEvents(b, n, FormatVersion, nil)
 		if err != nil {
 			return
 		}
@@ -116,7 +116,7 @@ func fuzzStructure[T any](f *testing.F, seeds []*T, code func(*coder, *T)) {
 		f.Add(c.b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := decodeWhole(b, fakeStore{}, nil, code)
+		v, err := decodeWhole(b, FormatVersion, fakeStore{}, nil, code)
 		if err != nil {
 			return
 		}
@@ -125,7 +125,7 @@ func fuzzStructure[T any](f *testing.F, seeds []*T, code func(*coder, *T)) {
 		if c.err != nil {
 			t.Fatalf("accepted %x, refused to write it: %v", b, c.err)
 		}
-		again, err := decodeWhole(c.b, fakeStore{}, nil, code)
+		again, err := decodeWhole(c.b, FormatVersion, fakeStore{}, nil, code)
 		if err != nil || !reflect.DeepEqual(v, again) {
 			t.Errorf("%+v became %+v, error %v", v, again, err)
 		}

@@ -18,8 +18,9 @@ import (
 // an error; a listed one of unknown kind is skipped when it is marked optional
 // and refused otherwise.
 
-// FormatVersion is the version of the format that this package writes and reads.
-const FormatVersion = 1
+// FormatVersion is the version of the format that this package writes. It reads all
+// versions from 1 on.
+const FormatVersion = 2
 
 const formatName = "vplay-recording"
 
@@ -55,7 +56,7 @@ var knownKinds = map[string]bool{
 }
 
 // magicText is the content of the first member, for people and for file(1).
-const magicText = "vplay recording, format version 1\n"
+const magicText = "vplay recording, format version 2\n"
 
 // IntervalInfo is what is known of an interval without reading it.
 type IntervalInfo struct {
@@ -137,7 +138,7 @@ func decodeManifest(b []byte) (*manifestFile, error) {
 	if v.Format != formatName {
 		return nil, ErrNotRecording
 	}
-	if v.Manifest.Version != FormatVersion {
+	if v.Manifest.Version < 1 || v.Manifest.Version > FormatVersion {
 		return nil, &VersionError{Have: v.Manifest.Version, Want: FormatVersion}
 	}
 	m := new(manifestFile)

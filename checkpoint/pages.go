@@ -112,7 +112,7 @@ func (r *Recording) readIndex(n int, count uint64) error {
 	if err != nil {
 		return err
 	}
-	blocks, err := decodeWhole(raw, nil, ch, codeBlockIndexes)
+	blocks, err := decodeWhole(raw, r.version(), nil, ch, codeBlockIndexes)
 	if err == nil {
 		err = r.budget.Take(int64(count)*recordBytes, name) // as long as the recording is open
 	}

@@ -15,7 +15,7 @@ func ParseEvent(text string) (Event, error) {
 	var e Event
 	s := &textScanner{rest: text}
 	name := s.word()
-	for k := EventEnter; k <= EventEnd; k++ {
+	for k := EventEnter; k <= lastEvent; k++ {
 		if k.spec().name == name {
 			e.Kind = k
 		}
@@ -117,6 +117,10 @@ func (s *textScanner) value(typ fieldType, at any) {
 		s.numbers(v[:])
 	case *InstrKind:
 		*v = InstrKind(s.name(instrNames[:]))
+	case *SchedReason:
+		*v = SchedReason(s.name(schedNames[:]))
+	case *ThreadOp:
+		*v = ThreadOp(s.name(threadNames[:]))
 	case **Regs:
 		*v = s.regs()
 	case *[]byte:

@@ -287,7 +287,7 @@ func (r *Recording) member(name string) ([]byte, error) {
 	}
 	if hash := cutHash(b); hex.EncodeToString(hash[:]) != info.Hash {
 		// The frames know where.
-		if _, err := decodeMember(b, info.Kind, maxMemberRaw, r.charge(name)); err != nil {
+		if _, err := decodeMember(b, info.Kind, r.version(), maxMemberRaw, r.charge(name)); err != nil {
 			return nil, r.damage(name, err)
 		}
 		return nil, r.damage(name, errors.New("its bytes do not have the hash of the manifest"))
@@ -311,7 +311,7 @@ func (r *Recording) decoded(name, kind string, limit int64, ch *charge) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	raw, err := decodeMember(b, kind, limit, ch)
+	raw, err := decodeMember(b, kind, r.version(), limit, ch)
 	if err == nil {
 		err = r.spend(sec.Size()+int64(len(raw)), name)
 	}
@@ -333,13 +333,16 @@ func (r *Recording) spend(n int64, part string) error {
 	return r.budget.Spend(n, part)
 }
 
+// version is the version of the format that the recording is in.
+func (r *Recording) version() int { return r.manifest.Manifest.Version }
+
 func (r *Recording) readObjects() error {
 	ch := r.charge(nameObjects)
 	raw, err := r.decoded(nameObjects, kindObjects, maxHeadRaw, ch)
 	if err != nil {
 		return err
 	}
-	objects, err := decodeWhole(raw, nil, ch, codeObjects)
+	objects, err := decodeWhole(raw, r.version(), nil, ch, codeObjects)
 	if err != nil {
 		return r.damage(nameObjects, err)
 	}
@@ -347,7 +350,7 @@ func (r *Recording) readObjects() error {
 	if raw, err = r.decoded(nameObjectPages, kindObjectPages, maxHeadRaw, ch); err != nil {
 		return err
 	}
-	pages, err := decodeWhole(raw, &r.store, ch, codeObjectPages)
+	pages, err := decodeWhole(raw, r.version(), &r.store, ch, codeObjectPages)
 	if err != nil {
 		return r.damage(nameObjectPages, err)
 	}
@@ -458,7 +461,7 @@ func (r *Recording) Interval(id uint32) (*Interval, error) {
 	if int64(len(raw)) != info.LogRaw {
 		return nil, r.damage(name, fmt.Errorf("%d raw bytes, the manifest says %d", len(raw), info.LogRaw))
 	}
-	if iv.Events, err = decodeEvents(raw, info.Events, ch); err != nil {
+	if iv.Events, err = decodeEvents(raw, info.Events, r.version(), ch); err != nil {
 		return nil, r.damage(name, err)
 	}
 	return iv, nil
@@ -479,7 +482,7 @@ func (r *Recording) head(info *IntervalInfo) (*Interval, error) {
 	if err != nil {
 		return nil, err
 	}
-	iv, err := decodeWhole(raw, &r.store, ch, codeInterval)
+	iv, err := decodeWhole(raw, r.version(), &r.store, ch, codeInterval)
 	if err != nil {
 		return nil, r.damage(name, err)
 	}
@@ -512,7 +515,7 @@ func (r *Recording) Final() (*Final, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := decodeWhole(raw, &r.store, ch, codeFinal)
+	f, err := decodeWhole(raw, r.version(), &r.store, ch, codeFinal)
 	if err == nil {
 		err = ch.add(int64(len(f.Maps)) * regionBytes)
 	}

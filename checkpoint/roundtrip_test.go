@@ -48,7 +48,7 @@ func (g gen) regs() Regs {
 func (g gen) contexts() []Context {
 	list := make([]Context, 1+g.IntN(3))
 	for i := range list {
-		list[i] = Context{TID: int32(g.num()), Regs: g.regs(), XState: g.bytes(900), OrigRAX: -1, InCall: g.IntN(2) == 0, Restart: -512}
+		list[i] = Context{TID: int32(g.num()), Regs: g.regs(), XState: g.bytes(900), OrigRAX: -1, InCall: g.IntN(2) == 0, Restart: -512, Name: g.text()}
 	}
 	return list
 }
@@ -97,6 +97,10 @@ func (g gen) field(e *Event, id fieldID) {
 		}
 	case *InstrKind:
 		*p = InstrKind(1 + g.IntN(3))
+	case *SchedReason:
+		*p = SchedReason(1 + g.IntN(len(schedNames)-1))
+	case *ThreadOp:
+		*p = ThreadOp(1 + g.IntN(len(threadNames)-1))
 	case **Regs:
 		r := g.regs()
 		*p = &r
@@ -137,7 +141,7 @@ func (g gen) mapOps() []MapOp {
 func (g gen) events(n int) []Event {
 	var list []Event
 	for range n {
-		list = append(list, g.event(EventEnter+EventKind(g.IntN(int(EventEnd)))))
+		list = append(list, g.event(EventEnter+EventKind(g.IntN(int(lastEvent)))))
 	}
 	return list
 }

@@ -29,6 +29,8 @@ const (
 	typeArgs                    // [6]uint64: 6 varints
 	typeOut                     // [4]uint64: 4 varints
 	typeInstr                   // InstrKind: varint
+	typeSched                   // SchedReason: varint
+	typeThread                  // ThreadOp: varint
 	typeRegs                    // *Regs
 	typeBytes                   // []byte: length, bytes
 	typeText                    // string: length, bytes
@@ -53,10 +55,12 @@ func codec[T any](name string, code func(*coder, *T), isZero func(*T) bool) fiel
 	}
 }
 
-func isZero[T comparable](p *T) bool   { var z T; return *p == z }
-func isEmpty[T any](p *[]T) bool       { return len(*p) == 0 }
-func flagBytes(c *coder, p *bool)      { *p = true }
-func codeInstr(c *coder, p *InstrKind) { enum(c, p, InstrRDTSC, InstrCPUID, "instruction kind") }
+func isZero[T comparable](p *T) bool     { var z T; return *p == z }
+func isEmpty[T any](p *[]T) bool         { return len(*p) == 0 }
+func flagBytes(c *coder, p *bool)        { *p = true }
+func codeInstr(c *coder, p *InstrKind)   { enum(c, p, InstrRDTSC, InstrCPUID, "instruction kind") }
+func codeSched(c *coder, p *SchedReason) { enum(c, p, SchedBlocked, SchedStart, "reason of a switch") }
+func codeThread(c *coder, p *ThreadOp)   { enum(c, p, ThreadStart, ThreadExit, "change of a thread") }
 
 func codeNumbers(c *coder, p []uint64) {
 	for i := range p {
@@ -82,6 +86,8 @@ var fieldCodecs = [numFieldTypes]fieldCodec{
 	typeArgs:   codec("6 addr", func(c *coder, p *[6]uint64) { codeNumbers(c, p[:]) }, isZero[[6]uint64]),
 	typeOut:    codec("4 addr", func(c *coder, p *[4]uint64) { codeNumbers(c, p[:]) }, isZero[[4]uint64]),
 	typeInstr:  codec("instr", codeInstr, isZero[InstrKind]),
+	typeSched:  codec("sched", codeSched, isZero[SchedReason]),
+	typeThread: codec("thread", codeThread, isZero[ThreadOp]),
 	typeRegs:   codec("regs", codeRegsPtr, isZero[*Regs]),
 	typeBytes:  codec("bytes", (*coder).bytes, isEmpty[byte]),
 	typeText:   codec("text", (*coder).str, isZero[string]),
@@ -120,6 +126,11 @@ const (
 	fReason
 	fNote
 	fSeq
+	fWhy
+	fThread
+	fParent
+	fFlags
+	fStatus
 	numFields
 )
 
@@ -143,6 +154,11 @@ var eventFields = [numFields]eventField{
 	fReason:    {"reason", typeText, func(e *Event) any { return &e.Reason }},
 	fNote:      {"note", typeText, func(e *Event) any { return &e.Note }},
 	fSeq:       {"seq", typeCount, func(e *Event) any { return &e.Seq }},
+	fWhy:       {"why", typeSched, func(e *Event) any { return &e.Why }},
+	fThread:    {"thread", typeThread, func(e *Event) any { return &e.Thread }},
+	fParent:    {"parent", typeInt32, func(e *Event) any { return &e.Parent }},
+	fFlags:     {"flags", typeAddr, func(e *Event) any { return &e.Flags }},
+	fStatus:    {"status", typeInt32, func(e *Event) any { return &e.Status }},
 }
 
 // eventSpec is one kind of event.
@@ -158,11 +174,12 @@ var eventSpecs = [...]eventSpec{
 	EventEnter:  {name: "enter", required: []fieldID{fTID, fHash, fNR, fArgs}, optional: []fieldID{fMaps, fWrites, fNote, fSeq, fRegs}},
 	EventExit:   {name: "exit", required: []fieldID{fTID, fHash, fNR, fResult}, optional: []fieldID{fRestart, fRestartNR, fRegs, fXState, fMaps, fWrites, fNote, fSeq}},
 	EventSignal: {name: "signal", required: []fieldID{fTID, fHash, fSigno}, optional: []fieldID{fSiginfo, fRegs, fXState, fMaps, fWrites, fAddr, fNote, fSeq}},
-	EventSched:  {name: "sched", required: []fieldID{fTID, fHash}, optional: []fieldID{fNote, fSeq, fRegs}},
+	EventSched:  {name: "sched", required: []fieldID{fTID, fHash}, optional: []fieldID{fNote, fSeq, fRegs, fWhy}},
 	EventInstr:  {name: "instr", required: []fieldID{fTID, fHash, fInstr, fOut}, optional: []fieldID{fRegs, fNote, fSeq}},
 	EventFault:  {name: "fault", required: []fieldID{fTID, fHash, fSigno, fAddr}, optional: []fieldID{fSiginfo, fMaps, fWrites, fNote, fSeq, fRegs}},
 	EventGap:    {name: "gap", required: []fieldID{fTID, fHash, fNR}, optional: []fieldID{fArgs, fReason, fNote, fSeq}},
 	EventEnd:    {name: "end", required: []fieldID{fTID, fHash}, optional: []fieldID{fNR, fSigno, fSiginfo, fReason, fNote, fSeq}},
+	EventThread: {name: "thread", required: []fieldID{fTID, fHash, fThread}, optional: []fieldID{fParent, fFlags, fStatus, fRegs, fWrites, fNote, fSeq}},
 }
 
 func init() {
@@ -265,7 +282,7 @@ func decodeEvent(c *coder, e *Event) {
 	if c.err != nil {
 		return
 	}
-	d := coder{decoding: true, b: body, budget: c.budget, charge: c.charge}
+	d := coder{decoding: true, version: c.version, b: body, budget: c.budget, charge: c.charge}
 	present := uint64(0)
 	if len(s.optional) > 0 {
 		present = d.limited(0, 1<<len(s.optional)-1, "presence bits")
@@ -282,6 +299,9 @@ func decodeEvent(c *coder, e *Event) {
 			d.fail("field %s is present and zero", eventFields[id].name)
 		}
 	}
+	if c.version < 2 && (e.Kind > EventEnd || e.Why != 0) {
+		d.fail("version 1 has no such event")
+	}
 	if err := d.finish(); err != nil {
 		c.fail("%s event: %w", s.name, err)
 	}
@@ -296,8 +316,8 @@ const (
 	maxEvents = 1 << 21
 )
 
-// decodeEvents takes a whole log of n events from raw.
-func decodeEvents(raw []byte, n int, ch *charge) ([]Event, error) {
+// decodeEvents takes a whole log of n events from raw, in a version of the format.
+func decodeEvents(raw []byte, n, version int, ch *charge) ([]Event, error) {
 	if n < 0 || n > maxEvents || n > len(raw)/leastEvent {
 		return nil, &offsetError{0, fmt.Errorf("%d events cannot be in %d bytes", n, len(raw))}
 	}
@@ -309,7 +329,7 @@ func decodeEvents(raw []byte, n int, ch *charge) ([]Event, error) {
 	}
 	events := make([]Event, n)
 	c := newDecoder(raw, nil)
-	c.charge = ch
+	c.charge, c.version = ch, version
 	for i := range events {
 		at := c.pos
 		decodeEvent(c, &events[i])

@@ -18,6 +18,8 @@ import (
 //	flag         the name alone
 //	args, out    addresses between commas
 //	instr        rdtsc, rdtscp or cpuid
+//	sched        blocked, slice, yield, exit or start
+//	thread       start or exit
 //	regs         {rax:0x1,rip:0x2}, registers that are zero left out
 //	bytes        hexadecimal digits
 //	text         quoted as Go does, in ASCII
@@ -70,7 +72,7 @@ func WriteText(w io.Writer, iv *Interval, o TextOptions) error {
 		len(iv.Events), iv.CPUStart, iv.CPUStart+iv.End.CPUTime)
 	for i := range iv.Start {
 		x := &iv.Start[i]
-		fmt.Fprintf(&s, "  thread %d: rip %#x, rsp %#x%s\n", x.TID, x.Regs.RIP, x.Regs.R[4], mark(x.InCall, ", inside a call"))
+		fmt.Fprintf(&s, "  thread %d%s: rip %#x, rsp %#x%s\n", x.TID, mark(x.Name != "", " "+strconv.QuoteToASCII(x.Name)), x.Regs.RIP, x.Regs.R[4], mark(x.InCall, ", inside a call"))
 	}
 	for i := range iv.Maps {
 		m := &iv.Maps[i]
@@ -192,7 +194,7 @@ func (p *textPrinter) value(typ fieldType, at any) {
 		p.numbers(v[:])
 	case *[4]uint64:
 		p.numbers(v[:])
-	case *InstrKind:
+	case fmt.Stringer: // a word of a list
 		p.s.WriteString(v.String())
 	case **Regs:
 		p.regs(*v)
@@ -269,20 +271,32 @@ var instrNames = [...]string{InstrRDTSC: "rdtsc", InstrRDTSCP: "rdtscp", InstrCP
 
 // String returns the mnemonic.
 func (k InstrKind) String() string {
-	if k != 0 && int(k) < len(instrNames) {
-		return instrNames[k]
+	return nameOf(instrNames[:], uint8(k), "instr")
+}
+
+var schedNames = [...]string{SchedBlocked: "blocked", SchedSlice: "slice", SchedYield: "yield", SchedExit: "exit", SchedStart: "start"}
+
+// String returns the reason in a word.
+func (r SchedReason) String() string { return nameOf(schedNames[:], uint8(r), "sched") }
+
+var threadNames = [...]string{ThreadStart: "start", ThreadExit: "exit"}
+
+// String returns the change in a word.
+func (o ThreadOp) String() string { return nameOf(threadNames[:], uint8(o), "thread") }
+
+// nameOf returns name n of a list, or the kind with the number where there is none.
+func nameOf(names []string, n uint8, kind string) string {
+	if n != 0 && int(n) < len(names) {
+		return names[n]
 	}
-	return fmt.Sprintf("instr(%d)", uint8(k))
+	return fmt.Sprintf("%s(%d)", kind, n)
 }
 
 var mapOpNames = [...]string{MapOpMap: "map", MapOpUnmap: "unmap", MapOpProtect: "protect", MapOpMove: "move", MapOpDrop: "drop"}
 
 // String returns the change's name.
 func (k MapOpKind) String() string {
-	if k != 0 && int(k) < len(mapOpNames) {
-		return mapOpNames[k]
-	}
-	return fmt.Sprintf("mapop(%d)", uint8(k))
+	return nameOf(mapOpNames[:], uint8(k), "mapop")
 }
 
 const (

@@ -64,7 +64,8 @@ type Context struct {
 	Regs Regs
 	// XState is the XSAVE image in the standard (non-compacted) format that
 	// PTRACE_GETREGSET NT_X86_XSTATE returns: 512 bytes of legacy area, 64
-	// bytes of header, then the components at the offsets of Identity.XSAVE.
+	// bytes of header, then the components at the offsets of Identity.XSAVE. It may be
+	// empty for a thread inside a call, whose exit then carries it.
 	XState []byte
 	// OrigRAX is the system call number while the thread is inside a call,
 	// else -1.
@@ -75,6 +76,9 @@ type Context struct {
 	// Restart is, for a thread inside a call, the kernel's pending restart
 	// code (-512, -513, -514 or -516, see Event.Result), else 0.
 	Restart int64
+	// Name is what the thread calls itself (PR_SET_NAME), "" when it is not known; since
+	// version 2.
+	Name string
 }
 
 // ObjectKind says what stands behind a range of memory.
@@ -174,6 +178,36 @@ const (
 	EventFault                       // synchronous exception
 	EventGap                         // effects that could not be listed; the interval ends here
 	EventEnd                         // the interval's last event
+	EventThread                      // a thread starts or ends; since version 2
+)
+
+// lastEvent is the last kind of event.
+const lastEvent = EventThread
+
+// SchedReason says why another thread goes on.
+type SchedReason uint8
+
+// The reasons of a switch, of the thread that ran before.
+const (
+	SchedBlocked SchedReason = 1 + iota // it waits in a call
+	SchedSlice                          // others have waited for long enough
+	SchedYield                          // sched_yield
+	SchedExit                           // it has ended
+	SchedStart                          // a thread that it made goes first
+)
+
+// ThreadOp says what an EventThread is.
+type ThreadOp uint8
+
+// What becomes of a thread.
+const (
+	// ThreadStart: the thread TID exists from now on, with the registers Regs and the
+	// extended state of the thread that runs, its maker. It runs after an EventSched.
+	ThreadStart ThreadOp = 1 + iota
+	// ThreadExit: the thread TID, which runs, has ended. Writes are the words that the
+	// kernel has written for it: its robust futexes and what set_tid_address(2) names. The
+	// next event, if there is one, is an EventSched.
+	ThreadExit
 )
 
 // Event is one entry of an interval's log. Which fields have a meaning
@@ -184,7 +218,9 @@ type Event struct {
 	// RegHash is HashRegs of the thread's registers: at an enter after the
 	// SYSCALL instruction has retired (rip behind it, rcx = rip, r11 = flags,
 	// rax = the number); at an exit and a signal after the event is applied;
-	// at a fault and an instr before it, with rip at the instruction.
+	// at a fault and an instr before it, with rip at the instruction; at a sched of the
+	// thread that goes on; at a thread's start of its registers there, at its exit of
+	// those at the entry of its last call.
 	RegHash uint64
 
 	NR   int64     // enter, exit, gap: the system call number
@@ -215,6 +251,13 @@ type Event struct {
 	Signo   int32  // signal, fault
 	Siginfo []byte // signal, fault: siginfo_t, 128 bytes
 	Addr    uint64 // fault: the faulting address (si_addr)
+
+	Why SchedReason // sched; since version 2
+
+	Thread ThreadOp // thread
+	Parent int32    // thread: who made it, at a start
+	Flags  uint64   // thread: of clone(2), at a start
+	Status int32    // thread: the exit code, at an exit
 
 	Instr InstrKind // instr
 	Out   [4]uint64 // instr: rax, rbx, rcx, rdx afterwards

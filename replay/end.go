@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/loader"
 	"vplay/replay/mem"
 )
 
@@ -105,18 +104,8 @@ func (m *Machine) CheckEnd() error {
 		return m.diverged("the interval's end was not reached", "", "")
 	}
 	end := &m.iv.End
-	for i := range end.Contexts {
-		want := &end.Contexts[i]
-		if want.TID != m.tid {
-			continue
-		}
-		got := loader.Regs(&m.CPU.State)
-		if name, w, g, same := compareRegs(&want.Regs, &got); !same {
-			return m.diverged(name+" at the interval's end", w, g)
-		}
-		if d := m.diffXState(want.XState); d != "" {
-			return m.diverged("extended state at the interval's end: "+d, "", "")
-		}
+	if err := m.checkThreads(end.Contexts); err != nil {
+		return err
 	}
 	return m.checkPages(end.Pages)
 }

@@ -29,7 +29,10 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	case checkpoint.EventFault:
 		m.faulted = false
 	case checkpoint.EventExit:
-		m.inCall = false
+		if m.noXState && e.XState == nil {
+			return m.diverged("the exit of a call without the thread's extended state", "", "")
+		}
+		m.inCall, m.noXState = false, false
 		if e.Restart {
 			m.CPU.RIP -= 2
 			m.CPU.R[x86.RAX] = uint64(e.RestartNR)
@@ -37,7 +40,13 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 			m.CPU.R[x86.RAX] = uint64(e.Result)
 		}
 	case checkpoint.EventSched:
-		m.tid = e.TID
+		if err := m.switchTo(e); err != nil {
+			return err
+		}
+	case checkpoint.EventThread:
+		if err := m.changeThread(e); err != nil {
+			return err
+		}
 	case checkpoint.EventSignal, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd:
 	}
 	ctx := m.s.Rec.Budget().Context()
@@ -51,7 +60,7 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 		}
 		return m.diverged(err.Error(), "", "")
 	}
-	if e.Regs != nil && !before && e.Kind != checkpoint.EventGap {
+	if e.Regs != nil && (e.Kind == checkpoint.EventExit || e.Kind == checkpoint.EventSignal) {
 		loader.SetRegs(&m.CPU.State, e.Regs)
 	}
 	if e.XState != nil && !before {
@@ -62,8 +71,10 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	m.step += 1 + uint32(m.CPU.RepIter)
 	m.CPU.RepIter = 0
 	m.next++
-	if e.Kind == checkpoint.EventExit || e.Kind == checkpoint.EventSignal {
+	switch e.Kind {
+	case checkpoint.EventExit, checkpoint.EventSignal, checkpoint.EventSched:
 		return m.compare(e)
+	case checkpoint.EventEnter, checkpoint.EventFault, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd, checkpoint.EventThread:
 	}
 	return nil
 }
@@ -118,6 +129,10 @@ func (m *Machine) describe(e *checkpoint.Event) string {
 		return fmt.Sprintf("%s, a fault with signal %d at address %#x", n, e.Signo, e.Addr)
 	case checkpoint.EventInstr:
 		return n + ", a trapped instruction"
+	case checkpoint.EventSched:
+		return fmt.Sprintf("%s, a switch to thread %d", n, e.TID)
+	case checkpoint.EventThread:
+		return fmt.Sprintf("%s, the %s of thread %d", n, e.Thread, e.TID)
 	default:
 		return n
 	}

@@ -29,7 +29,7 @@ type Machine struct {
 
 	s    *Session
 	iv   *interval
-	tid  int32
+	tid  int32  // of the thread that runs
 	next int    // index of the next event
 	step uint32 // events applied at the present count
 
@@ -37,6 +37,10 @@ type Machine struct {
 	inCall       bool // between enter and exit
 	faulted      bool // the next event is the fault of the instruction at RIP
 	ended        bool // a forced end is here
+
+	others   threads // those that do not run
+	noXState bool    // the extended state is not known: the exit of the call has it
+	gone     bool    // the thread that ran has ended
 
 	breaks map[uint64]struct{}
 	// pass, when set, is asked at a breakpoint of the user's whether to stop.
@@ -81,9 +85,8 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 	}
 	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}}
 	m.attach(iv.start.Open())
-	m.CPU.State = iv.cpu
-	m.tid = iv.Start[0].TID
-	m.inCall = iv.Start[0].InCall
+	m.resume(iv.first)
+	m.others = iv.others
 	return m, nil
 }
 

@@ -35,7 +35,7 @@ func (x *index) returned(id uint32, q *stops) (*checkpoint.Event, error) {
 	if e.Kind != checkpoint.EventEnter || !q.calls(e.NR) {
 		return nil, nil
 	}
-	result := int64(ivs[1].cpu.R[0])
+	result := int64(ivs[1].first.cpu.R[0])
 	return &checkpoint.Event{Kind: checkpoint.EventExit, TID: e.TID, NR: e.NR, Args: e.Args, Result: result}, nil
 }
 

@@ -33,7 +33,9 @@ type interval struct {
 	*checkpoint.Interval
 	src   *loader.Source
 	start *mem.Snapshot
-	cpu   x86.State
+
+	first  *thread // that runs at the start
+	others threads
 
 	charged int     // how many events' changes of the map the budget knows; see spendOnMaps
 	answers answers // about state components in use
@@ -119,13 +121,12 @@ func (s *Session) interval(id uint32) (*interval, error) {
 	if err := s.checkXStates(raw); err != nil {
 		return nil, s.damaged(id, err.Error())
 	}
+	if iv.first, iv.others, err = s.startThreads(raw); err != nil {
+		return nil, s.damaged(id, err.Error())
+	}
 	space := loader.Space(s.Pool, s.Rec, raw, src)
 	iv.start = space.Snapshot()
 	space.Close()
-	loader.SetRegs(&iv.cpu, &raw.Start[0].Regs)
-	if err := iv.cpu.SetXState(raw.Start[0].XState, s.layout); err != nil {
-		return nil, s.damaged(id, err.Error())
-	}
 	s.intervals[id] = iv
 	return iv, nil
 }

@@ -25,6 +25,10 @@ type Snapshot struct {
 	in    bool // inCall
 	fault bool // faulted
 	ended bool
+
+	others   threads
+	noXState bool
+	gone     bool
 }
 
 // Save returns a snapshot of the present moment. A machine that is searching a
@@ -34,6 +38,7 @@ func (m *Machine) Save() *Snapshot {
 	k := &Snapshot{
 		Pos: m.Position(), iv: m.iv, cpu: m.CPU.State, mem: m.Mem.Snapshot(), tid: m.tid,
 		next: m.next, step: m.step, after: m.afterSyscall, in: m.inCall, fault: m.faulted, ended: m.ended,
+		others: m.others, noXState: m.noXState, gone: m.gone,
 	}
 	k.refs.Store(1)
 	return k
@@ -47,6 +52,7 @@ func (m *Machine) Restore(k *Snapshot) {
 	}
 	m.iv, m.tid, m.next, m.step = k.iv, k.tid, k.next, k.step
 	m.afterSyscall, m.inCall, m.faulted, m.ended = k.after, k.in, k.fault, k.ended
+	m.others, m.noXState, m.gone = k.others, k.noXState, k.gone
 	m.CPU.State = k.cpu
 	m.Mem.Restore(k.mem)
 }

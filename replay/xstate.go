@@ -9,11 +9,11 @@ import (
 // sameXState reports whether the extended state equals img, an XSAVE image;
 // nothing recorded means nothing to compare. The addresses of the last x87
 // instruction do not take part: CPUs keep them or not.
-func (m *Machine) sameXState(img []byte) bool { return m.diffXState(img) == "" }
+func (m *Machine) sameXState(img []byte) bool { return m.diffXState(&m.CPU.State, img) == "" }
 
-// diffXState names the first register in which the extended state differs
+// diffXState names the first register in which a thread's extended state differs
 // from img.
-func (m *Machine) diffXState(img []byte) string {
+func (m *Machine) diffXState(got *x86.State, img []byte) string {
 	if len(img) == 0 {
 		return ""
 	}
@@ -21,7 +21,6 @@ func (m *Machine) diffXState(img []byte) string {
 	if err := want.SetXState(img, m.s.layout); err != nil {
 		return err.Error()
 	}
-	got := &m.CPU.State
 	for i := range want.V {
 		if want.V[i] != got.V[i] {
 			return fmt.Sprintf("ymm%d: recorded %x, replayed %x", i, want.V[i], got.V[i])

@@ -91,6 +91,11 @@ func (t *tracer) captureFilePages(start, end uint64) error {
 		if err := t.keepFilePages(c.file); err != nil {
 			return err
 		}
+		if m.Prot&checkpoint.ProtExec != 0 { // of data there may be much, and often
+			if err := t.keepWhole([]mapping{m}, c.private); err != nil {
+				return err
+			}
+		}
 		if err := errors.Join(t.keepReadShared(c.shared), t.keepHoles(c.shared)); err != nil {
 			return err
 		}

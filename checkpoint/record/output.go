@@ -108,7 +108,7 @@ func (t *tracer) write(m *moment, final *checkpoint.Final) error {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := errors.Join(t.keepWhole(t.maps.all(), m.private), t.flush()); err != nil {
 		return err
 	}
 	var last *pendingHash

@@ -601,6 +601,9 @@ func (t *tracer) prepareExec() error {
 	if err := t.store(m, nil); err != nil {
 		return err
 	}
+	if err := t.keepWhole(t.maps.all(), m.private); err != nil {
+		return err
+	}
 	ctx := t.context()
 	if err := t.keepDebuggerSet(&checkpoint.Final{Maps: t.maps.mappings(), Contexts: []checkpoint.Context{ctx}}); err != nil {
 		return err

@@ -37,23 +37,24 @@ type tracer struct {
 	vdso     uint64 // its start
 	image    uint32 // number of execves
 
-	regs      unix.PtraceRegs // at the current stop
-	call      call
-	sig       signalState
-	trap      trapState
-	preempt   preempt
-	relay     relay
-	inherited inheritance // of the program
-	maps      mapModel
-	spacing   time.Duration // CPU time until the next border
-	brk       uint64
-	readExec  bool // PROT_READ means PROT_EXEC too
-	objs      objectTable
-	stamps    map[[2]uint64]stamp // of mapped files, by device and inode
-	fileDone  map[pageKey]bool
-	filePend  []objectPage
-	accDirty  ranges // dirty pages seen before forks of the program, since the last shadow
-	moved     ranges // pages remapped since the last shadow
+	regs       unix.PtraceRegs // at the current stop
+	call       call
+	sig        signalState
+	trap       trapState
+	preempt    preempt
+	relay      relay
+	inherited  inheritance // of the program
+	maps       mapModel
+	spacing    time.Duration // CPU time until the next border
+	brk        uint64
+	readExec   bool // PROT_READ means PROT_EXEC too
+	objs       objectTable
+	stamps     map[[2]uint64]stamp // of mapped files, by device and inode
+	fileDone   map[pageKey]bool
+	filePend   []objectPage
+	wholeBytes uint64 // kept by keepWhole
+	accDirty   ranges // dirty pages seen before forks of the program, since the last shadow
+	moved      ranges // pages remapped since the last shadow
 
 	manifest  checkpoint.Manifest
 	cur       *live

@@ -63,7 +63,7 @@ Exit codes: 0 recording works here, 5 it does not.`,
 }
 
 func doctor(ctx context.Context, out io.Writer, asJSON bool) error {
-	found := append([]finding{ok("vplayd", "%s, %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())}, machineFindings(ctx)...)
+	found := append([]finding{ok("vplayd", "%v, %d CPUs", thisBuild(), runtime.NumCPU())}, machineFindings(ctx)...)
 	found = append(found, sandboxFinding(), gdbFinding(ctx), terminalFinding())
 	works := true
 	for _, f := range found {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -155,9 +154,7 @@ func codeOf(err error) int {
 // bugReport says what is needed to mend a broken invariant of ours.
 func bugReport(p any) int {
 	fmt.Fprintf(stderr, "vplayd: error: internal error: %v\n", p)
-	if info, ok := debug.ReadBuildInfo(); ok {
-		fmt.Fprintf(stderr, "vplayd: build: %s %s %s/%s\n", info.Main.Version, info.GoVersion, runtime.GOOS, runtime.GOARCH)
-	}
+	fmt.Fprintf(stderr, "vplayd: build: %v\n", thisBuild())
 	fmt.Fprintf(os.Stderr, "%s", debug.Stack())
 	fmt.Fprintln(os.Stderr, "vplayd: hint: this is a bug in vplayd; please report it with the lines above")
 	return exitFailed

@@ -153,7 +153,7 @@ func scriptNewer(ts *testscript.TestScript, _ bool, args []string) {
 		if strings.HasPrefix(f.Name, "manifest") {
 			var doc map[string]any
 			ts.Check(json.Unmarshal(data, &doc))
-			doc["recording"].(map[string]any)["version"] = 2
+			doc["recording"].(map[string]any)["version"] = 3
 			data, err = json.Marshal(doc)
 			ts.Check(err)
 		}

@@ -1,28 +1,82 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"vplay/checkpoint"
 )
 
+// vplayVersion is the version of this source (https://semver.org), the first in
+// CHANGELOG.md.
+const vplayVersion = "0.1.0"
+
+// build says what a vplayd was made from.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"` // where git was asked when it was built
+	Modified bool   `json:"modified"`         // the source was not that commit's
+	Go       string `json:"go"`
+	System   string `json:"system"`
+	Format   int    `json:"format"` // of the recordings that it writes
+}
+
+// thisBuild describes the running binary.
+func thisBuild() build {
+	b := build{Version: vplayVersion, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Format: checkpoint.FormatVersion}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// String implements fmt.Stringer.
+func (b build) String() string {
+	from := ""
+	if b.Commit != "" {
+		from = " (" + b.Commit[:min(12, len(b.Commit))]
+		if b.Modified {
+			from += ", modified"
+		}
+		from += ")"
+	}
+	return fmt.Sprintf("%s%s, recording format %d, %s, %s", b.Version, from, b.Format, b.Go, b.System)
+}
+
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
-		Long: `Version prints the version of vplayd, of the Go it was built with, and the system
-it was built for.`,
-		Example: "  vplayd version",
+		Long: `Version prints the version of vplayd, the commit it was built from where that is
+known, the version of the recording format that it writes, the version of Go, and
+the system it was built for.`,
+		Example: "  vplayd version\n  vplayd version --json",
 		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			version := "(devel)"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version
-			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "vplayd %s, %s, %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
+		RunE:    func(c *cobra.Command, _ []string) error { return printVersion(c.OutOrStdout(), asJSON) },
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return c
+}
+
+func printVersion(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(thisBuild())
+	}
+	_, err := fmt.Fprintln(out, "vplayd", thisBuild())
+	return err
 }
