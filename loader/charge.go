@@ -4,7 +4,6 @@ import (
 	"runtime"
 
 	"vplay/checkpoint"
-	"vplay/dwarf"
 )
 
 // What a file is rebuilt from is a stranger's: thousands of modules may lie in the
@@ -67,7 +66,7 @@ func take(m Memory, n int) error {
 }
 
 // budgetOf returns what reading m is charged to, nil when it is not.
-func budgetOf(m Memory) dwarf.Budget {
+func budgetOf(m Memory) *checkpoint.Budget {
 	if c, ok := m.(*charged); ok {
 		return c.budget
 	}

@@ -97,6 +97,13 @@ func walkEhFrame(b []byte) int {
 	return at
 }
 
+// UnwindTable returns what was captured of a module's .eh_frame section, up to the first
+// gap, and its file virtual address.
+func (mod *Module) UnwindTable(m Memory) (b []byte, addr uint64) {
+	start, end := mod.EhFrame(m)
+	return readRun(start, end, m), start - mod.Bias
+}
+
 // readRun reads [start,end), or as much of it as was captured. It takes memory
 // for no more than that.
 func readRun(start, end uint64, m Memory) []byte {

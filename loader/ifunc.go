@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"vplay/dwarf"
+	"vplay/dwarf/elffile"
 )
 
 // A symbol of type STT_GNU_IFUNC has the address of a resolver, a function that
@@ -217,13 +217,6 @@ func (mod *Module) Implementations(m Memory) (chosen map[uint64]uint64, ok bool)
 	return chosen, len(chosen) > 0 || len(mod.ifuncs(m)) == 0 && !slices.ContainsFunc(mod.relas(m), isIndirect)
 }
 
-// Functions returns the functions of a module's unwind table, as far as that was
-// captured: file virtual addresses, sorted.
-func (mod *Module) Functions(m Memory) []dwarf.FrameRange {
-	start, end := mod.EhFrame(m)
-	return dwarf.FrameRanges(readRun(start, end, m), start-mod.Bias, budgetOf(m))
-}
-
 // relas reads the relocations that bind symbols, as far as they were captured.
 func (mod *Module) relas(m Memory) (out []rela) {
 	for _, t := range mod.relocationTables() {
@@ -235,8 +228,8 @@ func (mod *Module) relas(m Memory) (out []rela) {
 // bindIFuncs turns the IFUNC symbols of a module's file into functions at the
 // implementation that was chosen, in place. Those that nothing was bound to stay. It is
 // false when it has such symbols and nothing was chosen for any.
-func bindIFuncs(b []byte, mod *Module, m Memory) bool {
-	f, err := dwarf.OpenELF(bytes.NewReader(b))
+func bindIFuncs(b []byte, mod *Module, m Memory, unwind *Unwind) bool {
+	f, err := elffile.Open(bytes.NewReader(b))
 	if err != nil {
 		return true
 	}
@@ -247,7 +240,7 @@ func bindIFuncs(b []byte, mod *Module, m Memory) bool {
 		}
 		x.section(s.Name, s.Type, s.Addr, b[s.Offset:s.Offset+s.FileSize])
 	}
-	return x.bind(mod, m)
+	return x.bind(mod, m, unwind)
 }
 
 // bindIFuncs is the same for an image that is being built, of which list are the
@@ -259,7 +252,7 @@ func (im *image) bindIFuncs(list []section, m Memory) {
 			x.section(s.name, s.typ, s.addr, im.b[s.off:s.off+s.size])
 		}
 	}
-	x.bind(im.mod, m)
+	x.bind(im.mod, m, im.unwind)
 }
 
 // ifuncBinder has the sections that bindIFuncs needs.
@@ -283,13 +276,13 @@ func (x *ifuncBinder) section(name string, typ elf.SectionType, addr uint64, dat
 // bind rewrites the symbols. Their sizes, which were the resolvers', are those that
 // the unwind table has of the implementations. It is false when there are symbols and
 // nothing was chosen for any.
-func (x *ifuncBinder) bind(mod *Module, m Memory) bool {
+func (x *ifuncBinder) bind(mod *Module, m Memory, unwind *Unwind) bool {
 	if len(x.symbols) == 0 {
 		return true
 	}
 	sizes := map[uint64]uint64{}
-	for _, r := range dwarf.FrameRanges(x.frames, x.framesAt, budgetOf(m)) {
-		sizes[r.Low] = r.High - r.Low
+	for _, r := range unwind.Functions(x.frames, x.framesAt, budgetOf(m)) {
+		sizes[r.Start] = r.End - r.Start
 	}
 	chosen := mod.implementations(m, x.relas)
 	le := binary.LittleEndian

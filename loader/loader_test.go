@@ -136,7 +136,7 @@ func TestSyntheticImage(t *testing.T) {
 	if mod.Bias != libBase || mod.End != libBase+0x2800 || mod.BuildID != "abababababababababababababababababababab" {
 		t.Errorf("bias %#x end %#x build-id %s", mod.Bias, mod.End, mod.BuildID)
 	}
-	b, err := BuildELF(mod, m, nil)
+	b, err := BuildELF(mod, m, NewSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestUncapturedIsNobits(t *testing.T) {
 	m := library(libBase)
 	delete(m, libBase+0x1000)
 	mod := Modules(libMaps(), m)[0]
-	b, err := BuildELF(mod, m, nil)
+	b, err := BuildELF(mod, m, NewSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func FuzzBuildELF(f *testing.F) {
 	f.Add(flat())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, maps := hostile(b)
-		r := NewResolver(maps, m, NewModuleFiles(nil))
+		r := NewResolver(maps, m, NewModuleFiles(NewSymbols(nil, false)))
 		var regs checkpoint.Regs
 		regs.RIP, regs.R[4], regs.R[5] = libBase+0x1012, libBase+0x2100, libBase+0x2110
 		if n := len(r.Backtrace(&regs, 32)); n == 0 || n > 32 {
@@ -411,7 +411,7 @@ func FuzzBuildELF(f *testing.F) {
 		}
 		_ = r.At(regs.RIP).String()
 		for _, mod := range Modules(maps, m) {
-			if img, err := BuildELF(mod, m, nil); err == nil && len(img) > 1<<24 {
+			if img, err := BuildELF(mod, m, NewSymbols(nil, false)); err == nil && len(img) > 1<<24 {
 				t.Fatalf("%d bytes from %d", len(img), len(b))
 			}
 		}

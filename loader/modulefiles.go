@@ -41,12 +41,12 @@ type moduleFile struct {
 }
 
 // NewModuleFiles returns the files of a program, which are rebuilt with those that
-// symbols finds; it may be nil.
+// symbols finds.
 func NewModuleFiles(symbols *Symbols) *ModuleFiles {
 	return &ModuleFiles{symbols: symbols, files: map[moduleKey]*moduleFile{}}
 }
 
-// Symbols returns the finder of symbol files, which may be nil.
+// Symbols returns the finder of symbol files.
 func (f *ModuleFiles) Symbols() *Symbols { return f.symbols }
 
 // of returns what is kept of a module.
@@ -78,7 +78,7 @@ func (x *moduleFile) build(mod *Module, m Memory, symbols *Symbols) (b []byte, i
 	if x.image != nil {
 		return x.image, true, nil
 	}
-	b, isFinal, err = rebuild(mod, m, symbols)
+	b, isFinal, err = Rebuild(mod, m, symbols)
 	if err == nil && isFinal {
 		x.image = b
 	}
@@ -101,7 +101,7 @@ func (f *ModuleFiles) Open(mod *Module, m Memory) (*dwarf.Module, error) {
 	if f.OnOpen != nil {
 		f.OnOpen(mod)
 	}
-	d, err := dwarf.Open(b, f.symbols.charged())
+	d, err := dwarf.Open(b, f.symbols.Budget())
 	if err == nil && isFinal {
 		x.opened = d
 	}

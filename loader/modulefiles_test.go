@@ -21,7 +21,7 @@ func TestModuleFiles(t *testing.T) {
 			mappings = append(mappings, checkpoint.Mapping{Start: g.Start - libMaps()[0].Start + base, End: g.End - libMaps()[0].Start + base, Prot: g.Prot, Object: g.Object, Offset: g.Offset, Name: g.Name})
 		}
 	}
-	files := NewModuleFiles(nil)
+	files := NewModuleFiles(NewSymbols(nil, false))
 	var mu sync.Mutex
 	opened, told := map[uint64]int{}, map[uint64]map[*dwarf.Module]bool{low: {}, high: {}}
 	files.OnOpen = func(mod *Module) {

@@ -10,7 +10,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
-	"vplay/replay/mem"
 )
 
 // onDisk is memory with the file of its only module.
@@ -73,7 +72,7 @@ func twoFunctions(at uint32) []byte {
 func TestRecordedSections(t *testing.T) {
 	m := tabled()
 	mod := Modules(libMaps(), m)[0]
-	b, err := BuildELF(mod, m, nil)
+	b, err := BuildELF(mod, m, NewSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +95,11 @@ func TestRecordedSections(t *testing.T) {
 		t.Errorf("symbols %+v, %v", syms, err)
 	}
 	pages := SectionTablePages(libMaps(), m)
-	if want := []mem.ObjectPage{{Object: 1, Index: 5}, {Object: 1, Index: 5}}; !slices.Equal(pages, want) {
+	if want := []FilePage{{Object: 1, Index: 5}, {Object: 1, Index: 5}}; !slices.Equal(pages, want) {
 		t.Errorf("pages %v, want %v", pages, want)
 	}
 	m.file = m.file[:0x5100]
-	if b, err = BuildELF(mod, m, nil); err != nil {
+	if b, err = BuildELF(mod, m, NewSymbols(nil, false)); err != nil {
 		t.Fatal(err)
 	}
 	if f, err = elf.NewFile(bytes.NewReader(b)); err != nil || f.Section(".note.gnu.build-id") != nil {
@@ -112,7 +111,7 @@ func TestRecordedSections(t *testing.T) {
 // symbol in .gnu_debugdata, and a name for us.
 func TestFunctionsWithoutSymbols(t *testing.T) {
 	for name, m := range map[string]Memory{"recorded sections": tabled(), "made-up sections": tabled().fake} {
-		b, err := BuildELF(Modules(libMaps(), m)[0], m, nil)
+		b, err := BuildELF(Modules(libMaps(), m)[0], m, NewSymbols(nil, false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +210,7 @@ func TestHostileSectionTable(t *testing.T) {
 		m := tabled()
 		binary.LittleEndian.PutUint64(m.file[poke.at:], poke.v)
 		SectionTablePages(libMaps(), m)
-		b, err := BuildELF(Modules(libMaps(), m)[0], m, nil)
+		b, err := BuildELF(Modules(libMaps(), m)[0], m, NewSymbols(nil, false))
 		if err != nil || len(b) > 1<<16 {
 			t.Errorf("%#x at %#x: %d bytes, %v", poke.v, poke.at, len(b), err)
 		}
@@ -233,7 +232,7 @@ func FuzzSectionTable(f *testing.F) {
 		if n := len(SectionTablePages(libMaps(), m)); n > 2*(maxNames/checkpoint.PageSize+maxSections*64/checkpoint.PageSize+2) {
 			t.Fatalf("%d pages", n)
 		}
-		if b, err := BuildELF(Modules(libMaps(), m)[0], m, nil); err == nil {
+		if b, err := BuildELF(Modules(libMaps(), m)[0], m, NewSymbols(nil, false)); err == nil {
 			_, _ = dwarf.Open(b, nil) // it must not panic
 		}
 	})

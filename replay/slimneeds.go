@@ -181,7 +181,7 @@ func (k *kept) addFinal() error {
 	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
 	t.addSet(f.Mem, loader.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
 	for _, p := range loader.SectionTablePages(f.Maps, space{f.Mem}) {
-		t.objects[p] = true
+		t.objects[mem.ObjectPage(p)] = true
 	}
 	k.addNeeds(t, table)
 	return nil

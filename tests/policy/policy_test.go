@@ -90,7 +90,8 @@ var imports = []struct {
 	of  string
 }{
 	{"checkpoint/abi", ""},
-	{"dwarf", ""},
+	{"dwarf/elffile", ""},
+	{"dwarf", "dwarf/elffile"},
 	{"replay/x86", ""},
 	{"replay/mem/rangemap", ""},
 	{"replay/mem", "replay/mem/rangemap"},
@@ -98,7 +99,7 @@ var imports = []struct {
 	{"gdbstub", "replay/debug/api"},
 	{"gdbstub/dap", "replay/debug/api gdbstub"},
 	{"checkpoint", ""},
-	{"loader", "checkpoint checkpoint/abi replay/mem replay/x86 dwarf"},
+	{"loader", "checkpoint checkpoint/abi replay/mem replay/x86 dwarf dwarf/elffile"},
 	{"checkpoint/record", "checkpoint checkpoint/abi loader replay/mem/rangemap"},
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
 	{"replay", "checkpoint checkpoint/abi loader replay/mem replay/mem/rangemap replay/sys replay/x86"},
