@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/loader/image/imagetest"
 )
 
 // localFile writes the library as a file, at the path that the map says, and
@@ -21,12 +22,12 @@ func localFile(t *testing.T, m onDisk, change func(b []byte)) (maps []checkpoint
 	}
 	name = filepath.Join(t.TempDir(), "f.so")
 	b := append([]byte(nil), m.file...)
-	m.ReadMemory(libBase, b[:0x3000])
+	m.ReadMemory(imagetest.Base, b[:0x3000])
 	change(b)
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	maps = libMaps()
+	maps = imagetest.Maps()
 	for i := range maps {
 		maps[i].Name = name
 	}
@@ -34,10 +35,10 @@ func localFile(t *testing.T, m onDisk, change func(b []byte)) (maps []checkpoint
 }
 
 // uncaptured is the library in memory without its code, and without the file.
-func uncaptured() (onDisk, fake) {
+func uncaptured() (onDisk, imagetest.Memory) {
 	whole := tabled()
-	part := tabled().fake
-	delete(part, libBase+0x1000)
+	part := tabled().Memory
+	delete(part, imagetest.Base+0x1000)
 	return whole, part
 }
 
@@ -61,7 +62,7 @@ func TestLocalFile(t *testing.T) {
 			s := NewSymbols(nil, c.local)
 			want := c.want && runtime.GOOS == "linux"
 			var code [16]byte
-			if n := s.Text(mod, part, libBase+0x1010, code[:]); (n == len(code) && code[0] == 0x90) != want {
+			if n := s.Text(mod, part, imagetest.Base+0x1010, code[:]); (n == len(code) && code[0] == 0x90) != want {
 				t.Errorf("%d bytes of code come from the file: %x", n, code)
 			}
 			b, err := BuildELF(mod, part, s)

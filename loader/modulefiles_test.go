@@ -7,18 +7,19 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/loader/image/imagetest"
 )
 
 // TestModuleFiles asks about two libraries with one build-id from many resolvers at
 // once: each is opened once, and all are told the same.
 func TestModuleFiles(t *testing.T) {
 	const low, high = 0x400000, 0x800000
-	memory := library(low)
-	maps.Copy(memory, library(high))
+	memory := imagetest.Library(low)
+	maps.Copy(memory, imagetest.Library(high))
 	var mappings []checkpoint.Mapping
 	for _, base := range []uint64{low, high} {
-		for _, g := range libMaps() {
-			mappings = append(mappings, checkpoint.Mapping{Start: g.Start - libMaps()[0].Start + base, End: g.End - libMaps()[0].Start + base, Prot: g.Prot, Object: g.Object, Offset: g.Offset, Name: g.Name})
+		for _, g := range imagetest.Maps() {
+			mappings = append(mappings, checkpoint.Mapping{Start: g.Start - imagetest.Maps()[0].Start + base, End: g.End - imagetest.Maps()[0].Start + base, Prot: g.Prot, Object: g.Object, Offset: g.Offset, Name: g.Name})
 		}
 	}
 	files := NewModuleFiles(NewSymbols(nil, false))
@@ -47,7 +48,7 @@ func TestModuleFiles(t *testing.T) {
 	wg.Wait()
 	for _, base := range []uint64{low, high} {
 		if opened[base] != 1 || len(told[base]) != 1 || told[base][nil] {
-			t.Errorf("the library at %#x was opened %d times, %d answers", base, opened[base], len(told[base]))
+			t.Errorf("the imagetest.Library at %#x was opened %d times, %d answers", base, opened[base], len(told[base]))
 		}
 	}
 }

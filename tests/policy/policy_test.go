@@ -99,6 +99,7 @@ var imports = []struct {
 	{"gdbstub", "replay/debug/api"},
 	{"gdbstub/dap", "replay/debug/api gdbstub"},
 	{"checkpoint", ""},
+	{"loader/image/imagetest", "checkpoint"},
 	{"loader", "checkpoint checkpoint/abi replay/mem replay/x86 dwarf dwarf/elffile"},
 	{"checkpoint/record", "checkpoint checkpoint/abi loader replay/mem/rangemap"},
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
