@@ -6,6 +6,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/loader/image"
 )
 
 // ModuleFiles has the files of a program's modules, each rebuilt and opened once for
@@ -18,9 +19,9 @@ import (
 // the budget had no room for all of it.
 type ModuleFiles struct {
 	// OnOpen, when set, is called for each file that is opened.
-	OnOpen func(*Module)
+	OnOpen func(*image.Module)
 
-	symbols *Symbols
+	symbols *image.Symbols
 
 	mu    sync.Mutex
 	files map[moduleKey]*moduleFile
@@ -42,15 +43,15 @@ type moduleFile struct {
 
 // NewModuleFiles returns the files of a program, which are rebuilt with those that
 // symbols finds.
-func NewModuleFiles(symbols *Symbols) *ModuleFiles {
+func NewModuleFiles(symbols *image.Symbols) *ModuleFiles {
 	return &ModuleFiles{symbols: symbols, files: map[moduleKey]*moduleFile{}}
 }
 
 // Symbols returns the finder of symbol files.
-func (f *ModuleFiles) Symbols() *Symbols { return f.symbols }
+func (f *ModuleFiles) Symbols() *image.Symbols { return f.symbols }
 
 // of returns what is kept of a module.
-func (f *ModuleFiles) of(mod *Module) *moduleFile {
+func (f *ModuleFiles) of(mod *image.Module) *moduleFile {
 	key := moduleKey{mod.Path, mod.BuildID, mod.Base, mod.End, mod.Object}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +65,7 @@ func (f *ModuleFiles) of(mod *Module) *moduleFile {
 
 // Image returns the ELF file of a module, rebuilt from memory m. The caller must not
 // change it. Errors: as BuildELF.
-func (f *ModuleFiles) Image(mod *Module, m Memory) ([]byte, error) {
+func (f *ModuleFiles) Image(mod *image.Module, m image.Memory) ([]byte, error) {
 	x := f.of(mod)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -74,11 +75,11 @@ func (f *ModuleFiles) Image(mod *Module, m Memory) ([]byte, error) {
 
 // build returns the file; isFinal is false where it may be another at a later moment.
 // The caller holds x.mu.
-func (x *moduleFile) build(mod *Module, m Memory, symbols *Symbols) (b []byte, isFinal bool, err error) {
+func (x *moduleFile) build(mod *image.Module, m image.Memory, symbols *image.Symbols) (b []byte, isFinal bool, err error) {
 	if x.image != nil {
 		return x.image, true, nil
 	}
-	b, isFinal, err = Rebuild(mod, m, symbols)
+	b, isFinal, err = image.Rebuild(mod, m, symbols)
 	if err == nil && isFinal {
 		x.image = b
 	}
@@ -87,7 +88,7 @@ func (x *moduleFile) build(mod *Module, m Memory, symbols *Symbols) (b []byte, i
 
 // Open returns what the file of a module says, rebuilt from memory m. Errors: as
 // BuildELF and dwarf.Open.
-func (f *ModuleFiles) Open(mod *Module, m Memory) (*dwarf.Module, error) {
+func (f *ModuleFiles) Open(mod *image.Module, m image.Memory) (*dwarf.Module, error) {
 	x := f.of(mod)
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/loader/image"
 	"vplay/loader/image/imagetest"
 )
 
@@ -25,7 +26,7 @@ func TestModuleFiles(t *testing.T) {
 	files := NewModuleFiles(NewSymbols(nil, false))
 	var mu sync.Mutex
 	opened, told := map[uint64]int{}, map[uint64]map[*dwarf.Module]bool{low: {}, high: {}}
-	files.OnOpen = func(mod *Module) {
+	files.OnOpen = func(mod *image.Module) {
 		mu.Lock()
 		defer mu.Unlock()
 		opened[mod.Base]++

@@ -6,6 +6,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/loader/image"
 )
 
 // Resolver names addresses of one moment of a process: module, function,
@@ -14,23 +15,23 @@ import (
 // files of the modules.
 type Resolver struct {
 	maps    []checkpoint.Mapping
-	mem     Memory
+	mem     image.Memory
 	files   *ModuleFiles
-	mods    []*Module
-	opened  map[*Module]*dwarf.Module // nil values: cannot be opened
-	limited error                     // see Limited
+	mods    []*image.Module
+	opened  map[*image.Module]*dwarf.Module // nil values: cannot be opened
+	limited error                           // see Limited
 }
 
 // NewResolver returns a resolver of the addresses in maps.
-func NewResolver(maps []checkpoint.Mapping, m Memory, files *ModuleFiles) *Resolver {
-	return &Resolver{maps: maps, mem: m, files: files, mods: Modules(maps, m), opened: map[*Module]*dwarf.Module{}}
+func NewResolver(maps []checkpoint.Mapping, m image.Memory, files *ModuleFiles) *Resolver {
+	return &Resolver{maps: maps, mem: m, files: files, mods: image.Modules(maps, m), opened: map[*image.Module]*dwarf.Module{}}
 }
 
 // Modules returns the modules that are mapped, sorted by address.
-func (r *Resolver) Modules() []*Module { return r.mods }
+func (r *Resolver) Modules() []*image.Module { return r.mods }
 
 // Module returns the module whose segments hold addr, or nil.
-func (r *Resolver) Module(addr uint64) *Module {
+func (r *Resolver) Module(addr uint64) *image.Module {
 	for _, mod := range r.mods {
 		if addr >= mod.Base && addr < mod.End {
 			return mod
@@ -43,7 +44,7 @@ func (r *Resolver) Module(addr uint64) *Module {
 func (r *Resolver) Maps() []checkpoint.Mapping { return r.maps }
 
 // File returns what is known of the file of one of Modules, nil when nothing is.
-func (r *Resolver) File(mod *Module) *dwarf.Module {
+func (r *Resolver) File(mod *image.Module) *dwarf.Module {
 	d, ok := r.opened[mod]
 	if !ok {
 		var err error

@@ -15,6 +15,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug"
 	"vplay/replay/debug/text"
@@ -113,7 +114,7 @@ type info struct {
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
-func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, symbols *loader.Symbols) (*info, error) {
+func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, symbols *image.Symbols) (*info, error) {
 	m := rec.Manifest()
 	in := &info{
 		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
@@ -190,7 +191,7 @@ func ending(rec *checkpoint.Recording) string {
 }
 
 // atEnd fills in what the final image tells.
-func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *loader.Symbols) {
+func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.Symbols) {
 	st := &f.States[0]
 	in.RIP = st.RIP
 	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug/api"
 	"vplay/replay/mem"
@@ -253,7 +254,7 @@ func (g *Cursor) Siginfo(int) ([]byte, error) {
 // Libraries implements api.Target.
 func (g *Cursor) Libraries() []api.Library {
 	var out []api.Library
-	for _, l := range loader.LinkMap(g.maps(), Memory{g.mem()}) {
+	for _, l := range image.LinkMap(g.maps(), Memory{g.mem()}) {
 		out = append(out, api.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/debug/api"
 )
 
@@ -76,7 +76,7 @@ func (f *files) image(name string) ([]byte, error) {
 
 // module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list, which may go through symbolic links.
-func (f *files) module(name string) *loader.Module {
+func (f *files) module(name string) *image.Module {
 	mods := f.g.Modules()
 	for _, mod := range mods {
 		if mod.Path == name {
@@ -202,7 +202,7 @@ const shownFiles = 3
 
 // LocalFiles names the files of this machine that are used, the first of them;
 // "" when there are none.
-func LocalFiles(mods []*loader.Module, s *loader.Symbols) string {
+func LocalFiles(mods []*image.Module, s *image.Symbols) string {
 	var names []string
 	for _, mod := range mods {
 		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {

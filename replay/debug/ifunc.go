@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"vplay/loader"
+	"vplay/loader/image"
 )
 
 // function is the function that an address is in, by entries: its own, and where it is
@@ -68,7 +69,7 @@ func (g *Cursor) findFunctions(addrs []uint64) {
 }
 
 // entryOf returns the start of the function that an address is in, or the address.
-func entryOf(ranges []loader.Range, addr uint64) uint64 {
+func entryOf(ranges []image.Range, addr uint64) uint64 {
 	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > addr })
 	if i < len(ranges) && ranges[i].Start <= addr {
 		return ranges[i].Start

@@ -4,13 +4,13 @@ import (
 	"io"
 	"testing"
 
-	"vplay/loader"
+	"vplay/loader/image"
 )
 
 // countOpened counts how often each file of the present program is opened.
 func countOpened(g *Cursor) map[string]int {
 	opened := map[string]int{}
-	g.moduleFiles().OnOpen = func(mod *loader.Module) { opened[mod.Path]++ }
+	g.moduleFiles().OnOpen = func(mod *image.Module) { opened[mod.Path]++ }
 	return opened
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/debug/api"
 	"vplay/replay/debug/text"
 )
@@ -64,7 +64,7 @@ func (g *Cursor) identify() {
 	}
 	p := program{path: "unknown program"}
 	maps, mem := g.maps(), Memory{g.mem()}
-	for _, mod := range loader.Modules(maps, mem) {
+	for _, mod := range image.Modules(maps, mem) {
 		isMain := mod.Type == elf.ET_EXEC
 		for i := range mod.Segments {
 			isMain = isMain || mod.Segments[i].Type == elf.PT_INTERP
@@ -79,7 +79,7 @@ func (g *Cursor) identify() {
 }
 
 // phdrAddress is the file virtual address of a module's program headers.
-func phdrAddress(mod *loader.Module) uint64 {
+func phdrAddress(mod *image.Module) uint64 {
 	for i := range mod.Segments {
 		if s := &mod.Segments[i]; s.Type == elf.PT_LOAD && mod.Phoff >= s.Off && mod.Phoff-s.Off < s.Filesz {
 			return s.Vaddr + mod.Phoff - s.Off

@@ -6,6 +6,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 )
 
@@ -19,15 +20,15 @@ import (
 // are there while a cursor is in them.
 type Session struct {
 	s       *replay.Session
-	symbols *loader.Symbols
+	symbols *image.Symbols
 	memory  int64 // the budget of a timeline
 
 	mu     sync.Mutex
-	images []image // in order
+	images []programImage // in order
 }
 
-// image is one program that the process was.
-type image struct {
+// programImage is one program that the process was.
+type programImage struct {
 	infos []checkpoint.IntervalInfo
 	program
 
@@ -45,14 +46,14 @@ type program struct {
 
 // Open opens a recording for debuggers, which then begin with NewCursor. memory bounds
 // the snapshots of a timeline, in bytes. Close ends it, the replay session stays open.
-func Open(s *replay.Session, memory int64, symbols *loader.Symbols) (*Session, error) {
+func Open(s *replay.Session, memory int64, symbols *image.Symbols) (*Session, error) {
 	t, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		return nil, err
 	}
 	d := &Session{s: s, symbols: symbols, memory: memory}
 	for _, infos := range s.Rec.Images() {
-		d.images = append(d.images, image{infos: infos, files: loader.NewModuleFiles(symbols)})
+		d.images = append(d.images, programImage{infos: infos, files: loader.NewModuleFiles(symbols)})
 	}
 	// Of the last image the manifest tells what it is; the others are asked when they
 	// are entered.

@@ -12,6 +12,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/debug/api"
 	"vplay/replay/x86"
 )
@@ -23,13 +24,13 @@ type Symbols struct{ g *Cursor }
 func NewSymbols(g *Cursor) *Symbols { return &Symbols{g} }
 
 // modules lists the modules at the present position.
-func (d *Symbols) modules() []*loader.Module { return d.g.names().Modules() }
+func (d *Symbols) modules() []*image.Module { return d.g.names().Modules() }
 
 // open returns what is known of a module's file, nil when nothing is.
-func (d *Symbols) open(mod *loader.Module) *dwarf.Module { return d.g.names().File(mod) }
+func (d *Symbols) open(mod *image.Module) *dwarf.Module { return d.g.names().File(mod) }
 
 // at returns the module that holds an address, if it can be opened.
-func (d *Symbols) at(addr uint64) (m *dwarf.Module, mod *loader.Module) {
+func (d *Symbols) at(addr uint64) (m *dwarf.Module, mod *image.Module) {
 	names := d.g.names()
 	if mod = names.Module(addr); mod == nil {
 		return nil, nil
@@ -93,9 +94,9 @@ func (d *Symbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
 		if d.open(mod) != m {
 			continue
 		}
-		for _, l := range loader.LinkMap(d.g.maps(), Memory{d.g.mem()}) {
+		for _, l := range image.LinkMap(d.g.maps(), Memory{d.g.mem()}) {
 			if l.Dynamic >= mod.Base && l.Dynamic < mod.End {
-				block, err := loader.TLSBlock(d.g.maps(), Memory{d.g.mem()}, fs, l.Addr)
+				block, err := image.TLSBlock(d.g.maps(), Memory{d.g.mem()}, fs, l.Addr)
 				return block + offset, err == nil
 			}
 		}
@@ -178,7 +179,7 @@ func (d *Symbols) Functions(name string) (out []api.Place) {
 }
 
 // placeIn is the place of an address of a module's file.
-func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) api.Place {
+func placeIn(m *dwarf.Module, mod *image.Module, pc uint64) api.Place {
 	p := api.Place{Addr: pc + mod.Bias}
 	p.File, p.Line, _ = m.Line(pc)
 	return p

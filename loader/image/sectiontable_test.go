@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -73,7 +73,7 @@ func twoFunctions(at uint32) []byte {
 func TestRecordedSections(t *testing.T) {
 	m := tabled()
 	mod := Modules(imagetest.Maps(), m)[0]
-	b, err := BuildELF(mod, m, NewSymbols(nil, false))
+	b, err := BuildELF(mod, m, testSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestRecordedSections(t *testing.T) {
 		t.Errorf("pages %v, want %v", pages, want)
 	}
 	m.file = m.file[:0x5100]
-	if b, err = BuildELF(mod, m, NewSymbols(nil, false)); err != nil {
+	if b, err = BuildELF(mod, m, testSymbols(nil, false)); err != nil {
 		t.Fatal(err)
 	}
 	if f, err = elf.NewFile(bytes.NewReader(b)); err != nil || f.Section(".note.gnu.build-id") != nil {
@@ -112,7 +112,7 @@ func TestRecordedSections(t *testing.T) {
 // symbol in .gnu_debugdata, and a name for us.
 func TestFunctionsWithoutSymbols(t *testing.T) {
 	for name, m := range map[string]Memory{"recorded sections": tabled(), "made-up sections": tabled().Memory} {
-		b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, NewSymbols(nil, false))
+		b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, testSymbols(nil, false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestHostileSectionTable(t *testing.T) {
 		m := tabled()
 		binary.LittleEndian.PutUint64(m.file[poke.at:], poke.v)
 		SectionTablePages(imagetest.Maps(), m)
-		b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, NewSymbols(nil, false))
+		b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, testSymbols(nil, false))
 		if err != nil || len(b) > 1<<16 {
 			t.Errorf("%#x at %#x: %d bytes, %v", poke.v, poke.at, len(b), err)
 		}
@@ -233,7 +233,7 @@ func FuzzSectionTable(f *testing.F) {
 		if n := len(SectionTablePages(imagetest.Maps(), m)); n > 2*(maxNames/checkpoint.PageSize+maxSections*64/checkpoint.PageSize+2) {
 			t.Fatalf("%d pages", n)
 		}
-		if b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, NewSymbols(nil, false)); err == nil {
+		if b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, testSymbols(nil, false)); err == nil {
 			_, _ = dwarf.Open(b, nil) // it must not panic
 		}
 	})

@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -14,6 +14,19 @@ import (
 	"vplay/loader/image/imagetest"
 )
 
+// testSymbols is a finder over dirs, with package dwarf for unwind tables.
+func testSymbols(dirs []string, local bool) *Symbols {
+	return NewSymbols(dirs, local, Unwind{
+		Functions: func(section []byte, addr uint64, budget *checkpoint.Budget) (out []Range) {
+			for _, f := range dwarf.FrameRanges(section, addr, budget) {
+				out = append(out, Range{f.Low, f.High})
+			}
+			return out
+		},
+		Name: dwarf.FunctionName,
+	})
+}
+
 func TestSyntheticImage(t *testing.T) {
 	m := imagetest.Library(imagetest.Base)
 	mods := Modules(imagetest.Maps(), m)
@@ -24,7 +37,7 @@ func TestSyntheticImage(t *testing.T) {
 	if mod.Bias != imagetest.Base || mod.End != imagetest.Base+0x2800 || mod.BuildID != "abababababababababababababababababababab" {
 		t.Errorf("bias %#x end %#x build-id %s", mod.Bias, mod.End, mod.BuildID)
 	}
-	b, err := BuildELF(mod, m, NewSymbols(nil, false))
+	b, err := BuildELF(mod, m, testSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +75,7 @@ func TestUncapturedIsNobits(t *testing.T) {
 	m := imagetest.Library(imagetest.Base)
 	delete(m, imagetest.Base+0x1000)
 	mod := Modules(imagetest.Maps(), m)[0]
-	b, err := BuildELF(mod, m, NewSymbols(nil, false))
+	b, err := BuildELF(mod, m, testSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +200,7 @@ func TestLinkMapRelative(t *testing.T) {
 
 // TestMergedKeepsSections joins the memory image of the demo's program with its .debug file.
 func TestMergedKeepsSections(t *testing.T) {
-	dir := filepath.Join("..", "cmd", "vplayd", "demo")
+	dir := filepath.Join("..", "..", "cmd", "vplayd", "demo")
 	f, err := elf.Open(filepath.Join(dir, "weather.debug"))
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +247,7 @@ func TestMergedKeepsSections(t *testing.T) {
 	if len(mods) != 1 || mods[0].BuildID != id || id == "" {
 		t.Fatalf("modules %+v, build-id %q", mods, id)
 	}
-	b, err := BuildELF(mods[0], m, NewSymbols([]string{dir}, false))
+	b, err := BuildELF(mods[0], m, testSymbols([]string{dir}, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +287,7 @@ func FuzzBuildELF(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, maps := imagetest.Hostile(b)
 		for _, mod := range Modules(maps, m) {
-			if img, err := BuildELF(mod, m, NewSymbols(nil, false)); err == nil && len(img) > 1<<24 {
+			if img, err := BuildELF(mod, m, testSymbols(nil, false)); err == nil && len(img) > 1<<24 {
 				t.Fatalf("%d bytes from %d", len(img), len(b))
 			}
 		}

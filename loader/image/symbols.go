@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"debug/elf"
@@ -48,7 +48,7 @@ const maxSymbolFile = 2 << 30
 // newSymbols returns a finder over dirs. With local it finds files of this machine,
 // too, that lie where the recorded program had them. Nothing is read before
 // Find. unwind gives the functions of the files that are rebuilt.
-func newSymbols(dirs []string, local bool, unwind Unwind) *Symbols {
+func NewSymbols(dirs []string, local bool, unwind Unwind) *Symbols {
 	return &Symbols{dirs: dirs, local: local, unwind: unwind, agree: map[string]bool{}, sized: map[string]bool{}}
 }
 

@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ import (
 const maxImage = 256 << 20
 
 // errImage is wrapped by the errors of BuildELF.
-var errImage = errors.New("loader: the ELF image cannot be rebuilt")
+var errImage = errors.New("image: the ELF image cannot be rebuilt")
 
 // BuildELF returns the file of a module, rebuilt from memory and the symbol
 // files, with its IFUNC symbols bound. The caller may keep it. Errors say that too
