@@ -20,6 +20,9 @@ type Position struct {
 	Step     uint32
 }
 
+// MarshalText implements encoding.TextMarshaler: the text form I:N.S.
+func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // String returns the text form I:N.S.
 func (p Position) String() string {
 	return fmt.Sprintf("%d:%d.%d", p.Interval, p.Instr, p.Step)
