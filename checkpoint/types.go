@@ -84,6 +84,15 @@ type Context struct {
 	Name string
 }
 
+// Running returns the thread that runs, of the threads of a process at one moment: it
+// is the first. Nil when there is none.
+func Running(threads []Context) *Context {
+	if len(threads) == 0 {
+		return nil
+	}
+	return &threads[0]
+}
+
 // ObjectKind says what stands behind a range of memory.
 type ObjectKind uint8
 

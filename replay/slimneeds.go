@@ -179,7 +179,7 @@ func (k *kept) addFinal() error {
 		return err
 	}
 	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
-	t.addSet(f.Mem, image.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
+	t.addSet(f.Mem, image.DebuggerSet(f.Maps, f.contexts, space{f.Mem}))
 	for _, p := range image.SectionTablePages(f.Maps, space{f.Mem}) {
 		t.objects[mem.ObjectPage(p)] = true
 	}

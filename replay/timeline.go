@@ -61,6 +61,9 @@ func (t *Timeline) Close() {
 	t.index.close()
 }
 
+// PID returns the process whose execution it is.
+func (t *Timeline) PID() int32 { return t.index.infos[0].PID }
+
 // Begin returns the first moment.
 func (t *Timeline) Begin() checkpoint.Position { return t.index.begin }
 

@@ -72,7 +72,7 @@ func frameOf(frames []dwarf.Frame, names ...string) (i int, entry uint64) {
 // what is there, and the function whose it is. A function puts its guard, which it
 // takes from %fs:0x28, on the stack when it begins.
 func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
-	st, m := &f.States[0], debug.Memory{Space: f.Mem}
+	st, m := &f.Current().State, debug.Memory{Space: f.Mem}
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, _ := frameOf(frames, "__stack_chk_fail", "__stack_chk_fail_local")
 	if i < 0 || i+1 >= len(frames) || frames[i+1].Module == nil {
@@ -175,7 +175,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 			break
 		}
 	}
-	st := &f.States[0]
+	st := &f.Current().State
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, entry := frameOf(frames, "cfree", "free", "__libc_free", "__GI___libc_free", "realloc", "__libc_realloc", "__GI___libc_realloc")
 	if !ok || i < 0 {

@@ -192,7 +192,7 @@ func ending(rec *checkpoint.Recording) string {
 
 // atEnd fills in what the final image tells.
 func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.Symbols) {
-	st := &f.States[0]
+	st := &f.Current().State
 	in.RIP = st.RIP
 	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {
 		in.Signal = si.String()
@@ -211,7 +211,8 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	in.LocalFiles = debug.LocalFiles(r.Modules(), symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
-	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)
+	regs := loader.Regs(st)
+	in.Backtrace = backtrace(r, &regs)
 	if err := r.Limited(); err != nil {
 		in.Notes = append(slices.Clip(in.Notes), "names are missing: "+err.Error()+" (--limit allows more)")
 	}

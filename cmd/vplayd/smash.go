@@ -37,7 +37,7 @@ const overwriteTime = 5 * time.Second
 // badReturn returns the slot of the stack whose content a return instruction has
 // gone to, or is about to go to, where no code is.
 func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
-	st, m := &f.States[0], debug.Memory{Space: f.Mem}
+	st, m := &f.Current().State, debug.Memory{Space: f.Mem}
 	if !isCode(f.Maps, st.RIP) { // the return instruction has been executed
 		slot = st.R[4] - 8
 		value, ok = m.Word(slot)

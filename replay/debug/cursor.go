@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"vplay/checkpoint"
@@ -126,16 +128,32 @@ func (g *Cursor) state() *x86.State {
 		return &g.div.CPU.State
 	}
 	if g.final != nil {
-		return &g.final.States[0]
+		return &g.final.Current().State
 	}
 	return &g.cur.Machine().CPU.State
 }
 
 func (g *Cursor) tid() int {
 	if g.final != nil {
-		return int(g.final.Contexts[0].TID)
+		return int(g.final.Current().TID)
 	}
 	return int(g.cur.Machine().TID())
+}
+
+// pid returns the number of the process.
+func (g *Cursor) pid() int { return int(g.t.PID()) }
+
+// threads returns the threads of the process at the present position, by number. That
+// which runs is among them, even when it has ended: it is where the process stands.
+func (g *Cursor) threads() []replay.Thread {
+	if g.final != nil {
+		return g.final.Threads
+	}
+	m := g.cur.Machine()
+	if list := m.Threads(); len(list) > 0 {
+		return list
+	}
+	return []replay.Thread{{TID: m.TID(), State: m.CPU.State}}
 }
 
 // maps returns the memory map at the present position.
@@ -191,20 +209,33 @@ func (g *Cursor) Process() api.Process {
 		f |= api.FeatureAVX
 	}
 	p := g.program()
-	return api.Process{PID: int(m.PID), ExecFile: p.path, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
+	return api.Process{PID: g.pid(), ExecFile: p.path, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
 // Threads implements api.Target.
 func (g *Cursor) Threads() []api.Thread {
-	m := g.s.Rec.Manifest()
-	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().path)}}
+	var out []api.Thread
+	for _, t := range g.threads() {
+		out = append(out, api.Thread{PID: g.pid(), TID: int(t.TID), Name: filepath.Base(g.program().path)})
+	}
+	return out
 }
 
 // Stop implements api.Target.
 func (g *Cursor) Stop() api.Stop { return g.stop }
 
 // Registers implements api.Target.
-func (g *Cursor) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
+func (g *Cursor) Registers(tid int) (*api.Registers, error) {
+	if tid == g.tid() {
+		return registersOf(g.state()), nil // a diversion's, if there is one
+	}
+	list := g.threads()
+	i := slices.IndexFunc(list, func(t replay.Thread) bool { return int(t.TID) == tid })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no thread %d here", tid)
+	}
+	return registersOf(&list[i].State), nil
+}
 
 // registersOf puts a thread's state in the protocol's form.
 func registersOf(st *x86.State) *api.Registers {

@@ -106,13 +106,16 @@ func (f *files) module(name string) *image.Module {
 
 // proc returns the files of /proc/PID that debuggers read.
 func (f *files) proc(name string) ([]byte, bool) {
-	m := f.g.s.Rec.Manifest()
-	rest, ok := strings.CutPrefix(name, fmt.Sprintf("/proc/%d/", m.PID))
+	pid := f.g.pid()
+	rest, ok := strings.CutPrefix(name, fmt.Sprintf("/proc/%d/", pid))
 	if !ok {
 		return nil, false
 	}
-	if task, found := strings.CutPrefix(rest, fmt.Sprintf("task/%d/", f.g.tid())); found {
-		rest = task
+	for _, t := range f.g.threads() {
+		if task, found := strings.CutPrefix(rest, fmt.Sprintf("task/%d/", t.TID)); found {
+			rest = task
+			break
+		}
 	}
 	switch rest {
 	case "maps":
@@ -126,11 +129,11 @@ func (f *files) proc(name string) ([]byte, bool) {
 	case "comm":
 		return []byte(path.Base(f.g.program().path) + "\n"), true
 	case "stat": // the fields that are not known are 0 (man 5 proc)
-		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(f.g.program().path), strings.Repeat(" 0", 49)), true
+		return fmt.Appendf(nil, "%d (%s) t%s\n", pid, path.Base(f.g.program().path), strings.Repeat(" 0", 49)), true
 	case "coredump_filter":
 		return []byte("00000033\n"), true
 	case "status":
-		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(f.g.program().path), m.PID, m.PID), true
+		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t%d\n", path.Base(f.g.program().path), pid, pid, len(f.g.threads())), true
 	}
 	return nil, false
 }
@@ -187,12 +190,11 @@ func perms(m checkpoint.Mapping) string {
 }
 
 func (f *files) readlink(name string) (string, error) {
-	m := f.g.s.Rec.Manifest()
 	switch name {
-	case fmt.Sprintf("/proc/%d/exe", m.PID):
+	case fmt.Sprintf("/proc/%d/exe", f.g.pid()):
 		return f.g.program().path, nil
-	case fmt.Sprintf("/proc/%d/cwd", m.PID):
-		return m.Cwd, nil
+	case fmt.Sprintf("/proc/%d/cwd", f.g.pid()):
+		return f.g.s.Rec.Manifest().Cwd, nil
 	}
 	return "", os.ErrNotExist
 }

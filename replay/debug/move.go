@@ -25,7 +25,7 @@ func (g *Cursor) leaveFinal(ctx context.Context) error {
 	if _, err := g.cur.ToEnd(ctx); err != nil {
 		return err
 	}
-	want := loader.Regs(&g.final.States[0])
+	want := loader.Regs(&g.final.Current().State)
 	got := loader.Regs(&g.cur.Machine().CPU.State)
 	if checkpoint.HashRegs(&want) != checkpoint.HashRegs(&got) {
 		return &replay.DivergenceError{
