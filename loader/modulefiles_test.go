@@ -49,7 +49,7 @@ func TestModuleFiles(t *testing.T) {
 	wg.Wait()
 	for _, base := range []uint64{low, high} {
 		if opened[base] != 1 || len(told[base]) != 1 || told[base][nil] {
-			t.Errorf("the imagetest.Library at %#x was opened %d times, %d answers", base, opened[base], len(told[base]))
+			t.Errorf("the library at %#x was opened %d times, %d answers", base, opened[base], len(told[base]))
 		}
 	}
 }
