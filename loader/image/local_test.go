@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/loader/image/imagetest"
 )
 
 // localFile writes the library as a file, at the path that the map says, and
@@ -21,12 +22,12 @@ func localFile(t *testing.T, m onDisk, change func(b []byte)) (maps []checkpoint
 	}
 	name = filepath.Join(t.TempDir(), "f.so")
 	b := append([]byte(nil), m.file...)
-	m.ReadMemory(libBase, b[:0x3000])
+	m.ReadMemory(imagetest.Base, b[:0x3000])
 	change(b)
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	maps = libMaps()
+	maps = imagetest.Maps()
 	for i := range maps {
 		maps[i].Name = name
 	}
@@ -34,10 +35,10 @@ func localFile(t *testing.T, m onDisk, change func(b []byte)) (maps []checkpoint
 }
 
 // uncaptured is the library in memory without its code, and without the file.
-func uncaptured() (onDisk, fake) {
+func uncaptured() (onDisk, imagetest.Memory) {
 	whole := tabled()
-	part := tabled().fake
-	delete(part, libBase+0x1000)
+	part := tabled().Memory
+	delete(part, imagetest.Base+0x1000)
 	return whole, part
 }
 
@@ -58,10 +59,10 @@ func TestLocalFile(t *testing.T) {
 			whole, part := uncaptured()
 			maps, path := localFile(t, whole, c.change)
 			mod := Modules(maps, part)[0]
-			s := NewSymbols(nil, c.local)
+			s := testSymbols(nil, c.local)
 			want := c.want && runtime.GOOS == "linux"
 			var code [16]byte
-			if n := s.Text(mod, part, libBase+0x1010, code[:]); (n == len(code) && code[0] == 0x90) != want {
+			if n := s.Text(mod, part, imagetest.Base+0x1010, code[:]); (n == len(code) && code[0] == 0x90) != want {
 				t.Errorf("%d bytes of code come from the file: %x", n, code)
 			}
 			b, err := BuildELF(mod, part, s)
@@ -91,7 +92,7 @@ func TestLocalFile(t *testing.T) {
 
 // TestLocalOdd: what a recording may say of a path that is not a file.
 func TestLocalOdd(t *testing.T) {
-	s := NewSymbols(nil, true)
+	s := testSymbols(nil, true)
 	dir := t.TempDir()
 	for _, name := range []string{"", "f.so", "/", dir, "/dev/zero", "/proc/self/exe", "/../etc/passwd", "//host/share/f.so", "/no/such/file"} {
 		if got, ok := s.Local(&Module{Path: name, BuildID: "abababab"}); ok {
@@ -139,13 +140,13 @@ func TestFiles(t *testing.T) {
 		o    checkpoint.Object
 		want string
 	}{
-		"the recorded build-id":  {NewSymbols(nil, local), checkpoint.Object{Path: elfFile, BuildID: id}, elfFile},
-		"an unknown build-id":    {NewSymbols(nil, local), checkpoint.Object{Path: elfFile}, elfFile},
-		"another build-id":       {NewSymbols(nil, local), checkpoint.Object{Path: elfFile, BuildID: "0123456789"}, ""},
-		"no ELF file":            {NewSymbols(nil, local), checkpoint.Object{Path: text}, ""},
-		"not asked for":          {NewSymbols(nil, false), checkpoint.Object{Path: elfFile, BuildID: id}, ""},
-		"a link":                 {NewSymbols([]string{dir}, false), checkpoint.Object{Path: "/gone", BuildID: id}, link},
-		"a build-id with a path": {NewSymbols([]string{dir}, false), checkpoint.Object{Path: "/gone", BuildID: "../.build-id/" + id[:2] + "/" + id[2:]}, ""},
+		"the recorded build-id":  {testSymbols(nil, local), checkpoint.Object{Path: elfFile, BuildID: id}, elfFile},
+		"an unknown build-id":    {testSymbols(nil, local), checkpoint.Object{Path: elfFile}, elfFile},
+		"another build-id":       {testSymbols(nil, local), checkpoint.Object{Path: elfFile, BuildID: "0123456789"}, ""},
+		"no ELF file":            {testSymbols(nil, local), checkpoint.Object{Path: text}, ""},
+		"not asked for":          {testSymbols(nil, false), checkpoint.Object{Path: elfFile, BuildID: id}, ""},
+		"a link":                 {testSymbols([]string{dir}, false), checkpoint.Object{Path: "/gone", BuildID: id}, link},
+		"a build-id with a path": {testSymbols([]string{dir}, false), checkpoint.Object{Path: "/gone", BuildID: "../.build-id/" + id[:2] + "/" + id[2:]}, ""},
 	} {
 		var want []string
 		if c.want != "" && (local || c.want == link) {

@@ -1,11 +1,11 @@
-package loader
+package image
 
 import (
 	"debug/elf"
 	"os"
 
 	"vplay/checkpoint"
-	"vplay/dwarf"
+	"vplay/dwarf/elffile"
 )
 
 // Text fills b with the bytes that module mod has at addr, from a file of the same
@@ -13,9 +13,8 @@ import (
 // such file. Only segments that are never writable are read, for the dynamic linker
 // changes the others, and only files that have what was captured (m is the memory): what comes from
 // the file is what the program had.
-// A nil Symbols has no files.
 func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
-	if s == nil || mod.BuildID == "" {
+	if mod.BuildID == "" {
 		return 0
 	}
 	s.once.Do(s.scan)
@@ -31,7 +30,7 @@ func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
 		return 0
 	}
 	defer func() { _ = r.Close() }() // only read
-	f, err := dwarf.OpenELF(r)
+	f, err := elffile.Open(r)
 	if err != nil {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -10,12 +10,12 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
-	"vplay/replay/mem"
+	"vplay/loader/image/imagetest"
 )
 
 // onDisk is memory with the file of its only module.
 type onDisk struct {
-	fake
+	imagetest.Memory
 	file []byte
 }
 
@@ -30,8 +30,8 @@ func (f onDisk) ReadFile(object uint32, off uint64, b []byte) int {
 // and with a second function in its unwind table, without a symbol.
 func tabled() onDisk {
 	le := binary.LittleEndian
-	m := library(libBase)
-	m.put(libBase+0x600, twoFunctions(0x600))
+	m := imagetest.Library(imagetest.Base)
+	m.Put(imagetest.Base+0x600, twoFunctions(0x600))
 	names := []byte("\x00.text\x00.comment\x00.dynsym\x00.dynstr\x00.note.gnu.build-id\x00.eh_frame\x00.shstrtab\x00")
 	at := func(s string) uint32 { return uint32(bytes.Index(names, []byte(s+"\x00"))) }
 	const shoff = 0x5000
@@ -51,16 +51,16 @@ func tabled() onDisk {
 		copy(file[shoff+64*(i+1):], appendSection(nil, at(s.name), &s.s))
 	}
 	h := le.AppendUint64(nil, shoff)
-	m.put(libBase+40, h)
-	m.put(libBase+58, le.AppendUint16(le.AppendUint16(le.AppendUint16(nil, 64), 8), 7))
-	m.put(libBase+0x400+24+6, []byte{1, 0}) // f is in section 1
+	m.Put(imagetest.Base+40, h)
+	m.Put(imagetest.Base+58, le.AppendUint16(le.AppendUint16(le.AppendUint16(nil, 64), 8), 7))
+	m.Put(imagetest.Base+0x400+24+6, []byte{1, 0}) // f is in section 1
 	return onDisk{m, file}
 }
 
 // twoFunctions is an unwind table for f and for a function at 0x1020.
 func twoFunctions(at uint32) []byte {
 	le := binary.LittleEndian
-	b := ehFrame(at, 0x1010, 16)
+	b := imagetest.EhFrame(at, 0x1010, 16)
 	b = b[:len(b)-4]
 	b = le.AppendUint32(b, 16)
 	b = le.AppendUint32(b, uint32(len(b)))
@@ -72,8 +72,8 @@ func twoFunctions(at uint32) []byte {
 // sections, and the build-id, at the addresses that a debug file of it has.
 func TestRecordedSections(t *testing.T) {
 	m := tabled()
-	mod := Modules(libMaps(), m)[0]
-	b, err := BuildELF(mod, m, nil)
+	mod := Modules(imagetest.Maps(), m)[0]
+	b, err := BuildELF(mod, m, testSymbols(nil, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +95,12 @@ func TestRecordedSections(t *testing.T) {
 	if syms, err := f.DynamicSymbols(); err != nil || len(syms) != 1 || f.Sections[syms[0].Section].Name != ".text" {
 		t.Errorf("symbols %+v, %v", syms, err)
 	}
-	pages := SectionTablePages(libMaps(), m)
-	if want := []mem.ObjectPage{{Object: 1, Index: 5}, {Object: 1, Index: 5}}; !slices.Equal(pages, want) {
+	pages := SectionTablePages(imagetest.Maps(), m)
+	if want := []FilePage{{Object: 1, Index: 5}, {Object: 1, Index: 5}}; !slices.Equal(pages, want) {
 		t.Errorf("pages %v, want %v", pages, want)
 	}
 	m.file = m.file[:0x5100]
-	if b, err = BuildELF(mod, m, nil); err != nil {
+	if b, err = BuildELF(mod, m, testSymbols(nil, false)); err != nil {
 		t.Fatal(err)
 	}
 	if f, err = elf.NewFile(bytes.NewReader(b)); err != nil || f.Section(".note.gnu.build-id") != nil {
@@ -111,8 +111,8 @@ func TestRecordedSections(t *testing.T) {
 // TestFunctionsWithoutSymbols: the function that only the unwind table knows has a
 // symbol in .gnu_debugdata, and a name for us.
 func TestFunctionsWithoutSymbols(t *testing.T) {
-	for name, m := range map[string]Memory{"recorded sections": tabled(), "made-up sections": tabled().fake} {
-		b, err := BuildELF(Modules(libMaps(), m)[0], m, nil)
+	for name, m := range map[string]Memory{"recorded sections": tabled(), "made-up sections": tabled().Memory} {
+		b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, testSymbols(nil, false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,8 +210,8 @@ func TestHostileSectionTable(t *testing.T) {
 	} {
 		m := tabled()
 		binary.LittleEndian.PutUint64(m.file[poke.at:], poke.v)
-		SectionTablePages(libMaps(), m)
-		b, err := BuildELF(Modules(libMaps(), m)[0], m, nil)
+		SectionTablePages(imagetest.Maps(), m)
+		b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, testSymbols(nil, false))
 		if err != nil || len(b) > 1<<16 {
 			t.Errorf("%#x at %#x: %d bytes, %v", poke.v, poke.at, len(b), err)
 		}
@@ -230,10 +230,10 @@ func FuzzSectionTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, table []byte) {
 		m := tabled()
 		m.file = append(m.file[:0x5000], table[:min(len(table), 1<<16)]...)
-		if n := len(SectionTablePages(libMaps(), m)); n > 2*(maxNames/checkpoint.PageSize+maxSections*64/checkpoint.PageSize+2) {
+		if n := len(SectionTablePages(imagetest.Maps(), m)); n > 2*(maxNames/checkpoint.PageSize+maxSections*64/checkpoint.PageSize+2) {
 			t.Fatalf("%d pages", n)
 		}
-		if b, err := BuildELF(Modules(libMaps(), m)[0], m, nil); err == nil {
+		if b, err := BuildELF(Modules(imagetest.Maps(), m)[0], m, testSymbols(nil, false)); err == nil {
 			_, _ = dwarf.Open(b, nil) // it must not panic
 		}
 	})

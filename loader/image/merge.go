@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"debug/elf"
@@ -10,8 +10,8 @@ import (
 
 // merged joins the memory image with the sections of a .debug file. raw is the
 // file's content.
-func merged(mod *Module, m Memory, f *elf.File, raw []byte) ([]byte, error) {
-	im, err := memoryImage(mod, m)
+func merged(mod *Module, m Memory, f *elf.File, raw []byte, unwind *Unwind) ([]byte, error) {
+	im, err := memoryImage(mod, m, unwind)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,9 @@
-package loader
+package image
 
 import (
 	"runtime"
 
 	"vplay/checkpoint"
-	"vplay/dwarf"
 )
 
 // What a file is rebuilt from is a stranger's: thousands of modules may lie in the
@@ -67,7 +66,7 @@ func take(m Memory, n int) error {
 }
 
 // budgetOf returns what reading m is charged to, nil when it is not.
-func budgetOf(m Memory) dwarf.Budget {
+func budgetOf(m Memory) *checkpoint.Budget {
 	if c, ok := m.(*charged); ok {
 		return c.budget
 	}
@@ -85,13 +84,4 @@ func kept(b []byte, budget *checkpoint.Budget) error {
 	}
 	runtime.AddCleanup(&b[0], budget.Give, n)
 	return nil
-}
-
-// Open rebuilds the file of a module and opens it; nil when it cannot be.
-func (s *Symbols) Open(mod *Module, m Memory) (*dwarf.Module, error) {
-	b, err := BuildELF(mod, m, s)
-	if err != nil {
-		return nil, err
-	}
-	return dwarf.Open(b, s.charged())
 }

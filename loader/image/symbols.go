@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"debug/elf"
@@ -8,15 +8,26 @@ import (
 	"sync"
 
 	"vplay/checkpoint"
-	"vplay/dwarf"
+	"vplay/dwarf/elffile"
 )
+
+// Unwind reads .eh_frame sections, which is not the business of those who rebuild files.
+type Unwind struct {
+	// Functions returns the functions that a section at a file virtual address has,
+	// sorted, without repetition, as file virtual addresses. Reading it is charged to
+	// budget, which may be nil; what that has no room for is left out.
+	Functions func(section []byte, addr uint64, budget *checkpoint.Budget) []Range
+	// Name names a function without a symbol that begins at a file virtual address.
+	Name func(start uint64) string
+}
 
 // Symbols finds symbol files by build-id: full ELF files or .debug files, in
 // folders that lie flat or in the .build-id/xx/ layout. It is safe for
 // concurrent use.
 type Symbols struct {
 	dirs   []string
-	local  bool               // files of this machine, too
+	local  bool // files of this machine, too
+	unwind Unwind
 	budget *checkpoint.Budget // of reading files, and of what is rebuilt
 
 	mu    sync.Mutex
@@ -34,11 +45,11 @@ const maxSymbolFiles = 100_000
 // maxSymbolFile bounds the size of one, in bytes.
 const maxSymbolFile = 2 << 30
 
-// NewSymbols returns a finder over dirs. With local it finds files of this machine,
+// newSymbols returns a finder over dirs. With local it finds files of this machine,
 // too, that lie where the recorded program had them. Nothing is read before
-// Find.
-func NewSymbols(dirs []string, local bool) *Symbols {
-	return &Symbols{dirs: dirs, local: local, agree: map[string]bool{}, sized: map[string]bool{}}
+// Find. unwind gives the functions of the files that are rebuilt.
+func NewSymbols(dirs []string, local bool, unwind Unwind) *Symbols {
+	return &Symbols{dirs: dirs, local: local, unwind: unwind, agree: map[string]bool{}, sized: map[string]bool{}}
 }
 
 // Within has what is read and rebuilt from then on charged to a budget, that of the
@@ -48,17 +59,13 @@ func (s *Symbols) Within(budget *checkpoint.Budget) *Symbols {
 	return s
 }
 
-func (s *Symbols) charged() *checkpoint.Budget {
-	if s == nil {
-		return nil
-	}
-	return s.budget
-}
+// Budget returns what is charged, nil when nothing is.
+func (s *Symbols) Budget() *checkpoint.Budget { return s.budget }
 
 // Find returns the file with a module's build-id. Those in the folders come first,
-// and of them those with debugging information. A nil Symbols finds nothing.
+// and of them those with debugging information.
 func (s *Symbols) Find(mod *Module) (path string, ok bool) {
-	if s == nil || len(mod.BuildID) < 4 {
+	if len(mod.BuildID) < 4 {
 		return "", false
 	}
 	if path, ok = s.inFolders(mod.BuildID); ok {
@@ -123,7 +130,7 @@ func idOfFile(path string) (id string, debug, whole bool) {
 		return "", false, false
 	}
 	defer func() { _ = r.Close() }() // only read
-	f, err := dwarf.OpenELF(r)
+	f, err := elffile.Open(r)
 	if err != nil {
 		return "", false, false
 	}

@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"vplay/dwarf"
+	"vplay/dwarf/elffile"
 )
 
 // A symbol of type STT_GNU_IFUNC has the address of a resolver, a function that
@@ -150,13 +150,19 @@ func (mod *Module) isCode(addr uint64) bool {
 	return false
 }
 
-// isUnbound reports whether a function pointer leads into a lazy procedure linkage
-// table: to the push of a relocation's number, with ENDBR64 before it or not.
-func isUnbound(target uint64, m Memory) bool {
+// isUnbound reports whether the function pointer in a slot leads into a procedure
+// linkage table: to the push of a relocation's number, with ENDBR64 before it or not; or,
+// in static programs, to behind the jump through the slot.
+func isUnbound(slot, target uint64, m Memory) bool {
 	var b [5]byte
 	n := m.ReadMemory(target, b[:])
 	code, _ := bytes.CutPrefix(b[:n], []byte{0xf3, 0x0f, 0x1e, 0xfa})
-	return len(code) > 0 && code[0] == 0x68
+	if len(code) > 0 && code[0] == 0x68 {
+		return true
+	}
+	var jump [6]byte // jmp *disp32(%rip)
+	n = m.ReadMemory(target-uint64(len(jump)), jump[:])
+	return n == len(jump) && jump[0] == 0xff && jump[1] == 0x25 && target+uint64(int32(binary.LittleEndian.Uint32(jump[2:]))) == slot
 }
 
 // implementations returns what the resolvers of a module's IFUNCs chose, by the
@@ -164,8 +170,8 @@ func isUnbound(target uint64, m Memory) bool {
 // built for the module: static programs have no dynamic section.
 func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 {
 	out := map[uint64]uint64{}
-	bind := func(resolver, target uint64) {
-		if _, ok := out[resolver]; !ok && target != mod.Bias+resolver && mod.isCode(target) && !isUnbound(target, m) {
+	bind := func(resolver, slot, target uint64) {
+		if _, ok := out[resolver]; !ok && target != mod.Bias+resolver && mod.isCode(target) && !isUnbound(slot, target, m) {
 			out[resolver] = target - mod.Bias
 		}
 	}
@@ -175,7 +181,7 @@ func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 
 	}
 	for i := range own {
 		if r := &own[i]; r.kind == elf.R_X86_64_IRELATIVE {
-			bind(r.addend, mod.slot(r, m))
+			bind(r.addend, mod.Bias+r.offset, mod.slot(r, m))
 		}
 	}
 	names := mod.ifuncs(m)
@@ -191,7 +197,7 @@ func (mod *Module) implementations(m Memory, tables [][]byte) map[uint64]uint64 
 			}
 			if target := peer.slot(r, m); mod.isCode(target) {
 				if resolver, ok := names[peer.symbolName(r.symbol, m)]; ok {
-					bind(resolver, target)
+					bind(resolver, peer.Bias+r.offset, target)
 				}
 			}
 		}
@@ -211,13 +217,6 @@ func (mod *Module) Implementations(m Memory) (chosen map[uint64]uint64, ok bool)
 	return chosen, len(chosen) > 0 || len(mod.ifuncs(m)) == 0 && !slices.ContainsFunc(mod.relas(m), isIndirect)
 }
 
-// Functions returns the functions of a module's unwind table, as far as that was
-// captured: file virtual addresses, sorted.
-func (mod *Module) Functions(m Memory) []dwarf.FrameRange {
-	start, end := mod.EhFrame(m)
-	return dwarf.FrameRanges(readRun(start, end, m), start-mod.Bias, budgetOf(m))
-}
-
 // relas reads the relocations that bind symbols, as far as they were captured.
 func (mod *Module) relas(m Memory) (out []rela) {
 	for _, t := range mod.relocationTables() {
@@ -227,11 +226,12 @@ func (mod *Module) relas(m Memory) (out []rela) {
 }
 
 // bindIFuncs turns the IFUNC symbols of a module's file into functions at the
-// implementation that was chosen, in place. Those that nothing was bound to stay.
-func bindIFuncs(b []byte, mod *Module, m Memory) {
-	f, err := dwarf.OpenELF(bytes.NewReader(b))
+// implementation that was chosen, in place. Those that nothing was bound to stay. It is
+// false when it has such symbols and nothing was chosen for any.
+func bindIFuncs(b []byte, mod *Module, m Memory, unwind *Unwind) bool {
+	f, err := elffile.Open(bytes.NewReader(b))
 	if err != nil {
-		return
+		return true
 	}
 	var x ifuncBinder
 	for _, s := range f.Sections {
@@ -240,7 +240,7 @@ func bindIFuncs(b []byte, mod *Module, m Memory) {
 		}
 		x.section(s.Name, s.Type, s.Addr, b[s.Offset:s.Offset+s.FileSize])
 	}
-	x.bind(mod, m)
+	return x.bind(mod, m, unwind)
 }
 
 // bindIFuncs is the same for an image that is being built, of which list are the
@@ -252,7 +252,7 @@ func (im *image) bindIFuncs(list []section, m Memory) {
 			x.section(s.name, s.typ, s.addr, im.b[s.off:s.off+s.size])
 		}
 	}
-	x.bind(im.mod, m)
+	x.bind(im.mod, m, im.unwind)
 }
 
 // ifuncBinder has the sections that bindIFuncs needs.
@@ -274,14 +274,15 @@ func (x *ifuncBinder) section(name string, typ elf.SectionType, addr uint64, dat
 }
 
 // bind rewrites the symbols. Their sizes, which were the resolvers', are those that
-// the unwind table has of the implementations.
-func (x *ifuncBinder) bind(mod *Module, m Memory) {
+// the unwind table has of the implementations. It is false when there are symbols and
+// nothing was chosen for any.
+func (x *ifuncBinder) bind(mod *Module, m Memory, unwind *Unwind) bool {
 	if len(x.symbols) == 0 {
-		return
+		return true
 	}
 	sizes := map[uint64]uint64{}
-	for _, r := range dwarf.FrameRanges(x.frames, x.framesAt, budgetOf(m)) {
-		sizes[r.Low] = r.High - r.Low
+	for _, r := range unwind.Functions(x.frames, x.framesAt, budgetOf(m)) {
+		sizes[r.Start] = r.End - r.Start
 	}
 	chosen := mod.implementations(m, x.relas)
 	le := binary.LittleEndian
@@ -296,6 +297,7 @@ func (x *ifuncBinder) bind(mod *Module, m Memory) {
 			le.PutUint64(t[16:], sizes[target])
 		}
 	}
+	return len(chosen) > 0
 }
 
 func hasIFunc(symbols []byte) bool {

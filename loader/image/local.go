@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // recorded, if it has the same build-id. The path is what a recording says, which
 // may be anything: only regular files below ordinary folders are opened.
 func (s *Symbols) Local(mod *Module) (name string, ok bool) {
-	if s == nil || !s.local || runtime.GOOS != "linux" || len(mod.BuildID) < 4 {
+	if !s.local || runtime.GOOS != "linux" || len(mod.BuildID) < 4 {
 		return "", false
 	}
 	return mod.Path, localID(mod.Path) == mod.BuildID
@@ -49,9 +49,6 @@ const maxLocalFiles = 10_000
 // files with a build-id, the recorded one where that is known, and what the folders
 // have symbolic links to. It is for those who must say beforehand what they open.
 func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
-	if s == nil {
-		return nil
-	}
 	seen := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]
@@ -88,7 +85,7 @@ func (s *Symbols) agrees(mod *Module, m Memory, name string) bool {
 		return same
 	}
 	if f, err := s.readSymbolFile(name); err == nil {
-		im, err := memoryImage(mod, m)
+		im, err := memoryImage(mod, m, &s.unwind)
 		same = err == nil && im.agrees(f.raw)
 	}
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"vplay/checkpoint"
-	"vplay/dwarf"
+	"vplay/dwarf/elffile"
 )
 
 // An ELF file is rebuilt from memory in one of three ways. With the very file
@@ -28,16 +28,23 @@ import (
 const maxImage = 256 << 20
 
 // errImage is wrapped by the errors of BuildELF.
-var errImage = errors.New("loader: the ELF image cannot be rebuilt")
+var errImage = errors.New("image: the ELF image cannot be rebuilt")
 
 // BuildELF returns the file of a module, rebuilt from memory and the symbol
 // files, with its IFUNC symbols bound. The caller may keep it. Errors say that too
 // little of the module was captured, or that the budget has no room for it.
 func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
-	c := &charged{Memory: m, budget: symbols.charged()}
-	b, err := buildELF(mod, c, symbols)
+	b, _, err := Rebuild(mod, m, symbols)
+	return b, err
+}
+
+// Rebuild is BuildELF; isBound is false where the file has IFUNCs and nothing was
+// chosen for any.
+func Rebuild(mod *Module, m Memory, symbols *Symbols) (b []byte, isBound bool, err error) {
+	c := &charged{Memory: m, budget: symbols.budget}
+	b, err = buildELF(mod, c, symbols)
 	if err == nil {
-		bindIFuncs(b, mod, c)
+		isBound = bindIFuncs(b, mod, c, &symbols.unwind)
 	}
 	c.budget.Give(c.taken)
 	if err == nil {
@@ -47,9 +54,9 @@ func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 		err = c.err // what was built lacks what could not be read
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return b, nil
+	return b, isBound, nil
 }
 
 func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
@@ -59,7 +66,7 @@ func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 			return b, nil
 		}
 	}
-	return synthetic(mod, m)
+	return synthetic(mod, m, &symbols.unwind)
 }
 
 // symbolFile is a file found by its build-id.
@@ -89,7 +96,7 @@ func (s *Symbols) readSymbolFile(name string) (*symbolFile, error) {
 	if err := kept(raw, s.budget); err != nil {
 		return nil, err
 	}
-	f, err := dwarf.OpenELF(bytes.NewReader(raw))
+	f, err := elffile.Open(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +131,9 @@ func (s *Symbols) build(mod *Module, m Memory, name string) ([]byte, error) {
 		if err := take(m, len(f.raw)); err != nil {
 			return nil, err
 		}
-		return merged(mod, m, f.File, f.raw)
+		return merged(mod, m, f.File, f.raw, &s.unwind)
 	}
-	im, err := memoryImage(mod, m)
+	im, err := memoryImage(mod, m, &s.unwind)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +163,7 @@ func (f withFile) ReadFile(_ uint32, off uint64, b []byte) int {
 // image is an ELF file under construction.
 type image struct {
 	mod     *Module
+	unwind  *Unwind
 	b       []byte  // content by file offset, up to the last captured page
 	missing []Range // file offsets of uncaptured pages behind which there are captured ones
 }
@@ -163,8 +171,8 @@ type image struct {
 // memoryImage lays the loaded segments out as in the file. The ELF header and
 // the program headers come with the first segment. It is as long as what was
 // captured: a header that claims more costs nothing.
-func memoryImage(mod *Module, m Memory) (*image, error) {
-	im := &image{mod: mod}
+func memoryImage(mod *Module, m Memory, unwind *Unwind) (*image, error) {
+	im := &image{mod: mod, unwind: unwind}
 	total, size := uint64(0), uint64(0)
 	for _, p := range mod.Segments {
 		if p.Type != elf.PT_LOAD || p.Filesz == 0 {

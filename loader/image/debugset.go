@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"debug/elf"

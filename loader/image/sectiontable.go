@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 
 	"vplay/checkpoint"
-	"vplay/replay/mem"
 )
 
 // The section table of a file and the names in it lie behind what is mapped, so
@@ -97,9 +96,15 @@ func sectionHeader(b []byte) (name uint32, s section) {
 	}
 }
 
+// FilePage is a page of a checkpoint object.
+type FilePage struct {
+	Object uint32
+	Index  uint64 // offset in the object / PageSize
+}
+
 // SectionTablePages returns the pages of files that hold the section tables of
 // the modules in a memory map, and the names of the sections.
-func SectionTablePages(maps []checkpoint.Mapping, m FileReader) (pages []mem.ObjectPage) {
+func SectionTablePages(maps []checkpoint.Mapping, m FileReader) (pages []FilePage) {
 	for _, mod := range Modules(maps, m) {
 		table, names := mod.rawSections(m)
 		if mod.Object == 0 || table == nil {
@@ -108,7 +113,7 @@ func SectionTablePages(maps []checkpoint.Mapping, m FileReader) (pages []mem.Obj
 		_, s := sectionHeader(table[mod.Shstrndx*sectionHeaderSize:])
 		add := func(off, n uint64) {
 			for i := off / checkpoint.PageSize; n > 0 && i <= (off+n-1)/checkpoint.PageSize; i++ {
-				pages = append(pages, mem.ObjectPage{Object: mod.Object, Index: i})
+				pages = append(pages, FilePage{Object: mod.Object, Index: i})
 			}
 		}
 		add(mod.Shoff, uint64(len(table)))

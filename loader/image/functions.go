@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-
-	"vplay/dwarf"
 )
 
 // A stripped file names only what it exports. Debuggers need more: gdb's finish,
@@ -36,7 +34,7 @@ func (im *image) functionSymbols(list []section, m Memory) []section {
 		return nil
 	}
 	eh := &list[i]
-	functions := dwarf.FrameRanges(im.b[eh.off:eh.off+eh.size], eh.addr, budgetOf(m))
+	functions := im.unwind.Functions(im.b[eh.off:eh.off+eh.size], eh.addr, budgetOf(m))
 	if take(m, madeSymbolBytes*len(functions)) != nil {
 		return nil
 	}
@@ -45,16 +43,16 @@ func (im *image) functionSymbols(list []section, m Memory) []section {
 	tab, names := make([]byte, 24), []byte{0}
 	le := binary.LittleEndian
 	for _, f := range functions {
-		n := sectionOf(list, code, f.Low)
-		if n == 0 || named[f.Low] || strings.HasPrefix(list[n-1].name, ".plt") {
+		n := sectionOf(list, code, f.Start)
+		if n == 0 || named[f.Start] || strings.HasPrefix(list[n-1].name, ".plt") {
 			continue
 		}
 		tab = le.AppendUint32(tab, uint32(len(names)))
 		tab = append(tab, byte(elf.STB_LOCAL)<<4|byte(elf.STT_FUNC), 0)
 		tab = le.AppendUint16(tab, uint16(n))
-		tab = le.AppendUint64(tab, f.Low)
-		tab = le.AppendUint64(tab, f.High-f.Low)
-		names = append(append(names, dwarf.FunctionName(f.Low)...), 0)
+		tab = le.AppendUint64(tab, f.Start)
+		tab = le.AppendUint64(tab, f.End-f.Start)
+		names = append(append(names, im.unwind.Name(f.Start)...), 0)
 	}
 	if len(tab) == 24 {
 		return nil

@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"bytes"
@@ -95,6 +95,13 @@ func walkEhFrame(b []byte) int {
 		at += 4 + int(n)
 	}
 	return at
+}
+
+// UnwindTable returns what was captured of a module's .eh_frame section, up to the first
+// gap, and its file virtual address.
+func (mod *Module) UnwindTable(m Memory) (b []byte, addr uint64) {
+	start, end := mod.EhFrame(m)
+	return readRun(start, end, m), start - mod.Bias
 }
 
 // readRun reads [start,end), or as much of it as was captured. It takes memory

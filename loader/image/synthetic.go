@@ -1,4 +1,4 @@
-package loader
+package image
 
 import (
 	"debug/elf"
@@ -11,8 +11,8 @@ import (
 // .text .data .bss .eh_frame_hdr .eh_frame .dynsym .dynstr .dynamic, as far as
 // they exist, and no note of the build-id, or a debugger would place the symbol
 // file by the made-up .text.
-func synthetic(mod *Module, m Memory) ([]byte, error) {
-	im, err := memoryImage(mod, m)
+func synthetic(mod *Module, m Memory, unwind *Unwind) ([]byte, error) {
+	im, err := memoryImage(mod, m, unwind)
 	if err != nil {
 		return nil, err
 	}
