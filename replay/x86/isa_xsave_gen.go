@@ -2,18 +2,16 @@
 
 package x86
 
-func init() { rowFiles = append(rowFiles, isaRows_xsave()) }
+func init() { rowFiles = append(rowFiles, rowsXsave) }
 
-func isaRows_xsave() []Row {
-	return []Row{
-		{Mnemonic: "FXSAVE", Encoding: Encoding{Text: "NP 0F AE /0 m", Map: 1, Opcode: 0xae, W: -1, Digit: 0, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "FXSR", Handler: "fxsave", File: "xsave", fn: fxsave, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "FXRSTOR", Encoding: Encoding{Text: "NP 0F AE /1 m", Map: 1, Opcode: 0xae, W: -1, Digit: 1, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "FXSR", Handler: "fxrstor", File: "xsave", fn: fxrstor, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XSAVE", Encoding: Encoding{Text: "NP 0F AE /4 m", Map: 1, Opcode: 0xae, W: -1, Digit: 4, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVE", Handler: "xsave", File: "xsave", fn: xsave, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XRSTOR", Encoding: Encoding{Text: "NP 0F AE /5 m", Map: 1, Opcode: 0xae, W: -1, Digit: 5, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVE", Handler: "xrstor", File: "xsave", fn: xrstor, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XSAVEOPT", Encoding: Encoding{Text: "NP 0F AE /6 m", Map: 1, Opcode: 0xae, W: -1, Digit: 6, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVEOPT", Handler: "xsaveopt", File: "xsave", fn: xsaveopt, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XSAVEC", Encoding: Encoding{Text: "NP 0F C7 /4 m", Map: 1, Opcode: 0xc7, W: -1, Digit: 4, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVEC", Handler: "xsavec", File: "xsave", fn: xsavec, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XRSTORS", Encoding: Encoding{Text: "NP 0F C7 /3 m", Map: 1, Opcode: 0xc7, W: -1, Digit: 3, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVES", Handler: "xsupervisor", File: "xsave", Attrs: []string{"priv"}, fn: xsupervisor, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XSAVES", Encoding: Encoding{Text: "NP 0F C7 /5 m", Map: 1, Opcode: 0xc7, W: -1, Digit: 5, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVES", Handler: "xsupervisor", File: "xsave", Attrs: []string{"priv"}, fn: xsupervisor, size: 0, flags: 0, form: formRM},
-		{Mnemonic: "XGETBV", Encoding: Encoding{Text: "NP 0F 01 D0", Map: 1, Opcode: 0x01, W: -1, Digit: -1, Second: 208, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModAny, Imm: ImmNone}, CPUID: "XSAVE", Handler: "xgetbv", File: "xsave", fn: xgetbv, size: 0, flags: 0, form: formNone},
-	}
+var rowsXsave = []Row{
+	{Mnemonic: "FXSAVE", Encoding: Encoding{Text: "NP 0F AE /0 m", Map: 1, Opcode: 0xae, W: -1, Digit: 0, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "FXSR", Handler: "fxsave", File: "xsave", fn: fxsave, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "FXRSTOR", Encoding: Encoding{Text: "NP 0F AE /1 m", Map: 1, Opcode: 0xae, W: -1, Digit: 1, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "FXSR", Handler: "fxrstor", File: "xsave", fn: fxrstor, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XSAVE", Encoding: Encoding{Text: "NP 0F AE /4 m", Map: 1, Opcode: 0xae, W: -1, Digit: 4, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVE", Handler: "xsave", File: "xsave", fn: xsave, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XRSTOR", Encoding: Encoding{Text: "NP 0F AE /5 m", Map: 1, Opcode: 0xae, W: -1, Digit: 5, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVE", Handler: "xrstor", File: "xsave", fn: xrstor, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XSAVEOPT", Encoding: Encoding{Text: "NP 0F AE /6 m", Map: 1, Opcode: 0xae, W: -1, Digit: 6, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVEOPT", Handler: "xsaveopt", File: "xsave", fn: xsaveopt, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XSAVEC", Encoding: Encoding{Text: "NP 0F C7 /4 m", Map: 1, Opcode: 0xc7, W: -1, Digit: 4, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVEC", Handler: "xsavec", File: "xsave", fn: xsavec, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XRSTORS", Encoding: Encoding{Text: "NP 0F C7 /3 m", Map: 1, Opcode: 0xc7, W: -1, Digit: 3, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVES", Handler: "xsupervisor", File: "xsave", Attrs: []string{"priv"}, fn: xsupervisor, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XSAVES", Encoding: Encoding{Text: "NP 0F C7 /5 m", Map: 1, Opcode: 0xc7, W: -1, Digit: 5, Second: -1, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModMem, Imm: ImmNone}, Operands: []string{"m"}, CPUID: "XSAVES", Handler: "xsupervisor", File: "xsave", Attrs: []string{"priv"}, fn: xsupervisor, size: 0, flags: 0, form: formRM},
+	{Mnemonic: "XGETBV", Encoding: Encoding{Text: "NP 0F 01 D0", Map: 1, Opcode: 0x01, W: -1, Digit: -1, Second: 208, L: -1, ModRM: true, Prefix: PrefixNP, Mod: ModAny, Imm: ImmNone}, CPUID: "XSAVE", Handler: "xgetbv", File: "xsave", fn: xgetbv, size: 0, flags: 0, form: formNone},
 }

@@ -181,17 +181,19 @@ var sizes = map[int]size{
 	8: {n: 8, typ: "uint64", styp: "int64"},
 }
 
+// word is the guest's word of 8n bits at off of e.page. It is not a call: the
+// compiler keeps variables and a table of positions for each call that it
+// expands, and this one has 1500 places.
+func word(n int, off string) string {
+	return fmt.Sprintf("*(*uint%d)(unsafe.Add(unsafe.Pointer(e.page), %s))", 8*n, off)
+}
+
 // loadExpr reads size bytes at off of e.page.
 func loadExpr(n int) string {
-	switch n {
-	case 1:
+	if n == 1 {
 		return "e.page[off]"
-	case 2:
-		return "get16(e.page, off)"
-	case 4:
-		return "get32(e.page, off)"
 	}
-	return "get64(e.page, off)"
+	return word(n, "off")
 }
 
 // storeStmt writes v of size n at off of e.page.
@@ -199,12 +201,10 @@ func storeStmt(n int, v string) string {
 	switch n {
 	case 1:
 		return "e.page[off] = uint8(" + v + ")"
-	case 2:
-		return "put16(e.page, off, uint16(" + v + "))"
-	case 4:
-		return "put32(e.page, off, uint32(" + v + "))"
+	case 8:
+		return word(n, "off") + " = " + v
 	}
-	return "put64(e.page, off, " + v + ")"
+	return fmt.Sprintf("%s = uint%d(%s)", word(n, "off"), 8*n, v)
 }
 
 const ea = `a = uint64(in.Disp)
@@ -284,7 +284,7 @@ func (h *hot) alu() {
 
 // carries adds ADC and SBB.
 func (h *hot) carries() {
-	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.carry())", "Add"}, {"Sbb", "x - y - %s(c.carry())", "Sub"}} {
+	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.aux>>63)", "Add"}, {"Sbb", "x - y - %s(c.aux>>63)", "Sub"}} {
 		for _, n := range []int{1, 2, 4, 8} {
 			expr := "r = " + fmt.Sprintf(op.expr, sizes[n].typ) + "\n"
 			for _, f := range []struct{ kind, dst, x, y string }{
@@ -363,11 +363,21 @@ func (h *hot) compare() {
 	}
 }
 
+// The flags and conditions of State, written out like word.
+const (
+	isCF      = "int64(c.aux) < 0"
+	isZF      = "c.res == 0"
+	isSF      = "int64(c.res^c.aux<<63) < 0"
+	isOF      = "int64(c.aux^c.aux<<1) < 0"
+	isLess    = "int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0" // SF != OF
+	canonical = "uint64(int64(t)<<16>>16) == t"
+)
+
 // condExpr are the conditions from the lazy flags, by code.
 var condExpr = []string{
-	"c.of()", "!c.of()", "c.cf()", "!c.cf()", "c.zf()", "!c.zf()", "c.cf() || c.zf()", "!(c.cf() || c.zf())",
-	"c.sf()", "!c.sf()", "c.pf()", "!c.pf()", "c.sf() != c.of()", "c.sf() == c.of()",
-	"c.zf() || c.sf() != c.of()", "!(c.zf() || c.sf() != c.of())",
+	isOF, "!(" + isOF + ")", isCF, "!(" + isCF + ")", isZF, "c.res != 0", isCF + " || " + isZF, "!(" + isCF + " || " + isZF + ")",
+	isSF, "!(" + isSF + ")", "c.pf()", "!c.pf()", isLess, "!(" + isLess + ")",
+	isZF + " || " + isLess, "!(" + isZF + " || " + isLess + ")",
 }
 
 var ccNames = []string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P", "NP", "L", "GE", "LE", "G"}
@@ -409,8 +419,8 @@ func (h *hot) moves() {
 
 // vectors adds moves of XMM registers; U may be misaligned, A may not.
 func (h *hot) vectors() {
-	const load = "v = &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ngoto next"
-	const store = "v = &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ngoto next"
+	load := "v = &c.V[in.Reg&15]\nv[0], v[1] = " + qwords(2) + "\ngoto next"
+	store := "v = &c.V[in.Reg&15]\n" + putQwords(2) + "goto next"
 	h.add("kLoadU", "%s", ea+tlb("r", 16, load))
 	h.add("kStoreU", "%s", ea+tlb("w", 16, store))
 	h.add("kLoadA", "%s", ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
@@ -531,13 +541,13 @@ func (h *hot) stack() {
 	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ngoto next"))
 	h.add("kPop8", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
 	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
-	h.add("kRet", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kRet", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
 	h.add("kJmp", "goto exit")
-	call := "if canonical(t) {\na = c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
+	call := "if " + canonical + " {\na = c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
 	h.add("kCallR", "%s", "t = c.R[in.RM&15]\n"+call)
 	h.add("kCallM", "%s", ea+tlb("r", 8, "t = "+loadExpr(8)+"\n"+call))
-	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t = "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\ngoto indirect\n}"))
-	h.add("kJmpR", "if t = c.R[in.RM&15]; canonical(t) {\nc.RIP = t\ngoto indirect\n}")
+	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kJmpR", "%s", "if t = c.R[in.RM&15]; "+canonical+" {\nc.RIP = t\ngoto indirect\n}")
 	for i, n := range ccNames {
 		h.add("kJ"+n, "if %s { goto exit }\ngoto next", condExpr[i])
 	}
@@ -590,7 +600,7 @@ func (h *hot) writeKinds() error {
 // writeLoop writes the loop itself.
 func (h *hot) writeLoop() error {
 	var out bytes.Buffer
-	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\npackage x86\n\nimport (\n\"math/bits\"\n\"unsafe\"\n)\n\n")
+	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\n//go:build !(ppc64 || s390x || mips || mips64)\n\npackage x86\n\nimport (\n\"math/bits\"\n\"unsafe\"\n)\n\n")
 	out.WriteString(loopHead)
 	for _, k := range h.kinds {
 		fmt.Fprintf(&out, "case %s:\ngoto l%s\n", k, k[1:])

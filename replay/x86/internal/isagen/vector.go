@@ -11,22 +11,23 @@ import (
 // handler. A case of arithmetic does what needs the host's operation alone
 // (sse_quick.go) and leaves all else to the handler.
 
-// lanes are integer operations on quadwords x and y, by handler.
+// lanes are integer operations on quadwords x and y, by handler: the functions
+// of sse_lane.go, written out (see word).
 var lanes = []struct{ handler, expr string }{
 	{"pxor", "x^y"},
 	{"pand", "x&y"},
 	{"por", "x|y"},
-	{"pandn", "laneAndn(x, y)"},
-	{"paddb", "laneAddB(x, y)"},
-	{"paddd", "laneAddD(x, y)"},
+	{"pandn", "^x&y"},
+	{"paddb", "(x&^topB+y&^topB)^(x^y)&topB"},
+	{"paddd", "(x&^topD+y&^topD)^(x^y)&topD"},
 	{"paddq", "x+y"},
-	{"psubb", "laneSubB(x, y)"},
-	{"psubd", "laneSubD(x, y)"},
+	{"psubb", "((x|topB)-y&^topB)^^(x^y)&topB"},
+	{"psubd", "((x|topD)-y&^topD)^^(x^y)&topD"},
 	{"psubq", "x-y"},
-	{"pcmpeqb", "laneEqB(x, y)"},
-	{"pcmpeqd", "laneEqD(x, y)"},
-	{"pminub", "laneMinUB(x, y)"},
-	{"pmuludq", "laneMulUDQ(x, y)"},
+	{"pcmpeqb", "(^((x^y)&^topB+^uint64(topB)|(x^y))&topB>>7)*255"},
+	{"pcmpeqd", "(^((x^y)&^topD+^uint64(topD)|(x^y))&topD>>31)*(1<<32-1)"},
+	{"pminub", "x^(x^y)&(((x&^y|^(x^y)&((x|topB)-y&^topB))&topB>>7)*255)"},
+	{"pmuludq", "x&(1<<32-1)*(y&(1<<32-1))"},
 }
 
 // each writes n results of expr, joined by commas; x and y are formats of the
@@ -43,9 +44,18 @@ func each(n int, expr, x, y string) string {
 func qwords(n int) string {
 	var out []string
 	for i := range n {
-		out = append(out, fmt.Sprintf("get64(e.page, off+%d)", 8*i))
+		out = append(out, word(8, fmt.Sprint("off+", 8*i)))
 	}
 	return strings.Join(out, ", ")
+}
+
+// putQwords writes the n quadwords of v to the page.
+func putQwords(n int) string {
+	var out string
+	for i := range n {
+		out += fmt.Sprintf("%s = v[%d]\n", word(8, fmt.Sprint("off+", 8*i)), i)
+	}
+	return out
 }
 
 // inUse marks the upper halves of the registers as in use (see xinuse.go).
@@ -120,11 +130,7 @@ func (h *hot) vectorMoves() {
 	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "q, v = "+loadExpr(8)+", &c.V[in.Reg&15]\n"+targets("v", 4)+" = q"+strings.Repeat(", q", 3)+"\n"+inUse+"goto next"))
 	for _, f := range vexForms {
 		load := "d = &c.V[in.Reg&15]\n" + targets("d", f.n) + " = " + qwords(f.n) + "\n" + f.set + "goto next"
-		puts := make([]string, f.n)
-		for i := range puts {
-			puts[i] = fmt.Sprintf("put64(e.page, off+%d, v[%d])\n", 8*i, i)
-		}
-		store := "v = &c.V[in.Reg&15]\n" + strings.Join(puts, "") + "goto next"
+		store := "v = &c.V[in.Reg&15]\n" + putQwords(f.n) + "goto next"
 		aligned := fmt.Sprintf("if a&%d == 0 {\n", 8*f.n-1)
 		h.add("k"+f.name+"mvmovups", "%s", ea+tlb("r", 8*f.n, load))
 		h.add("k"+f.name+"mvmovaps", "%s", ea+tlb("r", 8*f.n, aligned+load+"\n}"))
@@ -136,7 +142,7 @@ func (h *hot) vectorMoves() {
 
 // vectorFloats adds arithmetic on doubles.
 func (h *hot) vectorFloats() {
-	const fast = "mxcsr(c.MXCSR).fast()"
+	const fast = "mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE"
 	for _, op := range []string{"add", "sub", "mul", "div"} {
 		lo := fmt.Sprintf("s, ok = %s64Quick(v[0], %%s)\nif ok && %s {\n%%s = s\ngoto next\n}", op, fast)
 		h.add("kVr"+op+"sd", "%s", legacyRR+fmt.Sprintf(lo, "w[0]", "v[0]"))
