@@ -136,6 +136,9 @@ var (
 // Rows returns all rows; the caller must not change them. Index 0 is empty.
 func Rows() []Row { return getTables().rows }
 
+// row returns the row of in.
+func (in *Inst) row() *Row { return &getTables().rows[in.Row] }
+
 func getTables() *tables {
 	tablesOnce.Do(func() { tablesVar.build() })
 	return &tablesVar
