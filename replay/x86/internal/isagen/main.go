@@ -6,9 +6,9 @@
 //
 // # Table syntax
 //
-// One encoding form per line, six fields separated by |, comments from #:
+// One encoding form per line, eight fields separated by |, comments from #:
 //
-//	mnemonic | encoding | operands | cpuid | handler | attributes
+//	mnemonic | encoding | operands | directions | implied | cpuid | handler | attributes
 //
 // The encoding is in the manual's notation:
 //
@@ -43,6 +43,20 @@
 //	r32m8 r32m16 (a 32-bit register, or 8 or 16 bits of memory) vm (memory with a
 //	vector of indexes); ymm in a row without VEX.L stands for xmm too
 //	m80 m128 m256 st0 sti moffs ...
+//
+// The directions say for each operand whether it is read (r), written (w), both
+// (rw), or only its address is used (a); - is for immediates, for operands that
+// the instruction does not look at, and for the nominal operands of string
+// instructions. A destination that may keep its old value, or of which a part wider than the
+// operand's name says is kept, is rw. A written register of 8 or 16 bits keeps its
+// other bits, one of 32 bits clears them. The registers that address memory are
+// read wherever the operand has a direction.
+//
+// Implied are what the encoding does not name, as NAME=DIRECTION: rax to rdi,
+// r11, xmm0, vec (all vector registers), st (the eight x87 registers), x87 (control,
+// status and tag words, stack top and pointers), mxcsr, flags (all of RFLAGS), df, nt,
+// mem, seg (selectors), fsbase, gsbase. The arithmetic flags are attributes. Rows with
+// the attribute refuse have neither.
 //
 // The handler is the name of a Go function of type x86.Handler. Attributes:
 //
