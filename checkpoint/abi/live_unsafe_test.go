@@ -28,3 +28,6 @@ func pin(t *testing.T) (unpin func()) {
 	}
 	return func() { _ = call(SYS_SCHED_SETAFFINITY, &old) } // the old set was right before
 }
+
+// addrOf returns where memory that does not move lies.
+func addrOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
