@@ -166,6 +166,9 @@ func (d *redirector) recvfrom() {
 	if d.sockaddr(4, 5) < 0 {
 		rule = moveChanged // EINVAL, after the data
 	}
+	if d.args[4] != 0 && overlap(d.args[1], d.args[2], d.args[5], 4) {
+		d.refuse(whyOverlap) // The room is read after the data is there.
+	}
 	d.out(want{at: slot{inArgs, 1}, addr: d.args[1], n: d.args[2], rule: rule, count: d.counted(1, 0)})
 }
 

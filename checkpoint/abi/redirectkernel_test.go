@@ -214,6 +214,8 @@ func TestRedirectedReceives(t *testing.T) {
 	g.expect("recvfrom, negative room", twin{nr: SYS_RECVFROM, args: with(g.udp(hello), a, 100, 0, name, g.put(g.at(6, 80), le32(1<<31)))}, fail(EINVAL), true)
 	g.expect("recvfrom, name over its length", twin{nr: SYS_RECVFROM, args: with(g.udp(hello), a, 100, 0, room, room)}, 19, true)
 	g.put(room, le32(128))
+	g.expect("recvfrom, length of the name in the data", twin{nr: SYS_RECVFROM, args: with(g.udp(hello), room-8, 100, 0, name, room)}, 19, false)
+	g.put(room, le32(128))
 	g.expect("recvfrom, name over the data", twin{nr: SYS_RECVFROM, args: with(g.udp(hello), a, 100, 0, a+4, room)}, 19, true)
 	g.expect("recvfrom, MSG_TRUNC", twin{nr: SYS_RECVFROM, args: with(g.udp(hello), a, 5, 0x20, 0, 0)}, 19, true)
 	g.expect("recvfrom, nothing", twin{nr: SYS_RECVFROM, args: with(g.udp(), a, 5, 0, name, room)}, fail(EAGAIN), true)

@@ -30,16 +30,9 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	mapped := func(n int) []byte {
-		b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = syscall.Munmap(b) })
-		return b
-	}
-	g := &rig{t: t, arena: mapped(numBlocks * blockPitch), scratch: mapped(64 * PageSize), dgram: true}
-	g.base, g.sbase = addrOf(g.arena), addrOf(g.scratch)
+	const base, scratch = arenaBase, 2 * arenaBase
+	g := &rig{t: t, base: base, sbase: scratch, dgram: true}
+	g.arena, g.scratch = mapAt(t, base, numBlocks*blockPitch), mapAt(t, scratch, 64*PageSize)
 	protect := func(off, n, prot int) {
 		if err := syscall.Mprotect(g.arena[off:off+n], prot); err != nil {
 			t.Fatal(err)
