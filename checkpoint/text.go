@@ -63,10 +63,6 @@ type TextOptions struct {
 // each event, and how it ends. The error is w's.
 func WriteText(w io.Writer, iv *Interval, o TextOptions) error {
 	var s strings.Builder
-	limit := 32
-	if o.Full {
-		limit = 0
-	}
 	fmt.Fprintf(&s, "interval %d: pid %d, image %d, %d threads, %d maps, %d pages%s%s, %d events, cpu %v to %v\n",
 		iv.ID, iv.PID, iv.Image, len(iv.Start), len(iv.Maps), len(iv.Pages), mark(iv.Delta, " (delta)"), mark(iv.Slim, " (slim)"),
 		len(iv.Events), iv.CPUStart, iv.CPUStart+iv.End.CPUTime)
@@ -83,7 +79,7 @@ func WriteText(w io.Writer, iv *Interval, o TextOptions) error {
 		fmt.Fprintf(&s, "  artefact at %#x, %d bytes: %s\n", a.Addr, len(a.Old), strconv.QuoteToASCII(a.What))
 	}
 	for i := range iv.Events {
-		fmt.Fprintf(&s, "%6d  %s\n", i, eventLine(&iv.Events[i], limit, o.Call))
+		fmt.Fprintf(&s, "%6d  %s\n", i, EventLine(&iv.Events[i], o))
 		if s.Len() > 1<<16 {
 			if _, err := io.WriteString(w, s.String()); err != nil {
 				return err
@@ -111,8 +107,13 @@ var formatted = map[EventKind][]fieldID{
 	EventFault:  {fTID, fHash, fSigno, fSiginfo, fAddr},
 }
 
-// eventLine prints one event, a call or signal by the formatter when there is one.
-func eventLine(e *Event, limit int, call func(*Event) string) string {
+// EventLine prints one event as WriteText does, without its number: a call or signal by
+// the formatter when there is one.
+func EventLine(e *Event, o TextOptions) string {
+	limit, call := 32, o.Call
+	if o.Full {
+		limit = 0
+	}
 	if hidden := formatted[e.Kind]; call != nil && hidden != nil {
 		if s := call(e); s != "" {
 			rest := e.text(limit, hidden)

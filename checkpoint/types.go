@@ -20,6 +20,9 @@ type Position struct {
 	Step     uint32
 }
 
+// MarshalText implements encoding.TextMarshaler: the text form I:N.S.
+func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // String returns the text form I:N.S.
 func (p Position) String() string {
 	return fmt.Sprintf("%d:%d.%d", p.Interval, p.Instr, p.Step)
@@ -79,6 +82,15 @@ type Context struct {
 	// Name is what the thread calls itself (PR_SET_NAME), "" when it is not known; since
 	// version 2.
 	Name string
+}
+
+// Running returns the thread that runs, of the threads of a process at one moment: it
+// is the first. Nil when there is none.
+func Running(threads []Context) *Context {
+	if len(threads) == 0 {
+		return nil
+	}
+	return &threads[0]
 }
 
 // ObjectKind says what stands behind a range of memory.

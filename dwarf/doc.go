@@ -2,7 +2,7 @@
 // source line, the inlined calls around it; and how to get from a frame to its
 // caller.
 //
-// [Open] takes the bytes of an ELF file, such as the images that package loader
+// [Open] takes the bytes of an ELF file, such as the images that package image
 // rebuilds, and reads nothing else. All addresses are the file's own; callers
 // add and subtract the load bias. Whatever the file lacks, lookups simply do
 // not find: a file with no section at all is still a Module.

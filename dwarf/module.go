@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"debug/dwarf"
 	"debug/elf"
-	"errors"
 	"fmt"
 	"sync"
+
+	"vplay/dwarf/elffile"
 )
 
 // Module is an opened ELF file. It is safe for concurrent use.
@@ -29,7 +30,7 @@ type Module struct {
 }
 
 // errFile is wrapped by the errors of Open.
-var errFile = errors.New("dwarf: not an ELF file for x86-64")
+var errFile = fmt.Errorf("dwarf: %w", elffile.ErrNotELF)
 
 // Open reads an ELF file from memory. image is kept, not copied. What is read of it is
 // charged to budget, then and later; nil has no bounds. Errors say that it is no ELF
@@ -41,9 +42,9 @@ func Open(image []byte, budget Budget) (m *Module, err error) {
 			m, err = nil, fmt.Errorf("%w: %v", errFile, p)
 		}
 	}()
-	f, err := OpenELF(bytes.NewReader(image))
+	f, err := elffile.Open(bytes.NewReader(image))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("dwarf: %w", err)
 	}
 	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 {
 		return nil, errFile

@@ -1,9 +1,8 @@
-// Package loader turns a recording into machine state, and back into the
-// files that debuggers ask for.
+// Package loader turns a recording into machine state, and the files in its memory into
+// names.
 //
 // [Space] and [SetRegs] build the guest's memory and registers at the start of
 // an interval; pages are read from the recording when first touched, through
-// [Source]. The other half rebuilds, from captured memory alone, ELF images of
-// the program and its libraries so that a debugger on a machine that has none
-// of these files shows names, source lines and correct backtraces.
+// [Source]. [ModuleFiles] has the files of a program's modules, rebuilt by package image
+// and opened by package dwarf, and a [Resolver] names addresses with them.
 package loader

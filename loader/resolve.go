@@ -1,37 +1,37 @@
 package loader
 
 import (
-	"errors"
 	"fmt"
 	"path"
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/loader/image"
 )
 
 // Resolver names addresses of one moment of a process: module, function,
-// source line; and walks its stack. It rebuilds and opens the image of a module
-// when one of its addresses is first asked for. It is not safe for concurrent
-// use.
+// source line; and walks its stack. It asks for the file of a module when one of its
+// addresses is first asked for. It is not safe for concurrent use; several share the
+// files of the modules.
 type Resolver struct {
 	maps    []checkpoint.Mapping
-	mem     Memory
-	symbols *Symbols
-	mods    []*Module
-	opened  map[*Module]*dwarf.Module // nil values: cannot be opened
-	limited error                     // see Limited
+	mem     image.Memory
+	files   *ModuleFiles
+	mods    []*image.Module
+	opened  map[*image.Module]*dwarf.Module // nil values: cannot be opened
+	limited error                           // see Limited
 }
 
-// NewResolver returns a resolver of the addresses in maps. symbols may be nil.
-func NewResolver(maps []checkpoint.Mapping, m Memory, symbols *Symbols) *Resolver {
-	return &Resolver{maps: maps, mem: m, symbols: symbols, mods: Modules(maps, m), opened: map[*Module]*dwarf.Module{}}
+// NewResolver returns a resolver of the addresses in maps.
+func NewResolver(maps []checkpoint.Mapping, m image.Memory, files *ModuleFiles) *Resolver {
+	return &Resolver{maps: maps, mem: m, files: files, mods: image.Modules(maps, m), opened: map[*image.Module]*dwarf.Module{}}
 }
 
 // Modules returns the modules that are mapped, sorted by address.
-func (r *Resolver) Modules() []*Module { return r.mods }
+func (r *Resolver) Modules() []*image.Module { return r.mods }
 
 // Module returns the module whose segments hold addr, or nil.
-func (r *Resolver) Module(addr uint64) *Module {
+func (r *Resolver) Module(addr uint64) *image.Module {
 	for _, mod := range r.mods {
 		if addr >= mod.Base && addr < mod.End {
 			return mod
@@ -40,14 +40,16 @@ func (r *Resolver) Module(addr uint64) *Module {
 	return nil
 }
 
-// open returns what is known of a module's file, nil when nothing is.
-func (r *Resolver) open(mod *Module) *dwarf.Module {
+// Maps returns the memory map that the resolver is for.
+func (r *Resolver) Maps() []checkpoint.Mapping { return r.maps }
+
+// File returns what is known of the file of one of Modules, nil when nothing is.
+func (r *Resolver) File(mod *image.Module) *dwarf.Module {
 	d, ok := r.opened[mod]
 	if !ok {
 		var err error
-		d, err = r.symbols.Open(mod, r.mem)
-		var limit *checkpoint.LimitError
-		if errors.As(err, &limit) {
+		d, err = r.files.Open(mod, r.mem)
+		if isLimit(err) {
 			r.limited = err
 		}
 		r.opened[mod] = d
@@ -69,13 +71,13 @@ func (r *Resolver) Limited() error {
 // Open returns what is known of the file of the module at addr, nil when nothing is.
 func (r *Resolver) Open(addr uint64) *dwarf.Module {
 	if mod := r.Module(addr); mod != nil {
-		return r.open(mod)
+		return r.File(mod)
 	}
 	return nil
 }
 
-// find implements dwarf.Modules.
-func (r *Resolver) find(addr uint64) (*dwarf.Module, uint64, bool) {
+// Find implements dwarf.Modules.
+func (r *Resolver) Find(addr uint64) (*dwarf.Module, uint64, bool) {
 	mod := r.Module(addr)
 	if mod == nil {
 		for i := range r.maps {
@@ -85,7 +87,7 @@ func (r *Resolver) find(addr uint64) (*dwarf.Module, uint64, bool) {
 		}
 		return nil, 0, false
 	}
-	return r.open(mod), mod.Bias, true
+	return r.File(mod), mod.Bias, true
 }
 
 // Location is what is known of an address. Empty fields are not known.
@@ -144,7 +146,7 @@ func (r *Resolver) Stack(addr uint64) []Location {
 		return []Location{l}
 	}
 	l.Module, l.Offset = mod.Path, addr-mod.Base
-	d := r.open(mod)
+	d := r.File(mod)
 	if d == nil {
 		return []Location{l}
 	}
@@ -168,7 +170,7 @@ func (r *Resolver) Stack(addr uint64) []Location {
 // Backtrace returns the stack of a thread, innermost frame first, at most
 // limit frames.
 func (r *Resolver) Backtrace(regs *checkpoint.Regs, limit int) []dwarf.Frame {
-	return dwarf.Backtrace(DwarfRegs(regs), r.mem, r.find, limit)
+	return dwarf.Backtrace(DwarfRegs(regs), r.mem, r.Find, limit)
 }
 
 // dwarfNumbers are the DWARF numbers of the registers in encoding order.

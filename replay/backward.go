@@ -63,7 +63,7 @@ func (r *runner) settleAt(ctx context.Context, p checkpoint.Position) error {
 // backward steps that follow.
 func (r *runner) approach(ctx context.Context, p checkpoint.Position) error {
 	if r.isCursor {
-		r.index.moved(p)
+		r.index.moved(r, p)
 	}
 	for _, d := range [...]uint64{1 << 18, 1 << 14, 1 << 10, 1 << 6} {
 		if p.Instr <= d {

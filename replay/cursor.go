@@ -37,7 +37,10 @@ func (t *Timeline) NewCursor() (*Cursor, error) {
 }
 
 // Close gives the cursor's machine back.
-func (c *Cursor) Close() { c.m.Close() }
+func (c *Cursor) Close() {
+	c.index.left(&c.runner)
+	c.m.Close()
+}
 
 // Timeline returns what the cursor moves along.
 func (c *Cursor) Timeline() *Timeline { return c.t }
@@ -80,7 +83,7 @@ func (c *Cursor) move(ctx context.Context) func() {
 	unguard := c.guard(ctx)
 	return func() {
 		unguard()
-		c.index.moved(c.m.Position())
+		c.index.moved(&c.runner, c.m.Position())
 		c.t.resume()
 	}
 }

@@ -38,6 +38,7 @@ type Diversion struct {
 	Missing func(a uint64, page []byte) int
 
 	s      *Session
+	pid    int32
 	tid    int32
 	from   checkpoint.Position
 	events []checkpoint.Event // of the interval, up to the moment of the copy
@@ -76,7 +77,7 @@ func (e *DiversionError) Error() string {
 
 // Divert makes a diversion of the machine at the present moment.
 func (m *Machine) Divert() *Diversion {
-	return m.s.divert(m.Mem, &m.CPU.State, m.tid, m.Position(), m.iv.Events[:m.next])
+	return m.s.divert(m.Mem, &m.CPU.State, m.iv.PID, m.tid, m.Position(), m.iv.Events[:m.next])
 }
 
 // Divert makes a diversion of the final image, with nothing replayed.
@@ -85,12 +86,13 @@ func (s *Session) Divert(f *FinalImage) *Diversion {
 	if infos := s.Rec.LastImage(); len(infos) > 0 {
 		from.Interval = infos[len(infos)-1].ID
 	}
-	return s.divert(f.Mem, &f.States[0], f.Contexts[0].TID, from, nil)
+	t := f.Current()
+	return s.divert(f.Mem, &t.State, f.PID, t.TID, from, nil)
 }
 
-func (s *Session) divert(space *mem.Space, st *x86.State, tid int32, from checkpoint.Position, past []checkpoint.Event) *Diversion {
+func (s *Session) divert(space *mem.Space, st *x86.State, pid, tid int32, from checkpoint.Position, past []checkpoint.Event) *Diversion {
 	snap := space.Snapshot()
-	d := &Diversion{s: s, tid: tid, from: from, events: past, refused: map[int64]bool{}}
+	d := &Diversion{s: s, pid: pid, tid: tid, from: from, events: past, refused: map[int64]bool{}}
 	d.Mem = snap.Open()
 	snap.Release()
 	d.CPU = x86.New(bus{d.Mem}, s.cpu)

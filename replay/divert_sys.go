@@ -46,7 +46,7 @@ func init() { // not a literal: some of them refer to d.systemCall
 		abi.SYS_MREMAP:   (*Diversion).sysMremap,
 		abi.SYS_MADVISE:  (*Diversion).sysMadvise,
 
-		abi.SYS_GETPID:  func(d *Diversion, _ [6]uint64) int64 { return int64(d.s.Rec.Manifest().PID) },
+		abi.SYS_GETPID:  func(d *Diversion, _ [6]uint64) int64 { return int64(d.pid) },
 		abi.SYS_GETTID:  func(d *Diversion, _ [6]uint64) int64 { return int64(d.tid) },
 		abi.SYS_GETUID:  func(d *Diversion, _ [6]uint64) int64 { return d.auxv(abi.AT_UID) },
 		abi.SYS_GETEUID: func(d *Diversion, _ [6]uint64) int64 { return d.auxv(abi.AT_EUID) },
@@ -83,7 +83,7 @@ func init() { // not a literal: some of them refer to d.systemCall
 		},
 		abi.SYS_FUTEX: (*Diversion).sysFutex,
 		abi.SYS_KILL: func(d *Diversion, a [6]uint64) int64 {
-			return d.kill(int32(a[0]) == d.s.Rec.Manifest().PID, a[1], abi.SI_USER)
+			return d.kill(int32(a[0]) == d.pid, a[1], abi.SI_USER)
 		},
 		abi.SYS_TKILL: func(d *Diversion, a [6]uint64) int64 { return d.kill(int32(a[0]) == d.tid, a[1], abi.SI_TKILL) },
 		abi.SYS_TGKILL: func(d *Diversion, a [6]uint64) int64 {
@@ -374,7 +374,7 @@ func (d *Diversion) kill(self bool, signo uint64, code int32) int64 {
 		return -int64(abi.ESRCH)
 	}
 	if signo != 0 {
-		d.signal(abi.Signal(signo), code, uint64(uint32(d.s.Rec.Manifest().PID)))
+		d.signal(abi.Signal(signo), code, uint64(uint32(d.pid)))
 	}
 	return 0
 }

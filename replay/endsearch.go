@@ -23,7 +23,7 @@ type endSearch struct {
 
 // startSearch begins to look for the forced end, and looks at the present moment.
 func (m *Machine) startSearch() error {
-	m.search = &endSearch{m: m, want: &m.iv.End.Contexts[0]}
+	m.search = &endSearch{m: m, want: checkpoint.Running(m.iv.End.Contexts)}
 	m.armBreaks()
 	_, err := m.search.match()
 	return err

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"slices"
 
 	"vplay/checkpoint"
 	"vplay/loader"
@@ -12,14 +13,22 @@ import (
 // FinalImage is the state at the end of the recording, taken from the file
 // without replaying anything: what a debugger shows first.
 type FinalImage struct {
-	Mem      *mem.Space
-	Contexts []checkpoint.Context
-	States   []x86.State // of Contexts
-	Signo    int32
-	Siginfo  []byte
-	Maps     []checkpoint.Mapping
+	PID     int32
+	Mem     *mem.Space
+	Threads []Thread // of the process, by number; there is at least one
+	Signo   int32    // of the signal that ended it
+	Siginfo []byte
+	Maps    []checkpoint.Mapping
 
-	src *finalSource
+	src      *finalSource
+	contexts []checkpoint.Context // of the threads
+	current  int32                // the number of the thread that ran
+}
+
+// Current returns the thread that ran at the end: the one that the signal was for.
+func (f *FinalImage) Current() *Thread {
+	i, _ := slices.BinarySearchFunc(f.Threads, Thread{TID: f.current}, byTID)
+	return &f.Threads[i]
 }
 
 // Record returns what the recording says of the page at page-aligned address a at
@@ -80,7 +89,9 @@ func (s *Session) Final() (*FinalImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	img := &FinalImage{Contexts: f.Contexts, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps}
+	img := &FinalImage{
+		PID: infos[0].PID, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps, contexts: f.Contexts, current: checkpoint.Running(f.Contexts).TID,
+	}
 	img.src = &finalSource{Source: src, rec: s.Rec, pages: f.Pages}
 	img.Mem = mem.NewSpace(s.Pool, img.src)
 	img.Mem.MapAll(loader.Regions(f.Maps, s.objects))
@@ -93,7 +104,8 @@ func (s *Session) Final() (*FinalImage, error) {
 				return nil, &checkpoint.FormatError{File: s.Rec.File(), Member: "the final image", Offset: -1, What: err.Error()}
 			}
 		}
-		img.States = append(img.States, st)
+		img.Threads = append(img.Threads, Thread{f.Contexts[i].TID, st, f.Contexts[i].InCall})
 	}
+	slices.SortFunc(img.Threads, byTID)
 	return img, nil
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"sort"
 	"sync"
 
@@ -25,8 +26,8 @@ type index struct {
 
 	mu           sync.Mutex
 	known        map[uint32]*intervalIndex
-	at           checkpoint.Position // the cursor
-	snapshots    int                 // in all known
+	cursors      map[*runner]checkpoint.Position // where they are
+	snapshots    int                             // in all known
 	segmentBytes int64
 }
 
@@ -137,10 +138,17 @@ func (x *index) add(k *Snapshot) {
 	x.thin()
 }
 
-// moved says where the cursor is, near which snapshots are kept longest.
-func (x *index) moved(p checkpoint.Position) {
+// moved says where a cursor is, near which snapshots are kept longest.
+func (x *index) moved(r *runner, p checkpoint.Position) {
 	x.mu.Lock()
-	x.at = p
+	x.cursors[r] = p
+	x.mu.Unlock()
+}
+
+// left says that there is a cursor less.
+func (x *index) left(r *runner) {
+	x.mu.Lock()
+	delete(x.cursors, r)
 	x.mu.Unlock()
 }
 
@@ -165,7 +173,7 @@ func (x *index) endOf(id uint32) (p checkpoint.Position, ok bool) {
 	return p, false
 }
 
-// nearby is the distance from the cursor, in instructions, within which snapshots
+// nearby is the distance from a cursor, in instructions, within which snapshots
 // are as valuable as at the cursor itself.
 const nearby = 1 << 16
 
@@ -173,12 +181,12 @@ const nearby = 1 << 16
 const snapshotBytes = 4096
 
 // leastSnapshots is how many snapshots stay in any case, the starts of intervals apart:
-// those around the cursor, without which no step back would be quick.
+// those around the cursors, without which no step back would be quick.
 const leastSnapshots = 32
 
 // thin drops snapshots while memory is over budget: first those whose absence
 // makes the way to a place the least longer, measured by how far that place is
-// from the cursor. So snapshots are dense around the cursor and their distance grows
+// from the cursors. So snapshots are dense around them and their distance grows
 // with its distance from it. The start of an interval always stays.
 func (x *index) thin() {
 	for x.s.Pool.InUse()+int64(x.snapshots)*snapshotBytes > x.budget {
@@ -232,8 +240,15 @@ func (l *intervalIndex) drop(set map[*Snapshot]bool) {
 // only the order of magnitude matters.
 const intervalLength = 1 << 27
 
-// distance estimates how many instructions lie between p and the cursor.
+// distance estimates how many instructions lie between p and the nearest cursor.
 func (x *index) distance(p checkpoint.Position) float64 {
-	d := float64(p.Instr) - float64(x.at.Instr) + intervalLength*(float64(p.Interval)-float64(x.at.Interval))
-	return max(d, -d)
+	nearest := math.Inf(1)
+	for _, at := range x.cursors {
+		d := float64(p.Instr) - float64(at.Instr) + intervalLength*(float64(p.Interval)-float64(at.Interval))
+		nearest = min(nearest, max(d, -d))
+	}
+	if len(x.cursors) == 0 {
+		return 0
+	}
+	return nearest
 }

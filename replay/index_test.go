@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"testing"
 
 	"vplay/checkpoint"
@@ -16,21 +17,35 @@ func (noSource) ObjectPage(uint32, uint64, *mem.Page, *mem.Mask) mem.Content {
 }
 
 // TestThin adds snapshots that keep more memory than there is: what stays is in
-// budget, dense around the cursor, on both sides of it, sparse far away, and has
+// budget, dense around each cursor, on both sides of it, sparse far away, and has
 // the start of the interval.
 func TestThin(t *testing.T) {
+	for _, cursors := range [][]uint64{{1000}, {300, 1500}} {
+		t.Run(fmt.Sprint(cursors), func(t *testing.T) { thinned(t, cursors) })
+	}
+}
+
+// snapshotsApart is the distance of the snapshots in TestThin.
+const snapshotsApart = 1 << 21
+
+// thinned is TestThin with cursors at these snapshots.
+func thinned(t *testing.T, cursors []uint64) {
 	pool := mem.NewPool()
 	space := mem.NewSpace(pool, noSource{})
 	const pages = 16
 	space.Map(mem.Region{Start: 0x10000, End: 0x10000 + pages*mem.PageSize, Prot: mem.ProtRead | mem.ProtWrite, Fresh: true})
-	c := &index{s: &Session{Pool: pool}, intervals: []uint32{0}, budget: 32 << 20, known: map[uint32]*intervalIndex{}}
-	const spacing, cursor = 1 << 21, 1000 << 21
-	c.moved(checkpoint.Position{Instr: cursor})
+	c := &index{s: &Session{Pool: pool}, intervals: []uint32{0}, budget: 32 << 20, known: map[uint32]*intervalIndex{}, cursors: map[*runner]checkpoint.Position{}}
+	for _, at := range cursors {
+		c.moved(&runner{}, checkpoint.Position{Instr: at * snapshotsApart})
+	}
+	gone := &runner{}
+	c.moved(gone, checkpoint.Position{})
+	c.left(gone)
 	for i := range uint64(2000) {
 		for p := range uint64(pages) {
 			space.Write(0x10000+p*mem.PageSize, []byte{byte(i), byte(i >> 8)})
 		}
-		k := &Snapshot{Pos: checkpoint.Position{Instr: i * spacing}, mem: space.Snapshot()}
+		k := &Snapshot{Pos: checkpoint.Position{Instr: i * snapshotsApart}, mem: space.Snapshot()}
 		k.refs.Store(1)
 		c.add(k)
 	}
@@ -44,14 +59,15 @@ func TestThin(t *testing.T) {
 	near, worst := uint64(0), uint64(0)
 	for i := 1; i < len(snapshots); i++ {
 		gap := snapshots[i].Pos.Instr - snapshots[i-1].Pos.Instr
-		mid := int64(snapshots[i].Pos.Instr) - cursor
-		if max(mid, -mid) < 20*spacing {
-			near = max(near, gap)
+		for _, at := range cursors {
+			if d := int64(snapshots[i].Pos.Instr) - int64(at*snapshotsApart); max(d, -d) < 20*snapshotsApart {
+				near = max(near, gap)
+			}
 		}
 		worst = max(worst, gap)
 	}
-	if near > 2*spacing || worst < 4*near {
-		t.Errorf("%d snapshots: %d instructions between those near the cursor, up to %d elsewhere", len(snapshots), near, worst)
+	if near > 2*snapshotsApart || worst < 4*near {
+		t.Errorf("%d snapshots: %d instructions between those near a cursor, up to %d elsewhere", len(snapshots), near, worst)
 	}
 	c.close()
 	space.Close()

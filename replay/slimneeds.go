@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/mem"
 )
 
@@ -19,7 +19,7 @@ import (
 //     start differs from the one before, and the whole final image. So what was
 //     written passes from one interval's end to the next one's start, used there
 //     or not, and the crash shows what a core file would of it.
-//   - What debuggers read: loader.DebuggerSet, at the start of each interval and
+//   - What debuggers read: image.DebuggerSet, at the start of each interval and
 //     at the end, and the section tables of the files that are mapped there.
 //   - All of the intervals that stay fat.
 //
@@ -77,12 +77,12 @@ func (sl *slimmer) needs(r *Result) *touched {
 	for o := range r.Touched.Objects {
 		t.objects[o] = true
 	}
-	t.addSet(m.Mem, loader.DebuggerSet(m.iv.Maps, m.iv.Start, space{m.Mem}))
+	t.addSet(m.Mem, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{m.Mem}))
 	return t
 }
 
 // addSet notes the pages of ranges of addresses.
-func (t *touched) addSet(s *mem.Space, rs []loader.Range) {
+func (t *touched) addSet(s *mem.Space, rs []image.Range) {
 	for _, d := range rs {
 		for a := d.Start; a < d.End; a += mem.PageSize {
 			t.pages[a] = true
@@ -111,8 +111,8 @@ type kept struct {
 	allFiles bool // an interval whose needs are not known may want any page of a file
 }
 
-// image is one program of one process.
-type image struct {
+// programOf is one program of one process.
+type programOf struct {
 	pid   int32
 	image uint32
 }
@@ -120,7 +120,7 @@ type image struct {
 // keep finds out what the slim recording holds.
 func (sl *slimmer) keep(ctx context.Context) (*kept, error) {
 	k := &kept{sl: sl, contents: map[checkpoint.PageRef]bool{}, objects: map[mem.ObjectPage]bool{}}
-	before := map[image]checkpoint.PageTable{}
+	before := map[programOf]checkpoint.PageTable{}
 	for _, i := range sl.s.Rec.Intervals() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (sl *slimmer) keep(ctx context.Context) (*kept, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, of := sl.touched[i.ID], image{i.PID, i.Image}
+		t, of := sl.touched[i.ID], programOf{i.PID, i.Image}
 		if t == nil {
 			k.allFiles = true
 			k.add(table)
@@ -179,9 +179,9 @@ func (k *kept) addFinal() error {
 		return err
 	}
 	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
-	t.addSet(f.Mem, loader.DebuggerSet(f.Maps, f.Contexts, space{f.Mem}))
-	for _, p := range loader.SectionTablePages(f.Maps, space{f.Mem}) {
-		t.objects[p] = true
+	t.addSet(f.Mem, image.DebuggerSet(f.Maps, f.contexts, space{f.Mem}))
+	for _, p := range image.SectionTablePages(f.Maps, space{f.Mem}) {
+		t.objects[mem.ObjectPage(p)] = true
 	}
 	k.addNeeds(t, table)
 	return nil

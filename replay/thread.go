@@ -63,15 +63,15 @@ func (s *Session) newThread(c *checkpoint.Context) (*thread, error) {
 	return t, t.cpu.SetXState(c.XState, s.layout)
 }
 
-// startThreads returns the threads at an interval's start: the one that runs, which is
-// the first in the recording, and the others.
+// startThreads returns the threads at an interval's start: the one that runs, and the
+// others.
 func (s *Session) startThreads(iv *checkpoint.Interval) (first *thread, rest threads, err error) {
 	for i := range iv.Start {
 		t, err := s.newThread(&iv.Start[i])
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("thread %d: %w", iv.Start[i].TID, err)
-		case i == 0:
+		case &iv.Start[i] == checkpoint.Running(iv.Start):
 			first = t
 		case t.tid == first.tid || rest.find(t.tid) != nil:
 			return nil, nil, fmt.Errorf("thread %d is there twice", t.tid)
@@ -148,6 +148,9 @@ func (m *Machine) Threads() []Thread {
 	i, _ := m.others.search(m.tid)
 	return slices.Insert(out, i, Thread{m.tid, m.CPU.State, m.inCall || m.afterSyscall})
 }
+
+// byTID orders threads by number.
+func byTID(a, b Thread) int { return cmp.Compare(a.TID, b.TID) }
 
 // checkThreads compares the threads with those that the recorder saw at the interval's
 // end.

@@ -36,7 +36,7 @@ func NewImageTimeline(s *Session, infos []checkpoint.IntervalInfo, memory int64)
 	if len(infos) == 0 {
 		return nil, errors.New("replay: the recording holds no interval")
 	}
-	x := &index{s: s, infos: infos, budget: memory, spacing: snapshotSpacing, known: map[uint32]*intervalIndex{}}
+	x := &index{s: s, infos: infos, budget: memory, spacing: snapshotSpacing, known: map[uint32]*intervalIndex{}, cursors: map[*runner]checkpoint.Position{}}
 	for _, i := range infos {
 		x.intervals = append(x.intervals, i.ID)
 	}
@@ -60,6 +60,9 @@ func (t *Timeline) Close() {
 	t.StopIndexer()
 	t.index.close()
 }
+
+// PID returns the process whose execution it is.
+func (t *Timeline) PID() int32 { return t.index.infos[0].PID }
 
 // Begin returns the first moment.
 func (t *Timeline) Begin() checkpoint.Position { return t.index.begin }

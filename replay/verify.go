@@ -117,10 +117,10 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 func (m *Machine) RunToEnd(ctx context.Context, progress func(n uint64)) error {
 	stop := context.AfterFunc(ctx, m.CPU.Interrupt)
 	defer stop()
-	const leg = 20_000_000
+	const slice = 20_000_000
 	for {
 		before := m.CPU.Retired
-		r, err := m.Run(Target{Instr: before + leg}, true)
+		r, err := m.Run(Target{Instr: before + slice}, true)
 		m.executed += m.CPU.Retired - before
 		if progress != nil {
 			progress(m.CPU.Retired - before)

@@ -4,7 +4,7 @@ package record
 
 import (
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 )
 
 // A debugger reads what the program itself need never have touched: symbol
@@ -15,7 +15,7 @@ import (
 // liveMemory is the program's memory for the loader.
 type spaceMemory struct{ *space }
 
-// ReadMemory implements loader.Memory. What stands behind the end of a file
+// ReadMemory implements image.Memory. What stands behind the end of a file
 // ends the read.
 func (m spaceMemory) ReadMemory(addr uint64, b []byte) int { return m.readMem(addr, b) }
 
@@ -23,7 +23,7 @@ func (m spaceMemory) ReadMemory(addr uint64, b []byte) int { return m.readMem(ad
 // belong to the address are in the final image already; at an execve, the same for the image that ends.
 func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 	b := make([]byte, checkpoint.PageSize)
-	for _, r := range loader.DebuggerSet(f.Maps, f.Contexts, spaceMemory{sp}) {
+	for _, r := range image.DebuggerSet(f.Maps, f.Contexts, spaceMemory{sp}) {
 		for _, m := range sp.maps.overlap(r.Start, r.End) {
 			if m.Object == 0 || !m.private() || sp.objects.list[m.Object-1].Kind != checkpoint.ObjectFile {
 				continue
@@ -40,7 +40,7 @@ func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 	return sp.keepSectionTables(f)
 }
 
-// ReadFile implements loader.FileReader.
+// ReadFile implements image.FileReader.
 func (m spaceMemory) ReadFile(object uint32, off uint64, b []byte) int {
 	for _, g := range m.maps.all() {
 		if g.Object != object {
@@ -61,7 +61,7 @@ func (m spaceMemory) ReadFile(object uint32, off uint64, b []byte) int {
 // which no mapping shows: from the files, as long as they are what they were when they were mapped.
 func (sp *space) keepSectionTables(f *checkpoint.Final) error {
 	live := spaceMemory{sp}
-	for _, p := range loader.SectionTablePages(f.Maps, live) {
+	for _, p := range image.SectionTablePages(f.Maps, live) {
 		b := make([]byte, checkpoint.PageSize)
 		if sp.objects.list[p.Object-1].Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {
 			continue

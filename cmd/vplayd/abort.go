@@ -72,7 +72,7 @@ func frameOf(frames []dwarf.Frame, names ...string) (i int, entry uint64) {
 // what is there, and the function whose it is. A function puts its guard, which it
 // takes from %fs:0x28, on the stack when it begins.
 func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
-	st, m := &f.States[0], debug.Memory{Space: f.Mem}
+	st, m := &f.Current().State, debug.Memory{Space: f.Mem}
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, _ := frameOf(frames, "__stack_chk_fail", "__stack_chk_fail_local")
 	if i < 0 || i+1 >= len(frames) || frames[i+1].Module == nil {
@@ -167,7 +167,7 @@ var heapFaults = []struct {
 
 // badBlock returns what is wrong with the block that free or realloc was called with. r
 // resolves the addresses of the final image. The cursor ends up anywhere.
-func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, symbols *loader.Symbols, message string) (o *overwrite, err error) {
+func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) (o *overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
 		if ok = strings.HasPrefix(message, h.message); ok {
@@ -175,7 +175,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 			break
 		}
 	}
-	st := &f.States[0]
+	st := &f.Current().State
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, entry := frameOf(frames, "cfree", "free", "__libc_free", "__GI___libc_free", "realloc", "__libc_realloc", "__GI___libc_realloc")
 	if !ok || i < 0 {
@@ -198,7 +198,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 		o.Slot += size &^ 15
 		o.What = fmt.Sprintf("size of the block behind the one at %#x", block)
 	case freedTwice:
-		return freedBefore(ctx, c, s, symbols, entry, block)
+		return freedBefore(ctx, c, s, files, entry, block)
 	}
 	o.Value, ok = debug.Memory{Space: c.Machine().Mem}.Word(o.Slot)
 	if !ok {
@@ -208,7 +208,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 }
 
 // freedBefore looks for the call before the present one that has the same argument.
-func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, symbols *loader.Symbols, entry, block uint64) (*overwrite, error) {
+func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles, entry, block uint64) (*overwrite, error) {
 	o := &overwrite{What: fmt.Sprintf("the block at %#x", block), Slot: block, freed: true}
 	c.SetBreakpoints([]uint64{entry}, func(m *replay.Machine) bool { return m.CPU.R[7] == block })
 	c.SetSignals(func(int32) bool { return false })
@@ -220,6 +220,6 @@ func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, symbo
 		o.Why = "it was not freed before in the recorded time"
 		return o, nil
 	}
-	o.at(c, s, symbols)
+	o.at(c, s, files)
 	return o, nil
 }

@@ -121,7 +121,7 @@ type demonstration struct {
 	s       *replay.Session
 	t       *replay.Timeline
 	cur     *replay.Cursor
-	symbols *loader.Symbols
+	files   *loader.ModuleFiles
 	counts  map[uint32]uint64 // instructions of each interval
 	watched uint64            // address found to be overwritten
 }
@@ -132,7 +132,7 @@ func openDemo(ctx context.Context, w io.Writer, path, dir string) (*demonstratio
 		return nil, err
 	}
 	d := &demonstration{
-		ctx: ctx, w: w, source: strings.Split(string(src), "\n"), symbols: loader.NewSymbols([]string{dir}, false), counts: map[uint32]uint64{},
+		ctx: ctx, w: w, source: strings.Split(string(src), "\n"), files: loader.NewModuleFiles(loader.NewSymbols([]string{dir}, false)), counts: map[uint32]uint64{},
 	}
 	if d.rec, err = checkpoint.Open(path); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (d *demonstration) verify() error {
 // resolver names addresses where the timeline stands.
 func (d *demonstration) resolver() (*loader.Resolver, debug.Memory) {
 	g := debug.Memory{Space: d.cur.Machine().Mem}
-	return loader.NewResolver(debug.Regions(d.rec, d.cur.Machine().Mem), g, d.symbols), g
+	return loader.NewResolver(debug.Regions(d.rec, d.cur.Machine().Mem), g, d.files), g
 }
 
 // crash shows the end of the recording.

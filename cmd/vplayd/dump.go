@@ -18,7 +18,7 @@ import (
 )
 
 func newDump() *cobra.Command {
-	var raw, strs bool
+	var raw, strs, asJSON bool
 	c := &cobra.Command{
 		Use:   "dump [flags] [RECORDING] [INTERVALS]",
 		Short: "print the log of a recording, system calls as strace does",
@@ -26,11 +26,12 @@ func newDump() *cobra.Command {
 log and how the interval ended. System calls are printed from the same table
 that recorded them. The log alone holds no argument strings: with --strings the
 intervals are replayed, and paths and buffers are shown as strace shows them.
-INTERVALS is one ID, or a range A-B.
+INTERVALS is one ID, or a range A-B. With --json each interval is a line of JSON, and so
+is each of its events, behind it.
 
 Once the file is open, dump can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
-		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5",
+		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5\n  vplayd dump --json sort-1.vplay | jq 'select(.kind == \"enter\") | .text'",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			rec, _, err := openRecording(c, args[:min(len(args), 1)])
@@ -48,7 +49,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 				}
 			}
 			w := bufio.NewWriter(c.OutOrStdout())
-			if err := dump(c.Context(), w, rec, dumpFlags{first, last, raw, strs}); err != nil {
+			if err := dump(c.Context(), w, rec, dumpFlags{first, last, raw, strs, asJSON}); err != nil {
 				return err
 			}
 			return w.Flush()
@@ -56,6 +57,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 	}
 	c.Flags().BoolVarP(&raw, "raw", "r", false, "every byte, and system calls by number")
 	c.Flags().BoolVarP(&strs, "strings", "s", false, "replay, to show paths and buffers")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per interval, and then per event")
 	addSandboxFlag(c)
 	return c
 }
@@ -64,6 +66,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 type dumpFlags struct {
 	first, last  uint32 // intervals
 	raw, strings bool
+	json         bool
 }
 
 func intervalRange(s string) (first, last uint32, err error) {
@@ -107,7 +110,11 @@ func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFla
 				return err
 			}
 		}
-		if err := checkpoint.WriteText(untilDone{ctx, w}, iv, o); err != nil {
+		write := checkpoint.WriteText
+		if f.json {
+			write = dumpJSON
+		}
+		if err := write(untilDone{ctx, w}, iv, o); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/cmd/vplayd/internal/sandbox"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug"
 )
@@ -90,14 +90,14 @@ func exportSandbox(c *cobra.Command, out, all string) prepare {
 }
 
 // findModule returns the module that --module names.
-func findModule(g *debug.Cursor, name string) (*loader.Module, error) {
+func findModule(g *debug.Cursor, name string) (*image.Module, error) {
 	if name == mainModule {
 		name = g.Recording().Manifest().Program
 	}
 	if mod := g.Module(name); mod != nil {
 		return mod, nil
 	}
-	var found []*loader.Module
+	var found []*image.Module
 	var names []string
 	for _, mod := range g.Modules() {
 		if path.Base(mod.Path) == path.Base(name) {
@@ -117,7 +117,7 @@ func findModule(g *debug.Cursor, name string) (*loader.Module, error) {
 }
 
 // buildModule rebuilds the ELF file of a module (see findModule).
-func buildModule(g *debug.Cursor, name string) (mod *loader.Module, image []byte, err error) {
+func buildModule(g *debug.Cursor, name string) (mod *image.Module, image []byte, err error) {
 	if mod, err = findModule(g, name); err != nil {
 		return mod, nil, err
 	}
@@ -227,7 +227,7 @@ func exportAll(c *cobra.Command, g *debug.Cursor, dir string) error {
 
 // moduleNames returns the paths that a module goes by, its own and those of the
 // dynamic linker's list, relative to the root.
-func moduleNames(g *debug.Cursor, mod *loader.Module) []string {
+func moduleNames(g *debug.Cursor, mod *image.Module) []string {
 	names := []string{mod.Path}
 	for _, l := range g.LinkMap() {
 		if path.IsAbs(l.Name) && l.Dynamic >= mod.Base && l.Dynamic < mod.End {

@@ -29,10 +29,11 @@ adds the command vplay, with help and completion for each of these:
   vplay why EXPR              was this byte captured?
   vplay modules, vplay pages  what is in memory, and what was captured of it
 
-Each answer begins with a position for vplay seek. Ctrl-C ends a long one. It
-also makes gdb's checkpoint, info checkpoints, restart and delete checkpoint
-work on recordings. vplayd replay loads it by itself. After a plain "target
-remote" this does the same, without any file:
+Each answer begins with a position for vplay seek. Ctrl-C ends a long one. For
+scripts, "monitor last-write --json ADDRESS" and the others that answer print one JSON
+object for each answer. The file also makes gdb's checkpoint, info checkpoints, restart
+and delete checkpoint work on recordings. vplayd replay loads it by itself. After a plain
+"target remote" this does the same, without any file:
 
   (gdb) ` + loadPython,
 		Example: "  vplayd gdb-commands > vplay.py\n  gdb -ex 'target remote :1234' -ex 'source vplay.py'",

@@ -21,8 +21,8 @@ import (
 // learn lets the timeline learn about the recording in the background. With keep,
 // it begins with what is known from an earlier session, and what is known is kept when all of it is and at the
 // end, which is when the function it returns is called.
-func learn(c *cobra.Command, g *debug.Cursor, path string, keep bool) (end func()) {
-	t := g.Timeline() // g may leave it for that of another program
+func learn(c *cobra.Command, d *debug.Session, path string, keep bool) (end func()) {
+	t := d.Timeline()
 	if !keep {
 		t.StartIndexer(nil)
 		return func() {}

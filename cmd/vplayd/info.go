@@ -15,6 +15,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug"
 	"vplay/replay/debug/text"
@@ -113,7 +114,7 @@ type info struct {
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
-func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, symbols *loader.Symbols) (*info, error) {
+func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, symbols *image.Symbols) (*info, error) {
 	m := rec.Manifest()
 	in := &info{
 		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
@@ -145,11 +146,13 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 	switch {
 	case err == nil:
 		defer f.Mem.Close()
-		in.atEnd(f, symbols)
+		files := loader.NewModuleFiles(symbols)
+		r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, files)
+		in.atEnd(f, r, symbols)
 		if m.Crash && abi.Signal(m.Signo) == abi.SIGABRT {
-			in.Message = abortMessage(loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols), debug.Memory{Space: f.Mem})
+			in.Message = abortMessage(r, debug.Memory{Space: f.Mem})
 		}
-		in.Overwrite = findOverwrite(ctx, s, f, symbols, in.Message)
+		in.Overwrite = findOverwrite(ctx, s, f, r, files, in.Message)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -188,8 +191,8 @@ func ending(rec *checkpoint.Recording) string {
 }
 
 // atEnd fills in what the final image tells.
-func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
-	st := &f.States[0]
+func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.Symbols) {
+	st := &f.Current().State
 	in.RIP = st.RIP
 	if si := abi.Siginfo(f.Siginfo); len(si) > 0 {
 		in.Signal = si.String()
@@ -205,11 +208,11 @@ func (in *info) atEnd(f *replay.FinalImage, symbols *loader.Symbols) {
 			in.NotCanonical = debug.NotCanonical(st, b[:n])
 		}
 	}
-	r := loader.NewResolver(f.Maps, mem, symbols)
 	in.LocalFiles = debug.LocalFiles(r.Modules(), symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
-	in.Backtrace = backtrace(r, &f.Contexts[0].Regs)
+	regs := loader.Regs(st)
+	in.Backtrace = backtrace(r, &regs)
 	if err := r.Limited(); err != nil {
 		in.Notes = append(slices.Clip(in.Notes), "names are missing: "+err.Error()+" (--limit allows more)")
 	}

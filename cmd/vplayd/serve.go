@@ -117,7 +117,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	var l net.Listener
-	g, closeAll, err := openTarget(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) (err error) {
+	d, closeAll, err := openDebug(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) (err error) {
 		if !f.stdio {
 			if l, err = listen(c, f); err != nil {
 				return err
@@ -135,7 +135,12 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	defer learn(c, g, path, f.index)()
+	g, err := d.NewCursor()
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	defer learn(c, d, path, f.index)()
 	if f.at == "begin" {
 		if err := g.Rewind(); err != nil {
 			return err
@@ -216,8 +221,8 @@ func gdbAddress(a net.Addr) string {
 // told what symbol files need of a sandbox.
 type prepare func(*replay.Session, sandbox.Access) error
 
-// openTarget opens a recording for debuggers. The function before may be nil.
-func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Cursor, func(), error) {
+// openDebug opens a recording for debuggers. The function before may be nil.
+func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Session, func(), error) {
 	symbols, err := f.symbols.open()
 	if err != nil {
 		return nil, nil, err
@@ -233,7 +238,24 @@ func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (
 			return nil, nil, err
 		}
 	}
-	g, err := debug.Open(s, memory, symbols.Within(s.Rec.Budget()))
+	d, err := debug.Open(s, memory, symbols.Within(s.Rec.Budget()))
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return d, func() {
+		d.Close()
+		done()
+	}, nil
+}
+
+// openTarget opens a recording for one front end, or a command that asks as one does.
+func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Cursor, func(), error) {
+	d, done, err := openDebug(c, args, f, before)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := d.NewCursor()
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -304,7 +326,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		return err
 	}
 	defer closeAll()
-	defer learn(c, g, rec, f.index)()
+	defer learn(c, g.Session(), rec, f.index)()
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
 	l, err := listen(c, serveFlags{listen: "127.0.0.1:0"})
 	if err != nil {

@@ -37,7 +37,7 @@ const overwriteTime = 5 * time.Second
 // badReturn returns the slot of the stack whose content a return instruction has
 // gone to, or is about to go to, where no code is.
 func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
-	st, m := &f.States[0], debug.Memory{Space: f.Mem}
+	st, m := &f.Current().State, debug.Memory{Space: f.Mem}
 	if !isCode(f.Maps, st.RIP) { // the return instruction has been executed
 		slot = st.R[4] - 8
 		value, ok = m.Word(slot)
@@ -64,9 +64,9 @@ func isCode(maps []checkpoint.Mapping, addr uint64) bool {
 }
 
 // findOverwrite looks for what overwrote that which ended the program; nil when the
-// recording does not end so. message is what the C library said.
-func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, symbols *loader.Symbols, message string) *overwrite {
-	r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, symbols)
+// recording does not end so. r resolves the addresses of the final image, files has the
+// files of the program's modules, message is what the C library said.
+func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) *overwrite {
 	o := smashedGuard(f, r)
 	if slot, value, ok := badReturn(f); ok {
 		o = &overwrite{What: returnAddress, Slot: slot, Value: value}
@@ -83,10 +83,10 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 		if c, err = t.NewCursor(); err == nil {
 			defer c.Close()
 			if o == nil {
-				o, err = badBlock(ctx, c, s, f, r, symbols, message)
+				o, err = badBlock(ctx, c, s, f, r, files, message)
 			}
 			if err == nil && o != nil && !o.freed {
-				err = o.findWrite(ctx, c, s, symbols)
+				err = o.findWrite(ctx, c, s, files)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 }
 
 // findWrite finds the last write, and fills in where it was.
-func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) error {
+func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) error {
 	found, err := c.Timeline().Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
@@ -115,16 +115,16 @@ func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.S
 	if err := c.Seek(ctx, found[0].Pos); err != nil {
 		return err
 	}
-	o.at(c, s, symbols)
+	o.at(c, s, files)
 	return nil
 }
 
 // at fills in where the cursor is.
-func (o *overwrite) at(c *replay.Cursor, s *replay.Session, symbols *loader.Symbols) {
+func (o *overwrite) at(c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) {
 	m := c.Machine()
 	st := &m.CPU.State
 	o.Position, o.Instruction = c.Position().String(), debug.Disassemble(debug.Memory{Space: m.Mem}, st.RIP)
-	r := loader.NewResolver(debug.Regions(s.Rec, m.Mem), debug.Memory{Space: m.Mem}, symbols)
+	r := loader.NewResolver(debug.Regions(s.Rec, m.Mem), debug.Memory{Space: m.Mem}, files)
 	o.Stack = backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
 }
 

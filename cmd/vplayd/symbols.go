@@ -9,6 +9,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/loader"
+	"vplay/loader/image"
 )
 
 // symbolFlags say where symbol files are looked for.
@@ -25,7 +26,7 @@ func (f *symbolFlags) add(c *cobra.Command) {
 }
 
 // open returns the finder. A folder that is not there is wrong use.
-func (f *symbolFlags) open() (*loader.Symbols, error) {
+func (f *symbolFlags) open() (*image.Symbols, error) {
 	for _, dir := range f.dirs {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 			return nil, usageError{withHint(fmt.Errorf("--symbols %s is not a folder", dir), exitUsage, "it is searched for ELF and .debug files by build-id")}
@@ -35,6 +36,6 @@ func (f *symbolFlags) open() (*loader.Symbols, error) {
 }
 
 // access is what a sandbox leaves to who looks for symbol files of a recording.
-func (f *symbolFlags) access(s *loader.Symbols, rec *checkpoint.Recording) sandbox.Access {
+func (f *symbolFlags) access(s *image.Symbols, rec *checkpoint.Recording) sandbox.Access {
 	return sandbox.Access{Read: append(s.Files(rec.Objects()), f.dirs...)}
 }

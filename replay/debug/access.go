@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 )
 
@@ -18,18 +18,18 @@ func (g *Cursor) Recording() *checkpoint.Recording { return g.s.Rec }
 func (g *Cursor) Timeline() *replay.Timeline { return g.t }
 
 // Modules returns the ELF files in memory at the present position.
-func (g *Cursor) Modules() []*loader.Module { return loader.Modules(g.maps(), Memory{g.mem()}) }
+func (g *Cursor) Modules() []*image.Module { return g.names().Modules() }
 
 // Module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list; nil when there is none.
-func (g *Cursor) Module(name string) *loader.Module { return g.files.module(name) }
+func (g *Cursor) Module(name string) *image.Module { return g.files.module(name) }
 
 // LinkMap returns the dynamic linker's list at the present position.
-func (g *Cursor) LinkMap() []loader.Link { return loader.LinkMap(g.maps(), Memory{g.mem()}) }
+func (g *Cursor) LinkMap() []image.Link { return image.LinkMap(g.maps(), Memory{g.mem()}) }
 
-// BuildELF rebuilds the file of a module.
-func (g *Cursor) BuildELF(mod *loader.Module) ([]byte, error) {
-	return loader.BuildELF(mod, Memory{g.mem()}, g.files.symbols)
+// BuildELF rebuilds the file of a module, for the caller alone.
+func (g *Cursor) BuildELF(mod *image.Module) ([]byte, error) {
+	return image.BuildELF(mod, Memory{g.mem()}, g.session.symbols)
 }
 
 // LocalFiles names the files of this machine that are used, "" when there are none.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"vplay/checkpoint"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug/api"
 	"vplay/replay/mem"
@@ -17,19 +20,17 @@ import (
 
 // Cursor lets a protocol server look at and move about in a recording. It
 // starts at the recording's final image, with nothing replayed; the first
-// movement makes the timeline find that moment.
+// movement makes the timeline find that moment. It is used by one goroutine.
 type Cursor struct {
-	s     *replay.Session
-	t     *replay.Timeline   // of the present image
-	cur   *replay.Cursor     // on it
+	session *Session
+	s       *replay.Session
+	image   int              // index of the present one
+	t       *replay.Timeline // of the present image
+	cur     *replay.Cursor   // on it
+
 	final *replay.FinalImage // the state shown while nothing was replayed; else nil
 	stop  api.Stop
 	files *files
-
-	images []image
-	image  int              // index of the present one
-	last   *replay.Timeline // of the last image
-	memory int64            // the budget of a timeline
 
 	// reported is where a pending signal, or the crash, was reported last: the next
 	// resume from there goes past it.
@@ -39,7 +40,7 @@ type Cursor struct {
 
 	goal           *where              // where the next resume goes, or nil
 	moved          bool                // by a seek since the last resume
-	known          *names              // what was resolved last
+	known          *loader.Resolver    // see names
 	functions      map[uint64]function // by the addresses of breakpoints
 	checkpoints    []remembered
 	lastCheckpoint int // the number of the newest
@@ -54,30 +55,47 @@ type bpKey struct {
 	len  uint64
 }
 
-// Open opens a recording for debuggers. memory bounds the timeline's
-// snapshots, in bytes.
-func Open(s *replay.Session, memory int64, symbols *loader.Symbols) (*Cursor, error) {
-	t, err := replay.NewTimeline(s, memory)
-	if err != nil {
+// NewCursor returns a cursor at the end of the recording. Close gives it back. The
+// error is of a recording without a final image whose end does not replay.
+func (d *Session) NewCursor() (*Cursor, error) {
+	g := &Cursor{session: d, s: d.s, image: d.last(), reported: nowhere, breaks: map[bpKey]api.Breakpoint{}}
+	var err error
+	if g.t, err = d.enter(g.image); err != nil {
 		return nil, err
 	}
-	cur, err := t.NewCursor()
-	if err != nil {
-		t.Close()
+	if g.cur, err = g.t.NewCursor(); err != nil {
+		d.leave(g.image)
 		return nil, err
 	}
-	g := &Cursor{s: s, t: t, cur: cur, last: t, memory: memory, images: newImages(s.Rec), reported: nowhere, breaks: map[bpKey]api.Breakpoint{}}
-	g.image = len(g.images) - 1
-	g.files = newFiles(g, symbols)
-	final, err := s.Final()
+	g.files = newFiles(g)
+	final, err := d.s.Final()
 	if err == nil {
 		g.final = final
-	} else if _, err := cur.ToEnd(context.Background()); err != nil {
+	} else if _, err := g.cur.ToEnd(context.Background()); err != nil {
 		g.Close()
 		return nil, err
 	}
 	g.stop = g.endStop()
 	return g, nil
+}
+
+// Session returns what the cursor is of.
+func (g *Cursor) Session() *Session { return g.session }
+
+// Close gives back what the cursor holds.
+func (g *Cursor) Close() {
+	g.Undivert()
+	g.dropFinal()
+	g.cur.Close()
+	g.session.leave(g.image)
+}
+
+// dropFinal gives the final image back, if the cursor is on it.
+func (g *Cursor) dropFinal() {
+	if g.final != nil {
+		g.final.Mem.Close()
+		g.final = nil
+	}
 }
 
 // endStop is the stop at the end of the recording.
@@ -110,16 +128,32 @@ func (g *Cursor) state() *x86.State {
 		return &g.div.CPU.State
 	}
 	if g.final != nil {
-		return &g.final.States[0]
+		return &g.final.Current().State
 	}
 	return &g.cur.Machine().CPU.State
 }
 
 func (g *Cursor) tid() int {
 	if g.final != nil {
-		return int(g.final.Contexts[0].TID)
+		return int(g.final.Current().TID)
 	}
 	return int(g.cur.Machine().TID())
+}
+
+// pid returns the number of the process.
+func (g *Cursor) pid() int { return int(g.t.PID()) }
+
+// threads returns the threads of the process at the present position, by number. That
+// which runs is among them, even when it has ended: it is where the process stands.
+func (g *Cursor) threads() []replay.Thread {
+	if g.final != nil {
+		return g.final.Threads
+	}
+	m := g.cur.Machine()
+	if list := m.Threads(); len(list) > 0 {
+		return list
+	}
+	return []replay.Thread{{TID: m.TID(), State: m.CPU.State}}
 }
 
 // maps returns the memory map at the present position.
@@ -175,20 +209,33 @@ func (g *Cursor) Process() api.Process {
 		f |= api.FeatureAVX
 	}
 	p := g.program()
-	return api.Process{PID: int(m.PID), ExecFile: p.program, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
+	return api.Process{PID: g.pid(), ExecFile: p.path, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
 
 // Threads implements api.Target.
 func (g *Cursor) Threads() []api.Thread {
-	m := g.s.Rec.Manifest()
-	return []api.Thread{{PID: int(m.PID), TID: g.tid(), Name: filepath.Base(g.program().program)}}
+	var out []api.Thread
+	for _, t := range g.threads() {
+		out = append(out, api.Thread{PID: g.pid(), TID: int(t.TID), Name: filepath.Base(g.program().path)})
+	}
+	return out
 }
 
 // Stop implements api.Target.
 func (g *Cursor) Stop() api.Stop { return g.stop }
 
 // Registers implements api.Target.
-func (g *Cursor) Registers(int) (*api.Registers, error) { return registersOf(g.state()), nil }
+func (g *Cursor) Registers(tid int) (*api.Registers, error) {
+	if tid == g.tid() {
+		return registersOf(g.state()), nil // a diversion's, if there is one
+	}
+	list := g.threads()
+	i := slices.IndexFunc(list, func(t replay.Thread) bool { return int(t.TID) == tid })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no thread %d here", tid)
+	}
+	return registersOf(&list[i].State), nil
+}
 
 // registersOf puts a thread's state in the protocol's form.
 func registersOf(st *x86.State) *api.Registers {
@@ -238,7 +285,7 @@ func (g *Cursor) Siginfo(int) ([]byte, error) {
 // Libraries implements api.Target.
 func (g *Cursor) Libraries() []api.Library {
 	var out []api.Library
-	for _, l := range loader.LinkMap(g.maps(), Memory{g.mem()}) {
+	for _, l := range image.LinkMap(g.maps(), Memory{g.mem()}) {
 		out = append(out, api.Library{Name: l.Name, LinkMap: l.Addr, Base: l.Base, Dynamic: l.Dynamic, Main: l.Main})
 	}
 	return out

@@ -5,13 +5,13 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/x86"
 )
 
 // Disassemble prints the instruction at rip in GNU syntax; where x86asm does
 // not know it, the emulator's own decoder names it.
-func Disassemble(m loader.Memory, rip uint64) string {
+func Disassemble(m image.Memory, rip uint64) string {
 	var b [15]byte
 	n := m.ReadMemory(rip, b[:])
 	if n == 0 {

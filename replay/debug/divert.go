@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug/api"
 	"vplay/replay/mem"
@@ -26,11 +26,11 @@ func (g *Cursor) Divert(output func(b []byte)) error {
 	}
 	g.div.Output = output
 	g.div.Missing = func(a uint64, page []byte) int {
-		mod := loader.ModuleAt(g.maps(), Memory{g.div.Mem}, a)
+		mod := image.ModuleAt(g.maps(), Memory{g.div.Mem}, a)
 		if mod == nil {
 			return 0
 		}
-		return g.files.symbols.Text(mod, Memory{g.div.Mem}, a, page)
+		return g.session.symbols.Text(mod, Memory{g.div.Mem}, a, page)
 	}
 	g.divInfo = nil
 	return nil

@@ -31,12 +31,17 @@ func openFile(t testing.TB, path string) *Cursor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := Open(s, 64<<20, loader.NewSymbols([]string{demo}, false))
+	d, err := Open(s, 64<<20, loader.NewSymbols([]string{demo}, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.NewCursor()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		g.Close()
+		d.Close()
 		s.Close()
 		rec.Close()
 	})
@@ -80,7 +85,7 @@ func (p *probe) put(off int, b string) uint64 {
 // run runs code in the page, with rax and the arguments of a system call.
 func (p *probe) run(ctx context.Context, kind api.ResumeKind, code string, nr int64, args ...uint64) (api.Stop, error) {
 	p.t.Helper()
-	r, err := p.Registers(0)
+	r, err := p.Registers(p.tid())
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -88,7 +93,7 @@ func (p *probe) run(ctx context.Context, kind api.ResumeKind, code string, nr in
 	for i, a := range args {
 		r.GPR[[6]int{x86.RDI, x86.RSI, x86.RDX, x86.R10, x86.R8, x86.R9}[i]] = a
 	}
-	if err := p.WriteRegisters(0, r); err != nil {
+	if err := p.WriteRegisters(p.tid(), r); err != nil {
 		p.t.Fatal(err)
 	}
 	return p.ResumeDiverted(ctx, api.Resume{Kind: kind}, false)
@@ -290,11 +295,11 @@ func TestDivertedStops(t *testing.T) {
 func TestDivertedRegisters(t *testing.T) {
 	p := divertDemo(t)
 	before := *p.state()
-	r, err := p.Registers(0)
+	r, err := p.Registers(p.tid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.WriteRegisters(0, r); err != nil || *registersOf(p.state()) != *r || p.state().NotInUse != before.NotInUse || p.state().FPU != before.FPU {
+	if err := p.WriteRegisters(p.tid(), r); err != nil || *registersOf(p.state()) != *r || p.state().NotInUse != before.NotInUse || p.state().FPU != before.FPU {
 		t.Errorf("writing back changes something: %v", err)
 	}
 	rng := rand.New(rand.NewSource(1))
@@ -311,7 +316,7 @@ func TestDivertedRegisters(t *testing.T) {
 		}
 		w.RIP, w.FSBase, w.GSBase, w.MXCSR = rng.Uint64(), rng.Uint64(), rng.Uint64(), 0x1f80|rng.Uint32()&0x3f
 		w.FSW, w.FTW = uint16(rng.Intn(8))<<11, 0xffff
-		if err := p.WriteRegisters(0, &w); err != nil {
+		if err := p.WriteRegisters(p.tid(), &w); err != nil {
 			t.Fatal(err)
 		}
 		if got := registersOf(p.state()); *got != w {
@@ -340,7 +345,7 @@ func BenchmarkDivert(b *testing.B) {
 func TestDivertedAnything(t *testing.T) {
 	p := divertDemo(t)
 	rng := rand.New(rand.NewSource(2))
-	regs := *registersOf(&p.final.States[0])
+	regs := *registersOf(&p.final.Current().State)
 	regions := p.final.Mem.Regions()
 	numbers := []int64{
 		abi.SYS_WRITE, abi.SYS_WRITEV, abi.SYS_FSTAT, abi.SYS_NEWFSTATAT, abi.SYS_IOCTL, abi.SYS_BRK, abi.SYS_MMAP, abi.SYS_MUNMAP, abi.SYS_MPROTECT,

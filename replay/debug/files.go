@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/debug/api"
 )
 
@@ -18,18 +18,15 @@ import (
 // recording, and what /proc says of the process. Of the machine that replays
 // there are only files with the build-id that was recorded.
 type files struct {
-	g       *Cursor
-	symbols *loader.Symbols
-	images  map[string][]byte // by path
+	g      *Cursor
+	images map[string][]byte // by path
 }
 
-func newFiles(g *Cursor, symbols *loader.Symbols) *files {
-	return &files{g: g, symbols: symbols, images: map[string][]byte{}}
-}
+func newFiles(g *Cursor) *files { return &files{g: g, images: map[string][]byte{}} }
 
 // local names the files of this machine that are used.
 func (f *files) local() string {
-	return LocalFiles(loader.Modules(f.g.maps(), Memory{f.g.mem()}), f.symbols)
+	return LocalFiles(f.g.Modules(), f.g.session.symbols)
 }
 
 // file is content in memory.
@@ -69,7 +66,7 @@ func (f *files) image(name string) ([]byte, error) {
 	if mod == nil {
 		return nil, os.ErrNotExist
 	}
-	b, err := loader.BuildELF(mod, Memory{f.g.mem()}, f.symbols)
+	b, err := f.g.moduleFiles().Image(mod, Memory{f.g.mem()})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", os.ErrNotExist, err)
 	}
@@ -79,15 +76,14 @@ func (f *files) image(name string) ([]byte, error) {
 
 // module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list, which may go through symbolic links.
-func (f *files) module(name string) *loader.Module {
-	maps, mem := f.g.maps(), Memory{f.g.mem()}
-	mods := loader.Modules(maps, mem)
+func (f *files) module(name string) *image.Module {
+	mods := f.g.Modules()
 	for _, mod := range mods {
 		if mod.Path == name {
 			return mod
 		}
 	}
-	for _, l := range loader.LinkMap(maps, mem) {
+	for _, l := range f.g.LinkMap() {
 		if l.Name != name {
 			continue
 		}
@@ -110,13 +106,16 @@ func (f *files) module(name string) *loader.Module {
 
 // proc returns the files of /proc/PID that debuggers read.
 func (f *files) proc(name string) ([]byte, bool) {
-	m := f.g.s.Rec.Manifest()
-	rest, ok := strings.CutPrefix(name, fmt.Sprintf("/proc/%d/", m.PID))
+	pid := f.g.pid()
+	rest, ok := strings.CutPrefix(name, fmt.Sprintf("/proc/%d/", pid))
 	if !ok {
 		return nil, false
 	}
-	if task, found := strings.CutPrefix(rest, fmt.Sprintf("task/%d/", f.g.tid())); found {
-		rest = task
+	for _, t := range f.g.threads() {
+		if task, found := strings.CutPrefix(rest, fmt.Sprintf("task/%d/", t.TID)); found {
+			rest = task
+			break
+		}
 	}
 	switch rest {
 	case "maps":
@@ -128,13 +127,13 @@ func (f *files) proc(name string) ([]byte, bool) {
 	case "auxv":
 		return f.g.program().auxv, true
 	case "comm":
-		return []byte(path.Base(f.g.program().program) + "\n"), true
+		return []byte(path.Base(f.g.program().path) + "\n"), true
 	case "stat": // the fields that are not known are 0 (man 5 proc)
-		return fmt.Appendf(nil, "%d (%s) t%s\n", m.PID, path.Base(f.g.program().program), strings.Repeat(" 0", 49)), true
+		return fmt.Appendf(nil, "%d (%s) t%s\n", pid, path.Base(f.g.program().path), strings.Repeat(" 0", 49)), true
 	case "coredump_filter":
 		return []byte("00000033\n"), true
 	case "status":
-		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t1\n", path.Base(f.g.program().program), m.PID, m.PID), true
+		return fmt.Appendf(nil, "Name:\t%s\nState:\tt (tracing stop)\nTgid:\t%d\nPid:\t%d\nThreads:\t%d\n", path.Base(f.g.program().path), pid, pid, len(f.g.threads())), true
 	}
 	return nil, false
 }
@@ -191,12 +190,11 @@ func perms(m checkpoint.Mapping) string {
 }
 
 func (f *files) readlink(name string) (string, error) {
-	m := f.g.s.Rec.Manifest()
 	switch name {
-	case fmt.Sprintf("/proc/%d/exe", m.PID):
-		return f.g.program().program, nil
-	case fmt.Sprintf("/proc/%d/cwd", m.PID):
-		return m.Cwd, nil
+	case fmt.Sprintf("/proc/%d/exe", f.g.pid()):
+		return f.g.program().path, nil
+	case fmt.Sprintf("/proc/%d/cwd", f.g.pid()):
+		return f.g.s.Rec.Manifest().Cwd, nil
 	}
 	return "", os.ErrNotExist
 }
@@ -206,7 +204,7 @@ const shownFiles = 3
 
 // LocalFiles names the files of this machine that are used, the first of them;
 // "" when there are none.
-func LocalFiles(mods []*loader.Module, s *loader.Symbols) string {
+func LocalFiles(mods []*image.Module, s *image.Symbols) string {
 	var names []string
 	for _, mod := range mods {
 		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {

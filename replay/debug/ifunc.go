@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sort"
 
-	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/loader/image"
 )
 
 // function is the function that an address is in, by entries: its own, and where it is
@@ -44,7 +44,7 @@ func (g *Cursor) findFunctions(addrs []uint64) {
 			g.functions[a] = function{entry: a} // of no module
 		}
 	}
-	for _, mod := range loader.Modules(g.maps(), Memory{g.mem()}) {
+	for _, mod := range g.Modules() {
 		isIn := func(a uint64) bool { return a >= mod.Base && a < mod.End }
 		if !slices.ContainsFunc(addrs, isIn) {
 			continue
@@ -58,7 +58,7 @@ func (g *Cursor) findFunctions(addrs []uint64) {
 			}
 			continue
 		}
-		ranges := mod.Functions(Memory{g.mem()})
+		ranges := loader.Functions(mod, Memory{g.mem()})
 		for _, a := range addrs {
 			if isIn(a) {
 				entry := entryOf(ranges, a-mod.Bias) + mod.Bias
@@ -69,10 +69,10 @@ func (g *Cursor) findFunctions(addrs []uint64) {
 }
 
 // entryOf returns the start of the function that an address is in, or the address.
-func entryOf(ranges []dwarf.FrameRange, addr uint64) uint64 {
-	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].High > addr })
-	if i < len(ranges) && ranges[i].Low <= addr {
-		return ranges[i].Low
+func entryOf(ranges []image.Range, addr uint64) uint64 {
+	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > addr })
+	if i < len(ranges) && ranges[i].Start <= addr {
+		return ranges[i].Start
 	}
 	return addr
 }

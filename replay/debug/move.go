@@ -25,7 +25,7 @@ func (g *Cursor) leaveFinal(ctx context.Context) error {
 	if _, err := g.cur.ToEnd(ctx); err != nil {
 		return err
 	}
-	want := loader.Regs(&g.final.States[0])
+	want := loader.Regs(&g.final.Current().State)
 	got := loader.Regs(&g.cur.Machine().CPU.State)
 	if checkpoint.HashRegs(&want) != checkpoint.HashRegs(&got) {
 		return &replay.DivergenceError{
@@ -33,8 +33,7 @@ func (g *Cursor) leaveFinal(ctx context.Context) error {
 			Want: fmt.Sprintf("rip %#x", want.RIP), Got: fmt.Sprintf("rip %#x", got.RIP),
 		}
 	}
-	g.final.Mem.Close()
-	g.final = nil
+	g.dropFinal()
 	g.reported = g.cur.Position()
 	return nil
 }
@@ -276,10 +275,7 @@ func syscallStop(e *checkpoint.Event) (api.StopKind, int) {
 
 // Rewind implements api.Target.
 func (g *Cursor) Rewind() error {
-	if g.final != nil {
-		g.final.Mem.Close()
-		g.final = nil
-	}
+	g.dropFinal()
 	if err := g.cur.Seek(context.Background(), g.t.Begin()); err != nil {
 		return err
 	}

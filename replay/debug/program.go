@@ -7,78 +7,33 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
-	"vplay/loader"
-	"vplay/replay"
+	"vplay/loader/image"
 	"vplay/replay/debug/api"
 	"vplay/replay/debug/text"
 )
 
-// A process that calls execve becomes another program, with memory of its own: an
-// image. The recording of a whole run has the intervals of all of them. Each image has
-// a timeline; the debugger is on that of one of them, at first the last. Where a
-// movement comes to the border of an image, it goes on to the neighbour if the
+// Where a movement comes to the border of an image, it goes on to the neighbour if the
 // debugger can be told that the program is another now, and ends there if not.
 
-// image is one program that the process was.
-type image struct {
-	infos   []checkpoint.IntervalInfo
-	program string // path
-	args    []string
-	auxv    []byte
-}
-
-// newImages lists the images of the recorded process, in order. Of the last one the
-// manifest tells what it is; the others are asked when they are entered.
-func newImages(rec *checkpoint.Recording) []image {
-	all := rec.Images()
-	out := make([]image, len(all))
-	for i := range all {
-		out[i].infos = all[i]
-	}
-	if n := len(out); n > 0 {
-		m := rec.Manifest()
-		out[n-1].program, out[n-1].args, out[n-1].auxv = m.Program, m.Args, m.Auxv
-	}
-	return out
-}
-
-// Close releases the timelines.
-func (g *Cursor) Close() {
-	g.cur.Close()
-	if g.t != g.last {
-		g.t.Close()
-	}
-	g.last.Close()
-}
-
 // program is the program at the present position.
-func (g *Cursor) program() *image { return &g.images[g.image] }
+func (g *Cursor) program() program { return g.session.programOf(g.image) }
 
 // isLastImage reports whether the present position is behind the last execve.
-func (g *Cursor) isLastImage() bool { return g.image == len(g.images)-1 }
+func (g *Cursor) isLastImage() bool { return g.image == g.session.last() }
 
 // imageOf returns the image that has an interval, the present one where none has.
 func (g *Cursor) imageOf(id uint32) int {
-	for i := range g.images {
-		for j := range g.images[i].infos {
-			if g.images[i].infos[j].ID == id {
-				return i
-			}
-		}
+	if n, ok := g.session.imageOf(id); ok {
+		return n
 	}
 	return g.image
 }
 
 // enter makes image n the present one, with the cursor at its beginning or its end.
-// The timeline of the last image is kept, with what it has learnt; the others' are
-// made anew.
 func (g *Cursor) enter(ctx context.Context, n int, atEnd bool) error {
-	t := g.last
-	if n != len(g.images)-1 {
-		var err error
-		if t, err = replay.NewImageTimeline(g.s, g.images[n].infos, g.memory); err != nil {
-			return err
-		}
+	t, err := g.session.enter(n)
+	if err != nil {
+		return err
 	}
 	cur, err := t.NewCursor()
 	if err == nil && atEnd {
@@ -91,15 +46,11 @@ func (g *Cursor) enter(ctx context.Context, n int, atEnd bool) error {
 		if cur != nil {
 			cur.Close()
 		}
-		if t != g.last {
-			t.Close()
-		}
+		g.session.leave(n)
 		return err
 	}
 	g.cur.Close()
-	if g.t != g.last {
-		g.t.Close()
-	}
+	g.session.leave(g.image)
 	g.t, g.cur, g.image, g.known, g.functions = t, cur, n, nil, nil
 	clear(g.files.images)
 	g.identify()
@@ -108,12 +59,12 @@ func (g *Cursor) enter(ctx context.Context, n int, atEnd bool) error {
 
 // identify finds out which program the present image is, from its memory.
 func (g *Cursor) identify() {
-	p := g.program()
-	if p.program != "" {
+	if g.program().path != "" {
 		return
 	}
+	p := program{path: "unknown program"}
 	maps, mem := g.maps(), Memory{g.mem()}
-	for _, mod := range loader.Modules(maps, mem) {
+	for _, mod := range image.Modules(maps, mem) {
 		isMain := mod.Type == elf.ET_EXEC
 		for i := range mod.Segments {
 			isMain = isMain || mod.Segments[i].Type == elf.PT_INTERP
@@ -121,15 +72,14 @@ func (g *Cursor) identify() {
 		if !isMain {
 			continue
 		}
-		p.program, p.args = mod.Path, []string{mod.Path}
-		p.auxv = findAuxv(maps, mem, mod.Bias+phdrAddress(mod))
-		return
+		p = program{mod.Path, []string{mod.Path}, findAuxv(maps, mem, mod.Bias+phdrAddress(mod))}
+		break
 	}
-	p.program = "unknown program"
+	g.session.identified(g.image, p)
 }
 
 // phdrAddress is the file virtual address of a module's program headers.
-func phdrAddress(mod *loader.Module) uint64 {
+func phdrAddress(mod *image.Module) uint64 {
 	for i := range mod.Segments {
 		if s := &mod.Segments[i]; s.Type == elf.PT_LOAD && mod.Phoff >= s.Off && mod.Phoff-s.Off < s.Filesz {
 			return s.Vaddr + mod.Phoff - s.Off
@@ -178,10 +128,10 @@ func (g *Cursor) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, 
 	if r.Dir == api.Backward {
 		to, atEnd = g.image-1, true
 	}
-	if !r.ExecEvents || to < 0 || to >= len(g.images) {
+	if !r.ExecEvents || to < 0 || to > g.session.last() {
 		return stop, false, nil
 	}
-	from := g.program().program
+	from := g.program().path
 	if err := g.enter(ctx, to, atEnd); err != nil {
 		return stop, false, err
 	}
@@ -196,5 +146,5 @@ func (g *Cursor) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, 
 
 // execStop tells the debugger that the program is the present image's.
 func (g *Cursor) execStop() api.Stop {
-	return api.Stop{Kind: api.StopExec, TID: g.tid(), Program: g.program().program}
+	return api.Stop{Kind: api.StopExec, TID: g.tid(), Program: g.program().path}
 }

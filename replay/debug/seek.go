@@ -15,12 +15,12 @@ import (
 
 func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
-		"seek":              {"seek WHERE", "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N; then tell gdb: maintenance flush register-cache", monitorSeek},
-		"resume-at":         {"resume-at WHERE", "like seek, but move at the next step or continue, whatever it is, so that the debugger sees a stop", monitorResumeAt},
-		"checkpoint":        {"checkpoint", "remember the present position", monitorCheckpoint},
-		"checkpoints":       {"checkpoints", "the positions remembered", monitorCheckpoints},
-		"restart":           {"restart N", "seek to what checkpoint N remembers", monitorRestart},
-		"delete-checkpoint": {"delete-checkpoint N", "forget it", monitorDeleteCheckpoint},
+		"seek":              {usage: "seek WHERE", help: "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N; then tell gdb: maintenance flush register-cache", run: monitorSeek},
+		"resume-at":         {usage: "resume-at WHERE", help: "like seek, but move at the next step or continue, whatever it is, so that the debugger sees a stop", run: monitorResumeAt},
+		"checkpoint":        {usage: "checkpoint", help: "remember the present position", run: monitorCheckpoint},
+		"checkpoints":       {usage: "checkpoints", help: "the positions remembered", run: monitorCheckpoints},
+		"restart":           {usage: "restart N", help: "seek to what checkpoint N remembers", run: monitorRestart},
+		"delete-checkpoint": {usage: "delete-checkpoint N", help: "forget it", run: monitorDeleteCheckpoint},
 	})
 }
 
@@ -124,7 +124,7 @@ func (g *Cursor) seekImage(ctx context.Context, w where, anyImage bool) error {
 	case wherePosition:
 		to = g.imageOf(w.pos.Interval)
 	case whereEnd:
-		to = len(g.images) - 1
+		to = g.session.last()
 	default: // The others are of the present image.
 	}
 	switch {
@@ -202,7 +202,7 @@ func monitorCheckpoint(ctx context.Context, g *Cursor, _ []string, out io.Writer
 		return err
 	}
 	g.lastCheckpoint++
-	c := remembered{g.lastCheckpoint, g.cur.Position(), g.place(g.state().RIP)}
+	c := remembered{g.lastCheckpoint, g.cur.Position(), placeText(g.names().At(g.state().RIP))}
 	g.checkpoints = append(g.checkpoints, c)
 	fmt.Fprintf(out, "Checkpoint %d at %s  %s\n", c.n, c.pos, c.text)
 	return nil

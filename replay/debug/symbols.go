@@ -6,79 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay/debug/api"
 	"vplay/replay/x86"
 )
 
-// Symbols tells what addresses, lines
-// and names mean. Modules are opened once; which of them are loaded is asked anew
-// when the memory map has changed.
-type Symbols struct {
-	g      *Cursor
-	opened map[moduleKey]*dwarf.Module // nil values: cannot be opened
-	maps   []checkpoint.Mapping
-	mods   []*loader.Module
-}
+// Symbols tells what addresses, lines and names mean where a cursor is.
+type Symbols struct{ g *Cursor }
 
-// moduleKey is what tells one module from another.
-type moduleKey struct {
-	path, id string
-	base     uint64
-}
-
-func NewSymbols(g *Cursor) *Symbols {
-	return &Symbols{g: g, opened: map[moduleKey]*dwarf.Module{}}
-}
+// NewSymbols returns the symbols at a cursor.
+func NewSymbols(g *Cursor) *Symbols { return &Symbols{g} }
 
 // modules lists the modules at the present position.
-func (d *Symbols) modules() []*loader.Module {
-	maps := d.g.maps()
-	if !slices.Equal(maps, d.maps) {
-		d.maps, d.mods = maps, loader.Modules(maps, Memory{d.g.mem()})
-	}
-	return d.mods
-}
+func (d *Symbols) modules() []*image.Module { return d.g.names().Modules() }
 
 // open returns what is known of a module's file, nil when nothing is.
-func (d *Symbols) open(mod *loader.Module) *dwarf.Module {
-	key := moduleKey{mod.Path, mod.BuildID, mod.Base}
-	m, ok := d.opened[key]
-	if !ok {
-		m, _ = d.g.files.symbols.Open(mod, Memory{d.g.mem()}) // what cannot be opened has no symbols
-		d.opened[key] = m
-	}
-	return m
-}
+func (d *Symbols) open(mod *image.Module) *dwarf.Module { return d.g.names().File(mod) }
 
 // at returns the module that holds an address, if it can be opened.
-func (d *Symbols) at(addr uint64) (m *dwarf.Module, mod *loader.Module) {
-	for _, mod := range d.modules() {
-		if addr >= mod.Base && addr < mod.End {
-			return d.open(mod), mod
-		}
+func (d *Symbols) at(addr uint64) (m *dwarf.Module, mod *image.Module) {
+	names := d.g.names()
+	if mod = names.Module(addr); mod == nil {
+		return nil, nil
 	}
-	return nil, nil
-}
-
-// find implements dwarf.Modules.
-func (d *Symbols) find(addr uint64) (*dwarf.Module, uint64, bool) {
-	m, mod := d.at(addr)
-	if mod != nil {
-		return m, mod.Bias, true
-	}
-	for i := range d.maps {
-		if g := &d.maps[i]; addr >= g.Start && addr < g.End {
-			return nil, 0, g.Prot&checkpoint.ProtExec != 0
-		}
-	}
-	return nil, 0, false
+	return names.File(mod), mod
 }
 
 // frameHandle is what a frame is evaluated in.
@@ -91,7 +48,7 @@ type frameHandle struct {
 func (d *Symbols) Stack(_, limit int) (out []api.Frame) {
 	st := d.g.state()
 	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
-	frames := dwarf.Backtrace(regs, Memory{d.g.mem()}, d.find, min(limit+1, 4096))
+	frames := dwarf.Backtrace(regs, Memory{d.g.mem()}, d.g.names().Find, min(limit+1, 4096))
 	envs := dwarf.Envs(frames, Memory{d.g.mem()})
 	for _, e := range envs {
 		if len(out) >= limit {
@@ -137,14 +94,14 @@ func (d *Symbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
 		if d.open(mod) != m {
 			continue
 		}
-		for _, l := range loader.LinkMap(d.g.maps(), Memory{d.g.mem()}) {
+		for _, l := range image.LinkMap(d.g.maps(), Memory{d.g.mem()}) {
 			if l.Dynamic >= mod.Base && l.Dynamic < mod.End {
-				block, err := loader.TLSBlock(d.g.maps(), Memory{d.g.mem()}, fs, l.Addr)
+				block, err := image.TLSBlock(d.g.maps(), Memory{d.g.mem()}, fs, l.Addr)
 				return block + offset, err == nil
 			}
 		}
 		for i := range mod.Segments {
-			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.program().program {
+			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.program().path {
 				align := max(s.Align, 1)
 				return fs - (s.Memsz+align-1)/align*align + offset, true
 			}
@@ -222,7 +179,7 @@ func (d *Symbols) Functions(name string) (out []api.Place) {
 }
 
 // placeIn is the place of an address of a module's file.
-func placeIn(m *dwarf.Module, mod *loader.Module, pc uint64) api.Place {
+func placeIn(m *dwarf.Module, mod *image.Module, pc uint64) api.Place {
 	p := api.Place{Addr: pc + mod.Bias}
 	p.File, p.Line, _ = m.Line(pc)
 	return p

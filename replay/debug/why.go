@@ -67,3 +67,28 @@ func (g *Cursor) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
 	}
 	return checkpoint.PageRef{Kind: checkpoint.PageAbsent}, g.s.Rec.Sizes().Fat == 0
 }
+
+// Byte is what is known of one byte.
+type Byte struct {
+	Addr    uint64 `json:"addr"`
+	IsKnown bool   `json:"known"`
+	Value   uint8  `json:"value"`
+	Reason  string `json:"reason,omitempty"` // why it is not known
+}
+
+// String says what is known of the byte.
+func (b Byte) String() string {
+	if !b.IsKnown {
+		return b.Reason
+	}
+	return fmt.Sprintf("the byte at %#x is known: %#02x", b.Addr, b.Value)
+}
+
+// Byte returns what is known of the byte at an address.
+func (g *Cursor) Byte(addr uint64) Byte {
+	var b [1]byte
+	if _, err := g.ReadMemory(addr, b[:]); err != nil {
+		return Byte{Addr: addr, Reason: err.Error()}
+	}
+	return Byte{Addr: addr, IsKnown: true, Value: b[0]}
+}

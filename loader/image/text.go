@@ -1,0 +1,60 @@
+package image
+
+import (
+	"debug/elf"
+	"os"
+
+	"vplay/checkpoint"
+	"vplay/dwarf/elffile"
+)
+
+// Text fills b with the bytes that module mod has at addr, from a file of the same
+// build-id, and returns how many: up to the end of the segment, 0 when there is no
+// such file. Only segments that are never writable are read, for the dynamic linker
+// changes the others, and only files that have what was captured (m is the memory): what comes from
+// the file is what the program had.
+func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
+	if mod.BuildID == "" {
+		return 0
+	}
+	s.once.Do(s.scan)
+	path, ok := s.whole[mod.BuildID]
+	if !ok {
+		path, ok = s.Local(mod)
+	}
+	if !ok || !s.agrees(mod, m, path) {
+		return 0
+	}
+	r, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = r.Close() }() // only read
+	f, err := elffile.Open(r)
+	if err != nil {
+		return 0
+	}
+	for _, p := range f.Progs {
+		at := addr - mod.Bias - p.Vaddr
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W != 0 || addr < mod.Bias+p.Vaddr || at >= p.Filesz {
+			continue
+		}
+		if n := p.Filesz - at; uint64(len(b)) > n {
+			b = b[:n]
+		}
+		if n, err := p.ReadAt(b, int64(at)); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// ModuleAt returns the module that lies at addr, nil when there is none.
+func ModuleAt(maps []checkpoint.Mapping, m Memory, addr uint64) *Module {
+	for _, mod := range Modules(maps, m) {
+		if addr >= mod.Base && addr < mod.End {
+			return mod
+		}
+	}
+	return nil
+}
