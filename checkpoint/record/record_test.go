@@ -369,3 +369,20 @@ func TestEndsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestGivesMemoryBack: what holds the past goes when the recording has ended, not only when
+// the program does, which may be much later.
+func TestGivesMemoryBack(t *testing.T) {
+	var left []int
+	_, res := recorded(t, Options{Args: []string{guest(t, "lingers")}, Interval: 10 * time.Millisecond, ForceAfter: time.Millisecond}, func(pid int) {
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if left = append(shadowsOf(t, pid), childrenIn(t, pid, 'Z')...); len(left) == 0 {
+				break
+			}
+		}
+		syscall.Kill(pid, syscall.SIGTERM)
+	})
+	if res.Stats.Shadows < 2 || len(left) != 0 {
+		t.Errorf("of %d shadows %d are left while the program runs on", res.Stats.Shadows, len(left))
+	}
+}

@@ -108,12 +108,14 @@ func (s *session) run(prog string) error {
 	case err == nil, errors.Is(err, errGone):
 		return nil
 	case errors.Is(err, errDetach):
+		s.dropIntervals() // the program may run on for long
 		return t.proc.waitDetached()
 	}
 	s.log.Debug().Err(err).Msg("recording failed")
 	s.result.Reason, s.result.Err = err.Error(), err
 	s.abandon()
 	if derr := t.detach(); derr == nil {
+		s.dropIntervals()
 		if werr := t.proc.waitDetached(); werr != nil {
 			return werr
 		}
@@ -210,17 +212,25 @@ func (s *session) lateEnd() {
 
 // cleanup frees what the recorder holds: descriptors and shadows.
 func (s *session) cleanup() {
+	s.dropIntervals()
+	s.abandon()
+	s.sweep()
 	for _, g := range s.groups {
-		g.close()
 		for _, p := range g.procs {
 			p.space.close()
 		}
 	}
-	s.abandon()
-	for _, sh := range s.shadows {
-		sh.reap()
+}
+
+// dropIntervals gives up what is recorded and not written, and what holds its memory.
+func (s *session) dropIntervals() {
+	for _, g := range s.groups {
+		g.close()
 	}
-	s.sweep()
+	for pid, sh := range s.shadows {
+		sh.reap()
+		delete(s.shadows, pid)
+	}
 }
 
 // noteOnce adds a note to the recording's manifest.

@@ -51,7 +51,9 @@ func (s *session) reapClosed() {
 
 // reap kills the shadow, if nothing has, and waits for its end.
 func (s *shadow) reap() {
-	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	if !s.reaped {
+		_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	}
 	for !s.reaped {
 		ws, err := ptrace.Wait(s.pid, 0)
 		s.reaped = err != nil || !ws.Stopped()

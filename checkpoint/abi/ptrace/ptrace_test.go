@@ -9,12 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/tests/need"
 )
 
 // TestStackMoves makes ptrace calls at every depth of a small stack: at some of
 // them the stack grows, and moves, between the place that takes a variable's
 // address and the system call that stores to it.
 func TestStackMoves(t *testing.T) {
+	need.Ptrace(t)
 	const want = 0x0123456789abc000
 	for depth := range 160 {
 		done := make(chan uint64)
@@ -66,6 +69,7 @@ func below(depth int, f func()) byte {
 
 // TestWaitAny: of the children of a thread only those that it traces are waited for.
 func TestWaitAny(t *testing.T) {
+	need.Ptrace(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	other := exec.Command("/bin/true")
