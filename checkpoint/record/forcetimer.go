@@ -19,9 +19,9 @@ import (
 // still set) and drained there before the call starts.
 type forceTimer struct {
 	mu      sync.Mutex
-	pid     int // of the process and of its thread that runs
-	tid     int
 	source  stopSource
+	pid     int // of the process and of its thread that runs, or ran last
+	tid     int
 	running bool      // the program runs its own code
 	sent    bool      // a signal of ours is on its way
 	hold    time.Time // force a stop at this time, for held signals; zero is never
@@ -39,10 +39,10 @@ type forceTimer struct {
 const reservedSignal = unix.Signal(64)
 
 // start begins the timer.
-func (p *forceTimer) start(t *thread, opt Options) {
+func (p *forceTimer) start(source stopSource, opt Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pid, p.tid, p.source, p.every = t.proc.pid, t.tid, t.session.source, opt.ForceEvery
+	p.source, p.every = source, opt.ForceEvery
 	p.quit = make(chan struct{})
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
 	if p.every > 0 {
@@ -84,10 +84,10 @@ func (p *forceTimer) check(now time.Time) {
 	}
 }
 
-// enter is called before the program is resumed, leave after it has stopped.
-func (p *forceTimer) enter(user bool) {
+// enter is called before a thread is resumed, leave after it has stopped.
+func (p *forceTimer) enter(t *thread, user bool) {
 	p.mu.Lock()
-	p.running = user
+	p.pid, p.tid, p.running = t.proc.pid, t.tid, user
 	p.mu.Unlock()
 }
 

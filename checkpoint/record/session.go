@@ -95,7 +95,7 @@ func (s *session) run(prog string) error {
 	if err != nil {
 		return err
 	}
-	t.group().timer.start(t, s.opt)
+	t.group().timer.start(s.source, s.opt)
 	defer t.group().timer.stop()
 	s.relay.program(t.proc.pid)
 	defer s.relay.program(0)
