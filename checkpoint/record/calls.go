@@ -25,7 +25,6 @@ const (
 	restartBlock   = -516
 	errnoIntr      = -int64(unix.EINTR)
 	errnoNoSys     = -int64(unix.ENOSYS)
-	nrRestart      = unix.SYS_RESTART_SYSCALL
 	syscallInsnLen = 2
 )
 

@@ -19,6 +19,12 @@
 // longer shares with it. Intervals stand in a ring bounded by time and bytes;
 // at the crash the oldest is written whole, the later ones where they differ.
 //
+// Where to look. The state is in five types, as the kernel has it: session (one recording),
+// group (the processes that share writable memory, and their log), space (one address
+// space), process and thread. session.go runs the loop that waits for stops; stops.go says
+// which method of a thread answers each; interval.go ends one interval and starts the next.
+// Stops come from a stopSource (source.go), so far from ptrace.
+//
 // Invariants.
 //
 //   - Every ptrace request is made by the one tracer thread. A timer goroutine

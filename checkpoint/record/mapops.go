@@ -23,7 +23,6 @@ const (
 	mapDroppable     = 0x08
 	mapAnonymous     = 0x20
 	mapGrowsDownFlag = 0x0100
-	mapStackFlag     = 0x20000
 	mremapDontUnmap  = 4
 	shmRemap         = 0o40000
 

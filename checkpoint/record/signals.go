@@ -25,14 +25,13 @@ const (
 	siKernel = 0x80
 )
 
-// signalState is what the tracer knows of the program's signals.
+// signalState is what the recorder knows of a thread's signals.
 type signalState struct {
 	mask        uint64 // blocked signals, bit n-1 is signal n
 	syncPending bool   // the next stop, if it is a signal, is at the sync point
 	atExit      ptrace.Regs
 	held        []heldSignal
 	giving      *heldSignal // handed back to the kernel, delivery expected
-	segv        kernelAction
 	repeat      *repeat
 	draining    bool // the timer's signal is of no use any more
 }
