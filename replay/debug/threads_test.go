@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
-	"vplay/loader"
-	"vplay/replay"
 	"vplay/replay/debug/api"
 )
 
@@ -54,29 +52,7 @@ func openThreads(t *testing.T) *Cursor {
 	if err := w.Finish(checkpoint.Manifest{PID: waitingTID, CPU: checkpoint.Identity{Vendor: "GenuineIntel", XCR0: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := Open(s, 64<<20, loader.NewSymbols(nil, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := d.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		g.Close()
-		d.Close()
-		s.Close()
-		rec.Close()
-	})
-	return g
+	return openFile(t, path)
 }
 
 // TestThreads asks for the threads of a process, in the final image and in replay: all are
