@@ -81,6 +81,15 @@ func TestThreads(t *testing.T) {
 		if r, err := g.Registers(waitingTID); err != nil || r.RIP != threadsCode+5 || r.GPR[3] != 0x77 {
 			t.Errorf("%s: the thread that waits has %+v, %v", where, r, err)
 		}
+		symbols := NewSymbols(g)
+		for tid, pc := range map[int]uint64{runningTID: rip, waitingTID: threadsCode + 5} {
+			if frames := symbols.Stack(tid, 1); len(frames) != 1 || frames[0].PC != pc {
+				t.Errorf("%s: the stack of thread %d is %+v", where, tid, frames)
+			}
+		}
+		if frames := symbols.Stack(30, 1); len(frames) != 0 {
+			t.Errorf("%s: thread 30 has a stack", where)
+		}
 		if _, err := g.Registers(30); err == nil {
 			t.Errorf("%s: thread 30 has registers", where)
 		}
