@@ -28,3 +28,15 @@ func pin(t *testing.T) (unpin func()) {
 	}
 	return func() { _ = call(SYS_SCHED_SETAFFINITY, &old) } // the old set was right before
 }
+
+// mapAt maps n bytes at an address that nothing is near: a pointer of the
+// fuzzer's whose lower half is overwritten leads nowhere.
+func mapAt(t *testing.T, addr uint64, n int) []byte {
+	const prot, fixedNoReplace = syscall.PROT_READ | syscall.PROT_WRITE, 0x100000
+	got, _, e := syscall.RawSyscall6(SYS_MMAP, uintptr(addr), uintptr(n), prot, MAP_PRIVATE|MAP_ANONYMOUS|fixedNoReplace, ^uintptr(0), 0)
+	if e != 0 || uint64(got) != addr {
+		t.Fatalf("no memory at %#x: %v", addr, e)
+	}
+	t.Cleanup(func() { _, _, _ = syscall.RawSyscall(SYS_MUNMAP, got, uintptr(n), 0) })
+	return unsafe.Slice((*byte)(unsafe.Add(nil, got)), n)
+}

@@ -789,7 +789,7 @@ var syscalls = [...]Syscall{
 	75: {NR: 75, Name: "fdatasync", Ret: KindZero, Effect: EffectPlain, Args: []Arg{
 		{Name: "fd", Kind: KindFD},
 	}},
-	76: {NR: 76, Name: "truncate", Ret: KindZero, Effect: EffectFileWrite, Args: []Arg{
+	76: {NR: 76, Name: "truncate", Ret: KindZero, Effect: EffectFileWrite, Restart: RestartSys, Args: []Arg{
 		{Name: "path", Kind: KindPath},
 		{Name: "length", Kind: KindOff},
 	}},
@@ -823,7 +823,7 @@ var syscalls = [...]Syscall{
 	84: {NR: 84, Name: "rmdir", Ret: KindZero, Effect: EffectPlain, Args: []Arg{
 		{Name: "path", Kind: KindPath},
 	}},
-	85: {NR: 85, Name: "creat", Ret: KindFD, Effect: EffectFileWrite, Args: []Arg{
+	85: {NR: 85, Name: "creat", Ret: KindFD, Effect: EffectFileWrite, Restart: RestartSys, Args: []Arg{
 		{Name: "path", Kind: KindPath},
 		{Name: "mode", Kind: KindMode},
 	}},

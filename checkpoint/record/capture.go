@@ -15,44 +15,19 @@ import (
 // Pages of mapped files belong to the file, not to the interval: they are kept
 // once, as the program saw them before it wrote to them.
 
-// pageKey names a page of an object.
-type pageKey struct {
-	object uint32
-	index  uint64
-}
-
-// objectPage is a page of an object that waits to be written.
-type objectPage struct {
-	key  pageKey
-	data []byte
-}
-
-// keepObjectPage takes a page of an object. data is kept.
-func (t *tracer) keepObjectPage(k pageKey, data []byte) error {
-	if t.fileDone[k] {
-		return nil
-	}
-	t.fileDone[k] = true
-	if t.out.open() {
-		return t.out.objectPage(k, data)
-	}
-	t.filePend = append(t.filePend, objectPage{k, data})
-	return nil
-}
-
-// keepFilePages takes the pages of files that a census found and that are not
+// keepFilePages takes the pages of files that a scan of the page tables found and that are not
 // kept yet.
-func (t *tracer) keepFilePages(list []filePage) error {
+func (sp *space) keepFilePages(list []filePage) error {
 	for _, p := range list {
 		k := pageKey{p.object, p.index}
-		if t.fileDone[k] {
+		if sp.objects.done[k] {
 			continue
 		}
 		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(p.addr, b) != len(b) {
+		if sp.readMem(p.addr, b) != len(b) {
 			continue
 		}
-		if err := t.keepObjectPage(k, b); err != nil {
+		if err := sp.objects.keep(k, b); err != nil {
 			return err
 		}
 	}
@@ -61,50 +36,50 @@ func (t *tracer) keepFilePages(list []filePage) error {
 
 // keepReadShared takes the pages of shared mappings that the program can only
 // read: of large objects not all pages were taken when they were mapped.
-func (t *tracer) keepReadShared(set ranges) error {
+func (sp *space) keepReadShared(set ranges) error {
 	return set.each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
-		m := t.maps.at(addr)
-		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || t.objs.list[m.Object-1].Changed {
+		m := sp.maps.at(addr)
+		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || sp.objects.list[m.Object-1].Changed {
 			return nil
 		}
-		return t.keepFilePages([]filePage{{addr, m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}})
+		return sp.keepFilePages([]filePage{{addr, m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}})
 	})
 }
 
 // captureFilePages takes the pages of files in [start,end) before a call
 // unmaps, replaces or drops them.
-func (t *tracer) captureFilePages(start, end uint64) error {
+func (sp *space) captureFilePages(c *call, start, end uint64) error {
 	if start >= end {
 		return nil
 	}
-	for _, m := range t.maps.overlap(start, end) {
-		if m.Object == 0 || t.objs.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
+	for _, m := range sp.maps.overlap(start, end) {
+		if m.Object == 0 || sp.objects.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
 			continue
 		}
 		m.Offset += max(m.Start, start) - m.Start
 		m.Start, m.End = max(m.Start, start), min(m.End, end)
-		c, err := t.pmap.takeCensus([]mapping{m}, t.objs.list)
+		scan, err := sp.scanPages([]mapping{m})
 		if err != nil {
 			return err
 		}
-		if err := t.keepFilePages(c.file); err != nil {
+		if err := sp.keepFilePages(scan.file); err != nil {
 			return err
 		}
 		if m.Prot&checkpoint.ProtExec != 0 { // of data there may be much, and often
-			if err := t.keepWhole([]mapping{m}, c.private); err != nil {
+			if err := sp.keepWhole([]mapping{m}, scan.private); err != nil {
 				return err
 			}
 		}
-		if err := errors.Join(t.keepReadShared(c.shared), t.keepHoles(c.shared)); err != nil {
+		if err := errors.Join(sp.keepReadShared(scan.shared), sp.keepHoles(scan.shared)); err != nil {
 			return err
 		}
-		t.noteZapped(&m, c.shared)
-		if err := t.keepOriginals([]mapping{m}, c.private); err != nil {
+		sp.noteUnmapped(&m, scan.shared)
+		if err := sp.keepOriginals([]mapping{m}, scan.private); err != nil {
 			return err
 		}
-		if m.private() && t.objs.list[m.Object-1].Changed {
-			t.call.refill = t.call.refill.union(c.private)
+		if m.private() && sp.objects.list[m.Object-1].Changed {
+			c.refill = c.refill.union(scan.private)
 		}
 	}
 	return nil
@@ -112,12 +87,12 @@ func (t *tracer) captureFilePages(start, end uint64) error {
 
 // noteZapped notes pages of a shared mapping that leave the page tables while the
 // object keeps them.
-func (t *tracer) noteZapped(m *mapping, set ranges) {
+func (sp *space) noteUnmapped(m *mapping, set ranges) {
 	_ = set.each(func(page uint64) error {
-		if t.zapped == nil {
-			t.zapped = map[pageKey]struct{}{}
+		if sp.unmapped == nil {
+			sp.unmapped = map[pageKey]struct{}{}
 		}
-		t.zapped[pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}] = struct{}{}
+		sp.unmapped[pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}] = struct{}{}
 		return nil
 	})
 }
@@ -125,20 +100,20 @@ func (t *tracer) noteZapped(m *mapping, set ranges) {
 // hiddenShared returns pages of shared mappings that are in no page table any
 // more, because the program or the kernel has dropped them there, and that still
 // hold what was stored.
-func (t *tracer) hiddenShared(there ranges) ranges {
+func (sp *space) hiddenShared(there ranges) ranges {
 	var pages []uint64
-	for a := range t.sharedNow {
-		if m := t.maps.at(a); m != nil && !m.private() && !there.has(a/checkpoint.PageSize) {
+	for a := range sp.sharedNow {
+		if m := sp.maps.at(a); m != nil && !m.private() && !there.has(a/checkpoint.PageSize) {
 			pages = append(pages, a/checkpoint.PageSize)
 		}
 	}
 	zapped := map[uint32][]uint64{} // page indexes by object
-	for k := range t.zapped {
+	for k := range sp.unmapped {
 		zapped[k.object] = append(zapped[k.object], k.index)
 	}
 	for object, indexes := range zapped {
 		slices.Sort(indexes)
-		for _, m := range t.views().list[object] {
+		for _, m := range sp.views().list[object] {
 			if m.private() {
 				continue
 			}
@@ -158,9 +133,9 @@ func (t *tracer) hiddenShared(there ranges) ranges {
 // refilled returns what the pages that MADV_DONTNEED has dropped from a
 // private mapping read as now, where the file is no longer what it was when its
 // pages were kept.
-func (t *tracer) refilled() []checkpoint.MemWrite {
-	if t.call.nr != unix.SYS_MADVISE {
+func (sp *space) refilled(c *call) []checkpoint.MemWrite {
+	if c.nr != unix.SYS_MADVISE {
 		return nil
 	}
-	return t.pagesNow(t.call.refill)
+	return sp.pagesNow(c.refill)
 }

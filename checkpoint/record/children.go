@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Children of the program are not recorded and must not notice that it is:
@@ -28,13 +29,13 @@ const (
 )
 
 // taskFlags returns the flags of the call that makes a child.
-func (t *tracer) taskFlags() uint64 {
+func (t *thread) taskFlags() uint64 {
 	switch t.call.nr {
 	case unix.SYS_CLONE:
 		return t.call.args[0]
 	case unix.SYS_CLONE3:
 		var b [8]byte
-		if t.readMem(t.call.args[0], b[:]) == len(b) {
+		if t.space().readMem(t.call.args[0], b[:]) == len(b) {
 			return le64(b[:])
 		}
 	case unix.SYS_VFORK:
@@ -44,7 +45,7 @@ func (t *tracer) taskFlags() uint64 {
 }
 
 // beforeTask prepares for a new child.
-func (t *tracer) beforeTask() (action, error) {
+func (t *thread) beforeTask() (action, error) {
 	flags := t.taskFlags()
 	switch {
 	case flags&cloneThread != 0:
@@ -53,34 +54,34 @@ func (t *tracer) beforeTask() (action, error) {
 		return action{}, t.beginGap("a child that shares the program's memory")
 	}
 	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {
-		if err := t.patch(func(r *unix.PtraceRegs) { r.Rdi &^= cloneUntraced }); err != nil {
+		if err := t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced }); err != nil {
 			return action{}, err
 		}
 	}
 	// While the child lives, pages it shares do not look dirty any more.
-	c, err := t.pmap.takeCensus(t.maps.all(), t.objs.list)
+	c, err := t.space().scanPages(t.space().maps.all())
 	if err != nil {
 		return action{}, err
 	}
-	t.accDirty = t.accDirty.union(c.dirty)
+	t.space().dirtyBeforeFork = t.space().dirtyBeforeFork.union(c.dirty)
 	return action{}, nil
 }
 
 // onChild releases the child that the program's call has made.
-func (t *tracer) onChild() error {
-	msg, err := eventMsg(t.pid)
+func (t *thread) onChild() error {
+	msg, err := t.session.source.message(t.tid)
 	if err != nil {
 		return err
 	}
-	t.result.Stats.Children++
+	t.session.result.Stats.Children++
 	if !t.call.gap {
-		t.noteSharers()
+		t.space().noteSharers()
 	}
 	if err := t.release(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("child %d: %w", msg, err)
 	}
 	if t.call.gap && t.taskFlags()&cloneVfork == 0 {
-		t.call.sharing = !outlived(t.pid, int(msg))
+		t.call.sharing = !outlived(t.proc.pid, int(msg))
 	}
 	return nil
 }
@@ -111,17 +112,17 @@ func outlived(pid, child int) bool {
 
 // stopSharing ends the recording behind a call whose child goes on sharing the
 // program's memory.
-func (t *tracer) stopSharing() error {
+func (t *thread) stopSharing() error {
 	reason := "the program shares its memory with another running process; it runs on unrecorded"
-	t.endEarly(reason)
-	if t.opt.Keep == KeepAlways {
-		if err := t.finishBetween(0); err != nil {
+	t.session.endEarly(reason)
+	if t.session.opt.Keep == KeepAlways {
+		if err := t.group().finishBetween(0); err != nil {
 			return err
 		}
 	} else {
-		t.abandon()
+		t.session.abandon()
 	}
-	t.done = true
+	t.session.done = true
 	if err := t.detach(); err != nil {
 		return err
 	}
@@ -129,45 +130,36 @@ func (t *tracer) stopSharing() error {
 }
 
 // release lets a new child go, at its first stop.
-func (t *tracer) release(pid int) error {
-	ws, err := waitPID(pid, 0)
+func (t *thread) release(pid int) error {
+	ws, err := t.session.waitChild(pid)
 	if err != nil {
 		return err
 	}
 	if !ws.Stopped() {
 		return nil // killed before it ran
 	}
-	if err := t.disarmAt(pid); err != nil {
+	if err := t.disarmAt(pid, pid); err != nil {
 		return err
 	}
-	if err := unix.SchedSetaffinity(pid, &t.origMask); err != nil {
-		t.log.Warn().Err(err).Msg("affinity of a child not restored")
+	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {
+		t.session.log.Warn().Err(err).Msg("affinity of a child not restored")
 	}
-	return ptraceRaw(unix.PTRACE_DETACH, pid, 0, 0)
-}
-
-// endEarly notes why recording ends before the program does, and says it.
-func (t *tracer) endEarly(reason string) {
-	t.result.Reason = reason
-	t.noteOnce(reason)
-	if t.opt.Ended != nil {
-		t.opt.Ended(reason, t.opt.Keep == KeepAlways)
-	}
+	return ptrace.Resume(pid, ptrace.Detach, 0)
 }
 
 // giveUp ends the recording at a call's entry and detaches from the program,
 // which then makes the call by itself.
-func (t *tracer) giveUp(reason string) error {
-	t.endEarly(reason)
-	if t.opt.Keep == KeepAlways {
-		if err := t.endAt(border{kind: checkpoint.EndStop, reason: reason}); err != nil {
+func (t *thread) giveUp(reason string) error {
+	t.session.endEarly(reason)
+	if t.session.opt.Keep == KeepAlways {
+		if err := t.group().endAt(t, intervalEnd{kind: checkpoint.EndStop, reason: reason}); err != nil {
 			return err
 		}
 	} else {
-		t.abandon()
+		t.session.abandon()
 	}
-	t.done = true
-	t.preempt.off()
+	t.session.done = true
+	t.group().timer.off()
 	if err := t.detach(); err != nil {
 		return err
 	}
@@ -175,44 +167,40 @@ func (t *tracer) giveUp(reason string) error {
 }
 
 // detach restores everything and lets the program go. The program is stopped.
-func (t *tracer) detach() error {
-	t.preempt.off()
+func (t *thread) detach() error {
+	t.group().timer.off()
 	if t.call.in {
 		if err := t.undo(); err != nil {
 			return err
 		}
 		t.call.in = false
 	}
-	if t.site != 0 {
-		if err := t.disarmAt(t.pid); err != nil {
+	if t.space().site != 0 {
+		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
 			return err
 		}
 	}
-	if err := unix.SchedSetaffinity(t.pid, &t.origMask); err != nil {
-		t.log.Warn().Err(err).Msg("affinity not restored")
+	if err := unix.SchedSetaffinity(t.tid, &t.affinity); err != nil {
+		t.session.log.Warn().Err(err).Msg("affinity not restored")
 	}
-	t.preempt.holdUntil(time.Time{})
+	t.group().timer.holdUntil(time.Time{})
 	for _, h := range t.sig.held {
-		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
+		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
-	t.relay.detach()
-	return ptraceRaw(unix.PTRACE_DETACH, t.pid, 0, 0)
+	t.session.relay.detach()
+	return t.session.source.resume(t.tid, ptrace.Detach, 0)
 }
 
 // waitDetached waits for the program's end, as its parent.
-func (t *tracer) waitDetached() error {
+func (p *process) waitDetached() error {
 	for {
-		ws, err := waitPID(t.pid, unix.WUNTRACED)
+		ws, err := ptrace.Wait(p.pid, unix.WUNTRACED)
 		switch {
 		case err != nil:
 			return fmt.Errorf("record: wait: %w", err)
-		case ws.Exited():
-			t.result.ExitCode = ws.ExitStatus()
-			return nil
-		case ws.Signaled():
-			t.result.Signal = int(ws.Signal())
-			t.result.ExitCode = 128 + t.result.Signal
+		case ws.Exited() || ws.Signaled():
+			p.session.result.setEnd(ws)
 			return nil
 		case ws.Stopped() && ws.StopSignal() != unix.SIGSTOP:
 			stopWithJob()
@@ -221,12 +209,12 @@ func (t *tracer) waitDetached() error {
 }
 
 // disarmAt borrows a stopped process and gives it its instructions back.
-func (t *tracer) disarmAt(pid int) error {
-	in, err := borrow(pid, t.site)
+func (t *thread) disarmAt(pid, tid int) error {
+	in, err := t.session.source.inject(pid, tid, t.space().site)
 	if err != nil {
 		return err
 	}
-	if err := t.disarm(in); err != nil {
+	if err := t.proc.disarm(in); err != nil {
 		return err
 	}
 	return in.end()

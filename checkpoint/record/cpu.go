@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The CPU is presented with what the emulator knows: x86-64-v3 and the
@@ -28,7 +29,7 @@ var hwcaps = []string{
 // canFaultCPUID reports whether the kernel and CPU can make CPUID fault, and may: the
 // cpuid_fault flag of /proc/cpuinfo, found by trying on a call that changes
 // nothing (ARCH_GET_CPUID always answers, so the flag is read).
-func (t *tracer) canFaultCPUID() bool { return !t.opt.NoTrapCPUID && hasCPUFlag("cpuid_fault") }
+func (s *session) canFaultCPUID() bool { return !s.opt.NoTrapCPUID && hasCPUFlag("cpuid_fault") }
 
 // maxSubleaf bounds the subleaves that are kept of one leaf.
 const maxSubleaf = 64
@@ -102,18 +103,18 @@ func HostCPU() checkpoint.Identity {
 }
 
 // identity describes the CPU as the program sees it.
-func (t *tracer) identity() checkpoint.Identity {
+func (p *process) identity() checkpoint.Identity {
 	id := HostCPU()
-	id.Level, id.Faulting, id.XCR0 = levelOf(), t.trap.cpuid, xgetbv()
+	id.Level, id.Faulting, id.XCR0 = levelOf(), p.trap.cpuid, xgetbv()
 	leaves := hostLeaves()
-	if t.trap.cpuid {
+	if p.trap.cpuid {
 		for i := range leaves {
 			own := leaves[i]
 			if present(&leaves[i]); leaves[i] != own {
 				id.CPUIDReal = append(id.CPUIDReal, own)
 			}
 		}
-		t.trap.answers = leaves
+		p.trap.answers = leaves
 	}
 	// The tracer thread is on the program's CPU.
 	aux := rdtscpAux()
@@ -183,10 +184,10 @@ func present(l *checkpoint.CPUIDLeaf) {
 }
 
 // cpuidAnswer is what a trapped CPUID answers.
-func (t *tracer) cpuidAnswer(leaf, sub uint32) checkpoint.CPUIDLeaf {
+func (p *process) cpuidAnswer(leaf, sub uint32) checkpoint.CPUIDLeaf {
 	var first *checkpoint.CPUIDLeaf
-	for i := range t.trap.answers {
-		l := &t.trap.answers[i]
+	for i := range p.trap.answers {
+		l := &p.trap.answers[i]
 		if l.Leaf != leaf {
 			continue
 		}
@@ -205,14 +206,14 @@ func (t *tracer) cpuidAnswer(leaf, sub uint32) checkpoint.CPUIDLeaf {
 
 // guestSetsAffinity keeps the mask that the program asks for without letting
 // it leave the recorder's CPU.
-func (t *tracer) guestSetsAffinity() error {
+func (t *thread) guestSetsAffinity() error {
 	a := &t.call.args
-	if pid := int(int32(a[0])); pid != 0 && pid != t.pid {
+	if tid := int(int32(a[0])); tid != 0 && tid != t.tid {
 		return nil
 	}
 	var old, mask unix.CPUSet
 	b := make([]byte, min(a[1], 128))
-	if t.readMem(a[2], b) != len(b) {
+	if t.space().readMem(a[2], b) != len(b) {
 		return nil // EFAULT, from the kernel
 	}
 	for i, v := range b {
@@ -232,28 +233,28 @@ func (t *tracer) guestSetsAffinity() error {
 	if errors.As(err, &e) {
 		t.call.answer = -int64(e)
 	} else {
-		t.origMask = mask
+		t.affinity = mask
 	}
 	if err := unix.SchedSetaffinity(0, &old); err != nil {
 		return err
 	}
-	return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+	return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
 // answerAffinity replaces the mask that sched_getaffinity has returned by the
 // one that the program would have without the recorder.
-func (t *tracer) answerAffinity(ret int64) {
+func (t *thread) answerAffinity(ret int64) {
 	a := &t.call.args
-	if pid := int(int32(a[0])); pid != 0 && pid != t.pid {
+	if tid := int(int32(a[0])); tid != 0 && tid != t.tid {
 		return
 	}
 	b := make([]byte, min(uint64(ret), a[1], 128))
 	for i := range len(b) * 8 {
-		if t.origMask.IsSet(i) {
+		if t.affinity.IsSet(i) {
 			b[i/8] |= 1 << (i % 8)
 		}
 	}
-	if _, err := pwrite(t.mem, b, a[2]); err != nil {
-		t.log.Warn().Err(err).Msg("affinity mask not corrected")
+	if _, err := t.space().mem.writeAt(b, a[2]); err != nil {
+		t.session.log.Warn().Err(err).Msg("affinity mask not corrected")
 	}
 }

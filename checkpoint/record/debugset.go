@@ -13,40 +13,40 @@ import (
 // pages of their files.
 
 // liveMemory is the program's memory for the loader.
-type liveMemory struct{ t *tracer }
+type spaceMemory struct{ *space }
 
 // ReadMemory implements image.Memory. What stands behind the end of a file
 // ends the read.
-func (m liveMemory) ReadMemory(addr uint64, b []byte) int { return m.t.readMem(addr, b) }
+func (m spaceMemory) ReadMemory(addr uint64, b []byte) int { return m.readMem(addr, b) }
 
 // keepDebuggerSet keeps the pages of files that debuggers read. Pages that
 // belong to the address are in the final image already; at an execve, the same for the image that ends.
-func (t *tracer) keepDebuggerSet(f *checkpoint.Final) error {
+func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 	b := make([]byte, checkpoint.PageSize)
-	for _, r := range image.DebuggerSet(f.Maps, f.Contexts, liveMemory{t}) {
-		for _, m := range t.maps.overlap(r.Start, r.End) {
-			if m.Object == 0 || !m.private() || t.objs.list[m.Object-1].Kind != checkpoint.ObjectFile {
+	for _, r := range image.DebuggerSet(f.Maps, f.Contexts, spaceMemory{sp}) {
+		for _, m := range sp.maps.overlap(r.Start, r.End) {
+			if m.Object == 0 || !m.private() || sp.objects.list[m.Object-1].Kind != checkpoint.ObjectFile {
 				continue
 			}
 			start, end := max(m.Start, r.Start), min(m.End, r.End)
 			for a := start; a < end; a += checkpoint.PageSize {
-				t.readMem(a, b)
+				sp.readMem(a, b)
 			}
-			if err := t.captureFilePages(start, end); err != nil {
+			if err := sp.captureFilePages(c, start, end); err != nil {
 				return err
 			}
 		}
 	}
-	return t.keepSectionTables(f)
+	return sp.keepSectionTables(f)
 }
 
 // ReadFile implements image.FileReader.
-func (m liveMemory) ReadFile(object uint32, off uint64, b []byte) int {
-	for _, g := range m.t.maps.all() {
+func (m spaceMemory) ReadFile(object uint32, off uint64, b []byte) int {
+	for _, g := range m.maps.all() {
 		if g.Object != object {
 			continue
 		}
-		f, done, err := m.t.openMapped(&g)
+		f, done, err := m.openMapped(&g)
 		if err != nil {
 			return 0
 		}
@@ -59,14 +59,14 @@ func (m liveMemory) ReadFile(object uint32, off uint64, b []byte) int {
 
 // keepSectionTables keeps the pages that hold the section tables of the modules,
 // which no mapping shows: from the files, as long as they are what they were when they were mapped.
-func (t *tracer) keepSectionTables(f *checkpoint.Final) error {
-	live := liveMemory{t}
+func (sp *space) keepSectionTables(f *checkpoint.Final) error {
+	live := spaceMemory{sp}
 	for _, p := range image.SectionTablePages(f.Maps, live) {
 		b := make([]byte, checkpoint.PageSize)
-		if t.objs.list[p.Object-1].Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {
+		if sp.objects.list[p.Object-1].Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {
 			continue
 		}
-		if err := t.keepObjectPage(pageKey{p.Object, p.Index}, b); err != nil {
+		if err := sp.objects.keep(pageKey{p.Object, p.Index}, b); err != nil {
 			return err
 		}
 	}

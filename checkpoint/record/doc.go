@@ -3,7 +3,7 @@
 // recording when it crashes.
 //
 // The problem. A program's run is determined by its memory and registers at
-// one moment and by what comes in afterwards: results of system calls, the
+// one point and by what comes in afterwards: results of system calls, the
 // bytes they write, signals, and a few instructions (RDTSC, CPUID). The
 // recorder must catch all of these in program order, without performance
 // counters and without the program noticing, and it must keep images of the
@@ -15,7 +15,7 @@
 // replay can name them exactly. Signals that arrive elsewhere are held until
 // the next one, or force the interval to end. An interval starts with a shadow:
 // a copy-on-write clone of the program that stays stopped and holds the memory
-// of that moment. The next interval's dirty pages are those that the program no
+// of that point. The next interval's dirty pages are those that the program no
 // longer shares with it. Intervals stand in a ring bounded by time and bytes;
 // at the crash the oldest is written whole, the later ones where they differ.
 //
@@ -23,7 +23,7 @@
 //
 //   - Every ptrace request is made by the one tracer thread. A timer goroutine
 //     may only send the reserved signal, and only while the program runs its own
-//     code (see preempt).
+//     code (see forceTimer).
 //   - System calls are injected only at stops where nothing of the guest's own
 //     call is pending, with all signals blocked, and every register restored.
 //   - The descriptors of /proc/PID/mem and pagemap are opened at each execve,
@@ -36,5 +36,7 @@
 // thread recording stops and the program runs on by itself; forked children
 // run unrecorded. 32-bit programs are refused.
 //
-// The recorder needs linux/amd64; elsewhere this package is empty.
+// The recorder needs linux/amd64. What asks neither the kernel nor the CPU builds and is
+// tested everywhere: the model of the mappings, sets of pages, the meaning of page table
+// entries, and what a ring keeps.
 package record

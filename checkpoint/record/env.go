@@ -10,7 +10,7 @@ import (
 	"vplay/checkpoint"
 )
 
-// Where CPUID cannot be made to fault, libraries are told by the environment to
+// Where CPUID cannot be made to fault, the environment tells libraries to
 // use nothing that replay does not know. A program may execute another one with
 // any environment, an empty one too, so the environment is edited on each new
 // stack, after execve and before the first instruction. What stands in
@@ -78,11 +78,11 @@ type newStack struct{ args, env, auxv []uint64 }
 const stackLimit = 6 << 20 / 8
 
 // readStack reads the new stack at the program's stack pointer.
-func (t *tracer) readStack() (*newStack, error) {
+func (t *thread) readStack() (*newStack, error) {
 	at := t.regs.Rsp
 	word := func() (uint64, error) {
 		var w [8]byte
-		if at-t.regs.Rsp > 8*stackLimit || t.readMem(at, w[:]) != len(w) {
+		if at-t.regs.Rsp > 8*stackLimit || t.space().readMem(at, w[:]) != len(w) {
 			return 0, fmt.Errorf("the new stack cannot be read at %#x", at)
 		}
 		at += 8
@@ -139,14 +139,14 @@ type envChange struct {
 }
 
 // wantedEnv returns the change that this program's environment needs.
-func (t *tracer) wantedEnv(given []string) envChange {
+func (p *process) wantedEnv(given []string) envChange {
 	c := envChange{gone: map[int]bool{}}
-	if !t.canFaultCPUID() {
-		t.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
+	if !p.session.canFaultCPUID() {
+		p.session.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
 		i, add := limits(given)
 		c.gone[i], c.add = true, add
 	}
-	t.noteSanitizer(given)
+	p.noteSanitizer(given)
 	return c
 }
 
@@ -154,16 +154,16 @@ func (t *tracer) wantedEnv(given []string) envChange {
 // execve. The lists on the stack grow, so they move down, with the new strings
 // above them, into the room that execve has made below the stack pointer (128
 // KiB: setup_arg_pages, fs/exec.c).
-func (t *tracer) editEnv() error {
+func (t *thread) editEnv() error {
 	s, err := t.readStack()
 	if err != nil {
 		return err
 	}
 	given := make([]string, len(s.env))
 	for i, addr := range s.env {
-		given[i], _ = t.readString(addr) // one that is too long is none of those looked for
+		given[i], _ = t.space().readString(addr) // one that is too long is none of those looked for
 	}
-	change := t.wantedEnv(given)
+	change := t.proc.wantedEnv(given)
 	if len(change.add) == 0 {
 		return nil
 	}
@@ -193,15 +193,15 @@ func (t *tracer) editEnv() error {
 	copy(b, lists)
 	copy(b[top-sp:], text)
 	old := make([]byte, len(b))
-	if t.readMem(sp, old) != len(old) {
+	if t.space().readMem(sp, old) != len(old) {
 		return fmt.Errorf("no room on the new stack for %d bytes of environment", len(b))
 	}
-	t.artefact = append(t.artefact, checkpoint.Artefact{
+	t.space().artefact = append(t.space().artefact, checkpoint.Artefact{
 		Addr: sp, Old: old, What: strings.Join(names, " and ") + " added to the environment, the lists on the stack moved down",
 	})
-	if n, err := pwrite(t.mem, b, sp); err != nil || n != len(b) {
+	if n, err := t.space().mem.writeAt(b, sp); err != nil || n != len(b) {
 		return fmt.Errorf("environment on the new stack at %#x: %w", sp, err)
 	}
 	t.regs.Rsp = sp
-	return setRegs(t.pid, &t.regs)
+	return t.setRegs(&t.regs)
 }

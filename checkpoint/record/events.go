@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The kernel's restart codes (include/linux/errno.h) as results.
@@ -35,41 +36,41 @@ func isRestart(ret int64) bool {
 // eventCost is the memory an event takes besides its data, in bytes.
 const eventCost = 320
 
-// log1 appends an event to the current interval.
-func (t *tracer) log1(ev checkpoint.Event) {
-	ev.TID = int32(t.pid)
-	t.cur.rec.Events = append(t.cur.rec.Events, ev)
+// logEvent appends an event to the current interval.
+func (t *thread) logEvent(ev checkpoint.Event) {
+	ev.TID = int32(t.tid)
+	t.group().cur.rec.Events = append(t.group().cur.rec.Events, ev)
 	n := int64(eventCost + len(ev.XState) + len(ev.Siginfo))
 	for i := range ev.Writes {
 		n += int64(len(ev.Writes[i].Data)) + 48
 	}
-	t.cur.bytes += n
-	t.result.Stats.Events++
+	t.group().cur.bytes += n
+	t.session.result.Stats.Events++
 }
 
 // onEntry handles a system call's entry.
-func (t *tracer) onEntry() (action, error) {
+func (t *thread) onEntry() (action, error) {
 	c := &t.call
 	if c.pending {
 		// The interrupted call is made again: no handler has run.
 		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
 	}
-	if t.preempt.inFlight() {
+	if t.group().timer.inFlight() {
 		return t.drain()
 	}
 	if len(t.sig.held) > 0 {
 		return t.handBack()
 	}
 	t.sig.syncPending = false
-	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t: t}}
+	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t.proc}}
 	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	row, known := abi.Lookup(c.nr)
 	regs := t.entryRegs()
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
 	})
-	t.result.Stats.Calls++
-	if e := t.log.Trace(); e.Enabled() {
+	t.session.result.Stats.Calls++
+	if e := t.session.log.Trace(); e.Enabled() {
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
 	}
 	effect, why := abi.EffectOf(c.nr, c.args)
@@ -77,22 +78,22 @@ func (t *tracer) onEntry() (action, error) {
 }
 
 // debugRegs returns the registers for an event that needs only their hash.
-func (t *tracer) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
-	if t.opt.FullRegs {
+func (t *thread) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
+	if t.session.opt.FullRegs {
 		return r
 	}
 	return nil
 }
 
 // entryRegs are the registers after the SYSCALL instruction has retired.
-func (t *tracer) entryRegs() checkpoint.Regs {
+func (t *thread) entryRegs() checkpoint.Regs {
 	r := regsOf(&t.regs)
 	r.R[0] = t.regs.Orig_rax
 	return r
 }
 
 // classify does what a call's class needs before it runs.
-func (t *tracer) classify(name string, effect abi.Effect, why string) (action, error) {
+func (t *thread) classify(name string, effect abi.Effect, why string) (action, error) {
 	c := &t.call
 	switch effect {
 	case abi.EffectRefuse:
@@ -108,8 +109,8 @@ func (t *tracer) classify(name string, effect abi.Effect, why string) (action, e
 	case abi.EffectOpaque:
 		return action{}, t.beginGap(why)
 	case abi.EffectFileWrite:
-		t.beforeFileWrite()
-		if err := t.beforeOwnMem(); err != nil {
+		t.proc.beforeFileWrite(&t.call)
+		if err := t.proc.beforeOwnMem(&t.call); err != nil {
 			return action{}, err
 		}
 	case abi.EffectPlain, abi.EffectSignal: // Nothing but what the number asks for.
@@ -120,7 +121,7 @@ func (t *tracer) classify(name string, effect abi.Effect, why string) (action, e
 	case unix.SYS_PRCTL, unix.SYS_ARCH_PRCTL:
 		return action{}, t.guestTraps()
 	}
-	if next, err := t.beforeKill(); err != nil || t.done {
+	if next, err := t.beforeKill(); err != nil || t.session.done {
 		return next, err
 	}
 	c.since = time.Now()
@@ -128,22 +129,22 @@ func (t *tracer) classify(name string, effect abi.Effect, why string) (action, e
 }
 
 // patch replaces the call's arguments for the kernel; the exit restores them.
-func (t *tracer) patch(edit func(r *unix.PtraceRegs)) error {
+func (t *thread) patch(edit func(r *ptrace.Regs)) error {
 	r := t.regs
 	edit(&r)
 	t.call.patched = true
-	return setRegs(t.pid, &r)
+	return t.setRegs(&r)
 }
 
 // refuse answers a call that cannot be replayed in the kernel's place.
-func (t *tracer) refuse(name, why string) (action, error) {
+func (t *thread) refuse(name, why string) (action, error) {
 	t.call.answered, t.call.answer = true, -int64(abi.DenyErrno(t.call.nr))
-	t.noteOnce("refused " + name + ": " + why)
-	return action{}, t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+	t.session.noteOnce("refused " + name + ": " + why)
+	return action{}, t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
 // onExit handles a system call's exit.
-func (t *tracer) onExit() (action, error) {
+func (t *thread) onExit() (action, error) {
 	c := &t.call
 	if c.patched {
 		if err := t.unpatch(); err != nil {
@@ -167,7 +168,7 @@ func (t *tracer) onExit() (action, error) {
 }
 
 // unpatch restores the arguments that were replaced for the kernel.
-func (t *tracer) unpatch() error {
+func (t *thread) unpatch() error {
 	c := &t.call
 	e := &c.entry
 	t.regs.Rdi, t.regs.Rsi, t.regs.Rdx = e.Rdi, e.Rsi, e.Rdx
@@ -175,11 +176,11 @@ func (t *tracer) unpatch() error {
 	if c.answered {
 		t.regs.Rax = uint64(c.answer)
 	}
-	return setRegs(t.pid, &t.regs)
+	return t.setRegs(&t.regs)
 }
 
 // finishCall logs a call's exit and does what a sync point allows.
-func (t *tracer) finishCall(ret int64) error {
+func (t *thread) finishCall(ret int64) error {
 	ev, err := t.exitEvent(ret)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (t *tracer) finishCall(ret int64) error {
 		// entry, and a new image starts here.
 		return t.lateGap(ev.Reason)
 	}
-	t.log1(ev)
+	t.logEvent(ev)
 	if err := t.afterCall(ret); err != nil {
 		return err
 	}
@@ -197,20 +198,20 @@ func (t *tracer) finishCall(ret int64) error {
 }
 
 // exitEvent makes the event of the exit that the program is at.
-func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
+func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	c := &t.call
 	ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: c.nr, Result: ret}
 	var err error
-	if err = t.mapEffects(&ev, ret); err != nil {
+	if err = t.space().mapEffects(&t.call, &ev, ret); err != nil {
 		return ev, err
 	}
-	if len(ev.Maps) > 0 && t.result.Stats.Children > 0 {
-		t.noteSharers()
+	if len(ev.Maps) > 0 && t.session.result.Stats.Children > 0 {
+		t.space().noteSharers()
 	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
 		t.answerAffinity(ret)
 	}
-	if c.nr == unix.SYS_PRCTL && c.args[0] == prGetTSC && ret == 0 && t.trap.tsc {
+	if c.nr == unix.SYS_PRCTL && c.args[0] == prGetTSC && ret == 0 && t.proc.trap.tsc {
 		t.answerTSC()
 	}
 	if !c.answered {
@@ -218,25 +219,25 @@ func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
 		if err != nil {
 			ev.Reason = fmt.Sprintf("%s: %v", abi.Name(c.nr), err)
 		}
-		ev.Writes = append(ev.Writes, t.readWrites(ranges)...)
+		ev.Writes = append(ev.Writes, t.space().readWrites(ranges)...)
 	}
-	if t.resized() {
+	if t.proc.resized(&t.call) {
 		ev.Reason = "a mapped file changed its size"
 		return ev, nil
 	}
-	ev.Writes = append(ev.Writes, t.fileEffects()...)
-	ev.Writes = append(ev.Writes, t.ownMemWrites(ret)...)
-	ev.Writes = append(ev.Writes, t.outsideWrites()...)
-	refilled := t.refilled()
-	t.noteRefill(refilled)
+	ev.Writes = append(ev.Writes, t.proc.fileEffects(&t.call)...)
+	ev.Writes = append(ev.Writes, t.space().ownMemWrites(&t.call, ret)...)
+	ev.Writes = append(ev.Writes, t.space().outsideWrites()...)
+	refilled := t.space().refilled(&t.call)
+	t.space().noteRefill(refilled)
 	ev.Writes = append(ev.Writes, refilled...)
 	now, was := regsOf(&t.regs), regsOf(&c.entry)
 	was.R[0] = uint64(ret)
-	if now != was || t.opt.FullRegs {
+	if now != was || t.session.opt.FullRegs {
 		ev.Regs = &now
 	}
 	if c.nr == unix.SYS_RT_SIGRETURN {
-		if ev.XState, err = getXState(t.pid); err != nil {
+		if ev.XState, err = t.session.source.getXState(t.tid); err != nil {
 			return ev, err
 		}
 	}
@@ -246,71 +247,45 @@ func (t *tracer) exitEvent(ret int64) (checkpoint.Event, error) {
 
 // mapEffects puts what the call did to the memory map into its event, and
 // into the model.
-func (t *tracer) mapEffects(ev *checkpoint.Event, ret int64) error {
+func (sp *space) mapEffects(c *call, ev *checkpoint.Event, ret int64) error {
 	apply := func(ops []checkpoint.MapOp) {
 		for i := range ops {
-			t.maps.apply(&ops[i])
-			t.noteRemapped(&ops[i])
+			sp.maps.apply(&ops[i])
+			sp.noteRemapped(c, &ops[i])
 		}
 		ev.Maps = append(ev.Maps, ops...)
 	}
-	ops, err := t.mapOps(ret)
+	ops, err := sp.mapOps(c, ret)
 	if err != nil {
 		return err
 	}
 	apply(ops)
-	if !t.asksKernel(ret) {
-		ev.Writes = t.call.shown
+	if !sp.asksKernel(c, ret) {
+		ev.Writes = c.shown
 		return nil
 	}
-	ops, ev.Writes, err = t.observed()
+	ops, ev.Writes, err = sp.observed(c)
 	apply(ops)
-	ev.Writes = append(ev.Writes, t.call.shown...)
+	ev.Writes = append(ev.Writes, c.shown...)
 	return err
 }
 
-// readWrites reads back what the kernel may have written.
-func (t *tracer) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
-	var out []checkpoint.MemWrite
-	for _, r := range ranges {
-		b := make([]byte, r.Len)
-		n := t.readMem(r.Addr, b)
-		if n > 0 {
-			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b[:n]})
-		}
-	}
-	return out
-}
-
-// readMem reads guest memory and returns how many bytes there were.
-func (t *tracer) readMem(addr uint64, b []byte) int {
-	done := 0
-	for done < len(b) {
-		n, err := pread(t.mem, b[done:], addr+uint64(done))
-		if err != nil || n <= 0 {
-			break
-		}
-		done += n
-	}
-	return done
-}
-
 // callMem is the guest's memory as package abi reads it.
-type callMem struct{ t *tracer }
+type callMem struct{ p *process }
 
 // ReadAt implements abi.Memory.
-func (m *callMem) ReadAt(addr uint64, b []byte) int { return m.t.readMem(addr, b) }
+func (m *callMem) ReadAt(addr uint64, b []byte) int { return m.p.space.readMem(addr, b) }
 
 // Writable implements abi.Hints from the map model.
 func (m *callMem) Writable(addr, n uint64) bool {
 	for end := addr + n; addr < end; {
-		r := m.t.maps.at(addr)
+		r := m.p.space.maps.at(addr)
 		if r == nil || r.Prot&checkpoint.ProtWrite == 0 {
 			return false
 		}
 		if r.Object != 0 {
 			// A page beyond the end of a file faults.
-			if o := &m.t.objs.list[r.Object-1]; o.Size < 0 || r.Offset+(min(end, r.End)-r.Start) > uint64(o.Size) {
+			if o := &m.p.space.objects.list[r.Object-1]; o.Size < 0 || r.Offset+(min(end, r.End)-r.Start) > uint64(o.Size) {
 				return false
 			}
 		}
@@ -322,7 +297,7 @@ func (m *callMem) Writable(addr, n uint64) bool {
 // Datagram implements abi.Hints.
 func (m *callMem) Datagram(fd int32) bool {
 	var st unix.Stat_t
-	return unix.Stat(procPath(m.t.pid, int(fd)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
+	return unix.Stat(procPath(m.p.pid, int(fd)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
 }
 
 // outcome is how an interrupted call ends: with a result, or by being made
@@ -333,10 +308,10 @@ type outcome struct {
 }
 
 // asIs is the outcome of a call that is interrupted by the program's end.
-func (t *tracer) asIs() outcome { return outcome{result: int64(t.sig.atExit.Rax)} }
+func (t *thread) asIs() outcome { return outcome{result: int64(t.sig.atExit.Rax)} }
 
 // finishPending logs the exit of an interrupted call, whose end is now known.
-func (t *tracer) finishPending(o outcome) {
+func (t *thread) finishPending(o outcome) {
 	c := &t.call
 	c.pending = false
 	saved := t.regs
@@ -347,7 +322,7 @@ func (t *tracer) finishPending(o outcome) {
 	}
 	ev, err := t.exitEvent(int64(t.regs.Rax))
 	if err != nil {
-		t.log.Error().Err(err).Msg("interrupted call")
+		t.session.log.Error().Err(err).Msg("interrupted call")
 	}
 	ev.Reason = ""
 	if o.restart {
@@ -360,25 +335,25 @@ func (t *tracer) finishPending(o outcome) {
 			ev.Regs = &r
 		}
 	}
-	t.log1(ev)
+	t.logEvent(ev)
 	t.regs = saved
 }
 
 // afterCall keeps the tracer's own state in step with what the call changed.
-func (t *tracer) afterCall(ret int64) error {
+func (t *thread) afterCall(ret int64) error {
 	c := &t.call
 	switch c.nr {
 	case unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN:
 		return t.refreshMask()
 	case unix.SYS_RT_SIGACTION:
 		if ret == 0 {
-			t.noteAction()
+			t.proc.noteAction(&t.call)
 		}
 	case unix.SYS_PERSONALITY:
-		t.noteExecImplied()
+		t.space().noteExecImplied()
 	case unix.SYS_KILL:
 		if ret == 0 && int32(c.args[0]) == -1 {
-			t.relay.sentToAll(int(c.args[1]))
+			t.session.relay.sentToAll(int(c.args[1]))
 		}
 	}
 	return nil
@@ -386,29 +361,18 @@ func (t *tracer) afterCall(ret int64) error {
 
 // syncPoint is called with the program at a sync point, everything logged: it
 // looks for signals that come right here, and for the interval's end.
-func (t *tracer) syncPoint() error {
-	pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+func (t *thread) syncPoint() error {
+	pending := t.pending()
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if t.sig.syncPending {
 		return nil
 	}
-	cpu, err := cpuTime(t.pid)
+	cpu, err := t.group().cpuTime()
 	if err != nil {
 		return err
 	}
-	if cpu-t.cur.rec.CPUStart >= t.spacing {
-		return t.border(border{kind: checkpoint.EndSync, cpu: cpu})
+	if cpu-t.group().cur.rec.CPUStart >= t.group().spacing {
+		return t.group().cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil
-}
-
-// noteOnce adds a note to the recording's manifest.
-func (t *tracer) noteOnce(s string) {
-	for _, n := range t.manifest.Notes {
-		if n == s {
-			return
-		}
-	}
-	t.manifest.Notes = append(t.manifest.Notes, s)
-	t.log.Info().Msg(s)
 }

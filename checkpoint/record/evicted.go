@@ -22,17 +22,17 @@ const wholeLimit = 64 << 20
 
 // keepWhole keeps all pages of the given mappings of files, small mappings first: but for
 // those of private, which belong to the address and whose originals are kept elsewhere.
-func (t *tracer) keepWhole(list []mapping, private ranges) error {
-	list = slices.DeleteFunc(slices.Clone(list), func(m mapping) bool { return !t.isCleanFile(&m) })
+func (sp *space) keepWhole(list []mapping, private ranges) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(m mapping) bool { return !sp.isCleanFile(&m) })
 	slices.SortStableFunc(list, func(a, b mapping) int { return cmp.Compare(a.End-a.Start, b.End-b.Start) })
 	for _, m := range list {
-		if err := t.out.check(); err != nil {
+		if err := sp.session.out.check(); err != nil {
 			return err
 		}
 		pages := ranges{{m.Start / checkpoint.PageSize, m.End / checkpoint.PageSize}}.minus(private)
-		err := eachPage(t.reader(), t.notKept(&m, pages), func(addr uint64, page []byte) error {
-			t.wholeBytes += checkpoint.PageSize
-			return t.keepObjectPage(pageKey{m.Object, m.indexOf(addr)}, slices.Clone(page))
+		err := eachPage(sp.reader(), sp.notKept(&m, pages), func(addr uint64, page []byte) error {
+			sp.objects.wholeBytes += checkpoint.PageSize
+			return sp.objects.keep(pageKey{m.Object, m.indexOf(addr)}, slices.Clone(page))
 		})
 		if err != nil {
 			return err
@@ -46,21 +46,21 @@ var errNoRoom = errors.New("no room is left for pages of files")
 
 // isCleanFile reports whether the clean pages of m are those of its file, as it was all
 // along.
-func (t *tracer) isCleanFile(m *mapping) bool {
+func (sp *space) isCleanFile(m *mapping) bool {
 	if m.Object == 0 {
 		return false
 	}
-	o := &t.objs.list[m.Object-1]
+	o := &sp.objects.list[m.Object-1]
 	return o.Kind == checkpoint.ObjectFile && !o.Changed && (m.private() || m.Prot&checkpoint.ProtWrite == 0)
 }
 
 // notKept returns the pages of pages, which m maps, that are not kept yet, as many as
 // wholeLimit has room for.
-func (t *tracer) notKept(m *mapping, pages ranges) ranges {
+func (sp *space) notKept(m *mapping, pages ranges) ranges {
 	var out ranges
-	room := (wholeLimit - min(wholeLimit, t.wholeBytes)) / checkpoint.PageSize
+	room := (wholeLimit - min(wholeLimit, sp.objects.wholeBytes)) / checkpoint.PageSize
 	_ = pages.each(func(page uint64) error {
-		if t.fileDone[pageKey{m.Object, m.indexOf(page * checkpoint.PageSize)}] {
+		if sp.objects.done[pageKey{m.Object, m.indexOf(page * checkpoint.PageSize)}] {
 			return nil
 		}
 		if room == 0 {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Entries of the auxiliary vector (uapi/linux/auxvec.h) that are edited.
@@ -29,14 +30,14 @@ const (
 // beforeExec looks at an execve at its entry. A program that the kernel would
 // not give its privileges under a tracer, or that cannot be recorded, is
 // executed without one.
-func (t *tracer) beforeExec() (action, error) {
+func (t *thread) beforeExec() (action, error) {
 	c := &t.call
 	path, ok := t.execPath()
 	if ok {
 		if why, _ := unrecordable(path); why != "" {
 			return action{}, t.giveUp(why + ": " + path)
 		}
-		if err := t.prepareExec(); err != nil {
+		if err := t.group().prepareExec(t); err != nil {
 			return action{}, err
 		}
 	}
@@ -46,16 +47,16 @@ func (t *tracer) beforeExec() (action, error) {
 
 // execPath returns a host path of the file that the call would execute; false
 // when there is none.
-func (t *tracer) execPath() (string, bool) {
+func (t *thread) execPath() (string, bool) {
 	at, dir := t.call.args[0], uint64(atFDCWD)
 	if t.call.nr == unix.SYS_EXECVEAT {
 		at, dir = t.call.args[1], t.call.args[0]
 	}
-	name, ok := t.readString(at)
+	name, ok := t.space().readString(at)
 	if !ok {
 		return "", false
 	}
-	path := t.hostPath(name, dir)
+	path := t.proc.hostPath(name, dir)
 	fi, err := os.Stat(path)
 	return path, err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
@@ -65,23 +66,15 @@ const atFDCWD = 1<<64 - 100
 
 // hostPath returns the host's path for a name that the program resolves
 // relative to directory descriptor dir.
-func (t *tracer) hostPath(name string, dir uint64) string {
+func (p *process) hostPath(name string, dir uint64) string {
 	if strings.HasPrefix(name, "/") {
-		return fmt.Sprintf("/proc/%d/root%s", t.pid, name)
+		return fmt.Sprintf("/proc/%d/root%s", p.pid, name)
 	}
-	base := fmt.Sprintf("/proc/%d/cwd", t.pid)
+	base := fmt.Sprintf("/proc/%d/cwd", p.pid)
 	if fd := int32(dir); fd != unix.AT_FDCWD {
-		base = procPath(t.pid, int(fd))
+		base = procPath(p.pid, int(fd))
 	}
 	return filepath.Join(base, name)
-}
-
-// readString reads a NUL-terminated string of at most 4096 bytes.
-func (t *tracer) readString(addr uint64) (string, bool) {
-	b := make([]byte, 4096)
-	n := t.readMem(addr, b)
-	s, _, ok := strings.Cut(string(b[:n]), "\x00")
-	return s, ok
 }
 
 // unrecordable returns why the file at path cannot be recorded, or "", and
@@ -117,56 +110,43 @@ func unrecordable(path string) (why, hint string) {
 
 // onExec is the stop inside execve, with the new image in place: the
 // descriptors are opened now, before the program can forbid it.
-func (t *tracer) onExec() error {
-	t.closeProc()
-	if t.image == 0 {
-		if err := ptraceSetOptions(t.pid, t.options()); err != nil {
+func (t *thread) onExec() error {
+	if t.space().image == 0 {
+		if err := ptrace.SetOptions(t.tid, t.session.options()); err != nil {
 			return err
 		}
-		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t: t}}
+		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t.proc}}
 	}
-	t.result.Stats.Execs++
-	return t.openProc()
-}
-
-func (t *tracer) openProc() error {
-	var err error
-	if t.mem, err = unix.Open(fmt.Sprintf("/proc/%d/mem", t.pid), unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("memory of the program: %w", err)
-	}
-	if t.pmap.fd, err = unix.Open(fmt.Sprintf("/proc/%d/pagemap", t.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("page map of the program: %w", err)
-	}
-	return nil
+	t.session.result.Stats.Execs++
+	return t.space().open()
 }
 
 // beginImage starts the recording of a new image, at the exit of its execve.
-func (t *tracer) beginImage() error {
+func (t *thread) beginImage() error {
 	t.call = call{}
-	t.dropImage()
-	t.image++
+	t.group().dropImage()
+	t.proc.space = t.space().successor()
 	if t.regs.Cs != userCS64 {
-		t.site = 0
-		t.result.Reason = "a 32-bit program cannot be recorded"
-		t.abandon()
-		t.done = true
+		t.session.result.Reason = "a 32-bit program cannot be recorded"
+		t.session.abandon()
+		t.session.done = true
 		if err := t.detach(); err != nil {
 			return err
 		}
 		return errDetach
 	}
-	list, err := readMaps(t.pid, &t.objs)
+	list, err := t.space().kernelMaps()
 	if err != nil {
 		return err
 	}
-	t.maps = newMapModel(list)
-	stat, _ := statOf(t.pid) // it is stopped, so it is there
-	t.brk = stat.StartBrk
-	t.noteExecImplied()
-	if err := t.findSite(); err != nil {
+	t.space().maps = newMapModel(list)
+	stat, _ := statOf(t.proc.pid) // it is stopped, so it is there
+	t.space().brk = stat.StartBrk
+	t.space().noteExecImplied()
+	if err := t.space().findSite(); err != nil {
 		return err
 	}
-	t.artefact = nil
+	t.space().artefact = nil
 	if err := t.editEnv(); err != nil {
 		return err
 	}
@@ -183,68 +163,47 @@ func (t *tracer) beginImage() error {
 	if err := t.inheritedActions(); err != nil {
 		return err
 	}
-	if err := t.describe(); err != nil {
+	if err := t.proc.describe(); err != nil {
 		return err
 	}
-	if t.opt.Keep == KeepAlways && !t.out.open() {
-		if err := t.out.create(t.opt.Path); err != nil {
+	if t.session.opt.Keep == KeepAlways && !t.session.out.open() {
+		if err := t.session.out.create(t.session.opt.Path); err != nil {
 			return err
 		}
 	}
-	m, err := t.look()
+	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
 	}
-	return t.openInterval(m, t.context())
+	return t.group().startInterval(t, m, t.context())
 }
 
 // userCS64 is the code segment of 64-bit programs, __USER_CS.
 const userCS64 = 0x33
 
-// dropImage forgets what belonged to the image before.
-func (t *tracer) dropImage() {
-	t.finishExecEnd()
-	for _, iv := range t.ring {
-		iv.close()
-	}
-	t.ring = nil
-	if t.cur != nil {
-		t.cur.close()
-	}
-	if t.prev != nil {
-		t.prev.close()
-	}
-	t.cur, t.prev, t.accDirty, t.moved, t.sharedNow = nil, nil, nil, nil, nil
-	t.noShadow, t.outside = false, nil
-	if t.opt.Keep == KeepCrash {
-		t.fileDone, t.filePend = map[pageKey]bool{}, nil
-		t.sharedBase, t.holes, t.missing = map[pageKey][]byte{}, nil, nil
-	}
-}
-
 // inheritedActions reads what execve keeps of the signals: the mask, and
 // whether SIGSEGV is ignored.
-func (t *tracer) inheritedActions() error {
-	t.sig.segv = kernelAction{}
-	status, err := statusOf(t.pid)
+func (t *thread) inheritedActions() error {
+	t.proc.segv = kernelAction{}
+	status, err := statusOf(t.proc.pid)
 	if err != nil {
 		return err
 	}
 	if status.Mask("SigIgn")&(1<<(unix.SIGSEGV-1)) != 0 {
-		t.sig.segv.handler = 1
+		t.proc.segv.handler = 1
 	}
 	return t.refreshMask()
 }
 
 // findSite finds the instruction for injected calls.
-func (t *tracer) findSite() error {
-	for m := range t.maps.tree.From(0) {
+func (sp *space) findSite() error {
+	for m := range sp.maps.tree.From(0) {
 		if m.Name == "[vdso]" {
-			site, err := findSyscall(t.mem, m.Start, m.End)
+			site, err := findSyscall(sp.mem, m.Start, m.End)
 			if err != nil {
 				return err
 			}
-			t.site, t.vdso = site, m.Start
+			sp.site, sp.vdso = site, m.Start
 			return nil
 		}
 	}
@@ -254,10 +213,10 @@ func (t *tracer) findSite() error {
 // editAuxv hides the vdso, whose clocks read the TSC, and the FSGSBASE
 // instructions from the program. The vector stands above the environment on
 // the new stack.
-func (t *tracer) editAuxv() error {
+func (t *thread) editAuxv() error {
 	var w [8]byte
 	word := func(addr uint64) (uint64, error) {
-		if t.readMem(addr, w[:]) != len(w) {
+		if t.space().readMem(addr, w[:]) != len(w) {
 			return 0, fmt.Errorf("the new stack cannot be read at %#x", addr)
 		}
 		return le64(w[:]), nil
@@ -287,9 +246,9 @@ func (t *tracer) editAuxv() error {
 		}
 		switch key {
 		case atSysinfoEhdr:
-			err = t.edit(at, atIgnore, "AT_SYSINFO_EHDR hidden in the auxiliary vector")
+			err = t.space().edit(at, atIgnore, "AT_SYSINFO_EHDR hidden in the auxiliary vector")
 		case atHWCAP2:
-			err = t.edit(at+8, val&^hwcap2FSGSBase, "FSGSBASE hidden in AT_HWCAP2")
+			err = t.space().edit(at+8, val&^hwcap2FSGSBase, "FSGSBASE hidden in AT_HWCAP2")
 		}
 		if err != nil {
 			return err
@@ -297,23 +256,23 @@ func (t *tracer) editAuxv() error {
 		at += 16
 	}
 	auxv := make([]byte, at+16-start)
-	t.readMem(start, auxv)
-	t.manifest.Auxv = auxv
+	t.space().readMem(start, auxv)
+	t.session.manifest.Auxv = auxv
 	return nil
 }
 
 // edit replaces a word of guest memory and lists it as an artefact.
-func (t *tracer) edit(addr, v uint64, what string) error {
+func (sp *space) edit(addr, v uint64, what string) error {
 	var old, now [8]byte
-	if t.readMem(addr, old[:]) != len(old) {
+	if sp.readMem(addr, old[:]) != len(old) {
 		return fmt.Errorf("%s: %#x cannot be read", what, addr)
 	}
 	binary.LittleEndian.PutUint64(now[:], v)
 	if old == now {
 		return nil
 	}
-	t.artefact = append(t.artefact, checkpoint.Artefact{Addr: addr, Old: old[:], What: what})
-	_, err := pwrite(t.mem, now[:], addr)
+	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: addr, Old: old[:], What: what})
+	_, err := sp.mem.writeAt(now[:], addr)
 	return err
 }
 
@@ -328,9 +287,9 @@ func readLongLink(name string) (string, error) {
 }
 
 // describe fills the manifest for the image.
-func (t *tracer) describe() error {
-	m := &t.manifest
-	proc := fmt.Sprintf("/proc/%d/", t.pid)
+func (p *process) describe() error {
+	m := &p.session.manifest
+	proc := fmt.Sprintf("/proc/%d/", p.pid)
 	var err error
 	if m.Program, err = readLongLink(proc + "exe"); err != nil {
 		return err
@@ -342,7 +301,7 @@ func (t *tracer) describe() error {
 		}
 		return splitNul(b)
 	}
-	m.Args, m.Env = read("cmdline"), checkpoint.MaskEnvironment(read("environ"), t.opt.KeepEnv)
+	m.Args, m.Env = read("cmdline"), checkpoint.MaskEnvironment(read("environ"), p.session.opt.KeepEnv)
 	if m.Cwd, err = readLongLink(proc + "cwd"); err != nil {
 		return err
 	}
@@ -351,7 +310,7 @@ func (t *tracer) describe() error {
 		return err
 	}
 	m.Hostname, m.Kernel = unix.ByteSliceToString(uts.Nodename[:]), unix.ByteSliceToString(uts.Release[:])
-	m.Tool, m.PID, m.Keep, m.Start = "vplay", int32(t.pid), string(t.opt.Keep), time.Now()
-	m.CPU = t.identity()
+	m.Tool, m.PID, m.Keep, m.Start = "vplay", int32(p.pid), string(p.session.opt.Keep), time.Now()
+	m.CPU = p.identity()
 	return err
 }

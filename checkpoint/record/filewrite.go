@@ -15,29 +15,29 @@ import (
 // Calls that change a file change the memory of a program that has it mapped:
 // shared views, and private ones of pages it has not written. The changed pages
 // are logged with the call. From then on a clean page of that file is no longer
-// what was kept of it, so such pages are copied at every border like those of
+// what was kept of it, so such pages are copied at every cut like those of
 // shared memory.
 
 // mappedTargets returns the ranges that map the files the call may change.
-func (t *tracer) mappedTargets() []*mapping {
-	if t.call.nr == unix.SYS_MADVISE {
-		return t.sameObjects(t.call.args[0], t.call.args[0]+pageUp(t.call.args[1]))
+func (p *process) mappedTargets(c *call) []*mapping {
+	if c.nr == unix.SYS_MADVISE {
+		return p.space.sameObjects(c.args[0], c.args[0]+pageUp(c.args[1]))
 	}
 	var out []*mapping
-	for _, path := range t.fileTargets() {
+	for _, path := range p.fileTargets(c) {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil || st.Ino == 0 {
 			continue
 		}
-		out = append(out, t.mappings(t.views().objects[fileID{st.Dev, st.Ino}])...)
+		out = append(out, p.space.mappings(p.space.views().objects[fileID{st.Dev, st.Ino}])...)
 	}
 	return out
 }
 
 // mappings returns the ranges that map any of some objects, by address.
-func (t *tracer) mappings(objects []uint32) (out []*mapping) {
+func (sp *space) mappings(objects []uint32) (out []*mapping) {
 	for _, id := range objects {
-		out = append(out, t.views().list[id]...)
+		out = append(out, sp.views().list[id]...)
 	}
 	if len(objects) > 1 {
 		slices.SortFunc(out, func(a, b *mapping) int { return cmp.Compare(a.Start, b.Start) })
@@ -46,27 +46,27 @@ func (t *tracer) mappings(objects []uint32) (out []*mapping) {
 }
 
 // sameObjects returns the ranges that map what [start,end) maps.
-func (t *tracer) sameObjects(start, end uint64) []*mapping {
+func (sp *space) sameObjects(start, end uint64) []*mapping {
 	ids := map[uint32]bool{}
-	for _, m := range t.maps.overlap(start, end) {
+	for _, m := range sp.maps.overlap(start, end) {
 		if m.Object != 0 {
 			ids[m.Object] = true
 		}
 	}
-	return t.mappings(slices.Collect(maps.Keys(ids)))
+	return sp.mappings(slices.Collect(maps.Keys(ids)))
 }
 
 // fileTargets returns host paths of the files that the call may change.
-func (t *tracer) fileTargets() []string {
-	a := &t.call.args
-	fd := func(i int) string { return procPath(t.pid, int(int32(a[i]))) }
+func (p *process) fileTargets(c *call) []string {
+	a := &c.args
+	fd := func(i int) string { return procPath(p.pid, int(int32(a[i]))) }
 	path := func(i int, dir uint64) []string {
-		if name, ok := t.readString(a[i]); ok {
-			return []string{t.hostPath(name, dir)}
+		if name, ok := p.space.readString(a[i]); ok {
+			return []string{p.hostPath(name, dir)}
 		}
 		return nil
 	}
-	switch t.call.nr {
+	switch c.nr {
 	case unix.SYS_SPLICE, unix.SYS_COPY_FILE_RANGE:
 		return []string{fd(2)}
 	case unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_TRUNCATE:
@@ -79,49 +79,49 @@ func (t *tracer) fileTargets() []string {
 }
 
 // beforeFileWrite keeps, at the call's entry, what the pages it may change hold.
-func (t *tracer) beforeFileWrite() {
-	t.call.before = map[uint64][]byte{}
-	for _, m := range t.mappedTargets() {
-		if err := t.captureFilePages(m.Start, m.End); err != nil {
-			t.log.Warn().Err(err).Msg("pages of a file before it changes")
+func (p *process) beforeFileWrite(c *call) {
+	c.before = map[uint64][]byte{}
+	for _, m := range p.mappedTargets(c) {
+		if err := p.space.captureFilePages(c, m.Start, m.End); err != nil {
+			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
 		}
-		t.keepBase(m)
-		t.objs.list[m.Object-1].Changed = true
-		for _, w := range t.viewPages(m) {
-			t.call.before[w.Addr] = w.Data
+		p.space.keepBase(m)
+		p.session.objects.list[m.Object-1].Changed = true
+		for _, w := range p.space.viewPages(c, m) {
+			c.before[w.Addr] = w.Data
 		}
 	}
 }
 
 // mappedAtStart reports whether addr was mapped when the interval began.
-func (t *tracer) mappedAtStart(addr uint64) bool {
-	return mappedAt(t.cur.rec.Maps, addr) != nil
+func (sp *space) mappedAtStart(addr uint64) bool {
+	return mappedAt(sp.group.cur.rec.Maps, addr) != nil
 }
 
 // fileEffects returns the mapped bytes that the call has changed by writing to
 // a file. A call that failed may have changed some of it.
-func (t *tracer) fileEffects() []checkpoint.MemWrite {
-	if t.call.before == nil {
+func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
+	if c.before == nil {
 		return nil
 	}
 	var out []checkpoint.MemWrite
-	for _, m := range t.mappedTargets() {
-		if o := &t.objs.list[m.Object-1]; o.Size >= 0 {
-			if size := t.sizeNow(m); size >= 0 {
+	for _, m := range p.mappedTargets(c) {
+		if o := &p.session.objects.list[m.Object-1]; o.Size >= 0 {
+			if size := p.sizeNow(c, m); size >= 0 {
 				o.Size = size
 			}
 		}
-		for _, w := range t.viewPages(m) {
-			old := t.call.before[w.Addr]
+		for _, w := range p.space.viewPages(c, m) {
+			old := c.before[w.Addr]
 			if string(old) == string(w.Data) {
 				continue
 			}
 			out = append(out, w)
-			if _, ok := t.logged[w.Addr]; m.private() && !ok {
-				if !t.mappedAtStart(w.Addr) {
+			if _, ok := p.space.logged[w.Addr]; m.private() && !ok {
+				if !p.space.mappedAtStart(w.Addr) {
 					old = nil
 				}
-				t.logged[w.Addr] = old
+				p.space.logged[w.Addr] = old
 			}
 		}
 	}
@@ -132,20 +132,20 @@ func (t *tracer) fileEffects() []checkpoint.MemWrite {
 // mapped across its old or its new end. Pages appear or vanish there, so that a
 // new interval must start, in which the file is another object: of another
 // size, with other pages.
-func (t *tracer) resized() bool {
-	if t.call.before == nil {
+func (p *process) resized(c *call) bool {
+	if c.before == nil {
 		return false
 	}
 	found := false
-	for _, m := range t.mappedTargets() {
-		o := &t.objs.list[m.Object-1]
-		size := t.sizeNow(m)
+	for _, m := range p.mappedTargets(c) {
+		o := &p.session.objects.list[m.Object-1]
+		size := p.sizeNow(c, m)
 		if o.Size < 0 || size < 0 {
 			continue
 		}
 		was, now := pageUp(uint64(o.Size)), pageUp(uint64(size))
 		if was != now && m.Offset+(m.End-m.Start) > min(was, now) {
-			t.objs.forget(o.Dev, o.Inode)
+			p.session.objects.forget(o.Dev, o.Inode)
 			found = true
 		}
 	}
@@ -154,58 +154,52 @@ func (t *tracer) resized() bool {
 
 // sizeNow returns the size of the file behind a mapping, or -1. The kernel's name
 // for the mapping tells it only where the model's ranges are the kernel's.
-func (t *tracer) sizeNow(m *mapping) int64 {
-	o := &t.objs.list[m.Object-1]
-	if t.call.nr == unix.SYS_MADVISE {
+func (p *process) sizeNow(c *call, m *mapping) int64 {
+	o := &p.session.objects.list[m.Object-1]
+	if c.nr == unix.SYS_MADVISE {
 		return o.Size // It changes none.
 	}
-	for _, path := range t.fileTargets() {
+	for _, path := range p.fileTargets(c) {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil && st.Ino == o.Inode && st.Dev == o.Dev {
 			return st.Size
 		}
 	}
-	return fileSize(t.pid, m.Start, m.End)
-}
-
-// stamp says which content a file has.
-type stamp struct {
-	size  int64
-	mtime unix.Timespec
+	return fileSize(p.pid, m.Start, m.End)
 }
 
 // beforeMapFile looks at a file that is about to be mapped. When no mapping of
 // it is left and it has changed since the first, it is another object: what was
 // kept of its pages holds no longer.
-func (t *tracer) beforeMapFile(fd int) {
+func (p *process) beforeMapFile(fd int) {
 	var st unix.Stat_t
-	if unix.Stat(procPath(t.pid, fd), &st) != nil {
+	if unix.Stat(procPath(p.pid, fd), &st) != nil {
 		return
 	}
 	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}
-	if was, ok := t.stamps[k]; ok && was != now {
-		if t.isMapped(fileID{st.Dev, st.Ino}) {
+	if was, ok := p.session.objects.stamps[k]; ok && was != now {
+		if p.space.isMapped(fileID{st.Dev, st.Ino}) {
 			return
 		}
-		t.objs.forget(st.Dev, st.Ino)
+		p.session.objects.forget(st.Dev, st.Ino)
 	}
-	t.stamps[k] = now
+	p.session.objects.stamps[k] = now
 }
 
 // renewObjects gives mappings whose file was forgotten their new object.
-func (t *tracer) renewObjects() error {
-	list, err := readMaps(t.pid, &t.objs)
+func (sp *space) renewObjects(c *call) error {
+	list, err := sp.kernelMaps()
 	if err != nil {
 		return err
 	}
-	old := t.maps
-	t.maps.adopt(list)
-	for m := range t.maps.tree.From(0) {
+	old := sp.maps
+	sp.maps.adopt(list)
+	for m := range sp.maps.tree.From(0) {
 		if r := old.at(m.Start); m.private() || m.Object == 0 || r != nil && r.Object == m.Object {
 			continue
 		}
 		op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: m.Start, End: m.End, Map: m.Mapping}
-		if err := t.captureMapped(&op); err != nil {
+		if err := sp.captureMapped(c, &op); err != nil {
 			return err
 		}
 	}
@@ -219,14 +213,14 @@ const viewLimit = 4096
 // viewPages returns the content of the pages of a file's mapping that show the
 // file, not the program's own copy, where the call may change it. Pages that
 // are not in the page tables are read in: the log must have them too.
-func (t *tracer) viewPages(m *mapping) []checkpoint.MemWrite {
-	c, err := t.pmap.takeCensus([]mapping{*m}, t.objs.list)
+func (sp *space) viewPages(c *call, m *mapping) []checkpoint.MemWrite {
+	scan, err := sp.scanPages([]mapping{*m})
 	if err != nil {
 		return nil
 	}
 	start, end := m.Start, m.End
-	if t.call.nr == unix.SYS_PWRITE64 {
-		off, n := t.call.args[3], t.call.args[2]
+	if c.nr == unix.SYS_PWRITE64 {
+		off, n := c.args[3], c.args[2]
 		if off+n <= m.Offset || off >= m.Offset+(m.End-m.Start) {
 			return nil
 		}
@@ -236,15 +230,15 @@ func (t *tracer) viewPages(m *mapping) []checkpoint.MemWrite {
 			start = m.Start
 		}
 	}
-	set := ranges{{start / checkpoint.PageSize, end / checkpoint.PageSize}}.minus(c.private)
+	set := ranges{{start / checkpoint.PageSize, end / checkpoint.PageSize}}.minus(scan.private)
 	var out []checkpoint.MemWrite
 	_ = set.each(func(page uint64) error {
 		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(page*checkpoint.PageSize, b) != len(b) {
+		if sp.readMem(page*checkpoint.PageSize, b) != len(b) {
 			return errNoPage // beyond the end of the file
 		}
 		if len(out) >= viewLimit {
-			t.noteOnce("a call changed a file of which more is mapped than is compared: replay may diverge there")
+			sp.session.noteOnce("a call changed a file of which more is mapped than is compared: replay may diverge there")
 			return errNoPage
 		}
 		out = append(out, checkpoint.MemWrite{Addr: page * checkpoint.PageSize, Data: b})
@@ -255,27 +249,27 @@ func (t *tracer) viewPages(m *mapping) []checkpoint.MemWrite {
 
 // keepBase keeps what the file holds behind the program's own pages of a
 // private mapping, before the file changes: MADV_DONTNEED may bring them back.
-func (t *tracer) keepBase(m *mapping) {
+func (sp *space) keepBase(m *mapping) {
 	if !m.private() {
 		return
 	}
-	c, err := t.pmap.takeCensus([]mapping{*m}, t.objs.list)
+	c, err := sp.scanPages([]mapping{*m})
 	if err != nil || len(c.private) == 0 {
 		return
 	}
-	f, done, err := t.openMapped(m)
+	f, done, err := sp.openMapped(m)
 	if err != nil {
 		return
 	}
 	defer done()
 	_ = c.private.each(func(page uint64) error {
-		k := t.keyAt(page * checkpoint.PageSize)
-		if t.sharedBase[k] != nil {
+		k := sp.keyAt(page * checkpoint.PageSize)
+		if sp.objects.base[k] != nil {
 			return nil
 		}
 		b := make([]byte, checkpoint.PageSize)
 		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n > 0 {
-			t.sharedBase[k] = b
+			sp.objects.base[k] = b
 		}
 		return nil
 	})
@@ -283,23 +277,23 @@ func (t *tracer) keepBase(m *mapping) {
 
 // noteRefill makes pages that MADV_DONTNEED refills from a changed file part of
 // the interval's written pages.
-func (t *tracer) noteRefill(w []checkpoint.MemWrite) {
+func (sp *space) noteRefill(w []checkpoint.MemWrite) {
 	for i := range w {
 		addr := w[i].Addr
-		if _, ok := t.logged[addr]; ok || !t.mappedAtStart(addr) {
+		if _, ok := sp.logged[addr]; ok || !sp.mappedAtStart(addr) {
 			if !ok {
-				t.logged[addr] = nil
+				sp.logged[addr] = nil
 			}
 			continue
 		}
 		b := make([]byte, checkpoint.PageSize)
-		if p, ok := t.sharedNow[addr]; ok {
+		if p, ok := sp.sharedNow[addr]; ok {
 			b = p
-		} else if !t.cur.present.has(addr / checkpoint.PageSize) {
-			b = t.sharedBase[t.keyAt(addr)]
-		} else if t.cur.src.readPage(addr, b) != nil {
+		} else if !sp.group.cur.present.has(addr / checkpoint.PageSize) {
+			b = sp.objects.base[sp.keyAt(addr)]
+		} else if sp.group.cur.src.readPage(addr, b) != nil {
 			b = nil
 		}
-		t.logged[addr] = b
+		sp.logged[addr] = b
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Injection makes a stopped program execute system calls for the recorder, on
@@ -18,26 +19,27 @@ import (
 
 // injector is a program borrowed for calls; end gives it back unchanged.
 type injector struct {
-	pid   int
+	pid   int // of the process
+	tid   int
 	site  uint64
-	saved unix.PtraceRegs
+	saved ptrace.Regs
 	mask  uint64
 	child int   // of the last call, when it made one
 	stops []int // stop signals that came in between; sent again at the end
 }
 
-// borrow prepares pid, which is at a stop where nothing of its own call is
+// borrow prepares a thread of process pid, which is at a stop where nothing of its own call is
 // pending: a system call's exit, a signal, or a new child's first stop.
-func borrow(pid int, site uint64) (*injector, error) {
-	in := &injector{pid: pid, site: site}
-	if err := getRegs(pid, &in.saved); err != nil {
+func borrow(pid, tid int, site uint64) (*injector, error) {
+	in := &injector{pid: pid, tid: tid, site: site}
+	if err := ptrace.GetRegs(tid, &in.saved); err != nil {
 		return nil, err
 	}
 	var err error
-	if in.mask, err = getSigmask(pid); err != nil {
+	if in.mask, err = ptrace.GetSigmask(tid); err != nil {
 		return nil, err
 	}
-	return in, setSigmask(pid, ^uint64(0))
+	return in, ptrace.SetSigmask(tid, ^uint64(0))
 }
 
 // do makes one system call and returns its result, a negated errno on failure.
@@ -51,7 +53,7 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		}
 	}
 	r.Eflags &^= 0x100
-	if err := setRegs(in.pid, &r); err != nil {
+	if err := ptrace.SetRegs(in.tid, &r); err != nil {
 		return 0, err
 	}
 	in.child = 0
@@ -59,12 +61,12 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		if err := in.toSyscallStop(); err != nil {
 			return 0, fmt.Errorf("injected call %d: %w", nr, err)
 		}
-		switch syscallOp(in.pid) {
+		switch ptrace.SyscallOp(in.tid) {
 		case 1:
 			entered = true
 		case 2:
 			if entered {
-				err := getRegs(in.pid, &r)
+				err := ptrace.GetRegs(in.tid, &r)
 				return int64(r.Rax), err
 			}
 		}
@@ -74,22 +76,22 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 // toSyscallStop runs on to the next system call stop.
 func (in *injector) toSyscallStop() error {
 	for {
-		ws, err := resumePID(unix.PTRACE_SYSCALL, in.pid, 0)
+		ws, err := in.run()
 		switch {
 		case err != nil:
 			return err
 		case !ws.Stopped():
 			return &goneError{ws}
 		}
-		sig, event := int(ws>>8)&0xff, int(ws>>16)&0xff
+		sig, event := int(ptrace.StopSignal(ws)), ptrace.Event(ws)
 		switch event {
 		case 0:
-			if sig == int(unix.SIGTRAP)|0x80 {
+			if sig == int(ptrace.SyscallTrap) {
 				return nil
 			}
 			in.stops = append(in.stops, sig)
 		case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-			msg, err := eventMsg(in.pid)
+			msg, err := ptrace.EventMessage(in.tid)
 			if err != nil {
 				return err
 			}
@@ -100,16 +102,30 @@ func (in *injector) toSyscallStop() error {
 	}
 }
 
+// run has the thread run to its next stop. One that was killed may be there already.
+func (in *injector) run() (unix.WaitStatus, error) {
+	if ws, ok := ptrace.Poll(in.tid); ok {
+		return ws, nil
+	}
+	if err := ptrace.Resume(in.tid, ptrace.Syscall, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return 0, err
+	}
+	return ptrace.Wait(in.tid, 0) // ESRCH: killed, and on its way to that stop
+}
+
+// made implements caller.
+func (in *injector) made() int { return in.child }
+
 // end restores registers and mask.
 func (in *injector) end() error {
-	if err := setRegs(in.pid, &in.saved); err != nil {
+	if err := ptrace.SetRegs(in.tid, &in.saved); err != nil {
 		return err
 	}
-	if err := setSigmask(in.pid, in.mask); err != nil {
+	if err := ptrace.SetSigmask(in.tid, in.mask); err != nil {
 		return err
 	}
 	for _, s := range in.stops {
-		_ = unix.Tgkill(in.pid, in.pid, unix.Signal(s)) // it fails only for one that is gone
+		_ = unix.Tgkill(in.pid, in.tid, unix.Signal(s)) // it fails only for one that is gone
 	}
 	return nil
 }
@@ -123,8 +139,8 @@ func (e *goneError) Is(target error) bool {
 }
 
 // callOnce injects one call.
-func (t *tracer) callOnce(nr int64, args ...uint64) (int64, error) {
-	in, err := borrow(t.pid, t.site)
+func (t *thread) callOnce(nr int64, args ...uint64) (int64, error) {
+	in, err := t.session.source.inject(t.proc.pid, t.tid, t.space().site)
 	if err != nil {
 		return 0, err
 	}
@@ -137,23 +153,23 @@ func (t *tracer) callOnce(nr int64, args ...uint64) (int64, error) {
 
 // withScratch lets f use n bytes of guest memory below the red zone, and
 // restores them.
-func (t *tracer) withScratch(n int, f func(addr uint64) error) error {
+func (t *thread) withScratch(n int, f func(addr uint64) error) error {
 	addr := (t.regs.Rsp - 512 - uint64(n)) &^ 15
 	old := make([]byte, n)
-	if got, err := pread(t.mem, old, addr); err != nil || got != n {
+	if got, err := t.space().mem.readAt(old, addr); err != nil || got != n {
 		return errors.New("no room on the stack")
 	}
 	ferr := f(addr)
-	if _, err := pwrite(t.mem, old, addr); err != nil {
+	if _, err := t.space().mem.writeAt(old, addr); err != nil {
 		return err
 	}
 	return ferr
 }
 
 // findSyscall returns the address of a SYSCALL instruction in [start,end).
-func findSyscall(mem int, start, end uint64) (uint64, error) {
+func findSyscall(mem memory, start, end uint64) (uint64, error) {
 	b := make([]byte, end-start)
-	n, err := pread(mem, b, start)
+	n, err := mem.readAt(b, start)
 	if err != nil {
 		return 0, err
 	}
@@ -163,5 +179,5 @@ func findSyscall(mem int, start, end uint64) (uint64, error) {
 	return 0, errors.New("no SYSCALL instruction in the vdso")
 }
 
-// readPageAligned is the granularity of what is read around a border.
+// pageMask holds the bits of an address that are its place in a page.
 const pageMask = uint64(checkpoint.PageSize - 1)

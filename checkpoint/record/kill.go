@@ -25,13 +25,13 @@ var signalArg = map[int64]int{
 
 // beforeKill ends the recording at the entry of a call that kills the recorder. A
 // program that does not die of it runs on by itself, as it would without a recorder.
-func (t *tracer) beforeKill() (action, error) {
+func (t *thread) beforeKill() (action, error) {
 	arg, sends := signalArg[t.call.nr]
 	if !sends || unix.Signal(t.call.args[arg]) != unix.SIGKILL {
 		return action{}, nil
 	}
-	switch hit := t.receivers(); {
-	case !hit.recorder || !t.mayKill():
+	switch hit := t.proc.receivers(&t.call); {
+	case !hit.recorder || !t.proc.mayKill():
 		return action{}, nil
 	case !hit.program:
 		return action{}, t.giveUp("the program kills the recorder and runs on unrecorded")
@@ -39,8 +39,8 @@ func (t *tracer) beforeKill() (action, error) {
 	if _, err := t.crash(int(unix.SIGKILL), nil, false); err != nil {
 		return action{}, err
 	}
-	if t.result.Recorded && t.opt.Ended != nil {
-		t.opt.Ended("the program kills its process group, the recorder among it", true)
+	if t.session.result.Recorded && t.session.opt.Ended != nil {
+		t.session.opt.Ended("the program kills its process group, the recorder among it", true)
 	}
 	return action{}, nil
 }
@@ -49,52 +49,53 @@ func (t *tracer) beforeKill() (action, error) {
 type receivers struct{ recorder, program bool }
 
 // receivers returns who gets the signal that the call sends.
-func (t *tracer) receivers() receivers {
-	first := int(int32(t.call.args[0]))
-	switch t.call.nr {
+func (p *process) receivers(c *call) receivers {
+	first := int(int32(c.args[0]))
+	switch c.nr {
 	case unix.SYS_TKILL: // A thread's number.
-		return receivers{isOwnThread(first), first == t.pid}
+		to := p.session.threads[first]
+		return receivers{isOwnThread(first), to != nil && to.proc == p}
 	case unix.SYS_PIDFD_SEND_SIGNAL:
 		const toGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP, linux/pidfd.h
-		pid := t.pidBehind(first)
-		if t.call.args[3]&toGroup != 0 {
-			return t.group(pid)
+		pid := p.pidBehind(first)
+		if c.args[3]&toGroup != 0 {
+			return p.inGroup(pid)
 		}
-		return t.process(pid)
+		return p.own(pid)
 	case unix.SYS_KILL:
 		switch {
 		case first == 0:
-			return t.group(t.pid)
+			return p.inGroup(p.pid)
 		case first == -1: // All but the one that sends it and process 1 (man 2 kill).
 			return receivers{recorder: unix.Getpid() != 1}
 		case first < 0:
-			return t.members(-first)
+			return p.members(-first)
 		}
 	}
-	return t.process(first)
+	return p.own(first)
 }
 
-func (t *tracer) process(pid int) receivers { return receivers{pid == unix.Getpid(), pid == t.pid} }
+func (p *process) own(pid int) receivers { return receivers{pid == unix.Getpid(), pid == p.pid} }
 
 // group returns which of the two are in the process group of process pid.
-func (t *tracer) group(pid int) receivers {
+func (p *process) inGroup(pid int) receivers {
 	stat, ok := statOf(pid)
 	if !ok {
 		return receivers{}
 	}
-	return t.members(stat.Group)
+	return p.members(stat.Group)
 }
 
 // members returns which of the two are in process group id.
-func (t *tracer) members(id int) receivers {
-	stat, ok := statOf(t.pid)
+func (p *process) members(id int) receivers {
+	stat, ok := statOf(p.pid)
 	return receivers{id == unix.Getpgrp(), ok && id == stat.Group}
 }
 
 // pidBehind returns the process that a pidfd of the program stands for, 0 when it is
 // none (man 2 pidfd_open).
-func (t *tracer) pidBehind(fd int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", t.pid, fd))
+func (p *process) pidBehind(fd int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.pid, fd))
 	if err != nil {
 		return 0
 	}
@@ -107,9 +108,9 @@ func isOwnThread(tid int) bool {
 }
 
 // mayKill reports whether the program may send the recorder signals (man 2 kill).
-func (t *tracer) mayKill() bool {
+func (p *process) mayKill() bool {
 	const capKill = 5 // CAP_KILL, linux/capability.h
-	status, err := statusOf(t.pid)
+	status, err := statusOf(p.pid)
 	if err != nil || status.Mask("CapEff")>>capKill&1 != 0 {
 		return err == nil
 	}

@@ -5,109 +5,31 @@ package record
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi"
 )
 
 // A memory call that fails may have acted all the same: madvise and mprotect go
 // on behind a hole or stop in the middle, mremap and mmap unmap the target first.
-// What some other calls do is not told by their arguments either. After those the
+// Of some other calls the arguments do not say what they do. After those the
 // recorder compares its model with the kernel's list, and takes the page tables
 // for what was dropped.
 
-// changesTo returns the changes that make the model's map the given one, which
-// is the kernel's. Stacks that have grown are no change: replay grows them.
-func (m *mapModel) changesTo(list []mapping) []checkpoint.MapOp {
-	kernel := newMapModel(list)
-	var out []checkpoint.MapOp
-	borders := m.borders(list)
-	for i := 1; i < len(borders); i++ {
-		lo, hi := borders[i-1], borders[i]
-		was, now := m.at(lo), kernel.at(lo)
-		switch {
-		case lo >= abi.TaskSize: // The vsyscall page, which no call changes.
-		case now == nil && was != nil:
-			out = appendOp(out, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: lo, End: hi})
-		case now == nil:
-		case was == nil && m.isGrowth(now):
-		case was == nil || !was.showsSame(now, lo):
-			op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: lo, End: hi, Map: now.part(lo, hi).Mapping}
-			out = appendOp(out, op)
-		case was.Prot != now.Prot:
-			out = appendOp(out, checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: lo, End: hi, Prot: now.Prot})
-		}
-	}
-	return out
-}
-
-// borders returns where ranges of the model or of list start or end, in order.
-func (m *mapModel) borders(list []mapping) []uint64 {
-	var out []uint64
-	for _, l := range [][]mapping{m.all(), list} {
-		for i := range l {
-			out = append(out, l[i].Start, l[i].End)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// isGrowth reports whether now is a stack of the model that has grown.
-func (m *mapModel) isGrowth(now *mapping) bool {
-	was := m.at(now.End - 1)
-	return was != nil && was.Flags&checkpoint.MapGrowsDown != 0 && was.End == now.End && was.Start > now.Start
-}
-
-// showsSame reports whether both ranges map the same thing at addr.
-func (m *mapping) showsSame(o *mapping, addr uint64) bool {
-	if m.Object != o.Object || m.private() != o.private() {
-		return false
-	}
-	return m.Object == 0 || addr-m.Start+m.Offset == addr-o.Start+o.Offset
-}
-
-// part returns the part [start,end) of the range.
-func (m *mapping) part(start, end uint64) mapping {
-	p := *m
-	p.cutFront(start)
-	p.End = end
-	return p
-}
-
-// appendOp appends op, or widens the last change where op continues it.
-func appendOp(ops []checkpoint.MapOp, op checkpoint.MapOp) []checkpoint.MapOp {
-	if n := len(ops); n > 0 {
-		p := &ops[n-1]
-		same := p.End == op.Start && p.Kind == op.Kind && p.Prot == op.Prot
-		if op.Kind == checkpoint.MapOpMap {
-			a, b := mapping{Mapping: p.Map}, mapping{Mapping: op.Map}
-			same = same && a.Prot == b.Prot && a.Flags == b.Flags && a.Name == b.Name && a.showsSame(&b, op.Start)
-		}
-		if same {
-			p.End, p.Map.End = op.End, op.Map.End
-			return ops
-		}
-	}
-	return append(ops, op)
-}
-
 // asksKernel reports whether what the call did is to be read from the kernel:
 // it failed, or its arguments do not say.
-func (t *tracer) asksKernel(ret int64) bool {
-	a := &t.call.args
-	switch t.call.nr {
+func (sp *space) asksKernel(c *call, ret int64) bool {
+	a := &c.args
+	switch c.nr {
 	case unix.SYS_MMAP:
-		return isError(ret) || a[3]&unix.MAP_HUGETLB != 0 || t.readExec
+		return isError(ret) || a[3]&unix.MAP_HUGETLB != 0 || sp.readExec
 	case unix.SYS_MREMAP: // No bytes of a shared mapping: another view of it.
 		return isError(ret) || a[1] == 0
 	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_BRK, unix.SYS_SHMAT:
-		return isError(ret) || t.readExec
+		return isError(ret) || sp.readExec
 	case unix.SYS_MUNMAP, unix.SYS_SHMDT:
 		return isError(ret)
 	case unix.SYS_REMAP_FILE_PAGES:
@@ -121,13 +43,13 @@ func isError(ret int64) bool { return ret < 0 && ret > -4096 }
 
 // observed returns the changes of the map that the kernel shows and the model
 // does not have yet, and what the pages of the program's own in new ranges hold.
-func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
-	list, err := readMaps(t.pid, &t.objs)
+func (sp *space) observed(c *call) ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
+	list, err := sp.kernelMaps()
 	if err != nil {
 		return nil, nil, err
 	}
-	ops := t.movedBefore(t.maps.changesTo(list))
-	after := newMapModel(t.maps.all())
+	ops := sp.movedBefore(c, sp.maps.changesTo(list))
+	after := newMapModel(sp.maps.all())
 	for i := range ops {
 		after.apply(&ops[i])
 	}
@@ -135,16 +57,16 @@ func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
 	var writes []checkpoint.MemWrite
 	for i := range ops {
 		if op := &ops[i]; op.Kind == checkpoint.MapOpMap {
-			w, err := t.newPages(op)
+			w, err := sp.newPages(c, op)
 			if err != nil {
 				return nil, nil, err
 			}
 			writes = append(writes, w...)
 		}
 	}
-	if a := &t.call.args; t.call.nr == unix.SYS_MREMAP && a[3]&unix.MREMAP_FIXED != 0 {
+	if a := &c.args; c.nr == unix.SYS_MREMAP && a[3]&unix.MREMAP_FIXED != 0 {
 		kernel := newMapModel(list)
-		w, drops, err := t.movedHalfway(&kernel)
+		w, drops, err := sp.movedHalfway(c, &kernel)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -155,26 +77,26 @@ func (t *tracer) observed() ([]checkpoint.MapOp, []checkpoint.MemWrite, error) {
 
 // newPages returns what the program's own pages in a new range hold, and keeps
 // the pages of objects there.
-func (t *tracer) newPages(op *checkpoint.MapOp) ([]checkpoint.MemWrite, error) {
+func (sp *space) newPages(c *call, op *checkpoint.MapOp) ([]checkpoint.MemWrite, error) {
 	m := mapping{Mapping: op.Map}
 	if !m.private() {
-		return nil, t.captureMapped(op)
+		return nil, sp.captureMapped(c, op)
 	}
-	c, err := t.pmap.takeCensus([]mapping{m}, t.objs.list)
+	scan, err := sp.scanPages([]mapping{m})
 	if err != nil {
 		return nil, err
 	}
-	if err := t.keepOriginals([]mapping{m}, c.private); err != nil {
+	if err := sp.keepOriginals([]mapping{m}, scan.private); err != nil {
 		return nil, err
 	}
-	return t.pagesNow(c.private), nil
+	return sp.pagesNow(scan.private), nil
 }
 
 // movedHalfway looks at the pages of an mremap that failed. With
 // MREMAP_DONTUNMAP the ranges it has moved are still mapped, but empty, and the
 // map does not tell what was at the target before.
-func (t *tracer) movedHalfway(kernel *mapModel) ([]checkpoint.MemWrite, []checkpoint.MapOp, error) {
-	a := &t.call.args
+func (sp *space) movedHalfway(c *call, kernel *mapModel) ([]checkpoint.MemWrite, []checkpoint.MapOp, error) {
+	a := &c.args
 	size := min(pageUp(a[1]), pageUp(a[2]))
 	var target []mapping
 	for _, m := range kernel.overlap(a[4], a[4]+size) {
@@ -182,23 +104,23 @@ func (t *tracer) movedHalfway(kernel *mapModel) ([]checkpoint.MemWrite, []checkp
 			target = append(target, m.part(max(m.Start, a[4]), min(m.End, a[4]+size)))
 		}
 	}
-	c, err := t.pmap.takeCensus(target, t.objs.list)
+	scan, err := sp.scanPages(target)
 	if err != nil {
 		return nil, nil, err
 	}
-	drops, err := t.droppedIn(kernel, a[0], a[0]+size)
+	drops, err := sp.droppedIn(kernel, a[0], a[0]+size)
 	if err != nil {
 		return nil, nil, err
 	}
-	more, err := t.droppedIn(kernel, a[4], a[4]+size)
-	return t.pagesNow(c.private), append(drops, more...), err
+	more, err := sp.droppedIn(kernel, a[4], a[4]+size)
+	return sp.pagesNow(scan.private), append(drops, more...), err
 }
 
 // movedBefore returns the moves that an mremap of several ranges has made before
 // it failed at one of them: what is gone from the old place is at the new one.
-func (t *tracer) movedBefore(changes []checkpoint.MapOp) []checkpoint.MapOp {
-	a := &t.call.args
-	if t.call.nr != unix.SYS_MREMAP || a[3]&unix.MREMAP_FIXED == 0 {
+func (sp *space) movedBefore(c *call, changes []checkpoint.MapOp) []checkpoint.MapOp {
+	a := &c.args
+	if c.nr != unix.SYS_MREMAP || a[3]&unix.MREMAP_FIXED == 0 {
 		return nil
 	}
 	var ops []checkpoint.MapOp
@@ -212,11 +134,11 @@ func (t *tracer) movedBefore(changes []checkpoint.MapOp) []checkpoint.MapOp {
 }
 
 // pagesNow reads whole pages.
-func (t *tracer) pagesNow(set ranges) []checkpoint.MemWrite {
+func (sp *space) pagesNow(set ranges) []checkpoint.MemWrite {
 	var out []checkpoint.MemWrite
 	_ = set.each(func(page uint64) error {
 		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(page*checkpoint.PageSize, b) == len(b) {
+		if sp.readMem(page*checkpoint.PageSize, b) == len(b) {
 			out = append(out, checkpoint.MemWrite{Addr: page * checkpoint.PageSize, Data: b})
 		}
 		return nil
@@ -227,18 +149,18 @@ func (t *tracer) pagesNow(set ranges) []checkpoint.MemWrite {
 // droppedIn describes what a call that failed has dropped of a range: private
 // pages that are not in the page tables read as if they had never been written,
 // whether this call dropped them or an earlier one.
-func (t *tracer) droppedIn(maps *mapModel, start, end uint64) ([]checkpoint.MapOp, error) {
+func (sp *space) droppedIn(maps *mapModel, start, end uint64) ([]checkpoint.MapOp, error) {
 	if start&pageMask != 0 || end <= start {
 		return nil, nil // refused before it looks at anything
 	}
 	var out []checkpoint.MapOp
 	for _, m := range maps.overlap(start, end) {
-		if !m.private() || m.Object != 0 && t.objs.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
+		if !m.private() || m.Object != 0 && sp.objects.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
 			continue
 		}
 		lo, hi := max(m.Start, start), min(m.End, end)
 		var there ranges
-		if err := t.pmap.visit(lo, hi, func(page, _ uint64) { there.add(page, page+1) }); err != nil {
+		if err := sp.mm.visit(lo, hi, func(page, _ uint64) { there.add(page, page+1) }); err != nil {
 			return nil, err
 		}
 		for _, s := range (ranges{{lo / checkpoint.PageSize, hi / checkpoint.PageSize}}).minus(there) {
@@ -251,12 +173,12 @@ func (t *tracer) droppedIn(maps *mapModel, start, end uint64) ([]checkpoint.MapO
 
 // noteExecImplied looks whether PROT_READ means PROT_EXEC too: the personality
 // READ_IMPLIES_EXEC (man 2 personality).
-func (t *tracer) noteExecImplied() {
+func (sp *space) noteExecImplied() {
 	const readImpliesExec = 0x0400000
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/personality", t.pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/personality", sp.pid))
 	if err != nil {
 		return // no such file in this kernel: as by default
 	}
 	p, err := strconv.ParseUint(strings.TrimSpace(string(b)), 16, 32)
-	t.readExec = err == nil && p&readImpliesExec != 0
+	sp.readExec = err == nil && p&readImpliesExec != 0
 }

@@ -9,6 +9,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // What a call did to the memory map follows from its arguments and its result.
@@ -41,32 +42,32 @@ func pageUp(a uint64) uint64   { return (a + pageMask) &^ pageMask }
 func pageDown(a uint64) uint64 { return a &^ pageMask }
 
 // beforeMem looks at a memory call at its entry.
-func (t *tracer) beforeMem() error {
+func (t *thread) beforeMem() error {
 	a := &t.call.args
 	switch t.call.nr {
 	case unix.SYS_MMAP:
 		if a[3]&mapTypeMask == mapDroppable {
 			t.call.answered, t.call.answer = true, -int64(unix.EINVAL)
-			return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+			return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 		}
 		if a[3]&mapAnonymous == 0 {
-			t.beforeMapFile(int(int32(a[4])))
+			t.proc.beforeMapFile(int(int32(a[4])))
 		}
 		if a[3]&unix.MAP_FIXED != 0 {
-			return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+			return t.space().captureFilePages(&t.call, pageDown(a[0]), pageUp(a[0]+a[1]))
 		}
 	case unix.SYS_MUNMAP, unix.SYS_REMAP_FILE_PAGES:
-		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+		return t.space().captureFilePages(&t.call, pageDown(a[0]), pageUp(a[0]+a[1]))
 	case unix.SYS_MREMAP:
 		if a[3]&unix.MREMAP_FIXED != 0 {
-			if err := t.captureFilePages(pageDown(a[4]), pageUp(a[4]+a[2])); err != nil {
+			if err := t.space().captureFilePages(&t.call, pageDown(a[4]), pageUp(a[4]+a[2])); err != nil {
 				return err
 			}
 		}
-		return t.captureFilePages(pageDown(a[0]), pageUp(a[0]+a[1]))
+		return t.space().captureFilePages(&t.call, pageDown(a[0]), pageUp(a[0]+a[1]))
 	case unix.SYS_SHMAT:
 		if a[2]&shmRemap != 0 { // The segment's size is not among the arguments.
-			return t.captureFilePages(pageDown(a[1]), abi.TaskSize)
+			return t.space().captureFilePages(&t.call, pageDown(a[1]), abi.TaskSize)
 		}
 	case unix.SYS_MADVISE:
 		return t.beforeAdvice()
@@ -75,7 +76,7 @@ func (t *tracer) beforeMem() error {
 }
 
 // beforeAdvice looks at madvise at its entry.
-func (t *tracer) beforeAdvice() error {
+func (t *thread) beforeAdvice() error {
 	a := &t.call.args
 	start, end := pageDown(a[0]), pageUp(a[0]+a[1])
 	switch a[2] {
@@ -83,11 +84,11 @@ func (t *tracer) beforeAdvice() error {
 		if err := t.freeAtOnce(); err != nil {
 			return err
 		}
-		return t.captureFilePages(start, end)
+		return t.space().captureFilePages(&t.call, start, end)
 	case madvDontNeed, madvDontNeedLocked, madvPageOut:
-		return t.captureFilePages(start, end)
+		return t.space().captureFilePages(&t.call, start, end)
 	case madvRemove:
-		t.beforeFileWrite()
+		t.proc.beforeFileWrite(&t.call)
 	}
 	return nil
 }
@@ -95,33 +96,33 @@ func (t *tracer) beforeAdvice() error {
 // freeAtOnce makes MADV_FREE, whose pages may vanish at any time,
 // MADV_DONTNEED. Where the range is not anonymous MADV_FREE fails after it has
 // freed what lies before, and MADV_DONTNEED would go on: it gets that part only.
-func (t *tracer) freeAtOnce() error {
+func (t *thread) freeAtOnce() error {
 	a, c := &t.call.args, &t.call
 	end := a[0] + pageUp(a[1])
-	for _, m := range t.maps.overlap(a[0], end) {
+	for _, m := range t.space().maps.overlap(a[0], end) {
 		if m.Object != 0 && m.Name != "/dev/zero" {
 			end = max(m.Start, a[0])
 			c.answered, c.answer = true, -int64(unix.EINVAL)
 			break
 		}
 	}
-	return t.patch(func(r *unix.PtraceRegs) { r.Rsi, r.Rdx = end-a[0], madvDontNeed })
+	return t.patch(func(r *ptrace.Regs) { r.Rsi, r.Rdx = end-a[0], madvDontNeed })
 }
 
 // mapOps returns what the call, with result ret, did to the memory map, as far as
 // that follows from its arguments; observed has the rest.
-func (t *tracer) mapOps(ret int64) ([]checkpoint.MapOp, error) {
-	a := &t.call.args
-	if t.call.nr == unix.SYS_MADVISE {
-		return t.madviseOps(ret)
+func (sp *space) mapOps(c *call, ret int64) ([]checkpoint.MapOp, error) {
+	a := &c.args
+	if c.nr == unix.SYS_MADVISE {
+		return sp.madviseOps(c, ret)
 	}
 	if isError(ret) {
 		return nil, nil
 	}
 	one := func(op checkpoint.MapOp) ([]checkpoint.MapOp, error) { return []checkpoint.MapOp{op}, nil }
-	switch t.call.nr {
+	switch c.nr {
 	case unix.SYS_MMAP:
-		return t.mmapOp(uint64(ret))
+		return sp.mmapOp(c, uint64(ret))
 	case unix.SYS_MUNMAP:
 		return one(checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: a[0], End: a[0] + pageUp(a[1])})
 	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
@@ -130,13 +131,13 @@ func (t *tracer) mapOps(ret int64) ([]checkpoint.MapOp, error) {
 		}
 		return one(checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: a[0], End: a[0] + pageUp(a[1]), Prot: uint8(a[2] & 7)})
 	case unix.SYS_BRK:
-		return t.brkOps(uint64(ret)), nil
+		return sp.brkOps(uint64(ret)), nil
 	case unix.SYS_MREMAP:
-		return t.mremapOps(uint64(ret)), nil
+		return sp.mremapOps(c, uint64(ret)), nil
 	case unix.SYS_SHMAT:
-		return t.shmatOps(uint64(ret))
+		return sp.shmatOps(c, uint64(ret))
 	case unix.SYS_SHMDT:
-		return t.shmdtOps(), nil
+		return sp.shmdtOps(c), nil
 	}
 	return nil, nil
 }
@@ -144,36 +145,36 @@ func (t *tracer) mapOps(ret int64) ([]checkpoint.MapOp, error) {
 // noteRemapped keeps the pages that a change of the map gives another content
 // without writing to them: moved pages, and the zero page read where something
 // was dropped, are shared and do not look dirty.
-func (t *tracer) noteRemapped(op *checkpoint.MapOp) {
+func (sp *space) noteRemapped(c *call, op *checkpoint.MapOp) {
 	lo, hi := op.Start, op.End
 	switch op.Kind {
 	case checkpoint.MapOpProtect:
 		return
 	case checkpoint.MapOpMove:
 		lo, hi = op.New, op.NewEnd
-		t.captureGrown(lo, hi)
+		sp.captureGrown(c, lo, hi)
 	case checkpoint.MapOpMap, checkpoint.MapOpUnmap, checkpoint.MapOpDrop: // The range itself.
 	}
-	t.moved = t.moved.union(ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}})
+	sp.moved = sp.moved.union(ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}})
 }
 
 // captureGrown takes the pages of shared objects that a moved or grown mapping
 // shows for the first time.
-func (t *tracer) captureGrown(start, end uint64) {
-	for _, m := range t.maps.overlap(start, end) {
+func (sp *space) captureGrown(c *call, start, end uint64) {
+	for _, m := range sp.maps.overlap(start, end) {
 		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}
 		if m.private() || m.Object == 0 {
 			continue
 		}
-		if err := t.captureMapped(&op); err != nil {
-			t.log.Error().Err(err).Msg("pages of a grown mapping")
+		if err := sp.captureMapped(c, &op); err != nil {
+			sp.session.log.Error().Err(err).Msg("pages of a grown mapping")
 		}
 	}
 }
 
 // mmapOp describes a new mapping at addr.
-func (t *tracer) mmapOp(addr uint64) ([]checkpoint.MapOp, error) {
-	a := &t.call.args
+func (sp *space) mmapOp(c *call, addr uint64) ([]checkpoint.MapOp, error) {
+	a := &c.args
 	op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: addr, End: addr + pageUp(a[1])}
 	op.Map = checkpoint.Mapping{Start: op.Start, End: op.End, Prot: uint8(a[2] & 7)}
 	typ := a[3] & mapTypeMask
@@ -188,7 +189,7 @@ func (t *tracer) mmapOp(addr uint64) ([]checkpoint.MapOp, error) {
 		return []checkpoint.MapOp{op}, nil
 	}
 	// The kernel's own line names the object: device, inode and path.
-	m, err := t.newLine(op.Start, op.End, a[5])
+	m, err := sp.newLine(op.Start, op.End, a[5])
 	if err != nil {
 		return nil, err
 	}
@@ -196,41 +197,41 @@ func (t *tracer) mmapOp(addr uint64) ([]checkpoint.MapOp, error) {
 	if m.Start < addr && m.Object != 0 {
 		op.Map.Offset += addr - m.Start // merged with its neighbour
 	}
-	if err := t.captureNewShared(&op); err != nil {
+	if err := sp.captureNewShared(c, &op); err != nil {
 		return nil, err
 	}
-	t.showChanged(&op)
+	sp.showChanged(c, &op)
 	return []checkpoint.MapOp{op}, nil
 }
 
 // showChanged logs what a new private mapping shows of an object that is no longer
 // what was kept of it: a file written to while it was mapped, or memory that is
-// shared by other mappings. Its pages are copied at every border from then on.
-func (t *tracer) showChanged(op *checkpoint.MapOp) {
+// shared by other mappings. Its pages are copied at every cut from then on.
+func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 	if op.Map.Flags&checkpoint.MapShared != 0 || op.Map.Object == 0 {
 		return
 	}
-	o := &t.objs.list[op.Map.Object-1]
+	o := &sp.objects.list[op.Map.Object-1]
 	if o.Kind == checkpoint.ObjectShared {
 		o.Changed = true
 	}
 	if !o.Changed {
 		return
 	}
-	for a := op.Start; a < op.Start+t.sharedPart(op); a += checkpoint.PageSize {
+	for a := op.Start; a < op.Start+sp.sharedPart(op); a += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(a, b) != len(b) {
+		if sp.readMem(a, b) != len(b) {
 			break // beyond the end of the file
 		}
-		t.call.shown = append(t.call.shown, checkpoint.MemWrite{Addr: a, Data: b})
+		c.shown = append(c.shown, checkpoint.MemWrite{Addr: a, Data: b})
 	}
-	t.noteRefill(t.call.shown)
+	sp.noteRefill(c.shown)
 }
 
 // lineAt returns the kernel's description of the mapping at addr, from its list of
 // all.
-func (t *tracer) lineAt(addr uint64) (mapping, error) {
-	list, err := readMaps(t.pid, &t.objs)
+func (sp *space) lineAt(addr uint64) (mapping, error) {
+	list, err := sp.kernelMaps()
 	if err != nil {
 		return mapping{}, err
 	}
@@ -242,9 +243,9 @@ func (t *tracer) lineAt(addr uint64) (mapping, error) {
 }
 
 // brkOps compares the new break with the old one.
-func (t *tracer) brkOps(ret uint64) []checkpoint.MapOp {
-	old, now := pageUp(t.brk), pageUp(ret)
-	t.brk = ret
+func (sp *space) brkOps(ret uint64) []checkpoint.MapOp {
+	old, now := pageUp(sp.brk), pageUp(ret)
+	sp.brk = ret
 	switch {
 	case now > old:
 		op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: old, End: now}
@@ -263,8 +264,8 @@ func (t *tracer) brkOps(ret uint64) []checkpoint.MapOp {
 // one mapping: others may be several, with holes between. Those are moved one by
 // one (since Linux 6.17), and what was at the target stays where the source has a
 // hole.
-func (t *tracer) mremapOps(ret uint64) []checkpoint.MapOp {
-	a := &t.call.args
+func (sp *space) mremapOps(c *call, ret uint64) []checkpoint.MapOp {
+	a := &c.args
 	old, oldSize, size := a[0], pageUp(a[1]), pageUp(a[2])
 	if oldSize == 0 {
 		return nil
@@ -279,13 +280,13 @@ func (t *tracer) mremapOps(ret uint64) []checkpoint.MapOp {
 	if ret == old {
 		return ops
 	}
-	for _, m := range t.maps.overlap(old, old+size) {
+	for _, m := range sp.maps.overlap(old, old+size) {
 		ops = append(ops, moveOp(max(m.Start, old), min(m.End, old+size), ret-old))
 	}
 	if a[3]&mremapDontUnmap == 0 {
 		return ops
 	}
-	for _, m := range t.maps.overlap(old, old+size) {
+	for _, m := range sp.maps.overlap(old, old+size) {
 		again := m.part(max(m.Start, old), min(m.End, old+size))
 		ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: again.Start, End: again.End, Map: again.Mapping})
 	}
@@ -299,52 +300,52 @@ func moveOp(start, end, by uint64) checkpoint.MapOp {
 
 // madviseOps describes pages given up, and keeps fork advice in the model. Of
 // advice that failed half way it keeps what makes the recorder copy more.
-func (t *tracer) madviseOps(ret int64) ([]checkpoint.MapOp, error) {
-	a := &t.call.args
+func (sp *space) madviseOps(c *call, ret int64) ([]checkpoint.MapOp, error) {
+	a := &c.args
 	start, end := a[0], a[0]+pageUp(a[1])
 	failed := isError(ret)
 	switch a[2] {
 	case madvDontNeed, madvDontNeedLocked, madvFree:
 		if failed {
-			return t.droppedIn(&t.maps, start, end)
+			return sp.droppedIn(&sp.maps, start, end)
 		}
 		return []checkpoint.MapOp{{Kind: checkpoint.MapOpDrop, Start: start, End: end}}, nil
 	case madvDontFork:
-		t.maps.advise(start, end, dontFork, 0)
+		sp.maps.advise(start, end, dontFork, 0)
 	case madvWipeOnFork:
-		t.maps.advise(start, end, wipeOnFork, 0)
+		sp.maps.advise(start, end, wipeOnFork, 0)
 	case madvDoFork:
 		if !failed {
-			t.maps.advise(start, end, 0, dontFork)
+			sp.maps.advise(start, end, 0, dontFork)
 		}
 	case madvKeepOnFork:
 		if !failed {
-			t.maps.advise(start, end, 0, wipeOnFork)
+			sp.maps.advise(start, end, 0, wipeOnFork)
 		}
 	}
 	return nil, nil
 }
 
-func (t *tracer) shmatOps(addr uint64) ([]checkpoint.MapOp, error) {
-	m, err := t.lineAt(addr)
+func (sp *space) shmatOps(c *call, addr uint64) ([]checkpoint.MapOp, error) {
+	m, err := sp.lineAt(addr)
 	if err != nil {
 		return nil, err
 	}
 	op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: m.Start, End: m.End, Map: m.Mapping}
-	return []checkpoint.MapOp{op}, t.captureNewShared(&op)
+	return []checkpoint.MapOp{op}, sp.captureNewShared(c, &op)
 }
 
 // shmdtOps removes the segment that starts at the call's argument: all ranges
 // of its object from there on (man 2 shmdt).
-func (t *tracer) shmdtOps() []checkpoint.MapOp {
-	addr := t.call.args[0]
-	first := t.maps.at(addr)
+func (sp *space) shmdtOps(c *call) []checkpoint.MapOp {
+	addr := c.args[0]
+	first := sp.maps.at(addr)
 	if first == nil {
 		return nil
 	}
 	obj, base := first.Object, first.Offset
 	var ops []checkpoint.MapOp
-	for _, m := range t.maps.overlap(addr, ^uint64(0)) {
+	for _, m := range sp.maps.overlap(addr, ^uint64(0)) {
 		if m.Object == obj && m.Start-addr == m.Offset-base {
 			ops = append(ops, checkpoint.MapOp{Kind: checkpoint.MapOpUnmap, Start: m.Start, End: m.End})
 		}

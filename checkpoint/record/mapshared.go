@@ -26,56 +26,47 @@ const sharedLimit = 64 << 20
 
 // captureNewShared takes the pages of an object that becomes writable and
 // shared, before the program changes them.
-func (t *tracer) captureNewShared(op *checkpoint.MapOp) error {
+func (sp *space) captureNewShared(c *call, op *checkpoint.MapOp) error {
 	if op.Map.Flags&checkpoint.MapShared == 0 || op.Map.Object == 0 {
 		return nil
 	}
-	o := &t.objs.list[op.Map.Object-1]
-	if o.Kind == checkpoint.ObjectShared && t.call.nr == unix.SYS_MMAP && t.call.args[3]&mapAnonymous != 0 {
+	o := &sp.objects.list[op.Map.Object-1]
+	if o.Kind == checkpoint.ObjectShared && c.nr == unix.SYS_MMAP && c.args[3]&mapAnonymous != 0 {
 		return nil // made by this call: zero
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(t.call.args[4])))
-	if t.call.nr == unix.SYS_SHMAT {
+	f, err := os.Open(procPath(c.mem.p.pid, int(int32(c.args[4]))))
+	if c.nr == unix.SYS_SHMAT {
 		if err == nil {
 			_ = f.Close() // not even read
 		}
-		f, err = os.Open(mapFile(t.pid, op.Start, op.End))
+		f, err = os.Open(mapFile(sp.pid, op.Start, op.End))
 	}
 	if err != nil {
-		return t.captureMapped(op)
+		return sp.captureMapped(c, op)
 	}
 	defer func() { _ = f.Close() }() // only read
 	if fi, err := f.Stat(); err == nil {
 		o.Size = fi.Size()
 	}
-	return t.captureObject(op, f, o.Size)
+	return sp.captureObject(c, op, f, o.Size)
 }
 
 // sharedPart returns how many bytes of a new shared mapping are read.
-func (t *tracer) sharedPart(op *checkpoint.MapOp) uint64 {
+func (sp *space) sharedPart(op *checkpoint.MapOp) uint64 {
 	n := op.End - op.Start
 	if n > sharedLimit {
-		t.noteMissing(op.Map.Object, n-sharedLimit)
+		sp.objects.noteMissing(op.Map.Object, n-sharedLimit)
 	}
 	return min(n, sharedLimit)
 }
 
-// noteMissing notes that n bytes more of what an object held when it was mapped shared are
-// not read.
-func (t *tracer) noteMissing(object uint32, n uint64) {
-	if t.missing == nil {
-		t.missing = map[uint32]uint64{}
-	}
-	t.missing[object] += n
-}
-
 // sayMissing puts what was not read of objects into the recording's notes, by name and
 // size.
-func (t *tracer) sayMissing() {
-	for _, id := range slices.Sorted(maps.Keys(t.missing)) {
-		s := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", t.objs.list[id-1].Path, float64(t.missing[id])/(1<<20))
-		t.noteOnce(s)
-		t.result.Missing = append(t.result.Missing, s)
+func (s *session) reportMissing() {
+	for _, id := range slices.Sorted(maps.Keys(s.objects.missing)) {
+		note := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", s.objects.list[id-1].Path, float64(s.objects.missing[id])/(1<<20))
+		s.noteOnce(note)
+		s.result.Missing = append(s.result.Missing, note)
 	}
 }
 
@@ -86,7 +77,7 @@ const extents = 1 << 16
 // size. What the file has no data for is zero: of a large file of which little is used,
 // only that is read, and a page of a hole is kept when the program has touched it. Where
 // there is more than is read, small ranges come before large ones.
-func (t *tracer) captureObject(op *checkpoint.MapOp, f *os.File, size int64) error {
+func (sp *space) captureObject(c *call, op *checkpoint.MapOp, f *os.File, size int64) error {
 	first := op.Map.Offset
 	end := min(first+(op.End-op.Start), pageUp(uint64(max(size, 0))))
 	var data []span // bytes, not pages
@@ -95,7 +86,7 @@ func (t *tracer) captureObject(op *checkpoint.MapOp, f *os.File, size int64) err
 		if len(data) == extents || hi <= at { // or it changes meanwhile
 			hi = end
 		}
-		if err := t.captureHole(op, at-first, lo-first); err != nil {
+		if err := sp.captureHole(c, op, at-first, lo-first); err != nil {
 			return err
 		}
 		data = append(data, span{lo, hi})
@@ -107,9 +98,9 @@ func (t *tracer) captureObject(op *checkpoint.MapOp, f *os.File, size int64) err
 		read := min(d.hi-d.lo, room)
 		room -= read
 		if read < d.hi-d.lo {
-			t.noteMissing(op.Map.Object, d.hi-d.lo-read)
+			sp.objects.noteMissing(op.Map.Object, d.hi-d.lo-read)
 		}
-		if err := t.captureData(op, f, span{d.lo, d.lo + read}); err != nil {
+		if err := sp.captureData(c, op, f, span{d.lo, d.lo + read}); err != nil {
 			return err
 		}
 	}
@@ -117,13 +108,13 @@ func (t *tracer) captureObject(op *checkpoint.MapOp, f *os.File, size int64) err
 }
 
 // captureData reads a range of bytes of a file that is mapped by op, in whole pages.
-func (t *tracer) captureData(op *checkpoint.MapOp, f *os.File, d span) error {
+func (sp *space) captureData(c *call, op *checkpoint.MapOp, f *os.File, d span) error {
 	for at := d.lo; at < d.hi; at += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if got, _ := f.ReadAt(b, int64(at)); got == 0 {
 			return nil // it has become shorter
 		}
-		if err := t.captureView(op, at-op.Map.Offset, b); err != nil {
+		if err := sp.captureView(c, op, at-op.Map.Offset, b); err != nil {
 			return err
 		}
 	}
@@ -152,49 +143,49 @@ func nextData(f *os.File, at, end uint64) (data, hole uint64) {
 var zeroes = make([]byte, checkpoint.PageSize)
 
 // captureHole takes note of a hole at bytes [from,to) of a new shared mapping.
-func (t *tracer) captureHole(op *checkpoint.MapOp, from, to uint64) error {
+func (sp *space) captureHole(c *call, op *checkpoint.MapOp, from, to uint64) error {
 	if from >= to {
 		return nil
 	}
 	lo, hi := (op.Map.Offset+from)/checkpoint.PageSize, (op.Map.Offset+to)/checkpoint.PageSize
-	for k := range t.sharedBase { // what was no hole when it was mapped before
+	for k := range sp.objects.base { // what was no hole when it was mapped before
 		if k.object == op.Map.Object && k.index >= lo && k.index < hi {
-			if err := t.captureView(op, k.index*checkpoint.PageSize-op.Map.Offset, slices.Clone(zeroes)); err != nil {
+			if err := sp.captureView(c, op, k.index*checkpoint.PageSize-op.Map.Offset, slices.Clone(zeroes)); err != nil {
 				return err
 			}
 		}
 	}
-	if t.holes == nil {
-		t.holes = map[uint32]ranges{}
+	if sp.objects.holes == nil {
+		sp.objects.holes = map[uint32]ranges{}
 	}
-	t.holes[op.Map.Object] = t.holes[op.Map.Object].union(ranges{{lo, hi}})
+	sp.objects.holes[op.Map.Object] = sp.objects.holes[op.Map.Object].union(ranges{{lo, hi}})
 	return nil
 }
 
 // keepHoles keeps the pages of holes that the program has touched by now: they were zero.
-func (t *tracer) keepHoles(set ranges) error {
-	if len(t.holes) == 0 {
+func (sp *space) keepHoles(set ranges) error {
+	if len(sp.objects.holes) == 0 {
 		return nil
 	}
 	return set.each(func(page uint64) error {
-		k := t.keyAt(page * checkpoint.PageSize)
-		if t.fileDone[k] || t.sharedBase[k] != nil || !t.holes[k.object].has(k.index) {
+		k := sp.keyAt(page * checkpoint.PageSize)
+		if sp.objects.done[k] || sp.objects.base[k] != nil || !sp.objects.holes[k.object].has(k.index) {
 			return nil
 		}
-		t.sharedBase[k] = zeroes
-		return t.keepObjectPage(k, zeroes)
+		sp.objects.base[k] = zeroes
+		return sp.objects.keep(k, zeroes)
 	})
 }
 
 // captureMapped reads the pages of a new shared mapping through the program.
-func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
-	n := t.sharedPart(op)
+func (sp *space) captureMapped(c *call, op *checkpoint.MapOp) error {
+	n := sp.sharedPart(op)
 	for at := uint64(0); at < n; at += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
-		if t.readMem(op.Start+at, b) != len(b) {
+		if sp.readMem(op.Start+at, b) != len(b) {
 			break
 		}
-		if err := t.captureView(op, at, b); err != nil {
+		if err := sp.captureView(c, op, at, b); err != nil {
 			return err
 		}
 	}
@@ -205,18 +196,18 @@ func (t *tracer) captureMapped(op *checkpoint.MapOp) error {
 // was kept when the object was mapped before may have changed since: then the log
 // says what it holds, and reading it makes it present, so that later intervals
 // have it too.
-func (t *tracer) captureView(op *checkpoint.MapOp, at uint64, b []byte) error {
+func (sp *space) captureView(c *call, op *checkpoint.MapOp, at uint64, b []byte) error {
 	k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
-	old := t.sharedBase[k]
-	if o := &t.objs.list[op.Map.Object-1]; o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
+	old := sp.objects.base[k]
+	if o := &sp.objects.list[op.Map.Object-1]; o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
 		old = make([]byte, checkpoint.PageSize) // Replay knows that it was made of zeros.
 	}
 	if old != nil {
-		if !bytes.Equal(old, b) && t.readMem(op.Start+at, b) == len(b) {
-			t.call.shown = append(t.call.shown, checkpoint.MemWrite{Addr: op.Start + at, Data: b})
+		if !bytes.Equal(old, b) && sp.readMem(op.Start+at, b) == len(b) {
+			c.shown = append(c.shown, checkpoint.MemWrite{Addr: op.Start + at, Data: b})
 		}
 		return nil
 	}
-	t.sharedBase[k] = b
-	return t.keepObjectPage(k, b)
+	sp.objects.base[k] = b
+	return sp.objects.keep(k, b)
 }

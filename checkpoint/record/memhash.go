@@ -10,7 +10,7 @@ import (
 
 // What the recorder says of memory at a forced end, by which replay finds it.
 
-// pendingHash is the hash of a forced end as far as it is known at the border. It is
+// pendingHash is the hash of a forced end as far as it is known at the cut. It is
 // the additive hash of what the interval has changed, and depends on contents alone,
 // not on what was written: replay may know of a store that changed nothing, or not.
 // Two kinds of memory take part:
@@ -32,45 +32,45 @@ type pendingHash struct {
 	then ranges // private pages whose content at the start is still to be subtracted
 }
 
-// beginHash returns what the hash of an interval that ends at moment m is made of.
-func (t *tracer) beginHash(m *moment, cur *live) *pendingHash {
-	sum, shared := t.sharedHash(m, cur)
-	logged := pagesOf(t.logged)
+// beginHash returns what the hash of an interval that ends with memory m is made of.
+func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
+	sum, shared := sp.sharedHash(m, cur)
+	logged := pagesOf(sp.logged)
 	written := m.dirty.union(logged)
 	touched := written.union(m.gone).minus(logged)
 	h := &pendingHash{sum: sum, now: m.dirty.minus(logged), then: touched.intersect(cur.present)}
-	_ = eachPage(t.reader(), logged, func(addr uint64, page []byte) error {
-		if at := t.maps.at(addr); at == nil || at.private() {
+	_ = eachPage(sp.reader(), logged, func(addr uint64, page []byte) error {
+		if at := sp.maps.at(addr); at == nil || at.private() {
 			h.sum += checkpoint.HashPage(addr, page)
 		} else if !shared[addr] { // a call has written to its file
-			h.sum += t.sharedChange(cur, addr, page)
+			h.sum += sp.sharedChange(cur, addr, page)
 		}
 		return nil
 	})
-	for a, old := range t.logged {
+	for a, old := range sp.logged {
 		if old != nil && !cur.isShared(a) {
 			h.sum -= checkpoint.HashPage(a, old)
 		}
 	}
 	b := make([]byte, checkpoint.PageSize)
-	_ = touched.minus(cur.present).intersect(t.heldElsewhere(cur)).each(func(page uint64) error {
+	_ = touched.minus(cur.present).intersect(sp.heldElsewhere(cur)).each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
 		if cur.isShared(addr) {
 			return nil
 		}
-		if p, ok := t.sharedNow[addr]; ok {
+		if p, ok := sp.sharedNow[addr]; ok {
 			h.sum -= checkpoint.HashPage(addr, p)
-		} else if t.startContent(cur, addr, b) {
+		} else if sp.startContent(cur, addr, b) {
 			h.sum -= checkpoint.HashPage(addr, b)
 		}
 		return nil
 	})
 	for a, p := range m.copies { // private pages that no fork holds
-		if at := t.maps.at(a); !m.changed.has(a/checkpoint.PageSize) && (at == nil || at.private()) {
+		if at := sp.maps.at(a); !m.changed.has(a/checkpoint.PageSize) && (at == nil || at.private()) {
 			h.sum += checkpoint.HashPage(a, p)
 		}
 	}
-	for a, p := range t.sharedNow {
+	for a, p := range sp.sharedNow {
 		if page := a / checkpoint.PageSize; !m.changed.has(page) && !written.has(page) && !cur.isShared(a) {
 			h.sum -= checkpoint.HashPage(a, p)
 		}
@@ -80,14 +80,14 @@ func (t *tracer) beginHash(m *moment, cur *live) *pendingHash {
 
 // heldElsewhere returns the pages that may have had content at the interval's start
 // without being private pages of the program: those of mapped files, and copied ones.
-func (t *tracer) heldElsewhere(cur *live) ranges {
+func (sp *space) heldElsewhere(cur *interval) ranges {
 	var files ranges
 	for i := range cur.rec.Maps {
 		if m := &cur.rec.Maps[i]; m.Object != 0 {
 			files.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
 		}
 	}
-	return files.union(pagesOf(t.sharedNow))
+	return files.union(pagesOf(sp.sharedNow))
 }
 
 // add adds a page as it is at the end. h may be nil.
@@ -99,7 +99,7 @@ func (h *pendingHash) add(addr uint64, page []byte) {
 
 // finishHash completes the hash of a forced end, to which the pages of its end have
 // been added.
-func (l *live) finishHash() {
+func (l *interval) finishHash() {
 	h := l.hash
 	if h == nil {
 		return
@@ -113,16 +113,16 @@ func (l *live) finishHash() {
 
 // sharedHash is the part of the hash for the shared pages that were copied, and the
 // addresses that it is for.
-func (t *tracer) sharedHash(m *moment, cur *live) (sum uint64, counted map[uint64]bool) {
+func (sp *space) sharedHash(m *snapshot, cur *interval) (sum uint64, counted map[uint64]bool) {
 	counted = map[uint64]bool{}
 	for a, p := range m.copies {
-		if at := t.maps.at(a); m.changed.has(a/checkpoint.PageSize) || at == nil || at.private() {
+		if at := sp.maps.at(a); m.changed.has(a/checkpoint.PageSize) || at == nil || at.private() {
 			continue
 		}
-		for _, at := range t.aliases(a) {
+		for _, at := range sp.aliases(a) {
 			if !counted[at] {
 				counted[at] = true
-				sum += t.sharedChange(cur, at, p)
+				sum += sp.sharedChange(cur, at, p)
 			}
 		}
 	}
@@ -131,9 +131,9 @@ func (t *tracer) sharedHash(m *moment, cur *live) (sum uint64, counted map[uint6
 
 // sharedChange is what the shared page at addr, which holds p, adds to the hash. A
 // page of which nothing is known at the start was zero.
-func (t *tracer) sharedChange(cur *live, addr uint64, p []byte) uint64 {
+func (sp *space) sharedChange(cur *interval, addr uint64, p []byte) uint64 {
 	sum := checkpoint.HashPage(addr, p)
-	if base := t.objectAtStart(cur, t.keyAt(addr)); base != nil {
+	if base := sp.objectAtStart(cur, sp.keyAt(addr)); base != nil {
 		sum -= checkpoint.HashPage(addr, base)
 	}
 	return sum
@@ -141,14 +141,14 @@ func (t *tracer) sharedChange(cur *live, addr uint64, p []byte) uint64 {
 
 // aliases returns the addresses of the shared page at addr, it included: a mapping
 // that was not touched has no page in the page tables and yet has its content.
-func (t *tracer) aliases(addr uint64) []uint64 {
+func (sp *space) aliases(addr uint64) []uint64 {
 	out := []uint64{addr}
-	m := t.maps.at(addr)
+	m := sp.maps.at(addr)
 	if m == nil || m.Object == 0 || m.private() {
 		return out
 	}
 	offset := addr - m.Start + m.Offset
-	t.views().sharing(m.Object).At(offset, func(o *mapping) bool {
+	sp.views().sharing(m.Object).At(offset, func(o *mapping) bool {
 		if at := o.Start + offset - o.Offset; at != addr {
 			out = append(out, at)
 		}
@@ -159,22 +159,22 @@ func (t *tracer) aliases(addr uint64) []uint64 {
 
 // objectAtStart returns what a page of an object had when the interval began: as
 // seen at another address then, or when it was first mapped. nil is not known.
-func (t *tracer) objectAtStart(cur *live, key pageKey) []byte {
+func (sp *space) objectAtStart(cur *interval, key pageKey) []byte {
 	offset := key.index * checkpoint.PageSize
 	found, ok := []byte(nil), false
 	cur.viewsAtStart(key.object).At(offset, func(m *checkpoint.Mapping) bool {
-		found, ok = t.sharedNow[m.Start+offset-m.Offset]
+		found, ok = sp.sharedNow[m.Start+offset-m.Offset]
 		return !ok
 	})
 	if ok {
 		return found
 	}
-	return t.sharedBase[key]
+	return sp.objects.base[key]
 }
 
 // keyAt returns which page of which object is mapped at addr.
-func (t *tracer) keyAt(addr uint64) pageKey {
-	m := t.maps.at(addr)
+func (sp *space) keyAt(addr uint64) pageKey {
+	m := sp.maps.at(addr)
 	if m == nil || m.Object == 0 {
 		return pageKey{}
 	}
@@ -183,7 +183,7 @@ func (t *tracer) keyAt(addr uint64) pageKey {
 
 // keyAt returns which page of which object was mapped at addr when the interval
 // began.
-func (l *live) keyAt(addr uint64) pageKey {
+func (l *interval) keyAt(addr uint64) pageKey {
 	m := mappedAt(l.rec.Maps, addr)
 	if m == nil || m.Object == 0 {
 		return pageKey{}
@@ -201,7 +201,7 @@ func mappedAt(maps []checkpoint.Mapping, addr uint64) *checkpoint.Mapping {
 }
 
 // isShared reports whether addr was in a shared mapping when the interval began.
-func (l *live) isShared(addr uint64) bool {
+func (l *interval) isShared(addr uint64) bool {
 	m := mappedAt(l.rec.Maps, addr)
 	return m != nil && m.Flags&checkpoint.MapShared != 0
 }

@@ -74,9 +74,14 @@ type Options struct {
 	// Progress, when set, is called while the recording is written, with the
 	// number of intervals done and in all. It must return quickly.
 	Progress func(done, total int)
+
+	// This package's tests alone set what follows. checkClean compares, at the end of
+	// every interval, the pages that are taken to be clean with those of its start;
+	// refuseShadows makes every clone count as refused.
+	checkClean, refuseShadows bool
 }
 
-// Result tells how the program ended and what became of the recording.
+// Result says how the program ended and what became of the recording.
 type Result struct {
 	ExitCode int // of the program; 128+Signal when a signal killed it
 	Signal   int // that killed the program, or 0
@@ -92,7 +97,7 @@ type Result struct {
 	Missing []string
 	// Reason says why nothing was recorded, or why recording stopped early.
 	Reason string
-	// Err is the failure that Reason tells of, when it is one.
+	// Err is the failure that Reason describes, when it is one.
 	Err   error
 	Stats Stats
 }
@@ -104,12 +109,12 @@ type Stats struct {
 	Shadows, Children, Execs               uint64
 	// Windows counts the shadows that wrote their pages themselves.
 	Windows uint64
-	// Border is the wall time spent at interval borders.
-	Border time.Duration
+	// Cuts is the wall time that was spent on ending intervals and starting the next.
+	Cuts time.Duration
 	// MissedPages counts pages that changed without being seen, where that was
 	// checked. It is a defect when it is not 0.
 	MissedPages uint64
-	// MapDrift counts borders at which the map model was not the kernel's list;
+	// MapDrift counts ends of intervals at which the map model was not the kernel's list;
 	// the last difference is in MapDriftNote. It is a defect when it is not 0.
 	MapDrift     uint64
 	MapDriftNote string

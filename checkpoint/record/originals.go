@@ -17,35 +17,35 @@ import (
 
 // keepOriginals takes the pages of files behind those of private that belong
 // to private mappings of files.
-func (t *tracer) keepOriginals(list []mapping, private ranges) error {
+func (sp *space) keepOriginals(list []mapping, private ranges) error {
 	for i := range list {
 		m := &list[i]
-		if m.Object == 0 || !m.private() || t.objs.list[m.Object-1].Kind != checkpoint.ObjectFile {
+		if m.Object == 0 || !m.private() || sp.objects.list[m.Object-1].Kind != checkpoint.ObjectFile {
 			continue
 		}
 		var span ranges
 		span.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
-		if err := t.keepOriginalsOf(m, private.intersect(span)); err != nil {
+		if err := sp.keepOriginalsOf(m, private.intersect(span)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *tracer) keepOriginalsOf(m *mapping, pages ranges) error {
+func (sp *space) keepOriginalsOf(m *mapping, pages ranges) error {
 	var f io.ReaderAt
 	done := func() {}
 	defer func() { done() }()
 	return pages.each(func(page uint64) error {
 		k := pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}
-		if t.fileDone[k] {
+		if sp.objects.done[k] {
 			return nil
 		}
 		if f == nil {
 			var err error
-			if f, done, err = t.openMapped(m); err != nil {
+			if f, done, err = sp.openMapped(m); err != nil {
 				done = func() {}
-				t.log.Debug().Err(err).Str("path", m.Name).Msg("mapped file cannot be read again")
+				sp.session.log.Debug().Err(err).Str("path", m.Name).Msg("mapped file cannot be read again")
 				return nil
 			}
 		}
@@ -53,17 +53,17 @@ func (t *tracer) keepOriginalsOf(m *mapping, pages ranges) error {
 		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n == 0 {
 			return nil
 		}
-		return t.keepObjectPage(k, b)
+		return sp.objects.keep(k, b)
 	})
 }
 
 // openMapped opens the file behind a mapping: the very file where the kernel
 // lets us, else by its name as long as it is still the same.
-func (t *tracer) openMapped(m *mapping) (io.ReaderAt, func(), error) {
-	if f, done, err := mapFileOpener(t.pid, m.Start, m.End)(); err == nil {
+func (sp *space) openMapped(m *mapping) (io.ReaderAt, func(), error) {
+	if f, done, err := mapFileOpener(sp.pid, m.Start, m.End)(); err == nil {
 		return f, done, nil
 	}
-	o := &t.objs.list[m.Object-1]
+	o := &sp.objects.list[m.Object-1]
 	f, err := os.Open(o.Path)
 	if err != nil {
 		return nil, nil, err

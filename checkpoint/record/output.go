@@ -82,9 +82,6 @@ func (o *output) abort() {
 	}
 }
 
-// abandon gives the recording up.
-func (t *tracer) abandon() { t.out.abort() }
-
 func sortEntries(p []checkpoint.PageEntry) {
 	slices.SortFunc(p, func(a, b checkpoint.PageEntry) int {
 		switch {
@@ -99,145 +96,48 @@ func sortEntries(p []checkpoint.PageEntry) {
 
 // write finishes the recording: with KeepCrash everything that stands in the
 // ring, the final image first.
-func (t *tracer) write(m *moment, final *checkpoint.Final) error {
-	t.out.begin()
-	t.sayMissing()
-	ring := t.out.w == nil
+func (g *group) write(m *snapshot, final *checkpoint.Final) error {
+	g.session.out.begin()
+	g.session.reportMissing()
+	ring := g.session.out.w == nil
 	if ring {
-		if err := t.out.create(t.opt.Path); err != nil {
+		if err := g.session.out.create(g.session.opt.Path); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(t.keepWhole(t.maps.all(), m.private), t.flush()); err != nil {
+	if err := errors.Join(m.space.keepWhole(m.space.maps.all(), m.private), g.flush()); err != nil {
 		return err
 	}
 	var last *pendingHash
 	if ring {
-		last = t.ring[len(t.ring)-1].hash
+		last = g.ring[len(g.ring)-1].hash
 	}
-	if err := t.store(m, last); err != nil {
+	if err := g.store(m, last); err != nil {
 		return err
 	}
 	final.Pages = append(final.Pages, m.refs...)
 	if ring {
-		if err := t.writeRing(m); err != nil {
+		if err := g.writeRing(m); err != nil {
 			return err
 		}
 	}
-	if err := t.out.w.SetFinal(final); err != nil {
+	if err := g.session.out.w.SetFinal(final); err != nil {
 		return err
 	}
-	for _, p := range t.filePend {
-		if err := t.out.objectPage(p.key, p.data); err != nil {
+	for _, p := range g.session.objects.pending {
+		if err := g.session.out.objectPage(p.key, p.data); err != nil {
 			return err
 		}
 	}
-	for _, o := range t.objs.list {
-		if err := t.out.w.AddObject(o); err != nil {
+	for _, o := range g.session.objects.list {
+		if err := g.session.out.w.AddObject(o); err != nil {
 			return err
 		}
 	}
-	w := t.out.w
-	if err := t.out.check(); err != nil {
+	w := g.session.out.w
+	if err := g.session.out.check(); err != nil {
 		return err
 	}
-	t.out.w = nil
-	return w.Finish(t.manifest)
-}
-
-// errLost says that the system has killed what holds the program's past.
-var errLost = errors.New("memory ran short, and the system took what held the program's past")
-
-// dropLost drops the intervals whose start is lost, and those before them: shadows are
-// the first that the system kills when memory runs short.
-func (t *tracer) dropLost() error {
-	newest := -1
-	for i := range t.ring {
-		if isLost(t.ring[i].src) {
-			newest = i
-		}
-	}
-	if newest == len(t.ring)-1 {
-		return errLost
-	}
-	for range newest + 1 {
-		t.dropOldest()
-		t.noteOnce("memory ran short: what was recorded earlier is lost")
-	}
-	return nil
-}
-
-// isLost reports whether r is a shadow that was killed.
-func isLost(r pageReader) bool {
-	s, ok := r.(*shadow)
-	return ok && stateOf(s.pid) != 't'
-}
-
-// writeRing writes the intervals of the ring. The pages at the end of each are
-// those that the next one's table changes.
-func (t *tracer) writeRing(m *moment) error {
-	if err := t.dropLost(); err != nil {
-		return err
-	}
-	next := without(m.refs, m.changed)
-	for i := len(t.ring) - 1; i >= 0; i-- {
-		if err := errors.Join(t.out.check(), t.ctx.Err()); err != nil {
-			return err
-		}
-		iv := t.ring[i]
-		if len(iv.rec.End.Pages) == 0 && iv.rec.End.Kind != checkpoint.EndGap {
-			iv.rec.End.Pages = next
-		}
-		set := iv.delta
-		iv.rec.Delta = i > 0
-		if i == 0 {
-			set = iv.present
-		}
-		var before *pendingHash // of the end that is this start
-		if i > 0 {
-			before = t.ring[i-1].hash
-		}
-		refs, err := t.storeFrom(iv, set, before)
-		if err != nil {
-			return err
-		}
-		iv.finishHash()
-		next = without(refs, iv.views)
-		iv.rec.Pages = slices.Clone(refs)
-		if i > 0 {
-			iv.rec.Pages = append(iv.rec.Pages, removedEntries(iv.removed)...)
-			sortEntries(iv.rec.Pages)
-		}
-		if err := t.out.interval(&iv.rec); err != nil {
-			return err
-		}
-		if t.opt.Progress != nil {
-			t.opt.Progress(len(t.ring)-i, len(t.ring))
-		}
-	}
-	return nil
-}
-
-// storeFrom writes pages of an interval's start, and adds them to the hash of the end
-// before, if that has one.
-func (t *tracer) storeFrom(iv *live, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
-	refs := make([]checkpoint.PageEntry, 0, set.count())
-	err := eachPage(iv.src, set, func(addr uint64, page []byte) error {
-		before.add(addr, page)
-		ref, err := t.out.page(page)
-		refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for a, p := range iv.extra {
-		ref, err := t.out.page(p)
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, checkpoint.PageEntry{Addr: a, Ref: ref})
-	}
-	sortEntries(refs)
-	return refs, nil
+	g.session.out.w = nil
+	return w.Finish(g.session.manifest)
 }

@@ -27,11 +27,11 @@ const outsideLimit = 256
 
 // noteSharers is called when a child has been made that shares no memory but
 // the shared mappings.
-func (t *tracer) noteSharers() {
-	for m := range t.maps.tree.From(0) {
-		if !m.private() && m.Prot&checkpoint.ProtWrite != 0 && t.outside == nil {
-			t.outside = map[uint64][]byte{}
-			t.noteOnce("memory is shared with a child that is not recorded")
+func (sp *space) noteSharers() {
+	for m := range sp.maps.tree.From(0) {
+		if !m.private() && m.Prot&checkpoint.ProtWrite != 0 && sp.outside == nil {
+			sp.outside = map[uint64][]byte{}
+			sp.session.noteOnce("memory is shared with a child that is not recorded")
 		}
 	}
 }
@@ -39,73 +39,73 @@ func (t *tracer) noteSharers() {
 // noteFilesChanged notes the files that the program maps and that changed
 // without a call or a store of its own: what it saw of that is not in the log.
 // Shared writable mappings are compared by outsideWrites.
-func (t *tracer) noteFilesChanged() {
-	for m := range t.maps.tree.From(0) {
+func (sp *space) noteFilesChanged() {
+	for m := range sp.maps.tree.From(0) {
 		if m.Object == 0 || !m.private() && m.Prot&checkpoint.ProtWrite != 0 {
 			continue
 		}
-		o := &t.objs.list[m.Object-1]
-		was, ok := t.stamps[[2]uint64{o.Dev, o.Inode}]
+		o := &sp.objects.list[m.Object-1]
+		was, ok := sp.objects.stamps[[2]uint64{o.Dev, o.Inode}]
 		var st unix.Stat_t
-		if !ok || o.Changed || unix.Stat(mapFile(t.pid, m.Start, m.End), &st) != nil {
+		if !ok || o.Changed || unix.Stat(mapFile(sp.pid, m.Start, m.End), &st) != nil {
 			continue
 		}
 		if now := (stamp{st.Size, st.Mtim}); now != was {
-			t.noteOnce(o.Path + ", which the program maps, was changed by a process that is not recorded: replay may differ where the program read it")
+			sp.session.noteOnce(o.Path + ", which the program maps, was changed by a process that is not recorded: replay may differ where the program read it")
 		}
 	}
 }
 
 // outsideWrites returns the shared pages that have changed since the last call.
-func (t *tracer) outsideWrites() []checkpoint.MemWrite {
-	if t.outside == nil {
+func (sp *space) outsideWrites() []checkpoint.MemWrite {
+	if sp.outside == nil {
 		return nil
 	}
-	t.outsideFresh = true
+	sp.outsideFresh = true
 	var out []checkpoint.MemWrite
-	seen := make(map[uint64][]byte, len(t.outside))
-	for m := range t.maps.tree.From(0) {
+	seen := make(map[uint64][]byte, len(sp.outside))
+	for m := range sp.maps.tree.From(0) {
 		if m.private() || m.Prot&checkpoint.ProtWrite == 0 {
 			continue
 		}
 		for a := m.Start; a < m.End; a += checkpoint.PageSize {
 			if len(seen) == outsideLimit {
-				t.noteOnce("more memory is shared with other processes than is looked after")
-				t.outside = seen
+				sp.session.noteOnce("more memory is shared with other processes than is looked after")
+				sp.outside = seen
 				return out
 			}
 			b := make([]byte, checkpoint.PageSize)
-			if t.readMem(a, b) != len(b) {
+			if sp.readMem(a, b) != len(b) {
 				break
 			}
-			if old, ok := t.outside[a]; !ok || !bytes.Equal(old, b) {
+			if old, ok := sp.outside[a]; !ok || !bytes.Equal(old, b) {
 				out = append(out, checkpoint.MemWrite{Addr: a, Data: b})
 			}
 			seen[a] = b
 		}
 	}
-	t.outside = seen
+	sp.outside = seen
 	return out
 }
 
 // beforeOwnMem notes, at a write's entry, where in the program's own memory it
 // would write: its descriptor is /proc/self/mem.
-func (t *tracer) beforeOwnMem() error {
-	c := &t.call
+func (p *process) beforeOwnMem(c *call) error {
+
 	fd := int(int32(c.args[0]))
-	link, err := os.Readlink(procPath(t.pid, fd))
+	link, err := os.Readlink(procPath(p.pid, fd))
 	if err != nil || !strings.HasPrefix(link, "/proc/") || !strings.HasSuffix(link, "/mem") {
 		return nil //nolint:nilerr // no such descriptor: the kernel says so
 	}
 	pid, _, _ := strings.Cut(strings.TrimPrefix(link, "/proc/"), "/")
-	if pid != strconv.Itoa(t.pid) {
+	if pid != strconv.Itoa(p.pid) {
 		return nil
 	}
 	switch c.nr {
 	case unix.SYS_PWRITE64, unix.SYS_PWRITEV, unix.SYS_PWRITEV2:
 		c.ownMem = c.args[3]
 	default:
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", t.pid, fd))
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.pid, fd))
 		if err != nil {
 			return err
 		}
@@ -115,15 +115,15 @@ func (t *tracer) beforeOwnMem() error {
 		}
 	}
 	c.toOwnMem = true
-	return t.captureFilePages(pageDown(c.ownMem), pageUp(c.ownMem+min(c.args[2], sharedLimit)))
+	return p.space.captureFilePages(c, pageDown(c.ownMem), pageUp(c.ownMem+min(c.args[2], sharedLimit)))
 }
 
 // ownMemWrites returns what the call has written to the program's own memory.
-func (t *tracer) ownMemWrites(ret int64) []checkpoint.MemWrite {
-	c := &t.call
+func (sp *space) ownMemWrites(c *call, ret int64) []checkpoint.MemWrite {
+
 	if !c.toOwnMem || ret <= 0 {
 		return nil
 	}
 	b := make([]byte, ret)
-	return []checkpoint.MemWrite{{Addr: c.ownMem, Data: b[:t.readMem(c.ownMem, b)]}}
+	return []checkpoint.MemWrite{{Addr: c.ownMem, Data: b[:sp.readMem(c.ownMem, b)]}}
 }

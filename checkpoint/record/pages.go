@@ -9,36 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
-)
-
-// Bits of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
-const (
-	pmExclusive = 1 << 56 // mapped by this process alone: written since the last fork
-	pmFile      = 1 << 61 // a page of a file or of shared memory
-	pmSwap      = 1 << 62
-	pmPresent   = 1 << 63
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // sparse is the size in pages above which a range is asked for its populated
 // parts before its pagemap is read: programs reserve terabytes.
 const sparse = 16384
-
-// census is what the page tables of a program say at one moment.
-type census struct {
-	private ranges // anonymous and private-dirty pages: they belong to the address
-	dirty   ranges // those of private that nobody shares: written since the last fork
-	file    []filePage
-	shared  ranges // present pages of writable shared mappings
-	unforkd ranges // present pages of ranges that a fork wipes or omits
-	changed ranges // clean pages of private mappings of files that have changed
-}
-
-// filePage is a present, clean page of a mapped file.
-type filePage struct {
-	addr   uint64
-	object uint32
-	index  uint64
-}
 
 // pagemapReader reads page table entries in runs.
 type pagemapReader struct {
@@ -47,7 +23,7 @@ type pagemapReader struct {
 	reg [256]pageRegion
 }
 
-// visit calls f for every entry of [start,end) that is present or swapped.
+// visit implements mmInfo.
 func (p *pagemapReader) visit(start, end uint64, f func(page, entry uint64)) error {
 	if (end-start)/checkpoint.PageSize <= sparse {
 		return p.dense(start, end, f)
@@ -73,11 +49,13 @@ func (p *pagemapReader) visit(start, end uint64, f func(page, entry uint64)) err
 	return nil
 }
 
+func (p *pagemapReader) close() { _ = unix.Close(p.fd) } // only read
+
 func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) error {
 	lo, hi := start/checkpoint.PageSize, end/checkpoint.PageSize
 	for lo < hi {
 		want := p.buf[:min(uint64(len(p.buf)), hi-lo)]
-		n, err := pread(p.fd, u64s(want), lo*8)
+		n, err := ptrace.ReadMem(p.fd, u64s(want), lo*8)
 		if err != nil {
 			return fmt.Errorf("pagemap at %x: %w", lo*checkpoint.PageSize, err)
 		}
@@ -94,9 +72,9 @@ func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) err
 	return nil
 }
 
-// takeCensus walks the page tables behind the given ranges.
-func (p *pagemapReader) takeCensus(list []mapping, objects []checkpoint.Object) (*census, error) {
-	c := &census{}
+// scanPages walks the page tables behind the given ranges.
+func (sp *space) scanPages(list []mapping) (*pageScan, error) {
+	c, objects := &pageScan{}, sp.objects.list
 	for i := range list {
 		m := &list[i]
 		if m.Object != 0 && objects[m.Object-1].Kind == checkpoint.ObjectSpecial {
@@ -105,47 +83,11 @@ func (p *pagemapReader) takeCensus(list []mapping, objects []checkpoint.Object) 
 			}
 			continue
 		}
-		if err := p.visit(m.Start, m.End, c.visitor(m, m.Object != 0 && objects[m.Object-1].Changed)); err != nil {
+		if err := sp.mm.visit(m.Start, m.End, c.visitor(m, m.Object != 0 && objects[m.Object-1].Changed)); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
-}
-
-// visitor returns the function that files the entries of one range.
-func (c *census) visitor(m *mapping, changed bool) func(page, e uint64) {
-	first := m.Start / checkpoint.PageSize
-	asFile := func(page uint64) {
-		c.file = append(c.file, filePage{page * checkpoint.PageSize, m.Object, m.Offset/checkpoint.PageSize + page - first})
-		if changed {
-			c.changed.add(page, page+1)
-		}
-	}
-	switch {
-	case !m.private():
-		return func(page, e uint64) { c.shared.add(page, page+1) }
-	case m.advice != 0:
-		return func(page, e uint64) {
-			if e&pmFile != 0 && m.Object != 0 {
-				asFile(page)
-				return
-			}
-			c.unforkd.add(page, page+1)
-		}
-	default:
-		return func(page, e uint64) {
-			if e&pmFile != 0 {
-				if m.Object != 0 {
-					asFile(page)
-				}
-				return
-			}
-			c.private.add(page, page+1)
-			if e&(pmExclusive|pmSwap) != 0 {
-				c.dirty.add(page, page+1)
-			}
-		}
-	}
 }
 
 // pageReader reads whole pages of a program's memory.
@@ -160,14 +102,11 @@ type pageReader interface {
 // unmapped.
 var errNoPage = errors.New("page cannot be read")
 
-// memReader reads through a /proc/PID/mem descriptor. It does not own it.
-type memReader struct{ fd int }
-
-// reader returns what reads the program's memory.
-func (t *tracer) reader() memReader { return memReader{t.mem} }
+// memReader reads pages of a memory, which it does not own.
+type memReader struct{ mem memory }
 
 func (m memReader) readPage(addr uint64, buf []byte) error {
-	n, err := pread(m.fd, buf[:checkpoint.PageSize], addr)
+	n, err := m.mem.readAt(buf[:checkpoint.PageSize], addr)
 	if err != nil || n != checkpoint.PageSize {
 		return errNoPage
 	}
@@ -177,7 +116,7 @@ func (m memReader) readPage(addr uint64, buf []byte) error {
 // readRun implements runReader.
 func (m memReader) readRun(addr, n uint64, buf []byte) []byte {
 	buf = buf[:min(n*checkpoint.PageSize, uint64(len(buf)))]
-	got, err := pread(m.fd, buf, addr)
+	got, err := m.mem.readAt(buf, addr)
 	if err != nil {
 		return nil
 	}

@@ -4,7 +4,6 @@ package record
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -88,100 +87,6 @@ func FuzzBuildIDNote(f *testing.F) {
 		buildIDNote(b, 8)
 		buildID(bytes.NewReader(b))
 	})
-}
-
-// TestRanges compares the set with a plain map.
-func TestRanges(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	const space = 64
-	random := func() (ranges, [space]bool) {
-		var set ranges
-		var plain [space]bool
-		for p := uint64(0); p < space; p++ {
-			if r.IntN(3) == 0 {
-				set.add(p, p+1)
-				plain[p] = true
-			}
-		}
-		return set, plain
-	}
-	for range 2000 {
-		a, pa := random()
-		b, pb := random()
-		or, and, not := a.union(b), a.intersect(b), a.minus(b)
-		for p := range uint64(space) {
-			if or.has(p) != (pa[p] || pb[p]) || and.has(p) != (pa[p] && pb[p]) || not.has(p) != (pa[p] && !pb[p]) {
-				t.Fatalf("page %d of %v and %v: %v, %v, %v", p, a, b, or, and, not)
-			}
-		}
-		for _, s := range []ranges{or, and, not} {
-			for i := 1; i < len(s); i++ {
-				if s[i].lo <= s[i-1].hi {
-					t.Fatalf("not canonical: %v", s)
-				}
-			}
-		}
-	}
-}
-
-// TestMapModel checks the model's changes against a page by page map.
-func TestMapModel(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	const pages = 40
-	type page struct {
-		mapped bool
-		prot   uint8
-		object uint32
-		off    uint64
-	}
-	for range 300 {
-		var m mapModel
-		var plain [pages + 1]page
-		for range 30 {
-			lo := uint64(1 + r.IntN(pages-2))
-			hi := lo + 1 + uint64(r.IntN(int(pages-lo)))
-			op := checkpoint.MapOp{Start: lo << 12, End: hi << 12, Prot: uint8(r.IntN(8))}
-			switch op.Kind = checkpoint.MapOpKind(1 + r.IntN(3)); op.Kind {
-			case checkpoint.MapOpMove, checkpoint.MapOpDrop: // Not among those drawn.
-			case checkpoint.MapOpMap:
-				op.Map = checkpoint.Mapping{Prot: op.Prot, Object: uint32(r.IntN(3)), Offset: 1 << 20}
-				if op.Map.Object == 0 {
-					op.Map.Offset = 0
-				}
-				for p := lo; p < hi; p++ {
-					plain[p] = page{true, op.Prot, op.Map.Object, op.Map.Offset}
-					if op.Map.Object != 0 {
-						plain[p].off += (p - lo) << 12
-					}
-				}
-			case checkpoint.MapOpUnmap:
-				for p := lo; p < hi; p++ {
-					plain[p] = page{}
-				}
-			case checkpoint.MapOpProtect:
-				for p := lo; p < hi; p++ {
-					plain[p].prot = op.Prot
-				}
-			}
-			m.apply(&op)
-			for p := range uint64(pages) {
-				x := m.at(p << 12)
-				if (x != nil) != plain[p].mapped {
-					t.Fatalf("page %d mapped: %v", p, x != nil)
-				}
-				if x == nil {
-					continue
-				}
-				off := x.Offset
-				if x.Object != 0 {
-					off += p<<12 - x.Start
-				}
-				if x.Prot != plain[p].prot || x.Object != plain[p].object || off != plain[p].off {
-					t.Fatalf("page %d: %+v, want %+v", p, x, plain[p])
-				}
-			}
-		}
-	}
 }
 
 // TestPresentRules: of a leaf 7 with every bit set, those stay that say how the

@@ -27,7 +27,7 @@ func onRawReturn()
 func rawHandler() uint64
 func rawReturn() uint64
 
-// raw are the relays that are told of raw signals, in this process.
+// raw are the relays that get raw signals, in this process.
 var raw struct {
 	mu     sync.Mutex
 	pipe   *os.File // its end to read from; made once
@@ -35,8 +35,8 @@ var raw struct {
 	taken  []unix.Signal // those that the handler is set for
 }
 
-// hearRaw has the relay told of raw signals, until the returned function is called.
-func hearRaw(r *relay) (end func()) {
+// watchRaw passes raw signals to the relay, until the returned function is called.
+func watchRaw(r *relay) (end func()) {
 	raw.mu.Lock()
 	defer raw.mu.Unlock()
 	if raw.pipe == nil {
@@ -49,7 +49,7 @@ func hearRaw(r *relay) (end func()) {
 		go readRaw(raw.pipe)
 	}
 	if len(raw.relays) == 0 {
-		takeRaw()
+		setRawHandlers()
 	}
 	raw.relays[r] = struct{}{}
 	return func() {
@@ -66,9 +66,9 @@ func hearRaw(r *relay) (end func()) {
 	}
 }
 
-// takeRaw sets the handler for the raw signals that have their default action. Others
+// setRawHandlers sets the handler for the raw signals that have their default action. Others
 // are ignored, which does for the recorder, or in use by a C library.
-func takeRaw() {
+func setRawHandlers() {
 	const siginfo, onStack, restart, restorer = 0x4, 0x08000000, 0x10000000, 0x04000000 // SA_* of asm/signal.h
 	act := kernelAction{handler: rawHandler(), flags: siginfo | onStack | restart | restorer, restorer: rawReturn(), mask: ^uint64(0)}
 	for _, sig := range rawSignals {

@@ -29,7 +29,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, Launch(os.Args[2:]))
 		os.Exit(126)
 	}
-	paranoid = true
 	os.Exit(m.Run())
 }
 
@@ -76,6 +75,7 @@ func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	o.checkClean = true
 	o.Logger = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.InfoLevel)
 	o.Files = []*os.File{nil, w, os.Stderr}
 	if o.Files[0], err = os.Open(os.DevNull); err != nil {
@@ -193,7 +193,7 @@ func TestTransparent(t *testing.T) {
 		{"plain", Options{Keep: KeepAlways}},
 		{"short intervals", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond}},
 		{"forced", Options{Keep: KeepAlways, ForceEvery: 3 * time.Millisecond}},
-		{"copied", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond}},
+		{"copied", Options{Keep: KeepAlways, Interval: 2 * time.Millisecond, refuseShadows: true}},
 		{"crash", Options{Keep: KeepCrash, Interval: 5 * time.Millisecond, KeepSeconds: 0.05}},
 	}
 	for _, name := range []string{"signals", "memory", "children", "thread"} {
@@ -202,8 +202,6 @@ func TestTransparent(t *testing.T) {
 			want := native(t, prog)
 			for _, m := range modes {
 				t.Run(fmt.Sprint(name, flags, " ", m.name), func(t *testing.T) {
-					refuseShadows = m.name == "copied"
-					defer func() { refuseShadows = false }()
 					m.opt.Args = []string{prog}
 					m.opt.Path = filepath.Join(t.TempDir(), "out.vplay")
 					got, res := recorded(t, m.opt, nil)
@@ -309,8 +307,26 @@ func TestLostShadows(t *testing.T) {
 	}
 }
 
+// TestShadowsReaped: the shadows that the ring drops do not stay as zombies.
+func TestShadowsReaped(t *testing.T) {
+	prog := guest(t, "crash")
+	_, res := recorded(t, Options{Args: []string{prog, "spin"}, Interval: 4 * time.Millisecond, ForceAfter: time.Millisecond, KeepSeconds: 0.02}, func(pid int) {
+		time.Sleep(500 * time.Millisecond)
+		if zombies := childrenIn(t, pid, 'Z'); len(zombies) > 5 {
+			t.Errorf("%d zombies", len(zombies))
+		}
+		syscall.Kill(pid, syscall.SIGTERM)
+	})
+	if res.Stats.Shadows < 20 {
+		t.Errorf("only %d shadows were made", res.Stats.Shadows)
+	}
+}
+
 // shadowsOf returns the shadows of the program, the oldest first.
-func shadowsOf(t *testing.T, program int) (pids []int) {
+func shadowsOf(t *testing.T, program int) []int { return childrenIn(t, program, 't') }
+
+// childrenIn returns the children of this process but the program that are in a state.
+func childrenIn(t *testing.T, program int, state byte) (pids []int) {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
@@ -319,7 +335,7 @@ func shadowsOf(t *testing.T, program int) (pids []int) {
 	for _, name := range lists {
 		list, _ := os.ReadFile(name) // a thread may have gone
 		for _, f := range strings.Fields(string(list)) {
-			if pid, err := strconv.Atoi(f); err == nil && pid != program && stateOf(pid) == 't' {
+			if pid, err := strconv.Atoi(f); err == nil && pid != program && stateOf(pid) == state {
 				pids = append(pids, pid)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The recorder stands in the program's place: a shell or a supervisor knows the
@@ -21,7 +23,7 @@ import (
 // signal that is delivered to it is seen, with its siginfo_t. Copies for a
 // group are queued in one go (kernel/signal.c, __kill_pgrp_info), so when the
 // recorder has a signal the program's copy is on its way or there already: pending, at its
-// delivery stop, or noted by delivered a moment ago. Where it is none of these the program has none.
+// delivery stop, or noted by delivered just now. Where it is none of these the program has none.
 type relay struct {
 	interrupt func() // called for each SIGINT
 	queue     chan arrival
@@ -57,7 +59,7 @@ const (
 
 // relayed returns the signals that the recorder lives through and passes on.
 // It leaves out those that cannot be caught, those that Go's runtime uses, those that
-// it does not know (rawSignals), SIGCHLD, which tells of the program's stops, and those
+// it does not know (rawSignals), SIGCHLD, which comes with the program's stops, and those
 // that the recorder gets for what it does itself.
 func relayed() (list []os.Signal) {
 	for sig := unix.Signal(1); sig <= 64; sig++ {
@@ -76,7 +78,7 @@ func (r *relay) start() (stop func()) {
 	r.queue, r.started = make(chan arrival, 256), make(chan struct{})
 	signal.Notify(ch, relayed()...)
 	signal.Notify(ch, unix.SIGTTIN, unix.SIGTTOU)
-	endRaw := hearRaw(r)
+	endRaw := watchRaw(r)
 	done := make(chan struct{})
 	go func() {
 		for {
@@ -178,15 +180,15 @@ func (r *relay) takeCopy(a arrival) bool {
 	return false
 }
 
-// delivered is told of each signal that is delivered to the program.
-func (r *relay) delivered(si *siginfo) {
-	if si.code() <= 0 && int(si.pid()) == os.Getpid() {
+// delivered notes a signal that is delivered to the program.
+func (r *relay) delivered(si *ptrace.Siginfo) {
+	if si.Code() <= 0 && int(si.PID()) == os.Getpid() {
 		return // passed on, or handed back after it was held
 	}
-	r.note(unix.Signal(si.signo()), si.code() > 0)
+	r.note(unix.Signal(si.Signo()), si.Code() > 0)
 }
 
-// sentToAll is told that the program has sent a signal to every process, which leaves
+// sentToAll notes that the program has sent a signal to every process, which leaves
 // out itself (man 2 kill).
 func (r *relay) sentToAll(sig int) { r.note(unix.Signal(sig), true) }
 

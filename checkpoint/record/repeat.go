@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // repeat is a call with a time-out that is made again because only an ignored
@@ -31,7 +33,7 @@ func repeatOf(c *call) *repeat {
 }
 
 // resumeTimeout shortens the time-out of a repeated call.
-func (t *tracer) resumeTimeout() error {
+func (t *thread) resumeTimeout() error {
 	rep := t.sig.repeat
 	t.sig.repeat = nil
 	if rep == nil || rep.nr != t.call.nr {
@@ -40,5 +42,5 @@ func (t *tracer) resumeTimeout() error {
 	left := max(time.Until(rep.deadline), 0)
 	t.call.since = rep.deadline.Add(-time.Duration(int32(t.call.args[3])) * time.Millisecond)
 	ms := uint64((left + time.Millisecond - 1) / time.Millisecond)
-	return t.patch(func(r *unix.PtraceRegs) { r.R10 = ms })
+	return t.patch(func(r *ptrace.Regs) { r.R10 = ms })
 }

@@ -25,19 +25,19 @@ const (
 )
 
 // startEnv is the environment that the program at path is started with.
-func (t *tracer) startEnv(path string) []string {
-	if !strings.HasPrefix(path, "/") && t.opt.Dir != "" {
-		path = t.opt.Dir + "/" + path
+func (s *session) startEnv(path string) []string {
+	if !strings.HasPrefix(path, "/") && s.opt.Dir != "" {
+		path = s.opt.Dir + "/" + path
 	}
 	if !hasLeakSanitizer(path) {
-		return t.opt.Env
+		return s.opt.Env
 	}
-	i, add := withoutLeaks(t.opt.Env)
+	i, add := withoutLeaks(s.opt.Env)
 	if add == "" {
-		return t.opt.Env
+		return s.opt.Env
 	}
-	t.noteOnce("LeakSanitizer does not work under a tracer: " + noLeaks + " was added to " + lsanOptions)
-	env := slices.Clone(t.opt.Env)
+	s.noteOnce("LeakSanitizer does not work under a tracer: " + noLeaks + " was added to " + lsanOptions)
+	env := slices.Clone(s.opt.Env)
 	if i < 0 {
 		return append(env, add)
 	}
@@ -47,12 +47,12 @@ func (t *tracer) startEnv(path string) []string {
 
 // noteSanitizer looks, at an execve, for a program that LeakSanitizer will make
 // fail.
-func (t *tracer) noteSanitizer(env []string) {
-	t.result.Sanitizer = hasLeakSanitizer(fmt.Sprintf("/proc/%d/exe", t.pid))
+func (p *process) noteSanitizer(env []string) {
+	p.session.result.Sanitizer = hasLeakSanitizer(fmt.Sprintf("/proc/%d/exe", p.pid))
 	_, add := withoutLeaks(env)
-	t.result.LeakCheck = t.result.Sanitizer && add != ""
-	if t.result.LeakCheck {
-		t.noteOnce("LeakSanitizer does not work under a tracer and fails at exit: set " + lsanOptions + "=" + noLeaks)
+	p.session.result.LeakCheck = p.session.result.Sanitizer && add != ""
+	if p.session.result.LeakCheck {
+		p.session.noteOnce("LeakSanitizer does not work under a tracer and fails at exit: set " + lsanOptions + "=" + noLeaks)
 	}
 }
 

@@ -7,65 +7,79 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // shadow is a copy-on-write clone of the program that stays stopped and holds
-// the memory of the moment it was made. It is a child of the recorder, not of
+// the memory as it was when the clone was made. It is a child of the recorder, not of
 // the program, raises no SIGCHLD, and dies with the recorder.
 type shadow struct {
-	memReader
+	memReader  // of its own memory
 	pid        int
 	site, vdso uint64 // of a SYSCALL instruction, and the start of what it is in
 	window     *window
 	noWindow   bool    // it could not be had
 	windows    *uint64 // counts them
-	reaped     *sync.WaitGroup
+	closed     bool    // it was killed
+	reaped     bool    // its process is no more, and its number may be another's
 }
 
-// close kills the shadow; it is reaped in the background.
+// close kills the shadow; it is reaped when the next one is made, or by the loop.
 func (s *shadow) close() {
+	s.closed = true
 	s.window.close()
-	_ = unix.Close(s.fd)               // only read
-	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
-	s.reaped.Add(1)
-	go func() {
-		defer s.reaped.Done()
-		for {
-			ws, err := waitPID(s.pid, 0)
-			if err != nil || !ws.Stopped() {
-				return
-			}
-		}
-	}()
+	s.mem.close()
+	if !s.reaped {
+		_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	}
 }
 
-// newSource returns what will hold the program's memory of this moment: a
+// reapClosed reaps the shadows that have been closed and are dead by now.
+func (s *session) reapClosed() {
+	for pid, sh := range s.shadows {
+		if !sh.closed {
+			continue
+		}
+		if ws, ok := ptrace.Poll(pid); ok {
+			s.notOurs(pid, ws)
+		}
+	}
+}
+
+// reap kills the shadow, if nothing has, and waits for its end.
+func (s *shadow) reap() {
+	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is there
+	for !s.reaped {
+		ws, err := ptrace.Wait(s.pid, 0)
+		s.reaped = err != nil || !ws.Stopped()
+	}
+}
+
+// newSource returns what will hold the program's memory as it is now: a
 // shadow, or copies of its private pages when clones are refused.
-func (t *tracer) newSource(private ranges) (pageReader, error) {
-	if !t.noShadow {
-		s, err := t.newShadow()
+func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
+	if !sp.noShadow {
+		s, err := sp.newShadow(t)
 		if err != nil || s != nil {
 			return s, err
 		}
-		t.noShadow = true
-		t.noteOnce("the program cannot be cloned: pages are copied instead")
+		sp.noShadow = true
+		sp.session.noteOnce("the program cannot be cloned: pages are copied instead")
 	}
-	return copyPages(t.reader(), private)
+	return copyPages(sp.reader(), private)
 }
-
-// refuseShadows makes every clone count as refused. Tests set it.
-var refuseShadows bool
 
 // newShadow clones the program, which is at a stop where calls can be
 // injected. It returns nil when the clone is refused.
-func (t *tracer) newShadow() (pageReader, error) {
-	if refuseShadows {
+func (sp *space) newShadow(t *thread) (pageReader, error) {
+	sp.session.reapClosed()
+	if sp.session.opt.refuseShadows {
 		return nil, nil
 	}
-	in, err := borrow(t.pid, t.site)
+	in, err := sp.session.source.inject(t.proc.pid, t.tid, sp.site)
 	if err != nil {
 		return nil, err
 	}
@@ -78,22 +92,23 @@ func (t *tracer) newShadow() (pageReader, error) {
 		err = in.end()
 	}
 	if err != nil {
-		if in.child != 0 {
-			drop(in.child)
+		if in.made() != 0 {
+			drop(in.made())
 		}
 		return nil, err
 	}
-	if in.child == 0 {
-		t.log.Debug().Int64("result", ret).Msg("clone refused")
+	if in.made() == 0 {
+		sp.session.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: in.child, site: t.site, vdso: t.vdso, windows: &t.result.Stats.Windows, reaped: &t.reaped}
-	if err := t.settle(s); err != nil {
+	s := &shadow{pid: in.made(), site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows}
+	if err := sp.settle(s); err != nil {
 		drop(s.pid)
-		t.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
+		sp.session.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
 		return nil, nil
 	}
-	t.result.Stats.Shadows++
+	sp.session.shadows[s.pid] = s
+	sp.session.result.Stats.Shadows++
 	return s, nil
 }
 
@@ -103,18 +118,18 @@ const cloneTries = 8
 // sweep kills the clones that no shadow accounts for. They are children of the
 // tracer's thread, whose end would let them run on as second programs, and
 // traced by it: other children were the thread's before it became a tracer's.
-func (t *tracer) sweep() {
+func (s *session) sweep() {
 	list, err := os.ReadFile("/proc/thread-self/children")
 	if err != nil {
 		return // a kernel without CONFIG_PROC_CHILDREN
 	}
 	for _, f := range strings.Fields(string(list)) {
 		pid, err := strconv.Atoi(f)
-		if err != nil || pid == t.pid || tracerOf(pid) != unix.Gettid() {
+		if _, recorded := s.threads[pid]; err != nil || recorded || tracerOf(pid) != unix.Gettid() {
 			continue
 		}
 		at, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)) // for the log alone
-		t.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
+		s.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
 		drop(pid)
 	}
 }
@@ -134,27 +149,27 @@ func drop(pid int) {
 		return // not there any more
 	}
 	for {
-		if ws, err := waitPID(pid, 0); err != nil || !ws.Stopped() {
+		if ws, err := ptrace.Wait(pid, 0); err != nil || !ws.Stopped() {
 			return
 		}
-		_ = ptraceRaw(unix.PTRACE_CONT, pid, 0, 0) // from PTRACE_EVENT_EXIT
+		_ = ptrace.Resume(pid, ptrace.Cont, 0) // from PTRACE_EVENT_EXIT
 	}
 }
 
 // settle makes a new clone harmless: it holds no descriptor of the program's,
 // no terminal, and is the first to go when memory gets low.
-func (t *tracer) settle(s *shadow) error {
-	ws, err := waitPID(s.pid, 0)
+func (sp *space) settle(s *shadow) error {
+	ws, err := ptrace.Wait(s.pid, 0)
 	if err != nil {
 		return err
 	}
 	if !ws.Stopped() {
 		return &goneError{ws}
 	}
-	if err := ptraceSetOptions(s.pid, ptraceSysGood|ptraceExitKill); err != nil {
+	if err := ptrace.SetOptions(s.pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
 		return err
 	}
-	in, err := borrow(s.pid, t.site)
+	in, err := borrow(s.pid, s.pid, sp.site)
 	if err != nil {
 		return err
 	}
@@ -165,8 +180,9 @@ func (t *tracer) settle(s *shadow) error {
 		return err
 	}
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("1000"), 0); err != nil {
-		t.log.Debug().Err(err).Msg("oom_score_adj of a shadow")
+		sp.session.log.Debug().Err(err).Msg("oom_score_adj of a shadow")
 	}
-	s.fd, err = unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	s.mem = procMem(fd)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // Signals. A signal whose delivery is next while the program is at a sync
@@ -28,7 +29,7 @@ const (
 type signalState struct {
 	mask        uint64 // blocked signals, bit n-1 is signal n
 	syncPending bool   // the next stop, if it is a signal, is at the sync point
-	atExit      unix.PtraceRegs
+	atExit      ptrace.Regs
 	held        []heldSignal
 	giving      *heldSignal // handed back to the kernel, delivery expected
 	segv        kernelAction
@@ -39,36 +40,36 @@ type signalState struct {
 // heldSignal waits for the next system call.
 type heldSignal struct {
 	signo int
-	info  siginfo
+	info  ptrace.Siginfo
 }
 
 // kernelAction is the kernel's struct sigaction: handler, flags, restorer, mask.
 type kernelAction struct{ handler, flags, restorer, mask uint64 }
 
 // refreshMask reads the blocked signals.
-func (t *tracer) refreshMask() error {
-	mask, err := getSigmask(t.pid)
+func (t *thread) refreshMask() error {
+	mask, err := t.session.source.getSigmask(t.tid)
 	if err != nil {
 		return err
 	}
 	t.sig.mask = mask
-	t.preempt.blocked(mask)
+	t.group().timer.blocked(mask)
 	return nil
 }
 
 // noteAction keeps SIGSEGV's action: a trapped RDTSC may reset it.
-func (t *tracer) noteAction() {
-	a := &t.call.args
+func (p *process) noteAction(c *call) {
+	a := &c.args
 	var b [32]byte
-	if a[0] != uint64(unix.SIGSEGV) || a[1] == 0 || t.readMem(a[1], b[:]) != len(b) {
+	if a[0] != uint64(unix.SIGSEGV) || a[1] == 0 || p.space.readMem(a[1], b[:]) != len(b) {
 		return
 	}
-	t.sig.segv = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
+	p.segv = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
 }
 
 // anyPending reports whether a signal is queued, blocked or not.
-func (t *tracer) anyPending() bool {
-	return peekPending(t.pid, false)|peekPending(t.pid, true) != 0
+func (t *thread) anyPending() bool {
+	return t.pending() != 0
 }
 
 // disposition is what the kernel will do with a signal.
@@ -83,8 +84,8 @@ const (
 
 // dispositionOf reads the program's action for a signal. Signals are rare
 // enough to ask the kernel.
-func (t *tracer) dispositionOf(sig int) (disposition, error) {
-	status, err := statusOf(t.pid)
+func (p *process) dispositionOf(sig int) (disposition, error) {
+	status, err := statusOf(p.pid)
 	if err != nil {
 		return dispKill, err
 	}
@@ -106,25 +107,25 @@ func (t *tracer) dispositionOf(sig int) (disposition, error) {
 }
 
 // onSignal handles a signal-delivery-stop.
-func (t *tracer) onSignal(sig int) (action, error) {
-	var si siginfo
-	if err := getSiginfo(t.pid, &si); err != nil {
+func (t *thread) onSignal(sig int) (action, error) {
+	var si ptrace.Siginfo
+	if err := t.session.source.getSiginfo(t.tid, &si); err != nil {
 		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
 	}
-	if t.preempt.arrived(sig, &si) {
+	if t.group().timer.arrived(sig, &si) {
 		return t.onForced()
 	}
-	t.relay.delivered(&si)
-	if t.done {
+	t.session.relay.delivered(&si)
+	if t.session.done {
 		return action{sig: sig}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if g := t.sig.giving; g != nil && g.signo == sig {
 		si = g.info
 		t.sig.giving = nil
-		if err := setSiginfo(t.pid, &si); err != nil {
+		if err := t.session.source.setSiginfo(t.tid, &si); err != nil {
 			return action{}, err
 		}
 	}
@@ -136,29 +137,29 @@ func (t *tracer) onSignal(sig int) (action, error) {
 
 // isFault reports whether a signal is a synchronous exception of the program:
 // the kernel made it, for the instruction at rip.
-func isFault(sig int, si *siginfo) bool {
+func isFault(sig int, si *ptrace.Siginfo) bool {
 	switch unix.Signal(sig) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
-		return si.code() > 0
+		return si.Code() > 0
 	default:
 		return false
 	}
 }
 
 // onFault logs an exception; a trapped instruction is emulated instead.
-func (t *tracer) onFault(sig int, si *siginfo) (action, error) {
-	if unix.Signal(sig) == unix.SIGSEGV && si.code() == siKernel {
+func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
+	if unix.Signal(sig) == unix.SIGSEGV && si.Code() == siKernel {
 		if done, err := t.emulate(); done || err != nil {
 			return action{}, err
 		}
 	}
 	regs := regsOf(&t.regs)
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventFault, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
-		Addr: si.addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+		Addr: si.Addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
 	})
-	t.result.Stats.Faults++
-	disp, err := t.dispositionOf(sig)
+	t.session.result.Stats.Faults++
+	disp, err := t.proc.dispositionOf(sig)
 	if err != nil {
 		return action{}, err
 	}
@@ -169,8 +170,8 @@ func (t *tracer) onFault(sig int, si *siginfo) (action, error) {
 }
 
 // onAsync handles a signal that came from outside.
-func (t *tracer) onAsync(sig int, si *siginfo) (action, error) {
-	disp, err := t.dispositionOf(sig)
+func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
+	disp, err := t.proc.dispositionOf(sig)
 	if err != nil {
 		return action{}, err
 	}
@@ -200,22 +201,22 @@ func (t *tracer) onAsync(sig int, si *siginfo) (action, error) {
 
 // signalDue reports whether the program, with its registers in t.regs, is at a sync
 // point at which a signal waits to be delivered.
-func (t *tracer) signalDue() bool {
+func (t *thread) signalDue() bool {
 	return t.call.pending || t.sig.syncPending && t.regs.Rip == t.sig.atExit.Rip && t.regs.Rsp == t.sig.atExit.Rsp
 }
 
 // recheck finds out whether more signals come right here after one that the
 // program ignores.
-func (t *tracer) recheck() {
+func (t *thread) recheck() {
 	if t.sig.syncPending {
-		pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+		pending := t.pending()
 		t.sig.syncPending = pending&^t.sig.mask != 0
 	}
 }
 
 // again makes the program repeat a call that an ignored signal has ended with
 // EINTR: without a tracer the signal would not have reached it.
-func (t *tracer) again() error {
+func (t *thread) again() error {
 	c := &t.call
 	nr := c.nr
 	t.finishPending(outcome{true, nr})
@@ -226,7 +227,7 @@ func (t *tracer) again() error {
 	t.regs = r
 	t.sig.syncPending = false
 	t.sig.repeat = repeatOf(c)
-	return setRegs(t.pid, &r)
+	return t.setRegs(&r)
 }
 
 // Above forcedRate forced ends a second (a 100 Hz timer in a compute loop)
@@ -237,53 +238,53 @@ const (
 )
 
 // holdTime is how long a signal may be held.
-func (t *tracer) holdTime() time.Duration {
-	if n := len(t.forcedAt); n >= forcedRate && time.Since(t.forcedAt[n-forcedRate]) < time.Second {
-		return max(t.opt.ForceAfter, longHold)
+func (g *group) holdTime() time.Duration {
+	if n := len(g.forcedAt); n >= forcedRate && time.Since(g.forcedAt[n-forcedRate]) < time.Second {
+		return max(g.session.opt.ForceAfter, longHold)
 	}
-	return t.opt.ForceAfter
+	return g.session.opt.ForceAfter
 }
 
 // hold keeps a signal for the next system call.
-func (t *tracer) hold(sig int, si *siginfo) {
+func (t *thread) hold(sig int, si *ptrace.Siginfo) {
 	if len(t.sig.held) == 0 {
-		t.preempt.holdUntil(time.Now().Add(t.holdTime()))
+		t.group().timer.holdUntil(time.Now().Add(t.group().holdTime()))
 	}
 	t.sig.held = append(t.sig.held, heldSignal{sig, *si})
 }
 
 // undo makes the program, at a call's entry, not make the call: it stands
 // before the SYSCALL instruction afterwards, at an exit stop.
-func (t *tracer) undo() error {
+func (t *thread) undo() error {
 	r := t.regs
 	r.Orig_rax = ^uint64(0)
-	if err := setRegs(t.pid, &r); err != nil {
+	if err := t.setRegs(&r); err != nil {
 		return err
 	}
-	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	ws, err := t.runTo(ptrace.Syscall, 0)
 	if err != nil {
 		return err
 	}
-	if !ws.Stopped() || int(ws>>8)&0xff != int(unix.SIGTRAP)|0x80 {
+	if !ws.Stopped() || ptrace.StopSignal(ws) != ptrace.SyscallTrap {
 		return &goneError{ws}
 	}
 	nr := t.regs.Orig_rax
 	t.regs.Rip -= syscallInsnLen
 	t.regs.Rax = nr
 	t.regs.Orig_rax = ^uint64(0)
-	return setRegs(t.pid, &t.regs)
+	return t.setRegs(&t.regs)
 }
 
 // drain takes a signal of the timer that lost its race with the program's
 // entry into the kernel. The call counts as interrupted and made again: SYSCALL
 // has left its marks in RCX and R11, which another signal or a forced end may
 // find before the call is made.
-func (t *tracer) drain() (action, error) {
+func (t *thread) drain() (action, error) {
 	if err := t.interruptCall(); err != nil {
 		return action{}, err
 	}
 	t.sig.draining = true
-	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	ws, err := t.runTo(ptrace.Syscall, 0)
 	if err != nil {
 		return action{}, err
 	}
@@ -291,7 +292,7 @@ func (t *tracer) drain() (action, error) {
 }
 
 // handBack gives the first held signal to the kernel at a call's entry.
-func (t *tracer) handBack() (action, error) {
+func (t *thread) handBack() (action, error) {
 	if err := t.interruptCall(); err != nil {
 		return action{}, err
 	}
@@ -302,16 +303,16 @@ func (t *tracer) handBack() (action, error) {
 
 // interruptCall undoes the call at whose entry the program is, and logs it as
 // one that is interrupted and will be made again.
-func (t *tracer) interruptCall() error {
+func (t *thread) interruptCall() error {
 	nr := int64(t.regs.Orig_rax)
 	regs := t.entryRegs()
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	t.log1(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
 	if err := t.undo(); err != nil {
 		return err
 	}
 	after := regsOf(&t.regs)
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr,
 		RegHash: checkpoint.HashRegs(&after),
 	})
@@ -320,14 +321,14 @@ func (t *tracer) interruptCall() error {
 
 // sendHeld sends the first held signal to the program, which is at a sync
 // point. One that the program blocks by now stays pending in the kernel.
-func (t *tracer) sendHeld() {
+func (t *thread) sendHeld() {
 	for len(t.sig.held) > 0 {
 		h := t.sig.held[0]
 		t.sig.held = t.sig.held[1:]
 		if len(t.sig.held) == 0 {
-			t.preempt.holdUntil(time.Time{})
+			t.group().timer.holdUntil(time.Time{})
 		}
-		_ = unix.Tgkill(t.pid, t.pid, unix.Signal(h.signo)) // it fails only for one that is gone
+		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 		if t.sig.mask&(1<<(h.signo-1)) == 0 {
 			t.sig.giving = &h
 			t.sig.syncPending = true
@@ -338,19 +339,19 @@ func (t *tracer) sendHeld() {
 
 // deliver builds the signal's frame by a single step with the signal, and logs
 // it. The program stands before its handler's first instruction then.
-func (t *tracer) deliver(sig int, si *siginfo) (action, error) {
-	ws, err := t.resume(unix.PTRACE_SINGLESTEP, uintptr(sig), false)
+func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
+	ws, err := t.runTo(ptrace.SingleStep, sig)
 	if err != nil {
 		return action{}, err
 	}
-	if !ws.Stopped() || int(ws>>8)&0xff != int(unix.SIGTRAP) || int(ws>>16)&0xff != 0 {
+	if !ws.Stopped() || ptrace.StopSignal(ws) != unix.SIGTRAP || ptrace.Event(ws) != 0 {
 		// The frame could not be built, or the program was killed meanwhile.
 		if t.call.pending {
 			t.finishPending(t.asIs())
 		}
 		return action{status: ws}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if t.call.pending {
@@ -365,19 +366,19 @@ func (t *tracer) deliver(sig int, si *siginfo) (action, error) {
 		Kind: checkpoint.EventSignal, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
 		Regs: &regs, RegHash: checkpoint.HashRegs(&regs), Note: senderOf(si),
 	}
-	if ev.XState, err = getXState(t.pid); err != nil {
+	if ev.XState, err = t.session.source.getXState(t.tid); err != nil {
 		return action{}, err
 	}
 	if ev.Writes, err = t.frame(); err != nil {
 		return action{}, err
 	}
-	t.log1(ev)
-	t.result.Stats.Signals++
+	t.logEvent(ev)
+	t.session.result.Stats.Signals++
 	if err := t.refreshMask(); err != nil {
 		return action{}, err
 	}
 	t.sig.atExit = t.regs
-	pending := peekPending(t.pid, false) | peekPending(t.pid, true)
+	pending := t.pending()
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if !t.sig.syncPending {
 		t.sendHeld()
@@ -402,25 +403,25 @@ const (
 
 // outcomeInFrame reads from the frame just built what the kernel made of the
 // call that the signal interrupted.
-func (t *tracer) outcomeInFrame() (outcome, error) {
+func (t *thread) outcomeInFrame() (outcome, error) {
 	var b [frameEnd]byte
-	if t.readMem(t.regs.Rsp, b[:]) != len(b) {
+	if t.space().readMem(t.regs.Rsp, b[:]) != len(b) {
 		return outcome{}, fmt.Errorf("signal frame at %#x cannot be read", t.regs.Rsp)
 	}
 	return outcome{le64(b[frameRIP:]) == t.sig.atExit.Rip-syscallInsnLen, int64(le64(b[frameRAX:]))}, nil
 }
 
 // frame returns the bytes of the signal frame at rsp.
-func (t *tracer) frame() ([]checkpoint.MemWrite, error) {
+func (t *thread) frame() ([]checkpoint.MemWrite, error) {
 	sp := t.regs.Rsp
 	head := make([]byte, frameHeaderRead)
-	if t.readMem(sp, head) != len(head) {
+	if t.space().readMem(sp, head) != len(head) {
 		return nil, fmt.Errorf("signal frame at %#x cannot be read", sp)
 	}
 	end := sp + frameEnd
 	if fp := le64(head[frameFPState:]); fp > sp && fp-sp < frameSizeLimit {
 		legacy := make([]byte, fpLegacySize)
-		if t.readMem(fp, legacy) != len(legacy) {
+		if t.space().readMem(fp, legacy) != len(legacy) {
 			return nil, fmt.Errorf("floating point frame at %#x cannot be read", fp)
 		}
 		size := uint64(fpLegacySize)
@@ -430,17 +431,17 @@ func (t *tracer) frame() ([]checkpoint.MemWrite, error) {
 		end = max(end, fp+size)
 	}
 	b := make([]byte, end-sp)
-	if t.readMem(sp, b) != len(b) {
+	if t.space().readMem(sp, b) != len(b) {
 		return nil, fmt.Errorf("signal frame at %#x cannot be read", sp)
 	}
 	return []checkpoint.MemWrite{{Addr: sp, Data: b}}, nil
 }
 
 // senderOf says who sent a signal, for people.
-func senderOf(si *siginfo) string {
-	switch si.code() {
+func senderOf(si *ptrace.Siginfo) string {
+	switch si.Code() {
 	case 0, -1, siTkill:
-		return fmt.Sprintf("sent by process %d", si.pid())
+		return fmt.Sprintf("sent by process %d", si.PID())
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // RDTSC, RDTSCP and (where the CPU can) CPUID are made to fault, with
@@ -34,30 +35,30 @@ type trapState struct {
 
 // arm makes the instructions fault in the program's image. The program is at
 // the exit of its execve.
-func (t *tracer) arm() error {
+func (t *thread) arm() error {
 	ret, err := t.callOnce(unix.SYS_PRCTL, prSetTSC, prTSCSegv)
 	if err != nil {
 		return err
 	}
-	if t.trap.tsc = ret == 0; !t.trap.tsc {
-		t.noteOnce("RDTSC cannot be trapped here; a program that executes it does not replay")
+	if t.proc.trap.tsc = ret == 0; !t.proc.trap.tsc {
+		t.session.noteOnce("RDTSC cannot be trapped here; a program that executes it does not replay")
 	}
-	if t.opt.NoTrapCPUID {
+	if t.session.opt.NoTrapCPUID {
 		return nil
 	}
 	ret, err = t.callOnce(unix.SYS_ARCH_PRCTL, archSetCPUID, 0)
-	t.trap.cpuid, t.trap.ownCPUID = err == nil && ret == 0, false // execve lets CPUID run again
+	t.proc.trap.cpuid, t.proc.trap.ownCPUID = err == nil && ret == 0, false // execve lets CPUID run again
 	return err
 }
 
 // disarm gives a borrowed program its instructions back.
-func (t *tracer) disarm(in *injector) error {
-	if t.trap.tsc && !t.trap.ownTSC {
+func (p *process) disarm(in caller) error {
+	if p.trap.tsc && !p.trap.ownTSC {
 		if _, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable); err != nil {
 			return err
 		}
 	}
-	if t.trap.cpuid && !t.trap.ownCPUID {
+	if p.trap.cpuid && !p.trap.ownCPUID {
 		if _, err := in.do(unix.SYS_ARCH_PRCTL, archSetCPUID, 1); err != nil {
 			return err
 		}
@@ -67,36 +68,36 @@ func (t *tracer) disarm(in *injector) error {
 
 // guestTraps answers the program's own requests about what faults: the kernel's
 // setting is the recorder's, and must stay.
-func (t *tracer) guestTraps() error {
+func (t *thread) guestTraps() error {
 	a := &t.call.args
 	c := &t.call
 	switch {
-	case c.nr == unix.SYS_PRCTL && a[0] == prSetTSC && t.trap.tsc && (a[1] == prTSCEnable || a[1] == prTSCSegv):
-		t.trap.ownTSC = a[1] == prTSCSegv
+	case c.nr == unix.SYS_PRCTL && a[0] == prSetTSC && t.proc.trap.tsc && (a[1] == prTSCEnable || a[1] == prTSCSegv):
+		t.proc.trap.ownTSC = a[1] == prTSCSegv
 		c.answer = 0
-	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archSetCPUID && t.trap.cpuid:
-		t.trap.ownCPUID = a[1] == 0
+	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archSetCPUID && t.proc.trap.cpuid:
+		t.proc.trap.ownCPUID = a[1] == 0
 		c.answer = 0
-	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archGetCPUID && t.trap.cpuid:
+	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archGetCPUID && t.proc.trap.cpuid:
 		c.answer = 1
-		if t.trap.ownCPUID {
+		if t.proc.trap.ownCPUID {
 			c.answer = 0
 		}
 	default:
 		return nil
 	}
 	c.answered = true
-	return t.patch(func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+	return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
 // answerTSC corrects what PR_GET_TSC has stored.
-func (t *tracer) answerTSC() {
+func (t *thread) answerTSC() {
 	v := byte(prTSCEnable)
-	if t.trap.ownTSC {
+	if t.proc.trap.ownTSC {
 		v = prTSCSegv
 	}
-	if _, err := pwrite(t.mem, []byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
-		t.log.Warn().Err(err).Msg("PR_GET_TSC not corrected")
+	if _, err := t.space().mem.writeAt([]byte{v, 0, 0, 0}, t.call.args[1]); err != nil {
+		t.session.log.Warn().Err(err).Msg("PR_GET_TSC not corrected")
 	}
 }
 
@@ -119,21 +120,21 @@ func trapped(b []byte) (checkpoint.InstrKind, uint64) {
 }
 
 // emulate executes the trapped instruction at rip, if there is one.
-func (t *tracer) emulate() (bool, error) {
+func (t *thread) emulate() (bool, error) {
 	var code [15]byte
-	n := t.readMem(t.regs.Rip, code[:])
+	n := t.space().readMem(t.regs.Rip, code[:])
 	kind, size := trapped(code[:n])
-	if kind == 0 || kind == checkpoint.InstrCPUID && !t.trap.cpuid || kind != checkpoint.InstrCPUID && !t.trap.tsc {
+	if kind == 0 || kind == checkpoint.InstrCPUID && !t.proc.trap.cpuid || kind != checkpoint.InstrCPUID && !t.proc.trap.tsc {
 		return false, nil
 	}
-	if kind == checkpoint.InstrCPUID && t.trap.ownCPUID || kind != checkpoint.InstrCPUID && t.trap.ownTSC {
+	if kind == checkpoint.InstrCPUID && t.proc.trap.ownCPUID || kind != checkpoint.InstrCPUID && t.proc.trap.ownTSC {
 		return false, nil // the program wants the fault
 	}
 	before := regsOf(&t.regs)
 	r := &t.regs
 	switch kind {
 	case checkpoint.InstrCPUID:
-		l := t.cpuidAnswer(uint32(r.Rax), uint32(r.Rcx))
+		l := t.proc.cpuidAnswer(uint32(r.Rax), uint32(r.Rcx))
 		r.Rax, r.Rbx, r.Rcx, r.Rdx = uint64(l.EAX), uint64(l.EBX), uint64(l.ECX), uint64(l.EDX)
 	case checkpoint.InstrRDTSCP:
 		r.Rcx = uint64(rdtscpAux())
@@ -142,14 +143,14 @@ func (t *tracer) emulate() (bool, error) {
 		tsc := rdtsc()
 		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
 	}
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
 		Out: [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx},
 	})
-	t.result.Stats.Instrs++
+	t.session.result.Stats.Instrs++
 	r.Rip += size
 	r.Orig_rax = ^uint64(0)
-	if err := setRegs(t.pid, r); err != nil {
+	if err := t.setRegs(r); err != nil {
 		return false, err
 	}
 	if err := t.repairSegv(); err != nil {
@@ -162,18 +163,18 @@ func (t *tracer) emulate() (bool, error) {
 // repairSegv undoes what the kernel does to a program that blocks or ignores
 // SIGSEGV when it forces one: the action becomes the default and the signal is
 // unblocked, before the tracer sees the stop.
-func (t *tracer) repairSegv() error {
+func (t *thread) repairSegv() error {
 	const bit = 1 << (unix.SIGSEGV - 1)
 	blocked := t.sig.mask&bit != 0
-	if !blocked && t.sig.segv.handler != 1 {
+	if !blocked && t.proc.segv.handler != 1 {
 		return nil
 	}
 	if blocked {
-		if err := setSigmask(t.pid, t.sig.mask); err != nil {
+		if err := t.session.source.setSigmask(t.tid, t.sig.mask); err != nil {
 			return err
 		}
 	}
-	a := t.sig.segv
+	a := t.proc.segv
 	if a.handler == 0 {
 		return nil
 	}
@@ -182,7 +183,7 @@ func (t *tracer) repairSegv() error {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
 	return t.withScratch(len(b), func(addr uint64) error {
-		if _, err := pwrite(t.mem, b[:], addr); err != nil {
+		if _, err := t.space().mem.writeAt(b[:], addr); err != nil {
 			return err
 		}
 		_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), addr, 0, 8)

@@ -15,76 +15,49 @@ import (
 // the mappings of an object must not look at all of them, nor read the kernel's list of
 // all for each new one.
 
-// fileID is a file, as stat names it.
-type fileID struct{ dev, inode uint64 }
-
-// objectViews is the mappings of each object.
-type objectViews struct {
-	of      rangemap.Map[mapping]
-	list    map[uint32][]*mapping // by address
-	objects map[fileID][]uint32   // the objects that are mapped
-	shared  map[uint32]*rangemap.Overlaps[*mapping]
-}
-
 // views returns the index of the present map.
-func (t *tracer) views() *objectViews {
-	if t.maps.viewed != nil && t.maps.viewed.of == t.maps.tree {
-		return t.maps.viewed
+func (sp *space) views() *objectViews {
+	if sp.maps.viewed != nil && sp.maps.viewed.of == sp.maps.tree {
+		return sp.maps.viewed
 	}
-	v := &objectViews{of: t.maps.tree, list: map[uint32][]*mapping{}, objects: map[fileID][]uint32{}, shared: map[uint32]*rangemap.Overlaps[*mapping]{}}
-	for m := range t.maps.tree.From(0) {
+	v := &objectViews{of: sp.maps.tree, list: map[uint32][]*mapping{}, objects: map[fileID][]uint32{}, shared: map[uint32]*rangemap.Overlaps[*mapping]{}}
+	for m := range sp.maps.tree.From(0) {
 		if m.Object == 0 {
 			continue
 		}
 		if v.list[m.Object] == nil {
-			o := &t.objs.list[m.Object-1]
+			o := &sp.objects.list[m.Object-1]
 			k := fileID{o.Dev, o.Inode}
 			v.objects[k] = append(v.objects[k], m.Object)
 		}
 		v.list[m.Object] = append(v.list[m.Object], m)
 	}
-	t.maps.viewed = v
+	sp.maps.viewed = v
 	return v
 }
 
 // isMapped reports whether a file is mapped. Where it was the last time is looked at
 // first: there is no index of all mappings to be made for each new one.
-func (t *tracer) isMapped(f fileID) bool {
-	if m := t.maps.at(t.maps.where[f]); m != nil && m.Object != 0 {
-		if o := &t.objs.list[m.Object-1]; o.Dev == f.dev && o.Inode == f.inode {
+func (sp *space) isMapped(f fileID) bool {
+	if m := sp.maps.at(sp.maps.where[f]); m != nil && m.Object != 0 {
+		if o := &sp.objects.list[m.Object-1]; o.Dev == f.dev && o.Inode == f.inode {
 			return true
 		}
 	}
-	objects := t.views().objects[f]
+	objects := sp.views().objects[f]
 	if len(objects) == 0 {
 		return false
 	}
-	if t.maps.where == nil {
-		t.maps.where = map[fileID]uint64{}
+	if sp.maps.where == nil {
+		sp.maps.where = map[fileID]uint64{}
 	}
-	t.maps.where[f] = t.views().list[objects[0]][0].Start
+	sp.maps.where[f] = sp.views().list[objects[0]][0].Start
 	return true
-}
-
-// sharing returns the shared mappings of an object, by their offset in it.
-func (v *objectViews) sharing(object uint32) *rangemap.Overlaps[*mapping] {
-	o, ok := v.shared[object]
-	if !ok {
-		var list []*mapping
-		for _, m := range v.list[object] {
-			if !m.private() {
-				list = append(list, m)
-			}
-		}
-		o = rangemap.NewOverlaps(list, func(m *mapping) (start, end uint64) { return m.Offset, m.Offset + (m.End - m.Start) })
-		v.shared[object] = o
-	}
-	return o
 }
 
 // viewsAtStart returns the mappings that an interval began with, by object and
 // offset.
-func (l *live) viewsAtStart(object uint32) *rangemap.Overlaps[*checkpoint.Mapping] {
+func (l *interval) viewsAtStart(object uint32) *rangemap.Overlaps[*checkpoint.Mapping] {
 	if l.byOffset == nil {
 		lists := map[uint32][]*checkpoint.Mapping{}
 		for i := range l.rec.Maps {
@@ -105,20 +78,20 @@ func (l *live) viewsAtStart(object uint32) *rangemap.Overlaps[*checkpoint.Mappin
 // anonymous memory, whose device is that of tmpfs and is what stat says. Other file
 // systems may have another device in the list than for stat, so that a file is known only
 // once it was seen in the list.
-func (t *tracer) newLine(start, end, offset uint64) (mapping, error) {
-	name := mapFile(t.pid, start, end)
+func (sp *space) newLine(start, end, offset uint64) (mapping, error) {
+	name := mapFile(sp.pid, start, end)
 	path, err := os.Readlink(name)
 	var st unix.Stat_t
 	if err != nil || unix.Stat(name, &st) != nil {
-		return t.lineAt(start)
+		return sp.lineAt(start)
 	}
 	k := objectKey{st.Dev, st.Ino, path}
-	id, known := t.objs.ids[k]
+	id, known := sp.objects.ids[k]
 	if !known {
 		if path != sharedAnonymous {
-			return t.lineAt(start)
+			return sp.lineAt(start)
 		}
-		id = t.objs.id(k, kindOf(path, st.Ino), func() int64 { return st.Size }, nil)
+		id = sp.objects.id(k, kindOf(path, st.Ino), func() int64 { return st.Size }, nil)
 		offset = 0
 	}
 	return mapping{Mapping: checkpoint.Mapping{Start: start, End: end, Object: id, Name: path, Offset: offset}}, nil

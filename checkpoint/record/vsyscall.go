@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The vsyscall page. Programs linked with a glibc from before 2.14 ask for the
@@ -49,8 +50,8 @@ const (
 )
 
 // armVsyscall installs the filter in the process's first image; execve keeps it.
-func (t *tracer) armVsyscall() error {
-	if !t.opt.Vsyscall || t.image > 1 {
+func (t *thread) armVsyscall() error {
+	if !t.session.opt.Vsyscall || t.space().image > 1 {
 		return nil
 	}
 	const insn, head = int(unsafe.Sizeof(unix.SockFilter{})), 16 // head is struct sock_fprog
@@ -64,7 +65,7 @@ func (t *tracer) armVsyscall() error {
 	}
 	return t.withScratch(len(b), func(at uint64) error {
 		binary.LittleEndian.PutUint64(b[8:], at+head)
-		if _, err := pwrite(t.mem, b, at); err != nil {
+		if _, err := t.space().mem.writeAt(b, at); err != nil {
 			return err
 		}
 		ret, err := t.callOnce(unix.SYS_SECCOMP, seccompSetModeFilter, 0, at)
@@ -78,28 +79,20 @@ func (t *tracer) armVsyscall() error {
 			return err
 		}
 		if ret != 0 {
-			t.noteOnce(vsyscallRefused)
+			t.session.noteOnce(vsyscallRefused)
 			return nil
 		}
-		t.noteOnce(vsyscallRecorded)
+		t.session.noteOnce(vsyscallRecorded)
 		return nil
 	})
 }
 
-// options are the ptrace options of the recorded program.
-func (t *tracer) options() uintptr {
-	if t.opt.Vsyscall {
-		return guestOptions | ptraceOptSeccomp
-	}
-	return guestOptions
-}
-
 // onSeccomp is the stop that a filter asks for, before the kernel does a call.
-func (t *tracer) onSeccomp() (action, error) {
-	if t.done {
+func (t *thread) onSeccomp() (action, error) {
+	if t.session.done {
 		return action{}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if nr, ok := abi.Vsyscall(t.regs.Rip); ok {
@@ -109,46 +102,46 @@ func (t *tracer) onSeccomp() (action, error) {
 	// have: the kernel's answer then.
 	r, result := t.regs, errnoNoSys
 	r.Orig_rax, r.Rax = ^uint64(0), uint64(result)
-	return action{}, setRegs(t.pid, &r)
+	return action{}, t.setRegs(&r)
 }
 
 // onVsyscall has the kernel do the call and return from it, and logs it as
 // system call nr, whose entry is at an address in the page.
-func (t *tracer) onVsyscall(nr int64) (action, error) {
+func (t *thread) onVsyscall(nr int64) (action, error) {
 	at := t.regs.Rip
 	before := regsOf(&t.regs)
 	before.R[0] = uint64(nr) // The kernel has overwritten it.
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	if err := ptraceRaw(unix.PTRACE_INTERRUPT, t.pid, 0, 0); err != nil {
+	if err := t.session.source.interrupt(t.tid); err != nil {
 		return action{}, err
 	}
-	ws, err := t.resume(unix.PTRACE_SYSCALL, 0, false)
+	ws, err := t.runTo(ptrace.Syscall, 0)
 	if err != nil {
 		return action{}, err
 	}
-	if !ws.Stopped() || int(ws>>16)&0xff != ptraceEventStop {
+	if !ws.Stopped() || ptrace.Event(ws) != ptrace.EventStop {
 		return action{status: ws}, nil
 	}
-	if err := getRegs(t.pid, &t.regs); err != nil {
+	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
 	if t.regs.Rip == at {
 		return action{}, nil // The kernel could not write: its signal is next.
 	}
-	t.log1(checkpoint.Event{
+	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
 	})
-	t.result.Stats.Calls++
+	t.session.result.Stats.Calls++
 	now := regsOf(&t.regs)
 	ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: int64(t.regs.Rax), Regs: &now, RegHash: checkpoint.HashRegs(&now)}
-	ranges, err := abi.Outputs(nil, &callMem{t: t}, nr, args, ev.Result)
+	ranges, err := abi.Outputs(nil, &callMem{t.proc}, nr, args, ev.Result)
 	if err != nil {
 		return action{}, err
 	}
-	ev.Writes = append(t.readWrites(ranges), t.outsideWrites()...)
-	t.log1(ev)
+	ev.Writes = append(t.space().readWrites(ranges), t.space().outsideWrites()...)
+	t.logEvent(ev)
 	t.sig.atExit = t.regs
-	if sig := int(ws>>8) & 0xff; sig != int(unix.SIGTRAP) {
+	if sig := int(ptrace.StopSignal(ws)); sig != int(unix.SIGTRAP) {
 		return t.onGroupStop(sig)
 	}
 	return action{}, t.syncPoint()

@@ -39,7 +39,7 @@ func (s *shadow) openWindow() *window {
 	if err != nil || status.Number("Seccomp") != 0 {
 		return nil
 	}
-	in, err := borrow(s.pid, s.site)
+	in, err := borrow(s.pid, s.pid, s.site)
 	if err != nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"vplay/checkpoint/abi/ptrace"
 	"vplay/replay/x86"
 )
 
@@ -26,8 +27,6 @@ type child struct {
 
 const (
 	sharedFD = 3
-	// xstateMax bounds the XSAVE image: with AMX it is about 11 KiB.
-	xstateMax = 16 << 10
 	// stubTop is where the search for a place for the stub begins: between the
 	// heaps of position independent programs and their libraries.
 	stubTop = 0x6fff_ffff_0000
@@ -54,11 +53,11 @@ func startChild() (c *child, err error) {
 	if err != nil {
 		return c, &HostError{"starting a traced process", err}
 	}
-	if ws, err := wait(c.pid); err != nil || !ws.Stopped() {
+	if ws, err := ptrace.WaitStep(c.pid); err != nil || !ws.Stopped() {
 		c.pid = 0
 		return c, &HostError{"waiting for the traced process", errors.Join(err, fmt.Errorf("status %#x", uint32(ws)))}
 	}
-	if err := ptrace(reqSetOptions, c.pid, 0, optExitKill|optSysGood); err != nil {
+	if err := ptrace.SetOptions(c.pid, ptrace.OptExitKill|ptrace.OptSysGood); err != nil {
 		return c, &HostError{"ptrace", err}
 	}
 	if c.mem, err = syscall.Open(fmt.Sprintf("/proc/%d/mem", c.pid), syscall.O_RDWR|syscall.O_CLOEXEC, 0); err != nil {
@@ -67,8 +66,8 @@ func startChild() (c *child, err error) {
 	if err := c.empty(); err != nil {
 		return c, &HostError{"emptying the traced process", err}
 	}
-	c.xstate = make([]byte, xstateMax)
-	n, err := getXState(c.pid, c.xstate)
+	c.xstate = make([]byte, ptrace.XStateMax)
+	n, err := ptrace.GetXState(c.pid, c.xstate)
 	if err != nil {
 		return c, &HostError{"PTRACE_GETREGSET", err}
 	}
@@ -99,7 +98,7 @@ func (c *child) close() {
 	if c.pid > 0 {
 		_ = syscall.Kill(c.pid, syscall.SIGKILL) // it may be gone
 		for {
-			if ws, err := wait(c.pid); err != nil || ws.Exited() || ws.Signaled() {
+			if ws, err := ptrace.WaitStep(c.pid); err != nil || ws.Exited() || ws.Signaled() {
 				break
 			}
 		}
@@ -142,11 +141,11 @@ var syscallCode = []byte{0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}
 // empty makes the child unmap everything but a new stub. The first calls are
 // made on the spot where its program would begin.
 func (c *child) empty() error {
-	var r syscall.PtraceRegs
-	if err := getRegs(c.pid, &r); err != nil {
+	var r ptrace.Regs
+	if err := ptrace.GetRegs(c.pid, &r); err != nil {
 		return err
 	}
-	if _, err := pwrite(c.mem, syscallCode, r.Rip); err != nil {
+	if _, err := ptrace.WriteMem(c.mem, syscallCode, r.Rip); err != nil {
 		return err
 	}
 	c.stub = r.Rip
@@ -183,7 +182,7 @@ func (c *child) moveStub(taken func(a uint64) bool) error {
 		if uint64(ret) != a {
 			continue
 		}
-		if _, err := pwrite(c.mem, syscallCode, a); err != nil {
+		if _, err := ptrace.WriteMem(c.mem, syscallCode, a); err != nil {
 			return err
 		}
 		c.stub = a
@@ -195,8 +194,8 @@ func (c *child) moveStub(taken func(a uint64) bool) error {
 // call makes the child execute one system call and returns its result, a
 // negated errno on failure. The child's registers are lost.
 func (c *child) call(nr int, args ...uint64) (int64, error) {
-	var r syscall.PtraceRegs
-	if err := getRegs(c.pid, &r); err != nil {
+	var r ptrace.Regs
+	if err := ptrace.GetRegs(c.pid, &r); err != nil {
 		return 0, err
 	}
 	r.Rip, r.Rax, r.Orig_rax = c.stub, uint64(nr), ^uint64(0)
@@ -207,14 +206,14 @@ func (c *child) call(nr int, args ...uint64) (int64, error) {
 			*p = args[i]
 		}
 	}
-	if err := setRegs(c.pid, &r); err != nil {
+	if err := ptrace.SetRegs(c.pid, &r); err != nil {
 		return 0, err
 	}
 	for {
-		if err := ptrace(reqSingleStep, c.pid, 0, 0); err != nil {
+		if err := ptrace.Resume(c.pid, ptrace.SingleStep, 0); err != nil {
 			return 0, err
 		}
-		ws, err := wait(c.pid)
+		ws, err := ptrace.WaitStep(c.pid)
 		if err != nil {
 			return 0, err
 		}
@@ -229,7 +228,7 @@ func (c *child) call(nr int, args ...uint64) (int64, error) {
 			return 0, fmt.Errorf("system call %d: %v", nr, s)
 		}
 	}
-	err := getRegs(c.pid, &r)
+	err := ptrace.GetRegs(c.pid, &r)
 	return int64(r.Rax), err
 }
 
@@ -280,10 +279,10 @@ const (
 // instruction. Signals from outside are dropped.
 func (c *child) step() (ending, error) {
 	for {
-		if err := ptrace(reqSysemuSingle, c.pid, 0, 0); err != nil {
+		if err := ptrace.Resume(c.pid, ptrace.SysemuSingleStep, 0); err != nil {
 			return ending{}, err
 		}
-		ws, err := wait(c.pid)
+		ws, err := ptrace.WaitStep(c.pid)
 		if err != nil {
 			return ending{}, err
 		}
@@ -294,19 +293,19 @@ func (c *child) step() (ending, error) {
 		switch s := ws.StopSignal(); s {
 		case syscall.SIGTRAP:
 			return ending{}, nil
-		case stopSyscallTrap:
+		case ptrace.SyscallTrap:
 			return ending{syscall: true}, nil
 		case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL:
-			var i siginfo
-			if err := getSiginfo(c.pid, &i); err != nil {
+			var i ptrace.Siginfo
+			if err := ptrace.GetSiginfo(c.pid, &i); err != nil {
 				return ending{}, err
 			}
-			if i.code < siKernelMin {
+			if i.Code() < siKernelMin {
 				continue
 			}
-			e := ending{sig: s, addr: i.addr}
-			e.hasAddr = s == syscall.SIGSEGV && (i.code == segvMapErr || i.code == segvAccErr || i.code == segvPKUErr) ||
-				s == syscall.SIGBUS && i.code == busAdrErr
+			e := ending{sig: s, addr: i.Addr()}
+			e.hasAddr = s == syscall.SIGSEGV && (i.Code() == segvMapErr || i.Code() == segvAccErr || i.Code() == segvPKUErr) ||
+				s == syscall.SIGBUS && i.Code() == busAdrErr
 			return e, nil
 		default: // from outside
 		}

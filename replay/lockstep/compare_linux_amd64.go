@@ -3,9 +3,9 @@ package lockstep
 import (
 	"fmt"
 	"strings"
-	"syscall"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -14,7 +14,7 @@ var segNames = [6]string{"es", "cs", "ss", "ds", "fs", "gs"}
 
 // regFile returns where the kernel's register file has the general registers,
 // in encoding order.
-func regFile(r *syscall.PtraceRegs) [16]*uint64 {
+func regFile(r *ptrace.Regs) [16]*uint64 {
 	return [16]*uint64{
 		&r.Rax, &r.Rcx, &r.Rdx, &r.Rbx, &r.Rsp, &r.Rbp, &r.Rsi, &r.Rdi,
 		&r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15,
@@ -22,7 +22,7 @@ func regFile(r *syscall.PtraceRegs) [16]*uint64 {
 }
 
 // putRegs makes the kernel's register file of a state.
-func putRegs(r *syscall.PtraceRegs, s *x86.State) {
+func putRegs(r *ptrace.Regs, s *x86.State) {
 	for i, p := range regFile(r) {
 		*p = s.R[i]
 	}
@@ -36,7 +36,7 @@ func hex(v uint64) string { return fmt.Sprintf("%#x", v) }
 
 // sameRegs reports whether emulator and CPU have the same general registers;
 // flags are those that are compared.
-func sameRegs(r *syscall.PtraceRegs, s *x86.State, flags uint64) bool {
+func sameRegs(r *ptrace.Regs, s *x86.State, flags uint64) bool {
 	return r.Rax == s.R[0] && r.Rcx == s.R[1] && r.Rdx == s.R[2] && r.Rbx == s.R[3] &&
 		r.Rsp == s.R[4] && r.Rbp == s.R[5] && r.Rsi == s.R[6] && r.Rdi == s.R[7] &&
 		r.R8 == s.R[8] && r.R9 == s.R[9] && r.R10 == s.R[10] && r.R11 == s.R[11] &&
@@ -46,7 +46,7 @@ func sameRegs(r *syscall.PtraceRegs, s *x86.State, flags uint64) bool {
 }
 
 // diffRegs lists the general registers that differ.
-func diffRegs(r *syscall.PtraceRegs, s *x86.State, flags uint64) []Item {
+func diffRegs(r *ptrace.Regs, s *x86.State, flags uint64) []Item {
 	var l []Item
 	add := func(name string, ours, theirs uint64) {
 		if ours != theirs {
@@ -188,7 +188,7 @@ func (r *runner) diffStores(d *decoded) ([]Item, error) {
 		}
 		ours, theirs = ours[:st.n], theirs[:st.n]
 		r.m.Mem.Peek(st.addr, ours) // it was stored a moment ago: all is known
-		if _, err := pread(r.c.mem, theirs, st.addr); err != nil {
+		if _, err := ptrace.ReadMem(r.c.mem, theirs, st.addr); err != nil {
 			return nil, err
 		}
 		if string(ours) == string(theirs) {
@@ -198,7 +198,7 @@ func (r *runner) diffStores(d *decoded) ([]Item, error) {
 			// PUSHF shows the TF that makes the CPU step.
 			theirs[1] = theirs[1]&^1 | ours[1]&1
 			if string(ours) == string(theirs) {
-				if _, err := pwrite(r.c.mem, ours, st.addr); err != nil {
+				if _, err := ptrace.WriteMem(r.c.mem, ours, st.addr); err != nil {
 					return nil, err
 				}
 				continue

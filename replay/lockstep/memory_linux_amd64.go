@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 	"vplay/replay/mem"
 )
 
@@ -134,7 +135,7 @@ func (m *memory) write(a, key uint64, page *mem.Page) error {
 	if isShared(key) {
 		fd, off = m.c.shared, key
 	}
-	_, err := pwrite(fd, page[:], off)
+	_, err := ptrace.WriteMem(fd, page[:], off)
 	return err
 }
 
@@ -231,7 +232,7 @@ func (m *memory) refresh(a uint64) error {
 // are not known do not take part.
 func (m *memory) differs(a uint64) (offset int, is bool, err error) {
 	var ours, theirs mem.Page
-	if _, err := pread(m.c.mem, theirs[:], a); err != nil {
+	if _, err := ptrace.ReadMem(m.c.mem, theirs[:], a); err != nil {
 		return 0, false, err
 	}
 	n, f := m.space.Peek(a, ours[:])

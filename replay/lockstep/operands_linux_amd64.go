@@ -3,9 +3,9 @@ package lockstep
 import (
 	"fmt"
 	"strings"
-	"syscall"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 	"vplay/replay/x86"
 )
 
@@ -51,7 +51,7 @@ var implied = map[string]uint8{
 
 // before lists the operands of d, then the flags, then what either side
 // changed.
-func (r *runner) operands(d *decoded, theirs *syscall.PtraceRegs) []Value {
+func (r *runner) operands(d *decoded, theirs *ptrace.Regs) []Value {
 	o := &operands{r: r, s: &r.before, have: map[string]bool{}}
 	if d != nil {
 		for _, name := range d.row().Operands {

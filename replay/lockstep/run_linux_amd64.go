@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 	"vplay/replay"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
@@ -51,7 +52,7 @@ type runner struct {
 	stale, staleX bool
 	before        x86.State // before the present instruction
 	at            checkpoint.Position
-	regs          syscall.PtraceRegs
+	regs          ptrace.Regs
 	theirs        x86.State // the CPU's extended state
 	vectorDiffers bool
 	steps         uint64                      // since told to Progress
@@ -338,14 +339,14 @@ func (r *runner) failed(rerr error) (done bool, err error) {
 func (r *runner) native(d *decoded) (ending, error) {
 	if r.staleX {
 		copy(r.img, r.c.xstate)
-		if err := setXState(r.c.pid, r.before.XState(r.img, &r.layout)); err != nil {
+		if err := ptrace.SetXState(r.c.pid, r.before.XState(r.img, &r.layout)); err != nil {
 			return ending{}, err
 		}
 		r.staleX = false
 	}
 	if r.stale {
 		putRegs(&r.regs, &r.before)
-		if err := setRegs(r.c.pid, &r.regs); err != nil {
+		if err := ptrace.SetRegs(r.c.pid, &r.regs); err != nil {
 			return ending{}, err
 		}
 		r.stale = false
@@ -357,7 +358,7 @@ func (r *runner) native(d *decoded) (ending, error) {
 		}
 		if end.hasAddr {
 			keep := r.regs // the call that maps needs registers
-			if err := getRegs(r.c.pid, &keep); err != nil {
+			if err := ptrace.GetRegs(r.c.pid, &keep); err != nil {
 				return end, err
 			}
 			loaded, err := r.mem.load(end.addr)
@@ -366,13 +367,13 @@ func (r *runner) native(d *decoded) (ending, error) {
 			}
 			if loaded {
 				keep.Orig_rax = ^uint64(0)
-				if err := setRegs(r.c.pid, &keep); err != nil {
+				if err := ptrace.SetRegs(r.c.pid, &keep); err != nil {
 					return end, err
 				}
 				continue
 			}
 		}
-		if err := getRegs(r.c.pid, &r.regs); err != nil {
+		if err := ptrace.GetRegs(r.c.pid, &r.regs); err != nil {
 			return end, err
 		}
 		// Some CPUs take one more step behind the last iteration.
@@ -484,7 +485,7 @@ func (r *runner) diffOutcome(end ending) []Item {
 // diffVector compares extended state. Results that are only nearly the
 // same, where they may be, are replaced by the emulator's.
 func (r *runner) diffVector(d *decoded) ([]Item, error) {
-	n, err := getXState(r.c.pid, r.img)
+	n, err := ptrace.GetXState(r.c.pid, r.img)
 	if err != nil {
 		return nil, err
 	}
@@ -509,7 +510,7 @@ func (r *runner) memoryAt(a uint64) (Item, error) {
 	n := 16 - a%16
 	ours, theirs := make([]byte, n), make([]byte, n)
 	got, _ := r.m.Mem.Peek(a, ours)
-	_, err := pread(r.c.mem, theirs[:got], a)
+	_, err := ptrace.ReadMem(r.c.mem, theirs[:got], a)
 	return memoryItem(a, ours[:got], theirs[:got]), err
 }
 

@@ -219,9 +219,9 @@ func TestRunLimit(t *testing.T) {
 	}
 }
 
-// TestInstSize: see Inst.
-func TestInstSize(t *testing.T) {
-	if n := unsafe.Sizeof(Inst{}); n != 48 {
-		t.Errorf("Inst has %d bytes, want 48", n)
+// TestOpSize: see op.
+func TestOpSize(t *testing.T) {
+	if n := unsafe.Sizeof(op{}); n != 32 {
+		t.Errorf("op has %d bytes, want 32", n)
 	}
 }

@@ -34,10 +34,9 @@ var kindSamples = sync.OnceValue(func() map[string][][]byte {
 		if b == nil || decodeInst(append(bytes.Clone(b), make([]byte, maxInst)...), testText, id, &in) != decodeOK {
 			continue
 		}
-		bindKind(&in)
-		one := []Inst{in}
+		one := []op{bind(&in)}
 		specialise(one)
-		if name := kindNames[one[0].Kind]; name != "" && len(samples[name]) < 40 {
+		if name := kindNames[one[0].kind]; name != "" && len(samples[name]) < 40 {
 			samples[name] = append(samples[name], b)
 		}
 	}
@@ -129,7 +128,7 @@ func TestChains(t *testing.T) {
 		built := false
 		for i := range 8 {
 			b := compareWithSteps(t, rng, name, i)
-			built = built || b != nil && firstInst(b).Kind == uint16(k)
+			built = built || b != nil && firstOp(b).kind == uint16(k)
 		}
 		if !built {
 			t.Errorf("%s: never in a block", name)
@@ -207,12 +206,12 @@ func TestSuccessors(t *testing.T) {
 
 // likely reports whether b begins with kind k and goes on with a marked s.
 func likely(b *block, k, s uint16) bool {
-	if firstInst(b).Kind != k {
+	if firstOp(b).kind != k {
 		return false
 	}
-	in := firstInst(b)
+	o := firstOp(b)
 	for range strings.Split(kindNames[k], "_") {
-		in = nextInst(in)
+		o = nextOp(o)
 	}
-	return in.Kind == s && in.exit&exitLikely != 0
+	return o.kind == s && o.exit&exitLikely != 0
 }

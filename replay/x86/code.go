@@ -22,7 +22,7 @@ const (
 	// maxExits bounds the direct exits of a block; a power of two.
 	maxExits = 8
 	// maxCached bounds the decoded instructions that are kept.
-	maxCached = 1 << 21
+	maxCached = 5 << 18
 )
 
 // block is what the run loop touches on its way in. The instructions follow it
@@ -39,6 +39,7 @@ type block struct {
 // blockRest is what the run loop asks for less often, or on its way out.
 type blockRest struct {
 	exits [maxExits]blockExit
+	insts []decoded // as decoded; op.idx is the place of its (first) one
 
 	// A block with a breakpoint keeps epoch 0, so that the run loop never goes on
 	// with it by itself; checked is when it was last validated.
@@ -210,22 +211,22 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 	}
 	_, brk := c.breaks[pc]
 	rest := &blockRest{brk: brk, page: [2]*codePage{p}, id: [2]uint64{p.id}}
-	ops := c.buildBuf[:0]
+	insts := c.buildBuf[:0]
 	at, branches := pc, 0
-	for len(ops) < maxBlock && at-p.base < pageSize {
+	for len(insts) < maxBlock && at-p.base < pageSize {
 		if _, hit := c.breaks[at]; hit && at != pc {
 			break
 		}
-		ops = append(ops, Inst{})
-		in := &ops[len(ops)-1]
+		insts = append(insts, decoded{})
+		in := &insts[len(insts)-1]
 		code := text[at-p.base:]
 		if !fast { // some bytes may not be known
 			n, _ := c.Bus.Fetch(at, c.scratch[:min(maxInst, len(code))])
 			code = c.scratch[:n]
 		}
-		st := decodeInst(code, at, c.ID, in)
+		st := decodeInst(code, at, c.ID, &in.Inst)
 		if st == decodeShort {
-			if len(ops) == 1 && c.decodeAt(at, in) == ExitNone {
+			if len(insts) == 1 && c.decodeAt(at, &in.Inst) == ExitNone {
 				if q := c.codePage(at + uint64(in.Len) - 1); q != p {
 					rest.page[1], rest.id[1] = q, q.id
 				}
@@ -233,19 +234,19 @@ func (c *CPU) build(p *codePage, pc uint64) *block {
 			}
 		}
 		if st != decodeOK {
-			ops = ops[:len(ops)-1]
+			insts = insts[:len(insts)-1]
 			break
 		}
-		in.off, in.idx = uint16(at-pc), uint8(len(ops)-1)
+		in.fn = c.handler(&in.Inst)
 		at += uint64(in.Len)
-		if in.Flags&(InstEnd|instStop) != 0 && !goesOn(in, at, &branches) {
+		if in.Flags&(InstEnd|instStop) != 0 && !goesOn(&in.Inst, at, &branches) {
 			break
 		}
 	}
-	if len(ops) == 0 {
+	if len(insts) == 0 {
 		return nil
 	}
-	return c.finish(pc, at, ops, rest)
+	return c.finish(pc, at, insts, rest)
 }
 
 // goesOn reports whether a block continues behind in, which ends at end: behind
@@ -259,36 +260,41 @@ func goesOn(in *Inst, end uint64, branches *int) bool {
 }
 
 // isJcc reports whether in is a conditional branch (70 to 7F, 0F 80 to 8F).
-func (in *Inst) isJcc() bool { return getTables().rows[in.Row].Handler == "intJcc" }
+func (in *Inst) isJcc() bool { return in.row().Handler == "intJcc" }
 
-// finish makes the block of ops, which stand from pc to end, and optimises them.
-func (c *CPU) finish(pc, end uint64, ops []Inst, rest *blockRest) *block {
-	n := uint64(len(ops))
+// finish makes the block of insts, which stand from pc to end: it binds them to
+// cases of the loop and optimises those.
+func (c *CPU) finish(pc, end uint64, insts []decoded, rest *blockRest) *block {
+	n := uint64(len(insts))
+	rest.insts = slices.Clone(insts)
 	rest.exits[0] = blockExit{target: end, n: n}
-	for i, k := 0, uint8(1); i < len(ops); i++ {
-		in := &ops[i]
-		bindKind(in)
-		if in.Flags&InstEnd == 0 || !in.relative() || in.Size == 2 {
-			continue
+	ops := c.opBuf[:0]
+	at, exits := pc, uint8(1)
+	for i := range insts {
+		in := &insts[i].Inst
+		o := bind(in)
+		o.off, o.idx = uint16(at-pc), uint8(i)
+		at += uint64(in.Len)
+		if in.Flags&InstEnd != 0 && in.relative() && in.Size != 2 {
+			if t := at + in.Imm; canonical(t) {
+				o.exit = exits
+				rest.exits[exits] = blockExit{target: t, n: uint64(i) + 1}
+				exits++
+			} else {
+				o.kind = kGeneric
+			}
 		}
-		t := pc + uint64(in.off) + uint64(in.Len) + in.Imm
-		if !canonical(t) {
-			in.Kind = kGeneric
-			continue
-		}
-		in.exit = k
-		rest.exits[k] = blockExit{target: t, n: uint64(i) + 1}
-		k++
+		ops = append(ops, o)
 	}
-	ops = fuse(ops)
-	dropDeadFlags(ops)
+	ops = fuse(ops, insts)
+	dropDeadFlags(ops, insts)
 	specialise(ops)
 	b, kept := newBlock(len(ops) + 1)
 	b.pc, b.n, b.blockRest = pc, n, rest
 	copy(kept, ops)
-	kept[len(ops)].Kind = kEnd
-	c.code.insts += len(ops)
-	b.rep = b.brk && kept[0].isRep()
+	kept[len(ops)].kind = kEnd
+	c.code.insts += len(insts)
+	b.rep = b.brk && insts[0].isRep()
 	c.validated(b)
 	return b
 }
@@ -301,6 +307,12 @@ type sized[A any] struct {
 
 func newSized[A any]() *block { return &new(sized[A]).block }
 
+// padded fills a block up to a multiple of a cache line.
+type padded[A any] struct {
+	_ A
+	_ [24]byte
+}
+
 // blockSize is how many instructions a block has room for, and how it is made.
 type blockSize struct {
 	n    int
@@ -308,36 +320,40 @@ type blockSize struct {
 }
 
 // blockSizes are multiples of a cache line that are size classes of Go's
-// allocator, which aligns them; it takes eight bytes from those above 512.
+// allocator, which aligns them; it takes eight bytes from those above 512. The
+// smallest are filled up to one.
 var blockSizes = []blockSize{
-	{3, newSized[[3]Inst]},
-	{7, newSized[[7]Inst]},
-	{11, newSized[[11]Inst]},
-	{15, newSized[[15]Inst]},
-	{20, newSized[[20]Inst]},
-	{23, newSized[[23]Inst]},
-	{28, newSized[[28]Inst]},
-	{36, newSized[[36]Inst]},
-	{maxBlock + 1, newSized[[maxBlock + 1]Inst]},
+	{2, newSized[padded[[2]op]]},
+	{4, newSized[padded[[4]op]]},
+	{6, newSized[padded[[6]op]]},
+	{8, newSized[[8]op]},
+	{10, newSized[[10]op]},
+	{14, newSized[[14]op]},
+	{18, newSized[[18]op]},
+	{22, newSized[[22]op]},
+	{30, newSized[[30]op]},
+	{maxBlock + 1, newSized[[maxBlock + 1]op]},
 }
 
 // newBlock returns a block and the n instructions that follow it in memory, at
 // most maxBlock and a sentinel.
-func newBlock(n int) (*block, []Inst) {
+func newBlock(n int) (*block, []op) {
 	i := slices.IndexFunc(blockSizes, func(s blockSize) bool { return n <= s.n })
 	b := blockSizes[i].make()
-	return b, instsOf(b, n)
+	return b, opsOf(b, n)
 }
 
 // relative reports whether in is a branch to a displacement.
 func (in *Inst) relative() bool {
-	r := &getTables().rows[in.Row]
+	r := in.row()
 	return len(r.Operands) == 1 && strings.HasPrefix(r.Operands[0], "rel")
 }
 
-// leave ends a block at in, whose handler returned e.
-func (c *CPU) leave(b *block, in *Inst, e Exit) Exit {
-	c.Retired += uint64(in.idx)
+// leave ends a block at o, whose handler returned e. The branch of a fused pair
+// is left to the next block.
+func (c *CPU) leave(b *block, o *op, e Exit) Exit {
+	in := &b.insts[o.idx].Inst
+	c.Retired += uint64(o.idx)
 	if e == ExitSyscall {
 		c.Retired++
 	}
@@ -348,11 +364,8 @@ func (c *CPU) leave(b *block, in *Inst, e Exit) Exit {
 		return e
 	}
 	c.Retired++
-	switch {
-	case in.Flags&instFused != 0: // the branch is left to the next block
-		c.RIP = b.pc + uint64(in.off) + uint64(in.VVVV)
-	case in.Flags&InstEnd == 0:
-		c.RIP = b.pc + uint64(in.off) + uint64(in.Len)
+	if in.Flags&InstEnd == 0 {
+		c.RIP = b.pc + uint64(o.off) + uint64(in.Len)
 	}
 	owner := c.stop&stopOwner != 0
 	c.stop = 0

@@ -11,7 +11,7 @@ func TestBlockLayout(t *testing.T) {
 	for _, s := range blockSizes {
 		for range 20 {
 			b, ops := newBlock(s.n)
-			at, kind := uintptr(unsafe.Pointer(b)), uintptr(unsafe.Pointer(&ops[0].Kind))
+			at, kind := uintptr(unsafe.Pointer(b)), uintptr(unsafe.Pointer(&ops[0].kind))
 			if at/64 != kind/64 {
 				t.Fatalf("%d instructions: block at %#x, kind at %#x", s.n, at, kind)
 			}

@@ -67,8 +67,9 @@ type CPU struct {
 
 	scratch  [64]byte // for Bus.Read and Bus.Write, so that nothing escapes
 	scratch2 [64]byte
-	step     Inst // the instruction Step decodes
-	buildBuf [maxBlock]Inst
+	step     Inst              // the instruction Step decodes
+	buildBuf [maxBlock]decoded // of the block that is being made
+	opBuf    [maxBlock]op
 
 	flushesCode bool // Bus is a CodeFlusher
 

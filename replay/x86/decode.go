@@ -312,7 +312,6 @@ func (d *decoder) matches(e *Encoding) bool {
 // fill sets in from the row and consumes the operands' bytes.
 func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	in.Row = r.index
-	in.fn = r.fn
 	in.form = r.form
 	in.Opc = d.opcode
 	in.Flags = r.flags | d.instFlags()
@@ -340,9 +339,6 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	}
 	if r.flags&instAMDImm == 0 || d.amd {
 		d.immediate(e.Imm, in)
-	}
-	if use := r.use.of(in) &^ xfeatSSE; use != 0 && !d.amd {
-		in.fn = useHandlers[use]
 	}
 	if r.flags&instVSIB != 0 && d.modrm&7 != 4 {
 		d.fail(decodeUD)

@@ -10,34 +10,26 @@ package x86
 // CPU.next) and ends its block.
 type Handler func(c *CPU, in *Inst) Exit
 
-// Inst is one decoded instruction, bound to the address it was decoded at.
-//
-// It is 48 bytes: blocks are walked from end to end, so its size is what the
-// host's data cache holds of the guest's code.
+// Inst is one decoded instruction, bound to the address it was decoded at: what
+// its bytes say, and nothing of how it is executed. Once decoded it does not
+// change; what the interpreter makes of it is an op of its block.
 type Inst struct {
 	Flags InstFlags // prefixes and shape
 	Row   uint16    // index of the table row in Rows, 0 = none
-	Kind  uint16    // hot-loop kind, 0 = call fn
-	off   uint16    // distance from the start of the block, in bytes
-
-	idx   uint8 // instructions of the block before this one
-	Reg   uint8 // ModRM.reg extended by REX.R, or the register in the opcode (+r)
-	RM    uint8 // ModRM.rm extended by REX.B, when there is no memory operand
-	VVVV  uint8 // VEX.vvvv register; of a fused pair the length of the first
-	Base  uint8 // 0..15, NoReg, or RIPReg: Disp is then the absolute address
-	Index uint8 // 0..15 or NoReg
-	Scale uint8 // shift 0..3
-	Seg   uint8 // FS or GS when overridden (the others have base 0), else NoSeg
-	Size  uint8 // operand size in bytes: 1, 2, 4, 8 (integer forms)
-	Len   uint8 // bytes, of a fused pair those of both
-	Imm2  uint8 // second immediate of ENTER; of a fused pair the branch's condition
-	exit  uint8 // of a direct branch its place in block.exits; and exitLikely
-	form  uint8 // operand shape of two-operand integer forms
-	Opc   uint8 // last opcode byte: condition codes, shift groups
-
-	fn   Handler
-	Imm  uint64 // immediate, sign-extended to 64 bits
-	Disp int64  // displacement, sign-extended; the absolute address for moffs and RIP-relative operands
+	Reg   uint8     // ModRM.reg extended by REX.R, or the register in the opcode (+r)
+	RM    uint8     // ModRM.rm extended by REX.B, when there is no memory operand
+	VVVV  uint8     // VEX.vvvv register
+	Base  uint8     // 0..15, NoReg, or RIPReg: Disp is then the absolute address
+	Index uint8     // 0..15 or NoReg
+	Scale uint8     // shift 0..3
+	Seg   uint8     // FS or GS when overridden (the others have base 0), else NoSeg
+	Size  uint8     // operand size in bytes: 1, 2, 4, 8 (integer forms)
+	Len   uint8     // bytes
+	Imm2  uint8     // second immediate of ENTER
+	Opc   uint8     // last opcode byte: condition codes, shift groups
+	form  uint8     // operand shape of two-operand integer forms
+	Imm   uint64    // immediate, sign-extended to 64 bits
+	Disp  int64     // displacement, sign-extended; the absolute address for moffs and RIP-relative operands
 }
 
 // NoReg in Base and Index, and NoSeg in Seg, say that there is none. RIPReg in
@@ -47,10 +39,6 @@ const (
 	RIPReg = 17
 	NoSeg  = 255
 )
-
-// exitLikely in Inst.exit says that the kind is among the successors of the
-// kind before it, so that the case before should look there.
-const exitLikely = 1 << 7
 
 // InstFlags describe prefixes and shape of an instruction.
 type InstFlags uint32
@@ -70,7 +58,6 @@ const (
 	InstEnd                          // ends its block and sets RIP
 
 	instStop       // ends its block
-	instFused      // a comparison and the branch behind it
 	instLockable   // row: LOCK is allowed with a memory destination
 	instDefault64  // row: operand size 64 unless 66 is there
 	instForce64    // row: operand size 64

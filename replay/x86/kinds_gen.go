@@ -1634,7 +1634,7 @@ const (
 	kindCount
 )
 
-// kindByName finds the kinds that bindKind puts together from shape and size.
+// kindByName finds the kinds that bind puts together from shape and size.
 var kindByName = map[string]uint16{
 	"MovRR4":          kMovRR4,
 	"MovRR8":          kMovRR8,

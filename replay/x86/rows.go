@@ -10,6 +10,8 @@ type Row struct {
 	Mnemonic string
 	Encoding Encoding
 	Operands []string // in Intel order; see internal/isagen for the names
+	Dirs     []Dir    // one for each operand
+	Implied  []Implied
 	CPUID    string   // feature, "" for the base set
 	Handler  string   // name of the Go function
 	File     string   // the isa/*.txt file, without extension
@@ -26,6 +28,25 @@ type Row struct {
 	use   rowUse
 
 	undefined bool // no instruction on Intel
+}
+
+// Dir says what an instruction does with an operand: a set of DirRead, DirWrite
+// and DirAddress, or nothing for an immediate.
+type Dir uint8
+
+// The directions. DirAddress is of a memory operand whose content is not
+// accessed: its registers are read all the same.
+const (
+	DirRead Dir = 1 << iota
+	DirWrite
+	DirAddress
+)
+
+// Implied is an operand that the encoding does not name; internal/isagen has the
+// names.
+type Implied struct {
+	Name string
+	Dir  Dir
 }
 
 // Attr reports whether the row has attribute a.
@@ -135,6 +156,9 @@ var (
 
 // Rows returns all rows; the caller must not change them. Index 0 is empty.
 func Rows() []Row { return getTables().rows }
+
+// row returns the row of in.
+func (in *Inst) row() *Row { return &getTables().rows[in.Row] }
 
 func getTables() *tables {
 	tablesOnce.Do(func() { tablesVar.build() })

@@ -42,7 +42,7 @@ func (c *CPU) sifted(b *block) bool {
 			continue
 		}
 		if b.rep {
-			return !c.repLeads(firstInst(b), &s.R)
+			return !c.repLeads(&b.insts[0].Inst, &s.R)
 		}
 		s.at = uint8(i)
 		return true

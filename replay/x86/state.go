@@ -9,10 +9,11 @@
 // decoder tables, the names and the coverage list from them. See RATIONALE.md.
 //
 // Where things are: decode.go turns bytes and rows into an [Inst]; code.go
-// keeps predecoded blocks and knows when they are stale; hot.go binds
+// keeps predecoded blocks and knows when they are stale; bind.go binds
 // instructions to the cases of the generated loop in run_gen.go; run.go and
 // step.go are the ways to execute; mem.go is the way to memory; flags.go the
-// lazy flags; int_*.go, sse_*.go, mmx*.go and x87_*.go the handlers.
+// lazy flags; effects.go says what an instruction reads and writes; int_*.go,
+// sse_*.go, mmx*.go and x87_*.go are the handlers.
 //
 // Invariants: a handler that returns a fault has changed nothing but what the
 // architecture says; between two instructions State is exact, whatever made

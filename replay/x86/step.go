@@ -32,7 +32,7 @@ func (in *Inst) holdsTrap() bool {
 // exec executes in, which stands at RIP, and retires it.
 func (c *CPU) exec(in *Inst) Exit {
 	pc := c.RIP
-	e := in.fn(c, in)
+	e := c.handler(in)(c, in)
 	if e == ExitSyscall {
 		c.Retired++
 	}

@@ -42,7 +42,7 @@ func BenchmarkX87(b *testing.B) {
 			}
 			for b.Loop() {
 				c.FPU = v
-				if e := in.fn(c, &in); e != ExitNone {
+				if e := c.handler(&in)(c, &in); e != ExitNone {
 					b.Fatal(e)
 				}
 			}

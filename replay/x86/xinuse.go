@@ -33,7 +33,7 @@ import "strings"
 // The bits are State.NotInUse. Blocks know nothing of the SSE bit: while it says
 // not in use, instructions are executed one by one (CPU.runOn), and CPU.exec
 // looks at it. What sets the other bits goes through the handlers of
-// useHandlers, which the decoder binds.
+// useHandlers, which CPU.handler returns.
 
 // useHandlers execute an instruction and then mark the components of their
 // index as in use.

@@ -90,6 +90,7 @@ var imports = []struct {
 	of  string
 }{
 	{"checkpoint/abi", ""},
+	{"checkpoint/abi/ptrace", ""},
 	{"dwarf/elffile", ""},
 	{"dwarf", "dwarf/elffile"},
 	{"replay/x86", ""},
@@ -101,11 +102,11 @@ var imports = []struct {
 	{"checkpoint", ""},
 	{"loader/image/imagetest", "checkpoint"},
 	{"loader/image", "checkpoint dwarf/elffile"},
-	{"checkpoint/record", "checkpoint checkpoint/abi loader/image replay/mem/rangemap"},
+	{"checkpoint/record", "checkpoint checkpoint/abi checkpoint/abi/ptrace loader/image replay/mem/rangemap"},
 	{"loader", "checkpoint checkpoint/abi loader/image replay/mem replay/x86 dwarf"},
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
 	{"replay", "checkpoint checkpoint/abi loader loader/image replay/mem replay/mem/rangemap replay/sys replay/x86"},
-	{"replay/lockstep", "checkpoint replay replay/mem replay/x86"},
+	{"replay/lockstep", "checkpoint checkpoint/abi/ptrace replay replay/mem replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"cmd/vplayd/internal/sandbox", ""},

@@ -66,7 +66,7 @@ func (h *hot) label(kind, body, tail string) {
 		var next strings.Builder
 		next.WriteString(advance + "if in.exit&exitLikely == 0 { goto dispatch }\n")
 		for _, s := range succ {
-			fmt.Fprintf(&next, "if in.Kind == %s { goto l%s }\n", s, s[1:])
+			fmt.Fprintf(&next, "if in.kind == %s { goto l%s }\n", s, s[1:])
 		}
 		next.WriteString("goto dispatch")
 		body = strings.ReplaceAll(body, "goto next", next.String())
@@ -77,10 +77,10 @@ func (h *hot) label(kind, body, tail string) {
 	}
 }
 
-// advance goes on to the next instruction. It is nextInst, written out: the
+// advance goes on to the next instruction. It is nextOp, written out: the
 // compiler keeps variables and a table of positions for each call that it
 // expands, and takes a third longer for the 2400 of the loop.
-const advance = "in = (*Inst)(unsafe.Add(unsafe.Pointer(in), instSize))\n"
+const advance = "in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))\n"
 
 // leaves matches a body that ends by a jump, so that nothing falls through.
 var leaves = regexp.MustCompile(`(^|\n)goto \w+\s*$`)
@@ -181,17 +181,19 @@ var sizes = map[int]size{
 	8: {n: 8, typ: "uint64", styp: "int64"},
 }
 
+// word is the guest's word of 8n bits at off of e.page. It is not a call: the
+// compiler keeps variables and a table of positions for each call that it
+// expands, and this one has 1500 places.
+func word(n int, off string) string {
+	return fmt.Sprintf("*(*uint%d)(unsafe.Add(unsafe.Pointer(e.page), %s))", 8*n, off)
+}
+
 // loadExpr reads size bytes at off of e.page.
 func loadExpr(n int) string {
-	switch n {
-	case 1:
+	if n == 1 {
 		return "e.page[off]"
-	case 2:
-		return "get16(e.page, off)"
-	case 4:
-		return "get32(e.page, off)"
 	}
-	return "get64(e.page, off)"
+	return word(n, "off")
 }
 
 // storeStmt writes v of size n at off of e.page.
@@ -199,20 +201,18 @@ func storeStmt(n int, v string) string {
 	switch n {
 	case 1:
 		return "e.page[off] = uint8(" + v + ")"
-	case 2:
-		return "put16(e.page, off, uint16(" + v + "))"
-	case 4:
-		return "put32(e.page, off, uint32(" + v + "))"
+	case 8:
+		return word(n, "off") + " = " + v
 	}
-	return "put64(e.page, off, " + v + ")"
+	return fmt.Sprintf("%s = uint%d(%s)", word(n, "off"), 8*n, v)
 }
 
-const ea = `a = uint64(in.Disp)
-if in.Base < 16 { a += c.R[in.Base] }
-if in.Index < 16 { a += c.R[in.Index] << (in.Scale & 63) }
+const ea = `a = uint64(in.disp)
+if in.base < 16 { a += c.R[in.base] }
+if in.index < 16 { a += c.R[in.index] << (in.scale & 63) }
 `
 
-const eaBase = "a = uint64(in.Disp) + c.R[in.Base&15]\n"
+const eaBase = "a = uint64(in.disp) + c.R[in.base&15]\n"
 
 // tlb wraps body in the translation cache's hit condition.
 func tlb(which string, n int, body string) string {
@@ -255,9 +255,9 @@ func reg(field string, n int) string {
 
 func imm(n int) string {
 	if n == 8 {
-		return "in.Imm"
+		return "in.imm"
 	}
-	return sizes[n].typ + "(in.Imm)"
+	return sizes[n].typ + "(in.imm)"
 }
 
 // alu adds arithmetic on registers, immediates and memory.
@@ -265,16 +265,16 @@ func (h *hot) alu() {
 	for _, op := range aluOps {
 		for _, n := range []int{1, 2, 4, 8} {
 			for _, f := range []struct{ kind, dst, x, y string }{
-				{"RR", "RM", reg("RM", n), reg("Reg", n)}, // r/m, reg with a register
-				{"RI", "RM", reg("RM", n), imm(n)},
+				{"RR", "rm", reg("rm", n), reg("reg", n)}, // r/m, reg with a register
+				{"RI", "rm", reg("rm", n), imm(n)},
 			} {
 				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", f.x, f.y, op.expr) + setReg(f.dst, n)
 				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n), body+flags(op.name, n)+"goto next")
 				h.sized(n, fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), body+"goto next")
 			}
-			body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", reg("Reg", n), loadExpr(n), op.expr) + setReg("Reg", n)
+			body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", reg("reg", n), loadExpr(n), op.expr) + setReg("reg", n)
 			h.sized(n, fmt.Sprintf("k%sRM%d", op.name, n), ea+tlb("r", n, body+flags(op.name, n)+"goto next"))
-			for _, src := range []struct{ kind, y string }{{"MR", reg("Reg", n)}, {"MI", imm(n)}} {
+			for _, src := range []struct{ kind, y string }{{"MR", reg("reg", n)}, {"MI", imm(n)}} {
 				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
 				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, src.kind, n), ea+tlb("w", n, body+flags(op.name, n)+"goto next"))
 			}
@@ -284,17 +284,17 @@ func (h *hot) alu() {
 
 // carries adds ADC and SBB.
 func (h *hot) carries() {
-	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.carry())", "Add"}, {"Sbb", "x - y - %s(c.carry())", "Sub"}} {
+	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.aux>>63)", "Add"}, {"Sbb", "x - y - %s(c.aux>>63)", "Sub"}} {
 		for _, n := range []int{1, 2, 4, 8} {
 			expr := "r = " + fmt.Sprintf(op.expr, sizes[n].typ) + "\n"
 			for _, f := range []struct{ kind, dst, x, y string }{
-				{"RR", "RM", reg("RM", n), reg("Reg", n)}, {"RI", "RM", reg("RM", n), imm(n)},
+				{"RR", "rm", reg("rm", n), reg("reg", n)}, {"RI", "rm", reg("rm", n), imm(n)},
 			} {
 				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n),
 					fmt.Sprintf("x, y = %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"goto next")
 			}
 			h.sized(n, fmt.Sprintf("k%sRM%d", op.name, n), ea+tlb("r", n,
-				fmt.Sprintf("x, y = %s, %s\n", reg("Reg", n), loadExpr(n))+expr+setReg("Reg", n)+flags(op.flags, n)+"goto next"))
+				fmt.Sprintf("x, y = %s, %s\n", reg("reg", n), loadExpr(n))+expr+setReg("reg", n)+flags(op.flags, n)+"goto next"))
 		}
 	}
 }
@@ -323,10 +323,10 @@ func (h *hot) compare() {
 	for _, op := range []struct{ name, expr string }{{"Cmp", "x - y"}, {"Test", "x & y"}} {
 		for _, n := range []int{1, 2, 4, 8} {
 			for _, f := range []struct{ kind, x, y string }{
-				{"RR", reg("RM", n), reg("Reg", n)},
-				{"RI", reg("RM", n), imm(n)},
-				{"RM", reg("Reg", n), loadExpr(n)},
-				{"MR", loadExpr(n), reg("Reg", n)},
+				{"RR", reg("rm", n), reg("reg", n)},
+				{"RI", reg("rm", n), imm(n)},
+				{"RM", reg("reg", n), loadExpr(n)},
+				{"MR", loadExpr(n), reg("reg", n)},
 				{"MI", loadExpr(n), imm(n)},
 			} {
 				isMem := strings.Contains(f.kind, "M")
@@ -363,61 +363,71 @@ func (h *hot) compare() {
 	}
 }
 
+// The flags and conditions of State, written out like word.
+const (
+	isCF      = "int64(c.aux) < 0"
+	isZF      = "c.res == 0"
+	isSF      = "int64(c.res^c.aux<<63) < 0"
+	isOF      = "int64(c.aux^c.aux<<1) < 0"
+	isLess    = "int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0" // SF != OF
+	canonical = "uint64(int64(t)<<16>>16) == t"
+)
+
 // condExpr are the conditions from the lazy flags, by code.
 var condExpr = []string{
-	"c.of()", "!c.of()", "c.cf()", "!c.cf()", "c.zf()", "!c.zf()", "c.cf() || c.zf()", "!(c.cf() || c.zf())",
-	"c.sf()", "!c.sf()", "c.pf()", "!c.pf()", "c.sf() != c.of()", "c.sf() == c.of()",
-	"c.zf() || c.sf() != c.of()", "!(c.zf() || c.sf() != c.of())",
+	isOF, "!(" + isOF + ")", isCF, "!(" + isCF + ")", isZF, "c.res != 0", isCF + " || " + isZF, "!(" + isCF + " || " + isZF + ")",
+	isSF, "!(" + isSF + ")", "c.pf()", "!c.pf()", isLess, "!(" + isLess + ")",
+	isZF + " || " + isLess, "!(" + isZF + " || " + isLess + ")",
 }
 
 var ccNames = []string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P", "NP", "L", "GE", "LE", "G"}
 
 // moves adds moves, loads and stores.
 func (h *hot) moves() {
-	h.add("kMovRR4", "%s", "c.R[in.RM&15] = uint64(uint32(c.R[in.Reg&15]))\ngoto next")
-	h.add("kMovRR8", "%s", "c.R[in.RM&15] = c.R[in.Reg&15]\ngoto next")
-	h.add("kMovRI4", "%s", "c.R[in.RM&15] = uint64(uint32(in.Imm))\ngoto next")
-	h.add("kMovRI8", "%s", "c.R[in.RM&15] = in.Imm\ngoto next")
+	h.add("kMovRR4", "%s", "c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))\ngoto next")
+	h.add("kMovRR8", "%s", "c.R[in.rm&15] = c.R[in.reg&15]\ngoto next")
+	h.add("kMovRI4", "%s", "c.R[in.rm&15] = uint64(uint32(in.imm))\ngoto next")
+	h.add("kMovRI8", "%s", "c.R[in.rm&15] = in.imm\ngoto next")
 	for _, n := range []int{1, 2, 4, 8} {
-		h.add(fmt.Sprintf("kLoad%d", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64("+loadExpr(n)+")\ngoto next"))
-		h.add(fmt.Sprintf("kStore%d", n), "%s", ea+tlb("w", n, storeStmt(n, "c.R[in.Reg&15]")+"\ngoto next"))
-		h.add(fmt.Sprintf("kStoreI%d", n), "%s", ea+tlb("w", n, storeStmt(n, "in.Imm")+"\ngoto next"))
+		h.add(fmt.Sprintf("kLoad%d", n), "%s", ea+tlb("r", n, "c.R[in.reg&15] = uint64("+loadExpr(n)+")\ngoto next"))
+		h.add(fmt.Sprintf("kStore%d", n), "%s", ea+tlb("w", n, storeStmt(n, "c.R[in.reg&15]")+"\ngoto next"))
+		h.add(fmt.Sprintf("kStoreI%d", n), "%s", ea+tlb("w", n, storeStmt(n, "in.imm")+"\ngoto next"))
 	}
 	for _, n := range []int{1, 2, 4} {
 		st := sizes[n].styp
-		h.add(fmt.Sprintf("kLoadS%d8", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ngoto next"))
-		h.add(fmt.Sprintf("kMovsx%d8", n), "%s", "c.R[in.Reg&15] = uint64(int64("+st+"(c.R[in.RM&15])))\ngoto next")
+		h.add(fmt.Sprintf("kLoadS%d8", n), "%s", ea+tlb("r", n, "c.R[in.reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ngoto next"))
+		h.add(fmt.Sprintf("kMovsx%d8", n), "%s", "c.R[in.reg&15] = uint64(int64("+st+"(c.R[in.rm&15])))\ngoto next")
 		if n < 4 {
-			h.add(fmt.Sprintf("kLoadS%d4", n), "%s", ea+tlb("r", n, "c.R[in.Reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ngoto next"))
-			h.add(fmt.Sprintf("kMovsx%d4", n), "%s", "c.R[in.Reg&15] = uint64(uint32(int32("+st+"(c.R[in.RM&15]))))\ngoto next")
-			h.add(fmt.Sprintf("kMovzx%d", n), "%s", "c.R[in.Reg&15] = uint64("+sizes[n].typ+"(c.R[in.RM&15]))\ngoto next")
+			h.add(fmt.Sprintf("kLoadS%d4", n), "%s", ea+tlb("r", n, "c.R[in.reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ngoto next"))
+			h.add(fmt.Sprintf("kMovsx%d4", n), "%s", "c.R[in.reg&15] = uint64(uint32(int32("+st+"(c.R[in.rm&15]))))\ngoto next")
+			h.add(fmt.Sprintf("kMovzx%d", n), "%s", "c.R[in.reg&15] = uint64("+sizes[n].typ+"(c.R[in.rm&15]))\ngoto next")
 		}
 	}
 	for _, n := range []int{1, 2} { // into a part of a register
 		mask := 1<<(8*n) - 1
-		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.Reg&15] = c.R[in.Reg&15]&^%#x | uint64(%s)\ngoto next", mask, loadExpr(n))))
-		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.RM&15] = c.R[in.RM&15]&^%#x | c.R[in.Reg&15]&%#[1]x\ngoto next", mask))
+		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.reg&15] = c.R[in.reg&15]&^%#x | uint64(%s)\ngoto next", mask, loadExpr(n))))
+		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | c.R[in.reg&15]&%#[1]x\ngoto next", mask))
 	}
 	h.add("kCbw4", "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ngoto next")
 	h.add("kCbw8", "c.R[RAX] = uint64(int64(int32(c.R[RAX])))\ngoto next")
 	h.add("kCwd4", "c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))\ngoto next")
 	h.add("kCwd8", "c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)\ngoto next")
 	h.vectors()
-	h.add("kLea8", "%s", ea+"c.R[in.Reg&15] = a\ngoto next")
-	h.add("kLea4", "%s", ea+"c.R[in.Reg&15] = uint64(uint32(a))\ngoto next")
+	h.add("kLea8", "%s", ea+"c.R[in.reg&15] = a\ngoto next")
+	h.add("kLea4", "%s", ea+"c.R[in.reg&15] = uint64(uint32(a))\ngoto next")
 }
 
 // vectors adds moves of XMM registers; U may be misaligned, A may not.
 func (h *hot) vectors() {
-	const load = "v = &c.V[in.Reg&15]\nv[0], v[1] = get64(e.page, off), get64(e.page, off+8)\ngoto next"
-	const store = "v = &c.V[in.Reg&15]\nput64(e.page, off, v[0])\nput64(e.page, off+8, v[1])\ngoto next"
+	load := "v = &c.V[in.reg&15]\nv[0], v[1] = " + qwords(2) + "\ngoto next"
+	store := "v = &c.V[in.reg&15]\n" + putQwords(2) + "goto next"
 	h.add("kLoadU", "%s", ea+tlb("r", 16, load))
 	h.add("kStoreU", "%s", ea+tlb("w", 16, store))
 	h.add("kLoadA", "%s", ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
 	h.add("kStoreA", "%s", ea+tlb("w", 16, "if a&15 == 0 {\n"+store+"\n}"))
-	h.add("kMovXL", "v, w = &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
-	h.add("kMovXS", "v, w = &c.V[in.RM&15], &c.V[in.Reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
-	h.add("kPxor", "v, w = &c.V[in.Reg&15], &c.V[in.RM&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
+	h.add("kMovXL", "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	h.add("kMovXS", "v, w = &c.V[in.rm&15], &c.V[in.reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	h.add("kPxor", "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
 }
 
 // mulFlags sets the flags of a product whose low half, sign-extended, is r.
@@ -428,12 +438,12 @@ func mulFlags(r string) string {
 // rotates adds ROL and ROR by an immediate. They set CF and OF alone; by more
 // than 1, OF is kept on Intel (see int_shift.go).
 func (h *hot) rotates(n int) {
-	set := setReg("RM", n)
+	set := setReg("rm", n)
 	for _, rot := range []struct{ name, sign, cf, of string }{
 		{"Rol", "", "uint64(r&1)", fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1)},
 		{"Ror", "-", fmt.Sprintf("uint64(r>>%d)", 8*n-1), fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2)},
 	} {
-		body := fmt.Sprintf("by = int(in.Imm&%d)\nr = bits.RotateLeft%d(%s, %sby)\n", 8*n-1, 8*n, reg("RM", n), rot.sign) + set
+		body := fmt.Sprintf("by = int(in.imm&%d)\nr = bits.RotateLeft%d(%s, %sby)\n", 8*n-1, 8*n, reg("rm", n), rot.sign) + set
 		h.sized(n, fmt.Sprintf("k%sRI%d", rot.name, n), body+fmt.Sprintf("cf = %s\nof = %s\n", rot.cf, rot.of)+
 			"if by != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ngoto next")
 		h.sized(n, fmt.Sprintf("k%sRI%dn", rot.name, n), body+"goto next")
@@ -442,9 +452,9 @@ func (h *hot) rotates(n int) {
 
 // highBytes adds TEST and AND of ah, ch, dh and bh with an immediate.
 func (h *hot) highBytes() {
-	body := "x, y = uint8(c.R[in.RM&3]>>8), uint8(in.Imm)\nr = x & y\n"
+	body := "x, y = uint8(c.R[in.rm&3]>>8), uint8(in.imm)\nr = x & y\n"
 	h.sized(1, "kTestHI1", body+flags("Test", 1)+"goto next")
-	h.sized(1, "kAndHI1", body+"c.R[in.RM&3] = c.R[in.RM&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
+	h.sized(1, "kAndHI1", body+"c.R[in.rm&3] = c.R[in.rm&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
 	for _, cc := range []int{4, 5} {
 		h.sized(1, "kTestHI1J"+ccNames[cc], body+flags("Test", 1)+"if "+conds[cc].test+" { goto exit }\ngoto next")
 	}
@@ -453,24 +463,24 @@ func (h *hot) highBytes() {
 // thread adds what compilers read relative to FS without a register: variables
 // of a thread, and the guard of a stack frame, which is compared.
 func (h *hot) thread() {
-	const ea = "a = uint64(in.Disp) + c.FSBase\n"
-	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
-	h.sized(8, "kFSubRM8", ea+tlb("r", 8, "x, y = c.R[in.Reg&15], "+loadExpr(8)+"\nr = x - y\nc.R[in.Reg&15] = r\n"+flags("Sub", 8)+"goto next"))
+	const ea = "a = uint64(in.disp) + c.FSBase\n"
+	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.reg&15] = "+loadExpr(8)+"\ngoto next"))
+	h.sized(8, "kFSubRM8", ea+tlb("r", 8, "x, y = c.R[in.reg&15], "+loadExpr(8)+"\nr = x - y\nc.R[in.reg&15] = r\n"+flags("Sub", 8)+"goto next"))
 }
 
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
 func (h *hot) misc() {
 	for _, n := range []int{1, 2, 4, 8} {
 		s := sizes[n]
-		x := reg("RM", n)
-		set := setReg("RM", n)
+		x := reg("rm", n)
+		set := setReg("rm", n)
 		res := flags("And", n)                                        // res, aux = 0
 		for _, sh := range []struct{ name, r, cf, of, intel string }{ // intel is OF there: of x shifted by 1
 			{"Shl", "x << k", fmt.Sprintf("uint64(x>>(%d-k)&1)", 8*n), fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1), fmt.Sprintf("uint64((x>>%d^x>>%d)&1)", 8*n-1, 8*n-2)},
 			{"Shr", "x >> k", "uint64(x>>(k-1)&1)", fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2), fmt.Sprintf("uint64(x>>%d)", 8*n-1)},
 			{"Sar", s.typ + "(" + s.styp + "(x)>>k)", "uint64(x>>(k-1)&1)", "uint64(0)", ""},
 		} {
-			body := fmt.Sprintf("x, k = %s, uint(in.Imm)&%d\nr = %s\n", x, 8*n-1, sh.r)
+			body := fmt.Sprintf("x, k = %s, uint(in.imm)&%d\nr = %s\n", x, 8*n-1, sh.r)
 			fl := strings.TrimSuffix(res, "c.aux = 0\n") + fmt.Sprintf("cf = %s\nof = %s\n", sh.cf, sh.of)
 			if sh.intel != "" {
 				fl += "if c.shiftAux == 0 { of = " + sh.intel + " }\n"
@@ -481,7 +491,7 @@ func (h *hot) misc() {
 			if n < 4 {
 				continue
 			}
-			body = strings.Replace(body, "in.Imm", "c.R[RCX]", 1)
+			body = strings.Replace(body, "in.imm", "c.R[RCX]", 1)
 			h.sized(n, fmt.Sprintf("kV%s%dn", sh.name, n), body+set+"goto next")
 			body = strings.Replace(body, "r = ", "if k == 0 { goto generic }\nr = ", 1)
 			h.sized(n, fmt.Sprintf("kV%s%d", sh.name, n), body+set+fl+"goto next")
@@ -503,21 +513,21 @@ func (h *hot) misc() {
 	}
 	for i, cond := range condExpr {
 		for _, n := range []int{4, 8} {
-			h.sized(n, fmt.Sprintf("kCmov%s%d", ccNames[i], n), fmt.Sprintf("r = %s\nif %s { r = %s }\nc.R[in.Reg&15] = uint64(r)\ngoto next", reg("Reg", n), cond, reg("RM", n)))
+			h.sized(n, fmt.Sprintf("kCmov%s%d", ccNames[i], n), fmt.Sprintf("r = %s\nif %s { r = %s }\nc.R[in.reg&15] = uint64(r)\ngoto next", reg("reg", n), cond, reg("rm", n)))
 		}
-		h.sized(8, "kSet"+ccNames[i], "r = c.R[in.RM&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.RM&15] = r\ngoto next")
+		h.sized(8, "kSet"+ccNames[i], "r = c.R[in.rm&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.rm&15] = r\ngoto next")
 	}
-	for _, m := range []struct{ kind, x string }{{"RR", "c.R[in.Reg&15]"}, {"RI", "in.Imm"}} {
-		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.Reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.RM&15]))\ngoto next")
-		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.Reg&15] = "+m.x+" * c.R[in.RM&15]\ngoto next")
-		h.add("kImul"+m.kind+"4", "%s", "p = int64(int32("+m.x+")) * int64(int32(c.R[in.RM&15]))\nc.R[in.Reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n"+mulFlags("uint64(int64(int32(p)))")+"goto next")
-		h.sized(8, "kImul"+m.kind+"8", "x, y = "+m.x+", c.R[in.RM&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.Reg&15] = r\nover = h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
+	for _, m := range []struct{ kind, x string }{{"RR", "c.R[in.reg&15]"}, {"RI", "in.imm"}} {
+		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.rm&15]))\ngoto next")
+		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.reg&15] = "+m.x+" * c.R[in.rm&15]\ngoto next")
+		h.add("kImul"+m.kind+"4", "%s", "p = int64(int32("+m.x+")) * int64(int32(c.R[in.rm&15]))\nc.R[in.reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n"+mulFlags("uint64(int64(int32(p)))")+"goto next")
+		h.sized(8, "kImul"+m.kind+"8", "x, y = "+m.x+", c.R[in.rm&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.reg&15] = r\nover = h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
 	}
 	for _, n := range []int{4, 8} {
-		set := "c.R[in.Reg&15] = uint64(r)\n"
+		set := "c.R[in.reg&15] = uint64(r)\n"
 		h.sized(n, fmt.Sprintf("kImulRM%d", n), ea+tlb("r", n, map[int]string{
-			4: "p = int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.Reg&15]))\nc.R[in.Reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n" + mulFlags("uint64(int64(int32(p)))") + "goto next",
-			8: "x, y = " + loadExpr(8) + ", c.R[in.Reg&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over = h != uint64(int64(r)>>63)\n" + mulFlags("r") + "goto next",
+			4: "p = int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.reg&15]))\nc.R[in.reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n" + mulFlags("uint64(int64(int32(p)))") + "goto next",
+			8: "x, y = " + loadExpr(8) + ", c.R[in.reg&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over = h != uint64(int64(r)>>63)\n" + mulFlags("r") + "goto next",
 		}[n]))
 	}
 	h.add("kNop", "goto next")
@@ -527,17 +537,17 @@ func (h *hot) misc() {
 // stack adds pushes, pops and branches.
 func (h *hot) stack() {
 	push := "a = c.R[RSP] - 8\n"
-	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.Reg&15]")+"\nc.R[RSP] = a\ngoto next"))
-	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.Imm")+"\nc.R[RSP] = a\ngoto next"))
-	h.add("kPop8", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.Reg&15] = "+loadExpr(8)+"\ngoto next"))
+	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.reg&15]")+"\nc.R[RSP] = a\ngoto next"))
+	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.imm")+"\nc.R[RSP] = a\ngoto next"))
+	h.add("kPop8", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.reg&15] = "+loadExpr(8)+"\ngoto next"))
 	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
-	h.add("kRet", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; canonical(t) {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kRet", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
 	h.add("kJmp", "goto exit")
-	call := "if canonical(t) {\na = c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
-	h.add("kCallR", "%s", "t = c.R[in.RM&15]\n"+call)
+	call := "if " + canonical + " {\na = c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
+	h.add("kCallR", "%s", "t = c.R[in.rm&15]\n"+call)
 	h.add("kCallM", "%s", ea+tlb("r", 8, "t = "+loadExpr(8)+"\n"+call))
-	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t = "+loadExpr(8)+"; canonical(t) {\nc.RIP = t\ngoto indirect\n}"))
-	h.add("kJmpR", "if t = c.R[in.RM&15]; canonical(t) {\nc.RIP = t\ngoto indirect\n}")
+	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.RIP = t\ngoto indirect\n}"))
+	h.add("kJmpR", "%s", "if t = c.R[in.rm&15]; "+canonical+" {\nc.RIP = t\ngoto indirect\n}")
 	for i, n := range ccNames {
 		h.add("kJ"+n, "if %s { goto exit }\ngoto next", condExpr[i])
 	}
@@ -576,7 +586,7 @@ func (h *hot) writeKinds() error {
 	for _, k := range h.kinds {
 		fmt.Fprintln(&out, k)
 	}
-	out.WriteString("kindCount\n)\n\n// kindByName finds the kinds that bindKind puts together from shape and size.\nvar kindByName = map[string]uint16{\n")
+	out.WriteString("kindCount\n)\n\n// kindByName finds the kinds that bind puts together from shape and size.\nvar kindByName = map[string]uint16{\n")
 	for _, k := range h.kinds {
 		fmt.Fprintf(&out, "%q: %s,\n", k[1:], k)
 	}
@@ -590,7 +600,7 @@ func (h *hot) writeKinds() error {
 // writeLoop writes the loop itself.
 func (h *hot) writeLoop() error {
 	var out bytes.Buffer
-	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\npackage x86\n\nimport (\n\"math/bits\"\n\"unsafe\"\n)\n\n")
+	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\n//go:build !(ppc64 || s390x || mips || mips64)\n\npackage x86\n\nimport (\n\"math/bits\"\n\"unsafe\"\n)\n\n")
 	out.WriteString(loopHead)
 	for _, k := range h.kinds {
 		fmt.Fprintf(&out, "case %s:\ngoto l%s\n", k, k[1:])
@@ -614,7 +624,7 @@ const loopHead = `// runBlocks executes from the start of b, which is valid, unt
 // needs the slow path: it then returns ExitNone with all state exact, or the
 // exit. No block is begun that would carry Retired beyond limit.
 func (c *CPU) runBlocks(b *block, limit uint64) Exit {
-	var in *Inst
+	var in *op
 	var ( // of all cases
 		a, off, t, cf, of, aux, o, h uint64 // address, offset in its page, target; parts of flags; high half
 		e *tlbEntry
@@ -635,26 +645,27 @@ enter:
 		c.RIP = b.pc
 		return ExitNone
 	}
-	in = firstInst(b)
+	in = firstOp(b)
 	goto dispatch
 next:
-	in = (*Inst)(unsafe.Add(unsafe.Pointer(in), instSize))
+	in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 dispatch:
-	switch in.Kind {
+	switch in.kind {
 `
 
 const loopGeneric = `	}
 generic:
 	{
+		i := &b.insts[in.idx]
 		c.RIP = b.pc + uint64(in.off)
-		ex := in.fn(c, in)
+		ex := i.fn(c, &i.Inst)
 		if ex != ExitNone || c.stop != 0 {
 			return c.leave(b, in, ex)
 		}
-		if in.Flags&InstEnd != 0 {
+		if in.flags&opEnd != 0 {
 			goto indirect
 		}
-		if in.Flags&instFused != 0 && c.cond(in.Imm2) {
+		if in.flags&opFused != 0 && c.cond(in.cond) {
 			goto exit
 		}
 		goto next

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,8 @@ import (
 type row struct {
 	mnemonic, encText, cpuid, handler, file string
 	operands                                []string
+	dirs                                    []string // Go expressions, one for each operand
+	implied                                 []struct{ what, dir string }
 	enc                                     encoding
 	reads, writes, undef                    uint64
 	attrs                                   []string
@@ -43,13 +46,13 @@ var prefixes = map[string]string{"NP": "PrefixNP", "66": "Prefix66", "F3": "Pref
 // parseRow parses a line of the table.
 func parseRow(line string) (*row, error) {
 	f := strings.Split(line, "|")
-	if len(f) != 6 {
-		return nil, fmt.Errorf("%d fields, want 6", len(f))
+	if len(f) != 8 {
+		return nil, fmt.Errorf("%d fields, want 8", len(f))
 	}
 	for i := range f {
 		f[i] = strings.TrimSpace(f[i])
 	}
-	r := &row{mnemonic: f[0], encText: strings.Join(strings.Fields(f[1]), " "), cpuid: f[3], handler: f[4]}
+	r := &row{mnemonic: f[0], encText: strings.Join(strings.Fields(f[1]), " "), cpuid: f[5], handler: f[6]}
 	if r.cpuid == "-" {
 		r.cpuid = ""
 	}
@@ -61,7 +64,40 @@ func parseRow(line string) (*row, error) {
 	if err := r.parseEncoding(f[1]); err != nil {
 		return nil, err
 	}
-	return r, r.parseAttrs(f[5])
+	if err := r.parseAttrs(f[7]); err != nil {
+		return nil, err
+	}
+	return r, r.parseDirections(f[3], f[4])
+}
+
+// directions are the Go expressions of the directions.
+var directions = map[string]string{"-": "0", "r": "DirRead", "w": "DirWrite", "rw": "DirRead | DirWrite", "a": "DirAddress"}
+
+// impliedNames are what an instruction may use without naming it.
+var impliedNames = strings.Fields("rax rcx rdx rbx rsp rbp rsi rdi r11 xmm0 vec st x87 mxcsr flags df nt mem seg fsbase gsbase")
+
+// parseDirections parses the directions of operands and the implied ones.
+func (r *row) parseDirections(dirs, implied string) error {
+	for _, d := range strings.Split(dirs, ",") {
+		if d = strings.TrimSpace(d); d == "" {
+			continue
+		}
+		if directions[d] == "" {
+			return fmt.Errorf("direction %q", d)
+		}
+		r.dirs = append(r.dirs, directions[d])
+	}
+	if refused := slices.Contains(r.attrs, "refuse"); !refused && len(r.dirs) != len(r.operands) || refused && len(r.dirs) > 0 {
+		return fmt.Errorf("%d directions of %d operands", len(r.dirs), len(r.operands))
+	}
+	for _, f := range strings.Fields(implied) {
+		what, d, _ := strings.Cut(f, "=")
+		if !slices.Contains(impliedNames, what) || d == "a" || d == "-" || directions[d] == "" {
+			return fmt.Errorf("implied %q", f)
+		}
+		r.implied = append(r.implied, struct{ what, dir string }{what, directions[d]})
+	}
+	return nil
 }
 
 func (r *row) parseAttrs(s string) error {
@@ -303,6 +339,16 @@ func (r *row) write(w *bytes.Buffer) {
 	fmt.Fprintf(w, ", Prefix: %s, Mod: %s, Imm: %s}", e.prefix, e.mod, e.imm)
 	if len(r.operands) > 0 {
 		fmt.Fprintf(w, ", Operands: %#v", r.operands)
+	}
+	if len(r.dirs) > 0 {
+		fmt.Fprintf(w, ", Dirs: []Dir{%s}", strings.Join(r.dirs, ", "))
+	}
+	if len(r.implied) > 0 {
+		fmt.Fprint(w, ", Implied: []Implied{")
+		for _, i := range r.implied {
+			fmt.Fprintf(w, "{%q, %s},", i.what, i.dir)
+		}
+		fmt.Fprint(w, "}")
 	}
 	fmt.Fprintf(w, ", CPUID: %q, Handler: %q, File: %q", r.cpuid, r.handler, r.file)
 	if r.reads|r.writes|r.undef != 0 {

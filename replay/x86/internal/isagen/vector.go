@@ -11,22 +11,23 @@ import (
 // handler. A case of arithmetic does what needs the host's operation alone
 // (sse_quick.go) and leaves all else to the handler.
 
-// lanes are integer operations on quadwords x and y, by handler.
+// lanes are integer operations on quadwords x and y, by handler: the functions
+// of sse_lane.go, written out (see word).
 var lanes = []struct{ handler, expr string }{
 	{"pxor", "x^y"},
 	{"pand", "x&y"},
 	{"por", "x|y"},
-	{"pandn", "laneAndn(x, y)"},
-	{"paddb", "laneAddB(x, y)"},
-	{"paddd", "laneAddD(x, y)"},
+	{"pandn", "^x&y"},
+	{"paddb", "(x&^topB+y&^topB)^(x^y)&topB"},
+	{"paddd", "(x&^topD+y&^topD)^(x^y)&topD"},
 	{"paddq", "x+y"},
-	{"psubb", "laneSubB(x, y)"},
-	{"psubd", "laneSubD(x, y)"},
+	{"psubb", "((x|topB)-y&^topB)^^(x^y)&topB"},
+	{"psubd", "((x|topD)-y&^topD)^^(x^y)&topD"},
 	{"psubq", "x-y"},
-	{"pcmpeqb", "laneEqB(x, y)"},
-	{"pcmpeqd", "laneEqD(x, y)"},
-	{"pminub", "laneMinUB(x, y)"},
-	{"pmuludq", "laneMulUDQ(x, y)"},
+	{"pcmpeqb", "(^((x^y)&^topB+^uint64(topB)|(x^y))&topB>>7)*255"},
+	{"pcmpeqd", "(^((x^y)&^topD+^uint64(topD)|(x^y))&topD>>31)*(1<<32-1)"},
+	{"pminub", "x^(x^y)&(((x&^y|^(x^y)&((x|topB)-y&^topB))&topB>>7)*255)"},
+	{"pmuludq", "x&(1<<32-1)*(y&(1<<32-1))"},
 }
 
 // each writes n results of expr, joined by commas; x and y are formats of the
@@ -43,9 +44,18 @@ func each(n int, expr, x, y string) string {
 func qwords(n int) string {
 	var out []string
 	for i := range n {
-		out = append(out, fmt.Sprintf("get64(e.page, off+%d)", 8*i))
+		out = append(out, word(8, fmt.Sprint("off+", 8*i)))
 	}
 	return strings.Join(out, ", ")
+}
+
+// putQwords writes the n quadwords of v to the page.
+func putQwords(n int) string {
+	var out string
+	for i := range n {
+		out += fmt.Sprintf("%s = v[%d]\n", word(8, fmt.Sprint("off+", 8*i)), i)
+	}
+	return out
 }
 
 // inUse marks the upper halves of the registers as in use (see xinuse.go).
@@ -63,9 +73,9 @@ var vexForms = []struct {
 
 const (
 	memNames = "m0, m1, m2, m3"
-	legacyRR = "v, w = &c.V[in.Reg&15], &c.V[in.RM&15]\n"
-	vexRR    = "d, v, w = &c.V[in.Reg&15], &c.V[in.VVVV&15], &c.V[in.RM&15]\n"
-	vexRM    = "d, v = &c.V[in.Reg&15], &c.V[in.VVVV&15]\n"
+	legacyRR = "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\n"
+	vexRR    = "d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]\n"
+	vexRM    = "d, v = &c.V[in.reg&15], &c.V[in.vvvv&15]\n"
 )
 
 // loads reads n quadwords into m0, m1, ...
@@ -82,7 +92,7 @@ func (h *hot) vectorInts() {
 		if op.handler != "pxor" { // has a case already
 			h.add("kVr"+op.handler, "%s", legacyRR+"v[0], v[1] = "+each(2, op.expr, "v[%d]", "w[%d]")+"\ngoto next")
 		}
-		h.add("kVm"+op.handler, "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.Reg&15]\n"+loads(2)+
+		h.add("kVm"+op.handler, "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.reg&15]\n"+loads(2)+
 			"v[0], v[1] = "+each(2, op.expr, "v[%d]", "m%d")+"\ngoto next\n}"))
 		for _, f := range vexForms {
 			h.add("k"+f.name+"rv"+op.handler, "%s", vexRR+targets("d", f.n)+" = "+each(f.n, op.expr, "v[%d]", "w[%d]")+"\n"+f.set+"goto next")
@@ -93,61 +103,57 @@ func (h *hot) vectorInts() {
 	for _, sh := range []struct{ handler, f string }{
 		{"psllqImm", "laneShlQ"}, {"psrlqImm", "laneShrQ"}, {"pslldImm", "laneShlD"}, {"psrldImm", "laneShrD"},
 	} {
-		h.add("kVr"+sh.handler, "%s", fmt.Sprintf("v, n = &c.V[in.RM&15], in.Imm&0xff\nv[0], v[1] = %[1]s(v[0], n), %[1]s(v[1], n)\ngoto next", sh.f))
+		h.add("kVr"+sh.handler, "%s", fmt.Sprintf("v, n = &c.V[in.rm&15], in.imm&0xff\nv[0], v[1] = %[1]s(v[0], n), %[1]s(v[1], n)\ngoto next", sh.f))
 	}
-	h.add("kVrpmovmskb", "w = &c.V[in.RM&15]\nc.R[in.Reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8\ngoto next")
-	h.add("kYrvpmovmskb", "w = &c.V[in.RM&15]\nc.R[in.Reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24\ngoto next")
+	h.add("kVrpmovmskb", "w = &c.V[in.rm&15]\nc.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8\ngoto next")
+	h.add("kYrvpmovmskb", "w = &c.V[in.rm&15]\nc.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24\ngoto next")
 }
 
 // vectorMoves adds moves beyond those of legacy 128-bit registers.
 func (h *hot) vectorMoves() {
-	h.add("kVmmovsdX", "%s", ea+tlb("r", 8, "v = &c.V[in.Reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
-	h.add("kVrmovsdX", "c.V[in.Reg&15][0] = c.V[in.RM&15][0]\ngoto next")
-	h.add("kVmmovqX", "%s", ea+tlb("r", 8, "v = &c.V[in.Reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
-	h.add("kVmmovsdXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.Reg&15][0]")+"\ngoto next"))
-	h.add("kVmmovqXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.Reg&15][0]")+"\ngoto next"))
-	h.add("kVmmovss", "%s", ea+tlb("r", 4, "v = &c.V[in.Reg&15]\nv[0], v[1] = uint64("+loadExpr(4)+"), 0\ngoto next"))
-	h.add("kVmmovssStore", "%s", ea+tlb("w", 4, storeStmt(4, "c.V[in.Reg&15][0]")+"\ngoto next"))
-	h.add("kVmmovhps", "%s", ea+tlb("r", 8, "c.V[in.Reg&15][1] = "+loadExpr(8)+"\ngoto next"))
-	h.add("kVmmovlps", "%s", ea+tlb("r", 8, "c.V[in.Reg&15][0] = "+loadExpr(8)+"\ngoto next"))
-	h.add("kVrpunpcklqdq", "c.V[in.Reg&15][1] = c.V[in.RM&15][0]\ngoto next")
-	h.add("kVrpunpckhqdq", "v = &c.V[in.Reg&15]\nv[0], v[1] = v[1], c.V[in.RM&15][1]\ngoto next")
-	h.add("kVrmovd4", "v = &c.V[in.Reg&15]\nv[0], v[1] = uint64(uint32(c.R[in.RM&15])), 0\ngoto next")
-	h.add("kVrmovd8", "v = &c.V[in.Reg&15]\nv[0], v[1] = c.R[in.RM&15], 0\ngoto next")
-	h.add("kVrmovdStore4", "c.R[in.RM&15] = uint64(uint32(c.V[in.Reg&15][0]))\ngoto next")
-	h.add("kVrmovdStore8", "c.R[in.RM&15] = c.V[in.Reg&15][0]\ngoto next")
-	h.add("kXmvmovsdLoad", "%s", ea+tlb("r", 8, "c.V[in.Reg&15] = Vec{"+loadExpr(8)+"}\ngoto next"))
-	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "q, v = "+loadExpr(8)+", &c.V[in.Reg&15]\n"+targets("v", 4)+" = q"+strings.Repeat(", q", 3)+"\n"+inUse+"goto next"))
+	h.add("kVmmovsdX", "%s", ea+tlb("r", 8, "v = &c.V[in.reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
+	h.add("kVrmovsdX", "c.V[in.reg&15][0] = c.V[in.rm&15][0]\ngoto next")
+	h.add("kVmmovqX", "%s", ea+tlb("r", 8, "v = &c.V[in.reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
+	h.add("kVmmovsdXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.reg&15][0]")+"\ngoto next"))
+	h.add("kVmmovqXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.reg&15][0]")+"\ngoto next"))
+	h.add("kVmmovss", "%s", ea+tlb("r", 4, "v = &c.V[in.reg&15]\nv[0], v[1] = uint64("+loadExpr(4)+"), 0\ngoto next"))
+	h.add("kVmmovssStore", "%s", ea+tlb("w", 4, storeStmt(4, "c.V[in.reg&15][0]")+"\ngoto next"))
+	h.add("kVmmovhps", "%s", ea+tlb("r", 8, "c.V[in.reg&15][1] = "+loadExpr(8)+"\ngoto next"))
+	h.add("kVmmovlps", "%s", ea+tlb("r", 8, "c.V[in.reg&15][0] = "+loadExpr(8)+"\ngoto next"))
+	h.add("kVrpunpcklqdq", "c.V[in.reg&15][1] = c.V[in.rm&15][0]\ngoto next")
+	h.add("kVrpunpckhqdq", "v = &c.V[in.reg&15]\nv[0], v[1] = v[1], c.V[in.rm&15][1]\ngoto next")
+	h.add("kVrmovd4", "v = &c.V[in.reg&15]\nv[0], v[1] = uint64(uint32(c.R[in.rm&15])), 0\ngoto next")
+	h.add("kVrmovd8", "v = &c.V[in.reg&15]\nv[0], v[1] = c.R[in.rm&15], 0\ngoto next")
+	h.add("kVrmovdStore4", "c.R[in.rm&15] = uint64(uint32(c.V[in.reg&15][0]))\ngoto next")
+	h.add("kVrmovdStore8", "c.R[in.rm&15] = c.V[in.reg&15][0]\ngoto next")
+	h.add("kXmvmovsdLoad", "%s", ea+tlb("r", 8, "c.V[in.reg&15] = Vec{"+loadExpr(8)+"}\ngoto next"))
+	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "q, v = "+loadExpr(8)+", &c.V[in.reg&15]\n"+targets("v", 4)+" = q"+strings.Repeat(", q", 3)+"\n"+inUse+"goto next"))
 	for _, f := range vexForms {
-		load := "d = &c.V[in.Reg&15]\n" + targets("d", f.n) + " = " + qwords(f.n) + "\n" + f.set + "goto next"
-		puts := make([]string, f.n)
-		for i := range puts {
-			puts[i] = fmt.Sprintf("put64(e.page, off+%d, v[%d])\n", 8*i, i)
-		}
-		store := "v = &c.V[in.Reg&15]\n" + strings.Join(puts, "") + "goto next"
+		load := "d = &c.V[in.reg&15]\n" + targets("d", f.n) + " = " + qwords(f.n) + "\n" + f.set + "goto next"
+		store := "v = &c.V[in.reg&15]\n" + putQwords(f.n) + "goto next"
 		aligned := fmt.Sprintf("if a&%d == 0 {\n", 8*f.n-1)
 		h.add("k"+f.name+"mvmovups", "%s", ea+tlb("r", 8*f.n, load))
 		h.add("k"+f.name+"mvmovaps", "%s", ea+tlb("r", 8*f.n, aligned+load+"\n}"))
 		h.add("k"+f.name+"mvmovupsStore", "%s", ea+tlb("w", 8*f.n, store))
 		h.add("k"+f.name+"mvmovapsStore", "%s", ea+tlb("w", 8*f.n, aligned+store+"\n}"))
-		h.add("k"+f.name+"rvmov", "%s", "d, w = &c.V[in.Reg&15], &c.V[in.RM&15]\n"+targets("d", f.n)+" = "+targets("w", f.n)+"\n"+f.set+"goto next")
+		h.add("k"+f.name+"rvmov", "%s", "d, w = &c.V[in.reg&15], &c.V[in.rm&15]\n"+targets("d", f.n)+" = "+targets("w", f.n)+"\n"+f.set+"goto next")
 	}
 }
 
 // vectorFloats adds arithmetic on doubles.
 func (h *hot) vectorFloats() {
-	const fast = "mxcsr(c.MXCSR).fast()"
+	const fast = "mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE"
 	for _, op := range []string{"add", "sub", "mul", "div"} {
 		lo := fmt.Sprintf("s, ok = %s64Quick(v[0], %%s)\nif ok && %s {\n%%s = s\ngoto next\n}", op, fast)
 		h.add("kVr"+op+"sd", "%s", legacyRR+fmt.Sprintf(lo, "w[0]", "v[0]"))
-		h.add("kVm"+op+"sd", "%s", ea+tlb("r", 8, "v = &c.V[in.Reg&15]\n"+fmt.Sprintf(lo, loadExpr(8), "v[0]")))
+		h.add("kVm"+op+"sd", "%s", ea+tlb("r", 8, "v = &c.V[in.reg&15]\n"+fmt.Sprintf(lo, loadExpr(8), "v[0]")))
 		vex := fmt.Sprintf("s, ok = %s64Quick(v[0], %%s)\nif ok && %s {\n*d = Vec{s, v[1]}\ngoto next\n}", op, fast)
 		h.add("kXrv"+op+"sd", "%s", vexRR+fmt.Sprintf(vex, "w[0]"))
 		h.add("kXmv"+op+"sd", "%s", ea+tlb("r", 8, vexRM+fmt.Sprintf(vex, loadExpr(8))))
 
 		two := fmt.Sprintf("if %s && %sPair(v, v, %%s) {\ngoto next\n}", fast, op)
 		h.add("kVr"+op+"pd", "%s", legacyRR+fmt.Sprintf(two, targets("w", 2)))
-		h.add("kVm"+op+"pd", "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.Reg&15]\n"+fmt.Sprintf(two, qwords(2))+"\n}"))
+		h.add("kVm"+op+"pd", "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.reg&15]\n"+fmt.Sprintf(two, qwords(2))+"\n}"))
 		for _, f := range vexForms {
 			g := map[string]string{"X": "Pair", "Y": "Quad"}[f.name]
 			all := fmt.Sprintf("if %s && %s%s(d, v, %%s) {\n%sgoto next\n}", fast, op, g, f.set)

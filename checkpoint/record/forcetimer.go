@@ -7,17 +7,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
-// preempt is the timer that stops a program which makes no system call. It
-// sends a signal with tgkill, and only while the program runs its own code: a
+// forceTimer is the timer that stops a program which makes no system call. It
+// sends a signal to the thread, and only while the program runs its own code: a
 // signal that lands inside a system call would end it with EINTR. The mutex
 // makes "is it in its own code" exact up to the program's own entry into the
 // kernel; a signal that loses that race is found at the entry stop (sent is
 // still set) and drained there before the call starts.
-type preempt struct {
+type forceTimer struct {
 	mu      sync.Mutex
-	pid     int
+	pid     int // of the process and of its thread that runs
+	tid     int
+	source  stopSource
 	running bool      // the program runs its own code
 	sent    bool      // a signal of ours is on its way
 	hold    time.Time // force a stop at this time, for held signals; zero is never
@@ -35,10 +39,10 @@ type preempt struct {
 const reservedSignal = unix.Signal(64)
 
 // start begins the timer.
-func (p *preempt) start(pid int, opt Options) {
+func (p *forceTimer) start(t *thread, opt Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pid, p.every = pid, opt.ForceEvery
+	p.pid, p.tid, p.source, p.every = t.proc.pid, t.tid, t.session.source, opt.ForceEvery
 	p.quit = make(chan struct{})
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
 	if p.every > 0 {
@@ -47,9 +51,9 @@ func (p *preempt) start(pid int, opt Options) {
 	go p.run(tick, p.quit)
 }
 
-func (p *preempt) stop() { p.once.Do(func() { close(p.quit) }) }
+func (p *forceTimer) stop() { p.once.Do(func() { close(p.quit) }) }
 
-func (p *preempt) run(tick time.Duration, quit chan struct{}) {
+func (p *forceTimer) run(tick time.Duration, quit chan struct{}) {
 	tk := time.NewTicker(tick)
 	defer tk.Stop()
 	for {
@@ -63,7 +67,7 @@ func (p *preempt) run(tick time.Duration, quit chan struct{}) {
 }
 
 // check sends the signal when one of the deadlines has passed.
-func (p *preempt) check(now time.Time) {
+func (p *forceTimer) check(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.running || p.sent || p.signo == 0 {
@@ -75,29 +79,29 @@ func (p *preempt) check(now time.Time) {
 			due = true
 		}
 	}
-	if due && unix.Tgkill(p.pid, p.pid, p.signo) == nil {
+	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
 		p.sent = true
 	}
 }
 
 // enter is called before the program is resumed, leave after it has stopped.
-func (p *preempt) enter(user bool) {
+func (p *forceTimer) enter(user bool) {
 	p.mu.Lock()
 	p.running = user
 	p.mu.Unlock()
 }
 
-func (p *preempt) leave() {
+func (p *forceTimer) leave() {
 	p.mu.Lock()
 	p.running = false
 	p.mu.Unlock()
 }
 
 // arrived takes note that the signal was seen, and says whether it was ours.
-func (p *preempt) arrived(sig int, si *siginfo) bool {
+func (p *forceTimer) arrived(sig int, si *ptrace.Siginfo) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.sent || sig != int(p.signo) || si.code() != siTkill || int(si.pid()) != unix.Getpid() {
+	if !p.sent || sig != int(p.signo) || si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
 		return false
 	}
 	p.sent = false
@@ -105,14 +109,14 @@ func (p *preempt) arrived(sig int, si *siginfo) bool {
 }
 
 // inFlight reports whether a signal of ours has been sent and not seen.
-func (p *preempt) inFlight() bool {
+func (p *forceTimer) inFlight() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sent
 }
 
 // holdUntil sets or, with the zero time, clears the deadline of held signals.
-func (p *preempt) holdUntil(at time.Time) {
+func (p *forceTimer) holdUntil(at time.Time) {
 	p.mu.Lock()
 	p.hold = at
 	p.mu.Unlock()
@@ -120,14 +124,14 @@ func (p *preempt) holdUntil(at time.Time) {
 
 // interval tells the timer that an interval starts now; it is overdue when the
 // program's CPU time reaches due.
-func (p *preempt) interval(due time.Duration) {
+func (p *forceTimer) interval(due time.Duration) {
 	p.mu.Lock()
 	p.last, p.cpuDue = time.Now(), due
 	p.mu.Unlock()
 }
 
 // blocked chooses the signal by the program's mask.
-func (p *preempt) blocked(mask uint64) {
+func (p *forceTimer) blocked(mask uint64) {
 	p.mu.Lock()
 	p.signo = reservedSignal
 	if mask&(1<<(reservedSignal-1)) != 0 {
@@ -137,7 +141,7 @@ func (p *preempt) blocked(mask uint64) {
 }
 
 // off stops the timer from interrupting: nothing is recorded any more.
-func (p *preempt) off() {
+func (p *forceTimer) off() {
 	p.mu.Lock()
 	p.signo = 0
 	p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 
 // Binding of instructions to the cases of the hot loop (see internal/isagen,
 // loop.go), fusion of comparisons with the branch behind them, and removal of
-// flags nobody reads. All three work on a block's own copy of the instruction;
-// Step and single stepping use the plain handlers.
+// flags nobody reads. All three work on ops; the instructions stay as they were
+// decoded, for the handlers, which are all that Step uses.
 
 // shapeName is the part of a kind's name for the operand shape: R register, I
 // immediate, M memory; destination first.
@@ -47,32 +47,43 @@ func (in *Inst) threadMem() bool {
 // highByte reports whether byte register n of in is ah, ch, dh or bh.
 func (in *Inst) highByte(n uint8) bool { return n&^3 == 4 && !in.rex() }
 
-// bindKind gives in the kind the hot loop has a case for, if any.
-func bindKind(in *Inst) {
-	thread := in.threadMem()
-	if in.Flags&InstMem != 0 && !in.plainMem() && !thread || in.Flags&InstLock != 0 {
-		return
+// bind returns the op of in: its kind is the case that the loop has for it, if any.
+func bind(in *Inst) op {
+	o := op{reg: in.Reg, rm: in.RM, vvvv: in.VVVV, base: in.Base, index: in.Index, scale: in.Scale, imm: in.Imm, disp: in.Disp}
+	if in.Flags&InstEnd != 0 {
+		o.flags = opEnd
 	}
-	if in.Flags&instAMD16 != 0 && in.Size == 2 {
-		return
-	}
-	name := hotName(in)
-	if name == "" {
-		return
-	}
-	if thread {
-		name = "F" + name
-	}
+	name := kindName(in)
 	k, ok := kindByName[name]
 	if !ok {
-		return
+		return o
 	}
-	in.Kind = k
-	// A register-register form has its destination in RM.
+	o.kind = k
+	// A register-register form has its destination in rm.
 	if in.form == formRegRM && in.Flags&InstMem == 0 && hotSwaps[name] {
-		in.Reg, in.RM = in.RM, in.Reg
-		in.form = formRMReg
+		o.reg, o.rm = in.RM, in.Reg
 	}
+	if in.row().Handler == "intShift1" {
+		o.imm = 1
+	}
+	return o
+}
+
+// kindName returns the name of the case for in, or "" when it has operands or
+// prefixes of which no case knows.
+func kindName(in *Inst) string {
+	thread := in.threadMem()
+	if in.Flags&InstMem != 0 && !in.plainMem() && !thread || in.Flags&InstLock != 0 {
+		return ""
+	}
+	if in.Flags&instAMD16 != 0 && in.Size == 2 {
+		return ""
+	}
+	name := hotName(in)
+	if thread && name != "" {
+		return "F" + name
+	}
+	return name
 }
 
 // hotSwaps are the kinds that take the destination from RM although the
@@ -106,7 +117,7 @@ var hotNamers = map[string]func(in *Inst) string{
 	"intMovsxd":    func(in *Inst) string { return movsxName(in, 4) },
 	"intLea":       func(in *Inst) string { return "Lea" + sizeName(in.Size) },
 	"intShiftImm":  func(in *Inst) string { return shiftName(in, uint(in.Imm)) },
-	"intShift1":    func(in *Inst) string { in.Imm = 1; return shiftName(in, 1) },
+	"intShift1":    func(in *Inst) string { return shiftName(in, 1) },
 	"intImul2": func(in *Inst) string {
 		if in.Flags&InstMem != 0 {
 			return "ImulRM" + sizeName(in.Size)
@@ -164,7 +175,7 @@ var condNames = [16]string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS"
 
 // hotName returns the name of in's kind, or "".
 func hotName(in *Inst) string {
-	h := getTables().rows[in.Row].Handler
+	h := in.row().Handler
 	if f := hotNamers[h]; f != nil {
 		return f(in)
 	}
@@ -400,22 +411,21 @@ func vectorName(in *Inst, handler string) string {
 }
 
 // fuse joins comparisons with the conditional branches behind them, in place.
-func fuse(ops []Inst) []Inst {
+func fuse(ops []op, insts []decoded) []op {
 	out := ops[:0]
 	for i := 0; i < len(ops); i++ {
-		in := ops[i]
+		o := ops[i]
 		if i+1 < len(ops) {
-			if j := &ops[i+1]; j.exit != 0 && j.isJcc() {
-				if k := kindFused[in.Kind][j.Opc&15]; k != 0 {
-					in.Kind = k
-					in.Flags |= instFused
-					in.Imm2, in.exit = j.Opc&15, j.exit
-					in.VVVV, in.Len = in.Len, in.Len+j.Len
+			if j, branch := &ops[i+1], &insts[i+1].Inst; j.exit != 0 && branch.isJcc() {
+				cond := branch.Opc & 15
+				if k := kindFused[o.kind][cond]; k != 0 {
+					o.kind, o.cond, o.exit = k, cond, j.exit
+					o.flags |= opFused
 					i++
 				}
 			}
 		}
-		out = append(out, in)
+		out = append(out, o)
 	}
 	return out
 }
@@ -423,22 +433,22 @@ func fuse(ops []Inst) []Inst {
 // dropDeadFlags replaces kinds whose flags are overwritten before anything
 // can see them: a reader, the end of the block, or an instruction that may
 // leave the block in the middle.
-func dropDeadFlags(ops []Inst) {
+func dropDeadFlags(ops []op, insts []decoded) {
 	live := uint64(flagsArith)
 	for i := len(ops) - 1; i >= 0; i-- {
-		in := &ops[i]
-		r := &getTables().rows[in.Row]
+		o := &ops[i]
+		r := insts[o.idx].row()
 		w, rd := r.Writes, r.Reads
-		name := kindNames[in.Kind]
+		name := kindNames[o.kind]
 		if len(name) > 2 && name[0] == 'S' && (name[:3] == "Shl" || name[:3] == "Shr" || name[:3] == "Sar") {
 			w, rd = flagsArith, 0 // the count is not zero
 		}
-		if nf := kindNoFlag[in.Kind]; nf != 0 && (w|r.Undef)&live == 0 {
-			in.Kind = nf
+		if nf := kindNoFlag[o.kind]; nf != 0 && (w|r.Undef)&live == 0 {
+			o.kind = nf
 			w, rd = 0, 0
 		}
 		live = live&^w | rd
-		if !kindPure[in.Kind] {
+		if !kindPure[o.kind] {
 			live = flagsArith // a branch may be taken, too
 		}
 	}
@@ -447,29 +457,29 @@ func dropDeadFlags(ops []Inst) {
 // specialise chooses the cases for operands without an index register, then
 // chains: cases that execute several instructions from the first one on. It
 // marks those that the case before compares with.
-func specialise(ops []Inst) {
+func specialise(ops []op) {
 	for i := range ops {
-		in := &ops[i]
-		if k := kindBase[in.Kind]; k != 0 && in.Base < 16 && in.Index >= 16 {
-			in.Kind = k
+		o := &ops[i]
+		if k := kindBase[o.kind]; k != 0 && o.base < 16 && o.index >= 16 {
+			o.kind = k
 		}
 	}
 	before := uint16(kGeneric)
 	for i := 0; i < len(ops); {
-		at, n := ops[i].Kind, 1
+		at, n := ops[i].kind, 1
 		for j := i + 1; j < len(ops); j++ {
 			var ok bool
-			if at, ok = kindChain[[2]uint16{at, ops[j].Kind}]; !ok {
+			if at, ok = kindChain[[2]uint16{at, ops[j].kind}]; !ok {
 				break
 			}
 			if at < kindCount {
-				ops[i].Kind, n = at, j+1-i
+				ops[i].kind, n = at, j+1-i
 			}
 		}
-		if k := ops[i].Kind; k != kGeneric && slices.Contains(successors[before][:], k) {
+		if k := ops[i].kind; k != kGeneric && slices.Contains(successors[before][:], k) {
 			ops[i].exit |= exitLikely
 		}
-		before = ops[i].Kind
+		before = ops[i].kind
 		i += n
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package record
+package ptrace
 
 import (
 	"os/exec"
@@ -29,15 +29,15 @@ func TestStackMoves(t *testing.T) {
 				return
 			}
 			pid := cmd.Process.Pid
-			if _, err := waitPID(pid, 0); err != nil {
+			if _, err := Wait(pid, 0); err != nil {
 				t.Error(err)
 			}
-			if err := setSigmask(pid, want); err != nil {
+			if err := SetSigmask(pid, want); err != nil {
 				t.Error(err)
 			}
 			var got uint64
 			below(depth, func() {
-				if got, err = getSigmask(pid); err != nil {
+				if got, err = GetSigmask(pid); err != nil {
 					t.Error(err)
 				}
 			})
@@ -64,20 +64,41 @@ func below(depth int, f func()) byte {
 	return pad[0]
 }
 
-// TestSweepSparesOthers has a child of the thread that is none of the tracer's.
-func TestSweepSparesOthers(t *testing.T) {
+// TestWaitAny: of the children of a thread only those that it traces are waited for.
+func TestWaitAny(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
+	other := exec.Command("/bin/true")
+	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	new(tracer).sweep()
-	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, other.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := WaitAny(); err != unix.ECHILD {
+		t.Errorf("without a tracee: %v", err)
+	}
+	traced := exec.Command("/bin/true")
+	traced.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: unix.SIGKILL}
+	if err := traced.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := traced.Process.Pid
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil { // it is at a stop, that nobody has collected
 		t.Error(err)
 	}
-	_ = cmd.Wait()
-	if s := cmd.ProcessState; s == nil || s.Sys().(syscall.WaitStatus).Signal() != unix.SIGTERM {
-		t.Errorf("the child ended otherwise: %v", s)
+	for {
+		tid, ws, err := WaitAny()
+		if err != nil || tid != pid {
+			t.Fatalf("%d, %v; the tracee is %d", tid, err, pid)
+		}
+		if ws.Signaled() {
+			break
+		}
 	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("the other child: %v", err)
+	}
+	_ = traced.Wait() // collected above
 }

@@ -1,0 +1,81 @@
+//go:build linux && amd64
+
+package ptrace
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Request is a ptrace request that resumes a stopped thread, or that waits with it.
+type Request int
+
+// Requests for Resume: include/uapi/linux/ptrace.h and, for the last one,
+// arch/x86/include/uapi/asm/ptrace-abi.h.
+const (
+	Cont             Request = unix.PTRACE_CONT
+	Syscall          Request = unix.PTRACE_SYSCALL    // up to the next system call's entry or exit
+	SingleStep       Request = unix.PTRACE_SINGLESTEP // one instruction
+	Listen           Request = 0x4208                 // stays stopped by job control, and reports its end
+	Detach           Request = unix.PTRACE_DETACH
+	SysemuSingleStep Request = 32 // one instruction; a system call is entered and not made
+)
+
+// Other requests that x/sys/unix lacks.
+const (
+	reqSyscallInfo = 0x420e
+	reqGetSigmask  = 0x420a
+	reqSetSigmask  = 0x420b
+	reqPeekSiginfo = 0x4209
+	peekShared     = 1
+
+	ntX86XState = 0x202 // include/uapi/linux/elf.h
+)
+
+// Options for Seize and SetOptions.
+const (
+	OptSysGood  = 0x1 // system call stops are told from SIGTRAP
+	OptFork     = 0x2
+	OptVfork    = 0x4
+	OptClone    = 0x8
+	OptExec     = 0x10
+	OptExit     = 0x40
+	OptSeccomp  = 0x80
+	OptExitKill = 0x100000 // the tracer's end is the thread's
+)
+
+// EventStop is PTRACE_EVENT_STOP, which x/sys/unix lacks: a stop by job control, by
+// Interrupt, or of a new thread.
+const EventStop = 128
+
+// SyscallTrap is the stop signal of a system call stop under OptSysGood.
+const SyscallTrap = unix.SIGTRAP | 0x80
+
+// Regs is the kernel's user_regs_struct.
+type Regs = unix.PtraceRegs
+
+// XStateMax bounds the XSAVE image, in bytes: AMX included it is about 11 KiB.
+const XStateMax = 16 << 10
+
+// Siginfo is the kernel's siginfo_t.
+type Siginfo [128]byte
+
+// Signo returns the signal.
+func (s *Siginfo) Signo() int32 { return int32(binary.LittleEndian.Uint32(s[0:])) }
+
+// Code returns si_code: above 0 the kernel made the signal.
+func (s *Siginfo) Code() int32 { return int32(binary.LittleEndian.Uint32(s[8:])) }
+
+// PID returns the sender of a signal that a process sent.
+func (s *Siginfo) PID() int32 { return int32(binary.LittleEndian.Uint32(s[16:])) }
+
+// Addr returns the address of a fault.
+func (s *Siginfo) Addr() uint64 { return binary.LittleEndian.Uint64(s[16:]) }
+
+// StopSignal and Event take a wait status of a stopped thread apart: the stop
+// signal, SyscallTrap among them, and the event (PTRACE_EVENT_...), 0 for none.
+func StopSignal(ws unix.WaitStatus) unix.Signal { return unix.Signal(ws >> 8 & 0xff) }
+
+// Event returns the event of a wait status; see StopSignal.
+func Event(ws unix.WaitStatus) int { return int(ws>>16) & 0xff }

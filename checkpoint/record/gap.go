@@ -1,0 +1,94 @@
+//go:build linux && amd64
+
+package record
+
+import "vplay/checkpoint"
+
+// Calls whose effects cannot be listed: the interval ends at the entry, or, where that turns
+// out at the exit, as if it had, and the next starts from a new image at the exit.
+
+// beginGap ends the interval at the entry of a call whose effects cannot be
+// listed.
+func (t *thread) beginGap(why string) error {
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventGap, NR: t.call.nr, Reason: why})
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	ctx := t.context()
+	t.call.gap = true
+	t.session.result.Stats.Gaps++
+	return t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, context: &ctx})
+}
+
+// endGap starts the next interval at the exit of the call.
+func (t *thread) endGap(ret int64) error {
+	c := &t.call
+	if c.sharing {
+		return t.stopSharing()
+	}
+	interrupted := isRestart(ret)
+	ctx := t.context()
+	if interrupted {
+		// Its exit is the new interval's first event.
+		ctx.InCall, ctx.OrigRAX = true, c.nr
+		ctx.Regs.R[0] = uint64(c.nr)
+		c.pending = true
+	}
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	c.gap = false
+	if interrupted {
+		// No call can be injected here without losing the restart.
+		return t.group().startCopied(t, m, ctx)
+	}
+	if err := t.group().startInterval(t, m, ctx); err != nil {
+		return err
+	}
+	if err := t.afterCall(ret); err != nil {
+		return err
+	}
+	return t.syncPoint()
+}
+
+// openCopied is openInterval where nothing can be injected: the pages are
+// copied.
+func (g *group) startCopied(t *thread, m *snapshot, ctx checkpoint.Context) error {
+	was := m.space.noShadow
+	m.space.noShadow = true
+	err := g.startInterval(t, m, ctx)
+	m.space.noShadow = was
+	return err
+}
+
+// lateGap is for a call that turned out, at its exit, to have effects that
+// cannot be listed.
+func (t *thread) lateGap(why string) error {
+	c := &t.call
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventGap, NR: c.nr, Reason: why})
+	ctx := t.context()
+	before := ctx
+	before.Regs = regsOf(&c.entry)
+	before.Regs.R[0] = uint64(c.nr)
+	before.InCall, before.OrigRAX = true, c.nr
+	t.session.result.Stats.Gaps++
+	if err := t.space().renewObjects(&t.call); err != nil {
+		return err
+	}
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	if err := t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, context: &before, noPages: true}); err != nil {
+		return err
+	}
+	if err := t.group().startInterval(t, m, ctx); err != nil {
+		return err
+	}
+	if err := t.afterCall(int64(t.regs.Rax)); err != nil {
+		return err
+	}
+	return t.syncPoint()
+}

@@ -1,0 +1,240 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/replay/mem/rangemap"
+)
+
+// An interval while it is recorded: how it starts, how it ends, and when. A cut ends one and
+// starts the next, at a stop of the program where system calls can be injected.
+
+// interval is one that is recorded, or that stands in the ring.
+type interval struct {
+	rec     checkpoint.Interval
+	space   *space            // of which it is
+	src     pageReader        // memory at its start
+	present ranges            // private pages at its start
+	delta   ranges            // of these, what differs from the interval before
+	removed ranges            // pages of the interval before that are gone
+	views   ranges            // clean private views of changed files at its start
+	extra   map[uint64][]byte // pages no fork would hold, where they differ from the interval before
+	bytes   int64             // memory taken, about
+	hash    *pendingHash      // of a forced end, until the pages of both ends were read
+
+	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
+}
+
+func (l *interval) close() {
+	if l != nil && l.src != nil {
+		l.src.close()
+		l.src = nil
+	}
+}
+
+// intervalEnd says how an interval ends.
+type intervalEnd struct {
+	kind    checkpoint.EndKind
+	forced  bool
+	cpu     time.Duration // of the program, 0 is now
+	signo   int
+	code    int
+	reason  string
+	noPages bool // memory is not what it was at the end any more
+	context *checkpoint.Context
+}
+
+// cut ends the interval and starts the next at the same stop of t, where calls can be
+// injected.
+func (g *group) cut(t *thread, b intervalEnd) error {
+	start := time.Now()
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	ctx := t.context()
+	b.context = &ctx
+	if err := g.endInterval(m, b); err != nil {
+		return err
+	}
+	g.between = m
+	if err := g.startInterval(t, m, ctx); err != nil {
+		return err
+	}
+	g.between = nil
+	g.session.result.Stats.Cuts += time.Since(start)
+	return nil
+}
+
+// endInterval ends the current interval. It becomes g.prev.
+func (g *group) endInterval(m *snapshot, b intervalEnd) error {
+	cur := g.cur
+	if b.cpu == 0 {
+		cpu, err := g.cpuTime()
+		if err != nil {
+			cpu = cur.rec.CPUStart
+		}
+		b.cpu = cpu
+	}
+	end := &cur.rec.End
+	*end = checkpoint.End{
+		Kind: b.kind, Forced: b.forced, Signo: int32(b.signo), ExitCode: int32(b.code),
+		Contexts: []checkpoint.Context{*b.context}, CPUTime: b.cpu - cur.rec.CPUStart, Reason: b.reason,
+	}
+	if b.forced {
+		cur.hash = m.space.beginHash(m, cur)
+		g.session.result.Stats.ForcedEnds++
+	}
+	g.session.result.Stats.Intervals++
+	g.prev, g.cur = cur, nil
+	if !g.session.out.open() {
+		g.ring = append(g.ring, cur)
+		g.evict(b.cpu)
+		return nil
+	}
+	if !b.noPages {
+		if err := g.store(m, cur.hash); err != nil {
+			return err
+		}
+		end.Pages = without(m.refs, m.changed)
+	}
+	cur.finishHash()
+	g.unwritten = true
+	return nil
+}
+
+// flush writes the interval that endInterval has ended, when a file is
+// written all along. Until the next one stands it may still become the last.
+func (g *group) flush() error {
+	if !g.unwritten || !g.session.out.open() {
+		return nil
+	}
+	g.unwritten = false
+	return g.session.out.interval(&g.prev.rec)
+}
+
+// store writes the pages that changed since the last shadow, and adds them to the
+// hash of the end that they belong to, if that has one.
+func (g *group) store(m *snapshot, h *pendingHash) error {
+	if m.stored {
+		return nil
+	}
+	m.stored = true
+	err := eachPage(m.space.reader(), m.dirty, func(addr uint64, page []byte) error {
+		h.add(addr, page)
+		ref, err := g.session.out.page(page)
+		m.refs = append(m.refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for a, p := range m.space.changedCopies(m) {
+		ref, err := g.session.out.page(p)
+		if err != nil {
+			return err
+		}
+		m.refs = append(m.refs, checkpoint.PageEntry{Addr: a, Ref: ref})
+	}
+	sortEntries(m.refs)
+	return nil
+}
+
+// startInterval starts the next interval with memory m and with the thread in ctx.
+func (g *group) startInterval(t *thread, m *snapshot, ctx checkpoint.Context) error {
+	l := &interval{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
+	if g.prev != nil {
+		l.removed = m.space.removedFrom(m)
+	}
+	l.rec = checkpoint.Interval{
+		ID: g.nextID, PID: int32(t.proc.pid), Image: m.space.image, Start: []checkpoint.Context{ctx},
+		Maps: m.space.maps.mappings(), Brk: m.space.brk, Delta: g.prev != nil, Artefact: m.space.artefact,
+		WallTime: time.Now(),
+	}
+	g.nextID++
+	l.extra = m.space.changedCopies(m)
+	l.bytes = int64(len(l.extra)+len(l.rec.Maps)) * checkpoint.PageSize / 2
+	if g.session.out.open() {
+		if err := g.store(m, nil); err != nil {
+			return err
+		}
+		l.rec.Pages = append([]checkpoint.PageEntry(nil), m.refs...)
+		if g.prev != nil {
+			l.rec.Pages = append(l.rec.Pages, removedEntries(l.removed)...)
+			sortEntries(l.rec.Pages)
+		}
+		g.prev.close()
+	}
+	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize
+	m.space.sharedNow = m.copies
+	var err error
+	if l.src, err = m.space.newSource(t, m.private); err != nil {
+		return err
+	}
+	// The fork is the recorder's work, not the program's.
+	cpu, err := g.cpuTime()
+	if err != nil {
+		l.close()
+		return err
+	}
+	l.rec.CPUStart = cpu
+	if err := g.flush(); err != nil {
+		l.close()
+		return err
+	}
+	g.cur, g.prev = l, nil
+	m.space.dirtyBeforeFork, m.space.moved = nil, nil
+	m.space.logged = map[uint64][]byte{}
+	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began)
+	g.timer.interval(cpu + g.spacing + g.session.opt.ForceAfter)
+	return nil
+}
+
+// cpuSpent returns the CPU time of the tracer's thread and of the program: what a cut
+// costs is a difference of it, whatever else the machine is doing.
+func (g *group) cpuSpent() time.Duration {
+	var own unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &own) // the clock exists
+	cpu, _ := g.cpuTime()                                     // 0 for a program that is gone
+	return time.Duration(own.Nano()) + cpu
+}
+
+// cutShare is how many times as long as the last cut took an interval lasts at least.
+const cutShare = 8
+
+// spacing returns the CPU time after which an interval that is meant to last wanted ends,
+// when the cut before it took cut. A cut costs a fork and a look at every mapping: with tens
+// of thousands of mappings that is more than the interval, and a program that had a cut at
+// each call would hardly run.
+func spacing(wanted, cut time.Duration) time.Duration { return max(wanted, cutShare*cut) }
+
+// without returns the rows that are not in set. Clean private views of a file
+// are part of the next table but not of an end: stores through a shared view of
+// the same file reach them, and replay need not follow that.
+func without(rows []checkpoint.PageEntry, set ranges) []checkpoint.PageEntry {
+	if len(set) == 0 {
+		return rows
+	}
+	out := make([]checkpoint.PageEntry, 0, len(rows))
+	for _, r := range rows {
+		if !set.has(r.Addr / checkpoint.PageSize) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// removedEntries are the rows of a delta table for removed pages.
+func removedEntries(set ranges) []checkpoint.PageEntry {
+	out := make([]checkpoint.PageEntry, 0, set.count())
+	_ = set.each(func(page uint64) error {
+		out = append(out, checkpoint.PageEntry{Addr: page * checkpoint.PageSize, Ref: checkpoint.PageRef{Kind: checkpoint.PageRemoved}})
+		return nil
+	})
+	return out
+}

@@ -1,0 +1,140 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"io"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// objectStore is what the recording knows of the files and the shared memory that
+// programs map. Their numbers are the recording's, so the session has one, and every
+// address space refers to it.
+type objectStore struct {
+	objectTable
+	out *output
+
+	stamps  map[[2]uint64]stamp // of mapped files, by device and inode
+	done    map[pageKey]bool    // pages that are kept
+	pending []objectPage        // those of them that are not written yet
+	// wholeBytes is how much of them keepWhole has kept.
+	wholeBytes uint64
+	// base holds the pages of objects as they were when mapped shared.
+	base map[pageKey][]byte
+	// holes are the pages of objects that had no data when they were mapped shared, and
+	// missing is how many bytes were there that were not read.
+	holes   map[uint32]ranges
+	missing map[uint32]uint64
+}
+
+func newObjectStore(out *output) objectStore {
+	o := objectStore{out: out, stamps: map[[2]uint64]stamp{}}
+	o.forgetPages()
+	return o
+}
+
+// forgetPages forgets the pages that are kept but not written, and what was known of the
+// content of objects: the next image maps them anew.
+func (o *objectStore) forgetPages() {
+	o.done, o.pending, o.wholeBytes = map[pageKey]bool{}, nil, 0
+	o.base, o.holes, o.missing = map[pageKey][]byte{}, nil, nil
+}
+
+// pageKey names a page of an object.
+type pageKey struct {
+	object uint32
+	index  uint64
+}
+
+// objectPage is a page of an object that waits to be written.
+type objectPage struct {
+	key  pageKey
+	data []byte
+}
+
+// keep takes a page of an object. data is kept.
+func (o *objectStore) keep(k pageKey, data []byte) error {
+	if o.done[k] {
+		return nil
+	}
+	o.done[k] = true
+	if o.out.open() {
+		return o.out.objectPage(k, data)
+	}
+	o.pending = append(o.pending, objectPage{k, data})
+	return nil
+}
+
+// stamp says which content a file has.
+type stamp struct {
+	size  int64
+	mtime unix.Timespec
+}
+
+// objectKey identifies what a mapping refers to, as /proc/PID/maps shows it.
+type objectKey struct {
+	dev, inode uint64
+	path       string
+}
+
+// objectTable numbers the objects of one recording; IDs start at 1.
+type objectTable struct {
+	ids  map[objectKey]uint32
+	list []checkpoint.Object
+}
+
+// id returns the object's number, making it when it is new. size and open are called
+// then; open, to read the build-id, may return an error.
+func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() int64, open func() (io.ReaderAt, func(), error)) uint32 {
+	if id, ok := t.ids[k]; ok {
+		return id
+	}
+	if t.ids == nil {
+		t.ids = map[objectKey]uint32{}
+	}
+	o := checkpoint.Object{ID: uint32(len(t.list) + 1), Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
+	if kind == checkpoint.ObjectFile && open != nil {
+		if f, done, err := open(); err == nil {
+			o.BuildID = buildID(f)
+			done()
+		}
+	}
+	t.list = append(t.list, o)
+	t.ids[k] = o.ID
+	return o.ID
+}
+
+// forget makes the next mapping of a file refer to a new object.
+func (t *objectTable) forget(dev, inode uint64) {
+	for k := range t.ids {
+		if k.dev == dev && k.inode == inode {
+			delete(t.ids, k)
+		}
+	}
+}
+
+// kindOf returns what a path of /proc/PID/maps stands for.
+func kindOf(path string, inode uint64) checkpoint.ObjectKind {
+	switch {
+	case path == "[vdso]" || path == "[vvar]" || path == "[vvar_vclock]" || path == "[vsyscall]":
+		return checkpoint.ObjectSpecial
+	case strings.HasPrefix(path, "/memfd:"), strings.HasPrefix(path, "/SYSV"), strings.HasPrefix(path, "/dev/zero"):
+		return checkpoint.ObjectShared
+	case inode != 0 && path != "":
+		return checkpoint.ObjectFile
+	}
+	return checkpoint.ObjectAnon
+}
+
+// noteMissing notes that n bytes more of what an object held when it was mapped shared are
+// not read.
+func (o *objectStore) noteMissing(object uint32, n uint64) {
+	if o.missing == nil {
+		o.missing = map[uint32]uint64{}
+	}
+	o.missing[object] += n
+}

@@ -1,0 +1,14 @@
+//go:build linux && amd64
+
+package record
+
+// process is one process (a tgid): what its threads share besides their memory. That is
+// the signals' actions, the descriptors, and the instructions that are made to fault.
+type process struct {
+	session *session
+	space   *space
+
+	pid  int
+	trap trapState
+	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset
+}

@@ -1,0 +1,116 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"strings"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+)
+
+// space is one address space (the kernel's struct mm): what is mapped where, which of
+// its pages the program has written since the interval's start, and where its bytes are
+// read and written. What runs in it is no business of its own.
+type space struct {
+	group   *group
+	session *session
+	objects *objectStore
+
+	pid   int    // of a process that runs in it: /proc/PID shows it
+	mem   memory // nil before the first execve, as mm
+	mm    mmInfo
+	image uint32 // number of execves
+	site  uint64 // address of a SYSCALL instruction in the vdso
+	vdso  uint64 // its start
+
+	maps     mapModel
+	brk      uint64
+	readExec bool // PROT_READ means PROT_EXEC too
+	artefact []checkpoint.Artefact
+	noShadow bool // clones are refused: copy instead
+
+	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
+	moved           ranges // pages remapped since the last shadow
+	// logged holds the pages of private mappings that the log, not the program,
+	// has written in this interval: their content at its start, nil for zero.
+	logged map[uint64][]byte
+	// sharedNow holds the pages that a fork would not hold, at the current
+	// interval's start.
+	sharedNow map[uint64][]byte
+	// zapped are pages of objects that were in the page tables of a shared mapping
+	// and that a call has removed from there.
+	unmapped map[pageKey]struct{}
+	// outside holds the shared pages that others may write as they were at the
+	// last call's exit; nil while there are no others.
+	outside      map[uint64][]byte
+	outsideFresh bool // the program has not run since
+}
+
+// newSpace returns the address space of a process before its first execve.
+func newSpace(g *group, pid int) *space {
+	return &space{group: g, session: g.session, objects: &g.session.objects, pid: pid}
+}
+
+// successor returns the address space that an execve has put in the place of this one. It
+// takes over the descriptors, which are those of the new one already.
+func (sp *space) successor() *space {
+	next := newSpace(sp.group, sp.pid)
+	next.mem, next.mm, next.image = sp.mem, sp.mm, sp.image+1
+	sp.mem, sp.mm = nil, nil
+	return next
+}
+
+// open opens the memory of a new image; the descriptors are the ones from then on, whatever
+// the program forbids.
+func (sp *space) open() error {
+	sp.close()
+	var err error
+	sp.mem, sp.mm, err = sp.session.source.open(sp.pid)
+	return err
+}
+
+func (sp *space) close() {
+	if sp.mem != nil {
+		sp.mem.close()
+		sp.mm.close()
+	}
+	sp.mem, sp.mm = nil, nil
+}
+
+// readString reads a NUL-terminated string of at most 4096 bytes.
+func (sp *space) readString(addr uint64) (string, bool) {
+	b := make([]byte, 4096)
+	n := sp.readMem(addr, b)
+	s, _, ok := strings.Cut(string(b[:n]), "\x00")
+	return s, ok
+}
+
+// readMem reads guest memory and returns how many bytes there were.
+func (sp *space) readMem(addr uint64, b []byte) int {
+	done := 0
+	for done < len(b) {
+		n, err := sp.mem.readAt(b[done:], addr+uint64(done))
+		if err != nil || n <= 0 {
+			break
+		}
+		done += n
+	}
+	return done
+}
+
+// readWrites reads back what the kernel may have written.
+func (sp *space) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
+	var out []checkpoint.MemWrite
+	for _, r := range ranges {
+		b := make([]byte, r.Len)
+		n := sp.readMem(r.Addr, b)
+		if n > 0 {
+			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b[:n]})
+		}
+	}
+	return out
+}
+
+// reader returns what reads the program's memory.
+func (sp *space) reader() memReader { return memReader{sp.mem} }

@@ -1,0 +1,210 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// A thread's stops, and which method answers each. What a stop means for the log is not
+// here: system calls are in events.go, signals in signals.go.
+
+// action is what an answered stop wants next.
+type action struct {
+	req    ptrace.Request  // ptrace request to resume with; 0 is PTRACE_SYSCALL
+	sig    int             // signal to deliver
+	status unix.WaitStatus // when not 0: the program is already in this next stop
+}
+
+// onStop answers a stop, and those that the thread comes to at once, and has the thread go
+// on.
+func (t *thread) onStop(ws unix.WaitStatus) error {
+	next, err := t.answer(ws)
+	if err != nil {
+		if next, err = t.salvage(err); err != nil {
+			return err
+		}
+	}
+	return t.goOn(next)
+}
+
+// goOn resumes the thread as its last stop wants, unless it is at the next one already. It
+// does not wait.
+func (t *thread) goOn(next action) error {
+	if next.status != 0 {
+		return t.onStop(next.status)
+	}
+	if next.req == 0 {
+		next.req = ptrace.Syscall
+	}
+	ws, stopped, err := t.resume(next.req, next.sig, next.req == ptrace.Syscall && !t.call.in && !t.call.pending)
+	if err != nil {
+		return fmt.Errorf("wait: %w", err)
+	}
+	if stopped {
+		t.group().timer.leave()
+		return t.onStop(ws)
+	}
+	return nil
+}
+
+// resume resumes the thread. user says that it will run its own code, so that the timer may
+// interrupt it. A thread that was killed at the stop may by now be at PTRACE_EVENT_EXIT,
+// where a request would let it end unseen: then that is its next stop, and it is not resumed.
+func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitStatus, stopped bool, err error) {
+	t.space().outsideFresh = false
+	t.group().timer.enter(user)
+	if ws, stopped := t.session.source.poll(t.tid); stopped {
+		return ws, true, nil
+	}
+	if err := t.session.source.resume(t.tid, req, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return 0, false, err
+	}
+	return 0, false, nil // ESRCH: killed, and on its way to that stop
+}
+
+// runTo has the thread, and no other, run to its next stop.
+func (t *thread) runTo(req ptrace.Request, sig int) (unix.WaitStatus, error) {
+	ws, stopped, err := t.resume(req, sig, false)
+	if err == nil && !stopped {
+		ws, err = t.session.source.wait(t.tid)
+	}
+	t.group().timer.leave()
+	return ws, err
+}
+
+// answer handles one stop.
+func (t *thread) answer(ws unix.WaitStatus) (action, error) {
+	switch {
+	case ws.Exited() || ws.Signaled():
+		if t.tid == t.proc.pid { // its end is the process's
+			t.session.onEnd(ws)
+		}
+		return action{}, errGone
+	case !ws.Stopped():
+		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))
+	}
+	sig := int(ptrace.StopSignal(ws))
+	switch event := ptrace.Event(ws); event {
+	case 0:
+		if sig == int(ptrace.SyscallTrap) {
+			return t.onSyscallStop()
+		}
+		return t.onSignal(sig)
+	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
+		return action{}, t.onChild()
+	case unix.PTRACE_EVENT_EXEC:
+		return action{}, t.onExec()
+	case unix.PTRACE_EVENT_EXIT:
+		return t.onExitEvent()
+	case unix.PTRACE_EVENT_SECCOMP:
+		return t.onSeccomp()
+	case ptrace.EventStop:
+		return t.onGroupStop(sig)
+	default:
+		return action{}, nil
+	}
+}
+
+// onSyscallStop is a system call's entry or its exit.
+func (t *thread) onSyscallStop() (action, error) {
+	if err := t.readRegs(); err != nil {
+		return action{}, err
+	}
+	if t.session.done {
+		return action{}, nil
+	}
+	if t.call.in {
+		return t.onExit()
+	}
+	return t.onEntry()
+}
+
+// onGroupStop handles PTRACE_EVENT_STOP: a stop by job control, or its end.
+func (t *thread) onGroupStop(sig int) (action, error) {
+	switch unix.Signal(sig) {
+	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		if unix.Signal(sig) != unix.SIGSTOP {
+			stopWithJob()
+		}
+		return action{req: ptrace.Listen}, nil
+	default:
+		return action{}, nil
+	}
+}
+
+// stopWithJob stops the recorder too, so that the shell sees its job stopped.
+// It returns when the job is continued.
+func stopWithJob() {
+	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // one may always stop oneself
+}
+
+// salvage is for a program that was killed while the recorder had it do
+// something or looked at it: at PTRACE_EVENT_EXIT its memory is still there, and
+// its registers are those of the last stop. Other errors are returned.
+func (t *thread) salvage(err error) (action, error) {
+	ws, killed := t.killed(err)
+	if !killed {
+		return action{}, err
+	}
+	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.session.done {
+		return action{status: ws}, nil
+	}
+	msg, err := t.session.source.message(t.tid)
+	if err != nil {
+		return action{}, err
+	}
+	if t.group().cur == nil {
+		return t.group().crashBetween(int(msg & 0x7f))
+	}
+	if _, err := t.crash(int(msg&0x7f), nil, !t.call.in); err != nil {
+		return action{}, err
+	}
+	return action{}, nil
+}
+
+// killed says whether an error comes from the program's end, and then at what
+// stop, or how, it ended.
+func (t *thread) killed(err error) (unix.WaitStatus, bool) {
+	var gone *goneError
+	if errors.As(err, &gone) {
+		return gone.ws, true
+	}
+	if errors.Is(err, unix.ESRCH) {
+		// On its way there: requests find no stopped program.
+		ws, werr := t.session.source.wait(t.tid)
+		return ws, werr == nil
+	}
+	return t.session.source.poll(t.tid)
+}
+
+// onForced is the stop that the timer has asked for.
+func (t *thread) onForced() (action, error) {
+	if t.sig.draining || t.session.done {
+		t.sig.draining = false
+		return action{}, nil
+	}
+	if err := t.readRegs(); err != nil {
+		return action{}, err
+	}
+	if t.signalDue() {
+		return action{}, nil // that comes first; the timer asks again
+	}
+	t.sig.syncPending = false
+	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {
+		t.group().forcedAt = t.group().forcedAt[1:]
+	}
+	if err := t.group().cut(t, intervalEnd{kind: checkpoint.EndForced, forced: true}); err != nil {
+		return action{}, err
+	}
+	t.sig.atExit = t.regs
+	t.sendHeld()
+	return action{}, nil
+}

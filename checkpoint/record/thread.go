@@ -1,0 +1,81 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// thread is one thread (a tid): its registers, the call that it is in, and the signals
+// that are its own. Its methods answer the stops that it comes to.
+type thread struct {
+	session *session
+	proc    *process
+
+	tid      int
+	affinity unix.CPUSet // that it would have
+	regs     ptrace.Regs // at the current stop
+	call     call
+	sig      signalState
+}
+
+func (t *thread) space() *space { return t.proc.space }
+func (t *thread) group() *group { return t.proc.space.group }
+
+// readRegs reads the registers of the stop that the thread is at.
+func (t *thread) readRegs() error { return t.session.source.getRegs(t.tid, &t.regs) }
+
+// setRegs sets the thread's registers; t.regs stays.
+func (t *thread) setRegs(r *ptrace.Regs) error { return t.session.source.setRegs(t.tid, r) }
+
+// pending returns the signals that are queued for the thread, blocked or not.
+func (t *thread) pending() uint64 { return t.session.source.pending(t.tid) }
+
+// call is the system call the thread is in.
+type call struct {
+	in       bool
+	nr       int64
+	args     [6]uint64
+	entry    ptrace.Regs // as the program made it
+	patched  bool        // arguments were replaced for the kernel
+	answered bool        // the kernel does not run it: answer is the result
+	answer   int64
+	pending  bool                  // the exit is seen but how it ends is the next stop's business
+	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
+	gap      bool                  // effects cannot be listed: a new interval starts at the exit
+	sharing  bool                  // the child it made goes on sharing the program's memory
+	shown    []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
+	refill   ranges                // private pages of changed files that it may drop
+	exec     bool
+	toOwnMem bool // it writes to the program's own memory, at ownMem
+	ownMem   uint64
+	since    time.Time // when it was entered, for time-outs
+	mem      callMem
+}
+
+// Bits of rflags that belong to the tracer and to fault delivery.
+const (
+	flagTF = 1 << 8
+	flagRF = 1 << 16
+)
+
+// context returns the thread's state at the current stop.
+func (t *thread) context() checkpoint.Context {
+	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1}
+	c.Regs.RFLAGS &^= flagTF | flagRF
+	if t.call.in {
+		c.InCall, c.OrigRAX = true, t.call.nr
+		c.Regs = t.entryRegs()
+	}
+	x, err := t.session.source.getXState(t.tid)
+	if err != nil {
+		t.session.log.Error().Err(err).Msg("extended state")
+	}
+	c.XState = x
+	return c
+}

@@ -1,0 +1,20 @@
+package x86
+
+import "unsafe"
+
+// opSize is the distance of two instructions of a block, in bytes.
+const opSize = unsafe.Sizeof(op{})
+
+// nextOp returns the instruction that follows o, of the same block. A block
+// ends with a sentinel, so there always is one while the run loop asks.
+func nextOp(o *op) *op {
+	return (*op)(unsafe.Add(unsafe.Pointer(o), opSize))
+}
+
+// firstOp returns the first instruction of b.
+func firstOp(b *block) *op {
+	return (*op)(unsafe.Add(unsafe.Pointer(b), unsafe.Sizeof(*b)))
+}
+
+// opsOf returns the n instructions that b has room for.
+func opsOf(b *block, n int) []op { return unsafe.Slice(firstOp(b), n) }
