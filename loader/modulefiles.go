@@ -18,7 +18,8 @@ import (
 // long as the dynamic linker has chosen no implementation for its IFUNCs, and when
 // the budget had no room for all of it.
 type ModuleFiles struct {
-	// OnOpen, when set, is called for each file that is opened.
+	// OnOpen, when set, is called for each file that is opened. It is set before the first
+	// question.
 	OnOpen func(*image.Module)
 
 	symbols *image.Symbols

@@ -217,7 +217,7 @@ func (d *demonstration) crash() error {
 	}
 	d.say("2. The crash, at position %s:\n\n   %s\n   %s\n\n", d.cur.Position(), what, debug.Disassemble(g, st.RIP))
 	regs := loader.Regs(st)
-	for i, l := range backtrace(r, &regs) {
+	for i, l := range debug.Backtrace(r, &regs) {
 		d.say("%s\n", strings.TrimRight(fmt.Sprintf("   #%d %s %s", i, l, l.Source()), " "))
 	}
 	d.say("\n")

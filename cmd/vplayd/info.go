@@ -13,7 +13,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/loader/image"
 	"vplay/replay"
@@ -97,7 +96,7 @@ type info struct {
 	Source       string            `json:"source,omitempty"`
 	Backtrace    []loader.Location `json:"backtrace,omitempty"`
 	Message      string            `json:"message,omitempty"`   // of the C library, when it aborted
-	Overwrite    *overwrite        `json:"overwrite,omitempty"` // what ended the program by being overwritten
+	Overwrite    *debug.Overwrite  `json:"overwrite,omitempty"` // what ended the program by being overwritten
 	Intervals    int               `json:"intervals"`
 	Fat          int               `json:"fat"`
 	Slim         int               `json:"slim"`
@@ -150,9 +149,9 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, files)
 		in.atEnd(f, r, symbols)
 		if m.Crash && abi.Signal(m.Signo) == abi.SIGABRT {
-			in.Message = abortMessage(r, debug.Memory{Space: f.Mem})
+			in.Message = debug.AbortMessage(r, debug.Memory{Space: f.Mem})
 		}
-		in.Overwrite = findOverwrite(ctx, s, f, r, files, in.Message)
+		in.Overwrite = debug.FindOverwrite(ctx, s, f, r, files, in.Message, defaultMemory<<20)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -212,25 +211,10 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
 	regs := loader.Regs(st)
-	in.Backtrace = backtrace(r, &regs)
+	in.Backtrace = debug.Backtrace(r, &regs)
 	if err := r.Limited(); err != nil {
 		in.Notes = append(slices.Clip(in.Notes), "names are missing: "+err.Error()+" (--limit allows more)")
 	}
-}
-
-// backtrace returns the calls that led to a thread's present place, inlined
-// ones too, innermost first. Callers are named by where they go on.
-func backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {
-	var out []loader.Location
-	for _, frame := range r.Backtrace(regs, 64) {
-		back := frame.Regs.V[dwarf.RIP] - frame.PC
-		for _, l := range r.Stack(frame.PC) {
-			l.Addr += back
-			l.Offset += back
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // count replays everything to count the instructions.
@@ -274,7 +258,7 @@ func (in *info) print(w io.Writer) error {
 	line("source", "%s", in.Source)
 	line("message", "%s", in.Message)
 	if in.Overwrite != nil {
-		in.Overwrite.print(line)
+		printOverwrite(in.Overwrite, line)
 	}
 	for i, l := range in.Backtrace {
 		if i == 0 {

@@ -226,15 +226,24 @@ func (g *Cursor) Stop() api.Stop { return g.stop }
 
 // Registers implements api.Target.
 func (g *Cursor) Registers(tid int) (*api.Registers, error) {
+	st, err := g.threadState(tid)
+	if err != nil {
+		return nil, err
+	}
+	return registersOf(st), nil
+}
+
+// threadState returns the registers of a thread. The error says that it is not there.
+func (g *Cursor) threadState(tid int) (*x86.State, error) {
 	if tid == g.tid() {
-		return registersOf(g.state()), nil // a diversion's, if there is one
+		return g.state(), nil // a diversion's, if there is one
 	}
 	list := g.threads()
 	i := slices.IndexFunc(list, func(t replay.Thread) bool { return int(t.TID) == tid })
 	if i < 0 {
 		return nil, fmt.Errorf("there is no thread %d here", tid)
 	}
-	return registersOf(&list[i].State), nil
+	return &list[i].State, nil
 }
 
 // registersOf puts a thread's state in the protocol's form.

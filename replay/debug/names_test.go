@@ -37,7 +37,7 @@ func TestOneResolver(t *testing.T) {
 				if n := len(symbols.Functions("main")); n != 1 {
 					t.Errorf("main is at %d places", n)
 				}
-				if len(symbols.Stack(0, 8)) == 0 || symbols.Symbol(c.state().RIP) == "" {
+				if len(symbols.Stack(c.tid(), 8)) == 0 || symbols.Symbol(c.state().RIP) == "" {
 					t.Error("nothing is known of where the program is")
 				}
 			}

@@ -41,12 +41,16 @@ func (d *Symbols) at(addr uint64) (m *dwarf.Module, mod *image.Module) {
 // frameHandle is what a frame is evaluated in.
 type frameHandle struct {
 	env   *dwarf.Env
-	scope int // index among the functions at the frame's place
+	state *x86.State // of the thread
+	scope int        // index among the functions at the frame's place
 }
 
-// Stack implements api.Symbols.
-func (d *Symbols) Stack(_, limit int) (out []api.Frame) {
-	st := d.g.state()
+// Stack implements api.Symbols. A thread that is not there has no frames.
+func (d *Symbols) Stack(tid, limit int) (out []api.Frame) {
+	st, err := d.g.threadState(tid)
+	if err != nil {
+		return nil
+	}
 	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
 	frames := dwarf.Backtrace(regs, Memory{d.g.mem()}, d.g.names().Find, min(limit+1, 4096))
 	envs := dwarf.Envs(frames, Memory{d.g.mem()})
@@ -54,17 +58,16 @@ func (d *Symbols) Stack(_, limit int) (out []api.Frame) {
 		if len(out) >= limit {
 			break
 		}
-		d.equip(e)
-		out = append(out, d.frames(e)...)
+		d.equip(e, st)
+		out = append(out, d.frames(e, st)...)
 	}
 	return out[:min(len(out), limit)]
 }
 
-// equip gives a frame what it needs beyond its registers. Vector registers are not
+// equip gives a frame of a thread what it needs beyond its registers. Vector registers are not
 // kept by calls (System V ABI, AMD64 supplement, 3.2.1): in callers they are those of
 // the innermost frame, as gdb has it.
-func (d *Symbols) equip(e *dwarf.Env) {
-	st := d.g.state()
+func (d *Symbols) equip(e *dwarf.Env, st *x86.State) {
 	e.Vector = func(n uint64, b []byte) bool {
 		if n < 17 || n > 32 {
 			return false
@@ -76,7 +79,7 @@ func (d *Symbols) equip(e *dwarf.Env) {
 		copy(b, w[:])
 		return true
 	}
-	e.TLS = d.threadLocal
+	e.TLS = func(m *dwarf.Module, offset uint64) (uint64, bool) { return d.threadLocal(m, st.FSBase, offset) }
 	e.Symbolize = d.Symbol
 	e.Why = func(addr uint64) error {
 		var b [1]byte
@@ -86,10 +89,9 @@ func (d *Symbols) equip(e *dwarf.Env) {
 }
 
 // threadLocal returns the address of the byte at offset of a module's thread-local
-// storage. A program without a dynamic linker has its own right below the thread
+// storage in the thread with this thread pointer. A program without a dynamic linker has its own right below the thread
 // pointer (ELF Handling For Thread-Local Storage, variant II).
-func (d *Symbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
-	fs := d.g.state().FSBase
+func (d *Symbols) threadLocal(m *dwarf.Module, fs, offset uint64) (uint64, bool) {
 	for _, mod := range d.modules() {
 		if d.open(mod) != m {
 			continue
@@ -112,8 +114,8 @@ func (d *Symbols) threadLocal(m *dwarf.Module, offset uint64) (uint64, bool) {
 
 // frames returns the frames at one place of the stack: inlined functions and the
 // one they ended up in.
-func (d *Symbols) frames(e *dwarf.Env) []api.Frame {
-	f := api.Frame{PC: e.Regs.V[dwarf.RIP], Handle: frameHandle{env: e}}
+func (d *Symbols) frames(e *dwarf.Env, st *x86.State) []api.Frame {
+	f := api.Frame{PC: e.Regs.V[dwarf.RIP], Handle: frameHandle{env: e, state: st}}
 	if _, mod := d.at(e.PC); mod != nil {
 		f.Module = mod.Path
 	}
@@ -135,7 +137,7 @@ func (d *Symbols) frames(e *dwarf.Env) []api.Frame {
 	var out []api.Frame
 	for i, s := range e.Scopes() {
 		f.Function = s.Function
-		f.Handle = frameHandle{env: e, scope: i}
+		f.Handle = frameHandle{env: e, state: st, scope: i}
 		f.Inlined = s.Inlined
 		if !s.Inlined {
 			break
@@ -262,7 +264,7 @@ func (d *Symbols) Scopes(f *api.Frame) []api.Scope {
 	if h.env.Module != nil && h.env.Module.HasLines() {
 		out = append(out, api.Scope{Name: "Globals", Expensive: true, Variables: func() []api.Value { return d.values(h.env.Globals()) }})
 	}
-	return append(out, api.Scope{Name: "Registers", Hint: "registers", Variables: func() []api.Value { return d.registers(h.env) }})
+	return append(out, api.Scope{Name: "Registers", Hint: "registers", Variables: func() []api.Value { return d.registers(h.env, h.state) }})
 }
 
 func (d *Symbols) values(list []dwarf.Value) []api.Value {
@@ -353,7 +355,7 @@ var registerOrder = []struct {
 }
 
 // registers lists the frame's registers, and those that all frames share.
-func (d *Symbols) registers(e *dwarf.Env) (out []api.Value) {
+func (d *Symbols) registers(e *dwarf.Env, st *x86.State) (out []api.Value) {
 	for _, r := range registerOrder {
 		v := api.Value{Name: r.name, Expr: "$" + r.name, Text: "<not saved>"}
 		if e.Regs.Known>>r.num&1 != 0 {
@@ -364,7 +366,6 @@ func (d *Symbols) registers(e *dwarf.Env) (out []api.Value) {
 		}
 		out = append(out, v)
 	}
-	st := d.g.state()
 	shared := func(name string, v uint64) { out = append(out, api.Value{Name: name, Text: fmt.Sprintf("%#x", v)}) }
 	shared("eflags", st.Flags()&0xffffffff)
 	shared("fs_base", st.FSBase)

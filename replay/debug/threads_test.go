@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
-	"vplay/loader"
-	"vplay/replay"
 	"vplay/replay/debug/api"
 )
 
@@ -54,29 +52,7 @@ func openThreads(t *testing.T) *Cursor {
 	if err := w.Finish(checkpoint.Manifest{PID: waitingTID, CPU: checkpoint.Identity{Vendor: "GenuineIntel", XCR0: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := Open(s, 64<<20, loader.NewSymbols(nil, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := d.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		g.Close()
-		d.Close()
-		s.Close()
-		rec.Close()
-	})
-	return g
+	return openFile(t, path)
 }
 
 // TestThreads asks for the threads of a process, in the final image and in replay: all are
@@ -104,6 +80,15 @@ func TestThreads(t *testing.T) {
 		}
 		if r, err := g.Registers(waitingTID); err != nil || r.RIP != threadsCode+5 || r.GPR[3] != 0x77 {
 			t.Errorf("%s: the thread that waits has %+v, %v", where, r, err)
+		}
+		symbols := NewSymbols(g)
+		for tid, pc := range map[int]uint64{runningTID: rip, waitingTID: threadsCode + 5} {
+			if frames := symbols.Stack(tid, 1); len(frames) != 1 || frames[0].PC != pc {
+				t.Errorf("%s: the stack of thread %d is %+v", where, tid, frames)
+			}
+		}
+		if frames := symbols.Stack(30, 1); len(frames) != 0 {
+			t.Errorf("%s: thread 30 has a stack", where)
 		}
 		if _, err := g.Registers(30); err == nil {
 			t.Errorf("%s: thread 30 has registers", where)

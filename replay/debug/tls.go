@@ -5,7 +5,11 @@ import (
 )
 
 // TLSAddress implements api.TLSTarget.
-func (g *Cursor) TLSAddress(_ int, offset, lm uint64) (uint64, error) {
-	block, err := image.TLSBlock(g.maps(), Memory{g.mem()}, g.state().FSBase, lm)
+func (g *Cursor) TLSAddress(tid int, offset, lm uint64) (uint64, error) {
+	st, err := g.threadState(tid)
+	if err != nil {
+		return 0, err
+	}
+	block, err := image.TLSBlock(g.maps(), Memory{g.mem()}, st.FSBase, lm)
 	return block + offset, err
 }

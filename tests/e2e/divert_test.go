@@ -135,7 +135,7 @@ var diversions = []struct {
 
 func TestDiversions(t *testing.T) {
 	t.Parallel()
-	_, _, addr := diverted(t, "--slim-time", "0")
+	_, _, addr := diverted(t)
 	for _, c := range diversions {
 		t.Run(c.name, func(t *testing.T) {
 			expect(t, gdb(t, addr, append(start(c.from), c.commands...)...), c.want...)
@@ -190,7 +190,7 @@ func TestDivertedSlim(t *testing.T) {
 // TestDivertedInterrupt stops a call that never ends.
 func TestDivertedInterrupt(t *testing.T) {
 	t.Parallel()
-	_, _, addr := diverted(t, "--slim-time", "0")
+	_, _, addr := diverted(t)
 	m := realgdb.StartMI(t)
 	m.Say("-gdb-set mi-async on", `\^done`)
 	m.Say("-target-select remote "+addr, `\*stopped`)

@@ -13,7 +13,7 @@ struct pair {
 
 int counter;
 int calls;
-char cold[1 << 20] = {1}; // its later pages are never used
+char cold[1 << 20] = {1, [1 ... (1 << 20) - 1] = 2}; // its later pages are never used, and not zero, which costs nothing to keep
 _Thread_local int per_thread = 41;
 _Thread_local char zeroed[100];
 

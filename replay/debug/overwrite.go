@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -9,13 +9,12 @@ import (
 	"vplay/checkpoint"
 	"vplay/loader"
 	"vplay/replay"
-	"vplay/replay/debug"
 	"vplay/replay/mem"
 )
 
-// overwrite is what ended a program because something had overwritten it, and what did:
+// Overwrite is what ended a program because something had overwritten it, and what did:
 // a return address that leads nowhere, the guard of a stack frame, a header of the heap.
-type overwrite struct {
+type Overwrite struct {
 	What        string            `json:"what"`
 	Slot        uint64            `json:"slot"`  // its address
 	Value       uint64            `json:"value"` // what stands there
@@ -23,12 +22,11 @@ type overwrite struct {
 	Instruction string            `json:"instruction,omitempty"`
 	Stack       []loader.Location `json:"stack,omitempty"` // of the write, innermost first
 	Why         string            `json:"why,omitempty"`   // the write is not known
-
-	freed bool // not overwritten: freed, at the position
+	IsFreed     bool              `json:"freed,omitempty"` // not overwritten: freed, at the position
 }
 
-// returnAddress is What of a return address.
-const returnAddress = "return address"
+// ReturnAddress is What of a return address.
+const ReturnAddress = "return address"
 
 // overwriteTime bounds the search for the write, in which the end of the recording is
 // replayed.
@@ -37,7 +35,7 @@ const overwriteTime = 5 * time.Second
 // badReturn returns the slot of the stack whose content a return instruction has
 // gone to, or is about to go to, where no code is.
 func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
-	st, m := &f.Current().State, debug.Memory{Space: f.Mem}
+	st, m := &f.Current().State, Memory{Space: f.Mem}
 	if !isCode(f.Maps, st.RIP) { // the return instruction has been executed
 		slot = st.R[4] - 8
 		value, ok = m.Word(slot)
@@ -63,20 +61,21 @@ func isCode(maps []checkpoint.Mapping, addr uint64) bool {
 	return false
 }
 
-// findOverwrite looks for what overwrote that which ended the program; nil when the
+// FindOverwrite looks for what overwrote that which ended the program; nil when the
 // recording does not end so. r resolves the addresses of the final image, files has the
-// files of the program's modules, message is what the C library said.
-func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) *overwrite {
+// files of the program's modules, message is what the C library said (see AbortMessage).
+// memory bounds the snapshots of the search, in bytes. Why says what went wrong.
+func FindOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string, memory int64) *Overwrite {
 	o := smashedGuard(f, r)
 	if slot, value, ok := badReturn(f); ok {
-		o = &overwrite{What: returnAddress, Slot: slot, Value: value}
+		o = &Overwrite{What: ReturnAddress, Slot: slot, Value: value}
 	}
 	if o == nil && message == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, overwriteTime)
 	defer cancel()
-	t, err := replay.NewTimeline(s, defaultMemory<<20)
+	t, err := replay.NewTimeline(s, memory)
 	if err == nil {
 		defer t.Close()
 		var c *replay.Cursor
@@ -85,7 +84,7 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 			if o == nil {
 				o, err = badBlock(ctx, c, s, f, r, files, message)
 			}
-			if err == nil && o != nil && !o.freed {
+			if err == nil && o != nil && !o.IsFreed {
 				err = o.findWrite(ctx, c, s, files)
 			}
 		}
@@ -94,7 +93,7 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 	case err == nil:
 	case o == nil:
 		return nil
-	case isDone(ctx):
+	case ctx.Err() != nil:
 		o.Why = "the write was not found within " + overwriteTime.String() + ": serve, then vplay last-write, finds it"
 	default:
 		o.Why = err.Error()
@@ -103,7 +102,7 @@ func findOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 }
 
 // findWrite finds the last write, and fills in where it was.
-func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) error {
+func (o *Overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) error {
 	found, err := c.Timeline().Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
@@ -120,39 +119,10 @@ func (o *overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.S
 }
 
 // at fills in where the cursor is.
-func (o *overwrite) at(c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) {
+func (o *Overwrite) at(c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) {
 	m := c.Machine()
 	st := &m.CPU.State
-	o.Position, o.Instruction = c.Position().String(), debug.Disassemble(debug.Memory{Space: m.Mem}, st.RIP)
-	r := loader.NewResolver(debug.Regions(s.Rec, m.Mem), debug.Memory{Space: m.Mem}, files)
-	o.Stack = backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
+	o.Position, o.Instruction = c.Position().String(), Disassemble(Memory{Space: m.Mem}, st.RIP)
+	r := loader.NewResolver(Regions(s.Rec, m.Mem), Memory{Space: m.Mem}, files)
+	o.Stack = Backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
 }
-
-// print writes the lines of info.
-func (o *overwrite) print(line func(name, format string, args ...any)) {
-	switch {
-	case o.What == returnAddress:
-		line("returns to", "%#x, from %#x on the stack: no code is there", o.Value, o.Slot)
-	case o.freed:
-		line("freed twice", "%s", o.What)
-	default:
-		line("overwritten", "%s: %#x%s at %#x", o.What, o.Value, debug.AsText(o.Value), o.Slot)
-	}
-	if o.Why != "" {
-		line("", "%s", o.Why)
-		return
-	}
-	for i, l := range o.Stack[:min(len(o.Stack), shownWriters)] {
-		switch {
-		case i == 0 && o.freed:
-			line("before", "at %s by %s", o.Position, l)
-		case i == 0:
-			line("written", "at %s by %#x %s: %s %s", o.Position, l.Addr, l, o.Instruction, l.Source())
-		default:
-			line("", "called from %s %s", l, l.Source())
-		}
-	}
-}
-
-// shownWriters is how many calls that led to the write info lists.
-const shownWriters = 4

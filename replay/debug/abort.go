@@ -1,4 +1,4 @@
-package main
+package debug
 
 import (
 	"context"
@@ -11,17 +11,16 @@ import (
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
-	"vplay/replay/debug"
 )
 
 // The C library ends a program by abort where it finds its memory damaged: the guard of
 // a stack frame, or the header of a heap block. The damage was done earlier, and a
 // recording has the store that did it.
 
-// abortMessage returns what glibc said when it aborted: it keeps that for debuggers, at
+// AbortMessage returns what glibc said when it aborted: it keeps that for debuggers, at
 // __abort_msg (glibc, include/stdlib.h: a size of 4 bytes and the text). "" when there
 // is none.
-func abortMessage(r *loader.Resolver, m debug.Memory) string {
+func AbortMessage(r *loader.Resolver, m Memory) string {
 	for _, mod := range r.Modules() {
 		if !strings.HasPrefix(baseName(mod.Path), "libc.so") && !strings.HasPrefix(baseName(mod.Path), "libc-") {
 			continue
@@ -71,8 +70,8 @@ func frameOf(frames []dwarf.Frame, names ...string) (i int, entry uint64) {
 // smashedGuard returns the stack guard that __stack_chk_fail was called for: where it is,
 // what is there, and the function whose it is. A function puts its guard, which it
 // takes from %fs:0x28, on the stack when it begins.
-func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
-	st, m := &f.Current().State, debug.Memory{Space: f.Mem}
+func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *Overwrite {
+	st, m := &f.Current().State, Memory{Space: f.Mem}
 	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, _ := frameOf(frames, "__stack_chk_fail", "__stack_chk_fail_local")
 	if i < 0 || i+1 >= len(frames) || frames[i+1].Module == nil {
@@ -89,7 +88,7 @@ func smashedGuard(f *replay.FinalImage, r *loader.Resolver) *overwrite {
 	if !ok {
 		return nil
 	}
-	o := &overwrite{What: "stack guard of " + name}
+	o := &Overwrite{What: "stack guard of " + name}
 	if o.Slot, ok = guardSlot(code, &in.Regs); !ok {
 		return nil
 	}
@@ -167,7 +166,7 @@ var heapFaults = []struct {
 
 // badBlock returns what is wrong with the block that free or realloc was called with. r
 // resolves the addresses of the final image. The cursor ends up anywhere.
-func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) (o *overwrite, err error) {
+func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) (o *Overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
 		if ok = strings.HasPrefix(message, h.message); ok {
@@ -189,8 +188,8 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 		return nil, err
 	}
 	block := c.Machine().CPU.R[7]
-	size, _ := debug.Memory{Space: c.Machine().Mem}.Word(block - 8)
-	o = &overwrite{Slot: block - 8}
+	size, _ := Memory{Space: c.Machine().Mem}.Word(block - 8)
+	o = &Overwrite{Slot: block - 8}
 	switch fault {
 	case badHeader:
 		o.What = fmt.Sprintf("size of the block at %#x, if it is one", block)
@@ -200,7 +199,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 	case freedTwice:
 		return freedBefore(ctx, c, s, files, entry, block)
 	}
-	o.Value, ok = debug.Memory{Space: c.Machine().Mem}.Word(o.Slot)
+	o.Value, ok = Memory{Space: c.Machine().Mem}.Word(o.Slot)
 	if !ok {
 		return nil, nil
 	}
@@ -208,8 +207,8 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 }
 
 // freedBefore looks for the call before the present one that has the same argument.
-func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles, entry, block uint64) (*overwrite, error) {
-	o := &overwrite{What: fmt.Sprintf("the block at %#x", block), Slot: block, freed: true}
+func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles, entry, block uint64) (*Overwrite, error) {
+	o := &Overwrite{What: fmt.Sprintf("the block at %#x", block), Slot: block, IsFreed: true}
 	c.SetBreakpoints([]uint64{entry}, func(m *replay.Machine) bool { return m.CPU.R[7] == block })
 	c.SetSignals(func(int32) bool { return false })
 	stop, err := c.ReverseContinue(ctx)

@@ -1,0 +1,22 @@
+package debug
+
+import (
+	"vplay/checkpoint"
+	"vplay/dwarf"
+	"vplay/loader"
+)
+
+// Backtrace returns the calls that led to a thread's present place, inlined
+// ones too, innermost first. Callers are named by where they go on.
+func Backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {
+	var out []loader.Location
+	for _, frame := range r.Backtrace(regs, 64) {
+		back := frame.Regs.V[dwarf.RIP] - frame.PC
+		for _, l := range r.Stack(frame.PC) {
+			l.Addr += back
+			l.Offset += back
+			out = append(out, l)
+		}
+	}
+	return out
+}
