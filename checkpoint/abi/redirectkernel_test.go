@@ -406,7 +406,27 @@ func TestRedirectedProcesses(t *testing.T) {
 	g.expect("msgrcv, too big", twin{nr: SYS_MSGRCV, args: with(queue, g.at(4, 0), 3, 0, 0)}, fail(E2BIG), true)
 	g.expect("msgrcv, truncated", twin{nr: SYS_MSGRCV, args: with(queue, g.at(4, 0), 3, 0, 0o10000)}, 3, true)
 	g.expect("msgrcv, none", twin{nr: SYS_MSGRCV, args: with(queue, g.at(4, 0), 3, 0, ipcNowait)}, fail(ENOMSG), true)
+	g.posixQueues()
 	g.signals()
+}
+
+func (g *rig) posixQueues() {
+	name := g.put(g.at(3, 0), []byte("vplay-redirect\x00"))
+	attr := g.put(g.at(3, 64), le(0, 4, 64, 0, 0, 0, 0, 0))
+	var fds [2]uint64
+	for i := range fds {
+		fds[i] = g.must(SYS_MQ_OPEN, name, O_RDWR|O_CREAT|O_EXCL|nonblock, 0o600, attr)
+		g.closeLater(int(fds[i]))
+		g.must(SYS_MQ_UNLINK, name)
+		for k := range uint64(2) {
+			g.must(SYS_MQ_TIMEDSEND, fds[i], attr, 20, 7+k, 0)
+		}
+	}
+	msg, prio := g.at(4, 0), g.at(5, 0)
+	g.expect("mq_timedreceive", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 64, prio, 0)}, 20, true)
+	g.expect("mq_timedreceive, priority in the message", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 64, msg+8, 0)}, 20, true)
+	g.expect("mq_timedreceive, too small", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 63, prio, 0)}, fail(EMSGSIZE), true)
+	g.expect("mq_timedreceive, none", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 64, prio, 0)}, fail(EAGAIN), true)
 }
 
 // signals: a wait for one, and sleeps that one ends. The thread is locked.
