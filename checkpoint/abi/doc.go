@@ -24,6 +24,10 @@
 // overwrite its own argument blocks (an iovec inside the buffer it describes)
 // the answer is not reliable, and the register hash of the next event finds it.
 //
+// A call that may wait ([MayBlock]) while another thread runs must not write the
+// program's memory whenever it likes. [Redirect] gives it addresses in scratch
+// memory, and [Redirection.Results] says what has come for the program.
+//
 // The table is that of the SYSCALL instruction in 64-bit mode. INT 0x80 and
 // SYSENTER enter with other numbers (those of i386), x32 numbers have bit 30 set:
 // neither is described here, and an x32 number is unknown.

@@ -154,6 +154,20 @@ func TestResultsLeaveWhatOthersWrote(t *testing.T) {
 	}
 }
 
+// A buffer that a device may fill (O_DIRECT) keeps its place in the page.
+func TestRedirectKeepsAlignment(t *testing.T) {
+	m := newFake().mapPages(pa, 1<<16).words(pa, pa+0x1200, 512, pa+0x2238, 24, pa+0x3e00, 0x1000)
+	r, err := Redirect(m, SYS_READV, argv(3, pa, 3), Range{1 << 30, 1 << 20})
+	if err != nil || len(r.Moved) != 3 {
+		t.Fatal(r, err)
+	}
+	for _, v := range r.Moved {
+		if align := uint64(64); (v.To-v.From)%align != 0 || v.Len >= 512 && (v.To-v.From)%PageSize != 0 {
+			t.Errorf("%#x, %d bytes, is at %#x", v.From, v.Len, v.To)
+		}
+	}
+}
+
 func TestMayBlock(t *testing.T) {
 	const now, forever = 0, 1<<64 - 1
 	tests := []struct {

@@ -37,7 +37,7 @@ type redirectFuzzer struct {
 	r      *rand.Rand
 	fds    []uint64  // to be waited for
 	epolls [2]uint64 // one would not do: it gives events in turn
-	file   uint64    // of two pages
+	files  [2]uint64 // of two pages; without an offset their positions move
 	used   []uint64  // addresses that this call has got
 	wild   int       // percent of arguments that are no good
 	seen   map[string]int
@@ -99,8 +99,9 @@ var redirectFuzz = map[int64]func(*redirectFuzzer) twin{
 		return twin{args: with(f.unix(syscall.SOCK_DGRAM), f.with(b), n, 0)}
 	},
 	SYS_SENDFILE: func(f *redirectFuzzer) twin {
-		ends, off, n := f.pipes(""), f.with(le(uint64(f.r.IntN(9000)))), f.length(100)
-		return twin{args: func(run int) [6]uint64 { return argv(ends[run]+1, f.file, off, n) }}
+		_, ends := f.bothEnds("")
+		off, n := f.with(le(uint64(f.r.IntN(9000)))), f.length(100)
+		return twin{args: func(run int) [6]uint64 { return argv(ends[run], f.files[run], off, n) }}
 	},
 	SYS_MSGRCV: func(f *redirectFuzzer) twin {
 		return twin{args: with(f.queues(), f.pointer(100), f.length(92), 0, uint64(f.pick(ipcNowait, ipcNowait|0o10000)))}
@@ -256,11 +257,14 @@ func (f *redirectFuzzer) queues() [2]uint64 {
 
 // waited makes what poll, select and epoll wait for: it does not change.
 func (f *redirectFuzzer) waited() {
-	full, empty := f.pipes("x")[0], f.pipes("")[0]
-	f.fds = []uint64{full, full + 1, empty, empty + 1}
-	f.file = f.must(SYS_MEMFD_CREATE, f.put(f.at(6, 0), []byte("m\x00")), 0)
-	f.must(SYS_FTRUNCATE, f.file, 8192)
-	f.closeLater(int(f.file))
+	full, fullEnds := f.bothEnds("x")
+	empty, emptyEnds := f.bothEnds("")
+	f.fds = []uint64{full[0], fullEnds[0], empty[0], emptyEnds[0]}
+	for run := range f.files {
+		f.files[run] = f.must(SYS_MEMFD_CREATE, f.put(f.at(6, 0), []byte("m\x00")), 0)
+		f.must(SYS_FTRUNCATE, f.files[run], 8192)
+		f.closeLater(int(f.files[run]))
+	}
 	for run := range f.epolls {
 		f.epolls[run] = f.must(SYS_EPOLL_CREATE1, 0)
 		f.closeLater(int(f.epolls[run]))

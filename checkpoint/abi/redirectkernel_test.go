@@ -19,8 +19,14 @@ const (
 // pipes returns the read ends of two pipes that hold the same bytes.
 func (g *rig) pipes(content string) [2]uint64 {
 	g.t.Helper()
-	var fds [2]uint64
-	for i := range fds {
+	fds, _ := g.bothEnds(content)
+	return fds
+}
+
+// bothEnds returns the write ends, too.
+func (g *rig) bothEnds(content string) (from, to [2]uint64) {
+	g.t.Helper()
+	for i := range from {
 		var p [2]int
 		if err := syscall.Pipe2(p[:], nonblock); err != nil {
 			g.t.Fatal(err)
@@ -29,9 +35,9 @@ func (g *rig) pipes(content string) [2]uint64 {
 		if _, err := syscall.Write(p[1], []byte(content)); err != nil {
 			g.t.Fatal(err)
 		}
-		fds[i] = uint64(p[0])
+		from[i], to[i] = uint64(p[0]), uint64(p[1])
 	}
-	return fds
+	return from, to
 }
 
 func (g *rig) closeLater(fds ...int) {
@@ -195,8 +201,7 @@ func TestRedirectedReads(t *testing.T) {
 	g.expect("preadv, end of file", twin{nr: SYS_PREADV, args: same(fd, g.iov(v, a, 40, b, 4000), 2, uint64(n*500)-60, 0)}, 60, true)
 	g.expect("preadv2", twin{nr: SYS_PREADV2, args: same(fd, g.iov(v, b, 40, a, 4000), 2, 7, 0, 0)}, 4040, true)
 	g.expect("preadv2, no such offset", twin{nr: SYS_PREADV2, args: same(fd, v, 2, 1<<63, 0, 0)}, fail(EINVAL), true)
-	out := g.pipes("")
-	ends := [2]uint64{out[0] + 1, out[1] + 1}
+	_, ends := g.bothEnds("")
 	off := g.put(b, le(33))
 	g.expect("sendfile", twin{nr: SYS_SENDFILE, args: func(run int) [6]uint64 { return argv(ends[run], fd, off, 100) }}, 100, true)
 	g.expect("splice", twin{nr: SYS_SPLICE, args: func(run int) [6]uint64 { return argv(fd, off, ends[run], 0, 50, 0) }}, 50, true)
@@ -317,7 +322,9 @@ func TestRedirectedBatches(t *testing.T) {
 
 func TestRedirectedWaits(t *testing.T) {
 	g := newRig(t)
-	full, empty := g.pipes("x")[0], g.pipes("")[0]
+	from, to := g.bothEnds("")
+	full, empty, fullEnd, emptyEnd := from[0], from[1], to[0], to[1]
+	g.must(SYS_WRITE, fullEnd, g.put(g.at(0, 0), []byte("x")), 1)
 	fds, left := g.at(0, 4), g.at(1, 16)
 	g.put(fds, append(append(le32(uint32(full)), 1, 0, 0xaa, 0xbb), append(le32(uint32(empty), 0xffff0001), le32(1<<20, 1)...)...))
 	g.put(left, le(50, 0))
@@ -337,8 +344,8 @@ func TestRedirectedWaits(t *testing.T) {
 		}
 		return b
 	}
-	r, w, e := g.put(g.at(2, 0), bits(full, empty)), g.put(g.at(3, 0), bits(full, full+1, empty+1)), g.put(g.at(4, 0), bits(empty))
-	n := max(full, empty) + 2
+	r, w, e := g.put(g.at(2, 0), bits(full, empty)), g.put(g.at(3, 0), bits(full, fullEnd, emptyEnd)), g.put(g.at(4, 0), bits(empty))
+	n := max(full, empty, fullEnd, emptyEnd) + 1
 	g.expect("select", twin{nr: SYS_SELECT, args: same(n, r, w, e, left), ignored: timed}, 3, true)
 	g.expect("select, one set twice", twin{nr: SYS_SELECT, args: same(n, w, w, 0, 0)}, 3, true)
 	g.expect("select, sets that overlap", twin{nr: SYS_SELECT, args: same(n, r, r+3, r+1, g.put(g.at(1, 96), make([]byte, 16)))}, 1, true)
@@ -349,7 +356,7 @@ func TestRedirectedWaits(t *testing.T) {
 
 	epoll := g.must(SYS_EPOLL_CREATE1, 0)
 	g.closeLater(int(epoll))
-	for i, fd := range []uint64{full, full + 1, empty + 1} {
+	for i, fd := range []uint64{full, fullEnd, emptyEnd} {
 		ev := append(le32(5), le(uint64(i)<<32|7)...) // EPOLLIN, EPOLLOUT
 		g.must(SYS_EPOLL_CTL, epoll, 1, fd, g.put(g.at(6, 0), ev))
 	}
@@ -406,7 +413,27 @@ func TestRedirectedProcesses(t *testing.T) {
 	g.expect("msgrcv, too big", twin{nr: SYS_MSGRCV, args: with(queue, g.at(4, 0), 3, 0, 0)}, fail(E2BIG), true)
 	g.expect("msgrcv, truncated", twin{nr: SYS_MSGRCV, args: with(queue, g.at(4, 0), 3, 0, 0o10000)}, 3, true)
 	g.expect("msgrcv, none", twin{nr: SYS_MSGRCV, args: with(queue, g.at(4, 0), 3, 0, ipcNowait)}, fail(ENOMSG), true)
+	g.posixQueues()
 	g.signals()
+}
+
+func (g *rig) posixQueues() {
+	name := g.put(g.at(3, 0), []byte("vplay-redirect\x00"))
+	attr := g.put(g.at(3, 64), le(0, 4, 64, 0, 0, 0, 0, 0))
+	var fds [2]uint64
+	for i := range fds {
+		fds[i] = g.must(SYS_MQ_OPEN, name, O_RDWR|O_CREAT|O_EXCL|nonblock, 0o600, attr)
+		g.closeLater(int(fds[i]))
+		g.must(SYS_MQ_UNLINK, name)
+		for k := range uint64(2) {
+			g.must(SYS_MQ_TIMEDSEND, fds[i], attr, 20, 7+k, 0)
+		}
+	}
+	msg, prio := g.at(4, 0), g.at(5, 0)
+	g.expect("mq_timedreceive", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 64, prio, 0)}, 20, true)
+	g.expect("mq_timedreceive, priority in the message", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 64, msg+8, 0)}, 20, true)
+	g.expect("mq_timedreceive, too small", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 63, prio, 0)}, fail(EMSGSIZE), true)
+	g.expect("mq_timedreceive, none", twin{nr: SYS_MQ_TIMEDRECEIVE, args: with(fds, msg, 64, prio, 0)}, fail(EAGAIN), true)
 }
 
 // signals: a wait for one, and sleeps that one ends. The thread is locked.
