@@ -161,6 +161,9 @@ func formsOf(r *Row) []Inst {
 						for _, imm := range []uint64{0, 1} {
 							in := Inst{Row: r.index, Flags: r.flags | mem | w | length, Reg: reg, RM: rm, Base: RBX, Index: NoReg,
 								Seg: NoSeg, Opc: e.Opcode, Imm: imm, form: r.form}
+							if e.PlusR {
+								in.RM = in.Reg
+							}
 							l = append(l, sizesOf(r, in)...)
 						}
 					}
