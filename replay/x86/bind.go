@@ -235,7 +235,12 @@ func movName(in *Inst, dir string) string {
 	return dir + sizeName(in.Size)
 }
 
-func regImmName(in *Inst) string { return "MovRI" + sizeName(in.Size) }
+func regImmName(in *Inst) string {
+	if in.Size == 1 && in.highByte(in.RM) {
+		return ""
+	}
+	return "MovRI" + sizeName(in.Size)
+}
 
 func movzxName(in *Inst) string {
 	n := narrowSize(in)

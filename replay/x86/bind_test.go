@@ -1,7 +1,13 @@
 package x86
 
 import (
+	"flag"
+	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -51,4 +57,168 @@ func TestInstsStayAsDecoded(t *testing.T) {
 	if fused == 0 || swapped == 0 || compared < 1000 {
 		t.Errorf("%d fused pairs, %d exchanged operands, %d instructions", fused, swapped, compared)
 	}
+}
+
+var update = flag.Bool("update", false, "write testdata/generic.txt")
+
+// TestBinding holds the list of what has no case of the loop, testdata/generic.txt:
+// handlers, and of those that have cases the operands without. Whatever else goes
+// to the handler is a miss: a kind that does not exist, or a form nobody thought of.
+func TestBinding(t *testing.T) {
+	bound := map[string]map[string]bool{} // by handler and operands
+	all := Rows()
+	for i := range all {
+		r := &all[i]
+		if i == 0 || r.Attr("refuse") {
+			continue
+		}
+		if bound[r.Handler] == nil {
+			bound[r.Handler] = map[string]bool{}
+		}
+		for _, in := range formsOf(r) {
+			what := operandsOf(r, &in)
+			bound[r.Handler][what] = bound[r.Handler][what] || bind(&in).kind != kGeneric
+		}
+	}
+	var list strings.Builder
+	list.WriteString("# What the run loop has no case for: handlers, and operands of handlers that have cases.\n# Written by go test -run TestBinding -update; prefixes LOCK, 67 and FS or GS are not among it.\n")
+	for _, h := range slices.Sorted(maps.Keys(bound)) {
+		forms := bound[h]
+		if !slices.Contains(slices.Collect(maps.Values(forms)), true) {
+			fmt.Fprintln(&list, h)
+			continue
+		}
+		for _, f := range slices.Sorted(maps.Keys(forms)) {
+			if !forms[f] {
+				fmt.Fprintln(&list, h, f)
+			}
+		}
+	}
+	const file = "testdata/generic.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(list.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, listed := lineSet(list.String()), lineSet(string(want))
+	for l := range got {
+		if !listed[l] {
+			t.Errorf("%s: no case, and not listed in %s", l, file)
+		}
+	}
+	for l := range listed {
+		if !got[l] {
+			t.Errorf("%s: listed in %s, but has a case or does not exist", l, file)
+		}
+	}
+}
+
+func lineSet(s string) map[string]bool {
+	m := map[string]bool{}
+	for l := range strings.Lines(s) {
+		m[strings.TrimSpace(l)] = true
+	}
+	return m
+}
+
+// formsOf returns instructions of r as the decoder makes them, one for each
+// operand size, register or memory, low and high byte registers, VEX.L, REX.W and
+// count of a shift that a case might ask for.
+func formsOf(r *Row) []Inst {
+	e := &r.Encoding
+	var mems []InstFlags
+	if e.Mod != ModMem || !e.ModRM {
+		mems = append(mems, 0)
+	}
+	if e.ModRM && e.Mod != ModReg && e.Second < 0 && r.flags&instModReg == 0 || e.Imm == ImmMoffs {
+		mems = append(mems, InstMem)
+	}
+	widths := []InstFlags{0, InstW}
+	if e.W >= 0 {
+		widths = []InstFlags{InstW * InstFlags(e.W)}
+	}
+	lengths := []InstFlags{0}
+	if e.VEX {
+		lengths = []InstFlags{InstVEX, InstVEX | InstL}
+		if e.L >= 0 {
+			lengths = []InstFlags{InstVEX | InstL*InstFlags(e.L)}
+		}
+	}
+	regs := []uint8{1, 4}
+	if e.Digit >= 0 {
+		regs = []uint8{uint8(e.Digit)}
+	}
+	var l []Inst
+	for _, mem := range mems {
+		for _, w := range widths {
+			for _, length := range lengths {
+				for _, reg := range regs {
+					for _, rm := range []uint8{1, 4} {
+						for _, imm := range []uint64{0, 1} {
+							in := Inst{Row: r.index, Flags: r.flags | mem | w | length, Reg: reg, RM: rm, Base: RBX, Index: NoReg,
+								Seg: NoSeg, Opc: e.Opcode, Imm: imm, form: r.form}
+							if e.PlusR {
+								in.RM = in.Reg
+							}
+							l = append(l, sizesOf(r, in)...)
+						}
+					}
+				}
+			}
+		}
+	}
+	return l
+}
+
+// sizesOf returns in with each operand size that it can have.
+func sizesOf(r *Row, in Inst) []Inst {
+	var l []Inst
+	sizes := []uint8{2, 4, 8}
+	switch {
+	case r.size != 0:
+		sizes = []uint8{r.size}
+	case in.Flags&InstW != 0 || r.flags&instForce64 != 0:
+		sizes = []uint8{8}
+	case r.flags&instNo66 != 0:
+		sizes = []uint8{4}
+	case r.flags&instDefault64 != 0:
+		sizes = []uint8{2, 8}
+	default:
+		sizes = []uint8{2, 4}
+	}
+	for _, n := range sizes {
+		in.Size = n
+		l = append(l, in)
+	}
+	return l
+}
+
+// operandsOf describes the operands of in: memory or register (of two M, R, I, the
+// destination first), size, ah to dh.
+func operandsOf(r *Row, in *Inst) string {
+	s := "reg"
+	if in.Flags&InstMem != 0 {
+		s = "mem"
+	}
+	if in.Flags&InstVEX != 0 {
+		return s + map[bool]string{false: " 128", true: " 256"}[in.Flags&InstL != 0]
+	}
+	if r.File != "int" {
+		return s
+	}
+	if shape := shapeName(in); shape != "" {
+		s = shape
+	}
+	s += fmt.Sprintf(" %d", 8*in.Size)
+	if e := &r.Encoding; e.Digit >= 0 && (r.Handler == "intShiftImm" || r.Handler == "intShift1" || r.Handler == "intShiftCL") {
+		s += fmt.Sprintf(" /%d", e.Digit)
+	}
+	if in.Size == 1 && (in.Flags&InstMem == 0 && in.RM == 4 || in.Reg == 4 && r.Encoding.Digit < 0) {
+		s += " high"
+	}
+	return s
 }

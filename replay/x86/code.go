@@ -78,11 +78,7 @@ func codeHash(pc uint64) uint64 { return (pc ^ pc>>13) & (codeHashSize - 1) }
 
 // FlushCode forgets all decoded instructions.
 func (c *CPU) FlushCode() {
-	c.code.epoch++
-	c.code.insts = 0
-	c.code.pages = nil
-	clear(c.code.hash[:])
-	c.stop |= stopCode
+	c.engine.Reset(c)
 }
 
 // codePage returns the page of pc with its identity up to date.

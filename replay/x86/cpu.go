@@ -71,6 +71,7 @@ type CPU struct {
 	buildBuf [maxBlock]decoded // of the block that is being made
 	opBuf    [maxBlock]op
 
+	engine      Engine
 	flushesCode bool // Bus is a CodeFlusher
 
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
@@ -104,7 +105,7 @@ func New(bus Bus, id *CPUIdentity) *CPU {
 	if id == nil {
 		id = &CPUIdentity{}
 	}
-	c := &CPU{ID: id, Bus: bus}
+	c := &CPU{ID: id, Bus: bus, engine: defaultEngine}
 	c.SetFlags(FlagIF)
 	c.MXCSR = 0x1f80
 	c.FPU.Reset()

@@ -4,6 +4,8 @@ package x86
 
 import "unsafe"
 
+var defaultEngine Engine = BlockEngine{}
+
 // get64 returns the guest's word at off of a page. The caller has checked that
 // off+8 <= pageSize.
 func get64(p *[pageSize]byte, off uint64) uint64 {

@@ -52,9 +52,11 @@ const (
 	kMovsx48
 	kLoadM1
 	kLoadM1b
+	kMovRI1
 	kMovRR1
 	kLoadM2
 	kLoadM2b
+	kMovRI2
 	kMovRR2
 	kCbw4
 	kCbw8
@@ -1683,9 +1685,11 @@ var kindByName = map[string]uint16{
 	"Movsx48":         kMovsx48,
 	"LoadM1":          kLoadM1,
 	"LoadM1b":         kLoadM1b,
+	"MovRI1":          kMovRI1,
 	"MovRR1":          kMovRR1,
 	"LoadM2":          kLoadM2,
 	"LoadM2b":         kLoadM2b,
+	"MovRI2":          kMovRI2,
 	"MovRR2":          kMovRR2,
 	"Cbw4":            kCbw4,
 	"Cbw8":            kCbw8,

@@ -45,8 +45,7 @@ func (c *CPU) FlushTLB() {
 		c.wtlb[i] = tlbEntry{base: emptyBase(uint64(i))}
 	}
 	c.rslow, c.wslow, c.writeFills.n = slowPages{}, slowPages{}, 0
-	c.code.epoch++
-	c.stop |= stopCode
+	c.engine.Invalidate(c, AllPages)
 }
 
 // FlushTLBPage forgets the translations of the page that holds a.
@@ -56,10 +55,7 @@ func (c *CPU) FlushTLBPage(a uint64) {
 	c.wtlb[i] = tlbEntry{base: emptyBase(i)}
 	c.rslow.drop(a)
 	c.wslow.drop(a)
-	if c.code.pages[a&^(pageSize-1)] != nil {
-		c.code.epoch++
-		c.stop |= stopCode
-	}
+	c.engine.Invalidate(c, a&^(pageSize-1))
 }
 
 // flushWrites empties the cache for stores: the entries that writeFills names,
@@ -232,8 +228,7 @@ func (c *CPU) busWrite(a uint64, b []byte) Exit {
 		return c.memFault(f)
 	}
 	if !c.flushesCode {
-		c.code.epoch++
-		c.stop |= stopCode
+		c.engine.Invalidate(c, AllPages)
 	}
 	return ExitNone
 }

@@ -23,34 +23,33 @@ func (c *CPU) Run(limit uint64) Exit {
 			skip = false
 			continue // behind MOV SS
 		}
-		b := c.enter(c.RIP)
-		if !skip && c.stopsAt(b) {
+		if !skip && c.stops() {
 			return ExitBreak
 		}
 		skip = false
-		if e := c.runOn(b, limit); e != ExitNone {
+		if e := c.runOn(limit); e != ExitNone {
 			return e
 		}
 	}
 }
 
-// stopsAt reports whether Run stops at RIP, where block b begins; b is nil when
-// there is no instruction that can be executed.
-func (c *CPU) stopsAt(b *block) bool {
-	if b != nil && !b.brk {
+// stops reports whether Run stops at a breakpoint at RIP.
+func (c *CPU) stops() bool {
+	if _, hit := c.breaks[c.RIP]; !hit {
 		return false
 	}
-	_, hit := c.breaks[c.RIP]
-	return hit && (b == nil || !c.sifted(b))
+	b := c.enter(c.RIP) // nil when there is no instruction that can be executed
+	return b == nil || !c.sifted(b)
 }
 
-// runOn executes at least one instruction, the first of b, or leaves.
-func (c *CPU) runOn(b *block, limit uint64) Exit {
+// runOn executes at least one instruction, or leaves. Engines know nothing of the
+// SSE bit of XINUSE (see xinuse.go).
+func (c *CPU) runOn(limit uint64) Exit {
 	c.stop = 0
-	if b == nil || b.n > limit-c.Retired || c.NotInUse&xfeatSSE != 0 {
+	if c.NotInUse&xfeatSSE != 0 {
 		return c.execOne()
 	}
-	return c.runBlocks(b, min(limit, c.Retired+runSlice))
+	return c.engine.Run(c, limit)
 }
 
 // execOne executes the instruction at RIP outside any block.

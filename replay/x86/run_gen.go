@@ -134,12 +134,16 @@ dispatch:
 		goto lLoadM1
 	case kLoadM1b:
 		goto lLoadM1b
+	case kMovRI1:
+		goto lMovRI1
 	case kMovRR1:
 		goto lMovRR1
 	case kLoadM2:
 		goto lLoadM2
 	case kLoadM2b:
 		goto lLoadM2b
+	case kMovRI2:
+		goto lMovRI2
 	case kMovRR2:
 		goto lMovRR2
 	case kCbw4:
@@ -4418,6 +4422,11 @@ lLoadM1b:
 		}
 	}
 	goto generic
+lMovRI1:
+	{
+		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | in.imm&0xff
+		goto next
+	}
 lMovRR1:
 	{
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | c.R[in.reg&15]&0xff
@@ -4449,6 +4458,11 @@ lLoadM2b:
 		}
 	}
 	goto generic
+lMovRI2:
+	{
+		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | in.imm&0xffff
+		goto next
+	}
 lMovRR2:
 	{
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | c.R[in.reg&15]&0xffff

@@ -10,8 +10,8 @@
 //
 // Where things are: decode.go turns bytes and rows into an [Inst]; code.go
 // keeps predecoded blocks and knows when they are stale; bind.go binds
-// instructions to the cases of the generated loop in run_gen.go; run.go and
-// step.go are the ways to execute; mem.go is the way to memory; flags.go the
+// instructions to the cases of the generated loop in run_gen.go; run.go,
+// engine.go and step.go are the ways to execute; mem.go is the way to memory; flags.go the
 // lazy flags; effects.go says what an instruction reads and writes; int_*.go,
 // sse_*.go, mmx*.go and x87_*.go are the handlers.
 //

@@ -406,6 +406,7 @@ func (h *hot) moves() {
 	for _, n := range []int{1, 2} { // into a part of a register
 		mask := 1<<(8*n) - 1
 		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.reg&15] = c.R[in.reg&15]&^%#x | uint64(%s)\ngoto next", mask, loadExpr(n))))
+		h.add(fmt.Sprintf("kMovRI%d", n), "%s", fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | in.imm&%#[1]x\ngoto next", mask))
 		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | c.R[in.reg&15]&%#[1]x\ngoto next", mask))
 	}
 	h.add("kCbw4", "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ngoto next")

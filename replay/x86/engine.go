@@ -1,0 +1,87 @@
+package x86
+
+// Engine executes guest code for CPU.Run, which looks around between two calls:
+// at the limit, Interrupt, breakpoints and TF. There are two, the generated loop
+// over decoded blocks and one instruction at a time; a compiler to host code is
+// to be a third. All state is the CPU's, so engines can take turns at any
+// instruction.
+type Engine interface {
+	// Run executes at least one instruction from c.RIP on, or leaves with the
+	// reason why that one cannot be executed. It goes on until something of this
+	// comes first:
+	//
+	//   - c.Retired equals limit, which it never passes: ExitNone.
+	//   - The next instruction has a breakpoint; one at the first is passed: ExitNone.
+	//   - A millisecond or so has passed, or it would rather have the CPU look: ExitNone.
+	//   - Attention was asked for: ExitAttention behind the instruction, or behind
+	//     the iteration of a REP string instruction.
+	//   - An instruction leaves: its exit, as of CPU.Run.
+	//   - An instruction has set State.NotInUse's SSE bit: ExitNone.
+	//
+	// State is exact when it returns. Preconditions: c.Retired < limit, TF is clear,
+	// and SSE is in use.
+	Run(c *CPU, limit uint64) Exit
+
+	// Invalidate says that the code on page, a page-aligned address, may have
+	// changed, or may be other code by now; on all pages where page is AllPages.
+	// It may come while Run executes an instruction. What was made of that code
+	// must not be executed behind that instruction before Bus.CodeID has said that it is
+	// the same.
+	Invalidate(c *CPU, page uint64)
+
+	// Reset forgets all that was made of code: breakpoints are other ones.
+	Reset(c *CPU)
+}
+
+// AllPages stands for all pages in Engine.Invalidate.
+const AllPages = 1 // no page begins there
+
+// SetEngine has c execute by e from the next Run on.
+func (c *CPU) SetEngine(e Engine) {
+	c.engine = e
+	e.Reset(c)
+}
+
+// BlockEngine is the interpreter: the loop of run_gen.go over blocks of decoded
+// instructions. Its blocks are the CPU's, for breakpoints and CPU.Sieve need them
+// with every engine.
+type BlockEngine struct{}
+
+// Run implements Engine.
+func (BlockEngine) Run(c *CPU, limit uint64) Exit {
+	b := c.enter(c.RIP)
+	if b == nil || b.n > limit-c.Retired {
+		return c.execOne()
+	}
+	return c.runBlocks(b, min(limit, c.Retired+runSlice))
+}
+
+// Invalidate implements Engine.
+func (BlockEngine) Invalidate(c *CPU, page uint64) {
+	if page == AllPages || c.code.pages[page] != nil {
+		c.code.epoch++
+		c.stop |= stopCode
+	}
+}
+
+// Reset implements Engine.
+func (BlockEngine) Reset(c *CPU) {
+	c.code.epoch++
+	c.code.insts = 0
+	c.code.pages = nil
+	clear(c.code.hash[:])
+	c.stop |= stopCode
+}
+
+// StepEngine executes instruction by instruction through the handlers, and decodes
+// each anew. It is some thirty times slower, and as simple as can be.
+type StepEngine struct{}
+
+// Run implements Engine.
+func (StepEngine) Run(c *CPU, _ uint64) Exit { return c.execOne() }
+
+// Invalidate implements Engine: blocks are made for breakpoints.
+func (StepEngine) Invalidate(c *CPU, page uint64) { BlockEngine{}.Invalidate(c, page) }
+
+// Reset implements Engine.
+func (StepEngine) Reset(c *CPU) { BlockEngine{}.Reset(c) }
