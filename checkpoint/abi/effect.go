@@ -28,6 +28,9 @@ func EffectOf(nr int64, args [6]uint64) (Effect, string) {
 	case SYS_SECCOMP:
 		return ifKnown("seccomp", args[0])
 	case SYS_FUTEX:
+		if inheritsPriority[args[1]&127] {
+			return EffectRefuse, "the kernel changes the words of futexes with priority inheritance while threads sleep"
+		}
 		return ifKnown("futexop", args[1]&127)
 	case SYS_MODIFY_LDT:
 		if f := uint32(args[0]); f == 1 || f == 0x11 {
@@ -73,6 +76,12 @@ func madviseEffect(s *Syscall, advice uint64) (Effect, string) {
 // those written since the last fork, and a merged page is shared.
 const mergedPages = "pages that the kernel merges do not look written"
 
+// inheritsPriority has the operations of futex(2) with priority inheritance.
+var inheritsPriority = map[uint64]bool{
+	FUTEX_LOCK_PI: true, FUTEX_LOCK_PI2: true, FUTEX_UNLOCK_PI: true, FUTEX_TRYLOCK_PI: true,
+	FUTEX_WAIT_REQUEUE_PI: true, FUTEX_CMP_REQUEUE_PI: true,
+}
+
 // DenyErrno returns the errno with which a recorder may answer a call that
 // EffectOf refuses: what a kernel without the feature says, so that programs
 // take their fallback.
@@ -81,7 +90,7 @@ func DenyErrno(nr int64) Errno {
 	switch {
 	case s.Deny != 0:
 		return s.Deny
-	case nr == SYS_MODIFY_LDT:
+	case nr == SYS_MODIFY_LDT, nr == SYS_FUTEX:
 		return ENOSYS
 	case nr == SYS_SETSOCKOPT:
 		return ENOPROTOOPT

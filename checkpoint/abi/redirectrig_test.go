@@ -123,11 +123,16 @@ func (g *rig) changed(was []byte, ignored []Range) []uint64 {
 }
 
 func rawCall(nr int64, args [6]uint64) int64 {
-	r, _, e := syscall.Syscall6(uintptr(nr), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), uintptr(args[4]), uintptr(args[5]))
-	if e != 0 {
-		return -int64(e)
+	for tries := 100; ; tries-- {
+		r, _, e := syscall.Syscall6(uintptr(nr), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), uintptr(args[4]), uintptr(args[5]))
+		switch {
+		case nr == SYS_SENDFILE && e == syscall.EAGAIN && tries > 0: // the page was in use, as it is now and then
+		case e != 0:
+			return -int64(e)
+		default:
+			return int64(r)
+		}
 	}
-	return int64(r)
 }
 
 // must is rawCall for what has to work.

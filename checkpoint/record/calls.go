@@ -128,6 +128,12 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 		return next, err
 	}
 	c.since = time.Now()
+	if !t.group().alone() && t.mayBlock() {
+		c.mayBlock = true
+		if err := t.redirect(); err != nil {
+			return action{}, err
+		}
+	}
 	return action{}, t.resumeTimeout()
 }
 
@@ -165,6 +171,12 @@ func (t *thread) onExit() (action, error) {
 	}
 	if c.nr != unix.SYS_RT_SIGRETURN && (isRestart(ret) || ret == errnoIntr && t.anyPending()) {
 		c.pending = true
+		if t.parked.noXState { // a handler begins with another one
+			var err error
+			if t.sig.xstate, err = t.session.source.getXState(t.tid); err != nil {
+				return action{}, err
+			}
+		}
 		return action{}, nil
 	}
 	return action{}, t.finishCall(ret)
@@ -217,7 +229,9 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if c.nr == unix.SYS_PRCTL && c.args[0] == prGetTSC && ret == 0 && t.proc.trap.tsc {
 		t.answerTSC()
 	}
-	if !c.answered {
+	if c.redirection != nil {
+		ev.Writes = append(ev.Writes, t.redirected(ret)...)
+	} else if !c.answered {
 		ranges, err := abi.Outputs(nil, &c.mem, c.nr, c.args, ret)
 		if err != nil {
 			ev.Reason = fmt.Sprintf("%s: %v", abi.Name(c.nr), err)
@@ -245,7 +259,14 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 		}
 	}
 	ev.RegHash = checkpoint.HashRegs(&now)
-	return ev, nil
+	if t.parked.noXState {
+		t.parked.noXState = false
+		if ev.XState = t.sig.xstate; ev.XState == nil {
+			ev.XState, err = t.session.source.getXState(t.tid)
+		}
+		t.sig.xstate = nil
+	}
+	return ev, err
 }
 
 // mapEffects puts what the call did to the memory map into its event, and
@@ -300,7 +321,7 @@ func (m *callMem) Writable(addr, n uint64) bool {
 // Datagram implements abi.Hints.
 func (m *callMem) Datagram(fd int32) bool {
 	var st unix.Stat_t
-	return unix.Stat(procPath(m.p.pid, int(fd)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
+	return unix.Stat(procPath(m.p.live, int(fd)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
 }
 
 // outcome is how an interrupted call ends: with a result, or by being made
@@ -352,6 +373,18 @@ func (t *thread) afterCall(ret int64) error {
 		if ret == 0 {
 			t.proc.noteAction(&t.call)
 		}
+	case unix.SYS_CLONE, unix.SYS_CLONE3:
+		t.startThread()
+	case unix.SYS_SET_TID_ADDRESS:
+		t.clearTID = c.args[0]
+	case unix.SYS_SET_ROBUST_LIST:
+		if ret == 0 {
+			t.robust = c.args[0]
+		}
+	case unix.SYS_PRCTL:
+		if c.args[0] == unix.PR_SET_NAME {
+			t.readName()
+		}
 	case unix.SYS_PERSONALITY:
 		t.space().noteExecImplied()
 	case unix.SYS_KILL:
@@ -365,6 +398,7 @@ func (t *thread) afterCall(ret int64) error {
 // syncPoint is called with the program at a sync point, everything logged: it
 // looks for signals that come right here, and for the interval's end.
 func (t *thread) syncPoint() error {
+	t.atSync = true
 	pending := t.pending()
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if t.sig.syncPending {

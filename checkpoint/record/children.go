@@ -49,7 +49,7 @@ func (t *thread) beforeTask() (action, error) {
 	flags := t.taskFlags()
 	switch {
 	case flags&cloneThread != 0:
-		return action{}, t.giveUp("the program made a second thread; it runs on unrecorded")
+		return action{}, nil
 	case flags&cloneVM != 0:
 		return action{}, t.beginGap("a child that shares the program's memory")
 	}
@@ -73,11 +73,14 @@ func (t *thread) onChild() error {
 	if err != nil {
 		return err
 	}
+	if t.taskFlags()&cloneThread != 0 && !t.session.done {
+		return t.onThread(int(msg))
+	}
 	t.session.result.Stats.Children++
 	if !t.call.gap {
 		t.space().noteSharers()
 	}
-	if err := t.release(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+	if err := t.releaseChild(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("child %d: %w", msg, err)
 	}
 	if t.call.gap && t.taskFlags()&cloneVfork == 0 {
@@ -129,8 +132,8 @@ func (t *thread) stopSharing() error {
 	return errDetach
 }
 
-// release lets a new child go, at its first stop.
-func (t *thread) release(pid int) error {
+// releaseChild lets a new child go, at its first stop.
+func (t *thread) releaseChild(pid int) error {
 	ws, err := t.session.waitChild(pid)
 	if err != nil {
 		return err
@@ -164,58 +167,4 @@ func (t *thread) giveUp(reason string) error {
 		return err
 	}
 	return errDetach
-}
-
-// detach restores everything and lets the program go. The program is stopped.
-func (t *thread) detach() error {
-	t.group().timer.off()
-	if t.call.in {
-		if err := t.undo(); err != nil {
-			return err
-		}
-		t.call.in = false
-	}
-	if t.space().site != 0 {
-		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
-			return err
-		}
-	}
-	if err := unix.SchedSetaffinity(t.tid, &t.affinity); err != nil {
-		t.session.log.Warn().Err(err).Msg("affinity not restored")
-	}
-	t.group().timer.holdUntil(time.Time{})
-	for _, h := range t.sig.held {
-		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
-	}
-	t.sig.held = nil
-	t.session.relay.detach()
-	return t.session.source.resume(t.tid, ptrace.Detach, 0)
-}
-
-// waitDetached waits for the program's end, as its parent.
-func (p *process) waitDetached() error {
-	for {
-		ws, err := ptrace.Wait(p.pid, unix.WUNTRACED)
-		switch {
-		case err != nil:
-			return fmt.Errorf("record: wait: %w", err)
-		case ws.Exited() || ws.Signaled():
-			p.session.result.setEnd(ws)
-			return nil
-		case ws.Stopped() && ws.StopSignal() != unix.SIGSTOP:
-			stopWithJob()
-		}
-	}
-}
-
-// disarmAt borrows a stopped process and gives it its instructions back.
-func (t *thread) disarmAt(pid, tid int) error {
-	in, err := t.session.source.inject(pid, tid, t.space().site)
-	if err != nil {
-		return err
-	}
-	if err := t.proc.disarm(in); err != nil {
-		return err
-	}
-	return in.end()
 }

@@ -208,7 +208,8 @@ func (p *process) cpuidAnswer(leaf, sub uint32) checkpoint.CPUIDLeaf {
 // it leave the recorder's CPU.
 func (t *thread) guestSetsAffinity() error {
 	a := &t.call.args
-	if tid := int(int32(a[0])); tid != 0 && tid != t.tid {
+	of := t.session.numbered(int(int32(a[0])), t)
+	if of == nil {
 		return nil
 	}
 	var old, mask unix.CPUSet
@@ -233,7 +234,7 @@ func (t *thread) guestSetsAffinity() error {
 	if errors.As(err, &e) {
 		t.call.answer = -int64(e)
 	} else {
-		t.affinity = mask
+		of.affinity = mask
 	}
 	if err := unix.SchedSetaffinity(0, &old); err != nil {
 		return err
@@ -241,16 +242,25 @@ func (t *thread) guestSetsAffinity() error {
 	return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
+// numbered returns the recorded thread with a number, t for 0, nil when there is none.
+func (s *session) numbered(tid int, t *thread) *thread {
+	if tid == 0 {
+		return t
+	}
+	return s.threads[tid]
+}
+
 // answerAffinity replaces the mask that sched_getaffinity has returned by the
 // one that the program would have without the recorder.
 func (t *thread) answerAffinity(ret int64) {
 	a := &t.call.args
-	if tid := int(int32(a[0])); tid != 0 && tid != t.tid {
+	of := t.session.numbered(int(int32(a[0])), t)
+	if of == nil {
 		return
 	}
 	b := make([]byte, min(uint64(ret), a[1], 128))
 	for i := range len(b) * 8 {
-		if t.affinity.IsSet(i) {
+		if of.affinity.IsSet(i) {
 			b[i/8] |= 1 << (i % 8)
 		}
 	}

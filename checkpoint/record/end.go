@@ -5,6 +5,8 @@ package record
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
@@ -15,6 +17,10 @@ import (
 // onExitEvent is PTRACE_EVENT_EXIT: the program dies, its memory still there.
 func (t *thread) onExitEvent() (action, error) {
 	if t.session.done {
+		return action{}, nil
+	}
+	if t.exiting {
+		t.onThreadExitEvent()
 		return action{}, nil
 	}
 	msg, err := t.session.source.message(t.tid)
@@ -40,6 +46,10 @@ func (t *thread) onExitEvent() (action, error) {
 
 // onExitCall is the entry of exit or exit_group.
 func (t *thread) onExitCall() error {
+	if t.call.nr == unix.SYS_EXIT && !t.group().alone() {
+		t.exiting = true
+		return nil
+	}
 	if t.session.opt.Keep == KeepCrash {
 		t.session.abandon()
 	} else if err := t.group().endAt(t, intervalEnd{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))}); err != nil {
@@ -81,13 +91,12 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 	if err != nil {
 		return err
 	}
-	ctx := t.context()
-	b.context = &ctx
+	b.contexts = g.contexts(t)
 	g.session.manifest.ExitCode = int32(b.code)
 	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
-	final := &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: []checkpoint.Context{ctx}, Siginfo: info, Signo: int32(b.signo)}
+	final := &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: b.contexts, Siginfo: info, Signo: int32(b.signo)}
 	if err := t.space().keepDebuggerSet(&t.call, final); err != nil {
 		return err
 	}

@@ -71,11 +71,11 @@ const atFDCWD = 1<<64 - 100
 // relative to directory descriptor dir.
 func (p *process) hostPath(name string, dir uint64) string {
 	if strings.HasPrefix(name, "/") {
-		return fmt.Sprintf("/proc/%d/root%s", p.pid, name)
+		return fmt.Sprintf("/proc/%d/root%s", p.live, name)
 	}
-	base := fmt.Sprintf("/proc/%d/cwd", p.pid)
+	base := fmt.Sprintf("/proc/%d/cwd", p.live)
 	if fd := int32(dir); fd != unix.AT_FDCWD {
-		base = procPath(p.pid, int(fd))
+		base = procPath(p.live, int(fd))
 	}
 	return filepath.Join(base, name)
 }
@@ -178,7 +178,7 @@ func (t *thread) beginImage() error {
 	if err != nil {
 		return err
 	}
-	return t.group().startInterval(t, m, t.context())
+	return t.group().startInterval(t, m, t.group().contexts(t))
 }
 
 // userCS64 is the code segment of 64-bit programs, __USER_CS.
@@ -188,7 +188,7 @@ const userCS64 = 0x33
 // whether SIGSEGV is ignored.
 func (t *thread) inheritedActions() error {
 	t.proc.segv = kernelAction{}
-	status, err := statusOf(t.proc.pid)
+	status, err := statusOf(t.proc.live)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func readLongLink(name string) (string, error) {
 // describe fills the manifest for the image.
 func (p *process) describe() error {
 	m := &p.session.manifest
-	proc := fmt.Sprintf("/proc/%d/", p.pid)
+	proc := fmt.Sprintf("/proc/%d/", p.live)
 	var err error
 	if m.Program, err = readLongLink(proc + "exe"); err != nil {
 		return err

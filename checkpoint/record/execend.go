@@ -34,15 +34,15 @@ func (g *group) prepareExec(t *thread) error {
 	if err := t.space().keepWhole(t.space().maps.all(), m.private); err != nil {
 		return err
 	}
-	ctx := t.context()
-	if err := t.space().keepDebuggerSet(&t.call, &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: []checkpoint.Context{ctx}}); err != nil {
+	contexts := g.contexts(t)
+	if err := t.space().keepDebuggerSet(&t.call, &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: contexts}); err != nil {
 		return err
 	}
 	cpu, err := g.cpuTime()
 	if err != nil {
 		return err
 	}
-	g.execEnd = &pendingEnd{m, intervalEnd{kind: checkpoint.EndExec, context: &ctx, cpu: cpu}}
+	g.execEnd = &pendingEnd{m, intervalEnd{kind: checkpoint.EndExec, contexts: contexts, cpu: cpu}}
 	return nil
 }
 

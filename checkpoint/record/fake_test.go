@@ -145,7 +145,7 @@ func (*fakeMemory) close() {}
 // fakeMM is what a kernel would say of it.
 type fakeMM fakeSource
 
-func (m *fakeMM) mappings(*objectTable) ([]mapping, error) {
+func (m *fakeMM) mappings(int, *objectTable) ([]mapping, error) {
 	return append([]mapping(nil), m.list...), nil
 }
 
@@ -200,7 +200,7 @@ func newFake(t *testing.T, opt Options) (*fakeSource, *thread) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := th.group().startInterval(th, m, th.context()); err != nil {
+	if err := th.group().startInterval(th, m, th.group().contexts(th)); err != nil {
 		t.Fatal(err)
 	}
 	return f, th

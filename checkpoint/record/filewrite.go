@@ -59,7 +59,7 @@ func (sp *space) sameObjects(start, end uint64) []*mapping {
 // fileTargets returns host paths of the files that the call may change.
 func (p *process) fileTargets(c *call) []string {
 	a := &c.args
-	fd := func(i int) string { return procPath(p.pid, int(int32(a[i]))) }
+	fd := func(i int) string { return procPath(p.live, int(int32(a[i]))) }
 	path := func(i int, dir uint64) []string {
 		if name, ok := p.space.readString(a[i]); ok {
 			return []string{p.hostPath(name, dir)}
@@ -165,7 +165,7 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 			return st.Size
 		}
 	}
-	return fileSize(p.pid, m.Start, m.End)
+	return fileSize(p.live, m.Start, m.End)
 }
 
 // beforeMapFile looks at a file that is about to be mapped. When no mapping of
@@ -173,7 +173,7 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 // kept of its pages holds no longer.
 func (p *process) beforeMapFile(fd int) {
 	var st unix.Stat_t
-	if unix.Stat(procPath(p.pid, fd), &st) != nil {
+	if unix.Stat(procPath(p.live, fd), &st) != nil {
 		return
 	}
 	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}

@@ -115,6 +115,16 @@ func (p *forceTimer) inFlight() bool {
 	return p.sent
 }
 
+// turn chooses the signal for the thread that gets its turn.
+func (p *forceTimer) turn(t *thread) {
+	p.mu.Lock()
+	off := p.signo == 0
+	p.mu.Unlock()
+	if !off {
+		p.blocked(t.sig.mask)
+	}
+}
+
 // holdUntil sets or, with the zero time, clears the deadline of held signals.
 func (p *forceTimer) holdUntil(at time.Time) {
 	p.mu.Lock()

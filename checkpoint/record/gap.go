@@ -2,7 +2,11 @@
 
 package record
 
-import "vplay/checkpoint"
+import (
+	"slices"
+
+	"vplay/checkpoint"
+)
 
 // Calls whose effects cannot be listed: the interval ends at the entry, or, where that turns
 // out at the exit, as if it had, and the next starts from a new image at the exit.
@@ -15,10 +19,10 @@ func (t *thread) beginGap(why string) error {
 	if err != nil {
 		return err
 	}
-	ctx := t.context()
+	contexts := t.group().contexts(t)
 	t.call.gap = true
 	t.session.result.Stats.Gaps++
-	return t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, context: &ctx})
+	return t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, contexts: contexts})
 }
 
 // endGap starts the next interval at the exit of the call.
@@ -28,11 +32,11 @@ func (t *thread) endGap(ret int64) error {
 		return t.stopSharing()
 	}
 	interrupted := isRestart(ret)
-	ctx := t.context()
+	contexts := t.group().contexts(t)
 	if interrupted {
 		// Its exit is the new interval's first event.
-		ctx.InCall, ctx.OrigRAX = true, c.nr
-		ctx.Regs.R[0] = uint64(c.nr)
+		contexts[0].InCall, contexts[0].OrigRAX = true, c.nr
+		contexts[0].Regs.R[0] = uint64(c.nr)
 		c.pending = true
 	}
 	m, err := t.space().takeSnapshot()
@@ -42,9 +46,9 @@ func (t *thread) endGap(ret int64) error {
 	c.gap = false
 	if interrupted {
 		// No call can be injected here without losing the restart.
-		return t.group().startCopied(t, m, ctx)
+		return t.group().startCopied(t, m, contexts)
 	}
-	if err := t.group().startInterval(t, m, ctx); err != nil {
+	if err := t.group().startInterval(t, m, contexts); err != nil {
 		return err
 	}
 	if err := t.afterCall(ret); err != nil {
@@ -55,10 +59,10 @@ func (t *thread) endGap(ret int64) error {
 
 // openCopied is openInterval where nothing can be injected: the pages are
 // copied.
-func (g *group) startCopied(t *thread, m *snapshot, ctx checkpoint.Context) error {
+func (g *group) startCopied(t *thread, m *snapshot, start []checkpoint.Context) error {
 	was := m.space.noShadow
 	m.space.noShadow = true
-	err := g.startInterval(t, m, ctx)
+	err := g.startInterval(t, m, start)
 	m.space.noShadow = was
 	return err
 }
@@ -68,11 +72,11 @@ func (g *group) startCopied(t *thread, m *snapshot, ctx checkpoint.Context) erro
 func (t *thread) lateGap(why string) error {
 	c := &t.call
 	t.logEvent(checkpoint.Event{Kind: checkpoint.EventGap, NR: c.nr, Reason: why})
-	ctx := t.context()
-	before := ctx
-	before.Regs = regsOf(&c.entry)
-	before.Regs.R[0] = uint64(c.nr)
-	before.InCall, before.OrigRAX = true, c.nr
+	contexts := t.group().contexts(t)
+	before := slices.Clone(contexts)
+	before[0].Regs = regsOf(&c.entry)
+	before[0].Regs.R[0] = uint64(c.nr)
+	before[0].InCall, before[0].OrigRAX = true, c.nr
 	t.session.result.Stats.Gaps++
 	if err := t.space().renewObjects(&t.call); err != nil {
 		return err
@@ -81,10 +85,10 @@ func (t *thread) lateGap(why string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, context: &before, noPages: true}); err != nil {
+	if err := t.group().endInterval(m, intervalEnd{kind: checkpoint.EndGap, reason: why, contexts: before, noPages: true}); err != nil {
 		return err
 	}
-	if err := t.group().startInterval(t, m, ctx); err != nil {
+	if err := t.group().startInterval(t, m, contexts); err != nil {
 		return err
 	}
 	if err := t.afterCall(int64(t.regs.Rax)); err != nil {

@@ -15,7 +15,8 @@ type group struct {
 	session *session
 	procs   []*process
 
-	cpu unix.CPUSet // that its threads run on
+	cpu   unix.CPUSet // that its threads run on
+	turns turns
 
 	cur       *interval
 	ring      []*interval // crash: intervals before cur, oldest first

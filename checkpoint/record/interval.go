@@ -46,7 +46,8 @@ type intervalEnd struct {
 	code    int
 	reason  string
 	noPages bool // memory is not what it was at the end any more
-	context *checkpoint.Context
+	// contexts are the threads at the end, the one that runs first.
+	contexts []checkpoint.Context
 }
 
 // cut ends the interval and starts the next at the same stop of t, where calls can be
@@ -57,13 +58,12 @@ func (g *group) cut(t *thread, b intervalEnd) error {
 	if err != nil {
 		return err
 	}
-	ctx := t.context()
-	b.context = &ctx
+	b.contexts = g.contexts(t)
 	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
 	g.between = m
-	if err := g.startInterval(t, m, ctx); err != nil {
+	if err := g.startInterval(t, m, b.contexts); err != nil {
 		return err
 	}
 	g.between = nil
@@ -84,7 +84,7 @@ func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 	end := &cur.rec.End
 	*end = checkpoint.End{
 		Kind: b.kind, Forced: b.forced, Signo: int32(b.signo), ExitCode: int32(b.code),
-		Contexts: []checkpoint.Context{*b.context}, CPUTime: b.cpu - cur.rec.CPUStart, Reason: b.reason,
+		Contexts: b.contexts, CPUTime: b.cpu - cur.rec.CPUStart, Reason: b.reason,
 	}
 	if b.forced {
 		cur.hash = m.space.beginHash(m, cur)
@@ -145,14 +145,15 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 	return nil
 }
 
-// startInterval starts the next interval with memory m and with the thread in ctx.
-func (g *group) startInterval(t *thread, m *snapshot, ctx checkpoint.Context) error {
+// startInterval starts the next interval with memory m and with thread t running, the first
+// of start.
+func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context) error {
 	l := &interval{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
 	if g.prev != nil {
 		l.removed = m.space.removedFrom(m)
 	}
 	l.rec = checkpoint.Interval{
-		ID: g.nextID, PID: int32(t.proc.pid), Image: m.space.image, Start: []checkpoint.Context{ctx},
+		ID: g.nextID, PID: int32(t.proc.pid), Image: m.space.image, Start: start,
 		Maps: m.space.maps.mappings(), Brk: m.space.brk, Delta: g.prev != nil, Artefact: m.space.artefact,
 		WallTime: time.Now(),
 	}
@@ -188,6 +189,7 @@ func (g *group) startInterval(t *thread, m *snapshot, ctx checkpoint.Context) er
 		return err
 	}
 	g.cur, g.prev = l, nil
+	g.turns.logged = t
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = map[uint64][]byte{}
 	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began)

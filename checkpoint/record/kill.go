@@ -95,7 +95,7 @@ func (p *process) members(id int) receivers {
 // pidBehind returns the process that a pidfd of the program stands for, 0 when it is
 // none (man 2 pidfd_open).
 func (p *process) pidBehind(fd int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.pid, fd))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.live, fd))
 	if err != nil {
 		return 0
 	}
@@ -110,7 +110,7 @@ func isOwnThread(tid int) bool {
 // mayKill reports whether the program may send the recorder signals (man 2 kill).
 func (p *process) mayKill() bool {
 	const capKill = 5 // CAP_KILL, linux/capability.h
-	status, err := statusOf(p.pid)
+	status, err := statusOf(p.live)
 	if err != nil || status.Mask("CapEff")>>capKill&1 != 0 {
 		return err == nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,13 @@ import (
 // The kernel's list of a process's mappings.
 
 // kernelMaps returns the mappings as the kernel lists them.
-func (sp *space) kernelMaps() ([]mapping, error) { return sp.mm.mappings(&sp.objects.objectTable) }
+func (sp *space) kernelMaps() ([]mapping, error) {
+	list, err := sp.mm.mappings(sp.pid, &sp.objects.objectTable)
+	if len(sp.scratch) > 0 {
+		list = slices.DeleteFunc(list, func(m mapping) bool { return sp.isScratch(&m) })
+	}
+	return list, err
+}
 
 // readMaps parses the map of a process.
 func readMaps(pid int, objs *objectTable) ([]mapping, error) {

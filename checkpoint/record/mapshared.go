@@ -34,7 +34,7 @@ func (sp *space) captureNewShared(c *call, op *checkpoint.MapOp) error {
 	if o.Kind == checkpoint.ObjectShared && c.nr == unix.SYS_MMAP && c.args[3]&mapAnonymous != 0 {
 		return nil // made by this call: zero
 	}
-	f, err := os.Open(procPath(c.mem.p.pid, int(int32(c.args[4]))))
+	f, err := os.Open(procPath(c.mem.p.live, int(int32(c.args[4]))))
 	if c.nr == unix.SYS_SHMAT {
 		if err == nil {
 			_ = f.Close() // not even read

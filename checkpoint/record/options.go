@@ -106,7 +106,7 @@ type Result struct {
 type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
-	Shadows, Children, Execs               uint64
+	Shadows, Children, Threads, Execs      uint64
 	// Windows counts the shadows that wrote their pages themselves.
 	Windows uint64
 	// Cuts is the wall time that was spent on ending intervals and starting the next.

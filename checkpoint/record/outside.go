@@ -93,7 +93,7 @@ func (sp *space) outsideWrites() []checkpoint.MemWrite {
 func (p *process) beforeOwnMem(c *call) error {
 
 	fd := int(int32(c.args[0]))
-	link, err := os.Readlink(procPath(p.pid, fd))
+	link, err := os.Readlink(procPath(p.live, fd))
 	if err != nil || !strings.HasPrefix(link, "/proc/") || !strings.HasSuffix(link, "/mem") {
 		return nil //nolint:nilerr // no such descriptor: the kernel says so
 	}
@@ -105,7 +105,7 @@ func (p *process) beforeOwnMem(c *call) error {
 	case unix.SYS_PWRITE64, unix.SYS_PWRITEV, unix.SYS_PWRITEV2:
 		c.ownMem = c.args[3]
 	default:
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.pid, fd))
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.live, fd))
 		if err != nil {
 			return err
 		}

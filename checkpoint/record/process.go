@@ -9,6 +9,7 @@ type process struct {
 	space   *space
 
 	pid  int
+	live int // a thread that has not ended: what /proc/PID tells of a process ends with its first thread
 	trap trapState
 	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset
 }

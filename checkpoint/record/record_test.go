@@ -141,31 +141,59 @@ func check(t *testing.T, path string) *checkpoint.Recording {
 }
 
 func checkInterval(iv *checkpoint.Interval) error {
-	in := iv.Start[0].InCall
-	nr := iv.Start[0].OrigRAX
+	type state struct {
+		in bool
+		nr int64
+	}
+	threads := map[int32]*state{}
+	for _, c := range iv.Start {
+		threads[c.TID] = &state{c.InCall, c.OrigRAX}
+	}
+	runs := iv.Start[0].TID
 	for i, e := range iv.Events {
 		fail := func(what string) error { return fmt.Errorf("event %d (%s): %s", i, abi.Name(e.NR), what) }
+		if e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadStart {
+			threads[e.TID] = &state{}
+			continue
+		}
+		t := threads[e.TID]
+		if t == nil {
+			return fail(fmt.Sprintf("of thread %d, which is not there", e.TID))
+		}
+		if e.Kind == checkpoint.EventSched {
+			runs = e.TID
+		}
+		if e.TID != runs {
+			return fail(fmt.Sprintf("of thread %d, while %d runs", e.TID, runs))
+		}
 		switch e.Kind {
 		case checkpoint.EventEnter:
-			if in {
+			if t.in {
 				return fail("enter inside a call")
 			}
-			in, nr = true, e.NR
+			t.in, t.nr = true, e.NR
 		case checkpoint.EventExit:
-			if !in || e.NR != nr && nr != abi219 {
+			if !t.in || e.NR != t.nr && t.nr != abi219 {
 				return fail("exit outside of its call")
 			}
-			in = false
+			t.in = false
+		case checkpoint.EventSched:
+		case checkpoint.EventThread:
+			if !t.in {
+				return fail("a thread ends outside of a call")
+			}
+			delete(threads, e.TID)
 		case checkpoint.EventGap:
-			if !in || i != len(iv.Events)-1 || iv.End.Kind != checkpoint.EndGap {
+			if !t.in || i != len(iv.Events)-1 || iv.End.Kind != checkpoint.EndGap {
 				return fail("misplaced gap")
 			}
 		default:
-			if in {
+			if t.in {
 				return fail("inside a call")
 			}
 		}
 	}
+	in := threads[runs] != nil && threads[runs].in
 	switch iv.End.Kind {
 	case checkpoint.EndSync, checkpoint.EndForced:
 		if in {
@@ -349,15 +377,15 @@ func childrenIn(t *testing.T, program int, state byte) (pids []int) {
 	return pids
 }
 
-// TestEndsAtOnce: that a second thread ends the recording is said while the
+// TestEndsAtOnce: that a process with which the program shares its memory ends the recording is said while the
 // program runs, and whether what came before is kept.
 func TestEndsAtOnce(t *testing.T) {
-	prog := guest(t, "thread")
+	prog := guest(t, "sharing")
 	for _, keep := range []Keep{KeepCrash, KeepAlways} {
 		said := 0
 		o := Options{Args: []string{prog}, Keep: keep, Ended: func(reason string, kept bool) {
 			said++
-			if !strings.Contains(reason, "second thread") || kept != (keep == KeepAlways) {
+			if !strings.Contains(reason, "shares its memory") || kept != (keep == KeepAlways) {
 				t.Errorf("%s: ended with %q, kept %v", keep, reason, kept)
 			}
 			if list, err := os.ReadFile("/proc/thread-self/children"); err != nil || len(list) == 0 {

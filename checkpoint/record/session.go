@@ -50,9 +50,10 @@ func newSession(ctx context.Context, opt Options) *session {
 // newThread returns the first thread of a new process in a group of its own.
 func (s *session) newThread(pid int) *thread {
 	g := &group{session: s}
-	p := &process{session: s, space: newSpace(g, pid), pid: pid}
+	p := &process{session: s, space: newSpace(g, pid), pid: pid, live: pid}
 	t := &thread{session: s, proc: p, tid: pid}
 	g.procs = append(g.procs, p)
+	g.turns.threads = []*thread{t}
 	s.groups = append(s.groups, g)
 	s.threads[pid] = t
 	return t
@@ -114,6 +115,9 @@ func (s *session) run(prog string) error {
 	s.log.Debug().Err(err).Msg("recording failed")
 	s.result.Reason, s.result.Err = err.Error(), err
 	s.abandon()
+	if has := t.group().turns.has; has != nil {
+		t = has
+	}
 	if derr := t.detach(); derr == nil {
 		s.dropIntervals()
 		if werr := t.proc.waitDetached(); werr != nil {
@@ -126,6 +130,7 @@ func (s *session) run(prog string) error {
 // loop has the threads run, from the stop that first is at, and answers their stops, whichever
 // thread comes to one, until none is left.
 func (s *session) loop(first *thread) error {
+	first.group().pass(first)
 	if err := first.goOn(action{}); err != nil {
 		return err
 	}
@@ -139,15 +144,14 @@ func (s *session) loop(first *thread) error {
 			s.notOurs(tid, ws)
 			continue
 		}
-		t.group().timer.leave()
-		if err = t.onStop(ws); errors.Is(err, errGone) {
-			delete(s.threads, tid)
-		}
-		if err != nil && (len(s.threads) == 0 || !errors.Is(err, errGone)) {
+		if err = t.onWait(ws); err != nil && !s.goesOn(err) {
 			return err
 		}
 	}
 }
+
+// goesOn reports whether err is the end of a thread that leaves others behind.
+func (s *session) goesOn(err error) bool { return errors.Is(err, errGone) && len(s.threads) > 0 }
 
 // wait waits for the next stop, or end, of a thread. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.

@@ -30,6 +30,7 @@ type signalState struct {
 	mask        uint64 // blocked signals, bit n-1 is signal n
 	syncPending bool   // the next stop, if it is a signal, is at the sync point
 	atExit      ptrace.Regs
+	xstate      []byte // at that exit, where the log must have it
 	held        []heldSignal
 	giving      *heldSignal // handed back to the kernel, delivery expected
 	repeat      *repeat
@@ -84,7 +85,7 @@ const (
 // dispositionOf reads the program's action for a signal. Signals are rare
 // enough to ask the kernel.
 func (p *process) dispositionOf(sig int) (disposition, error) {
-	status, err := statusOf(p.pid)
+	status, err := statusOf(p.live)
 	if err != nil {
 		return dispKill, err
 	}
@@ -376,7 +377,7 @@ func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
 	if err := t.refreshMask(); err != nil {
 		return action{}, err
 	}
-	t.sig.atExit = t.regs
+	t.sig.atExit, t.atSync = t.regs, true
 	pending := t.pending()
 	t.sig.syncPending = pending&^t.sig.mask != 0
 	if !t.sig.syncPending {

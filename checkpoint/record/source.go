@@ -64,8 +64,9 @@ type memory interface {
 
 // mmInfo is what the kernel says of an address space.
 type mmInfo interface {
-	// mappings lists what is mapped, by address. Objects that are new get their numbers.
-	mappings(objects *objectTable) ([]mapping, error)
+	// mappings lists what is mapped, by address, as a thread that lives sees it. Objects that
+	// are new get their numbers.
+	mappings(tid int, objects *objectTable) ([]mapping, error)
 	// visit calls f for every page of [start,end) that is present or swapped, with its entry
 	// in the form of /proc/PID/pagemap.
 	visit(start, end uint64, f func(page, entry uint64)) error
@@ -121,16 +122,15 @@ func (ptraceSource) open(pid int) (memory, mmInfo, error) {
 		_ = unix.Close(mem) // nothing was written
 		return nil, nil, fmt.Errorf("page map of the program: %w", err)
 	}
-	return procMem(mem), &procMM{pid: pid, pagemapReader: pagemapReader{fd: tables}}, nil
+	return procMem(mem), &procMM{pagemapReader{fd: tables}}, nil
 }
 
 // procMM is the mmInfo of /proc/PID.
-type procMM struct {
-	pid int
-	pagemapReader
-}
+type procMM struct{ pagemapReader }
 
-func (m *procMM) mappings(objects *objectTable) ([]mapping, error) { return readMaps(m.pid, objects) }
+func (*procMM) mappings(tid int, objects *objectTable) ([]mapping, error) {
+	return readMaps(tid, objects)
+}
 
 // procMem is a descriptor of /proc/PID/mem.
 type procMem int

@@ -26,6 +26,7 @@ type action struct {
 // onStop answers a stop, and those that the thread comes to at once, and has the thread go
 // on.
 func (t *thread) onStop(ws unix.WaitStatus) error {
+	t.atSync = false
 	next, err := t.answer(ws)
 	if err != nil {
 		if next, err = t.salvage(err); err != nil {
@@ -41,6 +42,10 @@ func (t *thread) goOn(next action) error {
 	if next.status != 0 {
 		return t.onStop(next.status)
 	}
+	if why := t.mustPass(next); why != 0 {
+		t.giveUpTurn(next, false, why)
+		return nil
+	}
 	if next.req == 0 {
 		next.req = ptrace.Syscall
 	}
@@ -51,6 +56,13 @@ func (t *thread) goOn(next action) error {
 	if stopped {
 		t.group().timer.leave()
 		return t.onStop(ws)
+	}
+	switch {
+	case t.session.done || t.group().alone():
+	case t.exiting && t.atExitEvent && t.tid == t.proc.pid:
+		return t.awaitZombie()
+	case t.call.blocks() || next.req == ptrace.Listen:
+		t.giveUpTurn(action{}, true, checkpoint.SchedBlocked)
 	}
 	return nil
 }
@@ -84,8 +96,11 @@ func (t *thread) runTo(req ptrace.Request, sig int) (unix.WaitStatus, error) {
 func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	switch {
 	case ws.Exited() || ws.Signaled():
+		delete(t.session.threads, t.tid)
 		if t.tid == t.proc.pid { // its end is the process's
 			t.session.onEnd(ws)
+		} else {
+			t.onThreadGone(ws.ExitStatus())
 		}
 		return action{}, errGone
 	case !ws.Stopped():
@@ -120,6 +135,12 @@ func (t *thread) onSyscallStop() (action, error) {
 	}
 	if t.session.done {
 		return action{}, nil
+	}
+	if t.starting {
+		t.starting = false
+		if t.regs.Rip == t.parked.regs.RIP {
+			return action{}, nil // the exit of the clone that made it
+		}
 	}
 	if t.call.in {
 		return t.onExit()
@@ -204,7 +225,7 @@ func (t *thread) onForced() (action, error) {
 	if err := t.group().cut(t, intervalEnd{kind: checkpoint.EndForced, forced: true}); err != nil {
 		return action{}, err
 	}
-	t.sig.atExit = t.regs
+	t.sig.atExit, t.atSync = t.regs, true
 	t.sendHeld()
 	return action{}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -19,9 +20,23 @@ type thread struct {
 
 	tid      int
 	affinity unix.CPUSet // that it would have
+	name     string      // PR_SET_NAME
 	regs     ptrace.Regs // at the current stop
 	call     call
 	sig      signalState
+	parked   parked
+
+	scratch         abi.Range        // where the kernel writes while the thread waits
+	lastRedirection *abi.Redirection // of its last call that waited
+
+	atSync      bool        // the stop that was answered last is one that the log can name
+	starting    bool        // it has not left clone yet
+	exiting     bool        // it is in exit(2), and others stay
+	atExitEvent bool        // its last stop is answered
+	ended       bool        // it has gone
+	clearTID    uint64      // the word that the kernel clears at its end, 0 for none
+	robust      uint64      // its struct robust_list_head, 0 for none
+	exitWords   []abi.Range // what the kernel may write at its end
 }
 
 func (t *thread) space() *space { return t.proc.space }
@@ -38,25 +53,31 @@ func (t *thread) pending() uint64 { return t.session.source.pending(t.tid) }
 
 // call is the system call the thread is in.
 type call struct {
-	in       bool
-	nr       int64
-	args     [6]uint64
-	entry    ptrace.Regs // as the program made it
-	patched  bool        // arguments were replaced for the kernel
-	answered bool        // the kernel does not run it: answer is the result
-	answer   int64
-	pending  bool                  // the exit is seen but how it ends is the next stop's business
-	before   map[uint64][]byte     // a file write's entry: mapped pages of its file
-	gap      bool                  // effects cannot be listed: a new interval starts at the exit
-	sharing  bool                  // the child it made goes on sharing the program's memory
-	shown    []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
-	refill   ranges                // private pages of changed files that it may drop
-	exec     bool
-	toOwnMem bool // it writes to the program's own memory, at ownMem
-	ownMem   uint64
-	since    time.Time // when it was entered, for time-outs
-	mem      callMem
+	in          bool
+	nr          int64
+	args        [6]uint64
+	entry       ptrace.Regs // as the program made it
+	patched     bool        // arguments were replaced for the kernel
+	answered    bool        // the kernel does not run it: answer is the result
+	answer      int64
+	pending     bool                  // the exit is seen but how it ends is the next stop's business
+	before      map[uint64][]byte     // a file write's entry: mapped pages of its file
+	gap         bool                  // effects cannot be listed: a new interval starts at the exit
+	sharing     bool                  // the child it made goes on sharing the program's memory
+	shown       []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
+	refill      ranges                // private pages of changed files that it may drop
+	exec        bool
+	mayBlock    bool             // it may wait for another thread
+	redirection *abi.Redirection // it writes to scratch memory
+	thread      *thread          // that it has made
+	toOwnMem    bool             // it writes to the program's own memory, at ownMem
+	ownMem      uint64
+	since       time.Time // when it was entered, for time-outs
+	mem         callMem
 }
+
+// blocks reports whether the kernel is to run a call that may wait for another thread.
+func (c *call) blocks() bool { return c.in && c.mayBlock && !c.answered && !c.gap }
 
 // Bits of rflags that belong to the tracer and to fault delivery.
 const (
@@ -66,7 +87,7 @@ const (
 
 // context returns the thread's state at the current stop.
 func (t *thread) context() checkpoint.Context {
-	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1}
+	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
 	c.Regs.RFLAGS &^= flagTF | flagRF
 	if t.call.in {
 		c.InCall, c.OrigRAX = true, t.call.nr

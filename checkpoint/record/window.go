@@ -26,6 +26,10 @@ type window struct {
 	view []byte
 }
 
+// emptyString is where the ELF header at the start of the vdso has an empty string: behind
+// e_ident[EI_ABIVERSION].
+const emptyString = 9
+
 const (
 	windowPages = 512 // pages that a window holds
 	windowWorth = 64  // pages that are worth a window, or a write to one
@@ -34,7 +38,6 @@ const (
 // openWindow makes a window of the shadow; nil where it cannot be had. vdso is where
 // the vdso starts, whose ELF header has the empty string that is the file's name.
 func (s *shadow) openWindow() *window {
-	const emptyString = 9 // behind e_ident[EI_ABIVERSION]
 	status, err := statusOf(s.pid)
 	if err != nil || status.Number("Seccomp") != 0 {
 		return nil

@@ -47,8 +47,10 @@ program has run, and its exit code is the answer.
 
 Only the program itself is recorded: processes that it starts run unrecorded,
 except that a program replaced by execve goes on being recorded, so wrapper
-scripts that end in exec do not hide what they start. A program that starts a
-second thread is let go, unrecorded, with a message.
+scripts that end in exec do not hide what they start. Threads are recorded, one
+running at a time, so a program that computes with several takes as long as with
+one. A program that goes on sharing its memory with another process is let go,
+unrecorded, with a message.
 
 Programs linked with a glibc from before 2.14 ask for the time by calls through
 the vsyscall page, of which a recorder hears nothing: their recordings replay up

@@ -52,7 +52,7 @@ var guestCases = []guestCase{
 	{name: "spawnfail"},
 	{name: "stops"},
 	{name: "system", flags: []string{"-no-pie"}},
-	{name: "thread2", refused: "second thread"},
+	{name: "thread2"},
 	{name: "truncatemap"},
 	{name: "twosignals"},
 	{name: "vfork"},

@@ -1,4 +1,4 @@
-// A second thread ends the recording, not the program.
+// A second thread, which reads the time-stamp counter.
 #include <pthread.h>
 #include <stdio.h>
 #include <x86intrin.h>

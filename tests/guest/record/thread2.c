@@ -1,4 +1,4 @@
-// A second thread: recording stops there and the program runs on by itself.
+// A second thread.
 #include <pthread.h>
 #include <stdio.h>
 

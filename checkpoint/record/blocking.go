@@ -1,0 +1,37 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
+)
+
+// Which calls may wait for another thread, and so give up the turn.
+
+// mayBlock reports whether the call that the thread is at the entry of may wait for
+// something that another thread does. What it is made on decides for descriptors: a regular
+// file waits for its disk at most.
+func (t *thread) mayBlock() bool {
+	c := &t.call
+	row, _ := abi.Lookup(c.nr)
+	switch {
+	case !abi.MayBlock(c.nr, c.args):
+		return false
+	case len(row.Args) > 0 && row.Args[0].Kind == abi.KindFD:
+		return t.proc.fdMayBlock(int32(c.args[0]))
+	}
+	return true
+}
+
+// fdMayBlock reports whether a descriptor is something other than a regular file or a
+// directory.
+func (p *process) fdMayBlock(fd int32) bool {
+	var st unix.Stat_t
+	if unix.Stat(procPath(p.live, int(fd)), &st) != nil {
+		return false // EBADF
+	}
+	kind := st.Mode & unix.S_IFMT
+	return kind != unix.S_IFREG && kind != unix.S_IFDIR
+}

@@ -1,0 +1,90 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+)
+
+// How a thread comes to be: the kernel stops it before its first instruction, while the
+// one that makes it is still inside clone(2). Its start stands in the log behind the exit
+// of that call.
+
+// onThread takes note of the thread that the program's call has made.
+func (t *thread) onThread(tid int) error {
+	ws, err := t.session.waitChild(tid)
+	if err != nil || !ws.Stopped() {
+		return err // killed before it ran
+	}
+	n := &thread{session: t.session, proc: t.proc, tid: tid, affinity: t.affinity, starting: true, name: t.name}
+	t.session.threads[tid] = n
+	if err := n.readRegs(); err != nil {
+		return err
+	}
+	if n.sig.mask, err = t.session.source.getSigmask(tid); err != nil {
+		return err
+	}
+	n.call.mem = callMem{t.proc}
+	n.parked.regs = n.replayed()
+	if err := n.mapScratch(); err != nil {
+		return err
+	}
+	t.call.thread = n
+	return nil
+}
+
+// startThread logs the start of the thread that the call has made, whose exit is logged.
+func (t *thread) startThread() {
+	n := t.call.thread
+	if n == nil {
+		return
+	}
+	t.call.thread = nil
+	if err := t.mapScratch(); err != nil {
+		t.session.log.Error().Err(err).Msg("scratch memory")
+	}
+	flags, childTID := t.cloneArgs()
+	regs := n.parked.regs
+	ev := checkpoint.Event{
+		Kind: checkpoint.EventThread, Thread: checkpoint.ThreadStart, Parent: int32(t.tid), Flags: flags,
+		Regs: &regs, RegHash: checkpoint.HashRegs(&regs),
+	}
+	if flags&abi.CLONE_CHILD_SETTID != 0 {
+		ev.Writes = t.space().readWrites([]abi.Range{{Addr: childTID, Len: 4}})
+	}
+	if flags&abi.CLONE_CHILD_CLEARTID != 0 {
+		n.clearTID = childTID
+	}
+	n.logEvent(ev)
+	g := t.group()
+	g.turns.threads = append(g.turns.threads, n)
+	g.turns.ready = append(g.turns.ready, n)
+	t.session.result.Stats.Threads++
+}
+
+// cloneArgs returns the flags of a call that makes a thread, and the address of the word
+// for its number.
+func (t *thread) cloneArgs() (flags, childTID uint64) {
+	a := &t.call.args
+	if t.call.nr != unix.SYS_CLONE3 {
+		return a[0], a[3]
+	}
+	var b [24]byte // struct clone_args, linux/sched.h: flags, pidfd, child_tid
+	t.space().readMem(a[0], b[:])
+	return le64(b[0:]), le64(b[16:])
+}
+
+// readName reads what the thread calls itself.
+func (t *thread) readName() {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", t.tid))
+	if err == nil {
+		t.name = strings.TrimSuffix(string(b), "\n")
+	}
+}

@@ -1,0 +1,119 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// While a thread waits in the kernel others run, and intervals end. What its call writes then
+// must not come into the program's memory before the log says so: the kernel writes it to
+// scratch memory, and the thread copies it when it has its turn again (package abi,
+// Redirect). Scratch memory is mapped in the program and hidden from the recording: replay
+// has none.
+
+// scratchSize is the scratch memory of a thread, in bytes. It takes what is written to it.
+const scratchSize = 1 << 20
+
+// mapScratch gives the thread scratch memory. It is at a stop where calls can be injected.
+func (t *thread) mapScratch() error {
+	if t.scratch.Len != 0 || t.space().vdso == 0 {
+		return nil
+	}
+	in, err := t.session.source.inject(t.proc.pid, t.tid, t.space().site)
+	if err != nil {
+		return err
+	}
+	// A file in memory is never joined to mappings of the program's. Its name is empty.
+	fd, err := in.do(unix.SYS_MEMFD_CREATE, t.space().vdso+emptyString, unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	addr := int64(-1)
+	if fd >= 0 {
+		if addr, err = mapScratchFile(in, uint64(fd)); err != nil {
+			return err
+		}
+	}
+	if addr < 0 {
+		t.session.noteOnce("a thread got no scratch memory: what its calls write while it waits may come at another time in replay")
+		return in.end()
+	}
+	t.scratch = abi.Range{Addr: uint64(addr), Len: scratchSize}
+	pages := span{t.scratch.Addr / checkpoint.PageSize, (t.scratch.Addr + scratchSize) / checkpoint.PageSize}
+	t.space().scratch = t.space().scratch.union(ranges{pages})
+	return in.end()
+}
+
+// mapScratchFile maps a new file as scratch memory and closes it. The result is the address, or
+// negative.
+func mapScratchFile(in caller, fd uint64) (int64, error) {
+	ret, err := in.do(unix.SYS_FTRUNCATE, fd, scratchSize)
+	addr := int64(-1)
+	if err == nil && ret == 0 {
+		addr, err = in.do(unix.SYS_MMAP, 0, scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, fd, 0)
+	}
+	if err != nil {
+		return -1, err
+	}
+	_, err = in.do(unix.SYS_CLOSE, fd)
+	return addr, err
+}
+
+// isScratch reports whether a mapping is scratch memory.
+func (sp *space) isScratch(m *mapping) bool {
+	return sp.scratch.has(m.Start/checkpoint.PageSize) && sp.scratch.has(m.End/checkpoint.PageSize-1)
+}
+
+// redirect has the call that the thread is at the entry of, and that may wait, write to
+// scratch memory.
+func (t *thread) redirect() error {
+	c := &t.call
+	if c.nr == unix.SYS_RESTART_SYSCALL { // goes on with the addresses that the kernel has
+		c.redirection = t.lastRedirection
+		return nil
+	}
+	t.lastRedirection = nil
+	r, err := abi.Redirect(&c.mem, c.nr, c.args, t.scratch)
+	var small *abi.ScratchError
+	var not *abi.NotRedirectedError
+	switch {
+	case errors.As(err, &small), errors.As(err, &not):
+		t.session.log.Debug().Err(err).Int64("nr", c.nr).Msg("not redirected")
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, w := range r.Init {
+		if n, err := t.space().mem.writeAt(w.Data, w.Addr); err != nil || n != len(w.Data) {
+			return errors.New("scratch memory cannot be written")
+		}
+	}
+	c.redirection, t.lastRedirection = r, r
+	if r.Args == c.args {
+		return nil
+	}
+	return t.patch(func(regs *ptrace.Regs) {
+		regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = r.Args[0], r.Args[1], r.Args[2], r.Args[3], r.Args[4], r.Args[5]
+	})
+}
+
+// redirected copies what a call has written to scratch memory to where the program wants
+// it, and returns that for the log.
+func (t *thread) redirected(ret int64) []checkpoint.MemWrite {
+	c := &t.call
+	var out []checkpoint.MemWrite
+	for _, w := range c.redirection.Results(&c.mem, ret) {
+		// What cannot be written has been unmapped meanwhile.
+		if n, _ := t.space().mem.writeAt(w.Data, w.Addr); n > 0 {
+			out = append(out, checkpoint.MemWrite{Addr: w.Addr, Data: w.Data[:n]})
+		}
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// How a thread ends that is not the last. The kernel writes for it: zero where
+// set_tid_address(2) has said, which others wait for, and the words of the robust futexes
+// that it holds. That happens after its last stop; so it keeps its turn until it is gone,
+// and its end is logged then, with these words.
+
+// onThreadExitEvent is PTRACE_EVENT_EXIT of a thread that leaves others behind.
+func (t *thread) onThreadExitEvent() {
+	t.atExitEvent = true
+	t.exitWords = nil
+	if t.clearTID != 0 {
+		t.exitWords = append(t.exitWords, abi.Range{Addr: t.clearTID, Len: 4})
+	}
+	t.exitWords = append(t.exitWords, t.robustWords()...)
+}
+
+// onThreadGone logs the end of a thread that has gone, and forgets it.
+func (t *thread) onThreadGone(status int) {
+	t.ended = true
+	g := t.group()
+	g.turns.why = checkpoint.SchedExit
+	if t.exiting && g.cur != nil && !t.session.done {
+		regs := t.replayed()
+		t.logEvent(checkpoint.Event{
+			Kind: checkpoint.EventThread, Thread: checkpoint.ThreadExit, Status: int32(status),
+			RegHash: checkpoint.HashRegs(&regs), Writes: t.space().readWrites(t.exitWords),
+		})
+	}
+	g.forget(t)
+}
+
+// forget takes a thread out of the group's turns.
+func (g *group) forget(t *thread) {
+	u := &g.turns
+	is := func(o *thread) bool { return o == t }
+	if u.has == t {
+		u.has = nil
+	}
+	u.threads, u.ready = slices.DeleteFunc(u.threads, is), slices.DeleteFunc(u.ready, is)
+	if t.tid == t.proc.live && len(u.threads) > 0 {
+		t.proc.live = u.threads[0].tid
+		t.space().pid = t.proc.live
+	}
+}
+
+// awaitZombie waits for the end of the first thread of a process in which others live, which
+// has left its last stop: the kernel keeps its status until they have ended, too.
+func (t *thread) awaitZombie() error {
+	for end := time.Now().Add(zombieLimit); stateOf(t.proc.pid) != 'Z'; time.Sleep(sharingTick) {
+		if time.Now().After(end) {
+			return fmt.Errorf("thread %d does not end", t.tid)
+		}
+	}
+	t.onThreadGone(0)
+	return nil
+}
+
+// zombieLimit is how long the end of a thread may take.
+const zombieLimit = 10 * time.Second
+
+// The list of robust futexes that a thread holds (include/uapi/linux/futex.h, struct
+// robust_list_head): a circular list, the offset from an entry to its word, and an entry that
+// is being added or removed.
+const (
+	robustHeadSize = 24
+	robustLimit    = 2048 // ROBUST_LIST_LIMIT
+)
+
+// robustWords returns the words of the robust futexes on the thread's list.
+func (t *thread) robustWords() []abi.Range {
+	if t.robust == 0 {
+		return nil
+	}
+	var head [robustHeadSize]byte
+	if t.space().readMem(t.robust, head[:]) != len(head) {
+		return nil
+	}
+	offset, pending := le64(head[8:]), le64(head[16:])&^1
+	var out []abi.Range
+	add := func(entry uint64) {
+		if entry != 0 {
+			out = append(out, abi.Range{Addr: entry + offset, Len: 4})
+		}
+	}
+	for entry, n := le64(head[0:])&^1, 0; entry != t.robust && entry != 0 && n < robustLimit; n++ {
+		add(entry)
+		var next [8]byte
+		if t.space().readMem(entry, next[:]) != len(next) {
+			break
+		}
+		entry = le64(next[:]) &^ 1
+	}
+	add(pending)
+	return out
+}
+
+// onOthersExec answers a stop or end of a thread while another executes a program, which
+// ends it. The kernel gives the other one the number of the process's first thread.
+func (t *thread) onOthersExec(ws unix.WaitStatus) error {
+	s, by := t.session, t.group().turns.has
+	switch {
+	case ws.Stopped() && ptrace.Event(ws) == unix.PTRACE_EVENT_EXEC:
+		by.becomeOnly()
+		return by.onStop(ws)
+	case !ws.Stopped():
+		t.ended = true
+		delete(s.threads, t.tid)
+		t.group().forget(t)
+		return nil
+	case ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT:
+		if err := s.source.resume(t.tid, ptrace.Cont, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		return nil
+	}
+	t.stopped(ws) // the exit of a call, which counts if the execve fails
+	return nil
+}
+
+// becomeOnly makes the thread the first and only one of its process.
+func (t *thread) becomeOnly() {
+	s, g := t.session, t.group()
+	for _, o := range slices.Clone(g.turns.threads) {
+		if o != t {
+			o.ended = true
+			delete(s.threads, o.tid)
+			g.forget(o)
+		}
+	}
+	delete(s.threads, t.tid)
+	t.proc.live, t.space().pid = t.proc.pid, t.proc.pid
+	t.tid, t.scratch = t.proc.pid, abi.Range{}
+	s.threads[t.tid] = t
+	g.turns.logged = t
+	g.timer.turn(t)
+}

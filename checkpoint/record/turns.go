@@ -1,0 +1,184 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// The threads of a group take turns, so that one runs at a time and the log has one order.
+// A thread keeps its turn until it makes a call that may block, ends, yields, or has had it
+// for a while with others waiting. In a call that may block it runs in the kernel without
+// the turn, and is ready again when it stops there. What a stop means is not here.
+
+// turns is who runs, who is ready to, and what the log says of it.
+type turns struct {
+	threads []*thread // those that have not ended, in the order in which they came
+	ready   []*thread // those that are stopped and wait for their turn, longest first
+	has     *thread   // whose turn it is
+	since   time.Time // its turn began
+	logged  *thread   // who runs by the log
+	why     checkpoint.SchedReason
+}
+
+// slice is how long a thread may keep its turn while others are ready.
+const slice = 3 * time.Millisecond
+
+// parked is what is known of a thread while it does not have its turn.
+type parked struct {
+	next     action          // how it goes on
+	waits    bool            // it runs in the kernel
+	regs     checkpoint.Regs // as replay has them
+	noXState bool            // an interval began without its extended state
+}
+
+// alone reports whether the group has one thread.
+func (g *group) alone() bool { return len(g.turns.threads) < 2 }
+
+// pass gives a thread its turn.
+func (g *group) pass(t *thread) {
+	u := &g.turns
+	u.has, u.since = t, time.Now()
+	if u.logged != t && g.cur != nil && !t.ended {
+		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
+		u.logged = t
+	}
+	g.timer.turn(t)
+}
+
+// giveUpTurn takes the turn from a thread that goes on by next: once it has stopped in the
+// kernel when waits is set, else as soon as it gets its turn again.
+func (t *thread) giveUpTurn(next action, waits bool, why checkpoint.SchedReason) {
+	u := &t.group().turns
+	t.parked.next, t.parked.waits, t.parked.regs = next, waits, t.replayed()
+	u.has, u.why = nil, why
+	if !waits {
+		u.ready = append(u.ready, t)
+	}
+}
+
+// replayed returns the thread's registers as replay has them: inside a call those of its
+// entry.
+func (t *thread) replayed() checkpoint.Regs {
+	r := regsOf(&t.regs)
+	if t.call.in || t.call.pending {
+		r = regsOf(&t.call.entry)
+		r.R[0] = uint64(t.call.nr)
+	}
+	r.RFLAGS &^= flagTF | flagRF
+	return r
+}
+
+// contexts returns the states of all threads, that of t, which runs, first.
+func (g *group) contexts(t *thread) []checkpoint.Context {
+	list := []checkpoint.Context{t.context()}
+	for _, o := range g.turns.threads {
+		if o != t {
+			list = append(list, o.parkedContext())
+		}
+	}
+	return list
+}
+
+// parkedContext returns the state of a thread that does not have its turn. One that is in
+// the kernel has no extended state that could be read: the exit of its call has it.
+func (t *thread) parkedContext() checkpoint.Context {
+	c := checkpoint.Context{TID: int32(t.tid), Regs: t.parked.regs, OrigRAX: -1, Name: t.name}
+	if t.call.in || t.call.pending {
+		c.InCall, c.OrigRAX = true, t.call.nr
+		t.parked.noXState = true
+		return c
+	}
+	x, err := t.session.source.getXState(t.tid)
+	if err != nil {
+		t.session.log.Error().Err(err).Int("tid", t.tid).Msg("extended state")
+	}
+	c.XState = x
+	return c
+}
+
+// collect finds the threads in the kernel that have stopped there.
+func (g *group) collect() {
+	for _, t := range g.turns.threads {
+		if t.parked.waits {
+			if ws, ok := t.session.source.poll(t.tid); ok {
+				t.stopped(ws)
+			}
+		}
+	}
+}
+
+// stopped makes a thread that was in the kernel ready.
+func (t *thread) stopped(ws unix.WaitStatus) {
+	t.parked.waits, t.parked.next = false, action{status: ws}
+	t.group().turns.ready = append(t.group().turns.ready, t)
+}
+
+// onWait answers a stop or an end that was waited for. A thread that does not have the turn
+// waits for it, and whoever is next gets it when it is free.
+func (t *thread) onWait(ws unix.WaitStatus) error {
+	g := t.group()
+	u := &g.turns
+	var err error
+	switch {
+	case t.session.done || t.ended:
+		err = t.onStop(ws)
+	case u.has == t:
+		g.timer.leave()
+		err = t.onStop(ws)
+	case u.has != nil && u.has.call.exec:
+		err = t.onOthersExec(ws)
+	default:
+		t.stopped(ws)
+	}
+	for err == nil || t.session.goesOn(err) {
+		next := g.nextTurn()
+		if next == nil {
+			break
+		}
+		if !t.session.done {
+			g.pass(next)
+		}
+		err = next.goOn(next.parked.next)
+	}
+	return err
+}
+
+// nextTurn returns the thread that has waited longest for its turn, nil when there is none
+// or the turn is not free. Once the recording is over nobody needs one.
+func (g *group) nextTurn() *thread {
+	u := &g.turns
+	if len(u.ready) == 0 || u.has != nil && !g.session.done {
+		return nil
+	}
+	t := u.ready[0]
+	u.ready = slices.Delete(u.ready, 0, 1)
+	return t
+}
+
+// mustPass returns why the thread, which goes on by next, gives up its turn now; 0 when it
+// keeps it.
+func (t *thread) mustPass(next action) checkpoint.SchedReason {
+	u := &t.group().turns
+	if t.group().alone() || next.status != 0 || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
+		return 0
+	}
+	yields := t.call.nr == unix.SYS_SCHED_YIELD && t.regs == t.sig.atExit
+	if !yields && time.Since(u.since) < slice {
+		return 0
+	}
+	t.group().collect()
+	if len(u.ready) == 0 {
+		u.since = time.Now()
+		return 0
+	}
+	if yields {
+		return checkpoint.SchedYield
+	}
+	return checkpoint.SchedSlice
+}

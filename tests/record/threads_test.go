@@ -1,0 +1,40 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"testing"
+	"time"
+
+	recorder "vplay/checkpoint/record"
+)
+
+// threadCases are the cases of threads.c. Where many threads print, lines come in any order.
+var threadCases = []string{
+	"locks", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "spin", "forks", "many", "ends", "epoll", "crash",
+}
+
+// TestThreads runs programs with threads, each one thing that recording must get right: the
+// same results natively and recorded, and an exact replay, also with an end forced every
+// 3 ms and with an interval at nearly every call.
+func TestThreads(t *testing.T) {
+	prog := compile(t, "threads")
+	for _, name := range threadCases {
+		t.Run(name, func(t *testing.T) {
+			c := guestCase{name: name, sorted: true}
+			r := run{args: []string{prog, name}}
+			want := r.native(t)
+			for _, m := range []struct {
+				name string
+				opt  recorder.Options
+			}{
+				{"plain", recorder.Options{}},
+				{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
+				{"short", recorder.Options{Interval: time.Microsecond}},
+			} {
+				r.opt = m.opt
+				t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
+			}
+		})
+	}
+}
