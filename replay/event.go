@@ -26,6 +26,7 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	switch e.Kind {
 	case checkpoint.EventEnter:
 		m.afterSyscall, m.inCall = false, true
+		m.noteName(e)
 	case checkpoint.EventFault:
 		m.faulted = false
 	case checkpoint.EventExit:

@@ -104,7 +104,7 @@ func (s *Session) Final() (*FinalImage, error) {
 				return nil, &checkpoint.FormatError{File: s.Rec.File(), Member: "the final image", Offset: -1, What: err.Error()}
 			}
 		}
-		img.Threads = append(img.Threads, Thread{f.Contexts[i].TID, st, f.Contexts[i].InCall})
+		img.Threads = append(img.Threads, Thread{f.Contexts[i].TID, f.Contexts[i].Name, st, f.Contexts[i].InCall})
 	}
 	slices.SortFunc(img.Threads, byTID)
 	return img, nil

@@ -30,6 +30,7 @@ type Machine struct {
 	s    *Session
 	iv   *interval
 	tid  int32  // of the thread that runs
+	name string // that the thread that runs has given itself
 	next int    // index of the next event
 	step uint32 // events applied at the present count
 

@@ -26,6 +26,7 @@ type Snapshot struct {
 	fault bool // faulted
 	ended bool
 
+	name     string
 	others   threads
 	noXState bool
 	gone     bool
@@ -38,7 +39,7 @@ func (m *Machine) Save() *Snapshot {
 	k := &Snapshot{
 		Pos: m.Position(), iv: m.iv, cpu: m.CPU.State, mem: m.Mem.Snapshot(), tid: m.tid,
 		next: m.next, step: m.step, after: m.afterSyscall, in: m.inCall, fault: m.faulted, ended: m.ended,
-		others: m.others, noXState: m.noXState, gone: m.gone,
+		name: m.name, others: m.others, noXState: m.noXState, gone: m.gone,
 	}
 	k.refs.Store(1)
 	return k
@@ -52,7 +53,7 @@ func (m *Machine) Restore(k *Snapshot) {
 	}
 	m.iv, m.tid, m.next, m.step = k.iv, k.tid, k.next, k.step
 	m.afterSyscall, m.inCall, m.faulted, m.ended = k.after, k.in, k.fault, k.ended
-	m.others, m.noXState, m.gone = k.others, k.noXState, k.gone
+	m.name, m.others, m.noXState, m.gone = k.name, k.others, k.noXState, k.gone
 	m.CPU.State = k.cpu
 	m.Mem.Restore(k.mem)
 }

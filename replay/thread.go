@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay/x86"
 )
@@ -16,6 +18,7 @@ import (
 // thread is a thread that does not run. It is never changed.
 type thread struct {
 	tid    int32
+	name   string
 	cpu    x86.State // Retired and RepIter have no meaning
 	inCall bool      // its next event is the exit of a call
 	// noXState says that the extended state is not known: the exit of the call has it.
@@ -55,7 +58,7 @@ func (l threads) without(tid int32) threads {
 
 // newThread returns the thread of a recorded context.
 func (s *Session) newThread(c *checkpoint.Context) (*thread, error) {
-	t := &thread{tid: c.TID, inCall: c.InCall, noXState: c.InCall && len(c.XState) == 0}
+	t := &thread{tid: c.TID, name: c.Name, inCall: c.InCall, noXState: c.InCall && len(c.XState) == 0}
 	loader.SetRegs(&t.cpu, &c.Regs)
 	if t.noXState {
 		return t, nil
@@ -90,7 +93,7 @@ func (m *Machine) switchTo(e *checkpoint.Event) error {
 	}
 	rest := m.others.without(e.TID)
 	if !m.gone {
-		rest = rest.with(&thread{tid: m.tid, cpu: m.CPU.State, inCall: m.inCall, noXState: m.noXState})
+		rest = rest.with(&thread{tid: m.tid, name: m.name, cpu: m.CPU.State, inCall: m.inCall, noXState: m.noXState})
 	}
 	m.others = rest
 	m.resume(next)
@@ -102,7 +105,7 @@ func (m *Machine) resume(t *thread) {
 	retired := m.CPU.Retired
 	m.CPU.State = t.cpu
 	m.CPU.Retired, m.CPU.RepIter = retired, 0
-	m.tid, m.inCall, m.noXState, m.gone = t.tid, t.inCall, t.noXState, false
+	m.tid, m.name, m.inCall, m.noXState, m.gone = t.tid, t.name, t.inCall, t.noXState, false
 }
 
 // changeThread applies an event that starts or ends a thread.
@@ -122,15 +125,28 @@ func (m *Machine) changeThread(e *checkpoint.Event) error {
 	case m.noXState:
 		return m.diverged(fmt.Sprintf("the start of thread %d by one whose extended state is not known", e.TID), "", "")
 	}
-	t := &thread{tid: e.TID, cpu: m.CPU.State}
+	t := &thread{tid: e.TID, name: m.name, cpu: m.CPU.State}
 	loader.SetRegs(&t.cpu, e.Regs)
 	m.others = m.others.with(t)
 	return nil
 }
 
+// noteName takes note of the name that the running thread gives itself with the call at
+// whose entry it is.
+func (m *Machine) noteName(e *checkpoint.Event) {
+	if e.NR != abi.SYS_PRCTL || e.Args[0] != abi.PR_SET_NAME {
+		return
+	}
+	var b [16]byte // TASK_COMM_LEN
+	n, _ := m.Mem.Peek(e.Args[1], b[:len(b)-1])
+	name, _, _ := bytes.Cut(b[:n], []byte{0})
+	m.name = string(name)
+}
+
 // Thread is a thread of a machine's process at one moment.
 type Thread struct {
 	TID    int32
+	Name   string // that it has given itself (PR_SET_NAME), "" when it is not known
 	State  x86.State
 	InCall bool // it is inside a system call, or waits to leave it
 }
@@ -140,13 +156,13 @@ type Thread struct {
 func (m *Machine) Threads() []Thread {
 	out := make([]Thread, 0, len(m.others)+1)
 	for _, t := range m.others {
-		out = append(out, Thread{t.tid, t.cpu, t.inCall})
+		out = append(out, Thread{t.tid, t.name, t.cpu, t.inCall})
 	}
 	if m.gone {
 		return out
 	}
 	i, _ := m.others.search(m.tid)
-	return slices.Insert(out, i, Thread{m.tid, m.CPU.State, m.inCall || m.afterSyscall})
+	return slices.Insert(out, i, Thread{m.tid, m.name, m.CPU.State, m.inCall || m.afterSyscall})
 }
 
 // byTID orders threads by number.

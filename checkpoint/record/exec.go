@@ -146,6 +146,7 @@ func (t *thread) beginImage() error {
 	stat, _ := statOf(t.proc.pid) // it is stopped, so it is there
 	t.space().brk = stat.StartBrk
 	t.space().noteExecImplied()
+	t.readName()
 	if err := t.space().findSite(); err != nil {
 		return err
 	}

@@ -216,7 +216,11 @@ func (g *Cursor) Process() api.Process {
 func (g *Cursor) Threads() []api.Thread {
 	var out []api.Thread
 	for _, t := range g.threads() {
-		out = append(out, api.Thread{PID: g.pid(), TID: int(t.TID), Name: filepath.Base(g.program().path)})
+		name := t.Name
+		if name == "" {
+			name = filepath.Base(g.program().path)
+		}
+		out = append(out, api.Thread{PID: g.pid(), TID: int(t.TID), Name: name})
 	}
 	return out
 }
