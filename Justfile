@@ -54,6 +54,10 @@ foreign *NAMES:
 diff-cpu N="1000000" SEED="1":
     go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}
 
+# change everything an instruction is not said to read, and compare with the CPU: just diff-directions 3000000
+diff-directions N="1000000" SEED="1":
+    go test ./tests/differential -run '^TestDirections$' -timeout 10h -v -cases {{ N }} -seed {{ SEED }}
+
 # fuzz one target: just fuzz ./checkpoint FuzzOpen 60s
 fuzz PKG TARGET TIME="30s":
     go test {{ PKG }} -run '^$' -fuzz '^{{ TARGET }}$' -fuzztime {{ TIME }}

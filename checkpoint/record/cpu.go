@@ -34,10 +34,14 @@ func (s *session) canFaultCPUID() bool { return !s.opt.NoTrapCPUID && hasCPUFlag
 // maxSubleaf bounds the subleaves that are kept of one leaf.
 const maxSubleaf = 64
 
+// hypervisorLeaf is the first of the leaves with which a hypervisor names itself (Linux,
+// Documentation/virt/kvm/x86/cpuid.rst); programs look whether they run in a virtual machine.
+const hypervisorLeaf = 0x40000000
+
 // hostLeaves asks the CPU all leaves.
 func hostLeaves() []checkpoint.CPUIDLeaf {
 	var out []checkpoint.CPUIDLeaf
-	for _, base := range []uint32{0, 0x80000000} {
+	for _, base := range []uint32{0, hypervisorLeaf, 0x80000000} {
 		top, _, _, _ := cpuid(base, 0)
 		if top < base || top-base > 0x100 {
 			continue

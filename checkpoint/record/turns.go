@@ -44,6 +44,7 @@ func (g *group) alone() bool { return len(g.turns.threads) < 2 }
 func (g *group) pass(t *thread) {
 	u := &g.turns
 	u.has, u.since = t, time.Now()
+	t.atSync = false // it has just been let go on, and is not to yield once more
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
 		u.logged = t

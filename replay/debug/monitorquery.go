@@ -26,6 +26,7 @@ const maxAnswers = 10_000
 func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"when":       {usage: "when", help: "the present position I:N.S: interval, instructions since its start, step", ask: askWhen},
+		"threads":    {usage: "threads", help: "the threads here, by number: which one runs, and which are inside a call", ask: askThreads},
 		"why":        {usage: "why ADDRESS", help: "whether the byte at ADDRESS was captured, and if not, why", ask: askWhy},
 		"events":     {usage: "events [N]", help: "the last N events before the present position, 10 unless told", ask: askEvents},
 		"modules":    {usage: "modules", help: "the ELF files in memory, and how to load their symbols by hand", ask: askModules},
@@ -106,6 +107,10 @@ func askWhen(ctx context.Context, g *Cursor, _ []string, _ func(string)) (answer
 		return answers{}, err
 	}
 	return answersOf([]Moment{{g.cur.Position()}}, ""), nil
+}
+
+func askThreads(_ context.Context, g *Cursor, _ []string, _ func(string)) (answers, error) {
+	return answersOf(g.ThreadStates(), "no thread is left"), nil
 }
 
 func askWhy(_ context.Context, g *Cursor, args []string, _ func(string)) (answers, error) {

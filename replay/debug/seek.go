@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"vplay/checkpoint"
+	"vplay/replay"
 	"vplay/replay/debug/api"
 )
 
@@ -187,7 +189,16 @@ func (g *Cursor) jump(ctx context.Context, r *api.Resume) (api.Stop, error) {
 	if g.image != was {
 		return g.execStop(), nil
 	}
-	return g.stop, nil
+	return g.forThread(g.stop, r.TID), nil
+}
+
+// forThread makes a stop one of the thread that was to be stepped, where there is that
+// thread: gdb takes no notice of another one's, and goes on.
+func (g *Cursor) forThread(stop api.Stop, tid int) api.Stop {
+	if slices.ContainsFunc(g.threads(), func(t replay.Thread) bool { return int(t.TID) == tid }) {
+		stop.TID = tid
+	}
+	return stop
 }
 
 // remembered is a checkpoint of the user's.

@@ -33,6 +33,7 @@ var guestCases = []guestCase{
 	{name: "failmem"},
 	{name: "failrows"},
 	{name: "fdevents"},
+	{name: "hypervisor"},
 	{name: "longjmp"},
 	{name: "madvise"},
 	{name: "memfdtwice"},

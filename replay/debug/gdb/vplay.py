@@ -211,8 +211,15 @@ def _told(invoke):
 
 def _go(where):
     """Moves: the next step, whatever it is, goes there, so that gdb sees a stop."""
+    threads = gdb.selected_inferior().threads()
+    if threads:  # the first, which is there nearly always: gdb steps one thread
+        min(threads, key=lambda t: t.ptid[1]).switch()
     _ask("resume-at " + where)
     gdb.execute("stepi")
+    runs = re.search(r"^\* (\d+)", _ask("threads"), re.M)
+    for t in gdb.selected_inferior().threads():
+        if runs and t.ptid[1] == int(runs.group(1)) and t != gdb.selected_thread():
+            gdb.execute("thread %d" % t.num)
 
 
 class _Vplay(gdb.Command):
@@ -412,6 +419,7 @@ _FirstExec()
 _Restart()
 for _word, _doc in {
     "when": "The present position.",
+    "threads": "The threads here: which one runs, and which are inside a system call.",
     "events": "The last events before here: vplay events [N]\n\nSystem calls, signals and faults; the numbers are for vplay seek event N.",
     "modules": "The ELF files in memory, and how to load their symbols by hand.",
     "checkpoint": "Remember the present position; vplay restart N goes back to it.",

@@ -48,6 +48,10 @@ static void *locker(void *arg) {
 }
 static void locks(void) { start(N, locker); join(N); printf("%ld\n", shared); }
 
+// Threads that do nothing but yield to each other.
+static void *yielder(void *arg) { for (int i = 0; i < 100; i++) { shared++; sched_yield(); } return 0; }
+static void yields(void) { start(2, yielder); join(2); printf("%ld\n", shared); }
+
 // Conditions and a barrier.
 static int turn;
 static void *condwaiter(void *arg) {
@@ -271,7 +275,7 @@ static void crash(void) {
 }
 
 static struct { const char *name; void (*run)(void); } cases[] = {
-	{"locks", locks}, {"conds", conds}, {"pipes", pipes}, {"leader", leader}, {"robust", robusts}, {"cancel", cancel},
+	{"locks", locks}, {"yields", yields}, {"conds", conds}, {"pipes", pipes}, {"leader", leader}, {"robust", robusts}, {"cancel", cancel},
 	{"alarms", alarms}, {"kills", kills}, {"exec", exec}, {"spin", spin}, {"forks", forks}, {"many", many}, {"ends", ends},
 	{"epoll", epolls}, {"crash", crash},
 };

@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestThreads goes from a crash that a lost update has led to back to the store of another
+// thread: gdb lists the threads with their names, shows each one's frames, and goes over the
+// switches between them, both ways.
+func TestThreads(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "race", "-O0", "-pthread")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	out := gdb(t, addr, loadCommands, "info threads", "thread apply all bt", "watch head", "reverse-continue", "bt 1", "p n->by", "info threads",
+		"delete", "thread 2", "bt 2", "thread 3", "vplay last-write head", "vplay threads", "vplay seek begin", "info threads", "echo @\\n",
+		fmt.Sprint("tbreak ", g.line(t, "READ")), "continue", "p name", fmt.Sprint("tbreak ", g.line(t, "CRASH")), "continue", "info threads", "p count")
+	expect(t, out, places(t, g, "race", []string{
+		`\* 1 +Thread [0-9.]+ "race" .*main .*LINE:CRASH`, `  2 +Thread [0-9.]+ "adder-1"`, `  3 +Thread [0-9.]+ "adder-2"`,
+		`Thread 3 .*adder-2`, `in adder \(arg=0x2\)`, `Thread 2 .*adder-1`, `in adder \(arg=0x1\)`, `Thread 1 .*race`, `main \(\) at .*LINE:CRASH`,
+		`Switching to Thread`, `Thread [23] "adder-[12]" hit Hardware watchpoint 1: head`, `Old value`, `New value`, `adder \(arg=0x[12]\) at .*LINE:STORE`,
+		`#0 .*adder .*LINE:STORE`, `= [12]`, `\* [23] +Thread [0-9.]+ "adder-[12]" .*adder .*LINE:STORE`,
+		`Switching to thread 2`, `#\d .*adder \(arg=0x1\)|#0 `, `Switching to thread 3`,
+		`\d+:\d+\.\d+ .*adder.*LINE:STORE`, `  \d+  race +in a system call`, `\* \d+  adder-[12] +runs`, `\* 1 +Thread [0-9.]+ "race".*ld-linux`, `^@`,
+		`Thread \d "adder-1" hit Temporary breakpoint`, `= "adder-1`, `Thread 1 "race" hit Temporary breakpoint`, `\* 1 +Thread`, `  \d +Thread`, `  \d +Thread`, `= 40`,
+	})...)
+}
