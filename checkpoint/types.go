@@ -340,7 +340,7 @@ const (
 	EndExit                      // exit or exit_group
 	EndExec                      // execve: a new image follows
 	EndGap                       // at the entry of a call whose effects cannot be listed
-	EndStop                      // the recorder stopped recording here (second thread, setuid exec, ...)
+	EndStop                      // the recorder stopped recording here (setuid exec, a process that shares the memory, ...)
 )
 
 // End is what an interval's end must look like.

@@ -19,6 +19,8 @@ func (t *thread) mayBlock() bool {
 	switch {
 	case !abi.MayBlock(c.nr, c.args):
 		return false
+	case c.nr == unix.SYS_FLOCK, c.nr == unix.SYS_FCNTL:
+		return true // locks of regular files, too
 	case len(row.Args) > 0 && row.Args[0].Kind == abi.KindFD:
 		return t.proc.fdMayBlock(int32(c.args[0]))
 	}

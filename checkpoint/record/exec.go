@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -127,6 +128,7 @@ func (t *thread) onExec() error {
 // beginImage starts the recording of a new image, at the exit of its execve.
 func (t *thread) beginImage() error {
 	t.call = call{}
+	t.scratch, t.lastRedirection, t.clearTID, t.robust = abi.Range{}, nil, 0, 0
 	t.group().dropImage()
 	t.proc.space = t.space().successor()
 	if t.regs.Cs != userCS64 {

@@ -26,6 +26,11 @@ func (t *thread) mapScratch() error {
 	if t.scratch.Len != 0 || t.space().vdso == 0 {
 		return nil
 	}
+	if sp := t.space(); len(sp.spare) > 0 {
+		t.scratch = sp.spare[len(sp.spare)-1]
+		sp.spare = sp.spare[:len(sp.spare)-1]
+		return nil
+	}
 	in, err := t.session.source.inject(t.proc.pid, t.tid, t.space().site)
 	if err != nil {
 		return err

@@ -28,8 +28,9 @@ type space struct {
 	brk      uint64
 	readExec bool // PROT_READ means PROT_EXEC too
 	artefact []checkpoint.Artefact
-	scratch  ranges // hidden from the recording, in pages
-	noShadow bool   // clones are refused: copy instead
+	scratch  ranges      // hidden from the recording, in pages
+	spare    []abi.Range // of it, that of threads that have ended
+	noShadow bool        // clones are refused: copy instead
 
 	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
 	moved           ranges // pages remapped since the last shadow

@@ -53,6 +53,10 @@ func (g *group) forget(t *thread) {
 		u.has = nil
 	}
 	u.threads, u.ready = slices.DeleteFunc(u.threads, is), slices.DeleteFunc(u.ready, is)
+	if t.scratch.Len != 0 {
+		t.space().spare = append(t.space().spare, t.scratch)
+		t.scratch = abi.Range{}
+	}
 	if t.tid == t.proc.live && len(u.threads) > 0 {
 		t.proc.live = u.threads[0].tid
 		t.space().pid = t.proc.live
@@ -145,7 +149,7 @@ func (t *thread) becomeOnly() {
 	}
 	delete(s.threads, t.tid)
 	t.proc.live, t.space().pid = t.proc.pid, t.proc.pid
-	t.tid, t.scratch = t.proc.pid, abi.Range{}
+	t.tid = t.proc.pid
 	s.threads[t.tid] = t
 	g.turns.logged = t
 	g.timer.turn(t)

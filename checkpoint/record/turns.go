@@ -127,13 +127,15 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 	u := &g.turns
 	var err error
 	switch {
-	case t.session.done || t.ended:
+	case t.session.done:
 		err = t.onStop(ws)
 	case u.has == t:
 		g.timer.leave()
 		err = t.onStop(ws)
 	case u.has != nil && u.has.call.exec:
 		err = t.onOthersExec(ws)
+	case t.ended: // the first of its process, after the last
+		err = t.onStop(ws)
 	default:
 		t.stopped(ws)
 	}

@@ -11,7 +11,7 @@ import (
 
 // threadCases are the cases of threads.c. Where many threads print, lines come in any order.
 var threadCases = []string{
-	"locks", "yields", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "spin", "forks", "many", "ends", "epoll", "crash",
+	"locks", "yields", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "leaderexec", "spin", "forks", "many", "ends", "epoll", "crash",
 }
 
 // TestThreads runs programs with threads, each one thing that recording must get right: the

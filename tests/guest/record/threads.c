@@ -194,6 +194,15 @@ static void *execer(void *arg) {
 }
 static void exec(void) { start(N, execer); pause(); }
 
+// Another program, by the only thread that is left, which is not the first; that program makes
+// threads, too.
+static void *lastexec(void *arg) {
+	usleep(20000);
+	execl("/proc/self/exe", "threads", "locks", (char *)0);
+	return 0;
+}
+static void leaderexec(void) { start(1, lastexec); pthread_exit(0); }
+
 // Spinning on what another thread stores.
 static void *spinner(void *arg) { while (!flag) ; return 0; }
 static void spin(void) {
@@ -276,7 +285,7 @@ static void crash(void) {
 
 static struct { const char *name; void (*run)(void); } cases[] = {
 	{"locks", locks}, {"yields", yields}, {"conds", conds}, {"pipes", pipes}, {"leader", leader}, {"robust", robusts}, {"cancel", cancel},
-	{"alarms", alarms}, {"kills", kills}, {"exec", exec}, {"spin", spin}, {"forks", forks}, {"many", many}, {"ends", ends},
+	{"alarms", alarms}, {"kills", kills}, {"exec", exec}, {"leaderexec", leaderexec}, {"spin", spin}, {"forks", forks}, {"many", many}, {"ends", ends},
 	{"epoll", epolls}, {"crash", crash},
 };
 
