@@ -29,10 +29,10 @@ race:
 transparency:
     go test ./tests/record -run 'TestPython|TestBash|TestForcedEnds' -timeout 1h -v -transparency -long
 
-# more real programs, recorded and verified: openssl, imagemagick, cc1, luajit, ghostscript, ...
+# more real programs, recorded and verified: openssl, cc1, ghostscript, java, node, redis, ...
 programs:
     . tests/need/debian.sh && install_suite programs
-    go test ./tests/record -run TestMorePrograms -timeout 1h -v -programs
+    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestServers' -timeout 1h -v -programs
 
 # both commands of the README in a minimal Debian that holds Go and nothing else
 fresh:

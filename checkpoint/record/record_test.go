@@ -377,8 +377,8 @@ func childrenIn(t *testing.T, program int, state byte) (pids []int) {
 	return pids
 }
 
-// TestEndsAtOnce: that a process with which the program shares its memory ends the recording is said while the
-// program runs, and whether what came before is kept.
+// TestEndsAtOnce: that a process with which the program shares its memory ends the
+// recording is said while the program runs, and whether what came before is kept.
 func TestEndsAtOnce(t *testing.T) {
 	prog := guest(t, "sharing")
 	for _, keep := range []Keep{KeepCrash, KeepAlways} {

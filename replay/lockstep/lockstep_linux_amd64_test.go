@@ -186,7 +186,11 @@ func TestWrongEmulator(t *testing.T) {
 			if !isStore(r) {
 				return false
 			}
-			r.m.Mem.Inject(r.spy.stores[0].addr+3, []byte{^r.was(r.spy.stores[0].addr+3, 1)[0]})
+			var now [1]byte
+			if r.m.Mem.Read(r.spy.stores[0].addr+3, now[:]).Kind != mem.FaultNone {
+				return false
+			}
+			r.m.Mem.Inject(r.spy.stores[0].addr+3, []byte{^now[0]})
 			return true
 		}, "memory at"},
 		// The CPU stores where the emulator does not: only the comparison of
