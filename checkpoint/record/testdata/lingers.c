@@ -8,7 +8,7 @@
 static char stack[65536];
 
 static int child(void *arg) {
-	alarm(30);
+	alarm(4);
 	pause();
 	return 0;
 }
