@@ -5,6 +5,8 @@ import (
 	"fmt"
 )
 
+// What a file that does not open is: not a recording, or one that was cut.
+
 // diagnose turns the error of the zip reader into one that says what a file
 // without a readable directory is: not a recording, or one that was cut. The
 // recorder itself never leaves a cut file under its final name; a copy may be

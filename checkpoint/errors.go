@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// The errors of the package that callers tell apart. What each member's damage means for the rest is
+// in FORMAT.md, section 9.
+
 // The conditions a caller may want to tell apart with errors.Is.
 var (
 	// ErrNotRecording says that a file is not a recording at all.

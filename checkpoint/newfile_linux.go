@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Files without a name, as Linux has them. Elsewhere newfile.go writes beside and renames.
+
 // systemFiles are O_TMPFILE's (man 2 open; Linux 3.11, ext4, xfs, btrfs, tmpfs,
 // overlayfs and others; not NFS). /proc is how an unprivileged process links one.
 var systemFiles = unnamedFiles{

@@ -7,6 +7,9 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/regnum"
 )
 
+// Unwinding: from the registers of a frame to those of its caller, by the call frame
+// information (DWARF 5, section 6.4). Its instructions are executed in cfa.go, its sections read in frame.go.
+
 // Register numbers of the System V ABI, AMD64 supplement, figure 3.36.
 const (
 	RAX = regnum.AMD64_Rax

@@ -1,5 +1,8 @@
 package abi
 
+// The effect class of a call whose arguments are known: where a flag, a command or an option
+// makes it another one than its row's. Rows are in syscalls.txt; what a call writes is in outputs.go.
+
 // EffectOf returns the effect class of a call whose arguments are known, and
 // for an opaque or refused call the reason. It is the row's class except where a
 // command, a flag or an option decides: open with O_TRUNC changes a file, an

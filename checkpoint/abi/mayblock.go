@@ -1,5 +1,7 @@
 package abi
 
+// Which calls may wait for another thread or process. Where they then write is redirect.go's.
+
 // MayBlock reports whether a call may wait for something that another thread of
 // the program, or another program, does: it is then to run without the turn. An answer of
 // true is only a possibility: whether a descriptor is a regular file, or does not

@@ -1,5 +1,8 @@
 package abi
 
+// The irregular outputs of futex(2) (linux/futex.h). Other calls are in the sys_*.go of their
+// kind.
+
 var futexRows = rowFuncs{SYS_FUTEX: (*outputs).futex}
 
 // futex: most operations only read the word; the kernel itself writes it for

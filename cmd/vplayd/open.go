@@ -16,6 +16,9 @@ import (
 	"vplay/replay"
 )
 
+// How the verbs that read a recording open it: by name or the newest here, with the bounds of
+// --limit, and in the sandbox.
+
 // openRecording opens the recording named by the arguments; without a name,
 // the newest in the current folder. Reading it is bounded by --limit and ends with
 // the command.

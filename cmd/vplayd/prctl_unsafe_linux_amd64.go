@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The one system call of doctor that takes a pointer.
+
 // prctlGetTSC asks whether RDTSC is allowed (man 2 prctl, PR_GET_TSC).
 func prctlGetTSC(mode *int32) error {
 	// Not unix.Prctl: in its Go frames mode's stack may move.

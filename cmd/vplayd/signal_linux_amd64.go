@@ -8,6 +8,8 @@ import (
 	"unsafe"
 )
 
+// How record dies of the signal that its program died of.
+
 // dieOf ends this process by a signal, as the recorded program ended. The
 // runtime's handlers cannot be reset for the synchronous signals, so that the
 // default action is restored by the system call itself.

@@ -8,6 +8,8 @@ import (
 	"vplay/dwarf/elffile"
 )
 
+// Code that the recording lacks, from files of the same build-id.
+
 // Text fills b with the bytes that module mod has at addr, from a file of the same
 // build-id, and returns how many: up to the end of the segment, 0 when there is no
 // such file. Only segments that are never writable are read, for the dynamic linker

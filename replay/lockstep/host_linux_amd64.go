@@ -11,6 +11,8 @@ import (
 	"vplay/replay/x86"
 )
 
+// The CPU that lockstep runs on, as /proc/cpuinfo describes it.
+
 // host is what /proc/cpuinfo says of this CPU.
 var host = sync.OnceValue(func() checkpoint.Identity {
 	var id checkpoint.Identity

@@ -5,6 +5,9 @@ import (
 	"unsafe"
 )
 
+// What lockstep asks of the kernel beyond package ptrace: files in memory, mappings at a fixed
+// address, and the CPUs of a thread.
+
 // Constants that package syscall lacks: include/uapi/linux/memfd.h, asm-generic/mman-common.h.
 const (
 	sysMemfdCreate = 319

@@ -1,5 +1,9 @@
 package mem
 
+// The ways to a guest's bytes: translation for the processor's cache, reads and writes that may
+// fault, and injection of what came from outside. What maps where is in region.go, the page table
+// in table.go.
+
 // Translate returns the host bytes of the page at page-aligned address a for
 // the kind of access; nil when the access would fault. With fast the pointer
 // may be kept and used directly until OnFlush; without, accesses must go

@@ -2,6 +2,9 @@ package x86
 
 import "errors"
 
+// Decoding for callers that do not execute: disassemblers, tests, and whoever asks what bytes
+// are. decode.go has the work.
+
 // What DecodeInst returns for bytes that are no instruction of the emulated CPU.
 var (
 	// ErrShort: the bytes end before the instruction does.

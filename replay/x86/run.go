@@ -1,5 +1,7 @@
 package x86
 
+// CPU.Run: what is looked at between two calls of the engine. Engines are in engine.go.
+
 // runSlice is how many instructions may pass between two looks at Interrupt:
 // well below a millisecond.
 const runSlice = 1 << 16

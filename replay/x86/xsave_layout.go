@@ -6,6 +6,9 @@ import (
 	"fmt"
 )
 
+// Where the components of an XSAVE area lie (SDM vol. 1, chapter 13), and the conversion between it
+// and State. The instructions are in xsave.go.
+
 // State components (SDM vol. 1, 13.1). The emulator models the first three;
 // the others are in their initial state always.
 const (

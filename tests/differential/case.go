@@ -4,6 +4,8 @@ import (
 	"vplay/replay/x86"
 )
 
+// A case: an instruction with registers and memory, for the CPU and for the emulator.
+
 // The sandbox: addresses both sides agree on. See the package comment.
 const (
 	DataBase     = 0x20001000

@@ -7,6 +7,8 @@ import (
 	"syscall"
 )
 
+// Whether a process may trace its child here.
+
 // canTrace starts a child under PTRACE_TRACEME. It stops at its execve (man 2
 // ptrace) and is killed there: nothing of it runs.
 var canTrace = sync.OnceValue(func() bool {
