@@ -2,6 +2,10 @@ package checkpoint
 
 import "fmt"
 
+// A check of a whole recording: everything in the file is read, and what is damaged is
+// listed. How a part is read is in reader.go and pages.go, and whether a recording
+// replays is for package replay.
+
 // Check reads all of a recording and returns what is damaged, nothing for a
 // whole one: a *FormatError for each damaged member, one for each damaged
 // block of pages, and one for each page that a table names and the file lacks.

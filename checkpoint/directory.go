@@ -2,6 +2,9 @@ package checkpoint
 
 import "io"
 
+// A reader below Go's zip reader, which charges the memory that a zip directory takes to
+// the recording's budget. The budget is in budget.go.
+
 // directoryShare is how many bytes of memory an entry of a zip directory takes for
 // each byte that it has: 46 become a structure of some 300, a name and a place in
 // our map.

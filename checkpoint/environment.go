@@ -2,6 +2,10 @@ package checkpoint
 
 import "strings"
 
+// Which environment variables a manifest holds, and which of their values are masked. It
+// is about the manifest only: the environment in the program's memory is recorded as any
+// other memory.
+
 // MaskedValue stands in a manifest for the value of an environment variable that
 // is not held.
 const MaskedValue = "(masked)"

@@ -2,6 +2,10 @@ package checkpoint
 
 import "math/bits"
 
+// The two hashes by which replay is compared with the recording: one of a thread's
+// registers and one of memory. They are part of the format (FORMAT.md), so what they
+// return must not change. The content address of a page is another hash, in store.go.
+
 // HashRegs folds the registers that every sync point compares: the 16 general
 // registers, rip, rflags and the fs and gs base. RF and reserved bits of
 // rflags do not take part.

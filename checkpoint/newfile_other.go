@@ -7,6 +7,8 @@ import (
 	"os"
 )
 
+// Systems where every file has a name: newfile.go uses a hidden one there.
+
 // systemFiles has none.
 var systemFiles = unnamedFiles{
 	open: func(string) (*os.File, error) { return nil, errors.ErrUnsupported },

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// The parser of the text form of events, the inverse of text.go, where that form is
+// described. The fields of each kind of event are in the event table, spec.go.
+
 // ParseEvent reads the text form that Event.Text writes. The fields may be in
 // any order; an optional one that is left out is zero. The
 // error says what is wrong and before which text.

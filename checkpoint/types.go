@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// The types that a recording is made of: positions, registers, mappings, pages, events,
+// intervals and the manifest. They say what a recording holds; how it is coded is in
+// spec.go, codec.go and manifest.go, and FORMAT.md describes the bytes on disk.
+
 // PageSize is the unit of memory capture, in bytes.
 const PageSize = 4096
 

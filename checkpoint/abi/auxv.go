@@ -2,6 +2,10 @@ package abi
 
 import "encoding/binary"
 
+// The auxiliary vector, which the kernel puts on a new program's stack: its types with
+// their names, and how it is read. The numbers are those of the kernel's headers, named
+// below. What the entries of one program mean is for who reads them.
+
 // Types of the auxiliary vector: include/uapi/linux/auxvec.h,
 // arch/x86/include/uapi/asm/auxvec.h.
 const (

@@ -1,5 +1,10 @@
 package abi
 
+// Error numbers with their names and messages, and how a call's result says that it is
+// one. The numbers are those of the kernel's headers, named below; the messages are
+// glibc's strerror(3) in English. Which calls are restarted after a signal is in the
+// rows of syscalls.txt.
+
 // Errno is an error number of the kernel, positive.
 type Errno int32
 

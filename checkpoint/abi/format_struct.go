@@ -6,6 +6,11 @@ import (
 	"net/netip"
 )
 
+// How structs in memory are printed: one function for each struct that is shown by its
+// fields, for vectors, socket addresses and wait statuses. Their layouts are those of
+// the kernel's headers on x86-64. Calls and plain arguments are printed in format.go,
+// flags in flagset.go, and signal information in siginfo.go.
+
 // structFormats has the structs that are shown by their fields. Each function
 // gets as many bytes as syscalls.txt says that the struct has.
 var structFormats = map[string]func(b []byte) string{

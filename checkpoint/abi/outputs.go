@@ -2,6 +2,10 @@ package abi
 
 import "errors"
 
+// Which memory a system call may have written, from its row, its arguments and its
+// result. Here is what holds for all calls, and how a row's argument kinds are followed.
+// The calls whose row does not say it all are in the sys_*.go files, by area.
+
 // ErrOpaque says that the memory a call has written cannot be listed.
 var ErrOpaque = errors.New("abi: the effects on memory cannot be listed")
 

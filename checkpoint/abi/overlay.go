@@ -6,6 +6,10 @@ import (
 	"slices"
 )
 
+// What happens after a redirected call has returned: its results are taken from the
+// scratch, as writes for the program's own addresses. Also a view of memory with such
+// writes done. How a call is redirected is in redirect.go.
+
 // Results returns what a call that returned ret has written, as bytes for the
 // program's own addresses, in the order in which they are to be written: a later one
 // may overlap an earlier one. m is the program's memory after the call, with the scratch in it.

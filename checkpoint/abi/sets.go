@@ -1,5 +1,9 @@
 package abi
 
+// The names by which rows of syscalls.txt refer to a set of flags or values. The sets
+// themselves are in the files of their areas (fcntl.go, mman.go, sched.go and others);
+// those that are neither plain bits nor plain values are in specialsets.go.
+
 // sets has the flag and enumeration sets that rows name.
 var sets = map[string]set{
 	"access":     setAccess,

@@ -2,6 +2,9 @@ package abi
 
 import "encoding/binary"
 
+// The layout of siginfo_t on x86-64, the names of its codes, and how one is printed. All
+// of it is from include/uapi/asm-generic/siginfo.h. Signals themselves are in signal.go.
+
 // SizeofSiginfo is the size of siginfo_t in bytes: asm-generic/siginfo.h.
 const SizeofSiginfo = 128
 

@@ -2,6 +2,8 @@ package abi
 
 import "strconv"
 
+// Numbers as text, for all of this package that prints.
+
 func itoa(v int64) string { return strconv.FormatInt(v, 10) }
 
 func utoa(v uint64) string { return strconv.FormatUint(v, 10) }

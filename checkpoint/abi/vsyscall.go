@@ -1,5 +1,8 @@
 package abi
 
+// The vsyscall page: its address and which system call each of its entries stands for
+// (arch/x86/include/uapi/asm/vsyscall.h).
+
 // VsyscallPage is where the vsyscall page is mapped in every process, if at all
 // (uapi/asm/vsyscall.h).
 const VsyscallPage = 0xffffffffff600000

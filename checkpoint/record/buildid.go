@@ -8,6 +8,9 @@ import (
 	"io"
 )
 
+// How the GNU build-id of a mapped ELF file is found. It is a note in a PT_NOTE segment
+// (man 5 elf); debuggers find symbol files by it.
+
 // noteGNUBuildID is NT_GNU_BUILD_ID of elf.h.
 const noteGNUBuildID = 3
 

@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Instructions and a system call that tell about the CPU that the recorder runs on. The
+// instructions are in cpu_amd64.s; what is made of the answers is in cpu.go and
+// traps.go.
+
 // rdtsc and cpuid are in cpu_amd64.s.
 func rdtsc() uint64
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)

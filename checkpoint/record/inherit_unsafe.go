@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The system calls that read and set this process's own signal actions and mask, made
+// without Go's runtime. They take addresses of Go memory, so they are apart from
+// inherit.go and rawsignal.go, which say what they are for.
+
 // sigIgn is SIG_IGN.
 const sigIgn = 1
 

@@ -10,6 +10,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// What a caller of this package gives and gets: the options of a recording with their
+// defaults, the result, its counts, and the error of a program that could not be
+// started.
+
 // Keep says which recordings are kept.
 type Keep string
 

@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The PAGEMAP_SCAN request of /proc/PID/pagemap, with its structures from
+// include/uapi/linux/fs.h, and words viewed as bytes. Only what needs package unsafe is
+// here; pages.go uses it.
+
 // u64s views a byte buffer, aligned by construction, as words.
 func u64s(b []uint64) []byte {
 	if len(b) == 0 {

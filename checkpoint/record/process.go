@@ -2,6 +2,9 @@
 
 package record
 
+// What the recorder knows of a process apart from its threads (thread.go) and its memory
+// (space.go).
+
 // process is one process (a tgid): what its threads share besides their memory. That is
 // the signals' actions, the descriptors, and the instructions that are made to fault.
 type process struct {

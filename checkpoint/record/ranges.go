@@ -7,6 +7,9 @@ import (
 	"vplay/checkpoint"
 )
 
+// Sets of pages, and what is done with sets: union, difference, intersection. They know
+// nothing of memory or of processes.
+
 // span is a run of pages: the half-open interval [lo,hi) of page numbers.
 type span struct{ lo, hi uint64 }
 

@@ -10,6 +10,10 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
+// Calls with a time-out that return EINTR because of a signal that the program ignores.
+// The recorder makes such a call again, with the time that remains. Signals as such are
+// in signals.go.
+
 // repeat is a call with a time-out that is made again because only an ignored
 // signal had ended it: the kernel gets what remains of the time.
 type repeat struct {

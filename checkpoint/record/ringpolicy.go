@@ -2,6 +2,9 @@ package record
 
 import "time"
 
+// Which intervals stay in the ring: the decision alone, on numbers, so that it can be
+// tested without a program. Dropping and writing them is in ring.go.
+
 // ringEntry is what an interval of the ring counts: the memory that it takes, about, and
 // the program's CPU time when it began.
 type ringEntry struct {

@@ -11,6 +11,9 @@ import (
 	"vplay/replay/debug"
 )
 
+// Serve's other protocol, the Debug Adapter Protocol, for editors. The server itself is
+// package gdbstub/dap, and the verb is in serve.go.
+
 // serveDAP serves a recording to editors.
 func serveDAP(c *cobra.Command, g *debug.Cursor, f serveFlags, l net.Listener) error {
 	server := dap.New(g, debug.NewSymbols(g), dap.Options{

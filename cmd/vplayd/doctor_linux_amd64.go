@@ -18,6 +18,10 @@ import (
 	"vplay/replay"
 )
 
+// What doctor looks at where there is a recorder: CPU, kernel, ptrace, traps, page map,
+// disk, and a trial with a tiny program. Each function returns what it has found and
+// what helps. The verb, and what it looks at everywhere, is in doctor.go.
+
 // machineFindings looks at what recording needs here.
 func machineFindings(ctx context.Context) []finding {
 	return append([]finding{

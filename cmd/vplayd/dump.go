@@ -17,6 +17,9 @@ import (
 	"vplay/replay/debug"
 )
 
+// The verb dump: the log of a recording as text, with system calls as strace(1) prints
+// them. The JSON form is in dumpjson.go, and the text of an event in package checkpoint.
+
 func newDump() *cobra.Command {
 	var raw, strs, asJSON bool
 	c := &cobra.Command{

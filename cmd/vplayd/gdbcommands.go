@@ -9,6 +9,9 @@ import (
 	"vplay/replay/debug"
 )
 
+// The verb gdb-commands, which prints vplay's commands for gdb. The Python file itself
+// is in package replay/debug.
+
 // loadPython is the gdb command that loads the file over the connection.
 const loadPython = "python exec(gdb.execute('monitor python', to_string=True))"
 

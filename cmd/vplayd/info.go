@@ -20,6 +20,10 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// The verb info: what a recording holds, gathered into one structure, and printed in
+// lines or as JSON. What ended the program by being overwritten is printed in
+// overwrite.go.
+
 func newInfo() *cobra.Command {
 	var asJSON, count bool
 	var flags symbolFlags

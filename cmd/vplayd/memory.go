@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// How much memory a verb may keep: what --memory says, else a part of what the machine
+// or the container has.
+
 // defaultMemory is how many MiB serve keeps for going back where nothing tells
 // how much memory there is.
 const defaultMemory = 1 << 10

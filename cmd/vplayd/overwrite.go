@@ -2,6 +2,9 @@ package main
 
 import "vplay/replay/debug"
 
+// The lines of info about what ended the program: something that was overwritten, or a
+// block freed twice. It only prints: package replay/debug finds what did it.
+
 // printOverwrite writes the lines of info about what ended the program.
 func printOverwrite(o *debug.Overwrite, line func(name, format string, args ...any)) {
 	switch {

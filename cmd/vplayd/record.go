@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// The verb record on every system: its flags and help, and the name and check of the
+// file to write. Recording itself is in record_linux_amd64.go.
+
 // recordFlags are the flags of record.
 type recordFlags struct {
 	out         string

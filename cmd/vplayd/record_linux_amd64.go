@@ -14,6 +14,10 @@ import (
 	recorder "vplay/checkpoint/record"
 )
 
+// The verb record where there is a recorder: it runs the program, says what became of
+// the recording, and ends as the program ended. The flags are in record.go, and slimming
+// afterwards is in slimafter.go.
+
 // launchVerb is the hidden verb that the recorder starts itself with: the
 // process that becomes the program.
 const launchVerb = "__launch"

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// The verb record where there is no recorder: an error that says so.
+
 // launch becomes the recorded program; there is no recorder here.
 func launch([]string) bool { return false }
 

@@ -22,6 +22,10 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// The verbs serve and replay, which open a recording for debuggers: one listens for
+// them, the other starts gdb. Opening such a session is here too, for the other verbs
+// that need one. The protocols are packages gdbstub and gdbstub/dap.
+
 // serveFlags are shared by serve and replay.
 type serveFlags struct {
 	listen  string

@@ -7,6 +7,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// A bridge between loggers: the protocol servers log with log/slog, and vplayd writes
+// with zerolog.
+
 // slogHandler writes slog records with zerolog, so that all of vplayd's
 // messages have one form.
 type slogHandler struct{ log zerolog.Logger }

@@ -12,6 +12,9 @@ import (
 	"vplay/loader/image"
 )
 
+// The flags that say where symbol files are looked for, for all verbs that have them,
+// and what a sandbox must leave for that. The search is in package loader/image.
+
 // symbolFlags say where symbol files are looked for.
 type symbolFlags struct {
 	dirs    []string

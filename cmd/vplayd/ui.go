@@ -18,6 +18,10 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// What the verbs share for talking to people: errors with hints, the log, a progress
+// line and standard error, and numbers as text. Standard output is in stdout.go, and the
+// errors' types are in main.go.
+
 // printError writes an error, and its hint, to standard error.
 func printError(err error) {
 	fmt.Fprintf(stderr, "vplayd: error: %v\n", err)

@@ -16,6 +16,9 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// The verb verify: it replays everything and reports what differs, in lines or as JSON.
+// With --lockstep it goes on in verify_lockstep.go.
+
 func newVerify() *cobra.Command {
 	var jobs int
 	var asJSON, verbose bool

@@ -20,6 +20,10 @@ import (
 	"vplay/replay/lockstep"
 )
 
+// The verb verify with --lockstep: which stretches are run on this CPU beside the
+// emulator, and how the first difference is shown. Running them is package
+// replay/lockstep.
+
 // lockstepFlags are the flags of verify --lockstep.
 type lockstepFlags struct {
 	on          bool

@@ -12,6 +12,8 @@ import (
 	"vplay/checkpoint"
 )
 
+// The verb version, and what this binary was built from.
+
 // vplayVersion is the version of this source (https://semver.org), the first in
 // CHANGELOG.md.
 const vplayVersion = "0.1.0"

@@ -2,6 +2,9 @@ package differential
 
 import "vplay/replay/x86"
 
+// Which results may differ from the CPU's, and by how much: those of x87 instructions
+// whose last bit no manual defines. Everything else is compared exactly, in diff.go.
+
 // approximate names the instructions whose last bit is the CPU maker's secret:
 // the emulator rounds correctly, the CPU errs by up to one unit in the last
 // place. Results are compared to that, and C1 (rounded up) is left out. All

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// The comparison of two outcomes of a case, and its text. What is left out of it is
+// decided in session_linux.go and approximate.go.
+
 // Diff says in what got differs from want, "" if in nothing. The result is
 // for people: name, want, got, separated by "; ".
 func Diff(k *Case, want, got *Outcome) string {

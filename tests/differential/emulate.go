@@ -8,6 +8,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// The emulator's side of a comparison: it loads a case into replay/x86, runs it and
+// takes the outcome. The case's memory, as the bus that the emulator wants, is here too.
+// The CPU's side is native_linux.go.
+
 // Emulator runs cases in replay/x86. It is used by one goroutine at a time.
 type Emulator struct {
 	cpu *x86.CPU

@@ -6,6 +6,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// The XSAVE image that the harness loads and stores, to and from the registers of a
+// case. The layout is from the SDM, vol. 1, 13.4.
+
 // The XSAVE image, standard form (SDM vol. 1, 13.4): 512 bytes legacy area, 64
 // bytes header, 256 bytes upper halves of YMM0 to YMM15.
 const (

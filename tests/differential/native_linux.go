@@ -17,6 +17,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// The CPU's side of a comparison: it builds and starts the harness, sends it cases and
+// reads the outcomes. The structures are those of native/harness.c and must change with
+// it. The emulator's side is emulate.go.
+
 //go:embed native/harness.c
 var harnessSource []byte
 

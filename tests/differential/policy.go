@@ -2,6 +2,9 @@ package differential
 
 import "vplay/replay/x86"
 
+// Which rows of the instruction table are not compared with the CPU, and why. A row that
+// is added here needs a reason, and another test.
+
 // notRun names the mnemonics, or mnemonic and encoding, that cannot be compared with the CPU, each with
 // its reason and the test that covers it instead. TestEveryRowHasCases fails
 // for any other row without cases.

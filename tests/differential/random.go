@@ -2,6 +2,9 @@ package differential
 
 import "math/bits"
 
+// The random numbers that cases are made from: fast, and the same for the same seed.
+// Values that are likely to find mistakes are in values.go.
+
 // random is the source of all cases: SplitMix64 (Steele, Lea, Flood: Fast
 // Splittable Pseudorandom Number Generators, 2014). A case takes some 300
 // numbers, so it counts that this is a fifth of the time of math/rand/v2's PCG.

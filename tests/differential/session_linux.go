@@ -9,6 +9,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// A run of both sides: cases are executed on the CPU and in the emulator and compared,
+// differences are run again, and failing cases are shrunk. How an outcome is compared is
+// in diff.go, and how cases are made in generate.go.
+
 // Failure is a case on which the two sides disagree. Want is the CPU's.
 type Failure struct {
 	Case      *Case

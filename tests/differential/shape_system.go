@@ -6,6 +6,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// Shapers, as in shape.go, for the instructions with selectors, far pointers, and an
+// address in a register.
+
 // systemShapers are those of segments, far transfers and instructions with an
 // address in a register.
 var systemShapers = map[string]shaper{

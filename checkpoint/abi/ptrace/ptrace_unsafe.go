@@ -9,6 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The requests of ptrace(2) as functions, and the calls of wait4(2), pread(2) and
+// pwrite(2) that a tracer needs besides. They hand addresses of Go memory to the kernel,
+// so all use of package unsafe is here. Numbers, types and what needs no call are in
+// requests.go.
+
 // raw makes one ptrace call. Errors are unix.Errno. What addr and data point to must not
 // move until the kernel has stored there: a Go stack does when it grows, so that
 // the directive has the compiler put it on the heap.

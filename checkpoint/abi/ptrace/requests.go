@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Numbers and types of ptrace(2), as in include/uapi/linux/ptrace.h, and functions that
+// take a siginfo_t or a wait status apart. Nothing here makes a call: ptrace_unsafe.go
+// does.
+
 // A Request is a ptrace request that resumes a stopped thread, or that waits with it.
 type Request int
 

@@ -18,6 +18,9 @@ import (
 	"vplay/tests/need"
 )
 
+// The command's flags, and the table or JSON that it prints. What is run is in work.go,
+// and how it is timed in measure.go.
+
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sidebyside:", err)

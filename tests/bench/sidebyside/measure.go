@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// How one program is measured: recorded once, then run on the CPU, in qemu and in replay
+// by turns, with the median of each.
+
 // result is what the rounds gave; times are medians of processor seconds.
 type result struct {
 	Name         string  `json:"name"`

@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// The programs that are measured, with their input. Each prepares its files in a folder
+// and returns the command to run; a new line of the table is a new entry here.
+
 //go:embed kernels/*.c
 var sources embed.FS
 

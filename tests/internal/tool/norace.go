@@ -2,6 +2,9 @@
 
 package tool
 
+// How the command is built for tests that run without the race detector; race.go is for
+// the others.
+
 var raceFlags, raceEnv = []string(nil), []string{"CGO_ENABLED=0"}
 
 // Race says whether the tests look for data races, which makes them slow.

@@ -7,6 +7,9 @@ import (
 	"vplay/replay"
 )
 
+// A recording opened for a test that moves about in it: session, timeline and cursor
+// together, closed when the test ends.
+
 // Timeline is a timeline with a cursor on it.
 type Timeline struct {
 	*replay.Cursor

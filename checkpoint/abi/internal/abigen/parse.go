@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// The parser of syscalls.txt. It reads the lines into rows and checks that each says
+// what it must; the format of the lines is described at the head of that file. Go source
+// is written in main.go.
+
 type table struct {
 	structs []structRow
 	rows    []*row

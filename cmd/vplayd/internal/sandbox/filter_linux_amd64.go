@@ -2,6 +2,9 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
+// What of the seccomp filter is x86-64's alone: the number of the architecture and the
+// calls that it has besides. The filter is in filter_linux.go.
+
 const auditArch = unix.AUDIT_ARCH_X86_64
 
 // archCalls are those that this processor has besides.

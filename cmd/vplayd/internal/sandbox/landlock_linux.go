@@ -9,6 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Rules for Landlock: which rights over files each version of it knows, and which of
+// them an Access leaves (linux/landlock.h, Documentation/userspace-api/landlock.rst).
+// The system calls are in calls_unsafe_linux.go, and their order in sandbox_linux.go.
+
 // errCgo is why Landlock is not used in a program with cgo.
 var errCgo = errors.New("not in a build with cgo, which has threads that Go does not know")
 

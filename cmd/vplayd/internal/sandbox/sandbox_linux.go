@@ -10,6 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The order in which a process gives up its rights on Linux: no new privileges, then
+// Landlock, then seccomp. The rules of Landlock are in landlock_linux.go, and the filter
+// of seccomp is in filter_linux.go.
+
 func check() State {
 	_, err := landlockVersion()
 	return State{Landlock: err, Seccomp: seccompMissing()}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 )
 
+// Systems and processors without a sandbox: it says so, and nothing is given up.
+
 func check() State {
 	err := fmt.Errorf("not on %s/%s", runtime.GOOS, runtime.GOARCH)
 	return State{Landlock: err, Seccomp: err}
