@@ -12,7 +12,7 @@ import (
 // include/uapi/linux/fs.h, and words viewed as bytes. Only what needs package unsafe is
 // here; pages.go uses it.
 
-// u64s views a byte buffer, aligned by construction, as words.
+// u64s views words as bytes, for the kernel to fill.
 func u64s(b []uint64) []byte {
 	if len(b) == 0 {
 		return nil
