@@ -2,6 +2,9 @@ package dwarf
 
 import "debug/dwarf"
 
+// The folder that a program was compiled in, and the list of a file's units, of which
+// it is counted. Source files and their names are in lines.go.
+
 // CompDir returns the folder that most of the file's compilation units were
 // compiled in, "" when it is not known.
 func (m *Module) CompDir() (dir string) {

@@ -2,6 +2,12 @@ package dwarf
 
 import "fmt"
 
+// The table of the classes of GCC's C++ library, and the shapes in which they hold many
+// values: arrays, chains, trees, hash tables. Names of members and layouts of nodes are
+// those of the library's own headers. Shapes that hold one value, or a number that the
+// type tells, are in container_single.go; what a container is otherwise, in
+// container.go.
+
 // layouts are the classes, by their names without inline namespaces. Nodes begin with
 // their links, so that headers are 1, 2 or 4 words.
 var layouts map[string]*layout

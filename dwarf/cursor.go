@@ -2,6 +2,9 @@ package dwarf
 
 import "encoding/binary"
 
+// Reading numbers and strings out of the bytes of a section, with no reading past its
+// end (LEB128: DWARF 5, 7.6). Nothing here knows what the bytes mean.
+
 // cursor reads a byte slice; reading past its end sets bad and gives zeros.
 type cursor struct {
 	b   []byte

@@ -9,6 +9,11 @@ import (
 	"strings"
 )
 
+// The content of an ELF file's sections, decompressed where it is compressed (ELF gABI,
+// chapter 4, SHF_COMPRESSED; before that GNU's .zdebug_ sections). All of it is
+// charged, for a small file can ask for much memory. What the sections mean is read
+// elsewhere.
+
 // file is an ELF file in memory with what reading it is charged to.
 type file struct {
 	*elf.File

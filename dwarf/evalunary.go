@@ -9,6 +9,12 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/regnum"
 )
 
+// The part of the expression parser that binds closest: prefix operators, casts,
+// members, indices, numbers, names of variables, registers and types. Operators between
+// two operands, and the conversions that C makes for them, are in eval.go; what is
+// different for Go's values is in govalue.go. Also here: where the functions of a name
+// begin, for breakpoints.
+
 // unary parses prefix operators and casts.
 func (x *evalState) unary() Value {
 	x.enter()

@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// Characters and strings, written as gdb writes them: escapes, prefixes of wide ones,
+// long runs by their length. All other kinds of values are in format.go.
+
 // text writes characters in quotes; more says that there are others behind them.
 func (p *printer) text(b []byte, more bool) {
 	p.left -= len(b)

@@ -9,6 +9,11 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/godwarf"
 )
 
+// Values of Go programs behind the methods that Value has for all languages, and in
+// expressions: members, elements, keys of maps, package variables. How a Go variable is
+// read is in govar.go, how it is written in goprint.go, and how a map is gone through
+// in gomap.go.
+
 // goVar returns the value as a variable of Go; nil when it is none.
 func (v Value) goVar() *goVar {
 	if v.golang == nil || v.env == nil {

@@ -2,6 +2,9 @@ package dwarf
 
 import "github.com/go-delve/delve/pkg/dwarf/op"
 
+// Numbers of location operations that package op of delve has no name for. There are
+// only numbers here: env.go and expr.go execute operations.
+
 // Operations that delve's package op does not name: those of DWARF 5 (table 7.9),
 // and GNU's of before (binutils, include/dwarf2.def).
 const (

@@ -2,6 +2,10 @@ package dwarf
 
 import "debug/dwarf"
 
+// The code ranges of an entry: DW_AT_low_pc with DW_AT_high_pc, or a list in
+// .debug_ranges (DWARF 4, 2.17.3) or .debug_rnglists (DWARF 5, 2.17.3 and 7.25). Lists
+// of locations, which look much alike, are in loclist.go.
+
 // maxRanges bounds the ranges of one entry.
 const maxRanges = 1 << 20
 

@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// The sections of the debugging information, the headers of its units, and where a
+// unit's parts of other sections begin (DWARF 5, 7.5.1 and 7.26 to 7.29). Also here is
+// what is asked of a single entry or of a unit's own one. Going through many entries is
+// in entries.go, the values of attributes in forms.go.
+
 // sections are those of the debugging information.
 type sections struct {
 	info, abbrev, line, str, lineStr, strOffsets, addr []byte

@@ -8,6 +8,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The packets Z and z: breakpoints and watchpoints, with the conditions that come with
+// them (gdb manual, appendix "Remote Serial Protocol", "Packets"). The target keeps and
+// checks them; what a condition's bytecode means is in ax.go.
+
 const maxConditions = 64 // per breakpoint
 
 // breakKey identifies a breakpoint.

@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// A connection to one client: reading, acknowledgements, sending again, deadlines. It
+// knows packets as such (packet.go splits them) and not what they say; that is the
+// session's business (session.go).
+
 // firstPacketTimeout bounds how long a connection may stay without a packet: a
 // client that says nothing must not keep others out.
 const firstPacketTimeout = 10 * time.Second

@@ -11,6 +11,10 @@ import (
 	"time"
 )
 
+// Where to listen: addresses of TCP and Unix sockets, and who may reach them. Clients
+// are accepted in accept.go. The servers of package dap are given listeners from here,
+// too.
+
 // Listen opens a listener: "HOST:PORT" or ":PORT" for TCP, where no host means
 // 127.0.0.1; "unix:PATH", or a path with a slash, for a socket that only its owner
 // may use. A host

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// The packets that read memory: m, x, qSearch:memory and qCRC (gdb manual, appendix
+// "Remote Serial Protocol", "Packets" and "General Query Packets"). Those that write
+// are in write.go.
+
 // memChunk is the piece in which long ranges are read, in bytes.
 const memChunk = 64 << 10
 

@@ -11,6 +11,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// Monitor commands (qRcmd), and the console output that goes to the user before the
+// reply (gdb manual, appendix "Remote Serial Protocol", "General Query Packets"). What
+// the commands do is the target's business. Commands in pieces are in job.go.
+
 // maxMonitorLine bounds a monitor command, in bytes.
 const maxMonitorLine = 4096
 

@@ -9,6 +9,11 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// Small packets about the connection and the process: the handshake, threads,
+// thread-local storage, and which signals and system calls to report (gdb manual,
+// appendix "Remote Serial Protocol", "General Query Packets"). A packet that reads
+// memory, registers or documents, or moves the target, has a file of its own.
+
 // supported is the handshake. The reply offers what the session serves; it
 // does not offer non-stop, tracepoints and fork events.
 func (s *session) supported(arg string) reply {

@@ -11,6 +11,11 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The registers as the target description lists them: their numbers, sizes and order,
+// and where package api's Registers has them (gdb manual, appendix "Target
+// Descriptions"; the files in features are gdb's). Agent expressions ask for registers
+// here, too. The packets are in regs.go and write.go.
+
 // Indexes of Registers.GPR that the stub names.
 const (
 	gprRSP = 4

@@ -6,6 +6,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The packets g and p, which read registers (gdb manual, appendix "Remote Serial
+// Protocol", "Packets"). What a register is, is in register.go; P and G, which write,
+// are in write.go.
+
 // description returns the register layout of the recording.
 func (s *session) description() *description { return describe(s.target.Process().Features) }
 

@@ -13,6 +13,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The server: what it can be told, how it serves one client, and what it tells another
+// one. What is said in a conversation is in session.go, accepting connections in
+// accept.go.
+
 // ErrBusy means that another client is connected.
 var ErrBusy = errors.New("gdbstub: another client is connected")
 

@@ -6,6 +6,8 @@ import (
 	"os"
 )
 
+// Standard input and output as a connection; other connections are in listen.go.
+
 // Stdio returns standard input and output as one connection, for
 // "target remote | command". Nothing else may write to standard output then.
 func Stdio() io.ReadWriteCloser { return stdio{} }

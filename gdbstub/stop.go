@@ -7,6 +7,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// Stop replies: where the process is, why it stopped, and the registers that go along
+// (gdb manual, appendix "Remote Serial Protocol", "Stop Reply Packets"). What makes it
+// move is in resume.go.
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // Signals that stand for stops which are not signals. SIGTRAP and SIGINT have

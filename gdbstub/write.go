@@ -10,6 +10,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The packets that write registers and memory: P, G, M and X (gdb manual, appendix
+// "Remote Serial Protocol", "Packets"). They go to a copy of the process; when that is
+// made and dropped is in divert.go.
+
 // refusal is what a client is told when it wants to change something that does
 // not change.
 const refusal = "replay is read-only"

@@ -9,6 +9,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// Conversion between the forms that a recording has and those of the emulated machine:
+// memory maps to regions, general registers in both directions. The content of pages is
+// in source.go. Extended state is converted by package x86.
+
 // Space returns the address space at the start of an interval: its map, with
 // pages that are loaded from src when first needed.
 func Space(pool *mem.Pool, rec *checkpoint.Recording, iv *checkpoint.Interval, src mem.Source) *mem.Space {

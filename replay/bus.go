@@ -5,6 +5,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// The processor's way to memory: each call and each fault in the terms of the other
+// package. There is no behaviour here beyond that translation.
+
 // bus joins the processor to the address space: neither package knows the
 // other. It is on slow paths only; the processor keeps page pointers.
 type bus struct{ s *mem.Space }

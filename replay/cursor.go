@@ -10,6 +10,10 @@ import (
 	"vplay/replay/mem"
 )
 
+// The cursor's movements, in both directions, and what they stop at. Questions that
+// need no movement are in query.go. How a machine gets to a place is in runner.go, how
+// stops in the past are found in search.go.
+
 // Cursor is a place on a timeline that moves both ways, with the breakpoints and
 // watchpoints that its runs stop at. Several may move along one timeline at once.
 // A cursor is used by one goroutine; cancelling the context given to a method ends

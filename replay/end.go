@@ -10,6 +10,10 @@ import (
 	"vplay/replay/mem"
 )
 
+// The end of an interval: noticing a forced end whose place is known, finding it when
+// it is not, and comparing memory with what the recorder saw there. The search by state
+// is in endsearch.go, the comparison of threads in thread.go.
+
 // endPoint returns where the interval's forced end was found, or nil.
 func (iv *interval) endPoint() *endPoint {
 	iv.mu.Lock()

@@ -11,6 +11,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// What the machine does at an event of the log: system calls, trapped instructions,
+// faults, signals. Registers are compared with the recorder's here. What a call does to
+// memory and the map is in package sys, switches of threads are in thread.go.
+
 // apply applies the event e, which is the next and due: it compares the
 // registers with the recorder's and brings in what came from outside.
 func (m *Machine) apply(e *checkpoint.Event) error {

@@ -8,6 +8,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// The machine: its state, where it stands in the log, and the loop that executes up to
+// the next stop. What an event does is in event.go, how the interval ends in end.go,
+// the other threads are in thread.go, moments that are kept in snapshot.go.
+
 // Reason says why a run stopped.
 type Reason uint8
 

@@ -14,6 +14,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// An open recording, ready to be replayed: the emulated CPU's identity, and its
+// intervals, read and checked when they are first asked for, with a bound on how long
+// each may run. Whatever runs is a Machine (machine.go).
+
 // Session is an open recording and what has been learnt of it. It is safe for
 // concurrent use; the machines it makes are not.
 type Session struct {

@@ -6,6 +6,9 @@ import (
 	"vplay/checkpoint"
 )
 
+// A timeline, from its making to its closing, and its plain properties. Movements are
+// in cursor.go, queries in query.go, what is learnt in index.go and indexer.go.
+
 // Timeline is what is known of one program's execution, from its execve (or the
 // beginning of the recording) to its end (or the next execve). [Cursor] moves along
 // it; queries look into it without a cursor; an indexer in the background learns

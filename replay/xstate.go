@@ -6,6 +6,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// Comparison of extended state with a recorded XSAVE image. What the image's bytes mean
+// is in x86/xsave_layout.go.
+
 // sameXState reports whether the extended state equals img, an XSAVE image;
 // nothing recorded means nothing to compare. The addresses of the last x87
 // instruction do not take part: CPUs keep them or not.

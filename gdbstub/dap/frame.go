@@ -11,6 +11,10 @@ import (
 	"time"
 )
 
+// How messages are cut out of the stream of bytes, with bounds on size and time (Debug
+// Adapter Protocol, "Base Protocol"). What is in a message is read in session.go;
+// messages are written in server.go. A frame of the stack is in stack.go.
+
 // What a client may send as one message, in bytes: its header, and its content.
 // Editors send some 20 bytes of header and never a megabyte of content.
 const (

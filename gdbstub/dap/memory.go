@@ -6,6 +6,9 @@ import (
 	godap "github.com/google/go-dap"
 )
 
+// The requests readMemory and disassemble (Debug Adapter Protocol). An instruction's
+// text comes from the symbols; here is how to find the instructions before an address.
+
 // maxMemory bounds the bytes of one answer.
 const maxMemory = 1 << 20
 

@@ -18,6 +18,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The server: what it can be told, the clients it accepts and refuses, and the form of
+// the answers and events that it sends. What a client is answered is in session.go and
+// in the files of the requests.
+
 // ErrBusy means that another client is connected.
 var ErrBusy = errors.New("dap: another client is connected")
 

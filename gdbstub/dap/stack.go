@@ -12,6 +12,11 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The request stackTrace, and what its answer refers to: paths of source files on the
+// client's side, and the numbers that stand for frames and groups of variables (Debug
+// Adapter Protocol; its overview says that such a number is good until the program
+// moves). What is in a group is in variable.go.
+
 // maxFrames bounds a stack.
 const maxFrames = 1000
 

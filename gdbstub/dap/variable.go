@@ -12,6 +12,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The requests scopes, variables and evaluate (Debug Adapter Protocol), and the monitor
+// commands that are typed into the client's console. Expressions are evaluated by the
+// symbols; here values get the form that clients want.
+
 // maxVariables bounds the variables of one answer.
 const maxVariables = 4096
 

@@ -8,6 +8,11 @@ import (
 	"vplay/checkpoint"
 )
 
+// The debugger set: which memory the recorder keeps for debuggers, though the program
+// need not have used it. Sizes of symbol tables and hash tables are found here, too
+// (ELF gABI, "Dynamic Section"; GNU's hash table as glibc reads it). The pages of a
+// file's section table are in sectiontable.go.
+
 // Range is a range of guest addresses.
 type Range struct{ Start, End uint64 }
 

@@ -12,6 +12,10 @@ import (
 	"vplay/checkpoint"
 )
 
+// Files of this machine that are those that were recorded: which may be opened, whether
+// one agrees with what was captured, and how it fills the gaps of an image. Folders of
+// symbol files, and the search by build-id, are in symbols.go.
+
 // Local returns the file of this machine that lies where the module's file was
 // recorded, if it has the same build-id. The path is what a recording says, which
 // may be anything: only regular files below ordinary folders are opened.

@@ -8,6 +8,10 @@ import (
 	"vplay/checkpoint"
 )
 
+// An image with the sections of a .debug file, which has names and debugging
+// information but not the loaded bytes. Images without such a file are in synthetic.go;
+// which way is taken is decided in build.go.
+
 // merged joins the memory image with the sections of a .debug file. raw is the
 // file's content.
 func merged(mod *Module, m Memory, f *elf.File, raw []byte, unwind *Unwind) ([]byte, error) {

@@ -10,6 +10,11 @@ import (
 	"vplay/checkpoint"
 )
 
+// The modules of a process: ELF files found by their headers in memory, with their
+// segments, build-id and dynamic section (elf(5); ELF gABI). Only what memory says is
+// read here; files on disk are in symbols.go and local.go. The dynamic linker's own
+// list is in linkmap.go.
+
 // Memory reads guest memory: it returns how many bytes of b could be read at
 // addr, the readable prefix.
 type Memory interface {

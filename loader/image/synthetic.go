@@ -5,6 +5,10 @@ import (
 	"encoding/binary"
 )
 
+// An image for a module without a symbol file: with the sections that the file's own
+// table lists (sectiontable.go), or with a few that are made up. Images with a .debug
+// file are in merge.go.
+
 // synthetic makes an ELF file for a module of which no symbol file is known.
 // With the section table of the file it has the sections of the file, with the
 // build-id, by which a debugger finds a symbol file of its own. Without, it has

@@ -7,6 +7,9 @@ import (
 	"vplay/checkpoint"
 )
 
+// The auxiliary vector as debuggers are shown it (getauxval(3); linux,
+// include/uapi/linux/auxvec.h). The file that debuggers read it from is in files.go.
+
 // Entries of the auxiliary vector (linux, include/uapi/linux/auxvec.h).
 const (
 	atIgnore      = 1

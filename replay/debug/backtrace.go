@@ -6,6 +6,9 @@ import (
 	"vplay/loader"
 )
 
+// The calls that led to a place, by name, for commands that print them. Frames in which
+// variables can be looked at are in symbols.go.
+
 // Backtrace returns the calls that led to a thread's present place, inlined
 // ones too, innermost first. Callers are named by where they go on.
 func Backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {

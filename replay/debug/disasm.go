@@ -9,6 +9,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// An instruction as text, with numbers for addresses. With names for addresses it is in
+// symbols.go.
+
 // Disassemble prints the instruction at rip in GNU syntax; where x86asm does
 // not know it, the emulator's own decoder names it.
 func Disassemble(m image.Memory, rip uint64) string {

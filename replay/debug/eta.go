@@ -8,6 +8,8 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// How far a long search is, and how long it may still take, in words.
+
 // searchProgress returns what tells show how far a search is, and how long a search
 // of everything would still take at the rate since start. A search ends earlier when it finds
 // what it looks for: it begins with the newest interval.

@@ -9,6 +9,10 @@ import (
 	"vplay/replay/mem"
 )
 
+// The events before the present position, and an event as text, with what its pointers
+// point to. System calls and siginfo_t are written by package abi. The form of the
+// answer is in answers.go.
+
 // Events returns the last n events before the present position, the newest last. Errors
 // are those of a movement.
 func (g *Cursor) Events(ctx context.Context, n int) ([]Event, error) {

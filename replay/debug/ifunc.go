@@ -8,6 +8,9 @@ import (
 	"vplay/loader/image"
 )
 
+// Breakpoints in the resolvers of IFUNCs, which are left out. How the chosen
+// implementations are found is in loader/image/ifunc.go.
+
 // function is the function that an address is in, by entries: its own, and where it is
 // the resolver of an IFUNC, that of the implementation it chose.
 type function struct{ entry, chosen uint64 }

@@ -13,6 +13,10 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// The table of monitor commands, how a line finds its command, and how positions,
+// addresses and counts are read from text. But for help and exit the commands are
+// elsewhere: those that ask in monitorquery.go, those that move in seek.go.
+
 // monitorCommand is one "monitor" command: it does something, or asks.
 type monitorCommand struct {
 	usage, help string

@@ -13,6 +13,10 @@ import (
 	"vplay/replay/mem"
 )
 
+// A debugger's resumes, made movements of a cursor, and what stopped the cursor, made a
+// stop in package api's terms. What is told where, and how often, is decided here.
+// Movements by a command are in seek.go, the border of execve is in program.go.
+
 // nowhere is a position that no recording has.
 var nowhere = checkpoint.Position{Interval: ^uint32(0)}
 

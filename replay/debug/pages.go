@@ -11,6 +11,9 @@ import (
 	"vplay/replay/mem"
 )
 
+// What the recording holds of each mapping and each page, at the present position. Why
+// a certain byte cannot be read is in why.go.
+
 // PageState is what is known of a page at the present position.
 type PageState uint8
 

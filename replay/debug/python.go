@@ -6,6 +6,9 @@ import (
 	"io"
 )
 
+// The Python file with the gdb commands, which is part of the program. What the
+// commands do is in gdb/vplay.py.
+
 // GDBPython is the Python file that makes vplay's monitor commands gdb commands.
 //
 //go:embed gdb/vplay.py

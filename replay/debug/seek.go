@@ -15,6 +15,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// The monitor commands that move to a place that the user names, and those that
+// remember places (checkpoint, restart). Movements that a debugger asks for by a resume
+// are in move.go.
+
 func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"seek":              {usage: "seek WHERE", help: "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N; then tell gdb: maintenance flush register-cache", run: monitorSeek},

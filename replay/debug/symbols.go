@@ -17,6 +17,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// What package api's Symbols asks, answered by package dwarf for all modules at once:
+// frames, lines, functions, variables, expressions, conditions. Here addresses of the
+// process become those of a file and back; what a file says is read by package dwarf.
+
 // Symbols tells what addresses, lines and names mean where a cursor is.
 type Symbols struct{ g *Cursor }
 

@@ -4,6 +4,9 @@ import (
 	"vplay/loader/image"
 )
 
+// Addresses of thread-local variables for servers that ask by link_map. How they are
+// found is in loader/image/tls.go.
+
 // TLSAddress implements api.TLSTarget.
 func (g *Cursor) TLSAddress(tid int, offset, lm uint64) (uint64, error) {
 	st, err := g.threadState(tid)

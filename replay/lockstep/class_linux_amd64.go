@@ -6,6 +6,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// Which instructions are compared, and how closely: by the rows of the emulator's
+// tables, and by what this CPU does in its own way (SDM, vol. 2 and 3A). The comparison
+// itself is in compare_linux_amd64.go.
+
 // class says how an instruction is compared.
 type class uint8
 

@@ -10,6 +10,10 @@ import (
 	"vplay/replay/x86"
 )
 
+// Differences between the two sides after one instruction, in registers, extended state
+// and stored bytes, and how they are written. When to compare what is decided in
+// run_linux_amd64.go.
+
 var segNames = [6]string{"es", "cs", "ss", "ds", "fs", "gs"}
 
 // regFile returns where the kernel's register file has the general registers,

@@ -9,6 +9,10 @@ import (
 	"vplay/checkpoint"
 )
 
+// What callers see on every system: options, results, differences and errors. Nothing
+// here needs ptrace; the part that runs is in the files with _linux_amd64 in their
+// names.
+
 // ErrNotSupported is the error of Run where there is no x86-64 Linux to run
 // recorded code on.
 var ErrNotSupported = errors.New("lockstep: recorded instructions can be executed on linux/amd64 only")

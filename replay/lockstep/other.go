@@ -9,6 +9,8 @@ import (
 	"vplay/replay"
 )
 
+// What stands for Run and Unlike on systems where recorded code cannot be executed.
+
 // Supported says whether Run can work here.
 const Supported = false
 

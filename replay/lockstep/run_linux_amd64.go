@@ -15,6 +15,11 @@ import (
 	"vplay/replay/x86"
 )
 
+// The run: emulator and CPU go step by step, and the first difference ends it. The
+// order of the comparisons, and the way back to where a late difference began, are
+// here. The traced process is in child_linux_amd64.go, its memory in
+// memory_linux_amd64.go.
+
 // Supported says whether Run can work here.
 const Supported = true
 

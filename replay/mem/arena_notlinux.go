@@ -2,4 +2,6 @@
 
 package mem
 
+// What stands for arena_linux.go on other Unix systems.
+
 func preferHugePages([]byte) {}

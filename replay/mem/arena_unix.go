@@ -4,6 +4,8 @@ package mem
 
 import "syscall"
 
+// The arena's memory on Unix systems (mmap(2)).
+
 // mapChunk returns n bytes of zeroed memory outside the Go heap, so that the
 // collector neither scans nor counts them.
 func mapChunk(n int) ([]byte, error) {

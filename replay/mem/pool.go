@@ -6,6 +6,11 @@ import (
 	"sync/atomic"
 )
 
+// The arena of pages: handing out, counting references, recycling, and the limit on all
+// of it. Also here are the windows in which shared objects have their keys. How a space
+// finds a page is in table.go, where the arena's memory comes from in the files
+// arena_*.go.
+
 // PageSize is the size of a guest page in bytes.
 const PageSize = 4096
 

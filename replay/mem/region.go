@@ -7,6 +7,10 @@ import (
 	"vplay/replay/mem/rangemap"
 )
 
+// The memory map: regions, the keys of their pages, and the changes that mmap, munmap,
+// mprotect, mremap and madvise make. Which call makes which change is in package sys.
+// Loads and stores are in access.go.
+
 // Protection bits, as PROT_* of mman.h.
 const (
 	ProtRead  = 1

@@ -2,6 +2,11 @@ package mem
 
 import "slices"
 
+// The space itself, what it asks its source, and how a page gets into it: loaded when
+// it is first needed, copied when it is shared and written to. Kinds of accesses and
+// faults are here, too. Loads and stores are in access.go, changes of the map in
+// region.go.
+
 // Access is a kind of memory access.
 type Access uint8
 

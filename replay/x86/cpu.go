@@ -2,6 +2,9 @@ package x86
 
 import "sync/atomic"
 
+// The processor as its owner sees it: its identity, its switches, breakpoints and
+// interrupts. The registers are in state.go, execution is in run.go and step.go.
+
 // Vendor is the maker of the emulated CPU; it keys undefined flags and
 // approximation tables.
 type Vendor uint8

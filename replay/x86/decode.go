@@ -2,6 +2,11 @@ package x86
 
 import "encoding/binary"
 
+// The decoder: prefixes, opcode, row of the table, operands (SDM vol. 2A, chapter 2;
+// APM vol. 3, chapter 1; APM vol. 6 for XOP). It knows form, not meaning: the rows say
+// what there is (isa/*.txt). What it does with bytes that are no instruction is in
+// decode_undefined.go.
+
 // maxInst is the architectural limit of an instruction's length in bytes.
 const maxInst = 15
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// Decoding for people and tests, who have bytes and no CPU. Decoding for one CPU, as it
+// executes, is in decode_api.go.
+
 // ErrTruncated says that the bytes end inside the instruction.
 var ErrTruncated = errors.New("x86: instruction is cut off")
 

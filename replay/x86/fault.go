@@ -1,5 +1,7 @@
 package x86
 
+// Names of faults, for people.
+
 var faultNames = [...]string{
 	FaultNone:        "no fault",
 	FaultNotMapped:   "page fault (not mapped)",

@@ -4,6 +4,9 @@ package x86
 
 import "unsafe"
 
+// What depends on the byte order of the machine that replays, where that is the
+// guest's: the engine, and how a word is read. The other order is in host_be.go.
+
 var defaultEngine Engine = BlockEngine{}
 
 // get64 returns the guest's word at off of a page. The caller has checked that

@@ -1,5 +1,9 @@
 package x86
 
+// What the emulated CPU says of itself by CPUID (SDM vol. 2A, CPUID; APM vol. 3,
+// appendix E), and which generation of AMD's it is. Which instructions it has is in
+// cpuid_bits.go.
+
 // CPUIDLeaf is one answer of the CPUID instruction.
 type CPUIDLeaf struct {
 	Leaf, Subleaf      uint32

@@ -2,6 +2,10 @@ package x86
 
 import "unsafe"
 
+// How the instructions of a block are found: they lie behind it in memory, one after
+// the other. The generated loop goes along them by itself (run_gen.go). Words of the
+// guest's memory are read in host_le_unsafe.go.
+
 // opSize is the distance of two instructions of a block, in bytes.
 const opSize = unsafe.Sizeof(op{})
 

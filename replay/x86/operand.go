@@ -1,5 +1,9 @@
 package x86
 
+// Operands of an instruction: addresses, general registers of each size, register or
+// memory as ModRM says (SDM vol. 1, 3.4.1 and 3.7). Handlers get at them by these.
+// Accesses to memory by address are in mem.go, vectors of 256 bits in avx_core.go.
+
 // ea returns the linear address of in's memory operand.
 func (c *CPU) ea(in *Inst) uint64 {
 	a := uint64(in.Disp)

@@ -1,5 +1,8 @@
 package x86
 
+// REP instructions as the owner of the CPU sees them, who may stop between two
+// iterations. What an iteration does is in int_string.go.
+
 // AtRep reports whether the instruction at RIP is a string instruction with a
 // REP prefix, which may be left and re-entered between its iterations.
 func (c *CPU) AtRep() bool {

@@ -1,5 +1,9 @@
 package x86
 
+// One instruction at a time, without blocks: decoding, executing and retiring it. Every
+// engine must do the same. Decoded blocks are in code.go, the loop over them is
+// generated (run_gen.go).
+
 // Step executes one instruction, or one iteration of a REP string
 // instruction: then State.RepIter advances, and Retired only when the
 // instruction is finished. It returns ExitNone when that was all, or the exit

@@ -1,5 +1,8 @@
 package api
 
+// The registers of a thread as all servers see them. What a protocol calls them, and in
+// what order it sends them, is the server's business.
+
 // Registers is the register file of one thread. Arrays are in the processor's
 // encoding order: GPR is rax rcx rdx rbx rsp rbp rsi rdi r8…r15, Seg is es cs
 // ss ds fs gs.

@@ -6,6 +6,9 @@ import (
 	"unicode"
 )
 
+// Small helpers for sentences: a name made printable on one line, a number with its
+// noun. Output that is written piece by piece is escaped in escape.go.
+
 // Printable replaces what would move a terminal's cursor: names in a recording
 // are whatever the recorded program chose.
 func Printable(s string) string {

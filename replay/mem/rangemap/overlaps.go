@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// Ranges that may overlap, which a Map cannot hold, with a fast answer to which of them
+// hold a number. There is nothing here that changes one.
+
 // Overlaps finds, of ranges that may overlap, those that hold a number: the mappings
 // that show a byte of a file, of which a program may have tens of thousands. It does
 // not change.

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// The generator of sse_quick_gen.go. The loop and the tables are generated in loop.go
+// and main.go.
+
 // generateQuick writes the packed forms of sse_quick.go's arithmetic: two or
 // four lanes at once, or none. They are written out because the lanes of a
 // Vec stay in registers only without a loop.
