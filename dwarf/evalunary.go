@@ -395,7 +395,7 @@ func registerNumber(name string) (n int, ok bool) {
 	return n, ok && n < numRegs
 }
 
-// name is a variable, an enumerator is not looked for, a register or a function.
+// name is a variable, an enumerator, a register or a function.
 func (x *evalState) name(s string) Value {
 	if reg, ok := strings.CutPrefix(s, "$"); ok {
 		n, ok := registerNumber(reg)

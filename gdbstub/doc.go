@@ -5,9 +5,9 @@
 // is not one. It cannot be written to, it runs backwards as easily as
 // forwards, and it must survive every session, because the next question is
 // asked a minute later. The idea: the stub is a window, not a remote control.
-// It declares the [Target] it needs, reads from it and moves it along its
-// history, and does nothing else. This package imports nothing of vplay; the
-// replay engine implements [Target] and the command joins the two.
+// It reads from an [api.Target] and moves it along its history, and does
+// nothing else. Of vplay it imports package api alone; package debug implements the
+// target for recordings, and the command joins the two.
 //
 // What holds, whatever a client sends:
 //

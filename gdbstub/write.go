@@ -207,7 +207,7 @@ func (r *regDesc) setInteger(v *api.Registers, x uint64) {
 	}
 }
 
-// setX87 sets the control registers in the order of x87Names, as x87 returns them.
+// setX87 sets the control registers in the order of x87Names, as x87Control returns them.
 func setX87(v *api.Registers, i int, x uint64) {
 	const offset = 0xffffffff
 	switch i {

@@ -6,7 +6,7 @@
 // for it, stepBack and reverseContinue. The idea: this package is to editors what
 // package gdbstub is to gdb, on the same [api.Target]. What gdb does by itself
 // for a user, it does here: lines, frames, variables and expressions come from
-// [Symbols], which the command fills from package dwarf; stepping over lines, in both
+// [api.Symbols], which package debug fills from package dwarf; stepping over lines, in both
 // directions, is made of the target's range steps and breakpoints (step.go).
 //
 // What holds, whatever a client sends:
@@ -22,7 +22,7 @@
 //   - Nothing is written to the program: expressions have no effects.
 //
 // Files: server.go accepts clients; session.go is one client's conversation and its
-// dispatch table; breakpoint.go, step.go, stop.go, stack.go, variable.go and memory.go
+// dispatch table; breakpoint.go, step.go, stack.go, variable.go and memory.go
 // hold the requests by topic; program.go follows the process through execve.
 //
 // Source: the Debug Adapter Protocol's specification, version 1.66, whose message

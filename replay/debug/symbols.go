@@ -279,7 +279,7 @@ func (d *Symbols) values(list []dwarf.Value) []api.Value {
 	return out
 }
 
-// value describes a variable to the server; expr is the expression that has it.
+// Value describes a variable to the server; expr is the expression that has it.
 func (d *Symbols) Value(v dwarf.Value, expr string) api.Value {
 	out := api.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String()}
 	if addr, ok := v.Address(); ok {
@@ -413,7 +413,7 @@ func (d *Symbols) Eval(f *api.Frame, expr string) (api.Value, error) {
 	return d.Value(v, expr), nil
 }
 
-// agentMemory is the memory of the machine that a condition is tested for.
+// machineMemory is the memory of the machine that a condition is tested for.
 type machineMemory struct{ api.Machine }
 
 func (m machineMemory) ReadMemory(addr uint64, b []byte) int {
