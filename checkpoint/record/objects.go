@@ -93,6 +93,13 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 	if id, ok := t.ids[k]; ok {
 		return id
 	}
+	if path, gone := strings.CutSuffix(k.path, " (deleted)"); gone {
+		// A file that was unlinked while it is mapped.
+		if id, ok := t.ids[objectKey{k.dev, k.inode, path}]; ok {
+			t.ids[k] = id
+			return id
+		}
+	}
 	if t.ids == nil {
 		t.ids = map[objectKey]uint32{}
 	}

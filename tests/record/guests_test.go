@@ -56,6 +56,7 @@ var guestCases = []guestCase{
 	{name: "thread2"},
 	{name: "truncatemap"},
 	{name: "twosignals"},
+	{name: "unlinkmap"},
 	{name: "vfork"},
 	{name: "vsyscall", opt: func(o *recorder.Options) { o.Vsyscall = true }, page: "[vsyscall]"},
 	{name: "wipeonfork"},
