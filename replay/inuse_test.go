@@ -82,14 +82,7 @@ func TestVerifyReplaysOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Finish(checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
+	rec := finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}})
 	for _, c := range []struct {
 		name  string
 		touch bool

@@ -49,7 +49,13 @@ func writeProcesses(t *testing.T, pid int32) *checkpoint.Recording {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Finish(checkpoint.Manifest{PID: pid, CPU: checkpoint.Identity{Vendor: "GenuineIntel", XCR0: 3}}); err != nil {
+	return finished(t, w, path, checkpoint.Manifest{PID: pid, CPU: checkpoint.Identity{Vendor: "GenuineIntel", XCR0: 3}})
+}
+
+// finished ends the recording that w writes to path, and opens it for the length of the test.
+func finished(t *testing.T, w *checkpoint.Writer, path string, m checkpoint.Manifest) *checkpoint.Recording {
+	t.Helper()
+	if err := w.Finish(m); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := checkpoint.Open(path)

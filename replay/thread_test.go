@@ -148,15 +148,7 @@ func writeThreads(t *testing.T, ivs []*checkpoint.Interval) *Session {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Finish(checkpoint.Manifest{PID: firstTID, CPU: checkpoint.Identity{Vendor: "GenuineIntel", XCR0: 3}}); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rec.Close() })
-	s, err := NewSession(rec)
+	s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: firstTID, CPU: checkpoint.Identity{Vendor: "GenuineIntel", XCR0: 3}}))
 	if err != nil {
 		t.Fatal(err)
 	}

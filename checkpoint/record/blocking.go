@@ -30,8 +30,8 @@ func (t *thread) mayBlock() bool {
 // fdMayBlock reports whether a descriptor is something other than a regular file or a
 // directory.
 func (p *process) fdMayBlock(fd int32) bool {
-	var st unix.Stat_t
-	if unix.Stat(procPath(p.live, int(fd)), &st) != nil {
+	st, ok := p.statFD(fd)
+	if !ok {
 		return false // EBADF
 	}
 	kind := st.Mode & unix.S_IFMT

@@ -320,8 +320,8 @@ func (m *callMem) Writable(addr, n uint64) bool {
 
 // Datagram implements abi.Hints.
 func (m *callMem) Datagram(fd int32) bool {
-	var st unix.Stat_t
-	return unix.Stat(procPath(m.p.live, int(fd)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
+	st, ok := m.p.statFD(fd)
+	return ok && st.Mode&unix.S_IFMT == unix.S_IFSOCK
 }
 
 // outcome is how an interrupted call ends: with a result, or by being made

@@ -43,7 +43,7 @@ func (sp *space) keepReadShared(set ranges) error {
 		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || sp.objects.list[m.Object-1].Changed {
 			return nil
 		}
-		return sp.keepFilePages([]filePage{{addr, m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}})
+		return sp.keepFilePages([]filePage{{addr, m.Object, keyIn(&m.Mapping, addr).index}})
 	})
 }
 
@@ -92,7 +92,7 @@ func (sp *space) noteUnmapped(m *mapping, set ranges) {
 		if sp.unmapped == nil {
 			sp.unmapped = map[pageKey]struct{}{}
 		}
-		sp.unmapped[pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}] = struct{}{}
+		sp.unmapped[keyIn(&m.Mapping, page*checkpoint.PageSize)] = struct{}{}
 		return nil
 	})
 }

@@ -69,8 +69,7 @@ func (t *thread) leaveCall() error {
 			t.redirected(ret)
 		}
 		if isRestart(ret) {
-			t.regs.Rip -= syscallInsnLen
-			t.regs.Rax, t.regs.Orig_rax = uint64(t.call.nr), ^uint64(0)
+			beforeCall(&t.regs, uint64(t.call.nr))
 			if err := t.setRegs(&t.regs); err != nil {
 				return err
 			}

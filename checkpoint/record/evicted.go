@@ -32,7 +32,7 @@ func (sp *space) keepWhole(list []mapping, private ranges) error {
 		pages := ranges{{m.Start / checkpoint.PageSize, m.End / checkpoint.PageSize}}.minus(private)
 		err := eachPage(sp.reader(), sp.notKept(&m, pages), func(addr uint64, page []byte) error {
 			sp.objects.wholeBytes += checkpoint.PageSize
-			return sp.objects.keep(pageKey{m.Object, m.indexOf(addr)}, slices.Clone(page))
+			return sp.objects.keep(keyIn(&m.Mapping, addr), slices.Clone(page))
 		})
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (sp *space) notKept(m *mapping, pages ranges) ranges {
 	var out ranges
 	room := (wholeLimit - min(wholeLimit, sp.objects.wholeBytes)) / checkpoint.PageSize
 	_ = pages.each(func(page uint64) error {
-		if sp.objects.done[pageKey{m.Object, m.indexOf(page * checkpoint.PageSize)}] {
+		if sp.objects.done[keyIn(&m.Mapping, page*checkpoint.PageSize)] {
 			return nil
 		}
 		if room == 0 {

@@ -172,8 +172,8 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 // it is left and it has changed since the first, it is another object: what was
 // kept of its pages holds no longer.
 func (p *process) beforeMapFile(fd int) {
-	var st unix.Stat_t
-	if unix.Stat(procPath(p.live, fd), &st) != nil {
+	st, ok := p.statFD(int32(fd))
+	if !ok {
 		return
 	}
 	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}

@@ -34,11 +34,6 @@ type mapping struct {
 // private reports whether stores stay in the process.
 func (m *mapping) private() bool { return m.Flags&checkpoint.MapShared == 0 }
 
-// indexOf returns the index, in the mapped object, of the page at addr.
-func (m *mapping) indexOf(addr uint64) uint64 {
-	return (addr - m.Start + m.Offset) / checkpoint.PageSize
-}
-
 // Bounds implements rangemap.Value.
 func (m mapping) Bounds() (start, end uint64) { return m.Start, m.End }
 

@@ -172,13 +172,18 @@ func (sp *space) objectAtStart(cur *interval, key pageKey) []byte {
 	return sp.objects.base[key]
 }
 
+// keyIn returns which page of which object a mapping shows at addr.
+func keyIn(m *checkpoint.Mapping, addr uint64) pageKey {
+	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+}
+
 // keyAt returns which page of which object is mapped at addr.
 func (sp *space) keyAt(addr uint64) pageKey {
 	m := sp.maps.at(addr)
 	if m == nil || m.Object == 0 {
 		return pageKey{}
 	}
-	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+	return keyIn(&m.Mapping, addr)
 }
 
 // keyAt returns which page of which object was mapped at addr when the interval
@@ -188,7 +193,7 @@ func (l *interval) keyAt(addr uint64) pageKey {
 	if m == nil || m.Object == 0 {
 		return pageKey{}
 	}
-	return pageKey{m.Object, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+	return keyIn(m, addr)
 }
 
 // mappedAt returns the one of sorted ranges that holds addr, or nil.

@@ -37,7 +37,7 @@ func (sp *space) keepOriginalsOf(m *mapping, pages ranges) error {
 	done := func() {}
 	defer func() { done() }()
 	return pages.each(func(page uint64) error {
-		k := pageKey{m.Object, (page*checkpoint.PageSize - m.Start + m.Offset) / checkpoint.PageSize}
+		k := keyIn(&m.Mapping, page*checkpoint.PageSize)
 		if sp.objects.done[k] {
 			return nil
 		}

@@ -35,16 +35,9 @@ func (t *thread) mapScratch() error {
 	if err != nil {
 		return err
 	}
-	// A file in memory is never joined to mappings of the program's. Its name is empty.
-	fd, err := in.do(unix.SYS_MEMFD_CREATE, t.space().vdso+emptyString, unix.MFD_CLOEXEC)
+	addr, err := mapScratchFile(in, t.space().vdso)
 	if err != nil {
 		return err
-	}
-	addr := int64(-1)
-	if fd >= 0 {
-		if addr, err = mapScratchFile(in, uint64(fd)); err != nil {
-			return err
-		}
 	}
 	if addr < 0 {
 		t.session.noteOnce("a thread got no scratch memory: what its calls write while it waits may come at another time in replay")
@@ -56,18 +49,17 @@ func (t *thread) mapScratch() error {
 	return in.end()
 }
 
-// mapScratchFile maps a new file as scratch memory and closes it. The result is the address, or
-// negative.
-func mapScratchFile(in caller, fd uint64) (int64, error) {
-	ret, err := in.do(unix.SYS_FTRUNCATE, fd, scratchSize)
-	addr := int64(-1)
-	if err == nil && ret == 0 {
-		addr, err = in.do(unix.SYS_MMAP, 0, scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, fd, 0)
+// mapScratchFile maps a new file in memory, which is never joined to mappings of the
+// program's, and closes it. The result is the address, or a negated errno.
+func mapScratchFile(in caller, vdso uint64) (addr int64, err error) {
+	fd, err := newMemFile(in, vdso, scratchSize)
+	if err != nil || fd < 0 {
+		return fd, err
 	}
-	if err != nil {
-		return -1, err
+	if addr, err = in.do(unix.SYS_MMAP, 0, scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uint64(fd), 0); err != nil {
+		return addr, err
 	}
-	_, err = in.do(unix.SYS_CLOSE, fd)
+	_, err = in.do(unix.SYS_CLOSE, uint64(fd))
 	return addr, err
 }
 

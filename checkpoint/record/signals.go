@@ -221,9 +221,7 @@ func (t *thread) again() error {
 	nr := c.nr
 	t.finishPending(outcome{true, nr})
 	r := t.sig.atExit
-	r.Rip -= syscallInsnLen
-	r.Rax = uint64(nr)
-	r.Orig_rax = ^uint64(0)
+	beforeCall(&r, uint64(nr))
 	t.regs = r
 	t.sig.syncPending = false
 	t.sig.repeat = repeatOf(c)
@@ -253,6 +251,13 @@ func (t *thread) hold(sig int, si *ptrace.Siginfo) {
 	t.sig.held = append(t.sig.held, heldSignal{sig, *si})
 }
 
+// beforeCall makes registers behind a SYSCALL instruction those of a thread that is to
+// execute it, for call nr.
+func beforeCall(r *ptrace.Regs, nr uint64) {
+	r.Rip -= syscallInsnLen
+	r.Rax, r.Orig_rax = nr, ^uint64(0)
+}
+
 // undo makes the program, at a call's entry, not make the call: it stands
 // before the SYSCALL instruction afterwards, at an exit stop.
 func (t *thread) undo() error {
@@ -269,9 +274,7 @@ func (t *thread) undo() error {
 		return &goneError{ws}
 	}
 	nr := t.regs.Orig_rax
-	t.regs.Rip -= syscallInsnLen
-	t.regs.Rax = nr
-	t.regs.Orig_rax = ^uint64(0)
+	beforeCall(&t.regs, nr)
 	return t.setRegs(&t.regs)
 }
 

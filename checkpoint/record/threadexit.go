@@ -58,8 +58,7 @@ func (g *group) forget(t *thread) {
 		t.scratch = abi.Range{}
 	}
 	if t.tid == t.proc.live && len(u.threads) > 0 {
-		t.proc.live = u.threads[0].tid
-		t.space().pid = t.proc.live
+		t.proc.lookAs(u.threads[0].tid)
 	}
 }
 
@@ -148,7 +147,7 @@ func (t *thread) becomeOnly() {
 		}
 	}
 	delete(s.threads, t.tid)
-	t.proc.live, t.space().pid = t.proc.pid, t.proc.pid
+	t.proc.lookAs(t.proc.pid)
 	t.tid = t.proc.pid
 	s.threads[t.tid] = t
 	g.turns.logged = t

@@ -46,12 +46,9 @@ func (s *shadow) openWindow() *window {
 	if err != nil {
 		return nil
 	}
-	fd, err := in.do(unix.SYS_MEMFD_CREATE, s.vdso+emptyString, unix.MFD_CLOEXEC)
-	if err != nil || fd < 0 {
-		return nil
-	}
 	const size = windowPages * checkpoint.PageSize
-	if ret, err := in.do(unix.SYS_FTRUNCATE, uint64(fd), size); err != nil || ret != 0 {
+	fd, err := newMemFile(in, s.vdso, size)
+	if err != nil || fd < 0 {
 		return nil
 	}
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", s.pid, fd), os.O_RDWR, 0)
@@ -65,6 +62,21 @@ func (s *shadow) openWindow() *window {
 	}
 	*s.windows++
 	return &window{in, uint64(fd), view}
+}
+
+// newMemFile makes a file in memory, without a name, of size bytes, in the process that in
+// has borrowed. It returns its descriptor, or a negated errno. vdso is where the process has its
+// vdso.
+func newMemFile(in caller, vdso, size uint64) (fd int64, err error) {
+	if fd, err = in.do(unix.SYS_MEMFD_CREATE, vdso+emptyString, unix.MFD_CLOEXEC); err != nil || fd < 0 {
+		return fd, err
+	}
+	ret, err := in.do(unix.SYS_FTRUNCATE, uint64(fd), size)
+	if err != nil || ret == 0 {
+		return fd, err
+	}
+	_, err = in.do(unix.SYS_CLOSE, uint64(fd))
+	return ret, err
 }
 
 // readRun implements runReader.

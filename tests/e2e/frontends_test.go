@@ -17,11 +17,9 @@ import (
 
 	godap "github.com/google/go-dap"
 
-	"vplay/checkpoint"
 	"vplay/gdbstub"
 	"vplay/gdbstub/dap"
 	"vplay/loader"
-	"vplay/replay"
 	"vplay/replay/debug"
 	"vplay/tests/internal/tool"
 )
@@ -151,17 +149,7 @@ func dapTalk(t *testing.T, conn net.Conn) (said []string) {
 func openDemo(t *testing.T) *debug.Session {
 	t.Helper()
 	dir := filepath.Join("..", "..", "cmd", "vplayd", "demo")
-	rec, err := checkpoint.Open(filepath.Join(dir, "weather.vplay"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rec.Close() })
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	d, err := debug.Open(s, 64<<20, loader.NewSymbols([]string{dir}, false))
+	d, err := debug.Open(tool.OpenSession(t, filepath.Join(dir, "weather.vplay")), 64<<20, loader.NewSymbols([]string{dir}, false))
 	if err != nil {
 		t.Fatal(err)
 	}

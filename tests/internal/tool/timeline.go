@@ -21,16 +21,7 @@ type Timeline struct {
 // timeline's snapshots keep, in bytes.
 func OpenTimeline(t testing.TB, path string, memory int64) *Timeline {
 	t.Helper()
-	rec, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rec.Close() })
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := OpenSession(t, path)
 	tl, err := replay.NewTimeline(s, memory)
 	if err != nil {
 		t.Fatal(err)
@@ -42,4 +33,20 @@ func OpenTimeline(t testing.TB, path string, memory int64) *Timeline {
 	}
 	t.Cleanup(c.Close)
 	return &Timeline{c, tl, s}
+}
+
+// OpenSession opens a recording for the length of a test.
+func OpenSession(t testing.TB, path string) *replay.Session {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
