@@ -1,6 +1,9 @@
 package checkpoint
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // A check of a whole recording: everything in the file is read, and what is damaged is
 // listed. How a part is read is in reader.go and pages.go, and whether a recording
@@ -32,11 +35,10 @@ func (r *Recording) Check(most int) []error {
 			c.table(iv.Pages, fmt.Sprintf("interval %d", in.ID))
 		}
 	}
-	if _, ok := r.listed[nameFinal]; ok {
-		f, err := r.Final()
-		c.add(err)
-		if err == nil {
-			c.table(f.Pages, "final image")
+	c.final(r.Final())
+	for _, p := range r.Processes() {
+		if p.PID != r.mainPID() {
+			c.final(r.FinalOf(p.PID))
 		}
 	}
 	for _, p := range r.objPages {
@@ -61,6 +63,15 @@ func (c *checker) add(err error) {
 	}
 	c.seen[err.Error()] = true
 	c.errs = append(c.errs, err)
+}
+
+// final checks a final image, which may be missing.
+func (c *checker) final(f *Final, err error) {
+	if err == nil {
+		c.table(f.Pages, "final image")
+	} else if !errors.Is(err, ErrNoFinal) {
+		c.add(err)
+	}
 }
 
 // table checks that the pages of a table can be asked for.

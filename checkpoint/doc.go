@@ -14,6 +14,10 @@
 //  3. an anonymous page that is in neither was zero;
 //  4. anything else was not captured, and reading it is an error, never a zero.
 //
+// A recording may hold several processes. Each of its intervals is one process's, deltas stay
+// within a process and its image, and each process may have an image at its end. The manifest
+// is about one of them; [Recording.Processes] lists all.
+//
 // This package holds the types ([Recording], [Interval], [Event], ...), the
 // reader ([Open]), the writer ([Create]), [Rewrite] for slimming, and the text
 // form of events ([Event.Text], [WriteText]). FORMAT.md specifies every byte on
@@ -26,5 +30,5 @@
 // codec.go (structures), spec.go (the event table), frame.go (frames, checks,
 // compression), store.go (pages and packs), manifest.go, writer.go, reader.go,
 // pages.go (pages and tables of a reader), rewrite.go, check.go, diagnose.go,
-// text.go and parse.go.
+// process.go (whose intervals and images they are), text.go and parse.go.
 package checkpoint

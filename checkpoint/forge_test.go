@@ -102,7 +102,11 @@ func TestBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Finish(Manifest{PID: 1, Processes: make([]Process, 100_000)}); err != nil {
+			list := make([]Process, 100_000)
+			for i := range list {
+				list[i].PID = int32(2 + i)
+			}
+			if err := w.Finish(Manifest{PID: 1, Processes: list}); err != nil {
 				t.Fatal(err)
 			}
 			return path

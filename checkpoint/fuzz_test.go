@@ -204,6 +204,7 @@ func FuzzOpen(f *testing.F) {
 	b, rec := small(f)
 	f.Add(b)
 	f.Add(deltaRecording(f))
+	f.Add(family(f, 10))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := OpenReader(bytes.NewReader(b), int64(len(b)), "fuzz")
 		if err == nil {

@@ -40,19 +40,20 @@ func nameIndex(n int) string    { return fmt.Sprintf("pages/%04d.index", n) }
 
 // Kinds of members.
 const (
-	kindMagic       = "magic"
-	kindObjects     = "objects"
-	kindObjectPages = "object-pages"
-	kindFinal       = "final"
-	kindHead        = "interval-head"
-	kindLog         = "interval-log"
-	kindPack        = "page-pack"
-	kindIndex       = "page-index"
+	kindMagic        = "magic"
+	kindObjects      = "objects"
+	kindObjectPages  = "object-pages"
+	kindFinal        = "final"
+	kindProcessFinal = "process-final"
+	kindHead         = "interval-head"
+	kindLog          = "interval-log"
+	kindPack         = "page-pack"
+	kindIndex        = "page-index"
 )
 
 var knownKinds = map[string]bool{
 	kindMagic: true, kindObjects: true, kindObjectPages: true, kindFinal: true,
-	kindHead: true, kindLog: true, kindPack: true, kindIndex: true,
+	kindProcessFinal: true, kindHead: true, kindLog: true, kindPack: true, kindIndex: true,
 }
 
 // magicText is the content of the first member, for people and for file(1).

@@ -38,8 +38,11 @@ type Recording struct {
 	store    storeReader
 	tables   tableCache
 	bases    []int // of deltas, by index of the interval; see deltaBases
-	budget   *Budget
-	read     sync.Map // parts whose work has been charged
+	// processes is what Processes returns; ofProcess are the indexes of a process's intervals.
+	processes []Process
+	ofProcess map[int32][]int
+	budget    *Budget
+	read      sync.Map // parts whose work has been charged
 }
 
 // Open opens the recording at path without a bound on what reading it costs. The
@@ -98,7 +101,7 @@ func kindOfFile(m fs.FileMode) string {
 func openReader(src io.ReaderAt, size int64, name string, budget *Budget) (*Recording, error) {
 	r := &Recording{file: name, src: src, size: size, budget: budget}
 	budget.fit(r, size)
-	steps := []func() error{r.readDirectory, r.readManifest, r.checkMembers, r.readIndexes, r.readObjects}
+	steps := []func() error{r.readDirectory, r.readManifest, r.checkMembers, r.readProcesses, r.readIndexes, r.readObjects}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			if limit, ok := r.limited(err); ok {
@@ -394,42 +397,6 @@ func (r *Recording) ObjectPages() iter.Seq[ObjectPage] { return slices.Values(r.
 // Intervals returns the list of intervals, sorted by ID. The slice must not be changed.
 func (r *Recording) Intervals() []IntervalInfo { return r.manifest.IntervalList }
 
-// LastImage lists the intervals that a debugger is shown, in order: those of the
-// process that the manifest is about, since its last execve. Other processes and
-// earlier images of this one have memory of their own, whatever the order of their
-// intervals. A manifest whose process has no interval means that of the last one.
-func (r *Recording) LastImage() []IntervalInfo {
-	images := r.Images()
-	if len(images) == 0 {
-		return nil
-	}
-	return images[len(images)-1]
-}
-
-// Images lists the intervals of that process, those of each image together, in order.
-func (r *Recording) Images() [][]IntervalInfo {
-	all := r.Intervals()
-	var last *IntervalInfo
-	for i := range all {
-		if all[i].PID == r.Manifest().PID || last == nil || last.PID != r.Manifest().PID {
-			last = &all[i]
-		}
-	}
-	var out [][]IntervalInfo
-	for i := range all {
-		if all[i].PID != last.PID {
-			continue
-		}
-		n := len(out) - 1
-		if n < 0 || out[n][0].Image != all[i].Image {
-			out = append(out, nil)
-			n++
-		}
-		out[n] = append(out[n], all[i])
-	}
-	return out
-}
-
 // info returns the row of an interval.
 func (r *Recording) info(id uint32) (*IntervalInfo, error) {
 	list := r.manifest.IntervalList
@@ -504,28 +471,6 @@ func (r *Recording) head(info *IntervalInfo) (*Interval, error) {
 	return iv, nil
 }
 
-// Final reads the image at the end of the last interval. Errors: ErrNoFinal, *FormatError.
-func (r *Recording) Final() (*Final, error) {
-	if _, ok := r.listed[nameFinal]; !ok {
-		return nil, ErrNoFinal
-	}
-	ch := r.charge(nameFinal)
-	defer ch.drop()
-	raw, err := r.decoded(nameFinal, kindFinal, maxHeadRaw, ch)
-	if err != nil {
-		return nil, err
-	}
-	f, err := decodeWhole(raw, r.version(), &r.store, ch, codeFinal)
-	if err == nil {
-		err = ch.add(int64(len(f.Maps)) * regionBytes)
-	}
-	if err != nil {
-		return nil, r.damage(nameFinal, err)
-	}
-	keep(ch, f)
-	return f, nil
-}
-
 // Sizes says what takes the room in a recording: stored bytes by part.
 type Sizes struct {
 	File        int64 // the whole file
@@ -535,7 +480,7 @@ type Sizes struct {
 	Logs        int64 // event logs
 	LogsRaw     int64 // event logs, decompressed
 	Objects     int64 // objects and their page lists
-	Final       int64 // header of the final image
+	Final       int64 // headers of the final images
 	Manifest    int64
 	Other       int64 // unknown optional members, zip structures
 	PagesStored int   // distinct page contents
@@ -547,7 +492,7 @@ func (r *Recording) Sizes() Sizes {
 	s := Sizes{File: r.size, PagesStored: len(r.store.numbers)}
 	parts := map[string]*int64{
 		kindPack: &s.Pages, kindIndex: &s.Index, kindHead: &s.Heads, kindLog: &s.Logs,
-		kindObjects: &s.Objects, kindObjectPages: &s.Objects, kindFinal: &s.Final,
+		kindObjects: &s.Objects, kindObjectPages: &s.Objects, kindFinal: &s.Final, kindProcessFinal: &s.Final,
 	}
 	for name, f := range r.entries {
 		if p := parts[r.listed[name].Kind]; p != nil {

@@ -23,8 +23,10 @@ type RewriteOptions struct {
 	// iv itself, changed. Pages may be added to w; those of the old
 	// recording need not be.
 	Interval func(w *Writer, iv *Interval) (*Interval, error)
-	// Final returns what is written instead of the final image; nil leaves it out.
-	Final func(w *Writer, f *Final) (*Final, error)
+	// Final returns what is written instead of the final image of a process; nil leaves
+	// it out. It is called for the processes in the order of Processes, and not for one
+	// whose intervals are all left out.
+	Final func(w *Writer, pid int32, f *Final) (*Final, error)
 	// ObjectPage reports whether a page of an object is kept.
 	ObjectPage func(p ObjectPage) bool
 	// Manifest changes what the recording says of itself. The ID stays
@@ -44,11 +46,11 @@ func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	if err != nil {
 		return err
 	}
-	rw := &rewriter{r: r, w: w, o: o, last: make(map[processImage]PageTable)}
+	rw := &rewriter{r: r, w: w, o: o, last: make(map[processImage]PageTable), kept: make(map[int32]bool)}
 	if o.Interrupt == nil {
 		rw.o.Interrupt = func() error { return nil }
 	}
-	for _, step := range []func() error{rw.intervals, rw.final, rw.objects, rw.owner} {
+	for _, step := range []func() error{rw.intervals, rw.finals, rw.objects, rw.owner} {
 		if err := step(); err != nil {
 			return errors.Join(err, w.Abort())
 		}
@@ -99,6 +101,7 @@ type rewriter struct {
 	w    *Writer
 	o    RewriteOptions
 	last map[processImage]PageTable // the table of the newest interval written
+	kept map[int32]bool             // processes that an interval was written of
 }
 
 func (rw *rewriter) intervals() error {
@@ -144,7 +147,7 @@ func (rw *rewriter) interval(iv *Interval) error {
 			out.Pages, out.Delta = delta, true
 		}
 	}
-	rw.last[key] = full
+	rw.last[key], rw.kept[iv.PID] = full, true
 	return rw.w.AddInterval(&out)
 }
 
@@ -176,8 +179,26 @@ func (rw *rewriter) copyPages(table []PageEntry) error {
 	return nil
 }
 
-func (rw *rewriter) final() error {
-	f, err := rw.r.Final()
+func (rw *rewriter) finals() error {
+	if len(rw.r.Processes()) == 0 { // a final image and nothing before it
+		f, err := rw.r.Final()
+		return rw.final(0, f, err, rw.w.SetFinal)
+	}
+	for _, p := range rw.r.Processes() {
+		if !rw.kept[p.PID] {
+			continue
+		}
+		f, err := rw.r.FinalOf(p.PID)
+		set := func(f *Final) error { return rw.w.SetFinalOf(p.PID, f) }
+		if err := rw.final(p.PID, f, err, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// final writes one final image, read with err.
+func (rw *rewriter) final(pid int32, f *Final, err error, set func(*Final) error) error {
 	if errors.Is(err, ErrNoFinal) {
 		return nil
 	}
@@ -185,14 +206,14 @@ func (rw *rewriter) final() error {
 		return err
 	}
 	if rw.o.Final != nil {
-		if f, err = rw.o.Final(rw.w, f); err != nil || f == nil {
+		if f, err = rw.o.Final(rw.w, pid, f); err != nil || f == nil {
 			return err
 		}
 	}
 	if err := rw.copyPages(f.Pages); err != nil {
 		return err
 	}
-	return rw.w.SetFinal(f)
+	return set(f)
 }
 
 func (rw *rewriter) objects() error {

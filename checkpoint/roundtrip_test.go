@@ -156,7 +156,12 @@ type recording struct {
 	masks    map[PageRef][512]byte
 	list     []*Interval
 	final    *Final
+	other    *Final // of otherProcess, when that has an interval
 }
+
+// otherProcess is the PID of every third interval of a random recording, from the second
+// on: those of 4711, which the manifest is about, lie around them.
+const otherProcess = 3
 
 // addPages stores n pages: random, half-filled, zero and partial ones.
 func (rec *recording) addPages(t testing.TB, g gen, w *Writer, n int) {
@@ -227,6 +232,9 @@ func (rec *recording) interval(g gen, id uint32) *Interval {
 	for range g.IntN(9) {
 		iv.Maps = append(iv.Maps, g.mapping())
 	}
+	if id%3 == 2 {
+		iv.PID, iv.Delta = otherProcess, iv.Delta && id > 3
+	}
 	iv.Pages = rec.table(g, g.IntN(40), iv.Delta)
 	unknown := PageRef{Kind: PageFull, Hash: PageHash{1, 2, 3, byte(id)}}
 	iv.End = End{
@@ -258,6 +266,10 @@ func writeRandom(t testing.TB, path string, seed uint64, pages, intervals int) *
 	for i := range uint32(intervals) {
 		rec.list = append(rec.list, rec.interval(g, 1+i))
 	}
+	if intervals > 1 {
+		rec.other = &Final{Pages: rec.table(g, 5, false), Maps: []Mapping{g.mapping()}, Contexts: g.contexts(), Signo: 9}
+		check(w.SetFinalOf(otherProcess, rec.other))
+	}
 	for _, i := range g.Perm(intervals) {
 		check(w.AddInterval(rec.list[i]))
 	}
@@ -281,7 +293,8 @@ func writeRandom(t testing.TB, path string, seed uint64, pages, intervals int) *
 		Env: []string{"A=ü"}, Start: time.Unix(1763600000, 5).UTC(), PID: 4711, Crash: true, Signo: 11, Keep: "crash",
 		CPU:       Identity{Vendor: "AuthenticAMD", CPUID: []CPUIDLeaf{{Leaf: 7, EAX: 1}}, XSAVE: []XSAVEComponent{{2, 576, 256}}},
 		Auxv:      []byte{6, 0},
-		Processes: []Process{{PID: 3, Program: "\xff"}},
+		Parent:    otherProcess,
+		Processes: []Process{{PID: otherProcess, Program: "\xff"}},
 	}
 	check(w.Finish(rec.manifest))
 	rec.manifest.Version, rec.manifest.Intervals = FormatVersion, intervals
@@ -322,6 +335,9 @@ func (rec *recording) compare(r *Recording) error {
 	if !reflect.DeepEqual(final, rec.final) {
 		return fmt.Errorf("final: got %+v, want %+v", final, rec.final)
 	}
+	if err := rec.compareProcesses(r); err != nil {
+		return err
+	}
 	return rec.comparePages(r)
 }
 
@@ -336,13 +352,46 @@ func (rec *recording) compareInterval(r *Recording, want *Interval) error {
 	return nil
 }
 
+// compareProcesses checks whose intervals and final images there are.
+func (rec *recording) compareProcesses(r *Recording) error {
+	other, err := r.FinalOf(otherProcess)
+	if rec.other == nil {
+		if !errors.Is(err, ErrNoFinal) {
+			return fmt.Errorf("final of a process that is not there: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(other, rec.other) {
+		return fmt.Errorf("final of process %d: got %+v, want %+v", otherProcess, other, rec.other)
+	}
+	var got []int32
+	for _, p := range r.Processes() {
+		got = append(got, p.PID)
+		for _, image := range r.ImagesOf(p.PID) {
+			for _, in := range image {
+				if want := (in.ID%3 == 2) == (p.PID == otherProcess); !want || in.PID != p.PID {
+					return fmt.Errorf("interval %d of process %d is listed as one of %d", in.ID, in.PID, p.PID)
+				}
+			}
+		}
+	}
+	if want := []int32{4711, otherProcess}; !slices.Equal(got, want) {
+		return fmt.Errorf("processes %v, want %v", got, want)
+	}
+	return nil
+}
+
 // compareTables checks the resolved tables against maps.
 func (rec *recording) compareTables(r *Recording) error {
-	model := make(map[uint64]PageRef)
+	models := make(map[int32]map[uint64]PageRef)
 	for _, iv := range rec.list {
 		if !iv.Delta {
-			clear(model)
+			models[iv.PID] = make(map[uint64]PageRef)
 		}
+		model := models[iv.PID]
 		for _, e := range iv.Pages {
 			model[e.Addr] = e.Ref
 			if e.Ref.Kind == PageRemoved {

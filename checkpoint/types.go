@@ -278,8 +278,9 @@ type Event struct {
 	Instr InstrKind // instr
 	Out   [4]uint64 // instr: rax, rbx, rcx, rdx afterwards
 
-	// Seq is the event's place in the session's one stream of events, from 1,
-	// where several processes were recorded together; else 0.
+	// Seq is the event's place in the session's one stream of events, from 1, where
+	// several processes were recorded together, else 0: of events of different
+	// processes, which have no other order, that with the smaller number was first.
 	Seq uint64
 
 	Reason string // gap: why; end: see End
@@ -401,8 +402,8 @@ type Artefact struct {
 	What string
 }
 
-// Final is the image at the end of the last interval: the pages that differ
-// from that interval's start.
+// Final is the image at the end of the last interval of a process: the pages that
+// differ from that interval's start.
 type Final struct {
 	Pages    []PageEntry
 	Maps     []Mapping
@@ -456,7 +457,8 @@ func (id *Identity) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("%s (%s, family %d, model %d)", strings.TrimSpace(id.Brand), id.Vendor, id.Family, id.Model))
 }
 
-// Process is one process of the session, at its last execve.
+// Process is one process of the session, at its last execve. How it ended is in the End of
+// its last interval.
 type Process struct {
 	PID      int32    `json:"pid"`
 	Parent   int32    `json:"parent"` // 0 when it is not in the session
@@ -484,6 +486,7 @@ type Manifest struct {
 	Kernel    string    `json:"kernel"`
 	Start     time.Time `json:"start"`
 	PID       int32     `json:"pid"`
+	Parent    int32     `json:"parent,omitempty"` // 0 when it is not in the session; since version 2
 	CPU       Identity  `json:"cpu"`
 	Auxv      []byte    `json:"auxv,omitempty"`
 	Crash     bool      `json:"crash"`
@@ -492,6 +495,8 @@ type Manifest struct {
 	Intervals int       `json:"intervals"` // the writer sets it
 	Keep      string    `json:"keep"`      // "crash" or "always"
 	Notes     []string  `json:"notes,omitempty"`
-	// Processes lists the session's other processes. Empty when there is one.
+	// Processes lists the session's other processes, those that have an interval in the
+	// file, each once. Empty when there is one. Where there are several, the recording is
+	// about PID: the first that crashed, else the first program.
 	Processes []Process `json:"processes,omitempty"`
 }

@@ -57,7 +57,8 @@ type Writer struct {
 	byID      map[uint32]bool
 	objects   map[uint32]Object
 	objPages  map[objectKey]PageRef
-	final     *Final
+	final     *Final           // from SetFinal
+	finals    map[int32]*Final // from SetFinalOf
 }
 
 // objectKey names a page of an object.
@@ -79,6 +80,7 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 		byID:     make(map[uint32]bool),
 		objects:  make(map[uint32]Object),
 		objPages: make(map[objectKey]PageRef),
+		finals:   make(map[int32]*Final),
 		hasher:   NewPageHasher(),
 	}
 	var err error
@@ -334,25 +336,6 @@ func encodeLog(events []Event, level Level) ([]byte, uint64, error) {
 	return m.finish()
 }
 
-// SetFinal sets the image at the end of the last interval; a later call
-// replaces it. The pages of its table must have been added. f is kept until
-// Finish and must not be changed. Errors: ErrFinished, and one that names a page
-// that was not added.
-func (w *Writer) SetFinal(f *Final) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.usable(); err != nil {
-		return err
-	}
-	copied := *f
-	var err error
-	if copied.Pages, err = w.table(f.Pages, "final image"); err != nil {
-		return err
-	}
-	w.final = &copied
-	return nil
-}
-
 // Finish writes what is left, makes the file durable and gives it its name.
 // m's Version, ID (when empty) and Intervals are set by it. When it fails,
 // nothing is left behind.
@@ -437,17 +420,15 @@ func (w *Writer) tail(m Manifest) error {
 	if err := w.coded(nameObjectPages, kindObjectPages, func(c *coder) { codeObjectPages(c, &pages) }); err != nil {
 		return err
 	}
-	if w.final != nil {
-		if err := w.coded(nameFinal, kindFinal, func(c *coder) { codeFinal(c, w.final) }); err != nil {
-			return err
-		}
+	slices.SortFunc(w.intervals, func(a, b IntervalInfo) int { return cmp.Compare(a.ID, b.ID) })
+	if err := w.writeFinals(&m); err != nil {
+		return err
 	}
 	if m.ID == "" {
 		var id [16]byte
 		rand.Read(id[:])
 		m.ID = hex.EncodeToString(id[:])
 	}
-	slices.SortFunc(w.intervals, func(a, b IntervalInfo) int { return cmp.Compare(a.ID, b.ID) })
 	if _, err := deltaBases(w.intervals); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}

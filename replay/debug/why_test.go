@@ -37,7 +37,7 @@ func TestWhy(t *testing.T) {
 					iv.Slim = c.slim
 					return iv, nil
 				},
-				Final: func(w *checkpoint.Writer, f *checkpoint.Final) (*checkpoint.Final, error) {
+				Final: func(w *checkpoint.Writer, _ int32, f *checkpoint.Final) (*checkpoint.Final, error) {
 					e := &f.Pages[0]
 					at, e.Ref = e.Addr, checkpoint.PageRef{Kind: c.kind}
 					if c.kind != checkpoint.PagePartial {

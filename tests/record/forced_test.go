@@ -172,7 +172,7 @@ func TestForcedEndsByHash(t *testing.T) {
 					}
 					return iv, nil
 				},
-				Final: func(*checkpoint.Writer, *checkpoint.Final) (*checkpoint.Final, error) { return nil, nil },
+				Final: func(*checkpoint.Writer, int32, *checkpoint.Final) (*checkpoint.Final, error) { return nil, nil },
 			})
 			if err != nil {
 				t.Fatal(err)
