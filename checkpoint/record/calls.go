@@ -42,6 +42,10 @@ const eventCost = 320
 // logEvent appends an event to the current interval.
 func (t *thread) logEvent(ev checkpoint.Event) {
 	ev.TID = int32(t.tid)
+	if s := t.session; s.events > 0 || len(s.groups) > 1 {
+		s.events++
+		ev.Seq = s.events
+	}
 	t.group().cur.rec.Events = append(t.group().cur.rec.Events, ev)
 	n := int64(eventCost + len(ev.XState) + len(ev.Siginfo))
 	for i := range ev.Writes {
@@ -124,7 +128,7 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 	case unix.SYS_PRCTL, unix.SYS_ARCH_PRCTL:
 		return action{}, t.guestTraps()
 	}
-	if next, err := t.beforeKill(); err != nil || t.session.done {
+	if next, err := t.beforeKill(); err != nil || t.group().done {
 		return next, err
 	}
 	c.since = time.Now()
@@ -309,7 +313,7 @@ func (m *callMem) Writable(addr, n uint64) bool {
 		}
 		if r.Object != 0 {
 			// A page beyond the end of a file faults.
-			if o := &m.p.space.objects.list[r.Object-1]; o.Size < 0 || r.Offset+(min(end, r.End)-r.Start) > uint64(o.Size) {
+			if o := m.p.space.objects.at(r.Object); o.Size < 0 || r.Offset+(min(end, r.End)-r.Start) > uint64(o.Size) {
 				return false
 			}
 		}
@@ -374,7 +378,10 @@ func (t *thread) afterCall(ret int64) error {
 			t.proc.noteAction(&t.call)
 		}
 	case unix.SYS_CLONE, unix.SYS_CLONE3:
-		t.startThread()
+		if t.call.thread != nil {
+			t.startThread()
+			return t.mapScratch()
+		}
 	case unix.SYS_SET_TID_ADDRESS:
 		t.clearTID = c.args[0]
 	case unix.SYS_SET_ROBUST_LIST:

@@ -40,7 +40,7 @@ func (sp *space) keepReadShared(set ranges) error {
 	return set.each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
 		m := sp.maps.at(addr)
-		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || sp.objects.list[m.Object-1].Changed {
+		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || sp.objects.at(m.Object).Changed {
 			return nil
 		}
 		return sp.keepFilePages([]filePage{{addr, m.Object, keyIn(&m.Mapping, addr).index}})
@@ -54,7 +54,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 		return nil
 	}
 	for _, m := range sp.maps.overlap(start, end) {
-		if m.Object == 0 || sp.objects.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
+		if m.Object == 0 || sp.objects.at(m.Object).Kind == checkpoint.ObjectSpecial {
 			continue
 		}
 		m.Offset += max(m.Start, start) - m.Start
@@ -78,7 +78,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 		if err := sp.keepOriginals([]mapping{m}, scan.private); err != nil {
 			return err
 		}
-		if m.private() && sp.objects.list[m.Object-1].Changed {
+		if m.private() && sp.objects.at(m.Object).Changed {
 			c.refill = c.refill.union(scan.private)
 		}
 	}

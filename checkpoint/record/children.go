@@ -13,8 +13,9 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
-// Children of the program are not recorded and must not notice that it is:
-// each is stopped at birth, gets RDTSC, CPUID and its CPUs back, and is let go.
+// Children of a recorded process. Each is stopped before its first instruction. One that is
+// to be recorded starts a recording of its own there (newprocess.go). Others must not notice
+// that their parent is recorded: they get RDTSC, CPUID and their CPUs back.
 
 // errDetach says that the program runs on by itself.
 var errDetach = errors.New("the program was detached")
@@ -50,8 +51,11 @@ func (t *thread) beforeTask() (action, error) {
 	switch {
 	case flags&cloneThread != 0:
 		return action{}, nil
-	case flags&cloneVM != 0:
+	case flags&cloneVM != 0 && t.session.opt.Follow == FollowNone:
 		return action{}, t.beginGap("a child that shares the program's memory")
+	case flags&cloneVM != 0:
+		t.call.mayBlock = flags&cloneVfork != 0
+		return action{}, nil
 	}
 	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {
 		if err := t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced }); err != nil {
@@ -67,26 +71,44 @@ func (t *thread) beforeTask() (action, error) {
 	return action{}, nil
 }
 
-// onChild releases the child that the program's call has made.
+// onChild answers the making of a child, or of a thread, by the program's call.
 func (t *thread) onChild() error {
 	msg, err := t.session.source.message(t.tid)
 	if err != nil {
 		return err
 	}
-	if t.taskFlags()&cloneThread != 0 && !t.session.done {
+	if t.taskFlags()&cloneThread != 0 && !t.group().done {
 		return t.onThread(int(msg))
 	}
 	t.session.result.Stats.Children++
-	if !t.call.gap {
+	if !t.call.gap && !t.group().done {
 		t.space().noteSharers()
 	}
-	if err := t.releaseChild(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+	if err := t.onProcess(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("child %d: %w", msg, err)
 	}
 	if t.call.gap && t.taskFlags()&cloneVfork == 0 {
 		t.call.sharing = !outlived(t.proc.pid, int(msg))
 	}
 	return nil
+}
+
+// onProcess decides what becomes of a child, once it is at its first stop.
+func (t *thread) onProcess(pid int) error {
+	ws, err := t.session.waitChild(pid)
+	if err != nil || !ws.Stopped() {
+		return err // killed before it ran
+	}
+	follow := t.session.opt.Follow
+	switch {
+	case follow == FollowNone || t.group().done:
+		return t.releaseChild(pid)
+	case t.taskFlags()&cloneVM != 0:
+		return t.shareWith(pid)
+	case !follow.wants(t.proc.about.Program):
+		return t.leaveUnrecorded(pid)
+	}
+	return t.recordChild(pid)
 }
 
 // How long the program is kept waiting for a child that shares its memory, and
@@ -125,27 +147,13 @@ func (t *thread) stopSharing() error {
 	} else {
 		t.session.abandon()
 	}
-	t.session.done = true
-	if err := t.detach(); err != nil {
-		return err
-	}
-	return errDetach
+	return t.letProcessGo()
 }
 
 // releaseChild lets a new child go, at its first stop.
 func (t *thread) releaseChild(pid int) error {
-	ws, err := t.session.waitChild(pid)
-	if err != nil {
+	if err := t.makeNative(pid); err != nil {
 		return err
-	}
-	if !ws.Stopped() {
-		return nil // killed before it ran
-	}
-	if err := t.disarmAt(pid, pid); err != nil {
-		return err
-	}
-	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {
-		t.session.log.Warn().Err(err).Msg("affinity of a child not restored")
 	}
 	return ptrace.Resume(pid, ptrace.Detach, 0)
 }
@@ -153,18 +161,23 @@ func (t *thread) releaseChild(pid int) error {
 // giveUp ends the recording at a call's entry and detaches from the program,
 // which then makes the call by itself.
 func (t *thread) giveUp(reason string) error {
-	t.session.endEarly(reason)
-	if t.session.opt.Keep == KeepAlways {
-		if err := t.group().endAt(t, intervalEnd{kind: checkpoint.EndStop, reason: reason}); err != nil {
+	if t.group().shares() {
+		if err := t.splitOff(); err != nil {
 			return err
 		}
-	} else {
-		t.session.abandon()
 	}
-	t.session.done = true
-	t.group().timer.off()
-	if err := t.detach(); err != nil {
-		return err
+	if t.proc != t.session.first {
+		t.session.noteOnce(fmt.Sprintf("process %d runs on unrecorded: %s", t.proc.pid, reason))
+		return errors.Join(t.group().stopAt(t, reason), t.letProcessGo())
 	}
-	return errDetach
+	t.session.endEarly(reason)
+	return errors.Join(t.group().stopAt(t, reason), t.letProcessGo())
+}
+
+// stopAt ends what is recorded of the group at a call's entry of t's.
+func (g *group) stopAt(t *thread, reason string) error {
+	if g.session.opt.Keep == KeepCrash || g.cur == nil {
+		return nil
+	}
+	return g.endAt(t, intervalEnd{kind: checkpoint.EndStop, reason: reason})
 }

@@ -25,7 +25,7 @@ func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 	b := make([]byte, checkpoint.PageSize)
 	for _, r := range image.DebuggerSet(f.Maps, f.Contexts, spaceMemory{sp}) {
 		for _, m := range sp.maps.overlap(r.Start, r.End) {
-			if m.Object == 0 || !m.private() || sp.objects.list[m.Object-1].Kind != checkpoint.ObjectFile {
+			if m.Object == 0 || !m.private() || sp.objects.at(m.Object).Kind != checkpoint.ObjectFile {
 				continue
 			}
 			start, end := max(m.Start, r.Start), min(m.End, r.End)
@@ -63,7 +63,7 @@ func (sp *space) keepSectionTables(f *checkpoint.Final) error {
 	live := spaceMemory{sp}
 	for _, p := range image.SectionTablePages(f.Maps, live) {
 		b := make([]byte, checkpoint.PageSize)
-		if sp.objects.list[p.Object-1].Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {
+		if sp.objects.at(p.Object).Changed || live.ReadFile(p.Object, p.Index*checkpoint.PageSize, b) == 0 {
 			continue
 		}
 		if err := sp.objects.keep(pageKey{p.Object, p.Index}, b); err != nil {

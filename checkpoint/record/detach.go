@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,71 +16,157 @@ import (
 // How the program is let go: each thread with its registers, its instructions, its CPUs and
 // the signals that were held back for it.
 
-// detach restores everything and lets the program go. The thread is at a stop; others may be
-// in calls.
-func (t *thread) detach() error {
-	t.group().timer.off()
-	for _, o := range t.group().turns.threads {
-		if o == t {
+// letProcessGo ends the recording of the thread's process, and of those that share its
+// memory: they run on by themselves. The thread is at a stop.
+func (t *thread) letProcessGo() error {
+	if err := t.group().letGo(t); err != nil {
+		return err
+	}
+	return errDetach
+}
+
+// letAllGo lets everything go that is traced, because recording has failed.
+func (s *session) letAllGo() error {
+	var errs []error
+	for _, g := range slices.Clone(s.groups) {
+		at := s.answering
+		if at != nil && at.group() != g {
+			at = nil
+		}
+		errs = append(errs, g.letGo(at))
+	}
+	return errors.Join(append(errs, s.letUnrecordedGo())...)
+}
+
+// letGo restores everything and lets the group's processes go. Of their threads at, which may
+// be nil, is at a stop that is being answered; others may be in calls, or run.
+func (g *group) letGo(at *thread) error {
+	s := g.session
+	g.done = true
+	g.timer.off()
+	threads := slices.Clone(g.turns.threads)
+	for _, o := range threads {
+		if o == at {
 			continue
 		}
 		if err := o.leaveCall(); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("thread %d: %w", o.tid, err)
 		}
 	}
-	if t.call.in {
-		if err := t.undo(); err != nil {
+	if at != nil && at.call.in {
+		if err := at.undo(); err != nil {
 			return err
 		}
-		t.call.in = false
+		at.call.in = false
 	}
-	t.group().timer.holdUntil(time.Time{})
-	t.session.relay.detach()
-	return t.release()
+	g.timer.holdUntil(time.Time{})
+	if slices.Contains(g.procs, s.first) {
+		s.relay.detach()
+	}
+	if at != nil {
+		if err := at.release(0); err != nil {
+			return err
+		}
+	}
+	for _, o := range threads {
+		delete(s.threads, o.tid)
+	}
+	for _, p := range slices.Clone(g.procs) {
+		p.detached = true
+		g.leave(p)
+	}
+	return nil
 }
 
-// leaveCall lets a thread go that does not have the turn. A call in which it waits is ended,
-// as the kernel would for a signal that is ignored, and made again.
-func (t *thread) leaveCall() error {
-	ws := t.parked.next.status
-	if t.parked.waits {
-		if err := t.session.source.interrupt(t.tid); err != nil {
-			return err
-		}
-		var err error
-		if ws, err = t.session.source.wait(t.tid); err != nil {
+// halt stops the thread, if it runs, and keeps the stop for leaveCall.
+func (t *thread) halt() error {
+	has := t.group().turns.has == t
+	if !t.parked.waits && !has {
+		return nil
+	}
+	if err := t.session.source.interrupt(t.tid); err != nil {
+		return err
+	}
+	ws, err := t.session.source.wait(t.tid)
+	if err != nil {
+		return err
+	}
+	if has {
+		t.group().turns.has = nil
+	}
+	if ws.Stopped() && !t.call.in {
+		if err := t.readRegs(); err != nil {
 			return err
 		}
 	}
-	if ws != 0 && !ws.Stopped() {
+	t.parked.next, t.parked.waits, t.parked.regs = action{status: ws}, false, t.replayed()
+	return nil
+}
+
+// leaveCall lets a thread go whose stop, if it is at one, is not being answered. A call in
+// which it waits is ended, as the kernel would for a signal that is ignored, and made again.
+func (t *thread) leaveCall() error {
+	if err := t.halt(); err != nil {
+		return err
+	}
+	ws := t.parked.next.status
+	switch {
+	case ws != 0 && !ws.Stopped():
 		return errGone
+	case ws != 0 && ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT:
+		return t.session.source.resume(t.tid, ptrace.Detach, 0)
 	}
 	if err := t.readRegs(); err != nil {
 		return err
 	}
-	if t.call.in {
-		t.call.in = false
-		if t.call.patched {
-			if err := t.unpatch(); err != nil {
-				return err
-			}
+	isCall := ws != 0 && ptrace.StopSignal(ws) == ptrace.SyscallTrap
+	switch {
+	case t.call.in:
+		if err := t.endCall(); err != nil {
+			return err
 		}
-		ret := int64(t.regs.Rax)
-		if t.call.redirection != nil {
-			t.redirected(ret)
-		}
-		if isRestart(ret) {
-			beforeCall(&t.regs, uint64(t.call.nr))
-			if err := t.setRegs(&t.regs); err != nil {
-				return err
-			}
+	case isCall: // at the entry of one
+		if err := t.undo(); err != nil {
+			return err
 		}
 	}
-	return t.release()
+	sig := 0
+	if ws != 0 && !isCall && ptrace.Event(ws) == 0 && !t.group().timer.isReserved(ws.StopSignal()) {
+		sig = int(ws.StopSignal())
+	}
+	return t.release(sig)
 }
 
-// release gives a thread that is at a stop, in no call, what is its own, and lets it go.
-func (t *thread) release() error {
+// endCall brings a thread that was stopped inside a call behind it, or before it where it is
+// to be made again.
+func (t *thread) endCall() error {
+	t.call.in = false
+	if t.call.patched {
+		if err := t.unpatch(); err != nil {
+			return err
+		}
+	}
+	ret := int64(t.regs.Rax)
+	if t.call.redirection != nil {
+		t.redirected(ret)
+	}
+	if !isRestart(ret) && (ret != errnoIntr || t.anyPending()) {
+		return nil
+	}
+	beforeCall(&t.regs, uint64(t.call.nr))
+	return t.setRegs(&t.regs)
+}
+
+// release gives a thread that is at a stop, in no call, what is its own, and lets it go, with
+// a signal unless that is 0.
+func (t *thread) release(sig int) error {
+	if t.group().timer.owes(t.tid) {
+		// It is not to outlive the tracer: it would kill.
+		if _, err := t.runToReserved(sig); err != nil {
+			return err
+		}
+		sig = 0
+	}
 	if t.space().site != 0 {
 		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
 			return err
@@ -92,23 +179,24 @@ func (t *thread) release() error {
 		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
-	return t.session.source.resume(t.tid, ptrace.Detach, 0)
+	return t.session.source.resume(t.tid, ptrace.Detach, sig)
 }
 
-// waitDetached waits for the program's end, as its parent.
+// waitDetached waits for the end of the program, if it was let go, as its parent.
 func (p *process) waitDetached() error {
-	for {
+	for p.detached && !p.over {
 		ws, err := ptrace.Wait(p.pid, unix.WUNTRACED)
 		switch {
 		case err != nil:
 			return fmt.Errorf("record: wait: %w", err)
 		case ws.Exited() || ws.Signaled():
+			p.over = true
 			p.session.result.setEnd(ws)
-			return nil
 		case ws.Stopped() && ws.StopSignal() != unix.SIGSTOP:
 			stopWithJob()
 		}
 	}
+	return nil
 }
 
 // disarmAt borrows a stopped process and gives it its instructions back.

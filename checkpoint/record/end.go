@@ -16,7 +16,7 @@ import (
 
 // onExitEvent is PTRACE_EVENT_EXIT: the program dies, its memory still there.
 func (t *thread) onExitEvent() (action, error) {
-	if t.session.done {
+	if t.group().done {
 		return action{}, nil
 	}
 	if t.exiting {
@@ -46,40 +46,102 @@ func (t *thread) onExitEvent() (action, error) {
 
 // onExitCall is the entry of exit or exit_group.
 func (t *thread) onExitCall() error {
-	if t.call.nr == unix.SYS_EXIT && !t.group().alone() {
+	g := t.group()
+	if t.call.nr == unix.SYS_EXIT && !g.alone() || g.shares() {
 		t.exiting = true
 		return nil
 	}
-	if t.session.opt.Keep == KeepCrash {
-		t.session.abandon()
-	} else if err := t.group().endAt(t, intervalEnd{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))}); err != nil {
-		return err
-	}
-	t.session.done = true
-	t.group().timer.off()
-	return nil
+	t.proc.about.ExitCode = int32(uint8(t.call.args[0]))
+	return g.endQuietly(t, intervalEnd{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))})
 }
 
-// crash ends the recording at the signal that kills the program.
+// endQuietly ends the recording of a process that has not crashed: with KeepCrash nothing of
+// it is kept.
+func (g *group) endQuietly(t *thread, b intervalEnd) error {
+	g.timer.off()
+	if g.session.opt.Keep == KeepCrash {
+		g.done = true
+		g.close()
+		return g.session.finishWhenOver()
+	}
+	if err := g.endAt(t, b); err != nil {
+		return err
+	}
+	g.done = true
+	return g.session.finishWhenOver()
+}
+
+// crash ends the recording of the process at the signal that kills it.
 func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
-	t.session.manifest.Crash, t.session.manifest.Signo = true, int32(sig)
+	g := t.group()
+	g.of.about.Signo = int32(sig)
 	b := intervalEnd{kind: checkpoint.EndCrash, forced: forced, signo: sig}
+	if !g.of.isCrash(sig) {
+		g.settle(g.endQuietly(t, b))
+		return action{sig: sig}, nil
+	}
+	t.session.noteCrash(g.of, sig)
 	var info []byte
 	if si != nil {
 		info = append(info, si[:]...)
 	}
-	if err := t.group().endWith(t, b, info); err != nil {
-		// The program gets its end whatever becomes of the recording.
-		t.session.log.Debug().Err(err).Msg("recording not written")
-		t.session.result.Reason, t.session.result.Err = err.Error(), err
-		t.session.abandon()
-	}
-	t.session.done = true
-	t.group().timer.off()
+	g.settle(g.endWith(t, b, info))
 	return action{sig: sig}, nil
 }
 
-// endAt ends the recording here.
+// isCrash reports whether a signal that kills the process counts as a crash. Of the program
+// itself each does. Its children are often ended by one, and then it is no more than an
+// exit: those count that dump core (man 7 signal).
+func (p *process) isCrash(sig int) bool {
+	if p == p.session.first {
+		return true
+	}
+	switch unix.Signal(sig) {
+	case unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGSYS:
+		return true
+	}
+	return false
+}
+
+// noteCrash notes the process that has crashed, if it is the first.
+func (s *session) noteCrash(p *process, sig int) {
+	if s.crashed != nil {
+		return
+	}
+	s.crashed = p
+	if p != s.first && s.result.Crashed == nil {
+		s.result.Crashed = &Crashed{PID: p.pid, Program: p.about.Program, Signal: sig}
+	}
+}
+
+// settle is called when the end of a process that dies is written, or could not be: the
+// program gets its end whatever becomes of the recording.
+func (g *group) settle(err error) {
+	s := g.session
+	g.done = true
+	g.timer.off()
+	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
+		err = s.endOthers(g)
+	}
+	if err == nil && s.out.open() && s.opt.Keep == KeepCrash {
+		err = s.finish()
+	}
+	if err == nil {
+		err = s.finishWhenOver()
+	}
+	if err != nil {
+		s.failed(err)
+	}
+}
+
+// failed takes note that the recording could not be written.
+func (s *session) failed(err error) {
+	s.log.Debug().Err(err).Msg("recording not written")
+	s.result.Reason, s.result.Err = err.Error(), err
+	s.abandon()
+}
+
+// endAt ends the recording of the group's process here.
 func (g *group) endAt(t *thread, b intervalEnd) error { return g.endWith(t, b, nil) }
 
 func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
@@ -92,7 +154,6 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 		return err
 	}
 	b.contexts = g.contexts(t)
-	g.session.manifest.ExitCode = int32(b.code)
 	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
@@ -100,33 +161,30 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 	if err := t.space().keepDebuggerSet(&t.call, final); err != nil {
 		return err
 	}
-	if err := g.write(m, final); err != nil {
-		return err
-	}
-	g.session.result.Recorded, g.session.result.Path = true, g.session.opt.Path
-	return nil
+	return g.writeEnd(m, final)
 }
 
 // crashBetween writes the recording of a program that was killed between two
 // intervals: the one before ends with the crash.
 func (g *group) crashBetween(sig int) (action, error) {
-	err := errors.New("killed before its first interval")
-	if g.prev != nil {
-		end := &g.prev.rec.End
-		end.Kind, end.Signo = checkpoint.EndCrash, int32(sig)
-		g.session.manifest.Crash, g.session.manifest.Signo = true, int32(sig)
-		err = g.finishBetween(sig)
+	if g.prev == nil {
+		g.settle(errors.New("killed before its first interval"))
+		return action{}, nil
 	}
-	if err != nil {
-		g.session.log.Debug().Err(err).Msg("recording not written")
-		g.session.result.Reason, g.session.result.Err = err.Error(), err
-		g.session.abandon()
+	p, end := g.of, &g.prev.rec.End
+	p.about.Signo = int32(sig)
+	if p.isCrash(sig) {
+		g.session.noteCrash(p, sig)
+	} else if g.session.opt.Keep == KeepCrash {
+		g.settle(nil)
+		return action{}, nil
 	}
-	g.session.done = true
-	g.timer.off()
+	end.Kind, end.Signo = checkpoint.EndCrash, int32(sig)
+	g.settle(g.finishBetween(sig))
 	return action{}, nil
 }
 
+// finishBetween writes the recording of a process that is between two intervals.
 func (g *group) finishBetween(sig int) error {
 	m := g.between
 	if m == nil {
@@ -136,9 +194,5 @@ func (g *group) finishBetween(sig int) error {
 		}
 	}
 	final := &checkpoint.Final{Maps: g.prev.space.maps.mappings(), Contexts: g.prev.rec.End.Contexts, Signo: int32(sig)}
-	if err := g.write(m, final); err != nil {
-		return err
-	}
-	g.session.result.Recorded, g.session.result.Path = true, g.session.opt.Path
-	return nil
+	return g.writeEnd(m, final)
 }

@@ -50,7 +50,7 @@ func (sp *space) isCleanFile(m *mapping) bool {
 	if m.Object == 0 {
 		return false
 	}
-	o := &sp.objects.list[m.Object-1]
+	o := sp.objects.at(m.Object)
 	return o.Kind == checkpoint.ObjectFile && !o.Changed && (m.private() || m.Prot&checkpoint.ProtWrite == 0)
 }
 

@@ -41,7 +41,10 @@ func (t *thread) beforeExec() (action, error) {
 		if why, _ := unrecordable(path); why != "" {
 			return action{}, t.giveUp(why + ": " + path)
 		}
-		if err := t.group().prepareExec(t); err != nil {
+		if t.group().shares() {
+			t.onThreadExitEvent() // of the memory that it leaves, its end
+			t.atExitEvent = false
+		} else if err := t.group().prepareExec(t); err != nil {
 			return action{}, err
 		}
 	}
@@ -121,6 +124,11 @@ func (t *thread) onExec() error {
 		}
 		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t.proc}}
 	}
+	if t.group().shares() {
+		if err := t.splitOff(); err != nil {
+			return err
+		}
+	}
 	t.session.result.Stats.Execs++
 	return t.space().open()
 }
@@ -132,13 +140,11 @@ func (t *thread) beginImage() error {
 	t.group().dropImage()
 	t.proc.space = t.space().successor()
 	if t.regs.Cs != userCS64 {
-		t.session.result.Reason = "a 32-bit program cannot be recorded"
-		t.session.abandon()
-		t.session.done = true
-		if err := t.detach(); err != nil {
-			return err
+		t.session.noteOnce(fmt.Sprintf("process %d: a 32-bit program cannot be recorded", t.proc.pid))
+		if t.proc == t.session.first {
+			t.session.result.Reason = "a 32-bit program cannot be recorded"
 		}
-		return errDetach
+		return t.letProcessGo()
 	}
 	list, err := t.space().kernelMaps()
 	if err != nil {
@@ -263,7 +269,7 @@ func (t *thread) editAuxv() error {
 	}
 	auxv := make([]byte, at+16-start)
 	t.space().readMem(start, auxv)
-	t.session.manifest.Auxv = auxv
+	t.proc.about.Auxv = auxv
 	return nil
 }
 
@@ -292,12 +298,12 @@ func readLongLink(name string) (string, error) {
 	return s, err
 }
 
-// describe fills the manifest for the image.
+// describe says what the process is since its execve, for the manifest.
 func (p *process) describe() error {
-	m := &p.session.manifest
 	proc := fmt.Sprintf("/proc/%d/", p.live)
+	a := checkpoint.Process{PID: int32(p.pid), Parent: int32(p.parent), Image: p.space.image, Auxv: p.about.Auxv}
 	var err error
-	if m.Program, err = readLongLink(proc + "exe"); err != nil {
+	if a.Program, err = readLongLink(proc + "exe"); err != nil {
 		return err
 	}
 	read := func(name string) []string {
@@ -307,16 +313,25 @@ func (p *process) describe() error {
 		}
 		return splitNul(b)
 	}
-	m.Args, m.Env = read("cmdline"), checkpoint.MaskEnvironment(read("environ"), p.session.opt.KeepEnv)
-	if m.Cwd, err = readLongLink(proc + "cwd"); err != nil {
+	a.Args, a.Env = read("cmdline"), checkpoint.MaskEnvironment(read("environ"), p.session.opt.KeepEnv)
+	if a.Cwd, err = readLongLink(proc + "cwd"); err != nil {
 		return err
 	}
+	p.about = a
+	return p.session.describeHost(p)
+}
+
+// describeHost says what the processes run on, for the manifest.
+func (s *session) describeHost(p *process) error {
+	m := &s.manifest
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
 		return err
 	}
 	m.Hostname, m.Kernel = unix.ByteSliceToString(uts.Nodename[:]), unix.ByteSliceToString(uts.Release[:])
-	m.Tool, m.PID, m.Keep, m.Start = "vplay", int32(p.pid), string(p.session.opt.Keep), time.Now()
-	m.CPU = p.identity()
-	return err
+	m.Tool, m.Keep, m.CPU = "vplay", string(s.opt.Keep), p.identity()
+	if p == s.first || m.Start.IsZero() {
+		m.Start = time.Now()
+	}
+	return nil
 }

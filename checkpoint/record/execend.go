@@ -21,7 +21,7 @@ type pendingEnd struct {
 // that is about to run succeeds.
 func (g *group) prepareExec(t *thread) error {
 	g.execEnd = nil
-	if !g.session.out.open() {
+	if !g.session.streams() {
 		return nil
 	}
 	m, err := t.space().takeSnapshot()

@@ -86,7 +86,7 @@ func (p *process) beforeFileWrite(c *call) {
 			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
 		}
 		p.space.keepBase(m)
-		p.session.objects.list[m.Object-1].Changed = true
+		p.space.objects.at(m.Object).Changed = true
 		for _, w := range p.space.viewPages(c, m) {
 			c.before[w.Addr] = w.Data
 		}
@@ -106,7 +106,7 @@ func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
 	}
 	var out []checkpoint.MemWrite
 	for _, m := range p.mappedTargets(c) {
-		if o := &p.session.objects.list[m.Object-1]; o.Size >= 0 {
+		if o := p.space.objects.at(m.Object); o.Size >= 0 {
 			if size := p.sizeNow(c, m); size >= 0 {
 				o.Size = size
 			}
@@ -138,14 +138,14 @@ func (p *process) resized(c *call) bool {
 	}
 	found := false
 	for _, m := range p.mappedTargets(c) {
-		o := &p.session.objects.list[m.Object-1]
+		o := p.space.objects.at(m.Object)
 		size := p.sizeNow(c, m)
 		if o.Size < 0 || size < 0 {
 			continue
 		}
 		was, now := pageUp(uint64(o.Size)), pageUp(uint64(size))
 		if was != now && m.Offset+(m.End-m.Start) > min(was, now) {
-			p.session.objects.forget(o.Dev, o.Inode)
+			p.space.objects.forget(o.Dev, o.Inode)
 			found = true
 		}
 	}
@@ -155,7 +155,7 @@ func (p *process) resized(c *call) bool {
 // sizeNow returns the size of the file behind a mapping, or -1. The kernel's name
 // for the mapping tells it only where the model's ranges are the kernel's.
 func (p *process) sizeNow(c *call, m *mapping) int64 {
-	o := &p.session.objects.list[m.Object-1]
+	o := p.space.objects.at(m.Object)
 	if c.nr == unix.SYS_MADVISE {
 		return o.Size // It changes none.
 	}
@@ -177,13 +177,13 @@ func (p *process) beforeMapFile(fd int) {
 		return
 	}
 	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}
-	if was, ok := p.session.objects.stamps[k]; ok && was != now {
+	if was, ok := p.space.objects.stamps[k]; ok && was != now {
 		if p.space.isMapped(fileID{st.Dev, st.Ino}) {
 			return
 		}
-		p.session.objects.forget(st.Dev, st.Ino)
+		p.space.objects.forget(st.Dev, st.Ino)
 	}
-	p.session.objects.stamps[k] = now
+	p.space.objects.stamps[k] = now
 }
 
 // renewObjects gives mappings whose file was forgotten their new object.

@@ -22,8 +22,9 @@ type forceTimer struct {
 	source  stopSource
 	pid     int // of the process and of its thread that runs, or ran last
 	tid     int
-	running bool      // the program runs its own code
-	sent    bool      // a signal of ours is on its way
+	running bool // the program runs its own code
+	sent    bool // a signal of ours is on its way
+	sentAs  unix.Signal
 	hold    time.Time // force a stop at this time, for held signals; zero is never
 	every   time.Duration
 	last    time.Time     // start of the interval
@@ -51,7 +52,12 @@ func (p *forceTimer) start(source stopSource, opt Options) {
 	go p.run(tick, p.quit)
 }
 
-func (p *forceTimer) stop() { p.once.Do(func() { close(p.quit) }) }
+func (p *forceTimer) stop() {
+	p.off()
+	if p.quit != nil { // it was started
+		p.once.Do(func() { close(p.quit) })
+	}
+}
 
 func (p *forceTimer) run(tick time.Duration, quit chan struct{}) {
 	tk := time.NewTicker(tick)
@@ -80,7 +86,7 @@ func (p *forceTimer) check(now time.Time) {
 		}
 	}
 	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
-		p.sent = true
+		p.sent, p.sentAs = true, p.signo
 	}
 }
 
@@ -101,7 +107,7 @@ func (p *forceTimer) leave() {
 func (p *forceTimer) arrived(sig int, si *ptrace.Siginfo) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.sent || sig != int(p.signo) || si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
+	if !p.sent || sig != int(p.sentAs) || si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
 		return false
 	}
 	p.sent = false
@@ -113,6 +119,24 @@ func (p *forceTimer) inFlight() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sent
+}
+
+// owes reports whether a thread is about to get a signal of ours, which then counts as seen.
+func (p *forceTimer) owes(tid int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	owes := p.sent && p.tid == tid
+	p.sent = p.sent && !owes
+	return owes
+}
+
+// isReserved reports whether a signal that a thread has stopped for is one of ours.
+func (p *forceTimer) isReserved(sig unix.Signal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ours := p.sent && sig == p.sentAs
+	p.sent = p.sent && !ours
+	return ours
 }
 
 // turn chooses the signal for the thread that gets its turn.

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,14 +14,17 @@ import (
 // that a timer forces.
 type group struct {
 	session *session
-	procs   []*process
+	procs   []*process    // those that live
+	of      *process      // whose log it is: the others share its memory
+	pastCPU time.Duration // of those that have left
 
-	cpu   unix.CPUSet // that its threads run on
-	turns turns
+	cpu     unix.CPUSet // that its threads run on
+	turns   turns
+	objects objectStore
+	done    bool // nothing more is recorded; only the processes' end is awaited
 
 	cur       *interval
 	ring      []*interval // crash: intervals before cur, oldest first
-	nextID    uint32
 	prev      *interval   // the interval before, between its end and the next one's start
 	between   *snapshot   // the memory between them, while a cut is made
 	unwritten bool        // prev is not in the file yet
@@ -33,7 +37,7 @@ type group struct {
 
 // cpuTime returns the CPU time of the group's processes.
 func (g *group) cpuTime() (time.Duration, error) {
-	var sum time.Duration
+	sum := g.pastCPU
 	for _, p := range g.procs {
 		cpu, err := cpuTime(p.pid)
 		if err != nil {
@@ -49,7 +53,7 @@ func (g *group) dropImage() {
 	g.finishExecEnd()
 	g.close()
 	if g.session.opt.Keep == KeepCrash {
-		g.session.objects.forgetPages()
+		g.objects.forgetPages()
 	}
 }
 
@@ -61,4 +65,27 @@ func (g *group) close() {
 	g.cur.close()
 	g.prev.close()
 	g.ring, g.cur, g.prev = nil, nil, nil
+}
+
+// shares reports whether processes of the group share their memory.
+func (g *group) shares() bool { return len(g.procs) > 1 }
+
+// leave takes a process that has ended, or was let go, out of the group, which ends with its
+// last.
+func (g *group) leave(p *process) {
+	s := g.session
+	if cpu, err := cpuTime(p.pid); err == nil {
+		g.pastCPU += cpu
+	}
+	g.procs = slices.DeleteFunc(g.procs, func(o *process) bool { return o == p })
+	if len(g.procs) > 0 {
+		return
+	}
+	p.space.close()
+	g.timer.stop()
+	g.close()
+	s.groups = slices.DeleteFunc(s.groups, func(o *group) bool { return o == g })
+	if err := s.finishWhenOver(); err != nil {
+		s.failed(err)
+	}
 }

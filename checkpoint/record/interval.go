@@ -26,6 +26,7 @@ type interval struct {
 	extra   map[uint64][]byte // pages no fork would hold, where they differ from the interval before
 	bytes   int64             // memory taken, about
 	hash    *pendingHash      // of a forced end, until the pages of both ends were read
+	noPages bool              // of its end
 
 	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
 }
@@ -92,7 +93,8 @@ func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 	}
 	g.session.result.Stats.Intervals++
 	g.prev, g.cur = cur, nil
-	if !g.session.out.open() {
+	cur.noPages = b.noPages
+	if !g.session.streams() {
 		g.ring = append(g.ring, cur)
 		g.evict(b.cpu)
 		return nil
@@ -111,11 +113,11 @@ func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 // flush writes the interval that endInterval has ended, when a file is
 // written all along. Until the next one stands it may still become the last.
 func (g *group) flush() error {
-	if !g.unwritten || !g.session.out.open() {
+	if !g.unwritten || !g.session.streams() {
 		return nil
 	}
 	g.unwritten = false
-	return g.session.out.interval(&g.prev.rec)
+	return g.writeInterval(g.prev)
 }
 
 // store writes the pages that changed since the last shadow, and adds them to the
@@ -153,14 +155,14 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 		l.removed = m.space.removedFrom(m)
 	}
 	l.rec = checkpoint.Interval{
-		ID: g.nextID, PID: int32(t.proc.pid), Image: m.space.image, Start: start,
+		ID: g.session.intervals, PID: int32(g.of.pid), Image: m.space.image, Start: start,
 		Maps: m.space.maps.mappings(), Brk: m.space.brk, Delta: g.prev != nil, Artefact: m.space.artefact,
 		WallTime: time.Now(),
 	}
-	g.nextID++
+	g.session.intervals++
 	l.extra = m.space.changedCopies(m)
 	l.bytes = int64(len(l.extra)+len(l.rec.Maps)) * checkpoint.PageSize / 2
-	if g.session.out.open() {
+	if g.session.streams() {
 		if err := g.store(m, nil); err != nil {
 			return err
 		}

@@ -155,7 +155,7 @@ func (sp *space) droppedIn(maps *mapModel, start, end uint64) ([]checkpoint.MapO
 	}
 	var out []checkpoint.MapOp
 	for _, m := range maps.overlap(start, end) {
-		if !m.private() || m.Object != 0 && sp.objects.list[m.Object-1].Kind == checkpoint.ObjectSpecial {
+		if !m.private() || m.Object != 0 && sp.objects.at(m.Object).Kind == checkpoint.ObjectSpecial {
 			continue
 		}
 		lo, hi := max(m.Start, start), min(m.End, end)

@@ -210,7 +210,7 @@ func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 	if op.Map.Flags&checkpoint.MapShared != 0 || op.Map.Object == 0 {
 		return
 	}
-	o := &sp.objects.list[op.Map.Object-1]
+	o := sp.objects.at(op.Map.Object)
 	if o.Kind == checkpoint.ObjectShared {
 		o.Changed = true
 	}

@@ -30,21 +30,25 @@ func (sp *space) captureNewShared(c *call, op *checkpoint.MapOp) error {
 	if op.Map.Flags&checkpoint.MapShared == 0 || op.Map.Object == 0 {
 		return nil
 	}
-	o := &sp.objects.list[op.Map.Object-1]
+	o := sp.objects.at(op.Map.Object)
 	if o.Kind == checkpoint.ObjectShared && c.nr == unix.SYS_MMAP && c.args[3]&mapAnonymous != 0 {
 		return nil // made by this call: zero
 	}
-	f, err := os.Open(procPath(c.mem.p.live, int(int32(c.args[4]))))
+	name := procPath(c.mem.p.live, int(int32(c.args[4])))
 	if c.nr == unix.SYS_SHMAT {
-		if err == nil {
-			_ = f.Close() // not even read
-		}
-		f, err = os.Open(mapFile(sp.pid, op.Start, op.End))
+		name = mapFile(sp.pid, op.Start, op.End)
 	}
+	return sp.captureFrom(c, op, name)
+}
+
+// captureFrom is captureNewShared for what the host has by a name.
+func (sp *space) captureFrom(c *call, op *checkpoint.MapOp, name string) error {
+	f, err := os.Open(name)
 	if err != nil {
 		return sp.captureMapped(c, op)
 	}
 	defer func() { _ = f.Close() }() // only read
+	o := sp.objects.at(op.Map.Object)
 	if fi, err := f.Stat(); err == nil {
 		o.Size = fi.Size()
 	}
@@ -60,11 +64,12 @@ func (sp *space) sharedPart(op *checkpoint.MapOp) uint64 {
 	return min(n, sharedLimit)
 }
 
-// sayMissing puts what was not read of objects into the recording's notes, by name and
+// reportMissing puts what was not read of objects into the recording's notes, by name and
 // size.
-func (s *session) reportMissing() {
-	for _, id := range slices.Sorted(maps.Keys(s.objects.missing)) {
-		note := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", s.objects.list[id-1].Path, float64(s.objects.missing[id])/(1<<20))
+func (g *group) reportMissing() {
+	s := g.session
+	for _, id := range slices.Sorted(maps.Keys(g.objects.missing)) {
+		note := fmt.Sprintf("%s: %.1f MiB of what it held when it was mapped shared are not in the recording", g.objects.at(id).Path, float64(g.objects.missing[id])/(1<<20))
 		s.noteOnce(note)
 		s.result.Missing = append(s.result.Missing, note)
 	}
@@ -199,7 +204,7 @@ func (sp *space) captureMapped(c *call, op *checkpoint.MapOp) error {
 func (sp *space) captureView(c *call, op *checkpoint.MapOp, at uint64, b []byte) error {
 	k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
 	old := sp.objects.base[k]
-	if o := &sp.objects.list[op.Map.Object-1]; o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
+	if o := sp.objects.at(op.Map.Object); o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
 		old = make([]byte, checkpoint.PageSize) // Replay knows that it was made of zeros.
 	}
 	if old != nil {

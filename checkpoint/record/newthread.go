@@ -23,21 +23,28 @@ func (t *thread) onThread(tid int) error {
 	if err != nil || !ws.Stopped() {
 		return err // killed before it ran
 	}
-	n := &thread{session: t.session, proc: t.proc, tid: tid, affinity: t.affinity, starting: true, name: t.name}
-	t.session.threads[tid] = n
-	if err := n.readRegs(); err != nil {
-		return err
-	}
-	if n.sig.mask, err = t.session.source.getSigmask(tid); err != nil {
-		return err
-	}
-	n.call.mem = callMem{t.proc}
-	n.parked.regs = n.replayed()
-	if err := n.mapScratch(); err != nil {
+	n := &thread{session: t.session, proc: t.proc, tid: tid}
+	if err := t.beginThread(n); err != nil {
 		return err
 	}
 	t.call.thread = n
 	return nil
+}
+
+// beginThread takes note of a thread that the program's call has made in its memory, and that
+// is at its first stop.
+func (t *thread) beginThread(n *thread) (err error) {
+	n.affinity, n.starting, n.name = t.affinity, true, t.name
+	t.session.threads[n.tid] = n
+	if err := n.readRegs(); err != nil {
+		return err
+	}
+	if n.sig.mask, err = t.session.source.getSigmask(n.tid); err != nil {
+		return err
+	}
+	n.call.mem = callMem{n.proc}
+	n.parked.regs = n.replayed()
+	return n.mapScratch()
 }
 
 // startThread logs the start of the thread that the call has made, whose exit is logged.
@@ -47,9 +54,6 @@ func (t *thread) startThread() {
 		return
 	}
 	t.call.thread = nil
-	if err := t.mapScratch(); err != nil {
-		t.session.log.Error().Err(err).Msg("scratch memory")
-	}
 	flags, childTID := t.cloneArgs()
 	regs := n.parked.regs
 	ev := checkpoint.Event{

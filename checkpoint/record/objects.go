@@ -11,9 +11,9 @@ import (
 	"vplay/checkpoint"
 )
 
-// objectStore is what the recording knows of the files and the shared memory that
-// programs map. Their numbers are the recording's, so the session has one, and every
-// address space refers to it.
+// objectStore is what the recorder knows of the files and the shared memory that the
+// processes of a group map. Each group has its own: what a file held when one program mapped
+// it may not be what it held when another did. Their numbers are the recording's.
 type objectStore struct {
 	objectTable
 	out *output
@@ -31,8 +31,10 @@ type objectStore struct {
 	missing map[uint32]uint64
 }
 
-func newObjectStore(out *output) objectStore {
-	o := objectStore{out: out, stamps: map[[2]uint64]stamp{}}
+// newObjectStore returns a store that has no object. last is the highest number that the
+// recording has given to one.
+func newObjectStore(out *output, last *uint32) objectStore {
+	o := objectStore{objectTable: objectTable{last: last}, out: out, stamps: map[[2]uint64]stamp{}}
 	o.forgetPages()
 	return o
 }
@@ -81,10 +83,31 @@ type objectKey struct {
 	path       string
 }
 
-// objectTable numbers the objects of one recording; IDs start at 1.
+// objectTable numbers objects. The numbers are unique in the recording, and start at 1.
 type objectTable struct {
-	ids  map[objectKey]uint32
-	list []checkpoint.Object
+	ids   map[objectKey]uint32
+	list  []checkpoint.Object
+	index map[uint32]int // in list, by number
+	last  *uint32        // the highest number in the recording
+}
+
+// at returns the object of a number, which the table has. It stays where it is until the
+// next is made.
+func (t *objectTable) at(id uint32) *checkpoint.Object { return &t.list[t.index[id]] }
+
+// add gives an object its number.
+func (t *objectTable) add(o checkpoint.Object) uint32 {
+	if t.index == nil {
+		t.index = map[uint32]int{}
+	}
+	if t.last == nil {
+		t.last = new(uint32)
+	}
+	*t.last++
+	o.ID = *t.last
+	t.index[o.ID] = len(t.list)
+	t.list = append(t.list, o)
+	return o.ID
 }
 
 // id returns the object's number, making it when it is new. size and open are called
@@ -103,16 +126,16 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 	if t.ids == nil {
 		t.ids = map[objectKey]uint32{}
 	}
-	o := checkpoint.Object{ID: uint32(len(t.list) + 1), Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
+	o := checkpoint.Object{Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
 	if kind == checkpoint.ObjectFile && open != nil {
 		if f, done, err := open(); err == nil {
 			o.BuildID = buildID(f)
 			done()
 		}
 	}
-	t.list = append(t.list, o)
-	t.ids[k] = o.ID
-	return o.ID
+	id := t.add(o)
+	t.ids[k] = id
+	return id
 }
 
 // forget makes the next mapping of a file refer to a new object.

@@ -5,6 +5,8 @@ package record
 import (
 	"fmt"
 	"os"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,11 +25,66 @@ const (
 	KeepAlways Keep = "always" // everything, written while the program runs
 )
 
+// Follow says which children of the program are recorded with it: all, none, or, behind
+// FollowExec, those that execute a program whose path or last name matches a pattern of
+// path.Match. The program itself always is.
+type Follow string
+
+// The answers.
+const (
+	FollowAll  Follow = "all"
+	FollowNone Follow = "none"
+	FollowExec Follow = "exec="
+)
+
+// Check returns what is wrong with f, if anything is.
+func (f Follow) Check() error {
+	glob, ok := strings.CutPrefix(string(f), string(FollowExec))
+	if !ok {
+		if f != FollowAll && f != FollowNone {
+			return fmt.Errorf("%q is not all, none or exec=PATTERN", string(f))
+		}
+		return nil
+	}
+	if _, err := path.Match(glob, ""); err != nil || glob == "" {
+		return fmt.Errorf("%q is not a pattern", glob)
+	}
+	return nil
+}
+
+// wants reports whether a process is recorded that executes the program at name.
+func (f Follow) wants(name string) bool {
+	glob, ok := strings.CutPrefix(string(f), string(FollowExec))
+	if !ok {
+		return f == FollowAll
+	}
+	whole, _ := path.Match(glob, name)
+	last, _ := path.Match(glob, path.Base(name))
+	return whole || last
+}
+
+// OnCrash says what the crash of a process does where several are recorded.
+type OnCrash string
+
+// The answers.
+const (
+	// OnCrashFirst: the first crash ends the recording. The other processes are in it up to
+	// that moment, and run on unrecorded.
+	OnCrashFirst OnCrash = "first"
+	// OnCrashEach: each crash gives a recording of the process that crashed, and the others
+	// go on being recorded.
+	OnCrashEach OnCrash = "each"
+)
+
 // Options of one recording. The zero value of a field means the default.
 type Options struct {
 	// Path is the recording to write, normally *.vplay.
 	Path string
 	Keep Keep // default KeepCrash
+	// Follow says which children are recorded; default FollowAll.
+	Follow Follow
+	// OnCrash is for KeepCrash; default OnCrashFirst.
+	OnCrash OnCrash
 	// Interval is the CPU time of the program between two images; default 50 ms.
 	Interval time.Duration
 	// KeepSeconds bounds the ring by the program's CPU time; default 5.
@@ -90,7 +147,11 @@ type Result struct {
 	ExitCode int // of the program; 128+Signal when a signal killed it
 	Signal   int // that killed the program, or 0
 	Recorded bool
-	Path     string // of the recording, when Recorded
+	Path     string   // of the recording, when Recorded
+	More     []string // further recordings: with OnCrashEach one for each further crash
+	// Crashed is the process that the recording at Path is about, when it is not the
+	// program itself that crashed.
+	Crashed *Crashed
 	// Sanitizer says that the program was linked with AddressSanitizer or
 	// LeakSanitizer, which end it with an exit code.
 	Sanitizer bool
@@ -104,6 +165,13 @@ type Result struct {
 	// Err is the failure that Reason describes, when it is one.
 	Err   error
 	Stats Stats
+}
+
+// Crashed is a process that a signal has killed.
+type Crashed struct {
+	PID     int
+	Program string
+	Signal  int
 }
 
 // Stats count what the recorder did.
@@ -143,6 +211,12 @@ func (e *StartError) Unwrap() error { return e.Err }
 func (o *Options) setDefaults() {
 	if o.Keep == "" {
 		o.Keep = KeepCrash
+	}
+	if o.Follow == "" {
+		o.Follow = FollowAll
+	}
+	if o.OnCrash == "" {
+		o.OnCrash = OnCrashFirst
 	}
 	if o.Interval <= 0 {
 		o.Interval = 50 * time.Millisecond

@@ -20,7 +20,7 @@ import (
 func (sp *space) keepOriginals(list []mapping, private ranges) error {
 	for i := range list {
 		m := &list[i]
-		if m.Object == 0 || !m.private() || sp.objects.list[m.Object-1].Kind != checkpoint.ObjectFile {
+		if m.Object == 0 || !m.private() || sp.objects.at(m.Object).Kind != checkpoint.ObjectFile {
 			continue
 		}
 		var span ranges
@@ -63,7 +63,7 @@ func (sp *space) openMapped(m *mapping) (io.ReaderAt, func(), error) {
 	if f, done, err := mapFileOpener(sp.pid, m.Start, m.End)(); err == nil {
 		return f, done, nil
 	}
-	o := &sp.objects.list[m.Object-1]
+	o := sp.objects.at(m.Object)
 	f, err := os.Open(o.Path)
 	if err != nil {
 		return nil, nil, err

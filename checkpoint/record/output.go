@@ -4,7 +4,9 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +18,8 @@ import (
 // output is the file being written. Before the crash, or without KeepAlways,
 // there is none.
 type output struct {
-	w *checkpoint.Writer
+	w    *checkpoint.Writer
+	path string
 
 	mu      sync.Mutex
 	started time.Time // of the final write; zero before
@@ -35,7 +38,7 @@ func (o *output) open() bool { return o.w != nil }
 func (o *output) create(path string) error {
 	w, err := checkpoint.Create(path, checkpoint.WriterOptions{Overwrite: true})
 	if err == nil {
-		o.w = w
+		o.w, o.path = w, path
 	}
 	return err
 }
@@ -96,14 +99,26 @@ func sortEntries(p []checkpoint.PageEntry) {
 	})
 }
 
-// write finishes the recording: with KeepCrash everything that stands in the
-// ring, the final image first.
-func (g *group) write(m *snapshot, final *checkpoint.Final) error {
-	g.session.out.begin()
-	g.session.reportMissing()
-	ring := g.session.out.w == nil
-	if ring {
-		if err := g.session.out.create(g.session.opt.Path); err != nil {
+// streams reports whether intervals are written as they end, and not kept in a ring.
+func (s *session) streams() bool { return s.opt.Keep == KeepAlways && s.out.open() }
+
+// writeInterval writes an interval, whose pages are written.
+func (g *group) writeInterval(iv *interval) error {
+	if s := g.session; !slices.Contains(s.written, g.of) {
+		s.written = append(s.written, g.of)
+	}
+	return g.session.out.interval(&iv.rec)
+}
+
+// writeEnd writes the last that is recorded of a process: with a ring everything that stands
+// in it, and the final image.
+func (g *group) writeEnd(m *snapshot, final *checkpoint.Final) error {
+	s := g.session
+	s.out.begin()
+	g.reportMissing()
+	ring := !s.streams()
+	if !s.out.open() {
+		if err := s.out.create(s.crashPath(g.of)); err != nil {
 			return err
 		}
 	}
@@ -123,23 +138,88 @@ func (g *group) write(m *snapshot, final *checkpoint.Final) error {
 			return err
 		}
 	}
-	if err := g.session.out.w.SetFinal(final); err != nil {
-		return err
-	}
-	for _, p := range g.session.objects.pending {
-		if err := g.session.out.objectPage(p.key, p.data); err != nil {
+	return errors.Join(s.out.w.SetFinalOf(int32(g.of.pid), final), g.writeObjects())
+}
+
+// writeObjects writes the objects of the group, and their pages that are not written yet.
+func (g *group) writeObjects() error {
+	out := g.session.out
+	for _, p := range g.objects.pending {
+		if err := out.objectPage(p.key, p.data); err != nil {
 			return err
 		}
 	}
-	for _, o := range g.session.objects.list {
-		if err := g.session.out.w.AddObject(o); err != nil {
+	g.objects.pending = nil
+	for _, o := range g.objects.list {
+		if err := out.w.AddObject(o); err != nil {
 			return err
 		}
 	}
-	w := g.session.out.w
-	if err := g.session.out.check(); err != nil {
+	return nil
+}
+
+// crashPath returns the file for the crash of a process. With OnCrashEach there may be
+// several: those behind the first have the process's number in their names.
+func (s *session) crashPath(p *process) string {
+	if s.result.Path == "" {
+		return s.opt.Path
+	}
+	base, isVplay := strings.CutSuffix(s.opt.Path, ".vplay")
+	path := fmt.Sprintf("%s-%d", base, p.pid)
+	if isVplay {
+		path += ".vplay"
+	}
+	return path
+}
+
+// finishWhenOver makes the recording whole once there is nothing more to come.
+func (s *session) finishWhenOver() error {
+	if !s.out.open() || len(s.unrecorded) > 0 {
+		return nil
+	}
+	for _, g := range s.groups {
+		if !g.done {
+			return nil
+		}
+	}
+	return s.finish()
+}
+
+// finish makes the recording whole.
+func (s *session) finish() error {
+	if err := s.out.check(); err != nil {
 		return err
 	}
-	g.session.out.w = nil
-	return w.Finish(g.session.manifest)
+	w := s.out.w
+	s.out.w = nil
+	if len(s.written) == 0 {
+		return w.Abort()
+	}
+	main := s.about()
+	m := s.manifest
+	m.PID, m.Program, m.Args, m.Env = main.about.PID, main.about.Program, main.about.Args, main.about.Env
+	m.Cwd, m.Auxv, m.Signo, m.ExitCode = main.about.Cwd, main.about.Auxv, main.about.Signo, main.about.ExitCode
+	m.Crash = main == s.crashed
+	for _, p := range s.written {
+		if p != main {
+			m.Processes = append(m.Processes, p.about)
+		}
+	}
+	if err := w.Finish(m); err != nil {
+		return err
+	}
+	s.result.recorded(s.out.path)
+	s.written, s.crashed = nil, nil
+	return nil
+}
+
+// about returns the process that the recording is about: the first that crashed, else the
+// program that was started, if there is anything of it.
+func (s *session) about() *process {
+	for _, p := range []*process{s.crashed, s.first} {
+		if p != nil && slices.Contains(s.written, p) {
+			return p
+		}
+	}
+	return s.written[0]
 }

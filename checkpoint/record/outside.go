@@ -31,7 +31,7 @@ func (sp *space) noteSharers() {
 	for m := range sp.maps.tree.From(0) {
 		if !m.private() && m.Prot&checkpoint.ProtWrite != 0 && sp.outside == nil {
 			sp.outside = map[uint64][]byte{}
-			sp.session.noteOnce("memory is shared with a child that is not recorded")
+			sp.session.noteOnce("memory is shared with another process")
 		}
 	}
 }
@@ -44,7 +44,7 @@ func (sp *space) noteFilesChanged() {
 		if m.Object == 0 || !m.private() && m.Prot&checkpoint.ProtWrite != 0 {
 			continue
 		}
-		o := &sp.objects.list[m.Object-1]
+		o := sp.objects.at(m.Object)
 		was, ok := sp.objects.stamps[[2]uint64{o.Dev, o.Inode}]
 		var st unix.Stat_t
 		if !ok || o.Changed || unix.Stat(mapFile(sp.pid, m.Start, m.End), &st) != nil {

@@ -77,16 +77,20 @@ func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) err
 
 // scanPages walks the page tables behind the given ranges.
 func (sp *space) scanPages(list []mapping) (*pageScan, error) {
-	c, objects := &pageScan{}, sp.objects.list
+	c := &pageScan{}
 	for i := range list {
 		m := &list[i]
-		if m.Object != 0 && objects[m.Object-1].Kind == checkpoint.ObjectSpecial {
+		var o checkpoint.Object
+		if m.Object != 0 {
+			o = *sp.objects.at(m.Object)
+		}
+		if o.Kind == checkpoint.ObjectSpecial {
 			if m.Name == "[vdso]" {
 				c.private.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
 			}
 			continue
 		}
-		if err := sp.mm.visit(m.Start, m.End, c.visitor(m, m.Object != 0 && objects[m.Object-1].Changed)); err != nil {
+		if err := sp.mm.visit(m.Start, m.End, c.visitor(m, o.Changed)); err != nil {
 			return nil, err
 		}
 	}

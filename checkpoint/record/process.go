@@ -2,7 +2,13 @@
 
 package record
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
 
 // What the recorder knows of a process apart from its threads (thread.go) and its memory
 // (space.go).
@@ -13,7 +19,12 @@ type process struct {
 	session *session
 	space   *space
 
-	pid  int
+	pid      int
+	parent   int                // its process, 0 when that is not recorded
+	about    checkpoint.Process // at its last execve
+	detached bool               // it was let go
+	over     bool               // it has ended
+
 	live int // a thread that has not ended: what /proc/PID tells of a process ends with its first thread
 	trap trapState
 	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset
@@ -21,6 +32,24 @@ type process struct {
 
 // lookAs has /proc be read by the number of a thread that lives.
 func (p *process) lookAs(tid int) { p.live, p.space.pid = tid, tid }
+
+// hasOther reports whether the process has another thread.
+func (p *process) hasOther(t *thread) bool {
+	return slices.ContainsFunc(p.space.group.turns.threads, func(o *thread) bool { return o != t && o.proc == p })
+}
+
+// lookElsewhere is called when a thread of the process has gone: /proc is read by another's
+// number.
+func (p *process) lookElsewhere(gone int) {
+	for _, t := range p.space.group.turns.threads {
+		if p.live == gone && t.proc == p {
+			p.live = t.tid
+		}
+		if p.space.pid == gone {
+			p.space.pid = t.tid
+		}
+	}
+}
 
 // statFD returns what stands behind a descriptor of the process; false when there is none.
 func (p *process) statFD(fd int32) (st unix.Stat_t, ok bool) {

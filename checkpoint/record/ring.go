@@ -81,7 +81,7 @@ func (g *group) writeRing(m *snapshot) error {
 			return err
 		}
 		iv := g.ring[i]
-		if len(iv.rec.End.Pages) == 0 && iv.rec.End.Kind != checkpoint.EndGap {
+		if len(iv.rec.End.Pages) == 0 && iv.rec.End.Kind != checkpoint.EndGap && !iv.noPages {
 			iv.rec.End.Pages = next
 		}
 		set := iv.delta
@@ -104,7 +104,7 @@ func (g *group) writeRing(m *snapshot) error {
 			iv.rec.Pages = append(iv.rec.Pages, removedEntries(iv.removed)...)
 			sortEntries(iv.rec.Pages)
 		}
-		if err := g.session.out.interval(&iv.rec); err != nil {
+		if err := g.writeInterval(iv); err != nil {
 			return err
 		}
 		if g.session.opt.Progress != nil {

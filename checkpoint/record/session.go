@@ -24,39 +24,56 @@ type session struct {
 	log    zerolog.Logger
 	ctx    context.Context
 	result Result
-	done   bool // the recording is over; only the program's end is awaited
 
-	relay     relay
-	inherited inheritance     // of the program
-	threads   map[int]*thread // by tid
-	groups    []*group
-	shadows   map[int]*shadow         // by pid, until they are reaped
-	early     map[int]unix.WaitStatus // of children that stopped before the call that made them
+	relay      relay
+	inherited  inheritance             // of the program
+	threads    map[int]*thread         // by tid
+	unrecorded map[int]int             // threads that are traced and not recorded; the process of each
+	parents    map[int]int             // of these processes
+	groups     []*group                // whose processes live
+	shadows    map[int]*shadow         // by pid, until they are reaped
+	early      map[int]unix.WaitStatus // of children that stopped before the call that made them
+	answering  *thread                 // whose stop is being answered
 
-	manifest checkpoint.Manifest
+	first    *process            // the program that was started
+	crashed  *process            // the first that crashed
+	manifest checkpoint.Manifest // but for what it says of processes
 	out      *output
-	objects  objectStore
+	written  []*process // that have intervals in the file, by the first of them
+
+	lastObject uint32 // the highest number of an object
+	intervals  uint32 // how many have been started
+	events     uint64 // how many were logged since there was a second process
 }
 
 func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
 	return &session{
-		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out),
-		threads: map[int]*thread{},
+		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out,
+		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{},
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 	}
 }
 
 // newThread returns the first thread of a new process in a group of its own.
 func (s *session) newThread(pid int) *thread {
-	g := &group{session: s}
-	p := &process{session: s, space: newSpace(g, pid), pid: pid, live: pid}
+	p := &process{session: s, pid: pid, live: pid}
 	t := &thread{session: s, proc: p, tid: pid}
-	g.procs = append(g.procs, p)
+	s.newGroup(t)
+	s.threads[pid] = t
+	if s.first == nil {
+		s.first = p
+	}
+	return t
+}
+
+// newGroup gives a thread's process, which has no other thread, a group and an address space
+// of its own.
+func (s *session) newGroup(t *thread) {
+	g := &group{session: s, objects: newObjectStore(s.out, &s.lastObject), of: t.proc, procs: []*process{t.proc}}
+	t.proc.space = newSpace(g, t.proc.pid)
 	g.turns.threads = []*thread{t}
 	s.groups = append(s.groups, g)
-	s.threads[pid] = t
-	return t
 }
 
 // errGone says that the program no longer exists.
@@ -97,7 +114,6 @@ func (s *session) run(prog string) error {
 		return err
 	}
 	t.group().timer.start(s.source, s.opt)
-	defer t.group().timer.stop()
 	s.relay.program(t.proc.pid)
 	defer s.relay.program(0)
 	defer s.cleanup()
@@ -105,27 +121,24 @@ func (s *session) run(prog string) error {
 		s.opt.Started(t.proc.pid)
 	}
 	err = s.loop(t)
-	switch {
-	case err == nil, errors.Is(err, errGone):
-		return nil
-	case errors.Is(err, errDetach):
-		s.dropIntervals() // the program may run on for long
-		return t.proc.waitDetached()
+	if ends(err) {
+		s.dropIntervals() // a program that was let go may run on for long
+		return s.first.waitDetached()
 	}
 	s.log.Debug().Err(err).Msg("recording failed")
 	s.result.Reason, s.result.Err = err.Error(), err
 	s.abandon()
-	if has := t.group().turns.has; has != nil {
-		t = has
-	}
-	if derr := t.detach(); derr == nil {
+	if derr := s.letAllGo(); derr == nil {
 		s.dropIntervals()
-		if werr := t.proc.waitDetached(); werr != nil {
+		if werr := s.first.waitDetached(); werr != nil {
 			return werr
 		}
 	}
 	return fmt.Errorf("record: %w", err)
 }
+
+// ends reports whether err, of a thread's stop, says that a process has ended or was let go.
+func ends(err error) bool { return err == nil || errors.Is(err, errGone) || errors.Is(err, errDetach) }
 
 // loop has the threads run, from the stop that first is at, and answers their stops, whichever
 // thread comes to one, until none is left.
@@ -139,24 +152,27 @@ func (s *session) loop(first *thread) error {
 		if err != nil {
 			return fmt.Errorf("wait: %w", err)
 		}
-		t := s.threads[tid]
-		if t == nil {
-			s.notOurs(tid, ws)
-			continue
+		if t := s.threads[tid]; t != nil {
+			err = t.onWait(ws)
+		} else {
+			err = s.notOurs(tid, ws)
 		}
-		if err = t.onWait(ws); err != nil && !s.goesOn(err) {
+		if err != nil && !s.goesOn(err) {
 			return err
 		}
 	}
 }
 
-// goesOn reports whether err is the end of a thread that leaves others behind.
-func (s *session) goesOn(err error) bool { return errors.Is(err, errGone) && len(s.threads) > 0 }
+// goesOn reports whether err is the end of a thread, or of a process's recording, that
+// leaves others behind.
+func (s *session) goesOn(err error) bool {
+	return ends(err) && len(s.threads)+len(s.unrecorded) > 0
+}
 
 // wait waits for the next stop, or end, of a thread. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.
 func (s *session) wait() (int, unix.WaitStatus, error) {
-	if len(s.threads) == 1 {
+	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
 		for tid := range s.threads {
 			ws, err := s.source.wait(tid)
 			return tid, ws, err
@@ -165,15 +181,26 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 	return s.source.waitAny()
 }
 
-// notOurs takes a stop or an end of what is traced and is no thread of the program's: a
-// shadow that was killed, or a child whose making is not known yet.
-func (s *session) notOurs(tid int, ws unix.WaitStatus) {
-	if sh := s.shadows[tid]; sh == nil {
-		s.early[tid] = ws
-	} else if !ws.Stopped() {
-		sh.reaped = true
-		delete(s.shadows, tid)
+// notOurs takes a stop or an end of what is no thread that is recorded: a thread that is
+// only traced, a shadow that was killed, the program after it was let go, or a child whose
+// making is not known yet.
+func (s *session) notOurs(tid int, ws unix.WaitStatus) error {
+	if pid, ok := s.unrecorded[tid]; ok {
+		return s.onUnrecorded(pid, tid, ws)
 	}
+	switch sh := s.shadows[tid]; {
+	case sh != nil:
+		if !ws.Stopped() {
+			sh.reaped = true
+			delete(s.shadows, tid)
+		}
+	case tid == s.first.pid && s.first.detached && !ws.Stopped():
+		s.first.over = true
+		s.result.setEnd(ws)
+	default:
+		s.early[tid] = ws
+	}
+	return nil
 }
 
 // waitChild waits for the first stop, or the end, of a child that the program has made.
@@ -185,11 +212,27 @@ func (s *session) waitChild(pid int) (unix.WaitStatus, error) {
 	return ptrace.Wait(pid, 0)
 }
 
-// onEnd notes how the program has ended.
-func (s *session) onEnd(ws unix.WaitStatus) {
-	s.relay.program(0)
-	s.result.setEnd(ws)
-	s.lateEnd()
+// onEnd notes how the process has ended.
+func (p *process) onEnd(ws unix.WaitStatus) {
+	s, g := p.session, p.space.group
+	if p == s.first {
+		p.over = true
+		s.relay.program(0)
+		s.result.setEnd(ws)
+	}
+	if !g.shares() {
+		g.lateEnd(p)
+	}
+	g.leave(p)
+}
+
+// recorded notes that a recording is whole.
+func (r *Result) recorded(path string) {
+	if r.Recorded {
+		r.More = append(r.More, path)
+		return
+	}
+	r.Recorded, r.Path = true, path
 }
 
 // setEnd sets the exit code, as a shell has it, and the signal.
@@ -202,15 +245,21 @@ func (r *Result) setEnd(ws unix.WaitStatus) {
 	r.ExitCode = 128 + r.Signal
 }
 
-// lateEnd is for a program that went without a stop at which its end could be
+// lateEnd is for a process that went without a stop at which its end could be
 // recorded.
-func (s *session) lateEnd() {
-	if !s.done {
-		s.done = true
-		s.abandon()
-		if s.result.Reason == "" {
-			s.result.Reason = "the program was gone before its end could be recorded"
-		}
+func (g *group) lateEnd(p *process) {
+	s := g.session
+	if g.done {
+		return
+	}
+	g.done = true
+	if s.intervals > 1 && p != s.first {
+		s.noteOnce(fmt.Sprintf("process %d was gone before its end could be recorded", p.pid))
+		return
+	}
+	s.abandon()
+	if s.result.Reason == "" {
+		s.result.Reason = "the program was gone before its end could be recorded"
 	}
 }
 
@@ -219,9 +268,9 @@ func (s *session) cleanup() {
 	s.dropIntervals()
 	s.abandon()
 	s.sweep()
-	for _, g := range s.groups {
-		for _, p := range g.procs {
-			p.space.close()
+	for _, g := range slices.Clone(s.groups) {
+		for _, p := range slices.Clone(g.procs) {
+			g.leave(p)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -13,9 +14,9 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
-// shadow is a copy-on-write clone of the program that stays stopped and holds
-// the memory as it was when the clone was made. It is a child of the recorder, not of
-// the program, raises no SIGCHLD, and dies with the recorder.
+// shadow is a copy-on-write clone of a process that stays stopped and holds
+// the memory as it was when the clone was made. It is a child of the recorder or of init, not of
+// a recorded process, raises no SIGCHLD, and dies with the recorder.
 type shadow struct {
 	memReader  // of its own memory
 	pid        int
@@ -81,29 +82,18 @@ func (sp *space) newShadow(t *thread) (pageReader, error) {
 	if sp.session.opt.refuseShadows {
 		return nil, nil
 	}
-	in, err := sp.session.source.inject(t.proc.pid, t.tid, sp.site)
+	pid, ret, err := sp.cloneMemory(t)
 	if err != nil {
-		return nil, err
-	}
-	ret, err := in.do(unix.SYS_CLONE, cloneParent)
-	for n := 0; err == nil && ret == restartNoIntr && n < cloneTries; n++ {
-		// Something that is no signal to the program wanted its attention.
-		ret, err = in.do(unix.SYS_CLONE, cloneParent)
-	}
-	if err == nil {
-		err = in.end()
-	}
-	if err != nil {
-		if in.made() != 0 {
-			drop(in.made())
+		if pid != 0 {
+			drop(pid)
 		}
 		return nil, err
 	}
-	if in.made() == 0 {
+	if pid == 0 {
 		sp.session.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: in.made(), site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows}
+	s := &shadow{pid: pid, site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows}
 	if err := sp.settle(s); err != nil {
 		drop(s.pid)
 		sp.session.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")
@@ -112,6 +102,58 @@ func (sp *space) newShadow(t *thread) (pageReader, error) {
 	sp.session.shadows[s.pid] = s
 	sp.session.result.Stats.Shadows++
 	return s, nil
+}
+
+// cloneMemory has the thread make a process with a copy of its memory, which is not to be a
+// child of any recorded process: they would see it in wait(2). It returns 0 and the kernel's
+// result when the kernel refuses.
+func (sp *space) cloneMemory(t *thread) (pid int, ret int64, err error) {
+	in, err := sp.session.source.inject(t.proc.pid, t.tid, sp.site)
+	if err != nil {
+		return 0, 0, err
+	}
+	if t.proc == sp.session.first {
+		// A child of its parent, which is the recorder.
+		if ret, err = cloneAgain(in, cloneParent); err == nil {
+			err = in.end()
+		}
+		return in.made(), ret, err
+	}
+	// A helper, which shares the memory and is gone at once, makes it: so its parent is init.
+	if ret, err = cloneAgain(in, cloneVM); err != nil || in.made() == 0 {
+		return 0, ret, errors.Join(err, in.end())
+	}
+	helper := in.made()
+	pid, ret, err = sp.cloneBy(helper)
+	drop(helper)
+	if _, werr := in.do(unix.SYS_WAIT4, uint64(helper), 0, unix.WALL, 0); err == nil {
+		err = werr
+	}
+	return pid, ret, errors.Join(err, in.end())
+}
+
+// cloneBy has a new helper, which is on its way to its first stop, clone itself.
+func (sp *space) cloneBy(helper int) (pid int, ret int64, err error) {
+	ws, err := sp.session.waitChild(helper)
+	if err != nil || !ws.Stopped() {
+		return 0, 0, err
+	}
+	in, err := borrow(helper, helper, sp.site)
+	if err != nil {
+		return 0, 0, err
+	}
+	ret, err = cloneAgain(in, 0)
+	return in.made(), ret, err
+}
+
+// cloneAgain makes a clone(2), and makes it again where something that is no signal to the
+// program wanted its attention.
+func cloneAgain(in caller, flags uint64) (ret int64, err error) {
+	ret, err = in.do(unix.SYS_CLONE, flags)
+	for n := 0; err == nil && ret == restartNoIntr && n < cloneTries; n++ {
+		ret, err = in.do(unix.SYS_CLONE, flags)
+	}
+	return ret, err
 }
 
 // cloneTries bounds how often a clone that the kernel wants made again is.

@@ -116,7 +116,7 @@ func (t *thread) onSignal(sig int) (action, error) {
 		return t.onForced()
 	}
 	t.session.relay.delivered(&si)
-	if t.session.done {
+	if t.group().done {
 		return action{sig: sig}, nil
 	}
 	if err := t.readRegs(); err != nil {
@@ -287,11 +287,29 @@ func (t *thread) drain() (action, error) {
 		return action{}, err
 	}
 	t.sig.draining = true
-	ws, err := t.runTo(ptrace.Syscall, 0)
+	ws, err := t.runToReserved(0)
 	if err != nil {
 		return action{}, err
 	}
 	return action{status: ws}, nil
+}
+
+// runToReserved has the thread take the timer's signal that is on its way. A handler that
+// began meanwhile may block it.
+func (t *thread) runToReserved(sig int) (unix.WaitStatus, error) {
+	const bit = 1 << (reservedSignal - 1)
+	mask := t.sig.mask
+	if mask&bit == 0 {
+		return t.runTo(ptrace.Syscall, sig)
+	}
+	if err := t.session.source.setSigmask(t.tid, mask&^bit); err != nil {
+		return 0, err
+	}
+	ws, err := t.runTo(ptrace.Syscall, sig)
+	if err != nil || !ws.Stopped() {
+		return ws, err
+	}
+	return ws, t.session.source.setSigmask(t.tid, mask)
 }
 
 // handBack gives the first held signal to the kernel at a call's entry.

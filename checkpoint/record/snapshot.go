@@ -159,7 +159,7 @@ func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 	if present {
 		return true
 	}
-	if k := cur.keyAt(addr); k.object != 0 && !sp.objects.list[k.object-1].Changed {
+	if k := cur.keyAt(addr); k.object != 0 && !sp.objects.at(k.object).Changed {
 		if err := sp.objects.keep(k, append([]byte(nil), b...)); err != nil {
 			sp.session.log.Error().Err(err).Msg("page of a file")
 		}

@@ -51,7 +51,7 @@ type space struct {
 
 // newSpace returns the address space of a process before its first execve.
 func newSpace(g *group, pid int) *space {
-	return &space{group: g, session: g.session, objects: &g.session.objects, pid: pid}
+	return &space{group: g, session: g.session, objects: &g.objects, pid: pid}
 }
 
 // successor returns the address space that an execve has put in the place of this one. It

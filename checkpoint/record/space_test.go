@@ -41,7 +41,7 @@ func TestSnapshot(t *testing.T) {
 // that maps them, those of private mappings are not.
 func TestHiddenShared(t *testing.T) {
 	sp := newSpace(&group{session: newSession(t.Context(), Options{})}, 1)
-	sp.objects.list = []checkpoint.Object{{ID: 1, Kind: checkpoint.ObjectShared}}
+	sp.objects.add(checkpoint.Object{Kind: checkpoint.ObjectShared})
 	view := func(start, pages, first uint64, flags uint8) mapping {
 		return mapping{Mapping: checkpoint.Mapping{
 			Start: start, End: start + pages*checkpoint.PageSize, Offset: first * checkpoint.PageSize, Object: 1, Flags: flags,
@@ -61,7 +61,7 @@ func TestHiddenShared(t *testing.T) {
 
 // TestObjectPages: a page of an object is kept once; forgetting them keeps the numbers.
 func TestObjectPages(t *testing.T) {
-	o := newObjectStore(&output{})
+	o := newObjectStore(&output{}, nil)
 	id := o.id(objectKey{1, 2, "/lib"}, checkpoint.ObjectFile, func() int64 { return 3 }, nil)
 	for _, content := range []string{"first", "second"} {
 		if err := o.keep(pageKey{id, 7}, []byte(content)); err != nil {

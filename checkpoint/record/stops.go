@@ -27,6 +27,7 @@ type action struct {
 // on.
 func (t *thread) onStop(ws unix.WaitStatus) error {
 	t.atSync = false
+	t.session.answering = t
 	next, err := t.answer(ws)
 	if err != nil {
 		if next, err = t.salvage(err); err != nil {
@@ -58,8 +59,8 @@ func (t *thread) goOn(next action) error {
 		return t.onStop(ws)
 	}
 	switch {
-	case t.session.done || t.group().alone():
-	case t.exiting && t.atExitEvent && t.tid == t.proc.pid:
+	case t.group().done || t.group().alone():
+	case t.exiting && t.atExitEvent && t.tid == t.proc.pid && t.proc.hasOther(t):
 		return t.awaitZombie()
 	case t.call.blocks() || next.req == ptrace.Listen:
 		t.giveUpTurn(action{}, true, checkpoint.SchedBlocked)
@@ -97,10 +98,11 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	switch {
 	case ws.Exited() || ws.Signaled():
 		delete(t.session.threads, t.tid)
-		if t.tid == t.proc.pid { // its end is the process's
-			t.session.onEnd(ws)
-		} else {
+		if !t.ended && (t.group().shares() || t.tid != t.proc.pid) {
 			t.onThreadGone(ws.ExitStatus())
+		}
+		if t.tid == t.proc.pid { // its end is the process's
+			t.proc.onEnd(ws)
 		}
 		return action{}, errGone
 	case !ws.Stopped():
@@ -133,7 +135,7 @@ func (t *thread) onSyscallStop() (action, error) {
 	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
-	if t.session.done {
+	if t.group().done {
 		return action{}, nil
 	}
 	if t.starting {
@@ -175,7 +177,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if !killed {
 		return action{}, err
 	}
-	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.session.done {
+	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.group().done {
 		return action{status: ws}, nil
 	}
 	msg, err := t.session.source.message(t.tid)
@@ -208,7 +210,7 @@ func (t *thread) killed(err error) (unix.WaitStatus, bool) {
 
 // onForced is the stop that the timer has asked for.
 func (t *thread) onForced() (action, error) {
-	if t.sig.draining || t.session.done {
+	if t.sig.draining || t.group().done {
 		t.sig.draining = false
 		return action{}, nil
 	}

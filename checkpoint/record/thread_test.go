@@ -251,11 +251,12 @@ func TestStopsOfOthers(t *testing.T) {
 func TestTwoThreads(t *testing.T) {
 	f, th := newFake(t, Options{})
 	s := th.session
-	s.done = true // nothing is recorded, the threads run to their ends
+	th.group().done = true // nothing is recorded, the threads run to their ends
 	const second = 1 << 30
 	other := &thread{session: s, proc: th.proc, tid: second}
 	s.threads[second] = other
 	var resumed []int
+	th.group().turns.threads = append(th.group().turns.threads, other)
 	f.any = []stopOfThread{
 		{th.tid, stopOf(ptrace.SyscallTrap)}, {second, stopOf(unix.SIGTERM)}, {99, stopOf(unix.SIGSTOP)},
 		{second, diedOf(unix.SIGTERM)}, {th.tid, stopOf(ptrace.SyscallTrap)}, {th.tid, unix.WaitStatus(3 << 8)},

@@ -35,14 +35,19 @@ func (t *thread) onThreadGone(status int) {
 	t.ended = true
 	g := t.group()
 	g.turns.why = checkpoint.SchedExit
-	if t.exiting && g.cur != nil && !t.session.done {
-		regs := t.replayed()
-		t.logEvent(checkpoint.Event{
-			Kind: checkpoint.EventThread, Thread: checkpoint.ThreadExit, Status: int32(status),
-			RegHash: checkpoint.HashRegs(&regs), Writes: t.space().readWrites(t.exitWords),
-		})
+	if t.exiting && g.cur != nil && !t.group().done {
+		t.logThreadEnd(status)
 	}
 	g.forget(t)
+}
+
+// logThreadEnd logs the end of the thread, inside its last call.
+func (t *thread) logThreadEnd(status int) {
+	regs := t.replayed()
+	t.logEvent(checkpoint.Event{
+		Kind: checkpoint.EventThread, Thread: checkpoint.ThreadExit, Status: int32(status),
+		RegHash: checkpoint.HashRegs(&regs), Writes: t.space().readWrites(t.exitWords),
+	})
 }
 
 // forget takes a thread out of the group's turns.
@@ -57,9 +62,7 @@ func (g *group) forget(t *thread) {
 		t.space().spare = append(t.space().spare, t.scratch)
 		t.scratch = abi.Range{}
 	}
-	if t.tid == t.proc.live && len(u.threads) > 0 {
-		t.proc.lookAs(u.threads[0].tid)
-	}
+	t.proc.lookElsewhere(t.tid)
 }
 
 // awaitZombie waits for the end of the first thread of a process in which others live, which
@@ -140,7 +143,7 @@ func (t *thread) onOthersExec(ws unix.WaitStatus) error {
 func (t *thread) becomeOnly() {
 	s, g := t.session, t.group()
 	for _, o := range slices.Clone(g.turns.threads) {
-		if o != t {
+		if o != t && o.proc == t.proc {
 			o.ended = true
 			delete(s.threads, o.tid)
 			g.forget(o)

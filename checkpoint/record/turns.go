@@ -127,7 +127,7 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 	u := &g.turns
 	var err error
 	switch {
-	case t.session.done:
+	case t.group().done:
 		err = t.onStop(ws)
 	case u.has == t:
 		g.timer.leave()
@@ -144,7 +144,7 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 		if next == nil {
 			break
 		}
-		if !t.session.done {
+		if !t.group().done {
 			g.pass(next)
 		}
 		err = next.goOn(next.parked.next)
@@ -156,7 +156,7 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 // or the turn is not free. Once the recording is over nobody needs one.
 func (g *group) nextTurn() *thread {
 	u := &g.turns
-	if len(u.ready) == 0 || u.has != nil && !g.session.done {
+	if len(u.ready) == 0 || u.has != nil && !g.done {
 		return nil
 	}
 	t := u.ready[0]

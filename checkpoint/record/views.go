@@ -26,7 +26,7 @@ func (sp *space) views() *objectViews {
 			continue
 		}
 		if v.list[m.Object] == nil {
-			o := &sp.objects.list[m.Object-1]
+			o := sp.objects.at(m.Object)
 			k := fileID{o.Dev, o.Inode}
 			v.objects[k] = append(v.objects[k], m.Object)
 		}
@@ -40,7 +40,7 @@ func (sp *space) views() *objectViews {
 // first: there is no index of all mappings to be made for each new one.
 func (sp *space) isMapped(f fileID) bool {
 	if m := sp.maps.at(sp.maps.where[f]); m != nil && m.Object != 0 {
-		if o := &sp.objects.list[m.Object-1]; o.Dev == f.dev && o.Inode == f.inode {
+		if o := sp.objects.at(m.Object); o.Dev == f.dev && o.Inode == f.inode {
 			return true
 		}
 	}

@@ -89,7 +89,7 @@ func (t *thread) armVsyscall() error {
 
 // onSeccomp is the stop that a filter asks for, before the kernel does a call.
 func (t *thread) onSeccomp() (action, error) {
-	if t.session.done {
+	if t.group().done {
 		return action{}, nil
 	}
 	if err := t.readRegs(); err != nil {

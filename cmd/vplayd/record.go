@@ -17,6 +17,8 @@ import (
 type recordFlags struct {
 	out         string
 	keep        string
+	follow      string
+	onCrash     string
 	quiet       bool
 	interval    time.Duration
 	keepSeconds float64
@@ -48,12 +50,21 @@ program cannot be executed) and 127 (there is no such program). A recording that
 cannot be written, for want of space say, is an error message and no more: the
 program has run, and its exit code is the answer.
 
-Only the program itself is recorded: processes that it starts run unrecorded,
-except that a program replaced by execve goes on being recorded, so wrapper
-scripts that end in exec do not hide what they start. Threads are recorded, one
-running at a time, so a program that computes with several takes as long as with
-one. A program that goes on sharing its memory with another process is let go,
-unrecorded, with a message.
+The processes that the program starts are recorded with it, and record goes on
+until the last has ended. The first that crashes ends the recording, which then
+holds all that run at that moment and is about the one that crashed (see vplayd
+processes). A child's crash is a signal that dumps core: one that is ended by
+SIGTERM or SIGKILL, say, has not crashed. With --on-crash each every crash gives a recording of its own, of
+the process that crashed, and the others go on being recorded. --follow none
+records the program alone. --follow exec=PATTERN records besides it only the
+processes that execute a program whose path or last name matches PATTERN
+(exec=cc1*), and what these fork.
+
+Threads are recorded, one of a process running at a time, so a program that computes
+with several takes as long as with one. A program that goes on sharing its
+memory with another process is let go, unrecorded, with a message. So are programs
+that would not get their privileges under a recorder (setuid), and those for
+32 bits.
 
 Programs linked with a glibc from before 2.14 ask for the time by calls through
 the vsyscall page, of which a recorder hears nothing: their recordings replay up
@@ -91,6 +102,8 @@ SIGKILL to its process group say, the recording is written first.`,
 	fs.BoolVarP(&f.force, "force", "f", false, "replace the recording if it exists")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
 	fs.StringVar(&f.keep, "keep", "crash", "`WHEN` a recording is kept: at a crash only, or always")
+	fs.StringVar(&f.follow, "follow", "all", "`WHICH` children are recorded with the program: all, none or exec=PATTERN")
+	fs.StringVar(&f.onCrash, "on-crash", "first", "`WHICH` crashes of several processes give a recording: the first, or each one of its own")
 	fs.DurationVar(&f.interval, "interval", 50*time.Millisecond, "CPU time between two images of memory")
 	fs.Float64Var(&f.keepSeconds, "keep-seconds", 5, "how much is kept, in `SECONDS` of the program's CPU time")
 	fs.Int64Var(&f.ringBytes, "ring-bytes", 1<<30, "how much is kept, in `BYTES` of memory")

@@ -49,9 +49,16 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	default:
 		return usageError{withHint(fmt.Errorf("--keep %s", f.keep), exitUsage, "--keep takes crash or always")}
 	}
+	follow, onCrash := recorder.Follow(f.follow), recorder.OnCrash(f.onCrash)
+	if err := follow.Check(); err != nil {
+		return usageError{withHint(fmt.Errorf("--follow: %w", err), exitUsage, "--follow takes all, none or exec=PATTERN")}
+	}
+	if onCrash != recorder.OnCrashFirst && onCrash != recorder.OnCrashEach {
+		return usageError{withHint(fmt.Errorf("--on-crash %s", f.onCrash), exitUsage, "--on-crash takes first or each")}
+	}
 	line := newProgress(f.quiet)
 	res, err := recorder.Run(context.WithoutCancel(c.Context()), recorder.Options{
-		Path: f.out, Keep: keep, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
+		Path: f.out, Keep: keep, Follow: follow, OnCrash: onCrash, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
 		ForceEvery: time.Duration(f.forceEvery) * time.Millisecond,
 		KeepEnv:    f.env, Ended: func(reason string, kept bool) {
 			line.done()
@@ -99,6 +106,12 @@ func sayRecorded(res *recorder.Result, f recordFlags) {
 		st, err := os.Stat(res.Path)
 		if err == nil {
 			fmt.Fprintf(stderr, "vplayd: %s: %s; look at it: vplayd serve %s\n", res.Path, size(st.Size()), res.Path)
+		}
+		if c := res.Crashed; c != nil {
+			fmt.Fprintf(stderr, "vplayd: process %d, %s, crashed: %v\n", c.PID, c.Program, abi.Signal(c.Signal))
+		}
+		for _, path := range res.More {
+			fmt.Fprintf(stderr, "vplayd: another crash: %s\n", path)
 		}
 		for _, s := range res.Missing {
 			fmt.Fprintf(stderr, "vplayd: %s\n", s)

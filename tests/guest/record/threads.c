@@ -49,7 +49,7 @@ static void *locker(void *arg) {
 static void locks(void) { start(N, locker); join(N); printf("%ld\n", shared); }
 
 // Threads that do nothing but yield to each other.
-static void *yielder(void *arg) { for (int i = 0; i < 100; i++) { shared++; sched_yield(); } return 0; }
+static void *yielder(void *arg) { for (int i = 0; i < 100; i++) { __atomic_fetch_add(&shared, 1, __ATOMIC_SEQ_CST); sched_yield(); } return 0; }
 static void yields(void) { start(2, yielder); join(2); printf("%ld\n", shared); }
 
 // Conditions and a barrier.

@@ -1,0 +1,139 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"slices"
+
+	"vplay/checkpoint"
+)
+
+// How a process that fork(2) has made joins the recording. It has a copy of its parent's
+// memory, and from there on they share none but what is mapped shared. So it is a group of
+// its own, with its own log, whose first interval begins behind the call that made it.
+
+// recordChild begins the recording of a child of t's, which is at its first stop, in t's call.
+func (t *thread) recordChild(pid int) error {
+	n := t.session.newThread(pid)
+	p, of := n.proc, t.proc
+	p.parent, p.trap, p.segv, p.about = of.pid, of.trap, of.segv, of.about
+	p.trap.answers = slices.Clone(of.trap.answers)
+	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
+	n.affinity, n.name, n.starting = t.affinity, t.name, true
+	n.call.mem = callMem{p}
+	n.group().cpu = t.group().cpu
+	n.group().timer.start(n.session.source, n.session.opt)
+	if err := n.beginFork(t.space()); err != nil {
+		n.session.forgetProcess(p)
+		return err
+	}
+	n.group().pass(n)
+	return n.goOn(action{})
+}
+
+// shareWith has a child of t's, which is at its first stop in t's call and shares t's memory,
+// run as one more thread of that memory, until it ends or executes a program. One that t
+// waits for starts inside t's call (vfork(2)); others start as threads do.
+func (t *thread) shareWith(pid int) error {
+	p := &process{
+		session: t.session, space: t.space(), pid: pid, live: pid, parent: t.proc.pid,
+		trap: t.proc.trap, segv: t.proc.segv, about: t.proc.about,
+	}
+	p.about.PID, p.about.Parent = int32(pid), int32(t.proc.pid)
+	n := &thread{session: t.session, proc: p, tid: pid}
+	if err := t.beginThread(n); err != nil {
+		delete(t.session.threads, pid)
+		return err
+	}
+	g := t.group()
+	g.procs = append(g.procs, p)
+	t.call.thread = n
+	if t.call.mayBlock {
+		t.startThread()
+	}
+	return nil
+}
+
+// splitOff gives a thread, whose process shares its memory with others, a group of its own:
+// it has executed a program, or is let go. In their log it ends here.
+func (t *thread) splitOff() error {
+	s, g, old := t.session, t.group(), t.space()
+	t.logThreadEnd(0)
+	g.turns.why = checkpoint.SchedExit
+	g.forget(t)
+	if cpu, err := cpuTime(t.proc.pid); err == nil {
+		g.pastCPU += cpu
+	}
+	g.procs = slices.DeleteFunc(g.procs, func(o *process) bool { return o == t.proc })
+	s.newGroup(t)
+	sp, n := t.space(), t.group()
+	sp.image, sp.site, sp.vdso = old.image, old.site, old.vdso
+	n.cpu, n.turns.has = g.cpu, t
+	n.timer.start(s.source, s.opt)
+	n.timer.blocked(t.sig.mask)
+	return sp.open()
+}
+
+// forgetProcess takes a process out of the recording in which nothing of it has been recorded.
+func (s *session) forgetProcess(p *process) {
+	g := p.space.group
+	for _, t := range g.turns.threads {
+		delete(s.threads, t.tid)
+	}
+	g.done = true
+	g.leave(p)
+}
+
+// beginFork starts the first interval of a process whose memory is a copy of that of old.
+func (t *thread) beginFork(old *space) error {
+	sp := t.space()
+	if err := sp.open(); err != nil {
+		return err
+	}
+	sp.image, sp.site, sp.vdso, sp.brk, sp.readExec = old.image, old.site, old.vdso, old.brk, old.readExec
+	sp.artefact, sp.noShadow = slices.Clone(old.artefact), old.noShadow
+	sp.scratch = old.scratch // mapped, and its parent's
+	list, err := sp.kernelMaps()
+	if err != nil {
+		return err
+	}
+	sp.maps = newMapModel(list)
+	for m := range old.maps.tree.From(0) {
+		if m.advice != 0 {
+			sp.maps.advise(m.Start, m.End, m.advice, 0)
+		}
+	}
+	if err := t.readRegs(); err != nil {
+		return err
+	}
+	if err := t.refreshMask(); err != nil {
+		return err
+	}
+	t.parked.regs = t.replayed()
+	if err := sp.keepInherited(); err != nil {
+		return err
+	}
+	m, err := sp.takeSnapshot()
+	if err != nil {
+		return err
+	}
+	if old.outside != nil {
+		sp.outside = m.copies
+	}
+	return t.group().startInterval(t, m, t.group().contexts(t))
+}
+
+// keepInherited keeps what the objects hold that a new process has mapped shared.
+func (sp *space) keepInherited() error {
+	c := &call{}
+	for _, m := range sp.maps.all() {
+		if m.private() || m.Object == 0 {
+			continue
+		}
+		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}
+		if err := sp.captureFrom(c, &op, mapFile(sp.pid, m.Start, m.End)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// Processes that are traced and not recorded, because they may execute a program that is to
+// be: children that share their parent's memory up to their execve, and with a pattern those
+// whose program does not match. They get their own instructions and CPUs back, and are
+// looked at where they make children and execute programs.
+
+// leaveUnrecorded lets a child, which is at its first stop, go on unrecorded. Its parent is t.
+func (t *thread) leaveUnrecorded(pid int) error {
+	if err := t.makeNative(pid); err != nil {
+		return err
+	}
+	if err := ptrace.SetOptions(pid, t.session.options()&^ptrace.OptExit); err != nil {
+		return err
+	}
+	t.session.unrecorded[pid] = pid
+	t.session.parents[pid] = t.proc.pid
+	return ptrace.Resume(pid, ptrace.Syscall, 0)
+}
+
+// makeNative gives a new child what is its own: its instructions and its CPUs.
+func (t *thread) makeNative(pid int) error {
+	if err := t.disarmAt(pid, pid); err != nil {
+		return err
+	}
+	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {
+		t.session.log.Warn().Err(err).Msg("affinity of a child not restored")
+	}
+	return nil
+}
+
+// onUnrecorded answers a stop or an end of thread tid of such a process.
+func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
+	if !ws.Stopped() {
+		delete(s.unrecorded, tid)
+		if tid == pid {
+			delete(s.parents, pid)
+		}
+		if len(s.threads)+len(s.unrecorded) == 0 {
+			return errors.Join(s.finishWhenOver(), errGone)
+		}
+		return s.finishWhenOver()
+	}
+	sig := 0
+	switch event := ptrace.Event(ws); event {
+	case 0:
+		if sig = int(ptrace.StopSignal(ws)); sig == int(ptrace.SyscallTrap) {
+			return s.onUnrecordedCall(pid, tid)
+		}
+	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
+		child, err := ptrace.EventMessage(tid)
+		if err != nil {
+			return s.stillThere(err)
+		}
+		return errors.Join(s.addUnrecorded(pid, int(child)), s.resumeUnrecorded(tid, 0))
+	case unix.PTRACE_EVENT_EXEC:
+		return s.onUnrecordedExec(pid, tid)
+	case ptrace.EventStop:
+		switch ptrace.StopSignal(ws) {
+		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+			return s.stillThere(ptrace.Resume(tid, ptrace.Listen, 0))
+		}
+	}
+	return s.resumeUnrecorded(tid, sig)
+}
+
+// stillThere hides that a thread was killed at its stop: its end comes.
+func (s *session) stillThere(err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+func (s *session) resumeUnrecorded(tid, sig int) error {
+	return s.stillThere(ptrace.Resume(tid, ptrace.Syscall, sig))
+}
+
+// addUnrecorded takes note of a child, process or thread, of a process that is not recorded.
+func (s *session) addUnrecorded(parent, child int) error {
+	s.unrecorded[child] = child
+	if stat, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", parent, child)); err == nil && stat.IsDir() {
+		s.unrecorded[child] = parent
+	} else {
+		s.parents[child] = parent
+	}
+	ws, ok := s.early[child]
+	if !ok {
+		return nil
+	}
+	delete(s.early, child)
+	return s.onUnrecorded(s.unrecorded[child], child, ws)
+}
+
+// onUnrecordedCall is the entry or the exit of a system call. A program that would not get
+// its privileges under a tracer is executed without one.
+func (s *session) onUnrecordedCall(pid, tid int) error {
+	var r ptrace.Regs
+	if err := ptrace.GetRegs(tid, &r); err != nil {
+		return s.stillThere(err)
+	}
+	nr := int64(r.Orig_rax)
+	if nr != unix.SYS_EXECVE && nr != unix.SYS_EXECVEAT || ptrace.SyscallOp(tid) != 1 {
+		return s.resumeUnrecorded(tid, 0)
+	}
+	p := &process{session: s, pid: pid, live: tid, space: &space{session: s, pid: tid}}
+	t := &thread{session: s, proc: p, tid: tid}
+	t.call.nr, t.call.args = nr, [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9}
+	if err := p.space.open(); err == nil {
+		path, ok := t.execPath()
+		p.space.close()
+		if why, _ := unrecordable(path); ok && why != "" {
+			s.log.Debug().Str("path", path).Msg(why)
+			delete(s.unrecorded, tid)
+			return s.stillThere(ptrace.Resume(tid, ptrace.Detach, 0))
+		}
+	}
+	return s.resumeUnrecorded(tid, 0)
+}
+
+// onUnrecordedExec is PTRACE_EVENT_EXEC: the process executes another program, which is
+// recorded from here on if it is wanted.
+func (s *session) onUnrecordedExec(pid, tid int) error {
+	for other, of := range s.unrecorded {
+		if of == pid && other != tid {
+			delete(s.unrecorded, other) // execve has ended it
+		}
+	}
+	name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil || !s.opt.Follow.wants(name) {
+		return s.resumeUnrecorded(tid, 0)
+	}
+	delete(s.unrecorded, tid)
+	t := s.newThread(pid)
+	t.proc.parent = s.parents[pid]
+	delete(s.parents, pid)
+	if err := t.beginProcess(); err != nil {
+		return s.stillThere(err)
+	}
+	if err := t.onExec(); err != nil {
+		return err
+	}
+	t.group().pass(t)
+	return t.goOn(action{})
+}
+
+// beginProcess prepares a process that joins the recording, at a stop.
+func (t *thread) beginProcess() error {
+	g := t.group()
+	if err := unix.SchedGetaffinity(t.tid, &t.affinity); err != nil {
+		return err
+	}
+	g.cpu = t.session.first.space.group.cpu
+	if err := unix.SchedSetaffinity(t.tid, &g.cpu); err != nil {
+		return err
+	}
+	g.timer.start(t.session.source, t.session.opt)
+	return nil
+}
+
+// letUnrecordedGo ends the tracing of the processes that are not recorded.
+func (s *session) letUnrecordedGo() error {
+	for tid := range s.unrecorded {
+		delete(s.unrecorded, tid)
+		if err := ptrace.Interrupt(tid); err != nil {
+			continue // it has gone
+		}
+		ws, err := ptrace.Wait(tid, 0)
+		if err != nil || !ws.Stopped() {
+			continue
+		}
+		sig := 0
+		if ptrace.Event(ws) == 0 && ptrace.StopSignal(ws) != ptrace.SyscallTrap {
+			sig = int(ptrace.StopSignal(ws))
+		}
+		if err := ptrace.Resume(tid, ptrace.Detach, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
