@@ -79,6 +79,7 @@ func (s *session) why(string) reply {
 		return text("W00")
 	}
 	s.stop = s.target.Stop()
+	s.selected = selection{tid: s.stop.TID}
 	return s.plainStop(s.stop)
 }
 
@@ -163,10 +164,12 @@ func (s *session) general() int {
 
 // threadAlive answers T.
 func (s *session) threadAlive(arg string) reply {
-	if tid, ok := s.parseThread(arg); ok && s.exists(tid) {
-		return replyOK
+	tid, ok := s.parseThread(arg)
+	if !ok || !s.exists(tid) {
+		return replyError
 	}
-	return replyError
+	s.selected.asked(tid, len(s.threads()))
+	return replyOK
 }
 
 // currentThread answers qC.
@@ -187,6 +190,7 @@ func (s *session) firstThreads(string) reply {
 func (s *session) nextThreads(string) reply {
 	ts := s.threads()
 	if s.threadPage >= len(ts) {
+		s.selected.lists = true
 		return text("l")
 	}
 	out := []byte{'m'}

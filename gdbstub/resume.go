@@ -107,7 +107,11 @@ func (s *session) isPC(addr string) bool {
 func (s *session) back(arg string) reply {
 	switch arg {
 	case "s":
-		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumeTID})
+		tid := s.resumeTID
+		if tid == 0 && s.exists(s.selected.tid) {
+			tid = s.selected.tid
+		}
+		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Step, TID: tid})
 	case "c":
 		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Continue, TID: s.resumeTID})
 	}
@@ -153,7 +157,7 @@ func (s *session) resume(r api.Resume) reply {
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
-	s.stop, s.generalTID = stop, 0
+	s.stop, s.generalTID, s.selected = stop, 0, selection{tid: stop.TID}
 	if stop.Kind == api.StopExec {
 		return s.execReply(stop, r)
 	}
@@ -282,6 +286,7 @@ func (s *session) take() {
 	s.generalTID, s.resumeTID = 0, 0
 	s.forget()
 	s.stop = s.target.Stop()
+	s.selected = selection{tid: s.stop.TID}
 }
 
 // refuseRun answers lldb's A, a program to start with its arguments.

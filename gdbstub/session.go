@@ -34,6 +34,7 @@ type session struct {
 	libraries  []api.Library // what the client has last read; nil before it asked
 	generalTID int           // Hg; 0 = that of the stop
 	resumeTID  int           // Hc; 0 = any
+	selected   selection
 	pass       []int
 	catchAll   bool
 	catch      []int
@@ -77,6 +78,7 @@ func (s *session) run() error {
 	defer s.end()
 	s.live, s.attached = true, true
 	s.stop = s.target.Stop()
+	s.selected = selection{tid: s.stop.TID}
 	for {
 		ev := s.next()
 		switch ev.kind {
@@ -144,6 +146,7 @@ func (s *session) handle(packet string) (r reply) {
 	if s.job != nil && !isJobPacket(packet) {
 		s.endJob()
 	}
+	s.selected.packet()
 	h, arg := lookup(packet)
 	if h == nil {
 		return reply{}
@@ -317,7 +320,7 @@ func (s *session) letGo() {
 	s.guard("end the diversion", s.undivert)
 	s.clearBreaks()
 	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
-	s.generalTID, s.resumeTID = 0, 0
+	s.generalTID, s.resumeTID, s.selected = 0, 0, selection{}
 	s.forget()
 	s.guard("detached", s.target.Detached)
 }

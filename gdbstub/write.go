@@ -98,6 +98,9 @@ func (s *session) setRegisters(tid int, regs *api.Registers) reply {
 		return s.refuse(err.Error())
 	}
 	v := &s.div
+	if tid != v.tid {
+		v.tid, v.origin = tid, *have
+	}
 	v.moved = v.moved || regs.RIP != have.RIP
 	if s.strays(have, regs, &v.origin) {
 		v.wrote()

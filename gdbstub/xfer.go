@@ -53,6 +53,7 @@ func (s *session) xfer(arg string) reply {
 	if !ok1 || !ok2 {
 		return replyError
 	}
+	s.selected.lists = f[0] == "threads"
 	name := f[0] + ":" + annex
 	if off == 0 || s.doc.name != name {
 		data, err := build(s, annex)

@@ -63,7 +63,7 @@ type Target interface {
 	Libraries() []Library
 
 	// Siginfo returns the siginfo_t (128 bytes) of the signal that thread
-	// tid is stopped with. An error means there is none.
+	// tid is stopped with. An error means there is none: one thread is at most.
 	Siginfo(tid int) ([]byte, error)
 
 	// OpenFile opens a file of the recorded system: the program and its
@@ -320,7 +320,8 @@ type DivertTarget interface {
 	Undivert()
 
 	// WriteRegisters replaces thread tid's registers, but those of groups in
-	// r.Missing and OrigRAX.
+	// r.Missing and OrigRAX. The copy executes that thread from then on; until it is
+	// called, the one that runs in the recording.
 	WriteRegisters(tid int, r *Registers) error
 
 	// WriteMemory stores b at addr, protected or not, all of it or nothing.
