@@ -18,6 +18,8 @@ var (
 	ErrRedacted = errors.New("checkpoint: page was redacted")
 	// ErrNoInterval says that a recording has no interval of that ID.
 	ErrNoInterval = errors.New("checkpoint: no such interval")
+	// ErrNoProcess says that no interval of a recording is of the process.
+	ErrNoProcess = errors.New("checkpoint: no such process")
 	// ErrNoFinal says that a recording has no final image.
 	ErrNoFinal = errors.New("checkpoint: the recording has no final image")
 	// ErrFinished says that a Writer was used after Finish or Abort.

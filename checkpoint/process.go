@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -64,12 +63,15 @@ func (r *Recording) readProcesses() error {
 	for i := range m.Processes {
 		rows[m.Processes[i].PID] = &m.Processes[i]
 	}
-	r.ofProcess = make(map[int32][]int)
+	r.byPID = make(map[int32]*processRow)
 	finals := make(map[string]bool)
 	main, _ := mainProcess(list, m.PID)
 	for i := range list {
 		pid := list[i].PID
-		if r.ofProcess[pid] == nil {
+		of := r.byPID[pid]
+		if of == nil {
+			of = &processRow{row: len(r.processes)}
+			r.byPID[pid] = of
 			p := Process{PID: pid}
 			if row := rows[pid]; pid == m.PID {
 				p = m.process()
@@ -79,13 +81,16 @@ func (r *Recording) readProcesses() error {
 			r.processes = append(r.processes, p)
 			finals[nameFinalOf(pid)] = pid != main
 		}
-		r.ofProcess[pid] = append(r.ofProcess[pid], i)
+		of.intervals = append(of.intervals, i)
+		r.processes[of.row].Image = list[i].Image
 	}
-	for i := range r.processes {
-		of := r.ofProcess[r.processes[i].PID]
-		r.processes[i].Image = list[of[len(of)-1]].Image
+	if of := r.byPID[main]; of != nil {
+		p := r.processes[of.row]
+		r.processes = slices.Insert(slices.Delete(r.processes, of.row, of.row+1), 0, p)
+		for i := range r.processes[:of.row+1] {
+			r.byPID[r.processes[i].PID].row = i
+		}
 	}
-	slices.SortStableFunc(r.processes, func(a, b Process) int { return cmp.Compare(order(a.PID, main), order(b.PID, main)) })
 	for name, info := range r.listed {
 		if info.Kind == kindProcessFinal && !finals[name] {
 			return r.damage(nameManifest, fmt.Errorf("the member %q is of no process that has an interval", name))
@@ -94,12 +99,10 @@ func (r *Recording) readProcesses() error {
 	return nil
 }
 
-// order puts the main process before all others.
-func order(pid, main int32) int {
-	if pid == main {
-		return 0
-	}
-	return 1
+// processRow says where a process is in the lists of a recording.
+type processRow struct {
+	row       int   // in Recording.processes
+	intervals []int // indexes of its intervals, in order
 }
 
 // Processes lists the processes of the session that have an interval: the one that the
@@ -110,11 +113,34 @@ func (r *Recording) Processes() []Process { return r.processes }
 
 // Process returns the row of a process; ok is false when none of the intervals is its.
 func (r *Recording) Process(pid int32) (p Process, ok bool) {
-	i := slices.IndexFunc(r.processes, func(p Process) bool { return p.PID == pid })
-	if i < 0 {
+	of := r.byPID[pid]
+	if of == nil {
 		return Process{}, false
 	}
-	return r.processes[i], true
+	return r.processes[of.row], true
+}
+
+// Ending is how a process ended.
+type Ending struct {
+	// Kind is the end of its last interval: EndCrash, EndExit, EndStop where the recorder
+	// stopped, or any other where it is not known.
+	Kind     EndKind
+	Signo    int32 // EndCrash: the signal that killed it
+	ExitCode int32 // EndExit
+}
+
+// Ending says how a process ended. The zero Ending is of one that has no interval.
+func (r *Recording) Ending(pid int32) Ending {
+	of := r.byPID[pid]
+	if of == nil {
+		return Ending{}
+	}
+	m, p := r.Manifest(), &r.processes[of.row]
+	e := Ending{r.manifest.IntervalList[of.intervals[len(of.intervals)-1]].End, p.Signo, p.ExitCode}
+	if pid == m.PID && m.Crash {
+		e.Kind = EndCrash
+	}
+	return e
 }
 
 // mainPID is the PID of the process that the manifest is about, 0 in a recording without
@@ -146,8 +172,12 @@ func (r *Recording) Images() [][]IntervalInfo { return r.ImagesOf(r.mainPID()) }
 
 // ImagesOf is Images for any process, nil for one that has no interval.
 func (r *Recording) ImagesOf(pid int32) [][]IntervalInfo {
+	of := r.byPID[pid]
+	if of == nil {
+		return nil
+	}
 	var out [][]IntervalInfo
-	for _, i := range r.ofProcess[pid] {
+	for _, i := range of.intervals {
 		in := r.manifest.IntervalList[i]
 		n := len(out) - 1
 		if n < 0 || out[n][0].Image != in.Image {
@@ -166,7 +196,7 @@ func (r *Recording) Final() (*Final, error) { return r.readFinal(nameFinal, kind
 // FinalOf is Final for any process. The error is ErrNoFinal also for one that has no
 // interval.
 func (r *Recording) FinalOf(pid int32) (*Final, error) {
-	if len(r.ofProcess[pid]) == 0 {
+	if r.byPID[pid] == nil {
 		return nil, ErrNoFinal
 	}
 	if pid == r.mainPID() {

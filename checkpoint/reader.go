@@ -38,9 +38,9 @@ type Recording struct {
 	store    storeReader
 	tables   tableCache
 	bases    []int // of deltas, by index of the interval; see deltaBases
-	// processes is what Processes returns; ofProcess are the indexes of a process's intervals.
+	// processes is what Processes returns; byPID has each of them, too.
 	processes []Process
-	ofProcess map[int32][]int
+	byPID     map[int32]*processRow
 	budget    *Budget
 	read      sync.Map // parts whose work has been charged
 }

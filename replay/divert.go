@@ -84,7 +84,7 @@ func (m *Machine) Divert() *Diversion {
 // Divert makes a diversion of the final image, with nothing replayed.
 func (s *Session) Divert(f *FinalImage) *Diversion {
 	var from checkpoint.Position
-	if infos := s.Rec.LastImage(); len(infos) > 0 {
+	if infos := s.Rec.LastImageOf(f.PID); len(infos) > 0 {
 		from.Interval = infos[len(infos)-1].ID
 	}
 	t := f.Current()

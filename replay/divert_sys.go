@@ -269,7 +269,8 @@ func (d *Diversion) sysIoctl(a [6]uint64) int64 {
 
 // auxv returns an entry of the auxiliary vector, 0 when it is not there.
 func (d *Diversion) auxv(tag uint64) int64 {
-	for _, e := range abi.ParseAuxv(d.s.Rec.Manifest().Auxv) {
+	p, _ := d.s.Rec.Process(d.pid)
+	for _, e := range abi.ParseAuxv(p.Auxv) {
 		if e.Type == tag {
 			return int64(e.Value)
 		}

@@ -10,7 +10,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// FinalImage is the state at the end of the recording, taken from the file
+// FinalImage is the state at the end of a process, taken from the file
 // without replaying anything: what a debugger shows first.
 type FinalImage struct {
 	PID     int32
@@ -74,14 +74,23 @@ func (f *finalSource) Pages(start, end uint64, list func(a uint64)) {
 	}
 }
 
-// Final opens the final image. The error says that the recording has none.
-// Close its Mem when done.
+// Final opens the final image of the process that the recording is about. The error says
+// that the recording has none. Close its Mem when done.
 func (s *Session) Final() (*FinalImage, error) {
-	f, err := s.Rec.Final()
+	list := s.Rec.Processes()
+	if len(list) == 0 {
+		return nil, errors.New("replay: the recording holds no interval")
+	}
+	return s.FinalOf(list[0].PID)
+}
+
+// FinalOf is Final for any process.
+func (s *Session) FinalOf(pid int32) (*FinalImage, error) {
+	f, err := s.Rec.FinalOf(pid)
 	if err != nil {
 		return nil, err
 	}
-	infos := s.Rec.LastImage()
+	infos := s.Rec.LastImageOf(pid)
 	if f == nil || len(f.Contexts) == 0 || len(infos) == 0 {
 		return nil, errors.New("replay: the recording has no final image")
 	}
@@ -90,7 +99,7 @@ func (s *Session) Final() (*FinalImage, error) {
 		return nil, err
 	}
 	img := &FinalImage{
-		PID: infos[0].PID, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps, contexts: f.Contexts, current: checkpoint.Running(f.Contexts).TID,
+		PID: pid, Signo: f.Signo, Siginfo: f.Siginfo, Maps: f.Maps, contexts: f.Contexts, current: checkpoint.Running(f.Contexts).TID,
 	}
 	img.src = &finalSource{Source: src, rec: s.Rec, pages: f.Pages}
 	img.Mem = mem.NewSpace(s.Pool, img.src)

@@ -23,7 +23,8 @@ import (
 //
 //	magic     8 bytes
 //	identity  the recording's RunDigest, which slimming leaves as it is: the program
-//	          does the same at the same positions whatever memory is kept
+//	          does the same at the same positions whatever memory is kept; of another
+//	          process than the recording is about, SHA-256 of it and the PID
 //	check     SHA-256 of the body as it is stored
 //	body      zstd; numbers are unsigned LEB128 (encoding/binary)
 //
@@ -37,8 +38,8 @@ const indexMagic = "VPLAYIX\x02"
 // maxIndex bounds an index file and its body, in bytes.
 const maxIndex = 256 << 20
 
-// ErrOtherIndex says that an index file belongs to another recording or version.
-var ErrOtherIndex = errors.New("replay: the index is of another recording or another version of vplayd")
+// ErrOtherIndex says that an index file belongs to another recording, process or version.
+var ErrOtherIndex = errors.New("replay: the index is of another recording or process, or another version of vplayd")
 
 var errBadIndex = errors.New("replay: the index is damaged")
 
@@ -51,7 +52,7 @@ func (t *Timeline) WriteIndex(w io.Writer) (intervals int, err error) {
 		return 0, err
 	}
 	packed := z.EncodeAll(body, nil)
-	id, sum := t.index.s.Rec.RunDigest(), sha256.Sum256(packed)
+	id, sum := t.index.identity(), sha256.Sum256(packed)
 	_, err = w.Write(slices.Concat([]byte(indexMagic), id[:], sum[:], packed))
 	return n, err
 }
@@ -66,7 +67,7 @@ func (t *Timeline) ReadIndex(r io.Reader) (intervals int, err error) {
 		return 0, err
 	}
 	const head = len(indexMagic) + 2*sha256.Size
-	id := t.index.s.Rec.RunDigest()
+	id := t.index.identity()
 	if len(file) < head || string(file[:len(indexMagic)]) != indexMagic || !bytes.Equal(file[len(indexMagic):][:sha256.Size], id[:]) {
 		return 0, ErrOtherIndex
 	}
@@ -92,6 +93,16 @@ func (t *Timeline) ReadIndex(r io.Reader) (intervals int, err error) {
 		}
 	}
 	return len(known), nil
+}
+
+// identity names what the index is of: a recording and a process of it.
+func (x *index) identity() [sha256.Size]byte {
+	rec, pid := x.s.Rec, x.infos[0].PID
+	id := rec.RunDigest()
+	if pid == rec.Processes()[0].PID {
+		return id
+	}
+	return sha256.Sum256(binary.LittleEndian.AppendUint32(id[:], uint32(pid)))
 }
 
 // useIndex takes over what a file knows of interval id.

@@ -16,7 +16,7 @@ import (
 //   - What replay of an interval reads, writes or executes, and what the check of
 //     its end looks at.
 //   - What the program wrote: every content by which the memory at an interval's
-//     start differs from the one before, and the whole final image. So what was
+//     start differs from the one before, and the whole final image of each process. So what was
 //     written passes from one interval's end to the next one's start, used there
 //     or not, and the crash shows what a core file would of it.
 //   - What debuggers read: image.DebuggerSet, at the start of each interval and
@@ -141,7 +141,12 @@ func (sl *slimmer) keep(ctx context.Context) (*kept, error) {
 		}
 		before[of] = table
 	}
-	return k, k.addFinal()
+	for _, p := range sl.s.Rec.Processes() {
+		if err := k.addFinal(p.PID); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
 }
 
 func (k *kept) add(rows []checkpoint.PageEntry) {
@@ -161,19 +166,19 @@ func (k *kept) addNeeds(t *touched, table checkpoint.PageTable) {
 	}
 }
 
-// addFinal adds the final image and what debuggers read there.
-func (k *kept) addFinal() error {
-	f, err := k.sl.s.Final()
+// addFinal adds the final image of a process and what debuggers read there.
+func (k *kept) addFinal(pid int32) error {
+	f, err := k.sl.s.FinalOf(pid)
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or it cannot be read: it is copied as it is
 	}
 	defer f.Mem.Close()
-	raw, err := k.sl.s.Rec.Final()
+	raw, err := k.sl.s.Rec.FinalOf(pid)
 	if err != nil {
 		return err
 	}
 	k.add(raw.Pages)
-	infos := k.sl.s.Rec.LastImage()
+	infos := k.sl.s.Rec.LastImageOf(pid)
 	table, err := k.sl.s.Rec.PageTable(infos[len(infos)-1].ID)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 
 	"vplay/checkpoint"
 )
@@ -27,14 +28,24 @@ type Timeline struct {
 // is the length of segments as well.
 const snapshotSpacing = 2_000_000
 
-// NewTimeline returns a timeline over the intervals of the recorded process since
-// its last execve. memory bounds what its snapshots keep, in bytes. A recording
+// NewTimeline returns a timeline over the intervals of the process that the recording is
+// about, since its last execve. memory bounds what its snapshots keep, in bytes. A recording
 // without intervals is an error.
 func NewTimeline(s *Session, memory int64) (*Timeline, error) {
 	return NewImageTimeline(s, s.Rec.LastImage(), memory)
 }
 
-// NewImageTimeline is NewTimeline for one of Recording.Images.
+// NewProcessTimeline is NewTimeline for any process of the recording. The error
+// wraps checkpoint.ErrNoProcess for one that has no interval.
+func NewProcessTimeline(s *Session, pid int32, memory int64) (*Timeline, error) {
+	infos := s.Rec.LastImageOf(pid)
+	if len(infos) == 0 {
+		return nil, fmt.Errorf("%w: %d in %s", checkpoint.ErrNoProcess, pid, s.Rec.File())
+	}
+	return NewImageTimeline(s, infos, memory)
+}
+
+// NewImageTimeline is NewTimeline for one of Recording.ImagesOf.
 func NewImageTimeline(s *Session, infos []checkpoint.IntervalInfo, memory int64) (*Timeline, error) {
 	if len(infos) == 0 {
 		return nil, errors.New("replay: the recording holds no interval")

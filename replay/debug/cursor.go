@@ -67,7 +67,7 @@ func (d *Session) NewCursor() (*Cursor, error) {
 		return nil, err
 	}
 	g.files = newFiles(g)
-	final, err := d.s.Final()
+	final, err := d.s.FinalOf(d.process.PID)
 	if err == nil {
 		g.final = final
 	} else if _, err := g.cur.ToEnd(context.Background()); err != nil {
@@ -102,10 +102,9 @@ func (g *Cursor) endStop() api.Stop {
 	if !g.isLastImage() {
 		return api.Stop{Kind: api.StopStep, TID: g.tid()}
 	}
-	m := g.s.Rec.Manifest()
 	tid := g.tid()
-	if m.Crash {
-		return api.Stop{Kind: api.StopSignal, Signo: int(m.Signo), TID: tid}
+	if end := g.session.ending; end.Kind == checkpoint.EndCrash {
+		return api.Stop{Kind: api.StopSignal, Signo: int(end.Signo), TID: tid}
 	}
 	return api.Stop{Kind: api.StopSignal, Signo: 5, TID: tid, Note: "the recording ends here\n"}
 }

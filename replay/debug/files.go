@@ -194,7 +194,7 @@ func (f *files) readlink(name string) (string, error) {
 	case fmt.Sprintf("/proc/%d/exe", f.g.pid()):
 		return f.g.program().path, nil
 	case fmt.Sprintf("/proc/%d/cwd", f.g.pid()):
-		return f.g.s.Rec.Manifest().Cwd, nil
+		return f.g.session.process.Cwd, nil
 	}
 	return "", os.ErrNotExist
 }

@@ -145,18 +145,14 @@ func passes(list []int, signo int32) bool {
 
 // past is a resume forward from the end of the recording.
 func (g *Cursor) past() api.Stop {
-	m := g.s.Rec.Manifest()
-	if !m.Crash && g.exited() {
-		return api.Stop{Kind: api.StopExited, Code: int(m.ExitCode), TID: g.tid()}
+	if g.exited() {
+		return api.Stop{Kind: api.StopExited, Code: int(g.session.ending.ExitCode), TID: g.tid()}
 	}
 	return api.Stop{Kind: api.StopReplayEnd, TID: g.tid()}
 }
 
 // exited reports whether the recording ends with the program's exit.
-func (g *Cursor) exited() bool {
-	infos := g.s.Rec.LastImage()
-	return len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit
-}
+func (g *Cursor) exited() bool { return g.session.ending.Kind == checkpoint.EndExit }
 
 // report puts a stop in the protocol's words.
 func (g *Cursor) report(s replay.Stop, r api.Resume) api.Stop {
@@ -194,18 +190,18 @@ func (g *Cursor) atEdge() api.Stop {
 	if g.reported == p {
 		return g.past()
 	}
-	m := g.s.Rec.Manifest()
+	end := g.session.ending
 	switch {
 	case !g.isLastImage():
 		return api.Stop{Kind: api.StopReplayEnd, TID: g.tid(), Note: "vplay: here the process executes another program\n"}
-	case m.Crash:
+	case end.Kind == checkpoint.EndCrash:
 		g.reported = p
-		return api.Stop{Kind: api.StopSignal, Signo: int(m.Signo), TID: g.tid()}
+		return api.Stop{Kind: api.StopSignal, Signo: int(end.Signo), TID: g.tid()}
 	case g.exited():
 		g.reported = p
 		return api.Stop{
 			Kind: api.StopReplayEnd, TID: g.tid(),
-			Note: fmt.Sprintf("vplay: here the program exits with code %d\n", m.ExitCode),
+			Note: fmt.Sprintf("vplay: here the program exits with code %d\n", end.ExitCode),
 		}
 	default:
 		return g.past()

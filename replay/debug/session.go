@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 // with a [Cursor] of its own; what is learnt of the past on one's way (the timeline's
 // index) serves all. It is safe for concurrent use; a cursor is used by one goroutine.
 //
-// A process that calls execve becomes another program, with memory of its own: an
+// It is of one process of the recording. A process that calls execve becomes another program, with memory of its own: an
 // image. The recording of a whole run has the intervals of all of them, and a timeline
 // is of one of them. That of the last image stays as long as the session; the others
 // are there while a cursor is in them.
@@ -22,6 +23,9 @@ type Session struct {
 	s       *replay.Session
 	symbols *image.Symbols
 	memory  int64 // the budget of a timeline
+
+	process checkpoint.Process
+	ending  checkpoint.Ending
 
 	mu     sync.Mutex
 	images []programImage // in order
@@ -44,22 +48,34 @@ type program struct {
 	auxv []byte
 }
 
-// Open opens a recording for debuggers, which then begin with NewCursor. memory bounds
-// the snapshots of a timeline, in bytes. Close ends it, the replay session stays open.
+// Open opens a recording for debuggers, which then begin with NewCursor, at the process
+// that the recording is about. memory bounds the snapshots of a timeline, in bytes. Close
+// ends it, the replay session stays open.
 func Open(s *replay.Session, memory int64, symbols *image.Symbols) (*Session, error) {
-	t, err := replay.NewTimeline(s, memory)
+	list := s.Rec.Processes()
+	if len(list) == 0 {
+		return nil, errors.New("debug: the recording holds no interval")
+	}
+	return OpenProcess(s, list[0].PID, memory, symbols)
+}
+
+// OpenProcess is Open for any process of the recording: a session shows one process, and
+// there may be one for each over the same replay session. The error wraps
+// checkpoint.ErrNoProcess for a process that has no interval.
+func OpenProcess(s *replay.Session, pid int32, memory int64, symbols *image.Symbols) (*Session, error) {
+	t, err := replay.NewProcessTimeline(s, pid, memory)
 	if err != nil {
 		return nil, err
 	}
-	d := &Session{s: s, symbols: symbols, memory: memory}
-	for _, infos := range s.Rec.Images() {
+	d := &Session{s: s, symbols: symbols, memory: memory, ending: s.Rec.Ending(pid)}
+	d.process, _ = s.Rec.Process(pid) // it has a timeline
+	for _, infos := range s.Rec.ImagesOf(pid) {
 		d.images = append(d.images, programImage{infos: infos, files: loader.NewModuleFiles(symbols)})
 	}
 	// Of the last image the manifest tells what it is; the others are asked when they
 	// are entered.
-	m := s.Rec.Manifest()
-	last := &d.images[d.last()]
-	last.program, last.timeline, last.cursors = program{m.Program, m.Args, m.Auxv}, t, 1
+	last, p := &d.images[d.last()], &d.process
+	last.program, last.timeline, last.cursors = program{p.Program, p.Args, p.Auxv}, t, 1
 	return d, nil
 }
 
@@ -68,6 +84,9 @@ func (d *Session) Close() { d.leave(d.last()) }
 
 // Recording returns the recording.
 func (d *Session) Recording() *checkpoint.Recording { return d.s.Rec }
+
+// Process returns the process that the session shows.
+func (d *Session) Process() checkpoint.Process { return d.process }
 
 // Timeline returns the timeline of the last program that the process was.
 func (d *Session) Timeline() *replay.Timeline {

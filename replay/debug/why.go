@@ -45,7 +45,7 @@ func (g *Cursor) why(f mem.Fault) string {
 // may have dropped it.
 func (g *Cursor) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
 	a &^= mem.PageSize - 1
-	infos := g.s.Rec.LastImage()
+	infos := g.session.images[g.image].infos
 	slim := infos[len(infos)-1].Slim
 	find := g.final.Record
 	if g.final == nil {
