@@ -93,6 +93,18 @@ type Target interface {
 	Detached()
 }
 
+// A ProcessTarget has several processes. All other methods are about one of them: that
+// which Select was called with last, and the first one before.
+type ProcessTarget interface {
+	// PIDs lists the processes in the client's order, the one that the recording is about
+	// first. It must be cheap, and does not change.
+	PIDs() []int
+
+	// Select makes a process the one that all methods are about. It must be cheap for the
+	// present one. The error says why it cannot be shown; then nothing changes.
+	Select(pid int) error
+}
+
 // A RegionTarget can describe mappings; lldb asks for it.
 type RegionTarget interface {
 	// Region returns the mapping that holds addr, or the hole around addr
