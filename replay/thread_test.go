@@ -277,3 +277,12 @@ func TestThreadsDiverge(t *testing.T) {
 		}
 	}
 }
+
+// finished ends the recording that w writes to path, and opens it for the length of the test.
+func finished(t *testing.T, w *checkpoint.Writer, path string, m checkpoint.Manifest) *checkpoint.Recording {
+	t.Helper()
+	if err := w.Finish(m); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}

@@ -13,6 +13,7 @@ import (
 // Result is what replaying one interval gave.
 type Result struct {
 	Interval     uint32
+	PID          int32 // whose interval it is
 	Instructions uint64
 	Events       int
 	// Executed is how many instructions were executed for it: more than Instructions
@@ -42,13 +43,15 @@ type VerifyOptions struct {
 	Progress func(n uint64)
 }
 
-// Verify replays intervals, each by itself and several at once, and compares
+// Verify replays intervals, of whatever process, each by itself and several at once, and compares
 // everything the recorder noted. The results are in the order of Intervals. The
 // error is the context's, or one that concerns no single interval.
 func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) {
 	ids := o.Intervals
-	if ids == nil {
-		for _, i := range s.Rec.Intervals() {
+	of := map[uint32]int32{}
+	for _, i := range s.Rec.Intervals() {
+		of[i.ID] = i.PID
+		if o.Intervals == nil {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -63,6 +66,7 @@ func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) 
 		wg.Go(func() {
 			for i := range work {
 				results[i] = s.verifyInterval(ctx, ids[i], &o)
+				results[i].PID = of[ids[i]]
 				if o.Done != nil {
 					o.Done(results[i])
 				}
