@@ -70,12 +70,15 @@ func (r *Recording) readProcesses() error {
 		pid := list[i].PID
 		of := r.byPID[pid]
 		if of == nil {
-			of = &processRow{row: len(r.processes)}
+			row := rows[pid]
+			of = &processRow{row: len(r.processes), isManifest: row == nil && pid == main}
 			r.byPID[pid] = of
 			p := Process{PID: pid}
-			if row := rows[pid]; pid == m.PID {
+			switch {
+			case of.isManifest:
 				p = m.process()
-			} else if row != nil {
+				p.PID = pid
+			case row != nil:
 				p = *row
 			}
 			r.processes = append(r.processes, p)
@@ -101,8 +104,9 @@ func (r *Recording) readProcesses() error {
 
 // processRow says where a process is in the lists of a recording.
 type processRow struct {
-	row       int   // in Recording.processes
-	intervals []int // indexes of its intervals, in order
+	row        int   // in Recording.processes
+	intervals  []int // indexes of its intervals, in order
+	isManifest bool  // the manifest's own fields are about it
 }
 
 // Processes lists the processes of the session that have an interval: the one that the
@@ -137,7 +141,7 @@ func (r *Recording) Ending(pid int32) Ending {
 	}
 	m, p := r.Manifest(), &r.processes[of.row]
 	e := Ending{r.manifest.IntervalList[of.intervals[len(of.intervals)-1]].End, p.Signo, p.ExitCode}
-	if pid == m.PID && m.Crash {
+	if of.isManifest && m.Crash {
 		e.Kind = EndCrash
 	}
 	return e

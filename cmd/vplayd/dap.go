@@ -23,8 +23,8 @@ func serveDAP(c *cobra.Command, g *debug.Cursor, f serveFlags, l net.Listener) e
 	if f.stdio {
 		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
 	}
-	m := g.Recording().Manifest()
-	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
+	p := g.Session().Process()
+	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: the Debug Adapter Protocol: in VS Code's launch.json, \"debugServer\" with that port (vplayd vscode writes it)\n")
 	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
 }

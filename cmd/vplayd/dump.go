@@ -15,6 +15,7 @@ import (
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 	"vplay/replay/debug"
+	"vplay/replay/debug/text"
 )
 
 // The verb dump: the log of a recording as text, with system calls as strace(1) prints
@@ -29,12 +30,13 @@ func newDump() *cobra.Command {
 log and how the interval ended. System calls are printed from the same table
 that recorded them. The log alone holds no argument strings: with --strings the
 intervals are replayed, and paths and buffers are shown as strace shows them.
-INTERVALS is one ID, or a range A-B. With --json each interval is a line of JSON, and so
+INTERVALS is one ID, or a range A-B; --process chooses the intervals of one process
+of several, whose events are numbered in one order by seq. With --json each interval is a line of JSON, and so
 is each of its events, behind it.
 
 Once the file is open, dump can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
-		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5\n  vplayd dump --json sort-1.vplay | jq 'select(.kind == \"enter\") | .text'",
+		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5\n  vplayd dump --json sort-1.vplay | jq 'select(.kind == \"enter\") | .text'\n  vplayd dump --process 4711 make-1.vplay",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			rec, _, err := openRecording(c, args[:min(len(args), 1)])
@@ -42,17 +44,24 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 				return err
 			}
 			defer rec.Close()
+			pid, ok, err := chosenProcess(c, rec)
+			if err != nil {
+				return err
+			}
 			if err := enterSandbox(c, sandbox.Access{}); err != nil {
 				return err
 			}
-			first, last := uint32(0), ^uint32(0)
+			f := dumpFlags{last: ^uint32(0), raw: raw, strings: strs, json: asJSON}
+			if ok {
+				f.process = &pid
+			}
 			if len(args) == 2 {
-				if first, last, err = intervalRange(args[1]); err != nil {
+				if f.first, f.last, err = intervalRange(args[1]); err != nil {
 					return err
 				}
 			}
 			w := bufio.NewWriter(c.OutOrStdout())
-			if err := dump(c.Context(), w, rec, dumpFlags{first, last, raw, strs, asJSON}); err != nil {
+			if err := dump(c.Context(), w, rec, f); err != nil {
 				return err
 			}
 			return w.Flush()
@@ -61,6 +70,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 	c.Flags().BoolVarP(&raw, "raw", "r", false, "every byte, and system calls by number")
 	c.Flags().BoolVarP(&strs, "strings", "s", false, "replay, to show paths and buffers")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per interval, and then per event")
+	addProcessFlag(c, "all")
 	addSandboxFlag(c)
 	return c
 }
@@ -68,6 +78,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 // dumpFlags say what to print.
 type dumpFlags struct {
 	first, last  uint32 // intervals
+	process      *int32 // of this process; nil: of all
 	raw, strings bool
 	json         bool
 }
@@ -96,7 +107,7 @@ func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFla
 	}
 	found := false
 	for _, i := range rec.Intervals() {
-		if i.ID < f.first || i.ID > f.last {
+		if i.ID < f.first || i.ID > f.last || f.process != nil && i.PID != *f.process {
 			continue
 		}
 		found = true
@@ -122,6 +133,11 @@ func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFla
 		}
 	}
 	if infos := rec.Intervals(); !found && len(infos) > 0 {
+		if f.process != nil {
+			ids := intervalsOf(rec, *f.process)
+			return usageError{withHint(fmt.Errorf("no interval of process %d from %d to %d", *f.process, f.first, f.last), exitUsage,
+				"it has %s from %d to %d", text.Plural(len(ids), "interval"), ids[0], ids[len(ids)-1])}
+		}
 		return usageError{withHint(fmt.Errorf("no interval %d in the recording", f.first), exitUsage,
 			"it has %d to %d", infos[0].ID, infos[len(infos)-1].ID)}
 	}

@@ -69,6 +69,7 @@ with symbols, and start no other program, where the kernel has Landlock and secc
 	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: the module's name and .elf; -: standard output)")
 	c.Flags().StringVar(&all, "all", "", "write every module into this `FOLDER`, at its path")
 	symbols.add(c)
+	addProcessFlag(c, "that which the recording is about")
 	addSandboxFlag(c)
 	return c
 }
@@ -92,7 +93,7 @@ func exportSandbox(c *cobra.Command, out, all string) prepare {
 // findModule returns the module that --module names.
 func findModule(g *debug.Cursor, name string) (*image.Module, error) {
 	if name == mainModule {
-		name = g.Recording().Manifest().Program
+		name = g.Session().Process().Program
 	}
 	if mod := g.Module(name); mod != nil {
 		return mod, nil

@@ -39,13 +39,14 @@ seconds at most, for what did that.
 
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
-give source lines. Files of this machine that lie where the program had them are
+give source lines. Of a recording of several processes it shows the one that the
+recording is about, and names the others; --process PID shows another. Files of this machine that lie where the program had them are
 used when their build-id is the recorded one, and named; --no-local-files leaves
 them alone.
 
 Once the file is open, info can open no files but these and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
-		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay",
+		Example: "  vplayd info sort-1.vplay\n  vplayd info --symbols build/ sort-1.vplay\n  vplayd info --json sort-1.vplay\n  vplayd info --process 4711 make-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			symbols, err := flags.open()
@@ -57,10 +58,14 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 				return err
 			}
 			defer rec.Close()
+			pid, _, err := chosenProcess(c, rec)
+			if err != nil {
+				return err
+			}
 			if err := enterSandbox(c, flags.access(symbols, rec)); err != nil {
 				return err
 			}
-			in, err := gatherInfo(c.Context(), rec, path, symbols)
+			in, err := gatherInfo(c.Context(), rec, pid, path, symbols)
 			if err != nil {
 				return err
 			}
@@ -78,6 +83,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().BoolVar(&count, "count", false, "count the instructions, which takes a replay")
 	flags.add(c)
+	addProcessFlag(c, "that which the recording is about")
 	addSandboxFlag(c)
 	return c
 }
@@ -88,6 +94,8 @@ type info struct {
 	Program      string            `json:"program"`
 	Args         []string          `json:"args"`
 	PID          int32             `json:"pid"`
+	Parent       int32             `json:"parent,omitempty"`    // when it is in the recording
+	Others       []process         `json:"processes,omitempty"` // the recording's other processes
 	Start        string            `json:"start"`
 	Host         string            `json:"host"`
 	Ended        string            `json:"ended"`
@@ -117,14 +125,21 @@ type info struct {
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
-func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, symbols *image.Symbols) (*info, error) {
+// gatherInfo gathers what is known of a recording and of one process of it: pid, or for 0
+// that which the recording is about.
+func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path string, symbols *image.Symbols) (*info, error) {
 	m := rec.Manifest()
-	in := &info{
-		File: path, Program: m.Program, Args: m.Args, PID: m.PID, Host: m.Hostname + ", Linux " + m.Kernel,
-		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
-		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(rec),
+	if list := rec.Processes(); pid == 0 && len(list) > 0 {
+		pid = list[0].PID
 	}
-	in.Environment = heldEnvironment(m.Env)
+	p, end := processRow(rec, pid), rec.Ending(pid)
+	in := &info{
+		File: path, Program: p.Program, Args: p.Args, PID: p.PID, Parent: p.Parent, Host: m.Hostname + ", Linux " + m.Kernel,
+		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
+		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(end),
+	}
+	in.others(rec)
+	in.Environment = heldEnvironment(p.Env)
 	if m.CPU.Level != "" {
 		in.CPU += ", presented as " + m.CPU.Level
 	}
@@ -144,7 +159,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 	}
 	defer s.Close()
 	symbols.Within(rec.Budget())
-	f, err := s.Final()
+	f, err := s.FinalOf(pid)
 	var limit *checkpoint.LimitError
 	switch {
 	case err == nil:
@@ -152,7 +167,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		files := loader.NewModuleFiles(symbols)
 		r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, files)
 		in.atEnd(f, r, symbols)
-		if m.Crash && abi.Signal(m.Signo) == abi.SIGABRT {
+		if end.Kind == checkpoint.EndCrash && abi.Signal(end.Signo) == abi.SIGABRT {
 			in.Message = debug.AbortMessage(r, debug.Memory{Space: f.Mem})
 		}
 		in.Overwrite = debug.FindOverwrite(ctx, s, f, r, files, in.Message, defaultMemory<<20)
@@ -160,6 +175,15 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, path string, sym
 		return nil, err
 	}
 	return in, nil
+}
+
+// others fills in the other processes of the recording.
+func (in *info) others(rec *checkpoint.Recording) {
+	for i := range rec.Processes() {
+		if p := &rec.Processes()[i]; p.PID != in.PID {
+			in.Others = append(in.Others, describeProcess(rec, p))
+		}
+	}
 }
 
 // heldEnvironment says in words what a manifest holds of the environment.
@@ -178,19 +202,6 @@ func heldEnvironment(env []string) string {
 		text += "; masked there, but not in the program's memory: " + strings.Join(masked, ", ")
 	}
 	return text
-}
-
-// ending says in words how the program ended.
-func ending(rec *checkpoint.Recording) string {
-	m := rec.Manifest()
-	infos := rec.LastImage()
-	switch {
-	case m.Crash:
-		return "killed by " + abi.Signal(m.Signo).String()
-	case len(infos) > 0 && infos[len(infos)-1].End == checkpoint.EndExit:
-		return fmt.Sprintf("exited with code %d", m.ExitCode)
-	}
-	return "recording stopped before the program ended"
 }
 
 // atEnd fills in what the final image tells.
@@ -241,6 +252,20 @@ func (in *info) count(c *cobra.Command, rec *checkpoint.Recording) error {
 	return nil
 }
 
+// printOthers names the recording's other processes.
+func (in *info) printOthers(line func(name, format string, args ...any)) {
+	if len(in.Others) == 0 {
+		return
+	}
+	var names []string
+	for i := range in.Others[:min(len(in.Others), shownProcesses)] {
+		p := &in.Others[i]
+		names = append(names, fmt.Sprintf("%s (%s)", processName(p.PID, p.Program), p.Ended))
+	}
+	line("processes", "%s", andMore(names, len(in.Others)))
+	line("", "vplayd processes lists all %d, --process PID shows another", len(in.Others)+1)
+}
+
 func (in *info) print(w io.Writer) error {
 	line := func(name, format string, args ...any) {
 		if s := fmt.Sprintf(format, args...); s != "" {
@@ -278,6 +303,7 @@ func (in *info) print(w io.Writer) error {
 		}
 		line(name, "%s %s", l, l.Source())
 	}
+	in.printOthers(line)
 	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", text.Plural(in.Intervals, "interval"), in.Fat, in.Slim,
 		text.Plural(in.Events, "event"), in.CPUSeconds)
 	if in.Slim > 0 {

@@ -41,7 +41,8 @@ type serveFlags struct {
 
 func (f *serveFlags) add(c *cobra.Command) {
 	f.symbols.add(c)
-	c.Flags().BoolVar(&f.index, "index", false, "keep what is learnt of the recording in RECORDING.index, for the next session")
+	c.Flags().BoolVar(&f.index, "index", false, "keep what is learnt of the recording in RECORDING.index (RECORDING.PID.index with --process), for the next session")
+	addProcessFlag(c, "that which the recording is about")
 	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
 }
 
@@ -61,7 +62,9 @@ that it is given: in /usr/lib/debug, and with DEBUGINFOD_URLS at a debuginfod
 server ("set debuginfod enabled on").
 
 The debugger stands at the crash at once (--at begin: where the recording
-begins). All of gdb's commands that go
+begins). Of a recording of several processes it sees the one that the recording is
+about, the first that crashed, else the first program; --process PID names another
+(vplayd processes lists them). All of gdb's commands that go
 forward and backward work: break, watch, rwatch, awatch, step, next, finish,
 until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
 lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
@@ -97,7 +100,9 @@ folder.`,
 
   gdb -ex 'target remote | vplayd serve --stdio sort-1.vplay'
 
-  vplayd serve --dap sort-1.vplay`,
+  vplayd serve --dap sort-1.vplay
+
+  vplayd serve --process 4711 make-1.vplay`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return serve(c, args, f) },
 	}
@@ -158,11 +163,11 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	if f.stdio {
 		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
 	}
-	m := g.Recording().Manifest()
+	p := g.Session().Process()
 	if names := g.LocalFiles(); names != "" {
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
+	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
 	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
 }
@@ -182,7 +187,7 @@ func ended(ctx context.Context, err error) error {
 // itself needs.
 func (f *serveFlags) access(a sandbox.Access, path string) sandbox.Access {
 	if f.index {
-		a.Write = append(a.Write, filepath.Dir(indexPath(path)))
+		a.Write = append(a.Write, filepath.Dir(path))
 	}
 	if socket, ok := gdbstub.SocketPath(f.listen); ok && !f.stdio {
 		a.Remove = append(a.Remove, filepath.Dir(socket))
@@ -226,7 +231,7 @@ func gdbAddress(a net.Addr) string {
 // told what symbol files need of a sandbox.
 type prepare func(*replay.Session, sandbox.Access) error
 
-// openDebug opens a recording for debuggers. The function before may be nil.
+// openDebug opens a recording for debuggers, at the process that --process names. The function before may be nil.
 func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Session, func(), error) {
 	symbols, err := f.symbols.open()
 	if err != nil {
@@ -236,6 +241,11 @@ func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*
 	if err != nil {
 		return nil, nil, err
 	}
+	pid, err := processOf(c, s.Rec)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
 	memory := f.budget() // reads /proc
 	if before != nil {
 		if err := before(s, f.symbols.access(symbols, s.Rec)); err != nil {
@@ -243,7 +253,7 @@ func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*
 			return nil, nil, err
 		}
 	}
-	d, err := debug.Open(s, memory, symbols.Within(s.Rec.Budget()))
+	d, err := debug.OpenProcess(s, pid, memory, symbols.Within(s.Rec.Budget()))
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -293,7 +303,7 @@ func newReplay() *cobra.Command {
 with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
 commands of "vplayd help gdb-commands" are loaded. There is no sandbox here, as around
 serve: gdb runs as your own program.`,
-		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt",
+		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt\n  vplayd replay --process 4711 make-1.vplay",
 		RunE: func(c *cobra.Command, args []string) error {
 			n := c.ArgsLenAtDash()
 			if n < 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vplay/checkpoint"
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 	"vplay/replay/debug/text"
@@ -31,7 +32,9 @@ once, and compares what the recorder noted: the registers at each event, and
 at each interval's end all registers and the content of every page written.
 
 It prints the number of intervals and instructions, the speed, and each
-divergence with its position, thread, what was recorded and what replay got.
+divergence with its position, thread, what was recorded and what replay got. Of a
+recording of several processes it replays all, and prints a line for each process;
+--process PID chooses one.
 Without a name it takes the newest recording in this folder.
 
 With --lockstep it finds bugs of the emulator, on x86-64 Linux only. A process
@@ -53,13 +56,14 @@ Exit codes: 0 all is exact, 3 a divergence or difference, 4 the recording is
 damaged, 5 this machine cannot.`,
 		Example: `  vplayd verify sort-1.vplay
   vplayd verify -j 1 --json sort-1.vplay
+  vplayd verify --process 4711 make-1.vplay
   vplayd verify --lockstep --from 3:1200000.0 --count 100000 sort-1.vplay`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := lock.check(c); err != nil {
 				return err
 			}
-			f := verifyFlags{jobs, asJSON, verbose, lock}
+			f := verifyFlags{jobs: jobs, json: asJSON, verbose: verbose, lockstep: lock}
 			if lock.on {
 				return lockstepVerify(c, args, f)
 			}
@@ -68,6 +72,7 @@ damaged, 5 this machine cannot.`,
 	}
 	lock.add(c)
 	addSandboxFlag(c)
+	addProcessFlag(c, "all")
 	c.Flags().IntVarP(&jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per interval, then a summary")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "a line per interval")
@@ -78,6 +83,7 @@ type verifyFlags struct {
 	jobs          int
 	json, verbose bool
 	lockstep      lockstepFlags
+	intervals     []uint32 // nil: all
 }
 
 func verify(c *cobra.Command, args []string, f verifyFlags) error {
@@ -86,6 +92,9 @@ func verify(c *cobra.Command, args []string, f verifyFlags) error {
 		return err
 	}
 	defer done()
+	if err := f.choose(c, s.Rec); err != nil {
+		return err
+	}
 	if err := enterSandbox(c, sandbox.Access{}); err != nil {
 		return err
 	}
@@ -94,18 +103,30 @@ func verify(c *cobra.Command, args []string, f verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	return reportVerify(c.OutOrStdout(), results, time.Since(began), f)
+	return reportVerify(c.OutOrStdout(), s.Rec, results, time.Since(began), f)
 }
 
-// verifyAll replays all intervals with a progress bar.
+// choose chooses the intervals of the process that --process names.
+func (f *verifyFlags) choose(c *cobra.Command, rec *checkpoint.Recording) error {
+	pid, ok, err := chosenProcess(c, rec)
+	if ok {
+		f.intervals = intervalsOf(rec, pid)
+	}
+	return err
+}
+
+// verifyAll replays the chosen intervals with a progress bar.
 func verifyAll(ctx context.Context, s *replay.Session, f verifyFlags) ([]replay.Result, error) {
 	began := time.Now()
 	line := newProgress(false)
 	defer line.done()
 	var done, insns atomic.Uint64
-	total := len(s.Rec.Intervals())
+	total := len(f.intervals)
+	if f.intervals == nil {
+		total = len(s.Rec.Intervals())
+	}
 	return replay.Verify(ctx, s, replay.VerifyOptions{
-		Workers: f.jobs,
+		Intervals: f.intervals, Workers: f.jobs,
 		Progress: func(n uint64) {
 			sum := insns.Add(n)
 			line.show("verifying [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done.Load())/float64(max(total, 1))),
@@ -116,49 +137,94 @@ func verifyAll(ctx context.Context, s *replay.Session, f verifyFlags) ([]replay.
 }
 
 // reportVerify prints the results and returns the exit code as an error.
-func reportVerify(out io.Writer, results []replay.Result, took time.Duration, f verifyFlags) error {
-	var insns uint64
-	diverged, failed := 0, 0
+func reportVerify(out io.Writer, rec *checkpoint.Recording, results []replay.Result, took time.Duration, f verifyFlags) error {
+	all, of, several := tally{}, map[int32]*tally{}, len(rec.Processes()) > 1
 	for _, r := range results {
-		insns += r.Instructions
-		if r.Err != nil {
-			if replay.Unmatched(r.Err) {
-				diverged++
-			} else {
-				failed++
-			}
+		if of[r.PID] == nil {
+			of[r.PID] = &tally{}
 		}
-		if err := verifyLine(out, r, f); err != nil {
+		all.add(&r)
+		of[r.PID].add(&r)
+		if err := verifyLine(out, r, f, several); err != nil {
 			return err
 		}
 	}
-	rate := float64(insns) / 1e6 / max(took.Seconds(), 1e-9)
+	var processes []map[string]any
+	for _, p := range rec.Processes() {
+		t := of[p.PID]
+		if t == nil {
+			continue
+		}
+		o := t.object()
+		o["pid"], o["program"] = p.PID, p.Program
+		processes = append(processes, o)
+		if !f.json && several {
+			fmt.Fprintf(out, "process %s: %s\n", processName(p.PID, p.Program), t)
+		}
+	}
+	rate := float64(all.instructions) / 1e6 / max(took.Seconds(), 1e-9)
 	if f.json {
-		if err := json.NewEncoder(out).Encode(map[string]any{
-			"intervals": len(results), "instructions": insns, "divergences": diverged, "unreadable": failed,
-			"seconds": took.Seconds(), "minsn_per_s": rate,
-		}); err != nil {
+		o := all.object()
+		o["seconds"], o["minsn_per_s"], o["processes"] = took.Seconds(), rate, processes
+		if err := json.NewEncoder(out).Encode(o); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", text.Plural(len(results), "interval"), count(insns), rate,
-			took.Seconds(), text.Plural(diverged, "divergence"))
-		if failed > 0 {
-			fmt.Fprintf(out, "%s could not be read\n", text.Plural(failed, "interval"))
+		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", text.Plural(all.intervals, "interval"), count(all.instructions), rate,
+			took.Seconds(), text.Plural(all.diverged, "divergence"))
+		if all.failed > 0 {
+			fmt.Fprintf(out, "%s could not be read\n", text.Plural(all.failed, "interval"))
 		}
 	}
 	switch {
-	case failed > 0:
+	case all.failed > 0:
 		return exitError{exitDamaged}
-	case diverged > 0:
+	case all.diverged > 0:
 		return exitError{exitDiverged}
 	}
 	return nil
 }
 
-func verifyLine(out io.Writer, r replay.Result, f verifyFlags) error {
+// tally counts results.
+type tally struct {
+	intervals, diverged, failed int
+	instructions                uint64
+}
+
+func (t *tally) add(r *replay.Result) {
+	t.intervals++
+	t.instructions += r.Instructions
+	switch {
+	case r.Err == nil:
+	case replay.Unmatched(r.Err):
+		t.diverged++
+	default:
+		t.failed++
+	}
+}
+
+// String is what verify prints of a process.
+func (t *tally) String() string {
+	s := text.Plural(t.intervals, "interval") + ", " + count(t.instructions) + " instructions, "
+	switch {
+	case t.diverged == 0 && t.failed == 0:
+		return s + "exact"
+	case t.failed == 0:
+		return s + text.Plural(t.diverged, "divergence")
+	}
+	return s + text.Plural(t.diverged, "divergence") + ", " + text.Plural(t.failed, "interval") + " could not be read"
+}
+
+// object is the JSON form.
+func (t *tally) object() map[string]any {
+	return map[string]any{"intervals": t.intervals, "instructions": t.instructions, "divergences": t.diverged, "unreadable": t.failed}
+}
+
+// verifyLine prints what there is to say of an interval, with its process where there are
+// several.
+func verifyLine(out io.Writer, r replay.Result, f verifyFlags, several bool) error {
 	if f.json {
-		o := map[string]any{"interval": r.Interval, "instructions": r.Instructions, "events": r.Events, "seconds": r.Took.Seconds()}
+		o := map[string]any{"interval": r.Interval, "pid": r.PID, "instructions": r.Instructions, "events": r.Events, "seconds": r.Took.Seconds()}
 		if r.Err != nil {
 			o["error"] = r.Err.Error()
 			var d *replay.DivergenceError
@@ -173,7 +239,11 @@ func verifyLine(out io.Writer, r replay.Result, f verifyFlags) error {
 		if r.Err != nil {
 			state = r.Err.Error()
 		}
-		fmt.Fprintf(out, "interval %d: %s instructions, %d events, %.2f s: %s\n", r.Interval, count(r.Instructions), r.Events, r.Took.Seconds(), state)
+		of := ""
+		if several {
+			of = fmt.Sprintf(" of process %d", r.PID)
+		}
+		fmt.Fprintf(out, "interval %d%s: %s instructions, %d events, %.2f s: %s\n", r.Interval, of, count(r.Instructions), r.Events, r.Took.Seconds(), state)
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func (f *lockstepFlags) check(c *cobra.Command) error {
 		}
 		return nil
 	}
+	if c.Flags().Changed("process") && (f.from != "" || f.interval != "") {
+		return usageError{withHint(errors.New("--process with --interval or --from"), exitUsage, "an interval is one process's: name the interval alone")}
+	}
 	if f.from != "" && f.interval != "" {
 		return usageError{withHint(errors.New("--interval and --from"), exitUsage, "a position names its interval: --from is enough")}
 	}
@@ -75,6 +78,9 @@ func lockstepVerify(c *cobra.Command, args []string, f verifyFlags) error {
 	defer done()
 	if unlike := lockstep.Unlike(&s.Rec.Manifest().CPU); unlike != "" {
 		fmt.Fprintf(stderr, "vplayd: warning: %s: undefined flags are not compared, and other differences may be the CPUs'\n", unlike)
+	}
+	if err := f.choose(c, s.Rec); err != nil {
+		return err
 	}
 	l := lockstepRun{c: c, s: s, f: f, path: path, left: f.lockstep.count, began: time.Now()}
 	list, err := l.stretches()
@@ -306,7 +312,13 @@ func (l *lockstepRun) printDifference(out io.Writer, d *lockstep.Difference) {
 
 // command is what takes a user to a difference, in gdb.
 func (l *lockstepRun) command(d *lockstep.Difference) string {
-	return fmt.Sprintf("vplayd replay %s -- -ex 'monitor seek %s' -ex 'maintenance flush register-cache' -ex 'x/i $pc'", shellWord(l.path), d.At)
+	process := ""
+	for _, in := range l.s.Rec.Intervals() {
+		if in.ID == d.At.Interval && in.PID != l.s.Rec.Processes()[0].PID {
+			process = fmt.Sprintf("--process %d ", in.PID)
+		}
+	}
+	return fmt.Sprintf("vplayd replay %s%s -- -ex 'monitor seek %s' -ex 'maintenance flush register-cache' -ex 'x/i $pc'", process, shellWord(l.path), d.At)
 }
 
 // shellWord quotes s for a shell where it has to be.

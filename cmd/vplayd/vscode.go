@@ -68,6 +68,7 @@ to the workspace folder: change that in launch.json if they lie elsewhere.`,
 	}
 	c.Flags().StringVar(&f.dir, "dir", ".", "`FOLDER` that is opened in VS Code")
 	f.symbols.add(c)
+	addProcessFlag(c, "that which the recording is about")
 	c.Flags().StringVar(&f.gdb, "debugger", envOr("VPLAY_GDB", "/usr/bin/gdb"), "the `GDB` that VS Code starts")
 	c.Flags().IntVar(&f.port, "port", 1234, "`PORT` of vplayd serve")
 	c.Flags().IntVar(&f.dapPort, "dap-port", dapPort, "`PORT` of vplayd serve --dap")

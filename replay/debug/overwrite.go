@@ -61,8 +61,8 @@ func isCode(maps []checkpoint.Mapping, addr uint64) bool {
 	return false
 }
 
-// FindOverwrite looks for what overwrote that which ended the program; nil when the
-// recording does not end so. r resolves the addresses of the final image, files has the
+// FindOverwrite looks for what overwrote that which ended the program of f; nil when it
+// did not end so. r resolves the addresses of the final image, files has the
 // files of the program's modules, message is what the C library said (see AbortMessage).
 // memory bounds the snapshots of the search, in bytes. Why says what went wrong.
 func FindOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string, memory int64) *Overwrite {
@@ -75,7 +75,7 @@ func FindOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 	}
 	ctx, cancel := context.WithTimeout(ctx, overwriteTime)
 	defer cancel()
-	t, err := replay.NewTimeline(s, memory)
+	t, err := replay.NewProcessTimeline(s, f.PID, memory)
 	if err == nil {
 		defer t.Close()
 		var c *replay.Cursor
