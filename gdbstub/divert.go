@@ -56,7 +56,7 @@ func (s *session) divert() error {
 	case s.div.on:
 		return nil
 	}
-	tid := s.general()
+	tid := s.generalThread()
 	regs, err := s.registers(tid)
 	if err != nil {
 		return err
@@ -120,6 +120,16 @@ func (s *session) leave(r api.Resume) bool {
 	return true
 }
 
+// leaveOthers drops the copies of the other processes, for which time goes on, too.
+func (s *session) leaveOthers() {
+	now := s.inferior.pid
+	s.each(func() {
+		if s.inferior.pid != now && s.div.on {
+			s.leave(api.Resume{Dir: api.Backward})
+		}
+	})
+}
+
 // beginsCall reports whether the copy stands where a function begins that the
 // client has prepared a call of.
 func (s *session) beginsCall() bool {
@@ -171,7 +181,7 @@ func (s *session) resumeDiverted(r api.Resume) reply {
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
-	s.stop, s.generalTID = stop, 0
+	s.stop, s.stopPID, s.general = stop, s.inferior.pid, threadRef{}
 	return s.stopReply(stop)
 }
 
@@ -179,7 +189,7 @@ func (s *session) resumeDiverted(r api.Resume) reply {
 func (s *session) endDiversion(why string) reply {
 	s.console("vplay: " + why + "; the recording stands where it stood\n")
 	s.undivert()
-	s.stop, s.generalTID = s.target.Stop(), 0
+	s.stop, s.stopPID, s.general = s.target.Stop(), s.inferior.pid, threadRef{}
 	return s.plainStop(api.Stop{Kind: api.StopStep, TID: s.stop.TID})
 }
 
@@ -281,8 +291,8 @@ func (s *session) threadSuffix(arg string) (tid int, ok bool) {
 	arg = strings.TrimSuffix(arg, ";")
 	id, has := strings.CutPrefix(arg, "thread:")
 	if !has {
-		return s.general(), arg == "" && s.general() != 0
+		return s.generalThread(), arg == "" && s.generalThread() != 0
 	}
-	tid, ok = s.parseThread(id)
-	return tid, ok && s.exists(tid)
+	t, ok := s.parseThread(id)
+	return t.tid, ok && t.tid != 0 && s.useThread(t)
 }

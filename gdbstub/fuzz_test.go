@@ -21,10 +21,12 @@ func (nowhere) Close() error             { return nil }
 // newSession makes a session whose packets are fed by handle.
 func newSession(f api.Target) *session {
 	v := New(f, Options{Log: slog.New(slog.DiscardHandler)})
-	return &session{
-		srv: v, target: f, ctx: context.Background(), breaks: map[breakKey]api.Breakpoint{}, live: true, attached: true,
+	s := &session{
+		srv: v, target: f, ctx: context.Background(), inferiors: map[int]*inferior{}, live: true, attached: true,
 		conn: &conn{rwc: nowhere{io.Discard}, events: make(chan event), done: make(chan struct{})},
 	}
+	s.start()
+	return s
 }
 
 // FuzzSession feeds packets, one per line, to one session. Whatever they are:

@@ -78,30 +78,47 @@ func (s *session) why(string) reply {
 	if !s.live {
 		return text("W00")
 	}
-	s.stop = s.target.Stop()
+	s.use(s.stopPID)
+	s.start()
 	return s.plainStop(s.stop)
 }
 
-// threads lists the threads of a process that is held, with sane ids.
+// allThreads lists the threads of all processes that are held.
+func (s *session) allThreads() []api.Thread {
+	var all []api.Thread
+	now := s.inferior.pid
+	for _, pid := range s.pids() {
+		if s.holds(pid) && s.use(pid) {
+			all = append(all, s.threads()...)
+		}
+	}
+	s.use(now)
+	return all
+}
+
+// threads lists the threads of the process that the target is about, with sane ids.
 func (s *session) threads() []api.Thread {
-	if !s.live {
+	if !s.holds(s.inferior.pid) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.target.Threads()), func(t api.Thread) bool { return t.TID <= 0 })
 }
 
-// threadID writes a thread id as the client reads it.
-func (s *session) threadID(tid int) string {
+// threadID writes the id of a thread of the process that the target is about, as the
+// client reads it.
+func (s *session) threadID(tid int) string { return s.writeThread(threadRef{s.inferior.pid, tid}) }
+
+func (s *session) writeThread(t threadRef) string {
 	if s.multiprocess {
-		return fmt.Sprintf("p%x.%x", s.target.Process().PID, tid)
+		return fmt.Sprintf("p%x.%x", t.pid, t.tid)
 	}
-	return hexOf(uint64(tid))
+	return hexOf(uint64(t.tid))
 }
 
 // parseThread reads a thread id: TID, pPID or pPID.TID, hex; 0 and -1 mean any
-// and all and come back as 0. It reports false for a wrong one, such as one of
-// another process.
-func (s *session) parseThread(arg string) (tid int, ok bool) {
+// and all and come back as 0. It reports false for a wrong one, such as one of a
+// process that is not there.
+func (s *session) parseThread(arg string) (t threadRef, ok bool) {
 	if strings.HasPrefix(arg, "p") {
 		pid, thread, hasThread := strings.Cut(arg[1:], ".")
 		arg = "-1"
@@ -109,16 +126,25 @@ func (s *session) parseThread(arg string) (tid int, ok bool) {
 			arg = thread
 		}
 		if pid != "-1" && pid != "0" {
-			n, ok := parseHexInt(pid)
-			if !ok || n != s.target.Process().PID {
-				return 0, false
+			if t.pid, ok = parseHexInt(pid); !ok || !slices.Contains(s.pids(), t.pid) {
+				return threadRef{}, false
 			}
 		}
 	}
 	if arg == "-1" {
-		return 0, true
+		return t, true
 	}
-	return parseHexInt(arg)
+	t.tid, ok = parseHexInt(arg)
+	return t, ok
+}
+
+// useThread makes the process of a thread the one that the target is about. It reports
+// whether the thread is there; any is.
+func (s *session) useThread(t threadRef) bool {
+	if t.pid != 0 && !s.use(t.pid) {
+		return false
+	}
+	return t.tid == 0 || s.exists(t.tid)
 }
 
 // setThread answers Hg and Hc. Without a process any of "any" is right.
@@ -126,15 +152,15 @@ func (s *session) setThread(arg string) reply {
 	if arg == "" {
 		return replyError
 	}
-	tid, ok := s.parseThread(arg[1:])
-	if !ok || tid != 0 && !s.exists(tid) {
+	t, ok := s.parseThread(arg[1:])
+	if !ok || !s.useThread(t) {
 		return replyError
 	}
 	switch arg[0] {
 	case 'g':
-		s.generalTID = tid
+		s.general = t
 	case 'c':
-		s.resumeTID = tid
+		s.resumed = t
 	default:
 		return reply{}
 	}
@@ -146,11 +172,15 @@ func (s *session) exists(tid int) bool {
 	return slices.ContainsFunc(s.threads(), func(t api.Thread) bool { return t.TID == tid })
 }
 
-// general returns the thread that register packets are about; 0 if there is
+// generalThread returns the thread that register packets are about; 0 if there is
 // no process.
-func (s *session) general() int {
+func (s *session) generalThread() int {
 	ts := s.threads()
-	for _, want := range []int{s.generalTID, s.stop.TID} {
+	wanted := []int{s.general.tid, s.stop.TID}
+	if s.inferior.pid != s.stopPID {
+		wanted[1] = s.target.Stop().TID
+	}
+	for _, want := range wanted {
 		if slices.ContainsFunc(ts, func(t api.Thread) bool { return t.TID == want }) {
 			return want
 		}
@@ -163,15 +193,17 @@ func (s *session) general() int {
 
 // threadAlive answers T.
 func (s *session) threadAlive(arg string) reply {
-	if tid, ok := s.parseThread(arg); ok && s.exists(tid) {
-		return replyOK
+	t, ok := s.parseThread(arg)
+	if !ok || t.tid == 0 || !s.useThread(t) {
+		return replyError
 	}
-	return replyError
+	s.selected.asked(t.tid, len(s.allThreads()))
+	return replyOK
 }
 
 // currentThread answers qC.
 func (s *session) currentThread(string) reply {
-	tid := s.general()
+	tid := s.generalThread()
 	if tid == 0 {
 		return replyError
 	}
@@ -185,8 +217,9 @@ func (s *session) firstThreads(string) reply {
 }
 
 func (s *session) nextThreads(string) reply {
-	ts := s.threads()
+	ts := s.allThreads()
 	if s.threadPage >= len(ts) {
+		s.selected.lists = true
 		return text("l")
 	}
 	out := []byte{'m'}
@@ -197,7 +230,7 @@ func (s *session) nextThreads(string) reply {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, s.threadID(t.TID)...)
+		out = append(out, s.writeThread(threadRef{t.PID, t.TID})...)
 		s.threadPage++
 	}
 	return reply{data: out}
@@ -205,12 +238,15 @@ func (s *session) nextThreads(string) reply {
 
 // threadName answers qThreadExtraInfo.
 func (s *session) threadName(arg string) reply {
-	tid, ok := s.parseThread(arg)
+	want, ok := s.parseThread(arg)
+	if !ok || !s.useThread(want) {
+		return replyError
+	}
 	for _, t := range s.threads() {
-		if ok && t.TID == tid {
+		if t.TID == want.tid {
 			name := t.Name
 			if name == "" {
-				name = "thread " + strconv.Itoa(tid)
+				name = "thread " + strconv.Itoa(t.TID)
 			}
 			return text(hexText(clip(name, 256)))
 		}
@@ -221,7 +257,7 @@ func (s *session) threadName(arg string) reply {
 // isAttached answers whether quitting detaches (1) or kills (0).
 func (s *session) isAttached(arg string) reply {
 	if arg != "" {
-		if n, ok := parseHexInt(arg); !ok || n != s.target.Process().PID {
+		if n, ok := parseHexInt(arg); !ok || !s.holds(n) && s.live {
 			return replyError
 		}
 	}
@@ -244,13 +280,13 @@ func (s *session) tlsAddress(arg string) reply {
 	if len(f) != 3 {
 		return replyError
 	}
-	tid, ok1 := s.parseThread(f[0])
+	of, ok1 := s.parseThread(f[0])
 	off, ok2 := parseHex(f[1])
 	lm, ok3 := parseHex(f[2])
-	if !ok1 || !ok2 || !ok3 || !s.exists(tid) {
+	if !ok1 || !ok2 || !ok3 || of.tid == 0 || !s.useThread(of) {
 		return replyError
 	}
-	addr, err := t.TLSAddress(tid, off, lm)
+	addr, err := t.TLSAddress(of.tid, off, lm)
 	if err != nil {
 		return s.fail(err.Error())
 	}

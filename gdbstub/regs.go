@@ -33,7 +33,7 @@ func (s *session) registers(tid int) (*api.Registers, error) {
 
 // readRegisters answers g.
 func (s *session) readRegisters(string) reply {
-	regs, err := s.registers(s.general())
+	regs, err := s.registers(s.generalThread())
 	if err != nil {
 		return replyError
 	}
@@ -52,7 +52,7 @@ func (s *session) readRegister(arg string) reply {
 	if !ok || r == nil {
 		return replyError
 	}
-	regs, err := s.registers(s.general())
+	regs, err := s.registers(s.generalThread())
 	if err != nil {
 		return replyError
 	}

@@ -20,13 +20,13 @@ const errNoProcess = "no process: attach or run first"
 // that names it counts; the one that steps decides.
 func (s *session) vCont(arg string) reply {
 	r := api.Resume{Kind: api.Continue}
-	found := false
+	pid, found := 0, false
 	for a := range strings.SplitSeq(arg, ";") {
 		action, thread, hasThread := strings.Cut(a, ":")
-		tid := 0
+		var t threadRef
 		if hasThread {
 			var ok bool
-			if tid, ok = s.parseThread(thread); !ok {
+			if t, ok = s.parseThread(thread); !ok {
 				return replyError
 			}
 		}
@@ -34,12 +34,12 @@ func (s *session) vCont(arg string) reply {
 		if !ok {
 			return replyError
 		}
-		one.TID = tid
-		if !found || r.Kind == api.Continue && one.Kind != api.Continue && tid != 0 {
-			r, found = one, true
+		one.TID = t.tid
+		if !found || r.Kind == api.Continue && one.Kind != api.Continue && t.tid != 0 {
+			r, pid, found = one, t.pid, true
 		}
 	}
-	return s.resume(r)
+	return s.resume(pid, r)
 }
 
 // parseAction parses one action of vCont.
@@ -92,14 +92,14 @@ func (s *session) resumeAt(r api.Resume, addr string) reply {
 	if addr != "" && !s.isPC(addr) {
 		return s.refuse(refusal)
 	}
-	r.TID = s.resumeTID
-	return s.resume(r)
+	r.TID = s.resumed.tid
+	return s.resume(s.resumed.pid, r)
 }
 
 // isPC reports whether a hex address is where the thread is anyway.
 func (s *session) isPC(addr string) bool {
 	v, ok := parseHex(addr)
-	regs, err := s.registers(s.general())
+	regs, err := s.registers(s.generalThread())
 	return ok && err == nil && regs.RIP == v
 }
 
@@ -107,20 +107,27 @@ func (s *session) isPC(addr string) bool {
 func (s *session) back(arg string) reply {
 	switch arg {
 	case "s":
-		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumeTID})
+		r := api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumed.tid}
+		if r.TID == 0 && s.useThread(threadRef{s.resumed.pid, s.selected.tid}) {
+			r.TID = s.selected.tid
+		}
+		return s.resume(s.resumed.pid, r)
 	case "c":
-		return s.resume(api.Resume{Dir: api.Backward, Kind: api.Continue, TID: s.resumeTID})
+		return s.resume(s.resumed.pid, api.Resume{Dir: api.Backward, Kind: api.Continue, TID: s.resumed.tid})
 	}
 	return reply{}
 }
 
-// resume moves the target and reports the stop. An error's text goes to the
-// user as console output before the stop.
-func (s *session) resume(r api.Resume) reply {
-	if !s.live {
+// resume moves a process, 0 for the present one, and reports the stop. An error's text
+// goes to the user as console output before the stop.
+func (s *session) resume(pid int, r api.Resume) reply {
+	if pid == 0 {
+		pid = s.inferior.pid
+	}
+	if !s.holds(pid) {
 		return s.fail(errNoProcess)
 	}
-	if r.TID != 0 && !s.exists(r.TID) {
+	if !s.useThread(threadRef{pid, r.TID}) {
 		return s.fail("no such thread")
 	}
 	if h := s.held; h.stop.Kind != api.StopNone {
@@ -133,6 +140,7 @@ func (s *session) resume(r api.Resume) reply {
 	if !s.leave(r) {
 		return s.resumeDiverted(r)
 	}
+	s.leaveOthers()
 	s.forget()
 	var stop api.Stop
 	var err error
@@ -153,7 +161,7 @@ func (s *session) resume(r api.Resume) reply {
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
-	s.stop, s.generalTID = stop, 0
+	s.stopped(stop)
 	if stop.Kind == api.StopExec {
 		return s.execReply(stop, r)
 	}
@@ -162,6 +170,13 @@ func (s *session) resume(r api.Resume) reply {
 		return s.librariesReply(stop)
 	}
 	return s.stopReply(stop)
+}
+
+// stopped notes a stop of the process that the target is about. It is the client's
+// general thread from now on.
+func (s *session) stopped(stop api.Stop) {
+	s.stop, s.stopPID = stop, s.inferior.pid
+	s.general, s.selected = threadRef{}, selection{tid: stop.TID}
 }
 
 // kept makes a recorded exit the end of history for a client that would end its
@@ -223,34 +238,39 @@ func (s *session) kill(string) reply {
 
 // vKill ends the hold on the process, never the server.
 func (s *session) vKill(arg string) reply {
-	if arg != "" && !s.isOurs(arg) {
+	return s.letGoOf(arg)
+}
+
+// letGoOf ends the hold on the process with a hex id, or on all without one.
+func (s *session) letGoOf(arg string) reply {
+	pid, ok := parseHexInt(arg)
+	switch {
+	case arg == "":
+		s.letGo()
+	case !ok || !slices.Contains(s.pids(), pid):
 		return replyError
+	default:
+		s.release(pid)
 	}
-	s.letGo()
 	return replyOK
 }
 
 // detach answers D and D;PID.
 func (s *session) detach(arg string) reply {
-	if arg != "" && (arg[0] != ';' || !s.isOurs(arg[1:])) {
+	pid, ok := strings.CutPrefix(arg, ";")
+	if arg != "" && (!ok || pid == "") {
 		return replyError
 	}
-	s.letGo()
-	return replyOK
+	return s.letGoOf(pid)
 }
 
-// isOurs reports whether a hex process id is the recorded one.
-func (s *session) isOurs(arg string) bool {
-	pid, ok := parseHexInt(arg)
-	return ok && pid == s.target.Process().PID
-}
-
-// vAttach takes the process at the position where it is.
+// vAttach takes a process at the position where it is.
 func (s *session) vAttach(arg string) reply {
-	if !s.isOurs(arg) {
+	pid, ok := parseHexInt(arg)
+	if !ok || !slices.Contains(s.pids(), pid) {
 		return s.refuse("the recording holds process " + itoa(s.target.Process().PID))
 	}
-	s.take()
+	s.acquire(pid)
 	return s.plainStop(s.stop)
 }
 
@@ -261,7 +281,7 @@ func (s *session) vRun(string) reply {
 	if err := s.target.Rewind(); err != nil {
 		return s.refuse(err.Error())
 	}
-	s.take()
+	s.take(s.inferior.pid)
 	return s.plainStop(s.stop)
 }
 
@@ -271,17 +291,18 @@ func (s *session) restart(string) reply {
 	if err := s.target.Rewind(); err != nil {
 		s.srv.log.Warn("rewind", "err", err)
 	} else {
-		s.take()
+		s.take(s.inferior.pid)
 	}
 	return reply{silent: true}
 }
 
-// take makes the process the client's.
-func (s *session) take() {
+// take makes what is not released the client's, with a process for a start.
+func (s *session) take(pid int) {
 	s.live, s.attached = true, true
-	s.generalTID, s.resumeTID = 0, 0
+	s.general, s.resumed = threadRef{}, threadRef{}
 	s.forget()
-	s.stop = s.target.Stop()
+	s.use(pid)
+	s.start()
 }
 
 // refuseRun answers lldb's A, a program to start with its arguments.

@@ -516,6 +516,37 @@ func TestResumeRequests(t *testing.T) {
 	}
 }
 
+// TestSelectedThread steps back the thread that gdb's user has selected, which bs does not
+// name: it is the last one that T was about, if that was not a walk through a list.
+func TestSelectedThread(t *testing.T) {
+	f := newFake()
+	f.threads = append(f.threads, api.Thread{PID: fakePID, TID: 0x20}, api.Thread{PID: fakePID, TID: 0x30})
+	c := dial(t, f)
+	defer c.hangUp()
+	for i, p := range []struct {
+		packets []string
+		want    int
+	}{
+		{nil, fakePID},
+		{[]string{"Hg20"}, fakePID}, // info threads reads registers
+		{[]string{"T20"}, 0x20},
+		{[]string{"T20", "T30", "g"}, 0x30},
+		{[]string{"T20", "qXfer:threads:read::0,1000", "T1234", "Hg1234", "T20", "Hg20", "T30", "Hg30"}, 0x20},
+		{[]string{"qfThreadInfo", "qsThreadInfo", "T30", "T20", "T1234"}, fakePID},
+		{[]string{"qXfer:threads:read::0,1000", "T30", "T20", "T1234", "T30"}, 0x30},
+		{[]string{"qXfer:threads:read::0,1000", "g", "T20"}, 0x20},
+		{[]string{"T77"}, fakePID},
+	} {
+		for _, packet := range p.packets {
+			c.ask(packet)
+		}
+		c.ask("bs")
+		if got := f.resumes[i].TID; got != p.want {
+			t.Errorf("%v: the step is of thread %#x, want %#x", p.packets, got, p.want)
+		}
+	}
+}
+
 func TestSilentClientIsLetGo(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()

@@ -27,21 +27,25 @@ type session struct {
 	// What the client said about itself.
 	multiprocess, swbreak, hwbreak, execEvents, errorMessages, errorStrings, lldb, extended bool
 
-	live       bool          // the client holds the process
-	attached   bool          // the client has held the process since the last letting go
-	stop       api.Stop      // the last stop
-	held       held          // a stop that the client is told of when it resumes
-	libraries  []api.Library // what the client has last read; nil before it asked
-	generalTID int           // Hg; 0 = that of the stop
-	resumeTID  int           // Hc; 0 = any
+	*inferior                   // the process that the target is about
+	inferiors map[int]*inferior // by process id, those that the client has asked about
+	released  map[int]bool      // the client has let go of these
+	filesOf   int               // vFile:setfs: whose files are meant; 0 = any
+
+	live       bool      // the client holds a process
+	attached   bool      // the client has held the process since the last letting go
+	stop       api.Stop  // the last stop
+	stopPID    int       // its process
+	held       held      // a stop that the client is told of when it resumes
+	general    threadRef // Hg; 0 = that of the stop
+	resumed    threadRef // Hc; 0 = any
+	selected   selection
 	pass       []int
 	catchAll   bool
 	catch      []int
-	breaks     map[breakKey]api.Breakpoint
 	files      files
 	doc        document
 	threadPage int // how many ids qfThreadInfo has given out
-	div        diversion
 	panics     int
 	exit       bool   // a monitor command asked for the end of the server
 	job        *job   // a monitor command that runs on between packets, or nil
@@ -76,7 +80,7 @@ var errTooMany = fmt.Errorf("%w: too many packets while the target runs", ErrPac
 func (s *session) run() error {
 	defer s.end()
 	s.live, s.attached = true, true
-	s.stop = s.target.Stop()
+	s.start()
 	for {
 		ev := s.next()
 		switch ev.kind {
@@ -144,6 +148,8 @@ func (s *session) handle(packet string) (r reply) {
 	if s.job != nil && !isJobPacket(packet) {
 		s.endJob()
 	}
+	s.selected.packet()
+	s.useGeneral()
 	h, arg := lookup(packet)
 	if h == nil {
 		return reply{}
@@ -314,10 +320,13 @@ func (s *session) letGo() {
 		return
 	}
 	s.live, s.attached = false, false
-	s.guard("end the diversion", s.undivert)
-	s.clearBreaks()
+	s.each(func() {
+		s.guard("end the diversion", s.undivert)
+		s.clearBreaks()
+	})
+	s.released, s.filesOf = nil, 0
 	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
-	s.generalTID, s.resumeTID = 0, 0
+	s.general, s.resumed, s.selected = threadRef{}, threadRef{}, selection{}
 	s.forget()
 	s.guard("detached", s.target.Detached)
 }

@@ -69,7 +69,7 @@ func (s *session) librariesReply(st api.Stop) reply {
 // ofProcess ends an exit reply.
 func (s *session) ofProcess() string {
 	if s.multiprocess {
-		return ";process:" + hexOf(uint64(s.target.Process().PID))
+		return ";process:" + hexOf(uint64(s.inferior.pid))
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"vplay/replay/debug/api"
@@ -119,6 +120,9 @@ var vFileOps = map[string]handler{
 // vFile answers vFile:OPERATION:ARGUMENTS.
 func (s *session) vFile(arg string) reply {
 	op, rest, _ := strings.Cut(arg, ":")
+	if slices.Contains(s.pids(), s.filesOf) {
+		s.use(s.filesOf)
+	}
 	if h := vFileOps[op]; h != nil {
 		return h(s, rest)
 	}
@@ -134,11 +138,13 @@ func parsePath(arg string) (string, bool) {
 	return string(b), true
 }
 
-// fileSetFS selects whose files are meant; there is only one view.
+// fileSetFS selects whose files are meant; 0 is the server's, which has none of its own.
 func (s *session) fileSetFS(arg string) reply {
-	if _, ok := parseHexInt(arg); !ok {
+	pid, ok := parseHexInt(arg)
+	if !ok {
 		return fileError(fioEINVAL)
 	}
+	s.filesOf = pid
 	return text("F0")
 }
 

@@ -30,7 +30,7 @@ func (s *session) writeRegister(arg string) reply {
 	case err != nil || len(b) != r.size:
 		return s.badWrite()
 	}
-	tid := s.general()
+	tid := s.generalThread()
 	regs, err := s.registers(tid)
 	if err != nil {
 		return replyError
@@ -46,7 +46,7 @@ func (s *session) writeRegister(arg string) reply {
 // known. A shorter text, as gdb sends when it leaves the rest alone, is taken for
 // the registers it holds.
 func (s *session) writeRegisters(arg string) reply {
-	tid := s.general()
+	tid := s.generalThread()
 	regs, err := s.registers(tid)
 	if err != nil {
 		return replyError
@@ -98,6 +98,9 @@ func (s *session) setRegisters(tid int, regs *api.Registers) reply {
 		return s.refuse(err.Error())
 	}
 	v := &s.div
+	if tid != v.tid {
+		v.tid, v.origin = tid, *have
+	}
 	v.moved = v.moved || regs.RIP != have.RIP
 	if s.strays(have, regs, &v.origin) {
 		v.wrote()

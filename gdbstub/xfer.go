@@ -53,7 +53,8 @@ func (s *session) xfer(arg string) reply {
 	if !ok1 || !ok2 {
 		return replyError
 	}
-	name := f[0] + ":" + annex
+	s.selected.lists = f[0] == "threads"
+	name := itoa(s.inferior.pid) + ":" + f[0] + ":" + annex
 	if off == 0 || s.doc.name != name {
 		data, err := build(s, annex)
 		if err != nil {
@@ -103,14 +104,18 @@ func (s *session) auxv(string) ([]byte, error) {
 
 // execFile returns the program's path; the annex is a process id or empty.
 func (s *session) execFile(annex string) ([]byte, error) {
-	if !s.live || annex != "" && !s.isOurs(annex) {
+	pid, ok := s.inferior.pid, true
+	if annex != "" {
+		pid, ok = parseHexInt(annex)
+	}
+	if !ok || !s.holds(pid) || !s.use(pid) {
 		return nil, errors.New(errNoProcess)
 	}
 	return []byte(s.target.Process().ExecFile), nil
 }
 
 func (s *session) siginfo(string) ([]byte, error) {
-	tid := s.general()
+	tid := s.generalThread()
 	if tid == 0 {
 		return nil, errors.New(errNoProcess)
 	}
@@ -137,9 +142,9 @@ func attr(b *bytes.Buffer, name, value string) {
 func (s *session) threadsXML(string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("<?xml version=\"1.0\"?>\n<threads>\n")
-	for _, t := range s.threads() {
+	for _, t := range s.allThreads() {
 		b.WriteString("<thread")
-		attr(&b, "id", s.threadID(t.TID))
+		attr(&b, "id", s.writeThread(threadRef{t.PID, t.TID}))
 		attr(&b, "core", itoa(max(t.Core, 0)))
 		if t.Name != "" {
 			attr(&b, "name", t.Name)

@@ -209,6 +209,9 @@ func (c *Cursor) Continue(ctx context.Context) (Stop, error) {
 		if c.atBreak() {
 			return Stop{Reason: StopBreak}, nil
 		}
+		if c.onCaught() {
+			return Stop{Reason: StopSwitch}, nil
+		}
 	}
 	return c.forward(ctx)
 }
@@ -223,7 +226,7 @@ func (c *Cursor) ReverseContinue(ctx context.Context) (Stop, error) {
 	from := c.m.Save()
 	defer from.Release()
 	c.arm(false)
-	hit, err := newestStop(ctx, c.index, c.stops, from.Pos)
+	hit, err := newestStop(ctx, c.index, c.stops, c.index.begin, from.Pos)
 	var stop Stop
 	if err == nil && ctx.Err() == nil {
 		stop, err = c.stopAt(ctx, hit)

@@ -39,7 +39,8 @@ type Diversion struct {
 
 	s      *Session
 	pid    int32
-	tid    int32
+	tid    int32               // of the thread that runs
+	others map[int32]x86.State // the threads that do not run, by number
 	from   checkpoint.Position
 	events []checkpoint.Event // of the interval, up to the moment of the copy
 
@@ -77,7 +78,7 @@ func (e *DiversionError) Error() string {
 
 // Divert makes a diversion of the machine at the present moment.
 func (m *Machine) Divert() *Diversion {
-	return m.s.divert(m.Mem, &m.CPU.State, m.iv.PID, m.tid, m.Position(), m.iv.Events[:m.next])
+	return m.s.divert(m.Mem, &m.CPU.State, m.iv.PID, m.tid, m.Threads(), m.Position(), m.iv.Events[:m.next])
 }
 
 // Divert makes a diversion of the final image, with nothing replayed.
@@ -87,12 +88,17 @@ func (s *Session) Divert(f *FinalImage) *Diversion {
 		from.Interval = infos[len(infos)-1].ID
 	}
 	t := f.Current()
-	return s.divert(f.Mem, &t.State, f.PID, t.TID, from, nil)
+	return s.divert(f.Mem, &t.State, f.PID, t.TID, f.Threads, from, nil)
 }
 
-func (s *Session) divert(space *mem.Space, st *x86.State, pid, tid int32, from checkpoint.Position, past []checkpoint.Event) *Diversion {
+func (s *Session) divert(space *mem.Space, st *x86.State, pid, tid int32, all []Thread, from checkpoint.Position, past []checkpoint.Event) *Diversion {
 	snap := space.Snapshot()
-	d := &Diversion{s: s, pid: pid, tid: tid, from: from, events: past, refused: map[int64]bool{}}
+	d := &Diversion{s: s, pid: pid, tid: tid, others: map[int32]x86.State{}, from: from, events: past, refused: map[int64]bool{}}
+	for i := range all {
+		if t := &all[i]; t.TID != tid {
+			d.others[t.TID] = t.State
+		}
+	}
 	d.Mem = snap.Open()
 	snap.Release()
 	d.CPU = x86.New(bus{d.Mem}, s.cpu)
@@ -120,6 +126,32 @@ func (d *Diversion) Close() { d.Mem.Close() }
 
 // TID returns the thread that the diversion executes.
 func (d *Diversion) TID() int32 { return d.tid }
+
+// State returns the registers of a thread; ok is false when there is no such thread.
+func (d *Diversion) State(tid int32) (st x86.State, ok bool) {
+	if tid == d.tid {
+		return d.CPU.State, true
+	}
+	st, ok = d.others[tid]
+	return st, ok
+}
+
+// Switch makes a thread the one that the diversion executes; the one that it executed
+// before stays where it is. It reports whether there is that thread.
+func (d *Diversion) Switch(tid int32) bool {
+	if tid == d.tid {
+		return true
+	}
+	st, ok := d.others[tid]
+	if !ok {
+		return false
+	}
+	delete(d.others, tid)
+	d.others[d.tid] = d.CPU.State
+	d.tid, d.CPU.State = tid, st
+	d.CPU.RepIter = 0
+	return true
+}
 
 // From returns where the diversion left the recording.
 func (d *Diversion) From() checkpoint.Position { return d.from }

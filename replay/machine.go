@@ -24,6 +24,7 @@ const (
 	StopSyscall                     // before the entry or after the exit of a call asked for
 	StopEnd                         // at the end of the interval
 	StopInterrupt                   // interrupted from outside
+	StopSwitch                      // the thread asked for goes on: see Machine.CatchThread
 )
 
 // Machine is one process of a recording at one moment of an interval.
@@ -78,6 +79,9 @@ type Machine struct {
 	// CatchSyscall, when set, says which calls Run stops at, before the enter
 	// and after the exit event.
 	CatchSyscall func(nr int64) bool
+	// CatchThread, when it is not 0, is a thread: Run stops behind each event that
+	// lets it go on.
+	CatchThread int32
 }
 
 // Machine returns a machine at the start of interval id; Close gives it back.
@@ -296,6 +300,9 @@ func (m *Machine) stopAt(e *checkpoint.Event) Reason {
 func (m *Machine) stopAfter(e *checkpoint.Event) Reason {
 	if len(m.hits) > 0 {
 		return StopWatch
+	}
+	if e.Kind == checkpoint.EventSched && m.CatchThread != 0 && e.TID == m.CatchThread {
+		return StopSwitch
 	}
 	if m.CatchSyscall != nil && (e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventExit) && m.CatchSyscall(e.NR) {
 		return StopSyscall

@@ -40,12 +40,11 @@ func (x *index) returned(id uint32, q *stops) (*checkpoint.Event, error) {
 }
 
 // newestReturned returns the newest return of a call at an interval's start between
-// c, which may be nil, and to; c itself when there is none.
-func (x *index) newestReturned(ctx context.Context, q *stops, c *candidate, to checkpoint.Position) (*candidate, error) {
+// from, or c where there is one, and to; c itself when there is none.
+func (x *index) newestReturned(ctx context.Context, q *stops, c *candidate, from, to checkpoint.Position) (*candidate, error) {
 	if q.calls == nil {
 		return c, nil
 	}
-	from := x.begin
 	if c != nil {
 		from = c.pos
 	}

@@ -121,9 +121,9 @@ func find(ctx context.Context, x *index, q stops, from, to checkpoint.Position, 
 	return s.result()
 }
 
-// newestStop returns the latest stop of q before a position, nil when there is none.
-func newestStop(ctx context.Context, x *index, q stops, before checkpoint.Position) (*candidate, error) {
-	found, err := find(ctx, x, q, x.begin, before, newest, 1)
+// newestStop returns the latest stop of q in [from, before), nil when there is none.
+func newestStop(ctx context.Context, x *index, q stops, from, before checkpoint.Position) (*candidate, error) {
+	found, err := find(ctx, x, q, from, before, newest, 1)
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func newestStop(ctx context.Context, x *index, q stops, before checkpoint.Positi
 	if len(found) > 0 {
 		c = &found[0]
 	}
-	return x.newestReturned(ctx, &q, c, before)
+	return x.newestReturned(ctx, &q, c, from, before)
 }
 
 // search is a search under way.

@@ -135,6 +135,16 @@ func (s *Session) interval(id uint32) (*interval, error) {
 	return iv, nil
 }
 
+// Events returns the log of interval id. The caller must not change it. Errors: as
+// Machine.
+func (s *Session) Events(id uint32) ([]checkpoint.Event, error) {
+	iv, err := s.interval(id)
+	if err != nil {
+		return nil, err
+	}
+	return iv.Events, nil
+}
+
 // damaged is the error of an interval that was read and makes no sense.
 func (s *Session) damaged(id uint32, what string) error {
 	return &checkpoint.FormatError{File: s.Rec.File(), Member: fmt.Sprintf("interval %d", id), Offset: -1, What: what}

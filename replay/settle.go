@@ -155,7 +155,7 @@ func (r *runner) stop(why Reason) Stop {
 		s.Event = r.m.Pending()
 	case StopSyscall:
 		s.Event = r.m.Applied()
-	case StopLimit, StopBreak, StopInterrupt:
+	case StopLimit, StopBreak, StopInterrupt, StopSwitch:
 	}
 	return s
 }
@@ -201,23 +201,35 @@ func (r *runner) forward(ctx context.Context) (Stop, error) {
 				if err != nil || e != nil {
 					return Stop{Reason: StopSyscall, Event: e}, err
 				}
-				continue
+				if !r.onCaught() {
+					continue
+				}
+				why = StopSwitch
 			}
 		case StopWatch:
 			r.hits = append(r.hits, r.m.Hits()...)
 			if len(r.hits) == 0 {
 				continue
 			}
-		case StopLimit, StopSyscall, StopInterrupt:
+		case StopLimit, StopSyscall, StopInterrupt, StopSwitch:
 		}
 		if why != StopEnd && why != StopSyscall {
 			if _, err := r.settle(); err != nil && (why != StopInterrupt || !errors.Is(err, errInterrupted)) {
 				return Stop{}, err
 			}
 		}
+		if why == StopSwitch && len(r.hits) > 0 {
+			why = StopWatch
+		}
+		if why == StopSwitch && !r.onCaught() { // events have switched on at once
+			continue
+		}
 		return r.stop(why), nil
 	}
 }
+
+// onCaught reports whether the thread runs whose turns are stopped at.
+func (r *runner) onCaught() bool { return r.m.CatchThread != 0 && r.m.TID() == r.m.CatchThread }
 
 // stopsAt reports whether a run stops at the signal or fault e, which is due.
 func (r *runner) stopsAt(e *checkpoint.Event) bool {

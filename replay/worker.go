@@ -113,6 +113,7 @@ func (w *worker) consider(why Reason, hi checkpoint.Position) (c *candidate, ove
 		w.reachedEnd()
 		return nil, true, nil
 	case StopInterrupt: // the caller looks at ctx
+	case StopSwitch: // only the cursor's runs ask for it
 	case StopBreak:
 		if w.atBreak() {
 			c = w.candidate(Stop{Reason: StopBreak})

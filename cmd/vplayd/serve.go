@@ -144,21 +144,22 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	g, err := d.NewCursor()
+	target, err := d.NewInferiors()
 	if err != nil {
 		return err
 	}
-	defer g.Close()
+	defer target.Close()
+	g := target.Cursor
 	defer learn(c, d, path, f.index)()
 	if f.at == "begin" {
-		if err := g.Rewind(); err != nil {
+		if err := target.Rewind(); err != nil {
 			return err
 		}
 	}
 	if f.dap {
 		return serveDAP(c, g, f, l)
 	}
-	server := gdbstub.New(g, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
+	server := gdbstub.New(target, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
 	if f.stdio {
 		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sort"
 
 	"vplay/checkpoint"
@@ -238,15 +237,21 @@ func (g *Cursor) Registers(tid int) (*api.Registers, error) {
 
 // threadState returns the registers of a thread. The error says that it is not there.
 func (g *Cursor) threadState(tid int) (*x86.State, error) {
-	if tid == g.tid() {
-		return g.state(), nil // a diversion's, if there is one
+	if g.div != nil {
+		st, ok := g.div.State(int32(tid))
+		if !ok {
+			return nil, fmt.Errorf("there is no thread %d here", tid)
+		}
+		return &st, nil
 	}
-	list := g.threads()
-	i := slices.IndexFunc(list, func(t replay.Thread) bool { return int(t.TID) == tid })
-	if i < 0 {
+	if tid == g.tid() {
+		return g.state(), nil
+	}
+	t, ok := g.thread(tid)
+	if !ok {
 		return nil, fmt.Errorf("there is no thread %d here", tid)
 	}
-	return &list[i].State, nil
+	return &t.State, nil
 }
 
 // registersOf puts a thread's state in the protocol's form.
@@ -279,19 +284,20 @@ func (g *Cursor) ReadMemory(addr uint64, b []byte) (int, error) {
 }
 
 // Siginfo implements api.Target.
-func (g *Cursor) Siginfo(int) ([]byte, error) {
-	if g.div != nil && g.divInfo != nil {
+func (g *Cursor) Siginfo(tid int) ([]byte, error) {
+	if g.div != nil && g.divInfo != nil && tid == int(g.div.TID()) {
 		return g.divInfo, nil
 	}
-	if g.final != nil && len(g.final.Siginfo) > 0 {
-		return g.final.Siginfo, nil
+	var info []byte
+	if g.final != nil {
+		info = g.final.Siginfo
+	} else if e := g.cur.Machine().Pending(); e != nil {
+		info = e.Siginfo
 	}
-	if g.final == nil {
-		if e := g.cur.Machine().Pending(); e != nil && len(e.Siginfo) > 0 {
-			return e.Siginfo, nil
-		}
+	if len(info) == 0 || tid != g.tid() {
+		return nil, fmt.Errorf("no signal is pending for thread %d here", tid)
 	}
-	return nil, errors.New("no signal is pending here")
+	return info, nil
 }
 
 // Libraries implements api.Target.

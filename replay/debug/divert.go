@@ -47,9 +47,12 @@ func (g *Cursor) Undivert() {
 var errNotDiverted = errors.New("there is no copy of the process to change")
 
 // WriteRegisters implements api.DivertTarget.
-func (g *Cursor) WriteRegisters(_ int, r *api.Registers) error {
+func (g *Cursor) WriteRegisters(tid int, r *api.Registers) error {
 	if g.div == nil {
 		return errNotDiverted
+	}
+	if !g.div.Switch(int32(tid)) {
+		return fmt.Errorf("there is no thread %d here", tid)
 	}
 	setState(&g.div.CPU.State, r)
 	return nil

@@ -218,7 +218,7 @@ func TestDivertedMemory(t *testing.T) {
 	if stop, _ := p.run(t.Context(), api.Step, "\xc6\x07\x01", 0, b); stop.Kind != api.StopSignal || stop.Signo != int(abi.SIGSEGV) {
 		t.Errorf("a store to it: %+v", stop)
 	}
-	if info, err := p.Siginfo(0); err != nil || binary.LittleEndian.Uint64(info[16:]) != b {
+	if info, err := p.Siginfo(p.tid()); err != nil || binary.LittleEndian.Uint64(info[16:]) != b {
 		t.Errorf("siginfo %x, %v", info, err)
 	}
 	if r := p.call(abi.SYS_MUNMAP, b, 4096); r != 0 {

@@ -113,6 +113,10 @@ func askThreads(_ context.Context, g *Cursor, _ []string, _ func(string)) (answe
 	return answersOf(g.ThreadStates(), "no thread is left"), nil
 }
 
+func askProcesses(_ context.Context, g *Cursor, _ []string, _ func(string)) (answers, error) {
+	return answersOf(g.Processes(), ""), nil
+}
+
 func askWhy(_ context.Context, g *Cursor, args []string, _ func(string)) (answers, error) {
 	if len(args) != 1 {
 		return answers{none: "monitor why ADDRESS"}, nil

@@ -83,12 +83,9 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	case r.Kind == api.Continue:
 		stop, err = g.cur.ReverseContinue(ctx)
 	case r.Kind == api.RangeStep:
-		stop, err = g.rangeStep(ctx, r)
-	case r.Dir == api.Forward:
-		stop, err = g.cur.StepForward(ctx)
+		stop, err = g.rangeStep(ctx, &r)
 	default:
-		stop, err = g.cur.StepBack(ctx)
-		g.crossed(&stop, &r)
+		stop, err = g.step(ctx, &r)
 	}
 	if err != nil {
 		return g.failed(err)
@@ -140,17 +137,6 @@ func (g *Cursor) unreported(r *api.Resume) *checkpoint.Event {
 	return e
 }
 
-// crossed makes a step back a stop at a signal when it went back over the signal's
-// delivery, as a run back stops there.
-func (g *Cursor) crossed(stop *replay.Stop, r *api.Resume) {
-	if stop.Reason != replay.StopLimit || stop.Edge {
-		return
-	}
-	if e := g.unreported(r); e != nil {
-		*stop = replay.Stop{Reason: replay.StopSignal, Event: e}
-	}
-}
-
 // passes reports whether signo is in the sorted list.
 func passes(list []int, signo int32) bool {
 	i := sort.SearchInts(list, int(signo))
@@ -167,30 +153,6 @@ func (g *Cursor) past() api.Stop {
 
 // exited reports whether the recording ends with the program's exit.
 func (g *Cursor) exited() bool { return g.session.ending.Kind == checkpoint.EndExit }
-
-// rangeStep steps until RIP leaves [Start, End) or anything else stops it.
-func (g *Cursor) rangeStep(ctx context.Context, r api.Resume) (replay.Stop, error) {
-	for first := true; ; first = false {
-		var stop replay.Stop
-		var err error
-		if r.Dir == api.Forward {
-			if e := g.unreported(&r); !first && e != nil {
-				return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.cur.AtEnd()}, nil
-			}
-			stop, err = g.cur.StepForward(ctx)
-		} else {
-			stop, err = g.cur.StepBack(ctx)
-			g.crossed(&stop, &r)
-		}
-		rip := g.cur.Machine().CPU.RIP
-		if err != nil || stop.Edge || stop.Reason != replay.StopLimit || rip < r.Start || rip >= r.End || g.cur.AtBreak() {
-			return stop, err
-		}
-		if ctx.Err() != nil {
-			return replay.Stop{Reason: replay.StopInterrupt}, nil
-		}
-	}
-}
 
 // report puts a stop in the protocol's words.
 func (g *Cursor) report(s replay.Stop, r api.Resume) api.Stop {
@@ -211,6 +173,8 @@ func (g *Cursor) report(s replay.Stop, r api.Resume) api.Stop {
 		out.Kind, out.Syscall = syscallStop(s.Event)
 	case s.Reason == replay.StopInterrupt:
 		out.Kind = api.StopInterrupted
+	case s.Reason == replay.StopSwitch:
+		return g.ended(r.TID)
 	default:
 		out.Kind = api.StopStep
 	}

@@ -25,3 +25,25 @@ func TestThreads(t *testing.T) {
 		`Thread \d "adder-1" hit Temporary breakpoint`, `= "adder-1`, `Thread 1 "race" hit Temporary breakpoint`, `\* 1 +Thread`, `  \d +Thread`, `  \d +Thread`, `= 40`,
 	})...)
 }
+
+// TestStepThread steps threads that do not run at this moment, forward and backward: the
+// process runs until it is their turn, or the recording ends. Functions are called in them,
+// too.
+func TestStepThread(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "race", "-O0", "-pthread")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	out := gdb(t, addr,
+		"thread 2", "print (long)malloc(5) > 0", "info threads", "print $_siginfo.si_signo", "thread 1", "print $_siginfo.si_signo",
+		"info threads", "reverse-stepi", "info threads", "thread 2", "thread apply all bt 1", "reverse-stepi", "x/i $pc", "info threads", "stepi",
+		"thread 3", "reverse-stepi", "x/i $pc",
+		"tbreak main", "reverse-continue", fmt.Sprint("tbreak ", g.line(t, "READ")), "continue", "next", "next", "next", "info threads",
+		"set scheduler-locking on", "thread 1", "stepi", "info threads", "set scheduler-locking step", "stepi", "reverse-stepi", "info threads")
+	expect(t, out, places(t, g, "race", []string{
+		`Switching to thread 2`, `= 1`, `\* 2 +Thread`, `= 0`, `Switching to thread 1`, `= 11`,
+		`\* 1 +Thread`, `\* 1 +Thread`, `Switching to thread 2`, `Thread 1 .*race`, `=> 0x[0-9a-f]+ .*syscall`, `\* 2 +Thread`,
+		`Thread 1 "race" received signal SIGSEGV`, `LINE:CRASH`, `Switching to thread 3`, `=> 0x[0-9a-f]+ .*syscall`,
+		`Thread 1 "race" hit Temporary breakpoint`, `Thread \d "adder-1" hit Temporary breakpoint`, `sched_yield`, `STORE`, `count\+\+`, `\* \d +Thread [0-9.]+ "adder-1" `,
+		`Switching to thread 1`, `\* 1 +Thread [0-9.]+ "race"`, `\* 1 +Thread [0-9.]+ "race"`,
+	})...)
+}

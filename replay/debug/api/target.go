@@ -63,7 +63,7 @@ type Target interface {
 	Libraries() []Library
 
 	// Siginfo returns the siginfo_t (128 bytes) of the signal that thread
-	// tid is stopped with. An error means there is none.
+	// tid is stopped with. An error means there is none: one thread is at most.
 	Siginfo(tid int) ([]byte, error)
 
 	// OpenFile opens a file of the recorded system: the program and its
@@ -91,6 +91,18 @@ type Target interface {
 	// kill or connection end. All breakpoints have been cleared. The
 	// position stays.
 	Detached()
+}
+
+// A ProcessTarget has several processes. All other methods are about one of them: that
+// which Select was called with last, and the first one before.
+type ProcessTarget interface {
+	// PIDs lists the processes in the client's order, the one that the recording is about
+	// first. It must be cheap, and does not change.
+	PIDs() []int
+
+	// Select makes a process the one that all methods are about. It must be cheap for the
+	// present one. The error says why it cannot be shown; then nothing changes.
+	Select(pid int) error
 }
 
 // A RegionTarget can describe mappings; lldb asks for it.
@@ -320,7 +332,8 @@ type DivertTarget interface {
 	Undivert()
 
 	// WriteRegisters replaces thread tid's registers, but those of groups in
-	// r.Missing and OrigRAX.
+	// r.Missing and OrigRAX. The copy executes that thread from then on; until it is
+	// called, the one that runs in the recording.
 	WriteRegisters(tid int, r *Registers) error
 
 	// WriteMemory stores b at addr, protected or not, all of it or nothing.

@@ -1,0 +1,200 @@
+package debug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"vplay/checkpoint"
+	"vplay/replay/debug/api"
+)
+
+// Inferiors are the processes of a recording, for a front end that shows all of them. Each
+// has a cursor, and is replayed by itself. All methods of a target are about the selected
+// one: that is the cursor which is embedded here.
+//
+// A movement moves the selected process along its own log. Every other process is then
+// shown at the same moment of the session (see moment), and is replayed to there when
+// it is selected, not before. A process that has not begun stands at its
+// beginning, one that has ended at its end.
+//
+// It is used by one goroutine.
+type Inferiors struct {
+	*Cursor
+	first   *Session
+	all     map[int]*shown
+	pids    []int
+	now     moment // of the process that was moved last
+	changed uint64 // how often that was
+}
+
+// shown is a process that has been selected.
+type shown struct {
+	session *Session
+	cursor  *Cursor
+	placed  uint64 // what Inferiors.changed was when it was placed
+}
+
+// NewInferiors returns the processes of the recording, with that of the session selected,
+// at its end. Close gives them back. Errors: as NewCursor.
+func (d *Session) NewInferiors() (*Inferiors, error) {
+	g, err := d.NewCursor()
+	if err != nil {
+		return nil, err
+	}
+	v := &Inferiors{Cursor: g, first: d, all: map[int]*shown{g.pid(): {session: d, cursor: g}}, pids: []int{g.pid()}}
+	for _, p := range d.s.Rec.Processes() {
+		if pid := int(p.PID); pid != g.pid() {
+			v.pids = append(v.pids, pid)
+		}
+	}
+	if v.now, err = g.moment(); err != nil {
+		v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// Close gives back what the processes hold.
+func (v *Inferiors) Close() {
+	for _, i := range v.all {
+		i.cursor.Close()
+		if i.session != v.first {
+			i.session.Close()
+		}
+	}
+}
+
+// PIDs implements api.ProcessTarget.
+func (v *Inferiors) PIDs() []int { return v.pids }
+
+// Select implements api.ProcessTarget.
+func (v *Inferiors) Select(pid int) error {
+	i := v.all[pid]
+	if i == nil {
+		var err error
+		if i, err = v.open(pid); err != nil {
+			return err
+		}
+		v.all[pid] = i
+	}
+	if i.placed != v.changed {
+		if err := i.cursor.place(context.Background(), v.now); err != nil {
+			return err
+		}
+		i.placed = v.changed
+	}
+	v.Cursor = i.cursor
+	return nil
+}
+
+// open opens a process. The memory of a session is for all processes together.
+func (v *Inferiors) open(pid int) (*shown, error) {
+	if !slices.Contains(v.pids, pid) {
+		return nil, fmt.Errorf("process %d is not in the recording", pid)
+	}
+	d, err := OpenProcess(v.s, int32(pid), v.first.memory/int64(len(v.pids)), v.first.symbols)
+	if err != nil {
+		return nil, err
+	}
+	g, err := d.NewCursor()
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	// It is at its end, where the recording's moment may not be.
+	return &shown{session: d, cursor: g, placed: v.changed - 1}, nil
+}
+
+// moving calls f, which moves the selected process, and finds out what moment it is then.
+// A command that only may move it leaves the moment when it does not.
+func (v *Inferiors) moving(may bool, f func() error) error {
+	image, was := v.image, v.position()
+	err := f()
+	if may && v.image == image && v.position() == was {
+		return err
+	}
+	now, failed := v.moment()
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	v.changed++
+	v.now, v.all[v.pid()].placed = now, v.changed
+	return err
+}
+
+// Resume implements api.Target.
+func (v *Inferiors) Resume(ctx context.Context, r api.Resume) (stop api.Stop, err error) {
+	err = v.moving(false, func() (err error) {
+		stop, err = v.Cursor.Resume(ctx, r)
+		return err
+	})
+	return stop, err
+}
+
+// Monitor implements api.Target.
+func (v *Inferiors) Monitor(ctx context.Context, line string, out io.Writer) error {
+	return v.moving(true, func() error { return v.Cursor.Monitor(ctx, line, out) })
+}
+
+// Rewind implements api.Target.
+func (v *Inferiors) Rewind() error { return v.moving(false, v.Cursor.Rewind) }
+
+// Detached implements api.Target: the positions stay.
+func (v *Inferiors) Detached() {
+	for _, i := range v.all {
+		i.cursor.Detached()
+	}
+}
+
+func init() {
+	maps.Copy(monitorCommands, map[string]monitorCommand{
+		"processes": {usage: "processes", help: "the processes of the recording: their programs, and how each ended", ask: askProcesses},
+	})
+}
+
+// ProcessState is a process of the recording.
+type ProcessState struct {
+	PID     int      `json:"pid"`
+	Parent  int      `json:"parent,omitempty"` // 0 when it is not known
+	Program string   `json:"program,omitempty"`
+	Args    []string `json:"args,omitempty"`
+	Shown   bool     `json:"shown"` // the debugger is at this one
+	End     string   `json:"end"`
+}
+
+// String implements fmt.Stringer.
+func (p ProcessState) String() string {
+	mark := " "
+	if p.Shown {
+		mark = "*"
+	}
+	return fmt.Sprintf("%s %d  %s  %s", mark, p.PID, p.Program, p.End)
+}
+
+// Processes returns the processes of the recording, the one that it is about first.
+func (g *Cursor) Processes() []ProcessState {
+	var out []ProcessState
+	for _, p := range g.s.Rec.Processes() {
+		out = append(out, ProcessState{
+			PID: int(p.PID), Parent: int(p.Parent), Program: p.Program, Args: p.Args,
+			Shown: int(p.PID) == g.pid(), End: endText(g.s.Rec.Ending(p.PID)),
+		})
+	}
+	return out
+}
+
+// endText says how a process ended.
+func endText(e checkpoint.Ending) string {
+	switch e.Kind {
+	case checkpoint.EndCrash:
+		return fmt.Sprintf("died of signal %d", e.Signo)
+	case checkpoint.EndExit:
+		return fmt.Sprintf("exited with code %d", e.ExitCode)
+	default:
+		return "was there when the recording ended"
+	}
+}
