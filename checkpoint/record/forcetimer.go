@@ -25,6 +25,7 @@ type forceTimer struct {
 	running bool      // the program runs its own code
 	sent    bool      // a signal of ours is on its way
 	hold    time.Time // force a stop at this time, for held signals; zero is never
+	turnEnd time.Time // likewise, for threads that wait for their turn
 	every   time.Duration
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
@@ -73,7 +74,7 @@ func (p *forceTimer) check(now time.Time) {
 	if !p.running || p.sent || p.signo == 0 {
 		return
 	}
-	due := !p.hold.IsZero() && now.After(p.hold) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
+	due := !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
 	if !due && p.cpuDue > 0 {
 		if cpu, err := cpuTime(p.pid); err == nil && cpu >= p.cpuDue {
 			due = true
@@ -129,6 +130,14 @@ func (p *forceTimer) turn(t *thread) {
 func (p *forceTimer) holdUntil(at time.Time) {
 	p.mu.Lock()
 	p.hold = at
+	p.mu.Unlock()
+}
+
+// turnEnds sets or, with the zero time, clears the time at which the turn ends because others
+// wait for it.
+func (p *forceTimer) turnEnds(at time.Time) {
+	p.mu.Lock()
+	p.turnEnd = at
 	p.mu.Unlock()
 }
 

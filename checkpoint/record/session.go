@@ -30,6 +30,7 @@ type session struct {
 	inherited inheritance     // of the program
 	threads   map[int]*thread // by tid
 	groups    []*group
+	scheduler scheduler
 	shadows   map[int]*shadow         // by pid, until they are reaped
 	early     map[int]unix.WaitStatus // of children that stopped before the call that made them
 
@@ -42,7 +43,7 @@ func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
 	return &session{
 		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out),
-		threads: map[int]*thread{},
+		threads: map[int]*thread{}, scheduler: fair{},
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 	}
 }

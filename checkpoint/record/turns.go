@@ -22,12 +22,10 @@ type turns struct {
 	ready   []*thread // those that are stopped and wait for their turn, longest first
 	has     *thread   // whose turn it is
 	since   time.Time // its turn began
-	logged  *thread   // who runs by the log
+	limits  turnLimits
+	logged  *thread // who runs by the log
 	why     checkpoint.SchedReason
 }
-
-// slice is how long a thread may keep its turn while others are ready.
-const slice = 3 * time.Millisecond
 
 // parked is what is known of a thread while it does not have its turn.
 type parked struct {
@@ -43,13 +41,43 @@ func (g *group) alone() bool { return len(g.turns.threads) < 2 }
 // pass gives a thread its turn.
 func (g *group) pass(t *thread) {
 	u := &g.turns
-	u.has, u.since = t, time.Now()
+	u.has = t
+	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
 		u.logged = t
 	}
 	g.timer.turn(t)
+}
+
+// beginTurn starts the clock of the turn of t, which has it.
+func (g *group) beginTurn(t *thread) {
+	g.turns.since = time.Now()
+	g.turns.limits = g.session.scheduler.turn(t.tid, g.turns.since)
+}
+
+// boundTurn tells the timer when to force an end because others wait for the turn.
+func (g *group) boundTurn() {
+	u := &g.turns
+	var at time.Time
+	if u.has != nil && g.chooseNext() >= 0 {
+		at = u.since.Add(u.limits.force)
+	}
+	g.timer.turnEnds(at)
+}
+
+// chooseNext returns the index of the thread among those that are ready that is to have the
+// next turn, -1 when there is none.
+func (g *group) chooseNext() int {
+	if len(g.turns.ready) == 0 {
+		return -1
+	}
+	tids := make([]int, len(g.turns.ready))
+	for i, t := range g.turns.ready {
+		tids[i] = t.tid
+	}
+	return g.session.scheduler.next(tids, time.Now())
 }
 
 // giveUpTurn takes the turn from a thread that goes on by next: once it has stopped in the
@@ -118,6 +146,7 @@ func (g *group) collect() {
 func (t *thread) stopped(ws unix.WaitStatus) {
 	t.parked.waits, t.parked.next = false, action{status: ws}
 	t.group().turns.ready = append(t.group().turns.ready, t)
+	t.group().boundTurn()
 }
 
 // onWait answers a stop or an end that was waited for. A thread that does not have the turn
@@ -159,8 +188,14 @@ func (g *group) nextTurn() *thread {
 	if len(u.ready) == 0 || u.has != nil && !g.session.done {
 		return nil
 	}
-	t := u.ready[0]
-	u.ready = slices.Delete(u.ready, 0, 1)
+	i := 0
+	if !g.session.done {
+		if i = g.chooseNext(); i < 0 {
+			return nil
+		}
+	}
+	t := u.ready[i]
+	u.ready = slices.Delete(u.ready, i, i+1)
 	return t
 }
 
@@ -172,14 +207,15 @@ func (t *thread) mustPass(next action) checkpoint.SchedReason {
 		return 0
 	}
 	yields := t.call.nr == unix.SYS_SCHED_YIELD && t.regs == t.sig.atExit
-	if !yields && time.Since(u.since) < slice {
+	if !yields && time.Since(u.since) < u.limits.slice {
 		return 0
 	}
 	t.group().collect()
-	if len(u.ready) == 0 {
-		u.since = time.Now()
+	if t.group().chooseNext() < 0 {
+		t.group().beginTurn(t)
 		return 0
 	}
+	t.session.scheduler.over(t.tid)
 	if yields {
 		return checkpoint.SchedYield
 	}
