@@ -39,6 +39,9 @@ type forceTimer struct {
 // suppressed at the delivery stop.
 const reservedSignal = unix.Signal(64)
 
+// chaosTick is how often the timer looks when slices are random.
+const chaosTick = 500 * time.Microsecond
+
 // start begins the timer.
 func (p *forceTimer) start(source stopSource, opt Options) {
 	p.mu.Lock()
@@ -46,6 +49,9 @@ func (p *forceTimer) start(source stopSource, opt Options) {
 	p.source, p.every = source, opt.ForceEvery
 	p.quit = make(chan struct{})
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
+	if opt.Chaos {
+		tick = min(tick, chaosTick)
+	}
 	if p.every > 0 {
 		tick = max(min(tick, p.every/4), 200*time.Microsecond)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
@@ -43,7 +44,7 @@ func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
 	return &session{
 		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out, objects: newObjectStore(out),
-		threads: map[int]*thread{}, scheduler: fair{},
+		threads: map[int]*thread{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 	}
 }
@@ -78,6 +79,9 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 		return Result{}, err
 	}
 	s := newSession(ctx, opt)
+	if opt.Chaos {
+		s.noteOnce(fmt.Sprintf("chaos, seed %d", opt.ChaosSeed))
+	}
 	s.inherited = inherited()
 	s.relay.interrupt = s.out.interrupt
 	defer s.relay.start()()
@@ -140,12 +144,15 @@ func (s *session) loop(first *thread) error {
 		if err != nil {
 			return fmt.Errorf("wait: %w", err)
 		}
-		t := s.threads[tid]
-		if t == nil {
+		switch t := s.threads[tid]; {
+		case t != nil:
+			err = t.onWait(ws)
+		case tid != 0:
 			s.notOurs(tid, ws)
-			continue
+		default:
+			err = s.runReady()
 		}
-		if err = t.onWait(ws); err != nil && !s.goesOn(err) {
+		if err != nil && !s.goesOn(err) {
 			return err
 		}
 	}
@@ -154,7 +161,8 @@ func (s *session) loop(first *thread) error {
 // goesOn reports whether err is the end of a thread that leaves others behind.
 func (s *session) goesOn(err error) bool { return errors.Is(err, errGone) && len(s.threads) > 0 }
 
-// wait waits for the next stop, or end, of a thread. The kernel looks at every shadow when it
+// wait waits for the next stop, or end, of a thread; while threads are held back, for a while
+// only, and then returns 0. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.
 func (s *session) wait() (int, unix.WaitStatus, error) {
 	if len(s.threads) == 1 {
@@ -162,6 +170,13 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 			ws, err := s.source.wait(tid)
 			return tid, ws, err
 		}
+	}
+	if s.heldBack() {
+		tid, ws, err := s.source.pollAny()
+		if tid == 0 {
+			time.Sleep(heldBackTick)
+		}
+		return tid, ws, err
 	}
 	return s.source.waitAny()
 }

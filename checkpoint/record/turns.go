@@ -51,6 +51,14 @@ func (g *group) pass(t *thread) {
 	g.timer.turn(t)
 }
 
+// newScheduler returns the scheduler that a recording wants.
+func newScheduler(opt Options) scheduler {
+	if opt.Chaos {
+		return newChaos(opt.ChaosSeed)
+	}
+	return fair{}
+}
+
 // beginTurn starts the clock of the turn of t, which has it.
 func (g *group) beginTurn(t *thread) {
 	g.turns.since = time.Now()
@@ -168,17 +176,44 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 	default:
 		t.stopped(ws)
 	}
-	for err == nil || t.session.goesOn(err) {
+	if err == nil || t.session.goesOn(err) {
+		return g.runReady(err)
+	}
+	return err
+}
+
+// runReady has threads run that are ready, each as far as it comes without waiting, until one
+// keeps the turn or none may have it. err is what the last stop ended with.
+func (g *group) runReady(err error) error {
+	for err == nil || g.session.goesOn(err) {
 		next := g.nextTurn()
 		if next == nil {
 			break
 		}
-		if !t.session.done {
+		if !g.session.done {
 			g.pass(next)
 		}
 		err = next.goOn(next.parked.next)
 	}
 	return err
+}
+
+// heldBackTick is how often threads that are held back are looked at.
+const heldBackTick = time.Millisecond
+
+// heldBack reports whether a group's turn is free, and threads are ready that may not have it.
+func (s *session) heldBack() bool {
+	return !s.done && slices.ContainsFunc(s.groups, func(g *group) bool { return g.turns.has == nil && len(g.turns.ready) > 0 })
+}
+
+// runReady has threads run that are held back no more.
+func (s *session) runReady() error {
+	for _, g := range s.groups {
+		if err := g.runReady(nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nextTurn returns the thread that has waited longest for its turn, nil when there is none
