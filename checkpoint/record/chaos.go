@@ -17,10 +17,11 @@ import (
 //   - A switch in the midst of computing. So some turns end by force after their slice: not
 //     more than one in forceSpacing, because each costs a shadow.
 //
-// Which of the threads that are ready has the turn is a matter of priorities. These, and who
-// is low, are drawn again after each time in which the low ones did not run, and a thread
-// draws its own again when its slice is over or it yields. A new thread may be held back at
-// once: that it has run when its maker goes on is what programs take for granted most.
+// Which of the threads that are ready has the turn is a matter of priorities. They are drawn
+// again every 200 ms or earlier, and a thread draws its own again when its slice is over or
+// it yields. Who is low is drawn again after each time in which the low ones did not run. A
+// new thread that is low is held back at once: that it has run when its maker goes on is what
+// programs take for granted most.
 //
 // Two published ideas are joined here: times in which low threads do not run, of a length
 // that is guessed, at most a fifth of the time (R. O'Callahan on rr's chaos mode,
@@ -34,9 +35,9 @@ import (
 // The distributions that chaos draws from.
 const (
 	oneInLow    = 4                      // threads are low
-	oneInAtOnce = 2                      // new threads that are low are held back at once
 	shortest    = time.Millisecond       // that low threads do not run, and longest: powers of two
 	lengths     = 10                     // of them: 512 ms
+	priorities  = 200 * time.Millisecond // are drawn again by then
 	leadFactor  = 8                      // before that time there is up to so many times it: a fifth of the time, on average
 	manyTurns   = 8                      // of so many turns
 	endAtCall   = 2                      // end at the next call
@@ -54,7 +55,8 @@ type chaos struct {
 	draws  []draw // of the threads, in the order in which they came
 	length time.Duration
 	from   time.Time // low threads do not run from here
-	until  time.Time // to here, where everything is drawn again
+	until  time.Time // to here, where who is low is drawn again
+	again  time.Time // the priorities are drawn again here
 	forced time.Time // the last turn that may end by force began
 	began  time.Time
 	atOnce time.Duration // for which threads were held back at their start, in all
@@ -69,19 +71,20 @@ type draw struct {
 
 // newChaos returns a scheduler that draws from a generator with this seed.
 func newChaos(seed uint64) *chaos {
-	return &chaos{rng: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a seed that gives the same numbers again is what it is for
+	return &chaos{rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
 // oneIn is true once in n times.
 func (c *chaos) oneIn(n int) bool { return c.rng.IntN(n) == 0 }
 
-// newDraw draws for a thread.
-func (c *chaos) newDraw(tid int) draw {
-	return draw{tid: tid, priority: c.rng.Uint64(), low: c.oneIn(oneInLow)}
-}
-
-// drawAgain draws everything again when its time has come.
+// drawAgain draws again what is due.
 func (c *chaos) drawAgain(now time.Time) {
+	if !now.Before(c.again) {
+		c.again = now.Add(time.Duration(c.rng.Int64N(int64(priorities))))
+		for i := range c.draws {
+			c.draws[i].priority = c.rng.Uint64()
+		}
+	}
 	if now.Before(c.until) {
 		return
 	}
@@ -92,7 +95,7 @@ func (c *chaos) drawAgain(now time.Time) {
 	c.from = now.Add(time.Duration(c.rng.Int64N(int64(leadFactor * c.length))))
 	c.until = c.from.Add(c.length)
 	for i := range c.draws {
-		c.draws[i] = c.newDraw(c.draws[i].tid)
+		c.draws[i].low = c.oneIn(oneInLow)
 	}
 }
 
@@ -101,7 +104,7 @@ func (c *chaos) of(tid int) *draw {
 	i := slices.IndexFunc(c.draws, func(d draw) bool { return d.tid == tid })
 	if i < 0 {
 		i = len(c.draws)
-		c.draws = append(c.draws, c.newDraw(tid))
+		c.draws = append(c.draws, draw{tid, c.rng.Uint64(), c.oneIn(oneInLow)})
 	}
 	return &c.draws[i]
 }
@@ -112,7 +115,7 @@ func (c *chaos) started(tid int, now time.Time) {
 	d := c.of(tid)
 	// A program that makes threads all the time is not to stand still for as long.
 	allowed := c.length + now.Sub(c.began)/5
-	if d.low && now.Before(c.from) && c.atOnce <= allowed && c.oneIn(oneInAtOnce) {
+	if d.low && now.Before(c.from) && c.atOnce <= allowed {
 		c.from, c.until = now, now.Add(c.length)
 		c.atOnce += c.length
 	}
