@@ -48,7 +48,8 @@ The reasons are:
   start           a thread that it made goes first
   unknown         the log does not say, as those of older recorders
 
-With --json each stretch is a line of JSON, and each thread one behind them.
+A thread has the name of the end of the interval, or that of who made it: the log
+does not say when it changed. --replay knows. With --json each stretch is a line of JSON, and each thread one behind them.
 
 Once the file is open, schedule can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -185,9 +186,9 @@ func (p *schedulePrinter) process(ctx context.Context, pid int32) error {
 		if err != nil {
 			return err
 		}
-		var at []checkpoint.Position
+		var at []switchPoint
 		if p.session != nil {
-			if at, err = switchPositions(ctx, p.session, i.ID); err != nil {
+			if at, err = switchPoints(ctx, p.session, i.ID); err != nil {
 				return err
 			}
 		}

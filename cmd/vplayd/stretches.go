@@ -58,8 +58,7 @@ type stretches struct {
 	last  checkpoint.End   // of the interval before
 	calls map[int32]int64  // that threads are inside
 	names map[int32]string // that they have given themselves
-	// at, when set, has a position for each sched event of the interval, and that of its end.
-	at []checkpoint.Position
+	at    []switchPoint    // of the interval, where it was replayed
 }
 
 func newStretches(pid int32, emit func(*threadStretch) error) *stretches {
@@ -81,7 +80,10 @@ func (s *stretches) end(at place, why string) error {
 		return nil
 	}
 	s.cur = nil
-	x.To, x.Why, x.Name = at, why, s.names[x.TID]
+	x.To, x.Why = at, why
+	if x.Name == "" {
+		x.Name = s.names[x.TID]
+	}
 	if nr, in := s.calls[x.TID]; in && why == checkpoint.SchedBlocked.String() {
 		x.Call = abi.Name(nr)
 	}
@@ -92,26 +94,43 @@ func (s *stretches) end(at place, why string) error {
 func (s *stretches) place(iv *checkpoint.Interval, n, i int) place {
 	p := place{Interval: iv.ID, Event: n}
 	if i < len(s.at) {
-		p.Position = &s.at[i]
+		p.Position = &s.at[i].at
 	}
 	return p
 }
 
-// noteThreads takes what an interval's start or end says of the threads.
-func (s *stretches) noteThreads(list []checkpoint.Context) {
-	for i := range list {
-		c := &list[i]
+// noteThreads takes what an interval's start and end say of the threads. What a thread calls
+// itself in between is not in the log, so that the name at the end counts.
+func (s *stretches) noteThreads(iv *checkpoint.Interval) {
+	for i := range iv.Start {
+		c := &iv.Start[i]
 		if delete(s.calls, c.TID); c.InCall {
 			s.calls[c.TID] = c.OrigRAX
 		}
-		if c.Name != "" {
-			s.names[c.TID] = c.Name
+	}
+	for _, list := range [][]checkpoint.Context{iv.Start, iv.End.Contexts} {
+		for i := range list {
+			if c := &list[i]; c.Name != "" {
+				s.names[c.TID] = c.Name
+			}
 		}
 	}
 }
 
+// noteEvent takes what an event says of a thread's call or of its name.
+func (s *stretches) noteEvent(e *checkpoint.Event) {
+	switch {
+	case e.Kind == checkpoint.EventEnter:
+		s.calls[e.TID] = e.NR
+	case e.Kind == checkpoint.EventExit:
+		delete(s.calls, e.TID)
+	case e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadStart && s.names[e.TID] == "":
+		s.names[e.TID] = s.names[e.Parent] // prctl(2), PR_SET_NAME: inherited
+	}
+}
+
 // add goes through the next interval of the process.
-func (s *stretches) add(iv *checkpoint.Interval, at []checkpoint.Position) error {
+func (s *stretches) add(iv *checkpoint.Interval, at []switchPoint) error {
 	s.at = at
 	start := place{Interval: iv.ID}
 	if len(at) > 0 {
@@ -128,29 +147,22 @@ func (s *stretches) add(iv *checkpoint.Interval, at []checkpoint.Position) error
 		}
 	}
 	s.image = iv.Image
-	s.noteThreads(iv.Start)
+	s.noteThreads(iv)
 	if s.cur == nil && len(iv.Start) > 0 {
 		s.begin(iv.Start[0].TID, start)
 	}
 	switches, counted := 0, uint64(0)
 	count := func() {
 		if switches < len(at) && s.cur != nil && s.cur.Instructions != nil {
-			*s.cur.Instructions += at[switches].Instr - counted
-			counted = at[switches].Instr
+			now := at[switches].at.Instr
+			*s.cur.Instructions += now - counted
+			counted, s.cur.Name = now, at[switches].name
 		}
 	}
 	for i := range iv.Events {
 		e := &iv.Events[i]
-		switch e.Kind {
-		case checkpoint.EventEnter:
-			s.calls[e.TID] = e.NR
-		case checkpoint.EventExit:
-			delete(s.calls, e.TID)
-		case checkpoint.EventThread:
-			if e.Thread == checkpoint.ThreadStart && s.names[e.TID] == "" {
-				s.names[e.TID] = s.names[e.Parent] // prctl(2), PR_SET_NAME: inherited
-			}
-		case checkpoint.EventSched:
+		s.noteEvent(e)
+		if e.Kind == checkpoint.EventSched {
 			here := s.place(iv, i, switches)
 			count()
 			if err := s.end(here, s.why(e, i)); err != nil {
@@ -158,14 +170,12 @@ func (s *stretches) add(iv *checkpoint.Interval, at []checkpoint.Position) error
 			}
 			s.begin(e.TID, here)
 			switches++
-		default: // The same thread goes on.
 		}
 		if s.cur != nil {
 			s.cur.Events++
 		}
 	}
 	count()
-	s.noteThreads(iv.End.Contexts)
 	s.last = iv.End
 	if why := endOf(&iv.End); why != "" {
 		return s.end(s.place(iv, len(iv.Events), switches), why)
@@ -210,24 +220,39 @@ func (s *stretches) finish() error {
 	return s.end(s.cur.To, whyRecorded)
 }
 
-// switchPositions replays an interval and returns the position of each of its sched events,
-// and that of its end.
-func switchPositions(ctx context.Context, s *replay.Session, id uint32) ([]checkpoint.Position, error) {
+// switchPoint is the position of a sched event, or of an interval's end, and the name of the
+// thread that ran before.
+type switchPoint struct {
+	at   checkpoint.Position
+	name string
+}
+
+// switchPoints replays an interval and returns those of its sched events, and of its end.
+func switchPoints(ctx context.Context, s *replay.Session, id uint32) ([]switchPoint, error) {
 	m, err := s.Machine(id)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	var list []checkpoint.Position
+	var list []switchPoint
+	point := func() switchPoint {
+		p := switchPoint{at: m.Position()}
+		for _, t := range m.Threads() {
+			if t.TID == m.TID() {
+				p.name = t.Name
+			}
+		}
+		return p
+	}
 	m.OnEvent = func(e *checkpoint.Event) {
 		if e.Kind == checkpoint.EventSched {
-			list = append(list, m.Position())
+			list = append(list, point())
 		}
 	}
 	if err := m.RunToEnd(ctx, nil); err != nil {
 		return nil, err
 	}
-	return append(list, m.Position()), nil
+	return append(list, point()), nil
 }
 
 // processesOf returns the processes that have an interval, by number: the one that the

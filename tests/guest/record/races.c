@@ -1,5 +1,6 @@
 // Races that a fair schedule hides, each a crash when it happens:
 //   races list|free
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ static void add(long value) {
 	pthread_mutex_unlock(&lock);
 	note("adding a node\n");
 	pthread_mutex_lock(&lock);
-	head = n;
+	head = n; // STORE
 	pthread_mutex_unlock(&lock);
 }
 
@@ -50,11 +51,13 @@ static int take(long *value) {
 }
 
 static void *writer(void *arg) {
+	pthread_setname_np(pthread_self(), "writer");
 	for (int i = 0; i < NODES; i++) add(i);
 	return 0;
 }
 
 static void *reader(void *arg) {
+	pthread_setname_np(pthread_self(), "reader");
 	usleep(100000);
 	long value;
 	for (int got = 0; got < NODES;)
