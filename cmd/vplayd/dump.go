@@ -37,20 +37,11 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5\n  vplayd dump --json sort-1.vplay | jq 'select(.kind == \"enter\") | .text'",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			rec, _, err := openRecording(c, args[:min(len(args), 1)])
+			rec, first, last, err := openIntervals(c, args)
 			if err != nil {
 				return err
 			}
 			defer rec.Close()
-			if err := enterSandbox(c, sandbox.Access{}); err != nil {
-				return err
-			}
-			first, last := uint32(0), ^uint32(0)
-			if len(args) == 2 {
-				if first, last, err = intervalRange(args[1]); err != nil {
-					return err
-				}
-			}
 			w := bufio.NewWriter(c.OutOrStdout())
 			if err := dump(c.Context(), w, rec, dumpFlags{first, last, raw, strs, asJSON}); err != nil {
 				return err
@@ -72,6 +63,24 @@ type dumpFlags struct {
 	json         bool
 }
 
+// openIntervals opens the recording of a verb with the arguments [RECORDING] [INTERVALS], and
+// enters the sandbox.
+func openIntervals(c *cobra.Command, args []string) (rec *checkpoint.Recording, first, last uint32, err error) {
+	last = ^uint32(0)
+	if rec, _, err = openRecording(c, args[:min(len(args), 1)]); err != nil {
+		return nil, 0, 0, err
+	}
+	if err = enterSandbox(c, sandbox.Access{}); err == nil && len(args) == 2 {
+		first, last, err = intervalRange(args[1])
+	}
+	if err != nil {
+		rec.Close()
+		return nil, 0, 0, err
+	}
+	return rec, first, last, nil
+}
+
+// intervalRange reads an ID, or a range A-B of them.
 func intervalRange(s string) (first, last uint32, err error) {
 	a, b, found := strings.Cut(s, "-")
 	lo, err := strconv.ParseUint(a, 10, 32)

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/checkpoint"
-	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 	"vplay/replay/debug/text"
 )
@@ -58,20 +57,12 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
   vplayd schedule --json server-1.vplay | jq -r 'select(.kind == "stretch" and .why == "forced") | .tid'`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			rec, _, err := openRecording(c, args[:min(len(args), 1)])
+			rec, first, last, err := openIntervals(c, args)
 			if err != nil {
 				return err
 			}
 			defer rec.Close()
-			if err := enterSandbox(c, sandbox.Access{}); err != nil {
-				return err
-			}
-			f.first, f.last = 0, ^uint32(0)
-			if len(args) == 2 {
-				if f.first, f.last, err = intervalRange(args[1]); err != nil {
-					return err
-				}
-			}
+			f.first, f.last = first, last
 			w := bufio.NewWriter(c.OutOrStdout())
 			if err := schedule(c.Context(), w, rec, f); err != nil {
 				return err
