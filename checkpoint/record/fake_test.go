@@ -101,6 +101,13 @@ func (f *fakeSource) waitAny() (int, unix.WaitStatus, error) {
 	return next.tid, next.status, nil
 }
 
+func (f *fakeSource) pollAny() (int, unix.WaitStatus, error) {
+	if len(f.any) == 0 {
+		return 0, 0, nil
+	}
+	return f.waitAny()
+}
+
 func (f *fakeSource) send(_, _ int, sig unix.Signal) error {
 	f.sent = append(f.sent, sig)
 	return nil

@@ -26,6 +26,7 @@ type forceTimer struct {
 	sent    bool // a signal of ours is on its way
 	sentAs  unix.Signal
 	hold    time.Time // force a stop at this time, for held signals; zero is never
+	turnEnd time.Time // likewise, for threads that wait for their turn
 	every   time.Duration
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
@@ -39,6 +40,9 @@ type forceTimer struct {
 // suppressed at the delivery stop.
 const reservedSignal = unix.Signal(64)
 
+// chaosTick is how often the timer looks when slices are random.
+const chaosTick = 500 * time.Microsecond
+
 // start begins the timer.
 func (p *forceTimer) start(source stopSource, opt Options) {
 	p.mu.Lock()
@@ -46,6 +50,9 @@ func (p *forceTimer) start(source stopSource, opt Options) {
 	p.source, p.every = source, opt.ForceEvery
 	p.quit = make(chan struct{})
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
+	if opt.Chaos {
+		tick = min(tick, chaosTick)
+	}
 	if p.every > 0 {
 		tick = max(min(tick, p.every/4), 200*time.Microsecond)
 	}
@@ -79,7 +86,7 @@ func (p *forceTimer) check(now time.Time) {
 	if !p.running || p.sent || p.signo == 0 {
 		return
 	}
-	due := !p.hold.IsZero() && now.After(p.hold) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
+	due := !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
 	if !due && p.cpuDue > 0 {
 		if cpu, err := cpuTime(p.pid); err == nil && cpu >= p.cpuDue {
 			due = true
@@ -153,6 +160,14 @@ func (p *forceTimer) turn(t *thread) {
 func (p *forceTimer) holdUntil(at time.Time) {
 	p.mu.Lock()
 	p.hold = at
+	p.mu.Unlock()
+}
+
+// turnEnds sets or, with the zero time, clears the time at which the turn ends because others
+// wait for it.
+func (p *forceTimer) turnEnds(at time.Time) {
+	p.mu.Lock()
+	p.turnEnd = at
 	p.mu.Unlock()
 }
 

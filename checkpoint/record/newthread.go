@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -70,6 +71,7 @@ func (t *thread) startThread() {
 	g := t.group()
 	g.turns.threads = append(g.turns.threads, n)
 	g.turns.ready = append(g.turns.ready, n)
+	t.session.scheduler.started(n.tid, time.Now())
 	t.session.result.Stats.Threads++
 }
 

@@ -98,6 +98,11 @@ type Options struct {
 	// Interval, without a system call; default 10 ms.
 	ForceAfter time.Duration
 
+	// Chaos schedules the program's threads at random, to provoke races: see chaos.go. The
+	// same ChaosSeed gives the same random numbers, which is not the same schedule.
+	Chaos     bool
+	ChaosSeed uint64
+
 	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
 	Vsyscall bool
 

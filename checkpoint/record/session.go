@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
@@ -26,11 +27,12 @@ type session struct {
 	result Result
 
 	relay      relay
-	inherited  inheritance             // of the program
-	threads    map[int]*thread         // by tid
-	unrecorded map[int]int             // threads that are traced and not recorded; the process of each
-	parents    map[int]int             // of these processes
-	groups     []*group                // whose processes live
+	inherited  inheritance     // of the program
+	threads    map[int]*thread // by tid
+	unrecorded map[int]int     // threads that are traced and not recorded; the process of each
+	parents    map[int]int     // of these processes
+	groups     []*group        // whose processes live
+	scheduler  scheduler
 	shadows    map[int]*shadow         // by pid, until they are reaped
 	early      map[int]unix.WaitStatus // of children that stopped before the call that made them
 	answering  *thread                 // whose stop is being answered
@@ -50,7 +52,7 @@ func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
 	return &session{
 		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out,
-		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{},
+		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 	}
 }
@@ -94,6 +96,9 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 		return Result{}, err
 	}
 	s := newSession(ctx, opt)
+	if opt.Chaos {
+		s.noteOnce(fmt.Sprintf("chaos, seed %d", opt.ChaosSeed))
+	}
 	s.inherited = inherited()
 	s.relay.interrupt = s.out.interrupt
 	defer s.relay.start()()
@@ -152,10 +157,13 @@ func (s *session) loop(first *thread) error {
 		if err != nil {
 			return fmt.Errorf("wait: %w", err)
 		}
-		if t := s.threads[tid]; t != nil {
+		switch t := s.threads[tid]; {
+		case t != nil:
 			err = t.onWait(ws)
-		} else {
+		case tid != 0:
 			err = s.notOurs(tid, ws)
+		default:
+			err = s.runReady()
 		}
 		if err != nil && !s.goesOn(err) {
 			return err
@@ -169,7 +177,8 @@ func (s *session) goesOn(err error) bool {
 	return ends(err) && len(s.threads)+len(s.unrecorded) > 0
 }
 
-// wait waits for the next stop, or end, of a thread. The kernel looks at every shadow when it
+// wait waits for the next stop, or end, of a thread; while threads are held back, for a while
+// only, and then returns 0. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.
 func (s *session) wait() (int, unix.WaitStatus, error) {
 	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
@@ -177,6 +186,13 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 			ws, err := s.source.wait(tid)
 			return tid, ws, err
 		}
+	}
+	if s.heldBack() {
+		tid, ws, err := s.source.pollAny()
+		if tid == 0 {
+			time.Sleep(heldBackTick)
+		}
+		return tid, ws, err
 	}
 	return s.source.waitAny()
 }

@@ -27,6 +27,8 @@ type stopSource interface {
 	wait(tid int) (unix.WaitStatus, error)
 	// waitAny waits for the next stop, or end, of any thread, and returns which.
 	waitAny() (int, unix.WaitStatus, error)
+	// pollAny returns what waitAny would return at once, 0 for nothing.
+	pollAny() (int, unix.WaitStatus, error)
 	// poll returns the stop or end that wait would return at once, if any.
 	poll(tid int) (unix.WaitStatus, bool)
 	// message returns what came with the stop: a child's number, or how the thread ends.
@@ -91,7 +93,8 @@ func (ptraceSource) resume(tid int, how ptrace.Request, sig int) error {
 }
 func (ptraceSource) interrupt(tid int) error                { return ptrace.Interrupt(tid) }
 func (ptraceSource) wait(tid int) (unix.WaitStatus, error)  { return ptrace.Wait(tid, 0) }
-func (ptraceSource) waitAny() (int, unix.WaitStatus, error) { return ptrace.WaitAny() }
+func (ptraceSource) waitAny() (int, unix.WaitStatus, error) { return ptrace.WaitAny(0) }
+func (ptraceSource) pollAny() (int, unix.WaitStatus, error) { return ptrace.WaitAny(unix.WNOHANG) }
 func (ptraceSource) poll(tid int) (unix.WaitStatus, bool)   { return ptrace.Poll(tid) }
 func (ptraceSource) message(tid int) (uint64, error)        { return ptrace.EventMessage(tid) }
 

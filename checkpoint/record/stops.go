@@ -73,6 +73,7 @@ func (t *thread) goOn(next action) error {
 // where a request would let it end unseen: then that is its next stop, and it is not resumed.
 func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitStatus, stopped bool, err error) {
 	t.space().outsideFresh = false
+	t.group().boundTurn()
 	t.group().timer.enter(t, user)
 	if ws, stopped := t.session.source.poll(t.tid); stopped {
 		return ws, true, nil

@@ -58,6 +58,7 @@ func (g *group) forget(t *thread) {
 		u.has = nil
 	}
 	u.threads, u.ready = slices.DeleteFunc(u.threads, is), slices.DeleteFunc(u.ready, is)
+	t.session.scheduler.gone(t.tid)
 	if t.scratch.Len != 0 {
 		t.space().spare = append(t.space().spare, t.scratch)
 		t.scratch = abi.Range{}
@@ -151,6 +152,7 @@ func (t *thread) becomeOnly() {
 	}
 	delete(s.threads, t.tid)
 	t.proc.lookAs(t.proc.pid)
+	s.scheduler.gone(t.tid)
 	t.tid = t.proc.pid
 	s.threads[t.tid] = t
 	g.turns.logged = t

@@ -22,12 +22,10 @@ type turns struct {
 	ready   []*thread // those that are stopped and wait for their turn, longest first
 	has     *thread   // whose turn it is
 	since   time.Time // its turn began
-	logged  *thread   // who runs by the log
+	limits  turnLimits
+	logged  *thread // who runs by the log
 	why     checkpoint.SchedReason
 }
-
-// slice is how long a thread may keep its turn while others are ready.
-const slice = 3 * time.Millisecond
 
 // parked is what is known of a thread while it does not have its turn.
 type parked struct {
@@ -43,13 +41,51 @@ func (g *group) alone() bool { return len(g.turns.threads) < 2 }
 // pass gives a thread its turn.
 func (g *group) pass(t *thread) {
 	u := &g.turns
-	u.has, u.since = t, time.Now()
+	u.has = t
+	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
 		u.logged = t
 	}
 	g.timer.turn(t)
+}
+
+// newScheduler returns the scheduler that a recording wants.
+func newScheduler(opt Options) scheduler {
+	if opt.Chaos {
+		return newChaos(opt.ChaosSeed)
+	}
+	return fair{}
+}
+
+// beginTurn starts the clock of the turn of t, which has it.
+func (g *group) beginTurn(t *thread) {
+	g.turns.since = time.Now()
+	g.turns.limits = g.session.scheduler.turn(t.tid, g.turns.since)
+}
+
+// boundTurn tells the timer when to force an end because others wait for the turn.
+func (g *group) boundTurn() {
+	u := &g.turns
+	var at time.Time
+	if u.has != nil && g.chooseNext() >= 0 {
+		at = u.since.Add(u.limits.force)
+	}
+	g.timer.turnEnds(at)
+}
+
+// chooseNext returns the index of the thread among those that are ready that is to have the
+// next turn, -1 when there is none.
+func (g *group) chooseNext() int {
+	if len(g.turns.ready) == 0 {
+		return -1
+	}
+	tids := make([]int, len(g.turns.ready))
+	for i, t := range g.turns.ready {
+		tids[i] = t.tid
+	}
+	return g.session.scheduler.next(tids, time.Now())
 }
 
 // giveUpTurn takes the turn from a thread that goes on by next: once it has stopped in the
@@ -118,6 +154,7 @@ func (g *group) collect() {
 func (t *thread) stopped(ws unix.WaitStatus) {
 	t.parked.waits, t.parked.next = false, action{status: ws}
 	t.group().turns.ready = append(t.group().turns.ready, t)
+	t.group().boundTurn()
 }
 
 // onWait answers a stop or an end that was waited for. A thread that does not have the turn
@@ -139,17 +176,44 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 	default:
 		t.stopped(ws)
 	}
-	for err == nil || t.session.goesOn(err) {
+	if err == nil || t.session.goesOn(err) {
+		return g.runReady(err)
+	}
+	return err
+}
+
+// runReady has threads run that are ready, each as far as it comes without waiting, until one
+// keeps the turn or none may have it. err is what the last stop ended with.
+func (g *group) runReady(err error) error {
+	for err == nil || g.session.goesOn(err) {
 		next := g.nextTurn()
 		if next == nil {
 			break
 		}
-		if !t.group().done {
+		if !g.done {
 			g.pass(next)
 		}
 		err = next.goOn(next.parked.next)
 	}
 	return err
+}
+
+// heldBackTick is how often threads that are held back are looked at.
+const heldBackTick = time.Millisecond
+
+// heldBack reports whether a group's turn is free, and threads are ready that may not have it.
+func (s *session) heldBack() bool {
+	return slices.ContainsFunc(s.groups, func(g *group) bool { return !g.done && g.turns.has == nil && len(g.turns.ready) > 0 })
+}
+
+// runReady has threads run that are held back no more.
+func (s *session) runReady() error {
+	for _, g := range slices.Clone(s.groups) {
+		if err := g.runReady(nil); err != nil && !s.goesOn(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // nextTurn returns the thread that has waited longest for its turn, nil when there is none
@@ -159,8 +223,14 @@ func (g *group) nextTurn() *thread {
 	if len(u.ready) == 0 || u.has != nil && !g.done {
 		return nil
 	}
-	t := u.ready[0]
-	u.ready = slices.Delete(u.ready, 0, 1)
+	i := 0
+	if !g.done {
+		if i = g.chooseNext(); i < 0 {
+			return nil
+		}
+	}
+	t := u.ready[i]
+	u.ready = slices.Delete(u.ready, i, i+1)
 	return t
 }
 
@@ -172,14 +242,15 @@ func (t *thread) mustPass(next action) checkpoint.SchedReason {
 		return 0
 	}
 	yields := t.call.nr == unix.SYS_SCHED_YIELD && t.regs == t.sig.atExit
-	if !yields && time.Since(u.since) < slice {
+	if !yields && time.Since(u.since) < u.limits.slice {
 		return 0
 	}
 	t.group().collect()
-	if len(u.ready) == 0 {
-		u.since = time.Now()
+	if t.group().chooseNext() < 0 {
+		t.group().beginTurn(t)
 		return 0
 	}
+	t.session.scheduler.over(t.tid)
 	if yields {
 		return checkpoint.SchedYield
 	}

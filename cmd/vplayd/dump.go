@@ -39,26 +39,18 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		Example: "  vplayd dump sort-1.vplay\n  vplayd dump --strings sort-1.vplay 3-5\n  vplayd dump --json sort-1.vplay | jq 'select(.kind == \"enter\") | .text'\n  vplayd dump --process 4711 make-1.vplay",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			rec, _, err := openRecording(c, args[:min(len(args), 1)])
+			rec, first, last, err := openIntervals(c, args)
 			if err != nil {
 				return err
 			}
 			defer rec.Close()
+			f := dumpFlags{first: first, last: last, raw: raw, strings: strs, json: asJSON}
 			pid, ok, err := chosenProcess(c, rec)
 			if err != nil {
 				return err
 			}
-			if err := enterSandbox(c, sandbox.Access{}); err != nil {
-				return err
-			}
-			f := dumpFlags{last: ^uint32(0), raw: raw, strings: strs, json: asJSON}
 			if ok {
 				f.process = &pid
-			}
-			if len(args) == 2 {
-				if f.first, f.last, err = intervalRange(args[1]); err != nil {
-					return err
-				}
 			}
 			w := bufio.NewWriter(c.OutOrStdout())
 			if err := dump(c.Context(), w, rec, f); err != nil {
@@ -83,6 +75,24 @@ type dumpFlags struct {
 	json         bool
 }
 
+// openIntervals opens the recording of a verb with the arguments [RECORDING] [INTERVALS], and
+// enters the sandbox.
+func openIntervals(c *cobra.Command, args []string) (rec *checkpoint.Recording, first, last uint32, err error) {
+	last = ^uint32(0)
+	if rec, _, err = openRecording(c, args[:min(len(args), 1)]); err != nil {
+		return nil, 0, 0, err
+	}
+	if err = enterSandbox(c, sandbox.Access{}); err == nil && len(args) == 2 {
+		first, last, err = intervalRange(args[1])
+	}
+	if err != nil {
+		rec.Close()
+		return nil, 0, 0, err
+	}
+	return rec, first, last, nil
+}
+
+// intervalRange reads an ID, or a range A-B of them.
 func intervalRange(s string) (first, last uint32, err error) {
 	a, b, found := strings.Cut(s, "-")
 	lo, err := strconv.ParseUint(a, 10, 32)

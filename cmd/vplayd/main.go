@@ -220,6 +220,6 @@ func checkArgs(c *cobra.Command) {
 
 // verbs are the constructors of the subcommands, each in its own file.
 var verbs = []func() *cobra.Command{
-	newRecord, newServe, newReplay, newVerify, newInfo, newProcesses, newDump, newSlim, newExportELF, newVSCode, newDemo, newDoctor,
+	newRecord, newServe, newReplay, newVerify, newInfo, newProcesses, newDump, newSchedule, newSlim, newExportELF, newVSCode, newDemo, newDoctor,
 	newGDBCommands, newVersion,
 }

@@ -32,6 +32,7 @@ type recordFlags struct {
 	env         string
 	noTrapCPUID bool
 	force       bool
+	chaos       chaosFlags
 }
 
 func newRecord() *cobra.Command {
@@ -72,6 +73,15 @@ to the first. With --vsyscall they are recorded, by a seccomp filter, in whose
 presence such calls of the program's children fail, and, unless the recorder is
 root, programs executed by any of them gain no privileges.
 
+With --chaos threads get random priorities and slices, and wait for tens or
+hundreds of milliseconds now and then, so that races show that a fair schedule
+hides. All of it comes from one seed, which is printed and stands in the
+recording's notes (vplayd info). --chaos-seed gives one again: the same random
+numbers, but not the same schedule, for that depends on how long things take. Most
+runs find nothing: --tries N runs the program again until it crashes, N times at
+most, each time with the next seed; with --keep always, until it ends with an exit
+code other than 0.
+
 Once it is written, the recording is complete and can be used. It is then made
 smaller (see vplayd help slim): by default in the background, by a process of low
 priority that replaces the file when it is done. --slim now waits for it, with
@@ -88,10 +98,14 @@ program may die at its next RDTSC instruction. When the program does it, by
 SIGKILL to its process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server
-  vplayd record --keep always -q -- gzip -k big.txt`,
+  vplayd record --keep always -q -- gzip -k big.txt
+  vplayd record --chaos --tries 200 -- ./server --self-test`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{withHint(errors.New("no program named"), exitUsage, "vplayd record -- PROGRAM ARGUMENTS")}
+			}
+			if err := f.chaos.check(c); err != nil {
+				return err
 			}
 			return record(c, args, f)
 		},
@@ -114,6 +128,7 @@ SIGKILL to its process group say, the recording is written first.`,
 	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
+	f.chaos.add(fs)
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")
 	return c
 }

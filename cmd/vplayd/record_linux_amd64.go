@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,7 +56,8 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 		return usageError{withHint(fmt.Errorf("--on-crash %s", f.onCrash), exitUsage, "--on-crash takes first or each")}
 	}
 	line := newProgress(f.quiet)
-	res, err := recorder.Run(context.WithoutCancel(c.Context()), recorder.Options{
+	f.chaos.say(f.quiet)
+	res, err := tryToCrash(c.Context(), f, recorder.Options{
 		Path: f.out, Keep: keep, Follow: follow, OnCrash: onCrash, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
 		ForceEvery: time.Duration(f.forceEvery) * time.Millisecond,
 		KeepEnv:    f.env, Ended: func(reason string, kept bool) {
@@ -66,6 +66,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
 			}
 		},
+		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed,
 		FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)

@@ -48,7 +48,7 @@ type guest struct {
 	args   []string // it is run with
 }
 
-// compile compiles tests/guest/NAME.c or NAME.cc into a folder of the test's.
+// compile compiles tests/guest/NAME.c or NAME.cc, where NAME may have a folder, into a folder of the test's.
 func compile(t testing.TB, name string, flags ...string) *guest {
 	t.Helper()
 	need.Recorder(t)
@@ -63,7 +63,7 @@ func compile(t testing.TB, name string, flags ...string) *guest {
 		t.Fatal(err)
 	}
 	g := &guest{name: name, dir: t.TempDir(), source: strings.Split(string(text), "\n")}
-	g.bin = filepath.Join(g.dir, name)
+	g.bin = filepath.Join(g.dir, filepath.Base(name))
 	args := append([]string{"-g", "-w", "-o", g.bin}, flags...)
 	if out, err := exec.Command(compiler, append(args, src)...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", compiler, err, out)
@@ -96,7 +96,7 @@ func (g *guest) record(t testing.TB, flags ...string) string {
 	rec := filepath.Join(g.dir, "rec.vplay")
 	args := append([]string{"record", "-q", "--slim", "now", "-o", rec}, flags...)
 	args = append(append(args, "--", g.bin), g.args...)
-	cmd := exec.CommandContext(limited(t, 60*time.Second), vplayd, args...)
+	cmd := exec.CommandContext(limited(t, 5*time.Minute), vplayd, args...)
 	cmd.Dir = g.dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

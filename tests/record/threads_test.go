@@ -3,6 +3,8 @@
 package record
 
 import (
+	"flag"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,9 +16,11 @@ var threadCases = []string{
 	"locks", "yields", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "leaderexec", "spin", "forks", "many", "ends", "epoll", "crash",
 }
 
+var chaosSeeds = flag.Uint64("chaos-seeds", 1, "how many random schedules TestThreads records each program under")
+
 // TestThreads runs programs with threads, each one thing that recording must get right: the
 // same results natively and recorded, and an exact replay, also with an end forced every
-// 3 ms and with an interval at nearly every call.
+// 3 ms, with an interval at nearly every call, and under random schedules.
 func TestThreads(t *testing.T) {
 	prog := compile(t, "threads")
 	for _, name := range threadCases {
@@ -34,6 +38,10 @@ func TestThreads(t *testing.T) {
 			} {
 				r.opt = m.opt
 				t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
+			}
+			for seed := range *chaosSeeds {
+				r.opt = recorder.Options{Chaos: true, ChaosSeed: 1 + seed}
+				t.Run(fmt.Sprintf("chaos%d", 1+seed), func(t *testing.T) { c.check(t, &r, want) })
 			}
 		})
 	}

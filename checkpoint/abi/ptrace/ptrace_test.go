@@ -80,7 +80,7 @@ func TestWaitAny(t *testing.T) {
 	if err := unix.Waitid(unix.P_PID, other.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := WaitAny(); err != unix.ECHILD {
+	if _, _, err := WaitAny(0); err != unix.ECHILD {
 		t.Errorf("without a tracee: %v", err)
 	}
 	traced := exec.Command("/bin/true")
@@ -93,7 +93,7 @@ func TestWaitAny(t *testing.T) {
 		t.Error(err)
 	}
 	for {
-		tid, ws, err := WaitAny()
+		tid, ws, err := WaitAny(0)
 		if err != nil || tid != pid {
 			t.Fatalf("%d, %v; the tracee is %d", tid, err, pid)
 		}

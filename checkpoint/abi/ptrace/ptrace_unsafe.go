@@ -157,14 +157,15 @@ func Wait(pid, options int) (unix.WaitStatus, error) {
 
 // WaitAny waits for any thread that the calling thread traces to change state, and returns
 // which. Children that it does not trace keep theirs for whoever waits for them. It
-// blocks; unix.ECHILD says that nothing is traced.
-func WaitAny() (int, unix.WaitStatus, error) {
+// blocks, unless options has unix.WNOHANG: then 0 says that none has changed. unix.ECHILD
+// says that nothing is traced.
+func WaitAny(options int) (int, unix.WaitStatus, error) {
 	// Tracees are always waited for. __WCLONE leaves out children that send SIGCHLD, as all
 	// have that os/exec starts, and __WNOTHREAD what other threads trace (linux kernel/exit.c,
 	// eligible_child).
 	var ws unix.WaitStatus
 	for {
-		tid, err := unix.Wait4(-1, &ws, unix.WCLONE|unix.WNOTHREAD, nil)
+		tid, err := unix.Wait4(-1, &ws, options|unix.WCLONE|unix.WNOTHREAD, nil)
 		if err != unix.EINTR {
 			return tid, ws, err
 		}

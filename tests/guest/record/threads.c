@@ -104,7 +104,8 @@ static void *after(void *arg) {
 	usleep(20000);
 	printf("thread %ld after the first\n", (long)arg);
 	fflush(stdout);
-	if ((long)arg == 0) { usleep(30000); exit(7); }
+	flag++;
+	if ((long)arg == 0) { while (flag < 3) usleep(1000); exit(7); }
 	return 0;
 }
 static void leader(void) { start(3, after); pthread_exit(0); }
@@ -234,8 +235,9 @@ static void many(void) {
 	printf("%ld\n", shared);
 }
 
-// The end of the process while others compute and wait.
-static void *busy(void *arg) { for (;;) { shared++; if ((long)arg & 1) usleep(1000); } return 0; }
+// The end of the process while others compute and wait. PAUSE takes long, so that there is
+// less to replay.
+static void *busy(void *arg) { for (;;) { shared++; __builtin_ia32_pause(); if ((long)arg & 1) usleep(1000); } return 0; }
 static void ends(void) { start(N, busy); usleep(50000); printf("ends\n"); exit(3); }
 
 // epoll, and sockets with messages.

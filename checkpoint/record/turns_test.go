@@ -1,0 +1,43 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// TestWaitingThread: a thread that computes without a call is stopped when another has
+// waited for its turn until the limit, which counts from the last place where the turn could
+// have ended, and not when nobody waits.
+func TestWaitingThread(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	other.parked.waits = true
+	g.pass(th)
+	g.timer.enter(th, true)
+	began := g.turns.since
+	if g.timer.check(began.Add(time.Hour)); len(f.sent) != 0 {
+		t.Fatalf("nobody waits, and %v was sent", f.sent)
+	}
+	other.stopped(stopOf(ptrace.SyscallTrap))
+	if g.timer.check(began.Add(fairLimits.force - time.Millisecond)); len(f.sent) != 0 {
+		t.Fatalf("too early, and %v was sent", f.sent)
+	}
+	if g.timer.check(began.Add(fairLimits.force + time.Millisecond)); !slices.Equal(f.sent, []unix.Signal{reservedSignal}) {
+		t.Fatalf("%v was sent for the thread that waits", f.sent)
+	}
+	g.timer.sent = false
+	g.forget(other)
+	g.boundTurn()
+	if g.timer.check(began.Add(time.Hour)); len(f.sent) != 1 {
+		t.Errorf("the thread that waited has gone, and %v was sent", f.sent[1:])
+	}
+}
