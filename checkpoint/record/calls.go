@@ -132,8 +132,9 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 		return next, err
 	}
 	c.since = time.Now()
-	if !t.group().alone() && t.mayBlock() {
-		c.mayBlock = true
+	g := t.group()
+	c.mayBlock = (!g.alone() || g.company != nil) && t.mayBlock()
+	if c.mayBlock && !g.alone() {
 		if err := t.redirect(); err != nil {
 			return action{}, err
 		}
@@ -224,7 +225,7 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if err = t.space().mapEffects(&t.call, &ev, ret); err != nil {
 		return ev, err
 	}
-	if len(ev.Maps) > 0 && t.session.result.Stats.Children > 0 {
+	if len(ev.Maps) > 0 && t.session.strangers {
 		t.space().noteSharers()
 	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
@@ -249,6 +250,7 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	ev.Writes = append(ev.Writes, t.proc.fileEffects(&t.call)...)
 	ev.Writes = append(ev.Writes, t.space().ownMemWrites(&t.call, ret)...)
 	ev.Writes = append(ev.Writes, t.space().outsideWrites()...)
+	ev.Writes = append(ev.Writes, t.group().othersWrites(t.space())...)
 	refilled := t.space().refilled(&t.call)
 	t.space().noteRefill(refilled)
 	ev.Writes = append(ev.Writes, refilled...)

@@ -81,9 +81,6 @@ func (t *thread) onChild() error {
 		return t.onThread(int(msg))
 	}
 	t.session.result.Stats.Children++
-	if !t.call.gap && !t.group().done {
-		t.space().noteSharers()
-	}
 	if err := t.onProcess(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("child %d: %w", msg, err)
 	}
@@ -102,10 +99,12 @@ func (t *thread) onProcess(pid int) error {
 	follow := t.session.opt.Follow
 	switch {
 	case follow == FollowNone || t.group().done:
+		t.noteStranger()
 		return t.releaseChild(pid)
 	case t.taskFlags()&cloneVM != 0:
 		return t.shareWith(pid)
 	case !follow.wants(t.proc.about.Program):
+		t.noteStranger()
 		return t.leaveUnrecorded(pid)
 	}
 	return t.recordChild(pid)
@@ -148,6 +147,14 @@ func (t *thread) stopSharing() error {
 		t.session.abandon()
 	}
 	return t.letProcessGo()
+}
+
+// noteStranger takes note of a child that is not recorded.
+func (t *thread) noteStranger() {
+	t.session.strangers = true
+	if !t.call.gap && !t.group().done {
+		t.space().noteSharers()
+	}
 }
 
 // releaseChild lets a new child go, at its first stop.

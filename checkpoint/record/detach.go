@@ -42,7 +42,7 @@ func (s *session) letAllGo() error {
 // be nil, is at a stop that is being answered; others may be in calls, or run.
 func (g *group) letGo(at *thread) error {
 	s := g.session
-	g.done = true
+	g.over()
 	g.timer.off()
 	threads := slices.Clone(g.turns.threads)
 	for _, o := range threads {

@@ -60,14 +60,14 @@ func (t *thread) onExitCall() error {
 func (g *group) endQuietly(t *thread, b intervalEnd) error {
 	g.timer.off()
 	if g.session.opt.Keep == KeepCrash {
-		g.done = true
+		g.over()
 		g.close()
 		return g.session.finishWhenOver()
 	}
 	if err := g.endAt(t, b); err != nil {
 		return err
 	}
-	g.done = true
+	g.over()
 	return g.session.finishWhenOver()
 }
 
@@ -118,7 +118,7 @@ func (s *session) noteCrash(p *process, sig int) {
 // program gets its end whatever becomes of the recording.
 func (g *group) settle(err error) {
 	s := g.session
-	g.done = true
+	g.over()
 	g.timer.off()
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
 		err = s.endOthers(g)

@@ -20,6 +20,12 @@ type group struct {
 
 	cpu     unix.CPUSet // that its threads run on
 	turns   turns
+	company *company // nil while it shares no memory with other recorded processes
+	// ranSince are the groups of the company that may have stored in shared memory since this
+	// one ran, and paused says that an interval begins when it runs again.
+	ranSince []*group
+	paused   bool
+
 	objects objectStore
 	done    bool // nothing more is recorded; only the processes' end is awaited
 
@@ -83,9 +89,17 @@ func (g *group) leave(p *process) {
 	}
 	p.space.close()
 	g.timer.stop()
+	g.part()
 	g.close()
 	s.groups = slices.DeleteFunc(s.groups, func(o *group) bool { return o == g })
 	if err := s.finishWhenOver(); err != nil {
 		s.failed(err)
 	}
+}
+
+// over notes that nothing more of the group is recorded: its processes' end only is awaited.
+func (g *group) over() {
+	g.done = true
+	g.timer.off()
+	g.part()
 }

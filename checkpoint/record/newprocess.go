@@ -23,11 +23,21 @@ func (t *thread) recordChild(pid int) error {
 	n.call.mem = callMem{p}
 	n.group().cpu = t.group().cpu
 	n.group().timer.start(n.session.source, n.session.opt)
+	if t.space().sharesMapped() {
+		n.group().paused = true
+		t.group().join(n.group())
+	}
 	if err := n.beginFork(t.space()); err != nil {
 		n.session.forgetProcess(p)
 		return err
 	}
-	n.group().pass(n)
+	if n.group().paused {
+		n.group().turns.ready = []*thread{n}
+		return nil
+	}
+	if err := n.group().pass(n); err != nil {
+		return err
+	}
 	return n.goOn(action{})
 }
 
@@ -80,7 +90,7 @@ func (s *session) forgetProcess(p *process) {
 	for _, t := range g.turns.threads {
 		delete(s.threads, t.tid)
 	}
-	g.done = true
+	g.over()
 	g.leave(p)
 }
 
@@ -113,12 +123,12 @@ func (t *thread) beginFork(old *space) error {
 	if err := sp.keepInherited(); err != nil {
 		return err
 	}
+	if t.group().paused {
+		return nil // it begins when it has its turn
+	}
 	m, err := sp.takeSnapshot()
 	if err != nil {
 		return err
-	}
-	if old.outside != nil {
-		sp.outside = m.copies
 	}
 	return t.group().startInterval(t, m, t.group().contexts(t))
 }

@@ -383,7 +383,7 @@ func TestEndsAtOnce(t *testing.T) {
 	prog := guest(t, "sharing")
 	for _, keep := range []Keep{KeepCrash, KeepAlways} {
 		said := 0
-		o := Options{Args: []string{prog}, Keep: keep, Ended: func(reason string, kept bool) {
+		o := Options{Args: []string{prog}, Keep: keep, Follow: FollowNone, Ended: func(reason string, kept bool) {
 			said++
 			if !strings.Contains(reason, "shares its memory") || kept != (keep == KeepAlways) {
 				t.Errorf("%s: ended with %q, kept %v", keep, reason, kept)

@@ -43,6 +43,9 @@ type session struct {
 	out      *output
 	written  []*process // that have intervals in the file, by the first of them
 
+	strangers bool // there are, or were, children that are not recorded
+	kicked    bool // a turn is free that nobody's stop has freed
+
 	lastObject uint32 // the highest number of an object
 	intervals  uint32 // how many have been started
 	events     uint64 // how many were logged since there was a second process
@@ -148,7 +151,9 @@ func ends(err error) bool { return err == nil || errors.Is(err, errGone) || erro
 // loop has the threads run, from the stop that first is at, and answers their stops, whichever
 // thread comes to one, until none is left.
 func (s *session) loop(first *thread) error {
-	first.group().pass(first)
+	if err := first.group().pass(first); err != nil {
+		return err
+	}
 	if err := first.goOn(action{}); err != nil {
 		return err
 	}
@@ -164,6 +169,12 @@ func (s *session) loop(first *thread) error {
 			err = s.notOurs(tid, ws)
 		default:
 			err = s.runReady()
+		}
+		if s.kicked && (err == nil || s.goesOn(err)) {
+			s.kicked = false
+			if rerr := s.runReady(); rerr != nil && !s.goesOn(rerr) {
+				return rerr
+			}
 		}
 		if err != nil && !s.goesOn(err) {
 			return err
@@ -268,7 +279,7 @@ func (g *group) lateEnd(p *process) {
 	if g.done {
 		return
 	}
-	g.done = true
+	g.over()
 	if s.intervals > 1 && p != s.first {
 		s.noteOnce(fmt.Sprintf("process %d was gone before its end could be recorded", p.pid))
 		return

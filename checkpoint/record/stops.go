@@ -21,6 +21,7 @@ type action struct {
 	req    ptrace.Request  // ptrace request to resume with; 0 is PTRACE_SYSCALL
 	sig    int             // signal to deliver
 	status unix.WaitStatus // when not 0: the program is already in this next stop
+	parked bool            // the thread has given up its turn, and goes on when it has it again
 }
 
 // onStop answers a stop, and those that the thread comes to at once, and has the thread go
@@ -40,6 +41,9 @@ func (t *thread) onStop(ws unix.WaitStatus) error {
 // goOn resumes the thread as its last stop wants, unless it is at the next one already. It
 // does not wait.
 func (t *thread) goOn(next action) error {
+	if next.parked {
+		return nil
+	}
 	if next.status != 0 {
 		return t.onStop(next.status)
 	}
@@ -59,7 +63,7 @@ func (t *thread) goOn(next action) error {
 		return t.onStop(ws)
 	}
 	switch {
-	case t.group().done || t.group().alone():
+	case t.group().done || t.group().alone() && t.group().company == nil:
 	case t.exiting && t.atExitEvent && t.tid == t.proc.pid && t.proc.hasOther(t):
 		return t.awaitZombie()
 	case t.call.blocks() || next.req == ptrace.Listen:
@@ -146,7 +150,7 @@ func (t *thread) onSyscallStop() (action, error) {
 		}
 	}
 	if t.call.in {
-		return t.onExit()
+		return t.atCallExit()
 	}
 	return t.onEntry()
 }
@@ -225,10 +229,14 @@ func (t *thread) onForced() (action, error) {
 	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {
 		t.group().forcedAt = t.group().forcedAt[1:]
 	}
+	pause := t.group().othersReady()
+	t.sig.atExit, t.atSync = t.regs, true
+	if pause {
+		return action{parked: true}, t.pauseForced()
+	}
 	if err := t.group().cut(t, intervalEnd{kind: checkpoint.EndForced, forced: true}); err != nil {
 		return action{}, err
 	}
-	t.sig.atExit, t.atSync = t.regs, true
 	t.sendHeld()
 	return action{}, nil
 }

@@ -33,15 +33,19 @@ type parked struct {
 	waits    bool            // it runs in the kernel
 	regs     checkpoint.Regs // as replay has them
 	noXState bool            // an interval began without its extended state
+	passed   bool            // it has given the turn to another process at the exit where it still is
 }
 
 // alone reports whether the group has one thread.
 func (g *group) alone() bool { return len(g.turns.threads) < 2 }
 
 // pass gives a thread its turn.
-func (g *group) pass(t *thread) {
+func (g *group) pass(t *thread) error {
 	u := &g.turns
 	u.has = t
+	if err := g.goesOnWith(t); err != nil {
+		return err
+	}
 	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
 	if u.logged != t && g.cur != nil && !t.ended {
@@ -49,6 +53,7 @@ func (g *group) pass(t *thread) {
 		u.logged = t
 	}
 	g.timer.turn(t)
+	return nil
 }
 
 // newScheduler returns the scheduler that a recording wants.
@@ -155,6 +160,7 @@ func (t *thread) stopped(ws unix.WaitStatus) {
 	t.parked.waits, t.parked.next = false, action{status: ws}
 	t.group().turns.ready = append(t.group().turns.ready, t)
 	t.group().boundTurn()
+	t.group().company.boundByOthers(t.group())
 }
 
 // onWait answers a stop or an end that was waited for. A thread that does not have the turn
@@ -186,14 +192,13 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 // keeps the turn or none may have it. err is what the last stop ended with.
 func (g *group) runReady(err error) error {
 	for err == nil || g.session.goesOn(err) {
-		next := g.nextTurn()
+		next := g.anyTurn()
 		if next == nil {
 			break
 		}
-		if !g.done {
-			g.pass(next)
+		if err = next.begin(); err != nil {
+			next.session.answering = next
 		}
-		err = next.goOn(next.parked.next)
 	}
 	return err
 }
@@ -214,6 +219,25 @@ func (s *session) runReady() error {
 		}
 	}
 	return nil
+}
+
+// begin gives the thread its turn, and has it go on.
+func (t *thread) begin() error {
+	if g := t.group(); !g.done {
+		if err := g.pass(t); err != nil {
+			return err
+		}
+	}
+	return t.goOn(t.parked.next)
+}
+
+// anyTurn returns the thread of the group, or of those that it shares memory with, that has
+// the next turn.
+func (g *group) anyTurn() *thread {
+	if g.company == nil || g.done {
+		return g.nextTurn()
+	}
+	return g.company.next()
 }
 
 // nextTurn returns the thread that has waited longest for its turn, nil when there is none

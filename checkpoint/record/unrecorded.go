@@ -152,7 +152,9 @@ func (s *session) onUnrecordedExec(pid, tid int) error {
 	if err := t.onExec(); err != nil {
 		return err
 	}
-	t.group().pass(t)
+	if err := t.group().pass(t); err != nil {
+		return err
+	}
 	return t.goOn(action{})
 }
 

@@ -1,0 +1,334 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// Processes that share memory. Each has a log of its own and is replayed without the others,
+// so what they store in the shared memory comes into a process from outside. One of them runs
+// at a time: then it is enough to look, when a process has its turn again, what the others
+// have changed, and to log that with the exit of the call at which it had stopped. So the turn
+// passes from one process to another at the exit of a call, before that is logged. Where a
+// process makes none for long, its interval is ended by force, and the next begins, with the
+// memory as it is by then, when it has its turn again.
+//
+// Processes join when the second maps what the first has mapped shared, or when one that has
+// shared memory forks. They never part.
+
+// company is the groups that share memory.
+type company struct {
+	groups []*group
+	has    *group // whose turn it is
+	since  time.Time
+}
+
+// join makes g and o share their turns. A thread that runs its own code keeps the turn.
+func (g *group) join(o *group) {
+	c := &company{since: time.Now()}
+	for _, from := range []*group{g, o} {
+		if from.company == nil {
+			c.groups = append(c.groups, from)
+		} else {
+			c.groups = append(c.groups, from.company.groups...)
+		}
+	}
+	for _, m := range c.groups {
+		m.company = c
+		m.noteOthersRan(c.groups)
+		if t := m.turns.has; t != nil && t.call.in && m != g {
+			t.giveUpTurn(action{}, true, checkpoint.SchedBlocked) // it is in the kernel
+		}
+		if m.turns.has != nil && m != g {
+			c.has = m
+		}
+	}
+	if c.has == nil {
+		c.has = g
+	}
+}
+
+// part takes a group out of its company: it has ended.
+func (g *group) part() {
+	c := g.company
+	if c == nil {
+		return
+	}
+	g.company = nil
+	c.groups = slices.DeleteFunc(c.groups, func(o *group) bool { return o == g })
+	if c.has == g {
+		c.has = nil
+	}
+	g.session.kicked = true
+}
+
+// next returns the thread that has the turn next, nil when somebody has it or nobody can.
+func (c *company) next() *thread {
+	if c.has != nil {
+		if c.has.turns.has != nil {
+			return nil
+		}
+		if t := c.has.nextTurn(); t != nil {
+			return t
+		}
+	}
+	// After the one that had it last, in a circle.
+	at := slices.Index(c.groups, c.has) + 1
+	for i := range c.groups {
+		o := c.groups[(at+i)%len(c.groups)]
+		if t := o.nextTurn(); t != nil {
+			c.passTo(o)
+			return t
+		}
+	}
+	return nil
+}
+
+// passTo gives a group the turn.
+func (c *company) passTo(g *group) {
+	c.has, c.since = g, time.Now()
+	for _, o := range c.groups {
+		if o != g {
+			o.noteOthersRan([]*group{g})
+		}
+	}
+}
+
+// noteOthersRan notes the groups that may have changed the memory since this one ran.
+func (g *group) noteOthersRan(others []*group) {
+	for _, o := range others {
+		if o != g && !slices.Contains(g.ranSince, o) {
+			g.ranSince = append(g.ranSince, o)
+		}
+	}
+}
+
+// othersReady reports whether another group of the company waits for the turn.
+func (g *group) othersReady() bool {
+	return g.company != nil && slices.ContainsFunc(g.company.groups, func(o *group) bool { return o != g && len(o.turns.ready) > 0 })
+}
+
+// boundByOthers tells the timer of the group that has the turn that others wait for it.
+func (c *company) boundByOthers(g *group) {
+	if c != nil && c.has != nil && c.has != g && c.has.turns.has != nil {
+		c.has.timer.turnEnds(c.since.Add(c.has.turns.limits.force))
+	}
+}
+
+// leavesTurn reports whether the thread, at the exit of its call, gives the turn to another
+// process: it has had it for a while, or it yields.
+func (t *thread) leavesTurn() bool {
+	g := t.group()
+	if g.company == nil || g.company.has != g || !g.othersReady() {
+		return false
+	}
+	return t.call.nr == unix.SYS_SCHED_YIELD || time.Since(g.company.since) >= g.turns.limits.slice
+}
+
+// leaveTurn gives the turn to another process. ws is the exit at which the thread is.
+func (t *thread) leaveTurn(ws unix.WaitStatus) {
+	t.giveUpTurn(action{status: ws}, false, checkpoint.SchedSlice)
+	g := t.group()
+	g.company.has = nil
+	if next := g.company.after(g); next != nil {
+		g.company.passTo(next)
+	}
+}
+
+// after returns the group that has the turn after g, if any waits for it.
+func (c *company) after(g *group) *group {
+	at := slices.Index(c.groups, g) + 1
+	for i := range c.groups {
+		if o := c.groups[(at+i)%len(c.groups)]; o != g && len(o.turns.ready) > 0 {
+			return o
+		}
+	}
+	return nil
+}
+
+// pauseForced ends the interval at a forced stop of the thread, and gives the turn to another
+// process.
+func (t *thread) pauseForced() error {
+	g := t.group()
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	b := intervalEnd{kind: checkpoint.EndForced, forced: true, contexts: g.contexts(t)}
+	if err := g.endInterval(m, b); err != nil {
+		return err
+	}
+	g.paused = true
+	t.giveUpTurn(action{}, false, checkpoint.SchedSlice)
+	g.company.has = nil
+	if next := g.company.after(g); next != nil {
+		g.company.passTo(next)
+	}
+	return nil
+}
+
+// goesOnWith is called when a thread gets the turn. Where the log has no exit of a call to
+// come, with which it could say what others have stored, a new interval begins.
+func (g *group) goesOnWith(t *thread) error {
+	comes := t.call.in || t.call.pending
+	if g.cur != nil && (len(g.ranSince) == 0 || comes) || g.cur == nil && !g.paused {
+		return nil
+	}
+	g.paused = false
+	contexts := g.contexts(t)
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	if g.cur != nil {
+		if err := g.endInterval(m, intervalEnd{kind: checkpoint.EndSync, noPages: true, contexts: contexts}); err != nil {
+			return err
+		}
+	}
+	g.ranSince = nil
+	t.space().outside = nil
+	if comes {
+		return g.startCopied(t, m, contexts)
+	}
+	return g.startInterval(t, m, contexts)
+}
+
+// othersWrites returns what other processes have stored in shared memory since the group ran.
+func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
+	if g.company == nil || len(g.ranSince) == 0 {
+		return nil
+	}
+	others := g.ranSince
+	g.ranSince = nil
+	if sp.outside == nil {
+		sp.outside = map[uint64][]byte{}
+	}
+	var out []checkpoint.MemWrite
+	for _, m := range sp.maps.all() {
+		if m.private() || m.Object == 0 {
+			continue
+		}
+		for _, index := range touchedBy(others, sp.objects.at(m.Object)) {
+			first := m.Offset / checkpoint.PageSize
+			if index < first || index-first >= (m.End-m.Start)/checkpoint.PageSize {
+				continue
+			}
+			addr := m.Start + (index-first)*checkpoint.PageSize
+			b := make([]byte, checkpoint.PageSize)
+			if sp.readMem(addr, b) != len(b) {
+				continue
+			}
+			if old, ok := sp.outside[addr]; !ok || !bytes.Equal(old, b) {
+				out = append(out, checkpoint.MemWrite{Addr: addr, Data: b})
+				sp.outside[addr] = b
+			}
+		}
+	}
+	return out
+}
+
+// touchedBy returns the pages of an object that are in the page tables of other groups.
+func touchedBy(groups []*group, o *checkpoint.Object) []uint64 {
+	var out []uint64
+	for _, g := range groups {
+		sp := g.of.space
+		if sp.mm == nil {
+			continue // it has ended
+		}
+		for _, id := range sp.views().objects[fileID{o.Dev, o.Inode}] {
+			for _, m := range sp.views().list[id] {
+				if m.private() {
+					continue
+				}
+				scan, err := sp.scanPages([]mapping{*m})
+				if err != nil {
+					continue // it has ended
+				}
+				_ = scan.shared.each(func(page uint64) error {
+					out = append(out, page-m.Start/checkpoint.PageSize+m.Offset/checkpoint.PageSize)
+					return nil
+				})
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// sharesMapped reports whether the space has memory mapped that a child shares.
+func (sp *space) sharesMapped() bool {
+	for m := range sp.maps.tree.From(0) {
+		if !m.private() && m.Object != 0 && sp.objects.at(m.Object).Kind != checkpoint.ObjectSpecial {
+			return true
+		}
+	}
+	return false
+}
+
+// joinsBy joins the groups that have mapped shared what the call, at whose exit the thread is,
+// has mapped. It reports whether one of them has the turn.
+func (t *thread) joinsBy(ret int64) (waits bool) {
+	g, c := t.group(), &t.call
+	mapsFile := c.nr == unix.SYS_MMAP && c.args[3]&mapSharedType != 0 && c.args[3]&mapAnonymous == 0
+	if isError(ret) || !mapsFile && c.nr != unix.SYS_SHMAT || len(g.session.groups) < 2 {
+		return false
+	}
+	m, err := t.space().lineAt(uint64(ret))
+	if err != nil || m.Object == 0 {
+		return false
+	}
+	o := t.space().objects.at(m.Object)
+	f := fileID{o.Dev, o.Inode}
+	for _, other := range slices.Clone(g.session.groups) {
+		if other == g || other.done || other.company != nil && other.company == g.company || !other.of.space.hasShared(f) {
+			continue
+		}
+		g.join(other)
+	}
+	return g.company != nil && g.company.has != g
+}
+
+// hasShared reports whether a file is mapped shared.
+func (sp *space) hasShared(f fileID) bool {
+	if sp.mm == nil {
+		return false
+	}
+	for _, id := range sp.views().objects[f] {
+		if slices.ContainsFunc(sp.views().list[id], func(m *mapping) bool { return !m.private() }) {
+			return true
+		}
+	}
+	return false
+}
+
+// atCallExit is the exit of a system call. The turn may pass to another process first.
+func (t *thread) atCallExit() (action, error) {
+	const exit = unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f
+	if !t.call.patched && t.joinsBy(int64(t.regs.Rax)) {
+		t.regs = t.call.entry // as they were while it was in the call
+		t.leaveTurnFor(exit)
+		return action{parked: true}, nil
+	}
+	if !t.parked.passed && t.leavesTurn() {
+		t.regs = t.call.entry
+		t.leaveTurn(exit)
+		t.parked.passed = true
+		return action{parked: true}, nil
+	}
+	t.parked.passed = false
+	return t.onExit()
+}
+
+// leaveTurnFor parks the thread, at the exit of a call, because another process has the turn.
+func (t *thread) leaveTurnFor(ws unix.WaitStatus) {
+	t.giveUpTurn(action{status: ws}, false, checkpoint.SchedBlocked)
+	t.group().noteOthersRan(t.group().company.groups)
+}
