@@ -53,6 +53,15 @@ func processOf(c *cobra.Command, rec *checkpoint.Recording) (int32, error) {
 	return list[0].PID, nil
 }
 
+// processOption is what a command needs to be about a process, with a space before it:
+// nothing for that which the recording is about.
+func processOption(rec *checkpoint.Recording, pid int32) string {
+	if pid == rec.Processes()[0].PID {
+		return ""
+	}
+	return fmt.Sprintf(" --process %d", pid)
+}
+
 // shownProcesses is how many processes a line names.
 const shownProcesses = 4
 
