@@ -241,6 +241,23 @@ func TestDumpOfProcesses(t *testing.T) {
 	}
 }
 
+// TestSlimNamesProcess slims a recording of which one process does not replay.
+func TestSlimNamesProcess(t *testing.T) {
+	path := processes.Write(t, processes.Options{Diverges: processes.Exited})
+	err := slim(t.Context(), path, slimFlags{quiet: true})
+	if err == nil || codeOf(err) != exitDiverged || !strings.HasPrefix(err.Error(), "process 30: replay: diverged at 4:") {
+		t.Errorf("got %v", err)
+	}
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	if s := rec.Sizes(); s.Fat != 1 || s.Slim != 6 {
+		t.Errorf("%d intervals are fat and %d slim", s.Fat, s.Slim)
+	}
+}
+
 // TestProcessOption looks at the commands that verbs print.
 func TestProcessOption(t *testing.T) {
 	s, err := replay.NewSession(processes.Open(t, processes.Options{}))
