@@ -113,10 +113,12 @@ func shorten(s string, n int) string {
 
 // ending says in words how a process ended.
 func ending(e checkpoint.Ending) string {
-	switch e.Kind {
-	case checkpoint.EndCrash:
+	switch {
+	case e.Kind == checkpoint.EndCrash && e.Signo == 0: // the recording does not say which
+		return "killed by a signal"
+	case e.Kind == checkpoint.EndCrash:
 		return "killed by " + abi.Signal(e.Signo).String()
-	case checkpoint.EndExit:
+	case e.Kind == checkpoint.EndExit:
 		return fmt.Sprintf("exited with code %d", e.ExitCode)
 	default:
 		return "recording stopped before the program ended"
