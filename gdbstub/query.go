@@ -69,6 +69,7 @@ func (s *session) extend(string) reply {
 	if !s.extended {
 		s.extended = true
 		s.live = false
+		clear(s.taken)
 	}
 	return replyOK
 }
@@ -159,6 +160,7 @@ func (s *session) setThread(arg string) reply {
 	switch arg[0] {
 	case 'g':
 		s.general = t
+		s.selected.read(t)
 	case 'c':
 		s.resumed = t
 	default:
@@ -197,7 +199,7 @@ func (s *session) threadAlive(arg string) reply {
 	if !ok || t.tid == 0 || !s.useThread(t) {
 		return replyError
 	}
-	s.selected.asked(t.tid, len(s.allThreads()))
+	s.selected.asked(threadRef{s.inferior.pid, t.tid}, len(s.allThreads()))
 	return replyOK
 }
 

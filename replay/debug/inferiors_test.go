@@ -86,7 +86,7 @@ func TestInferiors(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := where{pos: checkpoint.Position{Interval: uint32(id)}}
-			if err := v.moving(false, func() error { return v.seek(t.Context(), w, true) }); err != nil {
+			if err := v.note(true, v.seek(t.Context(), w, true)); err != nil {
 				t.Fatal(err)
 			}
 			// The last event that has happened is that of the interval before, if there is
@@ -161,7 +161,7 @@ func TestInferiorsMoves(t *testing.T) {
 		}
 		for _, dir := range []api.Direction{api.Backward, api.Forward, api.Backward} {
 			for range 100 {
-				stop, err := v.Resume(t.Context(), api.Resume{Kind: api.Step, Dir: dir, ExecEvents: true})
+				stop, err := v.Resume(t.Context(), api.Resume{Kind: api.Step, Dir: dir, ExecEvents: true, All: true})
 				if err != nil {
 					t.Fatal(err)
 				}
