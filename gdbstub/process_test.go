@@ -91,12 +91,11 @@ func TestProcesses(t *testing.T) {
 		{[]string{"vCont;s:p1234.1235;c:p1234.-1"}, fakePID, 0x1235, false},
 		{[]string{"vCont;s:p2345.2346;c:p2345.-1"}, fakeOther, 0x2346, false},
 		{[]string{"vCont;s:p2345.2346;c"}, fakeOther, 0x2346, true},
-		{[]string{"Hcp1234.0", "bs"}, fakePID, 0, false},                 // the last stop was of the other
-		{[]string{"Hcp1234.0", "bs"}, fakePID, fakePID, false},           // and this one of it
-		{[]string{"Hcp2345.0", "bc"}, fakeOther, 0, false},               // named by Hc
-		{[]string{"Hc0", "Tp1234.1235", "bs"}, fakePID, 0x1235, true},    // thread 1.2
-		{[]string{"Hc0", "Hgp2345.2346", "bs"}, fakeOther, 0x2346, true}, // inferior 2
-		{[]string{"Hc0", "qfThreadInfo", "qsThreadInfo", "Hgp1234.1234", "bs"}, fakeOther, 0, true},
+		{[]string{"Hcp1234.0", "bs"}, fakePID, 0, false},                                // the last stop was of the other
+		{[]string{"Hcp1234.0", "bs"}, fakePID, fakePID, false},                          // and this one of it
+		{[]string{"Hcp2345.0", "bc"}, fakeOther, 0, false},                              // named by Hc
+		{[]string{"Hc0", "Tp1234.1235", "bs"}, fakePID, 0x1235, true},                   // thread 1.2
+		{[]string{"Hc0", "Tp2345.2346", "Hgp1234.1234", "bs"}, fakeOther, 0x2346, true}, // gdb sets breakpoints in both
 	} {
 		for _, packet := range r.packets {
 			c.ask(packet)

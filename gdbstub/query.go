@@ -160,7 +160,6 @@ func (s *session) setThread(arg string) reply {
 	switch arg[0] {
 	case 'g':
 		s.general = t
-		s.selected.read(t)
 	case 'c':
 		s.resumed = t
 	default:

@@ -7,22 +7,19 @@ package gdbstub
 //
 // A stop selects its thread. After that gdb asks whether a thread is there, by T, when its
 // user says "thread N", and in one other case: "thread apply all" reads the list, then asks
-// about each thread in it, and leaves the selection as it was. "inferior N" only reads
-// registers: a process is selected by Hg, too, where no list was read before (seen in gdb
-// 13's packets).
+// about each thread in it, and leaves the selection as it was (seen in gdb 13's packets).
+// Of "inferior N" the packets say nothing.
 
 // selection is what the packets say about the selected thread.
 type selection struct {
 	threadRef
 	lists      bool // this packet ends a list of threads
 	justListed bool // the packet before did
-	listed     bool // a list was read since a thread was selected
 	walk       int  // how many more threads of the list are asked about
 }
 
 // packet notes that another packet is handled.
 func (v *selection) packet() {
-	v.listed = v.listed || v.lists
 	v.justListed, v.lists = v.lists, false
 }
 
@@ -34,13 +31,6 @@ func (v *selection) asked(t threadRef, n int) {
 	case v.walk > 0:
 		v.walk--
 	default:
-		v.threadRef, v.listed = t, false
-	}
-}
-
-// read notes that the client is going to read a thread.
-func (v *selection) read(t threadRef) {
-	if !v.listed && t.pid != 0 && t.pid != v.pid {
 		v.threadRef = t
 	}
 }
