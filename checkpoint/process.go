@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unsafe"
 )
 
 // The processes of a recording. Each is recorded, and replayed, by itself: its intervals
@@ -223,6 +224,9 @@ func (r *Recording) readFinal(name, kind string) (*Final, error) {
 	if err == nil {
 		err = ch.add(int64(len(f.Maps)) * regionBytes)
 	}
+	if err == nil {
+		err = r.spend(int64(len(f.Pages))*int64(unsafe.Sizeof(PageEntry{})), name+": page table")
+	}
 	if err != nil {
 		return nil, r.damage(name, err)
 	}
@@ -232,19 +236,22 @@ func (r *Recording) readFinal(name, kind string) (*Final, error) {
 
 // SetFinal sets the image at the end of the last interval of the process that the
 // manifest is about; a later call replaces it. The pages of its table must have been
-// added. f is kept until Finish and must not be changed. Errors: ErrFinished, and one
-// that names a page that was not added.
+// added. f is not changed nor kept. Errors: ErrFinished, and one that names a page that
+// was not added.
 func (w *Writer) SetFinal(f *Final) error {
-	return w.setFinal(f, "final image", func(f *Final) { w.final = f })
+	return w.setFinal(f, "final image", func(body []byte) { w.final = body })
 }
 
 // SetFinalOf is SetFinal for any process. Finish fails when a process with a final image
 // has no interval, and when the manifest's process has one from SetFinal, too.
 func (w *Writer) SetFinalOf(pid int32, f *Final) error {
-	return w.setFinal(f, fmt.Sprintf("final image of process %d", pid), func(f *Final) { w.finals[pid] = f })
+	return w.setFinal(f, fmt.Sprintf("final image of process %d", pid), func(body []byte) { w.finals[pid] = body })
 }
 
-func (w *Writer) setFinal(f *Final, what string, set func(*Final)) error {
+// setFinal encodes a final image at once: as a part of the file it takes a fraction of
+// what its table takes, and there may be many. Which member it becomes the manifest tells
+// at the end, so that set gets the member without its header frame.
+func (w *Writer) setFinal(f *Final, what string, set func(body []byte)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.usable(); err != nil {
@@ -255,7 +262,11 @@ func (w *Writer) setFinal(f *Final, what string, set func(*Final)) error {
 	if copied.Pages, err = w.table(f.Pages, what); err != nil {
 		return err
 	}
-	set(&copied)
+	member, _, err := encodeMember(kindProcessFinal, w.opts.Level, &w.store, func(c *coder) { codeFinal(c, &copied) })
+	if err != nil {
+		return fmt.Errorf("checkpoint: %s: %w", what, err)
+	}
+	set(member[len(appendHeader(nil, kindProcessFinal)):])
 	return nil
 }
 
@@ -274,8 +285,7 @@ func (w *Writer) writeFinals(m *Manifest) error {
 			return fmt.Errorf("checkpoint: process %d has a final image and no interval", pid)
 		}
 		if pid != main {
-			f := w.finals[pid]
-			if err := w.coded(nameFinalOf(pid), kindProcessFinal, func(c *coder) { codeFinal(c, f) }); err != nil {
+			if err := w.member(nameFinalOf(pid), kindProcessFinal, append(appendHeader(nil, kindProcessFinal), w.finals[pid]...), 0); err != nil {
 				return err
 			}
 			w.members[len(w.members)-1].Optional = true // those who know of one process skip it
@@ -289,5 +299,5 @@ func (w *Writer) writeFinals(m *Manifest) error {
 	if w.final == nil {
 		return nil
 	}
-	return w.coded(nameFinal, kindFinal, func(c *coder) { codeFinal(c, w.final) })
+	return w.member(nameFinal, kindFinal, append(appendHeader(nil, kindFinal), w.final...), 0)
 }

@@ -161,6 +161,36 @@ func TestProcessesRewritten(t *testing.T) {
 	}
 }
 
+// TestMainProcessRewritten leaves the process out that the recording is about: another one
+// takes its place, with its own final image.
+func TestMainProcessRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new")
+	without := func(_ *Writer, iv *Interval) (*Interval, error) {
+		if iv.PID == 10 {
+			return nil, nil
+		}
+		return iv, nil
+	}
+	if err := Rewrite(must(reread(family(t, 10))), path, RewriteOptions{Interval: without}); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, path)
+	if p := r.Processes(); len(p) != 2 || p[0].PID != 20 || p[0].Program != "twenty" || p[1].PID != 30 {
+		t.Errorf("processes %+v", p)
+	}
+	for _, pid := range []int32{20, 30} {
+		if f, err := r.FinalOf(pid); err != nil || f.Signo != pid {
+			t.Errorf("final image of %d: %+v, %v", pid, f, err)
+		}
+	}
+	if f, err := r.Final(); err != nil || f.Signo != 20 {
+		t.Errorf("final image %+v, %v", f, err)
+	}
+	if errs := r.Check(0); len(errs) != 0 {
+		t.Errorf("found %v", errs)
+	}
+}
+
 // TestDeltaAcrossProcesses has a delta whose only predecessor is another process's.
 func TestDeltaAcrossProcesses(t *testing.T) {
 	b := family(t, 10)

@@ -57,8 +57,8 @@ type Writer struct {
 	byID      map[uint32]bool
 	objects   map[uint32]Object
 	objPages  map[objectKey]PageRef
-	final     *Final           // from SetFinal
-	finals    map[int32]*Final // from SetFinalOf
+	final     []byte           // from SetFinal: a member without its header
+	finals    map[int32][]byte // from SetFinalOf, likewise
 }
 
 // objectKey names a page of an object.
@@ -80,7 +80,7 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 		byID:     make(map[uint32]bool),
 		objects:  make(map[uint32]Object),
 		objPages: make(map[objectKey]PageRef),
-		finals:   make(map[int32]*Final),
+		finals:   make(map[int32][]byte),
 		hasher:   NewPageHasher(),
 	}
 	var err error

@@ -37,6 +37,7 @@ type SlimProgress struct {
 
 // SlimResult says what slimming did.
 type SlimResult struct {
+	Processes     int      // of the recording, all of which are slimmed
 	Slimmed, Left int      // intervals slimmed now, and intervals that are still fat
 	Failed        []Result // of the intervals that do not replay: they stay fat
 	Before, After int64    // bytes of the file; After is Before when it was not replaced
@@ -193,7 +194,7 @@ func (sl *slimmer) verify(ctx context.Context, s *Session, ids []uint32, checkin
 
 // write writes the recording again.
 func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
-	res := &SlimResult{Failed: sl.failed, Before: sl.s.Rec.Sizes().File, OutOfTime: sl.late}
+	res := &SlimResult{Processes: len(sl.s.Rec.Processes()), Failed: sl.failed, Before: sl.s.Rec.Sizes().File, OutOfTime: sl.late}
 	res.After = res.Before
 	fat := 0
 	for _, i := range sl.s.Rec.Intervals() {

@@ -173,11 +173,7 @@ func (k *kept) addFinal(pid int32) error {
 		return nil //nolint:nilerr // there is none, or it cannot be read: it is copied as it is
 	}
 	defer f.Mem.Close()
-	raw, err := k.sl.s.Rec.FinalOf(pid)
-	if err != nil {
-		return err
-	}
-	k.add(raw.Pages)
+	k.add(f.src.pages)
 	infos := k.sl.s.Rec.LastImageOf(pid)
 	table, err := k.sl.s.Rec.PageTable(infos[len(infos)-1].ID)
 	if err != nil {

@@ -53,6 +53,15 @@ func processOf(c *cobra.Command, rec *checkpoint.Recording) (int32, error) {
 	return list[0].PID, nil
 }
 
+// processOption is what a command needs to be about a process, with a space before it:
+// nothing for that which the recording is about.
+func processOption(rec *checkpoint.Recording, pid int32) string {
+	if pid == rec.Processes()[0].PID {
+		return ""
+	}
+	return fmt.Sprintf(" --process %d", pid)
+}
+
 // shownProcesses is how many processes a line names.
 const shownProcesses = 4
 
@@ -104,10 +113,12 @@ func shorten(s string, n int) string {
 
 // ending says in words how a process ended.
 func ending(e checkpoint.Ending) string {
-	switch e.Kind {
-	case checkpoint.EndCrash:
+	switch {
+	case e.Kind == checkpoint.EndCrash && e.Signo == 0: // the recording does not say which
+		return "killed by a signal"
+	case e.Kind == checkpoint.EndCrash:
 		return "killed by " + abi.Signal(e.Signo).String()
-	case checkpoint.EndExit:
+	case e.Kind == checkpoint.EndExit:
 		return fmt.Sprintf("exited with code %d", e.ExitCode)
 	default:
 		return "recording stopped before the program ended"

@@ -14,6 +14,7 @@ import (
 	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/debug"
+	"vplay/replay/lockstep"
 	"vplay/tests/processes"
 )
 
@@ -237,6 +238,39 @@ func TestDumpOfProcesses(t *testing.T) {
 	}
 	if _, code, err := vplayd(t, "dump", "-p", "30", path, "5-6"); code != exitUsage || !strings.Contains(fmt.Sprint(err), "no interval of process 30") {
 		t.Errorf("intervals of another process: %d, %v", code, err)
+	}
+}
+
+// TestSlimNamesProcess slims a recording of which one process does not replay.
+func TestSlimNamesProcess(t *testing.T) {
+	path := processes.Write(t, processes.Options{Diverges: processes.Exited})
+	err := slim(t.Context(), path, slimFlags{quiet: true})
+	if err == nil || codeOf(err) != exitDiverged || !strings.HasPrefix(err.Error(), "process 30: replay: diverged at 4:") {
+		t.Errorf("got %v", err)
+	}
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	if s := rec.Sizes(); s.Fat != 1 || s.Slim != 6 {
+		t.Errorf("%d intervals are fat and %d slim", s.Fat, s.Slim)
+	}
+}
+
+// TestProcessOption looks at the commands that verbs print.
+func TestProcessOption(t *testing.T) {
+	s, err := replay.NewSession(processes.Open(t, processes.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l := lockstepRun{s: s, path: "x.vplay"}
+	for id, want := range map[uint32]string{0: "vplayd replay --process 10 x.vplay -- ", 4: "vplayd replay --process 30 x.vplay -- ", 6: "vplayd replay x.vplay -- "} {
+		got := l.command(&lockstep.Difference{At: checkpoint.Position{Interval: id}})
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("interval %d: %s, want %s", id, got, want)
+		}
 	}
 }
 

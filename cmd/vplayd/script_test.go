@@ -20,11 +20,14 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"vplay/tests/processes"
 )
 
 // The scripts of testdata/script run vplayd as a shell would. Next to
 // testscript's own commands they have: fails, exits, only, newer, cut, elf32,
-// waitfor, answers, usedport, setuid, fulldisk.
+// waitfor, answers, usedport, setuid, fulldisk. $FAMILY is a recording of several
+// processes, $ALONE one of one.
 
 func TestMain(m *testing.M) {
 	if launch(os.Args) {
@@ -41,7 +44,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	family := processes.Write(t, processes.Options{})
+	alone := processes.Write(t, processes.Options{Alone: processes.Parent})
 	testscript.Run(t, testscript.Params{
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("FAMILY", family)
+			e.Setenv("ALONE", alone)
+			return nil
+		},
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Condition:           condition,

@@ -31,8 +31,9 @@ func newSlim() *cobra.Command {
 		Short: "make a recording smaller by replaying it",
 		Long: `Slim replays the fat intervals of a recording and writes it again without the
 memory that nothing needs. It proves on the way that the recording replays: an
-interval that does not, stays as it is and is named. Intervals are taken newest
-first; with --time, slim stops in between and a later run goes on.
+interval that does not, stays as it is and is named, as is its process where there are
+several. Intervals are taken newest first; with --time, slim stops in between and a
+later run goes on.
 
 What stays is all that the program read, wrote or executed in the recorded time,
 and what debuggers read: stacks, global variables, symbols. What the program
@@ -125,7 +126,11 @@ func slim(ctx context.Context, path string, f slimFlags) error {
 	}
 	var errs []error
 	for _, r := range res.Failed {
-		errs = append(errs, r.Err)
+		err := r.Err
+		if res.Processes > 1 {
+			err = fmt.Errorf("process %d: %w", r.PID, err)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

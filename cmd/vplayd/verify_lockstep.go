@@ -314,11 +314,11 @@ func (l *lockstepRun) printDifference(out io.Writer, d *lockstep.Difference) {
 func (l *lockstepRun) command(d *lockstep.Difference) string {
 	process := ""
 	for _, in := range l.s.Rec.Intervals() {
-		if in.ID == d.At.Interval && in.PID != l.s.Rec.Processes()[0].PID {
-			process = fmt.Sprintf("--process %d ", in.PID)
+		if in.ID == d.At.Interval {
+			process = processOption(l.s.Rec, in.PID)
 		}
 	}
-	return fmt.Sprintf("vplayd replay %s%s -- -ex 'monitor seek %s' -ex 'maintenance flush register-cache' -ex 'x/i $pc'", process, shellWord(l.path), d.At)
+	return fmt.Sprintf("vplayd replay%s %s -- -ex 'monitor seek %s' -ex 'maintenance flush register-cache' -ex 'x/i $pc'", process, shellWord(l.path), d.At)
 }
 
 // shellWord quotes s for a shell where it has to be.

@@ -169,6 +169,7 @@ func writeVSCode(c *cobra.Command, g *debug.Cursor, rec string, f vscodeFlags) e
 	if f.symbols.noLocal {
 		words.WriteString(" --" + noLocalFiles)
 	}
+	words.WriteString(processOption(g.Recording(), g.Session().Process().PID))
 	sym := words.String()
 	fmt.Fprintf(out, "\nNow run\n    vplayd serve --dap --listen 127.0.0.1:%d%s %s\nopen %s in VS Code and start %q (F5): the toolbar goes back, too. With gdb instead:\n    vplayd serve --listen 127.0.0.1:%d%s %s\nand start %q.\n",
 		f.dapPort, sym, shellWord(rec), shellWord(f.dir), configs[0].Name, f.port, sym, shellWord(rec), configs[1].Name)

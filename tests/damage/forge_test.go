@@ -111,6 +111,8 @@ var forges = []forge{
 	{"sections", func(path string) error { return forgeModules(path, 1) }, true},
 	{"modules", func(path string) error { return forgeModules(path, 4000) }, true},
 	{"link map", forgeLinkMap, true},
+	{"processes", func(path string) error { return forgeProcesses(path, 1000, 1) }, true},
+	{"final images of processes", func(path string) error { return forgeProcesses(path, 30, 500_000) }, true},
 }
 
 // larges are files that are large for good reasons.
@@ -197,6 +199,15 @@ func forgeDeltas(path string) error {
 		}
 		iv.Delta, iv.Pages = true, zeros(1)
 		return nil
+	})
+}
+
+// forgeProcesses writes n processes, each with a final image of so many pages.
+func forgeProcesses(path string, n, pages int) error {
+	table := zeros(pages)
+	return record(path, n, func(w *checkpoint.Writer, iv *checkpoint.Interval) error {
+		iv.PID = 1 + int32(iv.ID)
+		return w.SetFinalOf(iv.PID, &checkpoint.Final{Pages: table, Contexts: iv.End.Contexts, Maps: iv.Maps})
 	})
 }
 

@@ -49,7 +49,7 @@ func forged(t *testing.T, f *forge) string {
 
 // verbs open a recording. FILE stands for it.
 var verbs = [][]string{
-	{"info", "FILE"}, {"verify", "FILE"}, {"dump", "FILE"}, {"slim", "FILE"},
+	{"info", "FILE"}, {"processes", "FILE"}, {"verify", "FILE"}, {"dump", "FILE"}, {"slim", "FILE"},
 	{"serve", "--listen", "127.0.0.1:0", "FILE"},
 }
 
