@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"vplay/checkpoint"
 	"vplay/replay/debug/api"
@@ -132,12 +134,36 @@ func (v *Inferiors) Resume(ctx context.Context, r api.Resume) (stop api.Stop, er
 
 // Monitor implements api.Target. A command that moves a process moves all.
 func (v *Inferiors) Monitor(ctx context.Context, line string, out io.Writer) error {
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(line), processFlag); ok {
+		return v.monitorOf(ctx, rest, out)
+	}
 	image, was := v.image, v.position()
 	err := v.Cursor.Monitor(ctx, line, out)
-	if v.image == image && v.position() == was {
+	if v.image == image && (v.position() == was || was == nowhere && v.cur.AtEnd()) {
 		return err
 	}
 	return v.note(true, err)
+}
+
+// processFlag before a monitor command names the process that it is about, because gdb does
+// not always say which inferior its user has selected.
+const processFlag = "--process "
+
+// monitorOf runs the command of a line that begins with a PID about that process.
+func (v *Inferiors) monitorOf(ctx context.Context, line string, out io.Writer) error {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	pid, err := strconv.Atoi(word)
+	if err != nil {
+		return fmt.Errorf("%sPID COMMAND: %q is no process", processFlag, word)
+	}
+	if strings.HasPrefix(strings.TrimSpace(rest), processFlag) {
+		return errors.New("name one process")
+	}
+	now := v.pid()
+	if err := v.Select(pid); err != nil {
+		return err
+	}
+	return errors.Join(v.Monitor(ctx, rest, out), v.Select(now))
 }
 
 // Rewind implements api.Target: the others are moved along.

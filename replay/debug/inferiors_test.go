@@ -177,6 +177,31 @@ func TestInferiorsMoves(t *testing.T) {
 	}
 }
 
+// TestMonitorOfProcess asks about another process than the selected one.
+func TestMonitorOfProcess(t *testing.T) {
+	v := openFamily(t, processes.Options{})
+	for line, want := range map[string]string{
+		"threads":                        "20",
+		"--process 30 threads":           "31  waits",
+		" --process  30 when":            "4:",
+		"--process 77 when":              "is not in the recording",
+		"--process x when":               "is no process",
+		"--process":                      "there is no command",
+		"--process 30 --process 10 when": "name one process",
+	} {
+		var b strings.Builder
+		if err := v.Monitor(t.Context(), line, &b); err != nil {
+			b.WriteString(err.Error())
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q: %s, want %s", line, b.String(), want)
+		}
+		if v.pid() != processes.Crashed {
+			t.Fatalf("%q: process %d is selected", line, v.pid())
+		}
+	}
+}
+
 // TestMonitorProcesses lists the processes.
 func TestMonitorProcesses(t *testing.T) {
 	v := openFamily(t, processes.Options{})

@@ -3,9 +3,11 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vplay/checkpoint"
 	realgdb "vplay/tests/gdb"
@@ -59,6 +61,28 @@ func TestInferiors(t *testing.T) {
 		`Thread 2.1 "recursion" hit Temporary breakpoint \d.*, main`, `Switching to thread 1.1`, `#0 .*ld-linux`, `\* 1.1 +Thread .*ld-linux`, `  2.1 +Thread .*main \(\)`,
 		fmt.Sprint(`Inferior 2 \(process `, b, `\) detached`), fmt.Sprint(`\* 1 +process `, a), `  2 +<null>`,
 	})...)
+}
+
+// TestReplayInferiors starts gdb by vplayd replay, which attaches to all processes, and asks
+// about the one that is selected.
+func TestReplayInferiors(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "recursion", "-O0")
+	other := compile(t, "nullptr", "-O0")
+	both := filepath.Join(t.TempDir(), "both.vplay")
+	processes.Merge(t, both, g.record(t), other.record(t))
+	args := []string{"replay", "--no-local-files", "--symbols", filepath.Join(g.dir, "symbols"), both, "--", "-nx", "-batch"}
+	for _, c := range []string{
+		"info inferiors", "info threads", "vplay threads", "inferior 2", "info threads", "vplay threads", "vplay seek begin", "vplay inferiors 77", "vplay processes",
+	} {
+		args = append(args, "-ex", c)
+	}
+	out, err := exec.CommandContext(limited(t, 60*time.Second), vplayd, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	expect(t, string(out), `\* 1 +process \d+ .*recursion`, `  2 +process \d+ .*nullptr`, `\* 1.1 +Thread .*descend`, `  2.1 +Thread`, `\* \d+ +recursion`,
+		`Switching to inferior 2`, `\* \d+ +nullptr`, `ld-linux`, `77 is no process of the recording`, `\* \d+ .*nullptr +died`)
 }
 
 // TestFirstInferior connects without attaching: gdb has the process that the recording is

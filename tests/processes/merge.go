@@ -1,5 +1,8 @@
 package processes
 
+// Recordings made by the recorder, joined: several processes with the symbols of real programs,
+// for tests with a real gdb.
+
 import (
 	"testing"
 
