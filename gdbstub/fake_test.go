@@ -209,7 +209,7 @@ func (f *fakeTarget) mayPanic() {
 
 func (f *fakeTarget) Process() api.Process {
 	return api.Process{
-		PID: fakePID, ParentID: 1, ExecFile: fakeExec, Attached: f.attached, Auxv: fakeAuxv(),
+		PID: f.pid(), ParentID: 1, ExecFile: fakeExec, Attached: f.attached, Auxv: fakeAuxv(),
 		Features: api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS,
 	}
 }

@@ -22,7 +22,7 @@ func (nowhere) Close() error             { return nil }
 func newSession(f api.Target) *session {
 	v := New(f, Options{Log: slog.New(slog.DiscardHandler)})
 	s := &session{
-		srv: v, target: f, ctx: context.Background(), inferiors: map[int]*inferior{}, live: true, attached: true,
+		srv: v, target: f, ctx: context.Background(), inferiors: map[int]*inferior{}, taken: map[int]bool{}, live: true, attached: true,
 		conn: &conn{rwc: nowhere{io.Discard}, events: make(chan event), done: make(chan struct{})},
 	}
 	s.start()
@@ -63,6 +63,8 @@ func FuzzSession(f *testing.F) {
 		fuzzSession(t, data, fake, fake)
 		fake = newFake()
 		fuzzSession(t, data, &fakeDiverter{fakeTarget: fake}, fake)
+		family := newFamily()
+		fuzzSession(t, data, family, family.of(fakePID))
 	})
 }
 
@@ -89,6 +91,7 @@ func fuzzSession(t *testing.T, data string, target api.Target, fake *fakeTarget)
 		}
 	}
 	s.handle("vAttach;1234")
+	s.handle("Hgp1234.0")
 	s.handle("R00")
 	if r := s.handle("p10"); string(r.data) != "0010400000000000" {
 		t.Fatalf("the session is broken: rip %q", r.data)

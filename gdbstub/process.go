@@ -1,15 +1,16 @@
 package gdbstub
 
-import (
-	"slices"
-
-	"vplay/replay/debug/api"
-)
+import "vplay/replay/debug/api"
 
 // The processes of a recording. The target is about one at a time, and which one that is
 // goes with each packet: Hg, Hc, vFile:setfs and thread ids name processes (gdb manual,
-// appendix "Remote Serial Protocol", "multiprocess extensions"). A client that does not
-// know of processes sees the first one.
+// appendix "Remote Serial Protocol", "multiprocess extensions").
+//
+// A client holds the first process from the start, and each other one when it attaches to it.
+// gdb would take processes from a list of threads, too, but sets up only the one that
+// the first stop is of: the others stay without target description, so that it cannot
+// read their registers, and without libraries (gdb 13, remote_notice_new_inferior). An
+// attach sets up everything, and needs the extended protocol.
 
 // inferior is what a session keeps of one process.
 type inferior struct {
@@ -34,7 +35,7 @@ func (s *session) pids() []int {
 
 // holds reports whether the client holds a process.
 func (s *session) holds(pid int) bool {
-	return s.live && !s.released[pid] && slices.Contains(s.pids(), pid)
+	return s.live && s.taken[pid]
 }
 
 // use makes a process the one that the target is about, and reports whether it is.
@@ -78,36 +79,23 @@ func (s *session) each(f func()) {
 
 // release lets go of one process. With the last one goes the hold on all.
 func (s *session) release(pid int) {
-	if s.released == nil {
-		s.released = map[int]bool{}
-	}
-	s.released[pid] = true
-	if slices.ContainsFunc(s.pids(), func(pid int) bool { return !s.released[pid] }) {
-		if s.use(pid) {
-			s.guard("end the diversion", s.undivert)
-			s.clearBreaks()
-		}
+	delete(s.taken, pid)
+	if len(s.taken) == 0 {
+		s.letGo()
 		return
 	}
-	s.letGo()
-}
-
-// acquire takes a process at the position where it is. A client that held none holds that
-// one only.
-func (s *session) acquire(pid int) {
-	if !s.live {
-		s.released = map[int]bool{}
-		for _, other := range s.pids() {
-			s.released[other] = true
-		}
+	if s.use(pid) {
+		s.guard("end the diversion", s.undivert)
+		s.clearBreaks()
 	}
-	delete(s.released, pid)
-	s.take(pid)
 }
 
 // start makes the session begin with the process that the target is about.
 func (s *session) start() {
 	s.stop, s.stopPID = s.target.Stop(), s.target.Process().PID
-	s.selected = selection{tid: s.stop.TID}
+	s.selected = selection{threadRef: threadRef{s.stopPID, s.stop.TID}}
 	s.use(s.stopPID)
+	if s.live {
+		s.taken[s.stopPID] = true
+	}
 }

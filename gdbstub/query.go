@@ -69,6 +69,7 @@ func (s *session) extend(string) reply {
 	if !s.extended {
 		s.extended = true
 		s.live = false
+		clear(s.taken)
 	}
 	return replyOK
 }
@@ -197,7 +198,7 @@ func (s *session) threadAlive(arg string) reply {
 	if !ok || t.tid == 0 || !s.useThread(t) {
 		return replyError
 	}
-	s.selected.asked(t.tid, len(s.allThreads()))
+	s.selected.asked(threadRef{s.inferior.pid, t.tid}, len(s.allThreads()))
 	return replyOK
 }
 

@@ -20,7 +20,7 @@ const errNoProcess = "no process: attach or run first"
 // that names it counts; the one that steps decides.
 func (s *session) vCont(arg string) reply {
 	r := api.Resume{Kind: api.Continue}
-	pid, found := 0, false
+	pid, found, all := 0, false, false
 	for a := range strings.SplitSeq(arg, ";") {
 		action, thread, hasThread := strings.Cut(a, ":")
 		var t threadRef
@@ -35,10 +35,12 @@ func (s *session) vCont(arg string) reply {
 			return replyError
 		}
 		one.TID = t.tid
+		all = all || t.pid == 0
 		if !found || r.Kind == api.Continue && one.Kind != api.Continue && t.tid != 0 {
 			r, pid, found = one, t.pid, true
 		}
 	}
+	r.All = all
 	return s.resume(pid, r)
 }
 
@@ -108,7 +110,8 @@ func (s *session) back(arg string) reply {
 	switch arg {
 	case "s":
 		r := api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumed.tid}
-		if r.TID == 0 && s.useThread(threadRef{s.resumed.pid, s.selected.tid}) {
+		is := s.resumed.pid == 0 || s.resumed.pid == s.selected.pid
+		if r.TID == 0 && is && s.holds(s.selected.pid) && s.useThread(s.selected.threadRef) {
 			r.TID = s.selected.tid
 		}
 		return s.resume(s.resumed.pid, r)
@@ -118,11 +121,14 @@ func (s *session) back(arg string) reply {
 	return reply{}
 }
 
-// resume moves a process, 0 for the present one, and reports the stop. An error's text
-// goes to the user as console output before the stop.
+// resume moves a process, or all of them, the selected one along its log, when pid is 0. It
+// reports the stop. An error's text goes to the user as console output before the stop.
 func (s *session) resume(pid int, r api.Resume) reply {
 	if pid == 0 {
-		pid = s.inferior.pid
+		r.All = true
+		if pid = s.selected.pid; !s.holds(pid) {
+			pid = s.inferior.pid
+		}
 	}
 	if !s.holds(pid) {
 		return s.fail(errNoProcess)
@@ -176,7 +182,7 @@ func (s *session) resume(pid int, r api.Resume) reply {
 // general thread from now on.
 func (s *session) stopped(stop api.Stop) {
 	s.stop, s.stopPID = stop, s.inferior.pid
-	s.general, s.selected = threadRef{}, selection{tid: stop.TID}
+	s.general, s.selected = threadRef{}, selection{threadRef: threadRef{s.stopPID, stop.TID}}
 }
 
 // kept makes a recorded exit the end of history for a client that would end its
@@ -270,7 +276,7 @@ func (s *session) vAttach(arg string) reply {
 	if !ok || !slices.Contains(s.pids(), pid) {
 		return s.refuse("the recording holds process " + itoa(s.target.Process().PID))
 	}
-	s.acquire(pid)
+	s.take(pid)
 	return s.plainStop(s.stop)
 }
 
@@ -296,7 +302,7 @@ func (s *session) restart(string) reply {
 	return reply{silent: true}
 }
 
-// take makes what is not released the client's, with a process for a start.
+// take makes a process the client's, at the position where it is.
 func (s *session) take(pid int) {
 	s.live, s.attached = true, true
 	s.general, s.resumed = threadRef{}, threadRef{}

@@ -1,31 +1,36 @@
 package gdbstub
 
 // The thread that the client's user has selected. The packets for a step forward name it, bs
-// and bc do not: before them gdb sends Hc with the process only, and Hg names whichever
-// thread's registers were read last, which after "info threads" is the last of the list.
-// But gdb asks whether a thread is there, by T, when its user says "thread N", and in
-// one other case: "thread apply all" reads the list and then asks about each thread in it,
-// and leaves the selection as it was. (gdb 13, remote.c and thread.c, seen in its packets.)
+// and bc do not: before them gdb sends Hc with the process only, and not even that when it
+// resumes all processes ("set schedule-multiple on"). Hg names whichever thread's
+// registers were read last, which after "info threads" is the last of the list.
+//
+// A stop selects its thread. After that gdb asks whether a thread is there, by T, when its
+// user says "thread N", and in one other case: "thread apply all" reads the list, then asks
+// about each thread in it, and leaves the selection as it was (seen in gdb 13's packets).
+// Of "inferior N" the packets say nothing.
 
 // selection is what the packets say about the selected thread.
 type selection struct {
-	tid        int
+	threadRef
 	lists      bool // this packet ends a list of threads
 	justListed bool // the packet before did
 	walk       int  // how many more threads of the list are asked about
 }
 
 // packet notes that another packet is handled.
-func (v *selection) packet() { v.justListed, v.lists = v.lists, false }
+func (v *selection) packet() {
+	v.justListed, v.lists = v.lists, false
+}
 
 // asked notes that the client asks about a thread, n are there.
-func (v *selection) asked(tid, n int) {
+func (v *selection) asked(t threadRef, n int) {
 	switch {
 	case v.justListed:
 		v.walk = n - 1
 	case v.walk > 0:
 		v.walk--
 	default:
-		v.tid = tid
+		v.threadRef = t
 	}
 }

@@ -69,7 +69,7 @@ func (v *Server) serve(ctx context.Context, rwc io.ReadWriteCloser) (heard bool,
 	defer v.busy.Unlock()
 	c := newConn(rwc, firstPacketTimeout)
 	defer context.AfterFunc(ctx, c.close)()
-	s := &session{srv: v, target: v.target, conn: c, ctx: ctx, inferiors: map[int]*inferior{}}
+	s := &session{srv: v, target: v.target, conn: c, ctx: ctx, inferiors: map[int]*inferior{}, taken: map[int]bool{}}
 	err = s.run()
 	heard = c.heard.Load()
 	switch {

@@ -29,7 +29,7 @@ type session struct {
 
 	*inferior                   // the process that the target is about
 	inferiors map[int]*inferior // by process id, those that the client has asked about
-	released  map[int]bool      // the client has let go of these
+	taken     map[int]bool      // the client holds these
 	filesOf   int               // vFile:setfs: whose files are meant; 0 = any
 
 	live       bool      // the client holds a process
@@ -324,7 +324,8 @@ func (s *session) letGo() {
 		s.guard("end the diversion", s.undivert)
 		s.clearBreaks()
 	})
-	s.released, s.filesOf = nil, 0
+	s.filesOf = 0
+	clear(s.taken)
 	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
 	s.general, s.resumed, s.selected = threadRef{}, threadRef{}, selection{}
 	s.forget()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -281,6 +282,23 @@ func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (
 	}, nil
 }
 
+// maxAttached is how many processes replay lets gdb attach to by itself: each takes gdb
+// about as long as a connection.
+const maxAttached = 8
+
+// connectGDB returns the arguments with which gdb connects and loads the commands. gdb has
+// several processes when it attaches to them, which the extended protocol is for.
+func connectGDB(addr string, pids []int) []string {
+	if len(pids) == 1 {
+		return []string{"-ex", "target remote " + addr, "-ex", loadPython}
+	}
+	attach := "vplay inferiors"
+	if len(pids) > maxAttached {
+		attach += fmt.Sprint(" ", pids[0])
+	}
+	return []string{"-ex", "target extended-remote " + addr, "-ex", loadPython, "-ex", attach}
+}
+
 // stdio is standard input and output as a connection.
 type stdio struct {
 	io.ReadCloser
@@ -301,7 +319,9 @@ func newReplay() *cobra.Command {
 		Short: "start gdb on a recording",
 		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
 with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
-commands of "vplayd help gdb-commands" are loaded. There is no sandbox here, as around
+commands of "vplayd help gdb-commands" are loaded. Of a recording of several processes
+gdb has all as inferiors, up to 8: "info inferiors", "inferior N"; with more, "vplay
+inferiors PID" attaches to another one. There is no sandbox here, as around
 serve: gdb runs as your own program.`,
 		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt\n  vplayd replay --process 4711 make-1.vplay",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -336,12 +356,17 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 	if err != nil {
 		return err
 	}
-	g, closeAll, err := openTarget(c, []string{rec}, f, nil)
+	d, closeAll, err := openDebug(c, []string{rec}, f, nil)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	defer learn(c, g.Session(), rec, f.index)()
+	g, err := d.NewInferiors()
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	defer learn(c, d, rec, f.index)()
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
 	l, err := listen(c, serveFlags{listen: "127.0.0.1:0"})
 	if err != nil {
@@ -353,7 +378,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		defer close(done)
 		_ = server.ServeListener(ctx, l) // gdb says what it sees of it
 	}()
-	cmd := exec.Command(path, append([]string{"-q", "-ex", "target remote " + l.Addr().String(), "-ex", loadPython}, gdbArgs...)...)
+	cmd := exec.Command(path, slices.Concat([]string{"-q"}, connectGDB(l.Addr().String(), g.PIDs()), gdbArgs)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
 	cancel()

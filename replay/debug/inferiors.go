@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"vplay/checkpoint"
 	"vplay/replay/debug/api"
@@ -16,10 +18,11 @@ import (
 // has a cursor, and is replayed by itself. All methods of a target are about the selected
 // one: that is the cursor which is embedded here.
 //
-// A movement moves the selected process along its own log. Every other process is then
-// shown at the same moment of the session (see moment), and is replayed to there when
-// it is selected, not before. A process that has not begun stands at its
-// beginning, one that has ended at its end.
+// A movement moves the selected process along its own log. The others stay where they are,
+// or, when all are to be moved, are then shown at the same moment of the session (see
+// moment): each is replayed to there when it is selected, not before. So is one that is
+// selected for the first time. A process that has not begun stands at its beginning,
+// one that has ended at its end.
 //
 // It is used by one goroutine.
 type Inferiors struct {
@@ -28,7 +31,7 @@ type Inferiors struct {
 	all     map[int]*shown
 	pids    []int
 	now     moment // of the process that was moved last
-	changed uint64 // how often that was
+	changed uint64 // how often all were moved
 }
 
 // shown is a process that has been selected.
@@ -109,39 +112,62 @@ func (v *Inferiors) open(pid int) (*shown, error) {
 	return &shown{session: d, cursor: g, placed: v.changed - 1}, nil
 }
 
-// moving calls f, which moves the selected process, and finds out what moment it is then.
-// A command that only may move it leaves the moment when it does not.
-func (v *Inferiors) moving(may bool, f func() error) error {
-	image, was := v.image, v.position()
-	err := f()
-	if may && v.image == image && v.position() == was {
-		return err
-	}
+// note says that the selected process was moved, and with all that the others are to
+// be moved to the same moment. err is what is said of the movement.
+func (v *Inferiors) note(all bool, err error) error {
 	now, failed := v.moment()
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
-	v.changed++
-	v.now, v.all[v.pid()].placed = now, v.changed
+	if v.now = now; all {
+		v.changed++
+		v.all[v.pid()].placed = v.changed
+	}
 	return err
 }
 
 // Resume implements api.Target.
 func (v *Inferiors) Resume(ctx context.Context, r api.Resume) (stop api.Stop, err error) {
-	err = v.moving(false, func() (err error) {
-		stop, err = v.Cursor.Resume(ctx, r)
-		return err
-	})
-	return stop, err
+	stop, err = v.Cursor.Resume(ctx, r)
+	return stop, v.note(r.All, err)
 }
 
-// Monitor implements api.Target.
+// Monitor implements api.Target. A command that moves a process moves all.
 func (v *Inferiors) Monitor(ctx context.Context, line string, out io.Writer) error {
-	return v.moving(true, func() error { return v.Cursor.Monitor(ctx, line, out) })
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(line), processFlag); ok {
+		return v.monitorOf(ctx, rest, out)
+	}
+	image, was := v.image, v.position()
+	err := v.Cursor.Monitor(ctx, line, out)
+	if v.image == image && (v.position() == was || was == nowhere && v.cur.AtEnd()) {
+		return err
+	}
+	return v.note(true, err)
 }
 
-// Rewind implements api.Target.
-func (v *Inferiors) Rewind() error { return v.moving(false, v.Cursor.Rewind) }
+// processFlag before a monitor command names the process that it is about, because gdb does
+// not always say which inferior its user has selected.
+const processFlag = "--process "
+
+// monitorOf runs the command of a line that begins with a PID about that process.
+func (v *Inferiors) monitorOf(ctx context.Context, line string, out io.Writer) error {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	pid, err := strconv.Atoi(word)
+	if err != nil {
+		return fmt.Errorf("%sPID COMMAND: %q is no process", processFlag, word)
+	}
+	if strings.HasPrefix(strings.TrimSpace(rest), processFlag) {
+		return errors.New("name one process")
+	}
+	now := v.pid()
+	if err := v.Select(pid); err != nil {
+		return err
+	}
+	return errors.Join(v.Monitor(ctx, rest, out), v.Select(now))
+}
+
+// Rewind implements api.Target: the others are moved along.
+func (v *Inferiors) Rewind() error { return v.note(true, v.Cursor.Rewind()) }
 
 // Detached implements api.Target: the positions stay.
 func (v *Inferiors) Detached() {

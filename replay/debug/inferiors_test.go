@@ -86,7 +86,7 @@ func TestInferiors(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := where{pos: checkpoint.Position{Interval: uint32(id)}}
-			if err := v.moving(false, func() error { return v.seek(t.Context(), w, true) }); err != nil {
+			if err := v.note(true, v.seek(t.Context(), w, true)); err != nil {
 				t.Fatal(err)
 			}
 			// The last event that has happened is that of the interval before, if there is
@@ -161,7 +161,7 @@ func TestInferiorsMoves(t *testing.T) {
 		}
 		for _, dir := range []api.Direction{api.Backward, api.Forward, api.Backward} {
 			for range 100 {
-				stop, err := v.Resume(t.Context(), api.Resume{Kind: api.Step, Dir: dir, ExecEvents: true})
+				stop, err := v.Resume(t.Context(), api.Resume{Kind: api.Step, Dir: dir, ExecEvents: true, All: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -174,6 +174,31 @@ func TestInferiorsMoves(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %d moments were seen", len(seen))
+	}
+}
+
+// TestMonitorOfProcess asks about another process than the selected one.
+func TestMonitorOfProcess(t *testing.T) {
+	v := openFamily(t, processes.Options{})
+	for line, want := range map[string]string{
+		"threads":                        "20",
+		"--process 30 threads":           "31  waits",
+		" --process  30 when":            "4:",
+		"--process 77 when":              "is not in the recording",
+		"--process x when":               "is no process",
+		"--process":                      "there is no command",
+		"--process 30 --process 10 when": "name one process",
+	} {
+		var b strings.Builder
+		if err := v.Monitor(t.Context(), line, &b); err != nil {
+			b.WriteString(err.Error())
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q: %s, want %s", line, b.String(), want)
+		}
+		if v.pid() != processes.Crashed {
+			t.Fatalf("%q: process %d is selected", line, v.pid())
+		}
 	}
 }
 

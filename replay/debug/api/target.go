@@ -229,6 +229,9 @@ type Resume struct {
 	End    uint64 // RangeStep only
 	TID    int    // the thread to step; 0 = any. Others run as recorded.
 	Signal int    // signal the client wants delivered, 0 = none. A replay has its own.
+	// All asks that the other processes of a ProcessTarget be moved to the same moment.
+	// Without it they stay where they are.
+	All bool
 
 	// PassSignals lists the signals that need not stop. The crash's signal
 	// stops in any case. Sorted.

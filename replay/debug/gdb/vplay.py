@@ -16,11 +16,18 @@ def _monitor(line):
     return gdb.execute("monitor " + line, to_string=True)
 
 
+def _of_process(line):
+    """A monitor command about the selected process: gdb's packets do not always tell which one that is."""
+    pid = gdb.selected_inferior().pid
+    others = [i for i in gdb.inferiors() if i.pid and i.pid != pid]
+    return "--process %d %s" % (pid, line) if pid and others else line
+
+
 def _ask(line):
     """Runs a monitor command in pieces, so that Ctrl-C ends it at once."""
     shown = False
     answer = []
-    piece = _monitor("& " + line)
+    piece = _monitor("& " + _of_process(line))
     try:
         while True:
             status, _, text = piece.partition("\n")
@@ -350,6 +357,39 @@ class _Restart(_Command):
         raise gdb.GdbError("there is no checkpoint " + (arg or "without a number"))
 
 
+class _Inferiors(_Command):
+    """Attach to processes of the recording: vplay inferiors [PID...]
+
+Without a PID to all of them. Each becomes an inferior; "info inferiors" lists them and
+"inferior N" selects one. gdb sets up only processes that it attaches to, which needs
+"target extended-remote" in place of "target remote"; vplayd replay does both.
+A continue or a step moves the selected process, and the others stay where they are. After
+"set schedule-multiple on" the others are moved to the same moment."""
+
+    word = "inferiors"
+
+    def invoke(self, arg, from_tty):
+        rows = [re.match(r"[* ] (\d+)  ", line) for line in _ask("processes").splitlines()]
+        known = [int(row.group(1)) for row in rows if row]
+        have = {i.pid for i in gdb.inferiors()}
+        for word in arg.split():
+            if not word.isdigit() or int(word) not in known:
+                raise gdb.GdbError("%s is no process of the recording: vplay processes" % word)
+        wanted = [int(word) for word in arg.split()] or known
+        begin = gdb.selected_inferior().num
+        for pid in wanted:
+            if pid in have:
+                continue
+            if gdb.selected_inferior().pid:
+                before = {i.num for i in gdb.inferiors()}
+                gdb.execute("add-inferior", to_string=True)
+                gdb.execute("inferior %d" % max({i.num for i in gdb.inferiors()} - before), to_string=True)
+            gdb.execute("attach %d" % pid)
+            have.add(pid)
+        if gdb.selected_inferior().num != begin:
+            gdb.execute("inferior %d" % begin, to_string=True)
+
+
 class _Own(gdb.Command):
     """gdb's own commands for checkpoints fork the program; these work here."""
 
@@ -417,8 +457,10 @@ _Seek()
 _Calls()
 _FirstExec()
 _Restart()
+_Inferiors()
 for _word, _doc in {
     "when": "The present position.",
+    "processes": "The processes of the recording: their programs, and how each ended.",
     "threads": "The threads here: which one runs, and which are inside a system call.",
     "events": "The last events before here: vplay events [N]\n\nSystem calls, signals and faults; the numbers are for vplay seek event N.",
     "modules": "The ELF files in memory, and how to load their symbols by hand.",
