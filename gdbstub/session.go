@@ -42,6 +42,7 @@ type session struct {
 	doc        document
 	threadPage int // how many ids qfThreadInfo has given out
 	div        diversion
+	rr         rrState
 	panics     int
 	exit       bool   // a monitor command asked for the end of the server
 	job        *job   // a monitor command that runs on between packets, or nil
@@ -219,6 +220,7 @@ func init() { // not literals: handlers refer to the tables through handle
 		"qAttached":             (*session).isAttached,
 		"qXfer":                 (*session).xfer,
 		"qRcmd":                 (*session).monitor,
+		"qRRCmd":                (*session).rrCommand,
 		"qSearch":               (*session).search,
 		"qSymbol":               (*session).symbol,
 		"qGetTLSAddr":           (*session).tlsAddress,

@@ -42,7 +42,7 @@ func main() {
 	if launch(os.Args) {
 		return
 	}
-	os.Exit(run(untilSignal(), os.Args[1:]))
+	os.Exit(run(untilSignal(), commandLine(os.Args)))
 }
 
 // stopSignal is the cause of the end of a context: the signal that stops vplayd.
@@ -221,5 +221,5 @@ func checkArgs(c *cobra.Command) {
 // verbs are the constructors of the subcommands, each in its own file.
 var verbs = []func() *cobra.Command{
 	newRecord, newServe, newReplay, newVerify, newInfo, newDump, newSlim, newExportELF, newVSCode, newDemo, newDoctor,
-	newGDBCommands, newVersion,
+	newGDBCommands, newRRCompat, newVersion,
 }
