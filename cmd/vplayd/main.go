@@ -221,5 +221,5 @@ func checkArgs(c *cobra.Command) {
 // verbs are the constructors of the subcommands, each in its own file.
 var verbs = []func() *cobra.Command{
 	newRecord, newServe, newReplay, newVerify, newInfo, newDump, newSlim, newExportELF, newVSCode, newDemo, newDoctor,
-	newGDBCommands, newRRCompat, newVersion,
+	newGoroutines, newGDBCommands, newRRCompat, newVersion,
 }
