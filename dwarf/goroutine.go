@@ -81,7 +81,7 @@ const (
 	maxGoroutines = 1 << 17
 	maxGoLabels   = 64      // of a goroutine
 	maxAllLabels  = 1 << 16 // of all
-	maxGoText     = 256 // bytes of a label or a wait reason
+	maxGoText     = 256     // bytes of a label or a wait reason
 )
 
 // Goroutines returns the goroutines of a Go program, in the runtime's order. Those that

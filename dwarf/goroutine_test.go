@@ -69,7 +69,7 @@ func (noMemory) ReadMemory(uint64, []byte) int { return 0 }
 func TestGoroutinesBounded(t *testing.T) {
 	m := goroutineModule(t)
 	const list, one, far = 0x7000_0000, 0x7100_0000, 0x7f00_0000_0002 // the low half is a state
-	var all uint64 // address of runtime.allgs
+	var all uint64                                                    // address of runtime.allgs
 	if v, ok := (&Env{Frame: Frame{Module: m}, Mem: noMemory{}}).global("runtime.allgs"); !ok {
 		t.Fatal("the program has no runtime.allgs")
 	} else if all, ok = v.Address(); !ok {
