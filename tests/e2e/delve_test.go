@@ -54,6 +54,8 @@ func newDlv(t *testing.T) *dlv {
 // where vplay needs none.
 const paranoid = "/proc/sys/kernel/perf_event_paranoid"
 
+var separator = regexp.MustCompile(`(?m)^.*script:\d+: command not available\n`)
+
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // run runs dlv's commands on a recording, or on what else the arguments say. It returns
@@ -63,13 +65,12 @@ func (d *dlv) run(t *testing.T, args, commands []string) []string {
 	script := filepath.Join(t.TempDir(), "script")
 	var b strings.Builder
 	for _, c := range commands {
-		fmt.Fprintf(&b, "%s\nprint \"===\"\n", c)
+		fmt.Fprintf(&b, "%s\nseparator\n", c) // no command of dlv's
 	}
 	if err := os.WriteFile(script, []byte(b.String()+"exit\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{d.bin}, args...)
-	args = append(args, "--init", script, "--allow-non-terminal-interactive=true", "--check-go-version=false")
+	args = append([]string{d.bin, args[0], "--init", script, "--allow-non-terminal-interactive=true", "--check-go-version=false"}, args[1:]...)
 	if v, err := os.ReadFile(paranoid); err == nil && strings.TrimSpace(string(v)) > "1" {
 		one := filepath.Join(d.dir, "one")
 		if err := os.WriteFile(one, []byte("1\n"), 0o600); err != nil {
@@ -88,7 +89,7 @@ func (d *dlv) run(t *testing.T, args, commands []string) []string {
 	if err != nil {
 		t.Fatalf("dlv: %v\n%s", err, out)
 	}
-	parts := strings.Split(colours.ReplaceAllString(string(out), ""), "\"===\"\n")
+	parts := separator.Split(colours.ReplaceAllString(string(out), ""), -1)
 	if len(parts) != len(commands)+1 {
 		t.Fatalf("dlv has answered %d of %d commands:\n%s", len(parts)-1, len(commands), out)
 	}
@@ -282,5 +283,99 @@ func compareGoroutines(t *testing.T, at string, plain bool, ours, theirs map[uin
 		if !ok || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n%+v\ndlv has\n%+v", at, got, want)
 		}
+	}
+}
+
+// delveStep is a command for dlv, and what its answer must have.
+type delveStep struct{ command, want string }
+
+// TestDelveReplay debugs recordings with dlv as its user does: forwards and backwards,
+// with breakpoints, watchpoints, checkpoints and calls.
+func TestDelveReplay(t *testing.T) {
+	d := newDlv(t)
+	for name, gcflags := range goFlags {
+		t.Run(name, func(t *testing.T) {
+			g := goGuest(t, gcflags, "panic")
+			rec := g.record(t, "--keep", "always")
+			t.Setenv("DELVE_RR_REPLAY_FLAGS", "--symbols "+filepath.Join(g.dir, "symbols"))
+			add, store := g.line(t, "ADD"), g.line(t, "STORE")
+			steps := []delveStep{
+				{"break main.add", `Breakpoint 1 set at .* for main\.add\(\)`},
+				{"continue", `\[Breakpoint 1\] main\.add\(\) .*total:1\)`},
+				{"print n", `^0\n`},
+				{"checkpoint first", `Checkpoint c1 created`},
+				{"continue", `total:2\)`},
+				{"print n", `^1\n`},
+				{"stack", `(?s)main\.add.*main\.worker.*runtime\.goexit`},
+				{"print main.total", `^0\n`},
+				{fmt.Sprintf("break main.go:%d", add), `Breakpoint 2 set`},
+				{"continue", fmt.Sprintf(`\[Breakpoint 2\] main\.add\(\) \S*main\.go:%d`, add)},
+				{"print main.total", `^0\n`},
+				{"next", fmt.Sprintf(`main\.add\(\) \S*main\.go:(%d|%d)`, add+1, add+2)},
+				{"print main.total", `^1\n`},
+				{"rev continue", fmt.Sprintf(`\[Breakpoint 2\] main\.add\(\) \S*main\.go:%d`, add)},
+				{"print main.total", `^0\n`},
+				{"rev step-instruction", `PC: `},
+				{"step-instruction", fmt.Sprintf(`main\.add\(\) \S*main\.go:%d`, add)},
+				{"clear 2", `Breakpoint 2 cleared`},
+				{"checkpoints", `(?s)ID.*c1 .*first`},
+				{"restart c1", `main\.add`},
+				{"print n", `^0\n`},
+				{"rev continue", `_rt0_amd64_linux`},
+				{"continue", `\[Breakpoint 1\] main\.add`},
+				{"print n", `^0\n`},
+				{"clear 1", `Breakpoint 1 cleared`},
+				{"continue", `(?s)\[unrecovered-panic\] runtime\.fatalpanic.*assignment to entry in nil map`},
+				{"stack", fmt.Sprintf(`(?s)runtime\.gopanic.*main\.store\n +at \S*main\.go:%d.*main\.main`, store)},
+				{"frame 3 print *p", `(?s)main\.item \{.*n: 0,.*name: "",`},
+				{"print main.total", `^191\n`},
+				{"watch -w main.total", `Watchpoint main\.total set`},
+				{"rev continue", `watchpoint on \[main\.total\] main\.ready`},
+				{"print main.total", `^190\n`},
+				{"rev continue", fmt.Sprintf(`watchpoint on \[main\.total\] main\.add\(\) \S*main\.go:%d`, add)},
+				{"print main.total", `^171\n`},
+				{"clear-checkpoint c1", ``},
+				{"restart c1", `no checkpoint 1`},
+				{"continue", `watchpoint on \[main\.total\]`},
+				{"print main.total", `^190\n`},
+				{"clearall", `Watchpoint.* cleared`},
+				{"continue", `unrecovered-panic`},
+				{"continue", `has exited`},
+				{"rewind", `unrecovered-panic`},
+				{"rewind", `_rt0_amd64_linux`},
+				{"restart", `_rt0_amd64_linux`},
+			}
+			if gcflags != "" { // dlv calls no optimized functions, and knows no inlined calls backwards
+				steps = append(steps,
+					delveStep{"break main.ready", `Breakpoint`}, delveStep{"continue", `main\.ready`},
+					delveStep{"call main.twice(21)", `(?s)main\.ready.*~r0: 42`}, delveStep{"print main.total", `^190\n`},
+					delveStep{"next", `main\.main`}, delveStep{"print main.total", `^191\n`},
+					delveStep{"rev step", `main\.ready`}, delveStep{"rev stepout", `main\.main\(\) \S*main\.go`})
+			}
+			commands := make([]string, len(steps))
+			for i := range steps {
+				commands[i] = steps[i].command
+			}
+			for i, answer := range d.run(t, []string{"replay", rec}, commands) {
+				if want := regexp.MustCompile("(?m)" + steps[i].want); !want.MatchString(answer) {
+					t.Errorf("%d: %s: no %s in\n%s", i, commands[i], want, answer)
+				}
+			}
+		})
+	}
+}
+
+// TestDelveRecords has dlv record a program itself, which it does by "rr record".
+func TestDelveRecords(t *testing.T) {
+	d := newDlv(t)
+	g := goGuest(t, "all=-N -l", "panic")
+	answers := d.run(t, []string{"exec", "--backend=rr", g.bin, "--", "panic"}, []string{"break main.store", "continue", "print total", "rev stepout"})
+	for i, want := range []string{`Breakpoint 1 set`, `\[Breakpoint 1\] main\.store`, `191`, `main\.main\(\)`} {
+		if !regexp.MustCompile(want).MatchString(answers[i]) {
+			t.Errorf("no %s in\n%s", want, answers[i])
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(d.dir, "vplay-*")); err != nil || len(left) > 0 {
+		t.Errorf("dlv has left %v, %v", left, err)
 	}
 }
