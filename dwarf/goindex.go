@@ -26,6 +26,10 @@ type goConstant struct {
 // runtimeTypes are the types of the runtime that are looked up by name.
 var runtimeTypes = []string{"internal/abi.Type", "runtime._type", "runtime.moduledata"}
 
+// labelMapType is what the labels of a goroutine are. The program may have no description
+// of it.
+const labelMapType = "runtime/pprof.labelMap"
+
 // indexed reads the index of all Go units, once.
 func (p *goProgram) indexed() *goIndex {
 	if p.index != nil {
@@ -73,6 +77,9 @@ func (x *goIndex) add(m *Module, e *dwarf.Entry) {
 		if slices.Contains(runtimeTypes, name) {
 			x.names[name] = e.Offset
 		}
+	}
+	if name == labelMapType && e.Tag != dwarf.TagConstant {
+		x.names[name] = e.Offset
 	}
 	if e.Tag != dwarf.TagConstant {
 		return

@@ -24,9 +24,14 @@ type client struct {
 // dial starts a session on f over a pipe.
 func dial(t testing.TB, f api.Target) *client {
 	t.Helper()
+	return dialWith(t, f, Options{})
+}
+
+func dialWith(t testing.TB, f api.Target, opt Options) *client {
+	t.Helper()
 	a, b := net.Pipe()
 	c := &client{t: t, conn: a, in: make(chan byte, 4<<20), err: make(chan error, 1)}
-	go func() { c.err <- New(f, Options{}).Serve(context.Background(), b) }()
+	go func() { c.err <- New(f, opt).Serve(context.Background(), b) }()
 	go func() {
 		defer close(c.in)
 		buf := make([]byte, 64<<10)

@@ -109,6 +109,8 @@ func (s *session) leave(r api.Resume) bool {
 	case !v.on:
 		v.bracket = false
 		return true
+	case r.Dir == api.Forward && s.rr.calling:
+		return false
 	case r.Dir == api.Forward && (!v.over || v.moved) && (v.running || s.beginsCall()):
 		return false
 	}
@@ -204,11 +206,17 @@ func (s *session) writeSiginfo(arg string) reply {
 	if _, hex := parseHex(off); !ok || !hex || !s.live {
 		return replyError
 	}
+	if s.srv.opt.RR {
+		s.rrCalled()
+	}
 	return text(hexOf(uint64(len(data))))
 }
 
 // allocate answers lldb's _M SIZE,PERMISSIONS.
 func (s *session) allocate(arg string) reply {
+	if s.srv.opt.RR { // rr has no such packet, and Delve would write to what it gets
+		return reply{}
+	}
 	if !strings.HasPrefix(arg, "M") && !strings.HasPrefix(arg, "m") {
 		return reply{}
 	}

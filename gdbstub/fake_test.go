@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sort"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -435,6 +436,19 @@ func (f *fakeTarget) Monitor(ctx context.Context, line string, out io.Writer) er
 	switch {
 	case line == "when":
 		fmt.Fprintf(out, "0:%d.0\n", f.pos)
+		return nil
+	case strings.HasPrefix(line, "seek 0:"):
+		to, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(line, "seek 0:"), ".0"))
+		if err != nil || to < 0 || to > len(f.steps) {
+			return errors.New("no such position")
+		}
+		for f.pos > to {
+			f.move(api.Resume{Dir: api.Backward})
+		}
+		for f.pos < to {
+			f.move(api.Resume{})
+		}
+		f.stop = api.Stop{Kind: api.StopStep, TID: fakePID}
 		return nil
 	case line == "print":
 		if p, ok := out.(api.Progress); ok {

@@ -15,13 +15,13 @@ var triple = hexText("x86_64-unknown-linux-gnu")
 
 // hostInfo answers qHostInfo. Its asker is lldb.
 func (s *session) hostInfo(string) reply {
-	s.lldb = true
+	s.lldb = !s.srv.opt.RR
 	return text("triple:" + triple + ";ptrsize:8;endian:little;")
 }
 
 // processInfo answers qProcessInfo.
 func (s *session) processInfo(string) reply {
-	s.lldb = true
+	s.lldb = !s.srv.opt.RR
 	if !s.live {
 		return replyError
 	}

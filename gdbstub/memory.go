@@ -46,7 +46,11 @@ func (s *session) readMemory(arg string) reply {
 	if !ok || n == 0 {
 		return replyError
 	}
-	b, err := s.read(addr, min(n, MaxPacket/2))
+	n = min(n, MaxPacket/2)
+	b, err := s.read(addr, n)
+	if err == nil && s.srv.opt.RR && uint64(len(b)) < n {
+		err = errors.New("not readable to its end")
+	}
 	if err != nil {
 		s.srv.log.Debug("memory", "addr", "0x"+hexOf(addr), "bytes", n, "err", err)
 		return replyError

@@ -68,6 +68,7 @@ var featureTable = []struct {
 // registers in the order of the g packet. It is immutable.
 type description struct {
 	xml   []byte
+	files []string // the feature files that xml is made of
 	regs  []regDesc
 	byNum map[int]*regDesc
 }
@@ -106,6 +107,7 @@ func buildDescription(f api.Features) (*description, error) {
 			return nil, err
 		}
 		b.Write(text)
+		d.files = append(d.files, part.file)
 		if err := d.addFile(part.file, text, part.group); err != nil {
 			return nil, err
 		}

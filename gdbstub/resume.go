@@ -136,6 +136,9 @@ func (s *session) resume(pid int, r api.Resume) reply {
 	if !s.useThread(threadRef{pid, r.TID}) {
 		return s.fail("no such thread")
 	}
+	if out, ok := s.rrRestarted(&r); ok {
+		return out
+	}
 	if h := s.held; h.stop.Kind != api.StopNone {
 		s.held = held{}
 		if h.by == senseOf(&r) {
@@ -233,10 +236,10 @@ type sense struct {
 
 func senseOf(r *api.Resume) sense { return sense{r.Dir, r.Kind != api.Continue} }
 
-// kill answers k. lldb waits for a reply, gdb reads none.
+// kill answers k. lldb and Delve wait for a reply, gdb reads none.
 func (s *session) kill(string) reply {
 	s.letGo()
-	if s.lldb {
+	if s.lldb || s.srv.opt.RR {
 		return text("X09")
 	}
 	return reply{silent: true}
@@ -282,7 +285,10 @@ func (s *session) vAttach(arg string) reply {
 
 // vRun takes the process at the beginning of its history, whatever program and
 // arguments the client names.
-func (s *session) vRun(string) reply {
+func (s *session) vRun(arg string) reply {
+	if s.srv.opt.RR {
+		return s.rrRun(arg)
+	}
 	s.undivert()
 	if err := s.target.Rewind(); err != nil {
 		return s.refuse(err.Error())

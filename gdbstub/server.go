@@ -31,6 +31,9 @@ type Options struct {
 	// AllowRemote lets Listen take addresses other machines can reach. The
 	// protocol knows no authentication.
 	AllowRemote bool
+	// RR speaks to clients that have been made for rr's server, such as Delve, where
+	// they expect something else than gdb does.
+	RR bool
 }
 
 // Server serves one target to one client at a time.

@@ -46,6 +46,7 @@ type session struct {
 	files      files
 	doc        document
 	threadPage int // how many ids qfThreadInfo has given out
+	rr         rrState
 	panics     int
 	exit       bool   // a monitor command asked for the end of the server
 	job        *job   // a monitor command that runs on between packets, or nil
@@ -225,6 +226,7 @@ func init() { // not literals: handlers refer to the tables through handle
 		"qAttached":             (*session).isAttached,
 		"qXfer":                 (*session).xfer,
 		"qRcmd":                 (*session).monitor,
+		"qRRCmd":                (*session).rrCommand,
 		"qSearch":               (*session).search,
 		"qSymbol":               (*session).symbol,
 		"qGetTLSAddr":           (*session).tlsAddress,

@@ -48,6 +48,14 @@ func (s *session) stopReply(st api.Stop) reply {
 		sig = s.signal(st.Signo)
 	case api.StopInterrupted:
 		sig = sigINT
+	case api.StopReplayEnd:
+		if s.srv.opt.RR {
+			sig = rrEnd
+		}
+	case api.StopReplayBegin:
+		if s.srv.opt.RR {
+			sig = rrBegin
+		}
 	default: // gdb knows the others as traps with a reason.
 	}
 	out := fmt.Appendf(nil, "T%02x", sig&0xff)

@@ -88,11 +88,19 @@ func piece(data []byte, off, n uint64) reply {
 	return reply{data: append([]byte{mark}, rest...)}
 }
 
+var errNoAnnex = errors.New("no such annex")
+
 func (s *session) targetXML(annex string) ([]byte, error) {
-	if annex != "target.xml" {
-		return nil, errors.New("no such annex")
+	d := s.description()
+	switch {
+	case annex == "target.xml" && s.srv.opt.RR:
+		return d.rrTarget(), nil
+	case annex == "target.xml":
+		return d.xml, nil
+	case s.srv.opt.RR:
+		return d.rrFeature(annex)
 	}
-	return s.description().xml, nil
+	return nil, errNoAnnex
 }
 
 func (s *session) auxv(string) ([]byte, error) {
@@ -122,6 +130,7 @@ func (s *session) siginfo(string) ([]byte, error) {
 	info, err := s.target.Siginfo(tid)
 	if _, ok := s.target.(api.DivertTarget); ok {
 		s.div.siginfoRead()
+		s.rr.calling = s.srv.opt.RR
 		if err != nil { // gdb saves it around a call, signal or not
 			return make([]byte, sizeofSiginfo), nil //nolint:nilerr // zeros are what there is
 		}

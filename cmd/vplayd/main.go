@@ -42,7 +42,7 @@ func main() {
 	if launch(os.Args) {
 		return
 	}
-	os.Exit(run(untilSignal(), os.Args[1:]))
+	os.Exit(run(untilSignal(), commandLine(os.Args)))
 }
 
 // stopSignal is the cause of the end of a context: the signal that stops vplayd.
@@ -220,6 +220,6 @@ func checkArgs(c *cobra.Command) {
 
 // verbs are the constructors of the subcommands, each in its own file.
 var verbs = []func() *cobra.Command{
-	newRecord, newServe, newReplay, newVerify, newInfo, newProcesses, newDump, newSchedule, newSlim, newExportELF, newVSCode, newDemo, newDoctor,
-	newGDBCommands, newVersion,
+	newRecord, newServe, newReplay, newVerify, newInfo, newProcesses, newDump, newSchedule, newGoroutines, newSlim, newExportELF, newVSCode,
+	newDemo, newDoctor, newGDBCommands, newRRCompat, newVersion,
 }
