@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -235,24 +236,34 @@ func switchPoints(ctx context.Context, s *replay.Session, id uint32) ([]switchPo
 	}
 	defer m.Close()
 	var list []switchPoint
-	point := func() switchPoint {
-		p := switchPoint{at: m.Position()}
-		for _, t := range m.Threads() {
-			if t.TID == m.TID() {
-				p.name = t.Name
-			}
-		}
-		return p
+	ended := "" // the name of the thread that has just ended, which is not there any more at the switch
+	note := func() {
+		list = append(list, switchPoint{m.Position(), cmp.Or(runningName(m), ended)})
+		ended = ""
 	}
 	m.OnEvent = func(e *checkpoint.Event) {
-		if e.Kind == checkpoint.EventSched {
-			list = append(list, point())
+		switch {
+		case e.Kind == checkpoint.EventSched:
+			note()
+		case e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadExit:
+			ended = runningName(m)
 		}
 	}
 	if err := m.RunToEnd(ctx, nil); err != nil {
 		return nil, err
 	}
-	return append(list, point()), nil
+	note()
+	return list, nil
+}
+
+// runningName returns what the thread that runs calls itself, "" where it is not known.
+func runningName(m *replay.Machine) string {
+	for _, t := range m.Threads() {
+		if t.TID == m.TID() {
+			return t.Name
+		}
+	}
+	return ""
 }
 
 // processesOf returns the processes that have an interval, by number: the one that the
