@@ -197,7 +197,7 @@ func (s *session) finish() error {
 	}
 	main := s.about()
 	m := s.manifest
-	m.PID, m.Program, m.Args, m.Env = main.about.PID, main.about.Program, main.about.Args, main.about.Env
+	m.PID, m.Parent, m.Program, m.Args, m.Env = main.about.PID, main.about.Parent, main.about.Program, main.about.Args, main.about.Env
 	m.Cwd, m.Auxv, m.Signo, m.ExitCode = main.about.Cwd, main.about.Auxv, main.about.Signo, main.about.ExitCode
 	m.Crash = main == s.crashed
 	for _, p := range s.written {
