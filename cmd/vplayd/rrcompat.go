@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,13 +99,18 @@ func newRRReplay() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return rrReplay(c, path, pid, f)
+			if pid != 0 {
+				if err := c.Flags().Set("process", strconv.Itoa(pid)); err != nil {
+					return err
+				}
+			}
+			return rrReplay(c, path, f)
 		},
 	}
 	f.add(c)
 	addSandboxFlag(c)
 	c.Flags().IntVarP(&port, "dbgport", "s", 0, "`PORT` to serve on; 0: any that is free")
-	c.Flags().IntVarP(&pid, "onprocess", "p", 0, "`PID` of the process to debug, which must be the recorded one")
+	c.Flags().IntVar(&pid, "onprocess", 0, "the process `PID` to debug, the same as --process")
 	c.Flags().StringVar(&f.at, "at", "begin", "`WHERE` the debugger stands at first: begin or end")
 	return c
 }
@@ -123,14 +129,11 @@ func rrTrace(path string) (string, error) {
 }
 
 // rrReplay serves a recording to one client, and says where as rr does.
-func rrReplay(c *cobra.Command, path string, pid int, f serveFlags) (err error) {
+func rrReplay(c *cobra.Command, path string, f serveFlags) (err error) {
 	var l net.Listener
 	var program clientFile
 	defer func() { err = errors.Join(err, program.remove()) }()
 	d, closeAll, err := openDebug(c, []string{path}, f, func(s *replay.Session, a sandbox.Access) (err error) {
-		if m := s.Rec.Manifest(); pid != 0 && pid != int(m.PID) {
-			return withHint(fmt.Errorf("%s has no process %d", path, pid), exitFailed, "it is of process %d", m.PID)
-		}
 		if l, err = listen(c, f); err != nil {
 			return err
 		}
