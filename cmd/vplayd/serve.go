@@ -65,7 +65,9 @@ server ("set debuginfod enabled on").
 The debugger stands at the crash at once (--at begin: where the recording
 begins). Of a recording of several processes it sees the one that the recording is
 about, the first that crashed, else the first program; --process PID names another
-(vplayd processes lists them). All of gdb's commands that go
+(vplayd processes lists them). gdb has several as inferiors when it attaches to them:
+"target extended-remote :1234", then "attach PID" for each ("add-inferior" before
+the next one), or "vplay inferiors". All of gdb's commands that go
 forward and backward work: break, watch, rwatch, awatch, step, next, finish,
 until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
 lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
