@@ -262,7 +262,7 @@ func (g *group) nextTurn() *thread {
 // keeps it.
 func (t *thread) mustPass(next action) checkpoint.SchedReason {
 	u := &t.group().turns
-	if t.group().alone() || next.status != 0 || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
+	if t.session.done || t.group().alone() || next.status != 0 || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
 		return 0
 	}
 	yields := t.call.nr == unix.SYS_SCHED_YIELD && t.regs == t.sig.atExit
