@@ -127,6 +127,8 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 		return action{}, t.guestSetsAffinity()
 	case unix.SYS_PRCTL, unix.SYS_ARCH_PRCTL:
 		return action{}, t.guestTraps()
+	case unix.SYS_PTRACE:
+		return action{}, t.beforePtrace()
 	}
 	if next, err := t.beforeKill(); err != nil || t.group().done {
 		return next, err

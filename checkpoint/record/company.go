@@ -4,6 +4,8 @@ package record
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,22 +30,35 @@ import (
 type company struct {
 	groups []*group
 	has    *group // whose turn it is
+	ran    *group // who had it last, and whose stores are not looked for yet
 	since  time.Time
+	// content holds the shared pages as they were when a group had had its turn.
+	content map[sharedPage][]byte
+}
+
+// sharedPage names a page of what is mapped shared.
+type sharedPage struct {
+	file  fileID
+	index uint64
 }
 
 // join makes g and o share their turns. A thread that runs its own code keeps the turn.
 func (g *group) join(o *group) {
-	c := &company{since: time.Now()}
+	c := &company{since: time.Now(), content: map[sharedPage][]byte{}}
 	for _, from := range []*group{g, o} {
 		if from.company == nil {
 			c.groups = append(c.groups, from)
-		} else {
-			c.groups = append(c.groups, from.company.groups...)
+			continue
 		}
+		from.company.noteStores(from.company.ran)
+		c.groups = append(c.groups, from.company.groups...)
+		maps.Copy(c.content, from.company.content)
 	}
 	for _, m := range c.groups {
+		if m.company == nil {
+			c.noteStores(m)
+		}
 		m.company = c
-		m.noteOthersRan(c.groups)
 		if t := m.turns.has; t != nil && t.call.in && m != g {
 			t.giveUpTurn(action{}, true, checkpoint.SchedBlocked) // it is in the kernel
 		}
@@ -54,6 +69,7 @@ func (g *group) join(o *group) {
 	if c.has == nil {
 		c.has = g
 	}
+	c.ran = c.has
 }
 
 // part takes a group out of its company: it has ended.
@@ -62,10 +78,14 @@ func (g *group) part() {
 	if c == nil {
 		return
 	}
+	c.noteStores(g)
 	g.company = nil
 	c.groups = slices.DeleteFunc(c.groups, func(o *group) bool { return o == g })
 	if c.has == g {
 		c.has = nil
+	}
+	if c.ran == g {
+		c.ran = nil
 	}
 	g.session.kicked = true
 }
@@ -94,20 +114,49 @@ func (c *company) next() *thread {
 
 // passTo gives a group the turn.
 func (c *company) passTo(g *group) {
-	c.has, c.since = g, time.Now()
-	for _, o := range c.groups {
-		if o != g {
-			o.noteOthersRan([]*group{g})
+	if c.ran != g {
+		c.noteStores(c.ran)
+	}
+	c.has, c.ran, c.since = g, g, time.Now()
+}
+
+// noteStores looks for what a group has stored in shared memory since it was looked for last,
+// and has the others log it.
+func (c *company) noteStores(g *group) {
+	if g == nil || g.of.space.mm == nil {
+		return
+	}
+	sp := g.of.space
+	for _, m := range sp.maps.all() {
+		if !isShared(&m) || m.Prot&checkpoint.ProtWrite == 0 {
+			continue
 		}
+		scan, err := sp.scanPages([]mapping{m})
+		if err != nil {
+			return // it is gone
+		}
+		o := sp.objects.at(m.Object)
+		_ = eachPage(sp.reader(), scan.shared, func(addr uint64, page []byte) error {
+			k := sharedPage{fileID{o.Dev, o.Inode}, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+			if !bytes.Equal(c.content[k], page) {
+				c.content[k] = slices.Clone(page)
+				c.tellOthers(g, k)
+			}
+			return nil
+		})
 	}
 }
 
-// noteOthersRan notes the groups that may have changed the memory since this one ran.
-func (g *group) noteOthersRan(others []*group) {
-	for _, o := range others {
-		if o != g && !slices.Contains(g.ranSince, o) {
-			g.ranSince = append(g.ranSince, o)
+// tellOthers has the groups but g log a page.
+func (c *company) tellOthers(g *group, k sharedPage) {
+	for _, o := range c.groups {
+		if o == g {
+			continue
 		}
+		if o.stored == nil {
+			o.stored = map[sharedPage]struct{}{}
+		}
+		o.stored[k] = struct{}{}
 	}
 }
 
@@ -179,7 +228,7 @@ func (t *thread) pauseForced() error {
 // come, with which it could say what others have stored, a new interval begins.
 func (g *group) goesOnWith(t *thread) error {
 	comes := t.call.in || t.call.pending
-	if g.cur != nil && (len(g.ranSince) == 0 || comes) || g.cur == nil && !g.paused {
+	if g.cur != nil && (len(g.stored) == 0 || comes) || g.cur == nil && !g.paused {
 		return nil
 	}
 	g.paused = false
@@ -193,8 +242,7 @@ func (g *group) goesOnWith(t *thread) error {
 			return err
 		}
 	}
-	g.ranSince = nil
-	t.space().outside = nil
+	g.stored = nil
 	if comes {
 		return g.startCopied(t, m, contexts)
 	}
@@ -203,106 +251,88 @@ func (g *group) goesOnWith(t *thread) error {
 
 // othersWrites returns what other processes have stored in shared memory since the group ran.
 func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
-	if g.company == nil || len(g.ranSince) == 0 {
+	if g.company == nil || len(g.stored) == 0 {
 		return nil
 	}
-	others := g.ranSince
-	g.ranSince = nil
-	if sp.outside == nil {
-		sp.outside = map[uint64][]byte{}
-	}
+	stored := g.stored
+	g.stored = nil
 	var out []checkpoint.MemWrite
-	for _, m := range sp.maps.all() {
-		if m.private() || m.Object == 0 {
-			continue
-		}
-		for _, index := range touchedBy(others, sp.objects.at(m.Object)) {
-			first := m.Offset / checkpoint.PageSize
-			if index < first || index-first >= (m.End-m.Start)/checkpoint.PageSize {
-				continue
-			}
-			addr := m.Start + (index-first)*checkpoint.PageSize
-			b := make([]byte, checkpoint.PageSize)
-			if sp.readMem(addr, b) != len(b) {
-				continue
-			}
-			if old, ok := sp.outside[addr]; !ok || !bytes.Equal(old, b) {
-				out = append(out, checkpoint.MemWrite{Addr: addr, Data: b})
-				sp.outside[addr] = b
+	for k := range stored {
+		for _, id := range sp.views().objects[k.file] {
+			for _, m := range sp.views().list[id] {
+				first := m.Offset / checkpoint.PageSize
+				if isShared(m) && k.index >= first && k.index-first < (m.End-m.Start)/checkpoint.PageSize {
+					out = append(out, checkpoint.MemWrite{Addr: m.Start + (k.index-first)*checkpoint.PageSize, Data: g.company.content[k]})
+				}
 			}
 		}
 	}
+	slices.SortFunc(out, func(a, b checkpoint.MemWrite) int { return cmp.Compare(a.Addr, b.Addr) })
 	return out
 }
 
-// touchedBy returns the pages of an object that are in the page tables of other groups.
-func touchedBy(groups []*group, o *checkpoint.Object) []uint64 {
-	var out []uint64
-	for _, g := range groups {
-		sp := g.of.space
-		if sp.mm == nil {
-			continue // it has ended
-		}
-		for _, id := range sp.views().objects[fileID{o.Dev, o.Inode}] {
-			for _, m := range sp.views().list[id] {
-				if m.private() {
-					continue
-				}
-				scan, err := sp.scanPages([]mapping{*m})
-				if err != nil {
-					continue // it has ended
-				}
-				_ = scan.shared.each(func(page uint64) error {
-					out = append(out, page-m.Start/checkpoint.PageSize+m.Offset/checkpoint.PageSize)
-					return nil
-				})
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// sharesMapped reports whether the space has memory mapped that a child shares.
+// sharesMapped reports whether the space has memory mapped that a child shares, and that one
+// of them may write.
 func (sp *space) sharesMapped() bool {
 	for m := range sp.maps.tree.From(0) {
-		if !m.private() && m.Object != 0 && sp.objects.at(m.Object).Kind != checkpoint.ObjectSpecial {
+		if isShared(m) && m.Prot&checkpoint.ProtWrite != 0 {
 			return true
 		}
 	}
 	return false
 }
 
+// isShared reports whether others may have mapped what a mapping shows.
+func isShared(m *mapping) bool { return !m.private() && m.Object != 0 }
+
 // joinsBy joins the groups that have mapped shared what the call, at whose exit the thread is,
-// has mapped. It reports whether one of them has the turn.
+// has mapped or made writable. It reports whether one of them has the turn.
 func (t *thread) joinsBy(ret int64) (waits bool) {
-	g, c := t.group(), &t.call
-	mapsFile := c.nr == unix.SYS_MMAP && c.args[3]&mapSharedType != 0 && c.args[3]&mapAnonymous == 0
-	if isError(ret) || !mapsFile && c.nr != unix.SYS_SHMAT || len(g.session.groups) < 2 {
+	g := t.group()
+	if isError(ret) || len(g.session.groups) < 2 {
 		return false
 	}
-	m, err := t.space().lineAt(uint64(ret))
-	if err != nil || m.Object == 0 {
-		return false
-	}
-	o := t.space().objects.at(m.Object)
-	f := fileID{o.Dev, o.Inode}
-	for _, other := range slices.Clone(g.session.groups) {
-		if other == g || other.done || other.company != nil && other.company == g.company || !other.of.space.hasShared(f) {
-			continue
+	for _, m := range t.newlyShared(uint64(ret)) {
+		o := t.space().objects.at(m.Object)
+		for _, other := range slices.Clone(g.session.groups) {
+			together := other.company != nil && other.company == g.company
+			if other != g && !other.done && !together && other.of.space.shares(fileID{o.Dev, o.Inode}, m.Prot&checkpoint.ProtWrite != 0) {
+				g.join(other)
+			}
 		}
-		g.join(other)
 	}
 	return g.company != nil && g.company.has != g
 }
 
-// hasShared reports whether a file is mapped shared.
-func (sp *space) hasShared(f fileID) bool {
+// newlyShared returns the shared mappings that a call with result ret has made, or has made
+// writable.
+func (t *thread) newlyShared(ret uint64) (out []mapping) {
+	c := &t.call
+	switch {
+	case c.nr == unix.SYS_MMAP && c.args[3]&mapSharedType != 0 && c.args[3]&mapAnonymous == 0, c.nr == unix.SYS_SHMAT:
+		if m, err := t.space().lineAt(ret); err == nil && isShared(&m) {
+			out = append(out, m)
+		}
+	case c.nr == unix.SYS_MPROTECT && c.args[2]&unix.PROT_WRITE != 0:
+		for _, m := range t.space().maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
+			if isShared(&m) {
+				m.Prot |= checkpoint.ProtWrite
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// shares reports whether a file is mapped shared, writable unless another has it so.
+func (sp *space) shares(f fileID, written bool) bool {
 	if sp.mm == nil {
 		return false
 	}
 	for _, id := range sp.views().objects[f] {
-		if slices.ContainsFunc(sp.views().list[id], func(m *mapping) bool { return !m.private() }) {
+		if slices.ContainsFunc(sp.views().list[id], func(m *mapping) bool {
+			return isShared(m) && (written || m.Prot&checkpoint.ProtWrite != 0)
+		}) {
 			return true
 		}
 	}
@@ -330,5 +360,4 @@ func (t *thread) atCallExit() (action, error) {
 // leaveTurnFor parks the thread, at the exit of a call, because another process has the turn.
 func (t *thread) leaveTurnFor(ws unix.WaitStatus) {
 	t.giveUpTurn(action{status: ws}, false, checkpoint.SchedBlocked)
-	t.group().noteOthersRan(t.group().company.groups)
 }

@@ -21,10 +21,10 @@ type group struct {
 	cpu     unix.CPUSet // that its threads run on
 	turns   turns
 	company *company // nil while it shares no memory with other recorded processes
-	// ranSince are the groups of the company that may have stored in shared memory since this
-	// one ran, and paused says that an interval begins when it runs again.
-	ranSince []*group
-	paused   bool
+	// stored are the pages that others of the company have stored in since this group ran, and
+	// paused says that an interval begins when it runs again.
+	stored map[sharedPage]struct{}
+	paused bool
 
 	objects objectStore
 	done    bool // nothing more is recorded; only the processes' end is awaited
