@@ -70,6 +70,8 @@ dlv itself refuses to start rr where /proc/sys/kernel/perf_event_paranoid is abo
 
   sudo sysctl kernel.perf_event_paranoid=1
 
+"vplayd replay --debugger dlv RECORDING" does all of this by itself, without root.
+
 dlv debug, exec and test with --backend=rr record by vplayd, too.`,
 		Example: "  dlv replay server-1.vplay\n  DELVE_RR_REPLAY_FLAGS='--symbols build' dlv replay server-1.vplay\n  dlv exec --backend=rr ./server",
 		Args:    cobra.NoArgs,

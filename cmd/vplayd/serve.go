@@ -287,12 +287,17 @@ func newReplay() *cobra.Command {
 	var gdb string
 	c := &cobra.Command{
 		Use:   "replay [flags] [RECORDING] [-- GDB-ARGUMENTS...]",
-		Short: "start gdb on a recording",
+		Short: "start gdb on a recording, or dlv",
 		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
 with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
 commands of "vplayd help gdb-commands" are loaded. There is no sandbox here, as around
-serve: gdb runs as your own program.`,
-		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt",
+serve: gdb runs as your own program.
+
+With --debugger dlv it starts Delve on the recording of a Go program, "dlv replay" with
+vplayd in the place of rr: see vplayd help rr-compat. Where the kernel keeps performance
+counters from users, which rr needs and dlv looks after, dlv gets a mount namespace that
+says otherwise.`,
+		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt\n  vplayd replay -d dlv server-1.vplay",
 		RunE: func(c *cobra.Command, args []string) error {
 			n := c.ArgsLenAtDash()
 			if n < 0 {
@@ -300,6 +305,9 @@ serve: gdb runs as your own program.`,
 			}
 			if n > 1 {
 				return usageError{withHint(fmt.Errorf("%d recordings named", n), exitUsage, "arguments for gdb stand behind --")}
+			}
+			if isDelve(gdb) {
+				return replayDelve(args[:n], args[n:], gdb, f)
 			}
 			return replayGDB(c, args[:n], args[n:], gdb, f)
 		},
