@@ -92,8 +92,8 @@ func newRRReplay() *cobra.Command {
 		Short: "serve a recording as rr replay does",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.at != "begin" && f.at != "end" {
-				return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+			if err := f.checkAt(); err != nil {
+				return err
 			}
 			f.listen = fmt.Sprintf("127.0.0.1:%d", port)
 			path, err := rrTrace(args[0])
@@ -129,7 +129,7 @@ func rrReplay(c *cobra.Command, path string, pid int, f serveFlags) (err error) 
 	var l net.Listener
 	var program clientFile
 	defer func() { err = errors.Join(err, program.remove()) }()
-	d, closeAll, err := openDebug(c, []string{path}, f, func(s *replay.Session, a sandbox.Access) (err error) {
+	g, closeAll, err := openServed(c, path, f, func(s *replay.Session, a sandbox.Access) (err error) {
 		if m := s.Rec.Manifest(); pid != 0 && pid != int(m.PID) {
 			return withHint(fmt.Errorf("%s has no process %d", path, pid), exitFailed, "it is of process %d", m.PID)
 		}
@@ -151,19 +151,8 @@ func rrReplay(c *cobra.Command, path string, pid int, f serveFlags) (err error) 
 		return err
 	}
 	defer closeAll()
-	g, err := d.NewCursor()
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	defer learn(c, d, path, f.index)()
 	if err := writeProgram(g, program); err != nil {
 		return err
-	}
-	if f.at == "begin" {
-		if err := g.Rewind(); err != nil {
-			return err
-		}
 	}
 	fmt.Fprintf(stderr, "Launch debugger with\n  'gdb' '-l' '10000' '-ex' 'set sysroot /' '-ex' 'target extended-remote %s' %s\n", l.Addr(), rrQuote(program.path))
 	server := gdbstub.New(g, gdbstub.Options{Once: true, RR: true, Log: stubLog(c)})

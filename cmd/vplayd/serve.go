@@ -113,15 +113,15 @@ folder.`,
 }
 
 func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
-	if f.at != "begin" && f.at != "end" {
-		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+	if err := f.checkAt(); err != nil {
+		return err
 	}
 	path, err := recordingPath(args)
 	if err != nil {
 		return err
 	}
 	var l net.Listener
-	d, closeAll, err := openDebug(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) (err error) {
+	g, closeAll, err := openServed(c, path, f, func(_ *replay.Session, a sandbox.Access) (err error) {
 		if !f.stdio {
 			if l, err = listen(c, f); err != nil {
 				return err
@@ -139,17 +139,6 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	g, err := d.NewCursor()
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	defer learn(c, d, path, f.index)()
-	if f.at == "begin" {
-		if err := g.Rewind(); err != nil {
-			return err
-		}
-	}
 	if f.dap {
 		return serveDAP(c, g, f, l)
 	}
@@ -164,6 +153,34 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", m.Program, m.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
 	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
+}
+
+// checkAt refuses a place to stand at first that is none.
+func (f *serveFlags) checkAt() error {
+	if f.at != "begin" && f.at != "end" {
+		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+	}
+	return nil
+}
+
+// openServed opens a recording for a server, which stands where --at says.
+func openServed(c *cobra.Command, path string, f serveFlags, before prepare) (*debug.Cursor, func(), error) {
+	g, closeAll, err := openTarget(c, []string{path}, f, before)
+	if err != nil {
+		return nil, nil, err
+	}
+	learnt := learn(c, g.Session(), path, f.index)
+	done := func() {
+		learnt()
+		closeAll()
+	}
+	if f.at == "begin" {
+		if err := g.Rewind(); err != nil {
+			done()
+			return nil, nil, err
+		}
+	}
+	return g, done, nil
 }
 
 // isDone reports whether ctx has ended.
