@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	realgdb "vplay/tests/gdb"
 	"vplay/tests/need"
 )
 
@@ -432,5 +433,28 @@ func TestReplayStartsDelve(t *testing.T) {
 				t.Errorf("what is left: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestGoroutinesInGDB asks for them in gdb, at the end and where there are none yet.
+func TestGoroutinesInGDB(t *testing.T) {
+	need.Program(t, "gdb")
+	g := goGuest(t, "", "panic")
+	rec := g.record(t, "--keep", "always")
+	addr := serve(t, rec, "--symbols", filepath.Join(g.dir, "symbols"))
+	out := realgdb.Batch(t, "target remote "+addr, "python exec(gdb.execute('monitor python', to_string=True))",
+		"vplay goroutines", "vplay goroutines 1", "monitor goroutines 123456", "vplay seek begin", "echo none\\n", "vplay goroutines")
+	for _, want := range []string{
+		`(?m)^\d+  \[waiting \(sync\.Mutex\.Lock\)\]  sync\.\(\*Mutex\)\.Lock at .*created by main\.main at .*main\.go:\d+ in goroutine 1$`,
+		`labels "item":"tea" "shop":"north"`,
+		`(?ms)^1  \[running on thread \d+\]  main\.store.*^ +#\d+ +main\.main at `,
+		`there is no such goroutine`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	if _, begin, ok := strings.Cut(out, "none\n"); !ok || strings.Contains(begin, "[running") {
+		t.Errorf("at the beginning:\n%s", out)
 	}
 }
