@@ -357,7 +357,14 @@ func TestDelveReplay(t *testing.T) {
 			for i := range steps {
 				commands[i] = steps[i].command
 			}
-			for i, answer := range d.run(t, []string{"replay", rec}, commands) {
+			answers := d.run(t, []string{"replay", rec}, commands)
+			if i := slices.Index(commands, "call main.twice(21)"); i > 0 { // a call does not move the recording
+				before, after := delveEvent.FindString(answers[i-1]), delveEvent.FindString(answers[i])
+				if before == "" || before != after {
+					t.Errorf("a call has moved from %q to %q", before, after)
+				}
+			}
+			for i, answer := range answers {
 				if want := regexp.MustCompile("(?m)" + steps[i].want); !want.MatchString(answer) {
 					t.Errorf("%d: %s: no %s in\n%s", i, commands[i], want, answer)
 				}
