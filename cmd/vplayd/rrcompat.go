@@ -184,7 +184,7 @@ func rrQuote(s string) string {
 
 func newRRRecord() *cobra.Command {
 	// rr keeps all of a run; of this one what fits is kept.
-	f := recordFlags{keep: "always", slim: slimNever, interval: 50 * time.Millisecond, keepSeconds: 3600, ringBytes: 1 << 30}
+	f := recordFlags{keep: "always", follow: "all", onCrash: "first", slim: slimNever, interval: 50 * time.Millisecond, keepSeconds: 3600, ringBytes: 1 << 30}
 	var fd int
 	c := &cobra.Command{
 		Use:   "record [flags] PROGRAM [ARGUMENTS...]",
