@@ -29,7 +29,8 @@
 // owns a connection, its acknowledgements and its reader; session.go is one
 // client's conversation and its dispatch tables; query.go, resume.go, xfer.go,
 // memory.go, register.go, breakpoint.go, vfile.go, monitor.go, job.go and lldb.go hold
-// the packets by topic; server.go accepts connections. ax.go evaluates agent
+// the packets by topic; process.go and selected.go know which process and which thread
+// they are about; server.go accepts connections. ax.go evaluates agent
 // bytecode, for conditions that are checked during replay.
 //
 // Registers are described once, in features/*.xml: numbers, sizes and order of

@@ -54,23 +54,29 @@ func FuzzSession(f *testing.F) {
 	f.Add(rcmd("& when") + "\n" + rcmd("&") + "\n" + rcmd("& print") + "\n" + rcmd("& wait") + "\ng\n" + rcmd("&"))
 	f.Add("qXfer:siginfo:read::0,80\nX7ffeff38,1:\xcc\nP7=c0fdfe7f00000000\nM7ffefdc0,8:38fffe7f00000000\n" +
 		"P10=2010400000000000\nZ0,7ffeff38,1\nvCont;c\nz0,7ffeff38,1\nqXfer:siginfo:write::0:\x00\nP7=c0fffe7f00000000\nP10=1010400000000000\nbs")
+	f.Add("qRRCmd:when:-1\nqRRCmd:checkpoint:-1:61\nvRun;;6331\nbc\nqXfer:siginfo:read::0,80\nP7=c0fdfe7f00000000\nvCont;s\nqXfer:siginfo:write::0:\nqRRCmd:delete checkpoint:-1:31")
 	f.Add("QSaveRegisterState\nP0=01\nP0=0100000000000000\nvCont;s\nQRestoreRegisterState:1\n_M10,rw\n_m500000")
+	f.Add("qSupported:multiprocess+\n!\nvAttach;1234\nvAttach;2345\nHgp2345.2346\nZ0,401024,1\nP0=01\nvCont;s:p1234.1235;c\nTp2345.2346\nHc0\nbs\n" +
+		"vFile:setfs:2345\nqXfer:exec-file:read:2345:0,100\nqXfer:threads:read::0,1000\nD;2345\nHgp2345.0\nbc\nvKill;1234")
 	f.Fuzz(func(t *testing.T, data string) {
 		if strings.Count(data, "\n") > 200 {
 			return
 		}
-		fake := newFake()
-		fuzzSession(t, data, fake, fake)
-		fake = newFake()
-		fuzzSession(t, data, &fakeDiverter{fakeTarget: fake}, fake)
-		family := newFamily()
-		fuzzSession(t, data, family, family.of(fakePID))
+		for _, opt := range []Options{{}, {RR: true}} {
+			fake := newFake()
+			fuzzSession(t, data, opt, fake, fake)
+			fake = newFake()
+			fuzzSession(t, data, opt, &fakeDiverter{fakeTarget: fake}, fake)
+			family := newFamily()
+			fuzzSession(t, data, opt, family, family.of(fakePID))
+		}
 	})
 }
 
 // fuzzSession feeds packets to a session on target, which plays fake.
-func fuzzSession(t *testing.T, data string, target api.Target, fake *fakeTarget) {
+func fuzzSession(t *testing.T, data string, opt Options, target api.Target, fake *fakeTarget) {
 	s := newSession(target)
+	s.srv.opt.RR = opt.RR
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	s.ctx = ctx // ends "monitor wait"

@@ -11,7 +11,8 @@ import (
 
 // Resume packets answer with a stop reply when the target has stopped. What
 // the protocol calls "the other threads" runs as it was recorded: a replay has
-// one schedule, so scheduler-locking cannot hold a thread back.
+// one schedule, so scheduler-locking cannot hold a thread back. Other processes are
+// moved, too, when the packet is about all.
 
 // errNoProcess is the text for packets that need a process when none is held.
 const errNoProcess = "no process: attach or run first"
@@ -110,9 +111,10 @@ func (s *session) back(arg string) reply {
 	switch arg {
 	case "s":
 		r := api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumed.tid}
-		is := s.resumed.pid == 0 || s.resumed.pid == s.selected.pid
-		if r.TID == 0 && is && s.holds(s.selected.pid) && s.useThread(s.selected.threadRef) {
-			r.TID = s.selected.tid
+		t := s.selected.thread()
+		is := s.resumed.pid == 0 || s.resumed.pid == t.pid
+		if r.TID == 0 && is && s.holds(t.pid) && s.useThread(t) {
+			r.TID = t.tid
 		}
 		return s.resume(s.resumed.pid, r)
 	case "c":
@@ -126,7 +128,7 @@ func (s *session) back(arg string) reply {
 func (s *session) resume(pid int, r api.Resume) reply {
 	if pid == 0 {
 		r.All = true
-		if pid = s.selected.pid; !s.holds(pid) {
+		if pid = s.selected.thread().pid; !s.holds(pid) {
 			pid = s.inferior.pid
 		}
 	}

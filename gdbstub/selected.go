@@ -12,25 +12,36 @@ package gdbstub
 
 // selection is what the packets say about the selected thread.
 type selection struct {
-	threadRef
+	threadRef       // without what follows
 	lists      bool // this packet ends a list of threads
 	justListed bool // the packet before did
-	walk       int  // how many more threads of the list are asked about
+
+	// The threads that were asked about right after a list: when it is all of them, that
+	// was a walk through the list.
+	count, all int
+	last       threadRef
 }
 
 // packet notes that another packet is handled.
-func (v *selection) packet() {
-	v.justListed, v.lists = v.lists, false
-}
+func (v *selection) packet() { v.justListed, v.lists = v.lists, false }
 
 // asked notes that the client asks about a thread, n are there.
 func (v *selection) asked(t threadRef, n int) {
 	switch {
 	case v.justListed:
-		v.walk = n - 1
-	case v.walk > 0:
-		v.walk--
+		v.count, v.all, v.last = 1, n, t
+	case v.count < v.all:
+		v.count++
+		v.last = t
 	default:
-		v.threadRef = t
+		v.threadRef, v.count, v.all = t, 0, 0
 	}
+}
+
+// thread returns the selected thread.
+func (v *selection) thread() threadRef {
+	if v.count < v.all {
+		return v.last
+	}
+	return v.threadRef
 }

@@ -535,6 +535,8 @@ func TestSelectedThread(t *testing.T) {
 		{[]string{"qfThreadInfo", "qsThreadInfo", "T30", "T20", "T1234"}, fakePID},
 		{[]string{"qXfer:threads:read::0,1000", "T30", "T20", "T1234", "T30"}, 0x30},
 		{[]string{"qXfer:threads:read::0,1000", "g", "T20"}, 0x20},
+		{[]string{"qXfer:threads:read::0,1000", "T20"}, 0x20}, // info threads, with all registers read before
+		{[]string{"qXfer:threads:read::0,1000", "T20", "T30"}, 0x30},
 		{[]string{"T77"}, fakePID},
 	} {
 		for _, packet := range p.packets {

@@ -32,6 +32,7 @@ type company struct {
 	has    *group // whose turn it is
 	ran    *group // who had it last, and whose stores are not looked for yet
 	since  time.Time
+	cost   time.Duration // of finding out, the last time, what a group had stored
 	// content holds the shared pages as they were when a group had had its turn.
 	content map[sharedPage][]byte
 }
@@ -114,10 +115,12 @@ func (c *company) next() *thread {
 
 // passTo gives a group the turn.
 func (c *company) passTo(g *group) {
+	start := time.Now()
 	if c.ran != g {
 		c.noteStores(c.ran)
 	}
 	c.has, c.ran, c.since = g, g, time.Now()
+	c.cost = c.since.Sub(start)
 }
 
 // noteStores looks for what a group has stored in shared memory since it was looked for last,
@@ -212,7 +215,7 @@ func (t *thread) leavesTurn() bool {
 	if g.company == nil || g.company.has != g || !g.othersReady() {
 		return false
 	}
-	return t.call.nr == unix.SYS_SCHED_YIELD || time.Since(g.company.since) >= g.turns.limits.slice
+	return t.call.nr == unix.SYS_SCHED_YIELD || time.Since(g.company.since) >= max(g.turns.limits.slice, cutShare*g.company.cost)
 }
 
 // leaveTurn gives the turn to another process. ws is the exit at which the thread is.

@@ -38,9 +38,12 @@
 //     affinity, RDTSC and CPUID restored) or dies by its own signal, no shadow
 //     stays behind, and a recording that is not whole is not left on disk.
 //
-// What it does not do. One process and one thread are recorded. At a second
-// thread recording stops and the program runs on by itself; forked children
-// run unrecorded. 32-bit programs are refused.
+// Processes that the program starts are recorded with it, each with a log of its own
+// (newprocess.go); those that share memory take turns, as the threads of one process do
+// (company.go, turns.go).
+//
+// What it does not do. Programs for 32 bits, programs that would not get their privileges
+// under a tracer, and processes that another of the recording traces run on unrecorded.
 //
 // The recorder needs linux/amd64. What asks neither the kernel nor the CPU builds and is
 // tested everywhere: the model of the mappings, sets of pages, the meaning of page table

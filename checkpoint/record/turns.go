@@ -208,7 +208,16 @@ const heldBackTick = time.Millisecond
 
 // heldBack reports whether a group's turn is free, and threads are ready that may not have it.
 func (s *session) heldBack() bool {
-	return slices.ContainsFunc(s.groups, func(g *group) bool { return !g.done && g.turns.has == nil && len(g.turns.ready) > 0 })
+	return slices.ContainsFunc(s.groups, func(g *group) bool { return !g.done && g.turnFree() && len(g.turns.ready) > 0 })
+}
+
+// turnFree reports whether nobody has the turn, of the group or of those that it shares memory
+// with.
+func (g *group) turnFree() bool {
+	if c := g.company; c != nil && c.has != nil && c.has.turns.has != nil {
+		return false
+	}
+	return g.turns.has == nil
 }
 
 // runReady has threads run that are held back no more.
@@ -262,7 +271,7 @@ func (g *group) nextTurn() *thread {
 // keeps it.
 func (t *thread) mustPass(next action) checkpoint.SchedReason {
 	u := &t.group().turns
-	if t.group().alone() || next.status != 0 || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
+	if t.group().done || t.group().alone() || next.status != 0 || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
 		return 0
 	}
 	yields := t.call.nr == unix.SYS_SCHED_YIELD && t.regs == t.sig.atExit

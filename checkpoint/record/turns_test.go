@@ -41,3 +41,55 @@ func TestWaitingThread(t *testing.T) {
 		t.Errorf("the thread that waited has gone, and %v was sent", f.sent[1:])
 	}
 }
+
+// TestNoTurnsWhenDone: once the recording is over, the threads that waited for their turns run
+// on, each at once, and none gives way to another.
+func TestNoTurnsWhenDone(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	g.turns.ready = []*thread{other, th}
+	th.atSync, other.atSync = true, true // their slices were over
+	g.done = true
+	var resumed []int
+	f.onResume = func(tid int) { resumed = append(resumed, tid) }
+	for range 2 {
+		next := g.nextTurn()
+		if why := next.mustPass(action{}); why != 0 {
+			t.Fatalf("thread %d gives up its turn: %v", next.tid, why)
+		}
+		if err := next.goOn(action{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{other.tid, th.tid}; !slices.Equal(resumed, want) {
+		t.Errorf("resumed %d, want %d", resumed, want)
+	}
+}
+
+// TestHeldBack: threads are held back when they are ready and the turn is free. One that waits
+// for another, of its group or of one that shares memory with it, is not: the loop then waits
+// for that one's stop, and does not look again and again.
+func TestHeldBack(t *testing.T) {
+	_, th := newFake(t, Options{})
+	s, g := th.session, th.group()
+	if s.heldBack() {
+		t.Error("nobody is ready")
+	}
+	g.turns.ready = []*thread{th}
+	if !s.heldBack() {
+		t.Error("a thread is ready and the turn is free")
+	}
+	other := &group{session: s}
+	other.company = &company{groups: []*group{g, other}, has: other}
+	g.company = other.company
+	s.groups = append(s.groups, other)
+	if !s.heldBack() {
+		t.Error("a thread is ready and nobody of its company has the turn")
+	}
+	other.turns.has = &thread{session: s}
+	if s.heldBack() {
+		t.Error("another group of the company has the turn")
+	}
+}

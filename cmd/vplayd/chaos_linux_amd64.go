@@ -15,7 +15,8 @@ import (
 func tryToCrash(ctx context.Context, f recordFlags, opt recorder.Options) (recorder.Result, error) {
 	for n := 1; ; n++ {
 		res, err := recorder.Run(context.WithoutCancel(ctx), opt)
-		crashed := res.Signal != 0 || opt.Keep == recorder.KeepAlways && res.ExitCode != 0
+		// A crash of another process than the first is one that was recorded.
+		crashed := res.Signal != 0 || opt.Keep == recorder.KeepCrash && res.Recorded || opt.Keep == recorder.KeepAlways && res.ExitCode != 0
 		if n == f.chaos.tries || crashed || err != nil || res.Err != nil || ctx.Err() != nil {
 			if f.chaos.tries > 1 && !f.quiet {
 				fmt.Fprintf(stderr, "vplayd: %s\n", triesText(n, f.chaos.tries, crashed, &opt))

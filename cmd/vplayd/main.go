@@ -39,7 +39,7 @@ const (
 )
 
 func main() {
-	if launch(os.Args) {
+	if launch(os.Args) || becomeDelve(os.Args) {
 		return
 	}
 	os.Exit(run(untilSignal(), commandLine(os.Args)))

@@ -71,6 +71,8 @@ dlv itself refuses to start rr where /proc/sys/kernel/perf_event_paranoid is abo
 
   sudo sysctl kernel.perf_event_paranoid=1
 
+"vplayd replay --debugger dlv RECORDING" does all of this by itself, without root.
+
 dlv debug, exec and test with --backend=rr record by vplayd, too.`,
 		Example: "  dlv replay server-1.vplay\n  DELVE_RR_REPLAY_FLAGS='--symbols build' dlv replay server-1.vplay\n  dlv exec --backend=rr ./server",
 		Args:    cobra.NoArgs,
@@ -91,8 +93,8 @@ func newRRReplay() *cobra.Command {
 		Short: "serve a recording as rr replay does",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.at != "begin" && f.at != "end" {
-				return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+			if err := f.checkAt(); err != nil {
+				return err
 			}
 			f.listen = fmt.Sprintf("127.0.0.1:%d", port)
 			path, err := rrTrace(args[0])
@@ -133,7 +135,7 @@ func rrReplay(c *cobra.Command, path string, f serveFlags) (err error) {
 	var l net.Listener
 	var program clientFile
 	defer func() { err = errors.Join(err, program.remove()) }()
-	d, closeAll, err := openDebug(c, []string{path}, f, func(s *replay.Session, a sandbox.Access) (err error) {
+	target, closeAll, err := openServed(c, path, f, func(s *replay.Session, a sandbox.Access) (err error) {
 		if l, err = listen(c, f); err != nil {
 			return err
 		}
@@ -152,19 +154,9 @@ func rrReplay(c *cobra.Command, path string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	g, err := d.NewCursor()
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	defer learn(c, d, path, f.index)()
+	g := target.Cursor
 	if err := writeProgram(g, program); err != nil {
 		return err
-	}
-	if f.at == "begin" {
-		if err := g.Rewind(); err != nil {
-			return err
-		}
 	}
 	fmt.Fprintf(stderr, "Launch debugger with\n  'gdb' '-l' '10000' '-ex' 'set sysroot /' '-ex' 'target extended-remote %s' %s\n", l.Addr(), rrQuote(program.path))
 	server := gdbstub.New(g, gdbstub.Options{Once: true, RR: true, Log: stubLog(c)})
@@ -192,7 +184,7 @@ func rrQuote(s string) string {
 
 func newRRRecord() *cobra.Command {
 	// rr keeps all of a run; of this one what fits is kept.
-	f := recordFlags{keep: "always", slim: slimNever, interval: 50 * time.Millisecond, keepSeconds: 3600, ringBytes: 1 << 30}
+	f := recordFlags{keep: "always", follow: "all", onCrash: "first", slim: slimNever, interval: 50 * time.Millisecond, keepSeconds: 3600, ringBytes: 1 << 30}
 	var fd int
 	c := &cobra.Command{
 		Use:   "record [flags] PROGRAM [ARGUMENTS...]",

@@ -63,6 +63,9 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 			}
 			defer rec.Close()
 			f.first, f.last = first, last
+			if f.pid, _, err = chosenProcess(c, rec); err != nil {
+				return err
+			}
 			w := bufio.NewWriter(c.OutOrStdout())
 			if err := schedule(c.Context(), w, rec, f); err != nil {
 				return err
@@ -71,7 +74,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		},
 	}
 	c.Flags().StringVarP(&f.thread, "thread", "t", "", "only the thread with this `NUMBER` or name")
-	c.Flags().Int32VarP(&f.pid, "process", "p", 0, "only the process with this `PID`")
+	addProcessFlag(c, "all of them")
 	c.Flags().BoolVar(&f.replay, "replay", false, "replay, to show positions and count instructions")
 	c.Flags().BoolVar(&f.json, "json", false, "one JSON object per stretch, and then per thread")
 	addSandboxFlag(c)
@@ -82,7 +85,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 type scheduleFlags struct {
 	first, last uint32 // intervals
 	thread      string
-	pid         int32
+	pid         int32 // 0 for all
 	replay      bool
 	json        bool
 }
@@ -101,16 +104,11 @@ func schedule(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f sch
 		}
 		defer p.session.Close()
 	}
-	pids := processesOf(rec)
-	if f.pid != 0 {
-		if !slices.Contains(pids, f.pid) {
-			return usageError{withHint(fmt.Errorf("no process %d in the recording", f.pid), exitUsage, "it has %s", listed(pids))}
-		}
-		pids = []int32{f.pid}
-	}
-	for _, pid := range pids {
-		if err := p.process(ctx, pid); err != nil {
-			return err
+	for _, row := range rec.Processes() {
+		if f.pid == 0 || f.pid == row.PID {
+			if err := p.process(ctx, row.PID); err != nil {
+				return err
+			}
 		}
 	}
 	switch infos := rec.Intervals(); {
@@ -121,19 +119,6 @@ func schedule(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f sch
 	default:
 		return usageError{withHint(fmt.Errorf("no thread %q there", f.thread), exitUsage, "without --thread all of them are printed")}
 	}
-}
-
-// listed joins the first numbers of a list with commas.
-func listed(list []int32) string {
-	const most = 10
-	var words []string
-	for _, n := range list[:min(len(list), most)] {
-		words = append(words, strconv.Itoa(int(n)))
-	}
-	if len(list) > most {
-		words = append(words, "...")
-	}
-	return strings.Join(words, ", ")
 }
 
 // schedulePrinter prints stretches, and keeps the sums.
@@ -238,9 +223,10 @@ func (p *schedulePrinter) head(pid int32) error {
 		return nil
 	}
 	p.headed = true
+	row, _ := p.rec.Process(pid)
 	name := ""
-	if m := p.rec.Manifest(); m.PID == pid {
-		name = " " + text.Printable(m.Program)
+	if row.Program != "" {
+		name = " " + text.Printable(row.Program)
 	}
 	_, err := fmt.Fprintf(p.w, "process %d%s\n  %s %s%s %8s  %-24s %s\n", pid, name, p.column("from"), p.column("to"), p.title(), "events", "thread", "why it switched")
 	return err

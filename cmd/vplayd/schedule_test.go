@@ -148,7 +148,6 @@ func TestSchedule(t *testing.T) {
 	for want, f := range map[string]scheduleFlags{
 		`no thread "nobody" there`:       {thread: "nobody"},
 		"no interval 7 in the recording": {first: 7, last: 8},
-		"no process 7 in the recording":  {pid: 7},
 	} {
 		if _, err := scheduled(t, rec, f); codeOf(err) != exitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

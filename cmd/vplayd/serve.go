@@ -65,7 +65,9 @@ server ("set debuginfod enabled on").
 The debugger stands at the crash at once (--at begin: where the recording
 begins). Of a recording of several processes it sees the one that the recording is
 about, the first that crashed, else the first program; --process PID names another
-(vplayd processes lists them). All of gdb's commands that go
+(vplayd processes lists them). gdb has several as inferiors when it attaches to them:
+"target extended-remote :1234", then "attach PID" for each ("add-inferior" before
+the next one), or "vplay inferiors". All of gdb's commands that go
 forward and backward work: break, watch, rwatch, awatch, step, next, finish,
 until, and reverse-continue, reverse-step, reverse-finish ...; "monitor help"
 lists what vplay adds, and "vplayd help gdb-commands" tells how to have it as
@@ -119,15 +121,15 @@ folder.`,
 }
 
 func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
-	if f.at != "begin" && f.at != "end" {
-		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+	if err := f.checkAt(); err != nil {
+		return err
 	}
 	path, err := recordingPath(args)
 	if err != nil {
 		return err
 	}
 	var l net.Listener
-	d, closeAll, err := openDebug(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) (err error) {
+	target, closeAll, err := openServed(c, path, f, func(_ *replay.Session, a sandbox.Access) (err error) {
 		if !f.stdio {
 			if l, err = listen(c, f); err != nil {
 				return err
@@ -145,18 +147,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	target, err := d.NewInferiors()
-	if err != nil {
-		return err
-	}
-	defer target.Close()
 	g := target.Cursor
-	defer learn(c, d, path, f.index)()
-	if f.at == "begin" {
-		if err := target.Rewind(); err != nil {
-			return err
-		}
-	}
 	if f.dap {
 		return serveDAP(c, g, f, l)
 	}
@@ -171,6 +162,40 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
 	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
+}
+
+// checkAt refuses a place to stand at first that is none.
+func (f *serveFlags) checkAt() error {
+	if f.at != "begin" && f.at != "end" {
+		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+	}
+	return nil
+}
+
+// openServed opens a recording for a server, which stands where --at says.
+func openServed(c *cobra.Command, path string, f serveFlags, before prepare) (*debug.Inferiors, func(), error) {
+	d, closeAll, err := openDebug(c, []string{path}, f, before)
+	if err != nil {
+		return nil, nil, err
+	}
+	target, err := d.NewInferiors()
+	if err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	learnt := learn(c, d, path, f.index)
+	done := func() {
+		learnt()
+		target.Close()
+		closeAll()
+	}
+	if f.at == "begin" {
+		if err := target.Rewind(); err != nil {
+			done()
+			return nil, nil, err
+		}
+	}
+	return target, done, nil
 }
 
 // isDone reports whether ctx has ended.
@@ -316,14 +341,19 @@ func newReplay() *cobra.Command {
 	var gdb string
 	c := &cobra.Command{
 		Use:   "replay [flags] [RECORDING] [-- GDB-ARGUMENTS...]",
-		Short: "start gdb on a recording",
+		Short: "start gdb on a recording, or dlv",
 		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
 with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
 commands of "vplayd help gdb-commands" are loaded. Of a recording of several processes
 gdb has all as inferiors, up to 8: "info inferiors", "inferior N"; with more, "vplay
 inferiors PID" attaches to another one. There is no sandbox here, as around
-serve: gdb runs as your own program.`,
-		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt\n  vplayd replay --process 4711 make-1.vplay",
+serve: gdb runs as your own program.
+
+With --debugger dlv it starts Delve on the recording of a Go program, "dlv replay" with
+vplayd in the place of rr: see vplayd help rr-compat. Where the kernel keeps performance
+counters from users, which rr needs and dlv looks after, dlv gets a mount namespace that
+says otherwise.`,
+		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt\n  vplayd replay --process 4711 make-1.vplay\n  vplayd replay -d dlv server-1.vplay",
 		RunE: func(c *cobra.Command, args []string) error {
 			n := c.ArgsLenAtDash()
 			if n < 0 {
@@ -331,6 +361,9 @@ serve: gdb runs as your own program.`,
 			}
 			if n > 1 {
 				return usageError{withHint(fmt.Errorf("%d recordings named", n), exitUsage, "arguments for gdb stand behind --")}
+			}
+			if isDelve(gdb) {
+				return replayDelve(args[:n], args[n:], gdb, f)
 			}
 			return replayGDB(c, args[:n], args[n:], gdb, f)
 		},

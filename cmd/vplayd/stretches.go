@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
@@ -264,19 +263,4 @@ func runningName(m *replay.Machine) string {
 		}
 	}
 	return ""
-}
-
-// processesOf returns the processes that have an interval, by number: the one that the
-// manifest is about first, then the others in the order of their intervals.
-func processesOf(rec *checkpoint.Recording) []int32 {
-	var list []int32
-	for _, i := range rec.Intervals() {
-		if !slices.Contains(list, i.PID) {
-			list = append(list, i.PID)
-		}
-	}
-	if n := slices.Index(list, rec.Manifest().PID); n > 0 {
-		list = slices.Insert(slices.Delete(list, n, n+1), 0, rec.Manifest().PID)
-	}
-	return list
 }

@@ -15,10 +15,11 @@ import (
 // with a [Cursor] of its own; what is learnt of the past on one's way (the timeline's
 // index) serves all. It is safe for concurrent use; a cursor is used by one goroutine.
 //
-// It is of one process of the recording. A process that calls execve becomes another program, with memory of its own: an
-// image. The recording of a whole run has the intervals of all of them, and a timeline
-// is of one of them. That of the last image stays as long as the session; the others
-// are there while a cursor is in them.
+// It is of one process of the recording; [Inferiors] are all of them. A process that calls
+// execve becomes another program, with memory of its own: an image. The recording of a
+// whole run has the intervals of all of them, and a timeline is of one of them. That of
+// the last image stays as long as the session; the others are there while a cursor is in
+// them.
 type Session struct {
 	s       *replay.Session
 	symbols *image.Symbols

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	realgdb "vplay/tests/gdb"
 	"vplay/tests/need"
 )
 
@@ -356,7 +357,14 @@ func TestDelveReplay(t *testing.T) {
 			for i := range steps {
 				commands[i] = steps[i].command
 			}
-			for i, answer := range d.run(t, []string{"replay", rec}, commands) {
+			answers := d.run(t, []string{"replay", rec}, commands)
+			if i := slices.Index(commands, "call main.twice(21)"); i > 0 { // a call does not move the recording
+				before, after := delveEvent.FindString(answers[i-1]), delveEvent.FindString(answers[i])
+				if before == "" || before != after {
+					t.Errorf("a call has moved from %q to %q", before, after)
+				}
+			}
+			for i, answer := range answers {
 				if want := regexp.MustCompile("(?m)" + steps[i].want); !want.MatchString(answer) {
 					t.Errorf("%d: %s: no %s in\n%s", i, commands[i], want, answer)
 				}
@@ -377,5 +385,83 @@ func TestDelveRecords(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(d.dir, "vplay-*")); err != nil || len(left) > 0 {
 		t.Errorf("dlv has left %v, %v", left, err)
+	}
+}
+
+// TestReplayStartsDelve has vplayd start dlv, as root and as another user, without any
+// preparation of the machine.
+func TestReplayStartsDelve(t *testing.T) {
+	d := newDlv(t)
+	g := goGuest(t, "all=-N -l", "panic")
+	rec := g.record(t, "--keep", "always")
+	self := filepath.Join(g.dir, "vplayd") // where another user can execute it
+	b, err := os.ReadFile(vplayd)
+	if err == nil {
+		err = os.WriteFile(self, b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(g.dir, "script")
+	if err := os.WriteFile(script, []byte("break main.store\ncontinue\nprint main.total\nrev stepout\nexit\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{rec: 0o644, filepath.Dir(d.dir): 0o755} { // the latter is that of g.dir, too
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	users := map[string][]string{"this user": nil}
+	if os.Geteuid() == 0 {
+		users["another user"] = []string{need.Program(t, "setpriv"), "--reuid", "65534", "--regid", "65534", "--clear-groups"}
+	}
+	for name, prefix := range users {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			for path, mode := range map[string]os.FileMode{home: 0o777, filepath.Dir(home): 0o755} {
+				if err := os.Chmod(path, mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := append(slices.Clone(prefix), self, "replay", "-d", d.bin, "--symbols", filepath.Join(g.dir, "symbols"), rec,
+				"--", "--init", script, "--allow-non-terminal-interactive=true", "--check-go-version=false")
+			cmd := exec.CommandContext(limited(t, 60*time.Second), args[0], args[1:]...)
+			cmd.Dir, cmd.WaitDelay = home, 5*time.Second
+			cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "XDG_CONFIG_HOME="+home)
+			out, err := cmd.CombinedOutput()
+			if strings.Contains(string(out), "perf_event_paranoid to be 1") {
+				need.Machine(t, paranoid+" of at most 1, or a mount namespace", false)
+			}
+			answer := colours.ReplaceAllString(string(out), "")
+			if want := regexp.MustCompile(`(?s)\[Breakpoint 1\] main\.store.*\n191\n.*main\.main\(\)`); err != nil || !want.MatchString(answer) {
+				t.Errorf("%v: no %s in\n%s", err, want, answer)
+			}
+			if left, err := filepath.Glob(filepath.Join(home, "vplay-*")); err != nil || len(left) > 0 {
+				t.Errorf("what is left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestGoroutinesInGDB asks for them in gdb, at the end and where there are none yet.
+func TestGoroutinesInGDB(t *testing.T) {
+	need.Program(t, "gdb")
+	g := goGuest(t, "", "panic")
+	rec := g.record(t, "--keep", "always")
+	addr := serve(t, rec, "--symbols", filepath.Join(g.dir, "symbols"))
+	out := realgdb.Batch(t, "target remote "+addr, "python exec(gdb.execute('monitor python', to_string=True))",
+		"vplay goroutines", "vplay goroutines 1", "monitor goroutines 123456", "vplay seek begin", "echo none\\n", "vplay goroutines")
+	for _, want := range []string{
+		`(?m)^\d+  \[waiting \(sync\.Mutex\.Lock\)\]  sync\.\(\*Mutex\)\.Lock at .*created by main\.main at .*main\.go:\d+ in goroutine 1$`,
+		`labels "item":"tea" "shop":"north"`,
+		`(?ms)^1  \[running on thread \d+\]  main\.store.*^ +#\d+ +main\.main at `,
+		`there is no such goroutine`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	if _, begin, ok := strings.Cut(out, "none\n"); !ok || strings.Contains(begin, "[running") {
+		t.Errorf("at the beginning:\n%s", out)
 	}
 }

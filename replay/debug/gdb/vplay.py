@@ -463,6 +463,7 @@ for _word, _doc in {
     "processes": "The processes of the recording: their programs, and how each ended.",
     "threads": "The threads here: which one runs, and which are inside a system call.",
     "events": "The last events before here: vplay events [N]\n\nSystem calls, signals and faults; the numbers are for vplay seek event N.",
+    "goroutines": "The goroutines of a Go program here: vplay goroutines [stacks|ID]",
     "modules": "The ELF files in memory, and how to load their symbols by hand.",
     "checkpoint": "Remember the present position; vplay restart N goes back to it.",
     "checkpoints": "The positions remembered.",
