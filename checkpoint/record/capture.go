@@ -53,6 +53,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 	if start >= end {
 		return nil
 	}
+	sp.noteStores() // what leaves the page tables is not found there any more
 	for _, m := range sp.maps.overlap(start, end) {
 		if m.Object == 0 || sp.objects.at(m.Object).Kind == checkpoint.ObjectSpecial {
 			continue

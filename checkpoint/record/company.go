@@ -150,6 +150,39 @@ func (c *company) noteStores(g *group) {
 	}
 }
 
+// noteStores is noteStores of the company's for the group of the space, if it shares memory.
+func (sp *space) noteStores() {
+	if g := sp.group; g.company != nil {
+		g.company.noteStores(g)
+	}
+}
+
+// storedByAny returns the pages that a process of the company has stored in, as far as the
+// space has them mapped: it need not have them in its own page tables.
+func (sp *space) storedByAny() ranges {
+	c := sp.group.company
+	if c == nil {
+		return nil
+	}
+	var pages []uint64
+	for k := range c.content {
+		sp.eachView(k, func(addr uint64) { pages = append(pages, addr/checkpoint.PageSize) })
+	}
+	return rangesOf(pages)
+}
+
+// eachView calls f for the addresses at which a space has a page mapped shared.
+func (sp *space) eachView(k sharedPage, f func(addr uint64)) {
+	for _, id := range sp.views().objects[k.file] {
+		for _, m := range sp.views().list[id] {
+			first := m.Offset / checkpoint.PageSize
+			if isShared(m) && k.index >= first && k.index-first < (m.End-m.Start)/checkpoint.PageSize {
+				f(m.Start + (k.index-first)*checkpoint.PageSize)
+			}
+		}
+	}
+}
+
 // tellOthers has the groups but g log a page.
 func (c *company) tellOthers(g *group, k sharedPage) {
 	for _, o := range c.groups {
@@ -261,14 +294,9 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 	g.stored = nil
 	var out []checkpoint.MemWrite
 	for k := range stored {
-		for _, id := range sp.views().objects[k.file] {
-			for _, m := range sp.views().list[id] {
-				first := m.Offset / checkpoint.PageSize
-				if isShared(m) && k.index >= first && k.index-first < (m.End-m.Start)/checkpoint.PageSize {
-					out = append(out, checkpoint.MemWrite{Addr: m.Start + (k.index-first)*checkpoint.PageSize, Data: g.company.content[k]})
-				}
-			}
-		}
+		sp.eachView(k, func(addr uint64) {
+			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.company.content[k]})
+		})
 	}
 	slices.SortFunc(out, func(a, b checkpoint.MemWrite) int { return cmp.Compare(a.Addr, b.Addr) })
 	return out

@@ -49,6 +49,7 @@ func (t *thread) beforeExec() (action, error) {
 		}
 	}
 	c.exec = true
+	t.space().noteStores()
 	return action{}, nil
 }
 

@@ -64,6 +64,8 @@ func (t *thread) beforeMem() error {
 			}
 		}
 		return t.space().captureFilePages(&t.call, pageDown(a[0]), pageUp(a[0]+a[1]))
+	case unix.SYS_SHMDT:
+		t.space().noteStores()
 	case unix.SYS_SHMAT:
 		if a[2]&shmRemap != 0 { // The segment's size is not among the arguments.
 			return t.space().captureFilePages(&t.call, pageDown(a[1]), abi.TaskSize)

@@ -42,7 +42,7 @@ func (sp *space) takeSnapshot() (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.shared = c.shared.union(sp.hiddenShared(c.shared))
+	c.shared = c.shared.union(sp.hiddenShared(c.shared)).union(sp.storedByAny())
 	if err := sp.keepFilePages(c.file); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,77 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"testing"
+	"time"
+
+	recorder "vplay/checkpoint/record"
+)
+
+// treeCases are the cases of trees.c that end well, and whether a random schedule can
+// change what they do: not where there is one process at a time.
+var treeCases = []struct {
+	name  string
+	chaos bool
+}{
+	{"fork", false},
+	{"chain", false},
+	{"many", false},
+	{"vfork", false},
+	{"vforkfails", true},
+	{"spawn", false},
+	{"shells", false},
+	{"clonevm", true},
+	{"clonevmexec", true},
+	{"forklocked", true},
+	{"forkthread", true},
+	{"forkexecthread", true},
+	{"pipes", false},
+	{"mutexes", true},
+	{"conds", true},
+	{"sems", true},
+	{"spins", true},
+	{"later", true},
+	{"semopen", true},
+	{"sysv", true},
+	{"daemon", false},
+	{"killed", false},
+	{"handler", false},
+	{"stops", false},
+	{"sessions", false},
+	{"execloops", false},
+	{"tracer", false},
+	{"attach", false},
+}
+
+// TestTrees runs programs of several processes, each one thing that recording must get
+// right: the same results natively and recorded, and an exact replay of every process, also
+// with an end forced every 3 ms, with an interval at nearly every call, and under random
+// schedules.
+func TestTrees(t *testing.T) {
+	prog := compile(t, "trees")
+	for _, tc := range treeCases {
+		t.Run(tc.name, func(t *testing.T) {
+			c := guestCase{name: tc.name, sorted: true}
+			r := run{args: []string{prog, tc.name}}
+			want := r.native(t)
+			modes := []struct {
+				name string
+				opt  recorder.Options
+			}{
+				{"plain", recorder.Options{}},
+				{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
+				{"short", recorder.Options{Interval: time.Microsecond}},
+				{"chaos", recorder.Options{Chaos: true, ChaosSeed: 1}},
+			}
+			for _, m := range modes {
+				if m.opt.Chaos && !tc.chaos {
+					continue
+				}
+				r.opt = m.opt
+				t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
+			}
+		})
+	}
+}
