@@ -167,6 +167,15 @@ func (t *thread) release(sig int) error {
 		}
 		sig = 0
 	}
+	if err := t.restore(); err != nil {
+		return err
+	}
+	return t.session.source.resume(t.tid, ptrace.Detach, sig)
+}
+
+// restore gives a thread that is at a stop, in no call, its instructions, its CPUs and its
+// signals.
+func (t *thread) restore() error {
 	if t.space().site != 0 {
 		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
 			return err
@@ -179,7 +188,7 @@ func (t *thread) release(sig int) error {
 		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
-	return t.session.source.resume(t.tid, ptrace.Detach, sig)
+	return nil
 }
 
 // waitDetached waits for the end of the program, if it was let go, as its parent.

@@ -80,7 +80,7 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 		g.settle(g.endQuietly(t, b))
 		return action{sig: sig}, nil
 	}
-	t.session.noteCrash(g.of, sig)
+	t.session.noteCrash(g.of, t.proc, sig)
 	var info []byte
 	if si != nil {
 		info = append(info, si[:]...)
@@ -103,12 +103,13 @@ func (p *process) isCrash(sig int) bool {
 	return false
 }
 
-// noteCrash notes the process that has crashed, if it is the first.
-func (s *session) noteCrash(p *process, sig int) {
+// noteCrash notes that a process has crashed, if it is the first, and whose log that ends: its
+// own, or that of the one whose memory it shares.
+func (s *session) noteCrash(log, p *process, sig int) {
 	if s.crashed != nil {
 		return
 	}
-	s.crashed = p
+	s.crashed = log
 	if p != s.first && s.result.Crashed == nil {
 		s.result.Crashed = &Crashed{PID: p.pid, Program: p.about.Program, Signal: sig}
 	}
@@ -174,7 +175,7 @@ func (g *group) crashBetween(sig int) (action, error) {
 	p, end := g.of, &g.prev.rec.End
 	p.about.Signo = int32(sig)
 	if p.isCrash(sig) {
-		g.session.noteCrash(p, sig)
+		g.session.noteCrash(p, p, sig)
 	} else if g.session.opt.Keep == KeepCrash {
 		g.settle(nil)
 		return action{}, nil

@@ -129,6 +129,9 @@ func (t *thread) onExec() error {
 		if err := t.splitOff(); err != nil {
 			return err
 		}
+		name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", t.proc.pid))
+		follow := t.session.opt.Follow
+		t.proc.unwanted = err == nil && !follow.wants(t.proc.about.Program) && !follow.wants(name)
 	}
 	t.session.result.Stats.Execs++
 	return t.space().open()
@@ -158,6 +161,9 @@ func (t *thread) beginImage() error {
 	t.readName()
 	if err := t.space().findSite(); err != nil {
 		return err
+	}
+	if t.proc.unwanted {
+		return t.leaveHere()
 	}
 	t.space().artefact = nil
 	if err := t.editEnv(); err != nil {

@@ -154,8 +154,8 @@ type Result struct {
 	Recorded bool
 	Path     string   // of the recording, when Recorded
 	More     []string // further recordings: with OnCrashEach one for each further crash
-	// Crashed is the process that the recording at Path is about, when it is not the
-	// program itself that crashed.
+	// Crashed is the process that crashed, when it is not the program itself. The recording
+	// at Path is about it, or, where it shared its parent's memory, about that.
 	Crashed *Crashed
 	// Sanitizer says that the program was linked with AddressSanitizer or
 	// LeakSanitizer, which end it with an exit code.

@@ -30,6 +30,24 @@ func (t *thread) leaveUnrecorded(pid int) error {
 	return ptrace.Resume(pid, ptrace.Syscall, 0)
 }
 
+// leaveHere lets a process that was recorded as long as it shared its parent's memory, and has
+// executed a program that is not to be recorded, go on unrecorded. It is at the execve's exit.
+func (t *thread) leaveHere() error {
+	s, p := t.session, t.proc
+	if err := t.restore(); err != nil {
+		return err
+	}
+	if err := ptrace.SetOptions(t.tid, s.options()&^ptrace.OptExit); err != nil {
+		return err
+	}
+	s.unrecorded[p.pid], s.parents[p.pid] = p.pid, p.parent
+	s.forgetProcess(p)
+	if err := s.resumeUnrecorded(t.tid, 0); err != nil {
+		return err
+	}
+	return errDetach
+}
+
 // makeNative gives a new child what is its own: its instructions and its CPUs.
 func (t *thread) makeNative(pid int) error {
 	if err := t.disarmAt(pid, pid); err != nil {
