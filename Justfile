@@ -34,6 +34,11 @@ programs:
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestServers' -timeout 1h -v -programs
 
+# races that random schedules find and fair ones do not; every case with threads under SEEDS random schedules
+races SEEDS="20":
+    go test ./tests/record -timeout 2h -run TestRaces -nativeruns 1000 -plainruns 1000 -v
+    go test ./tests/record -timeout 2h -run 'TestThreads/.*/chaos' -chaos-seeds {{ SEEDS }} -v
+
 # both commands of the README in a minimal Debian that holds Go and nothing else
 fresh:
     tests/fresh.sh

@@ -415,6 +415,9 @@ func (t *thread) syncPoint() error {
 	if t.sig.syncPending {
 		return nil
 	}
+	if err := t.dropShared(); err != nil {
+		return err
+	}
 	cpu, err := t.group().cpuTime()
 	if err != nil {
 		return err

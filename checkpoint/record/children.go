@@ -103,6 +103,9 @@ func (t *thread) onProcess(pid int) error {
 		return t.releaseChild(pid)
 	case t.taskFlags()&cloneVM != 0:
 		return t.shareWith(pid)
+	case t.session.hasWritten(pid):
+		t.noteStranger()
+		return t.releaseChild(pid)
 	case !follow.wants(t.proc.about.Program):
 		t.noteStranger()
 		return t.leaveUnrecorded(pid)

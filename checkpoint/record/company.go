@@ -118,6 +118,7 @@ func (c *company) passTo(g *group) {
 	start := time.Now()
 	if c.ran != g {
 		c.noteStores(c.ran)
+		g.regained = true
 	}
 	c.has, c.ran, c.since = g, g, time.Now()
 	c.cost = c.since.Sub(start)
@@ -149,6 +150,52 @@ func (c *company) noteStores(g *group) {
 		})
 	}
 }
+
+// dropShared takes shared memory out of the page tables of a process that has the turn again,
+// where there is much of it: then what is found there at the turn's end is what the process has
+// used, and not all that it ever did. The memory keeps its content. The thread is at a sync
+// point.
+func (t *thread) dropShared() error {
+	g, sp := t.group(), t.space()
+	if g.company == nil || !g.regained {
+		return nil
+	}
+	g.regained = false
+	var list []mapping
+	var pages []ranges
+	count := uint64(0)
+	for _, m := range sp.maps.all() {
+		if !isShared(&m) || m.Prot&checkpoint.ProtWrite == 0 {
+			continue
+		}
+		scan, err := sp.scanPages([]mapping{m})
+		if err != nil {
+			return err
+		}
+		list, pages, count = append(list, m), append(pages, scan.shared), count+scan.shared.count()
+	}
+	if count < dropFloor {
+		return nil
+	}
+	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		m := &list[i]
+		ret, err := in.do(unix.SYS_MADVISE, m.Start, m.End-m.Start, madvDontNeed)
+		if err != nil {
+			return err
+		}
+		if ret == 0 {
+			sp.noteUnmapped(m, pages[i])
+		}
+	}
+	return in.end()
+}
+
+// dropFloor is from how many pages on that is worth it.
+const dropFloor = 256
 
 // noteStores is noteStores of the company's for the group of the space, if it shares memory.
 func (sp *space) noteStores() {

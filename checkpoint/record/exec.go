@@ -131,7 +131,7 @@ func (t *thread) onExec() error {
 		}
 		name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", t.proc.pid))
 		follow := t.session.opt.Follow
-		t.proc.unwanted = err == nil && !follow.wants(t.proc.about.Program) && !follow.wants(name)
+		t.proc.unwanted = t.session.hasWritten(t.proc.pid) || err == nil && !follow.wants(t.proc.about.Program) && !follow.wants(name)
 	}
 	t.session.result.Stats.Execs++
 	return t.space().open()

@@ -23,8 +23,9 @@ type group struct {
 	company *company // nil while it shares no memory with other recorded processes
 	// stored are the pages that others of the company have stored in since this group ran, and
 	// paused says that an interval begins when it runs again.
-	stored map[sharedPage]struct{}
-	paused bool
+	stored   map[sharedPage]struct{}
+	paused   bool
+	regained bool // it has the turn again, and is at no sync point since
 
 	objects objectStore
 	done    bool // nothing more is recorded; only the processes' end is awaited

@@ -102,6 +102,16 @@ func sortEntries(p []checkpoint.PageEntry) {
 // streams reports whether intervals are written as they end, and not kept in a ring.
 func (s *session) streams() bool { return s.opt.Keep == KeepAlways && s.out.open() }
 
+// hasWritten reports whether an earlier process of that number is in the file: what they leave
+// could not be told apart.
+func (s *session) hasWritten(pid int) bool {
+	had := slices.ContainsFunc(s.written, func(p *process) bool { return p.pid == pid })
+	if had {
+		s.noteOnce(fmt.Sprintf("process %d runs on unrecorded: an earlier process of the recording had this number", pid))
+	}
+	return had
+}
+
 // writeInterval writes an interval, whose pages are written.
 func (g *group) writeInterval(iv *interval) error {
 	if s := g.session; !slices.Contains(s.written, g.of) {

@@ -20,7 +20,8 @@ func (g *group) evict(now time.Duration) {
 		entries[i] = ringEntry{iv.bytes, iv.rec.CPUStart}
 	}
 	keep := time.Duration(g.session.opt.KeepSeconds * float64(time.Second))
-	for range firstKept(entries, now, keep, g.session.opt.RingBytes) {
+	room := g.session.opt.RingBytes / int64(max(len(g.session.groups), 1)) // each group has its share
+	for range firstKept(entries, now, keep, room) {
 		g.dropOldest()
 	}
 }

@@ -157,7 +157,7 @@ func (s *session) onUnrecordedExec(pid, tid int) error {
 		}
 	}
 	name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil || !s.opt.Follow.wants(name) {
+	if err != nil || !s.opt.Follow.wants(name) || s.hasWritten(pid) {
 		return s.resumeUnrecorded(tid, 0)
 	}
 	delete(s.unrecorded, tid)
