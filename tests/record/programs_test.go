@@ -26,6 +26,8 @@ type programCase struct {
 	kill  syscall.Signal
 	after time.Duration
 	loose bool // output differs from run to run
+	// processes is how many the recording has at least.
+	processes int
 }
 
 // bashScript forks, pipes, traps and substitutes.
@@ -153,7 +155,16 @@ func (c *programCase) check(t *testing.T, dir string) {
 	if res.Reason != "" {
 		t.Errorf("recording ended early: %s", res.Reason)
 	}
+	checkProcesses(t, res.Path, c.processes)
 	t.Logf("recorded in %.2f s; %v", took.Seconds(), verify(t, res.Path))
+}
+
+// checkProcesses wants at least so many processes in a recording.
+func checkProcesses(t *testing.T, path string, want int) {
+	t.Helper()
+	if names := programsIn(openRecording(t, path)); len(strings.Fields(names)) < want {
+		t.Errorf("the recording has %s, want %d processes", names, want)
+	}
 }
 
 // TestStatic records a program without a dynamic linker.

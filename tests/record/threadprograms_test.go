@@ -151,21 +151,23 @@ func TestServers(t *testing.T) {
 	}
 	port := freePort(t)
 	for _, c := range []struct {
-		name string
-		args []string
-		use  func(t *testing.T, addr string)
+		name      string
+		args      []string
+		processes int
+		use       func(t *testing.T, addr string)
 	}{
-		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, func(t *testing.T, addr string) {
-			_, port, _ := net.SplitHostPort(addr)
-			out, err := exec.Command(need.Program(t, "redis-benchmark"), "-p", port, "-n", "2000", "-c", "20", "-t", "set,get,lpush", "-q").CombinedOutput()
+		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, 1, func(t *testing.T, addr string) {
+			out, err := exec.Command(need.Program(t, "redis-benchmark"), "-p", hostPort(addr), "-n", "2000", "-c", "20", "-t", "set,get,lpush", "-q").CombinedOutput()
 			if err != nil {
 				t.Errorf("redis-benchmark: %v\n%s", err, out)
 			}
 		}},
-		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, useMemcached},
+		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, 1, useMemcached},
+		{"nginx", nginxArgs(t, port), 3, useHTTP("500")},
+		{"python3 http.server", []string{need.Python(t), "-m", "http.server", port, "--bind", "127.0.0.1"}, 1, useHTTP("50")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run{args: append([]string{need.Program(t, c.args[0])}, c.args[1:]...)}
+			r := run{dir: t.TempDir(), args: append([]string{need.Program(t, c.args[0])}, c.args[1:]...)}
 			r.kick = func(pid int) {
 				defer func() { _ = syscall.Kill(pid, syscall.SIGTERM) }()
 				addr := net.JoinHostPort("127.0.0.1", port)
@@ -179,6 +181,7 @@ func TestServers(t *testing.T) {
 			if !res.Recorded {
 				t.Fatalf("nothing recorded: %s", res.Reason)
 			}
+			checkProcesses(t, res.Path, c.processes)
 			t.Log(verify(t, res.Path))
 		})
 	}
