@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The verb record on every system: its flags and help, and the name and check of the
@@ -110,8 +111,13 @@ SIGKILL to its process group say, the recording is written first.`,
 			return record(c, args, f)
 		},
 	}
-	fs := c.Flags()
-	fs.SetInterspersed(false)
+	c.Flags().SetInterspersed(false)
+	f.add(c.Flags())
+	return c
+}
+
+// add defines the flags, which have their defaults then.
+func (f *recordFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.out, "output", "o", "", "`FILE` to write (default: PROGRAM-N.vplay)")
 	fs.BoolVarP(&f.force, "force", "f", false, "replace the recording if it exists")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
@@ -130,7 +136,6 @@ SIGKILL to its process group say, the recording is written first.`,
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	f.chaos.add(fs)
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")
-	return c
 }
 
 // exitRecorder is the exit code of record's own failures.

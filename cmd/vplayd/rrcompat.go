@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/gdbstub"
@@ -184,7 +184,9 @@ func rrQuote(s string) string {
 
 func newRRRecord() *cobra.Command {
 	// rr keeps all of a run; of this one what fits is kept.
-	f := recordFlags{keep: "always", follow: "all", onCrash: "first", slim: slimNever, interval: 50 * time.Millisecond, keepSeconds: 3600, ringBytes: 1 << 30}
+	var f recordFlags
+	f.add(pflag.NewFlagSet("record", pflag.ContinueOnError)) // for the defaults
+	f.keep, f.slim, f.keepSeconds = "always", slimNever, 3600
 	var fd int
 	c := &cobra.Command{
 		Use:   "record [flags] PROGRAM [ARGUMENTS...]",
