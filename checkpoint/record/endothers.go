@@ -44,6 +44,9 @@ func (g *group) endHere(why string) error {
 		if t = g.turns.logged; t == nil || t.ended {
 			t = g.turns.threads[0]
 		}
+		if i := slices.IndexFunc(g.turns.threads, func(o *thread) bool { return !o.inVfork() }); t.inVfork() && i >= 0 {
+			t = g.turns.threads[i] // its state can be read
+		}
 	}
 	runs := g.turns.has == t
 	for _, o := range g.turns.threads {

@@ -41,6 +41,9 @@ var treeCases = []struct {
 	{"stops", false},
 	{"sessions", false},
 	{"execloops", false},
+	{"spinturns", true},
+	{"pwrites", false},
+	{"namespaces", false},
 	{"tracer", false},
 	{"attach", false},
 }
