@@ -177,6 +177,7 @@ func (t *thread) dropShared() error {
 	if count < dropFloor {
 		return nil
 	}
+	g.company.noteStores(g) // the kernel's for the call that has just ended, too
 	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
 	if err != nil {
 		return err
