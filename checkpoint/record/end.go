@@ -143,7 +143,7 @@ func (g *group) settle(err error) {
 	g.over()
 	g.timer.off()
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
-		err = s.endOthers(g)
+		err = s.endOthers(g, "another process crashed")
 	}
 	if err == nil && s.out.open() && s.opt.Keep == KeepCrash {
 		err = s.finish()
