@@ -44,14 +44,8 @@ func (g *group) letGo(at *thread) error {
 	s := g.session
 	g.over()
 	g.timer.off()
-	threads := slices.Clone(g.turns.threads)
-	for _, o := range threads {
-		if o == at {
-			continue
-		}
-		if err := o.leaveCall(); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("thread %d: %w", o.tid, err)
-		}
+	if err := g.letThreadsGo(at); err != nil {
+		return err
 	}
 	if at != nil && at.call.in {
 		if err := at.undo(); err != nil {
@@ -67,21 +61,85 @@ func (g *group) letGo(at *thread) error {
 		if err := at.release(0); err != nil {
 			return err
 		}
+		delete(s.threads, at.tid)
 	}
-	for _, o := range threads {
-		delete(s.threads, o.tid)
+	g.leaveDetached(nil)
+	return nil
+}
+
+// letOthersGo lets all go that share the memory of t's process, which dies of a signal. Nothing
+// more of the group is recorded.
+func (g *group) letOthersGo(t *thread) error {
+	if err := g.letThreadsGo(t); err != nil {
+		return err
 	}
-	for _, p := range slices.Clone(g.procs) {
-		p.detached = true
-		g.leave(p)
+	if t.proc != g.session.first && slices.Contains(g.procs, g.session.first) {
+		g.session.relay.detach()
+	}
+	g.leaveDetached(t.proc)
+	return nil
+}
+
+// letThreadsGo lets the threads of the group but one go. One that waits in vfork(2) for
+// another of them cannot be stopped there: it is let go at its next stop.
+func (g *group) letThreadsGo(but *thread) error {
+	for _, o := range slices.Clone(g.turns.threads) {
+		switch {
+		case o == but:
+			continue
+		case o.inVfork():
+			o.leaves = true
+			continue
+		}
+		if err := o.leaveCall(); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("thread %d: %w", o.tid, err)
+		}
+		delete(g.session.threads, o.tid)
 	}
 	return nil
+}
+
+// leaveDetached takes the processes but one out of the group whose threads were let go.
+func (g *group) leaveDetached(but *process) {
+	for _, p := range slices.Clone(g.procs) {
+		stays := slices.ContainsFunc(g.turns.threads, func(t *thread) bool { return t.proc == p && t.leaves })
+		if p != but && !stays {
+			p.detached = true
+			g.leave(p)
+		}
+	}
+}
+
+// inVfork reports whether the thread waits for a child that shares its memory.
+func (t *thread) inVfork() bool {
+	if !t.parked.waits || !t.call.in {
+		return false
+	}
+	switch t.call.nr {
+	case unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_VFORK:
+		return t.taskFlags()&cloneVfork != 0
+	}
+	return false
+}
+
+// leave lets a thread go that could not be stopped before, at the exit of its call.
+func (t *thread) leave(ws unix.WaitStatus) (action, error) {
+	if ptrace.Event(ws) != 0 || ptrace.StopSignal(ws) != ptrace.SyscallTrap {
+		return action{}, nil
+	}
+	t.leaves, t.parked.waits, t.parked.next = false, false, action{status: ws}
+	if err := t.leaveCall(); err != nil {
+		return action{}, err
+	}
+	delete(t.session.threads, t.tid)
+	t.group().leaveDetached(nil)
+	return action{}, errDetach
 }
 
 // halt stops the thread, if it runs, and keeps the stop for leaveCall.
 func (t *thread) halt() error {
 	has := t.group().turns.has == t
-	if !t.parked.waits && !has {
+	if !t.parked.waits && !has || t.inVfork() {
 		return nil
 	}
 	if err := t.session.source.interrupt(t.tid); err != nil {

@@ -4,6 +4,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -74,8 +75,11 @@ func (g *group) endQuietly(t *thread, b intervalEnd) error {
 // crash ends the recording of the process at the signal that kills it.
 func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
 	g := t.group()
-	g.of.about.Signo = int32(sig)
 	b := intervalEnd{kind: checkpoint.EndCrash, forced: forced, signo: sig}
+	if g.shares() && !t.proc.isCrash(sig) {
+		return action{sig: sig}, t.killedBeside(forced)
+	}
+	g.of.about.Signo = int32(sig)
 	if !g.of.isCrash(sig) {
 		g.settle(g.endQuietly(t, b))
 		return action{sig: sig}, nil
@@ -86,7 +90,24 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 		info = append(info, si[:]...)
 	}
 	g.settle(g.endWith(t, b, info))
+	if g.shares() {
+		return action{sig: sig}, g.letOthersGo(t)
+	}
 	return action{sig: sig}, nil
+}
+
+// killedBeside ends the recording of a group at a signal that kills the thread's process, which
+// is no crash, while others go on in the same memory.
+func (t *thread) killedBeside(forced bool) error {
+	const why = "a process that shares the program's memory was killed"
+	g, s := t.group(), t.session
+	if g.of == s.first {
+		s.endEarly(why)
+	} else {
+		s.noteOnce(fmt.Sprintf("process %d runs on unrecorded: %s", g.of.pid, why))
+	}
+	g.settle(g.endQuietly(t, intervalEnd{kind: checkpoint.EndStop, forced: forced, reason: why}))
+	return g.letOthersGo(t)
 }
 
 // isCrash reports whether a signal that kills the process counts as a crash. Of the program
@@ -122,7 +143,7 @@ func (g *group) settle(err error) {
 	g.over()
 	g.timer.off()
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
-		err = s.endOthers(g)
+		err = s.endOthers(g, "another process crashed")
 	}
 	if err == nil && s.out.open() && s.opt.Keep == KeepCrash {
 		err = s.finish()

@@ -16,17 +16,18 @@ import (
 // to that moment. It is stopped wherever it is, its last interval ends there, and it runs on
 // by itself.
 
-// endOthers ends the recording of all processes but those of crashed, and lets them go.
-func (s *session) endOthers(crashed *group) error {
+// endOthers ends the recording of all processes but those of one group, and lets them go. why
+// is empty where nothing of them is to be recorded.
+func (s *session) endOthers(but *group, why string) error {
 	for _, g := range slices.Clone(s.groups) {
-		if g == crashed {
+		if g == but {
 			continue
 		}
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
-		if !g.done {
-			if err := g.endHere("another process crashed"); err != nil && !errors.Is(err, errGone) {
+		if !g.done && why != "" {
+			if err := g.endHere(why); err != nil && !errors.Is(err, errGone) {
 				return err
 			}
 		}
@@ -43,6 +44,9 @@ func (g *group) endHere(why string) error {
 	if t == nil {
 		if t = g.turns.logged; t == nil || t.ended {
 			t = g.turns.threads[0]
+		}
+		if i := slices.IndexFunc(g.turns.threads, func(o *thread) bool { return !o.inVfork() }); t.inVfork() && i >= 0 {
+			t = g.turns.threads[i] // its state can be read
 		}
 	}
 	runs := g.turns.has == t

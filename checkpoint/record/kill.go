@@ -3,6 +3,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,15 +35,45 @@ func (t *thread) beforeKill() (action, error) {
 	case !hit.recorder || !t.proc.mayKill():
 		return action{}, nil
 	case !hit.program:
-		return action{}, t.giveUp("the program kills the recorder and runs on unrecorded")
+		return action{}, t.giveUpAll("the program kills the recorder and runs on unrecorded")
 	}
 	if _, err := t.crash(int(unix.SIGKILL), nil, false); err != nil {
+		return action{}, err
+	}
+	if err := t.finishNow("the program kills its process group, the recorder among it"); err != nil {
 		return action{}, err
 	}
 	if t.session.result.Recorded && t.session.opt.Ended != nil {
 		t.session.opt.Ended("the program kills its process group, the recorder among it", true)
 	}
 	return action{}, nil
+}
+
+// giveUpAll ends the recording of all processes at the entry of a call of the thread's, and has
+// the file written before it lets them go.
+func (t *thread) giveUpAll(reason string) error {
+	if t.group().shares() {
+		if err := t.splitOff(); err != nil {
+			return err
+		}
+	}
+	t.session.endEarly(reason)
+	if err := errors.Join(t.group().stopAt(t, reason), t.finishNow(reason)); err != nil {
+		return err
+	}
+	return t.letProcessGo()
+}
+
+// finishNow ends the recording of the other processes, lets them go, and has the file written.
+func (t *thread) finishNow(reason string) error {
+	s := t.session
+	if !s.out.open() {
+		reason = ""
+	}
+	if err := s.endOthers(t.group(), reason); err != nil || !s.out.open() {
+		return err
+	}
+	return s.finish()
 }
 
 // receivers says which of the two a signal goes to.

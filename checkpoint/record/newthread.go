@@ -78,6 +78,9 @@ func (t *thread) startThread() {
 // cloneArgs returns the flags of a call that makes a thread, and the address of the word
 // for its number.
 func (t *thread) cloneArgs() (flags, childTID uint64) {
+	if t.call.nr == unix.SYS_VFORK { // it has no arguments
+		return t.taskFlags(), 0
+	}
 	a := &t.call.args
 	if t.call.nr != unix.SYS_CLONE3 {
 		return a[0], a[3]

@@ -113,6 +113,9 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	case !ws.Stopped():
 		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))
 	}
+	if t.leaves {
+		return t.leave(ws)
+	}
 	sig := int(ptrace.StopSignal(ws))
 	switch event := ptrace.Event(ws); event {
 	case 0:

@@ -31,6 +31,7 @@ type thread struct {
 
 	atSync      bool        // the stop that was answered last is one that the log can name
 	starting    bool        // it has not left clone yet
+	leaves      bool        // it is let go at its next stop
 	exiting     bool        // it is in exit(2), and others stay
 	atExitEvent bool        // its last stop is answered
 	ended       bool        // it has gone

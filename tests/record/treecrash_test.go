@@ -64,6 +64,7 @@ func TestTreeCrashes(t *testing.T) {
 		{"crashvfork", 5, false, true},
 		{"crashtwo", 7, false, false},
 		{"crashfirst", 3, true, false},
+		{"crashbesidevfork", 3, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run{args: []string{prog, c.name}}
@@ -124,7 +125,7 @@ func TestTreeEachCrash(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		want int
-	}{{"crashtwo", 2}, {"crashchild", 1}, {"crashvfork", 1}, {"crashkilled", 0}, {"killed", 0}} {
+	}{{"crashtwo", 2}, {"crashchild", 1}, {"crashvfork", 1}, {"crashkilled", 0}, {"killed", 0}, {"killedvm", 0}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run{args: []string{prog, c.name}, opt: recorder.Options{Keep: recorder.KeepCrash, OnCrash: recorder.OnCrashEach}}
 			want := r.native(t)

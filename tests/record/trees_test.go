@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"vplay/checkpoint"
 	recorder "vplay/checkpoint/record"
 )
 
@@ -41,6 +42,9 @@ var treeCases = []struct {
 	{"stops", false},
 	{"sessions", false},
 	{"execloops", false},
+	{"spinturns", true},
+	{"pwrites", false},
+	{"namespaces", false},
 	{"tracer", false},
 	{"attach", false},
 }
@@ -73,5 +77,30 @@ func TestTrees(t *testing.T) {
 				t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
 			}
 		})
+	}
+}
+
+// TestVforkFlags: the log says how a child was made that shares memory. vfork(2) has no
+// arguments, so nothing in the registers is flags or an address.
+func TestVforkFlags(t *testing.T) {
+	const vforkFlags = 0x4100 // CLONE_VM|CLONE_VFORK, linux/sched.h
+	r := run{args: []string{compile(t, "trees"), "vfork"}}
+	_, res := r.recorded(t)
+	started := 0
+	eachInterval(t, res.Path, func(_ *checkpoint.Recording, iv *checkpoint.Interval) {
+		for _, e := range iv.Events {
+			switch {
+			case e.Kind != checkpoint.EventThread:
+			case e.Thread == checkpoint.ThreadStart:
+				if started++; e.Flags != vforkFlags {
+					t.Errorf("thread %d starts with flags %#x", e.TID, e.Flags)
+				}
+			case len(e.Writes) > 0:
+				t.Errorf("the end of thread %d writes %d words", e.TID, len(e.Writes))
+			}
+		}
+	})
+	if started != 3 {
+		t.Errorf("%d children, want 3", started)
 	}
 }

@@ -22,6 +22,7 @@
 #include <sys/ptrace.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -293,6 +294,75 @@ static void later(void) {
 	unlink(path);
 }
 
+// A robust mutex whose owner, another process, ends or is killed.
+static void owns(int i) { pthread_mutex_lock(&sync_->m); sync_->n = 5 + i; if (i) _exit(0); for (;;) pause(); }
+static void robust(void) {
+	makeSync();
+	for (int i = 0; i < 2; i++) {
+		pthread_mutexattr_t a;
+		pthread_mutexattr_init(&a);
+		pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+		pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);
+		pthread_mutex_init(&sync_->m, &a);
+		sync_->n = 0;
+		pid_t p = child(owns, i);
+		while (!*(volatile long *)&sync_->n) usleep(500);
+		if (!i) kill(p, SIGKILL);
+		say("%s\n", strerror(pthread_mutex_lock(&sync_->m)));
+		pthread_mutex_consistent(&sync_->m);
+		pthread_mutex_unlock(&sync_->m);
+		reap(p, "owner");
+	}
+}
+// Two processes pass a turn by stores alone, with no call.
+static void turns(int i) {
+	volatile long *turn = &sync_->turn;
+	for (int k = 0; k < 6; k++) { while (*turn % 2 != i) __builtin_ia32_pause(); sync_->n += k; *turn = *turn + 1; }
+}
+static void spinTurns(void) { makeSync(); pid_t p = child(turns, 1); turns(0); reap(p, "child"); say("%ld %ld\n", sync_->n, sync_->turn); }
+// Children that share all memory and are killed, in a call and in their own code.
+static int sleeps(void *arg) { for (;;) pause(); }
+static int loops(void *arg) { for (;;) box[100]++; }
+static void killedVM(void) {
+	for (int i = 0; i < 2; i++) {
+		pid_t p = clone(i ? loops : sleeps, stack + sizeof stack, CLONE_VM | SIGCHLD, 0);
+		nap(10);
+		kill(p, i ? SIGKILL : SIGTERM);
+		reap(p, "child");
+	}
+	say("%ld\n", work(1000));
+}
+// A process writes a file that another has mapped; and one writes another's memory.
+static void writesFile(int i) { int fd = open(path, O_WRONLY); nap(5); if (pwrite(fd, "written", 7, 100) != 7) abort(); close(fd); }
+static void pwrites(void) {
+	snprintf(path, sizeof path, "/tmp/trees-%d", getpid());
+	volatile char *m = (volatile char *)mapFile();
+	pid_t p = child(writesFile, 0);
+	while (m[100] != 'w') getppid();
+	reap(p, "writer");
+	say("%s\n", (char *)m + 100);
+	unlink(path);
+}
+static void remoteWrites(int i) {
+	struct iovec a = {"remote", 7}, b = {(void *)(box + 50), 7};
+	nap(10);
+	if (process_vm_writev(getppid(), &a, 1, &b, 1, 0) != 7) say("process_vm_writev: %s\n", strerror(errno));
+}
+static void remote(void) { pid_t p = child(remoteWrites, 0); reap(p, "writer"); say("%s\n", (char *)(box + 50)); }
+// Namespaces, and a process that nobody may look at.
+static void namespaces(void) {
+	pid_t p = fork();
+	if (p == 0) {
+		prctl(PR_SET_DUMPABLE, 0);
+		if (unshare(CLONE_NEWUSER | CLONE_NEWPID)) say("unshare: %s\n", strerror(errno));
+		pid_t q = fork();
+		if (q == 0) { say("first in its namespace: %d\n", getpid()); _exit(3); }
+		reap(q, "child");
+		_exit(0);
+	}
+	reap(p, "outer");
+}
+
 // Semaphores by name, and System V memory.
 static void named(int i) { sem_t *s = sem_open(path, 0); if (s == SEM_FAILED) abort(); for (int k = 0; k < 20; k++) sem_post(s); sem_close(s); }
 static void semOpen(void) {
@@ -489,6 +559,19 @@ static void crashFirst(void) {
 	awaitReady(2);
 	crashes(0);
 }
+// One beside a process that is inside its vfork call.
+static void inVfork(int i) {
+	pid_t p = vfork();
+	if (p == 0) { isReady(); nap(200); execl("/bin/echo", "echo", "executed", (char *)0); _exit(1); }
+	reap(p, "vfork");
+}
+static void crashBesideVfork(void) {
+	if (pipe(ready)) abort();
+	pid_t p = child(inVfork, 0);
+	awaitReady(1);
+	reap(child(crashes, 0), "child");
+	reap(p, "other");
+}
 static void crashKilled(void) {
 	pid_t p = child(waits, 0);
 	nap(5);
@@ -512,8 +595,9 @@ static struct { const char *name; void (*run)(void); } cases[] = {
 	{"clonevm", cloneVM}, {"clonevmexec", cloneVMExec}, {"forklocked", forkLocked}, {"forkthread", forkThread}, {"forkexecthread", forkExecThread},
 	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
 	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"sessions", sessions}, {"execloops", execLoops},
+	{"robust", robust}, {"spinturns", spinTurns}, {"killedvm", killedVM}, {"pwrites", pwrites}, {"remote", remote}, {"namespaces", namespaces},
 	{"tracer", tracer}, {"attach", attach},
-	{"crashchild", crashChild}, {"crashgrandchild", crashGrandchild}, {"crashvfork", crashVfork}, {"crashtwo", crashTwo}, {"crashfirst", crashFirst},
+	{"crashchild", crashChild}, {"crashgrandchild", crashGrandchild}, {"crashvfork", crashVfork}, {"crashtwo", crashTwo}, {"crashfirst", crashFirst}, {"crashbesidevfork", crashBesideVfork},
 	{"crashkilled", crashKilled}, {"programs", programs}, {"forever", forever},
 };
 
