@@ -32,7 +32,7 @@ transparency:
 # more real programs, recorded and verified: openssl, cc1, ghostscript, java, node, redis, ...
 programs:
     . tests/need/debian.sh && install_suite programs
-    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestServers' -timeout 1h -v -programs
+    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers' -timeout 1h -v -programs
 
 # races that random schedules find and fair ones do not; every case with threads under SEEDS random schedules
 races SEEDS="20":

@@ -135,7 +135,7 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 	}
 	c.since = time.Now()
 	g := t.group()
-	c.mayBlock = (!g.alone() || g.company != nil) && t.mayBlock()
+	c.mayBlock = (!g.alone() || g.sharers != nil) && t.mayBlock()
 	if c.mayBlock && !g.alone() {
 		if err := t.redirect(); err != nil {
 			return action{}, err

@@ -20,8 +20,8 @@ type group struct {
 
 	cpu     unix.CPUSet // that its threads run on
 	turns   turns
-	company *company // nil while it shares no memory with other recorded processes
-	// stored are the pages that others of the company have stored in since this group ran, and
+	sharers *sharers // nil while it shares no memory with other recorded processes
+	// stored are the pages that others that share its memory have stored in since this group ran, and
 	// paused says that an interval begins when it runs again.
 	stored   map[sharedPage]struct{}
 	paused   bool

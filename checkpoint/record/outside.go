@@ -51,7 +51,7 @@ func (sp *space) noteFilesChanged() {
 			continue
 		}
 		if now := (stamp{st.Size, st.Mtim}); now != was {
-			sp.session.noteOnce(o.Path + ", which the program maps, was changed by a process that is not recorded: replay may differ where the program read it")
+			sp.session.noteOnce(o.Path + ", which the program maps, was changed by another process: replay may differ where the program read it")
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (t *thread) goOn(next action) error {
 		return t.onStop(ws)
 	}
 	switch {
-	case t.group().done || t.group().alone() && t.group().company == nil:
+	case t.group().done || t.group().alone() && t.group().sharers == nil:
 	case t.exiting && t.atExitEvent && t.tid == t.proc.pid && t.proc.hasOther(t):
 		return t.awaitZombie()
 	case t.call.blocks() || next.req == ptrace.Listen:

@@ -160,7 +160,7 @@ func (t *thread) stopped(ws unix.WaitStatus) {
 	t.parked.waits, t.parked.next = false, action{status: ws}
 	t.group().turns.ready = append(t.group().turns.ready, t)
 	t.group().boundTurn()
-	t.group().company.boundByOthers(t.group())
+	t.group().sharers.boundByOthers(t.group())
 }
 
 // onWait answers a stop or an end that was waited for. A thread that does not have the turn
@@ -214,7 +214,7 @@ func (s *session) heldBack() bool {
 // turnFree reports whether nobody has the turn, of the group or of those that it shares memory
 // with.
 func (g *group) turnFree() bool {
-	if c := g.company; c != nil && c.has != nil && c.has.turns.has != nil {
+	if c := g.sharers; c != nil && c.has != nil && c.has.turns.has != nil {
 		return false
 	}
 	return g.turns.has == nil
@@ -243,10 +243,10 @@ func (t *thread) begin() error {
 // anyTurn returns the thread of the group, or of those that it shares memory with, that has
 // the next turn.
 func (g *group) anyTurn() *thread {
-	if g.company == nil || g.done {
+	if g.sharers == nil || g.done {
 		return g.nextTurn()
 	}
-	return g.company.next()
+	return g.sharers.next()
 }
 
 // nextTurn returns the thread that has waited longest for its turn, nil when there is none

@@ -82,14 +82,14 @@ func TestHeldBack(t *testing.T) {
 		t.Error("a thread is ready and the turn is free")
 	}
 	other := &group{session: s}
-	other.company = &company{groups: []*group{g, other}, has: other}
-	g.company = other.company
+	other.sharers = &sharers{groups: []*group{g, other}, has: other}
+	g.sharers = other.sharers
 	s.groups = append(s.groups, other)
 	if !s.heldBack() {
-		t.Error("a thread is ready and nobody of its company has the turn")
+		t.Error("a thread is ready and nobody of those that share its memory has the turn")
 	}
 	other.turns.has = &thread{session: s}
 	if s.heldBack() {
-		t.Error("another group of the company has the turn")
+		t.Error("another group that shares its memory has the turn")
 	}
 }

@@ -26,8 +26,8 @@ import (
 // Processes join when the second maps what the first has mapped shared, or when one that has
 // shared memory forks. They never part.
 
-// company is the groups that share memory.
-type company struct {
+// sharers is the groups that share memory.
+type sharers struct {
 	groups []*group
 	has    *group // whose turn it is
 	ran    *group // who had it last, and whose stores are not looked for yet
@@ -45,21 +45,21 @@ type sharedPage struct {
 
 // join makes g and o share their turns. A thread that runs its own code keeps the turn.
 func (g *group) join(o *group) {
-	c := &company{since: time.Now(), content: map[sharedPage][]byte{}}
+	c := &sharers{since: time.Now(), content: map[sharedPage][]byte{}}
 	for _, from := range []*group{g, o} {
-		if from.company == nil {
+		if from.sharers == nil {
 			c.groups = append(c.groups, from)
 			continue
 		}
-		from.company.noteStores(from.company.ran)
-		c.groups = append(c.groups, from.company.groups...)
-		maps.Copy(c.content, from.company.content)
+		from.sharers.noteStores(from.sharers.ran)
+		c.groups = append(c.groups, from.sharers.groups...)
+		maps.Copy(c.content, from.sharers.content)
 	}
 	for _, m := range c.groups {
-		if m.company == nil {
+		if m.sharers == nil {
 			c.noteStores(m)
 		}
-		m.company = c
+		m.sharers = c
 		if t := m.turns.has; t != nil && t.call.in && m != g {
 			t.giveUpTurn(action{}, true, checkpoint.SchedBlocked) // it is in the kernel
 		}
@@ -73,14 +73,14 @@ func (g *group) join(o *group) {
 	c.ran = c.has
 }
 
-// part takes a group out of its company: it has ended.
+// part takes a group out of those that it shares memory with: it has ended.
 func (g *group) part() {
-	c := g.company
+	c := g.sharers
 	if c == nil {
 		return
 	}
 	c.noteStores(g)
-	g.company = nil
+	g.sharers = nil
 	c.groups = slices.DeleteFunc(c.groups, func(o *group) bool { return o == g })
 	if c.has == g {
 		c.has = nil
@@ -92,7 +92,7 @@ func (g *group) part() {
 }
 
 // next returns the thread that has the turn next, nil when somebody has it or nobody can.
-func (c *company) next() *thread {
+func (c *sharers) next() *thread {
 	if c.has != nil {
 		if c.has.turns.has != nil {
 			return nil
@@ -114,7 +114,7 @@ func (c *company) next() *thread {
 }
 
 // passTo gives a group the turn.
-func (c *company) passTo(g *group) {
+func (c *sharers) passTo(g *group) {
 	start := time.Now()
 	if c.ran != g {
 		c.noteStores(c.ran)
@@ -126,7 +126,7 @@ func (c *company) passTo(g *group) {
 
 // noteStores looks for what a group has stored in shared memory since it was looked for last,
 // and has the others log it.
-func (c *company) noteStores(g *group) {
+func (c *sharers) noteStores(g *group) {
 	if g == nil || g.of.space.mm == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (c *company) noteStores(g *group) {
 // point.
 func (t *thread) dropShared() error {
 	g, sp := t.group(), t.space()
-	if g.company == nil || !g.regained {
+	if g.sharers == nil || !g.regained {
 		return nil
 	}
 	g.regained = false
@@ -177,7 +177,7 @@ func (t *thread) dropShared() error {
 	if count < dropFloor {
 		return nil
 	}
-	g.company.noteStores(g) // the kernel's for the call that has just ended, too
+	g.sharers.noteStores(g) // the kernel's for the call that has just ended, too
 	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
 	if err != nil {
 		return err
@@ -198,17 +198,17 @@ func (t *thread) dropShared() error {
 // dropFloor is from how many pages on that is worth it.
 const dropFloor = 256
 
-// noteStores is noteStores of the company's for the group of the space, if it shares memory.
+// noteStores is noteStores of the sharers' for the group of the space, if it shares memory.
 func (sp *space) noteStores() {
-	if g := sp.group; g.company != nil {
-		g.company.noteStores(g)
+	if g := sp.group; g.sharers != nil {
+		g.sharers.noteStores(g)
 	}
 }
 
-// storedByAny returns the pages that a process of the company has stored in, as far as the
+// storedByAny returns the pages that a process that shares its memory has stored in, as far as the
 // space has them mapped: it need not have them in its own page tables.
 func (sp *space) storedByAny() ranges {
-	c := sp.group.company
+	c := sp.group.sharers
 	if c == nil {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (sp *space) eachView(k sharedPage, f func(addr uint64)) {
 }
 
 // tellOthers has the groups but g log a page.
-func (c *company) tellOthers(g *group, k sharedPage) {
+func (c *sharers) tellOthers(g *group, k sharedPage) {
 	for _, o := range c.groups {
 		if o == g {
 			continue
@@ -244,13 +244,13 @@ func (c *company) tellOthers(g *group, k sharedPage) {
 	}
 }
 
-// othersReady reports whether another group of the company waits for the turn.
+// othersReady reports whether another group that shares its memory waits for the turn.
 func (g *group) othersReady() bool {
-	return g.company != nil && slices.ContainsFunc(g.company.groups, func(o *group) bool { return o != g && len(o.turns.ready) > 0 })
+	return g.sharers != nil && slices.ContainsFunc(g.sharers.groups, func(o *group) bool { return o != g && len(o.turns.ready) > 0 })
 }
 
 // boundByOthers tells the timer of the group that has the turn that others wait for it.
-func (c *company) boundByOthers(g *group) {
+func (c *sharers) boundByOthers(g *group) {
 	if c != nil && c.has != nil && c.has != g && c.has.turns.has != nil {
 		c.has.timer.turnEnds(c.since.Add(c.has.turns.limits.force))
 	}
@@ -260,24 +260,24 @@ func (c *company) boundByOthers(g *group) {
 // process: it has had it for a while, or it yields.
 func (t *thread) leavesTurn() bool {
 	g := t.group()
-	if g.company == nil || g.company.has != g || !g.othersReady() {
+	if g.sharers == nil || g.sharers.has != g || !g.othersReady() {
 		return false
 	}
-	return t.call.nr == unix.SYS_SCHED_YIELD || time.Since(g.company.since) >= max(g.turns.limits.slice, cutShare*g.company.cost)
+	return t.call.nr == unix.SYS_SCHED_YIELD || time.Since(g.sharers.since) >= max(g.turns.limits.slice, cutShare*g.sharers.cost)
 }
 
 // leaveTurn gives the turn to another process. ws is the exit at which the thread is.
 func (t *thread) leaveTurn(ws unix.WaitStatus) {
 	t.giveUpTurn(action{status: ws}, false, checkpoint.SchedSlice)
 	g := t.group()
-	g.company.has = nil
-	if next := g.company.after(g); next != nil {
-		g.company.passTo(next)
+	g.sharers.has = nil
+	if next := g.sharers.after(g); next != nil {
+		g.sharers.passTo(next)
 	}
 }
 
 // after returns the group that has the turn after g, if any waits for it.
-func (c *company) after(g *group) *group {
+func (c *sharers) after(g *group) *group {
 	at := slices.Index(c.groups, g) + 1
 	for i := range c.groups {
 		if o := c.groups[(at+i)%len(c.groups)]; o != g && len(o.turns.ready) > 0 {
@@ -301,9 +301,9 @@ func (t *thread) pauseForced() error {
 	}
 	g.paused = true
 	t.giveUpTurn(action{}, false, checkpoint.SchedSlice)
-	g.company.has = nil
-	if next := g.company.after(g); next != nil {
-		g.company.passTo(next)
+	g.sharers.has = nil
+	if next := g.sharers.after(g); next != nil {
+		g.sharers.passTo(next)
 	}
 	return nil
 }
@@ -335,7 +335,7 @@ func (g *group) goesOnWith(t *thread) error {
 
 // othersWrites returns what other processes have stored in shared memory since the group ran.
 func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
-	if g.company == nil || len(g.stored) == 0 {
+	if g.sharers == nil || len(g.stored) == 0 {
 		return nil
 	}
 	stored := g.stored
@@ -343,7 +343,7 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 	var out []checkpoint.MemWrite
 	for k := range stored {
 		sp.eachView(k, func(addr uint64) {
-			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.company.content[k]})
+			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k]})
 		})
 	}
 	slices.SortFunc(out, func(a, b checkpoint.MemWrite) int { return cmp.Compare(a.Addr, b.Addr) })
@@ -364,43 +364,103 @@ func (sp *space) sharesMapped() bool {
 // isShared reports whether others may have mapped what a mapping shows.
 func isShared(m *mapping) bool { return !m.private() && m.Object != 0 }
 
+// sharedFile is a file or a segment that a call shares with other processes; written says that
+// the call may lead to its being changed.
+type sharedFile struct {
+	id      fileID
+	written bool
+}
+
 // joinsBy joins the groups that have mapped shared what the call, at whose exit the thread is,
-// has mapped or made writable. It reports whether one of them has the turn.
+// has mapped, has made writable, or has written to. It reports whether one of them has the
+// turn.
 func (t *thread) joinsBy(ret int64) (waits bool) {
 	g := t.group()
 	if isError(ret) || len(g.session.groups) < 2 {
 		return false
 	}
-	for _, m := range t.newlyShared(uint64(ret)) {
-		o := t.space().objects.at(m.Object)
+	for _, f := range t.newlyShared(uint64(ret)) {
 		for _, other := range slices.Clone(g.session.groups) {
-			together := other.company != nil && other.company == g.company
-			if other != g && !other.done && !together && other.of.space.shares(fileID{o.Dev, o.Inode}, m.Prot&checkpoint.ProtWrite != 0) {
+			together := other.sharers != nil && other.sharers == g.sharers
+			if other != g && !other.done && !together && other.of.space.shares(f.id, f.written) {
 				g.join(other)
+				t.call.joined = true
 			}
 		}
 	}
-	return g.company != nil && g.company.has != g
+	return g.sharers != nil && g.sharers.has != g
 }
 
-// newlyShared returns the shared mappings that a call with result ret has made, or has made
-// writable.
-func (t *thread) newlyShared(ret uint64) (out []mapping) {
-	c := &t.call
+// newlyShared returns what a call with result ret shares.
+func (t *thread) newlyShared(ret uint64) (out []sharedFile) {
+	c, sp := &t.call, t.space()
+	add := func(m *mapping, written bool) {
+		if isShared(m) {
+			o := sp.objects.at(m.Object)
+			out = append(out, sharedFile{fileID{o.Dev, o.Inode}, written})
+		}
+	}
 	switch {
 	case c.nr == unix.SYS_MMAP && c.args[3]&mapSharedType != 0 && c.args[3]&mapAnonymous == 0, c.nr == unix.SYS_SHMAT:
-		if m, err := t.space().lineAt(ret); err == nil && isShared(&m) {
-			out = append(out, m)
+		if m, err := sp.lineAt(ret); err == nil {
+			add(&m, m.Prot&checkpoint.ProtWrite != 0)
 		}
 	case c.nr == unix.SYS_MPROTECT && c.args[2]&unix.PROT_WRITE != 0:
-		for _, m := range t.space().maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
-			if isShared(&m) {
-				m.Prot |= checkpoint.ProtWrite
-				out = append(out, m)
-			}
+		for _, m := range sp.maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
+			add(&m, true)
+		}
+	case c.before != nil:
+		for _, id := range t.proc.filesWritten(c) {
+			out = append(out, sharedFile{id, true})
 		}
 	}
 	return out
+}
+
+// filesWritten returns the files that the call may change.
+func (p *process) filesWritten(c *call) (out []fileID) {
+	if c.nr == unix.SYS_MADVISE {
+		return nil
+	}
+	for _, path := range p.fileTargets(c) {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil && st.Ino != 0 {
+			out = append(out, fileID{st.Dev, st.Ino})
+		}
+	}
+	return out
+}
+
+// noteWritten has the others log what a call of g's process has changed in a file that they
+// have mapped shared. No page table tells of it. With all they log whatever they see of it:
+// they joined at this call, and what they saw before is not known.
+func (c *sharers) noteWritten(g *group, id fileID, all bool) {
+	for _, o := range c.groups {
+		sp := o.of.space
+		if o == g || sp.mm == nil {
+			continue
+		}
+		for _, object := range sp.views().objects[id] {
+			for _, m := range sp.views().list[object] {
+				if isShared(m) {
+					c.noteView(g, sp, m, id, all)
+				}
+			}
+		}
+	}
+}
+
+// noteView looks at all that a mapping of a file shows, as far as sharedLimit goes.
+func (c *sharers) noteView(g *group, sp *space, m *mapping, id fileID, all bool) {
+	end := min(m.End, m.Start+sharedLimit)
+	_ = eachPage(sp.reader(), ranges{{m.Start / checkpoint.PageSize, end / checkpoint.PageSize}}, func(addr uint64, page []byte) error {
+		k := sharedPage{id, (addr - m.Start + m.Offset) / checkpoint.PageSize}
+		if all || !bytes.Equal(c.content[k], page) {
+			c.content[k] = slices.Clone(page)
+			c.tellOthers(g, k)
+		}
+		return nil
+	})
 }
 
 // shares reports whether a file is mapped shared, writable unless another has it so.
@@ -433,6 +493,11 @@ func (t *thread) atCallExit() (action, error) {
 		return action{parked: true}, nil
 	}
 	t.parked.passed = false
+	if g := t.group(); g.sharers != nil && t.call.before != nil {
+		for _, id := range t.proc.filesWritten(&t.call) {
+			g.sharers.noteWritten(g, id, t.call.joined)
+		}
+	}
 	return t.onExit()
 }
 
