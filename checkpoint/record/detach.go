@@ -35,7 +35,8 @@ func (s *session) letAllGo() error {
 		}
 		errs = append(errs, g.letGo(at))
 	}
-	return errors.Join(append(errs, s.letUnrecordedGo())...)
+	s.letUnrecordedGo()
+	return errors.Join(append(errs, s.awaitUnrecorded())...)
 }
 
 // letGo restores everything and lets the group's processes go. Of their threads at, which may

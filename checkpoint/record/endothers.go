@@ -4,6 +4,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,10 @@ func (s *session) endOthers(but *group, why string) error {
 			return err
 		}
 		if !g.done && why != "" {
-			if err := g.endHere(why); err != nil && !errors.Is(err, errGone) {
+			switch err := g.endHere(why); {
+			case errors.Is(err, errLost): // nothing of it is written yet, and the others count
+				s.noteOnce(fmt.Sprintf("process %d is left out: %v", g.of.pid, err))
+			case err != nil && !errors.Is(err, errGone):
 				return err
 			}
 		}
@@ -35,7 +39,8 @@ func (s *session) endOthers(but *group, why string) error {
 			return err
 		}
 	}
-	return s.letUnrecordedGo()
+	s.letUnrecordedGo()
+	return nil
 }
 
 // endHere ends the recording of a group wherever its threads are. They stay stopped.

@@ -59,6 +59,13 @@ func (o *output) begin() {
 	o.mu.Unlock()
 }
 
+// pause says that what is written next is no end: an interrupt is meant for the program again.
+func (o *output) pause() {
+	o.mu.Lock()
+	o.started = time.Time{}
+	o.mu.Unlock()
+}
+
 func (o *output) check() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,6 +132,7 @@ func (g *group) writeInterval(iv *interval) error {
 func (g *group) writeEnd(m *snapshot, final *checkpoint.Final) error {
 	s := g.session
 	s.out.begin()
+	defer s.out.pause()
 	g.reportMissing()
 	ring := !s.streams()
 	if !s.out.open() {

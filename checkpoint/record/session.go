@@ -43,6 +43,7 @@ type session struct {
 	out      *output
 	written  []*process // that have intervals in the file, by the first of them
 
+	leaving   bool // the threads that are not recorded are being let go
 	strangers bool // there are, or were, children that are not recorded
 	kicked    bool // a turn is free that nobody's stop has freed
 

@@ -71,6 +71,9 @@ func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 		}
 		return s.finishWhenOver()
 	}
+	if s.leaving {
+		return s.leaveAtStop(tid, ws)
+	}
 	sig := 0
 	switch event := ptrace.Event(ws); event {
 	case 0:
@@ -190,24 +193,46 @@ func (t *thread) beginProcess() error {
 	return nil
 }
 
-// letUnrecordedGo ends the tracing of the processes that are not recorded.
-func (s *session) letUnrecordedGo() error {
+// letUnrecordedGo ends the tracing of the processes that are not recorded, each at its next
+// stop: one inside vfork(2) comes to none before its child has gone on.
+func (s *session) letUnrecordedGo() {
+	s.leaving = true
 	for tid := range s.unrecorded {
-		delete(s.unrecorded, tid)
-		if err := ptrace.Interrupt(tid); err != nil {
-			continue // it has gone
+		_ = ptrace.Interrupt(tid) // it fails only for one that has gone, or is at a stop
+	}
+}
+
+// awaitUnrecorded waits until all of them have been let go.
+func (s *session) awaitUnrecorded() error {
+	for len(s.unrecorded) > 0 {
+		tid, ws, err := s.source.waitAny()
+		if err != nil {
+			return err
 		}
-		ws, err := ptrace.Wait(tid, 0)
-		if err != nil || !ws.Stopped() {
-			continue
-		}
-		sig := 0
-		if ptrace.Event(ws) == 0 && ptrace.StopSignal(ws) != ptrace.SyscallTrap {
-			sig = int(ptrace.StopSignal(ws))
-		}
-		if err := ptrace.Resume(tid, ptrace.Detach, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := s.notOurs(tid, ws); err != nil && !ends(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// leaveAtStop lets a thread go at a stop.
+func (s *session) leaveAtStop(tid int, ws unix.WaitStatus) error {
+	delete(s.unrecorded, tid)
+	switch ptrace.Event(ws) {
+	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
+		if child, err := ptrace.EventMessage(tid); err == nil {
+			if err := s.addUnrecorded(tid, int(child)); err != nil && !ends(err) {
+				return err
+			}
+		}
+	}
+	sig := 0
+	if ptrace.Event(ws) == 0 && ptrace.StopSignal(ws) != ptrace.SyscallTrap {
+		sig = int(ptrace.StopSignal(ws))
+	}
+	if err := s.stillThere(ptrace.Resume(tid, ptrace.Detach, sig)); err != nil || len(s.threads)+len(s.unrecorded) > 0 {
+		return err
+	}
+	return errGone
 }
