@@ -3,7 +3,11 @@
 package record
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 )
@@ -29,7 +33,12 @@ func (t *thread) recordChild(pid int) error {
 	}
 	if err := n.beginFork(t.space()); err != nil {
 		n.session.forgetProcess(p)
-		return err
+		if errors.Is(err, errGone) || errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		t.session.noteOnce(fmt.Sprintf("process %d runs on unrecorded: %v", pid, err))
+		t.noteStranger()
+		return t.releaseChild(pid)
 	}
 	if n.group().paused {
 		n.group().turns.ready = []*thread{n}
