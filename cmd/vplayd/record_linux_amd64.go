@@ -150,7 +150,7 @@ func failure(code int) string {
 	case sig == int(syscall.SIGHUP), sig == int(syscall.SIGINT), sig == int(syscall.SIGPIPE), sig == int(syscall.SIGTERM):
 		return "" // an end that was asked for
 	case sig > 0 && sig < 32:
-		return fmt.Sprintf("the program exited with code %d, as when a child of it dies of %v; children are not recorded", code, abi.Signal(sig))
+		return fmt.Sprintf("the program exited with code %d, as when a child of it that is not recorded dies of %v", code, abi.Signal(sig))
 	}
 	return ""
 }
