@@ -75,7 +75,8 @@ func (g *group) endQuietly(t *thread, b intervalEnd) error {
 // crash ends the recording of the process at the signal that kills it.
 func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
 	g := t.group()
-	b := intervalEnd{kind: checkpoint.EndCrash, forced: forced, signo: sig}
+	// In a call the kernel may have written what no event says: the time that is left to sleep.
+	b := intervalEnd{kind: checkpoint.EndCrash, forced: forced, signo: sig, noPages: t.call.in}
 	if g.shares() && !t.proc.isCrash(sig) {
 		return action{sig: sig}, t.killedBeside(forced)
 	}

@@ -25,6 +25,7 @@ type group struct {
 	// paused says that an interval begins when it runs again.
 	stored   map[sharedPage]struct{}
 	paused   bool
+	hasRun   bool // since its stores were looked for
 	regained bool // it has the turn again, and is at no sync point since
 
 	objects objectStore

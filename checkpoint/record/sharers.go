@@ -30,7 +30,7 @@ import (
 type sharers struct {
 	groups []*group
 	has    *group // whose turn it is
-	ran    *group // who had it last, and whose stores are not looked for yet
+	ran    *group // who had it last
 	since  time.Time
 	cost   time.Duration // of finding out, the last time, what a group had stored
 	// content holds the shared pages as they were when a group had had its turn.
@@ -51,7 +51,7 @@ func (g *group) join(o *group) {
 			c.groups = append(c.groups, from)
 			continue
 		}
-		from.sharers.noteStores(from.sharers.ran)
+		from.sharers.noteAll(nil)
 		c.groups = append(c.groups, from.sharers.groups...)
 		maps.Copy(c.content, from.sharers.content)
 	}
@@ -66,6 +66,7 @@ func (g *group) join(o *group) {
 		if m.turns.has != nil && m != g {
 			c.has = m
 		}
+		m.hasRun = m.turns.has != nil
 	}
 	if c.has == nil {
 		c.has = g
@@ -93,10 +94,11 @@ func (g *group) part() {
 
 // next returns the thread that has the turn next, nil when somebody has it or nobody can.
 func (c *sharers) next() *thread {
+	// Two may run where they did when they were brought together by a third.
+	if slices.ContainsFunc(c.groups, func(o *group) bool { return o.turns.has != nil }) {
+		return nil
+	}
 	if c.has != nil {
-		if c.has.turns.has != nil {
-			return nil
-		}
 		if t := c.has.nextTurn(); t != nil {
 			return t
 		}
@@ -116,12 +118,20 @@ func (c *sharers) next() *thread {
 // passTo gives a group the turn.
 func (c *sharers) passTo(g *group) {
 	start := time.Now()
-	if c.ran != g {
-		c.noteStores(c.ran)
-		g.regained = true
-	}
+	c.noteAll(g)
+	g.regained = g.regained || c.ran != g
 	c.has, c.ran, c.since = g, g, time.Now()
 	c.cost = c.since.Sub(start)
+}
+
+// noteAll looks for what the groups but one have stored that have run.
+func (c *sharers) noteAll(but *group) {
+	for _, o := range c.groups {
+		if o != but && o.hasRun {
+			c.noteStores(o)
+			o.hasRun = false
+		}
+	}
 }
 
 // noteStores looks for what a group has stored in shared memory since it was looked for last,

@@ -46,6 +46,7 @@ func (g *group) pass(t *thread) error {
 	if err := g.goesOnWith(t); err != nil {
 		return err
 	}
+	g.hasRun = true
 	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
 	if u.logged != t && g.cur != nil && !t.ended {
