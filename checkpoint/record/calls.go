@@ -69,19 +69,25 @@ func (t *thread) onEntry() (action, error) {
 		return t.handBack()
 	}
 	t.sig.syncPending = false
-	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t.proc}}
-	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	row, known := abi.Lookup(c.nr)
-	regs := t.entryRegs()
-	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
-	})
-	t.session.result.Stats.Calls++
+	row, known := abi.Lookup(int64(t.regs.Orig_rax))
+	t.noteEntry()
 	if e := t.session.log.Trace(); e.Enabled() {
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
 	}
 	effect, why := abi.EffectOf(c.nr, c.args)
 	return t.classify(row.Name, effect, why)
+}
+
+// noteEntry logs the entry of the call that the thread is at.
+func (t *thread) noteEntry() {
+	c := &t.call
+	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t.proc}}
+	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
+	regs := t.entryRegs()
+	t.logEvent(checkpoint.Event{
+		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+	})
+	t.session.result.Stats.Calls++
 }
 
 // debugRegs returns the registers for an event that needs only their hash.

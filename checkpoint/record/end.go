@@ -35,6 +35,9 @@ func (t *thread) onExitEvent() (action, error) {
 	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
+	if !t.call.in && !t.call.pending && t.entersCall() {
+		t.noteEntry()
+	}
 	forced := !t.call.in && !t.call.pending
 	if t.call.pending {
 		t.finishPending(t.asIs())
@@ -43,6 +46,13 @@ func (t *thread) onExitEvent() (action, error) {
 		return action{}, err
 	}
 	return action{}, nil
+}
+
+// entersCall reports whether the thread was killed behind a SYSCALL instruction, before its stop
+// at the entry of the call.
+func (t *thread) entersCall() bool {
+	r := &t.regs
+	return int64(r.Orig_rax) >= 0 && int64(r.Rax) == errnoNoSys && r.Rcx == r.Rip && *r != t.sig.atExit
 }
 
 // onExitCall is the entry of exit or exit_group.
