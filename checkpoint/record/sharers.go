@@ -75,21 +75,23 @@ func (g *group) othersReady() bool {
 	return g.sharers != nil && slices.ContainsFunc(g.sharers.groups, func(o *group) bool { return o != g && len(o.turns.ready) > 0 })
 }
 
-// boundByOthers tells the timer of the group that has the turn that others wait for it.
-func (c *sharers) boundByOthers(g *group) {
-	if c != nil && c.has != nil && c.has != g && c.has.turns.has != nil {
-		c.has.timer.turnEnds(c.since.Add(c.has.turns.limits.force))
-	}
-}
-
 // leavesTurn reports whether the thread, at the exit of its call, gives the turn to another
-// process: it has had it for a while, or it yields.
+// process: it has had it for a while, or it yields. Where nobody waits its time begins anew.
 func (t *thread) leavesTurn() bool {
 	g := t.group()
-	if g.sharers == nil || g.sharers.has != g || !g.othersReady() {
+	c := g.sharers
+	if c == nil || c.has != g {
 		return false
 	}
-	return t.call.nr == unix.SYS_SCHED_YIELD || time.Since(g.sharers.since) >= g.sharers.lasts(g.turns.limits.slice)
+	ready := g.othersReady()
+	if ready && t.call.nr == unix.SYS_SCHED_YIELD {
+		return true
+	}
+	over := time.Since(c.since) >= c.lasts(g.turns.limits.slice)
+	if over && !ready {
+		c.since = time.Now()
+	}
+	return over && ready
 }
 
 // giveUpGroupTurn parks the thread, which goes on by next when its group has the turn again.
@@ -98,6 +100,7 @@ func (t *thread) giveUpGroupTurn(next action, why checkpoint.SchedReason) action
 	if c := t.group().sharers; c.has == t.group() {
 		c.has = nil
 	}
+	t.group().boundTurns() // another may run that has just been brought together with it
 	return action{parked: true}
 }
 
