@@ -133,23 +133,9 @@ func (t *thread) newlyShared(ret uint64) (out []sharedFile) {
 		for _, m := range sp.maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
 			add(&m, true)
 		}
-	case c.before != nil:
-		for _, id := range t.proc.filesWritten(c) {
-			out = append(out, sharedFile{id, true})
-		}
-	}
-	return out
-}
-
-// filesWritten returns the files that the call may change.
-func (p *process) filesWritten(c *call) (out []fileID) {
-	if c.nr == unix.SYS_MADVISE {
-		return nil
-	}
-	for _, path := range p.fileTargets(c) {
-		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil && st.Ino != 0 {
-			out = append(out, fileID{st.Dev, st.Ino})
+	default:
+		for _, f := range c.targets {
+			out = append(out, sharedFile{f.id, true})
 		}
 	}
 	return out

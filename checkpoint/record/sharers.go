@@ -158,9 +158,9 @@ func (t *thread) atCallExit() (action, error) {
 		return t.giveUpGroupTurn(again, checkpoint.SchedSlice), nil
 	}
 	t.parked.passed = false
-	if g := t.group(); g.sharers != nil && t.call.before != nil {
-		for _, id := range t.proc.filesWritten(&t.call) {
-			g.sharers.noteWritten(g, id, t.call.joined)
+	if g := t.group(); g.sharers != nil {
+		for _, f := range t.call.targets {
+			g.sharers.noteWritten(g, f.id, t.call.joined)
 		}
 	}
 	return t.onExit()
