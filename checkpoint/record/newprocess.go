@@ -21,7 +21,6 @@ func (t *thread) recordChild(pid int) error {
 	n := t.session.newThread(pid)
 	p, of := n.proc, t.proc
 	p.parent, p.trap, p.segv, p.about = of.pid, of.trap, of.segv, of.about
-	p.trap.answers = slices.Clone(of.trap.answers)
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
 	n.affinity, n.name, n.starting = t.affinity, t.name, true
 	n.call.mem = callMem{p}

@@ -37,9 +37,10 @@ type session struct {
 	early      map[int]unix.WaitStatus // of children that stopped before the call that made them
 	answering  *thread                 // whose stop is being answered
 
-	first    *process            // the program that was started
-	crashed  *process            // the first that crashed
-	manifest checkpoint.Manifest // but for what it says of processes
+	first    *process             // the program that was started
+	crashed  *process             // the first that crashed
+	manifest checkpoint.Manifest  // but for what it says of processes
+	cpu      *checkpoint.Identity // see hostCPU
 	out      *output
 	written  []*process // that have intervals in the file, by the first of them
 
