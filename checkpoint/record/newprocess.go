@@ -79,10 +79,7 @@ func (t *thread) splitOff() error {
 	t.logThreadEnd(0)
 	g.turns.why = checkpoint.SchedExit
 	g.forget(t)
-	if cpu, err := cpuTime(t.proc.pid); err == nil {
-		g.pastCPU += cpu
-	}
-	g.procs = slices.DeleteFunc(g.procs, func(o *process) bool { return o == t.proc })
+	g.leave(t.proc)
 	s.newGroup(t)
 	sp, n := t.space(), t.group()
 	sp.image, sp.site, sp.vdso = old.image, old.site, old.vdso
