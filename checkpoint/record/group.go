@@ -90,7 +90,8 @@ func (g *group) leave(p *process) {
 		return
 	}
 	p.space.close()
-	g.timer.stop()
+	g.timer.off()
+	s.ticker.remove(&g.timer)
 	g.part()
 	g.close()
 	s.groups = slices.DeleteFunc(s.groups, func(o *group) bool { return o == g })

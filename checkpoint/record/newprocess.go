@@ -25,7 +25,6 @@ func (t *thread) recordChild(pid int) error {
 	n.affinity, n.name, n.starting = t.affinity, t.name, true
 	n.call.mem = callMem{p}
 	n.group().cpu = t.group().cpu
-	n.group().timer.start(n.session.source, n.session.opt)
 	if t.space().sharesMapped() {
 		n.group().paused = true
 		t.group().join(n.group())
@@ -84,7 +83,6 @@ func (t *thread) splitOff() error {
 	sp, n := t.space(), t.group()
 	sp.image, sp.site, sp.vdso = old.image, old.site, old.vdso
 	n.cpu, n.turns.has = g.cpu, t
-	n.timer.start(s.source, s.opt)
 	n.timer.blocked(t.sig.mask)
 	return sp.open()
 }

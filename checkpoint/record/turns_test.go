@@ -42,6 +42,29 @@ func TestWaitingThread(t *testing.T) {
 	}
 }
 
+// TestTicker: the timers of all groups look at their deadlines until their groups end.
+func TestTicker(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s := th.session
+	second := s.newThread(1 << 30)
+	due := time.Now()
+	for _, o := range []*thread{th, second} {
+		o.group().timer.blocked(0)
+		o.group().timer.enter(o, true)
+		o.group().timer.holdUntil(due)
+	}
+	s.ticker.check(due.Add(time.Millisecond))
+	if len(f.sent) != 2 {
+		t.Fatalf("%v was sent to two groups", f.sent)
+	}
+	th.group().timer.sent, second.group().timer.sent, f.sent = false, false, nil
+	second.group().leave(second.proc)
+	s.ticker.check(due.Add(time.Millisecond))
+	if len(f.sent) != 1 {
+		t.Errorf("%v was sent to the group that is left", f.sent)
+	}
+}
+
 // TestWaitingProcess: a process that computes without a call is stopped when another that shares
 // its memory has waited for its turn until the limit, also after a call that it has made
 // meanwhile; later where it takes long to compare what they share.

@@ -184,11 +184,7 @@ func (t *thread) beginProcess() error {
 		return err
 	}
 	g.cpu = t.session.first.space.group.cpu
-	if err := unix.SchedSetaffinity(t.tid, &g.cpu); err != nil {
-		return err
-	}
-	g.timer.start(t.session.source, t.session.opt)
-	return nil
+	return unix.SchedSetaffinity(t.tid, &g.cpu)
 }
 
 // letUnrecordedGo ends the tracing of the processes that are not recorded, each at its next
