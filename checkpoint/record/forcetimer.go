@@ -3,6 +3,7 @@
 package record
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,6 @@ type forceTimer struct {
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
 	signo   unix.Signal
-	quit    chan struct{}
-	once    sync.Once
 }
 
 // The reserved signal is the last real-time signal while the program does not
@@ -43,40 +42,68 @@ const reservedSignal = unix.Signal(64)
 // chaosTick is how often the timer looks when slices are random.
 const chaosTick = 500 * time.Microsecond
 
-// start begins the timer.
-func (p *forceTimer) start(source stopSource, opt Options) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.source, p.every = source, opt.ForceEvery
-	p.quit = make(chan struct{})
+// ticker has the timers of all groups look at their deadlines.
+type ticker struct {
+	mu     sync.Mutex
+	timers []*forceTimer
+	quit   chan struct{}
+}
+
+// start begins to tick.
+func (k *ticker) start(opt Options) {
 	tick := max(min(opt.ForceAfter/4, 5*time.Millisecond), time.Millisecond)
 	if opt.Chaos {
 		tick = min(tick, chaosTick)
 	}
-	if p.every > 0 {
-		tick = max(min(tick, p.every/4), 200*time.Microsecond)
+	if opt.ForceEvery > 0 {
+		tick = max(min(tick, opt.ForceEvery/4), 200*time.Microsecond)
 	}
-	go p.run(tick, p.quit)
+	k.quit = make(chan struct{})
+	go k.run(tick)
 }
 
-func (p *forceTimer) stop() {
-	p.off()
-	if p.quit != nil { // it was started
-		p.once.Do(func() { close(p.quit) })
-	}
+// stop ends it. No timer sends a signal from then on.
+func (k *ticker) stop() {
+	close(k.quit)
+	k.mu.Lock()
+	k.timers = nil
+	k.mu.Unlock()
 }
 
-func (p *forceTimer) run(tick time.Duration, quit chan struct{}) {
+func (k *ticker) run(tick time.Duration) {
 	tk := time.NewTicker(tick)
 	defer tk.Stop()
 	for {
 		select {
 		case now := <-tk.C:
-			p.check(now)
-		case <-quit:
+			k.check(now)
+		case <-k.quit:
 			return
 		}
 	}
+}
+
+// check has each timer look.
+func (k *ticker) check(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.timers {
+		p.check(now)
+	}
+}
+
+// add begins to look at a timer.
+func (k *ticker) add(p *forceTimer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timers = append(k.timers, p)
+}
+
+// remove ends that.
+func (k *ticker) remove(p *forceTimer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timers = slices.DeleteFunc(k.timers, func(o *forceTimer) bool { return o == p })
 }
 
 // check sends the signal when one of the deadlines has passed.

@@ -42,6 +42,72 @@ func TestWaitingThread(t *testing.T) {
 	}
 }
 
+// TestTicker: the timers of all groups look at their deadlines until their groups end.
+func TestTicker(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s := th.session
+	second := s.newThread(1 << 30)
+	due := time.Now()
+	for _, o := range []*thread{th, second} {
+		o.group().timer.blocked(0)
+		o.group().timer.enter(o, true)
+		o.group().timer.holdUntil(due)
+	}
+	s.ticker.check(due.Add(time.Millisecond))
+	if len(f.sent) != 2 {
+		t.Fatalf("%v was sent to two groups", f.sent)
+	}
+	th.group().timer.sent, second.group().timer.sent, f.sent = false, false, nil
+	second.group().leave(second.proc)
+	s.ticker.check(due.Add(time.Millisecond))
+	if len(f.sent) != 1 {
+		t.Errorf("%v was sent to the group that is left", f.sent)
+	}
+}
+
+// TestWaitingProcess: a process that computes without a call is stopped when another that shares
+// its memory has waited for its turn until the limit, also after a call that it has made
+// meanwhile; later where it takes long to compare what they share.
+func TestWaitingProcess(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g, s := th.group(), th.session
+	other := &group{session: s}
+	waits := &thread{session: s, proc: &process{session: s, space: newSpace(other, 1<<30)}, tid: 1 << 30}
+	began := time.Now()
+	g.sharers = &sharers{groups: []*group{g, other}, has: g, ran: g, since: began}
+	other.sharers = g.sharers
+	g.pass(th)
+	f.onResume = func(int) {}
+	resume := func() {
+		if _, _, err := th.resume(ptrace.Syscall, 0, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resume()
+	if g.timer.check(began.Add(time.Hour)); len(f.sent) != 0 {
+		t.Fatalf("nobody waits, and %v was sent", f.sent)
+	}
+	waits.stopped(stopOf(ptrace.SyscallTrap))
+	for range 2 {
+		if g.timer.check(began.Add(fairLimits.force - time.Millisecond)); len(f.sent) != 0 {
+			t.Fatalf("too early, and %v was sent", f.sent)
+		}
+		if g.timer.check(began.Add(fairLimits.force + time.Millisecond)); !slices.Equal(f.sent, []unix.Signal{reservedSignal}) {
+			t.Fatalf("%v was sent for the process that waits", f.sent)
+		}
+		g.timer.sent, f.sent = false, nil
+		resume() // from a call's exit
+	}
+	g.sharers.cost = time.Second
+	resume()
+	if g.timer.check(began.Add(cutShare*time.Second - time.Millisecond)); len(f.sent) != 0 {
+		t.Errorf("too early for what a turn costs, and %v was sent", f.sent)
+	}
+	if g.timer.check(began.Add(cutShare*time.Second + time.Millisecond)); len(f.sent) != 1 {
+		t.Error("nothing was sent for the process that waits")
+	}
+}
+
 // TestNoTurnsWhenDone: once the recording is over, the threads that waited for their turns run
 // on, each at once, and none gives way to another.
 func TestNoTurnsWhenDone(t *testing.T) {
