@@ -279,6 +279,7 @@ func (t *thread) leavesTurn() bool {
 // leaveTurn gives the turn to another process. ws is the exit at which the thread is.
 func (t *thread) leaveTurn(ws unix.WaitStatus) {
 	t.giveUpTurn(action{status: ws}, false, checkpoint.SchedSlice)
+	t.parked.unlogged = true
 	g := t.group()
 	g.sharers.has = nil
 	if next := g.sharers.after(g); next != nil {
@@ -514,4 +515,5 @@ func (t *thread) atCallExit() (action, error) {
 // leaveTurnFor parks the thread, at the exit of a call, because another process has the turn.
 func (t *thread) leaveTurnFor(ws unix.WaitStatus) {
 	t.giveUpTurn(action{status: ws}, false, checkpoint.SchedBlocked)
+	t.parked.unlogged = true
 }
