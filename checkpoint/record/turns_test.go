@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -133,6 +134,34 @@ func TestNoTurnsWhenDone(t *testing.T) {
 		t.Errorf("resumed %d, want %d", resumed, want)
 	}
 }
+
+// TestUnloggedGoesFirst: a thread that has given the turn to another process at the exit of its
+// call goes on before the other threads of its own, whoever has waited longer and whatever the
+// scheduler wants: what the call has done is in memory, and not in the log.
+func TestUnloggedGoesFirst(t *testing.T) {
+	_, th := newFake(t, Options{})
+	g := th.group()
+	g.session.scheduler = never{}
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	g.turns.has, g.turns.ready = th, []*thread{other}
+	sharing := &group{session: th.session}
+	g.sharers = &sharers{groups: []*group{g, sharing}, has: g}
+	if th.leaveAtExit(checkpoint.SchedSlice); g.turns.has != nil {
+		t.Fatal("the thread keeps the turn")
+	}
+	if next := g.nextTurn(); next != th {
+		t.Fatalf("the turn goes to %v, want the thread that left it", next)
+	}
+	if next := g.nextTurn(); next != nil {
+		t.Errorf("thread %d has a turn, and is held back", next.tid)
+	}
+}
+
+// never has all threads wait.
+type never struct{ fair }
+
+func (never) next([]int, time.Time) int { return -1 }
 
 // TestHeldBack: threads are held back when they are ready and the turn is free. One that waits
 // for another, of its group or of one that shares memory with it, is not: the loop then waits
