@@ -190,7 +190,7 @@ func (t *thread) leaveCall() error {
 		}
 	}
 	sig := 0
-	if ws != 0 && !isCall && ptrace.Event(ws) == 0 && !t.group().timer.isReserved(ws.StopSignal()) {
+	if ws != 0 && !isCall && ptrace.Event(ws) == 0 && !t.group().timer.isReserved(t.tid, ws.StopSignal()) {
 		sig = int(ws.StopSignal())
 	}
 	return t.release(sig)
@@ -219,7 +219,7 @@ func (t *thread) endCall() error {
 // release gives a thread that is at a stop, in no call, what is its own, and lets it go, with
 // a signal unless that is 0.
 func (t *thread) release(sig int) error {
-	if t.group().timer.owes(t.tid) {
+	if t.group().timer.gone(t.tid) {
 		// It is not to outlive the tracer: it would kill.
 		if _, err := t.runToReserved(sig); err != nil {
 			return err
