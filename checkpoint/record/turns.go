@@ -50,6 +50,8 @@ func (g *group) pass(t *thread) error {
 	g.hasRun = true
 	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
+	// The timer's signal for the turn that it had before is of no use.
+	t.sig.draining = g.timer.inFlight(t.tid)
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
 		u.logged = t
