@@ -70,14 +70,14 @@ func (t *thread) onExitCall() error {
 // it is kept.
 func (g *group) endQuietly(t *thread, b intervalEnd) error {
 	if g.session.opt.Keep == KeepCrash {
-		g.over()
+		g.dies()
 		g.close()
 		return g.session.finishWhenOver()
 	}
 	if err := g.endAt(t, b); err != nil {
 		return err
 	}
-	g.over()
+	g.dies()
 	return g.session.finishWhenOver()
 }
 
@@ -150,7 +150,7 @@ func (s *session) noteCrash(log, p *process, sig int) {
 // program gets its end whatever becomes of the recording.
 func (g *group) settle(err error) {
 	s := g.session
-	g.over()
+	g.dies()
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
 		err = s.endOthers(g, "another process crashed")
 	}

@@ -197,18 +197,18 @@ func (s *session) goesOn(err error) bool {
 // only, and then returns 0. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.
 func (s *session) wait() (int, unix.WaitStatus, error) {
-	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
-		for tid := range s.threads {
-			ws, err := s.source.wait(tid)
-			return tid, ws, err
-		}
-	}
 	if s.heldBack() {
 		tid, ws, err := s.source.pollAny()
 		if tid == 0 {
 			time.Sleep(heldBackTick)
 		}
 		return tid, ws, err
+	}
+	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
+		for tid := range s.threads {
+			ws, err := s.source.wait(tid)
+			return tid, ws, err
+		}
 	}
 	return s.source.waitAny()
 }

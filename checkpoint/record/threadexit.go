@@ -117,6 +117,24 @@ func (t *thread) robustWords() []abi.Range {
 	return out
 }
 
+// robustPages returns the pages of memory that the group shares with others in which there are
+// robust futexes on its threads' lists.
+func (g *group) robustPages() (out []sharedPage) {
+	if g.sharers == nil {
+		return nil
+	}
+	for _, t := range g.turns.threads {
+		sp := t.space()
+		for _, w := range t.robustWords() {
+			if m := sp.maps.at(w.Addr); m != nil && isShared(m) {
+				o := sp.objects.at(m.Object)
+				out = append(out, sharedPage{fileID{o.Dev, o.Inode}, keyIn(&m.Mapping, w.Addr).index})
+			}
+		}
+	}
+	return out
+}
+
 // onOthersExec answers a stop or end of a thread while another executes a program, which
 // ends it. The kernel gives the other one the number of the process's first thread.
 func (t *thread) onOthersExec(ws unix.WaitStatus) error {

@@ -35,6 +35,7 @@ var treeCases = []struct {
 	{"spins", true},
 	{"later", true},
 	{"semopen", true},
+	{"robust", true},
 	{"sysv", true},
 	{"daemon", false},
 	{"killed", false},
