@@ -267,14 +267,20 @@ func (r *Result) recorded(path string) {
 	r.Recorded, r.Path = true, path
 }
 
-// setEnd sets the exit code, as a shell has it, and the signal.
+// setEnd sets the exit code and the signal.
 func (r *Result) setEnd(ws unix.WaitStatus) {
-	if ws.Exited() {
-		r.ExitCode = ws.ExitStatus()
-		return
+	r.ExitCode = exitCode(ws)
+	if ws.Signaled() {
+		r.Signal = int(ws.Signal())
 	}
-	r.Signal = int(ws.Signal())
-	r.ExitCode = 128 + r.Signal
+}
+
+// exitCode returns how a process or a thread has ended, as a shell has it.
+func exitCode(ws unix.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
 }
 
 // lateEnd is for a process that went without a stop at which its end could be

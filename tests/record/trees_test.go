@@ -39,6 +39,7 @@ var treeCases = []struct {
 	{"sysv", true},
 	{"daemon", false},
 	{"killed", false},
+	{"killedvm", true},
 	{"handler", false},
 	{"stops", false},
 	{"sessions", false},
