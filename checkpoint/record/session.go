@@ -31,6 +31,7 @@ type session struct {
 	threads    map[int]*thread // by tid
 	unrecorded map[int]int     // threads that are traced and not recorded; the process of each
 	parents    map[int]int     // of these processes
+	executing  map[int]string  // the names that such threads have given to execve(2)
 	groups     []*group        // whose processes live
 	scheduler  scheduler
 	ticker     ticker
@@ -58,7 +59,7 @@ func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
 	return &session{
 		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out,
-		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, scheduler: newScheduler(opt),
+		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, executing: map[int]string{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 	}
 }
