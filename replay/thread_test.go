@@ -261,7 +261,7 @@ func TestThreadsDiverge(t *testing.T) {
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts = iv.End.Contexts[:1] }, "threads at the interval's end"},
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts[1].TID = 11 }, "thread 11 at the interval's end"},
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts[0].XState = xstateWith(2) }, "extended state of thread 20"},
-		{1, func(iv *checkpoint.Interval) { iv.Events[1].TID = firstTID }, "the end of thread 10, which is not at its last call"},
+		{1, func(iv *checkpoint.Interval) { iv.Events[1].TID = firstTID }, "the end of thread 10, which does not run"},
 		{1, func(iv *checkpoint.Interval) { iv.Events[3].XState = nil }, "the exit of a call without the thread's extended state"},
 		{1, func(iv *checkpoint.Interval) { iv.Start[1].TID = secondTID }, "thread 20 is there twice"},
 		{1, func(iv *checkpoint.Interval) { iv.Start[0].XState = nil }, "thread 20: x86: malformed XSAVE image"},
