@@ -169,6 +169,7 @@ func (s *session) resume(pid int, r api.Resume) reply {
 		}
 	}
 	stop = s.kept(stop)
+	s.tellOthers()
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
