@@ -86,17 +86,11 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 	if err != nil {
 		return err
 	}
-	d, closeAll, err := openDebug(c, []string{rec}, f, nil)
+	g, closeAll, err := openServed(c, rec, f, nil)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	g, err := d.NewInferiors()
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	defer learn(c, d, rec, f.index)()
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
 	l, err := listen(c, serveFlags{listen: "127.0.0.1:0"})
 	if err != nil {
@@ -106,7 +100,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.ServeListener(ctx, l) // gdb says what it sees of it
+		_ = serveOn(ctx, server, l, g.Recording().Budget()) // gdb says what it sees of it
 	}()
 	cmd := exec.Command(path, slices.Concat([]string{"-q"}, connectGDB(l.Addr().String(), g.PIDs()), gdbArgs)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -13,6 +13,7 @@ import (
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/gdbstub"
 	"vplay/replay"
+	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 )
 
@@ -113,7 +114,7 @@ folder.`,
 	return c
 }
 
-func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
+func serve(c *cobra.Command, args []string, f serveFlags) error {
 	if err := f.checkAt(); err != nil {
 		return err
 	}
@@ -121,10 +122,39 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	return withServed(c, path, f, nil, func(target *debug.Inferiors, l net.Listener) error {
+		g := target.Cursor
+		if f.dap {
+			return serveDAP(c, g, f, l)
+		}
+		server := gdbstub.New(target, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
+		if f.stdio {
+			return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
+		}
+		p := g.Session().Process()
+		if names := g.LocalFiles(); names != "" {
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
+		}
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
+		return serveOn(c.Context(), server, l, g.Recording().Budget())
+	})
+}
+
+// withServed opens a recording and, unless it is served on standard input and output, the
+// address that f names, and calls run with them. Both are open before the sandbox is
+// entered; so is what before opens, which may be nil. The listener is nil with --stdio. The
+// error of a server that a signal ends is none.
+func withServed(c *cobra.Command, path string, f serveFlags, before func() error, run func(*debug.Inferiors, net.Listener) error) (err error) {
 	var l net.Listener
 	target, closeAll, err := openServed(c, path, f, func(_ *replay.Session, a sandbox.Access) (err error) {
 		if !f.stdio {
 			if l, err = listen(c, f); err != nil {
+				return err
+			}
+		}
+		if before != nil {
+			if err := before(); err != nil {
 				return err
 			}
 		}
@@ -140,21 +170,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	g := target.Cursor
-	if f.dap {
-		return serveDAP(c, g, f, l)
-	}
-	server := gdbstub.New(target, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
-	if f.stdio {
-		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
-	}
-	p := g.Session().Process()
-	if names := g.LocalFiles(); names != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
-	}
-	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
-	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
-	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
+	return run(target, l)
 }
 
 // checkAt refuses a place to stand at first that is none.
@@ -168,7 +184,7 @@ func (f *serveFlags) checkAt() error {
 // isDone reports whether ctx has ended.
 func isDone(ctx context.Context) bool { return ctx != nil && ctx.Err() != nil }
 
-// ended turns the error of a server that was told to stop into none.
+// ended turns the error of a server that a signal ends into none.
 func ended(ctx context.Context, err error) error {
 	if isDone(ctx) {
 		return nil
