@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,9 +39,9 @@ seconds at most, for what did that.
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
 give source lines. Of a recording of several processes it shows the one that the
-recording is about, and names the others; --process PID shows another. Files of this machine that lie where the program had them are
-used when their build-id is the recorded one, and named; --no-local-files leaves
-them alone.
+recording is about, and names the others; --process PID shows another. Files of
+this machine that lie where the program had them are used when their build-id is
+the recorded one, and named; --no-local-files leaves them alone.
 
 Once the file is open, info can open no files but these and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -75,7 +74,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 				}
 			}
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(in)
+				return encodeLine(c.OutOrStdout(), in)
 			}
 			return in.print(c.OutOrStdout())
 		},
