@@ -1621,6 +1621,10 @@ const (
 	kAddRI4n_MovRR8_Movsx48_SubRR8n
 	kCmpMI8JEb_TestRI1JNE_LoadUb
 	kStoreUb_StoreUb_StoreUb
+	kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm
+	kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq
+	kVmmovqXb_LoadAb_AddRI8n_AddRI8
+	kVrpaddq_CmpRR8JNE
 	kMovXL_VrpsrlqImm
 	kYmvmovapsStoreb_Yrvaddpd
 	kYmvaddpdb_Ymvmulpdb
@@ -4569,10 +4573,23 @@ var chains = map[[2]uint16]uint16{
 	{kindCount + 463, kLoadUb}:              kCmpMI8JEb_TestRI1JNE_LoadUb,
 	{kStoreUb, kStoreUb}:                    kindCount + 464,
 	{kindCount + 464, kStoreUb}:             kStoreUb_StoreUb_StoreUb,
+	{kVrpunpcklqdq, kMovXL}:                 kindCount + 465,
+	{kindCount + 465, kMovXL}:               kindCount + 466,
+	{kindCount + 466, kVrpsrlqImm}:          kindCount + 467,
+	{kindCount + 467, kMovXL}:               kindCount + 468,
+	{kindCount + 468, kVrpsrlqImm}:          kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm,
+	{kVrpmuludq, kVrpmuludq}:                kVrpmuludq_Vrpmuludq,
+	{kVrpmuludq_Vrpmuludq, kVrpmuludq}:      kindCount + 469,
+	{kindCount + 469, kVrpaddq}:             kindCount + 470,
+	{kindCount + 470, kVrpsllqImm}:          kindCount + 471,
+	{kindCount + 471, kVrpaddq}:             kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq,
+	{kVmmovqXb, kLoadAb}:                    kindCount + 472,
+	{kindCount + 472, kAddRI8n}:             kindCount + 473,
+	{kindCount + 473, kAddRI8}:              kVmmovqXb_LoadAb_AddRI8n_AddRI8,
+	{kVrpaddq, kCmpRR8JNE}:                  kVrpaddq_CmpRR8JNE,
 	{kMovXL, kVrpsrlqImm}:                   kMovXL_VrpsrlqImm,
 	{kYmvmovapsStoreb, kYrvaddpd}:           kYmvmovapsStoreb_Yrvaddpd,
 	{kYmvaddpdb, kYmvmulpdb}:                kYmvaddpdb_Ymvmulpdb,
-	{kVrpmuludq, kVrpmuludq}:                kVrpmuludq_Vrpmuludq,
 	{kYmvmulpdb, kYmvmulpdb}:                kYmvmulpdb_Ymvmulpdb,
 	{kYmvmulpdb, kYmvmovapsStoreb}:          kYmvmulpdb_YmvmovapsStoreb,
 	{kYrvaddpd, kYmvmovapsStoreb}:           kYrvaddpd_YmvmovapsStoreb,
