@@ -2,14 +2,14 @@ package mem
 
 // A page with a watch on it, or with bytes that are not known, is not handed out
 // for direct access, so that each access to it comes here; and few of them touch
-// such a byte. The pages accessed last are kept in a small table, with the bits that
-// say which bytes are watched or unknown, so that an access beside them, and the
-// probe before it, cost little more than the call.
+// such a byte. The pages accessed last are in a small translation cache of their own, with
+// the bits that say which bytes are watched or unknown, so that an access beside them, and
+// the probe before it, cost little more than the call.
 
-// nearPages is the number of pages in the table.
-const nearPages = 64
+// slowTLBSize is the number of entries.
+const slowTLBSize = 64
 
-type nearPage struct {
+type slowEntry struct {
 	base  uint64
 	page  *Page // nil: the entry is empty
 	bits  *watchBits
@@ -22,7 +22,7 @@ var noBits watchBits
 
 // plain reports whether an access to n bytes at o concerns neither a watched byte,
 // of the bits given, nor an unknown one.
-func (s *Space) plain(e *nearPage, bits *[PageSize / 64]uint64, o, n int) bool {
+func (s *Space) plain(e *slowEntry, bits *[PageSize / 64]uint64, o, n int) bool {
 	if e.mask != nil {
 		s.PartialAccesses++
 		return !anyBit(bits, o, n) && e.mask.hasAll(o, n)
@@ -30,24 +30,24 @@ func (s *Space) plain(e *nearPage, bits *[PageSize / 64]uint64, o, n int) bool {
 	return !anyBit(bits, o, n)
 }
 
-// maxNear is the size of the largest access that the table serves.
-const maxNear = 64
+// maxSlow is the size of the largest access that the table serves.
+const maxSlow = 64
 
-// near returns the entry of the n bytes at a and their place in the page, nil when
+// slowLookup returns the entry of the n bytes at a and their place in the page, nil when
 // it does not serve them.
-func (s *Space) near(a uint64, n int) (e *nearPage, o int) {
-	e = &s.nears[a/PageSize%nearPages]
+func (s *Space) slowLookup(a uint64, n int) (e *slowEntry, o int) {
+	e = &s.slowTLB[a/PageSize%slowTLBSize]
 	d := a - e.base
-	if e.page == nil || n == 0 || n > maxNear || d > PageSize-uint64(n) {
+	if e.page == nil || n == 0 || n > maxSlow || d > PageSize-uint64(n) {
 		return nil, 0
 	}
 	return e, int(d)
 }
 
-// readNear copies len(b) bytes at a, if the table knows their page and none is
+// readSlow copies len(b) bytes at a, if the table knows their page and none is
 // watched or unknown.
-func (s *Space) readNear(a uint64, b []byte) bool {
-	e, o := s.near(a, len(b))
+func (s *Space) readSlow(a uint64, b []byte) bool {
+	e, o := s.slowLookup(a, len(b))
 	if e == nil || !s.plain(e, &e.bits.load, o, len(b)) {
 		return false
 	}
@@ -55,10 +55,10 @@ func (s *Space) readNear(a uint64, b []byte) bool {
 	return true
 }
 
-// writeNear stores b at a, if the table knows the page and none of the bytes is
+// writeSlow stores b at a, if the table knows the page and none of the bytes is
 // watched or unknown.
-func (s *Space) writeNear(a uint64, b []byte) bool {
-	e, o := s.near(a, len(b))
+func (s *Space) writeSlow(a uint64, b []byte) bool {
+	e, o := s.slowLookup(a, len(b))
 	if e == nil || !e.store || !s.plain(e, &e.bits.store, o, len(b)) {
 		return false
 	}
@@ -66,9 +66,9 @@ func (s *Space) writeNear(a uint64, b []byte) bool {
 	return true
 }
 
-// learnNear enters the page at base, which an access that was allowed went to, if
+// fillSlowTLB enters the page at base, which an access that was allowed went to, if
 // nothing but watches and unknown bytes keep it from being accessed directly.
-func (s *Space) learnNear(key, base uint64, id pageID, store bool) {
+func (s *Space) fillSlowTLB(key, base uint64, id pageID, store bool) {
 	m := s.pool.meta(id)
 	if s.hash != nil || store && m.codeID.Load() != 0 {
 		return
@@ -80,14 +80,14 @@ func (s *Space) learnNear(key, base uint64, id pageID, store bool) {
 		}
 	}
 	if b != &noBits || m.mask != nil {
-		s.nears[base/PageSize%nearPages] = nearPage{base, s.pool.page(id), b, m.mask, store}
-		s.hasNears = true
+		s.slowTLB[base/PageSize%slowTLBSize] = slowEntry{base, s.pool.page(id), b, m.mask, store}
+		s.slowTLBUsed = true
 	}
 }
 
-// forgetNear empties the table.
-func (s *Space) forgetNear() {
-	if s.hasNears {
-		s.nears, s.hasNears = [nearPages]nearPage{}, false
+// flushSlowTLB empties the table.
+func (s *Space) flushSlowTLB() {
+	if s.slowTLBUsed {
+		s.slowTLB, s.slowTLBUsed = [slowTLBSize]slowEntry{}, false
 	}
 }
