@@ -2,8 +2,8 @@ package dwarf
 
 // The part of the expression parser that binds closest: prefix operators, casts, members
 // and indices. What they are applied to, numbers and names, is in evalprimary.go, names of
-// types in evaltype.go. Operators between two operands, and the conversions that C makes
-// for them, are in eval.go; what is different for Go's values is in govalue.go.
+// types in evaltype.go. Operators between two operands are in eval.go; what is different
+// for Go's values is in govalue.go.
 
 // unary parses prefix operators and casts.
 func (x *evalState) unary() Value {

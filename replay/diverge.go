@@ -10,7 +10,7 @@ import (
 // which they do, and in what. States before At are good.
 type DivergenceError struct {
 	At        checkpoint.Position
-	TID       int32
+	TID       checkpoint.TID
 	RIP       uint64
 	What      string // "rax at the exit of read", "unexpected fault", ...
 	Want, Got string

@@ -85,9 +85,11 @@ func init() { // not a literal: some of them refer to d.systemCall
 		abi.SYS_KILL: func(d *Diversion, a [6]uint64) int64 {
 			return d.kill(int32(a[0]) == d.pid, a[1], abi.SI_USER)
 		},
-		abi.SYS_TKILL: func(d *Diversion, a [6]uint64) int64 { return d.kill(int32(a[0]) == d.tid, a[1], abi.SI_TKILL) },
+		abi.SYS_TKILL: func(d *Diversion, a [6]uint64) int64 {
+			return d.kill(checkpoint.TID(a[0]) == d.tid, a[1], abi.SI_TKILL)
+		},
 		abi.SYS_TGKILL: func(d *Diversion, a [6]uint64) int64 {
-			return d.kill(int32(a[1]) == d.tid, a[2], abi.SI_TKILL)
+			return d.kill(checkpoint.TID(a[1]) == d.tid, a[2], abi.SI_TKILL)
 		},
 		abi.SYS_EXIT:       (*Diversion).sysExit,
 		abi.SYS_EXIT_GROUP: (*Diversion).sysExit,

@@ -34,10 +34,10 @@ type Machine struct {
 
 	s    *Session
 	iv   *interval
-	tid  int32  // of the thread that runs
-	name string // that the thread that runs has given itself
-	next int    // index of the next event
-	step uint32 // events applied at the present count
+	tid  checkpoint.TID // of the thread that runs
+	name string         // that the thread that runs has given itself
+	next int            // index of the next event
+	step uint32         // events applied at the present count
 
 	afterSyscall bool // SYSCALL retired, its enter event is due
 	inCall       bool // between enter and exit
@@ -81,7 +81,7 @@ type Machine struct {
 	CatchSyscall func(nr int64) bool
 	// CatchThread, when it is not 0, is a thread: Run stops behind each event that
 	// lets it go on.
-	CatchThread int32
+	CatchThread checkpoint.TID
 }
 
 // Machine returns a machine at the start of interval id; Close gives it back.
@@ -437,7 +437,7 @@ func (m *Machine) stepOne() error {
 }
 
 // TID returns the thread the machine executes.
-func (m *Machine) TID() int32 { return m.tid }
+func (m *Machine) TID() checkpoint.TID { return m.tid }
 
 // Applied returns the event applied last in this interval, or nil.
 func (m *Machine) Applied() *checkpoint.Event {

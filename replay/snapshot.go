@@ -18,7 +18,7 @@ type Snapshot struct {
 	iv    *interval
 	cpu   x86.State
 	mem   *mem.Snapshot
-	tid   int32
+	tid   checkpoint.TID
 	next  int
 	step  uint32
 	after bool // afterSyscall

@@ -76,7 +76,7 @@ func twoThreads() []*checkpoint.Interval {
 	last := atCall(done, firstCode+16, 42)
 
 	x1 := xstateWith(1)
-	event := func(kind checkpoint.EventKind, tid int32, nr int64, r checkpoint.Regs) checkpoint.Event {
+	event := func(kind checkpoint.EventKind, tid checkpoint.TID, nr int64, r checkpoint.Regs) checkpoint.Event {
 		return checkpoint.Event{Kind: kind, TID: tid, NR: nr, RegHash: checkpoint.HashRegs(&r)}
 	}
 	start := event(checkpoint.EventThread, secondTID, 0, second)
@@ -179,11 +179,11 @@ func TestThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		var tids []int32
+		var tids []checkpoint.TID
 		for _, th := range m.Threads() {
 			tids = append(tids, th.TID)
 		}
-		if want := [][]int32{{firstTID, secondTID}, {firstTID}}[id]; !slices.Equal(tids, want) {
+		if want := [][]checkpoint.TID{{firstTID, secondTID}, {firstTID}}[id]; !slices.Equal(tids, want) {
 			t.Errorf("interval %d ends with the threads %v, want %v", id, tids, want)
 		}
 		if id == 0 {

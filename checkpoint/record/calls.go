@@ -41,7 +41,7 @@ const eventCost = 320
 
 // logEvent appends an event to the current interval.
 func (t *thread) logEvent(ev checkpoint.Event) {
-	ev.TID = int32(t.tid)
+	ev.TID = checkpoint.TID(t.tid)
 	if s := t.session; s.events > 0 || len(s.groups) > 1 {
 		s.events++
 		ev.Seq = s.events

@@ -146,7 +146,7 @@ func checkInterval(iv *checkpoint.Interval) error {
 		in bool
 		nr int64
 	}
-	threads := map[int32]*state{}
+	threads := map[checkpoint.TID]*state{}
 	for _, c := range iv.Start {
 		threads[c.TID] = &state{c.InCall, c.OrigRAX}
 	}

@@ -91,7 +91,7 @@ const (
 
 // context returns the thread's state at the current stop.
 func (t *thread) context() checkpoint.Context {
-	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
+	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
 	c.Regs.RFLAGS &^= flagTF | flagRF
 	if t.call.in {
 		c.InCall, c.OrigRAX = true, t.call.nr

@@ -22,7 +22,7 @@
 //   - Nothing is written to the program: expressions have no effects.
 //
 // Files: server.go accepts clients; session.go is one client's conversation and its
-// dispatch table; breakpoint.go, step.go, stack.go, variable.go and memory.go
+// dispatch table; breakpoint.go, condition.go, step.go, stack.go, variable.go and memory.go
 // hold the requests by topic, source.go and handle.go what they have in common; program.go
 // follows the process through execve.
 //

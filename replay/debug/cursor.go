@@ -238,7 +238,7 @@ func (g *Cursor) Registers(tid int) (*api.Registers, error) {
 // threadState returns the registers of a thread. The error says that it is not there.
 func (g *Cursor) threadState(tid int) (*x86.State, error) {
 	if g.div != nil {
-		st, ok := g.div.State(int32(tid))
+		st, ok := g.div.State(checkpoint.TID(tid))
 		if !ok {
 			return nil, fmt.Errorf("there is no thread %d here", tid)
 		}
