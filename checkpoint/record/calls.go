@@ -74,8 +74,24 @@ func (t *thread) onEntry() (action, error) {
 	if e := t.session.log.Trace(); e.Enabled() {
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
 	}
+	return t.enter()
+}
+
+// enter prepares for a call whose entry is logged. One that changes the memory of another process
+// waits for the turn first.
+func (t *thread) enter() (action, error) {
+	c := &t.call
 	effect, why := abi.EffectOf(c.nr, c.args)
-	return t.classify(row.Name, effect, why)
+	if err := t.beforeWrite(effect); err != nil {
+		return action{}, err
+	}
+	if c.entering = t.joinsBefore(); c.entering {
+		return t.giveUpGroupTurn(action{status: callStop}, checkpoint.SchedBlocked), nil
+	}
+	if err := t.keepRemote(); err != nil {
+		return action{}, err
+	}
+	return t.classify(abi.Name(c.nr), effect, why)
 }
 
 // noteEntry logs the entry of the call that the thread is at.

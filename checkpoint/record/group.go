@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
 )
 
 // group is the processes that share writable memory. One of their threads runs at a time,
@@ -24,6 +26,7 @@ type group struct {
 	// stored are the pages that others that share its memory have stored in since this group ran, and
 	// paused says that an interval begins when it runs again.
 	stored   map[sharedPage]struct{}
+	remote   []abi.Range // that calls of others have written to since
 	paused   bool
 	hasRun   bool // since its stores were looked for
 	regained bool // it has the turn again, and is at no sync point since
@@ -62,6 +65,7 @@ func (g *group) cpuTime() (time.Duration, error) {
 // dropImage forgets what belonged to the image before.
 func (g *group) dropImage() {
 	g.finishExecEnd()
+	g.remote = nil
 	g.close()
 	if g.session.opt.Keep == KeepCrash {
 		g.objects.forgetPages()

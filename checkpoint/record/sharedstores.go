@@ -177,14 +177,16 @@ func (sp *space) eachView(k sharedPage, f func(addr uint64)) {
 	}
 }
 
-// othersWrites returns what other processes have stored in shared memory since the group ran.
+// othersWrites returns what other processes have stored in shared memory, or have written to the
+// group's by calls, since the group ran.
 func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
+	out := sp.readWrites(g.remote)
+	g.remote = nil
 	if g.sharers == nil || len(g.stored) == 0 {
-		return nil
+		return out
 	}
 	stored := g.stored
 	g.stored = nil
-	var out []checkpoint.MemWrite
 	for k := range stored {
 		sp.eachView(k, func(addr uint64) {
 			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k]})

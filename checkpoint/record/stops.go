@@ -24,6 +24,9 @@ type action struct {
 	parked bool            // the thread has given up its turn, and goes on when it has it again
 }
 
+// callStop is the status of a stop at a call's entry or exit.
+const callStop = unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f
+
 // onStop answers a stop, and those that the thread comes to at once, and has the thread go
 // on.
 func (t *thread) onStop(ws unix.WaitStatus) error {
@@ -152,7 +155,10 @@ func (t *thread) onSyscallStop() (action, error) {
 			return action{}, nil // the exit of the clone that made it
 		}
 	}
-	if t.call.in {
+	switch {
+	case t.call.entering:
+		return t.enter()
+	case t.call.in:
 		return t.atCallExit()
 	}
 	return t.onEntry()

@@ -74,6 +74,8 @@ type call struct {
 	mayBlock    bool             // it may wait for another thread
 	redirection *abi.Redirection // it writes to scratch memory
 	thread      *thread          // that it has made
+	entering    bool             // it is logged, and waits for the turn before it is made
+	remote      *remoteWrite     // it writes to the memory of another process
 	toOwnMem    bool             // it writes to the program's own memory, at ownMem
 	ownMem      uint64
 	since       time.Time // when it was entered, for time-outs
