@@ -176,11 +176,11 @@ func (t *thread) giveUp(reason string) error {
 			return err
 		}
 	}
-	if t.proc != t.session.first {
+	if t.proc == t.session.first {
+		t.session.endEarly(reason)
+	} else {
 		t.session.noteOnce(fmt.Sprintf("process %d runs on unrecorded: %s", t.proc.pid, reason))
-		return errors.Join(t.group().stopAt(t, reason), t.letProcessGo())
 	}
-	t.session.endEarly(reason)
 	return errors.Join(t.group().stopAt(t, reason), t.letProcessGo())
 }
 

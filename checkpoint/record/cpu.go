@@ -5,6 +5,7 @@ package record
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -106,24 +107,31 @@ func HostCPU() checkpoint.Identity {
 	return id
 }
 
+// hostCPU returns the CPU as it tells itself, all leaves included. It is asked once: in a
+// virtual machine each CPUID leaves the guest, and all of them take a millisecond.
+func (s *session) hostCPU() checkpoint.Identity {
+	if s.cpu == nil {
+		id := HostCPU()
+		aux := rdtscpAux() // the tracer thread is on the program's CPU
+		id.Level, id.XCR0, id.TSCAux, id.CPUID = levelOf(), xgetbv(), &aux, hostLeaves()
+		s.cpu = &id
+	}
+	return *s.cpu
+}
+
 // identity describes the CPU as the program sees it.
 func (p *process) identity() checkpoint.Identity {
-	id := HostCPU()
-	id.Level, id.Faulting, id.XCR0 = levelOf(), p.trap.cpuid, xgetbv()
-	leaves := hostLeaves()
-	if p.trap.cpuid {
-		for i := range leaves {
-			own := leaves[i]
-			if present(&leaves[i]); leaves[i] != own {
-				id.CPUIDReal = append(id.CPUIDReal, own)
-			}
-		}
-		p.trap.answers = leaves
+	id := p.session.hostCPU()
+	if id.Faulting = p.trap.cpuid; !id.Faulting {
+		return id
 	}
-	// The tracer thread is on the program's CPU.
-	aux := rdtscpAux()
-	id.TSCAux = &aux
-	id.CPUID = leaves
+	id.CPUID = slices.Clone(id.CPUID)
+	for i, own := range id.CPUID {
+		if present(&id.CPUID[i]); id.CPUID[i] != own {
+			id.CPUIDReal = append(id.CPUIDReal, own)
+		}
+	}
+	p.trap.answers = id.CPUID
 	return id
 }
 

@@ -44,7 +44,6 @@ func (s *session) letAllGo() error {
 func (g *group) letGo(at *thread) error {
 	s := g.session
 	g.over()
-	g.timer.off()
 	if err := g.letThreadsGo(at); err != nil {
 		return err
 	}
@@ -189,11 +188,19 @@ func (t *thread) leaveCall() error {
 			return err
 		}
 	}
-	sig := 0
-	if ws != 0 && !isCall && ptrace.Event(ws) == 0 && !t.group().timer.isReserved(ws.StopSignal()) {
-		sig = int(ws.StopSignal())
+	sig := signalOf(ws)
+	if t.group().timer.isReserved(t.tid, unix.Signal(sig)) {
+		sig = 0
 	}
 	return t.release(sig)
+}
+
+// signalOf returns the signal for which a thread has stopped, 0 at a stop of another kind.
+func signalOf(ws unix.WaitStatus) int {
+	if !ws.Stopped() || ptrace.Event(ws) != 0 || ptrace.StopSignal(ws) == ptrace.SyscallTrap {
+		return 0
+	}
+	return int(ptrace.StopSignal(ws))
 }
 
 // endCall brings a thread that was stopped inside a call behind it, or before it where it is
@@ -219,7 +226,7 @@ func (t *thread) endCall() error {
 // release gives a thread that is at a stop, in no call, what is its own, and lets it go, with
 // a signal unless that is 0.
 func (t *thread) release(sig int) error {
-	if t.group().timer.owes(t.tid) {
+	if t.group().timer.gone(t.tid) {
 		// It is not to outlive the tracer: it would kill.
 		if _, err := t.runToReserved(sig); err != nil {
 			return err

@@ -40,7 +40,7 @@
 //
 // Processes that the program starts are recorded with it, each with a log of its own
 // (newprocess.go); those that share memory take turns, as the threads of one process do
-// (sharers.go, turns.go).
+// (sharers.go, joining.go, sharedstores.go, turns.go).
 //
 // What it does not do. Programs for 32 bits, programs that would not get their privileges
 // under a tracer, and processes that another of the recording traces run on unrecorded.

@@ -70,7 +70,6 @@ func (t *thread) onExitCall() error {
 // endQuietly ends the recording of a process that has not crashed: with KeepCrash nothing of
 // it is kept.
 func (g *group) endQuietly(t *thread, b intervalEnd) error {
-	g.timer.off()
 	if g.session.opt.Keep == KeepCrash {
 		g.over()
 		g.close()
@@ -146,7 +145,6 @@ func (s *session) noteCrash(log, p *process, sig int) {
 func (g *group) settle(err error) {
 	s := g.session
 	g.over()
-	g.timer.off()
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
 		err = s.endOthers(g, "another process crashed")
 	}

@@ -193,7 +193,6 @@ func newFake(t *testing.T, opt Options) (*fakeSource, *thread) {
 	s.source = f
 	s.relay.started = make(chan struct{})
 	th := s.newThread(os.Getpid())
-	th.group().timer.source = f
 	sp := th.space()
 	if err := sp.open(); err != nil {
 		t.Fatal(err)

@@ -24,12 +24,8 @@ func (p *process) mappedTargets(c *call) []*mapping {
 		return p.space.sameObjects(c.args[0], c.args[0]+pageUp(c.args[1]))
 	}
 	var out []*mapping
-	for _, path := range p.fileTargets(c) {
-		var st unix.Stat_t
-		if unix.Stat(path, &st) != nil || st.Ino == 0 {
-			continue
-		}
-		out = append(out, p.space.mappings(p.space.views().objects[fileID{st.Dev, st.Ino}])...)
+	for _, f := range c.targets {
+		out = append(out, p.space.mappings(p.space.views().objects[f.id])...)
 	}
 	return out
 }
@@ -56,8 +52,29 @@ func (sp *space) sameObjects(start, end uint64) []*mapping {
 	return sp.mappings(slices.Collect(maps.Keys(ids)))
 }
 
-// fileTargets returns host paths of the files that the call may change.
-func (p *process) fileTargets(c *call) []string {
+// target is a file that a call may change, as it was found at its entry.
+type target struct {
+	id   fileID
+	path string // the host's
+}
+
+// fileTargets returns the files that the call may change. One that it is to make is mapped
+// nowhere, and is left out.
+func (p *process) fileTargets(c *call) (out []target) {
+	if c.nr == unix.SYS_MADVISE {
+		return nil
+	}
+	for _, path := range p.targetPaths(c) {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil && st.Ino != 0 {
+			out = append(out, target{fileID{st.Dev, st.Ino}, path})
+		}
+	}
+	return out
+}
+
+// targetPaths returns host paths of the files that the call may change.
+func (p *process) targetPaths(c *call) []string {
 	a := &c.args
 	fd := func(i int) string { return procPath(p.live, int(int32(a[i]))) }
 	path := func(i int, dir uint64) []string {
@@ -80,7 +97,7 @@ func (p *process) fileTargets(c *call) []string {
 
 // beforeFileWrite keeps, at the call's entry, what the pages it may change hold.
 func (p *process) beforeFileWrite(c *call) {
-	c.before = map[uint64][]byte{}
+	c.before, c.targets = map[uint64][]byte{}, p.fileTargets(c)
 	for _, m := range p.mappedTargets(c) {
 		if err := p.space.captureFilePages(c, m.Start, m.End); err != nil {
 			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
@@ -159,9 +176,9 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 	if c.nr == unix.SYS_MADVISE {
 		return o.Size // It changes none.
 	}
-	for _, path := range p.fileTargets(c) {
+	for _, f := range c.targets {
 		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil && st.Ino == o.Inode && st.Dev == o.Dev {
+		if f.id == (fileID{o.Dev, o.Inode}) && unix.Stat(f.path, &st) == nil && f.id == (fileID{st.Dev, st.Ino}) {
 			return st.Size
 		}
 	}

@@ -78,8 +78,8 @@ func (g *group) close() {
 // shares reports whether processes of the group share their memory.
 func (g *group) shares() bool { return len(g.procs) > 1 }
 
-// leave takes a process that has ended, or was let go, out of the group, which ends with its
-// last.
+// leave takes a process that has ended, was let go, or has left the memory that it shared, out
+// of the group, which ends with its last.
 func (g *group) leave(p *process) {
 	s := g.session
 	if cpu, err := cpuTime(p.pid); err == nil {
@@ -90,7 +90,8 @@ func (g *group) leave(p *process) {
 		return
 	}
 	p.space.close()
-	g.timer.stop()
+	g.timer.off()
+	s.ticker.remove(&g.timer)
 	g.part()
 	g.close()
 	s.groups = slices.DeleteFunc(s.groups, func(o *group) bool { return o == g })

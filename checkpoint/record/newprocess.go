@@ -21,12 +21,10 @@ func (t *thread) recordChild(pid int) error {
 	n := t.session.newThread(pid)
 	p, of := n.proc, t.proc
 	p.parent, p.trap, p.segv, p.about = of.pid, of.trap, of.segv, of.about
-	p.trap.answers = slices.Clone(of.trap.answers)
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
 	n.affinity, n.name, n.starting = t.affinity, t.name, true
 	n.call.mem = callMem{p}
 	n.group().cpu = t.group().cpu
-	n.group().timer.start(n.session.source, n.session.opt)
 	if t.space().sharesMapped() {
 		n.group().paused = true
 		t.group().join(n.group())
@@ -80,15 +78,11 @@ func (t *thread) splitOff() error {
 	t.logThreadEnd(0)
 	g.turns.why = checkpoint.SchedExit
 	g.forget(t)
-	if cpu, err := cpuTime(t.proc.pid); err == nil {
-		g.pastCPU += cpu
-	}
-	g.procs = slices.DeleteFunc(g.procs, func(o *process) bool { return o == t.proc })
+	g.leave(t.proc)
 	s.newGroup(t)
 	sp, n := t.space(), t.group()
 	sp.image, sp.site, sp.vdso = old.image, old.site, old.vdso
 	n.cpu, n.turns.has = g.cpu, t
-	n.timer.start(s.source, s.opt)
 	n.timer.blocked(t.sig.mask)
 	return sp.open()
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // session is one recording in progress. All of it, and all that it leads to, belongs to
-// the tracer's thread, except the groups' timers and the relay, which have their own mutexes.
+// the tracer's thread, except the timers and the relay, which have their own mutexes.
 type session struct {
 	opt    Options
 	source stopSource
@@ -33,13 +33,15 @@ type session struct {
 	parents    map[int]int     // of these processes
 	groups     []*group        // whose processes live
 	scheduler  scheduler
+	ticker     ticker
 	shadows    map[int]*shadow         // by pid, until they are reaped
 	early      map[int]unix.WaitStatus // of children that stopped before the call that made them
 	answering  *thread                 // whose stop is being answered
 
-	first    *process            // the program that was started
-	crashed  *process            // the first that crashed
-	manifest checkpoint.Manifest // but for what it says of processes
+	first    *process             // the program that was started
+	crashed  *process             // the first that crashed
+	manifest checkpoint.Manifest  // but for what it says of processes
+	cpu      *checkpoint.Identity // see hostCPU
 	out      *output
 	written  []*process // that have intervals in the file, by the first of them
 
@@ -76,10 +78,11 @@ func (s *session) newThread(pid int) *thread {
 // newGroup gives a thread's process, which has no other thread, a group and an address space
 // of its own.
 func (s *session) newGroup(t *thread) {
-	g := &group{session: s, objects: newObjectStore(s.out, &s.lastObject), of: t.proc, procs: []*process{t.proc}}
+	g := &group{session: s, timer: forceTimer{source: s.source, every: s.opt.ForceEvery}, objects: newObjectStore(s.out, &s.lastObject), of: t.proc, procs: []*process{t.proc}}
 	t.proc.space = newSpace(g, t.proc.pid)
 	g.turns.threads = []*thread{t}
 	s.groups = append(s.groups, g)
+	s.ticker.add(&g.timer)
 }
 
 // errGone says that the program no longer exists.
@@ -122,7 +125,8 @@ func (s *session) run(prog string) error {
 	if err != nil {
 		return err
 	}
-	t.group().timer.start(s.source, s.opt)
+	s.ticker.start(s.opt)
+	defer s.ticker.stop()
 	s.relay.program(t.proc.pid)
 	defer s.relay.program(0)
 	defer s.cleanup()

@@ -232,10 +232,9 @@ func (t *thread) onForced() (action, error) {
 	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {
 		t.group().forcedAt = t.group().forcedAt[1:]
 	}
-	pause := t.group().othersReady()
 	t.sig.atExit, t.atSync = t.regs, true
-	if pause {
-		return action{parked: true}, t.pauseForced()
+	if t.group().othersReady() {
+		return t.pauseForced()
 	}
 	if err := t.group().cut(t, intervalEnd{kind: checkpoint.EndForced, forced: true}); err != nil {
 		return action{}, err

@@ -50,6 +50,8 @@ func (g *group) pass(t *thread) error {
 	g.hasRun = true
 	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
+	// The timer's signal for the turn that it had before is of no use.
+	t.sig.draining = g.timer.inFlight(t.tid)
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
 		u.logged = t
@@ -72,14 +74,31 @@ func (g *group) beginTurn(t *thread) {
 	g.turns.limits = g.session.scheduler.turn(t.tid, g.turns.since)
 }
 
-// boundTurn tells the timer when to force an end because others wait for the turn.
+// boundTurn tells the timer when to force an end because others wait for the turn: threads of
+// the group, or processes that share its memory.
 func (g *group) boundTurn() {
 	u := &g.turns
 	var at time.Time
 	if u.has != nil && g.chooseNext() >= 0 {
 		at = u.since.Add(u.limits.force)
 	}
+	if u.has != nil && g.othersReady() {
+		if ends := g.sharers.since.Add(g.sharers.lasts(u.limits.force)); at.IsZero() || ends.Before(at) {
+			at = ends
+		}
+	}
 	g.timer.turnEnds(at)
+}
+
+// boundTurns is boundTurn for the group and for those that it shares memory with.
+func (g *group) boundTurns() {
+	if g.sharers == nil {
+		g.boundTurn()
+		return
+	}
+	for _, o := range g.sharers.groups {
+		o.boundTurn()
+	}
 }
 
 // chooseNext returns the index of the thread among those that are ready that is to have the
@@ -165,8 +184,7 @@ func (g *group) collect() {
 func (t *thread) stopped(ws unix.WaitStatus) {
 	t.parked.waits, t.parked.next = false, action{status: ws}
 	t.group().turns.ready = append(t.group().turns.ready, t)
-	t.group().boundTurn()
-	t.group().sharers.boundByOthers(t.group())
+	t.group().boundTurns()
 }
 
 // onWait answers a stop or an end that was waited for. A thread that does not have the turn

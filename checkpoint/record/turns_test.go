@@ -3,12 +3,15 @@
 package record
 
 import (
+	"encoding/binary"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -34,11 +37,123 @@ func TestWaitingThread(t *testing.T) {
 	if g.timer.check(began.Add(fairLimits.force + time.Millisecond)); !slices.Equal(f.sent, []unix.Signal{reservedSignal}) {
 		t.Fatalf("%v was sent for the thread that waits", f.sent)
 	}
-	g.timer.sent = false
+	g.timer.gone(th.tid)
 	g.forget(other)
 	g.boundTurn()
 	if g.timer.check(began.Add(time.Hour)); len(f.sent) != 1 {
 		t.Errorf("the thread that waited has gone, and %v was sent", f.sent[1:])
+	}
+}
+
+// TestTicker: the timers of all groups look at their deadlines until their groups end.
+func TestTicker(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s := th.session
+	second := s.newThread(1 << 30)
+	due := time.Now()
+	for _, o := range []*thread{th, second} {
+		o.group().timer.blocked(0)
+		o.group().timer.enter(o, true)
+		o.group().timer.holdUntil(due)
+	}
+	s.ticker.check(due.Add(time.Millisecond))
+	if len(f.sent) != 2 {
+		t.Fatalf("%v was sent to two groups", f.sent)
+	}
+	th.group().timer.gone(th.tid)
+	second.group().timer.gone(second.tid)
+	f.sent = nil
+	second.group().leave(second.proc)
+	s.ticker.check(due.Add(time.Millisecond))
+	if len(f.sent) != 1 {
+		t.Errorf("%v was sent to the group that is left", f.sent)
+	}
+}
+
+// TestWaitingProcess: a process that computes without a call is stopped when another that shares
+// its memory has waited for its turn until the limit, also after a call that it has made
+// meanwhile; later where it takes long to compare what they share.
+func TestWaitingProcess(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g, s := th.group(), th.session
+	other := &group{session: s}
+	waits := &thread{session: s, proc: &process{session: s, space: newSpace(other, 1<<30)}, tid: 1 << 30}
+	began := time.Now()
+	g.sharers = &sharers{groups: []*group{g, other}, has: g, ran: g, since: began}
+	other.sharers = g.sharers
+	g.pass(th)
+	f.onResume = func(int) {}
+	resume := func() {
+		if _, _, err := th.resume(ptrace.Syscall, 0, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resume()
+	if g.timer.check(began.Add(time.Hour)); len(f.sent) != 0 {
+		t.Fatalf("nobody waits, and %v was sent", f.sent)
+	}
+	waits.stopped(stopOf(ptrace.SyscallTrap))
+	for range 2 {
+		if g.timer.check(began.Add(fairLimits.force - time.Millisecond)); len(f.sent) != 0 {
+			t.Fatalf("too early, and %v was sent", f.sent)
+		}
+		if g.timer.check(began.Add(fairLimits.force + time.Millisecond)); !slices.Equal(f.sent, []unix.Signal{reservedSignal}) {
+			t.Fatalf("%v was sent for the process that waits", f.sent)
+		}
+		g.timer.gone(th.tid)
+		f.sent = nil
+		resume() // from a call's exit
+	}
+	g.sharers.cost = time.Second
+	resume()
+	if g.timer.check(began.Add(cutShare*time.Second - time.Millisecond)); len(f.sent) != 0 {
+		t.Errorf("too early for what a turn costs, and %v was sent", f.sent)
+	}
+	if g.timer.check(began.Add(cutShare*time.Second + time.Millisecond)); len(f.sent) != 1 {
+		t.Error("nothing was sent for the process that waits")
+	}
+}
+
+// TestTimersSignal: the timer's signal for one thread, which came to another stop first and gave up
+// its turn, is no other thread's. That one makes its calls, the timer can stop it, and when the
+// first has its turn again the signal does not end it.
+func TestTimersSignal(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	send := func(to *thread) {
+		t.Helper()
+		before := len(f.sent)
+		g.timer.enter(to, true)
+		g.timer.turnEnds(time.Now())
+		if g.timer.check(time.Now().Add(time.Second)); len(f.sent) != before+1 {
+			t.Fatalf("%v was sent", f.sent[before:])
+		}
+	}
+	g.pass(th)
+	send(th)
+	th.giveUpTurn(action{}, false, checkpoint.SchedSlice)
+	g.pass(other)
+	entry := f.call(unix.SYS_GETPID, 1, nil)[0]
+	f.onResume = func(int) {
+		if f.regs.Orig_rax != unix.SYS_GETPID {
+			t.Fatal("the call was undone")
+		}
+	}
+	if ws := entry(0, 0); other.onStop(ws) != nil || !other.call.in {
+		t.Fatal("the other thread is not in its call")
+	}
+	send(other)
+	g.timer.leave()
+	f.info = ptrace.Siginfo{0: byte(reservedSignal), 8: 0xfa, 9: 0xff, 10: 0xff, 11: 0xff}
+	binary.LittleEndian.PutUint32(f.info[16:], uint32(os.Getpid()))
+	g.pass(th)
+	if _, err := th.onSignal(int(reservedSignal)); err != nil {
+		t.Fatal(err)
+	}
+	if n := th.session.result.Stats.ForcedEnds; n != 0 || g.timer.inFlight(th.tid) || !g.timer.inFlight(other.tid) {
+		t.Errorf("%d forced ends; on its way: %v", n, g.timer.sent)
 	}
 }
 
@@ -80,7 +195,7 @@ func TestUnloggedGoesFirst(t *testing.T) {
 	g.turns.has, g.turns.ready = th, []*thread{other}
 	sharing := &group{session: th.session}
 	g.sharers = &sharers{groups: []*group{g, sharing}, has: g}
-	if th.leaveTurn(0); g.turns.has != nil {
+	if th.leaveAtExit(checkpoint.SchedSlice); g.turns.has != nil {
 		t.Fatal("the thread keeps the turn")
 	}
 	if next := g.nextTurn(); next != th {

@@ -13,21 +13,24 @@ import (
 )
 
 // Processes that are traced and not recorded, because they may execute a program that is to
-// be: children that share their parent's memory up to their execve, and with a pattern those
-// whose program does not match. They get their own instructions and CPUs back, and are
-// looked at where they make children and execute programs.
+// be: with a pattern those whose program does not match. They get their own instructions and
+// CPUs back, and are looked at where they make children and execute programs.
 
 // leaveUnrecorded lets a child, which is at its first stop, go on unrecorded. Its parent is t.
 func (t *thread) leaveUnrecorded(pid int) error {
 	if err := t.makeNative(pid); err != nil {
 		return err
 	}
-	if err := ptrace.SetOptions(pid, t.session.options()&^ptrace.OptExit); err != nil {
+	return t.session.traceOnly(pid, t.proc.pid)
+}
+
+// traceOnly has a process of one thread, which is at a stop, go on traced and not recorded.
+func (s *session) traceOnly(pid, parent int) error {
+	if err := ptrace.SetOptions(pid, s.options()&^ptrace.OptExit); err != nil {
 		return err
 	}
-	t.session.unrecorded[pid] = pid
-	t.session.parents[pid] = t.proc.pid
-	return ptrace.Resume(pid, ptrace.Syscall, 0)
+	s.unrecorded[pid], s.parents[pid] = pid, parent
+	return resumeUnrecorded(pid, 0)
 }
 
 // leaveHere lets a process that was recorded as long as it shared its parent's memory, and has
@@ -37,14 +40,10 @@ func (t *thread) leaveHere() error {
 	if err := t.restore(); err != nil {
 		return err
 	}
-	if err := ptrace.SetOptions(t.tid, s.options()&^ptrace.OptExit); err != nil {
+	if err := s.traceOnly(p.pid, p.parent); err != nil {
 		return err
 	}
-	s.unrecorded[p.pid], s.parents[p.pid] = p.pid, p.parent
 	s.forgetProcess(p)
-	if err := s.resumeUnrecorded(t.tid, 0); err != nil {
-		return err
-	}
 	return errDetach
 }
 
@@ -74,39 +73,38 @@ func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 	if s.leaving {
 		return s.leaveAtStop(tid, ws)
 	}
-	sig := 0
 	switch event := ptrace.Event(ws); event {
 	case 0:
-		if sig = int(ptrace.StopSignal(ws)); sig == int(ptrace.SyscallTrap) {
+		if ptrace.StopSignal(ws) == ptrace.SyscallTrap {
 			return s.onUnrecordedCall(pid, tid)
 		}
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
 		child, err := ptrace.EventMessage(tid)
 		if err != nil {
-			return s.stillThere(err)
+			return stillThere(err)
 		}
-		return errors.Join(s.addUnrecorded(pid, int(child)), s.resumeUnrecorded(tid, 0))
+		return errors.Join(s.addUnrecorded(pid, int(child)), resumeUnrecorded(tid, 0))
 	case unix.PTRACE_EVENT_EXEC:
 		return s.onUnrecordedExec(pid, tid)
 	case ptrace.EventStop:
 		switch ptrace.StopSignal(ws) {
 		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
-			return s.stillThere(ptrace.Resume(tid, ptrace.Listen, 0))
+			return stillThere(ptrace.Resume(tid, ptrace.Listen, 0))
 		}
 	}
-	return s.resumeUnrecorded(tid, sig)
+	return resumeUnrecorded(tid, signalOf(ws))
 }
 
 // stillThere hides that a thread was killed at its stop: its end comes.
-func (s *session) stillThere(err error) error {
+func stillThere(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
 	return err
 }
 
-func (s *session) resumeUnrecorded(tid, sig int) error {
-	return s.stillThere(ptrace.Resume(tid, ptrace.Syscall, sig))
+func resumeUnrecorded(tid, sig int) error {
+	return stillThere(ptrace.Resume(tid, ptrace.Syscall, sig))
 }
 
 // addUnrecorded takes note of a child, process or thread, of a process that is not recorded.
@@ -130,11 +128,11 @@ func (s *session) addUnrecorded(parent, child int) error {
 func (s *session) onUnrecordedCall(pid, tid int) error {
 	var r ptrace.Regs
 	if err := ptrace.GetRegs(tid, &r); err != nil {
-		return s.stillThere(err)
+		return stillThere(err)
 	}
 	nr := int64(r.Orig_rax)
 	if nr != unix.SYS_EXECVE && nr != unix.SYS_EXECVEAT || ptrace.SyscallOp(tid) != 1 {
-		return s.resumeUnrecorded(tid, 0)
+		return resumeUnrecorded(tid, 0)
 	}
 	p := &process{session: s, pid: pid, live: tid, space: &space{session: s, pid: tid}}
 	t := &thread{session: s, proc: p, tid: tid}
@@ -145,10 +143,10 @@ func (s *session) onUnrecordedCall(pid, tid int) error {
 		if why, _ := unrecordable(path); ok && why != "" {
 			s.log.Debug().Str("path", path).Msg(why)
 			delete(s.unrecorded, tid)
-			return s.stillThere(ptrace.Resume(tid, ptrace.Detach, 0))
+			return stillThere(ptrace.Resume(tid, ptrace.Detach, 0))
 		}
 	}
-	return s.resumeUnrecorded(tid, 0)
+	return resumeUnrecorded(tid, 0)
 }
 
 // onUnrecordedExec is PTRACE_EVENT_EXEC: the process executes another program, which is
@@ -161,14 +159,14 @@ func (s *session) onUnrecordedExec(pid, tid int) error {
 	}
 	name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil || !s.opt.Follow.wants(name) || s.hasWritten(pid) {
-		return s.resumeUnrecorded(tid, 0)
+		return resumeUnrecorded(tid, 0)
 	}
 	delete(s.unrecorded, tid)
 	t := s.newThread(pid)
 	t.proc.parent = s.parents[pid]
 	delete(s.parents, pid)
 	if err := t.beginProcess(); err != nil {
-		return s.stillThere(err)
+		return stillThere(err)
 	}
 	if err := t.onExec(); err != nil {
 		return err
@@ -186,11 +184,7 @@ func (t *thread) beginProcess() error {
 		return err
 	}
 	g.cpu = t.session.first.space.group.cpu
-	if err := unix.SchedSetaffinity(t.tid, &g.cpu); err != nil {
-		return err
-	}
-	g.timer.start(t.session.source, t.session.opt)
-	return nil
+	return unix.SchedSetaffinity(t.tid, &g.cpu)
 }
 
 // letUnrecordedGo ends the tracing of the processes that are not recorded, each at its next
@@ -227,11 +221,7 @@ func (s *session) leaveAtStop(tid int, ws unix.WaitStatus) error {
 			}
 		}
 	}
-	sig := 0
-	if ptrace.Event(ws) == 0 && ptrace.StopSignal(ws) != ptrace.SyscallTrap {
-		sig = int(ptrace.StopSignal(ws))
-	}
-	if err := s.stillThere(ptrace.Resume(tid, ptrace.Detach, sig)); err != nil || len(s.threads)+len(s.unrecorded) > 0 {
+	if err := stillThere(ptrace.Resume(tid, ptrace.Detach, signalOf(ws))); err != nil || len(s.threads)+len(s.unrecorded) > 0 {
 		return err
 	}
 	return errGone

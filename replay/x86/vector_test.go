@@ -11,17 +11,8 @@ func vectorRows() []*Row {
 	var rows []*Row
 	all := Rows()
 	for i := range all {
-		r := &all[i]
-		switch r.Handler {
-		case "movdX", "movdXStore", "vmovups", "vmovaps", "pxor", "movups", "movaps", "movupsStore", "movapsStore":
+		if r := &all[i]; r.class != 0 && r.File != "int" {
 			rows = append(rows, r)
-			continue
-		}
-		for _, p := range []string{"Vr", "Vm", "Xr", "Xm", "Yr", "Ym"} {
-			if kindByName[p+r.Handler] != 0 {
-				rows = append(rows, r)
-				break
-			}
 		}
 	}
 	return rows

@@ -80,6 +80,19 @@ func TestTrees(t *testing.T) {
 	}
 }
 
+// TestTreeTurns: a process that spins without a call on what another is to store gives up its
+// turn to that one, however long intervals are.
+func TestTreeTurns(t *testing.T) {
+	prog := compile(t, "trees")
+	for _, name := range []string{"spinturns", "later"} {
+		t.Run(name, func(t *testing.T) {
+			c := guestCase{name: name}
+			r := run{args: []string{prog, name}, opt: recorder.Options{Interval: time.Hour}}
+			c.check(t, &r, r.native(t))
+		})
+	}
+}
+
 // TestVforkFlags: the log says how a child was made that shares memory. vfork(2) has no
 // arguments, so nothing in the registers is flags or an address.
 func TestVforkFlags(t *testing.T) {

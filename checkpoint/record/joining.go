@@ -1,0 +1,142 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// How processes come to share memory: the second maps what the first has mapped shared, or one
+// that has shared memory forks. They stay together until they end.
+
+// join makes g and o share their turns. A thread that runs its own code keeps the turn.
+func (g *group) join(o *group) {
+	c := &sharers{since: time.Now(), content: map[sharedPage][]byte{}}
+	for _, from := range []*group{g, o} {
+		if from.sharers == nil {
+			c.groups = append(c.groups, from)
+			continue
+		}
+		from.sharers.noteAll(nil)
+		c.groups = append(c.groups, from.sharers.groups...)
+		maps.Copy(c.content, from.sharers.content)
+	}
+	for _, m := range c.groups {
+		if m.sharers == nil {
+			c.noteStores(m)
+		}
+		m.sharers = c
+		if t := m.turns.has; t != nil && t.call.in && m != g {
+			t.giveUpTurn(action{}, true, checkpoint.SchedBlocked) // it is in the kernel
+		}
+		if m.turns.has != nil && m != g {
+			c.has = m
+		}
+		m.hasRun = m.turns.has != nil
+	}
+	if c.has == nil {
+		c.has = g
+	}
+	c.ran = c.has
+}
+
+// part takes a group out of those that it shares memory with: it has ended.
+func (g *group) part() {
+	c := g.sharers
+	if c == nil {
+		return
+	}
+	c.noteStores(g)
+	g.sharers = nil
+	c.groups = slices.DeleteFunc(c.groups, func(o *group) bool { return o == g })
+	if c.has == g {
+		c.has = nil
+	}
+	if c.ran == g {
+		c.ran = nil
+	}
+	g.session.kicked = true
+}
+
+// isShared reports whether others may have mapped what a mapping shows.
+func isShared(m *mapping) bool { return !m.private() && m.Object != 0 }
+
+// isSharedWritable reports whether the process may store to memory that others may have mapped.
+func isSharedWritable(m *mapping) bool { return isShared(m) && m.Prot&checkpoint.ProtWrite != 0 }
+
+// sharesMapped reports whether the space has memory mapped that a child shares, and that one
+// of them may write.
+func (sp *space) sharesMapped() bool {
+	for m := range sp.maps.tree.From(0) {
+		if isSharedWritable(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// shares reports whether a file is mapped shared, writable unless another has it so.
+func (sp *space) shares(f fileID, written bool) bool {
+	return sp.mm != nil && slices.ContainsFunc(sp.mappings(sp.views().objects[f]), func(m *mapping) bool {
+		return isSharedWritable(m) || isShared(m) && written
+	})
+}
+
+// sharedFile is a file or a segment that a call shares with other processes; written says that
+// the call may lead to its being changed.
+type sharedFile struct {
+	id      fileID
+	written bool
+}
+
+// joinsBy joins the groups that have mapped shared what the call, at whose exit the thread is,
+// has mapped, has made writable, or has written to. It reports whether one of them has the
+// turn.
+func (t *thread) joinsBy(ret int64) (waits bool) {
+	g := t.group()
+	if isError(ret) || len(g.session.groups) < 2 {
+		return false
+	}
+	for _, f := range t.newlyShared(uint64(ret)) {
+		for _, other := range slices.Clone(g.session.groups) {
+			together := other.sharers != nil && other.sharers == g.sharers
+			if other != g && !other.done && !together && other.of.space.shares(f.id, f.written) {
+				g.join(other)
+				t.call.joined = true
+			}
+		}
+	}
+	return g.sharers != nil && g.sharers.has != g
+}
+
+// newlyShared returns what a call with result ret shares.
+func (t *thread) newlyShared(ret uint64) (out []sharedFile) {
+	c, sp := &t.call, t.space()
+	add := func(m *mapping, written bool) {
+		if isShared(m) {
+			o := sp.objects.at(m.Object)
+			out = append(out, sharedFile{fileID{o.Dev, o.Inode}, written})
+		}
+	}
+	switch {
+	case c.nr == unix.SYS_MMAP && c.args[3]&mapSharedType != 0 && c.args[3]&mapAnonymous == 0, c.nr == unix.SYS_SHMAT:
+		if m, err := sp.lineAt(ret); err == nil {
+			add(&m, m.Prot&checkpoint.ProtWrite != 0)
+		}
+	case c.nr == unix.SYS_MPROTECT && c.args[2]&unix.PROT_WRITE != 0:
+		for _, m := range sp.maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
+			add(&m, true)
+		}
+	default:
+		for _, f := range c.targets {
+			out = append(out, sharedFile{f.id, true})
+		}
+	}
+	return out
+}

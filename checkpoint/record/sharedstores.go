@@ -1,0 +1,199 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// What processes store in memory that they share. It is found by comparing the pages in the
+// page tables of the one that ran with what they held before, and is logged by the others when
+// they have their turns again.
+
+// sharedPage names a page of what is mapped shared.
+type sharedPage struct {
+	file  fileID
+	index uint64
+}
+
+// noteAll looks for what the groups but one have stored that have run.
+func (c *sharers) noteAll(but *group) {
+	for _, o := range c.groups {
+		if o != but && o.hasRun {
+			c.noteStores(o)
+			o.hasRun = false
+		}
+	}
+}
+
+// noteStores looks for what a group has stored in shared memory since it was looked for last,
+// and has the others log it.
+func (c *sharers) noteStores(g *group) {
+	if g == nil || g.of.space.mm == nil {
+		return
+	}
+	_ = g.of.space.scanShared(func(m *mapping, pages ranges) error { // an error says that it is gone
+		c.notePages(g, g.of.space, m, pages, false)
+		return nil
+	})
+}
+
+// scanShared calls f for each mapping that is shared and writable, with its pages that are in
+// the page tables.
+func (sp *space) scanShared(f func(m *mapping, pages ranges) error) error {
+	for _, m := range sp.maps.all() {
+		if !isSharedWritable(&m) {
+			continue
+		}
+		scan, err := sp.scanPages([]mapping{m})
+		if err != nil {
+			return err
+		}
+		if err := f(&m, scan.shared); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notePages has the groups but g log those pages of a mapping of sp's that are not as they were
+// the last time, or all.
+func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all bool) {
+	o := sp.objects.at(m.Object)
+	_ = eachPage(sp.reader(), pages, func(addr uint64, page []byte) error {
+		k := sharedPage{fileID{o.Dev, o.Inode}, keyIn(&m.Mapping, addr).index}
+		if all || !bytes.Equal(c.content[k], page) {
+			c.content[k] = slices.Clone(page)
+			c.tellOthers(g, k)
+		}
+		return nil
+	})
+}
+
+// tellOthers has the groups but g log a page.
+func (c *sharers) tellOthers(g *group, k sharedPage) {
+	for _, o := range c.groups {
+		if o == g {
+			continue
+		}
+		if o.stored == nil {
+			o.stored = map[sharedPage]struct{}{}
+		}
+		o.stored[k] = struct{}{}
+	}
+}
+
+// dropFloor is from how many pages on dropShared is worth it.
+const dropFloor = 256
+
+// dropShared takes shared memory out of the page tables of a process that has the turn again,
+// where there is much of it: then what is found there at the turn's end is what the process has
+// used, and not all that it ever did. The memory keeps its content. The thread is at a sync
+// point.
+func (t *thread) dropShared() error {
+	g, sp := t.group(), t.space()
+	if g.sharers == nil || !g.regained {
+		return nil
+	}
+	g.regained = false
+	var list []mapping
+	var pages []ranges
+	count := uint64(0)
+	err := sp.scanShared(func(m *mapping, p ranges) error {
+		list, pages, count = append(list, *m), append(pages, p), count+p.count()
+		return nil
+	})
+	if err != nil || count < dropFloor {
+		return err
+	}
+	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		m := &list[i]
+		g.sharers.notePages(g, sp, m, pages[i], false) // the kernel's for the call that has just ended, too
+		ret, err := in.do(unix.SYS_MADVISE, m.Start, m.End-m.Start, madvDontNeed)
+		if err != nil {
+			return err
+		}
+		if ret == 0 {
+			sp.noteUnmapped(m, pages[i])
+		}
+	}
+	return in.end()
+}
+
+// noteStores is noteStores of the sharers' for the group of the space, if it shares memory.
+func (sp *space) noteStores() {
+	if g := sp.group; g.sharers != nil {
+		g.sharers.noteStores(g)
+	}
+}
+
+// storedByAny returns the pages that a process that shares its memory has stored in, as far as the
+// space has them mapped: it need not have them in its own page tables.
+func (sp *space) storedByAny() ranges {
+	c := sp.group.sharers
+	if c == nil {
+		return nil
+	}
+	var pages []uint64
+	for k := range c.content {
+		sp.eachView(k, func(addr uint64) { pages = append(pages, addr/checkpoint.PageSize) })
+	}
+	return rangesOf(pages)
+}
+
+// eachView calls f for the addresses at which a space has a page mapped shared.
+func (sp *space) eachView(k sharedPage, f func(addr uint64)) {
+	for _, id := range sp.views().objects[k.file] {
+		for _, m := range sp.views().list[id] {
+			first := m.Offset / checkpoint.PageSize
+			if isShared(m) && k.index >= first && k.index-first < (m.End-m.Start)/checkpoint.PageSize {
+				f(m.Start + (k.index-first)*checkpoint.PageSize)
+			}
+		}
+	}
+}
+
+// othersWrites returns what other processes have stored in shared memory since the group ran.
+func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
+	if g.sharers == nil || len(g.stored) == 0 {
+		return nil
+	}
+	stored := g.stored
+	g.stored = nil
+	var out []checkpoint.MemWrite
+	for k := range stored {
+		sp.eachView(k, func(addr uint64) {
+			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k]})
+		})
+	}
+	slices.SortFunc(out, func(a, b checkpoint.MemWrite) int { return cmp.Compare(a.Addr, b.Addr) })
+	return out
+}
+
+// noteWritten has the others log what a call of g's process has changed in a file that they
+// have mapped shared, as far as sharedLimit goes. No page table tells of it. With all they log
+// whatever they see of it: they joined at this call, and what they saw before is not known.
+func (c *sharers) noteWritten(g *group, id fileID, all bool) {
+	for _, o := range c.groups {
+		sp := o.of.space
+		if o == g || sp.mm == nil {
+			continue
+		}
+		for _, m := range sp.mappings(sp.views().objects[id]) {
+			if isShared(m) {
+				end := min(m.End, m.Start+sharedLimit)
+				c.notePages(g, sp, m, ranges{{m.Start / checkpoint.PageSize, end / checkpoint.PageSize}}, all)
+			}
+		}
+	}
+}
