@@ -162,14 +162,15 @@ func (r *runner) stop(why Reason) Stop {
 
 // forward runs to the next stop; a breakpoint where it begins is none.
 func (r *runner) forward(ctx context.Context) (Stop, error) {
-	skip := true
+	skip, isElsewhere := true, false
 	for {
 		r.hits = r.hits[:0]
+		from := r.m.Position()
 		why, err := r.run(ctx, Never, skip)
 		if err != nil {
 			return Stop{}, err
 		}
-		skip = false
+		skip, isElsewhere = false, isElsewhere || r.m.Position() != from
 		switch why {
 		case StopBreak:
 			if !r.atBreak() {
@@ -201,10 +202,14 @@ func (r *runner) forward(ctx context.Context) (Stop, error) {
 				if err != nil || e != nil {
 					return Stop{Reason: StopSyscall, Event: e}, err
 				}
-				if !r.onCaught() {
+				switch {
+				case r.onCaught():
+					why = StopSwitch
+				case isElsewhere && r.breaksAtSeam():
+					why = StopBreak
+				default:
 					continue
 				}
-				why = StopSwitch
 			}
 		case StopWatch:
 			r.hits = append(r.hits, r.m.Hits()...)
@@ -226,6 +231,14 @@ func (r *runner) forward(ctx context.Context) (Stop, error) {
 		}
 		return r.stop(why), nil
 	}
+}
+
+// breaksAtSeam reports whether a breakpoint stands at an interval's beginning, where a run has
+// come. An interval in which the program does nothing but jump to where it is has no
+// instruction for replay, and a signal may end it.
+func (r *runner) breaksAtSeam() bool {
+	e := r.m.due()
+	return r.atBreak() && (e == nil || r.isStop(e))
 }
 
 // onCaught reports whether the thread runs whose turns are stopped at.

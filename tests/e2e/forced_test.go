@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/debug/api"
 	"vplay/replay/mem"
 	"vplay/tests/internal/tool"
 )
@@ -225,5 +227,27 @@ func checkBack(t *testing.T, tl *tool.Timeline, s replay.Stop, at, got checkpoin
 		}
 	case got != *last:
 		t.Fatalf("reverse-continue from %s: at %s, want %s", at, got, *last)
+	}
+}
+
+// TestBreakInEmptyLoop runs to a breakpoint on an instruction that jumps to itself, where
+// forced ends fall, until a signal ends the program: the breakpoint is hit once, and then the
+// signal comes. For replay the loop takes no time.
+func TestBreakInEmptyLoop(t *testing.T) {
+	t.Parallel()
+	c := openCrew(t, compile(t, "idle", "-O1", "-static").record(t, "--no-slim", "--interval", "5ms", "--force-every", "4"))
+	loop := c.view().rip
+	c.set(api.Breakpoint{Kind: api.BreakSoftware, Addr: loop, Len: 1})
+	for range 2 {
+		c.monitor("seek begin")
+		if stop := c.resume(api.Resume{}); stop.Kind != api.StopBreakpoint || c.view().rip != loop {
+			t.Fatalf("a run to the loop: %+v at %s", stop, c.position())
+		}
+		if stop := c.resume(api.Resume{}); stop.Kind != api.StopSignal || stop.Signo != int(abi.SIGVTALRM) {
+			t.Fatalf("the run after it: %+v at %s", stop, c.position())
+		}
+	}
+	if stop := c.resume(api.Resume{Dir: api.Backward}); stop.Kind != api.StopReplayBegin {
+		t.Errorf("the run back from the end: %+v at %s", stop, c.position())
 	}
 }

@@ -22,7 +22,7 @@ static void *pass(void *arg) {
 	long n;
 	while (read(in, &n, sizeof n) == sizeof n) {
 		pthread_mutex_lock(&lock);
-		counter += n; // COUNT
+		counter += n;
 		sched_yield();
 		counter ^= (long)arg;
 		pthread_mutex_unlock(&lock);
@@ -50,7 +50,7 @@ static void work(int from, int to, long threads) {
 int main(int argc, char **argv) {
 	int a[2], b[2], c[2], status;
 	for (int i = 0; i < 3000; i++)
-		counter += i % 2; // OFTEN
+		counter += i % 2;
 	if (pipe(a) || pipe(b) || pipe(c))
 		return 1;
 	if (argc > 1)
