@@ -295,7 +295,7 @@ func (d *Diversion) notCaptured(a uint64) error {
 }
 
 // trapped answers RDTSC, RDTSCP and CPUID as the recorded CPU would. Time goes
-// on from the last one that the program was told, an instruction a tick.
+// on from the last one that the program saw, an instruction a tick.
 func (d *Diversion) trapped(x x86.Exit) {
 	c := d.CPU
 	if x == x86.ExitCPUID {

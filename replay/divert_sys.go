@@ -12,7 +12,7 @@ import (
 // The model of the kernel in a diversion. It holds what printf, malloc and their
 // like need: the process writes to its terminal, has memory, knows who it is and
 // what time it was. No call reaches the machine that replays; a call that is not
-// listed gets ENOSYS, and the user is told its name.
+// listed gets ENOSYS, and the user sees its name.
 
 // systemCalls holds the calls that a diversion answers, by number. A function
 // returns what RAX becomes: a result, or a negated errno. It may set d.stop to
@@ -304,7 +304,7 @@ func timespec(sec, nsec int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(nsec))
 }
 
-// clock returns the time of a clock, a timespec: what the program was told last,
+// clock returns the time of a clock, a timespec: what the program saw last,
 // or else when the recording began, an hour after the machine did.
 func (d *Diversion) clock(id int32) []byte {
 	var last []byte

@@ -12,7 +12,7 @@ import (
 // runner is a machine that moves within a recording, forward by running, backward by
 // going to a snapshot and running from there. On its way it leaves snapshots in the
 // index. The cursor is one, and each worker of a search: what a runner does depends
-// on nothing but its position and what it is told to stop at.
+// on nothing but its position and what it is to stop at.
 //
 // It is used by one goroutine.
 type runner struct {

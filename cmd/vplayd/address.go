@@ -13,7 +13,7 @@ import (
 
 // The address that serve listens on, and as gdb takes it.
 
-// listen opens the address that serve is told, with hints for what goes wrong.
+// listen opens the address that --listen names, with hints for what goes wrong.
 func listen(c *cobra.Command, f serveFlags) (net.Listener, error) {
 	addr := f.listen
 	if f.dap && !c.Flags().Changed("listen") {

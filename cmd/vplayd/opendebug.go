@@ -38,8 +38,8 @@ func openServed(c *cobra.Command, path string, f serveFlags, before prepare) (*d
 	return target, done, nil
 }
 
-// prepare is what is done once a recording is open, and before it is worked with. It is
-// told what symbol files need of a sandbox.
+// prepare is what is done once a recording is open, and before it is worked with. It
+// gets what symbol files need of a sandbox.
 type prepare func(*replay.Session, sandbox.Access) error
 
 // openDebug opens a recording for debuggers, at the process that --process names. The function before may be nil.
