@@ -183,7 +183,7 @@ func (s *session) resumeDiverted(r api.Resume) reply {
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
-	s.stop, s.stopPID, s.general = stop, s.inferior.pid, threadRef{}
+	s.stoppedAt(stop)
 	return s.stopReply(stop)
 }
 
@@ -191,7 +191,7 @@ func (s *session) resumeDiverted(r api.Resume) reply {
 func (s *session) endDiversion(why string) reply {
 	s.console("vplay: " + why + "; the recording stands where it stood\n")
 	s.undivert()
-	s.stop, s.stopPID, s.general = s.target.Stop(), s.inferior.pid, threadRef{}
+	s.stoppedAt(s.target.Stop())
 	return s.plainStop(api.Stop{Kind: api.StopStep, TID: s.stop.TID})
 }
 

@@ -32,6 +32,7 @@ type session struct {
 	taken     map[int]bool      // the client holds these
 	filesOf   int               // vFile:setfs: whose files are meant; 0 = any
 
+	toldOthers bool      // the client's user knows that there are other processes
 	live       bool      // the client holds a process
 	attached   bool      // the client has held the process since the last letting go
 	stop       api.Stop  // the last stop

@@ -199,20 +199,26 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadsBackward steps through both threads, and back: the same threads with the same
-// registers at the same positions.
-func TestThreadsBackward(t *testing.T) {
-	s := writeThreads(t, twoThreads())
+// newCursor returns a cursor on the timeline of a session for the length of a test.
+func newCursor(t *testing.T, s *Session) *Cursor {
+	t.Helper()
 	tl, err := NewTimeline(s, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tl.Close()
+	t.Cleanup(tl.Close)
 	cur, err := tl.NewCursor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cur.Close()
+	t.Cleanup(cur.Close)
+	return cur
+}
+
+// TestThreadsBackward steps through both threads, and back: the same threads with the same
+// registers at the same positions.
+func TestThreadsBackward(t *testing.T) {
+	cur := newCursor(t, writeThreads(t, twoThreads()))
 	walk := func(step func(context.Context) (Stop, error)) (seen []string) {
 		for range 100 {
 			m := cur.Machine()
@@ -261,7 +267,7 @@ func TestThreadsDiverge(t *testing.T) {
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts = iv.End.Contexts[:1] }, "threads at the interval's end"},
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts[1].TID = 11 }, "thread 11 at the interval's end"},
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts[0].XState = xstateWith(2) }, "extended state of thread 20"},
-		{1, func(iv *checkpoint.Interval) { iv.Events[1].TID = firstTID }, "the end of thread 10, which is not at its last call"},
+		{1, func(iv *checkpoint.Interval) { iv.Events[1].TID = firstTID }, "the end of thread 10, which does not run"},
 		{1, func(iv *checkpoint.Interval) { iv.Events[3].XState = nil }, "the exit of a call without the thread's extended state"},
 		{1, func(iv *checkpoint.Interval) { iv.Start[1].TID = secondTID }, "thread 20 is there twice"},
 		{1, func(iv *checkpoint.Interval) { iv.Start[0].XState = nil }, "thread 20: x86: malformed XSAVE image"},

@@ -27,6 +27,9 @@ type group struct {
 	paused   bool
 	hasRun   bool // since its stores were looked for
 	regained bool // it has the turn again, and is at no sync point since
+	// lastWords are the shared pages that the kernel may write when the group, whose recording is
+	// over, has ended.
+	lastWords []sharedPage
 
 	objects objectStore
 	done    bool // nothing more is recorded; only the processes' end is awaited
@@ -89,6 +92,9 @@ func (g *group) leave(p *process) {
 	if len(g.procs) > 0 {
 		return
 	}
+	for _, t := range g.turns.threads {
+		s.scheduler.gone(t.tid)
+	}
 	p.space.close()
 	g.timer.off()
 	s.ticker.remove(&g.timer)
@@ -105,4 +111,16 @@ func (g *group) over() {
 	g.done = true
 	g.timer.off()
 	g.part()
+}
+
+// dies is over for a group whose process dies now. Where the kernel will write for it in memory
+// that it shares, it keeps its turn until it is gone.
+func (g *group) dies() {
+	if g.lastWords = g.robustPages(); len(g.lastWords) == 0 {
+		g.over()
+		return
+	}
+	g.done = true
+	g.timer.off()
+	g.sharers.noteStores(g)
 }

@@ -55,6 +55,9 @@ func (g *group) part() {
 	c.noteStores(g)
 	g.sharers = nil
 	c.groups = slices.DeleteFunc(c.groups, func(o *group) bool { return o == g })
+	for _, k := range g.lastWords {
+		c.notePage(g, k)
+	}
 	if c.has == g {
 		c.has = nil
 	}

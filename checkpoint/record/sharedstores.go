@@ -76,6 +76,20 @@ func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all b
 	})
 }
 
+// notePage has the groups, g is not among them any more, log a page that has changed.
+func (c *sharers) notePage(g *group, k sharedPage) {
+	for _, o := range c.groups {
+		sp := o.of.space
+		if sp.mm == nil {
+			continue
+		}
+		sp.eachView(k, func(addr uint64) {
+			page := addr / checkpoint.PageSize
+			c.notePages(g, sp, sp.maps.at(addr), ranges{{page, page + 1}}, false)
+		})
+	}
+}
+
 // tellOthers has the groups but g log a page.
 func (c *sharers) tellOthers(g *group, k sharedPage) {
 	for _, o := range c.groups {

@@ -36,8 +36,9 @@ type sharers struct {
 
 // next returns the thread that has the turn next, nil when somebody has it or nobody can.
 func (c *sharers) next() *thread {
-	// Two may run where they did when they were brought together by a third.
-	if slices.ContainsFunc(c.groups, func(o *group) bool { return o.turns.has != nil }) {
+	// Two may run where they did when they were brought together by a third. One that dies runs,
+	// too, until the kernel has written its last words.
+	if slices.ContainsFunc(c.groups, func(o *group) bool { return o.turns.has != nil || o.lastWords != nil }) {
 		return nil
 	}
 	if c.has != nil {

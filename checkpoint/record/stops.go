@@ -104,7 +104,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	case ws.Exited() || ws.Signaled():
 		delete(t.session.threads, t.tid)
 		if !t.ended && (t.group().shares() || t.tid != t.proc.pid) {
-			t.onThreadGone(ws.ExitStatus())
+			t.onThreadGone(ws)
 		}
 		if t.tid == t.proc.pid { // its end is the process's
 			t.proc.onEnd(ws)
@@ -195,10 +195,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if t.group().cur == nil {
 		return t.group().crashBetween(int(msg & 0x7f))
 	}
-	if _, err := t.crash(int(msg&0x7f), nil, !t.call.in); err != nil {
-		return action{}, err
-	}
-	return action{}, nil
+	return t.killedAt(int(msg&0x7f), !t.call.in)
 }
 
 // killed says whether an error comes from the program's end, and then at what

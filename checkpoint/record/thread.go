@@ -69,6 +69,7 @@ type call struct {
 	shown       []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
 	refill      ranges                // private pages of changed files that it may drop
 	exec        bool
+	executes    string           // the name given to execve(2)
 	joined      bool             // it brought processes together that share memory
 	mayBlock    bool             // it may wait for another thread
 	redirection *abi.Redirection // it writes to scratch memory

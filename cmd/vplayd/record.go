@@ -59,8 +59,10 @@ processes). A child's crash is a signal that dumps core: one that is ended by
 SIGTERM or SIGKILL, say, has not crashed. With --on-crash each every crash gives
 a recording of its own, of the process that crashed, and the others go on being
 recorded. --follow none records the program alone. --follow exec=PATTERN records
-besides it only the processes that execute a program whose path or last name
-matches PATTERN (exec=cc1*), and what these fork.
+besides it only the processes that execute a program that matches PATTERN
+(exec=cc1*), and what these fork. PATTERN is compared with the path given to
+execve(2) and with that of the file itself, links followed (sh and dash), whole
+and without its folder.
 
 Threads are recorded, one of a process running at a time, so a program that computes
 with several takes as long as with one. Processes that share memory run one at a

@@ -137,6 +137,9 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		}
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
+		if n := len(target.PIDs()); n > 1 {
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: this is one of %d processes; for all of them: gdb -ex 'target extended-remote %s', and attach PID or vplay inferiors\n", n, gdbAddress(l.Addr()))
+		}
 		return serveOn(c.Context(), server, l, g.Recording().Budget())
 	})
 }

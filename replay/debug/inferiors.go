@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,12 +176,6 @@ func (v *Inferiors) Detached() {
 	for _, i := range v.all {
 		i.cursor.Detached()
 	}
-}
-
-func init() {
-	maps.Copy(monitorCommands, map[string]monitorCommand{
-		"processes": {usage: "processes", help: "the processes of the recording: their programs, and how each ended", ask: askProcesses},
-	})
 }
 
 // ProcessState is a process of the recording.

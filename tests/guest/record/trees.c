@@ -320,7 +320,7 @@ static void turns(int i) {
 	for (int k = 0; k < 6; k++) { while (*turn % 2 != i) __builtin_ia32_pause(); sync_->n += k; *turn = *turn + 1; }
 }
 static void spinTurns(void) { makeSync(); pid_t p = child(turns, 1); turns(0); reap(p, "child"); say("%ld %ld\n", sync_->n, sync_->turn); }
-// Children that share all memory and are killed, in a call and in their own code.
+// Children that share all memory and are killed, in a call, in their own code, and by themselves.
 static int sleeps(void *arg) { for (;;) pause(); }
 static int loops(void *arg) { for (;;) box[100]++; }
 static void killedVM(void) {
@@ -329,6 +329,11 @@ static void killedVM(void) {
 		nap(10);
 		kill(p, i ? SIGKILL : SIGTERM);
 		reap(p, "child");
+	}
+	for (int i = 0; i < 2; i++) {
+		pid_t p = vfork();
+		if (p == 0) { box[101] = i; kill(getpid(), i ? SIGKILL : SIGTERM); _exit(1); }
+		reap(p, "vfork");
 	}
 	say("%ld\n", work(1000));
 }
