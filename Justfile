@@ -65,7 +65,7 @@ diff-directions N="1000000" SEED="1":
 
 # fuzz one target: just fuzz ./checkpoint FuzzOpen 60s
 fuzz PKG TARGET TIME="30s":
-    go test {{ PKG }} -run '^$' -fuzz '^{{ TARGET }}$' -fuzztime {{ TIME }}
+    go test {{ PKG }} -run '^$' -fuzz '^{{ TARGET }}$' -fuzztime {{ TIME }} -fuzzminimizetime 100x
 
 # lint with the pinned version
 lint:
@@ -82,7 +82,7 @@ generate:
 
 # fail when generated files are not current
 generate-check: generate
-    git diff --exit-code -- '*_gen.go'
+    git diff --exit-code -- '*_gen.go' '*_gen_test.go'
 
 # record the crash of `vplayd demo` again (x86-64 Linux)
 demo: build

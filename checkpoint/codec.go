@@ -20,7 +20,7 @@ func codeRegs(c *coder, r *Regs) {
 }
 
 func codeContext(c *coder, x *Context) {
-	c.i32(&x.TID)
+	c.i32((*int32)(&x.TID))
 	codeRegs(c, &x.Regs)
 	c.bytes(&x.XState)
 	c.i64(&x.OrigRAX)

@@ -48,7 +48,7 @@ func (g gen) regs() Regs {
 func (g gen) contexts() []Context {
 	list := make([]Context, 1+g.IntN(3))
 	for i := range list {
-		list[i] = Context{TID: int32(g.num()), Regs: g.regs(), XState: g.bytes(900), OrigRAX: -1, InCall: g.IntN(2) == 0, Restart: -512, Name: g.text()}
+		list[i] = Context{TID: TID(g.num()), Regs: g.regs(), XState: g.bytes(900), OrigRAX: -1, InCall: g.IntN(2) == 0, Restart: -512, Name: g.text()}
 	}
 	return list
 }

@@ -135,7 +135,7 @@ const (
 )
 
 var eventFields = [numFields]eventField{
-	fTID:       {"tid", typeInt32, func(e *Event) any { return &e.TID }},
+	fTID:       {"tid", typeInt32, func(e *Event) any { return (*int32)(&e.TID) }},
 	fHash:      {"hash", typeHash, func(e *Event) any { return &e.RegHash }},
 	fNR:        {"nr", typeInt, func(e *Event) any { return &e.NR }},
 	fArgs:      {"args", typeArgs, func(e *Event) any { return &e.Args }},
@@ -156,7 +156,7 @@ var eventFields = [numFields]eventField{
 	fSeq:       {"seq", typeCount, func(e *Event) any { return &e.Seq }},
 	fWhy:       {"why", typeSched, func(e *Event) any { return &e.Why }},
 	fThread:    {"thread", typeThread, func(e *Event) any { return &e.Thread }},
-	fParent:    {"parent", typeInt32, func(e *Event) any { return &e.Parent }},
+	fParent:    {"parent", typeInt32, func(e *Event) any { return (*int32)(&e.Parent) }},
 	fFlags:     {"flags", typeAddr, func(e *Event) any { return &e.Flags }},
 	fStatus:    {"status", typeInt32, func(e *Event) any { return &e.Status }},
 }

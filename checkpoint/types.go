@@ -65,9 +65,13 @@ type Regs struct {
 	DS, ES, FS, GS uint16
 }
 
+// TID is the number of a thread, as gettid(2) gives it to the program. The thread that
+// began a process has the process's number.
+type TID int32
+
 // Context is one thread's processor state.
 type Context struct {
-	TID  int32
+	TID  TID
 	Regs Regs
 	// XState is the XSAVE image in the standard (non-compacted) format that
 	// PTRACE_GETREGSET NT_X86_XSTATE returns: 512 bytes of legacy area, 64
@@ -230,7 +234,7 @@ const (
 // depends on Kind.
 type Event struct {
 	Kind EventKind
-	TID  int32
+	TID  TID
 	// RegHash is HashRegs of the thread's registers: at an enter after the
 	// SYSCALL instruction has retired (rip behind it, rcx = rip, r11 = flags,
 	// rax = the number); at an exit and a signal after the event is applied;
@@ -271,7 +275,7 @@ type Event struct {
 	Why SchedReason // sched; since version 2
 
 	Thread ThreadOp // thread
-	Parent int32    // thread: who made it, at a start
+	Parent TID      // thread: who made it, at a start
 	Flags  uint64   // thread: of clone(2), at a start
 	Status int32    // thread: the exit code, at an exit
 

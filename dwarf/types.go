@@ -1,15 +1,12 @@
 package dwarf
 
-import (
-	"debug/dwarf"
-	"strconv"
-	"strings"
-)
+import "debug/dwarf"
 
 // Types are read here, not by debug/dwarf: that reads a type with all it refers
 // to at once, knows neither references nor base classes, and reads the whole of a
 // large program's types for one variable. Here a type is read when it is asked
-// for, one level at a time, so that no damaged file can make it recurse.
+// for, one level at a time, so that no damaged file can make it recurse. What a type is
+// called is in typename.go, how large it is in typesize.go.
 
 // Kind is what a type is, after C's.
 type Kind uint8
@@ -389,170 +386,6 @@ type nothing struct{}
 
 func (nothing) ReadMemory(uint64, []byte) int { return 0 }
 
-// byteSize returns a type's size, -1 when it is not known. env, which may be
-// nil, tells bounds that are variables.
-func (t *Type) byteSize(env *Env) int64 {
-	n := int64(1)
-	for range maxChain {
-		switch {
-		case t == nil || t.Kind == KindFunction:
-			return n
-		case t.size >= 0 && (t.Kind != KindArray || t.dim == 0):
-			return mulSize(n, t.size)
-		case t.Kind == KindArray:
-			c := t.length(env)
-			if c < 0 {
-				return -1
-			}
-			n = mulSize(n, c)
-		case t.Kind != KindTypedef && t.Kind != KindQualified && t.Kind != KindEnum:
-			return -1
-		}
-		t = t.element()
-	}
-	return -1
-}
-
-// alignment returns what the compiler aligns a type to by itself, 1 when it is not known.
-// DW_AT_alignment is written only where the program asks for more.
-func (t *Type) alignment() int64 {
-	t = t.strip()
-	if t == nil {
-		return 1
-	}
-	if t.natural == 0 {
-		t.natural = 1 // for a type of a damaged file that contains itself
-		t.natural = t.computedAlignment()
-	}
-	return t.natural
-}
-
-func (t *Type) computedAlignment() int64 {
-	n := int64(1)
-	switch t.Kind {
-	case KindArray:
-		return t.element().alignment()
-	case KindStruct, KindUnion:
-		t.load()
-		for i := range t.fields {
-			if f := &t.fields[i]; !f.isStatic {
-				n = max(n, t.m.typeAt(f.typ).alignment())
-			}
-		}
-	case KindBase:
-		if n = t.size; t.enc == encComplex {
-			n /= 2
-		}
-	default:
-		n = t.byteSize(nil)
-	}
-	n = min(max(n, t.align, 1), maxAlignment)
-	for n&(n-1) != 0 {
-		n &= n - 1
-	}
-	for t.size >= 0 && t.size%n != 0 { // a packed one
-		n /= 2
-	}
-	return n
-}
-
-// maxAlignment is a page: nothing in memory that is allocated is aligned to more.
-const maxAlignment = 4096
-
-// mulSize multiplies sizes; what is too large for an address space is -1.
-func mulSize(a, b int64) int64 {
-	if a < 0 || b < 0 || b != 0 && a > (1<<47)/b {
-		return -1
-	}
-	return a * b
-}
-
-// length returns the number of elements of an array, -1 when it is not known.
-func (t *Type) length(env *Env) int64 {
-	t.load()
-	if t.dim >= len(t.dims) {
-		return -1
-	}
-	d := &t.dims[t.dim]
-	if n, ok := env.bound(d.count); ok {
-		return max(n, 0)
-	}
-	if n, ok := env.bound(d.upper); ok {
-		if n = n - d.lower + 1; n < 0 || n > 1<<40 {
-			return 0
-		}
-		return n
-	}
-	return -1
-}
-
-// String returns the type as C writes it: "char *[3]", "int (*)(struct p *)", and without
-// the arguments of templates that the C++ library has by itself: "std::vector<int>".
-func (t *Type) String() string {
-	if t == nil {
-		return "void"
-	}
-	if t.m == nil { // made by an expression
-		return t.declare("", 0)
-	}
-	t.m.mu.Lock()
-	defer t.m.mu.Unlock()
-	defer guard()
-	return plainTemplates(t.declare("", 0))
-}
-
-// declare writes the declaration of what has the type; inner is what stands in
-// place of its name.
-func (t *Type) declare(inner string, depth int) string {
-	switch {
-	case depth > maxChain || len(inner) > maxTypeStr:
-		return "..."
-	case t == nil:
-		return join("void", inner)
-	case t.golang && t.name != "":
-		return join(t.name, inner)
-	}
-	switch t.Kind {
-	case KindPointer, KindReference:
-		e := t.element()
-		if inner = t.word + inner; e != nil && (e.Kind == KindArray || e.Kind == KindFunction) {
-			inner = "(" + inner + ")"
-		}
-		return e.declare(inner, depth+1)
-	case KindQualified:
-		if e := t.element(); e != nil && e.Kind == KindPointer {
-			return e.declare(join(" "+t.word, inner), depth+1)
-		}
-		return t.word + " " + t.element().declare(inner, depth+1)
-	case KindArray:
-		n := ""
-		if c := t.length(nil); c >= 0 {
-			n = strconv.FormatInt(c, 10)
-		}
-		return t.element().declare(inner+"["+n+"]", depth+1)
-	case KindFunction:
-		return t.element().declare(inner+"("+t.parameters(depth)+")", depth+1)
-	default:
-		return join(t.tagName(), inner)
-	}
-}
-
-// parameters lists a function's.
-func (t *Type) parameters(depth int) string {
-	t.load()
-	var list []string
-	for _, p := range t.params {
-		list = append(list, t.m.typeAt(p).declare("", depth+1))
-	}
-	if t.further {
-		list = append(list, "...")
-	}
-	if len(list) == 0 {
-		return "void"
-	}
-	return strings.Join(list, ", ")
-}
-
 // enumerator returns the name of an enumerator as the language has it.
 func (t *Type) enumerator(name string) string {
 	if t.scoped {
@@ -562,47 +395,4 @@ func (t *Type) enumerator(name string) string {
 		return prefix + name
 	}
 	return name
-}
-
-// fullName is a name with the namespaces and classes around it.
-func (t *Type) fullName() string {
-	if t.m == nil || t.name == "" {
-		return t.name
-	}
-	return t.m.prefix(t.off) + t.name
-}
-
-// prefix returns the namespaces and classes around the type entry at off, "a::b::".
-func (m *Module) prefix(off dwarf.Offset) string {
-	if m.data == nil || m.isC(m.headerOf(off)) {
-		return ""
-	}
-	return m.names().prefix[off]
-}
-
-// tagName is a name with the word before it, where the language has it.
-func (t *Type) tagName() string {
-	name := t.fullName()
-	if name == "" {
-		name = "{...}"
-		if t.Kind == KindUnknown {
-			return "<unknown type>"
-		}
-	}
-	switch t.Kind {
-	case KindStruct, KindUnion, KindEnum:
-		if t.name == "" || t.m.isC(t.m.headerOf(t.off)) {
-			return t.word + " " + name
-		}
-	default:
-	}
-	return name
-}
-
-// join puts a declarator behind a type.
-func join(name, inner string) string {
-	if inner == "" {
-		return name
-	}
-	return name + " " + strings.TrimPrefix(inner, " ")
 }

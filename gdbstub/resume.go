@@ -229,7 +229,7 @@ func (s *session) execReply(stop api.Stop, r api.Resume) reply {
 	return s.stopReply(stop)
 }
 
-// held is a stop that the client has not been told of. When the list of libraries is
+// held is a stop that has not been reported to the client. When the list of libraries is
 // another after a move, it is told of that first, as if the dynamic loader had run.
 // It reads the list, puts its breakpoints where they belong now, and goes on as it
 // did: then it gets the stop, and nothing moves.

@@ -13,7 +13,7 @@ import (
 	"vplay/replay/debug/api"
 )
 
-// The server: what it can be told, how it serves one client, and what it tells another
+// The server: its options, how it serves one client, and what it tells another
 // one. What is said in a conversation is in session.go, accepting connections in
 // accept.go.
 

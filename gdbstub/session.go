@@ -37,7 +37,7 @@ type session struct {
 	attached   bool      // the client has held the process since the last letting go
 	stop       api.Stop  // the last stop
 	stopPID    int       // its process
-	held       held      // a stop that the client is told of when it resumes
+	held       held      // a stop that is reported when the client resumes
 	general    threadRef // Hg; 0 = that of the stop
 	resumed    threadRef // Hc; 0 = any
 	selected   selection

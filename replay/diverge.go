@@ -6,11 +6,11 @@ import (
 	"vplay/checkpoint"
 )
 
-// DivergenceError says that replay and recording differ: the first moment at
+// DivergenceError says that replay and recording differ: the first position at
 // which they do, and in what. States before At are good.
 type DivergenceError struct {
 	At        checkpoint.Position
-	TID       int32
+	TID       checkpoint.TID
 	RIP       uint64
 	What      string // "rax at the exit of read", "unexpected fault", ...
 	Want, Got string

@@ -13,7 +13,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// Diversion is a copy of a process at one moment of its recording that runs away
+// Diversion is a copy of a process at one position of its recording that runs away
 // from it: a debugger calls functions and changes variables in it, and throws it
 // away. Making one takes about a millisecond, whatever the size of the process, for
 // memory is shared until it is written.
@@ -39,10 +39,10 @@ type Diversion struct {
 
 	s      *Session
 	pid    int32
-	tid    int32               // of the thread that runs
-	others map[int32]x86.State // the threads that do not run, by number
+	tid    checkpoint.TID               // of the thread that runs
+	others map[checkpoint.TID]x86.State // the threads that do not run, by number
 	from   checkpoint.Position
-	events []checkpoint.Event // of the interval, up to the moment of the copy
+	events []checkpoint.Event // of the interval, up to the position of the copy
 
 	hits    []mem.Hit
 	stop    *DiversionStop // what a system call makes of the run
@@ -76,7 +76,7 @@ func (e *DiversionError) Error() string {
 	return fmt.Sprintf("the call cannot go on at %#x: %s", e.RIP, e.What)
 }
 
-// Divert makes a diversion of the machine at the present moment.
+// Divert makes a diversion of the machine at the current position.
 func (m *Machine) Divert() *Diversion {
 	return m.s.divert(m.Mem, &m.CPU.State, m.iv.PID, m.tid, m.Threads(), m.Position(), m.iv.Events[:m.next])
 }
@@ -91,9 +91,9 @@ func (s *Session) Divert(f *FinalImage) *Diversion {
 	return s.divert(f.Mem, &t.State, f.PID, t.TID, f.Threads, from, nil)
 }
 
-func (s *Session) divert(space *mem.Space, st *x86.State, pid, tid int32, all []Thread, from checkpoint.Position, past []checkpoint.Event) *Diversion {
+func (s *Session) divert(space *mem.Space, st *x86.State, pid int32, tid checkpoint.TID, all []Thread, from checkpoint.Position, past []checkpoint.Event) *Diversion {
 	snap := space.Snapshot()
-	d := &Diversion{s: s, pid: pid, tid: tid, others: map[int32]x86.State{}, from: from, events: past, refused: map[int64]bool{}}
+	d := &Diversion{s: s, pid: pid, tid: tid, others: map[checkpoint.TID]x86.State{}, from: from, events: past, refused: map[int64]bool{}}
 	for i := range all {
 		if t := &all[i]; t.TID != tid {
 			d.others[t.TID] = t.State
@@ -125,10 +125,10 @@ func (s *Session) divert(space *mem.Space, st *x86.State, pid, tid int32, all []
 func (d *Diversion) Close() { d.Mem.Close() }
 
 // TID returns the thread that the diversion executes.
-func (d *Diversion) TID() int32 { return d.tid }
+func (d *Diversion) TID() checkpoint.TID { return d.tid }
 
 // State returns the registers of a thread; ok is false when there is no such thread.
-func (d *Diversion) State(tid int32) (st x86.State, ok bool) {
+func (d *Diversion) State(tid checkpoint.TID) (st x86.State, ok bool) {
 	if tid == d.tid {
 		return d.CPU.State, true
 	}
@@ -138,7 +138,7 @@ func (d *Diversion) State(tid int32) (st x86.State, ok bool) {
 
 // Switch makes a thread the one that the diversion executes; the one that it executed
 // before stays where it is. It reports whether there is that thread.
-func (d *Diversion) Switch(tid int32) bool {
+func (d *Diversion) Switch(tid checkpoint.TID) bool {
 	if tid == d.tid {
 		return true
 	}
@@ -295,7 +295,7 @@ func (d *Diversion) notCaptured(a uint64) error {
 }
 
 // trapped answers RDTSC, RDTSCP and CPUID as the recorded CPU would. Time goes
-// on from the last one that the program was told, an instruction a tick.
+// on from the last one that the program saw, an instruction a tick.
 func (d *Diversion) trapped(x x86.Exit) {
 	c := d.CPU
 	if x == x86.ExitCPUID {

@@ -12,7 +12,7 @@ import (
 // The model of the kernel in a diversion. It holds what printf, malloc and their
 // like need: the process writes to its terminal, has memory, knows who it is and
 // what time it was. No call reaches the machine that replays; a call that is not
-// listed gets ENOSYS, and the user is told its name.
+// listed gets ENOSYS, and the user sees its name.
 
 // systemCalls holds the calls that a diversion answers, by number. A function
 // returns what RAX becomes: a result, or a negated errno. It may set d.stop to
@@ -85,9 +85,11 @@ func init() { // not a literal: some of them refer to d.systemCall
 		abi.SYS_KILL: func(d *Diversion, a [6]uint64) int64 {
 			return d.kill(int32(a[0]) == d.pid, a[1], abi.SI_USER)
 		},
-		abi.SYS_TKILL: func(d *Diversion, a [6]uint64) int64 { return d.kill(int32(a[0]) == d.tid, a[1], abi.SI_TKILL) },
+		abi.SYS_TKILL: func(d *Diversion, a [6]uint64) int64 {
+			return d.kill(checkpoint.TID(a[0]) == d.tid, a[1], abi.SI_TKILL)
+		},
 		abi.SYS_TGKILL: func(d *Diversion, a [6]uint64) int64 {
-			return d.kill(int32(a[1]) == d.tid, a[2], abi.SI_TKILL)
+			return d.kill(checkpoint.TID(a[1]) == d.tid, a[2], abi.SI_TKILL)
 		},
 		abi.SYS_EXIT:       (*Diversion).sysExit,
 		abi.SYS_EXIT_GROUP: (*Diversion).sysExit,
@@ -302,7 +304,7 @@ func timespec(sec, nsec int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(nsec))
 }
 
-// clock returns the time of a clock, a timespec: what the program was told last,
+// clock returns the time of a clock, a timespec: what the program saw last,
 // or else when the recording began, an hour after the machine did.
 func (d *Diversion) clock(id int32) []byte {
 	var last []byte

@@ -22,7 +22,7 @@ type FinalImage struct {
 
 	src      *finalSource
 	contexts []checkpoint.Context // of the threads
-	current  int32                // the number of the thread that ran
+	current  checkpoint.TID       // the number of the thread that ran
 }
 
 // Current returns the thread that ran at the end: the one that the signal was for.

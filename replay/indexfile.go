@@ -345,6 +345,9 @@ func (d *indexReader) keys(last []uint64) []uint64 {
 		return last
 	}
 	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
 	out := make([]uint64, 0, n)
 	at := uint64(0)
 	for i := range n {

@@ -102,6 +102,26 @@ func TestIndexFile(t *testing.T) {
 	}
 }
 
+// TestIndexFileNothingTouched reads back segments that read or wrote nothing, behind others and
+// at first: they are as they were.
+func TestIndexFileNothingTouched(t *testing.T) {
+	page := sorted(map[uint64]struct{}{0x1000: {}})
+	none := sorted(map[uint64]struct{}{})
+	w, in := indexWriter{}, []segment{{read: none, written: none}, {read: page, written: page}, {read: none, written: page}, {read: page, written: none}}
+	for i := range in {
+		w.segment(&in[i])
+	}
+	r := indexReader{b: w.b}
+	for i := range in {
+		if out := r.segment(); !reflect.DeepEqual(out.read, in[i].read) || !reflect.DeepEqual(out.written, in[i].written) {
+			t.Errorf("segment %d: %#v and %#v written, %#v and %#v read", i, in[i].read, in[i].written, out.read, out.written)
+		}
+	}
+	if r.err != nil || len(r.b) > 0 {
+		t.Errorf("%d bytes left, %v", len(r.b), r.err)
+	}
+}
+
 // FuzzIndexBody reads bodies whose check is right: no panic, and what is accepted
 // has no holes.
 func FuzzIndexBody(f *testing.F) {

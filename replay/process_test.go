@@ -83,7 +83,7 @@ func visited(t *testing.T, tl *Cursor, step func(context.Context) (Stop, error))
 	for range 100 {
 		m := tl.Machine()
 		var b [1]byte
-		if n, _ := m.Mem.Peek(processes.PIDAt, b[:]); n != 1 || int32(b[0]) != m.TID() {
+		if n, _ := m.Mem.Peek(processes.PIDAt, b[:]); n != 1 || checkpoint.TID(b[0]) != m.TID() {
 			t.Errorf("at %s the memory of %d, the thread is %d", tl.Position(), b[0], m.TID())
 		}
 		if id := uint32(m.CPU.R[3]); len(out) == 0 || out[len(out)-1] != id {

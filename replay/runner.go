@@ -12,7 +12,7 @@ import (
 // runner is a machine that moves within a recording, forward by running, backward by
 // going to a snapshot and running from there. On its way it leaves snapshots in the
 // index. The cursor is one, and each worker of a search: what a runner does depends
-// on nothing but its position and what it is told to stop at.
+// on nothing but its position and what it is to stop at.
 //
 // It is used by one goroutine.
 type runner struct {
@@ -164,7 +164,7 @@ func (r *runner) seek(ctx context.Context, p checkpoint.Position) error {
 	return err
 }
 
-// goTo moves to p, which is a settled moment.
+// goTo moves to p, which is a settled position.
 func (r *runner) goTo(ctx context.Context, p checkpoint.Position) error {
 	if err := r.seek(ctx, p); err != nil {
 		return err

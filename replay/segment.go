@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"slices"
 	"sort"
 
@@ -36,14 +37,9 @@ type collector struct {
 // touchesShared reports whether sorted keys have one of a shared object.
 func touchesShared(keys []uint64) bool { return len(keys) > 0 && keys[len(keys)-1] >= mem.MaxUser }
 
-func sorted(set map[uint64]struct{}) []uint64 {
-	out := make([]uint64, 0, len(set))
-	for k := range set {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
+// sorted returns the keys of a set in order; nil when there are none, as an index that was
+// read from a file has it.
+func sorted(set map[uint64]struct{}) []uint64 { return slices.Sorted(maps.Keys(set)) }
 
 // segmentOverhead is what a segment takes besides its keys, in bytes.
 const segmentOverhead = 200

@@ -17,7 +17,7 @@ import (
 
 // thread is a thread that does not run. It is never changed.
 type thread struct {
-	tid    int32
+	tid    checkpoint.TID
 	name   string
 	cpu    x86.State // Retired and RepIter have no meaning
 	inCall bool      // its next event is the exit of a call
@@ -29,12 +29,12 @@ type thread struct {
 // changed, so that snapshots share it.
 type threads []*thread
 
-func (l threads) search(tid int32) (int, bool) {
-	return slices.BinarySearchFunc(l, tid, func(t *thread, tid int32) int { return cmp.Compare(t.tid, tid) })
+func (l threads) search(tid checkpoint.TID) (int, bool) {
+	return slices.BinarySearchFunc(l, tid, func(t *thread, tid checkpoint.TID) int { return cmp.Compare(t.tid, tid) })
 }
 
 // find returns the thread with a number, nil when there is none.
-func (l threads) find(tid int32) *thread {
+func (l threads) find(tid checkpoint.TID) *thread {
 	if i, ok := l.search(tid); ok {
 		return l[i]
 	}
@@ -48,7 +48,7 @@ func (l threads) with(t *thread) threads {
 }
 
 // without returns the list without the thread of that number.
-func (l threads) without(tid int32) threads {
+func (l threads) without(tid checkpoint.TID) threads {
 	i, ok := l.search(tid)
 	if !ok {
 		return l
@@ -111,8 +111,8 @@ func (m *Machine) resume(t *thread) {
 // changeThread applies an event that starts or ends a thread.
 func (m *Machine) changeThread(e *checkpoint.Event) error {
 	if e.Thread == checkpoint.ThreadExit {
-		if e.TID != m.tid || !m.inCall {
-			return m.diverged(fmt.Sprintf("the end of thread %d, which is not at its last call", e.TID), "", "")
+		if e.TID != m.tid {
+			return m.diverged(fmt.Sprintf("the end of thread %d, which does not run", e.TID), "", "")
 		}
 		m.gone = true
 		return m.compare(e)
@@ -143,15 +143,15 @@ func (m *Machine) noteName(e *checkpoint.Event) {
 	m.name = string(name)
 }
 
-// Thread is a thread of a machine's process at one moment.
+// Thread is a thread of a machine's process at one position.
 type Thread struct {
-	TID    int32
+	TID    checkpoint.TID
 	Name   string // that it has given itself (PR_SET_NAME), "" when it is not known
 	State  x86.State
 	InCall bool // it is inside a system call, or waits to leave it
 }
 
-// Threads returns the threads of the process at the present moment, by number. There is
+// Threads returns the threads of the process at the current position, by number. There is
 // none when the last has ended.
 func (m *Machine) Threads() []Thread {
 	out := make([]Thread, 0, len(m.others)+1)

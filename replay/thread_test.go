@@ -76,7 +76,7 @@ func twoThreads() []*checkpoint.Interval {
 	last := atCall(done, firstCode+16, 42)
 
 	x1 := xstateWith(1)
-	event := func(kind checkpoint.EventKind, tid int32, nr int64, r checkpoint.Regs) checkpoint.Event {
+	event := func(kind checkpoint.EventKind, tid checkpoint.TID, nr int64, r checkpoint.Regs) checkpoint.Event {
 		return checkpoint.Event{Kind: kind, TID: tid, NR: nr, RegHash: checkpoint.HashRegs(&r)}
 	}
 	start := event(checkpoint.EventThread, secondTID, 0, second)
@@ -179,11 +179,11 @@ func TestThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		var tids []int32
+		var tids []checkpoint.TID
 		for _, th := range m.Threads() {
 			tids = append(tids, th.TID)
 		}
-		if want := [][]int32{{firstTID, secondTID}, {firstTID}}[id]; !slices.Equal(tids, want) {
+		if want := [][]checkpoint.TID{{firstTID, secondTID}, {firstTID}}[id]; !slices.Equal(tids, want) {
 			t.Errorf("interval %d ends with the threads %v, want %v", id, tids, want)
 		}
 		if id == 0 {
@@ -267,7 +267,7 @@ func TestThreadsDiverge(t *testing.T) {
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts = iv.End.Contexts[:1] }, "threads at the interval's end"},
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts[1].TID = 11 }, "thread 11 at the interval's end"},
 		{0, func(iv *checkpoint.Interval) { iv.End.Contexts[0].XState = xstateWith(2) }, "extended state of thread 20"},
-		{1, func(iv *checkpoint.Interval) { iv.Events[1].TID = firstTID }, "the end of thread 10, which is not at its last call"},
+		{1, func(iv *checkpoint.Interval) { iv.Events[1].TID = firstTID }, "the end of thread 10, which does not run"},
 		{1, func(iv *checkpoint.Interval) { iv.Events[3].XState = nil }, "the exit of a call without the thread's extended state"},
 		{1, func(iv *checkpoint.Interval) { iv.Start[1].TID = secondTID }, "thread 20 is there twice"},
 		{1, func(iv *checkpoint.Interval) { iv.Start[0].XState = nil }, "thread 20: x86: malformed XSAVE image"},

@@ -12,19 +12,19 @@ import (
 // log says when. On the way the other threads run as recorded, and what they meet stops
 // the cursor as it does any run.
 
-// ContinueTo is Continue that also stops where thread tid goes on, at the first moment
+// ContinueTo is Continue that also stops where thread tid goes on, at the first position
 // from which it executes its next instruction; Reason is then StopSwitch. The thread is
 // not the one that runs at the cursor. When it never goes on, that is a Continue.
-func (c *Cursor) ContinueTo(ctx context.Context, tid int32) (Stop, error) {
+func (c *Cursor) ContinueTo(ctx context.Context, tid checkpoint.TID) (Stop, error) {
 	c.m.CatchThread = tid
 	defer func() { c.m.CatchThread = 0 }()
 	return c.Continue(ctx)
 }
 
-// ReverseTo is ReverseContinue that goes no further than to the last moment from which
+// ReverseTo is ReverseContinue that goes no further than to the last position from which
 // thread tid executed an instruction; Reason is then StopSwitch. The thread is not the
 // one that runs at the cursor. When it has not run before, that is a ReverseContinue.
-func (c *Cursor) ReverseTo(ctx context.Context, tid int32) (Stop, error) {
+func (c *Cursor) ReverseTo(ctx context.Context, tid checkpoint.TID) (Stop, error) {
 	defer c.move(ctx)()
 	from := c.m.Save()
 	defer from.Release()
@@ -48,9 +48,9 @@ func (c *Cursor) ReverseTo(ctx context.Context, tid int32) (Stop, error) {
 	return stop, nil
 }
 
-// lastTurn returns the last settled moment before the present one at which thread tid
+// lastTurn returns the last settled position before the present one at which thread tid
 // runs; when there is none, ok is false and p is the beginning. It moves the machine.
-func (c *Cursor) lastTurn(ctx context.Context, tid int32) (p checkpoint.Position, ok bool, err error) {
+func (c *Cursor) lastTurn(ctx context.Context, tid checkpoint.TID) (p checkpoint.Position, ok bool, err error) {
 	for {
 		id, event, ok, err := c.index.turnEnd(ctx, tid, c.m.Interval(), c.m.next)
 		if err != nil || !ok {
@@ -95,7 +95,7 @@ func (c *Cursor) positionOf(ctx context.Context, id uint32, event int) (p checkp
 // turnEnd returns where the last turn of thread tid ended that began before event n of
 // interval id: before an event of an interval, which lets another thread go on, or at
 // the interval's end, after all of its events. ok is false when there was none.
-func (x *index) turnEnd(ctx context.Context, tid int32, id uint32, n int) (interval uint32, event int, ok bool, err error) {
+func (x *index) turnEnd(ctx context.Context, tid checkpoint.TID, id uint32, n int) (interval uint32, event int, ok bool, err error) {
 	for whole := false; ctx.Err() == nil; whole = true {
 		iv, err := x.s.interval(id)
 		if err != nil {

@@ -31,8 +31,8 @@ func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		from   func() error
-		to     func(context.Context, int32) (Stop, error)
-		tid    int32
+		to     func(context.Context, checkpoint.TID) (Stop, error)
+		tid    checkpoint.TID
 		breaks []uint64
 		watch  []mem.Watch
 		want   Reason

@@ -41,7 +41,7 @@ const eventCost = 320
 
 // logEvent appends an event to the current interval.
 func (t *thread) logEvent(ev checkpoint.Event) {
-	ev.TID = int32(t.tid)
+	ev.TID = checkpoint.TID(t.tid)
 	if s := t.session; s.events > 0 || len(s.groups) > 1 {
 		s.events++
 		ev.Seq = s.events
@@ -74,8 +74,24 @@ func (t *thread) onEntry() (action, error) {
 	if e := t.session.log.Trace(); e.Enabled() {
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
 	}
+	return t.enter()
+}
+
+// enter prepares for a call whose entry is logged. One that changes the memory of another process
+// waits for the turn first.
+func (t *thread) enter() (action, error) {
+	c := &t.call
 	effect, why := abi.EffectOf(c.nr, c.args)
-	return t.classify(row.Name, effect, why)
+	if err := t.beforeWrite(effect); err != nil {
+		return action{}, err
+	}
+	if c.entering = t.joinsBefore(); c.entering {
+		return t.giveUpGroupTurn(action{status: callStop}, checkpoint.SchedBlocked), nil
+	}
+	if err := t.keepRemote(); err != nil {
+		return action{}, err
+	}
+	return t.classify(abi.Name(c.nr), effect, why)
 }
 
 // noteEntry logs the entry of the call that the thread is at.

@@ -96,9 +96,8 @@ func (t *thread) onProcess(pid int) error {
 	if err != nil || !ws.Stopped() {
 		return err // killed before it ran
 	}
-	follow := t.session.opt.Follow
 	switch {
-	case follow == FollowNone || t.group().done:
+	case t.session.opt.Follow == FollowNone || t.group().done:
 		t.noteStranger()
 		return t.releaseChild(pid)
 	case t.taskFlags()&cloneVM != 0:
@@ -106,7 +105,7 @@ func (t *thread) onProcess(pid int) error {
 	case t.session.hasWritten(pid):
 		t.noteStranger()
 		return t.releaseChild(pid)
-	case !follow.wants(t.proc.about.Program):
+	case !t.proc.wanted:
 		t.noteStranger()
 		return t.leaveUnrecorded(pid)
 	}

@@ -179,7 +179,7 @@ func (t *thread) leaveCall() error {
 	}
 	isCall := ws != 0 && ptrace.StopSignal(ws) == ptrace.SyscallTrap
 	switch {
-	case t.call.in:
+	case t.call.in && !t.call.entering:
 		if err := t.endCall(); err != nil {
 			return err
 		}

@@ -43,10 +43,17 @@ func (t *thread) onExitEvent() (action, error) {
 	if t.call.pending {
 		t.finishPending(t.asIs())
 	}
-	if _, err := t.crash(sig, nil, forced); err != nil {
-		return action{}, err
+	return t.killedAt(sig, forced)
+}
+
+// killedAt is PTRACE_EVENT_EXIT of a thread that a signal kills, in its own code when forced is
+// set.
+func (t *thread) killedAt(sig int, forced bool) (action, error) {
+	if t.diesBeside(sig) {
+		return action{}, t.endBeside(forced)
 	}
-	return action{}, nil
+	_, err := t.crash(sig, nil, forced)
+	return action{}, err
 }
 
 // entersCall reports whether the thread was killed behind a SYSCALL instruction, before its stop
@@ -71,14 +78,14 @@ func (t *thread) onExitCall() error {
 // it is kept.
 func (g *group) endQuietly(t *thread, b intervalEnd) error {
 	if g.session.opt.Keep == KeepCrash {
-		g.over()
+		g.dies()
 		g.close()
 		return g.session.finishWhenOver()
 	}
 	if err := g.endAt(t, b); err != nil {
 		return err
 	}
-	g.over()
+	g.dies()
 	return g.session.finishWhenOver()
 }
 
@@ -87,7 +94,10 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 	g := t.group()
 	// In a call the kernel may have written what no event says: the time that is left to sleep.
 	b := intervalEnd{kind: checkpoint.EndCrash, forced: forced, signo: sig, noPages: t.call.in}
-	if g.shares() && !t.proc.isCrash(sig) {
+	switch {
+	case t.diesBeside(sig):
+		return action{sig: sig}, nil // its exit event comes
+	case g.shares() && !t.proc.isCrash(sig):
 		return action{sig: sig}, t.killedBeside(forced)
 	}
 	g.of.about.Signo = int32(sig)
@@ -107,8 +117,8 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 	return action{sig: sig}, nil
 }
 
-// killedBeside ends the recording of a group at a signal that kills the thread's process, which
-// is no crash, while others go on in the same memory.
+// killedBeside ends the recording of a group at a signal that kills the process whose log it is,
+// which is no crash, while others go on in the same memory.
 func (t *thread) killedBeside(forced bool) error {
 	const why = "a process that shares the program's memory was killed"
 	g, s := t.group(), t.session
@@ -144,7 +154,7 @@ func (s *session) noteCrash(log, p *process, sig int) {
 // program gets its end whatever becomes of the recording.
 func (g *group) settle(err error) {
 	s := g.session
-	g.over()
+	g.dies()
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
 		err = s.endOthers(g, "another process crashed")
 	}

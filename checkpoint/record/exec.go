@@ -37,6 +37,7 @@ const (
 func (t *thread) beforeExec() (action, error) {
 	c := &t.call
 	path, ok := t.execPath()
+	c.executes, _ = t.execName()
 	if ok {
 		if why, _ := unrecordable(path); why != "" {
 			return action{}, t.giveUp(why + ": " + path)
@@ -53,14 +54,24 @@ func (t *thread) beforeExec() (action, error) {
 	return action{}, nil
 }
 
+// execName returns the name of the file that the call would execute, as the program gives it;
+// false when it cannot be read.
+func (t *thread) execName() (string, bool) {
+	at := t.call.args[0]
+	if t.call.nr == unix.SYS_EXECVEAT {
+		at = t.call.args[1]
+	}
+	return t.space().readString(at)
+}
+
 // execPath returns a host path of the file that the call would execute; false
 // when there is none.
 func (t *thread) execPath() (string, bool) {
-	at, dir := t.call.args[0], uint64(atFDCWD)
+	dir := uint64(atFDCWD)
 	if t.call.nr == unix.SYS_EXECVEAT {
-		at, dir = t.call.args[1], t.call.args[0]
+		dir = t.call.args[0]
 	}
-	name, ok := t.space().readString(at)
+	name, ok := t.execName()
 	if !ok {
 		return "", false
 	}
@@ -116,23 +127,35 @@ func unrecordable(path string) (why, hint string) {
 	return "", ""
 }
 
+// wantsExec reports whether a process is to be recorded for the program that it executes: one
+// that matches as it was named in execve(2), or as the kernel names the file.
+func (s *session) wantsExec(pid int, named string) bool {
+	file, err := readLongLink(fmt.Sprintf("/proc/%d/exe", pid))
+	return s.opt.Follow.wants(named) || err == nil && s.opt.Follow.wants(file)
+}
+
 // onExec is the stop inside execve, with the new image in place: the
 // descriptors are opened now, before the program can forbid it.
 func (t *thread) onExec() error {
+	p := t.proc
+	named := t.call.executes
+	if p == t.session.first && t.space().image == 0 {
+		named = t.session.opt.Args[0]
+	}
+	wanted := t.session.wantsExec(p.pid, named)
 	if t.space().image == 0 {
 		if err := ptrace.SetOptions(t.tid, t.session.options()); err != nil {
 			return err
 		}
-		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{t.proc}}
+		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{p}}
 	}
 	if t.group().shares() {
 		if err := t.splitOff(); err != nil {
 			return err
 		}
-		name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", t.proc.pid))
-		follow := t.session.opt.Follow
-		t.proc.unwanted = t.session.hasWritten(t.proc.pid) || err == nil && !follow.wants(t.proc.about.Program) && !follow.wants(name)
+		p.unwanted = t.session.hasWritten(p.pid) || !p.wanted && !wanted
 	}
+	p.wanted = wanted
 	t.session.result.Stats.Execs++
 	return t.space().open()
 }

@@ -97,7 +97,7 @@ func (p *process) targetPaths(c *call) []string {
 
 // beforeFileWrite keeps, at the call's entry, what the pages it may change hold.
 func (p *process) beforeFileWrite(c *call) {
-	c.before, c.targets = map[uint64][]byte{}, p.fileTargets(c)
+	c.before = map[uint64][]byte{}
 	for _, m := range p.mappedTargets(c) {
 		if err := p.space.captureFilePages(c, m.Start, m.End); err != nil {
 			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")

@@ -57,13 +57,18 @@ func (t *thread) endGap(ret int64) error {
 	return t.syncPoint()
 }
 
-// openCopied is openInterval where nothing can be injected: the pages are
-// copied.
+// startCopied is startInterval where nothing can be injected.
 func (g *group) startCopied(t *thread, m *snapshot, start []checkpoint.Context) error {
-	was := m.space.noShadow
-	m.space.noShadow = true
-	err := g.startInterval(t, m, start)
-	m.space.noShadow = was
+	return m.space.withoutShadow(func() error { return g.startInterval(t, m, start) })
+}
+
+// withoutShadow calls f, which starts an interval where no call can be injected: its pages are
+// copied.
+func (sp *space) withoutShadow(f func() error) error {
+	was := sp.noShadow
+	sp.noShadow = true
+	err := f()
+	sp.noShadow = was
 	return err
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
 )
 
 // group is the processes that share writable memory. One of their threads runs at a time,
@@ -24,9 +26,13 @@ type group struct {
 	// stored are the pages that others that share its memory have stored in since this group ran, and
 	// paused says that an interval begins when it runs again.
 	stored   map[sharedPage]struct{}
+	remote   []abi.Range // that calls of others have written to since
 	paused   bool
 	hasRun   bool // since its stores were looked for
 	regained bool // it has the turn again, and is at no sync point since
+	// lastWords are the shared pages that the kernel may write when the group, whose recording is
+	// over, has ended.
+	lastWords []sharedPage
 
 	objects objectStore
 	done    bool // nothing more is recorded; only the processes' end is awaited
@@ -59,6 +65,7 @@ func (g *group) cpuTime() (time.Duration, error) {
 // dropImage forgets what belonged to the image before.
 func (g *group) dropImage() {
 	g.finishExecEnd()
+	g.remote = nil
 	g.close()
 	if g.session.opt.Keep == KeepCrash {
 		g.objects.forgetPages()
@@ -89,6 +96,9 @@ func (g *group) leave(p *process) {
 	if len(g.procs) > 0 {
 		return
 	}
+	for _, t := range g.turns.threads {
+		s.scheduler.gone(t.tid)
+	}
 	p.space.close()
 	g.timer.off()
 	s.ticker.remove(&g.timer)
@@ -105,4 +115,16 @@ func (g *group) over() {
 	g.done = true
 	g.timer.off()
 	g.part()
+}
+
+// dies is over for a group whose process dies now. Where the kernel will write for it in memory
+// that it shares, it keeps its turn until it is gone.
+func (g *group) dies() {
+	if g.lastWords = g.robustPages(); len(g.lastWords) == 0 {
+		g.over()
+		return
+	}
+	g.done = true
+	g.timer.off()
+	g.sharers.noteStores(g)
 }

@@ -55,6 +55,9 @@ func (g *group) part() {
 	c.noteStores(g)
 	g.sharers = nil
 	c.groups = slices.DeleteFunc(c.groups, func(o *group) bool { return o == g })
+	for _, k := range g.lastWords {
+		c.notePage(g, k)
+	}
 	if c.has == g {
 		c.has = nil
 	}
@@ -95,23 +98,37 @@ type sharedFile struct {
 	written bool
 }
 
+// joinFiles joins the groups that have mapped any of some files shared, and reports whether there
+// are such.
+func (t *thread) joinFiles(files []sharedFile) (found bool) {
+	g := t.group()
+	for _, f := range files {
+		for _, other := range slices.Clone(g.session.groups) {
+			if other != g && !other.done && other.of.space.shares(f.id, f.written) {
+				t.joinGroup(other)
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+// joinGroup joins the thread's group and another, if they are not together yet.
+func (t *thread) joinGroup(other *group) {
+	if g := t.group(); g.sharers == nil || g.sharers != other.sharers {
+		g.join(other)
+		t.call.joined = true
+	}
+}
+
 // joinsBy joins the groups that have mapped shared what the call, at whose exit the thread is,
-// has mapped, has made writable, or has written to. It reports whether one of them has the
-// turn.
+// has mapped, or has made writable. It reports whether one of them has the turn.
 func (t *thread) joinsBy(ret int64) (waits bool) {
 	g := t.group()
 	if isError(ret) || len(g.session.groups) < 2 {
 		return false
 	}
-	for _, f := range t.newlyShared(uint64(ret)) {
-		for _, other := range slices.Clone(g.session.groups) {
-			together := other.sharers != nil && other.sharers == g.sharers
-			if other != g && !other.done && !together && other.of.space.shares(f.id, f.written) {
-				g.join(other)
-				t.call.joined = true
-			}
-		}
-	}
+	t.joinFiles(t.newlyShared(uint64(ret)))
 	return g.sharers != nil && g.sharers.has != g
 }
 
@@ -132,10 +149,6 @@ func (t *thread) newlyShared(ret uint64) (out []sharedFile) {
 	case c.nr == unix.SYS_MPROTECT && c.args[2]&unix.PROT_WRITE != 0:
 		for _, m := range sp.maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
 			add(&m, true)
-		}
-	default:
-		for _, f := range c.targets {
-			out = append(out, sharedFile{f.id, true})
 		}
 	}
 	return out

@@ -65,7 +65,11 @@ func (t *thread) beforeMem() error {
 		}
 		return t.space().captureFilePages(&t.call, pageDown(a[0]), pageUp(a[0]+a[1]))
 	case unix.SYS_SHMDT:
-		t.space().noteStores()
+		for _, op := range t.space().shmdtOps(&t.call) {
+			if err := t.space().captureFilePages(&t.call, op.Start, op.End); err != nil {
+				return err
+			}
+		}
 	case unix.SYS_SHMAT:
 		if a[2]&shmRemap != 0 { // The segment's size is not among the arguments.
 			return t.space().captureFilePages(&t.call, pageDown(a[1]), abi.TaskSize)

@@ -58,7 +58,7 @@ func (t *thread) startThread() {
 	flags, childTID := t.cloneArgs()
 	regs := n.parked.regs
 	ev := checkpoint.Event{
-		Kind: checkpoint.EventThread, Thread: checkpoint.ThreadStart, Parent: int32(t.tid), Flags: flags,
+		Kind: checkpoint.EventThread, Thread: checkpoint.ThreadStart, Parent: checkpoint.TID(t.tid), Flags: flags,
 		Regs: &regs, RegHash: checkpoint.HashRegs(&regs),
 	}
 	if flags&abi.CLONE_CHILD_SETTID != 0 {

@@ -26,8 +26,10 @@ const (
 )
 
 // Follow says which children of the program are recorded with it: all, none, or, behind
-// FollowExec, those that execute a program whose path or last name matches a pattern of
-// path.Match. The program itself always is.
+// FollowExec, those that execute a program that matches a pattern of path.Match, and what these
+// make. The pattern is compared with the whole and with the last name of two paths: the one given
+// to execve(2), and that of the file, without symbolic links and, for a script, of its
+// interpreter. The program itself always is recorded.
 type Follow string
 
 // The answers.
@@ -52,7 +54,7 @@ func (f Follow) Check() error {
 	return nil
 }
 
-// wants reports whether a process is recorded that executes the program at name.
+// wants reports whether a process is recorded that executes the program at name, "" for none.
 func (f Follow) wants(name string) bool {
 	glob, ok := strings.CutPrefix(string(f), string(FollowExec))
 	if !ok {
@@ -60,7 +62,7 @@ func (f Follow) wants(name string) bool {
 	}
 	whole, _ := path.Match(glob, name)
 	last, _ := path.Match(glob, path.Base(name))
-	return whole || last
+	return name != "" && (whole || last)
 }
 
 // OnCrash says what the crash of a process does where several are recorded.
@@ -184,6 +186,9 @@ type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
 	Shadows, Children, Threads, Execs      uint64
+	// KnownPages counts pages of files that were neither read nor hashed, because the
+	// recording had them from another process.
+	KnownPages uint64
 	// Windows counts the shadows that wrote their pages themselves.
 	Windows uint64
 	// Cuts is the wall time that was spent on ending intervals and starting the next.

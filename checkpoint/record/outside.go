@@ -4,10 +4,6 @@ package record
 
 import (
 	"bytes"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -88,39 +84,17 @@ func (sp *space) outsideWrites() []checkpoint.MemWrite {
 	return out
 }
 
-// beforeOwnMem notes, at a write's entry, where in the program's own memory it
-// would write: its descriptor is /proc/self/mem.
+// beforeOwnMem keeps, at a write's entry, what the files hold behind the program's own memory
+// that it would write to: its descriptor is /proc/self/mem.
 func (p *process) beforeOwnMem(c *call) error {
-
-	fd := int(int32(c.args[0]))
-	link, err := os.Readlink(procPath(p.live, fd))
-	if err != nil || !strings.HasPrefix(link, "/proc/") || !strings.HasSuffix(link, "/mem") {
-		return nil //nolint:nilerr // no such descriptor: the kernel says so
-	}
-	pid, _, _ := strings.Cut(strings.TrimPrefix(link, "/proc/"), "/")
-	if pid != strconv.Itoa(p.pid) {
+	if !c.toOwnMem {
 		return nil
 	}
-	switch c.nr {
-	case unix.SYS_PWRITE64, unix.SYS_PWRITEV, unix.SYS_PWRITEV2:
-		c.ownMem = c.args[3]
-	default:
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", p.live, fd))
-		if err != nil {
-			return err
-		}
-		pos, _, _ := strings.Cut(strings.TrimPrefix(string(b), "pos:"), "\n")
-		if c.ownMem, err = strconv.ParseUint(strings.TrimSpace(pos), 10, 64); err != nil {
-			return err
-		}
-	}
-	c.toOwnMem = true
 	return p.space.captureFilePages(c, pageDown(c.ownMem), pageUp(c.ownMem+min(c.args[2], sharedLimit)))
 }
 
 // ownMemWrites returns what the call has written to the program's own memory.
 func (sp *space) ownMemWrites(c *call, ret int64) []checkpoint.MemWrite {
-
 	if !c.toOwnMem || ret <= 0 {
 		return nil
 	}

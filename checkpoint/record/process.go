@@ -24,6 +24,7 @@ type process struct {
 	about    checkpoint.Process // at its last execve
 	detached bool               // it was let go
 	over     bool               // it has ended
+	wanted   bool               // its program is to be recorded, and with it what it makes
 	unwanted bool               // it has left its parent's memory for a program that is not to be recorded
 
 	live int // a thread that has not ended: what /proc/PID tells of a process ends with its first thread

@@ -31,6 +31,7 @@ type session struct {
 	threads    map[int]*thread // by tid
 	unrecorded map[int]int     // threads that are traced and not recorded; the process of each
 	parents    map[int]int     // of these processes
+	executing  map[int]string  // the names that such threads have given to execve(2)
 	groups     []*group        // whose processes live
 	scheduler  scheduler
 	ticker     ticker
@@ -58,7 +59,7 @@ func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
 	return &session{
 		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out,
-		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, scheduler: newScheduler(opt),
+		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, executing: map[int]string{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 	}
 }
@@ -197,18 +198,18 @@ func (s *session) goesOn(err error) bool {
 // only, and then returns 0. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.
 func (s *session) wait() (int, unix.WaitStatus, error) {
-	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
-		for tid := range s.threads {
-			ws, err := s.source.wait(tid)
-			return tid, ws, err
-		}
-	}
 	if s.heldBack() {
 		tid, ws, err := s.source.pollAny()
 		if tid == 0 {
 			time.Sleep(heldBackTick)
 		}
 		return tid, ws, err
+	}
+	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
+		for tid := range s.threads {
+			ws, err := s.source.wait(tid)
+			return tid, ws, err
+		}
 	}
 	return s.source.waitAny()
 }
@@ -267,14 +268,20 @@ func (r *Result) recorded(path string) {
 	r.Recorded, r.Path = true, path
 }
 
-// setEnd sets the exit code, as a shell has it, and the signal.
+// setEnd sets the exit code and the signal.
 func (r *Result) setEnd(ws unix.WaitStatus) {
-	if ws.Exited() {
-		r.ExitCode = ws.ExitStatus()
-		return
+	r.ExitCode = exitCode(ws)
+	if ws.Signaled() {
+		r.Signal = int(ws.Signal())
 	}
-	r.Signal = int(ws.Signal())
-	r.ExitCode = 128 + r.Signal
+}
+
+// exitCode returns how a process or a thread has ended, as a shell has it.
+func exitCode(ws unix.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
 }
 
 // lateEnd is for a process that went without a stop at which its end could be

@@ -76,6 +76,20 @@ func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all b
 	})
 }
 
+// notePage has the groups, g is not among them any more, log a page that has changed.
+func (c *sharers) notePage(g *group, k sharedPage) {
+	for _, o := range c.groups {
+		sp := o.of.space
+		if sp.mm == nil {
+			continue
+		}
+		sp.eachView(k, func(addr uint64) {
+			page := addr / checkpoint.PageSize
+			c.notePages(g, sp, sp.maps.at(addr), ranges{{page, page + 1}}, false)
+		})
+	}
+}
+
 // tellOthers has the groups but g log a page.
 func (c *sharers) tellOthers(g *group, k sharedPage) {
 	for _, o := range c.groups {
@@ -163,14 +177,16 @@ func (sp *space) eachView(k sharedPage, f func(addr uint64)) {
 	}
 }
 
-// othersWrites returns what other processes have stored in shared memory since the group ran.
+// othersWrites returns what other processes have stored in shared memory, or have written to the
+// group's by calls, since the group ran.
 func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
+	out := sp.readWrites(g.remote)
+	g.remote = nil
 	if g.sharers == nil || len(g.stored) == 0 {
-		return nil
+		return out
 	}
 	stored := g.stored
 	g.stored = nil
-	var out []checkpoint.MemWrite
 	for k := range stored {
 		sp.eachView(k, func(addr uint64) {
 			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k]})

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi/ptrace"
 )
 
 // Processes that share memory. Each has a log of its own and is replayed without the others,
@@ -36,8 +35,9 @@ type sharers struct {
 
 // next returns the thread that has the turn next, nil when somebody has it or nobody can.
 func (c *sharers) next() *thread {
-	// Two may run where they did when they were brought together by a third.
-	if slices.ContainsFunc(c.groups, func(o *group) bool { return o.turns.has != nil }) {
+	// Two may run where they did when they were brought together by a third. One that dies runs,
+	// too, until the kernel has written its last words.
+	if slices.ContainsFunc(c.groups, func(o *group) bool { return o.turns.has != nil || o.lastWords != nil }) {
 		return nil
 	}
 	if c.has != nil {
@@ -124,7 +124,7 @@ func (t *thread) pauseForced() (action, error) {
 // come, with which it could say what others have stored, a new interval begins.
 func (g *group) goesOnWith(t *thread) error {
 	comes := t.call.in || t.call.pending
-	if g.cur != nil && (len(g.stored) == 0 || comes) || g.cur == nil && !g.paused {
+	if g.cur != nil && (len(g.stored)+len(g.remote) == 0 || comes) || g.cur == nil && !g.paused {
 		return nil
 	}
 	g.paused = false
@@ -138,7 +138,7 @@ func (g *group) goesOnWith(t *thread) error {
 			return err
 		}
 	}
-	g.stored = nil
+	g.stored, g.remote = nil, nil
 	if comes {
 		return g.startCopied(t, m, contexts)
 	}
@@ -147,6 +147,14 @@ func (g *group) goesOnWith(t *thread) error {
 
 // atCallExit is the exit of a system call. The turn may pass to another process first.
 func (t *thread) atCallExit() (action, error) {
+	g := t.group()
+	t.noteRemote(int64(t.regs.Rax))
+	if g.sharers != nil {
+		for _, f := range t.call.targets {
+			g.sharers.noteWritten(g, f.id, t.call.joined)
+		}
+		t.call.joined = false
+	}
 	if !t.call.patched && t.joinsBy(int64(t.regs.Rax)) {
 		return t.leaveAtExit(checkpoint.SchedBlocked), nil
 	}
@@ -155,11 +163,6 @@ func (t *thread) atCallExit() (action, error) {
 		return t.leaveAtExit(checkpoint.SchedSlice), nil
 	}
 	t.parked.passed = false
-	if g := t.group(); g.sharers != nil {
-		for _, f := range t.call.targets {
-			g.sharers.noteWritten(g, f.id, t.call.joined)
-		}
-	}
 	return t.onExit()
 }
 
@@ -168,5 +171,5 @@ func (t *thread) atCallExit() (action, error) {
 func (t *thread) leaveAtExit(why checkpoint.SchedReason) action {
 	t.regs = t.call.entry // as they were while it was in the call
 	t.parked.unlogged = true
-	return t.giveUpGroupTurn(action{status: unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f}, why)
+	return t.giveUpGroupTurn(action{status: callStop}, why)
 }

@@ -24,6 +24,9 @@ type action struct {
 	parked bool            // the thread has given up its turn, and goes on when it has it again
 }
 
+// callStop is the status of a stop at a call's entry or exit.
+const callStop = unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f
+
 // onStop answers a stop, and those that the thread comes to at once, and has the thread go
 // on.
 func (t *thread) onStop(ws unix.WaitStatus) error {
@@ -104,7 +107,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	case ws.Exited() || ws.Signaled():
 		delete(t.session.threads, t.tid)
 		if !t.ended && (t.group().shares() || t.tid != t.proc.pid) {
-			t.onThreadGone(ws.ExitStatus())
+			t.onThreadGone(ws)
 		}
 		if t.tid == t.proc.pid { // its end is the process's
 			t.proc.onEnd(ws)
@@ -152,7 +155,10 @@ func (t *thread) onSyscallStop() (action, error) {
 			return action{}, nil // the exit of the clone that made it
 		}
 	}
-	if t.call.in {
+	switch {
+	case t.call.entering:
+		return t.enter()
+	case t.call.in:
 		return t.atCallExit()
 	}
 	return t.onEntry()
@@ -195,10 +201,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if t.group().cur == nil {
 		return t.group().crashBetween(int(msg & 0x7f))
 	}
-	if _, err := t.crash(int(msg&0x7f), nil, !t.call.in); err != nil {
-		return action{}, err
-	}
-	return action{}, nil
+	return t.killedAt(int(msg&0x7f), !t.call.in)
 }
 
 // killed says whether an error comes from the program's end, and then at what

@@ -69,10 +69,13 @@ type call struct {
 	shown       []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
 	refill      ranges                // private pages of changed files that it may drop
 	exec        bool
+	executes    string           // the name given to execve(2)
 	joined      bool             // it brought processes together that share memory
 	mayBlock    bool             // it may wait for another thread
 	redirection *abi.Redirection // it writes to scratch memory
 	thread      *thread          // that it has made
+	entering    bool             // it is logged, and waits for the turn before it is made
+	remote      *remoteWrite     // it writes to the memory of another process
 	toOwnMem    bool             // it writes to the program's own memory, at ownMem
 	ownMem      uint64
 	since       time.Time // when it was entered, for time-outs
@@ -90,7 +93,7 @@ const (
 
 // context returns the thread's state at the current stop.
 func (t *thread) context() checkpoint.Context {
-	c := checkpoint.Context{TID: int32(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
+	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
 	c.Regs.RFLAGS &^= flagTF | flagRF
 	if t.call.in {
 		c.InCall, c.OrigRAX = true, t.call.nr

@@ -30,18 +30,41 @@ func (t *thread) onThreadExitEvent() {
 	t.exitWords = append(t.exitWords, t.robustWords()...)
 }
 
+// diesBeside reports whether a signal that kills the thread's process is no crash, and leaves
+// the process behind whose memory it shares: then it ends as by exit(2).
+func (t *thread) diesBeside(sig int) bool {
+	g := t.group()
+	return g.shares() && t.proc != g.of && !t.proc.isCrash(sig)
+}
+
+// endBeside is the exit event of such a thread. In its own code no event has a place: the
+// interval ends there by force, and the thread's end is the first event of the next.
+func (t *thread) endBeside(forced bool) error {
+	if forced {
+		err := t.space().withoutShadow(func() error {
+			return t.group().cut(t, intervalEnd{kind: checkpoint.EndForced, forced: true})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	t.exiting, t.call.mayBlock = true, false
+	t.onThreadExitEvent()
+	return nil
+}
+
 // onThreadGone logs the end of a thread that has gone, and forgets it.
-func (t *thread) onThreadGone(status int) {
+func (t *thread) onThreadGone(ws unix.WaitStatus) {
 	t.ended = true
 	g := t.group()
 	g.turns.why = checkpoint.SchedExit
 	if t.exiting && g.cur != nil && !t.group().done {
-		t.logThreadEnd(status)
+		t.logThreadEnd(exitCode(ws))
 	}
 	g.forget(t)
 }
 
-// logThreadEnd logs the end of the thread, inside its last call.
+// logThreadEnd logs the end of the thread, inside its last call, or where a signal has killed it.
 func (t *thread) logThreadEnd(status int) {
 	regs := t.replayed()
 	t.logEvent(checkpoint.Event{
@@ -115,6 +138,24 @@ func (t *thread) robustWords() []abi.Range {
 		entry = le64(next[:]) &^ 1
 	}
 	add(pending)
+	return out
+}
+
+// robustPages returns the pages of memory that the group shares with others in which there are
+// robust futexes on its threads' lists.
+func (g *group) robustPages() (out []sharedPage) {
+	if g.sharers == nil {
+		return nil
+	}
+	for _, t := range g.turns.threads {
+		sp := t.space()
+		for _, w := range t.robustWords() {
+			if m := sp.maps.at(w.Addr); m != nil && isShared(m) {
+				o := sp.objects.at(m.Object)
+				out = append(out, sharedPage{fileID{o.Dev, o.Inode}, keyIn(&m.Mapping, w.Addr).index})
+			}
+		}
+	}
 	return out
 }
 

@@ -155,7 +155,7 @@ func (g *group) contexts(t *thread) []checkpoint.Context {
 // parkedContext returns the state of a thread that does not have its turn. One that is in
 // the kernel has no extended state that could be read: the exit of its call has it.
 func (t *thread) parkedContext() checkpoint.Context {
-	c := checkpoint.Context{TID: int32(t.tid), Regs: t.parked.regs, OrigRAX: -1, Name: t.name}
+	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: t.parked.regs, OrigRAX: -1, Name: t.name}
 	if t.call.in || t.call.pending {
 		c.InCall, c.OrigRAX = true, t.call.nr
 		t.parked.noXState = true

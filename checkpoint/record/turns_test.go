@@ -236,3 +236,29 @@ func TestHeldBack(t *testing.T) {
 		t.Error("another group that shares its memory has the turn")
 	}
 }
+
+// TestHeldBackAlone: the last thread that is left is waited for only while it runs, and is held
+// back no more once those that it was to let go first have ended.
+func TestHeldBackAlone(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s, g := th.session, th.group()
+	c := newChaos(1)
+	s.scheduler = c
+	now := time.Now()
+	c.again, c.from, c.until = now.Add(time.Hour), now.Add(-time.Second), now.Add(time.Hour)
+	second := s.newThread(1 << 30)
+	c.draws = []draw{{tid: th.tid, low: true}, {tid: second.tid}}
+	delete(s.threads, second.tid) // it has ended
+	g.turns.ready = []*thread{th}
+	f.status = stopOf(ptrace.SyscallTrap)
+	if tid, _, err := s.wait(); tid != 0 || err != nil {
+		t.Errorf("thread %d, which is held back, was waited for: %v", tid, err)
+	}
+	if next := g.nextTurn(); next != nil {
+		t.Fatal("the thread is not held back")
+	}
+	second.group().leave(second.proc)
+	if next := g.nextTurn(); next != th {
+		t.Error("the thread is held back for one that has ended")
+	}
+}

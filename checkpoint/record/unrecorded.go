@@ -62,6 +62,7 @@ func (t *thread) makeNative(pid int) error {
 func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 	if !ws.Stopped() {
 		delete(s.unrecorded, tid)
+		delete(s.executing, tid)
 		if tid == pid {
 			delete(s.parents, pid)
 		}
@@ -139,6 +140,7 @@ func (s *session) onUnrecordedCall(pid, tid int) error {
 	t.call.nr, t.call.args = nr, [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9}
 	if err := p.space.open(); err == nil {
 		path, ok := t.execPath()
+		s.executing[tid], _ = t.execName()
 		p.space.close()
 		if why, _ := unrecordable(path); ok && why != "" {
 			s.log.Debug().Str("path", path).Msg(why)
@@ -152,13 +154,18 @@ func (s *session) onUnrecordedCall(pid, tid int) error {
 // onUnrecordedExec is PTRACE_EVENT_EXEC: the process executes another program, which is
 // recorded from here on if it is wanted.
 func (s *session) onUnrecordedExec(pid, tid int) error {
+	by, err := ptrace.EventMessage(tid) // the thread that has made the call
+	if err != nil {
+		return stillThere(err)
+	}
+	named := s.executing[int(by)]
+	delete(s.executing, int(by))
 	for other, of := range s.unrecorded {
 		if of == pid && other != tid {
 			delete(s.unrecorded, other) // execve has ended it
 		}
 	}
-	name, err := readLongLink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil || !s.opt.Follow.wants(name) || s.hasWritten(pid) {
+	if !s.wantsExec(pid, named) || s.hasWritten(pid) {
 		return resumeUnrecorded(tid, 0)
 	}
 	delete(s.unrecorded, tid)
@@ -168,6 +175,7 @@ func (s *session) onUnrecordedExec(pid, tid int) error {
 	if err := t.beginProcess(); err != nil {
 		return stillThere(err)
 	}
+	t.call.executes = named
 	if err := t.onExec(); err != nil {
 		return err
 	}

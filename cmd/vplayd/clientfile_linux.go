@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file for a program that is told its path. It is in memory and has no name, so that
+// A file for a program that gets its path. It is in memory and has no name, so that
 // nothing is left of it when this process is killed, as dlv does with rr.
 
 // clientFile is such a file.

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// clientFile is a file for a program that is told its path (see clientfile_linux.go).
+// clientFile is a file for a program that gets its path (see clientfile_linux.go).
 type clientFile struct {
 	file *os.File
 	path string

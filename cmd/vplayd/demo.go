@@ -25,7 +25,7 @@ import (
 
 // The demonstration is a recording of demo/weather.c, which
 // crashes millions of instructions after its mistake, with its symbol file and
-// its source. Everything it shows is found by replaying, nothing is told. `just
+// its source. Everything it shows is found by replaying, nothing is prepared. `just
 // demo` makes the files again.
 
 //go:embed demo

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 
 	"vplay/checkpoint"
@@ -12,36 +11,34 @@ import (
 
 // intervalObject is an interval.
 type intervalObject struct {
-	Interval   uint32  `json:"interval"`
-	PID        int32   `json:"pid"`
-	Image      uint32  `json:"image"` // how many times the process had called execve
-	Threads    []int32 `json:"threads"`
-	Slim       bool    `json:"slim"`
-	Events     int     `json:"events"`
-	CPUSeconds float64 `json:"cpu_seconds"`
-	End        string  `json:"end"`
-	Signal     int32   `json:"signal,omitempty"` // that ended the program
-	ExitCode   *int32  `json:"exit_code,omitempty"`
-	Reason     string  `json:"reason,omitempty"` // of a gap
+	Interval   uint32           `json:"interval"`
+	PID        int32            `json:"pid"`
+	Image      uint32           `json:"image"` // how many times the process had called execve
+	Threads    []checkpoint.TID `json:"threads"`
+	Slim       bool             `json:"slim"`
+	Events     int              `json:"events"`
+	CPUSeconds float64          `json:"cpu_seconds"`
+	End        string           `json:"end"`
+	Signal     int32            `json:"signal,omitempty"` // that ended the program
+	ExitCode   *int32           `json:"exit_code,omitempty"`
+	Reason     string           `json:"reason,omitempty"` // of a gap
 }
 
 // eventObject is an event. What a kind of event does not have is left out.
 type eventObject struct {
-	Interval uint32   `json:"interval"`
-	Event    int      `json:"event"` // its number in the interval
-	Kind     string   `json:"kind"`
-	TID      int32    `json:"tid"`
-	NR       *int64   `json:"nr,omitempty"` // of a system call
-	Args     []uint64 `json:"args,omitempty"`
-	Result   *int64   `json:"result,omitempty"`
-	Signal   int32    `json:"signal,omitempty"`
-	Text     string   `json:"text"` // as dump prints it
+	Interval uint32         `json:"interval"`
+	Event    int            `json:"event"` // its number in the interval
+	Kind     string         `json:"kind"`
+	TID      checkpoint.TID `json:"tid"`
+	NR       *int64         `json:"nr,omitempty"` // of a system call
+	Args     []uint64       `json:"args,omitempty"`
+	Result   *int64         `json:"result,omitempty"`
+	Signal   int32          `json:"signal,omitempty"`
+	Text     string         `json:"text"` // as dump prints it
 }
 
 // dumpJSON writes an interval. The error is w's.
 func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	x := intervalObject{
 		Interval: iv.ID, PID: iv.PID, Image: iv.Image, Slim: iv.Slim, Events: len(iv.Events), CPUSeconds: iv.End.CPUTime.Seconds(),
 		End: iv.End.Kind.String(), Reason: iv.End.Reason,
@@ -56,7 +53,7 @@ func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) er
 		x.ExitCode = &iv.End.ExitCode
 	default: // The kind says all.
 	}
-	if err := enc.Encode(x); err != nil {
+	if err := encodeLine(w, x); err != nil {
 		return err
 	}
 	for i := range iv.Events {
@@ -71,7 +68,7 @@ func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) er
 			x.Signal = e.Signo
 		default: // The text says all.
 		}
-		if err := enc.Encode(x); err != nil {
+		if err := encodeLine(w, x); err != nil {
 			return err
 		}
 	}

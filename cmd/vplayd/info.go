@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +75,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 				}
 			}
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(in)
+				return encodeLine(c.OutOrStdout(), in)
 			}
 			return in.print(c.OutOrStdout())
 		},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -195,10 +194,8 @@ func (p *process) command() string {
 
 // printProcessesJSON writes one object a line.
 func printProcessesJSON(out io.Writer, list []process) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
 	for i := range list {
-		if err := enc.Encode(&list[i]); err != nil {
+		if err := encodeLine(out, &list[i]); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -48,7 +47,8 @@ The reasons are:
   unknown         the log does not say, as those of older recorders
 
 A thread has the name of the end of the interval, or that of who made it: the log
-does not say when it changed. --replay knows. With --json each stretch is a line of JSON, and each thread one behind them.
+does not say when it changed. --replay knows. With --json each stretch is a line
+of JSON, and each thread one behind them.
 
 Once the file is open, schedule can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -91,7 +91,7 @@ type scheduleFlags struct {
 }
 
 // wants reports whether a thread is to be printed.
-func (f *scheduleFlags) wants(tid int32, name string) bool {
+func (f *scheduleFlags) wants(tid checkpoint.TID, name string) bool {
 	return f.thread == "" || f.thread == name || f.thread == strconv.Itoa(int(tid))
 }
 
@@ -130,14 +130,14 @@ type schedulePrinter struct {
 	found   bool // an interval that was asked for
 	printed bool // a stretch
 	headed  bool // the process has its line
-	sums    map[int32]*threadSum
+	sums    map[checkpoint.TID]*threadSum
 }
 
 // threadSum is what the stretches of a thread add up to.
 type threadSum struct {
 	Kind         string         `json:"kind"`
 	PID          int32          `json:"pid"`
-	TID          int32          `json:"tid"`
+	TID          checkpoint.TID `json:"tid"`
 	Name         string         `json:"name,omitempty"`
 	Stretches    int            `json:"stretches"`
 	Events       uint64         `json:"events"`
@@ -151,7 +151,7 @@ const sumBytes = 1000
 
 // process prints a process.
 func (p *schedulePrinter) process(ctx context.Context, pid int32) error {
-	p.headed, p.sums = false, map[int32]*threadSum{}
+	p.headed, p.sums = false, map[checkpoint.TID]*threadSum{}
 	walk := newStretches(pid, p.stretch)
 	for _, i := range p.rec.Intervals() {
 		if i.PID != pid || i.ID < p.f.first || i.ID > p.f.last {
@@ -257,7 +257,7 @@ func (p *schedulePrinter) instructions(n *uint64) string {
 }
 
 // threadText is a thread's number and its name.
-func threadText(tid int32, name string) string {
+func threadText(tid checkpoint.TID, name string) string {
 	if name == "" {
 		return strconv.Itoa(int(tid))
 	}
@@ -275,13 +275,6 @@ func whyText(why, call string) string {
 		return "forced end"
 	}
 	return why
-}
-
-// encodeLine writes an object as a line of JSON.
-func encodeLine(w io.Writer, x any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(x)
 }
 
 // summary prints the sums of the threads of a process, by number.

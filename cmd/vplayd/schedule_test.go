@@ -25,22 +25,22 @@ func scheduledRecording(t *testing.T) *checkpoint.Recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	context := func(tid int32, name string) checkpoint.Context {
+	context := func(tid checkpoint.TID, name string) checkpoint.Context {
 		return checkpoint.Context{TID: tid, Name: name, OrigRAX: -1, XState: make([]byte, 576)}
 	}
-	sched := func(tid int32, why checkpoint.SchedReason) checkpoint.Event {
+	sched := func(tid checkpoint.TID, why checkpoint.SchedReason) checkpoint.Event {
 		return checkpoint.Event{Kind: checkpoint.EventSched, TID: tid, Why: why}
 	}
-	enter := func(tid int32, nr int64) checkpoint.Event {
+	enter := func(tid checkpoint.TID, nr int64) checkpoint.Event {
 		return checkpoint.Event{Kind: checkpoint.EventEnter, TID: tid, NR: nr}
 	}
-	exit := func(tid int32, nr int64) checkpoint.Event {
+	exit := func(tid checkpoint.TID, nr int64) checkpoint.Event {
 		return checkpoint.Event{Kind: checkpoint.EventExit, TID: tid, NR: nr}
 	}
-	starts := func(tid int32) checkpoint.Event {
+	starts := func(tid checkpoint.TID) checkpoint.Event {
 		return checkpoint.Event{Kind: checkpoint.EventThread, TID: tid, Thread: checkpoint.ThreadStart, Parent: main, Regs: &checkpoint.Regs{}}
 	}
-	ends := func(tid int32) checkpoint.Event {
+	ends := func(tid checkpoint.TID) checkpoint.Event {
 		return checkpoint.Event{Kind: checkpoint.EventThread, TID: tid, Thread: checkpoint.ThreadExit}
 	}
 	inRead := context(main, "prog")

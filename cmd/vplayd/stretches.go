@@ -38,15 +38,15 @@ const (
 
 // threadStretch is what a thread ran between two switches.
 type threadStretch struct {
-	PID          int32   `json:"pid"`
-	TID          int32   `json:"tid"`
-	Name         string  `json:"name,omitempty"`
-	From         place   `json:"from"`
-	To           place   `json:"to"`
-	Events       int     `json:"events"` // of the log, with the one that it began with
-	Instructions *uint64 `json:"instructions,omitempty"`
-	Why          string  `json:"why"`            // the next thread ran
-	Call         string  `json:"call,omitempty"` // that this one waits in
+	PID          int32          `json:"pid"`
+	TID          checkpoint.TID `json:"tid"`
+	Name         string         `json:"name,omitempty"`
+	From         place          `json:"from"`
+	To           place          `json:"to"`
+	Events       int            `json:"events"` // of the log, with the one that it began with
+	Instructions *uint64        `json:"instructions,omitempty"`
+	Why          string         `json:"why"`            // the next thread ran
+	Call         string         `json:"call,omitempty"` // that this one waits in
 }
 
 // stretches goes through the intervals of a process and finds its stretches.
@@ -55,18 +55,18 @@ type stretches struct {
 	emit  func(*threadStretch) error
 	cur   *threadStretch // nil at the start, and behind an end
 	image uint32
-	last  checkpoint.End   // of the interval before
-	calls map[int32]int64  // that threads are inside
-	names map[int32]string // that they have given themselves
-	at    []switchPoint    // of the interval, where it was replayed
+	last  checkpoint.End            // of the interval before
+	calls map[checkpoint.TID]int64  // that threads are inside
+	names map[checkpoint.TID]string // that they have given themselves
+	at    []switchPoint             // of the interval, where it was replayed
 }
 
 func newStretches(pid int32, emit func(*threadStretch) error) *stretches {
-	return &stretches{pid: pid, emit: emit, calls: map[int32]int64{}, names: map[int32]string{}}
+	return &stretches{pid: pid, emit: emit, calls: map[checkpoint.TID]int64{}, names: map[checkpoint.TID]string{}}
 }
 
 // begin starts a stretch.
-func (s *stretches) begin(tid int32, at place) {
+func (s *stretches) begin(tid checkpoint.TID, at place) {
 	s.cur = &threadStretch{PID: s.pid, TID: tid, From: at}
 	if at.Position != nil {
 		s.cur.Instructions = new(uint64)

@@ -18,7 +18,7 @@ import (
 	"vplay/replay/debug/api"
 )
 
-// The server: what it can be told, the clients it accepts and refuses, and the form of
+// The server: its options, the clients it accepts and refuses, and the form of
 // the answers and events that it sends. What a client is answered is in session.go and
 // in the files of the requests.
 

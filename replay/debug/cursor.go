@@ -238,7 +238,7 @@ func (g *Cursor) Registers(tid int) (*api.Registers, error) {
 // threadState returns the registers of a thread. The error says that it is not there.
 func (g *Cursor) threadState(tid int) (*x86.State, error) {
 	if g.div != nil {
-		st, ok := g.div.State(int32(tid))
+		st, ok := g.div.State(checkpoint.TID(tid))
 		if !ok {
 			return nil, fmt.Errorf("there is no thread %d here", tid)
 		}
@@ -354,9 +354,9 @@ func (g *Cursor) arm(r *api.Resume) {
 		conds[b.Addr] = append(conds[b.Addr], b)
 	}
 	addrs = g.withoutResolvers(addrs)
-	only := int32(0)
+	only := checkpoint.TID(0)
 	if r != nil && r.Alone {
-		only = int32(r.TID)
+		only = checkpoint.TID(r.TID)
 	}
 	g.cur.SetBreakpoints(addrs, func(m *replay.Machine) bool {
 		return (only == 0 || m.TID() == only) && conditionsHold(conds[m.CPU.RIP], m)

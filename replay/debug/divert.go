@@ -51,7 +51,7 @@ func (g *Cursor) WriteRegisters(tid int, r *api.Registers) error {
 	if g.div == nil {
 		return errNotDiverted
 	}
-	if !g.div.Switch(int32(tid)) {
+	if !g.div.Switch(checkpoint.TID(tid)) {
 		return fmt.Errorf("there is no thread %d here", tid)
 	}
 	setState(&g.div.CPU.State, r)

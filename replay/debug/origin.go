@@ -25,7 +25,7 @@ type Origin struct {
 // maxBack bounds the steps back to the instruction that set a register.
 const maxBack = 10_000
 
-var errOrigin = errors.New("where the bad pointer came from cannot be told")
+var errOrigin = errors.New("where the bad pointer came from cannot be found")
 
 // FindOrigin follows the base register of the memory access that the timeline
 // stands at back to the load that set it, through moves between registers. The

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vplay/checkpoint"
 	"vplay/replay"
 	"vplay/replay/debug/api"
 )
@@ -69,9 +70,9 @@ func (g *Cursor) met(r *api.Resume) (stop replay.Stop, ok bool) {
 // last. The reason is then StopLimit.
 func (g *Cursor) toTurn(ctx context.Context, r *api.Resume) (stop replay.Stop, err error) {
 	if r.Dir == api.Forward {
-		stop, err = g.cur.ContinueTo(ctx, int32(r.TID))
+		stop, err = g.cur.ContinueTo(ctx, checkpoint.TID(r.TID))
 	} else {
-		stop, err = g.cur.ReverseTo(ctx, int32(r.TID))
+		stop, err = g.cur.ReverseTo(ctx, checkpoint.TID(r.TID))
 	}
 	if err == nil && stop.Reason == replay.StopSwitch {
 		stop.Reason = replay.StopLimit

@@ -32,14 +32,14 @@ func openTurns(t *testing.T) *Cursor {
 		}
 		return r
 	}
-	event := func(kind checkpoint.EventKind, tid int32, r checkpoint.Regs) checkpoint.Event {
+	event := func(kind checkpoint.EventKind, tid checkpoint.TID, r checkpoint.Regs) checkpoint.Event {
 		e := checkpoint.Event{Kind: kind, TID: tid, NR: 1, RegHash: checkpoint.HashRegs(&r)}
 		if kind == checkpoint.EventSched {
 			e.NR, e.Why = 0, checkpoint.SchedBlocked
 		}
 		return e
 	}
-	context := func(tid int32, r checkpoint.Regs) checkpoint.Context {
+	context := func(tid checkpoint.TID, r checkpoint.Regs) checkpoint.Context {
 		return checkpoint.Context{TID: tid, Regs: r, XState: make([]byte, 576)}
 	}
 	begin, called, returned := at(0, 0, 0), at(5, 1, 5), at(5, 0, 5)

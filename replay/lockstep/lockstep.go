@@ -78,7 +78,7 @@ type Result struct {
 // differently.
 type Difference struct {
 	At    checkpoint.Position // before the instruction
-	TID   int32
+	TID   checkpoint.TID
 	RIP   uint64
 	Bytes []byte // of the instruction
 	Row   string // of the emulator's table: mnemonic and encoding

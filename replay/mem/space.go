@@ -3,39 +3,8 @@ package mem
 import "slices"
 
 // The space itself, what it asks its source, and how a page gets into it: loaded when
-// it is first needed, copied when it is shared and written to. Kinds of accesses and
-// faults are here, too. Loads and stores are in access.go, changes of the map in
-// region.go.
-
-// Access is a kind of memory access.
-type Access uint8
-
-// The kinds of access.
-const (
-	Load Access = iota
-	Store
-	Exec
-)
-
-// FaultKind says why an access failed.
-type FaultKind uint8
-
-// The kinds of fault.
-const (
-	FaultNone        FaultKind = iota
-	FaultNotMapped             // no region there
-	FaultProtection            // the region does not allow the access
-	FaultNotCaptured           // the recording lacks the byte
-	FaultBeyondEOF             // mapped, but behind the end of the file
-	FaultNonCanon              // not a user address at all
-)
-
-// Fault is a failed access: where, and why. The zero Fault is none.
-type Fault struct {
-	Kind   FaultKind
-	Access Access
-	Addr   uint64
-}
+// it is first needed, copied when it is shared and written to. Loads and stores are in
+// access.go, changes of the map in region.go.
 
 // Content says what a Source knows of a page.
 type Content uint8
@@ -99,8 +68,8 @@ type Space struct {
 	watches []Watch
 	index   *watchIndex // of the watches; see watched
 
-	nears    [nearPages]nearPage
-	hasNears bool // one of them is not empty
+	slowTLB     [slowTLBSize]slowEntry
+	slowTLBUsed bool // one of them is not empty
 
 	track *Sets
 	hash  func(addr, v uint64) uint64
@@ -130,7 +99,7 @@ func (s *Space) flush() {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
-	s.forgetNear()
+	s.flushSlowTLB()
 	if s.OnFlush != nil {
 		s.OnFlush(0, true)
 	}
@@ -303,7 +272,7 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 // address it has.
 func (s *Space) flushKey(r *Region, a, key uint64) {
 	s.hashed = [hashedPages]hashedPage{}
-	s.forgetNear()
+	s.flushSlowTLB()
 	if !r.Shared {
 		s.closeHashed(a)
 	}

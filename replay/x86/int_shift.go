@@ -157,7 +157,7 @@ func (c *CPU) doubleCount(in *Inst) uint {
 func intShld(c *CPU, in *Inst) Exit { return c.doubleShift(in, (*CPU).shld) }
 func intShrd(c *CPU, in *Inst) Exit { return c.doubleShift(in, (*CPU).shrd) }
 
-// doubleShift shifts the destination by op, which is told the width w and the
+// doubleShift shifts the destination by op, which gets the width w and the
 // count n in bits and is not asked when n is 0.
 func (c *CPU) doubleShift(in *Inst, op func(c *CPU, a, b uint64, w, n uint) (r uint64, cf, of bool)) Exit {
 	n := c.doubleCount(in)

@@ -85,7 +85,7 @@ func vectorDouble(rng *rand.Rand) uint64 {
 	case 5:
 		return 0x7ff<<52 | rng.Uint64()>>12
 	case 6:
-		return uint64(1+rng.IntN(3))<<52 | rng.Uint64()>>12 // next to the underflow border
+		return uint64(1+rng.IntN(3))<<52 | rng.Uint64()>>12 // next to the underflow boundary
 	case 7:
 		return uint64(0x7fe-rng.IntN(3))<<52 | rng.Uint64()>>12
 	}

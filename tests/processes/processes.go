@@ -166,7 +166,7 @@ func interval(t testing.TB, w *checkpoint.Writer, id uint32) *checkpoint.Interva
 	code[PIDAt-Code] = byte(of.pid)
 	ref, err := w.AddPage(code)
 	check(t, err)
-	runs := checkpoint.Context{TID: of.pid, XState: make([]byte, 576), OrigRAX: -1}
+	runs := checkpoint.Context{TID: checkpoint.TID(of.pid), XState: make([]byte, 576), OrigRAX: -1}
 	runs.Regs.RIP, runs.Regs.RFLAGS, runs.Regs.R[3] = Code, 0x202, uint64(id)
 	after := runs
 	after.Regs.R[0], after.Regs.R[4] = 1, Stack
@@ -178,7 +178,7 @@ func interval(t testing.TB, w *checkpoint.Writer, id uint32) *checkpoint.Interva
 		after.Regs.RIP, after.Regs.R[1], after.Regs.R[11] = End, End, 0x202
 		e = checkpoint.Event{Kind: checkpoint.EventEnter, NR: 1}
 	}
-	e.TID, e.RegHash, e.Seq = of.pid, checkpoint.HashRegs(&after.Regs), uint64(id)+1
+	e.TID, e.RegHash, e.Seq = checkpoint.TID(of.pid), checkpoint.HashRegs(&after.Regs), uint64(id)+1
 	pages := []checkpoint.PageEntry{{Addr: Code, Ref: ref}, {Addr: Data, Ref: number(t, w, int64(of.pid))}, {Addr: Stack, Ref: number(t, w, 1000*int64(of.pid))}}
 	iv := &checkpoint.Interval{
 		ID: id, PID: of.pid, Image: of.image, Start: []checkpoint.Context{runs},

@@ -47,6 +47,7 @@ var guestCases = []guestCase{
 	{name: "restart"},
 	{name: "rwpid"},
 	{name: "selfmod"},
+	{name: "shmdetach"},
 	{name: "sigchld"},
 	{name: "sigcontext"},
 	{name: "sparsemap"},

@@ -105,10 +105,11 @@ func threadPrograms(t *testing.T, dir string) []programCase {
 		}
 	}
 	write("J.java", javaProgram)
+	write("Hello.java", `public class Hello { public static void main(String[] a) { System.out.println("hello"); } }`)
 	write("main.go", goProgram)
 	write("go.mod", "module program\n\ngo 1.24\n")
 	write("graph.dot", `digraph { a -> b -> c; c -> a; a -> d [label="x"]; }`)
-	for _, cmd := range [][]string{{need.Program(t, "javac"), "J.java"}, {"go", "build", "-o", "gothreads", "main.go"}} {
+	for _, cmd := range [][]string{{need.Program(t, "javac"), "J.java", "Hello.java"}, {"go", "build", "-o", "gothreads", "main.go"}} {
 		c := exec.Command(cmd[0], cmd[1:]...)
 		c.Dir = dir
 		c.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
@@ -128,6 +129,8 @@ func threadPrograms(t *testing.T, dir string) []programCase {
 		{name: "python3 threads", args: []string{"python3", "-c", pythonThreads}},
 		{name: "python3 asyncio", args: []string{"python3", "-c", pythonAsync}},
 		{name: "node", args: []string{"node", "-e", nodeScript}},
+		{name: "ffmpeg", args: []string{"ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=10", "-t", "2", "-threads", "2", "-c:v", "libx264", "-f", "matroska", "-fflags", "+bitexact", "-flags", "+bitexact", "-"}},
+		{name: "java hello", args: []string{"java", "-cp", ".", "Hello"}},
 		{name: "java", args: []string{"java", "-cp", ".", "J"}},
 		{name: "go", args: []string{filepath.Join(dir, "gothreads")}},
 	}
@@ -164,6 +167,7 @@ func TestServers(t *testing.T) {
 		}},
 		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, 1, useMemcached},
 		{"nginx", nginxArgs(t, port), 3, useHTTP("500")},
+		{"go http.Server", []string{goServer(t), port}, 1, useHTTP("500")},
 		{"python3 http.server", []string{need.Python(t), "-m", "http.server", port, "--bind", "127.0.0.1"}, 1, useHTTP("50")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -185,6 +189,46 @@ func TestServers(t *testing.T) {
 			t.Log(verify(t, res.Path))
 		})
 	}
+}
+
+const goServerProgram = `package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s := &http.Server{Addr: "127.0.0.1:" + os.Args[1], Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, r.URL.Path, strings.Repeat("some text ", 100))
+	})}
+	go s.ListenAndServe()
+	<-ctx.Done()
+	fmt.Println(s.Shutdown(context.Background()))
+}
+`
+
+// goServer returns a web server, which takes its port as argument.
+func goServer(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, server := filepath.Join(dir, "main.go"), filepath.Join(dir, "server")
+	if err := os.WriteFile(source, []byte(goServerProgram), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", server, source)
+	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return server
 }
 
 // freePort returns a TCP port that nobody listens at.

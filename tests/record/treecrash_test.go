@@ -165,6 +165,10 @@ func TestTreeFollow(t *testing.T) {
 		{recorder.FollowExec + "*/ec*", "trees"},
 		{recorder.FollowExec + "/usr/bin/[ec]*", "cat echo trees"},
 		{recorder.FollowExec + "trees", "dash trees trees"}, // what such a process starts belongs to it
+		{recorder.FollowExec + "dash", "cat dash echo trees"},
+		{recorder.FollowExec + "sh", "cat dash echo trees"}, // so execve(2) names it
+		{recorder.FollowExec + "/bin/sh", "cat dash echo trees"},
+		{recorder.FollowExec + "/bin/echo", "echo trees"}, // the file is in /usr/bin
 	} {
 		t.Run(string(c.follow), func(t *testing.T) {
 			r := run{args: []string{prog, "programs"}, opt: recorder.Options{Follow: c.follow}}

@@ -24,18 +24,22 @@ clean:
 	rm -f prog *.o
 `
 
+// bashJobs says what became of each job by its number, and not in the order in which bash
+// hears of their ends: that is a race natively, and so is what it prints of them to standard error.
 const bashJobs = `
+exec 2>/dev/null
 set -m
-for i in 1 2 3; do sleep 0.0$i & done
+for i in 1 2 3; do sleep 100 & done
 jobs | wc -l
-wait
+for i in 1 2 3; do kill %$i; wait %$i; echo $i: $?; done
+for i in 1 2 3; do (sleep 0.0$i; exit $i) & pids="$pids $!"; done
+for p in $pids; do wait $p; echo $?; done
 (exit 3) & wait $!; echo $?
-sleep 5 & kill $!; wait $!; echo $?
 f() { echo in $1; }
 f a | cat; x=$(f b); echo $x
 coproc cat
 echo hi >&${COPROC[1]}; read -u ${COPROC[0]} l; echo $l
-exec {COPROC[1]}>&-; wait; echo end
+pid=$COPROC_PID; exec {COPROC[1]}>&-; wait $pid; echo $?; echo end
 `
 
 const gitWork = `
@@ -83,6 +87,21 @@ $t kill-server
 cat typed
 `
 
+const fibonacci = `#include <stdio.h>
+int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }
+int main(void) { printf("%d\n", f(15)); return 0; }
+`
+
+// goBuild changes a package each time, so that it is compiled.
+const goBuild = `
+export GOFLAGS= GOWORK=off GOCACHE=$PWD/cache
+mkdir -p small/inner; cd small
+printf 'module small\n\ngo 1.24\n' >go.mod
+printf 'package inner\n\nfunc Twice(x int) int { return 2 * x } // %s\n' $$ >inner/inner.go
+printf 'package main\n\nimport (\n"fmt"\n"small/inner"\n)\n\nfunc main() { fmt.Println(inner.Twice(21)) }\n' >main.go
+go build -o prog . && ./prog
+`
+
 // treePrograms are the programs, which work in folder dir.
 func treePrograms(t *testing.T, dir string) []programCase {
 	write := func(name, s string) {
@@ -97,6 +116,10 @@ func treePrograms(t *testing.T, dir string) []programCase {
 	write("main.c", "#include \"a.c\"\nint main(void) { return f_a(1); }\n")
 	write("b.c", "int main(void) { return 0; }\n")
 	write("pool.py", pythonPool)
+	write("fib.c", fibonacci)
+	if out, err := exec.Command(need.Program(t, "gcc"), "-g", "-o", filepath.Join(dir, "fib"), filepath.Join(dir, "fib.c")).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
 	return []programCase{
 		{name: "gcc", args: []string{"gcc", "-O1", "-o", "main", "main.c"}, processes: 4},
 		{name: "make -j2", args: []string{"make", "-B", "-j2"}, processes: 10, loose: true},
@@ -104,6 +127,9 @@ func treePrograms(t *testing.T, dir string) []programCase {
 		{name: "bash jobs", args: []string{"bash", "-c", bashJobs}, processes: 8},
 		{name: "python3 subprocess", args: []string{"python3", "-c", pythonSubprocess}, processes: 5},
 		{name: "python3 multiprocessing", args: []string{"python3", "pool.py"}, processes: 7},
+		{name: "gdb", args: []string{"gdb", "-nx", "-batch", "-ex", "set print inferior-events off", "-ex", "break f if n == 0", "-ex", "run", "-ex", "bt", "-ex", "delete", "-ex", "continue", "./fib"}, processes: 3},
+		{name: "valgrind", args: []string{"valgrind", "-q", "--tool=none", "./fib"}, processes: 1},
+		{name: "go build", args: []string{"sh", "-c", goBuild}, processes: 4},
 		{name: "tmux", args: []string{"sh", "-c", tmuxWork}, needs: []string{"tmux"}, processes: 8},
 	}
 }

@@ -320,7 +320,7 @@ static void turns(int i) {
 	for (int k = 0; k < 6; k++) { while (*turn % 2 != i) __builtin_ia32_pause(); sync_->n += k; *turn = *turn + 1; }
 }
 static void spinTurns(void) { makeSync(); pid_t p = child(turns, 1); turns(0); reap(p, "child"); say("%ld %ld\n", sync_->n, sync_->turn); }
-// Children that share all memory and are killed, in a call and in their own code.
+// Children that share all memory and are killed, in a call, in their own code, and by themselves.
 static int sleeps(void *arg) { for (;;) pause(); }
 static int loops(void *arg) { for (;;) box[100]++; }
 static void killedVM(void) {
@@ -330,25 +330,65 @@ static void killedVM(void) {
 		kill(p, i ? SIGKILL : SIGTERM);
 		reap(p, "child");
 	}
+	for (int i = 0; i < 2; i++) {
+		pid_t p = vfork();
+		if (p == 0) { box[101] = i; kill(getpid(), i ? SIGKILL : SIGTERM); _exit(1); }
+		reap(p, "vfork");
+	}
 	say("%ld\n", work(1000));
 }
 // A process writes a file that another has mapped; and one writes another's memory.
-static void writesFile(int i) { int fd = open(path, O_WRONLY); nap(5); if (pwrite(fd, "written", 7, 100) != 7) abort(); close(fd); }
+static void writesFile(int i) {
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	nap(5);
+	for (int n = 1; n <= 60; n++) { box[300] += work(200000 + n); if (pwrite(fd, &n, sizeof n, 200) != sizeof n) abort(); }
+	if (pwrite(fd, "written", 7, 100) != 7) abort();
+	close(fd);
+}
 static void pwrites(void) {
 	snprintf(path, sizeof path, "/tmp/trees-%d", getpid());
+	pid_t p = child(writesFile, 0); // which has it not mapped
 	volatile char *m = (volatile char *)mapFile();
-	pid_t p = child(writesFile, 0);
-	while (m[100] != 'w') getppid();
+	volatile int *n = (volatile int *)(m + 200);
+	while (m[100] != 'w') syscall(SYS_getppid, *n);
 	reap(p, "writer");
-	say("%s\n", (char *)m + 100);
+	say("%s %d\n", (char *)m + 100, *n);
 	unlink(path);
 }
-static void remoteWrites(int i) {
-	struct iovec a = {"remote", 7}, b = {(void *)(box + 50), 7};
-	nap(10);
-	if (process_vm_writev(getppid(), &a, 1, &b, 1, 0) != 7) say("process_vm_writev: %s\n", strerror(errno));
+// The target waits in a call first, and then spins on a word of its own; one page is read-only.
+static const char fixed[8192] __attribute__((aligned(4096))) = "as it was built";
+static void toParent(volatile void *at, const void *from, size_t n) {
+	struct iovec a = {(void *)from, n}, b[2] = {{(void *)at, 3}, {(char *)at + 3, n - 3}};
+	ssize_t did = process_vm_writev(getppid(), &a, 1, b, 2, 0);
+	if (did != n) say("process_vm_writev: %zd %s\n", did, strerror(errno));
 }
-static void remote(void) { pid_t p = child(remoteWrites, 0); reap(p, "writer"); say("%s\n", (char *)(box + 50)); }
+static void remoteWrites(int i) {
+	long one = 1;
+	nap(10);
+	toParent(box + 50, "remote", 7);
+	kill(getppid(), SIGUSR1);
+	nap(10);
+	for (int k = 0; k < 20; k++) { box[300] += work(200000 + k); toParent(box + 55 + k, &one, sizeof one); }
+	snprintf(path, sizeof path, "/proc/%d/mem", getppid());
+	int fd = open(path, O_RDWR);
+	if (pwrite(fd, "by pwrite", 10, (off_t)fixed) != 10) say("pwrite: %s\n", strerror(errno));
+	lseek(fd, (off_t)(box + 90), SEEK_SET);
+	if (write(fd, "by write", 9) != 9) say("write: %s\n", strerror(errno));
+	toParent(box + 80, &one, sizeof one);
+}
+static void caught(int sig) {}
+static void remote(void) {
+	struct sigaction a = {.sa_handler = caught};
+	sigaction(SIGUSR1, &a, 0);
+	pid_t p = child(remoteWrites, 0);
+	pause();
+	say("%s, %s\n", (char *)(box + 50), (char *)fixed);
+	long sum = 0;
+	while (!box[80]) for (int k = 0; k < 20; k++) sum += box[55 + k];
+	reap(p, "writer");
+	for (sum = 0, p = 0; p < 20; p++) sum += box[55 + p];
+	say("%ld, %s, %s\n", sum, (char *)(box + 90), (char *)fixed);
+}
 // Namespaces, and a process that nobody may look at.
 static void namespaces(void) {
 	pid_t p = fork();

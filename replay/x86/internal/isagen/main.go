@@ -1,8 +1,14 @@
 // Command isagen turns the instruction tables isa/*.txt into Go.
 //
 // Every file isa/NAME.txt becomes isa_NAME_gen.go in the current directory: a
-// slice of rows and the assignment of their handlers. Run it by go generate in
+// slice of rows and the assignment of their handlers. The run loop becomes run_gen.go
+// (its cases are in loop.go and vector.go), what the decoder knows of the cases
+// kinds_gen.go, their names, for tests, kinds_gen_test.go. Run it by go generate in
 // replay/x86.
+//
+// An instruction of a new handler, or with operands that its handler's instructions did
+// not have, needs a claim in claims.go if the loop has a case for it, or else a line in
+// generic.txt: without either nothing is generated.
 //
 // # Table syntax
 //
