@@ -108,6 +108,14 @@ func TestProcesses(t *testing.T) {
 			one.resumes = nil
 		}
 	}
+	for packet, alone := range map[string]bool{"vCont;c:p1234.1235": true, "vCont;c:p1234.-1": false, "vCont;s:p1234.1235": false, "vCont;c": false, "vCont;c:p1234.1235;c": false} {
+		c.want("Tp1234.1235", "OK")
+		c.ask(packet)
+		if got := f.all[0].resumes; len(got) != 1 || got[0].Alone != alone {
+			t.Errorf("%s is %+v", packet, got)
+		}
+		f.all[0].resumes = nil
+	}
 	c.want("D;2345", "OK")
 	c.want("qfThreadInfo", "mp1234.1234,p1234.1235")
 	c.want("D;2345", "OK")

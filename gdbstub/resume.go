@@ -42,6 +42,7 @@ func (s *session) vCont(arg string) reply {
 		}
 	}
 	r.All = all
+	r.Alone = r.Kind == api.Continue && r.TID != 0 && !strings.Contains(arg, ";") // scheduler-locking is on
 	return s.resume(pid, r)
 }
 
@@ -118,7 +119,7 @@ func (s *session) back(arg string) reply {
 		}
 		return s.resume(s.resumed.pid, r)
 	case "c":
-		return s.resume(s.resumed.pid, api.Resume{Dir: api.Backward, Kind: api.Continue, TID: s.resumed.tid})
+		return s.resume(s.resumed.pid, api.Resume{Dir: api.Backward, Kind: api.Continue, TID: s.resumed.tid, Alone: s.resumed.tid != 0 && !s.srv.opt.RR})
 	}
 	return reply{}
 }

@@ -354,7 +354,13 @@ func (g *Cursor) arm(r *api.Resume) {
 		conds[b.Addr] = append(conds[b.Addr], b)
 	}
 	addrs = g.withoutResolvers(addrs)
-	g.cur.SetBreakpoints(addrs, func(m *replay.Machine) bool { return conditionsHold(conds[m.CPU.RIP], m) })
+	only := checkpoint.TID(0)
+	if r != nil && r.Alone {
+		only = checkpoint.TID(r.TID)
+	}
+	g.cur.SetBreakpoints(addrs, func(m *replay.Machine) bool {
+		return (only == 0 || m.TID() == only) && conditionsHold(conds[m.CPU.RIP], m)
+	})
 	g.cur.SetWatches(watches)
 	if r == nil {
 		return

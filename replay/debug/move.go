@@ -70,19 +70,17 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	}
 	if r.Dir == api.Forward {
 		if stop, ok := g.pending(&r); ok {
-			g.stop = stop
-			return stop, nil
+			g.stop = g.alone(stop, &r)
+			return g.stop, nil
 		}
 	}
 	g.reported = nowhere
 	var stop replay.Stop
 	var err error
-	switch {
-	case r.Kind == api.Continue && r.Dir == api.Forward:
-		stop, err = g.cur.Continue(ctx)
-	case r.Kind == api.Continue:
-		stop, err = g.cur.ReverseContinue(ctx)
-	case r.Kind == api.RangeStep:
+	switch r.Kind {
+	case api.Continue:
+		stop, err = g.run(ctx, &r)
+	case api.RangeStep:
 		stop, err = g.rangeStep(ctx, &r)
 	default:
 		stop, err = g.step(ctx, &r)
@@ -98,8 +96,36 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 			return stop, nil
 		}
 	}
-	g.stop = g.report(stop, r)
+	g.stop = g.alone(g.report(stop, r), &r)
 	return g.stop, nil
+}
+
+// run continues in a direction. What other threads come to than one that is resumed alone
+// does not stop it, but the recording's end.
+func (g *Cursor) run(ctx context.Context, r *api.Resume) (stop replay.Stop, err error) {
+	for {
+		if r.Dir == api.Forward {
+			stop, err = g.cur.Continue(ctx)
+		} else {
+			stop, err = g.cur.ReverseContinue(ctx)
+		}
+		if err != nil || stop.Edge || stop.Reason == replay.StopInterrupt || !r.Alone || g.tid() == r.TID {
+			return stop, err
+		}
+	}
+}
+
+// alone makes a stop one of the thread that was resumed alone. A client takes the others
+// for stopped all the time: gdb 13 ends with an internal error when one of them is said
+// to have stopped now.
+func (g *Cursor) alone(stop api.Stop, r *api.Resume) api.Stop {
+	if !r.Alone || stop.TID == r.TID {
+		return stop
+	}
+	if stop.Kind == api.StopSignal { // what another thread dies of
+		stop = api.Stop{Kind: api.StopReplayEnd, TID: stop.TID, Note: fmt.Sprintf("vplay: here thread %d gets signal %d\n", stop.TID, stop.Signo)}
+	}
+	return g.forThread(stop, r.TID)
 }
 
 // failed reports a movement that could not go on.
@@ -119,7 +145,7 @@ func (g *Cursor) pending(r *api.Resume) (api.Stop, bool) {
 		return g.atEdge(), true
 	}
 	e := g.unreported(r)
-	if e == nil {
+	if e == nil || r.Alone && g.tid() != r.TID {
 		return api.Stop{}, false
 	}
 	g.reported = g.cur.Position()

@@ -47,3 +47,20 @@ func TestStepThread(t *testing.T) {
 		`Switching to thread 1`, `\* 1 +Thread [0-9.]+ "race"`, `\* 1 +Thread [0-9.]+ "race"`,
 	})...)
 }
+
+// TestLockedThread continues one thread with scheduler-locking on. The others run as recorded,
+// and the breakpoints that they come to do not stop it: gdb, which takes them for stopped,
+// ends with an internal error at a stop of theirs.
+func TestLockedThread(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "race", "-O0", "-pthread")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	read := fmt.Sprint("break ", g.line(t, "READ"))
+	out := gdb(t, addr, loadCommands, "vplay seek begin", read, "continue", "info threads", "set scheduler-locking on", "thread 1", "bt 2", "continue",
+		"print $_thread", "print count", "continue", "thread 4", "bt 2", "reverse-continue", "print $_thread", "reverse-continue", "print $_thread", "print name", "thread 1", "reverse-continue")
+	expect(t, out, places(t, g, "race", []string{
+		`Thread \d "adder-1" hit Breakpoint 1`, `adder-1`, `Switching to thread 1`, `Thread 1 "race" received signal SIGSEGV`, `main \(\) at .*LINE:CRASH`,
+		`= 1`, `= 40`, `No more reverse-execution history`, `Switching to thread 4`,
+		`Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `= "adder-1`, `Switching to thread 1`, `No more reverse-execution history`,
+	})...)
+}

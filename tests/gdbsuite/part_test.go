@@ -16,7 +16,7 @@ import (
 // part are files of gdb.reverse and others that take seconds.
 var part = []string{
 	"break-reverse", "consecutive-reverse", "finish-reverse", "machinestate", "step-reverse", "until-reverse", "watch-reverse",
-	"gdb.base/hbreak", "gdb.base/recurse", "gdb.python/py-frame",
+	"gdb.base/hbreak", "gdb.base/recurse", "gdb.python/py-frame", "gdb.threads/tls-shared", "gdb.threads/threadapply",
 }
 
 // TestPart wants of each file what run.sh wants: no failure but those in

@@ -1,7 +1,8 @@
 // Three processes with eight threads hand numbers on: the first process to the second, that
 // to the third, and that back to the first. The threads of each process take turns at a
-// counter under a mutex, which the first process has first made by a loop of some thousand
-// turns, where a breakpoint is hit more often than a search notes one by one. With an argument the processes share a page of memory, too.
+// counter under a mutex, which the first process has first made by a loop of a thousand
+// turns, where a breakpoint is hit more often than a search notes one by one. With an
+// argument the processes share a page of memory, too.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void work(int from, int to, long threads) {
 
 int main(int argc, char **argv) {
 	int a[2], b[2], c[2], status;
-	for (int i = 0; i < 3000; i++)
+	for (int i = 0; i < 1100; i++)
 		counter += i % 2;
 	if (pipe(a) || pipe(b) || pipe(c))
 		return 1;
