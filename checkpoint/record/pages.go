@@ -147,7 +147,7 @@ const pagesPerRead = 64
 // eachPage calls f for the pages of set that r has, in order. f must not keep the
 // content.
 func eachPage(r pageReader, set ranges, f func(addr uint64, page []byte) error) error {
-	buf := make([]byte, pagesPerRead*checkpoint.PageSize)
+	buf := make([]byte, min(pagesPerRead, set.count())*checkpoint.PageSize)
 	runs, _ := r.(runReader)
 	for _, s := range set {
 		for at := s.lo; at < s.hi; {
