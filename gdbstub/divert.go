@@ -14,7 +14,7 @@ import (
 // write that changes something makes a copy of the process at the present position,
 // and all reads see the copy. It ends, and is gone, when the user moves on.
 //
-// What has to be told apart is a resume that is part of a call, which runs in the
+// What has to be recognised is a resume that is part of a call, which runs in the
 // copy, from one by which the user moves on. Clients bracket a call in different
 // ways (gdb by siginfo, lldb by QSaveRegisterState), and gdb reads siginfo for
 // other reasons, too. What a call cannot do without is the same for all: the stack
@@ -183,7 +183,7 @@ func (s *session) resumeDiverted(r api.Resume) reply {
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
-	s.stop, s.stopPID, s.general = stop, s.inferior.pid, threadRef{}
+	s.stoppedAt(stop)
 	return s.stopReply(stop)
 }
 
@@ -191,7 +191,7 @@ func (s *session) resumeDiverted(r api.Resume) reply {
 func (s *session) endDiversion(why string) reply {
 	s.console("vplay: " + why + "; the recording stands where it stood\n")
 	s.undivert()
-	s.stop, s.stopPID, s.general = s.target.Stop(), s.inferior.pid, threadRef{}
+	s.stoppedAt(s.target.Stop())
 	return s.plainStop(api.Stop{Kind: api.StopStep, TID: s.stop.TID})
 }
 

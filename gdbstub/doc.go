@@ -27,7 +27,7 @@
 //
 // Layers, from the wire inwards: packet.go splits bytes into packets; conn.go
 // owns a connection, its acknowledgements and its reader; session.go is one
-// client's conversation and its dispatch tables; query.go, resume.go, xfer.go,
+// client's conversation and its dispatch tables; query.go, threads.go, resume.go, xfer.go,
 // memory.go, register.go, breakpoint.go, vfile.go, monitor.go, job.go and lldb.go hold
 // the packets by topic; process.go and selected.go know which process and which thread
 // they are about; server.go accepts connections. ax.go evaluates agent

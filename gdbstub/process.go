@@ -1,6 +1,10 @@
 package gdbstub
 
-import "vplay/replay/debug/api"
+import (
+	"fmt"
+
+	"vplay/replay/debug/api"
+)
 
 // The processes of a recording. The target is about one at a time, and which one that is
 // goes with each packet: Hg, Hc, vFile:setfs and thread ids name processes (gdb manual,
@@ -75,6 +79,20 @@ func (s *session) each(f func()) {
 		}
 	}
 	s.use(now)
+}
+
+// tellOthers tells a client that has one process of several, and cannot attach to the others,
+// how its user comes to them: once, when it resumes, because gdb takes no text for its user
+// while it connects.
+func (s *session) tellOthers() {
+	t, ok := s.target.(api.ProcessTarget)
+	if !ok || s.extended || s.toldOthers || s.srv.opt.RR {
+		return
+	}
+	s.toldOthers = true
+	if n := len(t.PIDs()); n > 1 {
+		s.console(fmt.Sprintf("vplay: process %d is one of %d in the recording: monitor processes lists them, vplay inferiors shows all in gdb\n", s.inferior.pid, n))
+	}
 }
 
 // release lets go of one process. With the last one goes the hold on all.

@@ -122,7 +122,7 @@ func TestProcesses(t *testing.T) {
 }
 
 // TestOneProcess is a client of the plain protocol, or one that does not know of processes:
-// it sees the first one only.
+// it sees the first one only, and its user is told once that there is another.
 func TestOneProcess(t *testing.T) {
 	for _, supported := range []string{"qSupported:multiprocess+", "qSupported"} {
 		f := newFamily()
@@ -133,6 +133,12 @@ func TestOneProcess(t *testing.T) {
 		}
 		c.want("Hg2345", "E01")
 		c.want("p10", "1010400000000000")
+		if got := c.ask("s"); !strings.HasPrefix(got, "O") || !strings.HasPrefix(c.receive(), "T") {
+			t.Errorf("%s: the first step says %s, want a text about the other process", supported, got)
+		}
+		if got := c.ask("s"); !strings.HasPrefix(got, "T") {
+			t.Errorf("%s: the second step says %s", supported, got)
+		}
 		_ = c.hangUp()
 		if f.fakeTarget != f.all[0] {
 			t.Errorf("%s: the other process was selected", supported)

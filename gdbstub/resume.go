@@ -169,6 +169,7 @@ func (s *session) resume(pid int, r api.Resume) reply {
 		}
 	}
 	stop = s.kept(stop)
+	s.tellOthers()
 	if stop.Note != "" {
 		s.console(strings.TrimSuffix(stop.Note, "\n") + "\n")
 	}
@@ -183,11 +184,17 @@ func (s *session) resume(pid int, r api.Resume) reply {
 	return s.stopReply(stop)
 }
 
-// stopped notes a stop of the process that the target is about. It is the client's
-// general thread from now on.
+// stopped notes where a movement of the process that the target is about has ended. The
+// stop's thread is selected from now on.
 func (s *session) stopped(stop api.Stop) {
-	s.stop, s.stopPID = stop, s.inferior.pid
-	s.general, s.selected = threadRef{}, selection{threadRef: threadRef{s.stopPID, stop.TID}}
+	s.stoppedAt(stop)
+	s.selected = selection{threadRef: threadRef{s.stopPID, stop.TID}}
+}
+
+// stoppedAt notes a stop of the process that the target is about. Its thread is the
+// client's general one from now on.
+func (s *session) stoppedAt(stop api.Stop) {
+	s.stop, s.stopPID, s.general = stop, s.inferior.pid, threadRef{}
 }
 
 // kept makes a recorded exit the end of history for a client that would end its
@@ -221,7 +228,7 @@ func (s *session) execReply(stop api.Stop, r api.Resume) reply {
 	return s.stopReply(stop)
 }
 
-// held is a stop that the client has not been told of. When the list of libraries is
+// held is a stop that has not been reported to the client. When the list of libraries is
 // another after a move, it is told of that first, as if the dynamic loader had run.
 // It reads the list, puts its breakpoints where they belong now, and goes on as it
 // did: then it gets the stop, and nothing moves.

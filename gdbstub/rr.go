@@ -202,7 +202,7 @@ func (s *session) rrSeek(where string) error {
 func (s *session) rrCalled() {
 	s.rr.calling = false
 	s.undivert()
-	s.stop, s.stopPID, s.general = s.target.Stop(), s.inferior.pid, threadRef{}
+	s.stoppedAt(s.target.Stop())
 }
 
 // rrTarget is the target description in pieces: the parts are files of their own.

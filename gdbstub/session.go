@@ -32,11 +32,12 @@ type session struct {
 	taken     map[int]bool      // the client holds these
 	filesOf   int               // vFile:setfs: whose files are meant; 0 = any
 
+	toldOthers bool      // the client's user knows that there are other processes
 	live       bool      // the client holds a process
 	attached   bool      // the client has held the process since the last letting go
 	stop       api.Stop  // the last stop
 	stopPID    int       // its process
-	held       held      // a stop that the client is told of when it resumes
+	held       held      // a stop that is reported when the client resumes
 	general    threadRef // Hg; 0 = that of the stop
 	resumed    threadRef // Hc; 0 = any
 	selected   selection

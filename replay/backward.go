@@ -6,9 +6,9 @@ import (
 	"vplay/checkpoint"
 )
 
-// Backward: the moment before, and where intervals end.
+// Backward: the position before, and where intervals end.
 
-// before returns the last settled moment before p; ok is false at the
+// before returns the last settled position before p; ok is false at the
 // beginning. The cursor ends up near p.
 func (r *runner) before(ctx context.Context, p checkpoint.Position) (checkpoint.Position, bool, error) {
 	if p.Compare(r.index.begin) <= 0 {
@@ -17,7 +17,7 @@ func (r *runner) before(ctx context.Context, p checkpoint.Position) (checkpoint.
 	if p.Instr == 0 && p.Step == 0 {
 		return r.endOfPrevious(ctx, p.Interval)
 	}
-	if p.Step > 0 { // the moment before it may be a REP iteration
+	if p.Step > 0 { // the position before it may be a REP iteration
 		q := checkpoint.Position{Interval: p.Interval, Instr: p.Instr, Step: p.Step - 1}
 		if err := r.settleAt(ctx, q); err != nil {
 			return q, false, err
@@ -50,7 +50,7 @@ func (r *runner) before(ctx context.Context, p checkpoint.Position) (checkpoint.
 	}
 }
 
-// settleAt moves to the first settled moment at or after p.
+// settleAt moves to the first settled position at or after p.
 func (r *runner) settleAt(ctx context.Context, p checkpoint.Position) error {
 	if err := r.approach(ctx, p); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *runner) approach(ctx context.Context, p checkpoint.Position) error {
 	return r.seek(ctx, p)
 }
 
-// endOfPrevious returns the last settled moment of the interval before id,
+// endOfPrevious returns the last settled position of the interval before id,
 // which is the one before its end: the end itself is the start of id.
 func (r *runner) endOfPrevious(ctx context.Context, id uint32) (checkpoint.Position, bool, error) {
 	prev, ok := r.index.previous(id)

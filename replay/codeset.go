@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// Whether a function was executed in a stretch cannot be told from the pages of
+// Whether a function was executed in a segment cannot be derived from the pages of
 // code: a page has dozens of functions. So code is noted to the byte, as blocks of
 // the processor are entered, and kept as ranges, which are few because what is
 // executed lies together. A block holds what follows forward branches as well,

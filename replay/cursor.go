@@ -25,7 +25,7 @@ type Cursor struct {
 	runner
 }
 
-// NewCursor returns a cursor at the first moment; Close gives it back.
+// NewCursor returns a cursor at the first position; Close gives it back.
 func (t *Timeline) NewCursor() (*Cursor, error) {
 	r, err := newRunner(t.index, t.index.begin.Interval, stops{})
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Cursor) Machine() *Machine { return c.m }
 // Position returns where the cursor is.
 func (c *Cursor) Position() checkpoint.Position { return c.m.Position() }
 
-// AtEnd reports whether the cursor is at the last moment: the crash, the exit, or
+// AtEnd reports whether the cursor is at the last position: the crash, the exit, or
 // where recording ended.
 func (c *Cursor) AtEnd() bool { return c.atEnd() }
 
@@ -143,7 +143,7 @@ func (c *Cursor) SeekFraction(ctx context.Context, f float64) error {
 	return err
 }
 
-// ToEnd moves the cursor to the last moment: the crash, the exit, or where recording
+// ToEnd moves the cursor to the last position: the crash, the exit, or where recording
 // ended.
 func (c *Cursor) ToEnd(ctx context.Context) (Stop, error) {
 	defer c.move(ctx)()
@@ -172,7 +172,7 @@ func (c *Cursor) StepForward(ctx context.Context) (Stop, error) {
 	return c.stop(r), err
 }
 
-// StepBack moves the cursor to the moment before, as reverse-stepi does. Edge
+// StepBack moves the cursor to the position before, as reverse-stepi does. Edge
 // is set at the beginning.
 func (c *Cursor) StepBack(ctx context.Context) (Stop, error) {
 	defer c.move(ctx)()

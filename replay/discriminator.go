@@ -10,17 +10,17 @@ import (
 
 // The general registers of a forced end may come millions of times before it:
 // each turn of a loop over a counter in memory, each start of a REP MOVS with
-// the same arguments. The hash of all memory tells these moments apart, but costs
+// the same arguments. The hash of all memory tells these positions apart, but costs
 // microseconds at each. One word is enough to say no, if it is the right one.
 //
 // The recording names the content of every page written in the interval, at its
 // end (End.Pages), and most often holds it, because the next interval begins with
-// it. So a moment with the right registers that turned out not to be the end
+// it. So a position with the right registers that turned out not to be the end
 // is asked which words of these pages are not yet, or no longer, what they are at
-// the end. From then on the processor looks at those few words at each moment that
+// the end. From then on the processor looks at those few words at each position that
 // has the registers, and passes it by when one differs. A counter never has its
 // last value before the end; a flag that is right half of the time is joined by
-// others at the next such moment.
+// others at the next such position.
 //
 // Of a page whose content the recording lacks the hash is there. Comparing it costs
 // microseconds, which is little beside REP MOVS and much beside a counter, so it is
@@ -34,13 +34,13 @@ const (
 	maxWords = 32
 	// perPage is how many of them are taken of one page at a time.
 	perPage = 4
-	// perMoment is how many are taken at one moment.
-	perMoment = 8
+	// perPosition is how many are taken at one position.
+	perPosition = 8
 	// maxPageTries is how often the page is hashed: a fifth of a second.
 	maxPageTries = 1 << 16
 )
 
-// discriminators are what the search has found to differ from the end at moments that
+// discriminators are what the search has found to differ from the end at positions that
 // have its registers.
 type discriminators struct {
 	words     []x86.SieveWord
@@ -83,10 +83,10 @@ func (s *endSearch) word(a uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), n == len(b)
 }
 
-// learn notes words by which the present moment, which has the registers of the
+// learn notes words by which the current position, which has the registers of the
 // end, differs from it. The newest come first, the oldest are dropped. Going through
 // the pages written costs up to milliseconds, so that after the first few
-// such moments it is done ever more seldom.
+// such positions it is done ever more seldom.
 func (s *endSearch) learn() {
 	m := s.m
 	s.lessons++
@@ -113,7 +113,7 @@ func (s *endSearch) learn() {
 			m.solver.hideDoubtful(e.Addr, &known)
 		}
 		found = appendDiffering(found, e.Addr, &now, &want, &known)
-		if len(found) >= perMoment {
+		if len(found) >= perPosition {
 			s.lookAt = (i + s.lookAt) % len(pages)
 			break
 		}

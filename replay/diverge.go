@@ -6,7 +6,7 @@ import (
 	"vplay/checkpoint"
 )
 
-// DivergenceError says that replay and recording differ: the first moment at
+// DivergenceError says that replay and recording differ: the first position at
 // which they do, and in what. States before At are good.
 type DivergenceError struct {
 	At        checkpoint.Position

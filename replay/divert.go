@@ -13,7 +13,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// Diversion is a copy of a process at one moment of its recording that runs away
+// Diversion is a copy of a process at one position of its recording that runs away
 // from it: a debugger calls functions and changes variables in it, and throws it
 // away. Making one takes about a millisecond, whatever the size of the process, for
 // memory is shared until it is written.
@@ -42,7 +42,7 @@ type Diversion struct {
 	tid    int32               // of the thread that runs
 	others map[int32]x86.State // the threads that do not run, by number
 	from   checkpoint.Position
-	events []checkpoint.Event // of the interval, up to the moment of the copy
+	events []checkpoint.Event // of the interval, up to the position of the copy
 
 	hits    []mem.Hit
 	stop    *DiversionStop // what a system call makes of the run
@@ -76,7 +76,7 @@ func (e *DiversionError) Error() string {
 	return fmt.Sprintf("the call cannot go on at %#x: %s", e.RIP, e.What)
 }
 
-// Divert makes a diversion of the machine at the present moment.
+// Divert makes a diversion of the machine at the current position.
 func (m *Machine) Divert() *Diversion {
 	return m.s.divert(m.Mem, &m.CPU.State, m.iv.PID, m.tid, m.Threads(), m.Position(), m.iv.Events[:m.next])
 }

@@ -1,7 +1,7 @@
 // Package replay runs a recording again and makes it a place one can move
 // about in.
 //
-// [Session] opens a recording. [Machine] is one process of it at one moment:
+// [Session] opens a recording. [Machine] is one process of it at one position:
 // processor, memory and the place in the event log; [Machine.Run] executes
 // until something asks it to stop, and at each sync point takes the next event
 // of the log, compares the registers with what the recorder saw and applies what

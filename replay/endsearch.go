@@ -17,11 +17,11 @@ type endSearch struct {
 	want *checkpoint.Context // the thread at the end
 
 	hashing bool // each store keeps the hash of memory
-	misses  int  // moments with the right registers and the wrong memory
+	misses  int  // positions with the right registers and the wrong memory
 	discriminators
 }
 
-// startSearch begins to look for the forced end, and looks at the present moment.
+// startSearch begins to look for the forced end, and looks at the current position.
 func (m *Machine) startSearch() error {
 	m.search = &endSearch{m: m, want: checkpoint.Running(m.iv.End.Contexts)}
 	m.armBreaks()
@@ -99,7 +99,7 @@ func (s *endSearch) stepRep() error {
 	return nil
 }
 
-// maxMisses is how many moments may have the registers of the end, but not its
+// maxMisses is how many positions may have the registers of the end, but not its
 // memory, before every store begins to keep the hash.
 const maxMisses = 12
 

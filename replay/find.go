@@ -23,21 +23,21 @@ type Search struct {
 	// memory, those that change nothing included.
 	Exec    []uint64
 	Watches []mem.Watch
-	// From and Before bound the moments: From <= moment < Before. The zero
+	// From and Before bound the positions: From <= position < Before. The zero
 	// Before means the end of the recording.
 	From, Before checkpoint.Position
-	// Most is how many moments are wanted, at least 1: the latest ones, or with
+	// Most is how many hits are wanted, at least 1: the latest ones, or with
 	// Oldest the earliest.
 	Most   int
 	Oldest bool
-	// Progress, when set, is told now and then how far the recording is known;
+	// Progress, when set, is called now and then with how far the recording is known;
 	// what is known is searched at once.
 	Progress func(Progress)
 }
 
-// Moment is an answer to a Search.
-type Moment struct {
-	// Pos is the moment before the instruction, where a debugger can be moved
+// Hit is an answer to a Search.
+type Hit struct {
+	// Pos is the position before the instruction, where a debugger can be moved
 	// to: the instruction at RIP is about to be executed, or the event
 	// behind it to take effect.
 	Pos checkpoint.Position
@@ -52,12 +52,12 @@ type Moment struct {
 	Return uint64
 }
 
-// maxValue bounds Old and New of a Moment, in bytes.
+// maxValue bounds Old and New of a Hit, in bytes.
 const maxValue = 64
 
 // Find answers a search, in the order of time. It leaves the cursor where it is.
 // The errors are those of a movement; ctx's when it ended the search.
-func (t *Timeline) Find(ctx context.Context, q *Search) ([]Moment, error) {
+func (t *Timeline) Find(ctx context.Context, q *Search) ([]Hit, error) {
 	defer t.reportProgress(q.Progress)()
 	what := executing(q.Exec, nil)
 	what.watches, what.everyStore = q.Watches, true
@@ -107,8 +107,8 @@ func (t *Timeline) reportProgress(report func(Progress)) (stop func()) {
 	}
 }
 
-// details goes to the moments found, on a machine of its own.
-func (t *Timeline) details(ctx context.Context, found []candidate) ([]Moment, error) {
+// details goes to the hits, on a machine of its own.
+func (t *Timeline) details(ctx context.Context, found []candidate) ([]Hit, error) {
 	t.pause()
 	defer t.resume()
 	w, err := newWorker(t.index, found[0].pos.Interval, stops{})
@@ -117,13 +117,13 @@ func (t *Timeline) details(ctx context.Context, found []candidate) ([]Moment, er
 	}
 	defer w.m.Close()
 	defer w.guard(ctx)()
-	out := make([]Moment, 0, len(found))
+	out := make([]Hit, 0, len(found))
 	for i := range found {
 		c := &found[i]
 		if err := w.goTo(ctx, c.pos); err != nil {
 			return out, err
 		}
-		x := Moment{Pos: c.pos, R: w.m.CPU.R, RIP: w.m.CPU.RIP, Return: w.returnAddress()}
+		x := Hit{Pos: c.pos, R: w.m.CPU.R, RIP: w.m.CPU.RIP, Return: w.returnAddress()}
 		if len(c.stop.Hits) > 0 {
 			x.Hit = c.stop.Hits[0]
 			x.Old = w.peek(x.Hit.Watch)
@@ -162,7 +162,7 @@ func (r *runner) returnAddress() (v uint64) {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// EventPositions returns the moments before the events first up to last, last
+// EventPositions returns the positions before the events first up to last, last
 // excluded, of interval id, counted from 0 in it; fewer when replay does not reach
 // them all. visit, when not nil, is called at each with the event and the memory
 // there. The cursor stays where it is. Errors: as Find.
@@ -244,7 +244,7 @@ func (t *Timeline) EventCount(id uint32) (n int) {
 	return n
 }
 
-// eventPosition returns the moment before event n of the timeline, counted from 0.
+// eventPosition returns the position before event n of the timeline, counted from 0.
 func (t *Timeline) eventPosition(ctx context.Context, n int) (p checkpoint.Position, err error) {
 	ids := t.index.intervals
 	i := sort.Search(len(ids), func(i int) bool { return t.EventCount(ids[i]+1) > n })
@@ -262,7 +262,7 @@ func (t *Timeline) eventPosition(ctx context.Context, n int) (p checkpoint.Posit
 	return found[0], nil
 }
 
-// fraction returns the moment before which the share f of the timeline lies; ok is
+// fraction returns the position before which the share f of the timeline lies; ok is
 // false when that is its end.
 func (t *Timeline) fraction(ctx context.Context, f float64) (p checkpoint.Position, ok bool, err error) {
 	if f <= 0 {

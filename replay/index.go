@@ -20,7 +20,7 @@ type index struct {
 	s         *Session
 	infos     []checkpoint.IntervalInfo
 	intervals []uint32            // their IDs, in order
-	begin     checkpoint.Position // the first settled moment
+	begin     checkpoint.Position // the first settled position
 	budget    int64               // bytes of guest memory that snapshots may keep in use
 	spacing   uint64              // instructions between the snapshots of a run
 

@@ -17,8 +17,8 @@ import (
 // instruction, and from then on all machines use them. RATIONALE.md has the reasons.
 
 // answers are what the instructions of an interval that ask which components are
-// in use were told: by the count of instructions at which they stand. The others
-// were told nothing beyond what the state says.
+// in use got: by the count of instructions at which they stand. The others got
+// nothing beyond what the state says.
 type answers struct {
 	mu     sync.Mutex
 	known  bool

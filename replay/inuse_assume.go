@@ -21,11 +21,11 @@ import (
 // assumption: a tenth of a second.
 const patience = 1 << 21
 
-// assumption is an answer to all that was open at a moment.
+// assumption is an answer to all that was open at a position.
 type assumption struct {
 	bytes     map[uint64][]assumedByte // that were unknown, by the page's key
 	saves     []assumedSave
-	corrected bool     // it is the second one at its moment
+	corrected bool     // it is the second one at its position
 	better    []uint64 // what the pages at the end say the bits of saves are, if not as assumed
 }
 

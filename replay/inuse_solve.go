@@ -17,7 +17,7 @@ import (
 //     registers, and XGETBV. A snapshot is taken, and the answer tried that was right
 //     last. When the replay fails later, the other one is tried from that snapshot, the
 //     newest first.
-//   - A moment that may be a forced end: its hash is of memory.
+//   - A position that may be a forced end: its hash is of memory.
 //   - The end: the recording has the content of each page written, or its hash.
 //
 // An answer that nothing ever asks for is arbitrary.

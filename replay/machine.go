@@ -10,7 +10,7 @@ import (
 
 // The machine: its state, where it stands in the log, and the loop that executes up to
 // the next stop. What an event does is in event.go, how the interval ends in end.go,
-// the other threads are in thread.go, moments that are kept in snapshot.go.
+// the other threads are in thread.go, snapshots in snapshot.go.
 
 // Reason says why a run stopped.
 type Reason uint8
@@ -27,7 +27,7 @@ const (
 	StopSwitch                      // the thread asked for goes on: see Machine.CatchThread
 )
 
-// Machine is one process of a recording at one moment of an interval.
+// Machine is one process of a recording at one position of an interval.
 type Machine struct {
 	CPU *x86.CPU
 	Mem *mem.Space
@@ -131,7 +131,7 @@ func (m *Machine) Interval() uint32 { return m.iv.ID }
 // the interval's start; ok is false where it says nothing.
 func (m *Machine) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return m.iv.src.Record(a) }
 
-// Position names the present moment.
+// Position returns the current position.
 func (m *Machine) Position() checkpoint.Position {
 	return checkpoint.Position{
 		Interval: m.iv.ID,
@@ -248,7 +248,7 @@ func (m *Machine) reached(t Target) bool {
 // Run executes until t is reached or something else stops it. With skip, a
 // breakpoint at the present RIP is not reported. The errors are
 // *DivergenceError, *NotCapturedError and *UnsupportedError: the machine then
-// stands at the last good moment.
+// stands at the last good position.
 func (m *Machine) Run(t Target, skip bool) (Reason, error) {
 	m.hits = m.hits[:0]
 	for {

@@ -16,8 +16,8 @@ import (
 // instruction, or what an event did (the effect of a system call, a signal's
 // frame).
 type Access struct {
-	At    checkpoint.Position // the settled moment before it
-	After checkpoint.Position // the moment behind it
+	At    checkpoint.Position // the settled position before it
+	After checkpoint.Position // the position behind it
 	PC    uint64              // RIP at At
 	Hit   mem.Hit             // the first watched byte it touched, and how
 }
@@ -44,7 +44,7 @@ func (t *Timeline) Accesses(ctx context.Context, ws []mem.Watch, before checkpoi
 	return out, err
 }
 
-// FirstExec returns the first moment at or after the position from at which the
+// FirstExec returns the first position at or after the position from at which the
 // instruction at addr is about to be executed; ok is false when it never is.
 func (t *Timeline) FirstExec(ctx context.Context, addr uint64, from checkpoint.Position) (p checkpoint.Position, ok bool, err error) {
 	found, err := t.ask(ctx, executing([]uint64{addr}, nil), from, future, oldest, 1)
@@ -54,7 +54,7 @@ func (t *Timeline) FirstExec(ctx context.Context, addr uint64, from checkpoint.P
 	return found[0].pos, true, nil
 }
 
-// Execs returns up to n moments before a position at which an instruction at one
+// Execs returns up to n positions before a position at which an instruction at one
 // of addrs is about to be executed, the newest first. filter, when not nil, is
 // asked at each and may refuse it, on several goroutines at once.
 func (t *Timeline) Execs(ctx context.Context, addrs []uint64, filter func(*Machine) bool, before checkpoint.Position, n int) ([]checkpoint.Position, error) {

@@ -164,7 +164,7 @@ func (r *runner) seek(ctx context.Context, p checkpoint.Position) error {
 	return err
 }
 
-// goTo moves to p, which is a settled moment.
+// goTo moves to p, which is a settled position.
 func (r *runner) goTo(ctx context.Context, p checkpoint.Position) error {
 	if err := r.seek(ctx, p); err != nil {
 		return err

@@ -99,6 +99,13 @@ func earlier(a, b checkpoint.Position) checkpoint.Position {
 	return b
 }
 
+func later(a, b checkpoint.Position) checkpoint.Position {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}
+
 // find returns up to n stops of q in [from, to), in the order that is asked for.
 // When ctx ends there are none, and no error.
 func find(ctx context.Context, x *index, q stops, from, to checkpoint.Position, o order, n int) ([]candidate, error) {

@@ -7,12 +7,12 @@ import (
 	"vplay/checkpoint"
 )
 
-// A moment is settled when no event is due but a signal or a fault, and when it
+// A position is settled when no event is due but a signal or a fault, and when it
 // is not the end of an interval that has a next one: that end goes by its later
-// name. Movements end at settled moments only, and steps lead from one to the
+// name. Movements end at settled positions only, and steps lead from one to the
 // next, so that steps back and forth visit the same ones.
 
-// isStop reports whether e, which is due, is something that a moment can be
+// isStop reports whether e, which is due, is something that a position can be
 // settled before. A fault that is handled and its signal's frame are one step.
 func (r *runner) isStop(e *checkpoint.Event) bool {
 	return e.Kind == checkpoint.EventFault || e.Kind == checkpoint.EventSignal && !r.afterFault()
@@ -31,7 +31,7 @@ func (r *runner) apply() error {
 	return err
 }
 
-// settle moves on to the next settled moment, the present one if it is. n is
+// settle moves on to the next settled position, the present one if it is. n is
 // the number of events applied on the way.
 func (r *runner) settle() (n int, err error) {
 	for {
@@ -78,7 +78,7 @@ func (r *runner) probe() error {
 	return nil
 }
 
-// atEnd reports whether this is the last moment of the recording.
+// atEnd reports whether this is the last position of the recording.
 func (r *runner) atEnd() bool {
 	if !r.index.isLast(r.m.Interval()) {
 		return false
@@ -95,7 +95,7 @@ func (r *runner) crashes(e *checkpoint.Event) bool {
 }
 
 // step takes the smallest step forward: the signal that is pending, or one
-// instruction or REP iteration, and the events behind it. From a moment that
+// instruction or REP iteration, and the events behind it. From a position that
 // is not settled it goes to the next that is. Reason is StopLimit when that is
 // all that happened, StopWatch when watched bytes were touched, StopEnd when
 // there is nothing behind it.

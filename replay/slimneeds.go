@@ -11,7 +11,7 @@ import (
 // What a slim recording holds. Contents are kept, not addresses: a content that
 // anything below needs stays in the file, and every page of every interval that
 // has it goes on naming it, which costs nothing. So a page that nobody wrote
-// between two moments is known at both as soon as it is needed at one.
+// between two positions is known at both as soon as it is needed at one.
 //
 //   - What replay of an interval reads, writes or executes, and what the check of
 //     its end looks at.

@@ -8,7 +8,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// Snapshot is a kept moment of a machine: O(1) to take and to go back to. It is
+// Snapshot is the state of a machine at one position: O(1) to take and to go back to. It is
 // immutable and may be restored on several goroutines at once; the last Release
 // gives its memory back.
 type Snapshot struct {
@@ -32,7 +32,7 @@ type Snapshot struct {
 	gone     bool
 }
 
-// Save returns a snapshot of the present moment. A machine that is searching a
+// Save returns a snapshot of the current position. A machine that is searching a
 // forced end by state cannot be marked there without losing the search, so
 // that the search simply begins again after a Restore.
 func (m *Machine) Save() *Snapshot {

@@ -143,7 +143,7 @@ func (m *Machine) noteName(e *checkpoint.Event) {
 	m.name = string(name)
 }
 
-// Thread is a thread of a machine's process at one moment.
+// Thread is a thread of a machine's process at one position.
 type Thread struct {
 	TID    int32
 	Name   string // that it has given itself (PR_SET_NAME), "" when it is not known
@@ -151,7 +151,7 @@ type Thread struct {
 	InCall bool // it is inside a system call, or waits to leave it
 }
 
-// Threads returns the threads of the process at the present moment, by number. There is
+// Threads returns the threads of the process at the current position, by number. There is
 // none when the last has ended.
 func (m *Machine) Threads() []Thread {
 	out := make([]Thread, 0, len(m.others)+1)

@@ -199,20 +199,26 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadsBackward steps through both threads, and back: the same threads with the same
-// registers at the same positions.
-func TestThreadsBackward(t *testing.T) {
-	s := writeThreads(t, twoThreads())
+// newCursor returns a cursor on the timeline of a session for the length of a test.
+func newCursor(t *testing.T, s *Session) *Cursor {
+	t.Helper()
 	tl, err := NewTimeline(s, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tl.Close()
+	t.Cleanup(tl.Close)
 	cur, err := tl.NewCursor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cur.Close()
+	t.Cleanup(cur.Close)
+	return cur
+}
+
+// TestThreadsBackward steps through both threads, and back: the same threads with the same
+// registers at the same positions.
+func TestThreadsBackward(t *testing.T) {
+	cur := newCursor(t, writeThreads(t, twoThreads()))
 	walk := func(step func(context.Context) (Stop, error)) (seen []string) {
 		for range 100 {
 			m := cur.Machine()

@@ -78,7 +78,7 @@ func (t *Timeline) Close() {
 // PID returns the process whose execution it is.
 func (t *Timeline) PID() int32 { return t.index.infos[0].PID }
 
-// Begin returns the first moment.
+// Begin returns the first position.
 func (t *Timeline) Begin() checkpoint.Position { return t.index.begin }
 
 // future is a position behind all others.

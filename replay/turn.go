@@ -12,7 +12,7 @@ import (
 // log says when. On the way the other threads run as recorded, and what they meet stops
 // the cursor as it does any run.
 
-// ContinueTo is Continue that also stops where thread tid goes on, at the first moment
+// ContinueTo is Continue that also stops where thread tid goes on, at the first position
 // from which it executes its next instruction; Reason is then StopSwitch. The thread is
 // not the one that runs at the cursor. When it never goes on, that is a Continue.
 func (c *Cursor) ContinueTo(ctx context.Context, tid int32) (Stop, error) {
@@ -21,7 +21,7 @@ func (c *Cursor) ContinueTo(ctx context.Context, tid int32) (Stop, error) {
 	return c.Continue(ctx)
 }
 
-// ReverseTo is ReverseContinue that goes no further than to the last moment from which
+// ReverseTo is ReverseContinue that goes no further than to the last position from which
 // thread tid executed an instruction; Reason is then StopSwitch. The thread is not the
 // one that runs at the cursor. When it has not run before, that is a ReverseContinue.
 func (c *Cursor) ReverseTo(ctx context.Context, tid int32) (Stop, error) {
@@ -48,7 +48,7 @@ func (c *Cursor) ReverseTo(ctx context.Context, tid int32) (Stop, error) {
 	return stop, nil
 }
 
-// lastTurn returns the last settled moment before the present one at which thread tid
+// lastTurn returns the last settled position before the present one at which thread tid
 // runs; when there is none, ok is false and p is the beginning. It moves the machine.
 func (c *Cursor) lastTurn(ctx context.Context, tid int32) (p checkpoint.Position, ok bool, err error) {
 	for {

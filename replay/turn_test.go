@@ -11,17 +11,7 @@ import (
 // TestTurns moves to where a thread that does not run goes on, and back to where it ran
 // last; what the other thread meets on the way stops it.
 func TestTurns(t *testing.T) {
-	s := writeThreads(t, twoThreads())
-	tl, err := NewTimeline(s, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tl.Close()
-	cur, err := tl.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cur.Close()
+	cur := newCursor(t, writeThreads(t, twoThreads()))
 	const (
 		readCall   = firstCode + 7
 		afterRead  = firstCode + 9
@@ -29,7 +19,7 @@ func TestTurns(t *testing.T) {
 		exitCall   = secondCode + 16
 		secondMove = secondCode + 11
 	)
-	begin := func() error { return cur.Seek(t.Context(), tl.Begin()) }
+	begin := func() error { return cur.Seek(t.Context(), cur.Timeline().Begin()) }
 	end := func() error { _, err := cur.ToEnd(t.Context()); return err }
 	second := func() error {
 		if err := begin(); err != nil {
@@ -89,17 +79,7 @@ func TestTurnAtSeam(t *testing.T) {
 	ivs[0].End.Contexts[0], ivs[0].End.Contexts[1] = ivs[0].End.Contexts[1], ivs[0].End.Contexts[0]
 	ivs[1].Start[0], ivs[1].Start[1] = ivs[1].Start[1], ivs[1].Start[0]
 	ivs[1].Events = append([]checkpoint.Event{toSecond}, ivs[1].Events...)
-	s := writeThreads(t, ivs)
-	tl, err := NewTimeline(s, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tl.Close()
-	cur, err := tl.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cur.Close()
+	cur := newCursor(t, writeThreads(t, ivs))
 	stop, err := cur.ContinueTo(t.Context(), secondTID)
 	if m := cur.Machine(); err != nil || stop.Reason != StopSwitch || m.TID() != secondTID || m.CPU.RIP != secondCode {
 		t.Errorf("on to thread %d at %#x, %+v, %v", m.TID(), m.CPU.RIP, stop, err)

@@ -116,7 +116,7 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 }
 
 // RunToEnd runs to the end of the interval, through signals, and checks it.
-// progress, when not nil, is told the instructions retired since it was last.
+// progress, when not nil, is called with the instructions retired since its last call.
 // Errors: *DivergenceError, *NotCapturedError, *UnsupportedError, and ctx's.
 func (m *Machine) RunToEnd(ctx context.Context, progress func(n uint64)) error {
 	stop := context.AfterFunc(ctx, m.CPU.Interrupt)

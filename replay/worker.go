@@ -184,23 +184,23 @@ func (w *worker) halves(ctx context.Context, found []candidate, hi checkpoint.Po
 	if why, err := w.through(ctx, Target{Instr: mid.Instr}); err != nil || why == StopInterrupt {
 		return nil, err
 	}
-	later, err := w.scan(ctx, hi, newest, n)
-	if err != nil || ctx.Err() != nil || len(later) >= n {
-		return later, err
+	last, err := w.scan(ctx, hi, newest, n)
+	if err != nil || ctx.Err() != nil || len(last) >= n {
+		return last, err
 	}
 	w.m.Restore(here)
 	middle, err := w.scan(ctx, mid, newest, n)
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
-	all := slices.Concat(found, middle, later)
-	return all[max(0, len(all)-n):], nil
+	return newestOf(n, found, middle, last), nil
 }
 
 // runThenSearch goes on with a scan for the newest stops, over ground that no segment covers,
 // that has made many: to hi without stopping, and then back by the segments.
 func (w *worker) runThenSearch(ctx context.Context, found []candidate, hi checkpoint.Position, n int) ([]candidate, error) {
 	here := w.m.Position()
+	from := later(w.from, here)
 	w.arm(false)
 	why, err := w.runToEnd(ctx, Target{hi.Instr, hi.Step})
 	if err != nil || why == StopInterrupt {
@@ -210,21 +210,30 @@ func (w *worker) runThenSearch(ctx context.Context, found []candidate, hi checkp
 		w.reachedEnd()
 	}
 	w.dropSegment()
-	rest := w.index.tasksIn(here.Interval, &w.stops, w.m.iv.Events, here, hi)
-	var later []candidate
-	for i := len(rest) - 1; i >= 0 && len(later) < n; i-- {
+	rest := w.index.tasksIn(here.Interval, &w.stops, w.m.iv.Events, from, hi)
+	var newer []candidate
+	for i := len(rest) - 1; i >= 0 && len(newer) < n; i-- {
 		rest[i].fresh = false
-		got, err := w.sweep(ctx, rest[i], newest, n-len(later))
+		got, err := w.sweep(ctx, rest[i], newest, n-len(newer))
 		if err != nil || ctx.Err() != nil {
 			return nil, err
 		}
-		later = append(got, later...)
+		newer = append(got, newer...)
 	}
-	for len(found) > 0 && len(later) > 0 && found[len(found)-1].after.Compare(later[0].after) >= 0 {
-		found = found[:len(found)-1] // a breakpoint at here is found from here again
+	return newestOf(n, found, newer), nil
+}
+
+// newestOf joins lists of stops, each by position and behind the one before it, and returns
+// the last n. A breakpoint where one list ends may begin the next one.
+func newestOf(n int, lists ...[]candidate) []candidate {
+	var all []candidate
+	for _, l := range lists {
+		for len(all) > 0 && len(l) > 0 && all[len(all)-1].after.Compare(l[0].after) >= 0 {
+			all = all[:len(all)-1]
+		}
+		all = append(all, l...)
 	}
-	all := slices.Concat(found, later)
-	return all[max(0, len(all)-n):], nil
+	return all[max(0, len(all)-n):]
 }
 
 // finish turns a candidate into a place to stop: a watch stops before the access.

@@ -332,9 +332,9 @@ func (c *child) layout() {
 	c.must(SYS_MPROTECT, blockAddr(readBlock), blockSize, 1)
 }
 
-// survey makes all memory the child has its areas: all but what the kernel
+// readAreas makes all memory the child has its areas: all but what the kernel
 // itself keeps writing.
-func (c *child) survey() {
+func (c *child) readAreas() {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.pid))
 	if err != nil {
 		c.t.Fatal(err)

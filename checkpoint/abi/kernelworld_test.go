@@ -29,7 +29,7 @@ func newWorld(t *testing.T, log *script) *world {
 	w := &world{child: startChild(t), byKind: map[string]uint64{}}
 	w.script = log
 	w.layout()
-	w.survey()
+	w.readAreas()
 	w.limits()
 	w.files()
 	w.network()
@@ -43,7 +43,7 @@ func newWorld(t *testing.T, log *script) *world {
 		w.other = uint64(f.inside)
 		f.pause()
 	}
-	w.survey()
+	w.readAreas()
 	return w
 }
 

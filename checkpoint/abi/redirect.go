@@ -102,7 +102,7 @@ const (
 // scratch instead of to the program. m is the program's memory at the call's entry;
 // when it has [Hints], their Writable decides what the kernel can write, else what can
 // be read counts as writable. The scratch must be mapped, writable, and in no other
-// use until Results has been called; it starts at a page's border.
+// use until Results has been called; it starts at a page's boundary.
 //
 // NULL stays NULL, and input arguments stay where they are. Whether the call may block is
 // MayBlock's to say: calls that do not are redirected all the same, so a caller asks first.

@@ -71,6 +71,17 @@ var signalTexts = map[Signal]string{
 	SIGIO: "I/O possible", SIGPWR: "Power failure", SIGSYS: "Bad system call",
 }
 
+// DumpsCore reports whether the signal, where nobody handles it, ends a process with a core
+// dump (man 7 signal).
+func (s Signal) DumpsCore() bool {
+	switch s {
+	case SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS:
+		return true
+	default:
+		return false
+	}
+}
+
 // Text returns what the signal means, in the words of strsignal(3); "Real-time
 // signal" for those, "" for what is no signal.
 func (s Signal) Text() string {

@@ -62,7 +62,7 @@ func (t *thread) onEntry() (action, error) {
 		// The interrupted call is made again: no handler has run.
 		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
 	}
-	if t.group().timer.inFlight() {
+	if t.group().timer.inFlight(t.tid) {
 		return t.drain()
 	}
 	if len(t.sig.held) > 0 {

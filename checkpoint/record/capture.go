@@ -18,16 +18,27 @@ import (
 // keepFilePages takes the pages of files that a scan of the page tables found and that are not
 // kept yet.
 func (sp *space) keepFilePages(list []filePage) error {
+	var v *fileVersion
+	of := uint32(0) // the object whose version v is
 	for _, p := range list {
 		k := pageKey{p.object, p.index}
 		if sp.objects.done[k] {
+			continue
+		}
+		if of != p.object {
+			of, v = p.object, sp.version(sp.maps.at(p.addr))
+		}
+		if known, err := sp.objects.keepKnown(v, k); known || err != nil {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		b := make([]byte, checkpoint.PageSize)
 		if sp.readMem(p.addr, b) != len(b) {
 			continue
 		}
-		if err := sp.objects.keep(k, b); err != nil {
+		if err := sp.objects.keepRead(v, k, b); err != nil {
 			return err
 		}
 	}

@@ -189,7 +189,7 @@ func (t *thread) leaveCall() error {
 		}
 	}
 	sig := signalOf(ws)
-	if t.group().timer.isReserved(unix.Signal(sig)) {
+	if t.group().timer.isReserved(t.tid, unix.Signal(sig)) {
 		sig = 0
 	}
 	return t.release(sig)
@@ -226,7 +226,7 @@ func (t *thread) endCall() error {
 // release gives a thread that is at a stop, in no call, what is its own, and lets it go, with
 // a signal unless that is 0.
 func (t *thread) release(sig int) error {
-	if t.group().timer.owes(t.tid) {
+	if t.group().timer.gone(t.tid) {
 		// It is not to outlive the tracer: it would kill.
 		if _, err := t.runToReserved(sig); err != nil {
 			return err

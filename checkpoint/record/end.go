@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -132,16 +133,9 @@ func (t *thread) killedBeside(forced bool) error {
 
 // isCrash reports whether a signal that kills the process counts as a crash. Of the program
 // itself each does. Its children are often ended by one, and then it is no more than an
-// exit: those count that dump core (man 7 signal).
+// exit: those count that dump core.
 func (p *process) isCrash(sig int) bool {
-	if p == p.session.first {
-		return true
-	}
-	switch unix.Signal(sig) {
-	case unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGSYS:
-		return true
-	}
-	return false
+	return p == p.session.first || abi.Signal(sig).DumpsCore()
 }
 
 // noteCrash notes that a process has crashed, if it is the first, and whose log that ends: its

@@ -30,15 +30,34 @@ func (sp *space) keepWhole(list []mapping, private ranges) error {
 			return err
 		}
 		pages := ranges{{m.Start / checkpoint.PageSize, m.End / checkpoint.PageSize}}.minus(private)
+		v := sp.version(&m)
+		if err := sp.keepKnown(v, &m, pages); err != nil {
+			return err
+		}
 		err := eachPage(sp.reader(), sp.notKept(&m, pages), func(addr uint64, page []byte) error {
 			sp.objects.wholeBytes += checkpoint.PageSize
-			return sp.objects.keep(keyIn(&m.Mapping, addr), slices.Clone(page))
+			return sp.objects.keepRead(v, keyIn(&m.Mapping, addr), slices.Clone(page))
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keepKnown keeps the pages of pages, which m maps, that the recording has already.
+func (sp *space) keepKnown(v *fileVersion, m *mapping, pages ranges) error {
+	if v == nil {
+		return nil
+	}
+	return pages.each(func(page uint64) error {
+		k := keyIn(&m.Mapping, page*checkpoint.PageSize)
+		if sp.objects.done[k] {
+			return nil
+		}
+		_, err := sp.objects.keepKnown(v, k)
+		return err
+	})
 }
 
 // errNoRoom ends a walk over pages.

@@ -27,6 +27,7 @@ type fakeSource struct {
 	info   ptrace.Siginfo
 	msg    uint64
 	sent   []unix.Signal // by the recorder
+	reads  int           // of memory
 
 	pages  map[uint64][]byte // by address
 	tables map[uint64]uint64 // entries of the page table, by page
@@ -140,6 +141,7 @@ func (m *fakeMemory) access(b []byte, addr uint64, move func(page, b []byte) int
 }
 
 func (m *fakeMemory) readAt(b []byte, addr uint64) (int, error) {
+	m.reads++
 	return m.access(b, addr, func(page, b []byte) int { return copy(b, page) })
 }
 

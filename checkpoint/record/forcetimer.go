@@ -16,18 +16,18 @@ import (
 // sends a signal to the thread, and only while the program runs its own code: a
 // signal that lands inside a system call would end it with EINTR. The mutex
 // makes "is it in its own code" exact up to the program's own entry into the
-// kernel; a signal that loses that race is found at the entry stop (sent is
-// still set) and drained there before the call starts.
+// kernel; a signal that loses that race is found at the entry stop (it is still
+// among those sent) and drained there before the call starts. One that loses it
+// against another stop finds its thread when that has its turn again.
 type forceTimer struct {
 	mu      sync.Mutex
 	source  stopSource
 	pid     int // of the process and of its thread that runs, or ran last
 	tid     int
-	running bool // the program runs its own code
-	sent    bool // a signal of ours is on its way
-	sentAs  unix.Signal
-	hold    time.Time // force a stop at this time, for held signals; zero is never
-	turnEnd time.Time // likewise, for threads that wait for their turn
+	running bool                // the program runs its own code
+	sent    map[int]unix.Signal // ours that are on their way, by the thread that each was sent to
+	hold    time.Time           // force a stop at this time, for held signals; zero is never
+	turnEnd time.Time           // likewise, for threads that wait for their turn
 	every   time.Duration
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
@@ -110,7 +110,7 @@ func (k *ticker) remove(p *forceTimer) {
 func (p *forceTimer) check(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.running || p.sent || p.signo == 0 {
+	if _, onItsWay := p.sent[p.tid]; !p.running || onItsWay || p.signo == 0 {
 		return
 	}
 	due := !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
@@ -120,7 +120,10 @@ func (p *forceTimer) check(now time.Time) {
 		}
 	}
 	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
-		p.sent, p.sentAs = true, p.signo
+		if p.sent == nil {
+			p.sent = map[int]unix.Signal{}
+		}
+		p.sent[p.tid] = p.signo
 	}
 }
 
@@ -137,40 +140,41 @@ func (p *forceTimer) leave() {
 	p.mu.Unlock()
 }
 
-// arrived takes note that the signal was seen, and says whether it was ours.
-func (p *forceTimer) arrived(sig int, si *ptrace.Siginfo) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.sent || sig != int(p.sentAs) || si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
+// arrived takes note that a thread has seen the signal, and says whether it was ours.
+func (p *forceTimer) arrived(tid, sig int, si *ptrace.Siginfo) bool {
+	if si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
 		return false
 	}
-	p.sent = false
-	return true
+	return p.isReserved(tid, unix.Signal(sig))
 }
 
-// inFlight reports whether a signal of ours has been sent and not seen.
-func (p *forceTimer) inFlight() bool {
+// inFlight reports whether a signal of ours has been sent to a thread that has not seen it.
+func (p *forceTimer) inFlight(tid int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sent
+	_, ok := p.sent[tid]
+	return ok
 }
 
-// owes reports whether a thread is about to get a signal of ours, which then counts as seen.
-func (p *forceTimer) owes(tid int) bool {
+// gone forgets what was sent to a thread that has ended, or that is about to take it. It
+// reports whether there was something.
+func (p *forceTimer) gone(tid int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	owes := p.sent && p.tid == tid
-	p.sent = p.sent && !owes
-	return owes
+	_, ok := p.sent[tid]
+	delete(p.sent, tid)
+	return ok
 }
 
 // isReserved reports whether a signal that a thread has stopped for is one of ours.
-func (p *forceTimer) isReserved(sig unix.Signal) bool {
+func (p *forceTimer) isReserved(tid int, sig unix.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ours := p.sent && sig == p.sentAs
-	p.sent = p.sent && !ours
-	return ours
+	if as, ok := p.sent[tid]; !ok || as != sig {
+		return false
+	}
+	delete(p.sent, tid)
+	return true
 }
 
 // turn chooses the signal for the thread that gets its turn.

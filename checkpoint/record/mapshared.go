@@ -114,13 +114,20 @@ func (sp *space) captureObject(c *call, op *checkpoint.MapOp, f *os.File, size i
 
 // captureData reads a range of bytes of a file that is mapped by op, in whole pages.
 func (sp *space) captureData(c *call, op *checkpoint.MapOp, f *os.File, d span) error {
-	for at := d.lo; at < d.hi; at += checkpoint.PageSize {
-		b := make([]byte, checkpoint.PageSize)
-		if got, _ := f.ReadAt(b, int64(at)); got == 0 {
+	buf := make([]byte, min(pagesPerRead*checkpoint.PageSize, d.hi-d.lo))
+	for at := d.lo; at < d.hi; {
+		run := buf[:min(uint64(len(buf)), d.hi-at)]
+		got, _ := f.ReadAt(run, int64(at))
+		if got == 0 {
 			return nil // it has become shorter
 		}
-		if err := sp.captureView(c, op, at-op.Map.Offset, b); err != nil {
-			return err
+		run = run[:pageUp(uint64(got))]
+		clear(run[got:])
+		for ; len(run) > 0; run = run[checkpoint.PageSize:] {
+			if err := sp.captureView(c, op, at-op.Map.Offset, slices.Clone(run[:checkpoint.PageSize])); err != nil {
+				return err
+			}
+			at += checkpoint.PageSize
 		}
 	}
 	return nil

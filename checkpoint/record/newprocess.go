@@ -123,7 +123,7 @@ func (t *thread) beginFork(old *space) error {
 		return err
 	}
 	t.parked.regs = t.replayed()
-	if err := sp.keepInherited(); err != nil {
+	if err := sp.keepInherited(old); err != nil {
 		return err
 	}
 	if t.group().paused {
@@ -136,11 +136,20 @@ func (t *thread) beginFork(old *space) error {
 	return t.group().startInterval(t, m, t.group().contexts(t))
 }
 
-// keepInherited keeps what the objects hold that a new process has mapped shared.
-func (sp *space) keepInherited() error {
+// keepInherited keeps what the objects hold that a new process, a copy of one whose memory is
+// old, has mapped shared.
+func (sp *space) keepInherited(old *space) error {
 	c := &call{}
+	hidden := old.hiddenShared(nil)
 	for _, m := range sp.maps.all() {
 		if m.private() || m.Object == 0 {
+			continue
+		}
+		known := sp.group.sharers != nil && m.Prot&checkpoint.ProtWrite != 0 && !sp.session.strangers
+		if known && sp.objects.at(m.Object).Path == sharedAnonymous {
+			// It was zero, and what recorded processes have stored in it, which nobody else can
+			// have, is known. To read all of it would give each hole a page.
+			sp.noteUnmapped(&m, hidden.intersect(ranges{{m.Start / checkpoint.PageSize, m.End / checkpoint.PageSize}}))
 			continue
 		}
 		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}

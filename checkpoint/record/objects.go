@@ -65,7 +65,8 @@ func (o *objectStore) keep(k pageKey, data []byte) error {
 	}
 	o.done[k] = true
 	if o.out.open() {
-		return o.out.objectPage(k, data)
+		_, err := o.out.objectPage(k, data)
+		return err
 	}
 	o.pending = append(o.pending, objectPage{k, data})
 	return nil

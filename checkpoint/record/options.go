@@ -186,6 +186,9 @@ type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
 	Shadows, Children, Threads, Execs      uint64
+	// KnownPages counts pages of files that were neither read nor hashed, because the
+	// recording had them from another process.
+	KnownPages uint64
 	// Windows counts the shadows that wrote their pages themselves.
 	Windows uint64
 	// Cuts is the wall time that was spent on ending intervals and starting the next.

@@ -18,8 +18,11 @@ import (
 // output is the file being written. Before the crash, or without KeepAlways,
 // there is none.
 type output struct {
-	w    *checkpoint.Writer
-	path string
+	w     *checkpoint.Writer
+	path  string
+	known knownPages // those that are in it
+
+	reused uint64 // of the known pages
 
 	mu      sync.Mutex
 	started time.Time // of the final write; zero before
@@ -38,7 +41,7 @@ func (o *output) open() bool { return o.w != nil }
 func (o *output) create(path string) error {
 	w, err := checkpoint.Create(path, checkpoint.WriterOptions{Overwrite: true})
 	if err == nil {
-		o.w, o.path = w, path
+		o.w, o.path, o.known = w, path, nil
 	}
 	return err
 }
@@ -77,12 +80,12 @@ func (o *output) check() error {
 
 func (o *output) page(b []byte) (checkpoint.PageRef, error) { return o.w.AddPage(b) }
 
-func (o *output) objectPage(k pageKey, data []byte) error {
+func (o *output) objectPage(k pageKey, data []byte) (checkpoint.PageRef, error) {
 	ref, err := o.w.AddPage(data)
 	if err != nil {
-		return err
+		return ref, err
 	}
-	return o.w.AddObjectPage(checkpoint.ObjectPage{Object: k.object, Index: k.index, Ref: ref})
+	return ref, o.w.AddObjectPage(checkpoint.ObjectPage{Object: k.object, Index: k.index, Ref: ref})
 }
 
 func (o *output) interval(iv *checkpoint.Interval) error { return o.w.AddInterval(iv) }
@@ -163,7 +166,7 @@ func (g *group) writeEnd(m *snapshot, final *checkpoint.Final) error {
 func (g *group) writeObjects() error {
 	out := g.session.out
 	for _, p := range g.objects.pending {
-		if err := out.objectPage(p.key, p.data); err != nil {
+		if _, err := out.objectPage(p.key, p.data); err != nil {
 			return err
 		}
 	}
@@ -227,6 +230,7 @@ func (s *session) finish() error {
 		return err
 	}
 	s.result.recorded(s.out.path)
+	s.result.Stats.KnownPages = s.out.reused
 	s.written, s.crashed = nil, nil
 	return nil
 }

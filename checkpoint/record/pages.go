@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -191,15 +192,11 @@ func (*copySource) close() {}
 // hasPage reads the page at addr into b and reports whether there is one.
 func hasPage(r pageReader, addr uint64, b []byte) bool { return r.readPage(addr, b) == nil }
 
-// copyPages takes the pages of set from r.
+// copyPages takes the pages of set from r. Pages beyond the end of an object are none.
 func copyPages(r pageReader, set ranges) (*copySource, error) {
 	c := &copySource{pages: make(map[uint64][]byte, set.count())}
-	err := set.each(func(page uint64) error {
-		b := make([]byte, checkpoint.PageSize)
-		if !hasPage(r, page*checkpoint.PageSize, b) {
-			return nil // beyond the end of an object: nothing to keep
-		}
-		c.pages[page*checkpoint.PageSize] = b
+	err := eachPage(r, set, func(addr uint64, page []byte) error {
+		c.pages[addr] = slices.Clone(page)
 		return nil
 	})
 	return c, err

@@ -50,6 +50,7 @@ func watchRaw(r *relay) (end func()) {
 	}
 	if len(raw.relays) == 0 {
 		setRawHandlers()
+		tellStops(false)
 	}
 	raw.relays[r] = struct{}{}
 	return func() {
@@ -63,7 +64,20 @@ func watchRaw(r *relay) (end func()) {
 			setAction(sig, &kernelAction{})
 		}
 		raw.taken = nil
+		tellStops(true)
 	}
+}
+
+// tellStops says whether the kernel sends SIGCHLD for a stop of a process that this one has
+// made or traces, as it does unless told not to. The recorder waits for stops by wait4(2), and the
+// signal at each would run a handler of Go's, on whichever thread the kernel chooses.
+func tellStops(tell bool) {
+	const noStops = 0x1 // SA_NOCLDSTOP of asm/signal.h
+	act := actionOf(unix.SIGCHLD)
+	if act.flags |= noStops; tell {
+		act.flags &^= noStops
+	}
+	setAction(unix.SIGCHLD, &act)
 }
 
 // setRawHandlers sets the handler for the raw signals that have their default action. Others

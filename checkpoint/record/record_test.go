@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
@@ -412,5 +413,21 @@ func TestGivesMemoryBack(t *testing.T) {
 	})
 	if res.Stats.Shadows < 2 || len(left) != 0 {
 		t.Errorf("of %d shadows %d are left while the program runs on", res.Stats.Shadows, len(left))
+	}
+}
+
+// TestQuietStops: while programs are recorded the kernel sends no SIGCHLD for each of their
+// stops, and afterwards it does again.
+func TestQuietStops(t *testing.T) {
+	const noStops = 0x1 // SA_NOCLDSTOP
+	prog := guest(t, "crash")
+	recorded(t, Options{Args: []string{prog, "sleep"}}, func(pid int) {
+		if actionOf(unix.SIGCHLD).flags&noStops == 0 {
+			t.Error("SIGCHLD comes with every stop")
+		}
+		syscall.Kill(pid, syscall.SIGKILL)
+	})
+	if actionOf(unix.SIGCHLD).flags&noStops != 0 {
+		t.Error("SIGCHLD does not come with stops any more")
 	}
 }

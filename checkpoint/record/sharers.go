@@ -140,7 +140,7 @@ func (g *group) goesOnWith(t *thread) error {
 
 // atCallExit is the exit of a system call. The turn may pass to another process first.
 func (t *thread) atCallExit() (action, error) {
-	g, again := t.group(), action{status: callStop} // it is at this exit then
+	g := t.group()
 	t.noteRemote(int64(t.regs.Rax))
 	if g.sharers != nil {
 		for _, f := range t.call.targets {
@@ -149,14 +149,20 @@ func (t *thread) atCallExit() (action, error) {
 		t.call.joined = false
 	}
 	if !t.call.patched && t.joinsBy(int64(t.regs.Rax)) {
-		t.regs = t.call.entry // as they were while it was in the call
-		return t.giveUpGroupTurn(again, checkpoint.SchedBlocked), nil
+		return t.leaveAtExit(checkpoint.SchedBlocked), nil
 	}
 	if !t.parked.passed && t.leavesTurn() {
-		t.regs = t.call.entry
 		t.parked.passed = true
-		return t.giveUpGroupTurn(again, checkpoint.SchedSlice), nil
+		return t.leaveAtExit(checkpoint.SchedSlice), nil
 	}
 	t.parked.passed = false
 	return t.onExit()
+}
+
+// leaveAtExit parks the thread at the exit of its call, where it is again when it goes on. What
+// the call has done is in memory by then, and not in the log.
+func (t *thread) leaveAtExit(why checkpoint.SchedReason) action {
+	t.regs = t.call.entry // as they were while it was in the call
+	t.parked.unlogged = true
+	return t.giveUpGroupTurn(action{status: callStop}, why)
 }

@@ -112,7 +112,7 @@ func (t *thread) onSignal(sig int) (action, error) {
 	if err := t.session.source.getSiginfo(t.tid, &si); err != nil {
 		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
 	}
-	if t.group().timer.arrived(sig, &si) {
+	if t.group().timer.arrived(t.tid, sig, &si) {
 		return t.onForced()
 	}
 	t.session.relay.delivered(&si)

@@ -82,7 +82,7 @@ func (g *group) forget(t *thread) {
 	}
 	u.threads, u.ready = slices.DeleteFunc(u.threads, is), slices.DeleteFunc(u.ready, is)
 	t.session.scheduler.gone(t.tid)
-	g.timer.owes(t.tid) // a signal of the timer's dies with the thread
+	g.timer.gone(t.tid)
 	if t.scratch.Len != 0 {
 		t.space().spare = append(t.space().spare, t.scratch)
 		t.scratch = abi.Range{}

@@ -34,6 +34,7 @@ type parked struct {
 	regs     checkpoint.Regs // as replay has them
 	noXState bool            // an interval began without its extended state
 	passed   bool            // it has given the turn to another process at the exit where it still is
+	unlogged bool            // it waits at the exit of a call whose effects are in memory and not in the log
 }
 
 // alone reports whether the group has one thread.
@@ -45,13 +46,15 @@ func (s *session) alone() bool { return len(s.groups) == 1 && s.groups[0].alone(
 // pass gives a thread its turn.
 func (g *group) pass(t *thread) error {
 	u := &g.turns
-	u.has = t
+	u.has, t.parked.unlogged = t, false
 	if err := g.goesOnWith(t); err != nil {
 		return err
 	}
 	g.hasRun = true
 	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
+	// The timer's signal for the turn that it had before is of no use.
+	t.sig.draining = g.timer.inFlight(t.tid)
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
 		u.logged = t
@@ -102,10 +105,14 @@ func (g *group) boundTurns() {
 }
 
 // chooseNext returns the index of the thread among those that are ready that is to have the
-// next turn, -1 when there is none.
+// next turn, -1 when there is none. What a call has done is logged before another thread of
+// the process can see it, or an interval ends with it.
 func (g *group) chooseNext() int {
 	if len(g.turns.ready) == 0 {
 		return -1
+	}
+	if i := slices.IndexFunc(g.turns.ready, func(t *thread) bool { return t.parked.unlogged }); i >= 0 {
+		return i
 	}
 	tids := make([]int, len(g.turns.ready))
 	for i, t := range g.turns.ready {

@@ -3,12 +3,15 @@
 package record
 
 import (
+	"encoding/binary"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -34,7 +37,7 @@ func TestWaitingThread(t *testing.T) {
 	if g.timer.check(began.Add(fairLimits.force + time.Millisecond)); !slices.Equal(f.sent, []unix.Signal{reservedSignal}) {
 		t.Fatalf("%v was sent for the thread that waits", f.sent)
 	}
-	g.timer.sent = false
+	g.timer.gone(th.tid)
 	g.forget(other)
 	g.boundTurn()
 	if g.timer.check(began.Add(time.Hour)); len(f.sent) != 1 {
@@ -57,7 +60,9 @@ func TestTicker(t *testing.T) {
 	if len(f.sent) != 2 {
 		t.Fatalf("%v was sent to two groups", f.sent)
 	}
-	th.group().timer.sent, second.group().timer.sent, f.sent = false, false, nil
+	th.group().timer.gone(th.tid)
+	second.group().timer.gone(second.tid)
+	f.sent = nil
 	second.group().leave(second.proc)
 	s.ticker.check(due.Add(time.Millisecond))
 	if len(f.sent) != 1 {
@@ -79,7 +84,7 @@ func TestTimerOfDead(t *testing.T) {
 		t.Fatalf("%v was sent", f.sent)
 	}
 	g.forget(other)
-	if g.timer.inFlight() {
+	if g.timer.inFlight(other.tid) {
 		t.Error("the signal is still awaited")
 	}
 }
@@ -114,7 +119,8 @@ func TestWaitingProcess(t *testing.T) {
 		if g.timer.check(began.Add(fairLimits.force + time.Millisecond)); !slices.Equal(f.sent, []unix.Signal{reservedSignal}) {
 			t.Fatalf("%v was sent for the process that waits", f.sent)
 		}
-		g.timer.sent, f.sent = false, nil
+		g.timer.gone(th.tid)
+		f.sent = nil
 		resume() // from a call's exit
 	}
 	g.sharers.cost = time.Second
@@ -124,6 +130,49 @@ func TestWaitingProcess(t *testing.T) {
 	}
 	if g.timer.check(began.Add(cutShare*time.Second + time.Millisecond)); len(f.sent) != 1 {
 		t.Error("nothing was sent for the process that waits")
+	}
+}
+
+// TestTimersSignal: the timer's signal for one thread, which came to another stop first and gave up
+// its turn, is no other thread's. That one makes its calls, the timer can stop it, and when the
+// first has its turn again the signal does not end it.
+func TestTimersSignal(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	send := func(to *thread) {
+		t.Helper()
+		before := len(f.sent)
+		g.timer.enter(to, true)
+		g.timer.turnEnds(time.Now())
+		if g.timer.check(time.Now().Add(time.Second)); len(f.sent) != before+1 {
+			t.Fatalf("%v was sent", f.sent[before:])
+		}
+	}
+	g.pass(th)
+	send(th)
+	th.giveUpTurn(action{}, false, checkpoint.SchedSlice)
+	g.pass(other)
+	entry := f.call(unix.SYS_GETPID, 1, nil)[0]
+	f.onResume = func(int) {
+		if f.regs.Orig_rax != unix.SYS_GETPID {
+			t.Fatal("the call was undone")
+		}
+	}
+	if ws := entry(0, 0); other.onStop(ws) != nil || !other.call.in {
+		t.Fatal("the other thread is not in its call")
+	}
+	send(other)
+	g.timer.leave()
+	f.info = ptrace.Siginfo{0: byte(reservedSignal), 8: 0xfa, 9: 0xff, 10: 0xff, 11: 0xff}
+	binary.LittleEndian.PutUint32(f.info[16:], uint32(os.Getpid()))
+	g.pass(th)
+	if _, err := th.onSignal(int(reservedSignal)); err != nil {
+		t.Fatal(err)
+	}
+	if n := th.session.result.Stats.ForcedEnds; n != 0 || g.timer.inFlight(th.tid) || !g.timer.inFlight(other.tid) {
+		t.Errorf("%d forced ends; on its way: %v", n, g.timer.sent)
 	}
 }
 
@@ -152,6 +201,34 @@ func TestNoTurnsWhenDone(t *testing.T) {
 		t.Errorf("resumed %d, want %d", resumed, want)
 	}
 }
+
+// TestUnloggedGoesFirst: a thread that has given the turn to another process at the exit of its
+// call goes on before the other threads of its own, whoever has waited longer and whatever the
+// scheduler wants: what the call has done is in memory, and not in the log.
+func TestUnloggedGoesFirst(t *testing.T) {
+	_, th := newFake(t, Options{})
+	g := th.group()
+	g.session.scheduler = never{}
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	g.turns.has, g.turns.ready = th, []*thread{other}
+	sharing := &group{session: th.session}
+	g.sharers = &sharers{groups: []*group{g, sharing}, has: g}
+	if th.leaveAtExit(checkpoint.SchedSlice); g.turns.has != nil {
+		t.Fatal("the thread keeps the turn")
+	}
+	if next := g.nextTurn(); next != th {
+		t.Fatalf("the turn goes to %v, want the thread that left it", next)
+	}
+	if next := g.nextTurn(); next != nil {
+		t.Errorf("thread %d has a turn, and is held back", next.tid)
+	}
+}
+
+// never has all threads wait.
+type never struct{ fair }
+
+func (never) next([]int, time.Time) int { return -1 }
 
 // TestHeldBack: threads are held back when they are ready and the turn is free. One that waits
 // for another, of its group or of one that shares memory with it, is not: the loop then waits

@@ -26,5 +26,5 @@ func serveDAP(c *cobra.Command, g *debug.Cursor, f serveFlags, l net.Listener) e
 	p := g.Session().Process()
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 	fmt.Fprintf(c.ErrOrStderr(), "vplayd: the Debug Adapter Protocol: in VS Code's launch.json, \"debugServer\" with that port (vplayd vscode writes it)\n")
-	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
+	return serveOn(c.Context(), server, l, g.Recording().Budget())
 }

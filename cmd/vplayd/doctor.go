@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -70,7 +69,7 @@ func doctor(ctx context.Context, out io.Writer, asJSON bool) error {
 		works = works && f.State != "fail"
 	}
 	if asJSON {
-		if err := json.NewEncoder(out).Encode(map[string]any{"records": works, "replays": true, "findings": found}); err != nil {
+		if err := encodeLine(out, map[string]any{"records": works, "replays": true, "findings": found}); err != nil {
 			return err
 		}
 	} else {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 
 	"vplay/checkpoint"
@@ -40,8 +39,6 @@ type eventObject struct {
 
 // dumpJSON writes an interval. The error is w's.
 func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	x := intervalObject{
 		Interval: iv.ID, PID: iv.PID, Image: iv.Image, Slim: iv.Slim, Events: len(iv.Events), CPUSeconds: iv.End.CPUTime.Seconds(),
 		End: iv.End.Kind.String(), Reason: iv.End.Reason,
@@ -56,7 +53,7 @@ func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) er
 		x.ExitCode = &iv.End.ExitCode
 	default: // The kind says all.
 	}
-	if err := enc.Encode(x); err != nil {
+	if err := encodeLine(w, x); err != nil {
 		return err
 	}
 	for i := range iv.Events {
@@ -71,7 +68,7 @@ func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) er
 			x.Signal = e.Signo
 		default: // The text says all.
 		}
-		if err := enc.Encode(x); err != nil {
+		if err := encodeLine(w, x); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -90,10 +89,9 @@ func goroutines(c *cobra.Command, args []string, f *goroutineFlags) error {
 
 // printGoroutines writes a goroutine a line, with its stack below it.
 func printGoroutines(out io.Writer, list []debug.Goroutine, more int, asJSON bool) error {
-	enc := json.NewEncoder(out)
 	for i := range list {
 		if asJSON {
-			if err := enc.Encode(&list[i]); err != nil {
+			if err := encodeLine(out, &list[i]); err != nil {
 				return err
 			}
 			continue

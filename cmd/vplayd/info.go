@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,9 +39,10 @@ seconds at most, for what did that.
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
 give source lines. Of a recording of several processes it shows the one that the
-recording is about, and names the others; --process PID shows another. Files of this machine that lie where the program had them are
-used when their build-id is the recorded one, and named; --no-local-files leaves
-them alone.
+recording is about, and names the others; --process PID shows another. Intervals,
+events, CPU time and instructions are then those of the process. Files of this machine
+that lie where the program had them are used when their build-id is the recorded one,
+and named; --no-local-files leaves them alone.
 
 Once the file is open, info can open no files but these and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -75,7 +75,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 				}
 			}
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(in)
+				return encodeLine(c.OutOrStdout(), in)
 			}
 			return in.print(c.OutOrStdout())
 		},
@@ -143,7 +143,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 	if m.CPU.Level != "" {
 		in.CPU += ", presented as " + m.CPU.Level
 	}
-	for _, i := range rec.Intervals() {
+	for _, i := range slices.Concat(rec.ImagesOf(pid)...) {
 		in.Intervals++
 		in.Events += i.Events
 		in.CPUSeconds += i.CPUTime.Seconds()
@@ -232,14 +232,14 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	}
 }
 
-// count replays everything to count the instructions.
+// count replays the process to count its instructions.
 func (in *info) count(c *cobra.Command, rec *checkpoint.Recording) error {
 	s, err := replay.NewSession(rec)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	results, err := replay.Verify(c.Context(), s, replay.VerifyOptions{})
+	results, err := replay.Verify(c.Context(), s, replay.VerifyOptions{Intervals: intervalsOf(rec, in.PID)})
 	if err != nil {
 		return err
 	}
@@ -306,6 +306,9 @@ func (in *info) print(w io.Writer) error {
 	in.printOthers(line)
 	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", text.Plural(in.Intervals, "interval"), in.Fat, in.Slim,
 		text.Plural(in.Events, "event"), in.CPUSeconds)
+	if len(in.Others) > 0 {
+		line("", "of this process; the size is of the whole file")
+	}
 	if in.Slim > 0 {
 		line("", "slimming dropped what the program neither used nor wrote in this time")
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/debug"
@@ -82,6 +83,39 @@ func TestListProcesses(t *testing.T) {
 	}
 	if d.More() {
 		t.Error("there is more")
+	}
+}
+
+// TestListKilledChild marks the process that the recording is about, not a child that was
+// ended by a signal: that is a crash only where it dumps core.
+func TestListKilledChild(t *testing.T) {
+	for signo, isCrash := range map[abi.Signal]bool{abi.SIGHUP: false, abi.SIGSEGV: true} {
+		path := processes.Write(t, processes.Options{About: processes.Parent, Signo: int32(signo)})
+		out, code, err := vplayd(t, "processes", path)
+		if code != exitOK || err != nil {
+			t.Fatal(code, err)
+		}
+		expect(t, "processes", out, "\n* 10 ", "\n  20 ", "killed by "+signo.String(), "\n  30 ")
+		out, code, err = vplayd(t, "processes", "--json", path)
+		if code != exitOK || err != nil {
+			t.Fatal(code, err)
+		}
+		expect(t, "processes --json", out, `"pid":10,`, `"main":true`, `"pid":20,`, fmt.Sprintf(`"signal":%d,"crashed":%t,"main":false`, signo, isCrash))
+	}
+}
+
+// TestInfoCountsProcess counts what the process has that info shows.
+func TestInfoCountsProcess(t *testing.T) {
+	path := processes.Write(t, processes.Options{})
+	for pid, want := range map[string]string{
+		"10": "3 intervals (3 fat, 0 slim), 3 events, 0.003 s of CPU time\n",
+		"30": "1 interval (1 fat, 0 slim), 1 event, 0.001 s of CPU time\n",
+	} {
+		out, code, err := vplayd(t, "info", "--count", "--process", pid, path)
+		if code != exitOK || err != nil {
+			t.Fatal(code, err)
+		}
+		expect(t, "info --process "+pid, out, want, "of this process; the size is of the whole file\n", "instructions\n")
 	}
 }
 

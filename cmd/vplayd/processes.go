@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay/debug/text"
 )
@@ -29,10 +29,10 @@ PID, its parent's PID (- for one from outside), how many threads it had at most 
 the start of an interval, its intervals, the processor time that was recorded, how it
 ended, and its program with arguments. It replays nothing.
 
-A * is before each process that was killed by a signal. Other verbs show the
-process that the recording is about, the first that crashed, else the first
-program; --process PID shows another. Without a name it takes the newest
-recording in this folder.
+A * is before the process that the recording is about, which other verbs show: the
+first that crashed, else the first program; --process PID shows another. The end of a
+child by a signal that dumps no core (SIGTERM, SIGHUP) is no crash. Without a name
+processes takes the newest recording in this folder.
 
 Once the file is open, processes can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -75,8 +75,8 @@ type process struct {
 	End        string   `json:"end"` // of its last interval
 	Signal     int32    `json:"signal,omitempty"`
 	ExitCode   *int32   `json:"exit_code,omitempty"`
-	Crashed    bool     `json:"crashed"`
-	Main       bool     `json:"main"` // the recording is about it
+	Crashed    bool     `json:"crashed"` // not of a child ended by a signal that dumps no core
+	Main       bool     `json:"main"`    // the recording is about it
 
 	depth int // below the first of its ancestors in the recording
 }
@@ -84,14 +84,15 @@ type process struct {
 // describeProcess gathers what is known of a process.
 func describeProcess(rec *checkpoint.Recording, p *checkpoint.Process) process {
 	end := rec.Ending(p.PID)
+	killed, isMain := end.Kind == checkpoint.EndCrash, p.PID == rec.Processes()[0].PID
 	out := process{
 		PID: p.PID, Parent: p.Parent, Program: p.Program, Args: p.Args, Cwd: p.Cwd, Ended: ending(end), End: end.Kind.String(),
-		Crashed: end.Kind == checkpoint.EndCrash, Main: p.PID == rec.Processes()[0].PID,
+		Crashed: killed && (isMain || abi.Signal(end.Signo).DumpsCore()), Main: isMain,
 	}
 	if out.Args == nil {
 		out.Args = []string{}
 	}
-	if out.Crashed {
+	if killed {
 		out.Signal = end.Signo
 	}
 	if end.Kind == checkpoint.EndExit {
@@ -162,7 +163,7 @@ func printProcesses(out io.Writer, list []process) error {
 	for i := range list {
 		p := &list[i]
 		mark, parent := " ", "-"
-		if p.Crashed {
+		if p.Main {
 			mark = "*"
 		}
 		if p.Parent != 0 {
@@ -193,10 +194,8 @@ func (p *process) command() string {
 
 // printProcessesJSON writes one object a line.
 func printProcessesJSON(out io.Writer, list []process) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
 	for i := range list {
-		if err := enc.Encode(&list[i]); err != nil {
+		if err := encodeLine(out, &list[i]); err != nil {
 			return err
 		}
 	}

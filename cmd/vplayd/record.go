@@ -56,18 +56,19 @@ The processes that the program starts are recorded with it, and record goes on
 until the last has ended. The first that crashes ends the recording, which then
 holds all that run at that moment and is about the one that crashed (see vplayd
 processes). A child's crash is a signal that dumps core: one that is ended by
-SIGTERM or SIGKILL, say, has not crashed. With --on-crash each every crash gives a recording of its own, of
-the process that crashed, and the others go on being recorded. --follow none
-records the program alone. --follow exec=PATTERN records besides it only the
-processes that execute a program that matches PATTERN (exec=cc1*), and what
-these fork. PATTERN is compared with the path given to execve(2) and with that of
-the file itself, links followed (sh and dash), whole and without its folder.
+SIGTERM or SIGKILL, say, has not crashed. With --on-crash each every crash gives
+a recording of its own, of the process that crashed, and the others go on being
+recorded. --follow none records the program alone. --follow exec=PATTERN records
+besides it only the processes that execute a program that matches PATTERN
+(exec=cc1*), and what these fork. PATTERN is compared with the path given to
+execve(2) and with that of the file itself, links followed (sh and dash), whole
+and without its folder.
 
 Threads are recorded, one of a process running at a time, so a program that computes
-with several takes as long as with one. A program that goes on sharing its
-memory with another process is let go, unrecorded, with a message. So are programs
-that would not get their privileges under a recorder (setuid), and those for
-32 bits.
+with several takes as long as with one. Processes that share memory run one at a
+time, too; with --follow none, a program that goes on sharing its memory with a
+child is let go, unrecorded, with a message. So are, in any case, programs that
+would not get their privileges under a recorder (setuid), and those for 32 bits.
 
 Programs linked with a glibc from before 2.14 ask for the time by calls through
 the vsyscall page, of which a recorder hears nothing: their recordings replay up

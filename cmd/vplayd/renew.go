@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net"
 
@@ -9,6 +10,16 @@ import (
 
 // A debugger's session may last for days, so the work that a recording's budget allows
 // is what one request may cost: it begins anew with what the client sends.
+
+// listenerServer is a server of gdbstub or gdbstub/dap.
+type listenerServer interface {
+	ServeListener(ctx context.Context, l net.Listener) error
+}
+
+// serveOn serves the clients of l; what each asks renews the recording's budget.
+func serveOn(ctx context.Context, server listenerServer, l net.Listener, budget *checkpoint.Budget) error {
+	return server.ServeListener(ctx, renewingListener{l, budget})
+}
 
 // renewingListener gives out connections that renew a budget.
 type renewingListener struct {

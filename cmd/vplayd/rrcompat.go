@@ -15,9 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/gdbstub"
-	"vplay/replay"
 	"vplay/replay/debug"
 )
 
@@ -132,35 +130,21 @@ func rrTrace(path string) (string, error) {
 
 // rrReplay serves a recording to one client, and says where as rr does.
 func rrReplay(c *cobra.Command, path string, f serveFlags) (err error) {
-	var l net.Listener
 	var program clientFile
 	defer func() { err = errors.Join(err, program.remove()) }()
-	target, closeAll, err := openServed(c, path, f, func(s *replay.Session, a sandbox.Access) (err error) {
-		if l, err = listen(c, f); err != nil {
+	makeFile := func() (err error) {
+		program, err = newClientFile()
+		return err
+	}
+	return withServed(c, path, f, makeFile, func(target *debug.Inferiors, l net.Listener) error {
+		g := target.Cursor
+		if err := writeProgram(g, program); err != nil {
 			return err
 		}
-		if program, err = newClientFile(); err != nil {
-			return err
-		}
-		return enterSandbox(c, f.access(a, path))
+		fmt.Fprintf(stderr, "Launch debugger with\n  'gdb' '-l' '10000' '-ex' 'set sysroot /' '-ex' 'target extended-remote %s' %s\n", l.Addr(), rrQuote(program.path))
+		server := gdbstub.New(g, gdbstub.Options{Once: true, RR: true, Log: stubLog(c)})
+		return serveOn(c.Context(), server, l, g.Recording().Budget())
 	})
-	if l != nil {
-		defer func() {
-			_ = l.Close() // a second time it does nothing
-			err = ended(c.Context(), err)
-		}()
-	}
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	g := target.Cursor
-	if err := writeProgram(g, program); err != nil {
-		return err
-	}
-	fmt.Fprintf(stderr, "Launch debugger with\n  'gdb' '-l' '10000' '-ex' 'set sysroot /' '-ex' 'target extended-remote %s' %s\n", l.Addr(), rrQuote(program.path))
-	server := gdbstub.New(g, gdbstub.Options{Once: true, RR: true, Log: stubLog(c)})
-	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
 }
 
 // writeProgram writes the program's file for the client to read.

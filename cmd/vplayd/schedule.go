@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -48,7 +47,8 @@ The reasons are:
   unknown         the log does not say, as those of older recorders
 
 A thread has the name of the end of the interval, or that of who made it: the log
-does not say when it changed. --replay knows. With --json each stretch is a line of JSON, and each thread one behind them.
+does not say when it changed. --replay knows. With --json each stretch is a line
+of JSON, and each thread one behind them.
 
 Once the file is open, schedule can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -275,13 +275,6 @@ func whyText(why, call string) string {
 		return "forced end"
 	}
 	return why
-}
-
-// encodeLine writes an object as a line of JSON.
-func encodeLine(w io.Writer, x any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(x)
 }
 
 // summary prints the sums of the threads of a process, by number.

@@ -2,17 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +17,9 @@ import (
 	"vplay/replay/debug/text"
 )
 
-// The verbs serve and replay, which open a recording for debuggers: one listens for
-// them, the other starts gdb. Opening such a session is here too, for the other verbs
-// that need one. The protocols are packages gdbstub and gdbstub/dap.
+// The verb serve: a recording behind a socket, for gdb, lldb and, with --dap, editors. What
+// it opens is opened in opendebug.go; the protocols are packages gdbstub and gdbstub/dap.
+// The verb that starts gdb itself is in replay.go.
 
 // serveFlags are shared by serve and replay.
 type serveFlags struct {
@@ -120,7 +114,7 @@ folder.`,
 	return c
 }
 
-func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
+func serve(c *cobra.Command, args []string, f serveFlags) error {
 	if err := f.checkAt(); err != nil {
 		return err
 	}
@@ -128,10 +122,42 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	return withServed(c, path, f, nil, func(target *debug.Inferiors, l net.Listener) error {
+		g := target.Cursor
+		if f.dap {
+			return serveDAP(c, g, f, l)
+		}
+		server := gdbstub.New(target, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
+		if f.stdio {
+			return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
+		}
+		p := g.Session().Process()
+		if names := g.LocalFiles(); names != "" {
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
+		}
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
+		if n := len(target.PIDs()); n > 1 {
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: this is one of %d processes; for all of them: gdb -ex 'target extended-remote %s', and attach PID or vplay inferiors\n", n, gdbAddress(l.Addr()))
+		}
+		return serveOn(c.Context(), server, l, g.Recording().Budget())
+	})
+}
+
+// withServed opens a recording and, unless it is served on standard input and output, the
+// address that f names, and calls run with them. Both are open before the sandbox is
+// entered; so is what before opens, which may be nil. The listener is nil with --stdio. The
+// error of a server that a signal ends is none.
+func withServed(c *cobra.Command, path string, f serveFlags, before func() error, run func(*debug.Inferiors, net.Listener) error) (err error) {
 	var l net.Listener
 	target, closeAll, err := openServed(c, path, f, func(_ *replay.Session, a sandbox.Access) (err error) {
 		if !f.stdio {
 			if l, err = listen(c, f); err != nil {
+				return err
+			}
+		}
+		if before != nil {
+			if err := before(); err != nil {
 				return err
 			}
 		}
@@ -147,21 +173,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) (err error) {
 		return err
 	}
 	defer closeAll()
-	g := target.Cursor
-	if f.dap {
-		return serveDAP(c, g, f, l)
-	}
-	server := gdbstub.New(target, gdbstub.Options{Once: f.once, AllowRemote: f.remote, Log: stubLog(c)})
-	if f.stdio {
-		return server.Serve(c.Context(), stdio{renewingReader{os.Stdin, g.Recording().Budget()}, raw(c.OutOrStdout())})
-	}
-	p := g.Session().Process()
-	if names := g.LocalFiles(); names != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
-	}
-	fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
-	fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
-	return server.ServeListener(c.Context(), renewingListener{l, g.Recording().Budget()})
+	return run(target, l)
 }
 
 // checkAt refuses a place to stand at first that is none.
@@ -172,36 +184,10 @@ func (f *serveFlags) checkAt() error {
 	return nil
 }
 
-// openServed opens a recording for a server, which stands where --at says.
-func openServed(c *cobra.Command, path string, f serveFlags, before prepare) (*debug.Inferiors, func(), error) {
-	d, closeAll, err := openDebug(c, []string{path}, f, before)
-	if err != nil {
-		return nil, nil, err
-	}
-	target, err := d.NewInferiors()
-	if err != nil {
-		closeAll()
-		return nil, nil, err
-	}
-	learnt := learn(c, d, path, f.index)
-	done := func() {
-		learnt()
-		target.Close()
-		closeAll()
-	}
-	if f.at == "begin" {
-		if err := target.Rewind(); err != nil {
-			done()
-			return nil, nil, err
-		}
-	}
-	return target, done, nil
-}
-
 // isDone reports whether ctx has ended.
 func isDone(ctx context.Context) bool { return ctx != nil && ctx.Err() != nil }
 
-// ended turns the error of a server that was told to stop into none.
+// ended turns the error of a server that a signal ends into none.
 func ended(ctx context.Context, err error) error {
 	if isDone(ctx) {
 		return nil
@@ -221,204 +207,8 @@ func (f *serveFlags) access(a sandbox.Access, path string) sandbox.Access {
 	return a
 }
 
-// listen opens the address that serve is told, with hints for what goes wrong.
-func listen(c *cobra.Command, f serveFlags) (net.Listener, error) {
-	addr := f.listen
-	if f.dap && !c.Flags().Changed("listen") {
-		addr = fmt.Sprintf("127.0.0.1:%d", dapPort)
-	}
-	l, err := gdbstub.Listen(addr, f.remote)
-	switch {
-	case err == nil:
-		return l, nil
-	case isInUse(err):
-		return nil, withHint(err, exitFailed, "another program has that address, perhaps another vplayd serve: choose one with --listen 127.0.0.1:0")
-	}
-	hint := "--listen takes HOST:PORT or unix:PATH"
-	if strings.Contains(err.Error(), "authentication") {
-		hint = "use 127.0.0.1 and an ssh tunnel, or say --allow-remote on a network you trust"
-	}
-	return nil, withHint(err, exitFailed, "%s", hint)
-}
-
-func isInUse(err error) bool {
-	return strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) || strings.Contains(err.Error(), "in use")
-}
-
-// gdbAddress writes an address the way gdb takes it.
-func gdbAddress(a net.Addr) string {
-	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsLoopback() {
-		return fmt.Sprintf(":%d", t.Port)
-	}
-	return a.String()
-}
-
-// prepare is what is done once a recording is open, and before it is worked with. It is
-// told what symbol files need of a sandbox.
-type prepare func(*replay.Session, sandbox.Access) error
-
-// openDebug opens a recording for debuggers, at the process that --process names. The function before may be nil.
-func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Session, func(), error) {
-	symbols, err := f.symbols.open()
-	if err != nil {
-		return nil, nil, err
-	}
-	s, _, done, err := openSession(c, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	pid, err := processOf(c, s.Rec)
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	memory := f.budget() // reads /proc
-	if before != nil {
-		if err := before(s, f.symbols.access(symbols, s.Rec)); err != nil {
-			done()
-			return nil, nil, err
-		}
-	}
-	d, err := debug.OpenProcess(s, pid, memory, symbols.Within(s.Rec.Budget()))
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return d, func() {
-		d.Close()
-		done()
-	}, nil
-}
-
-// openTarget opens a recording for one front end, or a command that asks as one does.
-func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (*debug.Cursor, func(), error) {
-	d, done, err := openDebug(c, args, f, before)
-	if err != nil {
-		return nil, nil, err
-	}
-	g, err := d.NewCursor()
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return g, func() {
-		g.Close()
-		done()
-	}, nil
-}
-
-// maxAttached is how many processes replay lets gdb attach to by itself: each takes gdb
-// about as long as a connection.
-const maxAttached = 8
-
-// connectGDB returns the arguments with which gdb connects and loads the commands. gdb has
-// several processes when it attaches to them, which the extended protocol is for.
-func connectGDB(addr string, pids []int) []string {
-	if len(pids) == 1 {
-		return []string{"-ex", "target remote " + addr, "-ex", loadPython}
-	}
-	attach := "vplay inferiors"
-	if len(pids) > maxAttached {
-		attach += fmt.Sprint(" ", pids[0])
-	}
-	return []string{"-ex", "target extended-remote " + addr, "-ex", loadPython, "-ex", attach}
-}
-
 // stdio is standard input and output as a connection.
 type stdio struct {
 	io.ReadCloser
 	io.Writer
-}
-
-// stubLog passes the protocol server's messages on.
-func stubLog(c *cobra.Command) *slog.Logger {
-	l := logger(c, "gdbstub")
-	return slog.New(slogHandler{l})
-}
-
-func newReplay() *cobra.Command {
-	var f serveFlags
-	var gdb string
-	c := &cobra.Command{
-		Use:   "replay [flags] [RECORDING] [-- GDB-ARGUMENTS...]",
-		Short: "start gdb on a recording, or dlv",
-		Long: `Replay serves a recording on a port of its own and starts gdb on it. It ends
-with gdb. What stands behind -- goes to gdb. $VPLAY_GDB names another gdb. The
-commands of "vplayd help gdb-commands" are loaded. Of a recording of several processes
-gdb has all as inferiors, up to 8: "info inferiors", "inferior N"; with more, "vplay
-inferiors PID" attaches to another one. There is no sandbox here, as around
-serve: gdb runs as your own program.
-
-With --debugger dlv it starts Delve on the recording of a Go program, "dlv replay" with
-vplayd in the place of rr: see vplayd help rr-compat. Where the kernel keeps performance
-counters from users, which rr needs and dlv looks after, dlv gets a mount namespace that
-says otherwise.`,
-		Example: "  vplayd replay sort-1.vplay\n  vplayd replay sort-1.vplay -- -batch -ex bt\n  vplayd replay --process 4711 make-1.vplay\n  vplayd replay -d dlv server-1.vplay",
-		RunE: func(c *cobra.Command, args []string) error {
-			n := c.ArgsLenAtDash()
-			if n < 0 {
-				n = len(args)
-			}
-			if n > 1 {
-				return usageError{withHint(fmt.Errorf("%d recordings named", n), exitUsage, "arguments for gdb stand behind --")}
-			}
-			if isDelve(gdb) {
-				return replayDelve(args[:n], args[n:], gdb, f)
-			}
-			return replayGDB(c, args[:n], args[n:], gdb, f)
-		},
-	}
-	f.add(c)
-	c.Flags().StringVarP(&gdb, "debugger", "d", envOr("VPLAY_GDB", "gdb"), "the `GDB` to start")
-	return c
-}
-
-func envOr(name, def string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return def
-}
-
-func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlags) error {
-	path, err := exec.LookPath(gdb)
-	if err != nil {
-		return withHint(fmt.Errorf("cannot find %s", gdb), exitMachine, "apt-get install gdb, or name one with --debugger or $VPLAY_GDB")
-	}
-	rec, err := recordingPath(args)
-	if err != nil {
-		return err
-	}
-	d, closeAll, err := openDebug(c, []string{rec}, f, nil)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	g, err := d.NewInferiors()
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	defer learn(c, d, rec, f.index)()
-	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
-	l, err := listen(c, serveFlags{listen: "127.0.0.1:0"})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.ServeListener(ctx, l) // gdb says what it sees of it
-	}()
-	cmd := exec.Command(path, slices.Concat([]string{"-q"}, connectGDB(l.Addr().String(), g.PIDs()), gdbArgs)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err = cmd.Run()
-	cancel()
-	<-done
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exitError{exit.ExitCode()}
-	}
-	return err
 }

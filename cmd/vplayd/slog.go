@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
 )
 
 // A bridge between loggers: the protocol servers log with log/slog, and vplayd writes
@@ -42,3 +43,9 @@ func (h slogHandler) WithAttrs(as []slog.Attr) slog.Handler {
 }
 
 func (h slogHandler) WithGroup(string) slog.Handler { return h }
+
+// stubLog passes the protocol server's messages on.
+func stubLog(c *cobra.Command) *slog.Logger {
+	l := logger(c, "gdbstub")
+	return slog.New(slogHandler{l})
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -166,7 +165,7 @@ func reportVerify(out io.Writer, rec *checkpoint.Recording, results []replay.Res
 	if f.json {
 		o := all.object()
 		o["seconds"], o["minsn_per_s"], o["processes"] = took.Seconds(), rate, processes
-		if err := json.NewEncoder(out).Encode(o); err != nil {
+		if err := encodeLine(out, o); err != nil {
 			return err
 		}
 	} else {
@@ -232,7 +231,7 @@ func verifyLine(out io.Writer, r replay.Result, f verifyFlags, several bool) err
 				o["position"] = d.At.String()
 			}
 		}
-		return json.NewEncoder(out).Encode(o)
+		return encodeLine(out, o)
 	}
 	if f.verbose || r.Err != nil {
 		state := "exact"

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -271,7 +270,7 @@ func (l *lockstepRun) run(st stretch) (done bool, err error) {
 // print writes the line of a stretch, or its object, and its difference.
 func (l *lockstepRun) print(out io.Writer, res *lockstep.Result) error {
 	if l.f.json {
-		return json.NewEncoder(out).Encode(l.object(res))
+		return encodeLine(out, l.object(res))
 	}
 	state := "no difference"
 	switch {
@@ -368,7 +367,7 @@ func (l *lockstepRun) summary() error {
 	}
 	rate := float64(l.steps) / 1e3 / max(l.took.Seconds(), 1e-9)
 	if l.f.json {
-		if err := json.NewEncoder(out).Encode(map[string]any{
+		if err := encodeLine(out, map[string]any{
 			"steps": l.steps, "emulator_alone": l.alone, "approximate": l.approximate, "differences": differences,
 			"seconds": l.took.Seconds(), "ksteps_per_s": rate,
 		}); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -77,7 +76,7 @@ the system it was built for.`,
 
 func printVersion(out io.Writer, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(out).Encode(thisBuild())
+		return encodeLine(out, thisBuild())
 	}
 	_, err := fmt.Fprintln(out, "vplayd", thisBuild())
 	return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -210,8 +209,7 @@ func configText(configs []launchConfig) string {
 // configJSON writes one configuration, its first line without indentation.
 func configJSON(config *launchConfig) string {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
+	e := newJSONEncoder(&b)
 	e.SetIndent("        ", "    ")
 	if err := e.Encode(config); err != nil {
 		panic(err) // strings and numbers only

@@ -23,7 +23,8 @@
 //
 // Files: server.go accepts clients; session.go is one client's conversation and its
 // dispatch table; breakpoint.go, step.go, stack.go, variable.go and memory.go
-// hold the requests by topic; program.go follows the process through execve.
+// hold the requests by topic, source.go and handle.go what they have in common; program.go
+// follows the process through execve.
 //
 // Source: the Debug Adapter Protocol's specification, version 1.66, whose message
 // types github.com/google/go-dap has.

@@ -9,7 +9,7 @@ import (
 )
 
 // A process that calls execve becomes another program, and a recording may hold both.
-// The target goes over that border in both directions. Addresses then mean something
+// The target goes over that boundary in both directions. Addresses then mean something
 // else: breakpoints on lines and functions are looked for in the new program, those at
 // addresses rest until their program is back, and the client is told at the next stop.
 

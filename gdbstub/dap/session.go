@@ -33,7 +33,7 @@ type session struct {
 	over    bool // the conversation is
 	exit    bool
 
-	started    bool // configurationDone, or a client that does without has been told of the stop
+	started    bool // configurationDone, or the stop has been reported to a client that does without
 	launched   bool
 	lineBase   int // of the client's line numbers
 	pathURI    bool

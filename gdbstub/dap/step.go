@@ -13,7 +13,7 @@ import (
 // Steps over source lines are made of the target's range steps, as gdb makes them.
 //
 // Forward: step until pc leaves the line. In a function that was called, which is
-// told by its frame lying lower on the stack, run to the return address, or for
+// recognised by its frame lying lower on the stack, run to the return address, or for
 // "into" behind its prologue. Stop at the start of another line, or in a caller.
 //
 // Backward, the mirror image: from the middle of a line to its start; from its start

@@ -8,7 +8,7 @@ import (
 	"vplay/checkpoint"
 )
 
-// Where .eh_frame lies is told by PT_GNU_EH_FRAME in most files. Static
+// Where .eh_frame lies is in PT_GNU_EH_FRAME in most files. Static
 // programs have no such header, and section headers are not loaded, so there it
 // is found by what it looks like: a chain of records, the first of which is a
 // CIE, each FDE of which points back at a CIE, up to a terminator (LSB,

@@ -55,7 +55,7 @@ func (g *Cursor) Events(ctx context.Context, n int) ([]Event, error) {
 }
 
 // isHandled reports whether e is the delivery of the signal that the fault before it
-// made, which has told all about it.
+// made, which has said all about it.
 func isHandled(fault, e *checkpoint.Event) bool {
 	return fault.Kind == checkpoint.EventFault && e.Kind == checkpoint.EventSignal && fault.Signo == e.Signo
 }

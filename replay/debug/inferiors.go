@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,25 +19,25 @@ import (
 //
 // A movement moves the selected process along its own log. The others stay where they are,
 // or, when all are to be moved, are then shown at the same moment of the session (see
-// moment): each is replayed to there when it is selected, not before. So is one that is
-// selected for the first time. A process that has not begun stands at its beginning,
+// moment): each is replayed to there when it is selected, not before, whatever was moved
+// alone meanwhile. One that is selected for the first time is shown at the moment of the
+// one that was moved last. A process that has not begun stands at its beginning,
 // one that has ended at its end.
 //
 // It is used by one goroutine.
 type Inferiors struct {
 	*Cursor
-	first   *Session
-	all     map[int]*shown
-	pids    []int
-	now     moment // of the process that was moved last
-	changed uint64 // how often all were moved
+	first *Session
+	all   map[int]*shown
+	pids  []int
+	now   moment // of the process that was moved last
 }
 
 // shown is a process that has been selected.
 type shown struct {
 	session *Session
 	cursor  *Cursor
-	placed  uint64 // what Inferiors.changed was when it was placed
+	due     *moment // to which it has been moved along with another process, nil once it is there
 }
 
 // NewInferiors returns the processes of the recording, with that of the session selected,
@@ -84,11 +83,11 @@ func (v *Inferiors) Select(pid int) error {
 		}
 		v.all[pid] = i
 	}
-	if i.placed != v.changed {
-		if err := i.cursor.place(context.Background(), v.now); err != nil {
+	if i.due != nil {
+		if err := i.cursor.place(context.Background(), *i.due); err != nil {
 			return err
 		}
-		i.placed = v.changed
+		i.due = nil
 	}
 	v.Cursor = i.cursor
 	return nil
@@ -109,7 +108,8 @@ func (v *Inferiors) open(pid int) (*shown, error) {
 		return nil, err
 	}
 	// It is at its end, where the recording's moment may not be.
-	return &shown{session: d, cursor: g, placed: v.changed - 1}, nil
+	now := v.now
+	return &shown{session: d, cursor: g, due: &now}, nil
 }
 
 // note says that the selected process was moved, and with all that the others are to
@@ -119,9 +119,11 @@ func (v *Inferiors) note(all bool, err error) error {
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
-	if v.now = now; all {
-		v.changed++
-		v.all[v.pid()].placed = v.changed
+	v.now = now
+	for _, i := range v.all {
+		if all && i.cursor != v.Cursor {
+			i.due = &now
+		}
 	}
 	return err
 }
@@ -174,12 +176,6 @@ func (v *Inferiors) Detached() {
 	for _, i := range v.all {
 		i.cursor.Detached()
 	}
-}
-
-func init() {
-	maps.Copy(monitorCommands, map[string]monitorCommand{
-		"processes": {usage: "processes", help: "the processes of the recording: their programs, and how each ended", ask: askProcesses},
-	})
 }
 
 // ProcessState is a process of the recording.

@@ -177,6 +177,33 @@ func TestInferiorsMoves(t *testing.T) {
 	}
 }
 
+// TestInferiorsAlone moves one process along with another, then the other alone: the first
+// stays at the moment to which it was moved, whether it was looked at in between or not.
+func TestInferiorsAlone(t *testing.T) {
+	for _, looked := range []bool{true, false} {
+		v := openFamily(t, processes.Options{})
+		v.interval(t, processes.Parent)
+		if err := v.Select(processes.Crashed); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.note(true, v.seek(t.Context(), where{pos: checkpoint.Position{Interval: 3}}, true)); err != nil {
+			t.Fatal(err)
+		}
+		if looked {
+			v.interval(t, processes.Parent)
+			if err := v.Select(processes.Crashed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := v.Resume(t.Context(), api.Resume{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.interval(t, processes.Parent); got != 2 {
+			t.Errorf("looked at in between %t: the other process is in interval %d, want 2", looked, got)
+		}
+	}
+}
+
 // TestMonitorOfProcess asks about another process than the selected one.
 func TestMonitorOfProcess(t *testing.T) {
 	v := openFamily(t, processes.Options{})

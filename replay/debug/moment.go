@@ -2,6 +2,7 @@ package debug
 
 import (
 	"context"
+	"math"
 	"sort"
 	"time"
 
@@ -31,7 +32,7 @@ func (g *Cursor) moment() (moment, error) {
 	if !g.isAtEnd() {
 		m := g.cur.Machine()
 		last = sort.Search(len(all), func(i int) bool { return all[i].ID >= m.Interval() })
-		n = len(m.Past(int(^uint32(0) >> 1)))
+		n = len(m.Past(math.MaxInt32))
 	}
 	for i := last; i >= 0; i-- {
 		events, err := g.s.Events(all[i].ID)

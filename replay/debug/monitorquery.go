@@ -27,6 +27,7 @@ func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"when":       {usage: "when", help: "the present position I:N.S: interval, instructions since its start, step", ask: askWhen},
 		"threads":    {usage: "threads", help: "the threads here, by number: which one runs, and which are inside a call", ask: askThreads},
+		"processes":  {usage: "processes", help: "the processes of the recording: their programs, and how each ended", ask: askProcesses},
 		"why":        {usage: "why ADDRESS", help: "whether the byte at ADDRESS was captured, and if not, why", ask: askWhy},
 		"events":     {usage: "events [N]", help: "the last N events before the present position, 10 unless told", ask: askEvents},
 		"modules":    {usage: "modules", help: "the ELF files in memory, and how to load their symbols by hand", ask: askModules},

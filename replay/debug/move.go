@@ -14,8 +14,8 @@ import (
 )
 
 // A debugger's resumes, made movements of a cursor, and what stopped the cursor, made a
-// stop in package api's terms. What is told where, and how often, is decided here.
-// Movements by a command are in seek.go, the border of execve is in program.go.
+// stop in package api's terms. What is reported where, and how often, is decided here.
+// Movements by a command are in seek.go, the boundary of execve is in program.go.
 
 // nowhere is a position that no recording has.
 var nowhere = checkpoint.Position{Interval: ^uint32(0)}
@@ -181,7 +181,7 @@ func (g *Cursor) report(s replay.Stop, r api.Resume) api.Stop {
 	return out
 }
 
-// atEdge is a stop at the end of the recording. What ends it is told once: the
+// atEdge is a stop at the end of the recording. What ends it is reported once: the
 // crash as its signal, the exit as the end of history, from where going back is
 // still possible; a client that is told of the exit itself lets the process go,
 // so that comes with the next resume.

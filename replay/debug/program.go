@@ -12,7 +12,7 @@ import (
 	"vplay/replay/debug/text"
 )
 
-// Where a movement comes to the border of an image, it goes on to the neighbour if the
+// Where a movement comes to the boundary of an image, it goes on to the neighbour if the
 // debugger can be told that the program is another now, and ends there if not.
 
 // program is the program at the present position.
@@ -121,7 +121,7 @@ func findAuxv(maps []checkpoint.Mapping, m Memory, phdr uint64) []byte {
 	return nil
 }
 
-// crossImage goes on over the border of an image at which a movement has come to an
+// crossImage goes on over the boundary of an image at which a movement has come to an
 // edge. ok is false when there is no image behind it, or the debugger cannot be told.
 func (g *Cursor) crossImage(ctx context.Context, r *api.Resume) (stop api.Stop, ok bool, err error) {
 	to, atEnd := g.image+1, false

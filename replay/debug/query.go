@@ -68,8 +68,8 @@ func (g *Cursor) addresses(where string) ([]uint64, error) {
 }
 
 // find runs a search over what lies before the present position, or with all
-// over everything; show, when not nil, is told how it goes on.
-func (g *Cursor) find(ctx context.Context, q *replay.Search, all bool, show func(string)) ([]replay.Moment, error) {
+// over everything; show, when not nil, is called with how it goes on.
+func (g *Cursor) find(ctx context.Context, q *replay.Search, all bool, show func(string)) ([]replay.Hit, error) {
 	if p := (checkpoint.Position{}); !all && g.final == nil {
 		q.Before = g.cur.Position()
 		if q.Before == p { // the very beginning: nothing is before it
@@ -87,7 +87,7 @@ type AccessQuery struct {
 	Addr, Len uint64 // bytes
 	Loads     bool   // instead of stores
 	Most      int    // how many, at least 1
-	// Progress, when not nil, is told now and then how far the search is.
+	// Progress, when not nil, is called now and then with how far the search is.
 	Progress func(string)
 }
 
@@ -113,8 +113,8 @@ func (g *Cursor) Accesses(ctx context.Context, q AccessQuery) ([]Access, error) 
 	return out, err
 }
 
-// instruction is the instruction of a moment, or the system call it makes.
-func (g *Cursor) instruction(x *replay.Moment) string {
+// instruction is the instruction of a hit, or the system call it makes.
+func (g *Cursor) instruction(x *replay.Hit) string {
 	in := Disassemble(Memory{g.mem()}, x.RIP)
 	if strings.HasPrefix(in, "syscall") {
 		return "system call " + abi.Name(int64(x.R[0]))
@@ -128,7 +128,7 @@ type CallQuery struct {
 	Inlined map[uint64]string // the function's name at those of Entries where it was inlined
 	Types   string            // of its integer arguments; see argumentTypes
 	Most    int               // how many, at least 1
-	// Progress, when not nil, is told now and then how far the search is.
+	// Progress, when not nil, is called now and then with how far the search is.
 	Progress func(string)
 }
 
@@ -149,7 +149,7 @@ func (g *Cursor) Calls(ctx context.Context, q CallQuery) ([]Call, error) {
 	return out, err
 }
 
-// FirstExecution returns the first moment of the program at which one of the instructions
+// FirstExecution returns the first position at which one of the instructions
 // is about to be executed; ok is false when none is. Errors: as Accesses.
 func (g *Cursor) FirstExecution(ctx context.Context, at []uint64, progress func(string)) (x Execution, ok bool, err error) {
 	found, err := g.find(ctx, &replay.Search{Exec: at, Most: 1, Oldest: true}, true, progress)

@@ -60,7 +60,7 @@ type runner struct {
 	regs          ptrace.Regs
 	theirs        x86.State // the CPU's extended state
 	vectorDiffers bool
-	steps         uint64                      // since told to Progress
+	steps         uint64                      // since reported to Progress
 	spoil         func(r *runner, row string) // see run
 
 	since    *replay.Snapshot // the last moment at which all pages were the same

@@ -41,7 +41,7 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 
 // Probe says whether an access of n bytes at a would fault.
 func (s *Space) Probe(a uint64, n int, k Access) Fault {
-	if e, o := s.near(a, n); e != nil && (k == Load && s.plain(e, &e.bits.load, o, n) || k == Store && e.store) {
+	if e, o := s.slowLookup(a, n); e != nil && (k == Load && s.plain(e, &e.bits.load, o, n) || k == Store && e.store) {
 		return Fault{} // it went to that page before
 	}
 	for end := a + uint64(n); a != end; {
@@ -78,7 +78,7 @@ func (s *Space) known(r *Region, a, n uint64) (bad uint64, ok bool) {
 
 // Read copies len(b) bytes at a. On a fault b's content is undefined.
 func (s *Space) Read(a uint64, b []byte) Fault {
-	if s.readNear(a, b) {
+	if s.readSlow(a, b) {
 		return Fault{}
 	}
 	if f := s.Probe(a, len(b), Load); f.Kind != FaultNone {
@@ -102,8 +102,8 @@ func (s *Space) copyOut(a uint64, b []byte, k Access) {
 		id := s.load(r, base, key)
 		n := copy(b, s.pool.page(id)[a-base:])
 		if (len(s.watches) > 0 || s.pool.meta(id).mask != nil) && k == Load {
-			if e := &s.nears[base/PageSize%nearPages]; e.base != base || e.page == nil {
-				s.learnNear(key, base, id, false)
+			if e := &s.slowTLB[base/PageSize%slowTLBSize]; e.base != base || e.page == nil {
+				s.fillSlowTLB(key, base, id, false)
 			}
 		}
 		b, a = b[n:], a+uint64(n)
@@ -112,7 +112,7 @@ func (s *Space) copyOut(a uint64, b []byte, k Access) {
 
 // Write stores b at a: all of it or, on a fault, nothing.
 func (s *Space) Write(a uint64, b []byte) Fault {
-	if s.hash != nil && s.writeHashed(a, b) || s.writeNear(a, b) {
+	if s.hash != nil && s.writeHashed(a, b) || s.writeSlow(a, b) {
 		return Fault{}
 	}
 	if f := s.Probe(a, len(b), Store); f.Kind != FaultNone {
@@ -179,7 +179,7 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 		s.flushKey(r, base, key)
 	}
 	if len(s.watches) > 0 || partly {
-		s.learnNear(key, base, id, true)
+		s.fillSlowTLB(key, base, id, true)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package mem is the guest's address space.
 //
-// The problem: a replay must be able to keep thousands of moments of a guest
+// The problem: a replay must be able to keep thousands of snapshots of a guest
 // of gigabytes, go back to any of them at once, know which bytes the recording
 // really holds, and watch any byte, while ordinary loads and stores cost
 // nothing extra.

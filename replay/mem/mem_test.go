@@ -148,7 +148,7 @@ func TestProtection(t *testing.T) {
 	}
 	s.Protect(0x2000, 0x3000, ProtRead|ProtWrite)
 	if f := s.Write(0x1fff, []byte{1, 2}); f != (Fault{FaultProtection, Store, 0x1fff}) {
-		t.Errorf("store across the border: %+v", f)
+		t.Errorf("store across the boundary: %+v", f)
 	}
 	if got := read(t, s, 0x2000, 1)[0]; got != 2 {
 		t.Errorf("half of a store was done: %#x", got)

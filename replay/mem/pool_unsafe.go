@@ -2,8 +2,8 @@ package mem
 
 import "unsafe"
 
-// Chunks of the arena seen as pages: the package's only use of package unsafe, tests
-// aside.
+// Chunks of the arena seen as pages: the package's only use of package unsafe besides
+// its tests.
 
 // pagesOf views a chunk's bytes as pages. len(b) is chunkPages*PageSize.
 func pagesOf(b []byte) *[chunkPages]Page {

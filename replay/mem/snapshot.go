@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Kept moments of a space: taking one, going back, opening it as another space, and
+// Snapshots of a space: taking one, going back, opening it as another space, and
 // what has changed since. The tree that makes this cheap is in table.go.
 
-// Snapshot is a moment of a Space: immutable, O(1) to take. Release gives its
+// Snapshot is what a Space held when it was taken: immutable, O(1) to take. Release gives its
 // pages back. It may be opened from any goroutine.
 type Snapshot struct {
 	pool    *Pool

@@ -99,8 +99,8 @@ type Space struct {
 	watches []Watch
 	index   *watchIndex // of the watches; see watched
 
-	nears    [nearPages]nearPage
-	hasNears bool // one of them is not empty
+	slowTLB     [slowTLBSize]slowEntry
+	slowTLBUsed bool // one of them is not empty
 
 	track *Sets
 	hash  func(addr, v uint64) uint64
@@ -130,7 +130,7 @@ func (s *Space) flush() {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
-	s.forgetNear()
+	s.flushSlowTLB()
 	if s.OnFlush != nil {
 		s.OnFlush(0, true)
 	}
@@ -303,7 +303,7 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 // address it has.
 func (s *Space) flushKey(r *Region, a, key uint64) {
 	s.hashed = [hashedPages]hashedPage{}
-	s.forgetNear()
+	s.flushSlowTLB()
 	if !r.Shared {
 		s.closeHashed(a)
 	}

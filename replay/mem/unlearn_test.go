@@ -23,7 +23,7 @@ func TestUnlearn(t *testing.T) {
 		case 0:
 			return 0x20000 + uint64(o), o
 		case 1:
-			o += PageSize - 50 // across the border
+			o += PageSize - 50 // across the boundary
 			return 0x20000 + uint64(o), o
 		case 2:
 			return 0x30000 + uint64(o), 2*PageSize + o

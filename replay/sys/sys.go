@@ -14,7 +14,7 @@ import (
 	"vplay/replay/mem"
 )
 
-// Effects applies an event's map changes, then its writes. spend is told what changes
+// Effects applies an event's map changes, then its writes. spend is called with what changes
 // of the map have gone through, in bytes of work. The error names the first effect that
 // does not fit the guest's memory, or is ctx's or spend's: one event may change all of a
 // map of 65,000 mappings many thousand times.

@@ -16,7 +16,7 @@ var kindSamples = sync.OnceValue(func() map[string][][]byte {
 	var rows []*Row
 	all := Rows()
 	for i := range all {
-		if r := &all[i]; hotNamers[r.Handler] != nil && r.fn != nil {
+		if r := &all[i]; r.class != 0 && r.File == "int" {
 			rows = append(rows, r)
 		}
 	}
@@ -50,6 +50,8 @@ var kindSamples = sync.OnceValue(func() map[string][][]byte {
 	}
 	return samples
 })
+
+var condNames = [16]string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P", "NP", "L", "GE", "LE", "G"}
 
 // sample returns the bytes of an instruction, or fused pair, of a kind, and
 // where in it a byte that is a distance ahead stands, or -1.

@@ -154,7 +154,7 @@ func (c *CPU) enter(pc uint64) *block {
 	return b
 }
 
-// find is enter without OnCode being told of a pc where nothing can be executed.
+// find is enter without a call of OnCode for a pc where nothing can be executed.
 func (c *CPU) find(pc uint64) *block {
 	h := &c.code.hash[codeHash(pc)]
 	if b := *h; b != nil && b.pc == pc && c.valid(b) {

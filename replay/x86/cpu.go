@@ -49,8 +49,8 @@ type CPU struct {
 	// up to date, whether to go on without stopping. It may read the guest's memory
 	// in ways that neither change it nor flush anything.
 	Pass func() bool
-	// OnCode, when set, is told which code may be executed from here on, once for each
-	// stretch [from, to) since the last FlushTLB: blocks, of which not every
+	// OnCode, when set, is called with the code that may be executed from here on, once
+	// for each range [from, to) since the last FlushTLB: blocks, of which not every
 	// instruction need be executed, and addresses that Run came to where nothing can be.
 	OnCode func(from, to uint64)
 	// AskInUse makes XSAVE, XSAVEOPT, XSAVEC and XGETBV stop with ExitInUse where

@@ -14,7 +14,7 @@ type op struct {
 	flags uint8  // opEnd, opFused
 	cond  uint8  // of a fused pair the branch's condition
 
-	// As in Inst; but rm is the destination in the kinds of hotSwaps.
+	// As in Inst; but rm is the destination where the binding swaps.
 	reg, rm, vvvv, base, index, scale uint8
 
 	imm  uint64

@@ -37,15 +37,15 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// TestOnCode: what is executed is told, once until the translations are flushed,
+// TestOnCode: what is executed is reported, once until the translations are flushed,
 // and what is not is not.
 func TestOnCode(t *testing.T) {
 	// dec rcx; jnz -5; jmp +1; ud2 (half of it jumped over); nop; hlt
 	c, _ := program(0x48, 0xff, 0xc9, 0x75, 0xfb, 0xeb, 0x02, 0x0f, 0x0b, 0x90, 0xf4)
-	told := map[uint64]int{}
+	reported := map[uint64]int{}
 	c.OnCode = func(from, to uint64) {
 		for a := from; a < to; a++ {
-			told[a-testText]++
+			reported[a-testText]++
 		}
 	}
 	run := func() {
@@ -53,24 +53,24 @@ func TestOnCode(t *testing.T) {
 		wantExit(t, c, c.Run(1_000_000), ExitFault, testText+10, 2002)
 	}
 	run()
-	first := told
+	first := reported
 	for _, o := range []uint64{0, 3, 5, 9, 10} {
 		if first[o] == 0 {
-			t.Errorf("offset %d was executed and not told", o)
+			t.Errorf("offset %d was executed and not reported", o)
 		}
 	}
 	if first[7] > 0 || first[0] > 3 {
-		t.Errorf("told %v", first)
+		t.Errorf("reported %v", first)
 	}
-	told = map[uint64]int{}
+	reported = map[uint64]int{}
 	run()
-	if told[0] > 1 {
-		t.Errorf("told again without a flush: %v", told)
+	if reported[0] > 1 {
+		t.Errorf("reported again without a flush: %v", reported)
 	}
 	c.FlushTLB()
-	told = map[uint64]int{}
+	reported = map[uint64]int{}
 	run()
-	if told[0] == 0 || told[9] == 0 {
-		t.Errorf("not told again behind a flush: %v", told)
+	if reported[0] == 0 || reported[9] == 0 {
+		t.Errorf("not reported again behind a flush: %v", reported)
 	}
 }

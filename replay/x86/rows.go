@@ -26,6 +26,8 @@ type Row struct {
 	form  uint8
 	index uint16
 	use   rowUse
+	class uint8 // of the run loop's cases: index of classes, 0 = none
+	bytes uint8 // which operands are byte registers: byteReg, byteRM
 
 	undefined bool // no instruction on Intel
 }
@@ -175,6 +177,8 @@ func (t *tables) build() {
 		r := &t.rows[i]
 		r.index = uint16(i)
 		r.use = useOf(r)
+		r.class = classOf[r.Handler]
+		r.bytes = bytesOf(r)
 		r.undefined = r.Mnemonic == "UD" || r.CPUID == "3DNOW"
 		e := &r.Encoding
 		m := e.space() + int(e.Map)
@@ -195,6 +199,26 @@ func (t *tables) build() {
 			})
 		}
 	}
+}
+
+// Of Row.bytes.
+const (
+	byteReg = 1 << iota // ModRM.reg
+	byteRM              // ModRM.rm, or the register in the opcode
+)
+
+// bytesOf returns which operands of r are byte registers, and may be ah to dh.
+func bytesOf(r *Row) uint8 {
+	var b uint8
+	for _, o := range r.Operands {
+		switch {
+		case o == "rm8", o == "r8" && r.Encoding.PlusR:
+			b |= byteRM
+		case o == "r8":
+			b |= byteReg
+		}
+	}
+	return b
 }
 
 // weight orders rows of one opcode: a fixed second byte before a digit before

@@ -3272,6 +3272,14 @@ dispatch:
 		goto lCmpMI8JEb_TestRI1JNE_LoadUb
 	case kStoreUb_StoreUb_StoreUb:
 		goto lStoreUb_StoreUb_StoreUb
+	case kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm:
+		goto lVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm
+	case kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq:
+		goto lVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq
+	case kVmmovqXb_LoadAb_AddRI8n_AddRI8:
+		goto lVmmovqXb_LoadAb_AddRI8n_AddRI8
+	case kVrpaddq_CmpRR8JNE:
+		goto lVrpaddq_CmpRR8JNE
 	case kMovXL_VrpsrlqImm:
 		goto lMovXL_VrpsrlqImm
 	case kYmvmovapsStoreb_Yrvaddpd:
@@ -47278,6 +47286,151 @@ lStoreUb_StoreUb_StoreUb:
 
 	}
 	goto generic
+lVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm:
+	{
+		{
+			c.V[in.reg&15][1] = c.V[in.rm&15][0]
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = w[0], w[1]
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = w[0], w[1]
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, n = &c.V[in.rm&15], in.imm&0xff
+			v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = w[0], w[1]
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, n = &c.V[in.rm&15], in.imm&0xff
+			v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
+			goto next
+		}
+
+	}
+lVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq:
+	{
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = v[0]+w[0], v[1]+w[1]
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, n = &c.V[in.rm&15], in.imm&0xff
+			v[0], v[1] = laneShlQ(v[0], n), laneShlQ(v[1], n)
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = v[0]+w[0], v[1]+w[1]
+			goto next
+		}
+
+	}
+lVmmovqXb_LoadAb_AddRI8n_AddRI8:
+	{
+		{
+			a = uint64(in.disp) + c.R[in.base&15]
+			e = &c.rtlb[a>>12&tlbMask]
+			off = a - e.base
+			if off > pageSize-8 {
+				goto generic
+			}
+			v = &c.V[in.reg&15]
+			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)), 0
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			a = uint64(in.disp) + c.R[in.base&15]
+			e = &c.rtlb[a>>12&tlbMask]
+			off = a - e.base
+			if off > pageSize-16 {
+				goto generic
+			}
+			if !(a&15 == 0) {
+				goto generic
+			}
+			v = &c.V[in.reg&15]
+			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			x64, y64 = c.R[in.rm&15], in.imm
+			r64 = x64 + y64
+			c.R[in.rm&15] = uint64(r64)
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			x64, y64 = c.R[in.rm&15], in.imm
+			r64 = x64 + y64
+			c.R[in.rm&15] = uint64(r64)
+			c.res = r64
+			v64 = x64&y64 | (x64|y64)&^r64
+			c.aux = v64 & auxAll
+			goto next
+		}
+
+	}
+lVrpaddq_CmpRR8JNE:
+	{
+		{
+			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
+			v[0], v[1] = v[0]+w[0], v[1]+w[1]
+
+		}
+		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
+		{
+			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
+			r64 = x64 - y64
+			c.res = r64
+			v64 = ^x64&y64 | (^x64|y64)&r64
+			c.aux = v64 & auxAll
+			if x64 != y64 {
+				goto exit
+			}
+			goto next
+		}
+
+	}
 lMovXL_VrpsrlqImm:
 	{
 		{

@@ -4,7 +4,7 @@ import "testing"
 
 // TestApproxIntel compares samples with published values of Intel's table:
 // upper 15 fraction bits of results, spread over the operands and next to
-// every rounding border.
+// every rounding boundary.
 func TestApproxIntel(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -15,15 +15,15 @@ func TestApproxIntel(t *testing.T) {
 	}{
 		{"rcp first", intelRcp, 0, 12, 0x7ff0},
 		{"rcp second", intelRcp, 1, 12, 0x7fd0},
-		{"rcp border", intelRcp, 191, 12, 0x6a20},
-		{"rcp border below", intelRcp, 243, 12, 0x64c8},
+		{"rcp boundary", intelRcp, 191, 12, 0x6a20},
+		{"rcp boundary below", intelRcp, 243, 12, 0x64c8},
 		{"rcp 392", intelRcp, 392, 12, 0x56d0},
 		{"rcp 550", intelRcp, 550, 12, 0x49c8},
 		{"rcp last", intelRcp, 2047, 12, 0x0008},
 		{"rsqrt odd first", intelRsqrtOdd, 0, 13, 0x7ff0},
 		{"rsqrt odd 13", intelRsqrtOdd, 13, 13, 0x7e58},
-		{"rsqrt odd border", intelRsqrtOdd, 561, 13, 0x4db8},
-		{"rsqrt odd border above", intelRsqrtOdd, 735, 13, 0x4350},
+		{"rsqrt odd boundary", intelRsqrtOdd, 561, 13, 0x4db8},
+		{"rsqrt odd boundary above", intelRsqrtOdd, 735, 13, 0x4350},
 		{"rsqrt odd last", intelRsqrtOdd, 1023, 13, 0x3508},
 		{"rsqrt even last", intelRsqrtEven, 1023, 13, 0x0008},
 		{"rsqrt even 1022", intelRsqrtEven, 1022, 13, 0x0010},

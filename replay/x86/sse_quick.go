@@ -2,7 +2,7 @@ package x86
 
 import "math"
 
-// Arithmetic on doubles for the hot loop: what the host's operation alone
+// Arithmetic on doubles for the run loop: what the host's operation alone
 // decides, where MXCSR lets it (mxcsr.fast). Each function says whether it did
 // so; when not, it has changed nothing, and the handler does the work. The
 // conditions are those of sse_fast.go, put so that the common case is three

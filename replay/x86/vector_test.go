@@ -11,17 +11,8 @@ func vectorRows() []*Row {
 	var rows []*Row
 	all := Rows()
 	for i := range all {
-		r := &all[i]
-		switch r.Handler {
-		case "movdX", "movdXStore", "vmovups", "vmovaps", "pxor", "movups", "movaps", "movupsStore", "movapsStore":
+		if r := &all[i]; r.class != 0 && r.File != "int" {
 			rows = append(rows, r)
-			continue
-		}
-		for _, p := range []string{"Vr", "Vm", "Xr", "Xm", "Yr", "Ym"} {
-			if kindByName[p+r.Handler] != 0 {
-				rows = append(rows, r)
-				break
-			}
 		}
 	}
 	return rows
@@ -94,7 +85,7 @@ func vectorDouble(rng *rand.Rand) uint64 {
 	case 5:
 		return 0x7ff<<52 | rng.Uint64()>>12
 	case 6:
-		return uint64(1+rng.IntN(3))<<52 | rng.Uint64()>>12 // next to the underflow border
+		return uint64(1+rng.IntN(3))<<52 | rng.Uint64()>>12 // next to the underflow boundary
 	case 7:
 		return uint64(0x7fe-rng.IntN(3))<<52 | rng.Uint64()>>12
 	}

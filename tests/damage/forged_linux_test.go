@@ -27,7 +27,7 @@ const (
 	mostMemory = 1 << 30         // bytes resident
 	mostCPU    = 5 * time.Second // of processor time
 	mostAfter  = time.Second     // of processor time behind Ctrl-C
-	mostWait   = 30 * time.Second
+	mostWait   = 2 * time.Minute // a process of low priority waits long on a busy machine
 )
 
 // forgeCommand returns the command that runs a forge.

@@ -71,7 +71,7 @@ func (g *Generator) attempt(index int) *Case {
 }
 
 // offset chooses where the code stands: mostly in the middle of the first
-// page, sometimes across the page border, sometimes at or over the end.
+// page, sometimes across the page boundary, sometimes at or over the end.
 func (g *Generator) offset(n int) uint32 {
 	switch g.r.IntN(32) {
 	case 0:

@@ -86,7 +86,7 @@ func TestReplayInferiors(t *testing.T) {
 }
 
 // TestFirstInferior connects without attaching: gdb has the process that the recording is
-// about.
+// about. Its user is told that there are others, and has them after vplay inferiors.
 func TestFirstInferior(t *testing.T) {
 	t.Parallel()
 	g := compile(t, "recursion", "-O0")
@@ -99,5 +99,10 @@ func TestFirstInferior(t *testing.T) {
 	expect(t, out, fmt.Sprint(`\* 1 +process `, recordedPID(t, first)), `\* 1 +Thread .*descend`, `\* \d+ .*recursion`, `  \d+ .*nullptr`)
 	if strings.Contains(out, "inferior 2") {
 		t.Errorf("gdb has another process:\n%s", out)
+	}
+	out = gdb(t, serve(t, both, "--symbols", symbols), loadCommands, "reverse-stepi", "stepi", "vplay when", "vplay inferiors", "info inferiors", "vplay when", "inferior 2", "info threads")
+	expect(t, out, `is one of 2 in the recording: .*vplay inferiors`, `^\d+:\d+`, fmt.Sprint(`\* 1 +process `, recordedPID(t, first)), `  2 +process \d+`, `^\d+:\d+`, `Switching to inferior 2`, `\* 2.1`)
+	if strings.Count(out, "is one of 2") != 1 {
+		t.Errorf("that there are others is not told once:\n%s", out)
 	}
 }

@@ -27,7 +27,8 @@ func goFiles(t *testing.T, tests bool) []string {
 		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || d.Name() == "bin") {
 			return filepath.SkipDir
 		}
-		if strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, "_gen.go") && (tests || !strings.HasSuffix(p, "_test.go")) {
+		generated := strings.HasSuffix(p, "_gen.go") || strings.HasSuffix(p, "_gen_test.go")
+		if strings.HasSuffix(p, ".go") && !generated && (tests || !strings.HasSuffix(p, "_test.go")) {
 			out = append(out, p)
 		}
 		return nil

@@ -44,6 +44,7 @@ const junkPages = 4
 // Options say what differs from the family as it is.
 type Options struct {
 	About    int32 // Manifest.PID; 0 stands for Crashed
+	Signo    int32 // by which Crashed ended, in the list; 0 stands for SIGSEGV
 	Diverges int32 // a process whose last interval does not replay
 	Alone    int32 // a process that is alone in the recording
 	NoFinal  bool  // there are no final images
@@ -132,6 +133,9 @@ func manifest(o Options) checkpoint.Manifest {
 		m.PID = Crashed
 	}
 	for _, p := range Rows() {
+		if p.PID == Crashed && o.Signo != 0 {
+			p.Signo = o.Signo
+		}
 		if p.PID == m.PID {
 			m.Parent, m.Program, m.Args, m.Cwd, m.Signo, m.ExitCode = p.Parent, p.Program, p.Args, p.Cwd, p.Signo, p.ExitCode
 			m.Crash = p.Signo != 0

@@ -13,7 +13,7 @@ import (
 
 // threadCases are the cases of threads.c. Where many threads print, lines come in any order.
 var threadCases = []string{
-	"locks", "yields", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "leaderexec", "spin", "forks", "many", "ends", "epoll", "crash",
+	"locks", "yields", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "leaderexec", "spin", "forks", "many", "ends", "epoll", "raises", "crash",
 }
 
 var chaosSeeds = flag.Uint64("chaos-seeds", 1, "how many random schedules TestThreads records each program under")

@@ -39,7 +39,7 @@ const (
 
 // Options for Seize and SetOptions.
 const (
-	OptSysGood  = 0x1 // system call stops are told from SIGTRAP
+	OptSysGood  = 0x1 // system call stops differ from SIGTRAP
 	OptFork     = 0x2
 	OptVfork    = 0x4
 	OptClone    = 0x8

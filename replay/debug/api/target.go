@@ -240,7 +240,7 @@ type Resume struct {
 	// CatchSyscalls at those listed. Sorted.
 	CatchAll      bool
 	CatchSyscalls []int
-	// ExecEvents says that the client understands StopExec. Without it the border of
+	// ExecEvents says that the client understands StopExec. Without it the boundary of
 	// a program is an end of history.
 	ExecEvents bool
 }

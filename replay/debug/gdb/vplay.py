@@ -361,8 +361,8 @@ class _Inferiors(_Command):
     """Attach to processes of the recording: vplay inferiors [PID...]
 
 Without a PID to all of them. Each becomes an inferior; "info inferiors" lists them and
-"inferior N" selects one. gdb sets up only processes that it attaches to, which needs
-"target extended-remote" in place of "target remote"; vplayd replay does both.
+"inferior N" selects one. gdb attaches only after "target extended-remote": after "target
+remote" this connects anew. vplayd replay does both.
 A continue or a step moves the selected process, and the others stay where they are. After
 "set schedule-multiple on" the others are moved to the same moment."""
 
@@ -376,6 +376,10 @@ A continue or a step moves the selected process, and the others stay where they 
             if not word.isdigit() or int(word) not in known:
                 raise gdb.GdbError("%s is no process of the recording: vplay processes" % word)
         wanted = [int(word) for word in arg.split()] or known
+        held = gdb.selected_inferior().pid
+        if self._extend():
+            wanted = [held] + [pid for pid in wanted if pid != held]
+            have = set()
         begin = gdb.selected_inferior().num
         for pid in wanted:
             if pid in have:
@@ -388,6 +392,19 @@ A continue or a step moves the selected process, and the others stay where they 
             have.add(pid)
         if gdb.selected_inferior().num != begin:
             gdb.execute("inferior %d" % begin, to_string=True)
+
+
+    def _extend(self):
+        """Connects anew where gdb cannot attach; the server keeps the position. Says whether it did."""
+        connection = gdb.selected_inferior().connection
+        if connection is None or connection.type != "remote":
+            return False
+        if not connection.details or connection.details.startswith("|"):
+            raise gdb.GdbError('connect by "target extended-remote" in place of "target remote" first')
+        where = connection.details
+        gdb.execute("disconnect", to_string=True)
+        gdb.execute("target extended-remote " + where, to_string=True)
+        return True
 
 
 class _Own(gdb.Command):

@@ -96,7 +96,7 @@ func (m Map[V]) All() []V {
 	return out
 }
 
-// Inside returns the values in [start, end), those across a border cut at it,
+// Inside returns the values in [start, end), those across a boundary cut at it,
 // in a slice of the caller's own.
 func (m Map[V]) Inside(start, end uint64) []V {
 	var out []V
@@ -115,7 +115,7 @@ func (m Map[V]) Inside(start, end uint64) []V {
 }
 
 // Replace returns a Map that has values in the place of what m has in
-// [start, end); values across a border are cut at it. values must be sorted,
+// [start, end); values across a boundary are cut at it. values must be sorted,
 // disjoint, and inside.
 func (m Map[V]) Replace(start, end uint64, values ...V) Map[V] {
 	if start >= end {
@@ -127,7 +127,7 @@ func (m Map[V]) Replace(start, end uint64, values ...V) Map[V] {
 }
 
 // Change returns a Map that has f(v) in the place of each value v of m in [start, end);
-// values across a border are cut at it. f must not change their bounds. It is Replace of
+// values across a boundary are cut at it. f must not change their bounds. It is Replace of
 // all that is Inside, without the lists of them.
 func (m Map[V]) Change(start, end uint64, f func(V) V) Map[V] {
 	if start >= end {

@@ -272,6 +272,21 @@ static void epolls(void) {
 	printf("%ld\n", shared);
 }
 
+// Each thread sends signals to itself. The turn passes where the handler begins, which blocks
+// all signals, as those of Go programs do.
+static void *raiser(void *arg) {
+	for (int i = 0; i < 1500; i++) pthread_kill(pthread_self(), SIGUSR1);
+	return 0;
+}
+static void raises(void) {
+	struct sigaction sa = {.sa_handler = tick};
+	sigfillset(&sa.sa_mask);
+	sigaction(SIGUSR1, &sa, 0);
+	start(3, raiser);
+	join(3);
+	printf("%d\n", ticks);
+}
+
 // A crash in a thread, others waiting and computing.
 static void *crasher(void *arg) {
 	pthread_setname_np(pthread_self(), "crasher");
@@ -288,7 +303,7 @@ static void crash(void) {
 static struct { const char *name; void (*run)(void); } cases[] = {
 	{"locks", locks}, {"yields", yields}, {"conds", conds}, {"pipes", pipes}, {"leader", leader}, {"robust", robusts}, {"cancel", cancel},
 	{"alarms", alarms}, {"kills", kills}, {"exec", exec}, {"leaderexec", leaderexec}, {"spin", spin}, {"forks", forks}, {"many", many}, {"ends", ends},
-	{"epoll", epolls}, {"crash", crash},
+	{"epoll", epolls}, {"raises", raises}, {"crash", crash},
 };
 
 int main(int argc, char **argv) {

@@ -4,30 +4,29 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"maps"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 )
 
-// The hot loop: one case for each of the commonest forms, specialised by
+// The run loop: one case for each of the commonest forms, specialised by
 // operand shape and size, found by one switch. A case does its whole work and
 // goes on with the next instruction, or, before it has changed anything, goes
 // to the generic path that calls the instruction's handler: on a miss of the
-// translation cache, as for every kind without a case.
+// translation cache, as for every instruction without a case. Which instructions
+// have which case is in binding.go.
 //
 // The host guesses where the switch's indirect jump leads for some 1500 places
 // in the guest's code, but conditional branches for many more. So a case goes to
 // the commonest of its successors by comparing their kinds, and to the switch
 // for the others (see RATIONALE.md).
 
-// hot collects kinds and cases.
-type hot struct {
-	kinds      []string
+// loop collects cases.
+type loop struct {
+	kinds      []kind // in the order of their numbers
+	byName     map[string]*kind
+	byForm     map[form]*kind
 	cases      bytes.Buffer
-	bodies     map[string]string   // by kind
-	chains     []string            // names of kinds that are chains, in order
 	successors map[string][]string // kinds that often follow a kind, the commonest first
 }
 
@@ -37,43 +36,45 @@ type hot struct {
 //
 // A case with a memory operand gets a second form, its name ending in b, for
 // operands that are a base register and a displacement.
-func (h *hot) add(kind, body string, args ...any) {
-	body = fmt.Sprintf(body, args...)
-	h.put(kind, body)
+func (l *loop) add(f form, body string) {
+	l.put(f, body)
 	if rest, ok := strings.CutPrefix(body, ea); ok {
-		h.put(kind+"b", eaBase+rest)
+		f.base = true
+		l.put(f, eaBase+rest)
 	}
 }
 
 // sized is add for a body of operands of n bytes: its x, y, r and v are the
 // loop's variables of that width.
-func (h *hot) sized(n int, kind, body string) {
-	h.add(kind, "%s", operand.ReplaceAllString(body, fmt.Sprintf("${1}%d", 8*n)))
+func (l *loop) sized(n int, f form, body string) {
+	l.add(f, operand.ReplaceAllString(body, fmt.Sprintf("${1}%d", 8*n)))
 }
 
 // operand matches the variables that the loop has in each width.
 var operand = regexp.MustCompile(`\b([xyrv])\b`)
 
-func (h *hot) put(kind, body string) {
-	h.bodies[kind] = body
-	h.label(kind, body, body)
-}
+func (l *loop) put(f form, body string) { l.label(kind{name: f.name(), form: f, body: body}, body) }
 
-// label writes the case of a kind; tail is what stands at the end of body.
-func (h *hot) label(kind, body, tail string) {
-	h.kinds = append(h.kinds, kind)
-	if succ := h.successors[kind]; len(succ) > 0 {
+// label writes the case of a kind; tail is what stands at the end of its body.
+func (l *loop) label(k kind, tail string) {
+	l.kinds = append(l.kinds, k)
+	l.byName[k.name] = &k
+	if k.chain == nil {
+		l.byForm[k.form] = &k
+	}
+	body := k.body
+	if succ := l.successors[k.name]; len(succ) > 0 {
 		var next strings.Builder
 		next.WriteString(advance + "if in.exit&exitLikely == 0 { goto dispatch }\n")
 		for _, s := range succ {
-			fmt.Fprintf(&next, "if in.kind == %s { goto l%s }\n", s, s[1:])
+			fmt.Fprintf(&next, "if in.kind == k%s { goto l%[1]s }\n", s)
 		}
 		next.WriteString("goto dispatch")
 		body = strings.ReplaceAll(body, "goto next", next.String())
 	}
-	fmt.Fprintf(&h.cases, "l%s:\n{\n%s\n}\n", kind[1:], body)
+	fmt.Fprintf(&l.cases, "l%s:\n{\n%s\n}\n", k.name, body)
 	if !leaves.MatchString(tail) {
-		h.cases.WriteString("goto generic\n")
+		l.cases.WriteString("goto generic\n")
 	}
 }
 
@@ -95,41 +96,41 @@ var last = regexp.MustCompile(`(?s)^(.*\n)?if ([^\n;]*) \{\n([^{}]*)goto next\n\
 // the other, and stands in the first of them. The others keep their own kinds:
 // where one of them cannot go on, it is the current instruction, and all before
 // it are done.
-func (h *hot) chain(kinds []string) error {
+func (l *loop) chain(names []string) error {
 	var out strings.Builder
 	var body string
-	for i, k := range kinds {
-		var ok bool
-		if body, ok = h.bodies["k"+k]; !ok {
-			return fmt.Errorf("chain: no kind %s", k)
+	for i, name := range names {
+		k, ok := l.byName[name]
+		if !ok {
+			return fmt.Errorf("chain: no kind %s", name)
 		}
-		if i < len(kinds)-1 {
+		body = k.body
+		if i < len(names)-1 {
 			body = guard.ReplaceAllString(body, "off = a - e.base\nif off > pageSize-$1 { goto generic }\n$2")
 			body = last.ReplaceAllString(body, "${1}if !($2) { goto generic }\n${3}goto next")
 			if body, ok = strings.CutSuffix(body, "goto next"); !ok {
-				return fmt.Errorf("chain: %s does not go on", k)
+				return fmt.Errorf("chain: %s does not go on", name)
 			}
 		}
 		fmt.Fprintf(&out, "{\n%s\n}\n", body)
-		if i < len(kinds)-1 {
+		if i < len(names)-1 {
 			out.WriteString(advance)
 		}
 	}
-	name := "k" + strings.Join(kinds, "_")
-	h.chains = append(h.chains, name)
-	h.label(name, out.String(), body)
+	l.label(kind{name: strings.Join(names, "_"), chain: names, body: out.String()}, body)
 	return nil
 }
 
-// readLines calls use with the words of each line of a file, # for comments.
-func readLines(file string, use func(words []string) error) error {
+// readLines calls use with the words of each line of a file that has so many; # is for
+// comments.
+func readLines(file string, least int, use func(words []string) error) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
-		if f := strings.Fields(line); len(f) > 1 {
+		if f := strings.Fields(line); len(f) >= least {
 			if err := use(f); err != nil {
 				return err
 			}
@@ -142,29 +143,11 @@ func readLines(file string, use func(words []string) error) error {
 const maxSuccessors = 4
 
 // successor enters the successors of a kind; the kind stands first.
-func (h *hot) successor(words []string) error {
-	if len(words)-1 > maxSuccessors {
-		return fmt.Errorf("successors: %d of %s", len(words)-1, words[0])
+func (l *loop) successor(names []string) error {
+	if len(names)-1 > maxSuccessors {
+		return fmt.Errorf("successors: %d of %s", len(names)-1, names[0])
 	}
-	for _, w := range words[1:] {
-		h.successors["k"+words[0]] = append(h.successors["k"+words[0]], "k"+w)
-	}
-	return nil
-}
-
-// writeSuccessors writes the table that the decoder marks likely successors by,
-// and fails for kinds that do not exist.
-func (h *hot) writeSuccessors(out *bytes.Buffer) error {
-	fmt.Fprintf(out, "// successors are the kinds that the case of a kind compares the next one with.\nvar successors = [kindCount][%d]uint16{\n", maxSuccessors)
-	for _, k := range slices.Sorted(maps.Keys(h.successors)) {
-		for _, name := range append([]string{k}, h.successors[k]...) {
-			if !slices.Contains(h.kinds, name) {
-				return fmt.Errorf("successors: no kind %s", name[1:])
-			}
-		}
-		fmt.Fprintf(out, "%s: {%s},\n", k, strings.Join(h.successors[k], ", "))
-	}
-	out.WriteString("}\n\n")
+	l.successors[names[0]] = append(l.successors[names[0]], names[1:]...)
 	return nil
 }
 
@@ -261,7 +244,7 @@ func imm(n int) string {
 }
 
 // alu adds arithmetic on registers, immediates and memory.
-func (h *hot) alu() {
+func (l *loop) alu() {
 	for _, op := range aluOps {
 		for _, n := range []int{1, 2, 4, 8} {
 			for _, f := range []struct{ kind, dst, x, y string }{
@@ -269,31 +252,31 @@ func (h *hot) alu() {
 				{"RI", "rm", reg("rm", n), imm(n)},
 			} {
 				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", f.x, f.y, op.expr) + setReg(f.dst, n)
-				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n), body+flags(op.name, n)+"goto next")
-				h.sized(n, fmt.Sprintf("k%s%s%dn", op.name, f.kind, n), body+"goto next")
+				l.sized(n, form{op: op.name + f.kind, size: n}, body+flags(op.name, n)+"goto next")
+				l.sized(n, form{op: op.name + f.kind, size: n, dead: true}, body+"goto next")
 			}
 			body := fmt.Sprintf("x, y = %s, %s\nr = %s\n", reg("reg", n), loadExpr(n), op.expr) + setReg("reg", n)
-			h.sized(n, fmt.Sprintf("k%sRM%d", op.name, n), ea+tlb("r", n, body+flags(op.name, n)+"goto next"))
+			l.sized(n, form{op: op.name + "RM", size: n}, ea+tlb("r", n, body+flags(op.name, n)+"goto next"))
 			for _, src := range []struct{ kind, y string }{{"MR", reg("reg", n)}, {"MI", imm(n)}} {
 				body := fmt.Sprintf("x, y = %s, %s\nr = %s\n%s\n", loadExpr(n), src.y, op.expr, storeStmt(n, "r"))
-				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, src.kind, n), ea+tlb("w", n, body+flags(op.name, n)+"goto next"))
+				l.sized(n, form{op: op.name + src.kind, size: n}, ea+tlb("w", n, body+flags(op.name, n)+"goto next"))
 			}
 		}
 	}
 }
 
 // carries adds ADC and SBB.
-func (h *hot) carries() {
+func (l *loop) carries() {
 	for _, op := range []struct{ name, expr, flags string }{{"Adc", "x + y + %s(c.aux>>63)", "Add"}, {"Sbb", "x - y - %s(c.aux>>63)", "Sub"}} {
 		for _, n := range []int{1, 2, 4, 8} {
 			expr := "r = " + fmt.Sprintf(op.expr, sizes[n].typ) + "\n"
 			for _, f := range []struct{ kind, dst, x, y string }{
 				{"RR", "rm", reg("rm", n), reg("reg", n)}, {"RI", "rm", reg("rm", n), imm(n)},
 			} {
-				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n),
+				l.sized(n, form{op: op.name + f.kind, size: n},
 					fmt.Sprintf("x, y = %s, %s\n", f.x, f.y)+expr+setReg(f.dst, n)+flags(op.flags, n)+"goto next")
 			}
-			h.sized(n, fmt.Sprintf("k%sRM%d", op.name, n), ea+tlb("r", n,
+			l.sized(n, form{op: op.name + "RM", size: n}, ea+tlb("r", n,
 				fmt.Sprintf("x, y = %s, %s\n", reg("reg", n), loadExpr(n))+expr+setReg("reg", n)+flags(op.flags, n)+"goto next"))
 		}
 	}
@@ -319,7 +302,7 @@ var conds = []struct {
 }
 
 // compare adds CMP and TEST, alone and fused with a branch.
-func (h *hot) compare() {
+func (l *loop) compare() {
 	for _, op := range []struct{ name, expr string }{{"Cmp", "x - y"}, {"Test", "x & y"}} {
 		for _, n := range []int{1, 2, 4, 8} {
 			for _, f := range []struct{ kind, x, y string }{
@@ -340,7 +323,7 @@ func (h *hot) compare() {
 					}
 					return s
 				}
-				h.sized(n, fmt.Sprintf("k%s%s%d", op.name, f.kind, n), wrap(body+"goto next"))
+				l.sized(n, form{op: op.name + f.kind, size: n}, wrap(body+"goto next"))
 				if f.kind == "RM" {
 					continue
 				}
@@ -355,7 +338,7 @@ func (h *hot) compare() {
 					if strings.Contains(t, "%") {
 						t = fmt.Sprintf(t, sizes[n].styp)
 					}
-					h.sized(n, fmt.Sprintf("k%s%s%dJ%s", op.name, f.kind, n, cc.name),
+					l.sized(n, form{op: op.name + f.kind, size: n, branch: cc.name},
 						wrap(body+fmt.Sprintf("if %s { goto exit }\ngoto next", t)))
 				}
 			}
@@ -383,52 +366,52 @@ var condExpr = []string{
 var ccNames = []string{"O", "NO", "B", "AE", "E", "NE", "BE", "A", "S", "NS", "P", "NP", "L", "GE", "LE", "G"}
 
 // moves adds moves, loads and stores.
-func (h *hot) moves() {
-	h.add("kMovRR4", "%s", "c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))\ngoto next")
-	h.add("kMovRR8", "%s", "c.R[in.rm&15] = c.R[in.reg&15]\ngoto next")
-	h.add("kMovRI4", "%s", "c.R[in.rm&15] = uint64(uint32(in.imm))\ngoto next")
-	h.add("kMovRI8", "%s", "c.R[in.rm&15] = in.imm\ngoto next")
+func (l *loop) moves() {
+	l.add(form{op: "MovRR", size: 4}, "c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))\ngoto next")
+	l.add(form{op: "MovRR", size: 8}, "c.R[in.rm&15] = c.R[in.reg&15]\ngoto next")
+	l.add(form{op: "MovRI", size: 4}, "c.R[in.rm&15] = uint64(uint32(in.imm))\ngoto next")
+	l.add(form{op: "MovRI", size: 8}, "c.R[in.rm&15] = in.imm\ngoto next")
 	for _, n := range []int{1, 2, 4, 8} {
-		h.add(fmt.Sprintf("kLoad%d", n), "%s", ea+tlb("r", n, "c.R[in.reg&15] = uint64("+loadExpr(n)+")\ngoto next"))
-		h.add(fmt.Sprintf("kStore%d", n), "%s", ea+tlb("w", n, storeStmt(n, "c.R[in.reg&15]")+"\ngoto next"))
-		h.add(fmt.Sprintf("kStoreI%d", n), "%s", ea+tlb("w", n, storeStmt(n, "in.imm")+"\ngoto next"))
+		l.add(form{op: "Load", size: n}, ea+tlb("r", n, "c.R[in.reg&15] = uint64("+loadExpr(n)+")\ngoto next"))
+		l.add(form{op: "Store", size: n}, ea+tlb("w", n, storeStmt(n, "c.R[in.reg&15]")+"\ngoto next"))
+		l.add(form{op: "StoreI", size: n}, ea+tlb("w", n, storeStmt(n, "in.imm")+"\ngoto next"))
 	}
 	for _, n := range []int{1, 2, 4} {
 		st := sizes[n].styp
-		h.add(fmt.Sprintf("kLoadS%d8", n), "%s", ea+tlb("r", n, "c.R[in.reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ngoto next"))
-		h.add(fmt.Sprintf("kMovsx%d8", n), "%s", "c.R[in.reg&15] = uint64(int64("+st+"(c.R[in.rm&15])))\ngoto next")
+		l.add(form{op: "LoadS", from: n, size: 8}, ea+tlb("r", n, "c.R[in.reg&15] = uint64(int64("+st+"("+loadExpr(n)+")))\ngoto next"))
+		l.add(form{op: "Movsx", from: n, size: 8}, "c.R[in.reg&15] = uint64(int64("+st+"(c.R[in.rm&15])))\ngoto next")
 		if n < 4 {
-			h.add(fmt.Sprintf("kLoadS%d4", n), "%s", ea+tlb("r", n, "c.R[in.reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ngoto next"))
-			h.add(fmt.Sprintf("kMovsx%d4", n), "%s", "c.R[in.reg&15] = uint64(uint32(int32("+st+"(c.R[in.rm&15]))))\ngoto next")
-			h.add(fmt.Sprintf("kMovzx%d", n), "%s", "c.R[in.reg&15] = uint64("+sizes[n].typ+"(c.R[in.rm&15]))\ngoto next")
+			l.add(form{op: "LoadS", from: n, size: 4}, ea+tlb("r", n, "c.R[in.reg&15] = uint64(uint32(int32("+st+"("+loadExpr(n)+"))))\ngoto next"))
+			l.add(form{op: "Movsx", from: n, size: 4}, "c.R[in.reg&15] = uint64(uint32(int32("+st+"(c.R[in.rm&15]))))\ngoto next")
+			l.add(form{op: "Movzx", from: n}, "c.R[in.reg&15] = uint64("+sizes[n].typ+"(c.R[in.rm&15]))\ngoto next")
 		}
 	}
 	for _, n := range []int{1, 2} { // into a part of a register
 		mask := 1<<(8*n) - 1
-		h.add(fmt.Sprintf("kLoadM%d", n), "%s", ea+tlb("r", n, fmt.Sprintf("c.R[in.reg&15] = c.R[in.reg&15]&^%#x | uint64(%s)\ngoto next", mask, loadExpr(n))))
-		h.add(fmt.Sprintf("kMovRI%d", n), "%s", fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | in.imm&%#[1]x\ngoto next", mask))
-		h.add(fmt.Sprintf("kMovRR%d", n), "%s", fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | c.R[in.reg&15]&%#[1]x\ngoto next", mask))
+		l.add(form{op: "LoadM", size: n}, ea+tlb("r", n, fmt.Sprintf("c.R[in.reg&15] = c.R[in.reg&15]&^%#x | uint64(%s)\ngoto next", mask, loadExpr(n))))
+		l.add(form{op: "MovRI", size: n}, fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | in.imm&%#[1]x\ngoto next", mask))
+		l.add(form{op: "MovRR", size: n}, fmt.Sprintf("c.R[in.rm&15] = c.R[in.rm&15]&^%#x | c.R[in.reg&15]&%#[1]x\ngoto next", mask))
 	}
-	h.add("kCbw4", "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ngoto next")
-	h.add("kCbw8", "c.R[RAX] = uint64(int64(int32(c.R[RAX])))\ngoto next")
-	h.add("kCwd4", "c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))\ngoto next")
-	h.add("kCwd8", "c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)\ngoto next")
-	h.vectors()
-	h.add("kLea8", "%s", ea+"c.R[in.reg&15] = a\ngoto next")
-	h.add("kLea4", "%s", ea+"c.R[in.reg&15] = uint64(uint32(a))\ngoto next")
+	l.add(form{op: "Cbw", size: 4}, "c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))\ngoto next")
+	l.add(form{op: "Cbw", size: 8}, "c.R[RAX] = uint64(int64(int32(c.R[RAX])))\ngoto next")
+	l.add(form{op: "Cwd", size: 4}, "c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))\ngoto next")
+	l.add(form{op: "Cwd", size: 8}, "c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)\ngoto next")
+	l.vectors()
+	l.add(form{op: "Lea", size: 8}, ea+"c.R[in.reg&15] = a\ngoto next")
+	l.add(form{op: "Lea", size: 4}, ea+"c.R[in.reg&15] = uint64(uint32(a))\ngoto next")
 }
 
 // vectors adds moves of XMM registers; U may be misaligned, A may not.
-func (h *hot) vectors() {
+func (l *loop) vectors() {
 	load := "v = &c.V[in.reg&15]\nv[0], v[1] = " + qwords(2) + "\ngoto next"
 	store := "v = &c.V[in.reg&15]\n" + putQwords(2) + "goto next"
-	h.add("kLoadU", "%s", ea+tlb("r", 16, load))
-	h.add("kStoreU", "%s", ea+tlb("w", 16, store))
-	h.add("kLoadA", "%s", ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
-	h.add("kStoreA", "%s", ea+tlb("w", 16, "if a&15 == 0 {\n"+store+"\n}"))
-	h.add("kMovXL", "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
-	h.add("kMovXS", "v, w = &c.V[in.rm&15], &c.V[in.reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
-	h.add("kPxor", "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
+	l.add(form{op: "LoadU"}, ea+tlb("r", 16, load))
+	l.add(form{op: "StoreU"}, ea+tlb("w", 16, store))
+	l.add(form{op: "LoadA"}, ea+tlb("r", 16, "if a&15 == 0 {\n"+load+"\n}"))
+	l.add(form{op: "StoreA"}, ea+tlb("w", 16, "if a&15 == 0 {\n"+store+"\n}"))
+	l.add(form{op: "MovXL"}, "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	l.add(form{op: "MovXS"}, "v, w = &c.V[in.rm&15], &c.V[in.reg&15]\nv[0], v[1] = w[0], w[1]\ngoto next")
+	l.add(form{op: "Pxor"}, "v, w = &c.V[in.reg&15], &c.V[in.rm&15]\nv[0], v[1] = v[0]^w[0], v[1]^w[1]\ngoto next")
 }
 
 // mulFlags sets the flags of a product whose low half, sign-extended, is r.
@@ -438,39 +421,39 @@ func mulFlags(r string) string {
 
 // rotates adds ROL and ROR by an immediate. They set CF and OF alone; by more
 // than 1, OF is kept on Intel (see int_shift.go).
-func (h *hot) rotates(n int) {
+func (l *loop) rotates(n int) {
 	set := setReg("rm", n)
 	for _, rot := range []struct{ name, sign, cf, of string }{
 		{"Rol", "", "uint64(r&1)", fmt.Sprintf("uint64(r>>%d)^cf", 8*n-1)},
 		{"Ror", "-", fmt.Sprintf("uint64(r>>%d)", 8*n-1), fmt.Sprintf("uint64((r>>%d^r>>%d)&1)", 8*n-1, 8*n-2)},
 	} {
 		body := fmt.Sprintf("by = int(in.imm&%d)\nr = bits.RotateLeft%d(%s, %sby)\n", 8*n-1, 8*n, reg("rm", n), rot.sign) + set
-		h.sized(n, fmt.Sprintf("k%sRI%d", rot.name, n), body+fmt.Sprintf("cf = %s\nof = %s\n", rot.cf, rot.of)+
+		l.sized(n, form{op: rot.name + "RI", size: n}, body+fmt.Sprintf("cf = %s\nof = %s\n", rot.cf, rot.of)+
 			"if by != 1 && c.shiftAux == 0 { of = (c.aux>>63^c.aux>>62)&1 }\nc.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62\ngoto next")
-		h.sized(n, fmt.Sprintf("k%sRI%dn", rot.name, n), body+"goto next")
+		l.sized(n, form{op: rot.name + "RI", size: n, dead: true}, body+"goto next")
 	}
 }
 
 // highBytes adds TEST and AND of ah, ch, dh and bh with an immediate.
-func (h *hot) highBytes() {
+func (l *loop) highBytes() {
 	body := "x, y = uint8(c.R[in.rm&3]>>8), uint8(in.imm)\nr = x & y\n"
-	h.sized(1, "kTestHI1", body+flags("Test", 1)+"goto next")
-	h.sized(1, "kAndHI1", body+"c.R[in.rm&3] = c.R[in.rm&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
+	l.sized(1, form{op: "TestHI", size: 1}, body+flags("Test", 1)+"goto next")
+	l.sized(1, form{op: "AndHI", size: 1}, body+"c.R[in.rm&3] = c.R[in.rm&3]&^0xff00 | uint64(r)<<8\n"+flags("And", 1)+"goto next")
 	for _, cc := range []int{4, 5} {
-		h.sized(1, "kTestHI1J"+ccNames[cc], body+flags("Test", 1)+"if "+conds[cc].test+" { goto exit }\ngoto next")
+		l.sized(1, form{op: "TestHI", size: 1, branch: ccNames[cc]}, body+flags("Test", 1)+"if "+conds[cc].test+" { goto exit }\ngoto next")
 	}
 }
 
 // thread adds what compilers read relative to FS without a register: variables
 // of a thread, and the guard of a stack frame, which is compared.
-func (h *hot) thread() {
+func (l *loop) thread() {
 	const ea = "a = uint64(in.disp) + c.FSBase\n"
-	h.add("kFLoad8", "%s", ea+tlb("r", 8, "c.R[in.reg&15] = "+loadExpr(8)+"\ngoto next"))
-	h.sized(8, "kFSubRM8", ea+tlb("r", 8, "x, y = c.R[in.reg&15], "+loadExpr(8)+"\nr = x - y\nc.R[in.reg&15] = r\n"+flags("Sub", 8)+"goto next"))
+	l.add(form{op: "Load", size: 8, thread: true}, ea+tlb("r", 8, "c.R[in.reg&15] = "+loadExpr(8)+"\ngoto next"))
+	l.sized(8, form{op: "SubRM", size: 8, thread: true}, ea+tlb("r", 8, "x, y = c.R[in.reg&15], "+loadExpr(8)+"\nr = x - y\nc.R[in.reg&15] = r\n"+flags("Sub", 8)+"goto next"))
 }
 
 // misc adds shifts, multiplication, one-operand forms, CMOV and SETcc.
-func (h *hot) misc() {
+func (l *loop) misc() {
 	for _, n := range []int{1, 2, 4, 8} {
 		s := sizes[n]
 		x := reg("rm", n)
@@ -487,19 +470,19 @@ func (h *hot) misc() {
 				fl += "if c.shiftAux == 0 { of = " + sh.intel + " }\n"
 			}
 			fl += "c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux\n"
-			h.sized(n, fmt.Sprintf("k%sRI%d", sh.name, n), body+set+fl+"goto next")
-			h.sized(n, fmt.Sprintf("k%sRI%dn", sh.name, n), body+set+"goto next")
+			l.sized(n, form{op: sh.name + "RI", size: n}, body+set+fl+"goto next")
+			l.sized(n, form{op: sh.name + "RI", size: n, dead: true}, body+set+"goto next")
 			if n < 4 {
 				continue
 			}
 			body = strings.Replace(body, "in.imm", "c.R[RCX]", 1)
-			h.sized(n, fmt.Sprintf("kV%s%dn", sh.name, n), body+set+"goto next")
+			l.sized(n, form{op: "V" + sh.name, size: n, dead: true}, body+set+"goto next")
 			body = strings.Replace(body, "r = ", "if k == 0 { goto generic }\nr = ", 1)
-			h.sized(n, fmt.Sprintf("kV%s%d", sh.name, n), body+set+fl+"goto next")
+			l.sized(n, form{op: "V" + sh.name, size: n}, body+set+fl+"goto next")
 		}
-		h.sized(n, fmt.Sprintf("kNeg%d", n), fmt.Sprintf("x, y = %s(0), %s\nr = -y\n", s.typ, x)+set+flags("Sub", n)+"goto next")
+		l.sized(n, form{op: "Neg", size: n}, fmt.Sprintf("x, y = %s(0), %s\nr = -y\n", s.typ, x)+set+flags("Sub", n)+"goto next")
 		if n > 1 {
-			h.rotates(n)
+			l.rotates(n)
 		}
 		if n < 4 {
 			continue
@@ -507,107 +490,104 @@ func (h *hot) misc() {
 		for _, u := range []struct{ name, r, y, op string }{{"Inc", "x + 1", "1", "Add"}, {"Dec", "x - 1", "1", "Sub"}} {
 			body := fmt.Sprintf("x, y = %s, %s(1)\nr = %s\n", x, s.typ, strings.Replace(u.r, "1", "y", 1))
 			fl := flags(u.op, n) + "o = c.aux ^ c.aux<<1\n"
-			h.sized(n, fmt.Sprintf("k%s%d", u.name, n), "cf = c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ngoto next")
-			h.sized(n, fmt.Sprintf("k%s%dn", u.name, n), body+set+"goto next")
+			l.sized(n, form{op: u.name, size: n}, "cf = c.aux & auxCF\n"+body+set+fl+"c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1\ngoto next")
+			l.sized(n, form{op: u.name, size: n, dead: true}, body+set+"goto next")
 		}
-		h.sized(n, fmt.Sprintf("kNot%d", n), fmt.Sprintf("r = ^%s\n", x)+set+"goto next")
+		l.sized(n, form{op: "Not", size: n}, fmt.Sprintf("r = ^%s\n", x)+set+"goto next")
 	}
 	for i, cond := range condExpr {
 		for _, n := range []int{4, 8} {
-			h.sized(n, fmt.Sprintf("kCmov%s%d", ccNames[i], n), fmt.Sprintf("r = %s\nif %s { r = %s }\nc.R[in.reg&15] = uint64(r)\ngoto next", reg("reg", n), cond, reg("rm", n)))
+			l.sized(n, form{op: "Cmov", cond: ccNames[i], size: n}, fmt.Sprintf("r = %s\nif %s { r = %s }\nc.R[in.reg&15] = uint64(r)\ngoto next", reg("reg", n), cond, reg("rm", n)))
 		}
-		h.sized(8, "kSet"+ccNames[i], "r = c.R[in.rm&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.rm&15] = r\ngoto next")
+		l.sized(8, form{op: "Set", cond: ccNames[i]}, "r = c.R[in.rm&15] &^ 0xff\nif "+cond+" { r |= 1 }\nc.R[in.rm&15] = r\ngoto next")
 	}
 	for _, m := range []struct{ kind, x string }{{"RR", "c.R[in.reg&15]"}, {"RI", "in.imm"}} {
-		h.add("kImul"+m.kind+"4n", "%s", "c.R[in.reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.rm&15]))\ngoto next")
-		h.add("kImul"+m.kind+"8n", "%s", "c.R[in.reg&15] = "+m.x+" * c.R[in.rm&15]\ngoto next")
-		h.add("kImul"+m.kind+"4", "%s", "p = int64(int32("+m.x+")) * int64(int32(c.R[in.rm&15]))\nc.R[in.reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n"+mulFlags("uint64(int64(int32(p)))")+"goto next")
-		h.sized(8, "kImul"+m.kind+"8", "x, y = "+m.x+", c.R[in.rm&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.reg&15] = r\nover = h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
+		l.add(form{op: "Imul" + m.kind, size: 4, dead: true}, "c.R[in.reg&15] = uint64(uint32("+m.x+") * uint32(c.R[in.rm&15]))\ngoto next")
+		l.add(form{op: "Imul" + m.kind, size: 8, dead: true}, "c.R[in.reg&15] = "+m.x+" * c.R[in.rm&15]\ngoto next")
+		l.add(form{op: "Imul" + m.kind, size: 4}, "p = int64(int32("+m.x+")) * int64(int32(c.R[in.rm&15]))\nc.R[in.reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n"+mulFlags("uint64(int64(int32(p)))")+"goto next")
+		l.sized(8, form{op: "Imul" + m.kind, size: 8}, "x, y = "+m.x+", c.R[in.rm&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\nc.R[in.reg&15] = r\nover = h != uint64(int64(r)>>63)\n"+mulFlags("r")+"goto next")
 	}
 	for _, n := range []int{4, 8} {
 		set := "c.R[in.reg&15] = uint64(r)\n"
-		h.sized(n, fmt.Sprintf("kImulRM%d", n), ea+tlb("r", n, map[int]string{
+		l.sized(n, form{op: "ImulRM", size: n}, ea+tlb("r", n, map[int]string{
 			4: "p = int64(int32(" + loadExpr(4) + ")) * int64(int32(c.R[in.reg&15]))\nc.R[in.reg&15] = uint64(uint32(p))\nover = p != int64(int32(p))\n" + mulFlags("uint64(int64(int32(p)))") + "goto next",
 			8: "x, y = " + loadExpr(8) + ", c.R[in.reg&15]\nh, r = bits.Mul64(x, y)\nh -= uint64(int64(x)>>63)&y + uint64(int64(y)>>63)&x\n" + set + "over = h != uint64(int64(r)>>63)\n" + mulFlags("r") + "goto next",
 		}[n]))
 	}
-	h.add("kNop", "goto next")
-	h.add("kEnd", "goto exit")
+	l.add(form{op: "Nop"}, "goto next")
+	l.add(form{op: "End"}, "goto exit")
 }
 
 // stack adds pushes, pops and branches.
-func (h *hot) stack() {
+func (l *loop) stack() {
 	push := "a = c.R[RSP] - 8\n"
-	h.add("kPush8", "%s", push+tlb("w", 8, storeStmt(8, "c.R[in.reg&15]")+"\nc.R[RSP] = a\ngoto next"))
-	h.add("kPushI8", "%s", push+tlb("w", 8, storeStmt(8, "in.imm")+"\nc.R[RSP] = a\ngoto next"))
-	h.add("kPop8", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.reg&15] = "+loadExpr(8)+"\ngoto next"))
-	h.add("kCall", "%s", push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
-	h.add("kRet", "%s", "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
-	h.add("kJmp", "goto exit")
+	l.add(form{op: "Push", size: 8}, push+tlb("w", 8, storeStmt(8, "c.R[in.reg&15]")+"\nc.R[RSP] = a\ngoto next"))
+	l.add(form{op: "PushI", size: 8}, push+tlb("w", 8, storeStmt(8, "in.imm")+"\nc.R[RSP] = a\ngoto next"))
+	l.add(form{op: "Pop", size: 8}, "a = c.R[RSP]\n"+tlb("r", 8, "c.R[RSP] = a + 8\nc.R[in.reg&15] = "+loadExpr(8)+"\ngoto next"))
+	l.add(form{op: "Call"}, push+tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\ngoto exit"))
+	l.add(form{op: "Ret"}, "a = c.R[RSP]\n"+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.R[RSP] = a + 8\nc.RIP = t\ngoto indirect\n}"))
+	l.add(form{op: "Jmp"}, "goto exit")
 	call := "if " + canonical + " {\na = c.R[RSP] - 8\n" + tlb("w", 8, storeStmt(8, "b.exits[0].target")+"\nc.R[RSP] = a\nc.RIP = t\ngoto indirect") + "\n}"
-	h.add("kCallR", "%s", "t = c.R[in.rm&15]\n"+call)
-	h.add("kCallM", "%s", ea+tlb("r", 8, "t = "+loadExpr(8)+"\n"+call))
-	h.add("kJmpM", "%s", ea+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.RIP = t\ngoto indirect\n}"))
-	h.add("kJmpR", "%s", "if t = c.R[in.rm&15]; "+canonical+" {\nc.RIP = t\ngoto indirect\n}")
+	l.add(form{op: "CallR"}, "t = c.R[in.rm&15]\n"+call)
+	l.add(form{op: "CallM"}, ea+tlb("r", 8, "t = "+loadExpr(8)+"\n"+call))
+	l.add(form{op: "JmpM"}, ea+tlb("r", 8, "if t = "+loadExpr(8)+"; "+canonical+" {\nc.RIP = t\ngoto indirect\n}"))
+	l.add(form{op: "JmpR"}, "if t = c.R[in.rm&15]; "+canonical+" {\nc.RIP = t\ngoto indirect\n}")
 	for i, n := range ccNames {
-		h.add("kJ"+n, "if %s { goto exit }\ngoto next", condExpr[i])
+		l.add(form{op: "J", cond: n}, "if "+condExpr[i]+" { goto exit }\ngoto next")
 	}
 }
 
-// generateLoop writes the hot run loop.
-func generateLoop() error {
-	h := &hot{bodies: map[string]string{}, successors: map[string][]string{}}
-	if err := readLines("internal/isagen/successors.txt", h.successor); err != nil {
+// generateLoop writes the run loop and the tables by which instructions find
+// their cases.
+func generateLoop(rows []*row) error {
+	l, err := newLoop()
+	if err != nil {
 		return err
 	}
-	h.moves()
-	h.alu()
-	h.carries()
-	h.compare()
-	h.misc()
-	h.stack()
-	h.highBytes()
-	h.thread()
-	h.vectorInts()
-	h.vectorMoves()
-	h.vectorFloats()
-	if err := readLines("internal/isagen/chains.txt", h.chain); err != nil {
+	generic, err := readGeneric()
+	if err != nil {
 		return err
 	}
-	if err := h.writeKinds(); err != nil {
+	b, err := l.bind(rows, claims, generic)
+	if err != nil {
 		return err
 	}
-	return h.writeLoop()
+	if err := l.writeKinds(b); err != nil {
+		return err
+	}
+	return l.writeLoop()
 }
 
-// writeKinds writes the names and numbers of kinds, and their successors.
-func (h *hot) writeKinds() error {
-	var out bytes.Buffer
-	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\npackage x86\n\n// Kinds of the hot loop.\nconst (\nkGeneric = iota\n")
-	for _, k := range h.kinds {
-		fmt.Fprintln(&out, k)
+// newLoop returns all cases.
+func newLoop() (*loop, error) {
+	l := &loop{byName: map[string]*kind{}, byForm: map[form]*kind{}, successors: map[string][]string{}}
+	if err := readLines("internal/isagen/successors.txt", 2, l.successor); err != nil {
+		return nil, err
 	}
-	out.WriteString("kindCount\n)\n\n// kindByName finds the kinds that bind puts together from shape and size.\nvar kindByName = map[string]uint16{\n")
-	for _, k := range h.kinds {
-		fmt.Fprintf(&out, "%q: %s,\n", k[1:], k)
-	}
-	out.WriteString("}\n\n")
-	if err := h.writeSuccessors(&out); err != nil {
-		return err
-	}
-	return writeSource("kinds_gen.go", out.Bytes())
+	l.moves()
+	l.alu()
+	l.carries()
+	l.compare()
+	l.misc()
+	l.stack()
+	l.highBytes()
+	l.thread()
+	l.vectorInts()
+	l.vectorMoves()
+	l.vectorFloats()
+	return l, readLines("internal/isagen/chains.txt", 2, l.chain)
 }
 
 // writeLoop writes the loop itself.
-func (h *hot) writeLoop() error {
+func (l *loop) writeLoop() error {
 	var out bytes.Buffer
 	out.WriteString("// Code generated by isagen; DO NOT EDIT.\n\n//go:build !(ppc64 || s390x || mips || mips64)\n\npackage x86\n\nimport (\n\"math/bits\"\n\"unsafe\"\n)\n\n")
 	out.WriteString(loopHead)
-	for _, k := range h.kinds {
-		fmt.Fprintf(&out, "case %s:\ngoto l%s\n", k, k[1:])
+	for _, k := range l.kinds {
+		fmt.Fprintf(&out, "case k%s:\ngoto l%[1]s\n", k.name)
 	}
 	out.WriteString(loopGeneric)
-	out.Write(h.cases.Bytes())
+	out.Write(l.cases.Bytes())
 	out.WriteString(loopExit)
 	return writeSource("run_gen.go", out.Bytes())
 }

@@ -63,12 +63,12 @@ const inUse = "c.NotInUse &^= xfeatAVX\n"
 
 // vexForms are the widths of VEX forms.
 var vexForms = []struct {
-	name string
-	n    int // quadwords
-	set  string
+	vex width
+	n   int // quadwords
+	set string
 }{
-	{"X", 2, "d[2], d[3] = 0, 0\n"},
-	{"Y", 4, inUse},
+	{vex128, 2, "d[2], d[3] = 0, 0\n"},
+	{vex256, 4, inUse},
 }
 
 const (
@@ -87,78 +87,78 @@ func targets(r string, n int) string {
 }
 
 // vectorInts adds the operations of lanes.
-func (h *hot) vectorInts() {
+func (l *loop) vectorInts() {
 	for _, op := range lanes {
 		if op.handler != "pxor" { // has a case already
-			h.add("kVr"+op.handler, "%s", legacyRR+"v[0], v[1] = "+each(2, op.expr, "v[%d]", "w[%d]")+"\ngoto next")
+			l.add(form{op: op.handler, vex: legacy, operands: regs}, legacyRR+"v[0], v[1] = "+each(2, op.expr, "v[%d]", "w[%d]")+"\ngoto next")
 		}
-		h.add("kVm"+op.handler, "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.reg&15]\n"+loads(2)+
+		l.add(form{op: op.handler, vex: legacy, operands: memory}, ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.reg&15]\n"+loads(2)+
 			"v[0], v[1] = "+each(2, op.expr, "v[%d]", "m%d")+"\ngoto next\n}"))
 		for _, f := range vexForms {
-			h.add("k"+f.name+"rv"+op.handler, "%s", vexRR+targets("d", f.n)+" = "+each(f.n, op.expr, "v[%d]", "w[%d]")+"\n"+f.set+"goto next")
-			h.add("k"+f.name+"mv"+op.handler, "%s", ea+tlb("r", 8*f.n, vexRM+loads(f.n)+
+			l.add(form{op: "v" + op.handler, vex: f.vex, operands: regs}, vexRR+targets("d", f.n)+" = "+each(f.n, op.expr, "v[%d]", "w[%d]")+"\n"+f.set+"goto next")
+			l.add(form{op: "v" + op.handler, vex: f.vex, operands: memory}, ea+tlb("r", 8*f.n, vexRM+loads(f.n)+
 				targets("d", f.n)+" = "+each(f.n, op.expr, "v[%d]", "m%d")+"\n"+f.set+"goto next"))
 		}
 	}
 	for _, sh := range []struct{ handler, f string }{
 		{"psllqImm", "laneShlQ"}, {"psrlqImm", "laneShrQ"}, {"pslldImm", "laneShlD"}, {"psrldImm", "laneShrD"},
 	} {
-		h.add("kVr"+sh.handler, "%s", fmt.Sprintf("v, n = &c.V[in.rm&15], in.imm&0xff\nv[0], v[1] = %[1]s(v[0], n), %[1]s(v[1], n)\ngoto next", sh.f))
+		l.add(form{op: sh.handler, vex: legacy, operands: regs}, fmt.Sprintf("v, n = &c.V[in.rm&15], in.imm&0xff\nv[0], v[1] = %[1]s(v[0], n), %[1]s(v[1], n)\ngoto next", sh.f))
 	}
-	h.add("kVrpmovmskb", "w = &c.V[in.rm&15]\nc.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8\ngoto next")
-	h.add("kYrvpmovmskb", "w = &c.V[in.rm&15]\nc.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24\ngoto next")
+	l.add(form{op: "pmovmskb", vex: legacy, operands: regs}, "w = &c.V[in.rm&15]\nc.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8\ngoto next")
+	l.add(form{op: "vpmovmskb", vex: vex256, operands: regs}, "w = &c.V[in.rm&15]\nc.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24\ngoto next")
 }
 
 // vectorMoves adds moves beyond those of legacy 128-bit registers.
-func (h *hot) vectorMoves() {
-	h.add("kVmmovsdX", "%s", ea+tlb("r", 8, "v = &c.V[in.reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
-	h.add("kVrmovsdX", "c.V[in.reg&15][0] = c.V[in.rm&15][0]\ngoto next")
-	h.add("kVmmovqX", "%s", ea+tlb("r", 8, "v = &c.V[in.reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
-	h.add("kVmmovsdXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.reg&15][0]")+"\ngoto next"))
-	h.add("kVmmovqXStore", "%s", ea+tlb("w", 8, storeStmt(8, "c.V[in.reg&15][0]")+"\ngoto next"))
-	h.add("kVmmovss", "%s", ea+tlb("r", 4, "v = &c.V[in.reg&15]\nv[0], v[1] = uint64("+loadExpr(4)+"), 0\ngoto next"))
-	h.add("kVmmovssStore", "%s", ea+tlb("w", 4, storeStmt(4, "c.V[in.reg&15][0]")+"\ngoto next"))
-	h.add("kVmmovhps", "%s", ea+tlb("r", 8, "c.V[in.reg&15][1] = "+loadExpr(8)+"\ngoto next"))
-	h.add("kVmmovlps", "%s", ea+tlb("r", 8, "c.V[in.reg&15][0] = "+loadExpr(8)+"\ngoto next"))
-	h.add("kVrpunpcklqdq", "c.V[in.reg&15][1] = c.V[in.rm&15][0]\ngoto next")
-	h.add("kVrpunpckhqdq", "v = &c.V[in.reg&15]\nv[0], v[1] = v[1], c.V[in.rm&15][1]\ngoto next")
-	h.add("kVrmovd4", "v = &c.V[in.reg&15]\nv[0], v[1] = uint64(uint32(c.R[in.rm&15])), 0\ngoto next")
-	h.add("kVrmovd8", "v = &c.V[in.reg&15]\nv[0], v[1] = c.R[in.rm&15], 0\ngoto next")
-	h.add("kVrmovdStore4", "c.R[in.rm&15] = uint64(uint32(c.V[in.reg&15][0]))\ngoto next")
-	h.add("kVrmovdStore8", "c.R[in.rm&15] = c.V[in.reg&15][0]\ngoto next")
-	h.add("kXmvmovsdLoad", "%s", ea+tlb("r", 8, "c.V[in.reg&15] = Vec{"+loadExpr(8)+"}\ngoto next"))
-	h.add("kYmvpbroadcastq", "%s", ea+tlb("r", 8, "q, v = "+loadExpr(8)+", &c.V[in.reg&15]\n"+targets("v", 4)+" = q"+strings.Repeat(", q", 3)+"\n"+inUse+"goto next"))
+func (l *loop) vectorMoves() {
+	l.add(form{op: "movsdX", vex: legacy, operands: memory}, ea+tlb("r", 8, "v = &c.V[in.reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
+	l.add(form{op: "movsdX", vex: legacy, operands: regs}, "c.V[in.reg&15][0] = c.V[in.rm&15][0]\ngoto next")
+	l.add(form{op: "movqX", vex: legacy, operands: memory}, ea+tlb("r", 8, "v = &c.V[in.reg&15]\nv[0], v[1] = "+loadExpr(8)+", 0\ngoto next"))
+	l.add(form{op: "movsdXStore", vex: legacy, operands: memory}, ea+tlb("w", 8, storeStmt(8, "c.V[in.reg&15][0]")+"\ngoto next"))
+	l.add(form{op: "movqXStore", vex: legacy, operands: memory}, ea+tlb("w", 8, storeStmt(8, "c.V[in.reg&15][0]")+"\ngoto next"))
+	l.add(form{op: "movss", vex: legacy, operands: memory}, ea+tlb("r", 4, "v = &c.V[in.reg&15]\nv[0], v[1] = uint64("+loadExpr(4)+"), 0\ngoto next"))
+	l.add(form{op: "movssStore", vex: legacy, operands: memory}, ea+tlb("w", 4, storeStmt(4, "c.V[in.reg&15][0]")+"\ngoto next"))
+	l.add(form{op: "movhps", vex: legacy, operands: memory}, ea+tlb("r", 8, "c.V[in.reg&15][1] = "+loadExpr(8)+"\ngoto next"))
+	l.add(form{op: "movlps", vex: legacy, operands: memory}, ea+tlb("r", 8, "c.V[in.reg&15][0] = "+loadExpr(8)+"\ngoto next"))
+	l.add(form{op: "punpcklqdq", vex: legacy, operands: regs}, "c.V[in.reg&15][1] = c.V[in.rm&15][0]\ngoto next")
+	l.add(form{op: "punpckhqdq", vex: legacy, operands: regs}, "v = &c.V[in.reg&15]\nv[0], v[1] = v[1], c.V[in.rm&15][1]\ngoto next")
+	l.add(form{op: "movd", vex: legacy, operands: regs, size: 4}, "v = &c.V[in.reg&15]\nv[0], v[1] = uint64(uint32(c.R[in.rm&15])), 0\ngoto next")
+	l.add(form{op: "movd", vex: legacy, operands: regs, size: 8}, "v = &c.V[in.reg&15]\nv[0], v[1] = c.R[in.rm&15], 0\ngoto next")
+	l.add(form{op: "movdStore", vex: legacy, operands: regs, size: 4}, "c.R[in.rm&15] = uint64(uint32(c.V[in.reg&15][0]))\ngoto next")
+	l.add(form{op: "movdStore", vex: legacy, operands: regs, size: 8}, "c.R[in.rm&15] = c.V[in.reg&15][0]\ngoto next")
+	l.add(form{op: "vmovsdLoad", vex: vex128, operands: memory}, ea+tlb("r", 8, "c.V[in.reg&15] = Vec{"+loadExpr(8)+"}\ngoto next"))
+	l.add(form{op: "vpbroadcastq", vex: vex256, operands: memory}, ea+tlb("r", 8, "q, v = "+loadExpr(8)+", &c.V[in.reg&15]\n"+targets("v", 4)+" = q"+strings.Repeat(", q", 3)+"\n"+inUse+"goto next"))
 	for _, f := range vexForms {
 		load := "d = &c.V[in.reg&15]\n" + targets("d", f.n) + " = " + qwords(f.n) + "\n" + f.set + "goto next"
 		store := "v = &c.V[in.reg&15]\n" + putQwords(f.n) + "goto next"
 		aligned := fmt.Sprintf("if a&%d == 0 {\n", 8*f.n-1)
-		h.add("k"+f.name+"mvmovups", "%s", ea+tlb("r", 8*f.n, load))
-		h.add("k"+f.name+"mvmovaps", "%s", ea+tlb("r", 8*f.n, aligned+load+"\n}"))
-		h.add("k"+f.name+"mvmovupsStore", "%s", ea+tlb("w", 8*f.n, store))
-		h.add("k"+f.name+"mvmovapsStore", "%s", ea+tlb("w", 8*f.n, aligned+store+"\n}"))
-		h.add("k"+f.name+"rvmov", "%s", "d, w = &c.V[in.reg&15], &c.V[in.rm&15]\n"+targets("d", f.n)+" = "+targets("w", f.n)+"\n"+f.set+"goto next")
+		l.add(form{op: "vmovups", vex: f.vex, operands: memory}, ea+tlb("r", 8*f.n, load))
+		l.add(form{op: "vmovaps", vex: f.vex, operands: memory}, ea+tlb("r", 8*f.n, aligned+load+"\n}"))
+		l.add(form{op: "vmovupsStore", vex: f.vex, operands: memory}, ea+tlb("w", 8*f.n, store))
+		l.add(form{op: "vmovapsStore", vex: f.vex, operands: memory}, ea+tlb("w", 8*f.n, aligned+store+"\n}"))
+		l.add(form{op: "vmov", vex: f.vex, operands: regs}, "d, w = &c.V[in.reg&15], &c.V[in.rm&15]\n"+targets("d", f.n)+" = "+targets("w", f.n)+"\n"+f.set+"goto next")
 	}
 }
 
 // vectorFloats adds arithmetic on doubles.
-func (h *hot) vectorFloats() {
+func (l *loop) vectorFloats() {
 	const fast = "mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE"
 	for _, op := range []string{"add", "sub", "mul", "div"} {
 		lo := fmt.Sprintf("s, ok = %s64Quick(v[0], %%s)\nif ok && %s {\n%%s = s\ngoto next\n}", op, fast)
-		h.add("kVr"+op+"sd", "%s", legacyRR+fmt.Sprintf(lo, "w[0]", "v[0]"))
-		h.add("kVm"+op+"sd", "%s", ea+tlb("r", 8, "v = &c.V[in.reg&15]\n"+fmt.Sprintf(lo, loadExpr(8), "v[0]")))
+		l.add(form{op: op + "sd", vex: legacy, operands: regs}, legacyRR+fmt.Sprintf(lo, "w[0]", "v[0]"))
+		l.add(form{op: op + "sd", vex: legacy, operands: memory}, ea+tlb("r", 8, "v = &c.V[in.reg&15]\n"+fmt.Sprintf(lo, loadExpr(8), "v[0]")))
 		vex := fmt.Sprintf("s, ok = %s64Quick(v[0], %%s)\nif ok && %s {\n*d = Vec{s, v[1]}\ngoto next\n}", op, fast)
-		h.add("kXrv"+op+"sd", "%s", vexRR+fmt.Sprintf(vex, "w[0]"))
-		h.add("kXmv"+op+"sd", "%s", ea+tlb("r", 8, vexRM+fmt.Sprintf(vex, loadExpr(8))))
+		l.add(form{op: "v" + op + "sd", vex: vex128, operands: regs}, vexRR+fmt.Sprintf(vex, "w[0]"))
+		l.add(form{op: "v" + op + "sd", vex: vex128, operands: memory}, ea+tlb("r", 8, vexRM+fmt.Sprintf(vex, loadExpr(8))))
 
 		two := fmt.Sprintf("if %s && %sPair(v, v, %%s) {\ngoto next\n}", fast, op)
-		h.add("kVr"+op+"pd", "%s", legacyRR+fmt.Sprintf(two, targets("w", 2)))
-		h.add("kVm"+op+"pd", "%s", ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.reg&15]\n"+fmt.Sprintf(two, qwords(2))+"\n}"))
+		l.add(form{op: op + "pd", vex: legacy, operands: regs}, legacyRR+fmt.Sprintf(two, targets("w", 2)))
+		l.add(form{op: op + "pd", vex: legacy, operands: memory}, ea+tlb("r", 16, "if a&15 == 0 {\nv = &c.V[in.reg&15]\n"+fmt.Sprintf(two, qwords(2))+"\n}"))
 		for _, f := range vexForms {
-			g := map[string]string{"X": "Pair", "Y": "Quad"}[f.name]
+			g := map[width]string{vex128: "Pair", vex256: "Quad"}[f.vex]
 			all := fmt.Sprintf("if %s && %s%s(d, v, %%s) {\n%sgoto next\n}", fast, op, g, f.set)
-			h.add("k"+f.name+"rv"+op+"pd", "%s", vexRR+fmt.Sprintf(all, targets("w", f.n)))
-			h.add("k"+f.name+"mv"+op+"pd", "%s", ea+tlb("r", 8*f.n, vexRM+fmt.Sprintf(all, qwords(f.n))))
+			l.add(form{op: "v" + op + "pd", vex: f.vex, operands: regs}, vexRR+fmt.Sprintf(all, targets("w", f.n)))
+			l.add(form{op: "v" + op + "pd", vex: f.vex, operands: memory}, ea+tlb("r", 8*f.n, vexRM+fmt.Sprintf(all, qwords(f.n))))
 		}
 	}
 }

@@ -1,0 +1,92 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// The processes of a tree run the same programs and load the same libraries, and the pages of
+// these are kept for each of them. A page that is in the recording, of a file that has not
+// changed since, is neither read nor hashed again: the process gets a row for it and no more.
+//
+// That a file has not changed its status tells: the time of its last change (ctime) moves
+// with each and cannot be set back. Two cases are left out. A file changed just now may change
+// again without another ctime, for clocks of file systems have ticks. And stores through a
+// shared mapping that is writable need not move any time; so it is done for programs
+// and libraries alone, files that are mapped for execution, which nobody edits in this way.
+
+// fileVersion is a file with the content that it has until it is changed.
+type fileVersion struct {
+	dev, inode   uint64
+	size         int64
+	mtime, ctime unix.Timespec
+}
+
+// versionSettled is how long ago the last change of a file must be, so that another one has
+// another ctime.
+const versionSettled = 2 * time.Second
+
+// knownPages are the pages of files that the recording holds, by index in the file.
+type knownPages map[fileVersion]map[uint64]checkpoint.PageRef
+
+// version returns what the file of a mapping is now; nil for those
+// whose pages are read for each process, and while no recording is written yet.
+func (sp *space) version(m *mapping) *fileVersion {
+	if m == nil || !sp.isCleanFile(m) || !sp.objects.out.open() {
+		return nil
+	}
+	if !slices.ContainsFunc(sp.views().list[m.Object], func(m *mapping) bool { return m.Prot&checkpoint.ProtExec != 0 }) {
+		return nil
+	}
+	o := sp.objects.at(m.Object)
+	// By its path: /proc/PID/map_files is for root alone.
+	var st unix.Stat_t
+	err := unix.Stat(fmt.Sprintf("/proc/%d/root%s", sp.pid, o.Path), &st)
+	if err != nil || st.Dev != o.Dev || st.Ino != o.Inode || time.Since(time.Unix(st.Ctim.Unix())) < versionSettled {
+		return nil
+	}
+	return &fileVersion{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
+}
+
+// keepKnown keeps a page of a file of which the recording has that version's content. It
+// reports whether it has.
+func (o *objectStore) keepKnown(v *fileVersion, k pageKey) (bool, error) {
+	if v == nil {
+		return false, nil
+	}
+	ref, ok := o.out.known[*v][k.index]
+	if !ok {
+		return false, nil
+	}
+	o.done[k] = true
+	o.out.reused++
+	return true, o.out.w.AddObjectPage(checkpoint.ObjectPage{Object: k.object, Index: k.index, Ref: ref})
+}
+
+// keepRead keeps a page of a file that was read, as version v has it unless that is nil. data
+// is kept.
+func (o *objectStore) keepRead(v *fileVersion, k pageKey, data []byte) error {
+	if v == nil {
+		return o.keep(k, data)
+	}
+	o.done[k] = true
+	ref, err := o.out.objectPage(k, data)
+	if err != nil {
+		return err
+	}
+	if o.out.known == nil {
+		o.out.known = knownPages{}
+	}
+	if o.out.known[*v] == nil {
+		o.out.known[*v] = map[uint64]checkpoint.PageRef{}
+	}
+	o.out.known[*v][k.index] = ref
+	return nil
+}

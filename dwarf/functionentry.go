@@ -1,0 +1,44 @@
+package dwarf
+
+import (
+	"debug/dwarf"
+	"slices"
+)
+
+// Where the functions of a name begin, for breakpoints.
+
+// Functions returns the addresses of the first instructions of the functions of
+// that name, also of those in namespaces and classes by their full name.
+func (m *Module) Functions(name string) (out []uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	if m.data != nil {
+		for _, off := range m.names().functions[name] {
+			if e := m.entryAt(off); e != nil {
+				if rs, err := m.data.Ranges(e); err == nil && len(rs) > 0 {
+					out = append(out, entryPC(e, rs))
+				}
+			}
+		}
+	}
+	if len(out) == 0 {
+		if addr, ok := m.Lookup(name); ok {
+			out = append(out, addr)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// entryPC is where a function is entered: DW_AT_entry_pc, or the start of its
+// first range.
+func entryPC(e *dwarf.Entry, ranges [][2]uint64) uint64 {
+	switch pc := e.Val(dwarf.AttrEntrypc).(type) {
+	case uint64:
+		return pc
+	case int64: // from the start of the function (DWARF 5, 2.18)
+		return ranges[0][0] + uint64(pc)
+	}
+	return ranges[0][0]
+}
