@@ -142,6 +142,7 @@ func (g *group) goesOnWith(t *thread) error {
 func (t *thread) atCallExit() (action, error) {
 	g := t.group()
 	t.noteRemote(int64(t.regs.Rax))
+	t.joinFiles(t.call.filesWritten()) // mapped since its entry
 	if g.sharers != nil {
 		for _, f := range t.call.targets {
 			g.sharers.noteWritten(g, f.id, t.call.joined)
