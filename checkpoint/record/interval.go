@@ -72,6 +72,18 @@ func (g *group) cut(t *thread, b intervalEnd) error {
 	return nil
 }
 
+// endForced ends the interval where the thread is in its own code. The next begins when the group
+// runs again.
+func (t *thread) endForced() error {
+	g := t.group()
+	m, err := t.space().takeSnapshot()
+	if err != nil {
+		return err
+	}
+	g.paused = true
+	return g.endInterval(m, intervalEnd{kind: checkpoint.EndForced, forced: true, contexts: g.contexts(t)})
+}
+
 // endInterval ends the current interval. It becomes g.prev.
 func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 	cur := g.cur

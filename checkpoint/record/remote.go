@@ -94,6 +94,14 @@ func (p *process) memBehind(c *call) (pid int, at uint64, err error) {
 	return pid, at, err
 }
 
+// filesWritten returns the files that the call may change.
+func (c *call) filesWritten() (out []sharedFile) {
+	for _, f := range c.targets {
+		out = append(out, sharedFile{f.id, true})
+	}
+	return out
+}
+
 // joinsBefore joins the groups whose memory the call may change, at whose entry the thread is. It
 // reports whether one of them has the turn.
 func (t *thread) joinsBefore() (waits bool) {
@@ -101,11 +109,7 @@ func (t *thread) joinsBefore() (waits bool) {
 	if len(g.session.groups) < 2 {
 		return false
 	}
-	var files []sharedFile
-	for _, f := range c.targets {
-		files = append(files, sharedFile{f.id, true})
-	}
-	found := t.joinFiles(files)
+	found := t.joinFiles(c.filesWritten())
 	if c.remote != nil {
 		t.joinGroup(c.remote.to.space.group)
 		found = true

@@ -107,16 +107,9 @@ func (t *thread) giveUpGroupTurn(next action, why checkpoint.SchedReason) action
 // pauseForced ends the interval at a forced stop of the thread, and gives the turn to another
 // process.
 func (t *thread) pauseForced() (action, error) {
-	g := t.group()
-	m, err := t.space().takeSnapshot()
-	if err != nil {
+	if err := t.endForced(); err != nil {
 		return action{}, err
 	}
-	b := intervalEnd{kind: checkpoint.EndForced, forced: true, contexts: g.contexts(t)}
-	if err := g.endInterval(m, b); err != nil {
-		return action{}, err
-	}
-	g.paused = true
 	return t.giveUpGroupTurn(action{}, checkpoint.SchedSlice), nil
 }
 
@@ -149,6 +142,7 @@ func (g *group) goesOnWith(t *thread) error {
 func (t *thread) atCallExit() (action, error) {
 	g := t.group()
 	t.noteRemote(int64(t.regs.Rax))
+	t.joinFiles(t.call.filesWritten()) // mapped since its entry
 	if g.sharers != nil {
 		for _, f := range t.call.targets {
 			g.sharers.noteWritten(g, f.id, t.call.joined)

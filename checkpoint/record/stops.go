@@ -66,10 +66,13 @@ func (t *thread) goOn(next action) error {
 		return t.onStop(ws)
 	}
 	switch {
-	case t.group().done || t.group().alone() && t.group().sharers == nil:
+	case t.group().done:
+	case next.req == ptrace.Listen && !t.session.alone(): // others go on, and may need its turn
+		t.giveUpTurn(action{}, true, checkpoint.SchedBlocked)
+	case t.group().alone() && t.group().sharers == nil:
 	case t.exiting && t.atExitEvent && t.tid == t.proc.pid && t.proc.hasOther(t):
 		return t.awaitZombie()
-	case t.call.blocks() || next.req == ptrace.Listen:
+	case t.call.blocks():
 		t.giveUpTurn(action{}, true, checkpoint.SchedBlocked)
 	}
 	return nil
@@ -171,10 +174,23 @@ func (t *thread) onGroupStop(sig int) (action, error) {
 		if unix.Signal(sig) != unix.SIGSTOP && t.proc == t.session.first { // a child is its shell's job
 			stopWithJob()
 		}
-		return action{req: ptrace.Listen}, nil
+		return action{req: ptrace.Listen}, t.endBeforeStop()
 	default:
 		return action{}, nil
 	}
+}
+
+// endBeforeStop ends the interval where job control stops the thread in its own code, and others
+// may run before it goes on: no event has a place there.
+func (t *thread) endBeforeStop() error {
+	g := t.group()
+	if g.done || g.cur == nil || t.call.in || t.call.pending || t.session.alone() {
+		return nil
+	}
+	if err := t.readRegs(); err != nil {
+		return err
+	}
+	return t.endForced()
 }
 
 // stopWithJob stops the recorder too, so that the shell sees its job stopped.

@@ -40,6 +40,9 @@ type parked struct {
 // alone reports whether the group has one thread.
 func (g *group) alone() bool { return len(g.turns.threads) < 2 }
 
+// alone reports whether one thread is recorded.
+func (s *session) alone() bool { return len(s.groups) == 1 && s.groups[0].alone() }
+
 // pass gives a thread its turn.
 func (g *group) pass(t *thread) error {
 	u := &g.turns

@@ -70,6 +70,25 @@ func TestTicker(t *testing.T) {
 	}
 }
 
+// TestTimerOfDead: a thread is killed while a signal of the timer's is on its way to it. No call
+// of another is taken for one that the signal has met.
+func TestTimerOfDead(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads = append(g.turns.threads, other)
+	g.timer.enter(other, true)
+	now := time.Now()
+	g.timer.holdUntil(now)
+	if g.timer.check(now.Add(time.Millisecond)); len(f.sent) != 1 {
+		t.Fatalf("%v was sent", f.sent)
+	}
+	g.forget(other)
+	if g.timer.inFlight(other.tid) {
+		t.Error("the signal is still awaited")
+	}
+}
+
 // TestWaitingProcess: a process that computes without a call is stopped when another that shares
 // its memory has waited for its turn until the limit, also after a call that it has made
 // meanwhile; later where it takes long to compare what they share.

@@ -42,6 +42,8 @@ var treeCases = []struct {
 	{"killedvm", true},
 	{"handler", false},
 	{"stops", false},
+	{"stopshared", true},
+	{"stopwrite", true},
 	{"sessions", false},
 	{"execloops", false},
 	{"spinturns", true},

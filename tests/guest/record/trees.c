@@ -322,7 +322,7 @@ static void turns(int i) {
 static void spinTurns(void) { makeSync(); pid_t p = child(turns, 1); turns(0); reap(p, "child"); say("%ld %ld\n", sync_->n, sync_->turn); }
 // Children that share all memory and are killed, in a call, in their own code, and by themselves.
 static int sleeps(void *arg) { for (;;) pause(); }
-static int loops(void *arg) { for (;;) box[100]++; }
+static int loops(void *arg) { for (;;) { box[100]++; for (int k = 0; k < 8; k++) __builtin_ia32_pause(); } }
 static void killedVM(void) {
 	for (int i = 0; i < 2; i++) {
 		pid_t p = clone(i ? loops : sleeps, stack + sizeof stack, CLONE_VM | SIGCHLD, 0);
@@ -473,6 +473,42 @@ static void stops(void) {
 		say("continued %d\n", WIFCONTINUED(st));
 	}
 	kill(p, SIGTERM);
+	reap(p, "child");
+}
+
+// One that is stopped by a third while it computes, and shares memory with another.
+static void stopper(int i) {
+	int p;
+	if (read(fds[0], &p, sizeof p) != sizeof p) abort();
+	for (int k = 0; k < 3; k++) { nap(13); kill(p, SIGSTOP); nap(7); kill(p, SIGCONT); }
+}
+static void untilSix(int i) {
+	volatile long *n = &sync_->n;
+	for (long turns = 0; *n < 6; turns++) for (int k = 0; k < 8; k++) __builtin_ia32_pause();
+}
+static void stopShared(void) {
+	if (pipe(fds)) abort();
+	pid_t s = child(stopper, 0);
+	makeSync();
+	pid_t p = child(untilSix, 0);
+	if (write(fds[1], &p, sizeof p) != sizeof p) abort();
+	for (int k = 0; k < 6; k++) { nap(2); sync_->n++; }
+	reap(p, "child");
+	reap(s, "stopper");
+}
+
+// One whose memory another writes while it is stopped.
+static void untilWritten(int i) { while (!box[60]) __builtin_ia32_pause(); box[61]++; }
+static void stopWrite(void) {
+	long one = 1;
+	struct iovec a = {&one, sizeof one}, b = {(void *)(box + 60), sizeof one};
+	pid_t p = child(untilWritten, 0);
+	int st;
+	nap(10);
+	kill(p, SIGSTOP);
+	if (waitpid(p, &st, WUNTRACED) != p || !WIFSTOPPED(st)) abort();
+	say("written %zd\n", process_vm_writev(p, &a, 1, &b, 1, 0));
+	kill(p, SIGCONT);
 	reap(p, "child");
 }
 
@@ -634,7 +670,7 @@ static struct { const char *name; void (*run)(void); } cases[] = {
 	{"fork", forkOne}, {"chain", chain}, {"many", many}, {"vfork", vforkExec}, {"vforkfails", vforkFails}, {"spawn", spawns}, {"shells", shells},
 	{"clonevm", cloneVM}, {"clonevmexec", cloneVMExec}, {"forklocked", forkLocked}, {"forkthread", forkThread}, {"forkexecthread", forkExecThread},
 	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
-	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"sessions", sessions}, {"execloops", execLoops},
+	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"stopshared", stopShared}, {"stopwrite", stopWrite}, {"sessions", sessions}, {"execloops", execLoops},
 	{"robust", robust}, {"spinturns", spinTurns}, {"killedvm", killedVM}, {"pwrites", pwrites}, {"remote", remote}, {"namespaces", namespaces},
 	{"tracer", tracer}, {"attach", attach},
 	{"crashchild", crashChild}, {"crashgrandchild", crashGrandchild}, {"crashvfork", crashVfork}, {"crashtwo", crashTwo}, {"crashfirst", crashFirst}, {"crashbesidevfork", crashBesideVfork},
