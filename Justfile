@@ -39,6 +39,10 @@ races SEEDS="20":
     go test ./tests/record -timeout 2h -run TestRaces -nativeruns 1000 -plainruns 1000 -v
     go test ./tests/record -timeout 2h -run 'TestThreads/.*/chaos' -chaos-seeds {{ SEEDS }} -v
 
+# random moves over 3 processes with 8 threads, each compared with single steps
+moves N="10000" SEED="1":
+    go test ./tests/e2e -run '^TestCrew$' -timeout 1h -v -crewmoves {{ N }} -crewseed {{ SEED }}
+
 # both commands of the README in a minimal Debian that holds Go and nothing else
 fresh:
     tests/fresh.sh
