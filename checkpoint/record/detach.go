@@ -127,7 +127,7 @@ func (t *thread) leave(ws unix.WaitStatus) (action, error) {
 	if ptrace.Event(ws) != 0 || ptrace.StopSignal(ws) != ptrace.SyscallTrap {
 		return action{}, nil
 	}
-	t.leaves, t.parked.waits, t.parked.next = false, false, action{status: ws}
+	t.leaves, t.parked.waits, t.parked.next = false, false, comesTo(ws)
 	if err := t.leaveCall(); err != nil {
 		return action{}, err
 	}
@@ -157,7 +157,7 @@ func (t *thread) halt() error {
 			return err
 		}
 	}
-	t.parked.next, t.parked.waits, t.parked.regs = action{status: ws}, false, t.replayed()
+	t.parked.next, t.parked.waits, t.parked.regs = comesTo(ws), false, t.replayed()
 	return nil
 }
 
@@ -169,7 +169,8 @@ func (t *thread) leaveCall() error {
 	}
 	ws := t.parked.next.status
 	switch {
-	case ws != 0 && !ws.Stopped():
+	case t.parked.next.ended:
+		t.session.noteEnd(t.tid, ws)
 		return errGone
 	case ws != 0 && ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT:
 		return t.session.source.resume(t.tid, ptrace.Detach, 0)
@@ -265,8 +266,7 @@ func (p *process) waitDetached() error {
 		case err != nil:
 			return fmt.Errorf("record: wait: %w", err)
 		case ws.Exited() || ws.Signaled():
-			p.over = true
-			p.session.result.setEnd(ws)
+			p.session.noteEnd(p.pid, ws)
 		case ws.Stopped() && ws.StopSignal() != unix.SIGSTOP:
 			stopWithJob()
 		}

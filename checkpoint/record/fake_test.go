@@ -28,6 +28,7 @@ type fakeSource struct {
 	msg    uint64
 	sent   []unix.Signal // by the recorder
 	reads  int           // of memory
+	polled func() (unix.WaitStatus, bool)
 
 	pages  map[uint64][]byte // by address
 	tables map[uint64]uint64 // entries of the page table, by page
@@ -74,7 +75,6 @@ func (f *fakeSource) resume(tid int, how ptrace.Request, sig int) error {
 }
 
 func (f *fakeSource) interrupt(int) error                        { f.t.Error("interrupted"); return unix.ESRCH }
-func (f *fakeSource) poll(int) (unix.WaitStatus, bool)           { return 0, false }
 func (f *fakeSource) message(int) (uint64, error)                { return f.msg, nil }
 func (f *fakeSource) getRegs(_ int, r *ptrace.Regs) error        { *r = f.regs; return nil }
 func (f *fakeSource) setRegs(_ int, r *ptrace.Regs) error        { f.regs = *r; return nil }
@@ -100,6 +100,13 @@ func (f *fakeSource) waitAny() (int, unix.WaitStatus, error) {
 	next := f.any[0]
 	f.any = f.any[1:]
 	return next.tid, next.status, nil
+}
+
+func (f *fakeSource) poll(int) (unix.WaitStatus, bool) {
+	if f.polled == nil {
+		return 0, false
+	}
+	return f.polled()
 }
 
 func (f *fakeSource) pollAny() (int, unix.WaitStatus, error) {

@@ -228,12 +228,20 @@ func (s *session) notOurs(tid int, ws unix.WaitStatus) error {
 			delete(s.shadows, tid)
 		}
 	case tid == s.first.pid && s.first.detached && !ws.Stopped():
-		s.first.over = true
-		s.result.setEnd(ws)
+		s.noteEnd(tid, ws)
 	default:
 		s.early[tid] = ws
 	}
 	return nil
+}
+
+// noteEnd takes note of the end of a thread that is let go, or is about to be: the program's is
+// the recorder's result.
+func (s *session) noteEnd(tid int, ws unix.WaitStatus) {
+	if tid == s.first.pid {
+		s.first.over = true
+		s.result.setEnd(ws)
+	}
 }
 
 // waitChild waits for the first stop, or the end, of a child that the program has made.

@@ -291,7 +291,7 @@ func (t *thread) drain() (action, error) {
 	if err != nil {
 		return action{}, err
 	}
-	return action{status: ws}, nil
+	return comesTo(ws), nil
 }
 
 // runToReserved has the thread take the timer's signal that is on its way. A handler that
@@ -370,7 +370,7 @@ func (t *thread) deliver(sig int, si *ptrace.Siginfo) (action, error) {
 		if t.call.pending {
 			t.finishPending(t.asIs())
 		}
-		return action{status: ws}, nil
+		return comesTo(ws), nil
 	}
 	if err := t.readRegs(); err != nil {
 		return action{}, err

@@ -21,8 +21,12 @@ type action struct {
 	req    ptrace.Request  // ptrace request to resume with; 0 is PTRACE_SYSCALL
 	sig    int             // signal to deliver
 	status unix.WaitStatus // when not 0: the program is already in this next stop
+	ended  bool            // status says how it has ended: 0 is exit code 0
 	parked bool            // the thread has given up its turn, and goes on when it has it again
 }
+
+// comesTo is the action for a thread whose next stop, or end, is ws.
+func comesTo(ws unix.WaitStatus) action { return action{status: ws, ended: !ws.Stopped()} }
 
 // callStop is the status of a stop at a call's entry or exit.
 const callStop = unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f
@@ -47,7 +51,7 @@ func (t *thread) goOn(next action) error {
 	if next.parked {
 		return nil
 	}
-	if next.status != 0 {
+	if next.status != 0 || next.ended {
 		return t.onStop(next.status)
 	}
 	if why := t.mustPass(next); why != 0 {
@@ -208,7 +212,7 @@ func (t *thread) salvage(err error) (action, error) {
 		return action{}, err
 	}
 	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.group().done {
-		return action{status: ws}, nil
+		return comesTo(ws), nil
 	}
 	msg, err := t.session.source.message(t.tid)
 	if err != nil {
@@ -226,6 +230,9 @@ func (t *thread) killed(err error) (unix.WaitStatus, bool) {
 	var gone *goneError
 	if errors.As(err, &gone) {
 		return gone.ws, true
+	}
+	if ends(err) {
+		return 0, false // its end was answered, or it was let go and is its parent's to wait for
 	}
 	if errors.Is(err, unix.ESRCH) {
 		// On its way there: requests find no stopped program.

@@ -275,3 +275,25 @@ func TestTwoThreads(t *testing.T) {
 		t.Error("the stop of an unknown child is lost")
 	}
 }
+
+// TestLetGoAndEnded: a thread that was let go is its parent's to wait for, and one whose end comes
+// in place of a stop has ended, with exit code 0 as with another.
+func TestLetGoAndEnded(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s := th.session
+	f.polled = func() (unix.WaitStatus, bool) {
+		t.Error("a thread that was let go was waited for")
+		return 0, false
+	}
+	if _, err := th.salvage(errDetach); err != errDetach {
+		t.Errorf("let go: %v", err)
+	}
+	f.any = []stopOfThread{{th.tid, 0}} // exit code 0
+	next, err := th.salvage(unix.ESRCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := th.goOn(next); err != errGone || !s.first.over || len(s.threads) != 0 {
+		t.Errorf("%v, over %v, %d threads left", err, s.first.over, len(s.threads))
+	}
+}

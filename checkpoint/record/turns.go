@@ -185,7 +185,7 @@ func (g *group) collect() {
 
 // stopped makes a thread that was in the kernel ready.
 func (t *thread) stopped(ws unix.WaitStatus) {
-	t.parked.waits, t.parked.next = false, action{status: ws}
+	t.parked.waits, t.parked.next = false, comesTo(ws)
 	t.group().turns.ready = append(t.group().turns.ready, t)
 	t.group().boundTurns()
 }
@@ -298,7 +298,7 @@ func (g *group) nextTurn() *thread {
 // keeps it.
 func (t *thread) mustPass(next action) checkpoint.SchedReason {
 	u := &t.group().turns
-	if t.group().done || t.group().alone() || next.status != 0 || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
+	if t.group().done || t.group().alone() || next.status != 0 || next.ended || next.sig != 0 || !t.atSync || t.call.in || t.call.pending || t.sig.syncPending || t.group().cur == nil {
 		return 0
 	}
 	yields := t.call.nr == unix.SYS_SCHED_YIELD && t.regs == t.sig.atExit

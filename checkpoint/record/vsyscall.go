@@ -120,7 +120,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 		return action{}, err
 	}
 	if !ws.Stopped() || ptrace.Event(ws) != ptrace.EventStop {
-		return action{status: ws}, nil
+		return comesTo(ws), nil
 	}
 	if err := t.readRegs(); err != nil {
 		return action{}, err
