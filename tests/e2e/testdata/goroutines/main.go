@@ -25,10 +25,11 @@ type item struct {
 	next *item
 }
 
-func worker(in <-chan item, done *sync.WaitGroup) {
+func worker(in <-chan item, added chan<- bool, done *sync.WaitGroup) {
 	defer done.Done()
 	for it := range in {
 		add(it.n)
+		added <- true
 	}
 }
 
@@ -69,14 +70,15 @@ func store(m map[string]int, p *item) int {
 func ready() { total++ }
 
 func main() {
-	in := make(chan item)
+	in, added := make(chan item), make(chan bool)
 	var done sync.WaitGroup
 	for range 4 {
 		done.Add(1)
-		go worker(in, &done)
+		go worker(in, added, &done)
 	}
 	for i := range 20 {
 		in <- item{n: i, name: fmt.Sprint("item ", i)}
+		<-added // so in this order, whichever worker adds
 	}
 	close(in)
 	done.Wait()
