@@ -529,7 +529,7 @@ static void sessions(void) {
 	setpgid(p, p);
 	setpgid(q, p);
 	nap(5);
-	kill(-p, SIGHUP);
+	kill(-p, SIGUSR2); // not SIGHUP, which nohup has ignored
 	reap(p, "one");
 	reap(q, "two");
 }
