@@ -158,7 +158,9 @@ func (t *thread) onSyscallStop() (action, error) {
 	}
 	if t.starting {
 		t.starting = false
-		if t.regs.Rip == t.parked.regs.RIP {
+		// At the entry of a call of its own, which may be made by the same instruction, RAX is
+		// -ENOSYS (linux arch/x86/entry).
+		if t.regs.Rip == t.parked.regs.RIP && t.regs.Rax == 0 {
 			return action{}, nil // the exit of the clone that made it
 		}
 	}

@@ -45,6 +45,8 @@ var treeCases = []struct {
 	{"stopshared", true},
 	{"stopwrite", true},
 	{"sessions", false},
+	{"again", false},
+	{"lwps", true},
 	{"execloops", false},
 	{"spinturns", true},
 	{"pwrites", true},

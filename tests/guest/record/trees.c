@@ -534,6 +534,32 @@ static void sessions(void) {
 	reap(q, "two");
 }
 
+// The first call of each child is the one that made it, from the same instruction.
+static void again(void) {
+	int depth = 0;
+	long p = 0;
+	while (depth < 4 && (p = syscall(SYS_fork)) == 0) depth++;
+	if (p > 0) reap(p, "again");
+	if (depth > 0) _exit(depth);
+}
+// So with children that share the memory; the second outlives the first, which is its parent.
+static char lwpStacks[2][1 << 14];
+static volatile int lwpGone, lwpReached;
+static int secondLWP(void *arg) {
+	while (!lwpGone) usleep(1000);
+	lwpReached = 1;
+	return 0;
+}
+static int firstLWP(void *arg) { return clone(secondLWP, lwpStacks[1] + sizeof lwpStacks[1], CLONE_FILES | CLONE_VM, 0) < 0; }
+static void lwps(void) {
+	int st;
+	pid_t p = clone(firstLWP, lwpStacks[0] + sizeof lwpStacks[0], CLONE_FILES | CLONE_VM, 0);
+	if (waitpid(p, &st, __WALL) != p) abort();
+	lwpGone = 1;
+	while (!lwpReached) usleep(1000);
+	say("first: code %d\n", WEXITSTATUS(st));
+}
+
 // The program itself, many times.
 static void execLoop(int i) {
 	char n[8];
@@ -670,7 +696,7 @@ static struct { const char *name; void (*run)(void); } cases[] = {
 	{"fork", forkOne}, {"chain", chain}, {"many", many}, {"vfork", vforkExec}, {"vforkfails", vforkFails}, {"spawn", spawns}, {"shells", shells},
 	{"clonevm", cloneVM}, {"clonevmexec", cloneVMExec}, {"forklocked", forkLocked}, {"forkthread", forkThread}, {"forkexecthread", forkExecThread},
 	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
-	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"stopshared", stopShared}, {"stopwrite", stopWrite}, {"sessions", sessions}, {"execloops", execLoops},
+	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"stopshared", stopShared}, {"stopwrite", stopWrite}, {"sessions", sessions}, {"again", again}, {"lwps", lwps}, {"execloops", execLoops},
 	{"robust", robust}, {"spinturns", spinTurns}, {"killedvm", killedVM}, {"pwrites", pwrites}, {"remote", remote}, {"namespaces", namespaces},
 	{"tracer", tracer}, {"attach", attach},
 	{"crashchild", crashChild}, {"crashgrandchild", crashGrandchild}, {"crashvfork", crashVfork}, {"crashtwo", crashTwo}, {"crashfirst", crashFirst}, {"crashbesidevfork", crashBesideVfork},
