@@ -77,16 +77,16 @@ func (t *thread) onExitCall() error {
 // endQuietly ends the recording of a process that has not crashed: with KeepCrash nothing of
 // it is kept.
 func (g *group) endQuietly(t *thread, b intervalEnd) error {
-	if g.session.opt.Keep == KeepCrash {
-		g.dies()
-		g.close()
-		return g.session.finishWhenOver()
-	}
-	if err := g.endAt(t, b); err != nil {
-		return err
+	s := g.session
+	if s.opt.Keep != KeepCrash {
+		if err := g.endAt(t, b); err != nil {
+			return err
+		}
 	}
 	g.dies()
-	return g.session.finishWhenOver()
+	g.close()
+	s.awaitClosed()
+	return s.finishWhenOver()
 }
 
 // crash ends the recording of the process at the signal that kills it.

@@ -50,6 +50,17 @@ func (s *session) reapClosed() {
 	}
 }
 
+// awaitClosed waits for the end of the shadows that were killed. Until then they execute the
+// program's file, and whoever writes to it once the program has ended finds it busy (ETXTBSY).
+func (s *session) awaitClosed() {
+	for pid, sh := range s.shadows {
+		if sh.closed {
+			sh.reap()
+			delete(s.shadows, pid)
+		}
+	}
+}
+
 // reap kills the shadow, if nothing has, and waits for its end.
 func (s *shadow) reap() {
 	if !s.reaped {
