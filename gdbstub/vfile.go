@@ -31,7 +31,9 @@ const (
 
 // Limits on vFile.
 const (
-	maxFiles = 64   // open at a time
+	// maxFiles is how many are open at a time. gdb keeps one open for each library of each
+	// process: it had no symbols of the fourth python3 when it was 64.
+	maxFiles = 4096
 	maxPath  = 4096 // bytes of a path
 )
 
