@@ -167,7 +167,7 @@ func (d *demonstration) say(format string, args ...any) { fmt.Fprintf(d.w, forma
 func (d *demonstration) show() error {
 	m := d.rec.Manifest()
 	d.say("A program called %s was %s. This is its recording: %s, and none of\nits files are needed.\n\n",
-		filepath.Base(m.Program), ending(d.rec.Ending(m.PID)), size(d.rec.Sizes().File))
+		filepath.Base(m.Program), debug.EndText(d.rec.Ending(m.PID)), size(d.rec.Sizes().File))
 	for _, step := range []func() error{d.verify, d.crash, d.cause} {
 		if err := step(); err != nil {
 			return err

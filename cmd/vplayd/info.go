@@ -136,7 +136,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 	in := &info{
 		File: path, Program: p.Program, Args: p.Args, PID: p.PID, Parent: p.Parent, Host: m.Hostname + ", Linux " + m.Kernel,
 		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
-		Sizes: rec.Sizes(), Notes: m.Notes, Ended: ending(end),
+		Sizes: rec.Sizes(), Notes: m.Notes, Ended: debug.EndText(end),
 	}
 	in.others(rec)
 	in.Environment = heldEnvironment(p.Env)

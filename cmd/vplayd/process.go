@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi"
 	"vplay/replay/debug/text"
 )
 
@@ -109,20 +108,6 @@ func shorten(s string, n int) string {
 		return string(r[:n-3]) + "..."
 	}
 	return s
-}
-
-// ending says in words how a process ended.
-func ending(e checkpoint.Ending) string {
-	switch {
-	case e.Kind == checkpoint.EndCrash && e.Signo == 0: // the recording does not say which
-		return "killed by a signal"
-	case e.Kind == checkpoint.EndCrash:
-		return "killed by " + abi.Signal(e.Signo).String()
-	case e.Kind == checkpoint.EndExit:
-		return fmt.Sprintf("exited with code %d", e.ExitCode)
-	default:
-		return "recording stopped before the program ended"
-	}
 }
 
 // intervalsOf returns the IDs of a process's intervals, in order.

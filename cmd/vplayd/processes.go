@@ -13,6 +13,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/cmd/vplayd/internal/sandbox"
+	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 )
 
@@ -86,7 +87,7 @@ func describeProcess(rec *checkpoint.Recording, p *checkpoint.Process) process {
 	end := rec.Ending(p.PID)
 	killed, isMain := end.Kind == checkpoint.EndCrash, p.PID == rec.Processes()[0].PID
 	out := process{
-		PID: p.PID, Parent: p.Parent, Program: p.Program, Args: p.Args, Cwd: p.Cwd, Ended: ending(end), End: end.Kind.String(),
+		PID: p.PID, Parent: p.Parent, Program: p.Program, Args: p.Args, Cwd: p.Cwd, Ended: debug.EndText(end), End: end.Kind.String(),
 		Crashed: killed && (isMain || abi.Signal(end.Signo).DumpsCore()), Main: isMain,
 	}
 	if out.Args == nil {

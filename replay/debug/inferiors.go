@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay/debug/api"
 )
 
@@ -203,20 +204,22 @@ func (g *Cursor) Processes() []ProcessState {
 	for _, p := range g.s.Rec.Processes() {
 		out = append(out, ProcessState{
 			PID: int(p.PID), Parent: int(p.Parent), Program: p.Program, Args: p.Args,
-			Shown: int(p.PID) == g.pid(), End: endText(g.s.Rec.Ending(p.PID)),
+			Shown: int(p.PID) == g.pid(), End: EndText(g.s.Rec.Ending(p.PID)),
 		})
 	}
 	return out
 }
 
-// endText says how a process ended.
-func endText(e checkpoint.Ending) string {
-	switch e.Kind {
-	case checkpoint.EndCrash:
-		return fmt.Sprintf("died of signal %d", e.Signo)
-	case checkpoint.EndExit:
+// EndText says in words how a process ended.
+func EndText(e checkpoint.Ending) string {
+	switch {
+	case e.Kind == checkpoint.EndCrash && e.Signo == 0: // the recording does not say which
+		return "killed by a signal"
+	case e.Kind == checkpoint.EndCrash:
+		return "killed by " + abi.Signal(e.Signo).String()
+	case e.Kind == checkpoint.EndExit:
 		return fmt.Sprintf("exited with code %d", e.ExitCode)
 	default:
-		return "was there when the recording ended"
+		return "recording stopped before the program ended"
 	}
 }

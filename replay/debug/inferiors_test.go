@@ -245,7 +245,7 @@ func TestMonitorProcesses(t *testing.T) {
 			t.Errorf("line %d is %q", i, lines[i])
 		}
 	}
-	for i, want := range []string{"died of signal 11", "", "exited with code 3"} {
+	for i, want := range []string{"killed by SIGSEGV", "", "exited with code 3"} {
 		if !strings.HasSuffix(lines[i], want) {
 			t.Errorf("line %d is %q", i, lines[i])
 		}

@@ -56,7 +56,7 @@ func TestInferiors(t *testing.T) {
 		`Thread 2.1 `, `#1 .*descend \(n=\d+\) at .*recursion.c:12`, `Thread 1.3 `, `adder \(arg=0x2\)`, `Thread 1.2 `, `adder \(arg=0x1\)`, `Thread 1.1 `, `main \(\) at .*LINE:CRASH`,
 		`libc.so.6`, `Switching to thread 1.2`, `=> 0x[0-9a-f]+ .*syscall`, `\* 1.2 +Thread`, `2.1 +Thread .*descend`,
 		`Switching to inferior 2`, `Thread 2.1 "recursion" hit Breakpoint 1, misconfigure`, `= -1`, `  1.2 +Thread`, `\* 2.1 +Thread .*misconfigure`,
-		`Switching to inferior 1`, `= \d+`, fmt.Sprint(`\* `, a, ` .*race +died of signal 11`), fmt.Sprint(`  `, b, ` .*recursion +died of signal 11`),
+		`Switching to inferior 1`, `= \d+`, fmt.Sprint(`\* `, a, ` .*race +killed by SIGSEGV`), fmt.Sprint(`  `, b, ` .*recursion +killed by SIGSEGV`),
 		`Thread 1.1 "race" hit Temporary breakpoint \d.*, main`, `Switching to thread 2.1`, `<descend\+`, `= -1`,
 		`Thread 2.1 "recursion" hit Temporary breakpoint \d.*, main`, `Switching to thread 1.1`, `#0 .*ld-linux`, `\* 1.1 +Thread .*ld-linux`, `  2.1 +Thread .*main \(\)`,
 		fmt.Sprint(`Inferior 2 \(process `, b, `\) detached`), fmt.Sprint(`\* 1 +process `, a), `  2 +<null>`,
@@ -82,7 +82,7 @@ func TestReplayInferiors(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	expect(t, string(out), `\* 1 +process \d+ .*recursion`, `  2 +process \d+ .*nullptr`, `\* 1.1 +Thread .*descend`, `  2.1 +Thread`, `\* \d+ +recursion`,
-		`Switching to inferior 2`, `\* \d+ +nullptr`, `ld-linux`, `77 is no process of the recording`, `\* \d+ .*nullptr +died`)
+		`Switching to inferior 2`, `\* \d+ +nullptr`, `ld-linux`, `77 is no process of the recording`, `\* \d+ .*nullptr +killed`)
 }
 
 // TestFirstInferior connects without attaching: gdb has the process that the recording is
