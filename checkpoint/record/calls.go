@@ -69,9 +69,9 @@ func (t *thread) onEntry() (action, error) {
 		return t.handBack()
 	}
 	t.sig.syncPending = false
-	row, known := abi.Lookup(int64(t.regs.Orig_rax))
 	t.noteEntry()
 	if e := t.session.log.Trace(); e.Enabled() {
+		row, known := abi.Lookup(t.call.nr)
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")
 	}
 	return t.enter()

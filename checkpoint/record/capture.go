@@ -28,10 +28,11 @@ func (sp *space) keepFilePages(list []filePage) error {
 		if of != p.object {
 			of, v = p.object, sp.version(sp.maps.at(p.addr))
 		}
-		if known, err := sp.objects.keepKnown(v, k); known || err != nil {
-			if err != nil {
-				return err
-			}
+		known, err := sp.objects.keepKnown(v, k)
+		if err != nil {
+			return err
+		}
+		if known {
 			continue
 		}
 		b := make([]byte, checkpoint.PageSize)

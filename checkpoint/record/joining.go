@@ -103,7 +103,7 @@ type sharedFile struct {
 func (t *thread) joinFiles(files []sharedFile) (found bool) {
 	g := t.group()
 	for _, f := range files {
-		for _, other := range slices.Clone(g.session.groups) {
+		for _, other := range g.session.groups {
 			if other != g && !other.done && other.of.space.shares(f.id, f.written) {
 				t.joinGroup(other)
 				found = true
