@@ -190,7 +190,7 @@ func (t *thread) leaveCall() error {
 		}
 	}
 	sig := signalOf(ws)
-	if t.group().timer.isReserved(t.tid, unix.Signal(sig)) {
+	if t.group().timer.seen(t.tid, unix.Signal(sig)) {
 		sig = 0
 	}
 	return t.release(sig)

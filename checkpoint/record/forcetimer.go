@@ -140,12 +140,12 @@ func (p *forceTimer) leave() {
 	p.mu.Unlock()
 }
 
-// arrived takes note that a thread has seen the signal, and says whether it was ours.
+// arrived is seen for a signal whose sender is known: the program may send itself the same.
 func (p *forceTimer) arrived(tid, sig int, si *ptrace.Siginfo) bool {
 	if si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
 		return false
 	}
-	return p.isReserved(tid, unix.Signal(sig))
+	return p.seen(tid, unix.Signal(sig))
 }
 
 // inFlight reports whether a signal of ours has been sent to a thread that has not seen it.
@@ -166,8 +166,8 @@ func (p *forceTimer) gone(tid int) bool {
 	return ok
 }
 
-// isReserved reports whether a signal that a thread has stopped for is one of ours.
-func (p *forceTimer) isReserved(tid int, sig unix.Signal) bool {
+// seen takes note that a thread has stopped for a signal, and says whether it was one of ours.
+func (p *forceTimer) seen(tid int, sig unix.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if as, ok := p.sent[tid]; !ok || as != sig {
