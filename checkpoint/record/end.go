@@ -84,8 +84,6 @@ func (g *group) endQuietly(t *thread, b intervalEnd) error {
 		}
 	}
 	g.dies()
-	g.close()
-	s.awaitClosed()
 	return s.finishWhenOver()
 }
 

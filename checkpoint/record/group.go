@@ -117,14 +117,17 @@ func (g *group) over() {
 	g.part()
 }
 
-// dies is over for a group whose process dies now. Where the kernel will write for it in memory
-// that it shares, it keeps its turn until it is gone.
+// dies is over for a group whose process dies now: its end is written, or will not be, and its
+// shadows are gone before it. Where the kernel will write for it in memory that it shares, it
+// keeps its turn until it is gone.
 func (g *group) dies() {
-	if g.lastWords = g.robustPages(); len(g.lastWords) == 0 {
-		g.over()
-		return
-	}
 	g.done = true
 	g.timer.off()
+	g.close()
+	g.session.awaitClosed()
+	if g.lastWords = g.robustPages(); len(g.lastWords) == 0 {
+		g.part()
+		return
+	}
 	g.sharers.noteStores(g)
 }
