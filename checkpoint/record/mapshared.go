@@ -56,10 +56,10 @@ func (sp *space) captureFrom(c *call, op *checkpoint.MapOp, name string) error {
 }
 
 // sharedPart returns how many bytes of a new shared mapping are read.
-func (sp *space) sharedPart(op *checkpoint.MapOp) uint64 {
+func (o *objectStore) sharedPart(op *checkpoint.MapOp) uint64 {
 	n := op.End - op.Start
 	if n > sharedLimit {
-		sp.objects.noteMissing(op.Map.Object, n-sharedLimit)
+		o.noteMissing(op.Map.Object, n-sharedLimit)
 	}
 	return min(n, sharedLimit)
 }
@@ -194,7 +194,7 @@ func (sp *space) keepHoles(set ranges) error {
 
 // captureMapped reads the pages of a new shared mapping through the program.
 func (sp *space) captureMapped(c *call, op *checkpoint.MapOp) error {
-	n := sp.sharedPart(op)
+	n := sp.objects.sharedPart(op)
 	for at := uint64(0); at < n; at += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if sp.readMem(op.Start+at, b) != len(b) {
