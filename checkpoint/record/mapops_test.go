@@ -59,7 +59,7 @@ func TestMapOps(t *testing.T) {
 		{"no memory", unix.SYS_MMAP, []uint64{0, page, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}, none, ""},
 		{"a length that is no number of pages", unix.SYS_MUNMAP, []uint64{16 * page, page + 1}, 0, "unmap 16-18"},
 		{"a failed munmap", unix.SYS_MUNMAP, []uint64{16*page + 1, page}, -int64(unix.EINVAL), ""},
-		{"mprotect, with bits that are no protection", unix.SYS_MPROTECT, []uint64{16 * page, page, unix.PROT_GROWSDOWN | 1}, 0, "protect 16-17 1"},
+		{"mprotect, with bits that are no protection", unix.SYS_MPROTECT, []uint64{16 * page, page, unix.PROT_GROWSDOWN | 8 | 1}, 0, "protect 16-17 1"},
 		{"mprotect of nothing", unix.SYS_MPROTECT, []uint64{16 * page, 0, 1}, 0, ""},
 		{"a key with the protection", unix.SYS_PKEY_MPROTECT, []uint64{16 * page, page, 5, 7}, 0, "protect 16-17 5"},
 		{"a question for the break", unix.SYS_BRK, []uint64{0}, 48*page + 8, ""},
