@@ -241,8 +241,11 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if err = t.space().mapEffects(&t.call, &ev, ret); err != nil {
 		return ev, err
 	}
-	if len(ev.Maps) > 0 && t.session.strangers {
-		t.space().noteSharers()
+	if len(ev.Maps) > 0 {
+		t.space().noteStorers(ev.Maps)
+		if t.session.strangers {
+			t.space().noteSharers()
+		}
 	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
 		t.answerAffinity(ret)

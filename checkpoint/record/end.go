@@ -182,6 +182,7 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 		return errors.New("no interval to end")
 	}
 	t.space().noteFilesChanged()
+	t.space().noteLateStorers()
 	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
