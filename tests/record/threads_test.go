@@ -20,7 +20,7 @@ var threadCases = []struct {
 		"locks", "yields", "conds", "pipes", "leader", "robust", "cancel", "alarms", "kills", "exec", "leaderexec", "spin", "forks", "many", "ends", "epoll", "raises", "crash",
 	}},
 	{"threadsignals", []string{
-		"leadercrash", "cancels", "handlerwrites", "jumps", "nested", "blocked", "storm", "vectors", "spinlocks", "safepoints",
+		"leadercrash", "cancels", "handlerwrites", "jumps", "nested", "blocked", "storm", "vectors", "spinlocks", "safepoints", "overrun",
 	}},
 }
 

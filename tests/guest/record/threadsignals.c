@@ -297,9 +297,36 @@ static void safepoints(void) {
 	printf("%d\n", count > 0);
 }
 
+// A thread runs over the end of its stack, into a hole as large as what a recorder may map there.
+static char *stack;
+static void hole(int sig, siginfo_t *si, void *context) {
+	count = stack - (char *)si->si_addr;
+	siglongjmp(out, 1);
+}
+static void *overruns(void *arg) {
+	if (!sigsetjmp(out, 1))
+		for (char *p = stack + 64;; p -= 64) (void)*(volatile char *)p;
+	return 0;
+}
+static void overrun(void) {
+	enum { SIZE = 1 << 20 };
+	struct sigaction a = {.sa_sigaction = hole, .sa_flags = SA_SIGINFO};
+	sigaction(SIGSEGV, &a, 0);
+	char *p = mmap(0, 2 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(p, SIZE);
+	stack = p + SIZE;
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, stack, SIZE);
+	if (pthread_create(&thread[0], &attr, overruns, 0)) abort();
+	join(1);
+	printf("%d\n", count);
+}
+
 static struct { const char *name; void (*run)(void); } cases[] = {
 	{"leadercrash", leadercrash}, {"cancels", cancels}, {"handlerwrites", handlerwrites}, {"jumps", jumps}, {"nested", nested}, {"blocked", blocked},
 	{"storm", storm}, {"vectors", vectors}, {"spinlocks", spinlocks}, {"safepoints", safepoints},
+	{"overrun", overrun},
 };
 
 int main(int argc, char **argv) {
