@@ -233,8 +233,8 @@ type Resume struct {
 	Start uint64 // RangeStep only
 	End   uint64 // RangeStep only
 	TID   int    // the thread to step; 0 = any. Others run as recorded.
-	// Alone says of a Continue that the client resumes thread TID and no other: what other
-	// threads come to does not stop it, and the stop is one of TID.
+	// Alone says that the client resumes thread TID and no other: what other threads come
+	// to does not stop it, and the stop is one of TID.
 	Alone  bool
 	Signal int // signal the client wants delivered, 0 = none. A replay has its own.
 	// All asks that the other processes of a ProcessTarget be moved to the same moment.
