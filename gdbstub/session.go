@@ -13,6 +13,9 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// A client's conversation: its state, the table of packets, and how one is read and answered.
+// The packets themselves are in files by topic (memory.go, resume.go, query.go and so on).
+
 // session is one client's conversation. One goroutine runs it; the target is
 // called from there, or from the goroutine of await while the session waits.
 type session struct {
