@@ -56,17 +56,14 @@ func (s *session) resumeAlone(pid int, r *api.Resume) (out reply, asks, isDone b
 // stoppedAlone is the reply to a step of a thread alone that began at pc. When another thread
 // has come to something first, its stop is withheld.
 func (s *session) stoppedAlone(tid int, pc uint64, stop api.Stop) reply {
-	if stop.TID == tid || !s.exists(tid) {
+	switch {
+	case stop.TID == tid || !s.exists(tid):
 		return s.stopReply(stop)
-	}
-	switch stop.Kind {
-	case api.StopBreakpoint, api.StopHWBreakpoint, api.StopWatchWrite, api.StopWatchRead, api.StopWatchAccess,
-		api.StopSignal, api.StopSyscallEntry, api.StopSyscallReturn:
-	case api.StopReplayEnd, api.StopInterrupted:
+	case stop.Kind == api.StopReplayEnd, stop.Kind == api.StopInterrupted:
 		stop.TID = tid
 		s.stopped(stop)
 		return s.stopReply(stop)
-	default: // The process has ended, or is another program.
+	case !isOfThread(stop.Kind): // The process has ended, or is another program.
 		return s.stopReply(stop)
 	}
 	s.withheld = withheld{stop, s.inferior.pid, tid}
@@ -86,4 +83,28 @@ func (s *session) waits(tid int) reply {
 	out := s.stopReply(stop)
 	copy(out.data, fmt.Sprintf("T%02x", sigWaiting))
 	return out
+}
+
+// isOfThread reports whether a stop is for what a thread has come to.
+func isOfThread(k api.StopKind) bool {
+	switch k {
+	case api.StopBreakpoint, api.StopHWBreakpoint, api.StopWatchWrite, api.StopWatchRead, api.StopWatchAccess,
+		api.StopSignal, api.StopSyscallEntry, api.StopSyscallReturn:
+		return true
+	default:
+		return false
+	}
+}
+
+// noneResumed is the reply when the thread that was resumed alone has ended: for the client
+// no thread runs any more.
+func (s *session) noneResumed(tid int, stop api.Stop) reply {
+	switch {
+	case stop.Kind == api.StopNoThread:
+	case isOfThread(stop.Kind):
+		s.withheld = withheld{stop, s.inferior.pid, tid}
+	default:
+		return s.stopReply(stop)
+	}
+	return text("N")
 }

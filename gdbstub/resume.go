@@ -148,6 +148,7 @@ func (s *session) resume(pid int, r api.Resume) reply {
 			return s.stopReply(h.stop)
 		}
 	}
+	isAlone := r.Alone && r.Dir == api.Forward && s.noResumed && !s.srv.opt.RR
 	out, asks, isDone := s.resumeAlone(pid, &r)
 	if isDone {
 		return out
@@ -189,6 +190,9 @@ func (s *session) resume(pid int, r api.Resume) reply {
 	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
 		s.held = held{senseOf(&r), stop}
 		return s.librariesReply(stop)
+	}
+	if isAlone && !s.exists(r.TID) {
+		return s.noneResumed(r.TID, stop)
 	}
 	if asks {
 		return s.stoppedAlone(r.TID, pc, stop)

@@ -28,7 +28,7 @@ type session struct {
 	closed  error   // why the connection ended, nil while it is open
 
 	// What the client said about itself.
-	multiprocess, swbreak, hwbreak, execEvents, errorMessages, errorStrings, lldb, extended bool
+	multiprocess, swbreak, hwbreak, execEvents, noResumed, errorMessages, errorStrings, lldb, extended bool
 
 	*inferior                   // the process that the target is about
 	inferiors map[int]*inferior // by process id, those that the client has asked about

@@ -103,19 +103,22 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 // run continues in a direction.
 func (g *Cursor) run(ctx context.Context, r *api.Resume) (stop replay.Stop, err error) {
 	return g.alone(r, func() (replay.Stop, error) {
-		if r.Dir == api.Forward {
-			return g.cur.Continue(ctx)
+		switch {
+		case r.Dir == api.Backward:
+			return g.cur.ReverseContinue(ctx)
+		case r.Alone:
+			return g.cur.ContinueWith(ctx, checkpoint.TID(r.TID))
 		}
-		return g.cur.ReverseContinue(ctx)
+		return g.cur.Continue(ctx)
 	})
 }
 
 // alone moves again and again where one thread is resumed alone, until the stop is one of that
-// thread's: what other threads come to does not count, but the recording's end.
+// thread's: what other threads come to does not count, but the recording's end, and the thread's own.
 func (g *Cursor) alone(r *api.Resume, move func() (replay.Stop, error)) (stop replay.Stop, err error) {
 	for {
 		stop, err = move()
-		if err != nil || stop.Edge || stop.Reason == replay.StopInterrupt || !r.Alone || g.tid() == r.TID {
+		if err != nil || stop.Edge || stop.Reason == replay.StopInterrupt || stop.Reason == replay.StopSwitch || !r.Alone || g.tid() == r.TID {
 			return stop, err
 		}
 	}
@@ -125,7 +128,7 @@ func (g *Cursor) alone(r *api.Resume, move func() (replay.Stop, error)) (stop re
 // for stopped all the time: gdb 13 ends with an internal error when one of them is said
 // to have stopped now.
 func (g *Cursor) ofAlone(stop api.Stop, r *api.Resume) api.Stop {
-	if !r.Alone || stop.TID == r.TID {
+	if !r.Alone || stop.TID == r.TID || stop.Kind == api.StopNoThread {
 		return stop
 	}
 	if stop.Kind == api.StopSignal { // what another thread dies of

@@ -119,9 +119,8 @@ func (g *Cursor) thread(tid int) (t replay.Thread, ok bool) {
 	return list[i], true
 }
 
-// ended is the stop of a step with which the thread ended, or began when time runs
-// backward. Signal 0 is a stop for no reason: gdb, which steps a thread, takes no notice
-// of a step of another one.
+// ended is the stop of a movement of a thread with which it ended, or began when time runs
+// backward.
 func (g *Cursor) ended(tid int) api.Stop {
-	return api.Stop{Kind: api.StopSignal, TID: g.tid(), Note: fmt.Sprintf("vplay: thread %d is not there any more\n", tid)}
+	return api.Stop{Kind: api.StopNoThread, TID: g.tid(), Note: fmt.Sprintf("vplay: thread %d is not there any more\n", tid)}
 }

@@ -181,6 +181,7 @@ const (
 	StopSyscallEntry           // Syscall: number
 	StopSyscallReturn          // Syscall: number
 	StopInterrupted            // Resume's context ended
+	StopNoThread               // the thread that was to be moved is not there any more; TID is another
 	StopExec                   // Program: execve has made another program of the process, whichever way time runs
 )
 
