@@ -2,6 +2,9 @@ package x86
 
 import "unsafe"
 
+// Where pages may begin in the host's memory: what is aligned in the guest must be
+// aligned there, for code that accesses it directly.
+
 // pageAlign is what the addresses of pages must be multiples of: a cache line, and as
 // much as the widest aligned access asks for.
 const pageAlign = 64

@@ -79,6 +79,9 @@ type CPU struct {
 
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
+	// Host is for an engine whose code finds words of its own there (HostLayout).
+	Host [16]uint64
+
 	code codeCache
 	rtlb [tlbSize]tlbEntry
 	wtlb [tlbSize]tlbEntry

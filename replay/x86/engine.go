@@ -3,7 +3,7 @@ package x86
 // Engine executes guest code for CPU.Run, which looks around between two calls:
 // at the limit, Interrupt, breakpoints and TF. There are two, the generated loop
 // over decoded blocks and one instruction at a time; a compiler to host code is
-// to be a third. All state is the CPU's, so engines can take turns at any
+// package jit. All state is the CPU's, so engines can take turns at any
 // instruction.
 type Engine interface {
 	// Run executes at least one instruction from c.RIP on, or leaves with the
