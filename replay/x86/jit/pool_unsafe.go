@@ -1,0 +1,88 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// Executable memory: one file of memory, mapped twice. Code is written through one mapping
+// and executed through the other, so no address is ever writable and executable.
+
+const (
+	// chunkSize is what an engine has; when it is full, all its code is dropped.
+	chunkSize = 16 << 20
+	// stubSize is for the code that all engines share, at the beginning.
+	stubSize = 4096
+)
+
+// Pool is executable memory, divided among engines. There is one in a process.
+type Pool struct {
+	rw, rx []byte
+	exit   int // where generated code leaves
+	enter  int // and where Go enters
+	fault  int // where the signal handler sends what faulted
+
+	mu   sync.Mutex
+	free []int // offsets of chunks
+}
+
+const (
+	sysMemfdCreate = 319 // linux arch/x86/entry/syscalls/syscall_64.tbl
+	mfdCloexec     = 1   // linux include/uapi/linux/memfd.h
+)
+
+// newPool maps memory for n engines.
+func newPool(n int) (*Pool, error) {
+	name := [...]byte{'v', 'p', 'l', 'a', 'y', '-', 'j', 'i', 't', 0}
+	fd, _, errno := syscall.Syscall(sysMemfdCreate, uintptr(unsafe.Pointer(&name)), mfdCloexec, 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("memfd_create: %w", errno)
+	}
+	defer syscall.Close(int(fd))
+	size := stubSize + n*chunkSize
+	if err := syscall.Ftruncate(int(fd), int64(size)); err != nil {
+		return nil, fmt.Errorf("ftruncate: %w", err)
+	}
+	rw, err := syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	rx, err := syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("mmap of executable memory: %w", err), syscall.Munmap(rw))
+	}
+	p := &Pool{rw: rw, rx: rx}
+	for i := range n {
+		p.free = append(p.free, stubSize+i*chunkSize)
+	}
+	return p, nil
+}
+
+// address returns the address at which the code at an offset is executed.
+func (p *Pool) address(offset int) uintptr {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(p.rx))) + uintptr(offset)
+}
+
+// take returns the offset of a free chunk, or 0.
+func (p *Pool) take() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) == 0 {
+		return 0
+	}
+	at := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	return at
+}
+
+// give takes a chunk back.
+func (p *Pool) give(at int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, at)
+}
