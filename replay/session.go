@@ -19,6 +19,10 @@ import (
 type Session struct {
 	Rec  *checkpoint.Recording
 	Pool *mem.Pool
+	// Engine, when set, returns what executes the instructions of a new machine, and
+	// what is called when the machine is closed; nil means the interpreter. It must be
+	// safe for concurrent use, and be set before the first machine is made.
+	Engine func(*x86.CPU) (e x86.Engine, release func())
 
 	objects map[uint32]checkpoint.Object
 	cpu     *x86.CPUIdentity

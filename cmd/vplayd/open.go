@@ -65,6 +65,11 @@ func openSession(c *cobra.Command, args []string) (s *replay.Session, path strin
 		rec.Close()
 		return nil, path, nil, err
 	}
+	if err = useJIT(c, s); err != nil {
+		s.Close()
+		rec.Close()
+		return nil, path, nil, err
+	}
 	return s, path, func() {
 		s.Close()
 		rec.Close()

@@ -14,9 +14,6 @@ type Engine struct {
 	Threshold uint8
 	// All has units translated that are not worth it, and of pages that change often, too: for tests.
 	All bool
-	// Max is how many units are translated at most, 0 for any number. Halving it finds
-	// the unit that is wrong.
-	Max int
 	// Faults are the places where generated code faulted, which is a mistake of the
 	// translator: those units are interpreted since.
 	Faults []Fault
@@ -38,13 +35,6 @@ type Engine struct {
 	stale bool // code may have changed since the pages' identities were asked for
 	sieve *x86.Sieve
 	want  [16]uint64 // its registers, as they were compiled in
-}
-
-// Fault is a place where generated code faulted: a guest address, and the bytes of the
-// instruction there.
-type Fault struct {
-	PC    uint64
-	Bytes []byte
 }
 
 // Stats counts, since the engine was made: units translated, their instructions, bytes of code, and
@@ -167,7 +157,7 @@ func (e *Engine) unitAt(c *x86.CPU) *unit {
 		x.heat++
 		return nil
 	}
-	if e.refused[pc] || e.Max > 0 && e.Stats.Units >= uint64(e.Max) {
+	if e.refused[pc] {
 		return nil
 	}
 	x.unit = e.make(c, pc)
@@ -181,7 +171,7 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		e.drop()
 	}
 	p := e.page(c, pc&^(pageSize-1))
-	if p == nil {
+	if p == nil || !e.pool.mayTranslate() {
 		e.refused[pc] = true
 		return nil
 	}

@@ -11,12 +11,12 @@ import (
 // Hosts without a translator: the interpreter does all.
 
 // Pool stands for executable memory.
-type Pool struct{}
+type Pool struct{ Max uint64 }
 
 // Engine stands for the translator.
 type Engine struct {
 	x86.BlockEngine
-	Max int
+	Faults []Fault
 }
 
 // Open says that there is none.

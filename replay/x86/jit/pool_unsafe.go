@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -27,9 +28,18 @@ type Pool struct {
 	enter  int // and where Go enters
 	fault  int // where the signal handler sends what faulted
 
+	// Max is how many units are translated at most by all engines together, 0 for any
+	// number. Halving it, with one engine at work, finds the unit that is wrong.
+	Max uint64
+
+	translated atomic.Uint64
+
 	mu   sync.Mutex
 	free []int // offsets of chunks
 }
+
+// mayTranslate counts a unit, and reports whether it is among the first Max.
+func (p *Pool) mayTranslate() bool { return p.translated.Add(1) <= p.Max || p.Max == 0 }
 
 const (
 	sysMemfdCreate = 319 // linux arch/x86/entry/syscalls/syscall_64.tbl
