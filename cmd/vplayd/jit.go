@@ -49,6 +49,7 @@ func useJIT(c *cobra.Command, s *replay.Session) error {
 				log.Error().Str("pc", fmt.Sprintf("%#x", f.PC)).Hex("bytes", f.Bytes).
 					Msg("internal error: generated code faulted, and was interpreted instead; please report it")
 			}
+			log.Debug().Any("counts", e.Stats).Msg("generated code")
 			e.Close()
 		}
 	}

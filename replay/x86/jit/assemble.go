@@ -171,6 +171,16 @@ var (
 	opGroup32 = opcode{op: 0x81}
 	opShift32 = opcode{op: 0xc1} // r/m, imm8; /4 SHL, /5 SHR
 	opJmpMem  = opcode{op: 0xff} // /4
+
+	opCompare8 = opcode{op: 0x83}           // r/m32, imm8; /7
+	opLDMXCSR  = opcode{op: 0xae, opmap: 1} // /2
+	opSTMXCSR  = opcode{op: 0xae, opmap: 1} // /3
+)
+
+// The opcodes of VMOVDQU.
+const (
+	opLoadVector  = 0x6f
+	opStoreVector = 0x7f
 )
 
 // move copies a register.

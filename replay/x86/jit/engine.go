@@ -23,6 +23,7 @@ type Engine struct {
 	pool    *Pool
 	chunk   int // offset of this engine's memory
 	sameCPU bool
+	vectors bool // vector rows are emitted
 	t       translator
 
 	units   map[uint64]*unit
@@ -35,14 +36,6 @@ type Engine struct {
 	stale bool // code may have changed since the pages' identities were asked for
 	sieve *x86.Sieve
 	want  [16]uint64 // its registers, as they were compiled in
-}
-
-// Stats counts, since the engine was made: units translated, their instructions, bytes of code, and
-// ways out of generated code by kind.
-type Stats struct {
-	Units, Instructions, Bytes uint64
-	Handled, Edges, Others     uint64
-	Resets                     uint64
 }
 
 // entry is a place of the table by address, of what is executed now and then.
@@ -61,7 +54,8 @@ func (p *Pool) Engine(c *x86.CPU) *Engine {
 	if at == 0 {
 		return nil
 	}
-	e := &Engine{Threshold: 8, pool: p, chunk: at, sameCPU: isHost(c.ID)}
+	e := &Engine{Threshold: 8, pool: p, chunk: at, sameCPU: host().IsLike(c.ID)}
+	e.vectors = e.sameCPU && c.ID.Vendor == x86.VendorAMD // Intel's XINUSE would have to follow
 	e.t = translator{e: e, c: c, layout: x86.Layout()}
 	e.t.buf = p.rw[:at+chunkSize]
 	e.drop()
@@ -88,7 +82,7 @@ func (e *Engine) drop() {
 
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
-	if c.OnCode != nil || c.Flags()&x86.FlagAC != 0 {
+	if c.OnCode != nil || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
 		return x86.BlockEngine{}.Run(c, limit)
 	}
 	limit = min(limit, c.Retired+runSlice)
@@ -104,10 +98,15 @@ func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
 		} else {
 			x = c.RunBlock(limit)
 		}
-		if x != x86.ExitNone || !goesOn || c.MustLook(limit) {
+		if x != x86.ExitNone || !goesOn || c.MustLook(limit) || !e.fits(c) {
 			return x
 		}
 	}
+}
+
+// fits reports whether the host may have the guest's MXCSR.
+func (e *Engine) fits(c *x86.CPU) bool {
+	return !e.vectors || c.MXCSR&mxcsrMasks == mxcsrMasks && c.MXCSR&^mxcsrAllowed == 0
 }
 
 // Invalidate implements x86.Engine.

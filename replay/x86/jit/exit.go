@@ -33,6 +33,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 	c.Host[wordCache] = uint64(e.pool.address(e.chunk))
 	flagsIn(c)
 	next := u.body
+	c.Host[wordLive], c.Host[wordWant] = 0, 0
 	for {
 		c.Host[wordTarget] = uint64(e.pool.address(next))
 		enter(e.pool.address(e.pool.enter), c)
@@ -47,7 +48,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
 			in := &s.unit.insts[s.index]
-			if x, goesOn = c.Execute(in); !goesOn || e.stale {
+			if x, goesOn = c.Execute(in); !goesOn || e.stale || !e.fits(c) {
 				return x, x == x86.ExitNone && goesOn
 			}
 			if next == 0 {
@@ -55,7 +56,12 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 				return x86.ExitNone, true
 			}
 			flagsIn(c)
+			c.Host[wordWant] = 0
+			if s.unit.vectors {
+				c.Host[wordWant] = 1
+			}
 		case exitEdge:
+			c.Host[wordWant] = 0
 			e.Stats.Edges++
 			id := why >> 2
 			c.Retired, c.RIP = retired, e.edges[id].target

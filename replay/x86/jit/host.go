@@ -14,12 +14,6 @@ import (
 // host is the CPU that we run on.
 var host = sync.OnceValue(hostIdentity)
 
-// isHost reports whether the emulated CPU is of the host's maker and family: then what the manuals
-// leave undefined is what the host does.
-func isHost(id *x86.CPUIdentity) bool {
-	return id.Vendor == host().Vendor && id.Family == host().Family
-}
-
 // hostHas reports whether the host has the feature of a row.
 func hostHas(feature string) bool {
 	if feature == "" {

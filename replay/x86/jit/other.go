@@ -17,6 +17,7 @@ type Pool struct{ Max uint64 }
 type Engine struct {
 	x86.BlockEngine
 	Faults []Fault
+	Stats  Stats
 }
 
 // Open says that there is none.

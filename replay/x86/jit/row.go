@@ -30,6 +30,11 @@ type fact struct {
 	partly    bool // but not all six
 	undefined bool // and leaves some to the vendor
 	ends      bool // ends a unit
+
+	vector    bool    // uses vector registers
+	align     uint8   // of the memory operand, 0 any
+	rmGeneral bool    // of vector rows: ModRM.rm is a general register or memory
+	general   x86.Dir // and VEX.vvvv is one
 }
 
 // operand is an operand in ModRM.
@@ -70,21 +75,18 @@ var facts = sync.OnceValue(func() []fact {
 	l := make([]fact, len(rows))
 	for i := range rows {
 		if i > 0 {
-			l[i] = factOf(&rows[i])
+			l[i] = factOf(&rows[i], i)
 		}
 	}
 	return l
 })
 
-func factOf(r *x86.Row) fact {
+func factOf(r *x86.Row, i int) fact {
 	e := &r.Encoding
 	f := fact{
 		op: opcode{opmap: e.Map, op: e.Opcode}, imm: e.Imm,
 		reads: r.Reads != 0, writes: r.Writes|r.Undef != 0, partly: r.Writes&arithmetic != arithmetic,
 		undefined: r.Undef != 0 && !isLogic(r.Handler) || isRotate(r), ends: r.Attr("end") || r.Attr("stop"),
-	}
-	if e.VEX || e.EVEX || e.XOP || r.File != "int" || !hostHas(r.CPUID) && r.Handler != "intNop" {
-		return f
 	}
 	switch e.Prefix {
 	case x86.Prefix66:
@@ -98,8 +100,12 @@ func factOf(r *x86.Row) fact {
 	if e.Digit >= 0 {
 		f.digit = uint8(e.Digit)
 	}
-	f.emit = emitters[r.Handler]
-	f.operands(r)
+	if r.File != "int" {
+		f.vectorFact(r, i)
+	} else if hostHas(r.CPUID) || r.Handler == "intNop" {
+		f.emit = emitters[r.Handler]
+		f.operands(r)
+	}
 	return f
 }
 

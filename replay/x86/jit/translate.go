@@ -17,6 +17,9 @@ const (
 	wordTarget        // guest address of an indirect branch, or where the way in leads
 	wordHost          // and the host's address of its code
 	wordFault         // where generated code faulted
+	wordLive          // not 0: vector registers are the guest's
+	wordWant          // not 0: they must be, where the way in leads
+	wordMXCSR         // the host's
 )
 
 // Kinds of exit: the low two bits. The others are the number of the site or edge.
@@ -101,6 +104,9 @@ func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
 		t.passBreakpoint()
 	}
 	t.u.body = t.n
+	if t.u.vectors = t.usesVectors(); t.u.vectors {
+		t.enterVectors()
+	}
 	for i := range t.u.insts {
 		t.i, t.in = i, &t.u.insts[i]
 		t.f = &facts()[t.in.Row]

@@ -32,6 +32,7 @@ type unit struct {
 	in      []uint32 // edges of all units that are linked to this one
 	sites   []uint32
 	page    *page
+	vectors bool // it uses vector registers
 	dead    bool
 }
 
