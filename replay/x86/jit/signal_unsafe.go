@@ -11,8 +11,8 @@ import (
 )
 
 // Signals in generated code. A mistake of the translator may fault, and Go's runtime would
-// end the process: it takes the stack pointer for a goroutine's. So SIGSEGV, SIGBUS and SIGFPE
-// come here first (onSignal); what generated code did not cause goes on to the runtime.
+// end the process: it takes the stack pointer for a goroutine's. So SIGSEGV, SIGBUS, SIGFPE and
+// SIGILL come here first (onSignal); what generated code did not cause goes on to the runtime.
 
 // What onSignal looks at.
 var (
@@ -42,7 +42,7 @@ func (p *Pool) handleSignals() error {
 	codeFrom, codeTo = p.address(0), p.address(len(p.rx))
 	faultExit = p.address(p.fault)
 	faultOffset = uintptr(x86.Layout().Host) + 8*wordFault
-	for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE} {
+	for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL} {
 		var a sigaction
 		if err := a.call(sig, false); err != nil {
 			return err
