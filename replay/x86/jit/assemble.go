@@ -163,6 +163,7 @@ var (
 	opMovTo32 = opcode{op: 0x89}
 	opMovImm  = opcode{op: 0xc7, w: true} // r/m, imm32
 	opMovIm32 = opcode{op: 0xc7}
+	opMovIm8  = opcode{op: 0xc6}
 	opLea     = opcode{op: 0x8d, w: true}
 	opAdd     = opcode{op: 0x03, w: true}
 	opSub     = opcode{op: 0x2b, w: true}

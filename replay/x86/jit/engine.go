@@ -26,6 +26,7 @@ type Engine struct {
 	vectors bool // vector rows are emitted
 	t       translator
 
+	all     []*unit // since code was last dropped, by unit.id
 	units   map[uint64]*unit
 	pages   map[uint64]*page
 	entries [1 << 14]entry
@@ -33,9 +34,10 @@ type Engine struct {
 	edges   []edge
 	refused map[uint64]bool // not to be translated, until all is dropped
 
-	stale bool // code may have changed since the pages' identities were asked for
-	sieve *x86.Sieve
-	want  [16]uint64 // its registers, as they were compiled in
+	running bool // Run is
+	stale   bool // code may have changed since the pages' identities were asked for
+	sieve   *x86.Sieve
+	want    [16]uint64 // its registers, as they were compiled in
 }
 
 // entry is a place of the table by address, of what is executed now and then.
@@ -75,16 +77,27 @@ func (e *Engine) drop() {
 	e.units, e.pages, e.refused = map[uint64]*unit{}, map[uint64]*page{}, map[uint64]bool{}
 	clear(e.entries[:])
 	e.sites, e.edges = e.sites[:0], e.edges[:0]
-	e.t.n, e.t.full = e.chunk+16*cacheEntries, false
+	e.forgetSeen()
+	e.all = nil
+	e.t.n, e.t.full = e.chunk+16*cacheEntries+maxUnits, false
 	clear(e.pool.rw[e.chunk : e.chunk+16*cacheEntries])
 	e.clearCache(0)
 }
 
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
-	if c.OnCode != nil || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
+	if c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
 		return x86.BlockEngine{}.Run(c, limit)
 	}
+	e.running = true
+	x := e.run(c, limit)
+	e.running = false
+	e.tellSeen(c)
+	return x
+}
+
+// run is Run without the report of what was executed.
+func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 	limit = min(limit, c.Retired+runSlice)
 	e.followSieve(c)
 	for {
@@ -112,6 +125,9 @@ func (e *Engine) fits(c *x86.CPU) bool {
 // Invalidate implements x86.Engine.
 func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 	x86.BlockEngine{}.Invalidate(c, page)
+	if page == x86.AllPages {
+		e.forgetSeen()
+	}
 	if page == x86.AllPages || e.pages[page] != nil {
 		e.stale = true
 	}
@@ -165,7 +181,7 @@ func (e *Engine) unitAt(c *x86.CPU) *unit {
 
 // make translates the unit at pc, or returns nil.
 func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
-	if len(e.sites) > maxSites || len(e.refused) > maxRefused {
+	if len(e.all) >= maxUnits || len(e.sites) > maxSites || len(e.refused) > maxRefused {
 		e.Stats.Resets++
 		e.drop()
 	}
@@ -190,6 +206,7 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		e.refused[pc] = true
 		return nil
 	}
+	e.all = append(e.all, u)
 	e.Stats.Units++
 	e.Stats.Instructions += uint64(len(u.insts))
 	e.Stats.Bytes += uint64(e.t.n - began)

@@ -79,6 +79,11 @@ func (p *Pool) address(offset int) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(p.rx))) + uintptr(offset)
 }
 
+// writable returns the address at which what is at an offset is written.
+func (p *Pool) writable(offset int) uintptr {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(p.rw))) + uintptr(offset)
+}
+
 // take returns the offset of a free chunk, or 0.
 func (p *Pool) take() int {
 	p.mu.Lock()

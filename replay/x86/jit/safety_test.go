@@ -22,7 +22,7 @@ func oneInst(code []byte, at int) (x86.Inst, error) {
 // RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check or [rax] of the jump
 // cache; and nothing loads rsp, or flags other than arithmetic ones.
 func unsafeIn(code []byte, from, to int) error {
-	checked, found := false, false // r15 is a host's address; rax an entry of the jump cache
+	checked, found, seen := false, false, false // r15 is a host's address; rax an entry of the jump cache, or the bytes of seen.go
 	for at := from; at < to; {
 		in, err := oneInst(code, at)
 		if err != nil {
@@ -49,6 +49,7 @@ func unsafeIn(code []byte, from, to int) error {
 			return bad("implied memory")
 		case in.Base == x86.RSP:
 		case in.Base == r15 && in.Index == x86.NoReg && in.Disp == 0 && checked:
+		case marks(&in, row) && seen:
 		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8) && found && e.Write.Parts&x86.PartMemory == 0:
 		default:
 			return bad("memory that was not checked")
@@ -60,11 +61,17 @@ func unsafeIn(code []byte, from, to int) error {
 			checked = row.Mnemonic == "ADD" && cache && in.Index == rax && checkBefore(code, from, at)
 		}
 		if e.Write.R&(1<<rax) != 0 {
+			seen = row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Disp == int64(x86.Layout().Host+8*wordSeen)
 			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(x86.Layout().Host+8*wordCache)
 		}
 		at += int(in.Len)
 	}
 	return nil
+}
+
+// marks reports whether in stores 1 to a unit's byte in the array at rax.
+func marks(in *x86.Inst, row *x86.Row) bool {
+	return row.Mnemonic == "MOV" && in.Opc == 0xc6 && in.Base == rax && in.Index == x86.NoReg && in.Imm == 1 && uint64(in.Disp) < maxUnits
 }
 
 // checkBefore reports whether the check of r15 stands right before at: cmp r15, 4096-n; ja.

@@ -20,6 +20,7 @@ const (
 	wordLive          // not 0: vector registers are the guest's
 	wordWant          // not 0: they must be, where the way in leads
 	wordMXCSR         // the host's
+	wordSeen          // address of the bytes that units set when they are entered
 )
 
 // Kinds of exit: the low two bits. The others are the number of the site or edge.
@@ -96,7 +97,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
 	if len(t.insts) == 0 || !t.e.All && !t.worth() {
 		return nil
 	}
-	t.u = &unit{pc: pc, end: end, page: p, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
+	t.u = &unit{id: len(t.e.all), pc: pc, end: end, page: p, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
 	t.sites, t.ways = t.sites[:0], t.ways[:0]
 	t.native, t.saved, t.ended = false, true, false
 	t.u.head = t.n
@@ -104,6 +105,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
 		t.passBreakpoint()
 	}
 	t.u.body = t.n
+	t.markSeen()
 	if t.u.vectors = t.usesVectors(); t.u.vectors {
 		t.enterVectors()
 	}
@@ -127,6 +129,13 @@ func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
 	t.u.host = append(t.u.host, t.n)
 	t.cold()
 	return t.u
+}
+
+// markSeen emits the store that says that the unit was entered; see seen.go.
+func (t *translator) markSeen() {
+	t.mem(opMov, scratch, t.word(wordSeen))
+	t.mem(opMovIm8, 0, at(scratch, int32(t.u.id)))
+	t.bytes(1)
 }
 
 // leaveForHandler has the handler execute the instruction.

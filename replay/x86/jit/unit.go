@@ -18,10 +18,14 @@ const (
 	// maxUnit bounds the instructions of a unit. The budget of a run is kept that much
 	// lower than what is left, so a unit that has been entered always fits.
 	maxUnit = 64
+	// maxBranches bounds the conditional branches that it goes on behind, as the
+	// interpreter's blocks do: so both report the same code to CPU.OnCode.
+	maxBranches = 6
 )
 
 // unit is a translated stretch of code.
 type unit struct {
+	id      int    // place in Engine.all
 	pc, end uint64 // guest addresses
 	insts   []x86.Inst
 	at      []uint16 // where each begins, from pc
@@ -34,6 +38,7 @@ type unit struct {
 	page    *page
 	vectors bool // it uses vector registers
 	dead    bool
+	told    bool // OnCode was called for it
 }
 
 // page is a guest page that has units.
@@ -63,7 +68,7 @@ type edge struct {
 // decode decodes the unit at pc into t.insts and t.at; text is its page.
 func (t *translator) decode(pc uint64, text []byte) (end uint64) {
 	t.insts, t.at = t.insts[:0], t.at[:0]
-	base, at := pc&^(pageSize-1), pc
+	base, at, branches := pc&^(pageSize-1), pc, 0
 	for len(t.insts) < maxUnit && at-base < pageSize {
 		if at != pc && t.c.HasBreakpoint(at) {
 			break
@@ -75,8 +80,10 @@ func (t *translator) decode(pc uint64, text []byte) (end uint64) {
 		t.insts = append(t.insts, in)
 		t.at = append(t.at, uint16(at-pc))
 		at += uint64(in.Len)
-		if facts()[in.Row].ends && !goesOn(&in, at) {
-			break
+		if facts()[in.Row].ends {
+			if branches++; branches > maxBranches || !goesOn(&in, at) {
+				break
+			}
 		}
 	}
 	return at
