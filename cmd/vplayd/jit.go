@@ -22,24 +22,25 @@ func addJITFlag(root *cobra.Command) {
 	root.PersistentFlags().Bool(jitFlag, on, "replay by code of this machine's own, where that can be made (or $VPLAY_JIT=1; experimental)")
 }
 
-// useJIT has the machines of s execute generated code where the command line says so. It
-// must be called before the sandbox is entered, which allows no executable memory.
-// $VPLAY_JIT_MAX bounds how much is translated, to find out what is translated wrongly.
-func useJIT(c *cobra.Command, s *replay.Session) error {
+// engines returns what makes the engines of a session: those of generated code, where the command line
+// says so, else nil. It must be called before the sandbox is entered, which allows no
+// executable memory. $VPLAY_JIT_MAX bounds how much is translated, to find out what is
+// translated wrongly.
+func engines(c *cobra.Command) (replay.EngineMaker, error) {
 	if on, _ := c.Flags().GetBool(jitFlag); !on {
-		return nil
+		return nil, nil
 	}
 	pool, err := jit.Open()
 	if err != nil {
-		return withHint(err, exitMachine, "without --%s the interpreter replays it, more slowly", jitFlag)
+		return nil, withHint(err, exitMachine, "without --%s the interpreter replays it, more slowly", jitFlag)
 	}
 	if v := os.Getenv("VPLAY_JIT_MAX"); v != "" {
 		if pool.Max, err = strconv.ParseUint(v, 10, 64); err != nil {
-			return usageError{fmt.Errorf("VPLAY_JIT_MAX: %w", err)}
+			return nil, usageError{fmt.Errorf("VPLAY_JIT_MAX: %w", err)}
 		}
 	}
 	log := logger(c, "jit")
-	s.Engine = func(cpu *x86.CPU) (x86.Engine, func()) {
+	return func(cpu *x86.CPU) (x86.Engine, func()) {
 		e := pool.Engine(cpu)
 		if e == nil {
 			return nil, nil
@@ -52,8 +53,7 @@ func useJIT(c *cobra.Command, s *replay.Session) error {
 			log.Debug().Any("counts", e.Stats).Msg("generated code")
 			e.Close()
 		}
-	}
-	return nil
+	}, nil
 }
 
 // jitFinding says whether this machine can execute generated code.

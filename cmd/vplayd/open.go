@@ -65,7 +65,7 @@ func openSession(c *cobra.Command, args []string) (s *replay.Session, path strin
 		rec.Close()
 		return nil, path, nil, err
 	}
-	if err = useJIT(c, s); err != nil {
+	if s.Engine, err = engines(c); err != nil {
 		s.Close()
 		rec.Close()
 		return nil, path, nil, err
