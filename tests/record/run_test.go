@@ -21,8 +21,6 @@ import (
 	"vplay/checkpoint"
 	recorder "vplay/checkpoint/record"
 	"vplay/replay"
-	"vplay/replay/x86"
-	"vplay/replay/x86/jit"
 	"vplay/tests/internal/tool"
 	"vplay/tests/need"
 )
@@ -207,23 +205,13 @@ func verify(t *testing.T, path string) verified {
 // came to.
 func verifyTranslated(ctx context.Context, t *testing.T, rec *checkpoint.Recording, want []replay.Result) {
 	t.Helper()
-	pool, err := jit.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	s, err := replay.NewSession(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.Engine = func(c *x86.CPU) (x86.Engine, func()) {
-		e := pool.Engine(c)
-		return e, func() {
-			for _, f := range e.Faults {
-				t.Errorf("generated code faulted at %#x: % x", f.PC, f.Bytes)
-			}
-			e.Close()
-		}
+	if s.Engine, err = tool.Translated(t.Errorf); err != nil {
+		t.Fatal(err)
 	}
 	got, err := replay.Verify(ctx, s, replay.VerifyOptions{Workers: 2})
 	if err != nil {

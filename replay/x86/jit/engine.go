@@ -67,7 +67,7 @@ func (p *Pool) Engine(c *x86.CPU) *Engine {
 // Close gives the engine's memory back. It must not be used any more.
 func (e *Engine) Close() {
 	if e.pool != nil {
-		e.pool.give(e.chunk)
+		e.pool.give(e.chunk, e.t.n-e.chunk)
 		e.pool = nil
 	}
 }

@@ -69,7 +69,7 @@ var Open = sync.OnceValues(func() (*Pool, error) {
 // probe executes code that loads from address 0, which must come back as a fault.
 func (p *Pool) probe() error {
 	at := p.take()
-	defer p.give(at)
+	defer p.give(at, 16)
 	t := translator{assembler: assembler{buf: p.rw[:at+16], n: at}}
 	t.mem(opMov, scratch, memory{base: none, index: none})
 	c := new(x86.CPU)

@@ -96,8 +96,13 @@ func (p *Pool) take() int {
 	return at
 }
 
-// give takes a chunk back.
-func (p *Pool) give(at int) {
+// madvRemove gives the memory of a shared mapping back to the system (linux include/uapi/asm-generic/mman-common.h).
+const madvRemove = 9
+
+// give takes a chunk back, of which used bytes were written. Giving their memory back to the system
+// is advice: what it does not take is used again.
+func (p *Pool) give(at, used int) {
+	_ = syscall.Madvise(p.rw[at&^(pageSize-1):at+used], madvRemove)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, at)

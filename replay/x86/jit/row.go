@@ -60,7 +60,7 @@ func init() {
 	for h, e := range map[string]emitter{
 		"intShiftImm": shiftImmediate, "intShiftCL": again, "intShld": doubleShift, "intShrd": doubleShift, "intBt": bitTest,
 		"intMovsxd": extendDouble, "intBswap": byteSwap, "intMovRegImm": moveImmediate, "intLea": loadAddress, "intNop": nothing,
-		"intXchgAcc": exchangeAccumulator, "intCbw": widen, "intCwd": widenInto, "intMul": multiply, "intImul1": multiply,
+		"intXchgAcc": exchangeAccumulator, "intCbw": widen, "intCwd": widenInto, "intMul": multiply, "intDiv": divide, "intIdiv": divide, "intImul1": multiply,
 		"intCmpxchg": compareExchange,
 		"intPush":    push, "intPop": pop, "intPushImm": pushImmediate, "intLeave": leave,
 		"intJcc": jumpIf, "intJmp": jump, "intCall": call, "intRet": ret, "intJmpRM": jumpIndirect, "intCallRM": callIndirect,
