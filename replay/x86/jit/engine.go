@@ -77,7 +77,7 @@ func (e *Engine) drop() {
 	e.units, e.pages, e.refused = map[uint64]*unit{}, map[uint64]*page{}, map[uint64]bool{}
 	clear(e.entries[:])
 	e.sites, e.edges = e.sites[:0], e.edges[:0]
-	e.forgetSeen()
+	e.clearSeen()
 	e.all = nil
 	e.t.n, e.t.full = e.chunk+16*cacheEntries+maxUnits, false
 	clear(e.pool.rw[e.chunk : e.chunk+16*cacheEntries])
@@ -92,7 +92,7 @@ func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
 	e.running = true
 	x := e.run(c, limit)
 	e.running = false
-	e.tellSeen(c)
+	e.reportSeen(c)
 	return x
 }
 
@@ -126,7 +126,7 @@ func (e *Engine) fits(c *x86.CPU) bool {
 func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 	x86.BlockEngine{}.Invalidate(c, page)
 	if page == x86.AllPages {
-		e.forgetSeen()
+		e.clearSeen()
 	}
 	if page == x86.AllPages || e.pages[page] != nil {
 		e.stale = true

@@ -21,19 +21,19 @@ func (e *Engine) seen() []byte {
 	return e.pool.rw[at : at+maxUnits]
 }
 
-// forgetSeen begins anew: the translations were flushed.
-func (e *Engine) forgetSeen() {
+// clearSeen begins anew: the translations were flushed.
+func (e *Engine) clearSeen() {
 	if e.running { // by a handler, or because memory for code is full
-		e.tellSeen(e.t.c)
+		e.reportSeen(e.t.c)
 	}
 	clear(e.seen()[:len(e.all)])
 	for _, u := range e.all {
-		u.told = false
+		u.reported = false
 	}
 }
 
-// tellSeen calls OnCode for the units that were entered and not told of.
-func (e *Engine) tellSeen(c *x86.CPU) {
+// reportSeen calls OnCode for the units that were entered and are not reported yet.
+func (e *Engine) reportSeen(c *x86.CPU) {
 	if c.OnCode == nil {
 		return
 	}
@@ -45,8 +45,8 @@ func (e *Engine) tellSeen(c *x86.CPU) {
 		}
 		at += i
 		seen[at] = 0
-		if u := e.all[at]; !u.told {
-			u.told = true
+		if u := e.all[at]; !u.reported {
+			u.reported = true
 			c.OnCode(u.pc, u.end)
 			c.Bus.Translate(u.page.base, x86.Exec)
 		}

@@ -25,20 +25,20 @@ const (
 
 // unit is a translated stretch of code.
 type unit struct {
-	id      int    // place in Engine.all
-	pc, end uint64 // guest addresses
-	insts   []x86.Inst
-	at      []uint16 // where each begins, from pc
-	host    []int    // and its code in the pool
-	head    int      // where other units enter: behind this is the test for a breakpoint
-	body    int      // where Go enters
-	edges   []uint32 // ways out to known addresses
-	in      []uint32 // edges of all units that are linked to this one
-	sites   []uint32
-	page    *page
-	vectors bool // it uses vector registers
-	dead    bool
-	told    bool // OnCode was called for it
+	id       int    // place in Engine.all
+	pc, end  uint64 // guest addresses
+	insts    []x86.Inst
+	at       []uint16 // where each begins, from pc
+	host     []int    // and its code in the pool
+	head     int      // where other units enter: behind this is the test for a breakpoint
+	body     int      // where Go enters
+	edges    []uint32 // ways out to known addresses
+	in       []uint32 // edges of all units that are linked to this one
+	sites    []uint32
+	page     *page
+	vectors  bool // it uses vector registers
+	dead     bool
+	reported bool // OnCode was called for it
 }
 
 // page is a guest page that has units.
