@@ -62,7 +62,7 @@ func (t *thread) onEntry() (action, error) {
 		// The interrupted call is made again: no handler has run.
 		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
 	}
-	if t.group().timer.inFlight(t.tid) {
+	if t.group().timer.comes(t) {
 		return t.drain()
 	}
 	if len(t.sig.held) > 0 {
@@ -88,9 +88,10 @@ func (t *thread) enter() (action, error) {
 	if c.entering = t.joinsBefore(); c.entering {
 		return t.giveUpGroupTurn(action{status: callStop}, checkpoint.SchedBlocked), nil
 	}
-	if err := t.keepRemote(); err != nil {
+	if err := t.call.keepRemote(); err != nil {
 		return action{}, err
 	}
+	c.vectors = abi.Blocks(&c.mem, c.nr, c.args)
 	return t.classify(abi.Name(c.nr), effect, why)
 }
 
@@ -101,17 +102,9 @@ func (t *thread) noteEntry() {
 	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	regs := t.entryRegs()
 	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
 	})
 	t.session.result.Stats.Calls++
-}
-
-// debugRegs returns the registers for an event that needs only their hash.
-func (t *thread) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
-	if t.session.opt.FullRegs {
-		return r
-	}
-	return nil
 }
 
 // entryRegs are the registers after the SYSCALL instruction has retired.
@@ -249,8 +242,11 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if err = t.space().mapEffects(&t.call, &ev, ret); err != nil {
 		return ev, err
 	}
-	if len(ev.Maps) > 0 && t.session.strangers {
-		t.space().noteSharers()
+	if len(ev.Maps) > 0 {
+		t.space().noteStorers(ev.Maps)
+		if t.session.strangers {
+			t.space().noteSharers()
+		}
 	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
 		t.answerAffinity(ret)
@@ -261,7 +257,11 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if c.redirection != nil {
 		ev.Writes = append(ev.Writes, t.redirected(ret)...)
 	} else if !c.answered {
-		ranges, err := abi.Outputs(nil, &c.mem, c.nr, c.args, ret)
+		var blocks abi.Memory = &c.mem
+		if c.vectors != nil {
+			blocks = abi.NewOverlay(&c.mem, c.vectors)
+		}
+		ranges, err := abi.OutputsBy(nil, &c.mem, blocks, c.nr, c.args, ret)
 		if err != nil {
 			ev.Reason = fmt.Sprintf("%s: %v", abi.Name(c.nr), err)
 		}

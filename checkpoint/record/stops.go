@@ -61,6 +61,12 @@ func (t *thread) goOn(next action) error {
 	if next.req == 0 {
 		next.req = ptrace.Syscall
 	}
+	if next.req == ptrace.Listen && !t.call.in && !t.call.pending && !t.group().done {
+		var err error
+		if t.parked.xstate, err = t.session.source.getXState(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
 	ws, stopped, err := t.resume(next.req, next.sig, next.req == ptrace.Syscall && !t.call.in && !t.call.pending)
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)

@@ -70,7 +70,7 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	}
 	if r.Dir == api.Forward {
 		if stop, ok := g.pending(&r); ok {
-			g.stop = g.alone(stop, &r)
+			g.stop = g.ofAlone(stop, &r)
 			return g.stop, nil
 		}
 	}
@@ -96,29 +96,35 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 			return stop, nil
 		}
 	}
-	g.stop = g.alone(g.report(stop, r), &r)
+	g.stop = g.ofAlone(g.report(stop, r), &r)
 	return g.stop, nil
 }
 
-// run continues in a direction. What other threads come to than one that is resumed alone
-// does not stop it, but the recording's end.
+// run continues in a direction.
 func (g *Cursor) run(ctx context.Context, r *api.Resume) (stop replay.Stop, err error) {
-	for {
+	return g.alone(r, func() (replay.Stop, error) {
 		if r.Dir == api.Forward {
-			stop, err = g.cur.Continue(ctx)
-		} else {
-			stop, err = g.cur.ReverseContinue(ctx)
+			return g.cur.Continue(ctx)
 		}
+		return g.cur.ReverseContinue(ctx)
+	})
+}
+
+// alone moves again and again where one thread is resumed alone, until the stop is one of that
+// thread's: what other threads come to does not count, but the recording's end.
+func (g *Cursor) alone(r *api.Resume, move func() (replay.Stop, error)) (stop replay.Stop, err error) {
+	for {
+		stop, err = move()
 		if err != nil || stop.Edge || stop.Reason == replay.StopInterrupt || !r.Alone || g.tid() == r.TID {
 			return stop, err
 		}
 	}
 }
 
-// alone makes a stop one of the thread that was resumed alone. A client takes the others
+// ofAlone makes a stop one of the thread that was resumed alone. A client takes the others
 // for stopped all the time: gdb 13 ends with an internal error when one of them is said
 // to have stopped now.
-func (g *Cursor) alone(stop api.Stop, r *api.Resume) api.Stop {
+func (g *Cursor) ofAlone(stop api.Stop, r *api.Resume) api.Stop {
 	if !r.Alone || stop.TID == r.TID {
 		return stop
 	}

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -63,4 +65,24 @@ func TestLockedThread(t *testing.T) {
 		`= 1`, `= 40`, `No more reverse-execution history`, `Switching to thread 4`,
 		`Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `= "adder-1`, `Switching to thread 1`, `No more reverse-execution history`,
 	})...)
+}
+
+// TestStepAlone steps a thread alone that waits for its turn, while others come to breakpoints:
+// with scheduler-locking on these are passed over. When gdb steps it alone only to get it over
+// a breakpoint, they are hit.
+func TestStepAlone(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "race", "-O0", "-pthread")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	read := fmt.Sprint("break ", g.line(t, "READ"))
+	at := []string{loadCommands, "set scheduler-locking off", "delete", "vplay seek begin", read, "continue", "thread apply all bt 1", "thread 1"}
+	out := gdb(t, addr, slices.Concat(at, []string{"set scheduler-locking on", "stepi", "print $_thread", "print count", "reverse-stepi", "print $_thread", "echo @\\n"},
+		at, []string{"break *$pc", "continue", "print $_thread != 1", "print count < 3", "delete", "next", "print $_thread", "print count"})...)
+	expect(t, out, places(t, g, "race", []string{
+		`Thread \d "adder-1" hit Breakpoint 1`, `Thread 1 .*race`, `Switching to thread 1`, `= 1`, `= 40`, `= 1`, `^@`,
+		`Thread \d "adder-1" hit Breakpoint 2`, `Switching to thread 1`, `Breakpoint 3 at`, `Thread \d "adder-\d" hit Breakpoint 2`, `= 1`, `= 1`,
+	})...)
+	if strings.Contains(out, "internal-error") {
+		t.Errorf("gdb ends with an internal error:\n%s", out)
+	}
 }
