@@ -110,3 +110,36 @@ func TestFullMemory(t *testing.T) {
 		t.Error("it was never full")
 	}
 }
+
+// TestBreakpointsKeepCode: a breakpoint has only the unit that it lies in translated again, and units that
+// were joined to that one stop all the same.
+func TestBreakpointsKeepCode(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &textBus{}
+	copy(bus.text[:], []byte{0xff, 0xc0, 0xeb, 0, 0xff, 0xc3, 0xeb, 0, 0xff, 0xc1, 0xeb, 0xf4}) // three blocks in a loop
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Threshold = 0
+	c.SetEngine(e)
+	c.RIP = textAt
+	if exit := c.Run(600); exit != x86.ExitLimit || e.Stats.Units != 3 {
+		t.Fatalf("exit %d, %+v", exit, e.Stats)
+	}
+	for _, set := range [][]uint64{{textAt + 4}, nil} {
+		c.SetBreakpoints(set)
+		before := e.Stats.Units
+		exit := c.Run(c.Retired + 600)
+		if want := x86.ExitBreak; set != nil && (exit != want || c.RIP != set[0] || c.Retired != 602) {
+			t.Errorf("exit %d at %#x behind %d instructions", exit, c.RIP, c.Retired)
+		}
+		c.SkipBreak = true
+		c.Run(c.Retired + 600)
+		if n := e.Stats.Units - before; n != 1 {
+			t.Errorf("breakpoints %#x: %d units were translated again", set, n)
+		}
+	}
+}
