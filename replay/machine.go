@@ -68,6 +68,8 @@ type Machine struct {
 	// endOnly says that nobody looks at the way to the interval's end, so that the
 	// solver's way there will do.
 	endOnly bool
+	// release gives Session.Engine's engine back; nil when the machine has none of it.
+	release func()
 	// executed is how many instructions RunToEnd executed, those of machines that
 	// looked for answers included.
 	executed uint64
@@ -103,6 +105,12 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 func (m *Machine) attach(space *mem.Space) {
 	m.Mem = space
 	m.CPU = x86.New(bus{space}, m.s.cpu)
+	if m.s.Engine != nil {
+		if e, release := m.s.Engine(m.CPU); e != nil {
+			m.CPU.SetEngine(e)
+			m.release = release
+		}
+	}
 	m.CPU.AskInUse = true
 	space.OnFlush = func(a uint64, all bool) {
 		if all {
@@ -122,7 +130,19 @@ func (m *Machine) attach(space *mem.Space) {
 }
 
 // Close gives the machine's memory back.
-func (m *Machine) Close() { m.Mem.Close() }
+func (m *Machine) Close() {
+	m.interpret()
+	m.Mem.Close()
+}
+
+// interpret has the interpreter execute from here on.
+func (m *Machine) interpret() {
+	if m.release != nil {
+		m.CPU.SetEngine(x86.BlockEngine{})
+		m.release()
+		m.release = nil
+	}
+}
 
 // Interval returns the ID of the interval the machine is in.
 func (m *Machine) Interval() uint32 { return m.iv.ID }

@@ -19,6 +19,9 @@ import (
 type Session struct {
 	Rec  *checkpoint.Recording
 	Pool *mem.Pool
+	// Engine makes what executes the instructions of each machine; nil means the
+	// interpreter. It must be set before the first machine is made.
+	Engine EngineMaker
 
 	objects map[uint32]checkpoint.Object
 	cpu     *x86.CPUIdentity
@@ -27,6 +30,10 @@ type Session struct {
 	mu        sync.Mutex
 	intervals map[uint32]*interval
 }
+
+// EngineMaker returns an engine for the processor of a new machine, and what is called when the
+// machine is closed; a nil engine means the interpreter. It is called concurrently.
+type EngineMaker func(*x86.CPU) (e x86.Engine, release func())
 
 // NewSession opens the machine side of a recording. Close releases its memory;
 // the recording stays open.

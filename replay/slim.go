@@ -26,6 +26,7 @@ type SlimOptions struct {
 	Progress func(SlimProgress)
 	Writer   checkpoint.WriterOptions
 	Budget   *checkpoint.Budget // of reading the recording; nil has no bounds
+	Engine   EngineMaker        // of the sessions; nil: the interpreter
 }
 
 // SlimProgress says how far slimming is.
@@ -101,6 +102,7 @@ func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) 
 		return nil, err
 	}
 	defer s.Close()
+	s.Engine = o.Engine
 	if o.Time > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Time, errOutOfTime)
@@ -248,6 +250,7 @@ func (sl *slimmer) check(ctx context.Context, r *checkpoint.Recording) error {
 		return err
 	}
 	defer s.Close()
+	s.Engine = sl.o.Engine
 	// Every interval may have lost contents that another one did not need; those
 	// that do not replay as they are have nothing to prove.
 	var ids []uint32

@@ -102,6 +102,7 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 		m.endOnly = !o.Touch
 		if o.Touch {
 			r.Touched = mem.NewSets()
+			m.CPU.OnCode = func(uint64, uint64) {} // has every engine note the pages that it executes
 			m.Mem.Track(r.Touched)
 		}
 		r.Err = m.RunToEnd(ctx, o.Progress)

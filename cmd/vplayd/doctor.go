@@ -42,7 +42,7 @@ func newDoctor() *cobra.Command {
 		Short: "tell what this machine can do, and what helps where it cannot",
 		Long: `Doctor looks at what recording and replaying need: the kernel, whether ptrace
 is allowed, whether RDTSC and CPUID can be trapped, what the page map tells,
-gdb, and the space in this folder. Then it records a tiny program and replays
+gdb, the space in this folder, and whether replay can execute generated code. Then it records a tiny program and replays
 the recording, which is the proof. Each lack comes with what can be done.
 
 Replay needs none of it: it works wherever vplayd runs.
@@ -63,7 +63,7 @@ Exit codes: 0 recording works here, 5 it does not.`,
 
 func doctor(ctx context.Context, out io.Writer, asJSON bool) error {
 	found := append([]finding{ok("vplayd", "%v, %d CPUs", thisBuild(), runtime.NumCPU())}, machineFindings(ctx)...)
-	found = append(found, sandboxFinding(), gdbFinding(ctx), terminalFinding())
+	found = append(found, sandboxFinding(), jitFinding(), gdbFinding(ctx), terminalFinding())
 	works := true
 	for _, f := range found {
 		works = works && f.State != "fail"

@@ -186,6 +186,7 @@ vplayd demo shows all of it in half a minute.`,
 	})
 	root.PersistentFlags().String("log", os.Getenv("VPLAY_LOG"), "log `LEVEL`, overall and by component: info,record=debug (or $VPLAY_LOG)")
 	root.PersistentFlags().String("limit", "", "memory that reading a recording may take: `SIZE` as 512M or 2G (default: a quarter of this machine's, and no more than fits the file's size for its tables)")
+	addJITFlag(root)
 	root.PersistentFlags().String("log-format", "", "`FORMAT` of the log: console or json (default: console on a terminal)")
 	for _, add := range verbs {
 		root.AddCommand(add())

@@ -65,6 +65,11 @@ func openSession(c *cobra.Command, args []string) (s *replay.Session, path strin
 		rec.Close()
 		return nil, path, nil, err
 	}
+	if s.Engine, err = engines(c); err != nil {
+		s.Close()
+		rec.Close()
+		return nil, path, nil, err
+	}
 	return s, path, func() {
 		s.Close()
 		rec.Close()

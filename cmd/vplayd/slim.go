@@ -21,6 +21,7 @@ type slimFlags struct {
 	jobs       int
 	quiet      bool
 	budget     *checkpoint.Budget // of reading the recording
+	engine     replay.EngineMaker // of --jit
 	background bool               // as the process that record leaves behind
 }
 
@@ -83,6 +84,9 @@ func slimHere(c *cobra.Command, path string, f slimFlags) error {
 	if f.budget, err = budgetOf(c); err != nil {
 		return err
 	}
+	if f.engine, err = engines(c); err != nil {
+		return err
+	}
 	if err := sandboxSlim(c, path); err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func sandboxSlim(c *cobra.Command, path string) error {
 func slim(ctx context.Context, path string, f slimFlags) error {
 	line := newProgress(f.quiet)
 	res, err := replay.Slim(ctx, path, replay.SlimOptions{
-		Time: f.time, Workers: f.jobs, Budget: f.budget, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
+		Time: f.time, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
 		Progress: func(p replay.SlimProgress) {
 			what := "slimming"
 			if p.Checking {

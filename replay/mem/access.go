@@ -222,7 +222,7 @@ func (s *Space) Fetch(a uint64, b []byte) (int, Fault) {
 
 // CodeID marks the page at page-aligned address a as holding decoded code and
 // returns an identity of its content, which changes with any store to it. 0
-// means that the page cannot be executed.
+// means that the page cannot be executed. Access sets do not change.
 func (s *Space) CodeID(a uint64) uint64 {
 	r, f := s.check(a, Exec)
 	if f != FaultNone {
@@ -236,9 +236,6 @@ func (s *Space) CodeID(a uint64) uint64 {
 		id = *slot
 	}
 	m := s.pool.meta(id)
-	if s.track != nil {
-		s.track.add(key, Exec)
-	}
 	// Other spaces may share the page and mark it at the same time. None of them
 	// stores to a shared page, so the first mark holds for all.
 	if m.codeID.Load() == 0 && m.codeID.CompareAndSwap(0, s.pool.nextID.Add(1)) {

@@ -4,6 +4,7 @@ package x86
 type testBus struct {
 	pages  map[uint64]*testPage
 	codeID uint64
+	asked  int // CodeID was called
 	onRead func(a uint64, n int)
 	// onWrite is called for every store that comes through Write.
 	onWrite func(a uint64, n int)
@@ -124,6 +125,7 @@ func (t *testBus) Fetch(a uint64, b []byte) (int, Fault) {
 }
 
 func (t *testBus) CodeID(a uint64) uint64 {
+	t.asked++
 	p := t.pages[a]
 	if p == nil || !p.x {
 		return 0

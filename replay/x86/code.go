@@ -104,6 +104,9 @@ func (c *CPU) refresh(p *codePage) {
 		return
 	}
 	id := c.Bus.CodeID(p.base)
+	if id != 0 {
+		c.Bus.Translate(p.base, Exec) // the Bus notes what is executed
+	}
 	if id != p.id {
 		c.flushWrites()
 		p.id = id
@@ -131,6 +134,12 @@ func (c *CPU) valid(b *block) bool {
 	}
 	c.validated(b)
 	return true
+}
+
+// drop makes b invalid for good: exits that lead to it are linked anew.
+func (b *block) drop() {
+	b.epoch, b.checked = 0, 0
+	b.id[0] = 0 // no page with code has this identity
 }
 
 func (c *CPU) validated(b *block) {

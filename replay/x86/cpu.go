@@ -79,6 +79,9 @@ type CPU struct {
 
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
+	// Host is for an engine whose code finds words of its own there (HostLayout).
+	Host [16]uint64
+
 	code codeCache
 	rtlb [tlbSize]tlbEntry
 	wtlb [tlbSize]tlbEntry
@@ -140,8 +143,10 @@ func (c *CPU) Interrupting() bool { return c.interrupt.Load() }
 func (c *CPU) Interrupted() bool { return c.interrupt.Swap(false) }
 
 // SetBreakpoints replaces the set of breakpoints: Run returns ExitBreak before
-// it executes an instruction at one of addrs.
+// it executes an instruction at one of addrs. Code that has none of the addresses that
+// entered or left the set stays decoded.
 func (c *CPU) SetBreakpoints(addrs []uint64) {
+	before := c.breaks
 	c.breaks = nil
 	if len(addrs) > 0 {
 		c.breaks = make(map[uint64]struct{}, len(addrs))
@@ -149,7 +154,16 @@ func (c *CPU) SetBreakpoints(addrs []uint64) {
 			c.breaks[a] = struct{}{}
 		}
 	}
-	c.FlushCode()
+	for a := range before {
+		if _, stays := c.breaks[a]; !stays {
+			c.engine.Breakpoint(c, a)
+		}
+	}
+	for a := range c.breaks {
+		if _, was := before[a]; !was {
+			c.engine.Breakpoint(c, a)
+		}
+	}
 }
 
 // Undefined returns the bytes at RIP and the name of the instruction, where

@@ -3,7 +3,7 @@ package x86
 // Engine executes guest code for CPU.Run, which looks around between two calls:
 // at the limit, Interrupt, breakpoints and TF. There are two, the generated loop
 // over decoded blocks and one instruction at a time; a compiler to host code is
-// to be a third. All state is the CPU's, so engines can take turns at any
+// package jit. All state is the CPU's, so engines can take turns at any
 // instruction.
 type Engine interface {
 	// Run executes at least one instruction from c.RIP on, or leaves with the
@@ -29,7 +29,11 @@ type Engine interface {
 	// the same.
 	Invalidate(c *CPU, page uint64)
 
-	// Reset forgets all that was made of code: breakpoints are other ones.
+	// Breakpoint says that a breakpoint at pc was set or removed. What was made of
+	// code that has an instruction there must be made anew.
+	Breakpoint(c *CPU, pc uint64)
+
+	// Reset forgets all that was made of code.
 	Reset(c *CPU)
 }
 
@@ -64,6 +68,22 @@ func (BlockEngine) Invalidate(c *CPU, page uint64) {
 	}
 }
 
+// Breakpoint implements Engine: the blocks that pc lies in are decoded again. Those
+// that ended there because of a breakpoint stay as they are.
+func (BlockEngine) Breakpoint(c *CPU, pc uint64) {
+	c.stop |= stopCode
+	p := c.code.pages[pc&^(pageSize-1)]
+	if p == nil {
+		return
+	}
+	for off, b := range p.blocks {
+		if b.pc <= pc && pc < b.exits[0].target {
+			b.drop()
+			delete(p.blocks, off)
+		}
+	}
+}
+
 // Reset implements Engine.
 func (BlockEngine) Reset(c *CPU) {
 	c.code.epoch++
@@ -82,6 +102,9 @@ func (StepEngine) Run(c *CPU, _ uint64) Exit { return c.execOne() }
 
 // Invalidate implements Engine: blocks are made for breakpoints.
 func (StepEngine) Invalidate(c *CPU, page uint64) { BlockEngine{}.Invalidate(c, page) }
+
+// Breakpoint implements Engine.
+func (StepEngine) Breakpoint(c *CPU, pc uint64) { BlockEngine{}.Breakpoint(c, pc) }
 
 // Reset implements Engine.
 func (StepEngine) Reset(c *CPU) { BlockEngine{}.Reset(c) }

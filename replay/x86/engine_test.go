@@ -10,6 +10,7 @@ type takingTurns struct {
 	engines []Engine
 	n       int
 	pages   map[uint64]int // how often each was invalidated
+	breaks  map[uint64]int // how often a breakpoint was set or removed there
 	resets  int
 }
 
@@ -23,6 +24,13 @@ func (e *takingTurns) Invalidate(c *CPU, page uint64) {
 		e.pages[page]++
 	}
 	e.engines[0].Invalidate(c, page)
+}
+
+func (e *takingTurns) Breakpoint(c *CPU, pc uint64) {
+	if e.breaks != nil {
+		e.breaks[pc]++
+	}
+	e.engines[0].Breakpoint(c, pc)
 }
 
 func (e *takingTurns) Reset(c *CPU) {
@@ -72,7 +80,7 @@ func TestEngines(t *testing.T) {
 // TestEngineIsTold: an engine learns of what may have changed code.
 func TestEngineIsTold(t *testing.T) {
 	c, _ := machine(1, []byte{0x90, 0x90, 0x0f, 0x0b}, VendorAMD)
-	e := &takingTurns{engines: []Engine{BlockEngine{}}, pages: map[uint64]int{}}
+	e := &takingTurns{engines: []Engine{BlockEngine{}}, pages: map[uint64]int{}, breaks: map[uint64]int{}}
 	c.SetEngine(e)
 	if e.resets != 1 {
 		t.Errorf("SetEngine: %d resets", e.resets)
@@ -83,7 +91,10 @@ func TestEngineIsTold(t *testing.T) {
 	if e.pages[testText] != 1 || e.pages[AllPages] != 1 || len(e.pages) != 2 {
 		t.Errorf("invalidated: %v", e.pages)
 	}
-	if c.SetBreakpoints([]uint64{testText + 1}); e.resets != 2 {
-		t.Errorf("SetBreakpoints: %d resets", e.resets-1)
+	c.SetBreakpoints([]uint64{testText + 1})
+	c.SetBreakpoints([]uint64{testText + 1, testText + 2})
+	c.SetBreakpoints([]uint64{testText + 2})
+	if len(e.breaks) != 2 || e.breaks[testText+1] != 2 || e.breaks[testText+2] != 1 || e.resets != 1 {
+		t.Errorf("breakpoints %v, %d resets", e.breaks, e.resets-1)
 	}
 }

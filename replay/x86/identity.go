@@ -80,3 +80,9 @@ func (id *CPUIdentity) isZen4() bool {
 
 // isZen3 reports whether the CPU is AMD's Zen 3 or a later one.
 func (id *CPUIdentity) isZen3() bool { return id.Vendor == VendorAMD && id.Family >= 0x19 }
+
+// IsLike reports whether two CPUs are taken to be alike in what the manuals leave undefined: they
+// are of one maker and family, and of AMD's family 25 of one generation.
+func (id *CPUIdentity) IsLike(other *CPUIdentity) bool {
+	return id.Vendor == other.Vendor && id.Family == other.Family && id.isZen4() == other.isZen4()
+}

@@ -111,7 +111,7 @@ func (c *CPU) loadPage(a uint64) *[pageSize]byte {
 		return nil
 	}
 	p, fast := c.Bus.Translate(base, Load)
-	if p == nil || !fast {
+	if p == nil || !fast || !aligned(p) {
 		if p != nil {
 			c.rslow.add(base)
 		}
@@ -132,7 +132,7 @@ func (c *CPU) storePage(a uint64) *[pageSize]byte {
 		return nil
 	}
 	p, fast := c.Bus.Translate(base, Store)
-	if p == nil || !fast {
+	if p == nil || !fast || !aligned(p) {
 		if p != nil {
 			c.wslow.add(base)
 		}

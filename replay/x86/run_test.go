@@ -79,6 +79,37 @@ func TestBreakpoints(t *testing.T) {
 	wantExit(t, c, c.Run(9), ExitLimit, testText+3, 9)
 }
 
+// TestBreakpointsKeepCode: setting and removing a breakpoint decodes nothing again but
+// the blocks that it lies in, and exits that are linked to those find the new ones.
+func TestBreakpointsKeepCode(t *testing.T) {
+	// top: inc eax; jmp A; A: inc ebx; jmp B; B: inc ecx; jmp top
+	c, bus := program(0xff, 0xc0, 0xeb, 0, 0xff, 0xc3, 0xeb, 0, 0xff, 0xc1, 0xeb, 0xf4)
+	wantExit(t, c, c.Run(60), ExitLimit, testText, 60)
+	kept, asked := map[uint16]*block{}, bus.asked
+	for off, b := range c.code.pages[testText].blocks {
+		kept[off] = b
+	}
+	for _, x := range []struct {
+		at      uint64
+		retired uint64
+	}{{testText + 4, 2}, {testText + 8, 4}, {testText + 10, 5}, {testText, 6}} {
+		c.SetBreakpoints([]uint64{x.at})
+		c.Retired, c.RIP, c.SkipBreak = 0, testText, true
+		wantExit(t, c, c.Run(60), ExitBreak, x.at, x.retired)
+		c.SetBreakpoints(nil)
+		wantExit(t, c, c.Run(60), ExitLimit, testText, 60)
+		for off, b := range c.code.pages[testText].blocks {
+			if was := kept[off]; was != nil && was != b && x.at < testText+uint64(off) {
+				t.Errorf("breakpoint at %#x: the block at %#x was decoded again", x.at, b.pc)
+			}
+			kept[off] = b
+		}
+	}
+	if bus.asked != asked {
+		t.Errorf("the page's identity was asked for %d times", bus.asked-asked)
+	}
+}
+
 func TestAttention(t *testing.T) {
 	// mov [rdi], eax; mov edx, [rsi]; inc eax; ud2
 	c, bus := program(0x89, 0x07, 0x8b, 0x16, 0xff, 0xc0, 0x0f, 0x0b)

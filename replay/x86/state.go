@@ -118,7 +118,9 @@ type Bus interface {
 	// for the kind of access. With fast, the CPU may keep the pointer in its
 	// translation cache until FlushTLB or FlushTLBPage and access it
 	// directly; without, every access must go through Read or Write. A nil
-	// page means that the access faults: use Read or Write to learn how.
+	// page means that the access faults: use Read or Write to learn how. Pages
+	// begin at multiples of 64 bytes, so that what is aligned in the guest is
+	// aligned in the host; others are taken for slow ones.
 	Translate(a uint64, k Access) (page *[4096]byte, fast bool)
 	// Read copies len(b) bytes at a, which may cross pages. On a fault b's
 	// content is undefined and nothing else happened.
@@ -133,7 +135,8 @@ type Bus interface {
 	// CodeID marks the page at page-aligned address a as holding decoded code
 	// and returns an identity of its content: it is different after any write
 	// to the page. While the mark stands, Translate for Store is not fast for
-	// this page. 0 means that the page cannot be executed.
+	// this page. 0 means that the page cannot be executed. Asking does not count as
+	// executing; Translate and Fetch for Exec do.
 	CodeID(a uint64) uint64
 }
 

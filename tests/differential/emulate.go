@@ -15,19 +15,19 @@ import (
 // Emulator runs cases in replay/x86. It is used by one goroutine at a time.
 type Emulator struct {
 	cpu *x86.CPU
-	bus sandbox
+	bus *sandbox // by itself, so that its pages are aligned
 }
 
 // NewEmulator returns an emulator that acts as the CPU id.
 func NewEmulator(id *x86.CPUIdentity) *Emulator {
-	e := &Emulator{}
+	e := &Emulator{bus: new(sandbox)}
 	e.bus.pages = *baseImage
 	for i := range e.bus.code {
 		for j := range e.bus.code[i] {
 			e.bus.code[i][j] = 0xcc
 		}
 	}
-	e.cpu = x86.New(&e.bus, id)
+	e.cpu = x86.New(e.bus, id)
 	return e
 }
 
@@ -55,18 +55,22 @@ func (e *Emulator) run(k *Case, o *Outcome) {
 
 // prepare loads memory, code and registers; it returns how many code bytes.
 func (e *Emulator) prepare(k *Case) int {
+	placed := e.bus.place(k)
+	e.reload(k)
+	e.cpu.FlushTLBPage(CodeBase)
+	e.cpu.FlushTLBPage(CodeBase + pageSize)
+	return placed
+}
+
+// reload loads memory and registers: what is needed to run the case again.
+func (e *Emulator) reload(k *Case) {
 	for _, p := range k.Patches {
 		for n := 0; n < len(p.Bytes); {
 			n += copy(e.bus.at(p.Addr+uint64(n)), p.Bytes[n:])
 		}
 	}
-	placed := e.bus.place(k)
 	e.load(&k.In)
-	c := e.cpu
-	c.RIP = CodeBase + uint64(k.Offset)
-	c.FlushTLBPage(CodeBase)
-	c.FlushTLBPage(CodeBase + pageSize)
-	return placed
+	e.cpu.RIP = CodeBase + uint64(k.Offset)
 }
 
 // finish takes the outcome and restores the sandbox.
@@ -80,7 +84,7 @@ func (e *Emulator) finish(k *Case, o *Outcome, placed int) {
 // trampoline: it ends in a trap.
 func (e *Emulator) execute(k *Case, o *Outcome) {
 	c := e.cpu
-	end := CodeBase + uint64(k.Offset) + uint64(len(k.Code))
+	end := k.end()
 	if !e.interpret(c.Run(uint64(k.Steps)), o) {
 		return
 	}
@@ -96,7 +100,7 @@ func (e *Emulator) execute(k *Case, o *Outcome) {
 // interpret notes what an exit means; it reports whether the limit was reached.
 func (e *Emulator) interpret(x x86.Exit, o *Outcome) bool {
 	switch x {
-	case x86.ExitLimit:
+	case x86.ExitLimit, x86.ExitBreak:
 		return true
 	case x86.ExitFault:
 		o.Trap = trapOfFault(e.cpu.Fault)

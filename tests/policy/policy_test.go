@@ -95,6 +95,7 @@ var imports = []struct {
 	{"dwarf/elffile", ""},
 	{"dwarf", "dwarf/elffile"},
 	{"replay/x86", ""},
+	{"replay/x86/jit", "replay/x86"},
 	{"replay/mem/rangemap", ""},
 	{"replay/mem", "replay/mem/rangemap"},
 	{"replay/debug/api", ""},

@@ -202,7 +202,32 @@ func verify(t *testing.T, path string) verified {
 		}
 	}
 	rows.add(rec, exact)
+	verifyTranslated(ctx, t, rec, results)
 	return v
+}
+
+// verifyTranslated verifies a recording by generated code, which must come to what the interpreter
+// came to.
+func verifyTranslated(ctx context.Context, t *testing.T, rec *checkpoint.Recording, want []replay.Result) {
+	t.Helper()
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Engine, err = tool.Translated(t.Errorf); err != nil {
+		t.Fatal(err)
+	}
+	got, err := replay.Verify(ctx, s, replay.VerifyOptions{Workers: 2})
+	if err != nil {
+		t.Fatalf("verify by generated code: %v", err)
+	}
+	for i, r := range got {
+		if w := want[i]; r.Instructions != w.Instructions || r.Events != w.Events || fmt.Sprint(r.Err) != fmt.Sprint(w.Err) {
+			t.Errorf("interval %d by generated code: %d instructions, %d events, %v; want %d, %d, %v",
+				r.Interval, r.Instructions, r.Events, r.Err, w.Instructions, w.Events, w.Err)
+		}
+	}
 }
 
 // same compares what a program did natively and recorded.

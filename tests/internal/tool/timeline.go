@@ -48,5 +48,8 @@ func OpenSession(t testing.TB, path string) *replay.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	if s.Engine, err = chosen(t.Errorf); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }

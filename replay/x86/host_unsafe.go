@@ -1,0 +1,76 @@
+package x86
+
+import "unsafe"
+
+// What a compiler to host code (package jit) needs of the processor: where its parts lie,
+// and the ways to execute what the compiler leaves to others.
+
+// HostLayout says where generated code finds the parts of a CPU, in bytes from its
+// beginning. The CPU never moves.
+type HostLayout struct {
+	R, V           int32 // State.R and State.V
+	FSBase, GSBase int32
+	MXCSR          int32
+	// The translation caches: TLBEntries entries of 16 bytes, the address of a page and
+	// its bytes in the host's memory. The page of address a is in entry a>>12 mod
+	// TLBEntries, or its entry has another page's address.
+	LoadTLB, StoreTLB int32
+	Host              int32 // CPU.Host
+}
+
+// TLBEntries is the size of a translation cache.
+const TLBEntries = tlbSize
+
+// Layout returns the layout of every CPU.
+func Layout() HostLayout {
+	var c CPU
+	return HostLayout{
+		R: int32(unsafe.Offsetof(c.R)), V: int32(unsafe.Offsetof(c.V)),
+		FSBase: int32(unsafe.Offsetof(c.FSBase)), GSBase: int32(unsafe.Offsetof(c.GSBase)),
+		MXCSR:   int32(unsafe.Offsetof(c.MXCSR)),
+		LoadTLB: int32(unsafe.Offsetof(c.rtlb)), StoreTLB: int32(unsafe.Offsetof(c.wtlb)),
+		Host: int32(unsafe.Offsetof(c.Host)),
+	}
+}
+
+// ArithFlags returns the six arithmetic flags in their RFLAGS places.
+func (s *State) ArithFlags() uint64 { return s.arithFlags() }
+
+// SetArithFlags sets the six arithmetic flags from their RFLAGS places; other bits of
+// f are ignored.
+func (s *State) SetArithFlags(f uint64) { s.setFlagsRaw(f) }
+
+// Execute executes in, which stands at RIP, and retires it, as a part of Engine.Run.
+// goesOn reports that the engine may go on behind it; else it must leave with e.
+func (c *CPU) Execute(in *Inst) (e Exit, goesOn bool) {
+	e = c.exec(in)
+	if e == ExitNone && c.stop&stopOwner != 0 {
+		e = ExitAttention
+	}
+	goesOn = e == ExitNone && c.stop == 0 && c.NotInUse&xfeatSSE == 0
+	c.stop = 0
+	return e, goesOn
+}
+
+// RunBlock executes the block at RIP by the interpreter, or one instruction where limit
+// or a breakpoint is nearer than its end, as a part of Engine.Run.
+func (c *CPU) RunBlock(limit uint64) Exit {
+	b := c.enter(c.RIP)
+	if b == nil || b.n > limit-c.Retired {
+		return c.execOne()
+	}
+	return c.runBlocks(b, c.Retired+b.n)
+}
+
+// MustLook reports whether an engine must leave before the next instruction, because
+// CPU.Run has something to look at.
+func (c *CPU) MustLook(limit uint64) bool {
+	return c.Retired >= limit || c.eflags&(FlagTF|FlagAC) != 0 || c.NotInUse&xfeatSSE != 0 ||
+		c.interrupt.Load() || c.HasBreakpoint(c.RIP)
+}
+
+// HasBreakpoint reports whether there is a breakpoint at pc.
+func (c *CPU) HasBreakpoint(pc uint64) bool {
+	_, has := c.breaks[pc]
+	return has
+}

@@ -1,0 +1,83 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"math"
+
+	"vplay/replay/x86"
+)
+
+// Memory operands. The guest's address goes to a register, the translation cache makes a host's
+// address of it, or the handler does the access.
+
+// inMemory reports whether the memory operand can be emitted.
+func inMemory(in *x86.Inst) bool {
+	return in.Base == x86.RIPReg || in.Base == x86.NoReg && in.Index == x86.NoReg ||
+		in.Disp >= math.MinInt32 && in.Disp <= math.MaxInt32
+}
+
+// effective sets register to to the effective address of the memory operand, without
+// the base of its segment. Flags stay.
+func (t *translator) effective(to uint8) {
+	in := t.in
+	if in.Base == x86.RIPReg || in.Base == x86.NoReg && in.Index == x86.NoReg {
+		t.load64(to, uint64(in.Disp))
+		return
+	}
+	m := memory{base: none, index: none, scale: in.Scale, disp: int32(in.Disp)}
+	if in.Base != x86.NoReg {
+		m.base = t.operand(in.Base, address)
+	}
+	if in.Index != x86.NoReg {
+		m.index = t.operand(in.Index, scratch)
+	}
+	t.mem(opLea, to, m)
+}
+
+// operand returns the host's register that holds guest register n: its own, or via.
+func (t *translator) operand(n, via uint8) uint8 {
+	if h := hostOf[n]; h != none {
+		return h
+	}
+	t.mem(opMov, via, t.guest(n))
+	return via
+}
+
+// access makes address the host's address of the memory operand, of size bytes. Behind it
+// the flags are saved and the host's are lost.
+func (t *translator) access(size uint8, store bool) {
+	t.save()
+	t.effective(address)
+	switch t.in.Seg {
+	case x86.FS:
+		t.mem(opAdd, address, at(rsp, t.layout.FSBase))
+	case x86.GS:
+		t.mem(opAdd, address, at(rsp, t.layout.GSBase))
+	}
+	t.check(size, store)
+}
+
+// check makes the host's address of the guest's in address. Flags must have been saved.
+//
+//	mov eax, r15d; shr eax, 8; and eax, 16*(entries-1)
+//	sub r15, [rsp+rax+cache]; cmp r15, 4096-size; ja miss; add r15, [rsp+rax+cache+8]
+func (t *translator) check(size uint8, store bool) {
+	cache := t.layout.LoadTLB
+	if store {
+		cache = t.layout.StoreTLB
+	}
+	t.reg(opMov32, scratch, address)
+	t.reg(opShift32, 5, scratch)
+	t.bytes(8)
+	t.bytes(0x25) // and eax, imm32
+	t.imm32(16 * (x86.TLBEntries - 1))
+	entry := memory{base: rsp, index: scratch, disp: cache}
+	t.mem(opSub, address, entry)
+	t.reg(opGroup1, 7, address)
+	t.imm32(pageSize - uint32(size))
+	t.miss(ifAbove)
+	entry.disp += 8
+	t.mem(opAdd, address, entry)
+	t.native = false
+}

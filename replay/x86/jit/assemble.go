@@ -1,0 +1,240 @@
+//go:build linux && amd64
+
+package jit
+
+import "encoding/binary"
+
+// The assembler: one function for each shape of instruction that is emitted. It knows
+// encodings (SDM vol. 2A, chapter 2), not guests.
+
+// Host registers.
+const (
+	rax = iota
+	rcx
+	rdx
+	rbx
+	rsp
+	rbp
+	rsi
+	rdi
+	r8
+	r9
+	r10
+	r11
+	r12
+	r13
+	r14
+	r15
+
+	none = 16 // no base, or no index
+)
+
+// opcode is an instruction without its operands.
+type opcode struct {
+	prefix byte  // 66, F2, F3 or 0: mandatory, or the operand size
+	size16 bool  // 66 beside a mandatory prefix
+	w      bool  // REX.W
+	rex    bool  // a REX prefix is needed whatever the registers
+	opmap  uint8 // 0 one-byte, 1 0F, 2 0F 38, 3 0F 3A
+	op     byte
+}
+
+// memory is a memory operand of the host.
+type memory struct {
+	base, index uint8
+	scale       uint8 // shift
+	disp        int32
+}
+
+// assembler writes code into buf at n. Code that does not fit sets full; the caller looks
+// at it when the unit is finished.
+type assembler struct {
+	buf  []byte
+	n    int
+	full bool
+}
+
+func (a *assembler) bytes(b ...byte) {
+	if a.n+len(b) > len(a.buf) {
+		a.full = true
+		return
+	}
+	a.n += copy(a.buf[a.n:], b)
+}
+
+func (a *assembler) imm32(v uint32) { a.bytes(byte(v), byte(v>>8), byte(v>>16), byte(v>>24)) }
+
+func (a *assembler) imm64(v uint64) {
+	a.imm32(uint32(v))
+	a.imm32(uint32(v >> 32))
+}
+
+// immediate writes the low size bytes of v.
+func (a *assembler) immediate(v uint64, size uint8) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	a.bytes(b[:size]...)
+}
+
+// begin writes prefixes and opcode; r, x and b are the registers that REX extends.
+func (a *assembler) begin(o opcode, r, x, b uint8) {
+	if o.size16 {
+		a.bytes(0x66)
+	}
+	if o.prefix != 0 {
+		a.bytes(o.prefix)
+	}
+	rex := r>>3&1<<2 | x>>3&1<<1 | b>>3&1
+	if o.w {
+		rex |= 8
+	}
+	if rex != 0 || o.rex {
+		a.bytes(0x40 | rex)
+	}
+	switch o.opmap {
+	case 1:
+		a.bytes(0x0f)
+	case 2:
+		a.bytes(0x0f, 0x38)
+	case 3:
+		a.bytes(0x0f, 0x3a)
+	}
+	a.bytes(o.op)
+}
+
+// reg writes o with ModRM.reg r and register rm.
+func (a *assembler) reg(o opcode, r, rm uint8) {
+	a.begin(o, r, 0, rm)
+	a.bytes(0xc0 | r&7<<3 | rm&7)
+}
+
+// mem writes o with ModRM.reg r and memory operand m.
+func (a *assembler) mem(o opcode, r uint8, m memory) {
+	x, b := m.index, m.base
+	if x == none {
+		x = 0
+	}
+	if b == none {
+		b = 0
+	}
+	a.begin(o, r, x, b)
+	r = r & 7 << 3
+	if m.base == none { // SIB without a base: a displacement of 32 bits
+		index := byte(4)
+		if m.index != none {
+			index = m.index & 7
+		}
+		a.bytes(0x04|r, m.scale<<6|index<<3|5)
+		a.imm32(uint32(m.disp))
+		return
+	}
+	mod, short := byte(0x80), m.disp == int32(int8(m.disp))
+	switch {
+	case m.disp == 0 && m.base&7 != rbp:
+		mod = 0
+	case short:
+		mod = 0x40
+	}
+	if m.index != none || m.base&7 == rsp {
+		index := byte(4)
+		if m.index != none {
+			index = m.index & 7
+		}
+		a.bytes(mod|r|4, m.scale<<6|index<<3|m.base&7)
+	} else {
+		a.bytes(mod | r | m.base&7)
+	}
+	switch mod {
+	case 0x40:
+		a.bytes(byte(m.disp))
+	case 0x80:
+		a.imm32(uint32(m.disp))
+	}
+}
+
+// at is the memory at a register.
+func at(base uint8, disp int32) memory { return memory{base: base, index: none, disp: disp} }
+
+// The instructions that translations are held together with.
+var (
+	opMov     = opcode{op: 0x8b, w: true} // reg, r/m
+	opMov32   = opcode{op: 0x8b}
+	opMovTo   = opcode{op: 0x89, w: true} // r/m, reg
+	opMovTo32 = opcode{op: 0x89}
+	opMovImm  = opcode{op: 0xc7, w: true} // r/m, imm32
+	opMovIm32 = opcode{op: 0xc7}
+	opMovIm8  = opcode{op: 0xc6}
+	opLea     = opcode{op: 0x8d, w: true}
+	opAdd     = opcode{op: 0x03, w: true}
+	opSub     = opcode{op: 0x2b, w: true}
+	opCmp     = opcode{op: 0x3b, w: true}
+	opGroup1  = opcode{op: 0x81, w: true} // r/m, imm32; /0 ADD, /4 AND, /5 SUB, /7 CMP
+	opGroup32 = opcode{op: 0x81}
+	opShift32 = opcode{op: 0xc1} // r/m, imm8; /4 SHL, /5 SHR
+	opJmpMem  = opcode{op: 0xff} // /4
+
+	opCompare8 = opcode{op: 0x83}           // r/m32, imm8; /7
+	opLDMXCSR  = opcode{op: 0xae, opmap: 1} // /2
+	opSTMXCSR  = opcode{op: 0xae, opmap: 1} // /3
+)
+
+// The opcodes of VMOVDQU.
+const (
+	opLoadVector  = 0x6f
+	opStoreVector = 0x7f
+)
+
+// move copies a register.
+func (a *assembler) move(to, from uint8) {
+	if to != from {
+		a.reg(opMov, to, from)
+	}
+}
+
+// load64 sets a register to a number, in the shortest form. Flags stay.
+func (a *assembler) load64(r uint8, v uint64) {
+	switch {
+	case v == uint64(uint32(v)):
+		a.begin(opcode{op: 0xb8 | r&7}, 0, 0, r)
+		a.imm32(uint32(v))
+	case v == uint64(int32(v)):
+		a.reg(opMovImm, 0, r)
+		a.imm32(uint32(v))
+	default:
+		a.begin(opcode{op: 0xb8 | r&7, w: true}, 0, 0, r)
+		a.imm64(v)
+	}
+}
+
+// The conditions of jcc.
+const (
+	ifAbove    = 7
+	ifNotEqual = 5
+	ifSign     = 8
+	ifNotSign  = 9
+)
+
+// jcc writes a conditional jump to be patched, and returns where its displacement stands.
+func (a *assembler) jcc(cond uint8) int {
+	a.bytes(0x0f, 0x80|cond)
+	a.imm32(0)
+	return a.n - 4
+}
+
+// jmp writes a jump to be patched, and returns where its displacement stands.
+func (a *assembler) jmp() int {
+	a.bytes(0xe9)
+	a.imm32(0)
+	return a.n - 4
+}
+
+// jmpTo writes a jump to an offset in buf.
+func (a *assembler) jmpTo(to int) { a.patch(a.jmp(), to) }
+
+// patch has the jump whose displacement stands at p lead to an offset in buf.
+func (a *assembler) patch(p, to int) {
+	if a.full {
+		return
+	}
+	binary.LittleEndian.PutUint32(a.buf[p:], uint32(to-p-4))
+}

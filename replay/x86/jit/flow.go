@@ -1,0 +1,210 @@
+//go:build linux && amd64
+
+package jit
+
+import "vplay/replay/x86"
+
+// Branches: ways to known addresses are edges, which are joined to the unit there once it is
+// known (link.go). The others ask the jump cache, a table of guest addresses and the
+// host's of their units.
+
+// cacheEntries is the size of the jump cache; an entry is two words.
+const cacheEntries = 1 << 14
+
+// newEdge returns the number of a new edge of this unit to target.
+func (t *translator) newEdge(target uint64) uint32 {
+	id := uint32(len(t.e.edges))
+	t.e.edges = append(t.e.edges, edge{unit: t.u, target: target})
+	t.u.edges = append(t.u.edges, id)
+	return id
+}
+
+// spend takes n instructions off the budget, and returns the jump for when it is spent.
+func (t *translator) spend(n int) int {
+	t.reg(opGroup1, 5, budget)
+	t.imm32(uint32(n))
+	return t.jcc(ifSign)
+}
+
+// edgeTo emits edge id behind n instructions; the flags are saved. While it is not linked it
+// leaves, as it does when the budget is spent.
+func (t *translator) edgeTo(id uint32, n int) {
+	out := t.spend(n)
+	x := &t.e.edges[id]
+	x.jump = t.jmp()
+	x.cold = t.n
+	t.patch(out, t.n)
+	t.patch(x.jump, t.n)
+	t.exit(exitEdge, id)
+}
+
+// lastEdge emits the way on to target behind n instructions.
+func (t *translator) lastEdge(target uint64, n int) {
+	t.save()
+	t.edgeTo(t.newEdge(target), n)
+	t.ended = true
+}
+
+// target returns where a direct branch leads.
+func (t *translator) target() uint64 { return t.next() + t.in.Imm }
+
+// next returns the address behind the instruction.
+func (t *translator) next() uint64 { return t.u.pc + uint64(t.at[t.i]) + uint64(t.in.Len) }
+
+// jumpIf emits a conditional branch.
+func jumpIf(t *translator) bool {
+	if !goesOn(t.in, t.next()) {
+		return false
+	}
+	t.load()
+	t.ways = append(t.ways, coldEdge{t.newEdge(t.target()), t.jcc(t.in.Opc & 15), t.i + 1, !t.saved})
+	return true
+}
+
+// jump emits a direct jump.
+func jump(t *translator) bool {
+	if t.in.Size != 8 || !canonical(t.target()) {
+		return false
+	}
+	t.lastEdge(t.target(), t.i+1)
+	return true
+}
+
+// call emits a direct call.
+func call(t *translator) bool {
+	if t.in.Size != 8 || !canonical(t.target()) {
+		return false
+	}
+	t.below()
+	t.pushReturn()
+	t.lastEdge(t.target(), t.i+1)
+	return true
+}
+
+// pushReturn stores the return address at address and moves the stack pointer.
+func (t *translator) pushReturn() {
+	if v := t.next(); v == uint64(int32(v)) {
+		t.mem(opMovImm, 0, at(address, 0))
+		t.imm32(uint32(v))
+	} else {
+		t.load64(scratch, v)
+		t.mem(opMovTo, scratch, at(address, 0))
+	}
+	t.moveStack(-8)
+}
+
+// find looks for the guest's address in address in the jump cache, and goes to the handler
+// when it is not there. Then scratch has the address of the entry.
+func (t *translator) find() {
+	t.reg(opMov32, scratch, address)
+	t.reg(opShift32, 4, scratch)
+	t.bytes(4)
+	t.bytes(0x25) // and eax, imm32
+	t.imm32(16 * (cacheEntries - 1))
+	t.mem(opAdd, scratch, t.word(wordCache))
+	t.mem(opCmp, address, at(scratch, 0))
+	t.miss(ifNotEqual)
+}
+
+// spendIndirect is spend for a branch whose target is in address.
+func (t *translator) spendIndirect() {
+	t.reg(opGroup1, 5, budget)
+	t.imm32(uint32(t.i + 1))
+	over := t.jcc(ifNotSign)
+	t.mem(opMovTo, address, t.word(wordTarget))
+	t.exit(exitElse, 0)
+	t.patch(over, t.n)
+	t.ended = true
+}
+
+// ret emits RET.
+func ret(t *translator) bool {
+	if t.in.Size != 8 {
+		return false
+	}
+	t.top(stackPointer)
+	t.mem(opMov, address, at(address, 0))
+	t.find()
+	t.moveStack(8 + int32(t.in.Imm&0xffff))
+	t.spendIndirect()
+	t.mem(opJmpMem, 4, at(scratch, 8))
+	return true
+}
+
+// indirectTarget has address hold the target of an indirect branch.
+func (t *translator) indirectTarget() bool {
+	in := t.in
+	if in.Size != 8 || !inMemory(in) {
+		return false
+	}
+	if in.Flags&x86.InstMem != 0 {
+		t.access(8, false)
+		t.mem(opMov, address, at(address, 0))
+	} else {
+		t.save()
+		t.move(address, t.operand(in.RM, address))
+		t.native = false
+	}
+	return true
+}
+
+// jumpIndirect emits JMP to an address in a register or memory.
+func jumpIndirect(t *translator) bool {
+	if !t.indirectTarget() {
+		return false
+	}
+	t.find()
+	t.spendIndirect()
+	t.mem(opJmpMem, 4, at(scratch, 8))
+	return true
+}
+
+// callIndirect emits CALL of an address in a register or memory. The target must be known to
+// the jump cache before the return address is stored.
+func callIndirect(t *translator) bool {
+	if !t.indirectTarget() {
+		return false
+	}
+	t.find()
+	t.mem(opMovTo, address, t.word(wordTarget))
+	t.mem(opMov, scratch, at(scratch, 8))
+	t.mem(opMovTo, scratch, t.word(wordHost))
+	t.below()
+	t.pushReturn()
+	out := t.spend(t.i + 1)
+	t.mem(opJmpMem, 4, t.word(wordHost))
+	t.patch(out, t.n)
+	t.exit(exitElse, 0)
+	t.ended = true
+	return true
+}
+
+// passBreakpoint emits what stands before a unit with a breakpoint: while a search by state
+// looks for a state here, one register that differs is enough to go on; all else leaves.
+func (t *translator) passBreakpoint() {
+	var body [16]int
+	n := 0
+	if s := t.c.Sieve; s != nil && s.PC == t.u.pc && t.c.Pass == nil && !isRep(&t.insts[0]) {
+		for i := range s.R {
+			t.load64(scratch, s.R[i])
+			if h := hostOf[i]; h != none {
+				t.reg(opCmp, scratch, h)
+			} else {
+				t.mem(opCmp, scratch, t.guest(uint8(i)))
+			}
+			body[n] = t.jcc(ifNotEqual)
+			n++
+		}
+	}
+	t.load64(scratch, t.u.pc)
+	t.mem(opMovTo, scratch, t.word(wordTarget))
+	t.exit(exitElse, 0)
+	for _, j := range body[:n] {
+		t.patch(j, t.n)
+	}
+}
+
+// isRep reports whether in is a string instruction with REP.
+func isRep(in *x86.Inst) bool {
+	return in.Flags&(x86.InstRep|x86.InstRepne) != 0 && x86.Rows()[in.Row].Attr("rep")
+}

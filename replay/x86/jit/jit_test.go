@@ -1,0 +1,145 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"testing"
+
+	"vplay/replay/x86"
+)
+
+// TestOpen: there is executable memory, and a fault in it comes back.
+func TestOpen(t *testing.T) {
+	if _, err := Open(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFault: a unit whose code faults is named, and the instruction that faulted and those behind it are
+// executed all the same.
+func TestFault(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name string
+		code []byte
+	}{
+		{"SIGSEGV", []byte{0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}}, // mov rax, [0]
+		{"SIGILL", []byte{0x0f, 0x0b}},
+		{"SIGFPE", []byte{0xf7, 0x34, 0x24}}, // div dword [rsp]: rax as it was at first, 0
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			bus := &textBus{}
+			copy(bus.text[:], []byte{0xff, 0xc0, 0xff, 0xc3, 0xff, 0xc1, 0xeb, 0xf8}) // inc eax; inc ebx; inc ecx; jmp -8
+			c := x86.New(bus, host())
+			e := pool.Engine(c)
+			defer e.Close()
+			e.Threshold = 0
+			c.SetEngine(e)
+			c.RIP = textAt
+			u := e.make(c, textAt)
+			copy(e.pool.rw[u.host[1]:], x.code)
+			if exit := c.Run(4000); exit != x86.ExitLimit || c.Retired != 4000 {
+				t.Errorf("exit %d behind %d instructions", exit, c.Retired)
+			}
+			if c.R[x86.RAX] != 1000 || c.R[x86.RBX] != 1000 || c.R[x86.RCX] != 1000 {
+				t.Errorf("rax %d, rbx %d, rcx %d", c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RCX])
+			}
+			if len(e.Faults) != 1 || e.Faults[0].PC != textAt+2 || len(e.Faults[0].Bytes) != 2 {
+				t.Errorf("faults %+v", e.Faults)
+			}
+		})
+	}
+}
+
+// TestPoolIsBounded: there are engines as long as there is memory, and again when it was given back.
+func TestPoolIsBounded(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l []*Engine
+	c := x86.New(&textBus{}, host())
+	for {
+		e := pool.Engine(c)
+		if e == nil {
+			break
+		}
+		l = append(l, e)
+	}
+	if len(l) != chunks {
+		t.Errorf("%d engines, want %d", len(l), chunks)
+	}
+	for _, e := range l {
+		e.Close()
+	}
+	e := pool.Engine(c)
+	if e == nil {
+		t.Fatal("none behind Close")
+	}
+	e.Close()
+	e.Close()
+}
+
+// TestFullMemory: when the memory for code is full, all code is dropped and execution goes on.
+func TestFullMemory(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &textBus{}
+	copy(bus.text[:], []byte{0xff, 0xc0, 0xeb, 0xfc}) // inc eax; jmp -4
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Threshold, e.All = 0, true
+	c.SetEngine(e)
+	c.RIP = textAt
+	for i := range uint64(100) {
+		e.t.n = len(e.t.buf) - int(i) // so much is left
+		if u := e.units[textAt]; u != nil {
+			e.forget(u)
+		}
+		if exit := c.Run(c.Retired + 200); exit != x86.ExitLimit || c.R[x86.RAX] != 100*(i+1) {
+			t.Fatalf("exit %d, rax %d in turn %d", exit, c.R[x86.RAX], i)
+		}
+	}
+	if e.Stats.Resets == 0 {
+		t.Error("it was never full")
+	}
+}
+
+// TestBreakpointsKeepCode: a breakpoint has only the unit that it lies in translated again, and units that
+// were joined to that one stop all the same.
+func TestBreakpointsKeepCode(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &textBus{}
+	copy(bus.text[:], []byte{0xff, 0xc0, 0xeb, 0, 0xff, 0xc3, 0xeb, 0, 0xff, 0xc1, 0xeb, 0xf4}) // three blocks in a loop
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Threshold = 0
+	c.SetEngine(e)
+	c.RIP = textAt
+	if exit := c.Run(600); exit != x86.ExitLimit || e.Stats.Units != 3 {
+		t.Fatalf("exit %d, %+v", exit, e.Stats)
+	}
+	for _, set := range [][]uint64{{textAt + 4}, nil} {
+		c.SetBreakpoints(set)
+		before := e.Stats.Units
+		exit := c.Run(c.Retired + 600)
+		if want := x86.ExitBreak; set != nil && (exit != want || c.RIP != set[0] || c.Retired != 602) {
+			t.Errorf("exit %d at %#x behind %d instructions", exit, c.RIP, c.Retired)
+		}
+		c.SkipBreak = true
+		c.Run(c.Retired + 600)
+		if n := e.Stats.Units - before; n != 1 {
+			t.Errorf("breakpoints %#x: %d units were translated again", set, n)
+		}
+	}
+}

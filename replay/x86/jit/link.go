@@ -1,0 +1,75 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"slices"
+
+	"vplay/replay/x86"
+)
+
+// Units are joined: an edge to the unit it leads to, and indirect branches by the jump cache.
+// Code is patched only while nobody executes it: an engine is one processor's.
+
+// link joins edge id to u.
+func (e *Engine) link(id uint32, u *unit) {
+	x := &e.edges[id]
+	if x.unit.dead || x.to == u {
+		return
+	}
+	x.to = u
+	u.in = append(u.in, id)
+	e.t.patch(x.jump, u.head)
+}
+
+// remember has indirect branches to u find it.
+func (e *Engine) remember(u *unit) {
+	i := int(u.pc & (cacheEntries - 1))
+	putCache(e.pool.rw[e.chunk:], i, u.pc, uint64(e.pool.address(u.head)))
+}
+
+// forget takes u out: nothing leads there any more.
+func (e *Engine) forget(u *unit) {
+	u.dead = true
+	delete(e.units, u.pc)
+	delete(u.page.units, u.pc)
+	for _, id := range u.in {
+		x := &e.edges[id]
+		if x.to == u {
+			x.to = nil
+			e.t.patch(x.jump, x.cold)
+		}
+	}
+	for _, id := range u.edges {
+		if to := e.edges[id].to; to != nil && to != u {
+			to.in = slices.DeleteFunc(to.in, func(in uint32) bool { return in == id })
+			e.edges[id].to = nil
+		}
+	}
+	e.clearCache(u.pc)
+}
+
+// clearCache empties the jump cache's entry for pc: no lookup of the address it gets comes there.
+func (e *Engine) clearCache(pc uint64) {
+	i := int(pc & (cacheEntries - 1))
+	putCache(e.pool.rw[e.chunk:], i, uint64(i^1), 0)
+}
+
+// followSieve drops the unit that looks for another state than c's search does.
+func (e *Engine) followSieve(c *x86.CPU) {
+	s := c.Sieve
+	if s == e.sieve && (s == nil || s.R == e.want) {
+		return
+	}
+	for _, old := range []*x86.Sieve{e.sieve, s} {
+		if old == nil {
+			continue
+		}
+		if u := e.units[old.PC]; u != nil {
+			e.forget(u)
+		}
+	}
+	if e.sieve = s; s != nil {
+		e.want = s.R
+	}
+}

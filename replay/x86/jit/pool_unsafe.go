@@ -1,0 +1,109 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// Executable memory: one file of memory, mapped twice. Code is written through one mapping
+// and executed through the other, so no address is ever writable and executable.
+
+const (
+	// chunkSize is what an engine has; when it is full, all its code is dropped.
+	chunkSize = 16 << 20
+	// stubSize is for the code that all engines share, at the beginning.
+	stubSize = 4096
+)
+
+// Pool is executable memory, divided among engines. There is one in a process.
+type Pool struct {
+	rw, rx  []byte
+	exit    int // where generated code leaves
+	enter   int // and where Go enters
+	fault   int // where the signal handler sends what faulted
+	vectors int // loads vector registers and goes on at the address in rax
+
+	// Max is how many units are translated at most by all engines together, 0 for any
+	// number. Halving it, with one engine at work, finds the unit that is wrong.
+	Max uint64
+
+	translated atomic.Uint64
+
+	mu   sync.Mutex
+	free []int // offsets of chunks
+}
+
+// mayTranslate counts a unit, and reports whether it is among the first Max.
+func (p *Pool) mayTranslate() bool { return p.translated.Add(1) <= p.Max || p.Max == 0 }
+
+const (
+	sysMemfdCreate = 319 // linux arch/x86/entry/syscalls/syscall_64.tbl
+	mfdCloexec     = 1   // linux include/uapi/linux/memfd.h
+)
+
+// newPool maps memory for n engines.
+func newPool(n int) (*Pool, error) {
+	name := [...]byte{'v', 'p', 'l', 'a', 'y', '-', 'j', 'i', 't', 0}
+	fd, _, errno := syscall.Syscall(sysMemfdCreate, uintptr(unsafe.Pointer(&name)), mfdCloexec, 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("memfd_create: %w", errno)
+	}
+	defer syscall.Close(int(fd))
+	size := stubSize + n*chunkSize
+	if err := syscall.Ftruncate(int(fd), int64(size)); err != nil {
+		return nil, fmt.Errorf("ftruncate: %w", err)
+	}
+	rw, err := syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	rx, err := syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("mmap of executable memory: %w", err), syscall.Munmap(rw))
+	}
+	p := &Pool{rw: rw, rx: rx}
+	for i := range n {
+		p.free = append(p.free, stubSize+i*chunkSize)
+	}
+	return p, nil
+}
+
+// address returns the address at which the code at an offset is executed.
+func (p *Pool) address(offset int) uintptr {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(p.rx))) + uintptr(offset)
+}
+
+// writable returns the address at which what is at an offset is written.
+func (p *Pool) writable(offset int) uintptr {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(p.rw))) + uintptr(offset)
+}
+
+// take returns the offset of a free chunk, or 0.
+func (p *Pool) take() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) == 0 {
+		return 0
+	}
+	at := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	return at
+}
+
+// madvRemove gives the memory of a shared mapping back to the system (linux include/uapi/asm-generic/mman-common.h).
+const madvRemove = 9
+
+// give takes a chunk back, of which used bytes were written. Giving their memory back to the system
+// is advice: what it does not take is used again.
+func (p *Pool) give(at, used int) {
+	_ = syscall.Madvise(p.rw[at&^(pageSize-1):at+used], madvRemove)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, at)
+}

@@ -1,0 +1,220 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"vplay/replay/x86"
+)
+
+// oneInst returns the host instruction at an offset of code, as the decoder of guests sees it: they
+// are of one architecture.
+func oneInst(code []byte, at int) (x86.Inst, error) {
+	return x86.DecodeInst(code[at:min(len(code), at+15)], uint64(at), host())
+}
+
+// unsafeIn returns what in the code of a unit could touch memory that is not the guest's, or
+// a state of the host that must not change; nil when there is nothing. The rules are those of
+// RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check or [rax] of the jump
+// cache; and nothing loads rsp, or flags other than arithmetic ones.
+func unsafeIn(code []byte, from, to int) error {
+	checked, found, seen := false, false, false // r15 is a host's address; rax an entry of the jump cache, or the bytes of seen.go
+	for at := from; at < to; {
+		in, err := oneInst(code, at)
+		if err != nil {
+			return fmt.Errorf("offset %d: %w: % x", at-from, err, code[at:min(to, at+15)])
+		}
+		row := &x86.Rows()[in.Row]
+		bad := func(what string) error {
+			return fmt.Errorf("offset %d: %s: %s, % x", at-from, row.Mnemonic, what, code[at:at+int(in.Len)])
+		}
+		if in.Seg != x86.NoSeg || in.Flags&x86.InstLock != 0 {
+			return bad("a prefix that must not be there")
+		}
+		e := in.Effects()
+		if e.Write.R&(1<<x86.RSP) != 0 {
+			return bad("changes the stack pointer")
+		}
+		if e.Write.Flags&^arithmetic != 0 || e.Write.Parts&(x86.PartFSBase|x86.PartGSBase|x86.PartSelector) != 0 {
+			return bad("changes flags or segments")
+		}
+		isMem := (e.Read.Parts|e.Write.Parts)&x86.PartMemory != 0
+		switch {
+		case !isMem:
+		case in.Flags&x86.InstMem == 0:
+			return bad("implied memory")
+		case in.Base == x86.RSP:
+		case in.Base == r15 && in.Index == x86.NoReg && in.Disp == 0 && checked:
+		case marks(&in, row) && seen:
+		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8) && found && e.Write.Parts&x86.PartMemory == 0:
+		default:
+			return bad("memory that was not checked")
+		}
+		// An addition to r15 from the translation cache makes it a host's address; one to rax from
+		// wordCache the entry of the jump cache. Any other write undoes that.
+		cache := in.Flags&x86.InstMem != 0 && in.Base == x86.RSP
+		if e.Write.R&(1<<r15) != 0 {
+			checked = row.Mnemonic == "ADD" && cache && in.Index == rax && checkBefore(code, from, at)
+		}
+		if e.Write.R&(1<<rax) != 0 {
+			seen = row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Disp == int64(x86.Layout().Host+8*wordSeen)
+			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(x86.Layout().Host+8*wordCache)
+		}
+		at += int(in.Len)
+	}
+	return nil
+}
+
+// marks reports whether in stores 1 to a unit's byte in the array at rax.
+func marks(in *x86.Inst, row *x86.Row) bool {
+	return row.Mnemonic == "MOV" && in.Opc == 0xc6 && in.Base == rax && in.Index == x86.NoReg && in.Imm == 1 && uint64(in.Disp) < maxUnits
+}
+
+// checkBefore reports whether the check of r15 stands right before at: cmp r15, 4096-n; ja.
+func checkBefore(code []byte, from, at int) bool {
+	if at-from < 13 {
+		return false
+	}
+	b := code[at-13 : at]
+	return bytes.Equal(b[:3], []byte{0x49, 0x81, 0xff}) && b[7] == 0x0f && b[8] == 0x87
+}
+
+// TestTranslationsAreSafe translates random bytes, and random instructions of all rows, and looks
+// at all the code that comes out.
+func TestTranslationsAreSafe(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 5000
+	if testing.Short() {
+		n = 1000
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	bus := &textBus{}
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.All = true
+	c.SetEngine(e)
+	for i := range n {
+		e.drop()
+		for j := range bus.text {
+			bus.text[j] = byte(rng.Uint32())
+		}
+		if i%2 == 0 {
+			fillWithRows(rng, bus.text[:])
+		}
+		pc := uint64(textAt + rng.IntN(64))
+		u := e.make(c, pc)
+		if u == nil {
+			continue
+		}
+		if err := unsafeIn(e.pool.rw, u.head, e.t.n); err != nil {
+			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])
+		}
+	}
+	if e.Stats.Units < uint64(n)/4 {
+		t.Errorf("only %d units of %d tries", e.Stats.Units, n)
+	}
+	t.Logf("%+v", e.Stats)
+}
+
+// TestUnsafeIsFound: the look at the code finds what it is for.
+func TestUnsafeIsFound(t *testing.T) {
+	check := []byte{0x49, 0x81, 0xff, 0xf8, 0x0f, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0x4c, 0x03, 0xbc, 0x04, 0, 1, 0, 0} // cmp r15, 4088; ja; add r15, [rsp+rax+256]
+	for _, x := range []struct {
+		name string
+		code []byte
+		ok   bool
+	}{
+		{"mov rcx, [r15] behind the check", append(bytes.Clone(check), 0x49, 0x8b, 0x0f), true},
+		{"mov rcx, [rsp+8]", []byte{0x48, 0x8b, 0x4c, 0x24, 0x08}, true},
+		{"mov rcx, [r15]", []byte{0x49, 0x8b, 0x0f}, false},
+		{"mov rcx, [r15+8] behind the check", append(bytes.Clone(check), 0x49, 0x8b, 0x4f, 0x08), false},
+		{"mov rcx, [r15] behind the check and a change", append(bytes.Clone(check), 0x49, 0xff, 0xc7, 0x49, 0x8b, 0x0f), false},
+		{"mov rcx, [rdx]", []byte{0x48, 0x8b, 0x0a}, false},
+		{"mov rcx, fs:[rsp]", []byte{0x64, 0x48, 0x8b, 0x0c, 0x24}, false},
+		{"mov rsp, rax", []byte{0x48, 0x89, 0xc4}, false},
+		{"push rax", []byte{0x50}, false},
+		{"popf", []byte{0x9d}, false},
+		{"std", []byte{0xfd}, false},
+		{"movsb", []byte{0xa4}, false},
+		{"mov [rax], rcx", []byte{0x48, 0x89, 0x08}, false},
+	} {
+		if err := unsafeIn(x.code, 0, len(x.code)); (err == nil) != x.ok {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+}
+
+// fillWithRows fills text with instructions of the rows that are emitted, with random operands.
+func fillWithRows(rng *rand.Rand, text []byte) {
+	rows := x86.Rows()
+	var at int
+	for at < len(text)-32 {
+		i := 1 + rng.IntN(len(rows)-1)
+		enc := &rows[i].Encoding
+		if facts()[i].emit == nil || enc.VEX {
+			continue
+		}
+		b := text[at:at:len(text)]
+		switch enc.Prefix {
+		case x86.Prefix66:
+			b = append(b, 0x66)
+		case x86.PrefixF2:
+			b = append(b, 0xf2)
+		case x86.PrefixF3:
+			b = append(b, 0xf3)
+		case x86.PrefixAny, x86.PrefixNP:
+		}
+		if rng.IntN(2) == 0 {
+			b = append(b, 0x40|byte(rng.IntN(16)))
+		}
+		b = append(b, [][]byte{{}, {0x0f}, {0x0f, 0x38}, {0x0f, 0x3a}}[enc.Map]...)
+		b = append(b, enc.Opcode)
+		if enc.Digit >= 0 {
+			b = append(b, byte(rng.Uint32())&0xc7|byte(enc.Digit)<<3)
+		}
+		in, err := x86.DecodeInst(text[at:], textAt, host())
+		if err != nil || in.Flags&x86.InstEnd != 0 && rng.IntN(4) != 0 {
+			for k := range b {
+				text[at+k] = byte(rng.Uint32())
+			}
+			continue
+		}
+		at += int(in.Len)
+	}
+}
+
+const textAt = 0x10000
+
+// textBus is a page of code and nothing else.
+type textBus struct{ text [pageSize]byte }
+
+func (b *textBus) Translate(a uint64, k x86.Access) (*[pageSize]byte, bool) {
+	if a != textAt || k == x86.Store {
+		return nil, false
+	}
+	return &b.text, true
+}
+
+func (b *textBus) Probe(a uint64, _ int, k x86.Access) x86.Fault {
+	return x86.Fault{Kind: x86.FaultNotMapped, Access: k, Addr: a}
+}
+
+func (b *textBus) Read(a uint64, p []byte) x86.Fault  { return b.Probe(a, len(p), x86.Load) }
+func (b *textBus) Write(a uint64, p []byte) x86.Fault { return b.Probe(a, len(p), x86.Store) }
+
+func (b *textBus) Fetch(a uint64, p []byte) (int, x86.Fault) {
+	if a < textAt || a >= textAt+pageSize {
+		return 0, b.Probe(a, 1, x86.Exec)
+	}
+	return copy(p, b.text[a-textAt:]), x86.Fault{}
+}
+
+func (b *textBus) CodeID(uint64) uint64 { return 1 }

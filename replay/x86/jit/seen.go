@@ -1,0 +1,54 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"bytes"
+
+	"vplay/replay/x86"
+)
+
+// Which code is executed: CPU.OnCode, and the Bus's notes of executed pages. Linked units ask nobody, so
+// each stores a byte when it is entered, two instructions and no flags. Between two calls of
+// Run those bytes are looked at.
+
+// maxUnits bounds the units that are kept.
+const maxUnits = 1 << 17
+
+// seen returns the bytes, by unit.
+func (e *Engine) seen() []byte {
+	at := e.chunk + 16*cacheEntries
+	return e.pool.rw[at : at+maxUnits]
+}
+
+// clearSeen begins anew: the translations were flushed.
+func (e *Engine) clearSeen() {
+	if e.running { // by a handler, or because memory for code is full
+		e.reportSeen(e.t.c)
+	}
+	clear(e.seen()[:len(e.all)])
+	for _, u := range e.all {
+		u.reported = false
+	}
+}
+
+// reportSeen calls OnCode for the units that were entered and are not reported yet.
+func (e *Engine) reportSeen(c *x86.CPU) {
+	if c.OnCode == nil {
+		return
+	}
+	seen := e.seen()[:len(e.all)]
+	for at := 0; ; {
+		i := bytes.IndexByte(seen[at:], 1)
+		if i < 0 {
+			return
+		}
+		at += i
+		seen[at] = 0
+		if u := e.all[at]; !u.reported {
+			u.reported = true
+			c.OnCode(u.pc, u.end)
+			c.Bus.Translate(u.page.base, x86.Exec)
+		}
+	}
+}

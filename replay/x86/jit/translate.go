@@ -1,0 +1,246 @@
+//go:build linux && amd64
+
+package jit
+
+import "vplay/replay/x86"
+
+// Translation of a unit: its instructions one after the other, then what is seldom
+// executed, the ways out.
+
+// Words of CPU.Host.
+const (
+	wordExit   = iota // why generated code left: an exit
+	wordFlags         // the guest's flags while the host's are others: OF in byte 0, as LAHF has the rest in byte 1
+	wordBudget        // instructions left, less maxUnit
+	wordStack         // Go's stack pointer
+	wordCache         // address of the jump cache
+	wordTarget        // guest address of an indirect branch, or where the way in leads
+	wordHost          // and the host's address of its code
+	wordFault         // where generated code faulted
+	wordLive          // not 0: vector registers are the guest's
+	wordWant          // not 0: they must be, where the way in leads
+	wordMXCSR         // the host's
+	wordSeen          // address of the bytes that units set when they are entered
+)
+
+// Kinds of exit: the low two bits. The others are the number of the site or edge.
+const (
+	exitSite  = iota // the handler of the instruction at a site
+	exitEdge         // an edge that is not linked, or out of budget behind it
+	exitElse         // wordTarget has the address to go on from
+	exitFault        // a fault in generated code
+)
+
+// Where the guest's registers are. Those without a register of the host stay in the
+// State and pass through scratch registers.
+var hostOf = [16]uint8{
+	x86.RAX: r14, x86.RCX: rcx, x86.RDX: rdx, x86.RBX: rbx, x86.RSP: r13, x86.RBP: rbp, x86.RSI: rsi, x86.RDI: rdi,
+	x86.R8: r8, x86.R9: r9, x86.R10: r10, x86.R11: r11, x86.R12: none, x86.R13: none, x86.R14: none, x86.R15: none,
+}
+
+const (
+	scratch = rax // of everything, LAHF above all
+	address = r15 // the memory operand
+	budget  = r12
+)
+
+// translator makes a unit.
+type translator struct {
+	assembler
+	e      *Engine
+	c      *x86.CPU
+	layout x86.HostLayout
+
+	u     *unit
+	insts []x86.Inst
+	at    []uint16
+
+	// of the instruction that is being emitted
+	i  int
+	in *x86.Inst
+	f  *fact
+
+	// Where the guest's flags are: in the host's, in wordFlags, or in both.
+	native, saved bool
+	ended         bool // the unit has no way on from here
+
+	sites []coldSite
+	ways  []coldEdge
+}
+
+// coldSite is a site whose way out is still to be emitted.
+type coldSite struct {
+	id     uint32
+	jumps  [3]int // jumps that lead there
+	n      int
+	resume int  // where it goes on behind the instruction, 0 nowhere
+	native bool // with the flags in the host's
+}
+
+// coldEdge is an edge that is still to be emitted.
+type coldEdge struct {
+	id   uint32
+	jump int  // of the conditional branch
+	n    int  // instructions up to there
+	save bool // the flags are in the host's alone
+}
+
+// word returns the operand that is word n of CPU.Host.
+func (t *translator) word(n int) memory { return at(rsp, t.layout.Host+8*int32(n)) }
+
+// guest returns the operand that is guest register n in the State.
+func (t *translator) guest(n uint8) memory { return at(rsp, t.layout.R+8*int32(n)) }
+
+// translate makes the unit at pc in p, whose bytes are text, or returns nil when it is not worth it.
+func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
+	end := t.decode(pc, text)
+	if len(t.insts) == 0 || !t.e.All && !t.worth() {
+		return nil
+	}
+	t.u = &unit{id: len(t.e.all), pc: pc, end: end, page: p, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
+	t.sites, t.ways = t.sites[:0], t.ways[:0]
+	t.native, t.saved, t.ended = false, true, false
+	t.u.head = t.n
+	if t.c.HasBreakpoint(pc) {
+		t.passBreakpoint()
+	}
+	t.u.body = t.n
+	t.markSeen()
+	if t.u.vectors = t.usesVectors(); t.u.vectors {
+		t.enterVectors()
+	}
+	for i := range t.u.insts {
+		t.i, t.in = i, &t.u.insts[i]
+		t.f = &facts()[t.in.Row]
+		t.u.host = append(t.u.host, t.n)
+		known := len(t.sites)
+		if !t.emitted(t.in) || !t.f.emit(t) {
+			t.leaveForHandler()
+		}
+		for j := range t.sites[known:] {
+			if s := &t.sites[known+j]; !t.ended {
+				s.resume, s.native = t.n, t.native
+			}
+		}
+	}
+	if !t.ended {
+		t.lastEdge(end, len(t.insts))
+	}
+	t.u.host = append(t.u.host, t.n)
+	t.cold()
+	return t.u
+}
+
+// markSeen emits the store that says that the unit was entered; see seen.go.
+func (t *translator) markSeen() {
+	t.mem(opMov, scratch, t.word(wordSeen))
+	t.mem(opMovIm8, 0, at(scratch, int32(t.u.id)))
+	t.bytes(1)
+}
+
+// leaveForHandler has the handler execute the instruction.
+func (t *translator) leaveForHandler() {
+	t.save()
+	s := t.site()
+	s.jumps[0], s.n = t.jmp(), 1
+	t.native, t.ended = false, t.f.ends
+}
+
+// site returns the site of this instruction.
+func (t *translator) site() *coldSite {
+	if n := len(t.sites); n > 0 && t.e.sites[t.sites[n-1].id].index == t.i {
+		return &t.sites[n-1]
+	}
+	id := uint32(len(t.e.sites))
+	t.e.sites = append(t.e.sites, site{unit: t.u, index: t.i})
+	t.sites = append(t.sites, coldSite{id: id})
+	return &t.sites[len(t.sites)-1]
+}
+
+// miss has a conditional jump lead to the way to the handler. The flags are saved, and
+// nothing of the instruction has been done.
+func (t *translator) miss(cond uint8) {
+	jump := t.jcc(cond)
+	s := t.site()
+	s.jumps[s.n] = jump
+	s.n++
+}
+
+// cold emits the ways out.
+func (t *translator) cold() {
+	for i := range t.sites {
+		s := &t.sites[i]
+		for _, j := range s.jumps[:s.n] {
+			t.patch(j, t.n)
+		}
+		t.exit(exitSite, s.id)
+		after := s.resume
+		if s.resume != 0 && s.native {
+			after = t.n
+			t.loadFlags()
+			t.jmpTo(s.resume)
+		}
+		t.e.sites[s.id].after = after
+	}
+	for i := range t.ways {
+		w := &t.ways[i]
+		t.patch(w.jump, t.n)
+		if w.save {
+			t.saveFlags()
+		}
+		t.edgeTo(w.id, w.n)
+	}
+}
+
+// exit leaves generated code for the reason kind, n.
+func (t *translator) exit(kind int, n uint32) {
+	t.mem(opMovIm32, 0, t.word(wordExit))
+	t.imm32(n<<2 | uint32(kind))
+	t.jmpTo(t.e.pool.exit)
+}
+
+// The guest's flags move between the host's and memory by way of ax: LAHF has all but
+// OF, and adding 7FH to OF gives it back.
+
+// saveFlags stores the host's flags.
+func (t *translator) saveFlags() {
+	t.bytes(0x9f, 0x0f, 0x90, 0xc0) // lahf; seto al
+	t.mem(opMovTo32, scratch, t.word(wordFlags))
+}
+
+// loadFlags loads them back.
+func (t *translator) loadFlags() {
+	t.mem(opMov32, scratch, t.word(wordFlags))
+	t.bytes(0x04, 0x7f, 0x9e) // add al, 7FH; sahf
+}
+
+// save makes sure that the flags are saved: the next thing may leave, or changes the host's.
+func (t *translator) save() {
+	if !t.saved {
+		t.saveFlags()
+		t.saved = true
+	}
+}
+
+// load makes sure that the host's flags are the guest's.
+func (t *translator) load() {
+	if !t.native {
+		t.loadFlags()
+		t.native = true
+	}
+}
+
+// flagsBefore does what the instruction needs of the flags before it executes. reads says
+// whether it reads some.
+func (t *translator) flagsBefore(reads bool) {
+	if reads || t.f.writes && t.f.partly {
+		t.load()
+	}
+}
+
+// flagsBehind notes where the flags are behind the instruction.
+func (t *translator) flagsBehind() {
+	if t.f.writes {
+		t.native, t.saved = true, false
+	}
+}

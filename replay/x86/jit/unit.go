@@ -1,0 +1,131 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"vplay/replay/x86"
+)
+
+// A unit is what is translated as one: instructions from one address on, up to an
+// unconditional branch, an instruction that ends a block of the interpreter, a
+// breakpoint, or the end of the page. It goes on behind conditional branches.
+
+const (
+	pageSize = 4096
+	// maxUnit bounds the instructions of a unit. The budget of a run is kept that much
+	// lower than what is left, so a unit that has been entered always fits.
+	maxUnit = 64
+	// maxBranches bounds the conditional branches that it goes on behind, as the
+	// interpreter's blocks do: so both report the same code to CPU.OnCode.
+	maxBranches = 6
+)
+
+// unit is a translated stretch of code.
+type unit struct {
+	id       int    // place in Engine.all
+	pc, end  uint64 // guest addresses
+	insts    []x86.Inst
+	at       []uint16 // where each begins, from pc
+	host     []int    // and its code in the pool
+	head     int      // where other units enter: behind this is the test for a breakpoint
+	body     int      // where Go enters
+	edges    []uint32 // ways out to known addresses
+	in       []uint32 // edges of all units that are linked to this one
+	sites    []uint32
+	page     *page
+	vectors  bool // it uses vector registers
+	dead     bool
+	reported bool // OnCode was called for it
+}
+
+// page is a guest page that has units.
+type page struct {
+	base    uint64
+	id      uint64 // Bus.CodeID when they were made
+	units   map[uint64]*unit
+	changes int // how often id was another one
+}
+
+// site is an instruction at which generated code may leave for a handler.
+type site struct {
+	unit  *unit
+	index int
+	after int // where to go on behind the instruction; 0: nowhere
+}
+
+// edge is a way out of a unit to a known address.
+type edge struct {
+	unit   *unit
+	target uint64
+	jump   int // displacement of the jump that links it
+	cold   int // where the jump leads while it is not linked
+	to     *unit
+}
+
+// decode decodes the unit at pc into t.insts and t.at; text is its page.
+func (t *translator) decode(pc uint64, text []byte) (end uint64) {
+	t.insts, t.at = t.insts[:0], t.at[:0]
+	base, at, branches := pc&^(pageSize-1), pc, 0
+	for len(t.insts) < maxUnit && at-base < pageSize {
+		if at != pc && t.c.HasBreakpoint(at) {
+			break
+		}
+		in, err := x86.DecodeInst(text[at-base:], at, t.c.ID)
+		if err != nil {
+			break
+		}
+		t.insts = append(t.insts, in)
+		t.at = append(t.at, uint16(at-pc))
+		at += uint64(in.Len)
+		if facts()[in.Row].ends {
+			if branches++; branches > maxBranches || !goesOn(&in, at) {
+				break
+			}
+		}
+	}
+	return at
+}
+
+// goesOn reports whether a unit goes on behind in, which ends at end: behind a
+// conditional branch that leads to a canonical address.
+func goesOn(in *x86.Inst, end uint64) bool {
+	return isJcc(in) && in.Size != 2 && canonical(end+in.Imm)
+}
+
+// isJcc reports whether in is a conditional branch (70 to 7F, 0F 80 to 8F).
+func isJcc(in *x86.Inst) bool {
+	return strings.HasPrefix(x86.Rows()[in.Row].Handler, "intJcc")
+}
+
+// canonical reports whether a is a canonical 48-bit address.
+func canonical(a uint64) bool { return uint64(int64(a)<<16>>16) == a }
+
+// worth reports whether a unit is worth translating: each instruction that goes to its
+// handler costs as much as some thirty in the interpreter.
+func (t *translator) worth() bool {
+	handled := 0
+	for i := range t.insts {
+		if !t.emitted(&t.insts[i]) {
+			handled++
+		}
+	}
+	return handled <= 1+len(t.insts)/16 && handled < len(t.insts)
+}
+
+// emitted reports whether in is emitted, as far as its row tells.
+func (t *translator) emitted(in *x86.Inst) bool {
+	f := &facts()[in.Row]
+	if f.emit == nil || in.Flags&x86.InstAddr32 != 0 && in.Flags&x86.InstMem != 0 {
+		return false
+	}
+	return t.e.sameCPU || !f.undefined
+}
+
+// putCache writes an entry of the jump cache.
+func putCache(b []byte, i int, pc, host uint64) {
+	binary.LittleEndian.PutUint64(b[16*i:], pc)
+	binary.LittleEndian.PutUint64(b[16*i+8:], host)
+}
