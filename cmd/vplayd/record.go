@@ -30,6 +30,7 @@ type recordFlags struct {
 	noSlim      bool
 	fullRegs    bool
 	vsyscall    bool
+	agent       string
 	env         string
 	noTrapCPUID bool
 	force       bool
@@ -134,6 +135,7 @@ func (f *recordFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "the same as --slim never")
 	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
+	fs.StringVar(&f.agent, "agent", "off", "`WHETHER` code inside the program makes its frequent system calls: on or off (see above)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	f.chaos.add(fs)

@@ -98,6 +98,8 @@ func collect(t *testing.T, f func(w *os.File)) string {
 	return <-done
 }
 
+var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
+
 var untrapped = flag.Bool("untrapped", false, "let programs execute CPUID, as on a CPU that cannot make it fault")
 
 // limit bounds one run of a program.
@@ -138,6 +140,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	o := r.opt
 	o.Args, o.Dir = r.args, r.dir
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
+	o.Agent = o.Agent || *underAgent
 	if o.Keep == "" {
 		o.Keep = recorder.KeepAlways
 	}
