@@ -293,8 +293,9 @@ func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where a
 	return where, view, nil
 }
 
-// reachAgent returns the stub of the site at addr, of which the program makes call nr, and has the
-// site lead there if it can; 0 when there is no stub.
+// reachAgent returns where the site at addr, of which the program is making call nr, enters its
+// stub, behind the program's own instructions there, and has the site lead to it if it can; 0 when
+// there is no stub.
 func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 	sp := t.space()
 	s := sp.agent.sites[addr]
@@ -311,7 +312,7 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 			sp.agent.inJump[s.jump.Addr+i] = s
 		}
 	}
-	return s.stub, s.write(sp, true)
+	return s.entry, s.write(sp, true)
 }
 
 // forgetSites forgets the sites in memory that a call, at its entry, may change or unmap. Their own

@@ -91,12 +91,12 @@ func (t *thread) onDispatch() (action, error) {
 	t.regs.Orig_rax = ^uint64(0)
 	nr, addr := t.regs.Rax, t.regs.Rip-syscallInsnLen
 	if agent.Makes(nr) && len(t.sig.held) == 0 {
-		stub, err := t.reachAgent(addr, nr)
+		entry, err := t.reachAgent(addr, nr)
 		if err != nil {
 			return action{}, err
 		}
-		if stub != 0 {
-			t.regs.Rip = stub
+		if entry != 0 {
+			t.regs.Rip = entry
 			return action{}, t.setRegs(&t.regs)
 		}
 	}

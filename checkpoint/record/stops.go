@@ -287,6 +287,9 @@ func (t *thread) onForced() (action, error) {
 	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
+	if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
+		return action{}, t.again() // the timer's signal alone has ended it, under the agent
+	}
 	if t.signalDue() {
 		return action{}, nil // that comes first; the timer asks again
 	}
