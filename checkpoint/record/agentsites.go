@@ -190,10 +190,48 @@ func (s *site) write(sp *space, jump bool) error {
 	b := s.to
 	if !jump {
 		b = s.own[:jumpSize]
+	} else if err := sp.noteCodePages(s.jump); err != nil {
+		return err
 	}
 	s.written = jump
 	_, err := sp.mem.writeAt(b, s.jump.Addr)
 	return err
+}
+
+// noteCodePages takes note, before a jump is written, of the pages that become private to the
+// program by that alone.
+func (sp *space) noteCodePages(at abi.Range) error {
+	first, last := at.Addr/checkpoint.PageSize, (at.Addr+at.Len-1)/checkpoint.PageSize
+	return sp.mm.visit(first*checkpoint.PageSize, (last+1)*checkpoint.PageSize, func(page, entry uint64) {
+		if _, known := sp.agent.pages[page]; known || entry&pmFile == 0 {
+			return
+		}
+		b := make([]byte, checkpoint.PageSize)
+		if sp.readMem(page*checkpoint.PageSize, b) == len(b) {
+			sp.agent.pages[page] = checkpoint.HashPage(0, b)
+		}
+	})
+}
+
+// onlyJumps returns those of the pages that are private to the program, and written, because of
+// jumps alone: they hold what they held before.
+func (sp *space) onlyJumps(set ranges) (out ranges) {
+	if sp.agent == nil {
+		return nil
+	}
+	var pages []uint64
+	for page := range sp.agent.pages {
+		if set.has(page) {
+			pages = append(pages, page)
+		}
+	}
+	_ = eachPage(sp.reader(), rangesOf(pages), func(addr uint64, b []byte) error {
+		if page := addr / checkpoint.PageSize; sp.agent.pages[page] == checkpoint.HashPage(0, b) {
+			out.add(page, page+1)
+		}
+		return nil
+	})
+	return out
 }
 
 // areaFor returns memory for a stub of the site at addr; nil where there is none in reach.
@@ -332,6 +370,15 @@ func (sp *space) forgetSites(c *call) error {
 	case unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE, unix.SYS_REMAP_FILE_PAGES:
 	default: // where, is not told by the first two arguments
 		changed[0] = abi.Range{Len: abi.TaskSize}
+	}
+	if c.nr != unix.SYS_MPROTECT && c.nr != unix.SYS_PKEY_MPROTECT {
+		for page := range sp.agent.pages {
+			for _, r := range changed {
+				if page >= r.Addr/checkpoint.PageSize && page*checkpoint.PageSize < r.Addr+r.Len {
+					delete(sp.agent.pages, page)
+				}
+			}
+		}
 	}
 	for addr, s := range sp.agent.sites {
 		for _, r := range changed {

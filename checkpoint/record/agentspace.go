@@ -23,10 +23,11 @@ type spaceAgent struct {
 	at     abi.Range // its mapping
 	shared agent.Shared
 	areas  []*stubArea
-	sites  map[uint64]*site // by the address of the SYSCALL instruction
-	stubs  map[uint64]*site // by the address of the stub
-	inJump map[uint64]*site // by each byte that their jumps are written over
-	clean  bool             // no jump is written
+	sites  map[uint64]*site  // by the address of the SYSCALL instruction
+	stubs  map[uint64]*site  // by the address of the stub
+	pages  map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
+	inJump map[uint64]*site  // by each byte that their jumps are written over
+	clean  bool              // no jump is written
 }
 
 // close gives up what is mapped here.
@@ -129,7 +130,7 @@ func (t *thread) bringAgent() error {
 		t.session.noteOnce("no agent: its memory could not be mapped")
 		return nil
 	}
-	sp.agent = &spaceAgent{at: at, shared: view, sites: map[uint64]*site{}, stubs: map[uint64]*site{}, inJump: map[uint64]*site{}, clean: true}
+	sp.agent = &spaceAgent{at: at, shared: view, sites: map[uint64]*site{}, stubs: map[uint64]*site{}, inJump: map[uint64]*site{}, pages: map[uint64]uint64{}, clean: true}
 	sp.agent.shared.Init(at.Addr)
 	sp.noAgent = false
 	return nil
