@@ -26,9 +26,11 @@
 // reads are bounded, every byte is checked before it is used, and an error
 // names the part that is damaged.
 //
-// The files from the bottom up: coder.go (numbers and lists, both directions),
+// What a recording is made of stands in position.go, context.go, mapping.go, pagetable.go,
+// event.go, interval.go, identity.go and process.go, without a word on how it is coded. The
+// other files from the bottom up: coder.go (numbers and lists, both directions),
 // codec.go (structures), spec.go (the event table), frame.go (frames, checks,
 // compression), store.go (pages and packs), manifest.go, writer.go, reader.go,
 // pages.go (pages and tables of a reader), rewrite.go, check.go, diagnose.go,
-// process.go (whose intervals and images they are), text.go and parse.go.
+// text.go and parse.go.
 package checkpoint

@@ -59,6 +59,35 @@ var knownKinds = map[string]bool{
 // magicText is the content of the first member, for people and for file(1).
 const magicText = "vplay recording, format version 2\n"
 
+// Manifest is what a recording says of itself; it is in the JSON member of
+// the file. The fields that name a program speak of the process PID.
+type Manifest struct {
+	Version   int       `json:"version"` // of the format; the writer sets it
+	Tool      string    `json:"tool"`
+	ID        string    `json:"id"`      // random, 32 hex digits; the writer makes one when it is empty
+	Program   string    `json:"program"` // path of the program at the last execve
+	Args      []string  `json:"args,omitempty"`
+	Env       []string  `json:"env,omitempty"`
+	Cwd       string    `json:"cwd"`
+	Hostname  string    `json:"hostname"`
+	Kernel    string    `json:"kernel"`
+	Start     time.Time `json:"start"`
+	PID       int32     `json:"pid"`
+	Parent    int32     `json:"parent,omitempty"` // 0 when it is not in the session; since version 2
+	CPU       Identity  `json:"cpu"`
+	Auxv      []byte    `json:"auxv,omitempty"`
+	Crash     bool      `json:"crash"`
+	Signo     int32     `json:"signo"`
+	ExitCode  int32     `json:"exit_code"`
+	Intervals int       `json:"intervals"` // the writer sets it
+	Keep      string    `json:"keep"`      // "crash" or "always"
+	Notes     []string  `json:"notes,omitempty"`
+	// Processes lists the session's other processes, those that have an interval in the
+	// file, each once. Empty when there is one. Where there are several, the recording is
+	// about PID: the first that crashed, else the first program.
+	Processes []Process `json:"processes,omitempty"`
+}
+
 // IntervalInfo is what is known of an interval without reading it.
 type IntervalInfo struct {
 	ID       uint32        `json:"id"`

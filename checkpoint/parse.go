@@ -244,7 +244,8 @@ func sequence[T any](s *textScanner, list *[]T, element func(*T)) {
 	}
 }
 
-func (s *textScanner) span(from, to *uint64) {
+// addrRange reads two addresses in hexadecimal, FROM-TO.
+func (s *textScanner) addrRange(from, to *uint64) {
 	w := s.word()
 	a, b, ok := strings.Cut(w, "-")
 	if !ok {
@@ -268,7 +269,7 @@ func (s *textScanner) bits(names string) uint8 {
 func (s *textScanner) mapOp(op *MapOp) {
 	op.Kind = MapOpKind(s.name(mapOpNames[:]))
 	s.expect(":")
-	s.span(&op.Start, &op.End)
+	s.addrRange(&op.Start, &op.End)
 	switch op.Kind {
 	case MapOpUnmap, MapOpDrop: // The range says all.
 	case MapOpMap:
@@ -289,7 +290,7 @@ func (s *textScanner) mapOp(op *MapOp) {
 		m.Name = s.quoted()
 	case MapOpMove:
 		s.expect(":")
-		s.span(&op.New, &op.NewEnd)
+		s.addrRange(&op.New, &op.NewEnd)
 	case MapOpProtect:
 		s.expect(":")
 		op.Prot = s.bits(protLetters)

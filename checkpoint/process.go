@@ -14,6 +14,21 @@ import (
 // the member that recordings of one process have, so that readers which know of one
 // process only show that one.
 
+// Process is one process of the session, at its last execve. How it ended is in the End of
+// its last interval.
+type Process struct {
+	PID      int32    `json:"pid"`
+	Parent   int32    `json:"parent"` // 0 when it is not in the session
+	Image    uint32   `json:"image"`
+	Program  string   `json:"program"`
+	Args     []string `json:"args,omitempty"`
+	Env      []string `json:"env,omitempty"`
+	Cwd      string   `json:"cwd"`
+	Auxv     []byte   `json:"auxv,omitempty"`
+	Signo    int32    `json:"signo"`
+	ExitCode int32    `json:"exit_code"`
+}
+
 // nameFinalOf names the image at the end of a process that the manifest is not about.
 func nameFinalOf(pid int32) string { return fmt.Sprintf("processes/%d/final", pid) }
 

@@ -250,9 +250,9 @@ func goBuild(t testing.TB, flags ...string) (dir string) {
 	return dir
 }
 
-// goMoment compiles the program and runs it to its innermost call; image in the
+// goStopped compiles the program and runs it to its innermost call; image in the
 // folder is its memory then, core, if that is wanted, gdb's core file.
-func goMoment(t testing.TB, core bool, flags ...string) (dir string) {
+func goStopped(t testing.TB, core bool, flags ...string) (dir string) {
 	t.Helper()
 	need.Ptrace(t)
 	dir = goBuild(t, flags...)
@@ -270,8 +270,8 @@ func goMoment(t testing.TB, core bool, flags ...string) (dir string) {
 	return dir
 }
 
-// openMoment reads what goMoment left.
-func openMoment(t testing.TB, dir string) (*Module, *goImage) {
+// openStopped reads what goStopped left.
+func openStopped(t testing.TB, dir string) (*Module, *goImage) {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(dir, "prog"))
 	if err != nil {
@@ -331,8 +331,8 @@ type delveCase struct {
 
 func (c delveCase) run(t *testing.T) {
 	live := c.live && *dlv != ""
-	dir := goMoment(t, live, c.flags...)
-	m, image := openMoment(t, dir)
+	dir := goStopped(t, live, c.flags...)
+	m, image := openStopped(t, dir)
 	got, frames := ourListings(t, image, m)
 	golden := filepath.Join("testdata", "govars", c.golden+".golden")
 	var want []goListing

@@ -13,7 +13,7 @@ import (
 // goFrames are the frames of the program of testdata/govars by their functions.
 func goFrames(t *testing.T) map[string]*Env {
 	t.Helper()
-	m, image := openMoment(t, goMoment(t, false, "-gcflags=all=-N -l"))
+	m, image := openStopped(t, goStopped(t, false, "-gcflags=all=-N -l"))
 	out := map[string]*Env{}
 	for _, e := range image.envs(m) {
 		for _, s := range e.Scopes() {
@@ -138,8 +138,8 @@ func TestGoChildren(t *testing.T) {
 // FuzzGoVariables looks at every variable of a Go program whose file and memory are
 // damaged.
 func FuzzGoVariables(f *testing.F) {
-	dir := goMoment(f, false, "-gcflags=-N -l", "-ldflags=-compressdwarf=false")
-	whole, image := openMoment(f, dir)
+	dir := goStopped(f, false, "-gcflags=-N -l", "-ldflags=-compressdwarf=false")
+	whole, image := openStopped(f, dir)
 	file, err := os.ReadFile(filepath.Join(dir, "prog"))
 	if err != nil {
 		f.Fatal(err)

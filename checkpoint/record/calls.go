@@ -91,7 +91,7 @@ func (t *thread) enter() (action, error) {
 	if c.entering = t.joinsBefore(); c.entering {
 		return t.giveUpGroupTurn(action{status: callStop}, checkpoint.SchedBlocked), nil
 	}
-	if err := t.keepRemote(); err != nil {
+	if err := t.call.keepRemote(); err != nil {
 		return action{}, err
 	}
 	return t.classify(abi.Name(c.nr), effect, why)
@@ -104,17 +104,9 @@ func (t *thread) noteEntry() {
 	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	regs := t.entryRegs()
 	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
 	})
 	t.session.result.Stats.Calls++
-}
-
-// debugRegs returns the registers for an event that needs only their hash.
-func (t *thread) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
-	if t.session.opt.FullRegs {
-		return r
-	}
-	return nil
 }
 
 // entryRegs are the registers after the SYSCALL instruction has retired.
@@ -253,8 +245,11 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if err = t.space().mapEffects(&t.call, &ev, ret); err != nil {
 		return ev, err
 	}
-	if len(ev.Maps) > 0 && t.session.strangers {
-		t.space().noteSharers()
+	if len(ev.Maps) > 0 {
+		t.space().noteStorers(ev.Maps)
+		if t.session.strangers {
+			t.space().noteSharers()
+		}
 	}
 	if c.nr == unix.SYS_SCHED_GETAFFINITY && ret > 0 {
 		t.answerAffinity(ret)

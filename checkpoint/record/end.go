@@ -96,7 +96,7 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 	case t.diesBeside(sig):
 		return action{sig: sig}, nil // its exit event comes
 	case g.shares() && !t.proc.isCrash(sig):
-		return action{sig: sig}, t.killedBeside(forced)
+		return action{sig: sig}, g.killedBeside(t, forced)
 	}
 	g.of.about.Signo = int32(sig)
 	if !g.of.isCrash(sig) {
@@ -115,11 +115,11 @@ func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 	return action{sig: sig}, nil
 }
 
-// killedBeside ends the recording of a group at a signal that kills the process whose log it is,
-// which is no crash, while others go on in the same memory.
-func (t *thread) killedBeside(forced bool) error {
+// killedBeside ends the recording of the group at a signal to thread t that kills the process whose
+// log it is, which is no crash, while others go on in the same memory.
+func (g *group) killedBeside(t *thread, forced bool) error {
 	const why = "a process that shares the program's memory was killed"
-	g, s := t.group(), t.session
+	s := g.session
 	if g.of == s.first {
 		s.endEarly(why)
 	} else {
@@ -182,6 +182,7 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 		return errors.New("no interval to end")
 	}
 	t.space().noteFilesChanged()
+	t.space().noteLateStorers()
 	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err

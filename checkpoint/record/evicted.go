@@ -23,7 +23,7 @@ const wholeLimit = 64 << 20
 // keepWhole keeps all pages of the given mappings of files, small mappings first: but for
 // those of private, which belong to the address and whose originals are kept elsewhere.
 func (sp *space) keepWhole(list []mapping, private ranges) error {
-	list = slices.DeleteFunc(slices.Clone(list), func(m mapping) bool { return !sp.isCleanFile(&m) })
+	list = slices.DeleteFunc(slices.Clone(list), func(m mapping) bool { return !sp.objects.isCleanFile(&m) })
 	slices.SortStableFunc(list, func(a, b mapping) int { return cmp.Compare(a.End-a.Start, b.End-b.Start) })
 	for _, m := range list {
 		if err := sp.session.out.check(); err != nil {
@@ -31,10 +31,10 @@ func (sp *space) keepWhole(list []mapping, private ranges) error {
 		}
 		pages := ranges{{m.Start / checkpoint.PageSize, m.End / checkpoint.PageSize}}.minus(private)
 		v := sp.version(&m)
-		if err := sp.keepKnown(v, &m, pages); err != nil {
+		if err := sp.objects.keepKnownOf(v, &m, pages); err != nil {
 			return err
 		}
-		err := eachPage(sp.reader(), sp.notKept(&m, pages), func(addr uint64, page []byte) error {
+		err := eachPage(sp.reader(), sp.objects.notKept(&m, pages), func(addr uint64, page []byte) error {
 			sp.objects.wholeBytes += checkpoint.PageSize
 			return sp.objects.keepRead(v, keyIn(&m.Mapping, addr), slices.Clone(page))
 		})
@@ -45,17 +45,17 @@ func (sp *space) keepWhole(list []mapping, private ranges) error {
 	return nil
 }
 
-// keepKnown keeps the pages of pages, which m maps, that the recording has already.
-func (sp *space) keepKnown(v *fileVersion, m *mapping, pages ranges) error {
+// keepKnownOf keeps the pages of pages, which m maps, that the recording has already.
+func (o *objectStore) keepKnownOf(v *fileVersion, m *mapping, pages ranges) error {
 	if v == nil {
 		return nil
 	}
 	return pages.each(func(page uint64) error {
 		k := keyIn(&m.Mapping, page*checkpoint.PageSize)
-		if sp.objects.done[k] {
+		if o.done[k] {
 			return nil
 		}
-		_, err := sp.objects.keepKnown(v, k)
+		_, err := o.keepKnown(v, k)
 		return err
 	})
 }
@@ -65,21 +65,21 @@ var errNoRoom = errors.New("no room is left for pages of files")
 
 // isCleanFile reports whether the clean pages of m are those of its file, as it was all
 // along.
-func (sp *space) isCleanFile(m *mapping) bool {
+func (o *objectStore) isCleanFile(m *mapping) bool {
 	if m.Object == 0 {
 		return false
 	}
-	o := sp.objects.at(m.Object)
-	return o.Kind == checkpoint.ObjectFile && !o.Changed && (m.private() || m.Prot&checkpoint.ProtWrite == 0)
+	f := o.at(m.Object)
+	return f.Kind == checkpoint.ObjectFile && !f.Changed && (m.private() || m.Prot&checkpoint.ProtWrite == 0)
 }
 
 // notKept returns the pages of pages, which m maps, that are not kept yet, as many as
 // wholeLimit has room for.
-func (sp *space) notKept(m *mapping, pages ranges) ranges {
+func (o *objectStore) notKept(m *mapping, pages ranges) ranges {
 	var out ranges
-	room := (wholeLimit - min(wholeLimit, sp.objects.wholeBytes)) / checkpoint.PageSize
+	room := (wholeLimit - min(wholeLimit, o.wholeBytes)) / checkpoint.PageSize
 	_ = pages.each(func(page uint64) error {
-		if sp.objects.done[keyIn(&m.Mapping, page*checkpoint.PageSize)] {
+		if o.done[keyIn(&m.Mapping, page*checkpoint.PageSize)] {
 			return nil
 		}
 		if room == 0 {

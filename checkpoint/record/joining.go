@@ -128,13 +128,12 @@ func (t *thread) joinsBy(ret int64) (waits bool) {
 	if isError(ret) || len(g.session.groups) < 2 {
 		return false
 	}
-	t.joinFiles(t.newlyShared(uint64(ret)))
+	t.joinFiles(t.space().newlyShared(&t.call, uint64(ret)))
 	return g.sharers != nil && g.sharers.has != g
 }
 
 // newlyShared returns what a call with result ret shares.
-func (t *thread) newlyShared(ret uint64) (out []sharedFile) {
-	c, sp := &t.call, t.space()
+func (sp *space) newlyShared(c *call, ret uint64) (out []sharedFile) {
 	add := func(m *mapping, written bool) {
 		if isShared(m) {
 			o := sp.objects.at(m.Object)

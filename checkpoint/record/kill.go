@@ -40,7 +40,7 @@ func (t *thread) beforeKill() (action, error) {
 	if _, err := t.crash(int(unix.SIGKILL), nil, false); err != nil {
 		return action{}, err
 	}
-	if err := t.finishNow("the program kills its process group, the recorder among it"); err != nil {
+	if err := t.session.finishNow(t.group(), "the program kills its process group, the recorder among it"); err != nil {
 		return action{}, err
 	}
 	if t.session.result.Recorded && t.session.opt.Ended != nil {
@@ -58,19 +58,19 @@ func (t *thread) giveUpAll(reason string) error {
 		}
 	}
 	t.session.endEarly(reason)
-	if err := errors.Join(t.group().stopAt(t, reason), t.finishNow(reason)); err != nil {
+	if err := errors.Join(t.group().stopAt(t, reason), t.session.finishNow(t.group(), reason)); err != nil {
 		return err
 	}
 	return t.letProcessGo()
 }
 
-// finishNow ends the recording of the other processes, lets them go, and has the file written.
-func (t *thread) finishNow(reason string) error {
-	s := t.session
+// finishNow ends the recording of the processes outside of g, lets them go, and has the file
+// written.
+func (s *session) finishNow(g *group, reason string) error {
 	if !s.out.open() {
 		reason = ""
 	}
-	if err := s.endOthers(t.group(), reason); err != nil || !s.out.open() {
+	if err := s.endOthers(g, reason); err != nil || !s.out.open() {
 		return err
 	}
 	return s.finish()

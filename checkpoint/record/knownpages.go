@@ -39,7 +39,7 @@ type knownPages map[fileVersion]map[uint64]checkpoint.PageRef
 // version returns what the file of a mapping is now; nil for those
 // whose pages are read for each process, and while no recording is written yet.
 func (sp *space) version(m *mapping) *fileVersion {
-	if m == nil || !sp.isCleanFile(m) || !sp.objects.out.open() {
+	if m == nil || !sp.objects.isCleanFile(m) || !sp.objects.out.open() {
 		return nil
 	}
 	if !slices.ContainsFunc(sp.views().list[m.Object], func(m *mapping) bool { return m.Prot&checkpoint.ProtExec != 0 }) {

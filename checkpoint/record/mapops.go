@@ -223,7 +223,7 @@ func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 	if !o.Changed {
 		return
 	}
-	for a := op.Start; a < op.Start+sp.sharedPart(op); a += checkpoint.PageSize {
+	for a := op.Start; a < op.Start+sp.objects.sharedPart(op); a += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if sp.readMem(a, b) != len(b) {
 			break // beyond the end of the file

@@ -56,10 +56,10 @@ func (sp *space) captureFrom(c *call, op *checkpoint.MapOp, name string) error {
 }
 
 // sharedPart returns how many bytes of a new shared mapping are read.
-func (sp *space) sharedPart(op *checkpoint.MapOp) uint64 {
+func (o *objectStore) sharedPart(op *checkpoint.MapOp) uint64 {
 	n := op.End - op.Start
 	if n > sharedLimit {
-		sp.objects.noteMissing(op.Map.Object, n-sharedLimit)
+		o.noteMissing(op.Map.Object, n-sharedLimit)
 	}
 	return min(n, sharedLimit)
 }
@@ -75,8 +75,11 @@ func (g *group) reportMissing() {
 	}
 }
 
-// extents bounds the ranges of data that are looked for in one file.
-const extents = 1 << 16
+// extent is a range of a file that has data, [lo,hi) in bytes.
+type extent struct{ lo, hi uint64 }
+
+// maxExtents bounds how many are looked for in one file.
+const maxExtents = 1 << 16
 
 // captureObject reads the pages of the mapped part of an object from a file of the given
 // size. What the file has no data for is zero: of a large file of which little is used,
@@ -85,19 +88,19 @@ const extents = 1 << 16
 func (sp *space) captureObject(c *call, op *checkpoint.MapOp, f *os.File, size int64) error {
 	first := op.Map.Offset
 	end := min(first+(op.End-op.Start), pageUp(uint64(max(size, 0))))
-	var data []span // bytes, not pages
+	var data []extent
 	for at := first; at < end; {
 		lo, hi := nextData(f, at, end)
-		if len(data) == extents || hi <= at { // or it changes meanwhile
+		if len(data) == maxExtents || hi <= at { // or it changes meanwhile
 			hi = end
 		}
 		if err := sp.captureHole(c, op, at-first, lo-first); err != nil {
 			return err
 		}
-		data = append(data, span{lo, hi})
+		data = append(data, extent{lo, hi})
 		at = hi
 	}
-	slices.SortStableFunc(data, func(a, b span) int { return cmp.Compare(a.hi-a.lo, b.hi-b.lo) })
+	slices.SortStableFunc(data, func(a, b extent) int { return cmp.Compare(a.hi-a.lo, b.hi-b.lo) })
 	room := uint64(sharedLimit)
 	for _, d := range data {
 		read := min(d.hi-d.lo, room)
@@ -105,15 +108,15 @@ func (sp *space) captureObject(c *call, op *checkpoint.MapOp, f *os.File, size i
 		if read < d.hi-d.lo {
 			sp.objects.noteMissing(op.Map.Object, d.hi-d.lo-read)
 		}
-		if err := sp.captureData(c, op, f, span{d.lo, d.lo + read}); err != nil {
+		if err := sp.captureData(c, op, f, extent{d.lo, d.lo + read}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// captureData reads a range of bytes of a file that is mapped by op, in whole pages.
-func (sp *space) captureData(c *call, op *checkpoint.MapOp, f *os.File, d span) error {
+// captureData reads an extent of a file that is mapped by op, in whole pages.
+func (sp *space) captureData(c *call, op *checkpoint.MapOp, f *os.File, d extent) error {
 	buf := make([]byte, min(pagesPerRead*checkpoint.PageSize, d.hi-d.lo))
 	for at := d.lo; at < d.hi; {
 		run := buf[:min(uint64(len(buf)), d.hi-at)]
@@ -191,7 +194,7 @@ func (sp *space) keepHoles(set ranges) error {
 
 // captureMapped reads the pages of a new shared mapping through the program.
 func (sp *space) captureMapped(c *call, op *checkpoint.MapOp) error {
-	n := sp.sharedPart(op)
+	n := sp.objects.sharedPart(op)
 	for at := uint64(0); at < n; at += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if sp.readMem(op.Start+at, b) != len(b) {

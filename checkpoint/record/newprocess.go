@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -106,6 +107,9 @@ func (t *thread) beginFork(old *space) error {
 	sp.image, sp.site, sp.vdso, sp.brk, sp.readExec = old.image, old.site, old.vdso, old.brk, old.readExec
 	sp.artefact, sp.noShadow = slices.Clone(old.artefact), old.noShadow
 	sp.scratch = old.scratch // mapped, and its parent's
+	if sp.stored = maps.Clone(old.stored); sp.stored != nil {
+		sp.outside = map[uint64][]byte{}
+	}
 	list, err := sp.kernelMaps()
 	if err != nil {
 		return err

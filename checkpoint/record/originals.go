@@ -23,9 +23,9 @@ func (sp *space) keepOriginals(list []mapping, private ranges) error {
 		if m.Object == 0 || !m.private() || sp.objects.at(m.Object).Kind != checkpoint.ObjectFile {
 			continue
 		}
-		var span ranges
-		span.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
-		if err := sp.keepOriginalsOf(m, private.intersect(span)); err != nil {
+		var pages ranges
+		pages.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
+		if err := sp.keepOriginalsOf(m, private.intersect(pages)); err != nil {
 			return err
 		}
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 // Memory that others write. A child of a fork keeps the program's shared
-// mappings, and is not recorded: what it stores there comes in from outside.
+// mappings, and may not be recorded: what it stores there comes in from outside.
 // From the first such child on, each call's exit logs the shared pages that are
 // not what they were at the exit before; the program's own stores are among
-// them, which does no harm. A store that the program reads before its next call
+// them, which does no harm. The same goes for single objects that storers.go finds. A store that the program reads before its next call
 // is missed, and ends replay with a divergence. And a program may write to its
 // own memory as to a file.
 
@@ -25,11 +25,19 @@ const outsideLimit = 256
 // the shared mappings.
 func (sp *space) noteSharers() {
 	for m := range sp.maps.tree.From(0) {
-		if !m.private() && m.Prot&checkpoint.ProtWrite != 0 && sp.outside == nil {
-			sp.outside = map[uint64][]byte{}
+		if !m.private() && m.Prot&checkpoint.ProtWrite != 0 && !sp.childStores {
+			sp.childStores = true
+			if sp.outside == nil {
+				sp.outside = map[uint64][]byte{}
+			}
 			sp.session.noteOnce("memory is shared with another process")
 		}
 	}
+}
+
+// looksAfter reports whether the pages of a mapping are compared at each call's exit.
+func (sp *space) looksAfter(m *mapping) bool {
+	return !m.private() && (sp.childStores && m.Prot&checkpoint.ProtWrite != 0 || sp.stored[m.Object])
 }
 
 // noteFilesChanged notes the files that the program maps and that changed
@@ -61,7 +69,7 @@ func (sp *space) outsideWrites() []checkpoint.MemWrite {
 	var out []checkpoint.MemWrite
 	seen := make(map[uint64][]byte, len(sp.outside))
 	for m := range sp.maps.tree.From(0) {
-		if m.private() || m.Prot&checkpoint.ProtWrite == 0 {
+		if !sp.looksAfter(m) {
 			continue
 		}
 		for a := m.Start; a < m.End; a += checkpoint.PageSize {

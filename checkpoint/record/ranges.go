@@ -10,12 +10,12 @@ import (
 // Sets of pages, and what is done with sets: union, difference, intersection. They know
 // nothing of memory or of processes.
 
-// span is a run of pages: the half-open interval [lo,hi) of page numbers.
-type span struct{ lo, hi uint64 }
+// pageRange is a run of pages: the half-open interval [lo,hi) of page numbers.
+type pageRange struct{ lo, hi uint64 }
 
-// ranges is a set of page numbers: sorted, disjoint, non-adjacent spans.
+// ranges is a set of page numbers: sorted, disjoint, non-adjacent.
 // Programs touch memory in runs, so this is far smaller than a bitmap.
-type ranges []span
+type ranges []pageRange
 
 // add appends pages [lo,hi), which must not lie before what is there.
 func (r *ranges) add(lo, hi uint64) {
@@ -23,7 +23,7 @@ func (r *ranges) add(lo, hi uint64) {
 		(*r)[n-1].hi = max((*r)[n-1].hi, hi)
 		return
 	}
-	*r = append(*r, span{lo, hi})
+	*r = append(*r, pageRange{lo, hi})
 }
 
 // rangesOf returns the set of the given page numbers, which it sorts.

@@ -9,7 +9,8 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
-// Registers in the recording's form.
+// Registers in the recording's form: the general ones, and the extended state as an XSAVE
+// image. When they are read and set is for the files of the stops.
 
 // regsOf converts the kernel's register file to the recording's.
 func regsOf(r *ptrace.Regs) checkpoint.Regs {
@@ -21,6 +22,14 @@ func regsOf(r *ptrace.Regs) checkpoint.Regs {
 		RIP: r.Rip, RFLAGS: r.Eflags, FSBase: r.Fs_base, GSBase: r.Gs_base,
 		CS: uint16(r.Cs), SS: uint16(r.Ss), DS: uint16(r.Ds), ES: uint16(r.Es), FS: uint16(r.Fs), GS: uint16(r.Gs),
 	}
+}
+
+// debugRegs returns the registers for an event that needs only their hash.
+func (s *session) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
+	if s.opt.FullRegs {
+		return r
+	}
+	return nil
 }
 
 // Where XSTATE_BV stands in an XSAVE image, and its bit of the XMM registers

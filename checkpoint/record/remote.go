@@ -118,18 +118,18 @@ func (t *thread) joinsBefore() (waits bool) {
 }
 
 // keepRemote keeps what another process has of files where the call will write to its memory.
-func (t *thread) keepRemote() error {
-	r := t.call.remote
+func (c *call) keepRemote() error {
+	r := c.remote
 	if r == nil {
 		return nil
 	}
-	n := t.call.args[2] // bytes, or fewer than so many entries
+	n := c.args[2] // bytes, or fewer than so many entries
 	for _, w := range r.at {
-		if t.call.nr == unix.SYS_PROCESS_VM_WRITEV {
+		if c.nr == unix.SYS_PROCESS_VM_WRITEV {
 			n = w.Len
 		}
-		c := &call{mem: callMem{r.to}}
-		if err := r.to.space.captureFilePages(c, pageDown(w.Addr), pageUp(w.Addr+min(n, sharedLimit))); err != nil {
+		as := &call{mem: callMem{r.to}}
+		if err := r.to.space.captureFilePages(as, pageDown(w.Addr), pageUp(w.Addr+min(n, sharedLimit))); err != nil {
 			return err
 		}
 	}
@@ -137,9 +137,9 @@ func (t *thread) keepRemote() error {
 }
 
 // noteRemote has another process log what the call with result ret has written to its memory.
-func (t *thread) noteRemote(ret int64) {
-	r := t.call.remote
-	t.call.remote = nil
+func (c *call) noteRemote(ret int64) {
+	r := c.remote
+	c.remote = nil
 	if r == nil || ret <= 0 {
 		return
 	}

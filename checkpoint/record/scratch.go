@@ -44,7 +44,7 @@ func (t *thread) mapScratch() error {
 		return in.end()
 	}
 	t.scratch = abi.Range{Addr: uint64(addr), Len: scratchSize}
-	pages := span{t.scratch.Addr / checkpoint.PageSize, (t.scratch.Addr + scratchSize) / checkpoint.PageSize}
+	pages := pageRange{t.scratch.Addr / checkpoint.PageSize, (t.scratch.Addr + scratchSize) / checkpoint.PageSize}
 	t.space().scratch = t.space().scratch.union(ranges{pages})
 	return in.end()
 }

@@ -48,6 +48,7 @@ type session struct {
 
 	leaving   bool // the threads that are not recorded are being let go
 	strangers bool // there are, or were, children that are not recorded
+	storers   storers
 	kicked    bool // a turn is free that nobody's stop has freed
 
 	lastObject uint32 // the highest number of an object

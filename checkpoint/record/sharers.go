@@ -141,7 +141,7 @@ func (g *group) goesOnWith(t *thread) error {
 // atCallExit is the exit of a system call. The turn may pass to another process first.
 func (t *thread) atCallExit() (action, error) {
 	g := t.group()
-	t.noteRemote(int64(t.regs.Rax))
+	t.call.noteRemote(int64(t.regs.Rax))
 	t.joinFiles(t.call.filesWritten()) // mapped since its entry
 	if g.sharers != nil {
 		for _, f := range t.call.targets {

@@ -156,7 +156,7 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 	regs := regsOf(&t.regs)
 	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventFault, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
-		Addr: si.Addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+		Addr: si.Addr(), RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
 	})
 	t.session.result.Stats.Faults++
 	disp, err := t.proc.dispositionOf(sig)
@@ -328,7 +328,7 @@ func (t *thread) interruptCall() error {
 	nr := int64(t.regs.Orig_rax)
 	regs := t.entryRegs()
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	t.logEvent(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs)})
+	t.logEvent(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs)})
 	if err := t.undo(); err != nil {
 		return err
 	}

@@ -49,7 +49,9 @@ type space struct {
 	// outside holds the shared pages that others may write as they were at the
 	// last call's exit; nil while there are no others.
 	outside      map[uint64][]byte
-	outsideFresh bool // the program has not run since
+	outsideFresh bool            // the program has not run since
+	childStores  bool            // the others are children, which share all that is shared
+	stored       map[uint32]bool // objects to which others store that are no children
 }
 
 // newSpace returns the address space of a process before its first execve.

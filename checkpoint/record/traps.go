@@ -144,7 +144,7 @@ func (t *thread) emulate() (bool, error) {
 		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
 	}
 	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
+		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.session.debugRegs(&before),
 		Out: [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx},
 	})
 	t.session.result.Stats.Instrs++

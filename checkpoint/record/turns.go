@@ -56,7 +56,7 @@ func (g *group) pass(t *thread) error {
 	// The timer's signal for the turn that it had before is of no use.
 	t.sig.draining = g.timer.inFlight(t.tid)
 	if u.logged != t && g.cur != nil && !t.ended {
-		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.debugRegs(&t.parked.regs)})
+		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.session.debugRegs(&t.parked.regs)})
 		u.logged = t
 	}
 	g.timer.turn(t)

@@ -129,7 +129,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 		return action{}, nil // The kernel could not write: its signal is next.
 	}
 	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&before), Regs: t.debugRegs(&before),
+		Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&before), Regs: t.session.debugRegs(&before),
 	})
 	t.session.result.Stats.Calls++
 	now := regsOf(&t.regs)

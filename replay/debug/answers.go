@@ -139,13 +139,13 @@ func (m Module) String() string {
 	return fmt.Sprintf("%#x %s build-id %s\n  add-symbol-file FILE -o %#x", m.Base, m.Path, m.BuildID, m.Bias)
 }
 
-// Moment is a position.
-type Moment struct {
+// When is the position at which the cursor stands, under the name of the question (and of rr's).
+type When struct {
 	Position checkpoint.Position `json:"position"`
 }
 
 // String writes the position.
-func (m Moment) String() string { return m.Position.String() }
+func (m When) String() string { return m.Position.String() }
 
 // placeText names an instruction: function, module and source line, as far as known.
 func placeText(l loader.Location) string {

@@ -20,7 +20,7 @@ import (
 //
 // A movement moves the selected process along its own log. The others stay where they are,
 // or, when all are to be moved, are then shown at the same moment of the session (see
-// moment): each is replayed to there when it is selected, not before, whatever was moved
+// sessionTime): each is replayed to there when it is selected, not before, whatever was moved
 // alone meanwhile. One that is selected for the first time is shown at the moment of the
 // one that was moved last. A process that has not begun stands at its beginning,
 // one that has ended at its end.
@@ -31,14 +31,14 @@ type Inferiors struct {
 	first *Session
 	all   map[int]*shown
 	pids  []int
-	now   moment // of the process that was moved last
+	now   sessionTime // of the process that was moved last
 }
 
 // shown is a process that has been selected.
 type shown struct {
 	session *Session
 	cursor  *Cursor
-	due     *moment // to which it has been moved along with another process, nil once it is there
+	due     *sessionTime // to which it has been moved along with another process, nil once it is there
 }
 
 // NewInferiors returns the processes of the recording, with that of the session selected,
@@ -54,7 +54,7 @@ func (d *Session) NewInferiors() (*Inferiors, error) {
 			v.pids = append(v.pids, pid)
 		}
 	}
-	if v.now, err = g.moment(); err != nil {
+	if v.now, err = g.sessionTime(); err != nil {
 		v.Close()
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (v *Inferiors) open(pid int) (*shown, error) {
 		d.Close()
 		return nil, err
 	}
-	// It is at its end, where the recording's moment may not be.
+	// It is at its end, which may be another time of the session than the recording's end.
 	now := v.now
 	return &shown{session: d, cursor: g, due: &now}, nil
 }
@@ -116,7 +116,7 @@ func (v *Inferiors) open(pid int) (*shown, error) {
 // note says that the selected process was moved, and with all that the others are to
 // be moved to the same moment. err is what is said of the movement.
 func (v *Inferiors) note(all bool, err error) error {
-	now, failed := v.moment()
+	now, failed := v.sessionTime()
 	if failed != nil {
 		return errors.Join(err, failed)
 	}

@@ -107,7 +107,7 @@ func askWhen(ctx context.Context, g *Cursor, _ []string, _ func(string)) (answer
 	if err := g.leaveFinal(ctx); err != nil {
 		return answers{}, err
 	}
-	return answersOf([]Moment{{g.cur.Position()}}, ""), nil
+	return answersOf([]When{{g.cur.Position()}}, ""), nil
 }
 
 func askThreads(_ context.Context, g *Cursor, _ []string, _ func(string)) (answers, error) {

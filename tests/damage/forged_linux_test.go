@@ -188,8 +188,8 @@ func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...
 		t.Errorf("%s, want a code of %v and no trace:\n%s", what, codes, text)
 	}
 	// verify tells of intervals on standard output.
-	isTold := strings.Contains(said.String(), "limit of") || strings.Contains(said.String(), "could not be read") || st.ExitCode() == 3 && strings.Contains(said.String(), "diverged")
-	if st.ExitCode() != 0 && before == 0 && strings.Count(text, "vplayd: error: ") != 1 && !isTold {
+	isSaid := strings.Contains(said.String(), "limit of") || strings.Contains(said.String(), "could not be read") || st.ExitCode() == 3 && strings.Contains(said.String(), "diverged")
+	if st.ExitCode() != 0 && before == 0 && strings.Count(text, "vplayd: error: ") != 1 && !isSaid {
 		t.Errorf("%s: no line with an error:\n%s%s", what, said, text)
 	}
 }

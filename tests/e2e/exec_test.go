@@ -44,7 +44,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestDAPExec goes over the borders of programs as an editor: breakpoints on lines and
+// TestDAPExec goes over execves as an editor: breakpoints on lines and
 // functions hold in each program, and the editor is told which it is.
 func TestDAPExec(t *testing.T) {
 	t.Parallel()

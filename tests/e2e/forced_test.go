@@ -142,7 +142,7 @@ func TestForcedEnds(t *testing.T) {
 	}
 }
 
-// anywhere is a position of the recording, often one near a border.
+// anywhere is a position of the recording, often one near an interval's boundary.
 func anywhere(r *rand.Rand, tl *tool.Timeline, lengths map[uint32]uint64) checkpoint.Position {
 	id := tl.Intervals()[r.IntN(len(tl.Intervals()))]
 	p := checkpoint.Position{Interval: id, Instr: r.Uint64N(lengths[id] + 1)}

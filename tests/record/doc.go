@@ -8,7 +8,7 @@
 // and real programs, natively and recorded; their output, exit code or killing
 // signal must be the same, and every interval must replay exactly (every
 // register hash, the end, every page written). The same is done at short
-// intervals, where the borders fall on other places.
+// intervals, whose boundaries are in other places.
 //
 //   - TestGuests: the awkward effects, one guest each.
 //   - TestRealPrograms: bc, gzip, xz, sqlite3, awk, perl, python3, bash, grep,

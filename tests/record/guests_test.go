@@ -67,14 +67,14 @@ var guestCases = []guestCase{
 }
 
 // TestGuests runs one guest for each awkward effect: the same results natively
-// and recorded, and an exact replay, also with a border at nearly every call.
+// and recorded, and an exact replay, also with an interval that ends at nearly every call.
 func TestGuests(t *testing.T) {
 	modes := []struct {
 		name string
 		opt  recorder.Options
 	}{
 		{"plain", recorder.Options{}},
-		{"borders", recorder.Options{Interval: time.Microsecond}},
+		{"short intervals", recorder.Options{Interval: time.Microsecond}},
 	}
 	for _, c := range guestCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -204,16 +204,16 @@ def _typed(text):
     return None if address is None else int(address)
 
 
-def _told(invoke):
+def _plain_errors(invoke):
     """Makes gdb's errors plain ones, without a Python exception's looks."""
 
-    def told(self, arg, from_tty):
+    def plain(self, arg, from_tty):
         try:
             return invoke(self, arg, from_tty)
         except gdb.error as e:
             raise gdb.GdbError(str(e))
 
-    return told
+    return plain
 
 
 def _go(where):
@@ -242,7 +242,7 @@ I:N.S (interval, instructions since its start, step) for vplay seek."""
 class _Command(gdb.Command):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls.invoke = _told(cls.invoke)
+        cls.invoke = _plain_errors(cls.invoke)
 
     def __init__(self, *complete):
         super().__init__("vplay " + self.word, gdb.COMMAND_RUNNING, *complete)
@@ -415,7 +415,7 @@ class _Own(gdb.Command):
         self.__doc__, self.does = doc, does
         super().__init__(name, gdb.COMMAND_RUNNING)
 
-    @_told
+    @_plain_errors
     def invoke(self, arg, from_tty):
         self.does(arg, from_tty)
 

@@ -10,13 +10,13 @@ import (
 	"vplay/replay/debug/api"
 )
 
-// The same moment in several processes. Positions count instructions of one process, and say
-// nothing about another one. What orders the processes is the session's one stream of
-// events: each event has a number there. Between two events of one process those of the
+// Session time: which positions of several processes are at the same moment. Positions count
+// instructions of one process, and say nothing about another one. What orders the processes is
+// the session's one stream of events: each event has a number there. Between two events of one process those of the
 // others are in that order, and no more is known, nor could a program tell.
 
-// moment is a moment of the session.
-type moment struct {
+// sessionTime is a place in the session's stream of events.
+type sessionTime struct {
 	seq uint64 // of the last event, of any process, that has happened
 	// Where events have no number, wall stands for seq: the wall time at which the
 	// interval began. It is zero at the end, behind everything.
@@ -24,9 +24,9 @@ type moment struct {
 	wall       time.Time
 }
 
-// moment returns the moment at which the cursor stands: that of the last event of its
+// sessionTime returns the time at which the cursor stands: that of the last event of its
 // process, or that before the first one. The error is that the log cannot be read.
-func (g *Cursor) moment() (moment, error) {
+func (g *Cursor) sessionTime() (sessionTime, error) {
 	all := g.intervals()
 	last, n := len(all)-1, -1
 	if !g.isAtEnd() {
@@ -37,29 +37,29 @@ func (g *Cursor) moment() (moment, error) {
 	for i := last; i >= 0; i-- {
 		events, err := g.s.Events(all[i].ID)
 		if err != nil {
-			return moment{}, err
+			return sessionTime{}, err
 		}
 		if i < last || n < 0 {
 			n = len(events)
 		}
 		if n > 0 {
-			return g.momentAt(&all[last], events[n-1].Seq, events[n-1].Seq > 0), nil
+			return g.sessionTimeOf(&all[last], events[n-1].Seq, events[n-1].Seq > 0), nil
 		}
 	}
 	first, err := g.firstSeq(all, last)
-	return g.momentAt(&all[last], max(first, 1)-1, first > 0), err
+	return g.sessionTimeOf(&all[last], max(first, 1)-1, first > 0), err
 }
 
-// momentAt returns the moment of an event in an interval.
-func (g *Cursor) momentAt(in *checkpoint.IntervalInfo, seq uint64, numbered bool) moment {
-	m := moment{seq: seq, unnumbered: !numbered, wall: in.WallTime}
+// sessionTimeOf returns the time of an event in an interval.
+func (g *Cursor) sessionTimeOf(in *checkpoint.IntervalInfo, seq uint64, numbered bool) sessionTime {
+	m := sessionTime{seq: seq, unnumbered: !numbered, wall: in.WallTime}
 	if g.isAtEnd() {
 		m.wall = time.Time{}
 	}
 	return m
 }
 
-// isAtEnd reports whether the cursor is at the last moment of its process.
+// isAtEnd reports whether the cursor is at the end of its process.
 func (g *Cursor) isAtEnd() bool { return g.final != nil || g.isLastImage() && g.cur.AtEnd() }
 
 // intervals lists those of the process, of all programs that it was.
@@ -86,10 +86,10 @@ func (g *Cursor) firstSeq(all []checkpoint.IntervalInfo, i int) (uint64, error) 
 	return 0, nil
 }
 
-// place moves the cursor to a moment of the session: before the first event of its process
+// place moves the cursor to a session time: before the first event of its process
 // that comes later, and to the end when none does. That takes as long as it takes to
 // replay the stretch of an interval.
-func (g *Cursor) place(ctx context.Context, now moment) error {
+func (g *Cursor) place(ctx context.Context, now sessionTime) error {
 	all := g.intervals()
 	i, event, err := g.later(all, now)
 	if err != nil {
@@ -128,8 +128,8 @@ func (g *Cursor) place(ctx context.Context, now moment) error {
 }
 
 // later returns the interval and the event in it before which a process stands at a
-// moment: event 0 is the interval's beginning, an interval behind the last one the end.
-func (g *Cursor) later(all []checkpoint.IntervalInfo, now moment) (interval, event int, err error) {
+// session time: event 0 is the interval's beginning, an interval behind the last one the end.
+func (g *Cursor) later(all []checkpoint.IntervalInfo, now sessionTime) (interval, event int, err error) {
 	if now.unnumbered {
 		if now.wall.IsZero() {
 			return len(all), 0, nil

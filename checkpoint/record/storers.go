@@ -1,0 +1,138 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+)
+
+// Processes that are not recorded, no children of the program either, and store to what it has
+// mapped shared: another program's process that has the same file mapped, an X server. They are
+// looked for when the program maps something, and again at the end. From then on outsideWrites
+// logs what they have stored.
+
+// storers is the processes of the machine that can store to memory they share.
+type storers struct {
+	pids map[fileID]int // one that has the object mapped shared and writable
+	read time.Time
+	cost time.Duration // of reading it
+}
+
+// storersLast is how long the list of storers is taken to be true, at least; where reading it
+// takes long, it is so much longer that reading takes no more than a small share of the time.
+const storersLast = 100 * time.Millisecond
+
+// storerOf returns a process that is not recorded and has an object mapped shared and writable,
+// 0 when there is none that the recorder may look at.
+func (s *session) storerOf(f fileID) int {
+	if now := time.Now(); s.storers.pids == nil || now.Sub(s.storers.read) > max(storersLast, cutShare*s.storers.cost) {
+		s.storers.pids = s.readStorers()
+		s.storers.read, s.storers.cost = now, time.Since(now)
+	}
+	return s.storers.pids[f]
+}
+
+// readStorers looks at the mappings of all processes that are not recorded, but for the
+// recorder and its shadows.
+func (s *session) readStorers() map[fileID]int {
+	ours := map[int]bool{os.Getpid(): true}
+	for pid := range s.shadows {
+		ours[pid] = true
+	}
+	for _, t := range s.threads {
+		ours[t.proc.pid] = true
+	}
+	found := map[fileID]int{}
+	entries, _ := os.ReadDir("/proc") // without it there are none to be found
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || ours[pid] {
+			continue
+		}
+		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid)) // it may have ended, or be another user's
+		for line := range bytes.Lines(list) {
+			f, ok := storedTo(string(line))
+			if !ok {
+				continue
+			}
+			if s.isTraced(pid) {
+				break // a child that has not been seen yet
+			}
+			found[f] = pid
+		}
+	}
+	return found
+}
+
+// isTraced reports whether a process is, or will be, recorded: the recorder traces it.
+func (s *session) isTraced(pid int) bool {
+	_, unrecorded := s.unrecorded[pid]
+	return !unrecorded && tracerOf(pid) == unix.Gettid()
+}
+
+// storedTo returns what a line of a process's list of mappings lets it store to and share with
+// others.
+func storedTo(line string) (fileID, bool) {
+	f := strings.Fields(line)
+	if len(f) < 5 || len(f[1]) != 4 || f[1][1] != 'w' || f[1][3] != 's' {
+		return fileID{}, false
+	}
+	major, minor, _ := strings.Cut(f[3], ":")
+	maj, err := strconv.ParseUint(major, 16, 32)
+	mnr, err2 := strconv.ParseUint(minor, 16, 32)
+	inode, err3 := strconv.ParseUint(f[4], 10, 64)
+	return fileID{unix.Mkdev(uint32(maj), uint32(mnr)), inode}, err == nil && err2 == nil && err3 == nil
+}
+
+// mayHaveStorers reports whether a mapping shows what a process that was not forked by the
+// program may have mapped, too.
+func (sp *space) mayHaveStorers(m *checkpoint.Mapping) bool {
+	return m.Flags&checkpoint.MapShared != 0 && m.Object != 0 && sp.objects.at(m.Object).Path != sharedAnonymous
+}
+
+// noteStorers looks for storers to what a call has mapped.
+func (sp *space) noteStorers(ops []checkpoint.MapOp) {
+	for i := range ops {
+		m := &ops[i].Map
+		if ops[i].Kind != checkpoint.MapOpMap || !sp.mayHaveStorers(m) || sp.stored[m.Object] {
+			continue
+		}
+		o := sp.objects.at(m.Object)
+		pid := sp.session.storerOf(fileID{o.Dev, o.Inode})
+		if pid == 0 {
+			continue
+		}
+		sp.session.noteOnce(fmt.Sprintf("%s is shared with process %d, which is not recorded", o.Path, pid))
+		if sp.stored == nil {
+			sp.stored = map[uint32]bool{}
+		}
+		sp.stored[m.Object] = true
+		if sp.outside == nil {
+			sp.outside = map[uint64][]byte{}
+		}
+	}
+}
+
+// noteLateStorers notes, at the end, what others have mapped behind the program. Unlike what
+// noteStorers found, their stores are not in the log.
+func (sp *space) noteLateStorers() {
+	sp.session.storers.pids = nil // look again: there is no later
+	for m := range sp.maps.tree.From(0) {
+		if !sp.mayHaveStorers(&m.Mapping) || sp.looksAfter(m) {
+			continue
+		}
+		o := sp.objects.at(m.Object)
+		if pid := sp.session.storerOf(fileID{o.Dev, o.Inode}); pid != 0 {
+			sp.session.noteOnce(fmt.Sprintf("process %d, which is not recorded, has %s mapped, too: replay may differ where the program read what it has stored", pid, o.Path))
+		}
+	}
+}
