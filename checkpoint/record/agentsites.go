@@ -309,7 +309,7 @@ func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where a
 	if ok {
 		view = mapHere(sp.pid, int(fd), int(size))
 		where = abi.Range{Addr: uint64(addr), Len: size}
-		pages := span{where.Addr / checkpoint.PageSize, (where.Addr + size) / checkpoint.PageSize}
+		pages := pageRange{where.Addr / checkpoint.PageSize, (where.Addr + size) / checkpoint.PageSize}
 		sp.agentPages = sp.agentPages.union(ranges{pages})
 	}
 	calls := [][]uint64{{unix.SYS_CLOSE, uint64(fd)}}

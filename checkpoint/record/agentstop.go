@@ -215,7 +215,7 @@ func (t *thread) logUnmade() {
 	at := regsOf(&r)
 	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventEnter, NR: nr, Args: [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9},
-		RegHash: checkpoint.HashRegs(&at), Regs: t.debugRegs(&at),
+		RegHash: checkpoint.HashRegs(&at), Regs: t.session.debugRegs(&at),
 	})
 	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr, RegHash: checkpoint.HashRegs(&after),
@@ -286,7 +286,7 @@ func (t *thread) logRing() error {
 		nr := int64(regs.R[0])
 		t.logEvent(checkpoint.Event{
 			Kind: checkpoint.EventEnter, NR: nr, Args: [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]},
-			RegHash: checkpoint.HashRegs(&regs), Regs: t.debugRegs(&regs),
+			RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
 		})
 		t.session.result.Stats.Calls++
 		t.session.result.Stats.AgentCalls++
