@@ -29,6 +29,7 @@ type site struct {
 	own     []byte    // what the program has there
 	to      []byte    // what is written
 	written bool
+	slot    int // of the jump, in what the agent takes out when the recorder is gone
 }
 
 // What a stub is made of: at most 20 bytes of the program's own, then the jump to the agent.
@@ -194,7 +195,13 @@ func (s *site) write(sp *space, jump bool) error {
 		return err
 	}
 	s.written = jump
+	if jump {
+		sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+	}
 	_, err := sp.mem.writeAt(b, s.jump.Addr)
+	if !jump {
+		sp.agent.shared.PutJump(s.slot, 0, nil)
+	}
 	return err
 }
 
@@ -343,6 +350,11 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 			return 0, err
 		}
 		s = sp.lookAt(addr, nr)
+		if s.slot = sp.agent.slots; s.slot >= agent.Jumps {
+			s.jump, s.own, s.next = abi.Range{}, nil, 0
+		} else if s.jump.Len != 0 {
+			sp.agent.slots++
+		}
 		s.build(a, sp.agent.at.Addr+agent.Block)
 		sp.agent.sites[addr] = s
 		sp.agent.stubs[s.stub] = s

@@ -27,7 +27,9 @@ type spaceAgent struct {
 	stubs  map[uint64]*site  // by the address of the stub
 	pages  map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
 	inJump map[uint64]*site  // by each byte that their jumps are written over
+	slots  int               // that jumps have had
 	clean  bool              // no jump is written
+	heals  bool              // SIGSYS has the agent's handler, should the recorder go
 }
 
 // close gives up what is mapped here.
@@ -56,9 +58,10 @@ func (t *thread) agentFits(next action) bool {
 	return sp.agent != nil || next.sig == 0 // calls are injected to bring it in
 }
 
-// underAgent prepares a thread, which is about to be resumed, to run under the agent. False says
+// underAgent prepares a thread, which is about to be resumed with a signal unless that is 0, to run
+// under the agent. False says
 // that it cannot.
-func (t *thread) underAgent() (bool, error) {
+func (t *thread) underAgent(sig int) (bool, error) {
 	sp := t.space()
 	if sp.agent == nil {
 		if err := t.bringAgent(); err != nil || sp.agent == nil {
@@ -66,6 +69,11 @@ func (t *thread) underAgent() (bool, error) {
 		}
 	}
 	a := sp.agent
+	if !a.heals && sig == 0 {
+		if err := t.setHealer(true); err != nil {
+			return false, err
+		}
+	}
 	if err := t.readRegs(); err != nil {
 		return false, err
 	}
@@ -84,9 +92,11 @@ func (t *thread) underAgent() (bool, error) {
 	}
 	a.shared.Attend(len(t.sig.held) > 0)
 	p := agent.Places()
-	if err := t.session.source.dispatch(t.tid, true, a.at.Addr+p.Made, 1); err != nil {
+	if err := t.session.source.dispatch(t.tid, true, a.at.Addr+p.Made, p.Sysed-p.Made+1); err != nil {
 		return false, err
 	}
+	a.shared.Rest()
+	a.shared.Supervise(true)
 	t.agent = true
 	return true, nil
 }
@@ -134,6 +144,33 @@ func (t *thread) bringAgent() error {
 	sp.agent.shared.Init(at.Addr)
 	sp.noAgent = false
 	return nil
+}
+
+// setHealer gives SIGSYS the agent's handler, or its default action. The handler is for a program
+// whose recorder is gone: it takes the agent out. Calls can be injected at the stop.
+func (t *thread) setHealer(on bool) error {
+	a := t.space().agent
+	if a == nil || a.heals == on {
+		return nil
+	}
+	a.heals = on
+	var cpus [128]byte
+	for i := range len(cpus) * 8 {
+		if t.affinity.IsSet(i) {
+			cpus[i/8] |= 1 << (i % 8)
+		}
+	}
+	trap := &t.proc.trap
+	a.shared.Native(cpus[:], trap.tsc && !trap.ownTSC, trap.cpuid && !trap.ownCPUID)
+	_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), a.at.Addr+a.shared.Action(a.at.Addr, on), 0, 8)
+	return err
+}
+
+// seesHealer reports whether a call, whose entry has the registers r, would find the handler, or
+// hand it on.
+func seesHealer(r *ptrace.Regs) bool {
+	row, _ := abi.Lookup(int64(r.Rax))
+	return row.Effect == abi.EffectTask || r.Rax == unix.SYS_RT_SIGACTION && uint32(r.Rdi) == uint32(unix.SIGSYS)
 }
 
 // ownCode puts the program's own code back where jumps are written over it. They are

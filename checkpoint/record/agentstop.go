@@ -23,7 +23,8 @@ func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err erro
 	t.agent = false
 	noted, phase, result, saved := a.shared.Noted(), a.shared.Phase(), a.shared.Result(), a.shared.Regs()
 	lerr := t.logRing()
-	a.shared.Rest()
+	a.shared.Empty()
+	a.shared.Supervise(false)
 	if err := t.readRegs(); err != nil {
 		return action{}, false, err
 	}
@@ -81,6 +82,7 @@ func (t *thread) isDispatch(ws unix.WaitStatus) (bool, error) {
 	}
 	const bit = 1 << (unix.SIGSYS - 1)
 	if t.sig.mask&bit != 0 {
+		t.space().agent.heals = false // the kernel has reset the action, too
 		return true, t.session.source.setSigmask(t.tid, t.sig.mask)
 	}
 	return true, nil
@@ -186,7 +188,11 @@ func (t *thread) before(addr uint64, again bool) error {
 			return err
 		}
 	}
-	return t.setRegs(&t.regs)
+	err := t.setRegs(&t.regs)
+	if err == nil && again && seesHealer(&t.regs) {
+		err = t.setHealer(false)
+	}
+	return err
 }
 
 // notRedone is called at the first stop of a thread that was to make a call again. It may be

@@ -91,13 +91,18 @@ func (t *thread) goOn(next action) error {
 // request returns how the thread is to be resumed, and prepares for it.
 func (t *thread) request(next action) (ptrace.Request, error) {
 	if t.agentFits(next) {
-		under, err := t.underAgent()
+		under, err := t.underAgent(next.sig)
 		if under || err != nil {
 			return ptrace.Cont, err
 		}
 	} else if sp := t.space(); !t.call.in && !t.call.pending && !t.redo {
 		if err := sp.ownCode(); err != nil {
 			return 0, err
+		}
+		if next.sig == 0 && next.req == 0 && !t.group().done {
+			if err := t.setHealer(false); err != nil {
+				return 0, err
+			}
 		}
 	}
 	if next.req == 0 {

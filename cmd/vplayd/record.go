@@ -105,7 +105,8 @@ PASSWORD and the like) are masked there, unless --env says otherwise. The
 environment on the program's stack is memory as any other, and is not masked.
 
 If record itself is killed by another process, no recording is written, and the
-program may die at its next RDTSC instruction. When the program does it, by
+program may die at its next RDTSC instruction; with --agent on it goes on from its
+next system call that the agent does not make. When the program does it, by
 SIGKILL to its process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server

@@ -3,9 +3,12 @@
 package record
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	recorder "vplay/checkpoint/record"
+	"vplay/tests/need"
 )
 
 // TestAgent records programs with the agent and without it: the same calls are in both logs,
@@ -179,4 +183,68 @@ func differs(a, b *made) string {
 		}
 	}
 	return ""
+}
+
+// TestAgentOrphaned kills the recorder with SIGKILL while its program, under the agent, runs its
+// own code, waits in a call that the recorder makes, or in one that the agent makes. The program goes on, with
+// threads and children, as if there had been neither.
+func TestAgentOrphaned(t *testing.T) {
+	need.Recorder(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 5000), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{nil, {"-static"}} {
+		prog := compile(t, "agent", flags...)
+		for _, how := range []string{"spin", "poll", "read"} {
+			t.Run(fmt.Sprint(how, flags), func(t *testing.T) {
+				want, _ := orphan(t, exec.Command(prog, dir, how), false)
+				out := filepath.Join(t.TempDir(), "out.vplay")
+				cmd := exec.Command("/proc/self/exe", recordVerb, out, "1m", prog, dir, how)
+				cmd.Env = append(os.Environ(), agentVariable+"=1")
+				got, errs := orphan(t, cmd, true)
+				if got != want {
+					t.Errorf("without its recorder:\n%s\nby itself:\n%s\n%s", got, want, errs)
+				}
+			})
+		}
+	}
+}
+
+// orphan runs a command whose program says that it is ready, kills the command there if kill is
+// set, and returns all that the program writes.
+func orphan(t *testing.T, cmd *exec.Cmd, kill bool) (out, errs string) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = w, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	b := bufio.NewReader(r)
+	line, err := b.ReadString('\n')
+	if err != nil || line != "ready\n" {
+		t.Fatalf("%q, %v: %s", line, err, stderr.String())
+	}
+	time.Sleep(150 * time.Millisecond) // it waits by then
+	if kill {
+		_ = cmd.Process.Kill() // it has not been waited for
+	}
+	time.Sleep(50 * time.Millisecond)
+	_ = stdin.Close() // the end of what it may read
+	rest, err := io.ReadAll(b)
+	if err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
+	return string(rest), stderr.String()
 }

@@ -10,6 +10,9 @@
 // What the agent cannot do, or is told not to, it leaves to the supervisor: it stops before the
 // call, or behind it, with all that the supervisor needs to go on as if it had seen it all.
 //
+// When the supervisor is gone, killed by SIGKILL, the agent makes the program what it would be
+// without either, at the first call that it would leave.
+//
 // Which calls are the agent's, and what they write, is said by rows (rows.go), which are made
 // from the table of package abi. How a program's jump comes about, and what a stop
 // means for the log, is package record's.

@@ -17,29 +17,37 @@ func Code() []byte { return blob }
 // The agent's mapping, by offset in bytes from its start: code, then what it shares with the
 // supervisor. src/block.h has the same numbers.
 const (
-	TextSize = 0x2000
-	Block    = TextSize // where stubs say that the block is
-	rows     = 0x3000
-	rowCount = 512
-	rowSize  = 24
-	ring     = 0x8000
-	ringSize = 1 << 20
-	Size     = ring + ringSize // of the mapping
+	TextSize     = 0x2000
+	Block        = TextSize // where stubs say that the block is
+	rows         = 0x3000
+	rowCount     = 512
+	rowSize      = 24
+	jumps        = 0x8000
+	jumpSlots    = 1024
+	jumpSlotSize = 16
+	ring         = 0xc000
+	ringSize     = 1 << 20
+	Size         = ring + ringSize // of the mapping
 )
 
 // Offsets in the block.
 const (
-	blockEntry     = 0x00
-	blockHead      = 0x08
-	blockHead0     = 0x10
-	blockPhase     = 0x18
-	blockAttention = 0x1c
-	blockResult    = 0x20
-	blockRegs      = 0x30
-	blockWritable  = 0x200
-	writableCount  = 8
-	blockWrites    = 0x400
-	descriptors    = 1024
+	blockEntry      = 0x00
+	blockHead       = 0x08
+	blockHead0      = 0x10
+	blockPhase      = 0x18
+	blockAttention  = 0x1c
+	blockResult     = 0x20
+	blockRegs       = 0x30
+	blockWritable   = 0x200
+	writableCount   = 8
+	blockWrites     = 0x400
+	descriptors     = 1024
+	blockSupervised = 0x800
+	blockTraps      = 0x804
+	blockAction     = 0x808
+	blockAffinity   = 0x828
+	affinitySize    = 128
 )
 
 // Offsets in what a stub tells the agent of its site, two words.
@@ -61,6 +69,9 @@ type Labels struct {
 	Made     uint64 // behind the SYSCALL instruction of the gate
 	Noted    uint64 // up to here the call's result is in RAX
 	Asked    uint64 // behind the SYSCALL instruction that asks for the supervisor
+	Sysed    uint64 // behind the SYSCALL instruction of the agent's own calls
+	Handler  uint64 // of SIGSYS
+	Restorer uint64
 	End      uint64
 }
 
@@ -69,6 +80,6 @@ func Places() Labels {
 	at := func(i int) uint64 { return uint64(binary.LittleEndian.Uint32(blob[4*i:])) }
 	return Labels{
 		Entry: at(0), Entered: at(1), Tail: at(2), Made: at(3), Noted: at(4), Asked: at(5), End: at(6),
-		Began: at(7), Numbered: at(8), Kept: at(9), Gate: at(10),
+		Began: at(7), Numbered: at(8), Kept: at(9), Gate: at(10), Sysed: at(11), Handler: at(12), Restorer: at(13),
 	}
 }

@@ -65,9 +65,11 @@ func (s Shared) Regs() (r Regs) {
 // Noted reports whether the call in progress is in the ring.
 func (s Shared) Noted() bool { return s.at(blockHead) != s.at(blockHead0) }
 
-// Rest says that the thread is in no call, and that the ring is empty.
-func (s Shared) Rest() {
-	binary.LittleEndian.PutUint32(s[Block+blockPhase:], uint32(None))
+// Rest says that the thread is in no call.
+func (s Shared) Rest() { binary.LittleEndian.PutUint32(s[Block+blockPhase:], uint32(None)) }
+
+// Empty empties the ring.
+func (s Shared) Empty() {
 	s.put(blockHead, 0)
 	s.put(blockHead0, 0)
 }
@@ -94,6 +96,53 @@ func (s Shared) AddWritable(start, end uint64) {
 // ForgetWritable takes back what AddWritable has said.
 func (s Shared) ForgetWritable() {
 	clear(s[Block+blockWritable : Block+blockWritable+16*writableCount])
+}
+
+// Supervise says whether the thread runs under the eyes of the supervisor. When it runs and does not,
+// the supervisor is gone, and the agent leaves the program.
+func (s Shared) Supervise(on bool) {
+	s[Block+blockSupervised] = 0
+	if on {
+		s[Block+blockSupervised] = 1
+	}
+}
+
+// Native says what the thread would be without a recorder: the CPUs that it would have, as
+// sched_setaffinity(2) has them, and which instructions would not fault.
+func (s Shared) Native(affinity []byte, tsc, cpuid bool) {
+	copy(s[Block+blockAffinity:Block+blockAffinity+affinitySize], affinity)
+	s[Block+blockTraps] = 0
+	if tsc {
+		s[Block+blockTraps] |= 1
+	}
+	if cpuid {
+		s[Block+blockTraps] |= 2
+	}
+}
+
+// Action writes SIGSYS's action, the agent's handler or the default, as rt_sigaction(2) takes it,
+// and returns its offset in the mapping, which begins at base in the program.
+func (s Shared) Action(base uint64, handler bool) (offset uint64) {
+	const saSiginfo, saRestorer, saOnstack, saNodefer = 4, 0x04000000, 0x08000000, 0x40000000
+	var words [4]uint64
+	if p := Places(); handler {
+		words = [4]uint64{base + p.Handler, saSiginfo | saRestorer | saOnstack | saNodefer, base + p.Restorer, 0}
+	}
+	for i, v := range words {
+		s.put(blockAction+8*i, v)
+	}
+	return Block + blockAction
+}
+
+// Jumps is how many jumps the agent can take out of the program when the supervisor is gone.
+const Jumps = jumpSlots
+
+// PutJump says that the program's code at addr is written over, and what it has there, at most
+// 8 bytes; with addr 0 that it is not. The slot is a number below Jumps.
+func (s Shared) PutJump(slot int, addr uint64, own []byte) {
+	b := s[jumps+jumpSlotSize*slot:]
+	copy(b[8:jumpSlotSize], own)
+	binary.LittleEndian.PutUint64(b, addr)
 }
 
 // Output is bytes that the kernel has written for a call.

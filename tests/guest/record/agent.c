@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,9 +71,56 @@ static void registers(void)
 static volatile int alarms;
 static void on_alarm(int s) { struct timespec ts; clock_gettime(CLOCK_MONOTONIC, &ts); alarms++; (void)s; }
 
+static void *thread(void *dir)
+{
+	long n = 0;
+	for (int i = 0; i < 200; i++)
+		n += getppid() > 0;
+	return (void *)n;
+}
+
+/* Waits in some way, during which its recorder is killed, and goes on. */
+static void orphaned(const char *dir, const char *how)
+{
+	char b[8];
+	for (int i = 0; i < 20; i++)
+		add(b, pread(open("/dev/zero", O_RDONLY), b, 8, 0));
+	puts("ready");
+	if (!strcmp(how, "spin")) {
+		clock_t end = clock() + CLOCKS_PER_SEC / 2;
+		while (clock() < end)
+			for (volatile int k = 0; k < 100000000; k++);
+	} else if (!strcmp(how, "poll")) {
+		poll(0, 0, 700);
+	} else {
+		note("read", read(0, b, 8));
+	}
+	files(dir, 0);
+	registers();
+	pthread_t t[4];
+	void *n;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], 0, thread, 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(t[i], &n);
+		note("thread", (long)n);
+	}
+	struct sigaction sa;
+	sigaction(SIGSYS, 0, &sa);
+	note("SIGSYS", sa.sa_handler == SIG_DFL);
+	if (fork() == 0)
+		_exit(0);
+	note("child", wait(0) > 0);
+	printf("%lu\n", sum);
+}
+
 int main(int c, char **v)
 {
 	setvbuf(stdout, 0, _IONBF, 0);
+	if (c > 2) {
+		orphaned(v[1], v[2]);
+		return 0;
+	}
 	files(v[1], 0);
 	registers();
 
@@ -102,8 +151,9 @@ int main(int c, char **v)
 	}
 
 	/* Writes to a file before, while and after it is mapped, by descriptors that change. */
-	char name[] = "/tmp/agentXXXXXX";
-	int fd = mkstemp(name);
+	char name[40];
+	snprintf(name, sizeof name, "/tmp/agent-%d", getpid());
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	for (int i = 0; i < 4; i++)
 		note("write", write(fd, m, 4096));
 	char *f = mmap(0, 8192, PROT_READ, MAP_SHARED, fd, 0);
@@ -173,7 +223,5 @@ int main(int c, char **v)
 	}
 	memset(&it, 0, sizeof it);
 	setitimer(ITIMER_REAL, &it, 0);
-	if (c > 2)
-		abort();
 	return 0;
 }

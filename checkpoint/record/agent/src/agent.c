@@ -52,7 +52,18 @@ struct block {
 	struct range writable[WRITABLE]; /* memory that can be written as a whole */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 writes[DESCRIPTORS]; /* of a descriptor: writing to it changes no mapped file */
+	volatile u32 supervised; /* the thread runs under the supervisor's eyes */
+	u32 traps;		 /* which instructions are made to fault */
+	u64 action[4];		 /* for rt_sigaction */
+	u8 affinity[128];	 /* that the thread would have */
 };
+
+/* Where the program's code is written over, and what it has there. */
+struct jump {
+	u64 addr; /* 0 for none */
+	u8 own[8];
+};
+#define JUMP_SIZE 5
 
 _Static_assert(__builtin_offsetof(struct block, regs) == B_REGS, "");
 _Static_assert(__builtin_offsetof(struct block, ret) == B_RETURN, "");
@@ -135,7 +146,7 @@ int agent_call(struct block *b)
 	const struct row *rows = (const struct row *)((u8 *)b + (ROWS - BLOCK));
 	const struct row *row;
 
-	if (b->attention || b->regs[17] & FLAG_AC || !(row = row_of(b, rows)))
+	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !(row = row_of(b, rows)))
 		return ASK;
 	u64 room = RING_SIZE - b->head, need = sizeof(struct record);
 	for (int i = 0; i < row->outs; i++) {
@@ -187,4 +198,84 @@ int agent_call(struct block *b)
 	rec->size = (u32)(at - (u8 *)rec);
 	*(volatile u64 *)&b->head = b->head + rec->size;
 	return DONE;
+}
+
+/* What the agent does when the supervisor is gone: it makes the program what it would be without
+ * either. The thread is alone in the process, for calls that make others are never the agent's. */
+
+enum { SYS_MPROTECT = 10, SYS_RT_SIGACTION = 13, SYS_GETPID = 39, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
+enum { SIGSYS = 31, SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59, ARCH_SET_CPUID = 0x1012 };
+enum { TRAP_TSC = 1, TRAP_CPUID = 2 };
+#define PAGE 4096ul
+
+long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
+
+/* at_default gives SIGSYS its default action. */
+static void at_default(struct block *b)
+{
+	for (int i = 0; i < 4; i++)
+		b->action[i] = 0;
+	agent_sys(SYS_RT_SIGACTION, SIGSYS, (u64)b->action, 0, 8);
+}
+
+static void heal(struct block *b)
+{
+	struct jump *jumps = (struct jump *)((u8 *)b + (JUMPS - BLOCK));
+
+	agent_sys(SYS_PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0);
+	if (b->traps & TRAP_TSC)
+		agent_sys(SYS_PRCTL, PR_SET_TSC, 1, 0, 0);
+	if (b->traps & TRAP_CPUID)
+		agent_sys(SYS_ARCH_PRCTL, ARCH_SET_CPUID, 1, 0, 0);
+	agent_sys(SYS_SCHED_SETAFFINITY, 0, sizeof b->affinity, (u64)b->affinity, 0);
+	for (int i = 0; i < JUMP_COUNT; i++) {
+		if (jumps[i].addr == 0)
+			continue;
+		u64 first = jumps[i].addr & -PAGE, len = ((jumps[i].addr + JUMP_SIZE - 1) & -PAGE) + PAGE - first;
+		if (agent_sys(SYS_MPROTECT, first, len, 3, 0) == 0)
+			copy((u8 *)jumps[i].addr, (u64)jumps[i].own, JUMP_SIZE);
+		agent_sys(SYS_MPROTECT, first, len, 5, 0);
+		jumps[i].addr = 0;
+	}
+	at_default(b);
+}
+
+/* agent_unasked has asked for the supervisor in vain. The program makes its call by itself, or goes
+ * on behind it. */
+void agent_unasked(struct block *b)
+{
+	heal(b);
+	b->ret = b->regs[16];
+	if (b->phase != PHASE_MADE) {
+		b->result = b->regs[0];
+		b->ret -= 2;
+	}
+}
+
+/* The general registers of a signal frame, by number of regs: struct sigcontext, behind the
+ * flags, the link and the stack of struct ucontext. */
+static const u8 in_frame[18] = { 13, 14, 12, 11, 15, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17 };
+
+/* agent_alone is SIGSYS's handler: no tracer has taken it. */
+void agent_alone(const u8 *info, u8 *context, struct block *b, u64 asked)
+{
+	u64 *frame = (u64 *)(context + 40);
+
+	if (*(const int *)(info + 8) != SYS_USER_DISPATCH) { /* it is meant for the program */
+		at_default(b);
+		agent_sys(SYS_TGKILL, agent_sys(SYS_GETPID, 0, 0, 0, 0), agent_sys(SYS_GETTID, 0, 0, 0, 0), SIGSYS, 0);
+		return;
+	}
+	u64 stopped = *(const u64 *)(info + 16); /* si_call_addr, behind the SYSCALL instruction */
+	if (frame[16] != stopped || frame[16] != asked) {
+		heal(b);
+		if (frame[16] == stopped) /* a call that did not come to the agent */
+			frame[16] -= 2;
+		return; /* else the supervisor has set the registers before it went */
+	}
+	agent_unasked(b);
+	for (int i = 0; i < 18; i++)
+		frame[in_frame[i]] = b->regs[i];
+	frame[13] = b->result;
+	frame[16] = b->ret;
 }

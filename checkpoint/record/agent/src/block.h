@@ -1,12 +1,14 @@
 /* The memory that the agent and the supervisor share, by offset from the start of the agent's
- * mapping: code, block, rows, stack, ring. ../layout.go has the same numbers. */
+ * mapping: code, block, rows, stack, jumps, ring. ../layout.go has the same numbers. */
 
 #define TEXT_SIZE   0x2000
 #define BLOCK       TEXT_SIZE
 #define ROWS        0x3000
 #define ROW_COUNT   512
 #define STACK_TOP   0x8000
-#define RING        0x8000
+#define JUMPS       0x8000
+#define JUMP_COUNT  1024
+#define RING        0xc000
 #define RING_SIZE   0x100000
 
 /* struct block, for entry.S */

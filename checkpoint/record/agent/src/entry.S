@@ -21,6 +21,9 @@ agent_head:
 	.long agent_numbered - agent_head
 	.long agent_kept - agent_head
 	.long agent_gate - agent_head
+	.long agent_sysed - agent_head
+	.long agent_handler - agent_head
+	.long agent_restorer - agent_head
 	.balign 16
 
 	.text
@@ -104,10 +107,39 @@ agent_noted:
 	pop	%rbx
 	ret
 
+/* What the handler returns to. */
+agent_restorer:
+	mov	$15, %eax
+	syscall
+
+/* agent_sys makes a call of the agent's own: number, then four arguments. It is let through, too. */
+	.globl agent_sys
+agent_sys:
+	mov	%rdi, %rax
+	mov	%rsi, %rdi
+	mov	%rdx, %rsi
+	mov	%rcx, %rdx
+	mov	%r8, %r10
+	syscall
+agent_sysed:
+	ret
+
+/* agent_handler is what SIGSYS does when there is no supervisor to stop for. */
+agent_handler:
+	cld
+	mov	%rsi, %rdi
+	mov	%rdx, %rsi
+	lea	agent_block(%rip), %rdx
+	lea	agent_asked(%rip), %rcx
+	jmp	agent_alone
+
 /* agent_ask stops for the supervisor, which does the rest of the call and sets the program's
  * registers: a SYSCALL instruction that is not let through, with a number that there is none of. */
 agent_ask:
 	mov	$-1, %rax
 	syscall
 agent_asked:
-	ud2
+	lea	agent_block(%rip), %rdi		/* nobody is there, and calls are let through */
+	call	agent_unasked
+	lea	agent_block(%rip), %r11
+	jmp	agent_tail
