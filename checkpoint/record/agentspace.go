@@ -198,7 +198,7 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		return nil
 	}
 	switch c.nr {
-	case unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_CLOSE_RANGE, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
+	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_CLOSE_RANGE, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
 		a.shared.ForbidWrites()
 	case unix.SYS_MMAP:
 		if c.args[3]&mapAnonymous == 0 {

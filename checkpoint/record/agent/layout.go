@@ -21,6 +21,7 @@ const (
 	Block        = TextSize // where stubs say that the block is
 	rows         = 0x3000
 	rowCount     = 512
+	callCount    = 480 // of them, by number
 	rowSize      = 24
 	jumps        = 0x8000
 	jumpSlots    = 1024

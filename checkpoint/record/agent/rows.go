@@ -49,7 +49,7 @@ var plainCalls = []int64{
 	abi.SYS_STAT, abi.SYS_FSTAT, abi.SYS_LSTAT, abi.SYS_NEWFSTATAT, abi.SYS_STATX, abi.SYS_STATFS, abi.SYS_FSTATFS,
 	abi.SYS_ACCESS, abi.SYS_FACCESSAT, abi.SYS_FACCESSAT2, abi.SYS_READLINK, abi.SYS_READLINKAT, abi.SYS_GETCWD,
 	abi.SYS_CHDIR, abi.SYS_FCHDIR, abi.SYS_MKDIR, abi.SYS_RMDIR, abi.SYS_UNLINK, abi.SYS_UNLINKAT, abi.SYS_RENAME,
-	abi.SYS_FSYNC, abi.SYS_FDATASYNC, abi.SYS_FADVISE64, abi.SYS_UMASK,
+	abi.SYS_FSYNC, abi.SYS_FDATASYNC, abi.SYS_FADVISE64, abi.SYS_UMASK, abi.SYS_DUP,
 	abi.SYS_CLOCK_GETTIME, abi.SYS_GETTIMEOFDAY, abi.SYS_TIME, abi.SYS_TIMES, abi.SYS_GETRUSAGE,
 	abi.SYS_GETPID, abi.SYS_GETPPID, abi.SYS_GETTID, abi.SYS_GETUID, abi.SYS_GETEUID, abi.SYS_GETGID, abi.SYS_GETEGID, abi.SYS_GETPGRP,
 	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT,
@@ -59,7 +59,7 @@ var plainCalls = []int64{
 // F_SETLK does not wait.
 var (
 	ioctlCommands = []uint32{0x5401 /* TCGETS */, 0x5413 /* TIOCGWINSZ */, 0x541b /* FIONREAD */}
-	fcntlCommands = []uint32{abi.F_GETFD, abi.F_SETFD, abi.F_GETFL, abi.F_SETFL, abi.F_SETLK}
+	fcntlCommands = []uint32{abi.F_DUPFD, abi.F_DUPFD_CLOEXEC, abi.F_GETFD, abi.F_SETFD, abi.F_GETFL, abi.F_SETFL, abi.F_SETLK}
 )
 
 // tableOfRows returns the rows, by number; those of commands stand behind the last call.
@@ -141,12 +141,12 @@ func putRows(b []byte) {
 }
 
 // Makes reports whether the agent may make calls with this number.
-func Makes(nr uint64) bool { return nr < rowCount && byNumber[nr] }
+func Makes(nr uint64) bool { return nr < callCount && byNumber[nr] }
 
 // byNumber says which calls have a row.
 var byNumber = func() (list [rowCount]bool) {
 	for nr, r := range tableOfRows() {
-		list[nr] = r.when != never && (r.when != always || r.val == 0)
+		list[nr] = r.when != never
 	}
 	return list
 }()

@@ -119,7 +119,7 @@ static int is_writable(const struct block *b, u64 addr, u64 n)
 static const struct row *row_of(struct block *b, const struct row *rows)
 {
 	u64 nr = b->regs[0];
-	if (nr >= ROW_COUNT)
+	if (nr >= CALL_COUNT)
 		return 0;
 	const struct row *row = &rows[nr];
 	switch (row->when) {

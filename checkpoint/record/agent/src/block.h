@@ -5,6 +5,7 @@
 #define BLOCK       TEXT_SIZE
 #define ROWS        0x3000
 #define ROW_COUNT   512
+#define CALL_COUNT  480 /* rows of calls, by number; behind them those of commands */
 #define STACK_TOP   0x8000
 #define JUMPS       0x8000
 #define JUMP_COUNT  1024
