@@ -82,6 +82,9 @@ func (t *thread) onEntry() (action, error) {
 func (t *thread) enter() (action, error) {
 	c := &t.call
 	effect, why := abi.EffectOf(c.nr, c.args)
+	if err := t.agentCall(effect); err != nil {
+		return action{}, err
+	}
 	if err := t.beforeWrite(effect); err != nil {
 		return action{}, err
 	}
@@ -231,6 +234,7 @@ func (t *thread) finishCall(ret int64) error {
 	if err := t.afterCall(ret); err != nil {
 		return err
 	}
+	t.noteWrite()
 	return t.syncPoint()
 }
 

@@ -152,6 +152,11 @@ func (t *thread) halt() error {
 	if has {
 		t.group().turns.has = nil
 	}
+	if t.agent && ws.Stopped() {
+		if _, _, err := t.fromAgent(ws); err != nil {
+			return err
+		}
+	}
 	if ws.Stopped() && !t.call.in {
 		if err := t.readRegs(); err != nil {
 			return err
@@ -244,6 +249,9 @@ func (t *thread) release(sig int) error {
 // restore gives a thread that is at a stop, in no call, its instructions, its CPUs and its
 // signals.
 func (t *thread) restore() error {
+	if err := errors.Join(t.space().ownCode(), t.setHealer(false)); err != nil {
+		return err
+	}
 	if t.space().site != 0 {
 		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
 			return err

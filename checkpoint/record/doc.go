@@ -19,6 +19,9 @@
 // longer shares with it. Intervals stand in a ring bounded by time and bytes;
 // at the crash the oldest is written whole, the later ones where they differ.
 //
+// With Options.Agent, code in the program makes the frequent calls itself (package agent;
+// agentspace.go says when). What a stop means is the same then.
+//
 // Where to look. The state is in five types, as the kernel has it: session (one recording),
 // group (the processes that share writable memory, and their log), space (one address
 // space), process and thread. session.go runs the loop that waits for stops; stops.go says

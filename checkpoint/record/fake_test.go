@@ -86,6 +86,8 @@ func (f *fakeSource) stopQueued(int) bool                        { return f.queu
 func (f *fakeSource) getSiginfo(_ int, si *ptrace.Siginfo) error { *si = f.info; return nil }
 func (f *fakeSource) setSiginfo(_ int, si *ptrace.Siginfo) error { f.info = *si; return nil }
 
+func (f *fakeSource) dispatch(int, bool, uint64, uint64) error { return unix.EIO }
+
 func (f *fakeSource) wait(tid int) (unix.WaitStatus, error) {
 	got, ws, err := f.waitAny()
 	if got != tid {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint/abi/ptrace"
+	"vplay/checkpoint/record/agent"
 )
 
 // forceTimer is the timer that stops a program which makes no system call. It
@@ -31,6 +32,8 @@ type forceTimer struct {
 	every   time.Duration
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
+	cutDue  time.Duration // likewise, at which it is to end
+	shared  agent.Shared  // of the agent that the thread runs under, if it does
 	signo   unix.Signal
 }
 
@@ -122,9 +125,16 @@ func (p *forceTimer) check(now time.Time) {
 	}
 	due := !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
 	if !due && p.cpuDue > 0 {
-		if cpu, err := cpuTime(p.pid); err == nil && cpu >= p.cpuDue {
-			due = true
+		if cpu, err := cpuTime(p.pid); err == nil {
+			due = cpu >= p.cpuDue
+			if p.shared != nil && cpu >= p.cutDue {
+				p.shared.Attend(true)
+			}
 		}
+	}
+	if due && p.shared != nil && p.shared.Phase() != agent.None {
+		p.shared.Attend(true)
+		return // it is in a call, which a signal would end
 	}
 	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
 		if p.sent == nil {
@@ -150,7 +160,10 @@ func (p *forceTimer) lost() bool {
 // enter is called before a thread is resumed, leave after it has stopped.
 func (p *forceTimer) enter(t *thread, user bool) {
 	p.mu.Lock()
-	p.pid, p.tid, p.running = t.proc.pid, t.tid, user
+	p.pid, p.tid, p.running, p.shared = t.proc.pid, t.tid, user, nil
+	if t.agent {
+		p.shared = t.space().agent.shared
+	}
 	p.mu.Unlock()
 }
 
@@ -231,11 +244,11 @@ func (p *forceTimer) turnEnds(at time.Time) {
 	p.mu.Unlock()
 }
 
-// interval tells the timer that an interval starts now; it is overdue when the
-// program's CPU time reaches due.
-func (p *forceTimer) interval(due time.Duration) {
+// interval tells the timer that an interval starts now; it is to end when the program's CPU
+// time reaches cut, and overdue when that reaches due.
+func (p *forceTimer) interval(cut, due time.Duration) {
 	p.mu.Lock()
-	p.last, p.cpuDue = time.Now(), due
+	p.last, p.cutDue, p.cpuDue = time.Now(), cut, due
 	p.mu.Unlock()
 }
 

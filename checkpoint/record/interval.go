@@ -207,7 +207,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = map[uint64][]byte{}
 	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began)
-	g.timer.interval(cpu + g.spacing + g.session.opt.ForceAfter)
+	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil
 }
 

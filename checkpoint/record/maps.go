@@ -22,7 +22,7 @@ import (
 // kernelMaps returns the mappings as the kernel lists them.
 func (sp *space) kernelMaps() ([]mapping, error) {
 	list, err := sp.mm.mappings(sp.pid, &sp.objects.objectTable)
-	if len(sp.scratch) > 0 {
+	if len(sp.scratch)+len(sp.agentPages) > 0 {
 		list = slices.DeleteFunc(list, func(m mapping) bool { return sp.isScratch(&m) })
 	}
 	return list, err

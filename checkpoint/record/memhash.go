@@ -36,9 +36,10 @@ type pendingHash struct {
 func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 	sum, shared := sp.sharedHash(m, cur)
 	logged := pagesOf(sp.logged)
-	written := m.dirty.union(logged)
+	dirty := m.dirty.minus(sp.onlyJumps(m.dirty))
+	written := dirty.union(logged)
 	touched := written.union(m.gone).minus(logged)
-	h := &pendingHash{sum: sum, now: m.dirty.minus(logged), then: touched.intersect(cur.present)}
+	h := &pendingHash{sum: sum, now: dirty.minus(logged), then: touched.intersect(cur.present)}
 	_ = eachPage(sp.reader(), logged, func(addr uint64, page []byte) error {
 		if at := sp.maps.at(addr); at == nil || at.private() {
 			h.sum += checkpoint.HashPage(addr, page)

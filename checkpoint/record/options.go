@@ -105,6 +105,11 @@ type Options struct {
 	Chaos     bool
 	ChaosSeed uint64
 
+	// Agent has the frequent system calls of a program with one process and one thread made and
+	// logged by code inside the program, without stops (package agent), where the kernel and the
+	// CPU can do that. The recording is the same.
+	Agent bool
+
 	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
 	Vsyscall bool
 
@@ -185,7 +190,9 @@ type Crashed struct {
 type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
-	Shadows, Children, Threads, Execs      uint64
+	// AgentCalls counts those of Calls that the agent has made.
+	AgentCalls                        uint64
+	Shadows, Children, Threads, Execs uint64
 	// KnownPages counts pages of files that were neither read nor hashed, because the
 	// recording had them from another process.
 	KnownPages uint64

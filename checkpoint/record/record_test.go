@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,6 +46,8 @@ func guest(t *testing.T, name string, flags ...string) string {
 	return out
 }
 
+var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
+
 // outcome of a program's run.
 type ended struct {
 	out  string
@@ -76,7 +79,7 @@ func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	o.checkClean = true
+	o.checkClean, o.Agent = true, o.Agent || *underAgent
 	o.Logger = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.InfoLevel)
 	o.Files = []*os.File{nil, w, os.Stderr}
 	if o.Files[0], err = os.Open(os.DevNull); err != nil {

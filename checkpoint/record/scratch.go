@@ -70,9 +70,10 @@ func (sp *space) mapScratchFile(in caller) (addr int64, err error) {
 	return addr, err
 }
 
-// isScratch reports whether a mapping is scratch memory.
+// isScratch reports whether a mapping is scratch memory, or the agent's.
 func (sp *space) isScratch(m *mapping) bool {
-	return sp.scratch.has(m.Start/checkpoint.PageSize) && sp.scratch.has(m.End/checkpoint.PageSize-1)
+	first, last := m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize-1
+	return sp.scratch.has(first) && sp.scratch.has(last) || sp.agentPages.has(first) && sp.agentPages.has(last)
 }
 
 // redirect has the call that the thread is at the entry of, and that may wait, write to

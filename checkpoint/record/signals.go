@@ -90,6 +90,9 @@ func (p *process) dispositionOf(sig int) (disposition, error) {
 		return dispKill, err
 	}
 	bit := uint64(1) << (sig - 1)
+	if a := p.space.agent; unix.Signal(sig) == unix.SIGSYS && a != nil && a.heals {
+		return dispKill, nil // the handler is the agent's, which leaves it to the default action
+	}
 	if status.Mask("SigIgn")&bit != 0 {
 		return dispIgnore, nil
 	}

@@ -28,6 +28,9 @@ type snapshot struct {
 // takeSnapshot looks at the program's memory.
 func (sp *space) takeSnapshot() (*snapshot, error) {
 	began := sp.group.cpuSpent()
+	if err := sp.ownCode(); err != nil {
+		return nil, err
+	}
 	list, err := sp.kernelMaps()
 	if err != nil {
 		return nil, err

@@ -53,6 +53,10 @@ type stopSource interface {
 	// send sends the thread a signal. Any thread may call it at any time.
 	send(pid, tid int, sig unix.Signal) error
 
+	// dispatch has the thread stop with SIGSYS at calls, but those that return into [from,from+n);
+	// with on false no more.
+	dispatch(tid int, on bool, from, n uint64) error
+
 	// inject borrows the thread for system calls, which it makes at site.
 	inject(pid, tid int, site uint64) (caller, error)
 	// open opens the memory of a process.
@@ -120,6 +124,10 @@ func (ptraceSource) stopQueued(tid int) bool {
 func (ptraceSource) getSiginfo(tid int, si *ptrace.Siginfo) error { return ptrace.GetSiginfo(tid, si) }
 func (ptraceSource) setSiginfo(tid int, si *ptrace.Siginfo) error { return ptrace.SetSiginfo(tid, si) }
 func (ptraceSource) send(pid, tid int, sig unix.Signal) error     { return unix.Tgkill(pid, tid, sig) }
+
+func (ptraceSource) dispatch(tid int, on bool, from, n uint64) error {
+	return ptrace.SetDispatch(tid, on, from, n)
+}
 
 func (ptraceSource) inject(pid, tid int, site uint64) (caller, error) {
 	return borrow(pid, tid, site)

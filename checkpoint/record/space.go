@@ -24,13 +24,16 @@ type space struct {
 	site  uint64 // address of a SYSCALL instruction in the vdso
 	vdso  uint64 // its start
 
-	maps     mapModel
-	brk      uint64
-	readExec bool // PROT_READ means PROT_EXEC too
-	artefact []checkpoint.Artefact
-	scratch  ranges      // hidden from the recording, in pages
-	spare    []abi.Range // of it, that of threads that have ended
-	noShadow bool        // clones are refused: copy instead
+	maps       mapModel
+	brk        uint64
+	readExec   bool // PROT_READ means PROT_EXEC too
+	artefact   []checkpoint.Artefact
+	scratch    ranges      // hidden from the recording, in pages
+	agentPages ranges      // likewise, of the agent; no child has them
+	agent      *spaceAgent // nil while there is none
+	noAgent    bool        // there is to be none
+	spare      []abi.Range // of it, that of threads that have ended
+	noShadow   bool        // clones are refused: copy instead
 
 	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
 	moved           ranges // pages remapped since the last shadow
@@ -80,6 +83,8 @@ func (sp *space) close() {
 		sp.mm.close()
 	}
 	sp.mem, sp.mm = nil, nil
+	sp.agent.close()
+	sp.agent = nil
 }
 
 // readString reads a NUL-terminated string of at most 4096 bytes.

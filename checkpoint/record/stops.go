@@ -58,16 +58,21 @@ func (t *thread) goOn(next action) error {
 		t.giveUpTurn(next, false, why)
 		return nil
 	}
-	if next.req == 0 {
-		next.req = ptrace.Syscall
+	user := next.req == 0 && !t.call.in && !t.call.pending
+	req, err := t.request(next)
+	if err != nil {
+		if next, err = t.salvage(err); err != nil {
+			return err
+		}
+		return t.goOn(next)
 	}
-	if next.req == ptrace.Listen && !t.call.in && !t.call.pending && !t.group().done {
-		var err error
+	next.req = req
+	if req == ptrace.Listen && !t.call.in && !t.call.pending && !t.group().done {
 		if t.parked.xstate, err = t.session.source.getXState(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
-	ws, stopped, err := t.resume(next.req, next.sig, next.req == ptrace.Syscall && !t.call.in && !t.call.pending)
+	ws, stopped, err := t.resume(req, next.sig, user)
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)
 	}
@@ -86,6 +91,29 @@ func (t *thread) goOn(next action) error {
 		t.giveUpTurn(action{}, true, checkpoint.SchedBlocked)
 	}
 	return nil
+}
+
+// request returns how the thread is to be resumed, and prepares for it.
+func (t *thread) request(next action) (ptrace.Request, error) {
+	if t.agentFits(next) {
+		under, err := t.underAgent(next.sig)
+		if under || err != nil {
+			return ptrace.Cont, err
+		}
+	} else if sp := t.space(); !t.call.in && !t.call.pending && !t.redo {
+		if err := sp.ownCode(); err != nil {
+			return 0, err
+		}
+		if next.sig == 0 && next.req == 0 && !t.group().done {
+			if err := t.setHealer(false); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if next.req == 0 {
+		return ptrace.Syscall, nil
+	}
+	return next.req, nil
 }
 
 // resume resumes the thread. user says that it will run its own code, so that the timer may
@@ -128,6 +156,16 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 		return action{}, errGone
 	case !ws.Stopped():
 		return action{}, fmt.Errorf("unexpected wait status %#x", uint32(ws))
+	}
+	switch {
+	case t.agent:
+		if next, done, err := t.fromAgent(ws); done || err != nil {
+			return next, err
+		}
+	case t.redo:
+		if err := t.notRedone(ws); err != nil {
+			return action{}, err
+		}
 	}
 	if t.leaves {
 		return t.leave(ws)
@@ -258,6 +296,9 @@ func (t *thread) onForced() (action, error) {
 	}
 	if err := t.readRegs(); err != nil {
 		return action{}, err
+	}
+	if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
+		return action{}, t.again() // the timer's signal alone has ended it, under the agent
 	}
 	if t.signalDue() {
 		return action{}, nil // that comes first; the timer asks again

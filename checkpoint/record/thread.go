@@ -29,6 +29,8 @@ type thread struct {
 	scratch         abi.Range        // where the kernel writes while the thread waits
 	lastRedirection *abi.Redirection // of its last call that waited
 
+	agent       bool        // it runs under the agent, or did so up to the stop that is answered
+	redo        bool        // it makes a call again, which the agent has left to the recorder
 	atSync      bool        // the stop that was answered last is one that the log can name
 	starting    bool        // it has not left clone yet
 	leaves      bool        // it is let go at its next stop

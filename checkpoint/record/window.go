@@ -3,7 +3,6 @@
 package record
 
 import (
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -51,17 +50,26 @@ func (s *shadow) openWindow() *window {
 	if err != nil || fd < 0 {
 		return nil
 	}
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", s.pid, fd), os.O_RDWR, 0)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }() // the mapping stays
-	view, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
+	view := mapHere(s.pid, int(fd), size)
+	if view == nil {
 		return nil
 	}
 	*s.windows++
 	return &window{in, uint64(fd), view}
+}
+
+// mapHere maps a file in memory that another process has open; nil where that fails.
+func mapHere(pid, fd, size int) []byte {
+	f, err := os.OpenFile(procPath(pid, fd), os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // the mapping stays
+	view, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil
+	}
+	return view
 }
 
 // newMemFile makes a file in memory, without a name, of size bytes, in the process that in

@@ -30,6 +30,7 @@ type recordFlags struct {
 	noSlim      bool
 	fullRegs    bool
 	vsyscall    bool
+	agent       string
 	env         string
 	noTrapCPUID bool
 	force       bool
@@ -76,6 +77,13 @@ to the first. With --vsyscall they are recorded, by a seccomp filter, in whose
 presence such calls of the program's children fail, and, unless the recorder is
 root, programs executed by any of them gain no privileges.
 
+With --agent on, code inside the program makes its most frequent system calls and
+logs them, without the two stops that a call costs otherwise. It does so while the
+recording has one process with one thread; what else there is goes on as without
+it. It needs Linux 6.4 and a CPU with FSGSBASE; a note says why there is none. The
+recording is the same, with one exception: a program that reads its own machine
+code, where it makes system calls, finds it changed.
+
 With --chaos threads get random priorities and slices, and wait for tens or
 hundreds of milliseconds now and then, so that races show that a fair schedule
 hides. All of it comes from one seed, which is printed and stands in the
@@ -97,7 +105,8 @@ PASSWORD and the like) are masked there, unless --env says otherwise. The
 environment on the program's stack is memory as any other, and is not masked.
 
 If record itself is killed by another process, no recording is written, and the
-program may die at its next RDTSC instruction. When the program does it, by
+program may die at its next RDTSC instruction; with --agent on it goes on from its
+next system call that the agent does not make. When the program does it, by
 SIGKILL to its process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server
@@ -134,6 +143,7 @@ func (f *recordFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "the same as --slim never")
 	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
+	fs.StringVar(&f.agent, "agent", "off", "`WHETHER` code inside the program makes its frequent system calls: on or off (see above)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	f.chaos.add(fs)

@@ -48,6 +48,9 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	default:
 		return usageError{withHint(fmt.Errorf("--keep %s", f.keep), exitUsage, "--keep takes crash or always")}
 	}
+	if f.agent != "on" && f.agent != "off" {
+		return usageError{withHint(fmt.Errorf("--agent %s", f.agent), exitUsage, "--agent takes on or off")}
+	}
 	follow, onCrash := recorder.Follow(f.follow), recorder.OnCrash(f.onCrash)
 	if err := follow.Check(); err != nil {
 		return usageError{withHint(fmt.Errorf("--follow: %w", err), exitUsage, "--follow takes all, none or exec=PATTERN")}
@@ -67,7 +70,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 			}
 		},
 		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed,
-		FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
+		Agent: f.agent == "on", FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)
 		},

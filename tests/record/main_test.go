@@ -48,6 +48,9 @@ func TestMain(m *testing.M) {
 // keepVariable says in the environment of recordVerb what is kept; it is all by default.
 const keepVariable = "VPLAY_TEST_KEEP"
 
+// agentVariable, set there, has the agent make calls.
+const agentVariable = "VPLAY_TEST_AGENT"
+
 // recordMain is the recorder as a command.
 func recordMain(args []string) int {
 	every, err := time.ParseDuration(args[1])
@@ -59,7 +62,8 @@ func recordMain(args []string) int {
 	if k := os.Getenv(keepVariable); k != "" {
 		keep = recorder.Keep(k)
 	}
-	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Args: args[2:]})
+	agent := *underAgent || os.Getenv(agentVariable) != ""
+	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Agent: agent, Args: args[2:]})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

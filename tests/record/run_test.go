@@ -99,6 +99,7 @@ func collect(t *testing.T, f func(w *os.File)) string {
 }
 
 var forceEvery = flag.Duration("force-every", 0, "end an interval by force so often, where a test does not say")
+var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
 
 var untrapped = flag.Bool("untrapped", false, "let programs execute CPUID, as on a CPU that cannot make it fault")
 
@@ -143,6 +144,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	if o.ForceEvery == 0 {
 		o.ForceEvery = *forceEvery
 	}
+	o.Agent = o.Agent || *underAgent
 	if o.Keep == "" {
 		o.Keep = recorder.KeepAlways
 	}

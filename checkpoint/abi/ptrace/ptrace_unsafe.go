@@ -125,6 +125,19 @@ func Pending(tid int, shared bool) uint64 {
 	}
 }
 
+// SetDispatch has a stopped thread stop with SIGSYS at each system call whose return address
+// is not in [from,from+n), before the call is made; with on false it takes that back. The registers
+// are those behind the SYSCALL instruction, but for RAX, which has the call's number. Linux
+// has it since 6.4 (PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG); execve ends it, and children have
+// it not.
+func SetDispatch(tid int, on bool, from, n uint64) error {
+	var c struct{ mode, selector, offset, length uint64 }
+	if on {
+		c.mode, c.offset, c.length = 1, from, n
+	}
+	return raw(reqSetDispatch, tid, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)))
+}
+
 // The places of a thread at a stop, as SyscallOp returns them
 // (PTRACE_SYSCALL_INFO_ENTRY and _EXIT).
 const (

@@ -32,6 +32,7 @@ const (
 	reqGetSigmask  = 0x420a
 	reqSetSigmask  = 0x420b
 	reqPeekSiginfo = 0x4209
+	reqSetDispatch = 0x4210
 	peekShared     = 1
 
 	ntX86XState = 0x202 // include/uapi/linux/elf.h
@@ -48,6 +49,10 @@ const (
 	OptSeccomp  = 0x80
 	OptExitKill = 0x100000 // the tracer's end is the thread's
 )
+
+// UserDispatch is SYS_USER_DISPATCH of asm-generic/siginfo.h: the code of the SIGSYS with which
+// a thread stops at a call that SetDispatch does not let through.
+const UserDispatch = 2
 
 // EventStop is PTRACE_EVENT_STOP, which x/sys/unix lacks: a stop by job control, by
 // Interrupt, or of a new thread.

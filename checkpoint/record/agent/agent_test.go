@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"vplay/checkpoint/abi"
+	"vplay/tests/need"
+)
+
+// TestBlob builds the agent anew and compares it with the file that is committed. Another
+// compiler than Debian 12's makes other code.
+func TestBlob(t *testing.T) {
+	gcc := need.Program(t, "gcc")
+	v, err := exec.Command(gcc, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	need.Machine(t, "Debian 12's gcc", strings.Contains(string(v), "Debian 12.2.0"))
+	file := filepath.Join(t.TempDir(), "agent.bin")
+	if b, err := exec.Command("sh", "src/build.sh", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, blob) {
+		t.Error("agent.bin is not what its source makes: go generate ./checkpoint/record/agent")
+	}
+	if p := Places(); p.End != uint64(len(blob)) || p.End > TextSize || p.Entry >= p.Entered || p.Entered >= p.Tail || p.Tail >= p.Gate || p.Gate >= p.Made {
+		t.Errorf("places %+v, code of %d bytes", p, len(blob))
+	}
+}
+
+// memory can be written everywhere.
+type memory struct{}
+
+func (memory) ReadAt(_ uint64, b []byte) int { return len(b) }
+func (memory) Writable(_, _ uint64) bool     { return true }
+func (memory) Datagram(int32) bool           { return false }
+
+// TestRows compares what the agent logs of its calls with what the recorder would.
+func TestRows(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for nr, r := range tableOfRows() {
+		call, cmd := int64(nr), uint64(0)
+		if nr >= callCount { // of a command
+			cmd = uint64(r.val)
+			call = abi.SYS_FCNTL
+			if r.val != 0 && slices.Contains(ioctlCommands, r.val) {
+				call = abi.SYS_IOCTL
+			}
+		}
+		if r.when == byCommand {
+			continue
+		}
+		if nr < callCount != (call == int64(nr)) || len(r.outs) > 2 {
+			t.Errorf("row %d: call %d, %d outputs", nr, call, len(r.outs))
+		}
+		s, ok := abi.Lookup(call)
+		if !ok || s.Effect != abi.EffectPlain && r.when != writes {
+			t.Errorf("%d: known %t, effect %v", call, ok, s.Effect)
+		}
+		for range 50 {
+			var args [6]uint64
+			for i := range args {
+				args[i] = 1<<20 + uint64(i)<<16 + rnd.Uint64N(4096)
+			}
+			if nr >= callCount {
+				args[1] = cmd
+			}
+			if r.when == unless {
+				args[r.arg] &^= uint64(r.val)
+			}
+			ret := int64(rnd.Uint64N(4096))
+			if effect, _ := abi.EffectOf(call, args); effect != abi.EffectPlain && r.when != writes {
+				t.Fatalf("%s%#x: effect %v", s.Name, args, effect)
+			}
+			want, err := abi.Outputs(nil, memory{}, call, args, ret)
+			if err != nil {
+				t.Fatalf("%s%#x: %v", s.Name, args, err)
+			}
+			var got []abi.Range
+			for _, o := range r.outs {
+				n := uint64(o.size)
+				if o.how == counted {
+					n *= min(uint64(ret), args[o.of])
+				}
+				if n != 0 {
+					got = append(got, abi.Range{Addr: args[o.arg], Len: n})
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s%#x = %d: the agent logs %#x, the recorder %#x", s.Name, args, ret, got, want)
+			}
+		}
+	}
+}
+
+// TestDamagedRing: records that a program has overwritten are refused.
+func TestDamagedRing(t *testing.T) {
+	s := Shared(make([]byte, Size))
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		for i := range 1024 {
+			s[ring+i] = byte(rnd.Uint64N(256))
+		}
+		s.put(blockHead, rnd.Uint64N(2048))
+		_ = s.Records(func(r *Record) error { return nil }) // it must end, and not panic
+	}
+	s.put(blockHead, ringSize+8)
+	if s.Records(func(*Record) error { return nil }) == nil {
+		t.Error("a ring that is fuller than it can be was read")
+	}
+}

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"encoding/binary"
+
+	"vplay/checkpoint/abi"
+)
+
+// Which calls the agent makes by itself. What they write comes from the table of package abi:
+// here is only which they are, and on which condition. All others are the supervisor's.
+
+// when says on which condition a call is the agent's.
+type when uint8
+
+// The conditions, as agent.c has them.
+const (
+	never when = iota
+	always
+	unless    // the argument has none of some bits
+	writes    // the descriptor is one that AllowWrites has named
+	closes    // the descriptor ends
+	byCommand // the argument is a command of those listed
+)
+
+// How much the kernel writes at an argument, as agent.c has it.
+const (
+	fixed   = 1
+	counted = 2
+)
+
+// out is memory that a call writes.
+type out struct {
+	how, arg, of uint8
+	size         uint32
+}
+
+// row is what the agent knows of a call.
+type row struct {
+	when when
+	arg  uint8
+	val  uint32
+	outs []out
+}
+
+// plainCalls are those that the agent always makes: frequent ones that change nothing which
+// the recorder keeps account of.
+var plainCalls = []int64{
+	abi.SYS_READ, abi.SYS_PREAD64, abi.SYS_GETDENTS64, abi.SYS_LSEEK, abi.SYS_GETRANDOM,
+	abi.SYS_STAT, abi.SYS_FSTAT, abi.SYS_LSTAT, abi.SYS_NEWFSTATAT, abi.SYS_STATX, abi.SYS_STATFS, abi.SYS_FSTATFS,
+	abi.SYS_ACCESS, abi.SYS_FACCESSAT, abi.SYS_FACCESSAT2, abi.SYS_READLINK, abi.SYS_READLINKAT, abi.SYS_GETCWD,
+	abi.SYS_CHDIR, abi.SYS_FCHDIR, abi.SYS_MKDIR, abi.SYS_RMDIR, abi.SYS_UNLINK, abi.SYS_UNLINKAT, abi.SYS_RENAME,
+	abi.SYS_FSYNC, abi.SYS_FDATASYNC, abi.SYS_FADVISE64, abi.SYS_UMASK, abi.SYS_DUP,
+	abi.SYS_CLOCK_GETTIME, abi.SYS_GETTIMEOFDAY, abi.SYS_TIME, abi.SYS_TIMES, abi.SYS_GETRUSAGE,
+	abi.SYS_GETPID, abi.SYS_GETPPID, abi.SYS_GETTID, abi.SYS_GETUID, abi.SYS_GETEUID, abi.SYS_GETGID, abi.SYS_GETEGID, abi.SYS_GETPGRP,
+	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT,
+}
+
+// Requests of ioctl(2) (asm-generic/ioctls.h) and commands of fcntl(2) that are the agent's.
+// F_SETLK does not wait.
+var (
+	ioctlCommands = []uint32{0x5401 /* TCGETS */, 0x5413 /* TIOCGWINSZ */, 0x541b /* FIONREAD */}
+	fcntlCommands = []uint32{abi.F_DUPFD, abi.F_DUPFD_CLOEXEC, abi.F_GETFD, abi.F_SETFD, abi.F_GETFL, abi.F_SETFL, abi.F_SETLK}
+)
+
+// tableOfRows returns the rows, by number; those of commands stand behind the last call.
+func tableOfRows() map[uint32]row {
+	t := map[uint32]row{}
+	for _, nr := range plainCalls {
+		t[uint32(nr)] = row{when: always, outs: outsOf(nr)}
+	}
+	t[abi.SYS_OPEN] = row{when: unless, arg: 1, val: abi.O_TRUNC}
+	t[abi.SYS_OPENAT] = row{when: unless, arg: 2, val: abi.O_TRUNC}
+	t[abi.SYS_WRITE] = row{when: writes}
+	t[abi.SYS_PWRITE64] = row{when: writes}
+	t[abi.SYS_CLOSE] = row{when: closes}
+	next := uint32(rowCount)
+	for _, c := range []struct {
+		nr       int64
+		commands []uint32
+	}{{abi.SYS_IOCTL, ioctlCommands}, {abi.SYS_FCNTL, fcntlCommands}} {
+		n := uint32(len(c.commands))
+		next -= n
+		t[uint32(c.nr)] = row{when: byCommand, arg: 1, val: next | n<<16}
+		for i, cmd := range c.commands {
+			t[next+uint32(i)] = row{when: always, val: cmd, outs: outsOfCommand(c.nr, cmd)}
+		}
+	}
+	return t
+}
+
+// outsOf returns what a call writes, from its row in the table of calls.
+func outsOf(nr int64) []out {
+	s, _ := abi.Lookup(nr)
+	var outs []out
+	for i := range s.Args {
+		a := &s.Args[i]
+		if a.Kind != abi.KindOut && a.Kind != abi.KindInOut {
+			continue
+		}
+		o := out{how: fixed, arg: uint8(i), size: a.Size}
+		switch a.Len {
+		case abi.LenN:
+			o.size *= a.N
+		case abi.LenRet:
+			o.how, o.of = counted, a.Of
+		case abi.LenOne, abi.LenArg: // no plain call has the second: TestRows
+		}
+		outs = append(outs, o)
+	}
+	return outs
+}
+
+// outsOfCommand asks what a call with a command writes at its third argument.
+func outsOfCommand(nr int64, cmd uint32) []out {
+	const somewhere = 1 << 20
+	ranges, err := abi.Outputs(nil, nowhere{}, nr, [6]uint64{0, uint64(cmd), somewhere}, 0)
+	if err != nil || len(ranges) != 1 {
+		return nil
+	}
+	return []out{{how: fixed, arg: 2, size: uint32(ranges[0].Len)}}
+}
+
+// nowhere is memory of which there is none.
+type nowhere struct{}
+
+// ReadAt implements abi.Memory.
+func (nowhere) ReadAt(uint64, []byte) int { return 0 }
+
+// putRows writes the rows as agent.c has them.
+func putRows(b []byte) {
+	for nr, r := range tableOfRows() {
+		at := b[rowSize*nr:]
+		at[0], at[1], at[2] = byte(r.when), byte(len(r.outs)), r.arg
+		binary.LittleEndian.PutUint32(at[4:], r.val)
+		for i, o := range r.outs {
+			at := at[8+8*i:]
+			at[0], at[1], at[2] = o.how, o.arg, o.of
+			binary.LittleEndian.PutUint32(at[4:], o.size)
+		}
+	}
+}
+
+// Makes reports whether the agent may make calls with this number.
+func Makes(nr uint64) bool { return nr < callCount && byNumber[nr] }
+
+// byNumber says which calls have a row.
+var byNumber = func() (list [rowCount]bool) {
+	for nr, r := range tableOfRows() {
+		list[nr] = r.when != never
+	}
+	return list
+}()

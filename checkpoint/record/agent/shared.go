@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// What the agent and the supervisor share, as the supervisor sees it. It may look at all of it
+// while the thread is stopped, and at the phase, and set attention, at any time.
+
+// Shared is the agent's mapping as the supervisor has it mapped.
+type Shared []byte
+
+// Phase is how far the agent is with the call that is in progress.
+type Phase uint32
+
+// The phases.
+const (
+	None    Phase = iota // no call is in progress
+	Entered              // the program's registers are saved, the call is not made
+	Made                 // Result is the call's
+)
+
+// regWords is how many registers are saved: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15,
+// RIP, RFLAGS, and the bases of FS and GS.
+const regWords = 20
+
+// Regs are the registers of a program at the entry of a call, in the order of regWords. RIP is
+// behind the SYSCALL instruction, and RCX and R11 are what that leaves there.
+type Regs [regWords]uint64
+
+// Init prepares new memory for an agent whose mapping begins at base in the program.
+func (s Shared) Init(base uint64) {
+	copy(s, blob)
+	putRows(s[rows : rows+rowCount*rowSize])
+	s.put(blockEntry, base+Places().Entry)
+}
+
+func (s Shared) at(offset int) uint64     { return binary.LittleEndian.Uint64(s[Block+offset:]) }
+func (s Shared) put(offset int, v uint64) { binary.LittleEndian.PutUint64(s[Block+offset:], v) }
+
+// Phase returns how far the agent is.
+func (s Shared) Phase() Phase { return Phase(s[Block+blockPhase]) }
+
+// Attend has the agent leave the next call to the supervisor, and those after it until it is
+// told not to.
+func (s Shared) Attend(on bool) {
+	s[Block+blockAttention] = 0
+	if on {
+		s[Block+blockAttention] = 1
+	}
+}
+
+// Result returns the result of the call in progress, in phase Made.
+func (s Shared) Result() int64 { return int64(s.at(blockResult)) }
+
+// Regs returns the program's registers at the entry of the call in progress.
+func (s Shared) Regs() (r Regs) {
+	for i := range r {
+		r[i] = s.at(blockRegs + 8*i)
+	}
+	return r
+}
+
+// Noted reports whether the call in progress is in the ring.
+func (s Shared) Noted() bool { return s.at(blockHead) != s.at(blockHead0) }
+
+// Rest says that the thread is in no call.
+func (s Shared) Rest() { binary.LittleEndian.PutUint32(s[Block+blockPhase:], uint32(None)) }
+
+// Empty empties the ring.
+func (s Shared) Empty() {
+	s.put(blockHead, 0)
+	s.put(blockHead0, 0)
+}
+
+// AllowWrites says that writing to a descriptor changes no mapped file, as long as it is not
+// closed.
+func (s Shared) AllowWrites(fd int32) {
+	if fd >= 0 && fd < descriptors {
+		s[Block+blockWrites+int(fd)] = 1
+	}
+}
+
+// ForbidWrites takes back what AllowWrites has said.
+func (s Shared) ForbidWrites() { clear(s[Block+blockWrites : Block+blockWrites+descriptors]) }
+
+// AddWritable says that all of [start,end) can be written.
+func (s Shared) AddWritable(start, end uint64) {
+	words := s[Block+blockWritable : Block+blockWritable+16*writableCount]
+	copy(words[16:], words[:16*(writableCount-1)])
+	binary.LittleEndian.PutUint64(words, start)
+	binary.LittleEndian.PutUint64(words[8:], end)
+}
+
+// ForgetWritable takes back what AddWritable has said.
+func (s Shared) ForgetWritable() {
+	clear(s[Block+blockWritable : Block+blockWritable+16*writableCount])
+}
+
+// Supervise says whether the thread runs under the eyes of the supervisor. When it runs and does not,
+// the supervisor is gone, and the agent leaves the program.
+func (s Shared) Supervise(on bool) {
+	s[Block+blockSupervised] = 0
+	if on {
+		s[Block+blockSupervised] = 1
+	}
+}
+
+// Native says what the thread would be without a recorder: the CPUs that it would have, as
+// sched_setaffinity(2) has them, and which instructions would not fault.
+func (s Shared) Native(affinity []byte, tsc, cpuid bool) {
+	copy(s[Block+blockAffinity:Block+blockAffinity+affinitySize], affinity)
+	s[Block+blockTraps] = 0
+	if tsc {
+		s[Block+blockTraps] |= 1
+	}
+	if cpuid {
+		s[Block+blockTraps] |= 2
+	}
+}
+
+// Action writes SIGSYS's action, the agent's handler or the default, as rt_sigaction(2) takes it,
+// and returns its offset in the mapping, which begins at base in the program.
+func (s Shared) Action(base uint64, handler bool) (offset uint64) {
+	const saSiginfo, saRestorer, saOnstack, saNodefer = 4, 0x04000000, 0x08000000, 0x40000000
+	var words [4]uint64
+	if p := Places(); handler {
+		words = [4]uint64{base + p.Handler, saSiginfo | saRestorer | saOnstack | saNodefer, base + p.Restorer, 0}
+	}
+	for i, v := range words {
+		s.put(blockAction+8*i, v)
+	}
+	return Block + blockAction
+}
+
+// Jumps is how many jumps the agent can take out of the program when the supervisor is gone.
+const Jumps = jumpSlots
+
+// PutJump says that the program's code at addr is written over, and what it has there, at most
+// 8 bytes; with addr 0 that it is not. The slot is a number below Jumps.
+func (s Shared) PutJump(slot int, addr uint64, own []byte) {
+	b := s[jumps+jumpSlotSize*slot:]
+	copy(b[8:jumpSlotSize], own)
+	binary.LittleEndian.PutUint64(b, addr)
+}
+
+// Output is bytes that the kernel has written for a call.
+type Output struct {
+	Addr uint64
+	Data []byte // of the ring
+}
+
+// Record is a call that the agent has made.
+type Record struct {
+	Regs   Regs // at its entry
+	Result int64
+	Outs   []Output // valid until the thread goes on
+}
+
+// errRing says that the ring is damaged, which a program that writes where it should not can do.
+var errRing = errors.New("the agent's log is damaged")
+
+// Records calls f for each record of the ring, in order.
+func (s Shared) Records(f func(*Record) error) error {
+	head := s.at(blockHead)
+	if head > ringSize {
+		return errRing
+	}
+	var r Record
+	for b := []byte(s[ring : ring+head]); len(b) > 0; {
+		n, ok := r.parse(b)
+		if !ok {
+			return errRing
+		}
+		if err := f(&r); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// recordHead is the size of a record without its outputs.
+const recordHead = 8 + 8*regWords + 8
+
+// parse reads the record at the start of b, and returns its size.
+func (r *Record) parse(b []byte) (size int, ok bool) {
+	if len(b) < recordHead {
+		return 0, false
+	}
+	size, outs := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
+	if size < recordHead || size > len(b) {
+		return 0, false
+	}
+	for i := range r.Regs {
+		r.Regs[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+	}
+	r.Result = int64(binary.LittleEndian.Uint64(b[recordHead-8:]))
+	r.Outs = r.Outs[:0]
+	for b = b[recordHead:size]; outs > 0; outs-- {
+		if len(b) < 16 {
+			return 0, false
+		}
+		addr, n := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		b = b[16:]
+		padded := (n + 7) &^ 7
+		if n > uint64(len(b)) || padded > uint64(len(b)) {
+			return 0, false
+		}
+		r.Outs = append(r.Outs, Output{addr, b[:n:n]})
+		b = b[padded:]
+	}
+	return size, true
+}

@@ -1,0 +1,145 @@
+/* How a program's call comes into the agent and leaves it. A stub jumps here in the place of a
+ * SYSCALL instruction, with the registers as that would find them but for RCX, which has the
+ * stub's description of its site, and R11, which has the block: SYSCALL changes both. Nothing
+ * of the program's stack is touched, not even below RSP, and no vector register. The labels
+ * tell the supervisor, which may find a thread anywhere here, how far it is; they stand in the
+ * table at the start, as offsets. */
+
+#include "block.h"
+
+	.section .head, "ax"
+	.globl agent_head
+agent_head:
+	.long agent_entry - agent_head
+	.long agent_entered - agent_head
+	.long agent_tail - agent_head
+	.long agent_made - agent_head
+	.long agent_noted - agent_head
+	.long agent_asked - agent_head
+	.long agent_end - agent_head
+	.long agent_began - agent_head
+	.long agent_numbered - agent_head
+	.long agent_kept - agent_head
+	.long agent_gate - agent_head
+	.long agent_sysed - agent_head
+	.long agent_handler - agent_head
+	.long agent_restorer - agent_head
+	.balign 16
+
+	.text
+	.globl agent_entry
+agent_entry:
+	mov	%rsp, R_RSP(%r11)
+agent_began:
+	lea	(STACK_TOP-BLOCK)(%r11), %rsp
+	mov	%rax, R_RAX(%r11)
+agent_numbered:
+	mov	%rdx, R_RDX(%r11)
+	mov	%rbx, R_RBX(%r11)
+	mov	%rbp, R_RBP(%r11)
+	mov	%rsi, R_RSI(%r11)
+	mov	%rdi, R_RDI(%r11)
+	mov	%r8, R_R8(%r11)
+	mov	%r9, R_R9(%r11)
+	mov	%r10, R_R10(%r11)
+	mov	%r12, R_R12(%r11)
+	mov	%r13, R_R13(%r11)
+	mov	%r14, R_R14(%r11)
+	mov	%r15, R_R15(%r11)
+	pushfq
+	pop	%rax
+	mov	%rax, R_R11(%r11)
+	mov	%rax, R_RFLAGS(%r11)
+agent_kept:
+	cld
+	mov	D_RIP(%rcx), %rax
+	mov	%rax, R_RCX(%r11)
+	mov	%rax, R_RIP(%r11)
+	mov	D_RETURN(%rcx), %rax
+	mov	%rax, B_RETURN(%r11)
+	rdfsbase %rax
+	mov	%rax, R_FS(%r11)
+	rdgsbase %rax
+	mov	%rax, R_GS(%r11)
+	mov	B_HEAD(%r11), %rax
+	mov	%rax, B_HEAD0(%r11)
+	movl	$PHASE_ENTERED, B_PHASE(%r11)
+agent_entered:
+	mov	%r11, %rdi
+	call	agent_call
+	test	%eax, %eax
+	jne	agent_ask
+	lea	agent_block(%rip), %r11
+agent_tail:
+	push	R_RFLAGS(%r11)
+	mov	B_RESULT(%r11), %rax
+	mov	R_RDX(%r11), %rdx
+	mov	R_RSI(%r11), %rsi
+	mov	R_RDI(%r11), %rdi
+	mov	R_R8(%r11), %r8
+	mov	R_R9(%r11), %r9
+	mov	R_R10(%r11), %r10
+	mov	R_RCX(%r11), %rcx
+	movl	$PHASE_NONE, B_PHASE(%r11)
+	popfq
+	mov	R_RSP(%r11), %rsp
+	mov	R_R11(%r11), %r11
+	jmp	*(agent_block+B_RETURN)(%rip)
+
+/* agent_gate makes the call: the one SYSCALL instruction that system call user dispatch lets
+ * through. */
+	.globl agent_gate
+agent_gate:
+	push	%rbx
+	mov	%rdi, %rbx
+	mov	R_RAX(%rbx), %rax
+	mov	R_RDI(%rbx), %rdi
+	mov	R_RSI(%rbx), %rsi
+	mov	R_RDX(%rbx), %rdx
+	mov	R_R10(%rbx), %r10
+	mov	R_R8(%rbx), %r8
+	mov	R_R9(%rbx), %r9
+	syscall
+agent_made:
+	mov	%rax, B_RESULT(%rbx)
+	movl	$PHASE_MADE, B_PHASE(%rbx)
+agent_noted:
+	pop	%rbx
+	ret
+
+/* What the handler returns to. */
+agent_restorer:
+	mov	$15, %eax
+	syscall
+
+/* agent_sys makes a call of the agent's own: number, then four arguments. It is let through, too. */
+	.globl agent_sys
+agent_sys:
+	mov	%rdi, %rax
+	mov	%rsi, %rdi
+	mov	%rdx, %rsi
+	mov	%rcx, %rdx
+	mov	%r8, %r10
+	syscall
+agent_sysed:
+	ret
+
+/* agent_handler is what SIGSYS does when there is no supervisor to stop for. */
+agent_handler:
+	cld
+	mov	%rsi, %rdi
+	mov	%rdx, %rsi
+	lea	agent_block(%rip), %rdx
+	lea	agent_asked(%rip), %rcx
+	jmp	agent_alone
+
+/* agent_ask stops for the supervisor, which does the rest of the call and sets the program's
+ * registers: a SYSCALL instruction that is not let through, with a number that there is none of. */
+agent_ask:
+	mov	$-1, %rax
+	syscall
+agent_asked:
+	lea	agent_block(%rip), %rdi		/* nobody is there, and calls are let through */
+	call	agent_unasked
+	lea	agent_block(%rip), %r11
+	jmp	agent_tail

@@ -1,0 +1,412 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/checkpoint/record/agent"
+)
+
+// The program's SYSCALL instructions and how they lead to the agent. Each that the program has
+// used has a stub, within reach of a jump. The jump is written over five bytes of the
+// program's code, and taken out again wherever the recorder looks at memory as a whole, so that a
+// recording has the program's own code.
+
+// site is a SYSCALL instruction of the program.
+type site struct {
+	addr    uint64    // of the instruction
+	stub    uint64    // where its stub is
+	entry   uint64    // in the stub: up to here none of the program's registers is changed
+	resumes uint64    // in the stub: the instruction behind SYSCALL, 0 where that is executed in its place
+	next    uint64    // the size of that instruction
+	jump    abi.Range // that is written over, of length 0 where none can be
+	own     []byte    // what the program has there
+	to      []byte    // what is written
+	written bool
+	slot    int // of the jump, in what the agent takes out when the recorder is gone
+}
+
+// What a stub is made of: at most 20 bytes of the program's own, then the jump to the agent.
+const (
+	stubSize    = 128
+	stubResumes = 64 // where the program goes on, if that is in the stub
+	stubAbout   = 96 // what it tells the agent
+	areaSize    = 64 << 10
+	jumpSize    = 5
+	maxAreas    = 16
+	reach       = 1<<31 - areaSize
+)
+
+// stubArea is memory for stubs: a nameless file in memory, which is mapped in the program for
+// reading and executing.
+type stubArea struct {
+	at   abi.Range
+	view []byte
+	used uint64
+}
+
+// lookAt finds out how the SYSCALL instruction at addr, of which the program makes call nr, can
+// lead to the agent.
+func (sp *space) lookAt(addr, nr uint64) *site {
+	const before, behind = 8, 10
+	s := &site{addr: addr}
+	code := make([]byte, before+behind)
+	if sp.readMem(addr-before, code) != len(code) || !bytes.Equal(code[before:before+syscallInsnLen], []byte{0x0f, 0x05}) {
+		return s
+	}
+	if start := numberLoad(code[:before], nr); start > 0 {
+		s.jump = abi.Range{Addr: addr - start, Len: jumpSize}
+		s.own = code[before-start : before]
+	} else if n := comparison(code[before+syscallInsnLen:]); n > 0 {
+		s.jump = abi.Range{Addr: addr, Len: jumpSize}
+		s.own, s.next = code[before:before+syscallInsnLen+n], uint64(n)
+	}
+	if s.jump.Len != 0 && sp.isTarget(s.jump.Addr+1, s.jump.Addr+jumpSize, addr) {
+		s.jump, s.own, s.next = abi.Range{}, nil, 0
+	}
+	return s
+}
+
+// numberLoad returns the size of the instruction at the end of code that loads RAX with nr:
+// mov $nr,%eax or mov $nr,%rax; 0 for none.
+func numberLoad(code []byte, nr uint64) uint64 {
+	n := len(code)
+	if nr>>31 != 0 || uint64(binary.LittleEndian.Uint32(code[n-4:])) != nr {
+		return 0
+	}
+	switch {
+	case bytes.Equal(code[n-7:n-4], []byte{0x48, 0xc7, 0xc0}):
+		return 7
+	case code[n-5] == 0xb8 && code[n-6]&0xf0 != 0x40: // a prefix would make it another register's
+		return 5
+	}
+	return 0
+}
+
+// comparison returns the size of the instruction at the start of code, 3 bytes at least, that
+// looks at the call's result and may be executed elsewhere; 0 for any other.
+func comparison(code []byte) int {
+	for _, c := range []struct {
+		insn string
+		size int
+	}{
+		{"\x48\x3d", 6},     // cmp $imm32,%rax
+		{"\x3d", 5},         // cmp $imm32,%eax
+		{"\x48\x83\xf8", 4}, // cmp $imm8,%rax
+		{"\x83\xf8", 3},     // cmp $imm8,%eax
+		{"\x48\x85\xc0", 3}, // test %rax,%rax
+	} {
+		if bytes.HasPrefix(code, []byte(c.insn)) {
+			return c.size
+		}
+	}
+	return 0
+}
+
+// How far around a site jumps to the midst of it are looked for.
+const (
+	nearJumps  = 128 + 8
+	otherJumps = 64 << 10
+)
+
+// isTarget reports whether a direct jump near the site may lead into [from,to), the address of
+// the SYSCALL instruction excepted. It looks at each byte as if an instruction began there, so that it errs on the
+// side of a jump.
+func (sp *space) isTarget(from, to, except uint64) bool {
+	m := sp.maps.at(from)
+	if m == nil || m.private() && m.Prot&checkpoint.ProtWrite != 0 {
+		return true // code that the program may change
+	}
+	hits := func(at uint64) bool { return at >= from && at < to && at != except }
+	start := max(m.Start, from-min(from, otherJumps))
+	code := make([]byte, min(m.End, to+otherJumps)-start)
+	code = code[:sp.readMem(start, code)]
+	for i := 0; i+jumpSize < len(code); i++ {
+		at := start + uint64(i)
+		switch b := code[i]; {
+		case b == 0xe8, b == 0xe9, b == 0x0f && code[i+1]&0xf0 == 0x80:
+			n := 1
+			if b == 0x0f {
+				n = 2
+			}
+			if hits(at + uint64(n) + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(code[i+n:]))))) {
+				return true
+			}
+		case at+nearJumps < from || at > to+nearJumps:
+		case b&0xf0 == 0x70, b == 0xeb, b&0xfc == 0xe0:
+			if hits(at + 2 + uint64(int64(int8(code[i+1])))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// build writes the site's stub. The block is the agent's.
+func (s *site) build(a *stubArea, block uint64) {
+	off := a.used
+	a.used += stubSize
+	s.stub = a.at.Addr + off
+	b := a.view[off:off:min(off+stubSize, uint64(len(a.view)))]
+	resume := s.addr + syscallInsnLen
+	if s.jump.Len != 0 && s.next == 0 {
+		b = append(b, s.own...)
+	}
+	s.entry = s.stub + uint64(len(b))
+	b = append(b, 0x49, 0xbb) // movabs $block,%r11
+	b = binary.LittleEndian.AppendUint64(b, block)
+	b = append(b, 0x48, 0xb9) // movabs $about,%rcx
+	b = binary.LittleEndian.AppendUint64(b, s.stub+stubAbout)
+	b = append(b, 0x41, 0xff, 0x23) // jmp *(%r11)
+	if s.next != 0 {
+		s.resumes = s.stub + stubResumes
+		b = b[:stubResumes]
+		b = append(b, s.own[syscallInsnLen:]...)
+		b = append(b, 0xff, 0x25, 0, 0, 0, 0) // jmp *0(%rip)
+		b = binary.LittleEndian.AppendUint64(b, resume+s.next)
+		resume = s.resumes
+	}
+	b = b[:stubAbout]
+	b = binary.LittleEndian.AppendUint64(b, s.addr+syscallInsnLen)
+	binary.LittleEndian.AppendUint64(b, resume)
+	if s.jump.Len != 0 {
+		s.to = binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(s.stub-s.jump.Addr-jumpSize))
+	}
+}
+
+// within reports whether rip is in the midst of what is written over.
+func (s *site) within(rip uint64) bool { return rip > s.jump.Addr && rip < s.jump.Addr+s.jump.Len }
+
+// write writes the jump, or what the program has there.
+func (s *site) write(sp *space, jump bool) error {
+	if s.jump.Len == 0 || s.written == jump {
+		return nil
+	}
+	b := s.to
+	if !jump {
+		b = s.own[:jumpSize]
+	} else if err := sp.noteCodePages(s.jump); err != nil {
+		return err
+	}
+	s.written = jump
+	if jump {
+		sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+	}
+	_, err := sp.mem.writeAt(b, s.jump.Addr)
+	if !jump {
+		sp.agent.shared.PutJump(s.slot, 0, nil)
+	}
+	return err
+}
+
+// noteCodePages takes note, before a jump is written, of the pages that become private to the
+// program by that alone.
+func (sp *space) noteCodePages(at abi.Range) error {
+	first, last := at.Addr/checkpoint.PageSize, (at.Addr+at.Len-1)/checkpoint.PageSize
+	return sp.mm.visit(first*checkpoint.PageSize, (last+1)*checkpoint.PageSize, func(page, entry uint64) {
+		if _, known := sp.agent.pages[page]; known || entry&pmFile == 0 {
+			return
+		}
+		b := make([]byte, checkpoint.PageSize)
+		if sp.readMem(page*checkpoint.PageSize, b) == len(b) {
+			sp.agent.pages[page] = checkpoint.HashPage(0, b)
+		}
+	})
+}
+
+// onlyJumps returns those of the pages that are private to the program, and written, because of
+// jumps alone: they hold what they held before.
+func (sp *space) onlyJumps(set ranges) (out ranges) {
+	if sp.agent == nil {
+		return nil
+	}
+	var pages []uint64
+	for page := range sp.agent.pages {
+		if set.has(page) {
+			pages = append(pages, page)
+		}
+	}
+	_ = eachPage(sp.reader(), rangesOf(pages), func(addr uint64, b []byte) error {
+		if page := addr / checkpoint.PageSize; sp.agent.pages[page] == checkpoint.HashPage(0, b) {
+			out.add(page, page+1)
+		}
+		return nil
+	})
+	return out
+}
+
+// areaFor returns memory for a stub of the site at addr; nil where there is none in reach.
+func (t *thread) areaFor(addr uint64) (*stubArea, error) {
+	sp := t.space()
+	for _, a := range sp.agent.areas {
+		if a.used+stubSize <= a.at.Len && within(a.at.Addr, addr) {
+			return a, nil
+		}
+	}
+	if len(sp.agent.areas) == maxAreas {
+		return nil, nil
+	}
+	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
+	if err != nil {
+		return nil, err
+	}
+	a := &stubArea{}
+	for tries := range uint64(64) {
+		at := sp.gapBelow(addr) - (tries+2)*areaSize
+		if at>>47 != 0 || !within(at, addr) {
+			break
+		}
+		if a.at, a.view, err = sp.mapHidden(in, at, areaSize, 0, true); err != nil {
+			return nil, err
+		}
+		if a.view != nil {
+			sp.agent.areas = append(sp.agent.areas, a)
+			return a, in.end()
+		}
+	}
+	return nil, in.end()
+}
+
+// within reports whether a jump from one address reaches the other.
+func within(a, b uint64) bool { return max(a, b)-min(a, b) < reach }
+
+// gapBelow returns the start of the mappings without a gap that addr is in.
+func (sp *space) gapBelow(addr uint64) uint64 {
+	m := sp.maps.at(addr)
+	if m == nil {
+		return pageDown(addr)
+	}
+	start := m.Start
+	for {
+		prev := sp.maps.at(start - 1)
+		if prev == nil {
+			return start
+		}
+		start = prev.Start
+	}
+}
+
+// mapHidden maps a new nameless file in memory, of size bytes, in the program that in has
+// borrowed, and here. The first code bytes, or with exec all, are for executing, not for
+// writing. A mapping at an address that is not 0 is made only where there is none. view is nil
+// where the kernel refuses.
+func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where abi.Range, view []byte, err error) {
+	fd, err := newMemFile(in, sp.vdso, size)
+	if err != nil || fd < 0 {
+		return where, nil, err
+	}
+	flags, prot := uint64(unix.MAP_SHARED), uint64(unix.PROT_READ|unix.PROT_WRITE)
+	if at != 0 {
+		flags |= unix.MAP_FIXED_NOREPLACE
+	}
+	if exec {
+		prot = unix.PROT_READ | unix.PROT_EXEC
+	}
+	addr, err := in.do(unix.SYS_MMAP, at, size, prot, flags, uint64(fd), 0)
+	if err != nil {
+		return where, nil, err
+	}
+	ok := addr > 0 && (at == 0 || uint64(addr) == at)
+	if ok {
+		view = mapHere(sp.pid, int(fd), int(size))
+		where = abi.Range{Addr: uint64(addr), Len: size}
+		pages := pageRange{where.Addr / checkpoint.PageSize, (where.Addr + size) / checkpoint.PageSize}
+		sp.agentPages = sp.agentPages.union(ranges{pages})
+	}
+	calls := [][]uint64{{unix.SYS_CLOSE, uint64(fd)}}
+	if ok {
+		calls = append(calls, []uint64{unix.SYS_MADVISE, where.Addr, size, madvDontFork})
+		if code != 0 {
+			calls = append(calls, []uint64{unix.SYS_MPROTECT, where.Addr, code, unix.PROT_READ | unix.PROT_EXEC})
+		}
+	}
+	for _, c := range calls {
+		ret, err := in.do(int64(c[0]), c[1:]...)
+		if err != nil {
+			return where, nil, err
+		}
+		if ret < 0 {
+			view = nil
+		}
+	}
+	return where, view, nil
+}
+
+// reachAgent returns where the site at addr, of which the program is making call nr, enters its
+// stub, behind the program's own instructions there, and has the site lead to it if it can; 0 when
+// there is no stub.
+func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
+	sp := t.space()
+	s := sp.agent.sites[addr]
+	if s == nil {
+		a, err := t.areaFor(addr)
+		if err != nil || a == nil {
+			return 0, err
+		}
+		s = sp.lookAt(addr, nr)
+		if s.slot = sp.agent.slots; s.slot >= agent.Jumps {
+			s.jump, s.own, s.next = abi.Range{}, nil, 0
+		} else if s.jump.Len != 0 {
+			sp.agent.slots++
+		}
+		s.build(a, sp.agent.at.Addr+agent.Block)
+		sp.agent.sites[addr] = s
+		sp.agent.stubs[s.stub] = s
+		for i := range s.jump.Len {
+			sp.agent.inJump[s.jump.Addr+i] = s
+		}
+	}
+	return s.entry, s.write(sp, true)
+}
+
+// forgetSites forgets the sites in memory that a call, at its entry, may change or unmap. Their own
+// code is put back first.
+func (sp *space) forgetSites(c *call) error {
+	a := &c.args
+	changed := []abi.Range{{Addr: a[0], Len: a[1]}}
+	switch c.nr {
+	case unix.SYS_BRK, unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MUNLOCK, unix.SYS_MSYNC:
+		return nil
+	case unix.SYS_MMAP:
+		if a[3]&unix.MAP_FIXED == 0 {
+			return nil
+		}
+	case unix.SYS_MREMAP:
+		changed = append(changed, abi.Range{Addr: a[4], Len: a[2]})
+	case unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE, unix.SYS_REMAP_FILE_PAGES:
+	default: // where, is not told by the first two arguments
+		changed[0] = abi.Range{Len: abi.TaskSize}
+	}
+	if c.nr != unix.SYS_MPROTECT && c.nr != unix.SYS_PKEY_MPROTECT {
+		for page := range sp.agent.pages {
+			for _, r := range changed {
+				if page >= r.Addr/checkpoint.PageSize && page*checkpoint.PageSize < r.Addr+r.Len {
+					delete(sp.agent.pages, page)
+				}
+			}
+		}
+	}
+	for addr, s := range sp.agent.sites {
+		for _, r := range changed {
+			const most = 8 // a site's bytes lie so near
+			if addr+most <= pageDown(r.Addr) || addr >= pageUp(r.Addr+r.Len)+most {
+				continue
+			}
+			if err := s.write(sp, false); err != nil {
+				return err
+			}
+			delete(sp.agent.sites, addr)
+			for i := range s.jump.Len {
+				delete(sp.agent.inJump, s.jump.Addr+i)
+			}
+			break
+		}
+	}
+	return nil
+}

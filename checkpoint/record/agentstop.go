@@ -1,0 +1,311 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+	"vplay/checkpoint/record/agent"
+)
+
+// Stops of a thread under the agent. Each becomes one of those that there are without an agent,
+// before anything else looks at it: the calls that the agent has made are logged, and a
+// thread that is found inside the agent is put where it would be, with the registers of the
+// program: before its call, in it at its exit, or behind it. So a signal finds the program, never the
+// agent, and no handler can run there.
+
+// fromAgent is called first at a stop of a thread under the agent. done says that the stop was
+// the agent's own business, and that the thread is to go on by next.
+func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err error) {
+	a := t.space().agent
+	t.agent = false
+	noted, phase, result, saved := a.shared.Noted(), a.shared.Phase(), a.shared.Result(), a.shared.Regs()
+	lerr := t.logRing()
+	a.shared.Empty()
+	a.shared.Supervise(false)
+	if err := t.readRegs(); err != nil {
+		return action{}, false, err
+	}
+	own, err := t.isDispatch(ws)
+	if err != nil {
+		return action{}, false, err
+	}
+	if err := t.session.source.dispatch(t.tid, false, 0, 0); err != nil {
+		return action{}, false, err
+	}
+	if lerr != nil {
+		return action{}, false, lerr
+	}
+	p := agent.Places()
+	rip := t.regs.Rip - a.at.Addr
+	switch {
+	case rip >= a.at.Len || rip > p.End:
+		if own {
+			next, err = t.onDispatch()
+			return next, true, err
+		}
+		return action{}, false, t.outside(ws)
+	case rip < p.Entered:
+		s := a.stubs[t.regs.Rcx-stubAbout]
+		if s == nil {
+			return action{}, false, nil // not by a stub: the program's own doing
+		}
+		t.unenter(rip, &saved)
+		return action{}, false, t.before(s.addr, false)
+	}
+	live := t.regs
+	t.setSaved(&saved)
+	switch {
+	case noted || rip >= p.Tail && rip < p.Gate:
+		t.regs.Rax = uint64(result)
+		t.sig.atExit, t.atSync = t.regs, true
+		return action{}, false, t.setRegs(&t.regs)
+	case rip >= p.Made && rip < p.Noted:
+		return action{}, own, t.behind(int64(live.Rax), own)
+	case phase == agent.Made:
+		return action{}, own, t.behind(result, own)
+	}
+	return action{}, own, t.before(t.regs.Rip-syscallInsnLen, own)
+}
+
+// isDispatch reports whether the stop is for a call that was not let through, and undoes what
+// the kernel has done to the program's mask for that signal.
+func (t *thread) isDispatch(ws unix.WaitStatus) (bool, error) {
+	if ptrace.Event(ws) != 0 || ptrace.StopSignal(ws) != unix.SIGSYS {
+		return false, nil
+	}
+	var si ptrace.Siginfo
+	if err := t.session.source.getSiginfo(t.tid, &si); err != nil || si.Code() != ptrace.UserDispatch {
+		return false, err
+	}
+	const bit = 1 << (unix.SIGSYS - 1)
+	if t.sig.mask&bit != 0 {
+		t.space().agent.heals = false // the kernel has reset the action, too
+		return true, t.session.source.setSigmask(t.tid, t.sig.mask)
+	}
+	return true, nil
+}
+
+// onDispatch is a call of the program at a SYSCALL instruction that does not lead to the agent.
+func (t *thread) onDispatch() (action, error) {
+	t.regs.Orig_rax = ^uint64(0)
+	nr, addr := t.regs.Rax, t.regs.Rip-syscallInsnLen
+	if agent.Makes(nr) && len(t.sig.held) == 0 {
+		entry, err := t.reachAgent(addr, nr)
+		if err != nil {
+			return action{}, err
+		}
+		if entry != 0 {
+			t.regs.Rip = entry
+			return action{}, t.setRegs(&t.regs)
+		}
+	}
+	return action{}, t.before(addr, true)
+}
+
+// outside is a stop outside of the agent: in the program, or in one of its stubs.
+func (t *thread) outside(ws unix.WaitStatus) error {
+	a, r := t.space().agent, &t.regs
+	for _, area := range a.areas {
+		if off := r.Rip - area.at.Addr; off < area.used {
+			return t.inStub(a.stubs[area.at.Addr+off&^(stubSize-1)])
+		}
+	}
+	if ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT && int64(r.Orig_rax) >= 0 && r.Rax == r.Orig_rax && r.Rcx == r.Rip {
+		// Killed before it could stop for the call.
+		noSys := errnoNoSys
+		r.Rax = uint64(noSys)
+		return t.setRegs(r)
+	}
+	return nil
+}
+
+// inStub puts a thread that is in a stub where it is in the program.
+func (t *thread) inStub(s *site) error {
+	r := &t.regs
+	behind := s.addr + syscallInsnLen
+	switch {
+	case s.resumes != 0 && r.Rip == s.resumes:
+		r.Rip = behind
+	case s.resumes != 0 && r.Rip == s.resumes+s.next:
+		r.Rip = behind + s.next
+	case r.Rip == s.stub && s.entry != s.stub:
+		r.Rip = s.jump.Addr
+	default:
+		r.Rip, r.Rcx, r.R11 = behind, behind, r.Eflags&^flagRF
+		return t.before(s.addr, false)
+	}
+	return t.setRegs(r)
+}
+
+// unenter makes the registers of a thread that is entering the agent at offset rip, some of which are
+// saved, those of a program behind its SYSCALL instruction.
+func (t *thread) unenter(rip uint64, saved *agent.Regs) {
+	r, p := &t.regs, agent.Places()
+	s := t.space().agent.stubs[r.Rcx-stubAbout]
+	if rip >= p.Kept {
+		was := *r
+		t.setSaved(saved)
+		r.Fs_base, r.Gs_base = was.Fs_base, was.Gs_base
+	}
+	if rip >= p.Began {
+		r.Rsp = saved[4]
+	}
+	if rip >= p.Numbered {
+		r.Rax = saved[0]
+	}
+	r.Rip = s.addr + syscallInsnLen
+	r.Rcx, r.R11 = r.Rip, r.Eflags&^flagRF
+}
+
+// setSaved makes the thread's registers the saved ones.
+func (t *thread) setSaved(saved *agent.Regs) {
+	r := &t.regs
+	for i, p := range []*uint64{
+		&r.Rax, &r.Rcx, &r.Rdx, &r.Rbx, &r.Rsp, &r.Rbp, &r.Rsi, &r.Rdi, &r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15,
+		&r.Rip, &r.Eflags, &r.Fs_base, &r.Gs_base,
+	} {
+		*p = saved[i]
+	}
+	r.Orig_rax = ^uint64(0)
+}
+
+// before puts a thread, whose registers are those behind the SYSCALL instruction at addr with the
+// call not made, before that instruction. With again it makes the call at once, with the two stops that
+// calls have. Otherwise, as where a stop comes in between, the log must name the place: SYSCALL has left its marks in RCX and
+// R11, so the call counts as interrupted and made again.
+func (t *thread) before(addr uint64, again bool) error {
+	t.regs.Rip, t.regs.Orig_rax = addr, ^uint64(0)
+	if again {
+		t.redo = true
+	} else {
+		t.logUnmade()
+	}
+	if s := t.space().agent.inJump[addr]; s != nil && again {
+		if err := s.write(t.space(), false); err != nil {
+			return err
+		}
+	}
+	err := t.setRegs(&t.regs)
+	if err == nil && again && seesHealer(&t.regs) {
+		err = t.setHealer(false)
+	}
+	return err
+}
+
+// notRedone is called at the first stop of a thread that was to make a call again. It may be
+// another one than that call's entry.
+func (t *thread) notRedone(ws unix.WaitStatus) error {
+	t.redo = false
+	if ptrace.Event(ws) == 0 && ptrace.StopSignal(ws) == ptrace.SyscallTrap {
+		return nil
+	}
+	if err := t.readRegs(); err != nil {
+		return err
+	}
+	if ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT && t.entersCall() {
+		return nil
+	}
+	t.logUnmade()
+	return nil
+}
+
+// logUnmade logs the call that the thread stands before as interrupted, to be made again.
+func (t *thread) logUnmade() {
+	r := t.regs
+	nr := int64(r.Rax)
+	after := regsOf(&r)
+	r.Rip += syscallInsnLen
+	at := regsOf(&r)
+	t.logEvent(checkpoint.Event{
+		Kind: checkpoint.EventEnter, NR: nr, Args: [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9},
+		RegHash: checkpoint.HashRegs(&at), Regs: t.session.debugRegs(&at),
+	})
+	t.logEvent(checkpoint.Event{
+		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr, RegHash: checkpoint.HashRegs(&after),
+	})
+}
+
+// behind puts a thread, whose registers are those at the entry of a call that the agent has
+// made with result ret, at the call's exit, and logs it. asked says that the agent has
+// stopped for that, and not a signal.
+func (t *thread) behind(ret int64, asked bool) error {
+	c := &t.call
+	t.regs.Orig_rax = t.regs.Rax
+	t.noteEntry()
+	t.regs.Rax = uint64(ret)
+	if err := t.setRegs(&t.regs); err != nil {
+		return err
+	}
+	c.in = false
+	t.sig.atExit = t.regs
+	if !asked && (isRestart(ret) || ret == errnoIntr) {
+		c.pending = true
+		return nil
+	}
+	if asked {
+		t.noteWritable()
+		return t.finishCall(ret)
+	}
+	ev, err := t.exitEvent(ret)
+	if err != nil {
+		return err
+	}
+	ev.Reason = ""
+	t.logEvent(ev)
+	t.atSync = true
+	return nil
+}
+
+// noteWritable tells the agent of memory that can be written as a whole: that into which the
+// call has read.
+func (t *thread) noteWritable() {
+	c := &t.call
+	m := t.space().maps.at(c.args[1])
+	if m != nil && m.Object == 0 && c.mem.Writable(m.Start, m.End-m.Start) {
+		t.space().agent.shared.AddWritable(m.Start, m.End)
+	}
+}
+
+// noteWrite tells the agent, at the exit of a write that the recorder has made, whether such
+// writes change what is mapped.
+func (t *thread) noteWrite() {
+	c, sp := &t.call, t.space()
+	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 {
+		return
+	}
+	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 {
+		sp.agent.shared.AllowWrites(int32(c.args[0]))
+	}
+}
+
+// logRing logs the calls that the agent has made since the last stop.
+func (t *thread) logRing() error {
+	full := t.session.opt.FullRegs
+	seg := regsOf(&t.regs) // of the last stop: segment registers do not change
+	return t.space().agent.shared.Records(func(r *agent.Record) error {
+		regs := seg
+		copy(regs.R[:], r.Regs[:16])
+		regs.RIP, regs.RFLAGS, regs.FSBase, regs.GSBase = r.Regs[16], r.Regs[17], r.Regs[18], r.Regs[19]
+		nr := int64(regs.R[0])
+		t.logEvent(checkpoint.Event{
+			Kind: checkpoint.EventEnter, NR: nr, Args: [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]},
+			RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
+		})
+		t.session.result.Stats.Calls++
+		t.session.result.Stats.AgentCalls++
+		exit := regs
+		exit.R[0] = uint64(r.Result)
+		ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: r.Result, RegHash: checkpoint.HashRegs(&exit)}
+		if full {
+			ev.Regs = &exit
+		}
+		for _, o := range r.Outs {
+			ev.Writes = append(ev.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: append([]byte(nil), o.Data...)})
+		}
+		t.logEvent(ev)
+		return nil
+	})
+}

@@ -1,0 +1,250 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	recorder "vplay/checkpoint/record"
+	"vplay/tests/need"
+)
+
+// TestAgent records programs with the agent and without it: the same calls are in both logs,
+// with the same arguments, results and bytes, where these are no addresses and no times. Both recordings
+// replay exactly, also with short intervals and with ends by force.
+func TestAgent(t *testing.T) {
+	dir := t.TempDir()
+	tree := filepath.Join(dir, "tree")
+	for i := range 30 {
+		name := filepath.Join(tree, fmt.Sprint("d", i%3), fmt.Sprint("f", i))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.Repeat([]byte{byte(i)}, i*1000), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agents := compile(t, "agent")
+	for _, c := range []struct {
+		name    string
+		args    []string
+		changes bool // what it reads, for the next run
+	}{
+		{"static", []string{compile(t, "agent", "-static"), tree}, false},
+		{"dynamic", []string{agents, tree}, false},
+		{"find", []string{"find", tree, "-size", "+5k", "-name", "f*"}, false},
+		{"sqlite3", []string{"sqlite3", filepath.Join(dir, "db"), "drop table if exists t; create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<500) insert into t select i, i*i from n; select sum(b) from t;"}, true},
+		{"ls", []string{"ls", "-lR", tree}, false},
+	} {
+		for _, m := range []struct {
+			name string
+			opt  recorder.Options
+		}{
+			{"plain", recorder.Options{}},
+			{"short", recorder.Options{Interval: 2 * time.Millisecond}},
+			{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
+		} {
+			t.Run(c.name+"/"+m.name, func(t *testing.T) {
+				m.opt.FullRegs = true
+				r := run{args: installed(t, c.args), opt: m.opt}
+				r.opt.Agent = true
+				want := r.native(t)
+				got, res := r.recorded(t)
+				same(t, got, want)
+				t.Logf("%d of %d calls by the agent, %d forced ends; %v", res.Stats.AgentCalls, res.Stats.Calls, res.Stats.ForcedEnds, verify(t, res.Path))
+				if res.Stats.AgentCalls == 0 {
+					t.Errorf("the agent has made no call: %s", notesOf(t, res.Path))
+				}
+				if *underAgent || c.changes {
+					return // the other recording would be by the agent, too, or of another run
+				}
+				r.opt.Agent = false
+				_, by := r.recorded(t)
+				equalCalls(t, callsOf(t, res.Path), callsOf(t, by.Path))
+			})
+		}
+	}
+}
+
+// notesOf returns the notes of a recording's manifest.
+func notesOf(t *testing.T, path string) string {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	return fmt.Sprint(rec.Manifest().Notes)
+}
+
+// made is a system call that was made to its end.
+type made struct {
+	nr     int64
+	args   [6]uint64
+	result int64
+	writes []checkpoint.MemWrite
+	maps   int
+}
+
+// callsOf returns the calls of a recording, without those that were interrupted to be made again,
+// up to the one with which a program asks for signals: how many it makes from then on is chance.
+func callsOf(t *testing.T, path string) (out []made) {
+	t.Helper()
+	rec, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	var c made
+	var first checkpoint.TID // other processes come when they like
+	for _, info := range rec.Intervals() {
+		iv, err := rec.Interval(info.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = iv.Start[0].TID
+		}
+		for _, e := range iv.Events {
+			if e.TID != first {
+				continue
+			}
+			switch e.Kind {
+			case checkpoint.EventEnter:
+				if e.NR == abi.SYS_SETITIMER {
+					return out
+				}
+				c = made{nr: e.NR, args: e.Args}
+			case checkpoint.EventExit:
+				if !e.Restart {
+					c.result, c.writes, c.maps = e.Result, slices.Clone(e.Writes), len(e.Maps)
+					out = append(out, c)
+				}
+			default:
+			}
+		}
+	}
+	return out
+}
+
+// isAddress reports whether a number looks like an address of user memory.
+func isAddress(v uint64) bool { return v >= 1<<16 && v < abi.TaskSize }
+
+// equalCalls compares two logs of a program.
+func equalCalls(t *testing.T, a, b []made) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Errorf("%d calls by the agent, %d without it", len(a), len(b))
+	}
+	for i := range min(len(a), len(b)) {
+		if why := differs(&a[i], &b[i]); why != "" {
+			t.Fatalf("call %d, %s and %s: %s\n%+v\n%+v", i, abi.Name(a[i].nr), abi.Name(b[i].nr), why, a[i], b[i])
+		}
+	}
+}
+
+// timed are the calls that write times, process numbers, or random bytes.
+var timed = map[int64]bool{
+	abi.SYS_CLOCK_GETTIME: true, abi.SYS_GETTIMEOFDAY: true, abi.SYS_GETRANDOM: true, abi.SYS_GETRUSAGE: true, abi.SYS_TIMES: true,
+	abi.SYS_SYSINFO: true, abi.SYS_TIME: true, abi.SYS_STATFS: true, abi.SYS_FSTATFS: true,
+}
+
+func differs(a, b *made) string {
+	if a.nr != b.nr || len(a.writes) != len(b.writes) || a.maps != b.maps {
+		return "number, count of writes or of mappings"
+	}
+	row, _ := abi.Lookup(a.nr)
+	for i := range row.Args {
+		if x, y := a.args[i], b.args[i]; x != y && row.Args[i].Kind != abi.KindPID && !(isAddress(x) && isAddress(y)) {
+			return fmt.Sprintf("argument %d: %#x and %#x", i, x, y)
+		}
+	}
+	process := row.Ret == abi.KindPID || a.nr == abi.SYS_SET_TID_ADDRESS
+	if a.result != b.result && !process && !timed[a.nr] && !(isAddress(uint64(a.result)) && isAddress(uint64(b.result))) {
+		return fmt.Sprintf("result %d and %d", a.result, b.result)
+	}
+	for i := range a.writes {
+		if a.result < 0 || process {
+			continue // what stood there before, or a number
+		}
+		if x, y := a.writes[i].Data, b.writes[i].Data; len(x) != len(y) || !bytes.Equal(x, y) && !timed[a.nr] && a.nr != abi.SYS_FSTAT && a.nr != abi.SYS_NEWFSTATAT && a.nr != abi.SYS_STATX && a.nr != abi.SYS_READ {
+			return fmt.Sprintf("write %d: %d bytes and %d", i, len(x), len(y))
+		}
+	}
+	return ""
+}
+
+// TestAgentOrphaned kills the recorder with SIGKILL while its program, under the agent, runs its
+// own code, waits in a call that the recorder makes, or in one that the agent makes. The program goes on, with
+// threads and children, as if there had been neither.
+func TestAgentOrphaned(t *testing.T) {
+	need.Recorder(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 5000), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{nil, {"-static"}} {
+		prog := compile(t, "agent", flags...)
+		for _, how := range []string{"spin", "poll", "read"} {
+			t.Run(fmt.Sprint(how, flags), func(t *testing.T) {
+				want, _ := orphan(t, exec.Command(prog, dir, how), false)
+				out := filepath.Join(t.TempDir(), "out.vplay")
+				cmd := exec.Command("/proc/self/exe", recordVerb, out, "1m", prog, dir, how)
+				cmd.Env = append(os.Environ(), agentVariable+"=1")
+				got, errs := orphan(t, cmd, true)
+				if got != want {
+					t.Errorf("without its recorder:\n%s\nby itself:\n%s\n%s", got, want, errs)
+				}
+			})
+		}
+	}
+}
+
+// orphan runs a command whose program says that it is ready, kills the command there if kill is
+// set, and returns all that the program writes.
+func orphan(t *testing.T, cmd *exec.Cmd, kill bool) (out, errs string) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = w, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	b := bufio.NewReader(r)
+	line, err := b.ReadString('\n')
+	if err != nil || line != "ready\n" {
+		t.Fatalf("%q, %v: %s", line, err, stderr.String())
+	}
+	time.Sleep(150 * time.Millisecond) // it waits by then
+	if kill {
+		_ = cmd.Process.Kill() // it has not been waited for
+	}
+	time.Sleep(50 * time.Millisecond)
+	_ = stdin.Close() // the end of what it may read
+	rest, err := io.ReadAll(b)
+	if err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
+	return string(rest), stderr.String()
+}
