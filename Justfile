@@ -39,6 +39,11 @@ forced:
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run 'TestThreadPrograms|TestServers' -timeout 2h -v -programs -force-every 3ms
 
+# the command line's and gdb's tests by generated code, and the recorder's with the agent in each program
+engines:
+    VPLAY_JIT=1 go test ./cmd/vplayd ./tests/e2e -timeout 1h
+    go test ./tests/record -timeout 1h -agent
+
 # races that random schedules find and fair ones do not; every case with threads under SEEDS random schedules
 races SEEDS="20":
     go test ./tests/record -timeout 2h -run TestRaces -nativeruns 1000 -plainruns 1000 -v
