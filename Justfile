@@ -34,6 +34,11 @@ programs:
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers' -timeout 1h -v -programs
 
+# programs with threads and servers, with an interval ended by force every 3 ms
+forced:
+    . tests/need/debian.sh && install_suite programs
+    go test ./tests/record -run 'TestThreadPrograms|TestServers' -timeout 2h -v -programs -force-every 3ms
+
 # races that random schedules find and fair ones do not; every case with threads under SEEDS random schedules
 races SEEDS="20":
     go test ./tests/record -timeout 2h -run TestRaces -nativeruns 1000 -plainruns 1000 -v

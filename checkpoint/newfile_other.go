@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// Systems where every file has a name: newfile.go uses a hidden one there.
+// The files of a recording that is being written, on systems where each file has a name:
+// newfile.go uses a hidden one there. Linux's way, without a name, is in newfile_linux.go.
 
 // systemFiles has none.
 var systemFiles = unnamedFiles{

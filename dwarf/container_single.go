@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Shapes of classes that hold one value, or a number of them that their type tells.
+// Shapes of C++ library classes that hold one value, or a number of them that their type tells:
+// optional, variant, tuple and the like. The table of classes is in container_shapes.go.
 
 // adapterShape: another container.
 func adapterShape(v Value, l *layout, c *container) bool {

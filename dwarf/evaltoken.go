@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// How an expression is cut into words: numbers, names, characters, operators.
+// How an expression is cut into words: numbers, names, characters, operators. Nothing here
+// knows a type or a variable; what the words mean is in eval.go and the files beside it.
 
 // token is a word, number, character or operator.
 type token struct {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Names of types in an expression, as in casts and sizeof.
+// Names of types in an expression, as in casts and sizeof. What a type is called when it is
+// printed is in typename.go.
 
 // typeWords are those that type names of C are made of.
 var typeWords = strings.Fields("unsigned signed long short int char float double _Bool bool void const volatile struct union enum class")

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Where the functions of a name begin, for breakpoints.
+// Where the functions of a name begin, for breakpoints. Breakpoints on lines are in places.go;
+// which function an address is in is said by lines.go.
 
 // Functions returns the addresses of the first instructions of the functions of
 // that name, also of those in namespaces and classes by their full name.

@@ -8,7 +8,7 @@ import (
 )
 
 // Go's values are written as dlv writes them: people read both, and a test compares
-// the two. The rules are those of delve's service/api, prettyprint.go (MIT licence,
+// the two. The rules are those of delve's service/api/prettyprint.go (MIT licence,
 // copyright 2014 Derek Parker).
 
 // goStyle says how a value is written.

@@ -6,6 +6,9 @@ import (
 	"sort"
 )
 
+// From a pc to function, file and line. From a line to places is in places.go, the line number
+// program is run by lineprogram.go.
+
 // unit is a compilation unit, read in steps.
 type unit struct {
 	entry  *dwarf.Entry

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Which functions and variables there are at a place in the code. Their values are in
+// variable.go, those of Go programs' variables in goscope.go.
+
 // Scope is one function at a place in the code, the one the code belongs to or
 // one that was inlined there, with the variables that can be seen in it.
 type Scope struct {

@@ -10,6 +10,8 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
+// The symbol table of a file. Names of functions without a symbol are in functions.go.
+
 // symbol is a function or variable of a symbol table.
 type symbol struct {
 	addr, size uint64

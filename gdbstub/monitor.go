@@ -116,6 +116,7 @@ func (s *session) monitor(arg string) reply {
 	if err != nil || len(b) > maxMonitorLine {
 		return replyError
 	}
+	s.withheld = withheld{} // the command may move
 	line := strings.TrimSpace(string(b))
 	if command, ok := strings.CutPrefix(line, "&"); ok {
 		return s.jobCommand(strings.TrimSpace(command))

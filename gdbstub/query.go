@@ -25,6 +25,8 @@ func (s *session) supported(arg string) reply {
 			s.hwbreak = true
 		case "exec-events+":
 			s.execEvents = true
+		case "no-resumed+":
+			s.noResumed = true
 		case "error-message+":
 			s.errorMessages = true
 		}

@@ -11,8 +11,8 @@ import (
 
 // Resume packets answer with a stop reply when the target has stopped. What
 // the protocol calls "the other threads" runs as it was recorded: a replay has
-// one schedule, so scheduler-locking cannot hold a thread back. Other processes are
-// moved, too, when the packet is about all.
+// one schedule, so scheduler-locking cannot hold a thread back (alone.go says what is done
+// about it). Other processes are moved, too, when the packet is about all.
 
 // errNoProcess is the text for packets that need a process when none is held.
 const errNoProcess = "no process: attach or run first"
@@ -42,7 +42,7 @@ func (s *session) vCont(arg string) reply {
 		}
 	}
 	r.All = all
-	r.Alone = r.Kind == api.Continue && r.TID != 0 && !strings.Contains(arg, ";") // scheduler-locking is on
+	r.Alone = r.TID != 0 && !strings.Contains(arg, ";")
 	return s.resume(pid, r)
 }
 
@@ -111,7 +111,7 @@ func (s *session) isPC(addr string) bool {
 func (s *session) back(arg string) reply {
 	switch arg {
 	case "s":
-		r := api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumed.tid}
+		r := api.Resume{Dir: api.Backward, Kind: api.Step, TID: s.resumed.tid, Alone: s.resumed.tid != 0 && !s.srv.opt.RR}
 		t := s.selected.thread()
 		is := s.resumed.pid == 0 || s.resumed.pid == t.pid
 		if r.TID == 0 && is && s.holds(t.pid) && s.useThread(t) {
@@ -148,11 +148,20 @@ func (s *session) resume(pid int, r api.Resume) reply {
 			return s.stopReply(h.stop)
 		}
 	}
+	isAlone := r.Alone && r.Dir == api.Forward && s.noResumed && !s.srv.opt.RR
+	out, asks, isDone := s.resumeAlone(pid, &r)
+	if isDone {
+		return out
+	}
 	r.PassSignals, r.CatchAll, r.CatchSyscalls, r.ExecEvents = s.pass, s.catchAll, s.catch, s.execEvents
 	if !s.leave(r) {
 		return s.resumeDiverted(r)
 	}
 	s.leaveOthers()
+	var pc uint64
+	if regs, err := s.registers(r.TID); asks && err == nil {
+		pc = regs.RIP
+	}
 	s.forget()
 	var stop api.Stop
 	var err error
@@ -181,6 +190,12 @@ func (s *session) resume(pid int, r api.Resume) reply {
 	if stop.Moved && s.libraries != nil && !s.lldb && !slices.Equal(s.libraries, s.target.Libraries()) {
 		s.held = held{senseOf(&r), stop}
 		return s.librariesReply(stop)
+	}
+	if isAlone && !s.exists(r.TID) {
+		return s.noneResumed(r.TID, stop)
+	}
+	if asks {
+		return s.stoppedAlone(r.TID, pc, stop)
 	}
 	return s.stopReply(stop)
 }
@@ -321,7 +336,7 @@ func (s *session) restart(string) reply {
 // take makes a process the client's, at the position where it is.
 func (s *session) take(pid int) {
 	s.live, s.attached = true, true
-	s.general, s.resumed = threadRef{}, threadRef{}
+	s.general, s.resumed, s.withheld = threadRef{}, threadRef{}, withheld{}
 	s.forget()
 	s.use(pid)
 	s.start()

@@ -14,8 +14,8 @@ import (
 )
 
 // What clients of rr expect of a stub beyond gdb's protocol, for [Options.RR]. Delve is
-// one: "dlv replay" starts rr and talks to it (its pkg/proc/gdbserial, files rr.go,
-// gdbserver.go and gdbserver_conn.go, v1.27.2). It differs from gdb in this:
+// one: "dlv replay" starts rr and talks to it (its pkg/proc/gdbserial, v1.27.2). It differs
+// from gdb in this:
 //
 //   - The end of history is a stop by SIGKILL, its beginning one by signal 0.
 //   - It reads registers from the files that target.xml includes, and none that

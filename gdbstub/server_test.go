@@ -504,7 +504,7 @@ func TestResumeRequests(t *testing.T) {
 	c.ask("vCont;r10,20:1234;c")
 	want := []string{
 		"{0 0 0 0 4660 true 7 true [7 10] false [1 231] false}",
-		"{1 1 0 0 4660 false 0 true [7 10] false [1 231] false}",
+		"{1 1 0 0 4660 true 0 true [7 10] false [1 231] false}",
 		"{1 0 0 0 4660 true 0 true [7 10] true [] false}",
 		"{0 1 0 0 4660 false 0 true [7 10] true [] false}",
 		"{0 2 16 32 4660 false 0 true [7 10] true [] false}",

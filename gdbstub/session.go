@@ -13,6 +13,9 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// A client's conversation: its state, the table of packets, and how one is read and answered.
+// The packets themselves are in files by topic (memory.go, resume.go, query.go and so on).
+
 // session is one client's conversation. One goroutine runs it; the target is
 // called from there, or from the goroutine of await while the session waits.
 type session struct {
@@ -25,19 +28,20 @@ type session struct {
 	closed  error   // why the connection ended, nil while it is open
 
 	// What the client said about itself.
-	multiprocess, swbreak, hwbreak, execEvents, errorMessages, errorStrings, lldb, extended bool
+	multiprocess, swbreak, hwbreak, execEvents, noResumed, errorMessages, errorStrings, lldb, extended bool
 
 	*inferior                   // the process that the target is about
 	inferiors map[int]*inferior // by process id, those that the client has asked about
 	taken     map[int]bool      // the client holds these
 	filesOf   int               // vFile:setfs: whose files are meant; 0 = any
 
-	toldOthers bool      // the client's user knows that there are other processes
-	live       bool      // the client holds a process
-	attached   bool      // the client has held the process since the last letting go
-	stop       api.Stop  // the last stop
-	stopPID    int       // its process
-	held       held      // a stop that is reported when the client resumes
+	toldOthers bool     // the client's user knows that there are other processes
+	live       bool     // the client holds a process
+	attached   bool     // the client has held the process since the last letting go
+	stop       api.Stop // the last stop
+	stopPID    int      // its process
+	held       held     // a stop that is reported when the client resumes
+	withheld   withheld
 	general    threadRef // Hg; 0 = that of the stop
 	resumed    threadRef // Hc; 0 = any
 	selected   selection
@@ -329,7 +333,7 @@ func (s *session) letGo() {
 	})
 	s.filesOf = 0
 	clear(s.taken)
-	s.pass, s.catch, s.catchAll, s.held = nil, nil, false, held{}
+	s.pass, s.catch, s.catchAll, s.held, s.withheld = nil, nil, false, held{}, withheld{}
 	s.general, s.resumed, s.selected = threadRef{}, threadRef{}, selection{}
 	s.forget()
 	s.guard("detached", s.target.Detached)

@@ -52,6 +52,8 @@ func (s *session) stopReply(st api.Stop) reply {
 		if s.srv.opt.RR {
 			sig = rrEnd
 		}
+	case api.StopNoThread: // signal 0 is a stop for no reason: gdb takes no notice of a step of another thread
+		sig = 0
 	case api.StopReplayBegin:
 		if s.srv.opt.RR {
 			sig = rrBegin

@@ -10,6 +10,9 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// qXfer: the documents that a client reads piece by piece, such as the target description, the
+// auxiliary vector and the list of libraries. What they say is the target's.
+
 // document is the object a client is reading piece by piece. It is kept so that
 // the pieces fit together, until the target moves or another is asked for.
 type document struct {

@@ -9,6 +9,9 @@ import (
 	"vplay/loader/image"
 )
 
+// Names for addresses. The files behind the names are in modulefiles.go, what they say is
+// package dwarf's.
+
 // Resolver names addresses of one moment of a process: module, function,
 // source line; and walks its stack. It asks for the file of a module when one of its
 // addresses is first asked for. It is not safe for concurrent use; several share the

@@ -7,6 +7,8 @@ import (
 	"vplay/replay/mem"
 )
 
+// Pages, from the recording into an address space. Maps and registers are in machine.go.
+
 // Source gives a guest address space the pages of one interval's start. It is
 // safe for concurrent use.
 type Source struct {

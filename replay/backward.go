@@ -6,7 +6,8 @@ import (
 	"vplay/checkpoint"
 )
 
-// Backward: the position before, and where intervals end.
+// The position before another one, and where intervals end: all that a runner needs to go
+// backward. What it stops at on the way is found by a search (search.go).
 
 // before returns the last settled position before p; ok is false at the
 // beginning. The cursor ends up near p.

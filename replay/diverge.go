@@ -6,6 +6,10 @@ import (
 	"vplay/checkpoint"
 )
 
+// The errors by which replay stops: it differs from the recording, lacks a byte, or meets an
+// instruction that is not emulated. Where replay and recording are compared is in event.go and
+// end.go.
+
 // DivergenceError says that replay and recording differ: the first position at
 // which they do, and in what. States before At are good.
 type DivergenceError struct {

@@ -78,7 +78,8 @@ func (e *DiversionError) Error() string {
 
 // Divert makes a diversion of the machine at the current position.
 func (m *Machine) Divert() *Diversion {
-	return m.s.divert(m.Mem, &m.CPU.State, m.iv.PID, m.tid, m.Threads(), m.Position(), m.iv.Events[:m.next])
+	at := Thread{TID: m.tid, State: m.CPU.State}
+	return m.s.divert(m.Mem, m.iv.PID, &at, m.Threads(), m.Position(), m.iv.Events[:m.next])
 }
 
 // Divert makes a diversion of the final image, with nothing replayed.
@@ -87,22 +88,24 @@ func (s *Session) Divert(f *FinalImage) *Diversion {
 	if infos := s.Rec.LastImageOf(f.PID); len(infos) > 0 {
 		from.Interval = infos[len(infos)-1].ID
 	}
-	t := f.Current()
-	return s.divert(f.Mem, &t.State, f.PID, t.TID, f.Threads, from, nil)
+	return s.divert(f.Mem, f.PID, f.Current(), f.Threads, from, nil)
 }
 
-func (s *Session) divert(space *mem.Space, st *x86.State, pid int32, tid checkpoint.TID, all []Thread, from checkpoint.Position, past []checkpoint.Event) *Diversion {
+// divert makes a diversion of a process with the given memory, that runs the thread at
+// first. all are its threads, from is where it leaves the recording, past the interval's events
+// up to there.
+func (s *Session) divert(space *mem.Space, pid int32, at *Thread, all []Thread, from checkpoint.Position, past []checkpoint.Event) *Diversion {
 	snap := space.Snapshot()
-	d := &Diversion{s: s, pid: pid, tid: tid, others: map[checkpoint.TID]x86.State{}, from: from, events: past, refused: map[int64]bool{}}
+	d := &Diversion{s: s, pid: pid, tid: at.TID, others: map[checkpoint.TID]x86.State{}, from: from, events: past, refused: map[int64]bool{}}
 	for i := range all {
-		if t := &all[i]; t.TID != tid {
+		if t := &all[i]; t.TID != at.TID {
 			d.others[t.TID] = t.State
 		}
 	}
 	d.Mem = snap.Open()
 	snap.Release()
 	d.CPU = x86.New(bus{d.Mem}, s.cpu)
-	d.CPU.State = *st
+	d.CPU.State = at.State
 	d.CPU.RepIter = 0
 	d.Mem.OnFlush = func(a uint64, all bool) {
 		if all {

@@ -5,7 +5,8 @@ import (
 	"vplay/replay/mem"
 )
 
-// The memory calls of a diversion: on the copy's own map, which goes with it.
+// The memory calls of a diversion, mmap and its like. They change the copy's own map, which
+// goes with it. The other calls are in divert_sys.go.
 
 // maxMapping bounds one mapping, and maxMapped what a diversion maps in all, in
 // bytes: a call that allocates without end shall not take the debugger's memory.

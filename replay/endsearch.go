@@ -74,10 +74,33 @@ func (s *endSearch) match() (bool, error) {
 		s.learn()
 		return false, nil
 	}
-	m.iv.setEndPoint(endPoint{m.CPU.Retired, m.CPU.RepIter})
+	end := endPoint{m.CPU.Retired, m.CPU.RepIter}
+	if m.isTurnBegin() && m.jumpsToItself() {
+		end.instr++
+	}
+	m.iv.setEndPoint(end)
 	s.stop()
-	m.ended = true
-	return true, nil
+	m.ended = end.instr == m.CPU.Retired
+	return m.ended, nil
+}
+
+// isTurnBegin reports whether the thread has executed nothing since the last event, or the
+// interval's beginning.
+func (m *Machine) isTurnBegin() bool { return m.CPU.Retired == 0 || m.step > 0 }
+
+// jumpsToItself reports whether the instruction at RIP is a JMP to its own beginning (SDM vol.
+// 2A, JMP: EB cb and E9 cd). A thread in such a loop is in the state of the end before it has
+// executed anything. It is said to have executed the jump once: else it would have no turn,
+// and a breakpoint on the loop would not be hit. Where a slimmed recording lacks the
+// instruction, the turn is empty as it was when it was slimmed.
+func (m *Machine) jumpsToItself() bool {
+	for _, jump := range []string{"\xeb\xfe", "\xe9\xfb\xff\xff\xff"} {
+		b := make([]byte, len(jump))
+		if n, _ := m.Mem.Peek(m.CPU.RIP, b); n == len(b) && string(b) == jump {
+			return true
+		}
+	}
+	return false
 }
 
 // stepRep takes the iterations of the REP string instruction at RIP that lie

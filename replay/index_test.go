@@ -76,8 +76,8 @@ func thinned(t *testing.T, cursors []uint64) {
 	}
 }
 
-// TestSpanTouches: ranges, aliases and remapped segments.
-func TestSpanTouches(t *testing.T) {
+// TestSegmentTouches: ranges, aliases and remapped segments.
+func TestSegmentTouches(t *testing.T) {
 	pool := mem.NewPool()
 	t.Cleanup(func() { _ = pool.Close() })
 	shared := mem.Region{Start: 0x40000, End: 0x42000, Shared: true, Object: 5, Offset: 0x1000}

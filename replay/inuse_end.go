@@ -9,8 +9,8 @@ import (
 	"vplay/replay/x86"
 )
 
-// This file is about what the solver's unknown bytes meet: loads, XRSTOR, and the
-// pages at the interval's end.
+// What the solver's unknown bytes meet: loads, XRSTOR, and the pages at the interval's end.
+// Which answers are tried in which order is in inuse_solve.go.
 
 // read is called when the instruction at RIP cannot load the unknown byte at addr.
 // It is true when the instruction was executed, or can be now.

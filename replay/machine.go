@@ -24,7 +24,7 @@ const (
 	StopSyscall                     // before the entry or after the exit of a call asked for
 	StopEnd                         // at the end of the interval
 	StopInterrupt                   // interrupted from outside
-	StopSwitch                      // the thread asked for goes on: see Machine.CatchThread
+	StopSwitch                      // the thread asked for goes on, or has ended: see Machine.CatchThread
 )
 
 // Machine is one process of a recording at one position of an interval.
@@ -80,8 +80,8 @@ type Machine struct {
 	// and after the exit event.
 	CatchSyscall func(nr int64) bool
 	// CatchThread, when it is not 0, is a thread: Run stops behind each event that
-	// lets it go on.
-	CatchThread checkpoint.TID
+	// lets it go on. CatchExit is one behind whose end Run stops.
+	CatchThread, CatchExit checkpoint.TID
 }
 
 // Machine returns a machine at the start of interval id; Close gives it back.
@@ -302,6 +302,9 @@ func (m *Machine) stopAfter(e *checkpoint.Event) Reason {
 		return StopWatch
 	}
 	if e.Kind == checkpoint.EventSched && m.CatchThread != 0 && e.TID == m.CatchThread {
+		return StopSwitch
+	}
+	if e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadExit && m.CatchExit != 0 && e.TID == m.CatchExit {
 		return StopSwitch
 	}
 	if m.CatchSyscall != nil && (e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventExit) && m.CatchSyscall(e.NR) {

@@ -92,7 +92,8 @@ func (t *Timeline) ask(ctx context.Context, q stops, from, to checkpoint.Positio
 		return nil, nil
 	}
 	q.noSignals = true
-	found, err := find(ctx, t.index, q, from, to, o, n)
+	s := &search{index: t.index, q: q, o: o, n: n}
+	found, err := s.find(ctx, from, to)
 	if err == nil {
 		err = ctx.Err()
 	}

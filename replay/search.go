@@ -108,15 +108,15 @@ func later(a, b checkpoint.Position) checkpoint.Position {
 
 // find returns up to n stops of q in [from, to), in the order that is asked for.
 // When ctx ends there are none, and no error.
-func find(ctx context.Context, x *index, q stops, from, to checkpoint.Position, o order, n int) ([]candidate, error) {
-	tasks, err := x.tasks(&q, from, to)
+func (s *search) find(ctx context.Context, from, to checkpoint.Position) ([]candidate, error) {
+	tasks, err := s.index.tasks(&s.q, from, to)
 	if err != nil {
 		return nil, err
 	}
-	if o == newest {
+	if s.o == newest {
 		slices.Reverse(tasks)
 	}
-	s := &search{index: x, q: q, o: o, n: n, tasks: tasks, answers: make([]*answer, len(tasks)), limit: len(tasks)}
+	s.tasks, s.answers, s.limit = tasks, make([]*answer, len(tasks)), len(tasks)
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(tasks)) {
 		wg.Go(func() { s.work(ctx) })
@@ -130,7 +130,8 @@ func find(ctx context.Context, x *index, q stops, from, to checkpoint.Position, 
 
 // newestStop returns the latest stop of q in [from, before), nil when there is none.
 func newestStop(ctx context.Context, x *index, q stops, from, before checkpoint.Position) (*candidate, error) {
-	found, err := find(ctx, x, q, from, before, newest, 1)
+	s := &search{index: x, q: q, o: newest, n: 1}
+	found, err := s.find(ctx, from, before)
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
@@ -141,12 +142,13 @@ func newestStop(ctx context.Context, x *index, q stops, from, before checkpoint.
 	return x.newestReturned(ctx, &q, c, from, before)
 }
 
-// search is a search under way.
+// search is a search: for up to n stops of q, in an order. The rest is filled in by find.
 type search struct {
 	index *index
 	q     stops
 	o     order
 	n     int
+
 	tasks []task
 
 	mu      sync.Mutex

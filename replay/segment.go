@@ -9,6 +9,9 @@ import (
 	"vplay/replay/mem"
 )
 
+// Segments: how they are collected, joined and asked. Where they are kept is in index.go, who
+// makes them is in indexer.go and worker.go.
+
 // segment is a stretch of execution and what it touched: pages by key, and events.
 // A search looks only at segments that can hold what it is after.
 type segment struct {

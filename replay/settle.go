@@ -226,7 +226,11 @@ func (r *runner) forward(ctx context.Context) (Stop, error) {
 		if why == StopSwitch && len(r.hits) > 0 {
 			why = StopWatch
 		}
-		if why == StopSwitch && !r.onCaught() { // events have switched on at once
+		switch {
+		case why != StopSwitch:
+		case r.atEnd():
+			why = StopEnd
+		case !r.onCaught() && !r.lostCaught(): // events have switched on at once
 			continue
 		}
 		return r.stop(why), nil
@@ -243,6 +247,9 @@ func (r *runner) breaksAtSeam() bool {
 
 // onCaught reports whether the thread runs whose turns are stopped at.
 func (r *runner) onCaught() bool { return r.m.CatchThread != 0 && r.m.TID() == r.m.CatchThread }
+
+// lostCaught reports whether the thread has ended behind whose end a run stops.
+func (r *runner) lostCaught() bool { return r.m.CatchExit != 0 && r.m.hasEnded(r.m.CatchExit) }
 
 // stopsAt reports whether a run stops at the signal or fault e, which is due.
 func (r *runner) stopsAt(e *checkpoint.Event) bool {

@@ -8,6 +8,9 @@ import (
 	"vplay/replay/x86"
 )
 
+// Snapshots of a machine. Which are kept is the index's business (index.go), and what memory
+// they share is package mem's.
+
 // Snapshot is the state of a machine at one position: O(1) to take and to go back to. It is
 // immutable and may be restored on several goroutines at once; the last Release
 // gives its memory back.

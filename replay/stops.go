@@ -5,7 +5,8 @@ import (
 	"vplay/replay/mem"
 )
 
-// What runs stop at, and what they say when they have stopped.
+// What runs stop at, and what they say when they have stopped. How a run finds that out is in
+// runner.go and worker.go.
 
 // stops is what a run stops at.
 type stops struct {

@@ -165,6 +165,14 @@ func (m *Machine) Threads() []Thread {
 	return slices.Insert(out, i, Thread{m.tid, m.name, m.CPU.State, m.inCall || m.afterSyscall})
 }
 
+// hasEnded reports whether there is no such thread at the current position.
+func (m *Machine) hasEnded(tid checkpoint.TID) bool {
+	if tid == m.tid {
+		return m.gone
+	}
+	return m.others.find(tid) == nil
+}
+
 // byTID orders threads by number.
 func byTID(a, b Thread) int { return cmp.Compare(a.TID, b.TID) }
 

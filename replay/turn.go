@@ -21,6 +21,14 @@ func (c *Cursor) ContinueTo(ctx context.Context, tid checkpoint.TID) (Stop, erro
 	return c.Continue(ctx)
 }
 
+// ContinueWith is Continue that also stops where thread tid has ended; Reason is then
+// StopSwitch.
+func (c *Cursor) ContinueWith(ctx context.Context, tid checkpoint.TID) (Stop, error) {
+	c.m.CatchExit = tid
+	defer func() { c.m.CatchExit = 0 }()
+	return c.Continue(ctx)
+}
+
 // ReverseTo is ReverseContinue that goes no further than to the last position from which
 // thread tid executed an instruction; Reason is then StopSwitch. The thread is not the
 // one that runs at the cursor. When it has not run before, that is a ReverseContinue.

@@ -10,6 +10,9 @@ import (
 	"vplay/replay/mem"
 )
 
+// Verifying: each interval is replayed and compared with the recording. What is compared at an
+// event is in event.go, at an end in end.go. The verb's output is in cmd/vplayd.
+
 // Result is what replaying one interval gave.
 type Result struct {
 	Interval     uint32

@@ -20,9 +20,9 @@
 // ioctl or prctl is always opaque, never empty.
 //
 // Outputs looks at memory after the call. It follows pointers, and reads
-// lengths, that the program has put there; where a program lets a call
-// overwrite its own argument blocks (an iovec inside the buffer it describes)
-// the answer is not reliable, and the register hash of the next event finds it.
+// lengths, that the program has put there. A call may write over what names its
+// buffers (an iovec inside the buffer it describes): [Blocks] keeps that at the entry,
+// and [OutputsBy] goes by it.
 //
 // A call that may wait ([MayBlock]) while another thread runs must not write the
 // program's memory whenever it likes. [Redirect] gives it addresses in scratch

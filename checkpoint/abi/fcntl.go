@@ -1,6 +1,7 @@
 package abi
 
-// Files and descriptors.
+// Numbers of the calls on files and descriptors, as the kernel's headers have them, and the
+// sets that print them. What these calls write is in the table and in sys_*.go.
 
 // Open flags: include/uapi/asm-generic/fcntl.h. O_RDONLY is 0.
 const (

@@ -2,6 +2,9 @@ package abi
 
 import "strings"
 
+// Named sets of constants, by which arguments are printed as strace prints them. The sets
+// themselves are beside their constants; those of another form are in specialsets.go.
+
 // set is a named set of constants for printing.
 type set interface {
 	// name returns the constant with value v.

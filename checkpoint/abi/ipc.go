@@ -1,6 +1,7 @@
 package abi
 
-// Communication between threads and processes.
+// Numbers of the calls by which threads and processes wait for each other and send data: futex,
+// System V IPC, epoll. What these calls write is in the table and in sys_*.go.
 
 // Operations of futex: include/uapi/linux/futex.h.
 const (

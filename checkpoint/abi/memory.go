@@ -2,6 +2,9 @@ package abi
 
 import "encoding/binary"
 
+// How the functions of this package read the program's memory: what they need, and no more.
+// They never write, and do not know whose memory it is.
+
 // Memory is the program's memory as the functions of this package read it.
 type Memory interface {
 	// ReadAt fills b from addr on and returns how many bytes could be read:

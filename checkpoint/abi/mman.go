@@ -1,6 +1,7 @@
 package abi
 
-// The memory map.
+// Numbers of the calls that change the memory map, as the kernel's headers have them, and the
+// sets that print them. What the calls do to the map is package record's business.
 
 // Protections: include/uapi/asm-generic/mman-common.h.
 const (

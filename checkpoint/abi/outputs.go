@@ -38,12 +38,18 @@ const probeAbove = 1 << 20
 // an unknown number or command, or more than MaxOutput bytes. Calls of class
 // EffectOpaque are always so, except where the error shows that nothing happened.
 func Outputs(dst []Range, m Memory, nr int64, args [6]uint64, ret int64) ([]Range, error) {
+	return OutputsBy(dst, m, m, nr, args, ret)
+}
+
+// OutputsBy is Outputs for a call that may have written over the vectors and headers of
+// messages in which it found its buffers: blocks is memory with what those were at its entry.
+func OutputsBy(dst []Range, m, blocks Memory, nr int64, args [6]uint64, ret int64) ([]Range, error) {
 	s, known := Lookup(nr)
 	e, _ := ErrnoOf(ret)
 	if e == ENOSYS && !s.Irregular || known && s.Absent {
 		return dst, nil // the kernel has not looked at the arguments
 	}
-	o := outputs{m: m, args: args, ret: ret, errno: e, ranges: dst}
+	o := outputs{m: m, blocks: blocks, args: args, ret: ret, errno: e, ranges: dst}
 	o.hints, _ = m.(Hints)
 	switch f := irregular[nr]; {
 	case !known:
@@ -64,7 +70,8 @@ func Outputs(dst []Range, m Memory, nr int64, args [6]uint64, ret int64) ([]Rang
 // outputs collects the ranges of one call.
 type outputs struct {
 	m      Memory
-	hints  Hints // nil when m has none
+	blocks Memory // in which vectors and the pointers of messages are
+	hints  Hints  // nil when m has none
 	args   [6]uint64
 	ret    int64
 	errno  Errno // 0 when the call succeeded
@@ -263,8 +270,8 @@ func (o *outputs) iovec(addr, count uint64) {
 	var vector []Range
 	exact := o.errno == 0
 	for i := range count {
-		base, ok1 := readUint64(o.m, addr+i*16)
-		n, ok2 := readUint64(o.m, addr+i*16+8)
+		base, ok1 := readUint64(o.blocks, addr+i*16)
+		n, ok2 := readUint64(o.blocks, addr+i*16+8)
 		if !ok1 || !ok2 {
 			break // the kernel has copied the whole vector before it wrote anything
 		}

@@ -1,6 +1,7 @@
 package abi
 
-// Process control.
+// Options of prctl and arch_prctl, as the kernel's headers have them. Which options write to
+// memory is in sys_proc.go.
 
 // Sub-options of PR_SET_MM: include/uapi/linux/prctl.h. PR_SET_MM_MAP_SIZE is the
 // one that writes to memory.

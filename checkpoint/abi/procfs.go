@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// Parsers of the small text files of /proc/PID. Nothing here opens a file.
+
 // ProcStat is what vplay uses of /proc/PID/stat (man 5 proc_pid_stat).
 type ProcStat struct {
 	State                  byte // as in ps: R, S, D, T, t (stopped by a tracer), Z, ...

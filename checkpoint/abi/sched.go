@@ -1,6 +1,7 @@
 package abi
 
-// Tasks, limits, clocks, and tracing requests as a guest makes them.
+// Numbers of the calls about tasks: clone flags, limits, clocks, and requests of ptrace(2) as a
+// guest makes them. Those that the recorder makes itself are in package ptrace.
 
 // Flags of clone, unshare and setns: include/uapi/linux/sched.h. The low byte is
 // the exit signal.

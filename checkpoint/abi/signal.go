@@ -1,5 +1,8 @@
 package abi
 
+// Signals: numbers, names, what each does by default, and sets of them. siginfo_t is in
+// siginfo.go.
+
 // Signal is a signal number, 1 to 64.
 type Signal int32
 

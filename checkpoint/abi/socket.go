@@ -1,6 +1,7 @@
 package abi
 
-// Sockets.
+// Numbers of the calls on sockets, as the kernel's headers have them, and the sets that print
+// them. What these calls write is in sys_net.go.
 
 // Address families: include/linux/socket.h.
 const (

@@ -1,6 +1,8 @@
 package abi
 
-// Sets that are neither plain bits nor plain values.
+// Sets for printing that are neither plain bits nor plain values: several fields in one
+// argument, or a number that is computed. Plain ones are flagSets and enumSets, beside the
+// constants.
 
 // funcSet is a set whose format is a function; it knows no single values.
 type funcSet func(v uint64) string

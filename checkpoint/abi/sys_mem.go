@@ -1,6 +1,7 @@
 package abi
 
-// Calls about memory that answer through memory.
+// What calls about memory write to memory: the rows of the table that need a function. What
+// they do to the map is package record's business.
 
 var memRows = rowFuncs{
 	SYS_MINCORE:           (*outputs).mincore,

@@ -34,11 +34,11 @@ func (o *outputs) recvmsg() {
 // control data with a fault in it are listed as far as they say.
 func (o *outputs) message(addr uint64, got int64) {
 	o.add(addr, sizeofMsghdr)
-	name, ok1 := readUint64(o.m, addr)
+	name, ok1 := readUint64(o.blocks, addr)
 	nameLen, ok2 := readUint32(o.m, addr+8)
-	iov, ok3 := readUint64(o.m, addr+16)
-	iovLen, ok4 := readUint64(o.m, addr+24)
-	control, ok5 := readUint64(o.m, addr+32)
+	iov, ok3 := readUint64(o.blocks, addr+16)
+	iovLen, ok4 := readUint64(o.blocks, addr+24)
+	control, ok5 := readUint64(o.blocks, addr+32)
 	controlLen, ok6 := readUint64(o.m, addr+40)
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 {
 		return

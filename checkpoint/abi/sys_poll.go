@@ -1,6 +1,7 @@
 package abi
 
-// Waiting for many descriptors.
+// What the calls write that wait for many descriptors: select, poll and epoll. These are rows
+// of the table that need a function.
 
 var pollRows = rowFuncs{
 	SYS_SELECT:       (*outputs).selectSets,

@@ -1,6 +1,8 @@
 package abi
 
-// Processes: calls with a command number, and those that create tasks.
+// What the calls about processes write: those with a command number, such as prctl and ptrace,
+// and those that create tasks. These are rows of the table that need a function; the commands'
+// numbers are in prctl.go and sched.go.
 
 var procRows = rowFuncs{
 	SYS_PRCTL:             (*outputs).prctl,

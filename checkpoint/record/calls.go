@@ -62,7 +62,7 @@ func (t *thread) onEntry() (action, error) {
 		// The interrupted call is made again: no handler has run.
 		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
 	}
-	if t.group().timer.inFlight(t.tid) {
+	if t.group().timer.comes(t) {
 		return t.drain()
 	}
 	if len(t.sig.held) > 0 {
@@ -94,6 +94,7 @@ func (t *thread) enter() (action, error) {
 	if err := t.call.keepRemote(); err != nil {
 		return action{}, err
 	}
+	c.vectors = abi.Blocks(&c.mem, c.nr, c.args)
 	return t.classify(abi.Name(c.nr), effect, why)
 }
 
@@ -260,7 +261,11 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if c.redirection != nil {
 		ev.Writes = append(ev.Writes, t.redirected(ret)...)
 	} else if !c.answered {
-		ranges, err := abi.Outputs(nil, &c.mem, c.nr, c.args, ret)
+		var blocks abi.Memory = &c.mem
+		if c.vectors != nil {
+			blocks = abi.NewOverlay(&c.mem, c.vectors)
+		}
+		ranges, err := abi.OutputsBy(nil, &c.mem, blocks, c.nr, c.args, ret)
 		if err != nil {
 			ev.Reason = fmt.Sprintf("%s: %v", abi.Name(c.nr), err)
 		}

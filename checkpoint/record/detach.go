@@ -232,7 +232,8 @@ func (t *thread) endCall() error {
 // release gives a thread that is at a stop, in no call, what is its own, and lets it go, with
 // a signal unless that is 0.
 func (t *thread) release(sig int) error {
-	if t.group().timer.gone(t.tid) {
+	if timer := &t.group().timer; timer.comes(t) {
+		timer.gone(t.tid)
 		// It is not to outlive the tracer: it would kill.
 		if _, err := t.runToReserved(sig); err != nil {
 			return err

@@ -25,10 +25,10 @@ type forceTimer struct {
 	source  stopSource
 	pid     int // of the process and of its thread that runs, or ran last
 	tid     int
-	running bool                // the program runs its own code
-	sent    map[int]unix.Signal // ours that are on their way, by the thread that each was sent to
-	hold    time.Time           // force a stop at this time, for held signals; zero is never
-	turnEnd time.Time           // likewise, for threads that wait for their turn
+	running bool               // the program runs its own code
+	sent    map[int]sentSignal // ours that are on their way, by the thread that each was sent to
+	hold    time.Time          // force a stop at this time, for held signals; zero is never
+	turnEnd time.Time          // likewise, for threads that wait for their turn
 	every   time.Duration
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
@@ -37,9 +37,16 @@ type forceTimer struct {
 	signo   unix.Signal
 }
 
+// sentSignal is what is on its way to a thread.
+type sentSignal struct {
+	signo  unix.Signal
+	n      int  // how often it was sent
+	missed bool // it was not in the thread's queue when the timer looked last
+}
+
 // The reserved signal is the last real-time signal while the program does not
 // block it. SIGSTOP, which cannot be blocked, serves otherwise: its stop is
-// suppressed at the delivery stop.
+// suppressed at the delivery stop. But a SIGCONT takes it out of the queue.
 const reservedSignal = unix.Signal(64)
 
 // chaosTick is how often the timer looks when slices are random.
@@ -113,7 +120,7 @@ func (k *ticker) remove(p *forceTimer) {
 func (p *forceTimer) check(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, onItsWay := p.sent[p.tid]; !p.running || onItsWay || p.signo == 0 {
+	if !p.running || p.signo == 0 || p.sent[p.tid].n > 0 && !p.lost() {
 		return
 	}
 	due := !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
@@ -131,10 +138,23 @@ func (p *forceTimer) check(now time.Time) {
 	}
 	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
 		if p.sent == nil {
-			p.sent = map[int]unix.Signal{}
+			p.sent = map[int]sentSignal{}
 		}
-		p.sent[p.tid] = p.signo
+		p.sent[p.tid] = sentSignal{signo: p.signo, n: p.sent[p.tid].n + 1}
 	}
+}
+
+// lost reports whether a SIGCONT has taken away what was sent to the running thread. It was not
+// in the queue twice: once, it may just be about to stop the thread.
+func (p *forceTimer) lost() bool {
+	s := p.sent[p.tid]
+	if s.signo != unix.SIGSTOP {
+		return false
+	}
+	before := s.missed
+	s.missed = !p.source.stopQueued(p.tid)
+	p.sent[p.tid] = s
+	return before && s.missed
 }
 
 // enter is called before a thread is resumed, leave after it has stopped.
@@ -161,11 +181,15 @@ func (p *forceTimer) arrived(tid, sig int, si *ptrace.Siginfo) bool {
 	return p.seen(tid, unix.Signal(sig))
 }
 
-// inFlight reports whether a signal of ours has been sent to a thread that has not seen it.
-func (p *forceTimer) inFlight(tid int) bool {
+// comes reports whether a signal of the timer is on its way to the thread, which is at a stop.
+func (p *forceTimer) comes(t *thread) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.sent[tid]
+	s, ok := p.sent[t.tid]
+	if s.signo == unix.SIGSTOP && t.pending()&(1<<(unix.SIGSTOP-1)) == 0 {
+		delete(p.sent, t.tid)
+		return false
+	}
 	return ok
 }
 
@@ -183,10 +207,15 @@ func (p *forceTimer) gone(tid int) bool {
 func (p *forceTimer) seen(tid int, sig unix.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if as, ok := p.sent[tid]; !ok || as != sig {
+	s, ok := p.sent[tid]
+	if !ok || s.signo != sig {
 		return false
 	}
-	delete(p.sent, tid)
+	if s.n--; s.n == 0 {
+		delete(p.sent, tid)
+	} else {
+		p.sent[tid] = s
+	}
 	return true
 }
 

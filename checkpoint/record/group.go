@@ -11,6 +11,9 @@ import (
 	"vplay/checkpoint/abi"
 )
 
+// What a group is and when it ends. How its threads take turns is in turns.go, how groups that
+// share memory do in sharers.go, and its intervals are in interval.go and ring.go.
+
 // group is the processes that share writable memory. One of their threads runs at a time,
 // so that they have one log: the intervals, the ring that these stand in, and the ends
 // that a timer forces.

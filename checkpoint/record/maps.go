@@ -16,7 +16,8 @@ import (
 	"vplay/checkpoint"
 )
 
-// The kernel's list of a process's mappings.
+// The kernel's list of a process's mappings, /proc/PID/maps, and the files behind them. The
+// recorder's own model of the map is in mapmodel.go; mapdiff.go compares the two.
 
 // kernelMaps returns the mappings as the kernel lists them.
 func (sp *space) kernelMaps() ([]mapping, error) {

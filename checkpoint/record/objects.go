@@ -11,6 +11,10 @@ import (
 	"vplay/checkpoint"
 )
 
+// Objects: the files and the shared memory behind mappings, with their numbers and the pages
+// that are kept of them. Which page is kept when is decided elsewhere (capture.go,
+// mapshared.go, evicted.go).
+
 // objectStore is what the recorder knows of the files and the shared memory that the
 // processes of a group map. Each group has its own: what a file held when one program mapped
 // it may not be what it held when another did. Their numbers are the recording's.

@@ -21,6 +21,11 @@ import (
 // scratchSize is the scratch memory of a thread, in bytes. It takes what is written to it.
 const scratchSize = 1 << 20
 
+// scratchDistance is how far below the vdso, at the top of where the kernel puts new mappings,
+// scratch memory is to be, in bytes. Next to the program's mappings it would be found by a
+// program that runs over the end of a stack, where replay has nothing.
+const scratchDistance = 64 << 30
+
 // mapScratch gives the thread scratch memory. It is at a stop where calls can be injected.
 func (t *thread) mapScratch() error {
 	if t.scratch.Len != 0 || t.space().vdso == 0 {
@@ -35,7 +40,7 @@ func (t *thread) mapScratch() error {
 	if err != nil {
 		return err
 	}
-	addr, err := mapScratchFile(in, t.space().vdso)
+	addr, err := t.space().mapScratchFile(in)
 	if err != nil {
 		return err
 	}
@@ -51,12 +56,14 @@ func (t *thread) mapScratch() error {
 
 // mapScratchFile maps a new file in memory, which is never joined to mappings of the
 // program's, and closes it. The result is the address, or a negated errno.
-func mapScratchFile(in caller, vdso uint64) (addr int64, err error) {
-	fd, err := newMemFile(in, vdso, scratchSize)
+func (sp *space) mapScratchFile(in caller) (addr int64, err error) {
+	fd, err := newMemFile(in, sp.vdso, scratchSize)
 	if err != nil || fd < 0 {
 		return fd, err
 	}
-	if addr, err = in.do(unix.SYS_MMAP, 0, scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uint64(fd), 0); err != nil {
+	// The kernel takes another address where this one is not free. Each has as much room below it.
+	below := scratchDistance + 2*sp.scratch.count()*checkpoint.PageSize
+	if addr, err = in.do(unix.SYS_MMAP, pageDown(sp.vdso-min(below, sp.vdso)), scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uint64(fd), 0); err != nil {
 		return addr, err
 	}
 	_, err = in.do(unix.SYS_CLOSE, uint64(fd))

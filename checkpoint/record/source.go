@@ -4,6 +4,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -44,6 +45,9 @@ type stopSource interface {
 	getSigmask(tid int) (uint64, error)
 	setSigmask(tid int, mask uint64) error
 	pending(tid int) uint64
+	// stopQueued reports whether a SIGSTOP is in the queue of a thread that may run, or the
+	// thread is at a stop.
+	stopQueued(tid int) bool
 	getSiginfo(tid int, si *ptrace.Siginfo) error
 	setSiginfo(tid int, si *ptrace.Siginfo) error
 	// send sends the thread a signal. Any thread may call it at any time.
@@ -111,6 +115,12 @@ func (ptraceSource) setSigmask(tid int, mask uint64) error { return ptrace.SetSi
 func (ptraceSource) pending(tid int) uint64 {
 	return ptrace.Pending(tid, false) | ptrace.Pending(tid, true)
 }
+
+func (ptraceSource) stopQueued(tid int) bool {
+	status, err := statusOf(tid)
+	return err != nil || strings.HasPrefix(status.Field("State"), "t") || status.Mask("SigPnd")&(1<<(unix.SIGSTOP-1)) != 0
+}
+
 func (ptraceSource) getSiginfo(tid int, si *ptrace.Siginfo) error { return ptrace.GetSiginfo(tid, si) }
 func (ptraceSource) setSiginfo(tid int, si *ptrace.Siginfo) error { return ptrace.SetSiginfo(tid, si) }
 func (ptraceSource) send(pid, tid int, sig unix.Signal) error     { return unix.Tgkill(pid, tid, sig) }

@@ -58,7 +58,7 @@ func (t *thread) goOn(next action) error {
 		t.giveUpTurn(next, false, why)
 		return nil
 	}
-	user := next.req == 0 && !t.call.in && !t.call.pending
+	user := (next.req == 0 || next.req == ptrace.Syscall) && !t.call.in && !t.call.pending
 	req, err := t.request(next)
 	if err != nil {
 		if next, err = t.salvage(err); err != nil {
@@ -67,6 +67,11 @@ func (t *thread) goOn(next action) error {
 		return t.goOn(next)
 	}
 	next.req = req
+	if next.req == ptrace.Listen && !t.call.in && !t.call.pending && !t.group().done {
+		if t.parked.xstate, err = t.session.source.getXState(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
 	ws, stopped, err := t.resume(next.req, next.sig, user)
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)

@@ -82,6 +82,7 @@ type call struct {
 	ownMem      uint64
 	since       time.Time // when it was entered, for time-outs
 	mem         callMem
+	vectors     []abi.Write // what names its buffers, as it was at its entry
 }
 
 // blocks reports whether the kernel is to run a call that may wait for another thread.
@@ -97,9 +98,13 @@ const (
 func (t *thread) context() checkpoint.Context {
 	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
 	c.Regs.RFLAGS &^= flagTF | flagRF
-	if t.call.in {
+	switch {
+	case t.call.in:
 		c.InCall, c.OrigRAX = true, t.call.nr
 		c.Regs = t.entryRegs()
+	case t.call.pending: // its exit is to be logged yet
+		c.InCall, c.OrigRAX = true, t.call.nr
+		c.Regs = t.replayed()
 	}
 	x, err := t.session.source.getXState(t.tid)
 	if err != nil {

@@ -33,6 +33,7 @@ type parked struct {
 	waits    bool            // it runs in the kernel
 	regs     checkpoint.Regs // as replay has them
 	noXState bool            // an interval began without its extended state
+	xstate   []byte          // of a thread that job control has stopped in its own code: only signals reach it there
 	passed   bool            // it has given the turn to another process at the exit where it still is
 	unlogged bool            // it waits at the exit of a call whose effects are in memory and not in the log
 }
@@ -54,7 +55,7 @@ func (g *group) pass(t *thread) error {
 	g.beginTurn(t)
 	t.atSync = false // it has just been let go on, and is not to yield once more
 	// The timer's signal for the turn that it had before is of no use.
-	t.sig.draining = g.timer.inFlight(t.tid)
+	t.sig.draining = g.timer.comes(t)
 	if u.logged != t && g.cur != nil && !t.ended {
 		t.logEvent(checkpoint.Event{Kind: checkpoint.EventSched, Why: u.why, RegHash: checkpoint.HashRegs(&t.parked.regs), Regs: t.session.debugRegs(&t.parked.regs)})
 		u.logged = t
@@ -164,6 +165,10 @@ func (t *thread) parkedContext() checkpoint.Context {
 		t.parked.noXState = true
 		return c
 	}
+	if t.parked.xstate != nil {
+		c.XState = t.parked.xstate
+		return c
+	}
 	x, err := t.session.source.getXState(t.tid)
 	if err != nil {
 		t.session.log.Error().Err(err).Int("tid", t.tid).Msg("extended state")
@@ -259,6 +264,7 @@ func (s *session) runReady() error {
 
 // begin gives the thread its turn, and has it go on.
 func (t *thread) begin() error {
+	t.parked.xstate = nil
 	if g := t.group(); !g.done {
 		if err := g.pass(t); err != nil {
 			return err

@@ -84,7 +84,7 @@ func TestTimerOfDead(t *testing.T) {
 		t.Fatalf("%v was sent", f.sent)
 	}
 	g.forget(other)
-	if g.timer.inFlight(other.tid) {
+	if g.timer.comes(other) {
 		t.Error("the signal is still awaited")
 	}
 }
@@ -171,8 +171,47 @@ func TestTimersSignal(t *testing.T) {
 	if _, err := th.onSignal(int(reservedSignal)); err != nil {
 		t.Fatal(err)
 	}
-	if n := th.session.result.Stats.ForcedEnds; n != 0 || g.timer.inFlight(th.tid) || !g.timer.inFlight(other.tid) {
+	if n := th.session.result.Stats.ForcedEnds; n != 0 || g.timer.comes(th) || !g.timer.comes(other) {
 		t.Errorf("%d forced ends; on its way: %v", n, g.timer.sent)
+	}
+}
+
+// TestLostStop: a SIGCONT has taken the timer's SIGSTOP out of the queue. The timer sends it again,
+// to a thread that computes, and a call is made, not undone over and over.
+func TestLostStop(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	g.pass(th)
+	th.sig.mask = 1 << (reservedSignal - 1)
+	g.timer.blocked(th.sig.mask)
+	g.timer.enter(th, true)
+	g.timer.turnEnds(time.Now())
+	later := time.Now().Add(time.Second)
+	look := func(want int) {
+		t.Helper()
+		if g.timer.check(later); len(f.sent) != want {
+			t.Fatalf("%v was sent, want %d", f.sent, want)
+		}
+	}
+	look(1)
+	f.queued = 1 << (unix.SIGSTOP - 1)
+	look(1)
+	look(1)
+	f.queued = 0 // a SIGCONT, or the thread is about to stop
+	look(1)
+	look(2)
+	g.timer.leave()
+	entry := f.call(unix.SYS_GETPID, 1, nil)[0]
+	f.onResume = func(int) {
+		if f.regs.Orig_rax != unix.SYS_GETPID {
+			t.Fatal("the call was undone")
+		}
+	}
+	if ws := entry(0, 0); th.onStop(ws) != nil || !th.call.in {
+		t.Error("the thread is not in its call")
+	}
+	if g.timer.comes(th) {
+		t.Error("the signal is still awaited")
 	}
 }
 

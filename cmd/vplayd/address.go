@@ -11,7 +11,8 @@ import (
 	"vplay/gdbstub"
 )
 
-// The address that serve listens on, and as gdb takes it.
+// The address that serve listens on: how it is read from the command line, and how gdb is told
+// of it. Listening itself is package gdbstub's.
 
 // listen opens the address that --listen names, with hints for what goes wrong.
 func listen(c *cobra.Command, f serveFlags) (net.Listener, error) {

@@ -8,7 +8,8 @@ import (
 	recorder "vplay/checkpoint/record"
 )
 
-// The flag --tries of record.
+// The flag --tries of record: a program is recorded again and again until it fails. The
+// schedules are made by package record.
 
 // tryToCrash records the program once, or, with --tries, until it crashes: each time with
 // the next seed. What a run that did not crash has left is removed, but for the last one's.

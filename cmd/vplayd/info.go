@@ -170,7 +170,8 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 		if end.Kind == checkpoint.EndCrash && abi.Signal(end.Signo) == abi.SIGABRT {
 			in.Message = debug.AbortMessage(r, debug.Memory{Space: f.Mem})
 		}
-		in.Overwrite = debug.FindOverwrite(ctx, s, f, r, files, in.Message, defaultMemory<<20)
+		e := debug.Ending{Session: s, Final: f, Names: r, Files: files, Message: in.Message, Memory: defaultMemory << 20}
+		in.Overwrite = e.FindOverwrite(ctx)
 	case errors.As(err, &limit):
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Numbers as text for people.
+// Numbers as text for people: sizes and counts. What scripts read is in json.go.
 
 // size writes a number of bytes for people.
 func size(n int64) string {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"vplay/cmd/vplayd/internal/sandbox"
@@ -29,10 +31,10 @@ func openServed(c *cobra.Command, path string, f serveFlags, before prepare) (*d
 		target.Close()
 		closeAll()
 	}
-	if f.at == "begin" {
-		if err := target.Rewind(); err != nil {
+	if f.at != "" && f.at != "end" {
+		if err := target.Seek(c.Context(), f.at); err != nil {
 			done()
-			return nil, nil, err
+			return nil, nil, withHint(fmt.Errorf("--at %s: %w", f.at, err), exitUsage, atHint)
 		}
 	}
 	return target, done, nil

@@ -111,7 +111,7 @@ func newRRReplay() *cobra.Command {
 	addSandboxFlag(c)
 	c.Flags().IntVarP(&port, "dbgport", "s", 0, "`PORT` to serve on; 0: any that is free")
 	c.Flags().IntVar(&pid, "onprocess", 0, "the process `PID` to debug, the same as --process")
-	c.Flags().StringVar(&f.at, "at", "begin", "`WHERE` the debugger stands at first: begin or end")
+	c.Flags().StringVar(&f.at, "at", "begin", "`WHERE` the debugger stands at first: begin, end, or what monitor seek takes")
 	return c
 }
 

@@ -56,8 +56,9 @@ What was captured wins over any file. gdb, too, finds debug files by the build-i
 that it is given: in /usr/lib/debug, and with DEBUGINFOD_URLS at a debuginfod
 server ("set debuginfod enabled on").
 
-The debugger stands at the crash at once (--at begin: where the recording
-begins). Of a recording of several processes it sees the one that the recording is
+The debugger stands at the crash at once (--at begin: where the recording of this
+program begins; --at takes any place that "monitor seek" takes, also one before
+an execve). Of a recording of several processes it sees the one that the recording is
 about, the first that crashed, else the first program; --process PID names another
 (vplayd processes lists them). gdb has several as inferiors when it attaches to them:
 "target extended-remote :1234", then "attach PID" for each ("add-inferior" before
@@ -108,7 +109,7 @@ folder.`,
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:1234", "`ADDRESS` to serve on: HOST:PORT, unix:PATH or /PATH")
 	c.Flags().BoolVar(&f.remote, "allow-remote", false, "allow an address that other machines can reach (the protocol has no password)")
 	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak on standard input and output")
-	c.Flags().StringVar(&f.at, "at", "end", "`WHERE` the debugger stands at first: the end (the crash), or the begin")
+	c.Flags().StringVar(&f.at, "at", "end", "`WHERE` the debugger stands at first: the end (the crash), the begin, or what monitor seek takes")
 	c.Flags().BoolVar(&f.dap, "dap", false, "speak the Debug Adapter Protocol, for VS Code and other editors, on port 4711 unless --listen says otherwise")
 	c.Flags().BoolVar(&f.once, "once", false, "end with the first session")
 	return c
@@ -176,10 +177,13 @@ func withServed(c *cobra.Command, path string, f serveFlags, before func() error
 	return run(target, l)
 }
 
+// atHint says what a place is.
+const atHint = "--at takes begin, end, or what monitor seek takes: a position I:N.S, 50%%, \"event N\""
+
 // checkAt refuses a place to stand at first that is none.
 func (f *serveFlags) checkAt() error {
-	if f.at != "begin" && f.at != "end" {
-		return usageError{withHint(fmt.Errorf("--at %s", f.at), exitUsage, "--at takes begin or end")}
+	if err := debug.CheckPlace(f.at); err != nil {
+		return usageError{withHint(fmt.Errorf("--at %s: %w", f.at, err), exitUsage, atHint)}
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"vplay/replay/debug/text"
 )
 
+// Standard output. Errors, hints and progress go to standard error, in ui.go and progress.go.
+
 // results is standard output, where the verbs print what they were asked for.
 // It keeps the first error, so that a verb may print line after line without
 // looking at each: run reports it in the end, and an exit code of 0 says that

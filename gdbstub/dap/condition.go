@@ -9,7 +9,8 @@ import (
 	"vplay/replay/debug/api"
 )
 
-// Conditions, hit counts and log messages: they are evaluated here, where the target stops.
+// Conditions, hit counts and log messages of breakpoints. They are evaluated here, at a stop;
+// which breakpoints there are is in breakpoint.go. Expressions are the symbols' business.
 
 // conditions fills in what all kinds have, and says what is wrong with it.
 func (b *breakpoint) conditions(condition, hits, message string) error {

@@ -14,6 +14,10 @@ import (
 	"vplay/replay/debug/api"
 )
 
+// A client's conversation: its state, the table of requests, and the order in which they may
+// come. The requests themselves are in files by topic (breakpoint.go, stack.go, variable.go and
+// so on).
+
 // session is one client's conversation. One goroutine runs it; while the target
 // moves, another uses target and symbols, and this one does not.
 type session struct {

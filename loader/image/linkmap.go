@@ -10,6 +10,9 @@ import (
 	"vplay/checkpoint"
 )
 
+// The dynamic linker's list of modules, as it lies in memory. Which ELF files are mapped is
+// found without it, in module.go.
+
 // Link is one entry of the dynamic linker's list of modules (struct link_map
 // of link.h).
 type Link struct {

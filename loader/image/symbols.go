@@ -11,6 +11,9 @@ import (
 	"vplay/dwarf/elffile"
 )
 
+// Symbol files: how one is found by its build-id, in folders and on this machine. How it
+// becomes part of a rebuilt file is in build.go and merge.go.
+
 // Unwind reads .eh_frame sections, which is not the business of those who rebuild files.
 type Unwind struct {
 	// Functions returns the functions that a section at a file virtual address has,

@@ -8,7 +8,9 @@ import (
 	"vplay/dwarf/elffile"
 )
 
-// Code that the recording lacks, from files of the same build-id.
+// Code that the recording lacks, from files of the same build-id: for function calls in a
+// diversion, which may go where the program did not. What debuggers read of such files is in
+// build.go.
 
 // Text fills b with the bytes that module mod has at addr, from a file of the same
 // build-id, and returns how many: up to the end of the segment, 0 when there is no

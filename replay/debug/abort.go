@@ -164,18 +164,18 @@ var heapFaults = []struct {
 	{"realloc(): invalid next size", badNext},
 }
 
-// badBlock returns what is wrong with the block that free or realloc was called with. r
-// resolves the addresses of the final image. The cursor ends up anywhere.
-func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string) (o *Overwrite, err error) {
+// badBlock returns what is wrong with the block that free or realloc was called with. The
+// cursor ends up anywhere.
+func (e *Ending) badBlock(ctx context.Context, c *replay.Cursor) (o *Overwrite, err error) {
 	fault, ok := heapFault(0), false
 	for _, h := range heapFaults {
-		if ok = strings.HasPrefix(message, h.message); ok {
+		if ok = strings.HasPrefix(e.Message, h.message); ok {
 			fault = h.fault
 			break
 		}
 	}
-	st := &f.Current().State
-	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
+	st := &e.Final.Current().State
+	frames := e.Names.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, 64)
 	i, entry := frameOf(frames, "cfree", "free", "__libc_free", "__GI___libc_free", "realloc", "__libc_realloc", "__GI___libc_realloc")
 	if !ok || i < 0 {
 		return nil, nil
@@ -197,7 +197,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 		o.Slot += size &^ 15
 		o.What = fmt.Sprintf("size of the block behind the one at %#x", block)
 	case freedTwice:
-		return freedBefore(ctx, c, s, files, entry, block)
+		return e.freedBefore(ctx, c, entry, block)
 	}
 	o.Value, ok = Memory{Space: c.Machine().Mem}.Word(o.Slot)
 	if !ok {
@@ -207,7 +207,7 @@ func badBlock(ctx context.Context, c *replay.Cursor, s *replay.Session, f *repla
 }
 
 // freedBefore looks for the call before the present one that has the same argument.
-func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles, entry, block uint64) (*Overwrite, error) {
+func (e *Ending) freedBefore(ctx context.Context, c *replay.Cursor, entry, block uint64) (*Overwrite, error) {
 	o := &Overwrite{What: fmt.Sprintf("the block at %#x", block), Slot: block, IsFreed: true}
 	c.SetBreakpoints([]uint64{entry}, func(m *replay.Machine) bool { return m.CPU.R[7] == block })
 	c.SetSignals(func(int32) bool { return false })
@@ -219,6 +219,6 @@ func freedBefore(ctx context.Context, c *replay.Cursor, s *replay.Session, files
 		o.Why = "it was not freed before in the recorded time"
 		return o, nil
 	}
-	o.at(c, s, files)
+	e.place(o, c)
 	return o, nil
 }

@@ -9,7 +9,8 @@ import (
 	"vplay/replay"
 )
 
-// What a debugger's caller may ask of it beyond the protocols.
+// What callers of this package, above all cmd/vplayd, may ask of a cursor beyond what front
+// ends ask by package api. What takes more than a few lines has a file of its own.
 
 // Recording returns the recording.
 func (g *Cursor) Recording() *checkpoint.Recording { return g.s.Rec }

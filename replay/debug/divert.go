@@ -13,8 +13,9 @@ import (
 	"vplay/replay/x86"
 )
 
-// The target's side of diversions: while there is one, g.div is what debuggers
-// look at.
+// The debugger's side of diversions: registers and memory are written, and functions called, in
+// a copy of the process. While there is one, g.div is what debuggers look at. How the copy runs
+// is in package replay (divert.go there); when it is made and dropped is the server's decision.
 
 // Divert implements api.DivertTarget.
 func (g *Cursor) Divert(output func(b []byte)) error {

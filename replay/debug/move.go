@@ -70,7 +70,7 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	}
 	if r.Dir == api.Forward {
 		if stop, ok := g.pending(&r); ok {
-			g.stop = g.alone(stop, &r)
+			g.stop = g.ofAlone(stop, &r)
 			return g.stop, nil
 		}
 	}
@@ -96,30 +96,39 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 			return stop, nil
 		}
 	}
-	g.stop = g.alone(g.report(stop, r), &r)
+	g.stop = g.ofAlone(g.report(stop, r), &r)
 	return g.stop, nil
 }
 
-// run continues in a direction. What other threads come to than one that is resumed alone
-// does not stop it, but the recording's end.
+// run continues in a direction.
 func (g *Cursor) run(ctx context.Context, r *api.Resume) (stop replay.Stop, err error) {
-	for {
-		if r.Dir == api.Forward {
-			stop, err = g.cur.Continue(ctx)
-		} else {
-			stop, err = g.cur.ReverseContinue(ctx)
+	return g.alone(r, func() (replay.Stop, error) {
+		switch {
+		case r.Dir == api.Backward:
+			return g.cur.ReverseContinue(ctx)
+		case r.Alone:
+			return g.cur.ContinueWith(ctx, checkpoint.TID(r.TID))
 		}
-		if err != nil || stop.Edge || stop.Reason == replay.StopInterrupt || !r.Alone || g.tid() == r.TID {
+		return g.cur.Continue(ctx)
+	})
+}
+
+// alone moves again and again where one thread is resumed alone, until the stop is one of that
+// thread's: what other threads come to does not count, but the recording's end, and the thread's own.
+func (g *Cursor) alone(r *api.Resume, move func() (replay.Stop, error)) (stop replay.Stop, err error) {
+	for {
+		stop, err = move()
+		if err != nil || stop.Edge || stop.Reason == replay.StopInterrupt || stop.Reason == replay.StopSwitch || !r.Alone || g.tid() == r.TID {
 			return stop, err
 		}
 	}
 }
 
-// alone makes a stop one of the thread that was resumed alone. A client takes the others
+// ofAlone makes a stop one of the thread that was resumed alone. A client takes the others
 // for stopped all the time: gdb 13 ends with an internal error when one of them is said
 // to have stopped now.
-func (g *Cursor) alone(stop api.Stop, r *api.Resume) api.Stop {
-	if !r.Alone || stop.TID == r.TID {
+func (g *Cursor) ofAlone(stop api.Stop, r *api.Resume) api.Stop {
+	if !r.Alone || stop.TID == r.TID || stop.Kind == api.StopNoThread {
 		return stop
 	}
 	if stop.Kind == api.StopSignal { // what another thread dies of

@@ -61,31 +61,39 @@ func isCode(maps []checkpoint.Mapping, addr uint64) bool {
 	return false
 }
 
-// FindOverwrite looks for what overwrote that which ended the program of f; nil when it
-// did not end so. r resolves the addresses of the final image, files has the
-// files of the program's modules, message is what the C library said (see AbortMessage).
-// memory bounds the snapshots of the search, in bytes. Why says what went wrong.
-func FindOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage, r *loader.Resolver, files *loader.ModuleFiles, message string, memory int64) *Overwrite {
-	o := smashedGuard(f, r)
-	if slot, value, ok := badReturn(f); ok {
+// Ending is the end of a program, to be looked at for its cause.
+type Ending struct {
+	Session *replay.Session
+	Final   *replay.FinalImage
+	Names   *loader.Resolver    // of the addresses of the final image
+	Files   *loader.ModuleFiles // of the program's modules
+	Message string              // what the C library said, see AbortMessage
+	Memory  int64               // bounds the snapshots of a search, in bytes
+}
+
+// FindOverwrite looks for what overwrote that which ended the program; nil when it
+// did not end so. Why says what went wrong.
+func (e *Ending) FindOverwrite(ctx context.Context) *Overwrite {
+	o := smashedGuard(e.Final, e.Names)
+	if slot, value, ok := badReturn(e.Final); ok {
 		o = &Overwrite{What: ReturnAddress, Slot: slot, Value: value}
 	}
-	if o == nil && message == "" {
+	if o == nil && e.Message == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, overwriteTime)
 	defer cancel()
-	t, err := replay.NewProcessTimeline(s, f.PID, memory)
+	t, err := replay.NewProcessTimeline(e.Session, e.Final.PID, e.Memory)
 	if err == nil {
 		defer t.Close()
 		var c *replay.Cursor
 		if c, err = t.NewCursor(); err == nil {
 			defer c.Close()
 			if o == nil {
-				o, err = badBlock(ctx, c, s, f, r, files, message)
+				o, err = e.badBlock(ctx, c)
 			}
 			if err == nil && o != nil && !o.IsFreed {
-				err = o.findWrite(ctx, c, s, files)
+				err = e.findWrite(ctx, c, o)
 			}
 		}
 	}
@@ -101,8 +109,8 @@ func FindOverwrite(ctx context.Context, s *replay.Session, f *replay.FinalImage,
 	return o
 }
 
-// findWrite finds the last write, and fills in where it was.
-func (o *Overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) error {
+// findWrite finds the last write to what was overwritten, and fills in where it was.
+func (e *Ending) findWrite(ctx context.Context, c *replay.Cursor, o *Overwrite) error {
 	found, err := c.Timeline().Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
@@ -114,15 +122,15 @@ func (o *Overwrite) findWrite(ctx context.Context, c *replay.Cursor, s *replay.S
 	if err := c.Seek(ctx, found[0].Pos); err != nil {
 		return err
 	}
-	o.at(c, s, files)
+	e.place(o, c)
 	return nil
 }
 
-// at fills in where the cursor is.
-func (o *Overwrite) at(c *replay.Cursor, s *replay.Session, files *loader.ModuleFiles) {
+// place fills in where the cursor is.
+func (e *Ending) place(o *Overwrite, c *replay.Cursor) {
 	m := c.Machine()
 	st := &m.CPU.State
 	o.Position, o.Instruction = c.Position().String(), Disassemble(Memory{Space: m.Mem}, st.RIP)
-	r := loader.NewResolver(Regions(s.Rec, m.Mem), Memory{Space: m.Mem}, files)
+	r := loader.NewResolver(Regions(e.Session.Rec, m.Mem), Memory{Space: m.Mem}, e.Files)
 	o.Stack = Backtrace(r, &checkpoint.Regs{R: st.R, RIP: st.RIP})
 }

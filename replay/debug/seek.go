@@ -86,6 +86,23 @@ func parseWhere(args []string) (where, error) {
 	return where{}, errWhere
 }
 
+// CheckPlace reports what is wrong with a place, as "monitor seek" takes it.
+func CheckPlace(place string) error {
+	_, err := parseWhere(strings.Fields(place))
+	return err
+}
+
+// Seek moves to a place, as "monitor seek" takes it, in whatever program of the process it
+// is. It is for a front end that nobody uses yet. The other processes are moved along.
+func (v *Inferiors) Seek(ctx context.Context, place string) error {
+	w, err := parseWhere(strings.Fields(place))
+	if err == nil {
+		err = v.Cursor.seek(ctx, w, true)
+	}
+	v.moved = false // there is no debugger yet that could have missed it
+	return v.note(true, err)
+}
+
 // seek moves the cursor, with anyImage also to another program that the process was.
 // When that fails or is interrupted, it stays.
 func (g *Cursor) seek(ctx context.Context, w where, anyImage bool) error {

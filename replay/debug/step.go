@@ -53,7 +53,7 @@ func (g *Cursor) stepProcess(ctx context.Context, r *api.Resume) (replay.Stop, e
 
 // met returns what the cursor stops at where a step of thread r.TID has led to another one.
 func (g *Cursor) met(r *api.Resume) (stop replay.Stop, ok bool) {
-	if e := g.unreported(r); e != nil {
+	if e := g.unreported(r); e != nil && !r.Alone {
 		return replay.Stop{Reason: replay.StopSignal, Event: e, Edge: g.cur.AtEnd()}, true
 	}
 	if g.cur.AtEnd() {
@@ -69,11 +69,12 @@ func (g *Cursor) met(r *api.Resume) (stop replay.Stop, ok bool) {
 // toTurn moves to where thread r.TID, which does not run, goes on, or back to where it ran
 // last. The reason is then StopLimit.
 func (g *Cursor) toTurn(ctx context.Context, r *api.Resume) (stop replay.Stop, err error) {
-	if r.Dir == api.Forward {
-		stop, err = g.cur.ContinueTo(ctx, checkpoint.TID(r.TID))
-	} else {
-		stop, err = g.cur.ReverseTo(ctx, checkpoint.TID(r.TID))
-	}
+	stop, err = g.alone(r, func() (replay.Stop, error) {
+		if r.Dir == api.Forward {
+			return g.cur.ContinueTo(ctx, checkpoint.TID(r.TID))
+		}
+		return g.cur.ReverseTo(ctx, checkpoint.TID(r.TID))
+	})
 	if err == nil && stop.Reason == replay.StopSwitch {
 		stop.Reason = replay.StopLimit
 	}
@@ -118,9 +119,8 @@ func (g *Cursor) thread(tid int) (t replay.Thread, ok bool) {
 	return list[i], true
 }
 
-// ended is the stop of a step with which the thread ended, or began when time runs
-// backward. Signal 0 is a stop for no reason: gdb, which steps a thread, takes no notice
-// of a step of another one.
+// ended is the stop of a movement of a thread with which it ended, or began when time runs
+// backward.
 func (g *Cursor) ended(tid int) api.Stop {
-	return api.Stop{Kind: api.StopSignal, TID: g.tid(), Note: fmt.Sprintf("vplay: thread %d is not there any more\n", tid)}
+	return api.Stop{Kind: api.StopNoThread, TID: g.tid(), Note: fmt.Sprintf("vplay: thread %d is not there any more\n", tid)}
 }

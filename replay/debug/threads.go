@@ -2,6 +2,9 @@ package debug
 
 import "fmt"
 
+// The threads of a process as "vplay threads" lists them. Stepping a thread is in step.go, a
+// thread's registers are in cursor.go.
+
 // ThreadState is a thread of the process at the present position.
 type ThreadState struct {
 	TID    int    `json:"tid"`

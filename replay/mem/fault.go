@@ -1,6 +1,7 @@
 package mem
 
-// Kinds of accesses, and why one fails.
+// Kinds of accesses, and why one fails. What a fault means to the program is package replay's
+// business.
 
 // Access is a kind of memory access.
 type Access uint8

@@ -44,6 +44,18 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// TestServeAt begins in the first program that a process was, and follows it forward.
+func TestServeAt(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "become", "-O0")
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols", "--at", "interval 0")
+	out := gdb(t, addr, "info proc", "tbreak step", "continue", "p n", "tbreak step", "continue", "p n")
+	expect(t, out, places(t, g, "become", []string{
+		`exe = '.*/become'`, `Temporary breakpoint 1.*, step \(n=1\) at .*LINE:STEP`, `= 1`,
+		`executing new program: .*/become`, `Temporary breakpoint 2.*, step \(n=2\) at .*LINE:STEP`, `= 2`,
+	})...)
+}
+
 // TestDAPExec goes over execves as an editor: breakpoints on lines and
 // functions hold in each program, and the editor is told which it is.
 func TestDAPExec(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"debug/elf"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"vplay/checkpoint"
@@ -231,23 +232,31 @@ func checkBack(t *testing.T, tl *tool.Timeline, s replay.Stop, at, got checkpoin
 }
 
 // TestBreakInEmptyLoop runs to a breakpoint on an instruction that jumps to itself, where
-// forced ends fall, until a signal ends the program: the breakpoint is hit once, and then the
-// signal comes. For replay the loop takes no time.
+// forced ends fall, until a signal ends the program: the breakpoint is hit in each interval,
+// forward and backward at the same positions, and then the signal comes.
 func TestBreakInEmptyLoop(t *testing.T) {
 	t.Parallel()
 	c := openCrew(t, compile(t, "idle", "-O1", "-static").record(t, "--no-slim", "--interval", "5ms", "--force-every", "4"))
 	loop := c.view().rip
 	c.set(api.Breakpoint{Kind: api.BreakSoftware, Addr: loop, Len: 1})
-	for range 2 {
-		c.monitor("seek begin")
-		if stop := c.resume(api.Resume{}); stop.Kind != api.StopBreakpoint || c.view().rip != loop {
-			t.Fatalf("a run to the loop: %+v at %s", stop, c.position())
-		}
-		if stop := c.resume(api.Resume{}); stop.Kind != api.StopSignal || stop.Signo != int(abi.SIGVTALRM) {
-			t.Fatalf("the run after it: %+v at %s", stop, c.position())
+	var hits [2][]checkpoint.Position
+	run := func(dir api.Direction, end api.StopKind, signo int) {
+		for {
+			stop := c.resume(api.Resume{Dir: dir})
+			if stop.Kind == end && stop.Signo == signo && len(hits[dir]) > 1 {
+				return
+			}
+			if stop.Kind != api.StopBreakpoint || c.view().rip != loop || len(hits[dir]) > 100 {
+				t.Fatalf("stop %d of a run in direction %d: %+v at %s", len(hits[dir]), dir, stop, c.position())
+			}
+			hits[dir] = append(hits[dir], c.position())
 		}
 	}
-	if stop := c.resume(api.Resume{Dir: api.Backward}); stop.Kind != api.StopReplayBegin {
-		t.Errorf("the run back from the end: %+v at %s", stop, c.position())
+	c.monitor("seek begin")
+	run(api.Forward, api.StopSignal, int(abi.SIGVTALRM))
+	run(api.Backward, api.StopReplayBegin, 0)
+	slices.Reverse(hits[api.Backward])
+	if !slices.Equal(hits[0], hits[1]) {
+		t.Errorf("forward at %s\nbackward at %s", hits[0], hits[1])
 	}
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -63,4 +65,44 @@ func TestLockedThread(t *testing.T) {
 		`= 1`, `= 40`, `No more reverse-execution history`, `Switching to thread 4`,
 		`Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `= "adder-1`, `Switching to thread 1`, `No more reverse-execution history`,
 	})...)
+}
+
+// TestStepAlone steps a thread alone that waits for its turn, while others come to breakpoints:
+// with scheduler-locking on these are passed over. When gdb steps it alone only to get it over
+// a breakpoint, they are hit.
+func TestStepAlone(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "race", "-O0", "-pthread")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	read := fmt.Sprint("break ", g.line(t, "READ"), " if count >= 30") // when the first thread waits for both
+	at := []string{loadCommands, "set scheduler-locking off", "delete", "vplay seek begin", read, "continue", "thread apply all bt 1", "thread 1"}
+	out := gdb(t, addr, slices.Concat(at, []string{"set scheduler-locking on", "stepi", "print $_thread", "print count", "reverse-stepi", "print $_thread", "echo @\\n"},
+		at, []string{"break *$pc", "continue", "print $_thread != 1", "print count < 40"})...)
+	expect(t, out, places(t, g, "race", []string{
+		`Thread \d "adder-\d" hit Breakpoint 1`, `Thread 1 .*race`, `Switching to thread 1`, `= 1`, `= 40`, `= 1`, `^@`,
+		`Thread \d "adder-\d" hit Breakpoint 2`, `Switching to thread 1`, `Breakpoint 3 at`, `Thread \d "adder-\d" hit Breakpoint 2`, `= 1`, `= 1`,
+	})...)
+	if strings.Contains(out, "internal-error") {
+		t.Errorf("gdb ends with an internal error:\n%s", out)
+	}
+}
+
+// TestThreadLeaves resumes a thread alone until it ends: gdb is told that no thread runs any
+// more. So it is when the thread is stepped alone over its last instruction.
+func TestThreadLeaves(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "leave", "-O0", "-pthread")
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols")
+	add := fmt.Sprint("tbreak ", g.line(t, "ADD"))
+	out := gdb(t, addr, loadCommands, "vplay seek begin", add, "continue", "set scheduler-locking on", "continue", "info threads", "thread 1", "set scheduler-locking off",
+		add, "continue", "print sum", "catch syscall exit", "continue", "delete", "set scheduler-locking on", "stepi", "info threads",
+		"thread 1", "set scheduler-locking off", fmt.Sprint("tbreak ", g.line(t, "END")), "continue", "print sum")
+	expect(t, out, places(t, g, "leave", []string{
+		`Thread 2 "leave" hit Temporary breakpoint`, `No unwaited-for children left`, `  1 +Thread`, `Switching to thread 1`,
+		`Thread 3 "leave" hit Temporary breakpoint`, `= 1`, `Catchpoint \d \(call to syscall exit\)`, `No unwaited-for children left`, `Switching to thread 1`,
+		`hit Temporary breakpoint .*LINE:END`, `= 3`,
+	})...)
+	if strings.Contains(out, "internal-error") {
+		t.Errorf("gdb ends with an internal error:\n%s", out)
+	}
 }

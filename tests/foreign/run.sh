@@ -25,7 +25,8 @@
 #
 # The detail "varies" says that two native runs differ, so that the recorded one
 # is not compared with them; "but addresses" that only addresses do, which can
-# differ as there is no vDSO; "children write too" that unrecorded processes have
+# differ as there is no vDSO; "in another order" that the same lines were written, by threads that
+# do not wait for each other; "children write too" that unrecorded processes have
 # a part in the output.
 #
 # Ends with 1 when a result other than ok is not in expected.txt, or when one that
@@ -88,6 +89,7 @@ launch() {
 # same compares two files. Without a vDSO the dynamic linker needs less memory,
 # and what is mapped later stands elsewhere; apart compares all but addresses.
 same() { cmp -s "$1" "$2"; }
+anyorder() { cmp -s <(sort "$1") <(sort "$2"); }
 apart() { cmp -s <(sed 's/0x[0-9a-f]\{6,\}/ADDRESS/g' "$1") <(sed 's/0x[0-9a-f]\{6,\}/ADDRESS/g' "$2"); }
 
 # suite says whether the recorded program's output is what the suite has written
@@ -171,6 +173,8 @@ judge() {
     :
   elif apart "$r.native.out" "$r.recorded.out" && apart "$r.native.err" "$r.recorded.err"; then
     detail="${detail:+$detail, }but addresses"
+  elif anyorder "$r.native.out" "$r.recorded.out" && anyorder "$r.native.err" "$r.recorded.err"; then
+    detail="${detail:+$detail, }in another order"
   else
     result=differs detail=output
     return

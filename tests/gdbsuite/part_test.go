@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,14 +23,8 @@ var part = []string{
 func TestPart(t *testing.T) {
 	need.Recorder(t)
 	need.Program(t, "gdb", "gcc", "bash")
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := filepath.Join(cache, "vplay-tests", "gdb")
-	_, err = os.Stat(filepath.Join(src, "gdb", "testsuite", "lib", "gdb.exp"))
-	need.Machine(t, "GDB's own tests, which tests/run.sh fetches where Debian's archive is", err == nil)
-	_, err = exec.LookPath("runtest")
+	src := source(t)
+	_, err := exec.LookPath("runtest")
 	need.Machine(t, "dejagnu, which tests/run.sh installs where Debian's archive is", err == nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()

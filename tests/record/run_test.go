@@ -100,6 +100,8 @@ func collect(t *testing.T, f func(w *os.File)) string {
 
 var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
 
+var forceEvery = flag.Duration("force-every", 0, "end an interval by force so often, where a test does not say")
+
 var untrapped = flag.Bool("untrapped", false, "let programs execute CPUID, as on a CPU that cannot make it fault")
 
 // limit bounds one run of a program.
@@ -141,6 +143,9 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	o.Args, o.Dir = r.args, r.dir
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
 	o.Agent = o.Agent || *underAgent
+	if o.ForceEvery == 0 {
+		o.ForceEvery = *forceEvery
+	}
 	if o.Keep == "" {
 		o.Keep = recorder.KeepAlways
 	}

@@ -6,11 +6,16 @@ import (
 	"io"
 )
 
+// What a front end asks of a debugger, and what it is told: the interfaces and the types of
+// stops, resumes, breakpoints and modules, in no protocol's words. There is no behaviour here,
+// and nothing of how a recording is replayed. Names and types of the program are in symbols.go,
+// registers in registers.go.
+
 // A Target is a process that can be looked at and moved along its history.
 //
 // The server never calls two methods at once: calls may come from different
 // goroutines, but one returns before the next is made. That holds from one
-// session to the next on the same [Server] too. Slices and pointers returned
+// session to the next of the same server too. Slices and pointers returned
 // belong to the target; the server reads them before its next call and does
 // not keep them. Signal numbers are Linux's; the server translates.
 type Target interface {
@@ -176,6 +181,7 @@ const (
 	StopSyscallEntry           // Syscall: number
 	StopSyscallReturn          // Syscall: number
 	StopInterrupted            // Resume's context ended
+	StopNoThread               // the thread that was to be moved is not there any more; TID is another
 	StopExec                   // Program: execve has made another program of the process, whichever way time runs
 )
 
@@ -228,8 +234,8 @@ type Resume struct {
 	Start uint64 // RangeStep only
 	End   uint64 // RangeStep only
 	TID   int    // the thread to step; 0 = any. Others run as recorded.
-	// Alone says of a Continue that the client resumes thread TID and no other: what other
-	// threads come to does not stop it, and the stop is one of TID.
+	// Alone says that the client resumes thread TID and no other: what other threads come
+	// to does not stop it, and the stop is one of TID.
 	Alone  bool
 	Signal int // signal the client wants delivered, 0 = none. A replay has its own.
 	// All asks that the other processes of a ProcessTarget be moved to the same moment.

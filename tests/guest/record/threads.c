@@ -196,13 +196,19 @@ static void *execer(void *arg) {
 static void exec(void) { start(N, execer); pause(); }
 
 // Another program, by the only thread that is left, which is not the first; that program makes
-// threads, too.
+// threads, too. Without its first thread a process has no /proc/self/exe.
+static char self[4096];
 static void *lastexec(void *arg) {
 	usleep(20000);
-	execl("/proc/self/exe", "threads", "locks", (char *)0);
+	execl(self, "threads", "locks", (char *)0);
+	perror("execl");
 	return 0;
 }
-static void leaderexec(void) { start(1, lastexec); pthread_exit(0); }
+static void leaderexec(void) {
+	if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) exit(1);
+	start(1, lastexec);
+	pthread_exit(0);
+}
 
 // Spinning on what another thread stores.
 static void *spinner(void *arg) { while (!flag) ; return 0; }

@@ -1,0 +1,78 @@
+package gdbstub
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"vplay/replay/debug/api"
+)
+
+// fakeMeeting is a target whose other thread comes to a breakpoint first, unless one thread
+// is resumed alone.
+type fakeMeeting struct {
+	*fakeTarget
+	enters bool // the thread enters a system call by its step
+	asked  []api.Resume
+}
+
+func (f *fakeMeeting) Resume(_ context.Context, r api.Resume) (api.Stop, error) {
+	f.asked = append(f.asked, r)
+	f.stop = api.Stop{Kind: api.StopBreakpoint, TID: fakePID + 1}
+	switch {
+	case r.Alone:
+		f.stop = api.Stop{Kind: api.StopStep, TID: r.TID}
+	case f.enters:
+		f.pos-- // where RIP is another
+	}
+	return f.stop, nil
+}
+
+// TestStepAlone steps a thread alone where another one comes to a breakpoint first. gdb is
+// told that the thread waits. What it does then says whether the breakpoint counts.
+func TestStepAlone(t *testing.T) {
+	const alone, waits, done, other = "vCont;s:1234", "T24", "T05 thread:1234", "T05 thread:1235 swbreak"
+	for _, test := range []struct {
+		name    string
+		enters  bool
+		packets []string // and what each is answered
+		alone   []bool   // how the target is asked
+	}{
+		{"locked", false, []string{alone, waits, "vCont;S24:1234", done}, []bool{false, true}},
+		{"over a breakpoint", false, []string{alone, waits, "vCont;C24:1234;c", other, "vCont;c", other}, []bool{false, false}},
+		{"over a breakpoint, locked", false, []string{alone, waits, "vCont;C24:1234", done}, []bool{false, true}},
+		{"a call", true, []string{alone, done, "vCont;c", other}, []bool{false}},
+		{"a call, locked", true, []string{alone, done, alone, done}, []bool{false, true}},
+		{"of two threads", false, []string{alone, waits, "vCont;s:1236", "T24 thread:1236", "vCont;c", other}, []bool{false}},
+		{"of the one that stops", false, []string{alone, waits, "vCont;s:1235", "T05 thread:1235"}, []bool{false, true}},
+		{"a monitor command between", false, []string{alone, waits, "qRcmd," + hexText("seek 0:1"), "OK", "vCont;c", other}, []bool{false, false}},
+		{"backward between", false, []string{alone, waits, "bc", other, "vCont;c", other}, []bool{false, false, false}},
+		{"a step of all", false, []string{"vCont;s:1234;c", other}, []bool{false}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := &fakeMeeting{fakeTarget: newFake(), enters: test.enters}
+			for _, tid := range []int{fakePID + 1, fakePID + 2} {
+				f.threads = append(f.threads, api.Thread{PID: fakePID, TID: tid})
+			}
+			c := dial(t, f)
+			defer c.hangUp()
+			c.ask("qSupported:swbreak+")
+			for i := 0; i < len(test.packets); i += 2 {
+				got := c.ask(test.packets[i])
+				for _, part := range strings.Fields(test.packets[i+1]) {
+					if !strings.Contains(got, part) {
+						t.Errorf("%s: %s, want %s", test.packets[i], got, test.packets[i+1])
+					}
+				}
+			}
+			var how []bool
+			for _, r := range f.asked {
+				how = append(how, r.Alone)
+			}
+			if !slices.Equal(how, test.alone) {
+				t.Errorf("the target is asked to resume alone: %v, want %v", how, test.alone)
+			}
+		})
+	}
+}
