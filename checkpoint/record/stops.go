@@ -58,7 +58,7 @@ func (t *thread) goOn(next action) error {
 		t.giveUpTurn(next, false, why)
 		return nil
 	}
-	user := next.req == 0 && !t.call.in && !t.call.pending
+	user := (next.req == 0 || next.req == ptrace.Syscall) && !t.call.in && !t.call.pending
 	req, err := t.request(next)
 	if err != nil {
 		if next, err = t.salvage(err); err != nil {

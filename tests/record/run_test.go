@@ -98,8 +98,9 @@ func collect(t *testing.T, f func(w *os.File)) string {
 	return <-done
 }
 
-var forceEvery = flag.Duration("force-every", 0, "end an interval by force so often, where a test does not say")
 var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
+
+var forceEvery = flag.Duration("force-every", 0, "end an interval by force so often, where a test does not say")
 
 var untrapped = flag.Bool("untrapped", false, "let programs execute CPUID, as on a CPU that cannot make it fault")
 
@@ -141,10 +142,10 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	o := r.opt
 	o.Args, o.Dir = r.args, r.dir
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
+	o.Agent = o.Agent || *underAgent
 	if o.ForceEvery == 0 {
 		o.ForceEvery = *forceEvery
 	}
-	o.Agent = o.Agent || *underAgent
 	if o.Keep == "" {
 		o.Keep = recorder.KeepAlways
 	}
@@ -204,32 +205,7 @@ func verify(t *testing.T, path string) verified {
 		}
 	}
 	rows.add(rec, exact)
-	verifyTranslated(ctx, t, rec, results)
 	return v
-}
-
-// verifyTranslated verifies a recording by generated code, which must come to what the interpreter
-// came to.
-func verifyTranslated(ctx context.Context, t *testing.T, rec *checkpoint.Recording, want []replay.Result) {
-	t.Helper()
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if s.Engine, err = tool.Translated(t.Errorf); err != nil {
-		t.Fatal(err)
-	}
-	got, err := replay.Verify(ctx, s, replay.VerifyOptions{Workers: 2})
-	if err != nil {
-		t.Fatalf("verify by generated code: %v", err)
-	}
-	for i, r := range got {
-		if w := want[i]; r.Instructions != w.Instructions || r.Events != w.Events || fmt.Sprint(r.Err) != fmt.Sprint(w.Err) {
-			t.Errorf("interval %d by generated code: %d instructions, %d events, %v; want %d, %d, %v",
-				r.Interval, r.Instructions, r.Events, r.Err, w.Instructions, w.Events, w.Err)
-		}
-	}
 }
 
 // same compares what a program did natively and recorded.
