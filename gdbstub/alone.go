@@ -57,9 +57,13 @@ func (s *session) resumeAlone(pid int, r *api.Resume) (out reply, asks, isDone b
 // has come to something first, its stop is withheld.
 func (s *session) stoppedAlone(tid int, pc uint64, stop api.Stop) reply {
 	switch {
-	case stop.TID == tid || !s.exists(tid):
+	case stop.TID == tid && stop.Kind != api.StopReplayEnd || !s.exists(tid):
 		return s.stopReply(stop)
-	case stop.Kind == api.StopReplayEnd, stop.Kind == api.StopInterrupted:
+	case stop.Kind == api.StopReplayEnd: // gdb 13 believes for ever after it that the step is under way
+		stop.TID = tid
+		s.withheld = withheld{stop, s.inferior.pid, tid}
+		return s.waits(tid)
+	case stop.Kind == api.StopInterrupted:
 		stop.TID = tid
 		s.stopped(stop)
 		return s.stopReply(stop)

@@ -109,6 +109,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	for packet, alone := range map[string]bool{"vCont;c:p1234.1235": true, "vCont;c:p1234.-1": false, "vCont;s:p1234.1235": false, "vCont;c": false, "vCont;c:p1234.1235;c": false} {
+		c.want("qRcmd,"+hexText("seek 0:1"), "OK") // from the end, where a stop may be withheld
 		c.want("Tp1234.1235", "OK")
 		c.ask(packet)
 		if got := f.all[0].resumes; len(got) != 1 || got[0].Alone != alone {
