@@ -57,6 +57,23 @@ func (sp *space) keepOriginalsOf(m *mapping, pages ranges) error {
 	})
 }
 
+// fileContent reads what a page of a file held that no process holds any more: the program has
+// written to its copy of it, at addr, since the interval's start. keepOriginals has kept it.
+func (sp *space) fileContent(k pageKey, addr uint64, b []byte) bool {
+	m := sp.maps.at(addr)
+	if m == nil || k.object == 0 || keyIn(&m.Mapping, addr) != k || sp.objects.at(k.object).Kind != checkpoint.ObjectFile {
+		return false
+	}
+	f, done, err := sp.openMapped(m)
+	if err != nil {
+		return false
+	}
+	defer done()
+	clear(b)
+	n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize))
+	return n > 0
+}
+
 // openMapped opens the file behind a mapping: the very file where the kernel
 // lets us, else by its name as long as it is still the same.
 func (sp *space) openMapped(m *mapping) (io.ReaderAt, func(), error) {

@@ -187,6 +187,9 @@ func (c *copySource) readPage(addr uint64, buf []byte) error {
 	return nil
 }
 
+// has reports whether the page at addr was copied.
+func (c *copySource) has(addr uint64) bool { return c.pages[addr] != nil }
+
 func (*copySource) close() {}
 
 // hasPage reads the page at addr into b and reports whether there is one.

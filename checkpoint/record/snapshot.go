@@ -156,6 +156,9 @@ func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
 	}
+	if cp, ok := cur.src.(*copySource); ok && !cp.has(addr) {
+		return sp.fileContent(cur.keyAt(addr), addr, b)
+	}
 	if cur.src.readPage(addr, b) != nil {
 		return false
 	}

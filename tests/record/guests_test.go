@@ -39,6 +39,7 @@ var guestCases = []guestCase{
 	{name: "madvise"},
 	{name: "memfdtwice"},
 	{name: "mremap"},
+	{name: "noclone", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
 	{name: "nodump"},
 	{name: "noeintr"},
 	{name: "orphans", sorted: true},
