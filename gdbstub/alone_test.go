@@ -14,6 +14,7 @@ import (
 type fakeMeeting struct {
 	*fakeTarget
 	enters bool // the thread enters a system call by its step
+	ends   bool // the recording ends before that
 	asked  []api.Resume
 }
 
@@ -23,6 +24,8 @@ func (f *fakeMeeting) Resume(_ context.Context, r api.Resume) (api.Stop, error) 
 	switch {
 	case r.Alone:
 		f.stop = api.Stop{Kind: api.StopStep, TID: r.TID}
+	case f.ends:
+		f.stop = api.Stop{Kind: api.StopReplayEnd, TID: r.TID}
 	case f.enters:
 		f.pos-- // where RIP is another
 	}
@@ -48,10 +51,11 @@ func TestStepAlone(t *testing.T) {
 		{"of the one that stops", false, []string{alone, waits, "vCont;s:1235", "T05 thread:1235"}, []bool{false, true}},
 		{"a monitor command between", false, []string{alone, waits, "qRcmd," + hexText("seek 0:1"), "OK", "vCont;c", other}, []bool{false, false}},
 		{"backward between", false, []string{alone, waits, "bc", other, "vCont;c", other}, []bool{false, false, false}},
+		{"the recording's end", false, []string{alone, waits, "vCont;c", "replaylog:end"}, []bool{false}},
 		{"a step of all", false, []string{"vCont;s:1234;c", other}, []bool{false}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := &fakeMeeting{fakeTarget: newFake(), enters: test.enters}
+			f := &fakeMeeting{fakeTarget: newFake(), enters: test.enters, ends: test.name == "the recording's end"}
 			for _, tid := range []int{fakePID + 1, fakePID + 2} {
 				f.threads = append(f.threads, api.Thread{PID: fakePID, TID: tid})
 			}
