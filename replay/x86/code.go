@@ -110,6 +110,9 @@ func (c *CPU) refresh(p *codePage) {
 	if id != p.id {
 		c.flushWrites()
 		p.id = id
+		for _, b := range p.blocks {
+			b.drop()
+		}
 		clear(p.blocks)
 	} else {
 		i := p.base >> 12 & tlbMask

@@ -110,6 +110,25 @@ func TestBreakpointsKeepCode(t *testing.T) {
 	}
 }
 
+// TestBreakpointInFormerCode: a page has another identity for a while, as when a snapshot is
+// restored, and then the former one. A breakpoint is found in what was decoded at first.
+func TestBreakpointInFormerCode(t *testing.T) {
+	// top: inc eax; inc ebx; jmp top; other: jmp other
+	c, bus := program(0xff, 0xc0, 0xff, 0xc3, 0xeb, 0xfa, 0xeb, 0xfe)
+	run := func(pc, id uint64) {
+		bus.pages[testText].code = id
+		c.FlushTLB()
+		c.Retired, c.RIP = 0, pc
+		wantExit(t, c, c.Run(6), ExitLimit, pc, 6)
+	}
+	run(testText, 1000)
+	run(testText+6, 1001)
+	run(testText, 1000)
+	c.SetBreakpoints([]uint64{testText + 2})
+	c.Retired = 0
+	wantExit(t, c, c.Run(6), ExitBreak, testText+2, 1)
+}
+
 func TestAttention(t *testing.T) {
 	// mov [rdi], eax; mov edx, [rsi]; inc eax; ud2
 	c, bus := program(0x89, 0x07, 0x8b, 0x16, 0xff, 0xc0, 0x0f, 0x0b)
