@@ -57,18 +57,14 @@ func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
 		return m, false
 	}
 	lo, hi, ok := strings.Cut(f[0], "-")
-	major, minor, ok2 := strings.Cut(f[3], ":")
+	file, ok2 := parseFileID(f[3], f[4])
 	if !ok || !ok2 {
 		return m, false
 	}
-	var err [6]error
-	var maj, mnr, inode uint64
+	var err [3]error
 	m.Start, err[0] = strconv.ParseUint(lo, 16, 64)
 	m.End, err[1] = strconv.ParseUint(hi, 16, 64)
 	m.Offset, err[2] = strconv.ParseUint(f[2], 16, 64)
-	maj, err[3] = strconv.ParseUint(major, 16, 32)
-	mnr, err[4] = strconv.ParseUint(minor, 16, 32)
-	inode, err[5] = strconv.ParseUint(f[4], 10, 64)
 	for _, e := range err {
 		if e != nil {
 			return m, false
@@ -96,14 +92,22 @@ func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
 	case "[stack]":
 		m.Flags |= checkpoint.MapStack | checkpoint.MapGrowsDown
 	}
-	kind := kindOf(path, inode)
+	kind := kindOf(path, file.inode)
 	if kind == checkpoint.ObjectAnon {
 		m.Offset = 0
 		return m, true
 	}
-	dev := unix.Mkdev(uint32(maj), uint32(mnr))
-	m.Object = objs.id(objectKey{dev, inode, path}, kind, func() int64 { return fileSize(pid, m.Start, m.End) }, mapFileOpener(pid, m.Start, m.End))
+	m.Object = objs.id(objectKey{file.dev, file.inode, path}, kind, func() int64 { return fileSize(pid, m.Start, m.End) }, mapFileOpener(pid, m.Start, m.End))
 	return m, true
+}
+
+// parseFileID reads the dev and inode fields of such a line.
+func parseFileID(dev, inode string) (fileID, bool) {
+	major, minor, _ := strings.Cut(dev, ":")
+	maj, err := strconv.ParseUint(major, 16, 32)
+	mnr, err2 := strconv.ParseUint(minor, 16, 32)
+	ino, err3 := strconv.ParseUint(inode, 10, 64)
+	return fileID{unix.Mkdev(uint32(maj), uint32(mnr)), ino}, err == nil && err2 == nil && err3 == nil
 }
 
 func mapFile(pid int, start, end uint64) string {

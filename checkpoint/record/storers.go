@@ -86,11 +86,7 @@ func storedTo(line string) (fileID, bool) {
 	if len(f) < 5 || len(f[1]) != 4 || f[1][1] != 'w' || f[1][3] != 's' {
 		return fileID{}, false
 	}
-	major, minor, _ := strings.Cut(f[3], ":")
-	maj, err := strconv.ParseUint(major, 16, 32)
-	mnr, err2 := strconv.ParseUint(minor, 16, 32)
-	inode, err3 := strconv.ParseUint(f[4], 10, 64)
-	return fileID{unix.Mkdev(uint32(maj), uint32(mnr)), inode}, err == nil && err2 == nil && err3 == nil
+	return parseFileID(f[3], f[4])
 }
 
 // mayHaveStorers reports whether a mapping shows what a process that was not forked by the
