@@ -15,11 +15,7 @@ func (p *Pool) makeStubs() {
 	p.enter = t.n
 	t.mem(opMovTo, rsp, at(rdi, t.layout.Host+8*wordStack))
 	t.move(rsp, rdi)
-	for g, h := range hostOf {
-		if h != none {
-			t.mem(opMov, h, t.guest(uint8(g)))
-		}
-	}
+	t.guests(opMov)
 	t.mem(opMov, budget, t.word(wordBudget))
 	t.mem(opCompare8, 7, t.word(wordWant))
 	t.bytes(0)
@@ -45,11 +41,7 @@ func (p *Pool) makeStubs() {
 	t.imm32(exitFault)
 
 	p.exit = t.n
-	for g, h := range hostOf {
-		if h != none {
-			t.mem(opMovTo, h, t.guest(uint8(g)))
-		}
-	}
+	t.guests(opMovTo)
 	t.mem(opMovTo, budget, t.word(wordBudget))
 	t.mem(opCompare8, 7, t.word(wordLive))
 	t.bytes(0)
@@ -69,6 +61,15 @@ func (p *Pool) makeStubs() {
 	t.imm32(0)
 	t.bytes(0xc5, 0xf8, 0x77) // vzeroupper
 	t.jmpTo(leave)
+}
+
+// guests writes moves of the guest's registers that are in the host's, from or to their places in the State.
+func (t *translator) guests(op opcode) {
+	for g, h := range hostOf {
+		if h != none {
+			t.mem(op, h, t.guest(uint8(g)))
+		}
+	}
 }
 
 // vector writes a move of all of vector register i from or to its place in the State.
