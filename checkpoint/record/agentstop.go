@@ -52,7 +52,7 @@ func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err erro
 		if s == nil {
 			return action{}, false, nil // not by a stub: the program's own doing
 		}
-		t.unenter(rip, &saved)
+		t.unenter(s, rip, &saved)
 		return action{}, false, t.before(s.addr, false)
 	}
 	live := t.regs
@@ -142,9 +142,8 @@ func (t *thread) inStub(s *site) error {
 
 // unenter makes the registers of a thread that is entering the agent at offset rip, some of which are
 // saved, those of a program behind its SYSCALL instruction.
-func (t *thread) unenter(rip uint64, saved *agent.Regs) {
+func (t *thread) unenter(s *site, rip uint64, saved *agent.Regs) {
 	r, p := &t.regs, agent.Places()
-	s := t.space().agent.stubs[r.Rcx-stubAbout]
 	if rip >= p.Kept {
 		was := *r
 		t.setSaved(saved)
@@ -219,13 +218,8 @@ func (t *thread) logUnmade() {
 	after := regsOf(&r)
 	r.Rip += syscallInsnLen
 	at := regsOf(&r)
-	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: nr, Args: [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9},
-		RegHash: checkpoint.HashRegs(&at), Regs: t.session.debugRegs(&at),
-	})
-	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr, RegHash: checkpoint.HashRegs(&after),
-	})
+	t.logEvent(t.session.enterEvent(nr, [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9}, &at))
+	t.logEvent(unmadeEvent(nr, &after))
 }
 
 // behind puts a thread, whose registers are those at the entry of a call that the agent has
@@ -290,10 +284,7 @@ func (t *thread) logRing() error {
 		copy(regs.R[:], r.Regs[:16])
 		regs.RIP, regs.RFLAGS, regs.FSBase, regs.GSBase = r.Regs[16], r.Regs[17], r.Regs[18], r.Regs[19]
 		nr := int64(regs.R[0])
-		t.logEvent(checkpoint.Event{
-			Kind: checkpoint.EventEnter, NR: nr, Args: [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]},
-			RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
-		})
+		t.logEvent(t.session.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs))
 		t.session.result.Stats.Calls++
 		t.session.result.Stats.AgentCalls++
 		exit := regs

@@ -104,10 +104,19 @@ func (t *thread) noteEntry() {
 	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t.proc}}
 	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	regs := t.entryRegs()
-	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: c.nr, Args: c.args, RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs),
-	})
+	t.logEvent(t.session.enterEvent(c.nr, c.args, &regs))
 	t.session.result.Stats.Calls++
+}
+
+// enterEvent is the event of a call's entry, with registers as they are behind SYSCALL.
+func (s *session) enterEvent(nr int64, args [6]uint64, regs *checkpoint.Regs) checkpoint.Event {
+	return checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(regs), Regs: s.debugRegs(regs)}
+}
+
+// unmadeEvent is the event of the exit of a call that counts as interrupted and will be made
+// again: the kernel has not seen it.
+func unmadeEvent(nr int64, after *checkpoint.Regs) checkpoint.Event {
+	return checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr, RegHash: checkpoint.HashRegs(after)}
 }
 
 // entryRegs are the registers after the SYSCALL instruction has retired.

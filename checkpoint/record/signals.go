@@ -331,15 +331,12 @@ func (t *thread) interruptCall() error {
 	nr := int64(t.regs.Orig_rax)
 	regs := t.entryRegs()
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	t.logEvent(checkpoint.Event{Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&regs), Regs: t.session.debugRegs(&regs)})
+	t.logEvent(t.session.enterEvent(nr, args, &regs))
 	if err := t.undo(); err != nil {
 		return err
 	}
 	after := regsOf(&t.regs)
-	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventExit, NR: nr, Result: restartNoIntr, Restart: true, RestartNR: nr,
-		RegHash: checkpoint.HashRegs(&after),
-	})
+	t.logEvent(unmadeEvent(nr, &after))
 	return nil
 }
 
