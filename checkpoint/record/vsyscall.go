@@ -128,9 +128,7 @@ func (t *thread) onVsyscall(nr int64) (action, error) {
 	if t.regs.Rip == at {
 		return action{}, nil // The kernel could not write: its signal is next.
 	}
-	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventEnter, NR: nr, Args: args, RegHash: checkpoint.HashRegs(&before), Regs: t.session.debugRegs(&before),
-	})
+	t.logEvent(t.session.enterEvent(nr, args, &before))
 	t.session.result.Stats.Calls++
 	now := regsOf(&t.regs)
 	ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: int64(t.regs.Rax), Regs: &now, RegHash: checkpoint.HashRegs(&now)}
