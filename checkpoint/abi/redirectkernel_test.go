@@ -40,6 +40,19 @@ func (g *rig) bothEnds(content string) (from, to [2]uint64) {
 	return from, to
 }
 
+// numbered returns another descriptor for fd, which has the given number. Sets of descriptors
+// that overlap in memory name others besides, and a test inherits open ones with any low
+// number.
+func (g *rig) numbered(number, fd uint64) uint64 {
+	g.t.Helper()
+	got := g.must(SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, number)
+	g.closeLater(int(got))
+	if got != number {
+		g.t.Fatalf("descriptor %d is open", number)
+	}
+	return got
+}
+
 func (g *rig) closeLater(fds ...int) {
 	g.t.Cleanup(func() {
 		for _, fd := range fds {
@@ -323,7 +336,11 @@ func TestRedirectedBatches(t *testing.T) {
 func TestRedirectedWaits(t *testing.T) {
 	g := newRig(t)
 	from, to := g.bothEnds("")
-	full, empty, fullEnd, emptyEnd := from[0], from[1], to[0], to[1]
+	full, empty, fullEnd, emptyEnd := g.numbered(200, from[0]), g.numbered(300, from[1]), g.numbered(400, to[0]), g.numbered(450, to[1])
+	for _, shift := range []uint64{8, 24} { // what the sets below name that begin 1 and 3 bytes later
+		g.numbered(full-shift, from[0])
+		g.numbered(empty-shift, from[1])
+	}
 	g.must(SYS_WRITE, fullEnd, g.put(g.at(0, 0), []byte("x")), 1)
 	fds, left := g.at(0, 4), g.at(1, 16)
 	g.put(fds, append(append(le32(uint32(full)), 1, 0, 0xaa, 0xbb), append(le32(uint32(empty), 0xffff0001), le32(1<<20, 1)...)...))
