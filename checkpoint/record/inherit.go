@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"os"
@@ -64,8 +65,16 @@ func ownVariables(sizes map[string]uint64) map[string][]byte {
 		return nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	list, err := f.Symbols()
-	if err != nil || f.Type != elf.ET_EXEC {
+	table := f.SectionByType(elf.SHT_SYMTAB)
+	if table == nil || f.Type != elf.ET_EXEC || int(table.Link) >= len(f.Sections) {
+		return nil
+	}
+	symbols, err := table.Data()
+	if err != nil {
+		return nil
+	}
+	names, err := f.Sections[table.Link].Data()
+	if err != nil {
 		return nil
 	}
 	mem, err := os.Open("/proc/self/mem")
@@ -74,11 +83,16 @@ func ownVariables(sizes map[string]uint64) map[string][]byte {
 	}
 	defer func() { _ = mem.Close() }() // it was only read
 	out := map[string][]byte{}
-	for _, s := range list {
-		if size, wanted := sizes[s.Name]; wanted && s.Size == size {
+	// File.Symbols would make a string of each of the executable's names.
+	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
+		at, size := binary.LittleEndian.Uint32(symbols), binary.LittleEndian.Uint64(symbols[16:])
+		for name, wanted := range sizes {
+			if size != wanted || int(at) >= len(names) || !bytes.HasPrefix(names[at:], []byte(name+"\x00")) {
+				continue
+			}
 			b := make([]byte, size)
-			if _, err := mem.ReadAt(b, int64(s.Value)); err == nil {
-				out[s.Name] = b
+			if _, err := mem.ReadAt(b, int64(binary.LittleEndian.Uint64(symbols[8:]))); err == nil {
+				out[name] = b
 			}
 		}
 	}
