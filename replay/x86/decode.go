@@ -361,8 +361,8 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 }
 
 // lockAllowed lists what AMD takes with LOCK beyond read-modify-write: MOV CR,
-// where it selects CR8 (APM vol. 3, MOV CRn), and, measured, VERR and VERW
-// from Zen 4 on, VERW of memory on Zen 3.
+// where it selects CR8 (APM vol. 3, MOV CRn), and, measured, VERW of memory from
+// Zen 3 on. With some microcode Zen 4 takes VERR, and both of registers, too.
 func (d *decoder) lockAllowed(in *Inst) bool {
 	if !d.amd || d.opmap != 1 {
 		return false
@@ -370,8 +370,7 @@ func (d *decoder) lockAllowed(in *Inst) bool {
 	if d.opcode == 0x20 || d.opcode == 0x22 {
 		return in.Reg == 0
 	}
-	isVERW := in.Reg&7 == 5
-	return d.opcode == 0 && in.Reg&6 == 4 && (d.id.isZen4() || isVERW && d.id.isZen3() && in.Flags&InstMem != 0)
+	return d.opcode == 0 && in.Reg&7 == 5 && in.Flags&InstMem != 0 && d.id.isZen3()
 }
 
 // instFlags returns the flags that come from prefixes.
