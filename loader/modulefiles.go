@@ -96,7 +96,7 @@ func (f *ModuleFiles) Open(mod *image.Module, m image.Memory) (*dwarf.Module, er
 	if x.opened != nil && x.opened.Limited() == nil {
 		return x.opened, nil
 	}
-	b, isFinal, err := x.build(mod, m, f.symbols)
+	b, isFinal, err := x.named(mod, m, f.symbols)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +108,17 @@ func (f *ModuleFiles) Open(mod *image.Module, m image.Memory) (*dwarf.Module, er
 		x.opened = d
 	}
 	return d, err
+}
+
+// named returns the file as build does, with names and lines of this machine's debug
+// file where it has one. gdb reads that file by itself.
+func (x *moduleFile) named(mod *image.Module, m image.Memory, symbols *image.Symbols) (b []byte, isFinal bool, err error) {
+	if name, ok := symbols.SystemFile(mod); ok {
+		if b, isFinal, err = image.RebuildWith(mod, m, symbols, name); err == nil {
+			return b, isFinal, nil
+		}
+	}
+	return x.build(mod, m, symbols)
 }
 
 // isLimit reports whether err is the budget's.

@@ -41,8 +41,8 @@ them; --symbols names folders with symbol files, found by build-id, which also
 give source lines. Of a recording of several processes it shows the one that the
 recording is about, and names the others; --process PID shows another. Intervals,
 events, CPU time and instructions are then those of the process. Files of this machine
-that lie where the program had them are used when their build-id is the recorded one,
-and named; --no-local-files leaves them alone.
+that lie where the program had them, and debug files in /usr/lib/debug, are used when
+their build-id is the recorded one, and named; --no-local-files leaves them alone.
 
 Once the file is open, info can open no files but these and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,

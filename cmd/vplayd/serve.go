@@ -52,9 +52,9 @@ the debugger gets ELF images rebuilt from the recording, merged with symbol
 files of the same build-id from the --symbols folders. Files of this machine that
 lie where the program had them are used in the same way, and named at the start, if
 and only if their build-id is the recorded one; --no-local-files leaves them alone.
-What was captured wins over any file. gdb, too, finds debug files by the build-ids
-that it is given: in /usr/lib/debug, and with DEBUGINFOD_URLS at a debuginfod
-server ("set debuginfod enabled on").
+What was captured wins over any file. Debug files in /usr/lib/debug give names and
+lines to vplay's own answers. gdb, too, finds them by the build-ids that it is given,
+and with DEBUGINFOD_URLS those of a debuginfod server ("set debuginfod enabled on").
 
 The debugger stands at the crash at once (--at begin: where the recording of this
 program begins; --at takes any place that "monitor seek" takes, also one before

@@ -25,7 +25,7 @@ const noLocalFiles = "no-local-files"
 
 func (f *symbolFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.dirs, "symbols", nil, "`FOLDER` with symbol files, found by build-id (may be repeated)")
-	c.Flags().BoolVar(&f.noLocal, noLocalFiles, false, "do not use this machine's files at the recorded paths, which are used when their build-id is the recorded one")
+	c.Flags().BoolVar(&f.noLocal, noLocalFiles, false, "do not use this machine's files at the recorded paths and in /usr/lib/debug, which are used when their build-id is the recorded one")
 }
 
 // open returns the finder. A folder that is not there is wrong use.

@@ -41,8 +41,18 @@ func BuildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 // Rebuild is BuildELF; isBound is false where the file has IFUNCs and nothing was
 // chosen for any.
 func Rebuild(mod *Module, m Memory, symbols *Symbols) (b []byte, isBound bool, err error) {
+	return rebuild(mod, m, symbols, func(m Memory) ([]byte, error) { return buildELF(mod, m, symbols) })
+}
+
+// RebuildWith is Rebuild with a given symbol file, which has the module's build-id.
+func RebuildWith(mod *Module, m Memory, symbols *Symbols, name string) (b []byte, isBound bool, err error) {
+	return rebuild(mod, m, symbols, func(m Memory) ([]byte, error) { return symbols.build(mod, m, name) })
+}
+
+// rebuild charges for what build makes of the memory that it is given, and binds IFUNCs.
+func rebuild(mod *Module, m Memory, symbols *Symbols, build func(m Memory) ([]byte, error)) (b []byte, isBound bool, err error) {
 	c := &charged{Memory: m, budget: symbols.budget}
-	b, err = buildELF(mod, c, symbols)
+	b, err = build(c)
 	if err == nil {
 		isBound = bindIFuncs(b, mod, c, &symbols.unwind)
 	}

@@ -45,13 +45,35 @@ func localID(name string) string {
 	return id
 }
 
+// systemDebug is where distributions keep the debugging information of what they install,
+// by build-id (gdb manual, "Separate Debug Files").
+const systemDebug = "/usr/lib/debug"
+
+// SystemFile returns this machine's debug file of the module, for those who look for names
+// themselves: gdb finds it without help.
+func (s *Symbols) SystemFile(mod *Module) (name string, ok bool) {
+	if _, found := s.inFolders(mod.BuildID); found {
+		return "", false
+	}
+	return s.system(mod.BuildID)
+}
+
+// system returns this machine's debug file with a build-id.
+func (s *Symbols) system(id string) (name string, ok bool) {
+	if _, err := hex.DecodeString(id); err != nil || !s.local || runtime.GOOS != "linux" || len(id) < 4 {
+		return "", false
+	}
+	name, ok = named([]string{s.systemDebug}, id)
+	return name, ok && localID(name) == id
+}
+
 // maxLocalFiles bounds how many recorded paths Files looks at.
 const maxLocalFiles = 10_000
 
 // Files returns the files that Find may name for the modules of a recording with these
 // objects, besides those that lie in the folders: files of this machine that are ELF
-// files with a build-id, the recorded one where that is known, and what the folders
-// have symbolic links to. It is for those who must say beforehand what they open.
+// files with a build-id, the recorded one where that is known, their debug files, and what
+// the folders have symbolic links to. It is for those who must say beforehand what they open.
 func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 	seen := map[string]bool{}
 	for i := range objects {
@@ -70,8 +92,15 @@ func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 		if !s.local || runtime.GOOS != "linux" {
 			continue
 		}
-		if id := localID(o.Path); id != "" && (o.BuildID == "" || o.BuildID == id) {
+		id := localID(o.Path)
+		if id != "" && (o.BuildID == "" || o.BuildID == id) {
 			names = append(names, o.Path)
+		}
+		if o.BuildID != "" {
+			id = o.BuildID
+		}
+		if p, ok := s.system(id); ok {
+			names = append(names, p)
 		}
 	}
 	return names

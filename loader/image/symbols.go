@@ -28,10 +28,11 @@ type Unwind struct {
 // folders that lie flat or in the .build-id/xx/ layout. It is safe for
 // concurrent use.
 type Symbols struct {
-	dirs   []string
-	local  bool // files of this machine, too
-	unwind Unwind
-	budget *checkpoint.Budget // of reading files, and of what is rebuilt
+	dirs        []string
+	local       bool   // files of this machine, too
+	systemDebug string // a folder with debug files, of which each is named by a build-id
+	unwind      Unwind
+	budget      *checkpoint.Budget // of reading files, and of what is rebuilt
 
 	mu    sync.Mutex
 	agree map[string]bool // by file and build-id; see agrees
@@ -52,13 +53,20 @@ const maxSymbolFile = 2 << 30
 // too, that lie where the recorded program had them. Nothing is read before
 // Find. unwind gives the functions of the files that are rebuilt.
 func NewSymbols(dirs []string, local bool, unwind Unwind) *Symbols {
-	return &Symbols{dirs: dirs, local: local, unwind: unwind, agree: map[string]bool{}, sized: map[string]bool{}}
+	return &Symbols{dirs: dirs, local: local, systemDebug: systemDebug, unwind: unwind, agree: map[string]bool{}, sized: map[string]bool{}}
 }
 
 // Within has what is read and rebuilt from then on charged to a budget, that of the
 // recording, and returns s.
 func (s *Symbols) Within(budget *checkpoint.Budget) *Symbols {
 	s.budget = budget
+	return s
+}
+
+// SystemFolder has debug files looked for in a folder other than /usr/lib/debug, and
+// returns s.
+func (s *Symbols) SystemFolder(dir string) *Symbols {
+	s.systemDebug = dir
 	return s
 }
 
@@ -78,6 +86,9 @@ func (s *Symbols) Find(mod *Module) (path string, ok bool) {
 }
 
 func (s *Symbols) inFolders(id string) (path string, ok bool) {
+	if len(id) < 4 {
+		return "", false
+	}
 	if path, ok = s.byName(id); ok {
 		return path, true
 	}
@@ -86,10 +97,13 @@ func (s *Symbols) inFolders(id string) (path string, ok bool) {
 	return path, ok
 }
 
-// byName finds a file that has the build-id in its path, which may be a symbolic link
-// to any place.
-func (s *Symbols) byName(id string) (path string, ok bool) {
-	for _, dir := range s.dirs {
+// byName finds a file of the folders that has the build-id in its path.
+func (s *Symbols) byName(id string) (path string, ok bool) { return named(s.dirs, id) }
+
+// named finds a file that has the build-id in its path below one of dirs. It may be a
+// symbolic link to any place.
+func named(dirs []string, id string) (path string, ok bool) {
+	for _, dir := range dirs {
 		for _, root := range []string{dir, filepath.Join(dir, ".build-id")} {
 			p := filepath.Join(root, id[:2], id[2:]+".debug")
 			if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {

@@ -12,6 +12,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug/api"
 	"vplay/replay/x86"
@@ -23,6 +24,12 @@ const demo = "../../cmd/vplayd/demo"
 // openFile opens a recording for the length of a test.
 func openFile(t testing.TB, path string) *Cursor {
 	t.Helper()
+	return openWith(t, path, loader.NewSymbols([]string{demo}, false))
+}
+
+// openWith opens a recording with a finder of symbol files.
+func openWith(t testing.TB, path string, symbols *image.Symbols) *Cursor {
+	t.Helper()
 	rec, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +38,7 @@ func openFile(t testing.TB, path string) *Cursor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(s, 64<<20, loader.NewSymbols([]string{demo}, false))
+	d, err := Open(s, 64<<20, symbols)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,13 +202,15 @@ func (f *files) readlink(name string) (string, error) {
 // shownFiles is how many files localFiles names.
 const shownFiles = 3
 
-// LocalFiles names the files of this machine that are used, the first of them;
-// "" when there are none.
+// LocalFiles names the files of this machine that are used, the first of them: the
+// modules' own, then their debug files; "" when there are none.
 func LocalFiles(mods []*image.Module, s *image.Symbols) string {
 	var names []string
-	for _, mod := range mods {
-		if name, ok := s.Local(mod); ok && !slices.Contains(names, name) {
-			names = append(names, name)
+	for _, find := range []func(*image.Module) (string, bool){s.Local, s.SystemFile} {
+		for _, mod := range mods {
+			if name, ok := find(mod); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	if len(names) == 0 {
