@@ -9,11 +9,14 @@ func (c *CPU) push(v uint64, size uint8) Exit {
 	if e == ExitNone {
 		c.R[RSP] = a
 	}
-	return e
+	return c.onStack(e)
 }
 
 // top loads size bytes from the stack; it does not move the pointer.
-func (c *CPU) top(size uint8) (uint64, Exit) { return c.loadN(c.R[RSP], size) }
+func (c *CPU) top(size uint8) (uint64, Exit) {
+	v, e := c.loadN(c.R[RSP], size)
+	return v, c.onStack(e)
+}
 
 func intPush(c *CPU, in *Inst) Exit    { return c.push(c.reg(in), in.Size) }
 func intPushImm(c *CPU, in *Inst) Exit { return c.push(in.Imm, in.Size) }
