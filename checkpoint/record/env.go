@@ -5,68 +5,17 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vplay/checkpoint"
 )
 
-// Where CPUID cannot be made to fault, the environment tells libraries to
-// use nothing that replay does not know. A program may execute another one with
-// any environment, an empty one too, so the environment is edited on each new
-// stack, after execve and before the first instruction. What stands in
-// /proc/PID/environ, and in the manifest, is what was passed to execve.
-
-const tunables = "GLIBC_TUNABLES"
-
-// OpenSSL asks the CPU itself, and may be told by OPENSSL_ia32cap(3) what to
-// leave alone: of leaf 7 EBX here AVX512F, DQ, IFMA, CD, BW and VL.
-const (
-	opensslCap  = "OPENSSL_ia32cap"
-	opensslMask = ":~0xd0230000"
-)
-
-// limits returns the variables that limit a program with the given environment,
-// and the index of the one that is replaced by them, -1 when there is none.
-// There is nothing to add to an environment that has them.
-func limits(given []string) (replaced int, add []string) {
-	replaced = -1
-	old, masked := "", false
-	for i, e := range given {
-		if v, ok := strings.CutPrefix(e, tunables+"="); ok && replaced < 0 {
-			replaced, old = i, v
-		}
-		masked = masked || strings.HasPrefix(e, opensslCap+"=")
-	}
-	if !masked {
-		add = append(add, opensslCap+"="+opensslMask)
-	}
-	v := mergeTunables(old, "glibc.cpu.hwcaps=-"+strings.Join(hwcaps, ",-"))
-	if v == old {
-		return -1, add
-	}
-	return replaced, append(add, tunables+"="+v)
-}
-
-// mergeTunables joins two values of GLIBC_TUNABLES; a later hwcaps list would
-// replace an earlier one, so ours is appended to the program's own. One that has
-// ours, as a program inherits it, stays.
-func mergeTunables(old, mine string) string {
-	if old == "" {
-		return mine
-	}
-	name, list, _ := strings.Cut(mine, "=")
-	if strings.Contains(old, list) {
-		return old
-	}
-	parts := strings.Split(old, ":")
-	for i, p := range parts {
-		if n, v, ok := strings.Cut(p, "="); ok && n == name {
-			parts[i] = n + "=" + v + "," + list
-			return strings.Join(parts, ":")
-		}
-	}
-	return old + ":" + mine
-}
+// What is added to the stack of a new program: cpulimits.go says what. A program
+// may execute another one with any environment, an empty one too, so the
+// environment is edited on each new stack, after execve and before the first
+// instruction. What stands in /proc/PID/environ and /proc/PID/cmdline, and in the
+// manifest, is what was passed to execve.
 
 // newStack is what execve leaves on the stack, from its pointer up (System V
 // ABI, AMD64 supplement, 3.4.1): argc, the pointers to the arguments and to the
@@ -131,20 +80,19 @@ func (s *newStack) words() []uint64 {
 	return append(out, s.auxv...)
 }
 
-// envChange is what is changed of an environment: variables that go, by index,
-// and those that come.
-type envChange struct {
+// stackChange is what is changed on a new stack: variables of the environment that go, by
+// index, those that come, and an argument that becomes the first.
+type stackChange struct {
 	gone map[int]bool
 	add  []string
+	arg  string // "" for none
 }
 
-// wantedEnv returns the change that this program's environment needs.
-func (p *process) wantedEnv(given []string) envChange {
-	c := envChange{gone: map[int]bool{}}
+// wantedEnv returns the change that this program needs.
+func (p *process) wantedEnv(args, given []string) (c stackChange) {
 	if !p.session.canFaultCPUID() {
-		p.session.noteOnce("CPUID cannot be trapped here: " + tunables + " and " + opensslCap + " limit glibc and OpenSSL to what can be replayed")
-		i, add := limits(given)
-		c.gone[i], c.add = true, add
+		p.session.noteOnce("CPUID cannot be trapped here: " + tunables + ", " + opensslCap + " and others limit glibc, OpenSSL, Go, Node.js and Java to what can be replayed")
+		c = p.limitsOf(args, given)
 	}
 	p.noteSanitizer(given)
 	return c
@@ -159,31 +107,11 @@ func (t *thread) editEnv() error {
 	if err != nil {
 		return err
 	}
-	given := make([]string, len(s.env))
-	for i, addr := range s.env {
-		given[i], _ = t.space().readString(addr) // one that is too long is none of those looked for
-	}
-	change := t.proc.wantedEnv(given)
-	if len(change.add) == 0 {
+	change := t.proc.wantedEnv(t.space().stringsAt(s.args), t.space().stringsAt(s.env))
+	if len(change.add) == 0 && change.arg == "" {
 		return nil
 	}
-	env := make([]uint64, 0, len(s.env)+len(change.add))
-	for i, addr := range s.env {
-		if !change.gone[i] {
-			env = append(env, addr)
-		}
-	}
-	text := []byte(strings.Join(change.add, "\x00") + "\x00")
-	top := t.regs.Rsp - uint64(len(text))
-	var names []string
-	at := top
-	for _, v := range change.add {
-		env = append(env, at)
-		at += uint64(len(v)) + 1
-		name, _, _ := strings.Cut(v, "=")
-		names = append(names, name)
-	}
-	s.env = env
+	top, text, names := s.change(&change, t.regs.Rsp)
 	var lists []byte
 	for _, w := range s.words() {
 		lists = binary.LittleEndian.AppendUint64(lists, w)
@@ -197,11 +125,50 @@ func (t *thread) editEnv() error {
 		return fmt.Errorf("no room on the new stack for %d bytes of environment", len(b))
 	}
 	t.space().artefact = append(t.space().artefact, checkpoint.Artefact{
-		Addr: sp, Old: old, What: strings.Join(names, " and ") + " added to the environment, the lists on the stack moved down",
+		Addr: sp, Old: old, What: strings.Join(names, " and ") + " added to the new stack, the lists there moved down",
 	})
 	if n, err := t.space().mem.writeAt(b, sp); err != nil || n != len(b) {
 		return fmt.Errorf("environment on the new stack at %#x: %w", sp, err)
 	}
 	t.regs.Rsp = sp
 	return t.setRegs(&t.regs)
+}
+
+// stringsAt reads strings. One that is too long is none of those looked for.
+func (sp *space) stringsAt(addrs []uint64) []string {
+	out := make([]string, len(addrs))
+	for i, addr := range addrs {
+		out[i], _ = sp.readString(addr)
+	}
+	return out
+}
+
+// change changes the lists of a stack that ends at end. It returns where the text of what is new
+// is to stand, the text, and names for what is new.
+func (s *newStack) change(c *stackChange, end uint64) (top uint64, text []byte, names []string) {
+	added := c.add
+	if c.arg != "" {
+		added = append(slices.Clone(added), c.arg)
+	}
+	text = []byte(strings.Join(added, "\x00") + "\x00")
+	top = end - uint64(len(text))
+	kept := make([]uint64, 0, len(s.env)+len(c.add))
+	for i, addr := range s.env {
+		if !c.gone[i] {
+			kept = append(kept, addr)
+		}
+	}
+	at := top
+	for i, v := range added {
+		if i < len(c.add) {
+			kept = append(kept, at)
+			v, _, _ = strings.Cut(v, "=")
+		} else {
+			s.args = slices.Insert(s.args, 1, at)
+		}
+		names = append(names, v)
+		at += uint64(len(added[i])) + 1
+	}
+	s.env = kept
+	return top, text, names
 }

@@ -4,6 +4,8 @@ package record
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,23 +27,88 @@ func TestMergeTunables(t *testing.T) {
 	}
 }
 
-// TestLimitEnv: the program's own mask for OpenSSL stays, its tunables are joined.
+// TestLimits: the program's own mask for OpenSSL stays, its tunables are joined; what is for
+// AVX-512 alone comes where the CPU has it, and for Go to programs of Go.
 func TestLimits(t *testing.T) {
 	caps := "GLIBC_TUNABLES=glibc.cpu.hwcaps=-" + strings.Join(hwcaps, ",-")
-	const ssl = "OPENSSL_ia32cap=:~0xd0230000"
+	const (
+		ssl  = "OPENSSL_ia32cap=:~0xd0230000"
+		utf  = "SIMDUTF_FORCE_IMPLEMENTATION=haswell"
+		gods = "GODEBUG=cpu.avx512f=off,cpu.avx512vl=off"
+	)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
-		given    []string
-		replaced int
-		add      []string
+		given  []string
+		path   string
+		avx512 bool
+		gone   []int
+		add    []string
 	}{
-		{nil, -1, []string{ssl, caps}},
-		{[]string{"A=1"}, -1, []string{ssl, caps}},
-		{[]string{"OPENSSL_ia32cap=0", "GLIBC_TUNABLES=x=1"}, 1, []string{"GLIBC_TUNABLES=x=1:" + caps[len("GLIBC_TUNABLES="):]}},
-		{[]string{caps, "OPENSSL_ia32cap=0"}, -1, nil},
+		{nil, "/bin/sh", false, nil, []string{ssl, caps}},
+		{[]string{"A=1"}, "/bin/sh", false, nil, []string{ssl, caps}},
+		{[]string{"OPENSSL_ia32cap=0", "GLIBC_TUNABLES=x=1"}, "/bin/sh", false, []int{1}, []string{"GLIBC_TUNABLES=x=1:" + caps[len("GLIBC_TUNABLES="):]}},
+		{[]string{caps, "OPENSSL_ia32cap=0"}, "/bin/sh", false, nil, nil},
+		{[]string{caps, ssl}, "/bin/sh", true, nil, []string{utf}},
+		{[]string{caps, ssl, "SIMDUTF_FORCE_IMPLEMENTATION=x"}, self, true, nil, []string{gods}},
+		{[]string{"GODEBUG=netdns=go", caps, ssl, utf}, self, true, []int{0}, []string{"GODEBUG=netdns=go," + gods[len("GODEBUG="):]}},
+		{[]string{gods, caps, ssl, utf}, self, true, nil, nil},
 	} {
-		if replaced, add := limits(c.given); replaced != c.replaced || !slices.Equal(add, c.add) {
-			t.Errorf("%q: got %d %q, want %d %q", c.given, replaced, add, c.replaced, c.add)
+		got := limits(c.given, c.path, c.avx512)
+		var gone []int
+		for i := range c.given {
+			if got.gone[i] {
+				gone = append(gone, i)
+			}
 		}
+		if !slices.Equal(gone, c.gone) || !slices.Equal(got.add, c.add) {
+			t.Errorf("%q: got %v %q, want %v %q", c.given, gone, got.add, c.gone, c.add)
+		}
+	}
+}
+
+// TestJavaLimit: launchers of the JDK get the option once, in the form that each takes.
+func TestJavaLimit(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"jdk/lib/libjli.so", "jdk/bin/java", "jdk/bin/javac", "other/bin/java"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		path string
+		args []string
+		want string
+	}{
+		{"jdk/bin/java", []string{"java", "Main"}, "-XX:UseAVX=2"},
+		{"jdk/bin/java", []string{"java", "-XX:UseAVX=2", "Main"}, ""},
+		{"jdk/bin/java", nil, ""},
+		{"jdk/bin/javac", []string{"javac"}, "-J-XX:UseAVX=2"},
+		{"other/bin/java", []string{"java", "Main"}, ""},
+	} {
+		if got := javaLimit(filepath.Join(dir, c.path), c.args); got != c.want {
+			t.Errorf("%s %q: got %q, want %q", c.path, c.args, got, c.want)
+		}
+	}
+}
+
+// TestStackChange: variables and the argument stand behind each other, above the lists.
+func TestStackChange(t *testing.T) {
+	s := newStack{args: []uint64{0x10, 0x20}, env: []uint64{0x30, 0x40, 0x50}}
+	top, text, names := s.change(&stackChange{gone: map[int]bool{1: true}, add: []string{"A=1", "B=2"}, arg: "-x"}, 0x1000)
+	if top != 0x1000-11 || string(text) != "A=1\x00B=2\x00-x\x00" || strings.Join(names, " ") != "A B -x" {
+		t.Errorf("%q at %#x: %q", text, top, names)
+	}
+	if want := []uint64{0x10, top + 8, 0x20}; !slices.Equal(s.args, want) {
+		t.Errorf("arguments at %#x, want %#x", s.args, want)
+	}
+	if want := []uint64{0x30, 0x50, top, top + 4}; !slices.Equal(s.env, want) {
+		t.Errorf("variables at %#x, want %#x", s.env, want)
 	}
 }
 

@@ -100,7 +100,7 @@ func cpuidFinding() finding {
 		break
 	}
 	return lack("CPUID", "cannot be trapped: no CPUID faulting on this CPU, or none in this virtual machine",
-		"glibc and OpenSSL are told by GLIBC_TUNABLES and OPENSSL_ia32cap instead; a program that asks the CPU itself may use instructions that replay refuses by name")
+		"glibc, OpenSSL, Go, Node.js and Java are told by variables and an option instead; another program that asks the CPU itself may use instructions that replay refuses by name")
 }
 
 // pagemapFinding reads this process's own page map (Documentation/admin-guide/mm/pagemap.rst).
