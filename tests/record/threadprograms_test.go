@@ -159,12 +159,7 @@ func TestServers(t *testing.T) {
 		processes int
 		use       func(t *testing.T, addr string)
 	}{
-		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, 1, func(t *testing.T, addr string) {
-			out, err := exec.Command(need.Program(t, "redis-benchmark"), "-p", hostPort(addr), "-n", "2000", "-c", "20", "-t", "set,get,lpush", "-q").CombinedOutput()
-			if err != nil {
-				t.Errorf("redis-benchmark: %v\n%s", err, out)
-			}
-		}},
+		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, 1, useRedis("2000")},
 		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, 1, useMemcached},
 		{"nginx", nginxArgs(t, port), 3, useHTTP("500")},
 		{"go http.Server", []string{goServer(t), port}, 1, useHTTP("500")},
@@ -251,6 +246,16 @@ func listening(addr string) bool {
 		}
 	}
 	return false
+}
+
+// useRedis has redis-benchmark do n of three kinds of requests each.
+func useRedis(n string) func(t *testing.T, addr string) {
+	return func(t *testing.T, addr string) {
+		out, err := exec.Command(need.Program(t, "redis-benchmark"), "-p", hostPort(addr), "-n", n, "-c", "20", "-t", "set,get,lpush", "-q").CombinedOutput()
+		if err != nil {
+			t.Errorf("redis-benchmark: %v\n%s", err, out)
+		}
+	}
 }
 
 func useMemcached(t *testing.T, addr string) {
