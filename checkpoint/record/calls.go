@@ -94,6 +94,7 @@ func (t *thread) enter() (action, error) {
 	if err := t.call.keepRemote(); err != nil {
 		return action{}, err
 	}
+	c.tries = t.mayWaitForPipe()
 	c.vectors = abi.Blocks(&c.mem, c.nr, c.args)
 	return t.classify(abi.Name(c.nr), effect, why)
 }
@@ -162,8 +163,11 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 	}
 	c.since = time.Now()
 	g := t.group()
+	if c.tries {
+		return action{}, t.tryCall()
+	}
 	c.mayBlock = (!g.alone() || g.sharers != nil) && t.mayBlock()
-	if c.mayBlock && !g.alone() {
+	if c.mayBlock {
 		if err := t.redirect(); err != nil {
 			return action{}, err
 		}
@@ -267,6 +271,8 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if c.nr == unix.SYS_PRCTL && c.args[0] == prGetTSC && ret == 0 && t.proc.trap.tsc {
 		t.answerTSC()
 	}
+	// Before what comes into the memory only now.
+	ev.Writes = append(ev.Writes, t.group().othersWrites(t.space())...)
 	if c.redirection != nil {
 		ev.Writes = append(ev.Writes, t.redirected(ret)...)
 	} else if !c.answered {
@@ -287,7 +293,6 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	ev.Writes = append(ev.Writes, t.proc.fileEffects(&t.call)...)
 	ev.Writes = append(ev.Writes, t.space().ownMemWrites(&t.call, ret)...)
 	ev.Writes = append(ev.Writes, t.space().outsideWrites()...)
-	ev.Writes = append(ev.Writes, t.group().othersWrites(t.space())...)
 	refilled := t.space().refilled(&t.call)
 	t.space().noteRefill(refilled)
 	ev.Writes = append(ev.Writes, refilled...)
@@ -452,6 +457,11 @@ func (t *thread) syncPoint() error {
 	}
 	if err := t.dropShared(); err != nil {
 		return err
+	}
+	if t.group().sharers != nil {
+		if err := t.mapScratch(); err != nil {
+			return err
+		}
 	}
 	cpu, err := t.group().cpuTime()
 	if err != nil {

@@ -4,7 +4,6 @@ package record
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +19,6 @@ import (
 
 // mappedTargets returns the ranges that map the files the call may change.
 func (p *process) mappedTargets(c *call) []*mapping {
-	if c.nr == unix.SYS_MADVISE {
-		return p.space.sameObjects(c.args[0], c.args[0]+pageUp(c.args[1]))
-	}
 	var out []*mapping
 	for _, f := range c.targets {
 		out = append(out, p.space.mappings(p.space.views().objects[f.id])...)
@@ -41,34 +37,35 @@ func (sp *space) mappings(objects []uint32) (out []*mapping) {
 	return out
 }
 
-// sameObjects returns the ranges that map what [start,end) maps.
-func (sp *space) sameObjects(start, end uint64) []*mapping {
-	ids := map[uint32]bool{}
-	for _, m := range sp.maps.overlap(start, end) {
-		if m.Object != 0 {
-			ids[m.Object] = true
-		}
-	}
-	return sp.mappings(slices.Collect(maps.Keys(ids)))
-}
-
 // target is a file that a call may change, as it was found at its entry.
 type target struct {
 	id   fileID
-	path string // the host's
+	path string // the host's; "" of what is known by its mapping
 }
 
 // fileTargets returns the files that the call may change. One that it is to make is mapped
 // nowhere, and is left out.
 func (p *process) fileTargets(c *call) (out []target) {
 	if c.nr == unix.SYS_MADVISE {
-		return nil
+		return p.space.removes(c)
 	}
 	for _, path := range p.targetPaths(c) {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil && st.Ino != 0 {
 			out = append(out, target{fileID{st.Dev, st.Ino}, path})
 		}
+	}
+	return out
+}
+
+// removes returns the files of which MADV_REMOVE takes pages.
+func (sp *space) removes(c *call) (out []target) {
+	for _, m := range sp.maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
+		if m.Object == 0 {
+			continue
+		}
+		o := sp.objects.at(m.Object)
+		out = append(out, target{id: fileID{o.Dev, o.Inode}})
 	}
 	return out
 }

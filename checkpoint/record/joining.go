@@ -32,7 +32,7 @@ func (g *group) join(o *group) {
 			c.noteStores(m)
 		}
 		m.sharers = c
-		if t := m.turns.has; t != nil && t.call.in && m != g {
+		if t := m.turns.has; t != nil && t.call.in && m != g && !t.changesFiles() {
 			t.giveUpTurn(action{}, true, checkpoint.SchedBlocked) // it is in the kernel
 		}
 		if m.turns.has != nil && m != g {
@@ -113,6 +113,30 @@ func (t *thread) joinFiles(files []sharedFile) (found bool) {
 	return found
 }
 
+// joinWriters joins the groups one of whose calls is under way that may change a file which the
+// thread has just mapped shared. They keep their turn until its exit: by then all it did is there.
+func (t *thread) joinWriters(files []sharedFile) {
+	for _, f := range files {
+		for _, other := range t.session.groups {
+			if w := other.turns.has; other != t.group() && !other.done && w != nil && w.call.changes(f.id) && w.changesFiles() {
+				t.joinGroup(other)
+			}
+		}
+	}
+}
+
+// changesFiles reports whether the kernel is at a call that may change files, and does not wait
+// for others: what it waits for might be what waits for it.
+func (t *thread) changesFiles() bool {
+	c := &t.call
+	return c.in && !c.entering && len(c.targets) > 0 && (c.tries || !t.mayBlock())
+}
+
+// changes reports whether the call may change a file.
+func (c *call) changes(f fileID) bool {
+	return slices.ContainsFunc(c.targets, func(t target) bool { return t.id == f })
+}
+
 // joinGroup joins the thread's group and another, if they are not together yet.
 func (t *thread) joinGroup(other *group) {
 	if g := t.group(); g.sharers == nil || g.sharers != other.sharers {
@@ -128,7 +152,9 @@ func (t *thread) joinsBy(ret int64) (waits bool) {
 	if isError(ret) || len(g.session.groups) < 2 {
 		return false
 	}
-	t.joinFiles(t.space().newlyShared(&t.call, uint64(ret)))
+	files := t.space().newlyShared(&t.call, uint64(ret))
+	t.joinFiles(files)
+	t.joinWriters(files)
 	return g.sharers != nil && g.sharers.has != g
 }
 

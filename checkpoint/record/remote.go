@@ -34,6 +34,8 @@ func (t *thread) beforeWrite(effect abi.Effect) error {
 	switch {
 	case c.nr == unix.SYS_PROCESS_VM_WRITEV:
 		c.remote = t.remote(int(int32(c.args[0])), t.space().iovecs(c.args[3], c.args[4]))
+	case c.nr == unix.SYS_MADVISE && c.args[2] == madvRemove:
+		c.targets = t.proc.fileTargets(c)
 	case effect == abi.EffectFileWrite:
 		c.targets = t.proc.fileTargets(c)
 		pid, at, err := t.proc.memBehind(c)

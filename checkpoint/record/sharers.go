@@ -72,7 +72,7 @@ func (c *sharers) lasts(d time.Duration) time.Duration { return max(d, cutShare*
 
 // othersReady reports whether another group that shares its memory waits for the turn.
 func (g *group) othersReady() bool {
-	return g.sharers != nil && slices.ContainsFunc(g.sharers.groups, func(o *group) bool { return o != g && len(o.turns.ready) > 0 })
+	return g.sharers != nil && slices.ContainsFunc(g.sharers.groups, func(o *group) bool { return o != g && slices.ContainsFunc(o.turns.ready, (*thread).canGoOn) })
 }
 
 // leavesTurn reports whether the thread, at the exit of its call, gives the turn to another
@@ -141,6 +141,9 @@ func (g *group) goesOnWith(t *thread) error {
 // atCallExit is the exit of a system call. The turn may pass to another process first.
 func (t *thread) atCallExit() (action, error) {
 	g := t.group()
+	if waits, next, err := t.afterTry(); waits || err != nil {
+		return next, err
+	}
 	t.call.noteRemote(int64(t.regs.Rax))
 	t.joinFiles(t.call.filesWritten()) // mapped since its entry
 	if g.sharers != nil {

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -77,6 +78,8 @@ type call struct {
 	redirection *abi.Redirection // it writes to scratch memory
 	thread      *thread          // that it has made
 	entering    bool             // it is logged, and waits for the turn before it is made
+	tries       bool             // it is made so that it does not wait, and again when it need not
+	pipe        *os.File         // what it waits for meanwhile
 	remote      *remoteWrite     // it writes to the memory of another process
 	toOwnMem    bool             // it writes to the program's own memory, at ownMem
 	ownMem      uint64

@@ -115,11 +115,19 @@ func (g *group) chooseNext() int {
 	if i := slices.IndexFunc(g.turns.ready, func(t *thread) bool { return t.parked.unlogged }); i >= 0 {
 		return i
 	}
-	tids := make([]int, len(g.turns.ready))
+	var tids, at []int
 	for i, t := range g.turns.ready {
-		tids[i] = t.tid
+		if t.canGoOn() {
+			tids, at = append(tids, t.tid), append(at, i)
+		}
 	}
-	return g.session.scheduler.next(tids, time.Now())
+	if len(tids) == 0 {
+		return -1
+	}
+	if i := g.session.scheduler.next(tids, time.Now()); i >= 0 {
+		return at[i]
+	}
+	return -1
 }
 
 // giveUpTurn takes the turn from a thread that goes on by next: once it has stopped in the
