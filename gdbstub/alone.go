@@ -18,6 +18,12 @@ import (
 // which gdb neither stops for nor shows. With locking on gdb then resumes the thread alone
 // once more, and what the others come to is passed over. With it off gdb puts the breakpoint
 // back and resumes all: now it gets the stop that was withheld, and nothing moves.
+//
+// gdb is asked, too, where the step would end the thread: at the SYSCALL of exit(2). The reply to
+// that is N, for no thread that gdb has resumed is left. With locking on that is true. With it off
+// gdb 13 says so and stops, though the other threads could go on, and what is
+// worse, it believes for ever after that it steps over a breakpoint, and resumes nothing any more: it hangs at the
+// next "continue", with gdbserver as well. Asked, it resumes all from before the SYSCALL.
 
 // sigWaiting is GDB_SIGNAL_WAITING (gdb's include/gdb/signals.def).
 const sigWaiting = 36
@@ -25,6 +31,7 @@ const sigWaiting = 36
 // withheld is a stop of one thread that came when another one was stepped alone.
 type withheld struct {
 	stop api.Stop
+	ends int // the thread that the step would end, 0 for none
 	pid  int
 	tid  int // the thread that was stepped
 }
@@ -40,6 +47,9 @@ func (s *session) resumeAlone(pid int, r *api.Resume) (out reply, asks, isDone b
 	case s.lldb || s.srv.opt.RR: // takes stops of any thread
 		r.Alone = r.Alone && !isStep
 		return out, false, false
+	case isStep && s.noResumed && w.stop.Kind == api.StopNone && w.ends != r.TID && !s.div.on && s.atExit(r.TID):
+		s.withheld = withheld{ends: r.TID}
+		return s.waits(r.TID), false, true
 	case w.stop.Kind == api.StopNone || w.pid != pid || r.Dir != api.Forward || s.div.on:
 		r.Alone = r.Alone && !isStep
 		return out, isStep, false
@@ -61,7 +71,7 @@ func (s *session) stoppedAlone(tid int, pc uint64, stop api.Stop) reply {
 		return s.stopReply(stop)
 	case stop.Kind == api.StopReplayEnd: // gdb 13 believes for ever after it that the step is under way
 		stop.TID = tid
-		s.withheld = withheld{stop, s.inferior.pid, tid}
+		s.withheld = withheld{stop: stop, pid: s.inferior.pid, tid: tid}
 		return s.waits(tid)
 	case stop.Kind == api.StopInterrupted:
 		stop.TID = tid
@@ -70,7 +80,7 @@ func (s *session) stoppedAlone(tid int, pc uint64, stop api.Stop) reply {
 	case !isOfThread(stop.Kind): // The process has ended, or is another program.
 		return s.stopReply(stop)
 	}
-	s.withheld = withheld{stop, s.inferior.pid, tid}
+	s.withheld = withheld{stop: stop, pid: s.inferior.pid, tid: tid}
 	if regs, err := s.registers(tid); err != nil || regs.RIP == pc {
 		return s.waits(tid)
 	}
@@ -78,6 +88,20 @@ func (s *session) stoppedAlone(tid int, pc uint64, stop api.Stop) reply {
 	stop = api.Stop{Kind: api.StopStep, TID: tid}
 	s.stopped(stop)
 	return s.stopReply(stop)
+}
+
+// sysExit is exit(2), which ends a thread (linux arch/x86/entry/syscalls/syscall_64.tbl).
+const sysExit = 60
+
+// atExit reports whether the next instruction of a thread is the SYSCALL that ends it.
+func (s *session) atExit(tid int) bool {
+	regs, err := s.registers(tid)
+	if err != nil || regs.GPR[0] != sysExit {
+		return false
+	}
+	var code [2]byte
+	n, _ := s.target.ReadMemory(regs.RIP, code[:]) // what cannot be read is no SYSCALL
+	return n == len(code) && code == [2]byte{0x0f, 0x05}
 }
 
 // waits is the reply that asks: the thread has not moved.
@@ -106,7 +130,7 @@ func (s *session) noneResumed(tid int, stop api.Stop) reply {
 	switch {
 	case stop.Kind == api.StopNoThread:
 	case isOfThread(stop.Kind):
-		s.withheld = withheld{stop, s.inferior.pid, tid}
+		s.withheld = withheld{stop: stop, pid: s.inferior.pid, tid: tid}
 	default:
 		return s.stopReply(stop)
 	}

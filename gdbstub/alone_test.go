@@ -80,3 +80,46 @@ func TestStepAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestStepAtExit steps a thread alone at the SYSCALL with which it ends. gdb is asked first, and
+// resumes all, or the thread once more.
+func TestStepAtExit(t *testing.T) {
+	const alone, waits = "vCont;s:1234", "T24 thread:1234"
+	for _, test := range []struct {
+		name    string
+		rax     uint64
+		packets []string // and what each is answered
+		alone   []bool   // how the target is asked
+	}{
+		{"over a breakpoint", sysExit, []string{alone, waits, "vCont;C24:1234;c", "T05 thread:1235 swbreak"}, []bool{false}},
+		{"locked", sysExit, []string{alone, waits, "vCont;S24:1234", "T24", alone, "T05 thread:1234"}, []bool{false, true}},
+		{"another call", sysExit + 1, []string{alone, waits, alone, "T05 thread:1234"}, []bool{false, true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := &fakeMeeting{fakeTarget: newFake()}
+			f.threads = append(f.threads, api.Thread{PID: fakePID, TID: fakePID + 1})
+			f.regs[f.pos].GPR[0] = test.rax
+			for i, c := range []byte{0x0f, 0x05} {
+				f.mem[f.regs[f.pos].RIP+uint64(i)] = c
+			}
+			c := dial(t, f)
+			defer c.hangUp()
+			c.ask("qSupported:swbreak+;no-resumed+")
+			for i := 0; i < len(test.packets); i += 2 {
+				got := c.ask(test.packets[i])
+				for _, part := range strings.Fields(test.packets[i+1]) {
+					if !strings.Contains(got, part) {
+						t.Errorf("%s: %s, want %s", test.packets[i], got, test.packets[i+1])
+					}
+				}
+			}
+			var how []bool
+			for _, r := range f.asked {
+				how = append(how, r.Alone)
+			}
+			if !slices.Equal(how, test.alone) {
+				t.Errorf("the target is asked to resume alone: %v, want %v", how, test.alone)
+			}
+		})
+	}
+}

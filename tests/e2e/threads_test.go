@@ -87,6 +87,26 @@ func TestStepAlone(t *testing.T) {
 	}
 }
 
+// TestBreakAtThreadExit breaks at the SYSCALL with which a thread ends. gdb 13 steps the thread alone
+// over it, and would hang for ever after if the thread were gone then; the others go on. With
+// scheduler-locking on no thread runs any more.
+func TestBreakAtThreadExit(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "leave", "-O0", "-pthread")
+	addr := serve(t, g.record(t, "--keep", "always"), "--symbols", g.dir+"/symbols")
+	end := fmt.Sprint("tbreak ", g.line(t, "END"))
+	out := gdb(t, addr, loadCommands, "vplay seek begin", "catch syscall exit", "continue", "set $at = $pc - 2", "delete", "vplay seek begin", "break *$at", end,
+		"continue", "continue", "continue", "print sum", "echo @\\n",
+		"vplay seek begin", "continue", "set scheduler-locking on", "continue", "thread 1", "set scheduler-locking off", end, "continue", "continue", "print sum")
+	expect(t, out, places(t, g, "leave", []string{
+		`Catchpoint 1`, `"leave" hit Breakpoint 2`, `"leave" hit Breakpoint 2`, `hit Temporary breakpoint 3.*LINE:END`, `= 3`, `^@`,
+		`"leave" hit Breakpoint 2`, `No unwaited-for children left`, `Switching to thread 1`, `"leave" hit Breakpoint 2`, `hit Temporary breakpoint .*LINE:END`, `= 3`,
+	})...)
+	if strings.Contains(out, "internal-error") {
+		t.Errorf("gdb ends with an internal error:\n%s", out)
+	}
+}
+
 // TestThreadLeaves resumes a thread alone until it ends: gdb is told that no thread runs any
 // more. So it is when the thread is stepped alone over its last instruction.
 func TestThreadLeaves(t *testing.T) {
