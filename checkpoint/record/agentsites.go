@@ -60,14 +60,18 @@ func (sp *space) lookAt(addr, nr uint64) *site {
 	if sp.readMem(addr-before, code) != len(code) || !bytes.Equal(code[before:before+syscallInsnLen], []byte{0x0f, 0x05}) {
 		return s
 	}
-	if start := numberLoad(code[:before], nr); start > 0 {
-		s.jump = abi.Range{Addr: addr - start, Len: jumpSize}
-		s.own = code[before-start : before]
-	} else if n := comparison(code[before+syscallInsnLen:]); n > 0 {
+	if start := numberLoad(code[:before], nr); start > 0 { // one instruction: no jump leads into its midst
+		if !sp.mayChange(addr - start) {
+			s.jump = abi.Range{Addr: addr - start, Len: jumpSize}
+			s.own = code[before-start : before]
+		}
+		return s
+	}
+	if n := comparison(code[before+syscallInsnLen:]); n > 0 {
 		s.jump = abi.Range{Addr: addr, Len: jumpSize}
 		s.own, s.next = code[before:before+syscallInsnLen+n], uint64(n)
 	}
-	if s.jump.Len != 0 && sp.isTarget(s.jump.Addr+1, s.jump.Addr+jumpSize, addr) {
+	if s.jump.Len != 0 && (sp.mayChange(addr) || sp.isTarget(s.jump.Addr+1, s.jump.Addr+jumpSize)) {
 		s.jump, s.own, s.next = abi.Range{}, nil, 0
 	}
 	return s
@@ -115,15 +119,20 @@ const (
 	otherJumps = 64 << 10
 )
 
-// isTarget reports whether a direct jump near the site may lead into [from,to), the address of
-// the SYSCALL instruction excepted. It looks at each byte as if an instruction began there, so that it errs on the
-// side of a jump.
-func (sp *space) isTarget(from, to, except uint64) bool {
+// mayChange reports whether code is where the program may change it.
+func (sp *space) mayChange(addr uint64) bool {
+	m := sp.maps.at(addr)
+	return m == nil || m.private() && m.Prot&checkpoint.ProtWrite != 0
+}
+
+// isTarget reports whether a direct jump near the site may lead into [from,to). It looks at each byte as
+// if an instruction began there, so that it errs on the side of a jump.
+func (sp *space) isTarget(from, to uint64) bool {
 	m := sp.maps.at(from)
-	if m == nil || m.private() && m.Prot&checkpoint.ProtWrite != 0 {
-		return true // code that the program may change
+	if m == nil {
+		return true
 	}
-	hits := func(at uint64) bool { return at >= from && at < to && at != except }
+	hits := func(at uint64) bool { return at >= from && at < to }
 	start := max(m.Start, from-min(from, otherJumps))
 	code := make([]byte, min(m.End, to+otherJumps)-start)
 	code = code[:sp.readMem(start, code)]
@@ -148,8 +157,8 @@ func (sp *space) isTarget(from, to, except uint64) bool {
 	return false
 }
 
-// build writes the site's stub. The block is the agent's.
-func (s *site) build(a *stubArea, block uint64) {
+// build writes the site's stub.
+func (s *site) build(a *stubArea) {
 	off := a.used
 	a.used += stubSize
 	s.stub = a.at.Addr + off
@@ -159,11 +168,9 @@ func (s *site) build(a *stubArea, block uint64) {
 		b = append(b, s.own...)
 	}
 	s.entry = s.stub + uint64(len(b))
-	b = append(b, 0x49, 0xbb) // movabs $block,%r11
-	b = binary.LittleEndian.AppendUint64(b, block)
 	b = append(b, 0x48, 0xb9) // movabs $about,%rcx
 	b = binary.LittleEndian.AppendUint64(b, s.stub+stubAbout)
-	b = append(b, 0x41, 0xff, 0x23) // jmp *(%r11)
+	b = append(b, 0x65, 0xff, 0x24, 0x25, 0, 0, 0, 0) // jmp *%gs:0
 	if s.next != 0 {
 		s.resumes = s.stub + stubResumes
 		b = b[:stubResumes]
@@ -308,7 +315,11 @@ func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where a
 	if exec {
 		prot = unix.PROT_READ | unix.PROT_EXEC
 	}
-	addr, err := in.do(unix.SYS_MMAP, at, size, prot, flags, uint64(fd), 0)
+	hint := at
+	if at == 0 { // far from the program's, as scratch memory is
+		hint = pageDown(sp.vdso - min(sp.vdso, 2*scratchDistance+2*sp.agentPages.count()*checkpoint.PageSize))
+	}
+	addr, err := in.do(unix.SYS_MMAP, hint, size, prot, flags, uint64(fd), 0)
 	if err != nil {
 		return where, nil, err
 	}
@@ -355,14 +366,14 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 		} else if s.jump.Len != 0 {
 			sp.agent.slots++
 		}
-		s.build(a, sp.agent.at.Addr+agent.Block)
+		s.build(a)
 		sp.agent.sites[addr] = s
 		sp.agent.stubs[s.stub] = s
 		for i := range s.jump.Len {
 			sp.agent.inJump[s.jump.Addr+i] = s
 		}
 	}
-	return s.entry, s.write(sp, true)
+	return s.entry, s.write(sp, !t.group().within(s, t))
 }
 
 // forgetSites forgets the sites in memory that a call, at its entry, may change or unmap. Their own

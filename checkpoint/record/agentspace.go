@@ -4,6 +4,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -18,18 +19,27 @@ import (
 // the recorder is made as without the agent, with two stops; the thread comes back under it when
 // that is over. What a stop under the agent means is in agentstop.go.
 
-// spaceAgent is the agent in an address space.
-type spaceAgent struct {
+// threadAgent is the agent's memory for one thread. The thread's GS base leads there; the
+// program, whose own is 0, does not see that.
+type threadAgent struct {
 	at     abi.Range // its mapping
 	shared agent.Shared
-	areas  []*stubArea
-	sites  map[uint64]*site  // by the address of the SYSCALL instruction
-	stubs  map[uint64]*site  // by the address of the stub
-	pages  map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
-	inJump map[uint64]*site  // by each byte that their jumps are written over
-	slots  int               // that jumps have had
-	clean  bool              // no jump is written
-	heals  bool              // SIGSYS has the agent's handler, should the recorder go
+	native ownState // as the agent was told
+}
+
+// spaceAgent is the agent in an address space.
+type spaceAgent struct {
+	*threadAgent                // of the first thread: it has what is common to all
+	all          []*threadAgent // that are mapped
+	spare        []*threadAgent // of these, those of threads that have ended
+	areas        []*stubArea
+	sites        map[uint64]*site  // by the address of the SYSCALL instruction
+	stubs        map[uint64]*site  // by the address of the stub
+	pages        map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
+	inJump       map[uint64]*site  // by each byte that their jumps are written over
+	slots        int               // that jumps have had
+	clean        bool              // no jump is written
+	heals        bool              // SIGSYS has the agent's handler, should the recorder go
 }
 
 // close gives up what is mapped here.
@@ -37,25 +47,35 @@ func (a *spaceAgent) close() {
 	if a == nil {
 		return
 	}
-	_ = unix.Munmap(a.shared) // it is mapped
+	for _, t := range a.all {
+		_ = unix.Munmap(t.shared) // it is mapped
+	}
 	for _, s := range a.areas {
 		_ = unix.Munmap(s.view) // likewise
 	}
 }
 
-// agentFits reports whether the thread, which goes on by next, may run under the agent: it is
-// alone, and what its calls do is known from these alone.
+// gsBase returns the base of GS that a thread with this agent has.
+func (a *threadAgent) gsBase() uint64 { return a.at.Addr + agent.Block }
+
+// agentFits reports whether the thread, which goes on by next, may run under the agent: what its calls
+// do is known from these alone.
 func (t *thread) agentFits(next action) bool {
 	s, g, sp := t.session, t.group(), t.space()
 	switch {
 	case !s.opt.Agent, s.opt.Vsyscall, sp.noAgent, sp.vdso == 0, g.done, g.cur == nil:
 		return false
-	case !s.alone() || g.sharers != nil || s.strangers || sp.outside != nil || len(s.unrecorded) > 0:
+	case len(s.groups) > 1 || g.shares() || s.opt.Chaos && !g.alone():
 		return false
-	case next.req != 0 && next.req != ptrace.Syscall, t.call.in, t.call.pending, t.redo, t.starting, t.leaves, t.exiting, t.parked.noXState:
+	case g.sharers != nil || s.strangers || sp.outside != nil || len(s.unrecorded) > 0:
+		return false
+	case next.req != 0 && next.req != ptrace.Syscall, t.call.in, t.call.pending, t.redo, t.leaves, t.exiting, t.parked.noXState:
 		return false
 	}
-	return sp.agent != nil || next.sig == 0 // calls are injected to bring it in
+	if sp.agent == nil {
+		return g.alone() && next.sig == 0 // calls are injected to bring it in
+	}
+	return t.block != nil
 }
 
 // underAgent prepares a thread, which is about to be resumed with a signal unless that is 0, to run
@@ -77,34 +97,54 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	if err := t.readRegs(); err != nil {
 		return false, err
 	}
-	rip := t.regs.Rip
 	if a.clean {
 		for _, s := range a.sites {
-			if err := s.write(sp, !s.within(rip)); err != nil {
+			if err := s.write(sp, !t.group().within(s, nil)); err != nil {
 				return false, err
 			}
 		}
 		a.clean = false
-	} else if s := a.inJump[rip]; s != nil && s.within(rip) {
-		if err := s.write(sp, false); err != nil {
-			return false, err
-		}
-	}
-	a.shared.Attend(len(t.sig.held) > 0)
-	p := agent.Places()
-	if err := t.session.source.dispatch(t.tid, true, a.at.Addr+p.Made, p.Sysed-p.Made+1); err != nil {
+	} else if err := t.clearJump(); err != nil {
 		return false, err
 	}
-	a.shared.Rest()
-	a.shared.Supervise(true)
-	t.agent = true
+	a.shared.Many(!t.group().alone())
+	t.noteNative()
+	own, p := t.block.shared, agent.Places()
+	own.Attend(len(t.sig.held) > 0)
+	if err := t.session.source.dispatch(t.tid, true, t.block.at.Addr+p.Made, p.Sysed-p.Made+1); err != nil {
+		return false, err
+	}
+	own.Rest()
+	own.Supervise(true)
+	t.agent, t.starting = true, false
 	return true, nil
+}
+
+// within reports whether a thread of the group, but one, stands in the midst of what the site's jump is
+// written over.
+func (g *group) within(s *site, but *thread) bool {
+	return slices.ContainsFunc(g.turns.threads, func(t *thread) bool { return t != but && s.within(t.regs.Rip) })
+}
+
+// clearJump takes out the jump that the thread stands in the midst of.
+func (t *thread) clearJump() error {
+	sp := t.space()
+	if sp.agent == nil {
+		return nil
+	}
+	if s := sp.agent.inJump[t.regs.Rip]; s != nil && s.within(t.regs.Rip) {
+		return s.write(sp, false)
+	}
+	return nil
 }
 
 // bringAgent maps the agent into the program, which is at a stop where calls can be injected.
 func (t *thread) bringAgent() error {
 	sp := t.space()
 	sp.noAgent = true // until it is there
+	if err := t.readRegs(); err != nil {
+		return err
+	}
 	status, err := statusOf(t.proc.live)
 	if err != nil {
 		return err
@@ -125,25 +165,105 @@ func (t *thread) bringAgent() error {
 		t.session.noteOnce(fmt.Sprintf("no agent: PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG, of Linux 6.4: %v", err))
 		return nil
 	}
-	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
-	if err != nil {
-		return err
-	}
-	at, view, err := sp.mapHidden(in, 0, agent.Size, agent.TextSize, false)
-	if err != nil {
-		return err
-	}
-	if err := in.end(); err != nil {
-		return err
-	}
-	if view == nil {
-		t.session.noteOnce("no agent: its memory could not be mapped")
+	if t.regs.Gs_base != 0 {
+		t.session.noteOnce("no agent: the program uses GS")
 		return nil
 	}
-	sp.agent = &spaceAgent{at: at, shared: view, sites: map[uint64]*site{}, stubs: map[uint64]*site{}, inJump: map[uint64]*site{}, pages: map[uint64]uint64{}, clean: true}
-	sp.agent.shared.Init(at.Addr)
 	sp.noAgent = false
+	sp.agent = &spaceAgent{sites: map[uint64]*site{}, stubs: map[uint64]*site{}, inJump: map[uint64]*site{}, pages: map[uint64]uint64{}, clean: true}
+	if err := t.bringBlock(); err != nil {
+		return err
+	}
+	if t.block == nil {
+		sp.agent, sp.noAgent = nil, true
+		t.session.noteOnce("no agent: its memory could not be mapped")
+	}
 	return nil
+}
+
+// bringBlock gives the thread, which is at a stop where calls can be injected, memory of the agent's, if
+// its address space has one. A thread that gets none runs without the agent.
+func (t *thread) bringBlock() error {
+	sp := t.space()
+	a := sp.agent
+	if a == nil || sp.noAgent {
+		return nil
+	}
+	var own *threadAgent
+	if n := len(a.spare); n > 0 {
+		own, a.spare = a.spare[n-1], a.spare[:n-1]
+	} else {
+		in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
+		if err != nil {
+			return err
+		}
+		at, view, err := sp.mapHidden(in, 0, agent.Size, agent.TextSize, false)
+		if err != nil {
+			return err
+		}
+		if err := in.end(); err != nil || view == nil {
+			return err
+		}
+		own = &threadAgent{at: at, shared: view}
+		if a.threadAgent == nil {
+			a.threadAgent = own
+		}
+		a.all = append(a.all, own)
+		own.shared.Init(at.Addr, a.at.Addr)
+	}
+	t.block = own
+	t.noteNative()
+	return t.setRegs(&t.regs)
+}
+
+// leaveBlock gives the thread, which is at a stop, the program's base of GS.
+func (t *thread) leaveBlock() error {
+	if t.block == nil {
+		return nil
+	}
+	t.block = nil
+	if err := t.readRegs(); err != nil {
+		return err
+	}
+	t.regs.Gs_base = 0
+	return t.setRegs(&t.regs)
+}
+
+// leaveBlockOf gives a new child of t's, which is at its first stop and has its registers, the
+// program's base of GS.
+func (t *thread) leaveBlockOf(tid int) error {
+	var r ptrace.Regs
+	if t.block == nil {
+		return nil
+	}
+	if err := t.session.source.getRegs(tid, &r); err != nil {
+		return err
+	}
+	r.Gs_base = 0
+	return t.session.source.setRegs(tid, &r)
+}
+
+// ownState is what a thread would be without a recorder.
+type ownState struct {
+	cpus       unix.CPUSet
+	tsc, cpuid bool // are trapped by the recorder alone
+}
+
+// noteNative tells the thread's agent what the thread would be without a recorder.
+func (t *thread) noteNative() {
+	trap := &t.proc.trap
+	now := ownState{t.affinity, trap.tsc && !trap.ownTSC, trap.cpuid && !trap.ownCPUID}
+	if t.block.native == now {
+		return
+	}
+	t.block.native = now
+	var cpus [128]byte
+	for i := range len(cpus) * 8 {
+		if now.cpus.IsSet(i) {
+			cpus[i/8] |= 1 << (i % 8)
+		}
+	}
+	t.block.shared.Native(cpus[:], now.tsc, now.cpuid)
 }
 
 // setHealer gives SIGSYS the agent's handler, or its default action. The handler is for a program
@@ -154,22 +274,17 @@ func (t *thread) setHealer(on bool) error {
 		return nil
 	}
 	a.heals = on
-	var cpus [128]byte
-	for i := range len(cpus) * 8 {
-		if t.affinity.IsSet(i) {
-			cpus[i/8] |= 1 << (i % 8)
-		}
-	}
-	trap := &t.proc.trap
-	a.shared.Native(cpus[:], trap.tsc && !trap.ownTSC, trap.cpuid && !trap.ownCPUID)
 	_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), a.at.Addr+a.shared.Action(a.at.Addr, on), 0, 8)
 	return err
 }
 
-// seesHealer reports whether a call, whose entry has the registers r, would find the handler, or
-// hand it on.
-func seesHealer(r *ptrace.Regs) bool {
+// seesHealer reports whether the call that the thread, with registers r, is about to make would find the
+// handler, or hand it on: threads share it.
+func (t *thread) seesHealer(r *ptrace.Regs) bool {
 	row, _ := abi.Lookup(int64(r.Rax))
+	if t.space().flagsOfTask(int64(r.Rax), r.Rdi)&cloneThread != 0 {
+		return false
+	}
 	return row.Effect == abi.EffectTask || r.Rax == unix.SYS_RT_SIGACTION && uint32(r.Rdi) == uint32(unix.SIGSYS)
 }
 
@@ -189,6 +304,12 @@ func (sp *space) ownCode() error {
 	return nil
 }
 
+// Of arch_prctl(2), asm/prctl.h.
+const (
+	archSetGS = 0x1001
+	archGetGS = 0x1004
+)
+
 // agentCall tells the agent, at the entry of a call that the recorder makes, what may change by
 // it.
 func (t *thread) agentCall(effect abi.Effect) error {
@@ -204,8 +325,15 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		if c.args[3]&mapAnonymous == 0 {
 			a.shared.ForbidWrites()
 		}
-	case unix.SYS_SECCOMP, unix.SYS_PTRACE:
+	case unix.SYS_SECCOMP, unix.SYS_PTRACE, unix.SYS_UNSHARE: // the last may part the threads' descriptors
 		sp.noAgent = true
+	case unix.SYS_ARCH_PRCTL:
+		if c.args[0] == archSetGS || c.args[0] == archGetGS {
+			sp.noAgent = true
+			if err := t.leaveBlock(); err != nil {
+				return err
+			}
+		}
 	case unix.SYS_PRCTL:
 		if c.args[0] == unix.PR_SET_SECCOMP {
 			sp.noAgent = true
@@ -219,7 +347,13 @@ func (t *thread) agentCall(effect abi.Effect) error {
 	case abi.EffectMem:
 		a.shared.ForgetWritable()
 		return sp.forgetSites(c)
-	case abi.EffectTask, abi.EffectExec, abi.EffectOpaque:
+	case abi.EffectTask:
+		if flags := t.taskFlags(); flags&cloneThread != 0 {
+			sp.noAgent = sp.noAgent || flags&abi.CLONE_FILES == 0
+			return nil // it has the same memory
+		}
+		return sp.ownCode()
+	case abi.EffectExec, abi.EffectOpaque:
 		return sp.ownCode()
 	default:
 	}

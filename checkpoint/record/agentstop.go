@@ -16,15 +16,19 @@ import (
 // program: before its call, in it at its exit, or behind it. So a signal finds the program, never the
 // agent, and no handler can run there.
 
+// regGS is where agent.Regs has the base of GS, the agent's.
+const regGS = 19
+
 // fromAgent is called first at a stop of a thread under the agent. done says that the stop was
 // the agent's own business, and that the thread is to go on by next.
 func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err error) {
-	a := t.space().agent
+	a, shared := t.space().agent, t.block.shared
 	t.agent = false
-	noted, phase, result, saved := a.shared.Noted(), a.shared.Phase(), a.shared.Result(), a.shared.Regs()
+	noted, phase, result, saved := shared.Noted(), shared.Phase(), shared.Result(), shared.Regs()
+	saved[regGS] = 0
 	lerr := t.logRing()
-	a.shared.Empty()
-	a.shared.Supervise(false)
+	shared.Empty()
+	shared.Supervise(false)
 	if err := t.readRegs(); err != nil {
 		return action{}, false, err
 	}
@@ -39,9 +43,9 @@ func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err erro
 		return action{}, false, lerr
 	}
 	p := agent.Places()
-	rip := t.regs.Rip - a.at.Addr
+	rip := t.regs.Rip - t.block.at.Addr
 	switch {
-	case rip >= a.at.Len || rip > p.End:
+	case rip >= t.block.at.Len || rip > p.End:
 		if own {
 			next, err = t.onDispatch()
 			return next, true, err
@@ -62,9 +66,9 @@ func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err erro
 		t.regs.Rax = uint64(result)
 		t.sig.atExit, t.atSync = t.regs, true
 		return action{}, false, t.setRegs(&t.regs)
-	case rip >= p.Made && rip < p.Noted:
+	case rip >= p.Made && rip < p.Noted && !agent.Tried(&saved, int64(live.Rax)):
 		return action{}, own, t.behind(int64(live.Rax), own)
-	case phase == agent.Made:
+	case phase == agent.Made && !agent.Tried(&saved, result):
 		return action{}, own, t.behind(result, own)
 	}
 	return action{}, own, t.before(t.regs.Rip-syscallInsnLen, own)
@@ -188,7 +192,7 @@ func (t *thread) before(addr uint64, again bool) error {
 		}
 	}
 	err := t.setRegs(&t.regs)
-	if err == nil && again && seesHealer(&t.regs) {
+	if err == nil && again && t.seesHealer(&t.regs) {
 		err = t.setHealer(false)
 	}
 	return err
@@ -279,10 +283,10 @@ func (t *thread) noteWrite() {
 func (t *thread) logRing() error {
 	full := t.session.opt.FullRegs
 	seg := regsOf(&t.regs) // of the last stop: segment registers do not change
-	return t.space().agent.shared.Records(func(r *agent.Record) error {
+	return t.block.shared.Records(func(r *agent.Record) error {
 		regs := seg
 		copy(regs.R[:], r.Regs[:16])
-		regs.RIP, regs.RFLAGS, regs.FSBase, regs.GSBase = r.Regs[16], r.Regs[17], r.Regs[18], r.Regs[19]
+		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
 		nr := int64(regs.R[0])
 		t.logEvent(t.session.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs))
 		t.session.result.Stats.Calls++

@@ -30,13 +30,17 @@ const (
 )
 
 // taskFlags returns the flags of the call that makes a child.
-func (t *thread) taskFlags() uint64 {
-	switch t.call.nr {
+func (t *thread) taskFlags() uint64 { return t.space().flagsOfTask(t.call.nr, t.call.args[0]) }
+
+// flagsOfTask returns the flags of a call that makes a child, by its number and first argument; 0 for
+// others.
+func (sp *space) flagsOfTask(nr int64, arg uint64) uint64 {
+	switch nr {
 	case unix.SYS_CLONE:
-		return t.call.args[0]
+		return arg
 	case unix.SYS_CLONE3:
 		var b [8]byte
-		if t.space().readMem(t.call.args[0], b[:]) == len(b) {
+		if sp.readMem(arg, b[:]) == len(b) {
 			return le64(b[:])
 		}
 	case unix.SYS_VFORK:

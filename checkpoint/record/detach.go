@@ -249,7 +249,7 @@ func (t *thread) release(sig int) error {
 // restore gives a thread that is at a stop, in no call, its instructions, its CPUs and its
 // signals.
 func (t *thread) restore() error {
-	if err := errors.Join(t.space().ownCode(), t.setHealer(false)); err != nil {
+	if err := errors.Join(t.space().ownCode(), t.setHealer(false), t.leaveBlock()); err != nil {
 		return err
 	}
 	if t.space().site != 0 {

@@ -138,6 +138,7 @@ func (s *session) wantsExec(pid int, named string) bool {
 // descriptors are opened now, before the program can forbid it.
 func (t *thread) onExec() error {
 	p := t.proc
+	t.block = nil // it was in the old image
 	named := t.call.executes
 	if p == t.session.first && t.space().image == 0 {
 		named = t.session.opt.Args[0]

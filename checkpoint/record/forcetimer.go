@@ -29,6 +29,8 @@ type forceTimer struct {
 	sent    map[int]sentSignal // ours that are on their way, by the thread that each was sent to
 	hold    time.Time          // force a stop at this time, for held signals; zero is never
 	turnEnd time.Time          // likewise, for threads that wait for their turn
+	turnAsk time.Time          // from then on the agent is to leave the next call to the recorder, for these
+	stuck   bool               // the thread was in a call of the agent's when its turn was over
 	every   time.Duration
 	last    time.Time     // start of the interval
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
@@ -132,9 +134,15 @@ func (p *forceTimer) check(now time.Time) {
 			}
 		}
 	}
+	if p.shared != nil && !p.turnAsk.IsZero() && now.After(p.turnAsk) {
+		p.shared.Attend(true)
+	}
 	if due && p.shared != nil && p.shared.Phase() != agent.None {
 		p.shared.Attend(true)
-		return // it is in a call, which a signal would end
+		if stuck := p.stuck; !stuck {
+			p.stuck = !p.turnEnd.IsZero() && now.After(p.turnEnd)
+			return // it is in a call, which a signal would end
+		} // the call waits, perhaps for a thread that waits for the turn
 	}
 	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
 		if p.sent == nil {
@@ -160,9 +168,9 @@ func (p *forceTimer) lost() bool {
 // enter is called before a thread is resumed, leave after it has stopped.
 func (p *forceTimer) enter(t *thread, user bool) {
 	p.mu.Lock()
-	p.pid, p.tid, p.running, p.shared = t.proc.pid, t.tid, user, nil
+	p.pid, p.tid, p.running, p.shared, p.stuck = t.proc.pid, t.tid, user, nil, false
 	if t.agent {
-		p.shared = t.space().agent.shared
+		p.shared = t.block.shared
 	}
 	p.mu.Unlock()
 }
@@ -237,10 +245,10 @@ func (p *forceTimer) holdUntil(at time.Time) {
 }
 
 // turnEnds sets or, with the zero time, clears the time at which the turn ends because others
-// wait for it.
-func (p *forceTimer) turnEnds(at time.Time) {
+// wait for it, and that from which on it may end at a call.
+func (p *forceTimer) turnEnds(ask, at time.Time) {
 	p.mu.Lock()
-	p.turnEnd = at
+	p.turnAsk, p.turnEnd = ask, at
 	p.mu.Unlock()
 }
 

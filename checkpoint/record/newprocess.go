@@ -19,6 +19,9 @@ import (
 
 // recordChild begins the recording of a child of t's, which is at its first stop, in t's call.
 func (t *thread) recordChild(pid int) error {
+	if err := t.leaveBlockOf(pid); err != nil {
+		return err
+	}
 	n := t.session.newThread(pid)
 	p, of := n.proc, t.proc
 	p.parent, p.trap, p.segv, p.about, p.wanted = of.pid, of.trap, of.segv, of.about, of.wanted

@@ -29,7 +29,7 @@ func (t *thread) onThread(tid int) error {
 		return err
 	}
 	t.call.thread = n
-	return nil
+	return n.bringBlock()
 }
 
 // beginThread takes note of a thread that the program's call has made in its memory, and that
@@ -37,6 +37,9 @@ func (t *thread) onThread(tid int) error {
 func (t *thread) beginThread(n *thread) (err error) {
 	n.affinity, n.starting, n.name = t.affinity, true, t.name
 	t.session.threads[n.tid] = n
+	if err := t.leaveBlockOf(n.tid); err != nil {
+		return err
+	}
 	if err := n.readRegs(); err != nil {
 		return err
 	}

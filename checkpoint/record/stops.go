@@ -56,7 +56,7 @@ func (t *thread) goOn(next action) error {
 	}
 	if why := t.mustPass(next); why != 0 {
 		t.giveUpTurn(next, false, why)
-		return nil
+		return t.clearJump()
 	}
 	user := (next.req == 0 || next.req == ptrace.Syscall) && !t.call.in && !t.call.pending
 	req, err := t.request(next)

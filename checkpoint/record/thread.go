@@ -30,6 +30,8 @@ type thread struct {
 	scratch         abi.Range        // where the kernel writes while the thread waits
 	lastRedirection *abi.Redirection // of its last call that waited
 
+	block *threadAgent // where the agent keeps its own, nil for none
+
 	agent       bool        // it runs under the agent, or did so up to the stop that is answered
 	redo        bool        // it makes a call again, which the agent has left to the recorder
 	atSync      bool        // the stop that was answered last is one that the log can name
@@ -46,11 +48,25 @@ type thread struct {
 func (t *thread) space() *space { return t.proc.space }
 func (t *thread) group() *group { return t.proc.space.group }
 
-// readRegs reads the registers of the stop that the thread is at.
-func (t *thread) readRegs() error { return t.session.source.getRegs(t.tid, &t.regs) }
+// readRegs reads the registers of the stop that the thread is at, as the program has them: one with a
+// block of the agent's has 0 as its base of GS.
+func (t *thread) readRegs() error {
+	err := t.session.source.getRegs(t.tid, &t.regs)
+	if t.block != nil && t.regs.Gs_base == t.block.gsBase() {
+		t.regs.Gs_base = 0
+	}
+	return err
+}
 
 // setRegs sets the thread's registers; t.regs stays.
-func (t *thread) setRegs(r *ptrace.Regs) error { return t.session.source.setRegs(t.tid, r) }
+func (t *thread) setRegs(r *ptrace.Regs) error {
+	if t.block == nil || r.Gs_base != 0 {
+		return t.session.source.setRegs(t.tid, r)
+	}
+	own := *r
+	own.Gs_base = t.block.gsBase()
+	return t.session.source.setRegs(t.tid, &own)
+}
 
 // pending returns the signals that are queued for the thread, blocked or not.
 func (t *thread) pending() uint64 { return t.session.source.pending(t.tid) }

@@ -87,6 +87,10 @@ func (g *group) forget(t *thread) {
 		t.space().spare = append(t.space().spare, t.scratch)
 		t.scratch = abi.Range{}
 	}
+	if a := t.space().agent; a != nil && t.block != nil {
+		a.spare = append(a.spare, t.block)
+		t.block = nil
+	}
 	t.proc.lookElsewhere(t.tid)
 }
 

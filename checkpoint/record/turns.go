@@ -82,16 +82,16 @@ func (g *group) beginTurn(t *thread) {
 // the group, or processes that share its memory.
 func (g *group) boundTurn() {
 	u := &g.turns
-	var at time.Time
+	var ask, at time.Time
 	if u.has != nil && g.chooseNext() >= 0 {
-		at = u.since.Add(u.limits.force)
+		ask, at = u.since.Add(u.limits.slice), u.since.Add(u.limits.force)
 	}
 	if u.has != nil && g.othersReady() {
 		if ends := g.sharers.since.Add(g.sharers.lasts(u.limits.force)); at.IsZero() || ends.Before(at) {
 			at = ends
 		}
 	}
-	g.timer.turnEnds(at)
+	g.timer.turnEnds(ask, at)
 }
 
 // boundTurns is boundTurn for the group and for those that it shares memory with.

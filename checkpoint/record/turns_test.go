@@ -145,7 +145,7 @@ func TestTimersSignal(t *testing.T) {
 		t.Helper()
 		before := len(f.sent)
 		g.timer.enter(to, true)
-		g.timer.turnEnds(time.Now())
+		g.timer.turnEnds(time.Time{}, time.Now())
 		if g.timer.check(time.Now().Add(time.Second)); len(f.sent) != before+1 {
 			t.Fatalf("%v was sent", f.sent[before:])
 		}
@@ -185,7 +185,7 @@ func TestLostStop(t *testing.T) {
 	th.sig.mask = 1 << (reservedSignal - 1)
 	g.timer.blocked(th.sig.mask)
 	g.timer.enter(th, true)
-	g.timer.turnEnds(time.Now())
+	g.timer.turnEnds(time.Time{}, time.Now())
 	later := time.Now().Add(time.Second)
 	look := func(want int) {
 		t.Helper()

@@ -25,16 +25,7 @@ import (
 // replay exactly, also with short intervals and with ends by force.
 func TestAgent(t *testing.T) {
 	dir := t.TempDir()
-	tree := filepath.Join(dir, "tree")
-	for i := range 30 {
-		name := filepath.Join(tree, fmt.Sprint("d", i%3), fmt.Sprint("f", i))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, bytes.Repeat([]byte{byte(i)}, i*1000), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tree := treeOfFiles(t, dir)
 	agents := compile(t, "agent")
 	for _, c := range []struct {
 		name    string
@@ -72,6 +63,54 @@ func TestAgent(t *testing.T) {
 				r.opt.Agent = false
 				_, by := r.recorded(t)
 				equalCalls(t, callsOf(t, res.Path), callsOf(t, by.Path))
+			})
+		}
+	}
+}
+
+// treeOfFiles makes a folder with files in dir.
+func treeOfFiles(t *testing.T, dir string) string {
+	t.Helper()
+	tree := filepath.Join(dir, "tree")
+	for i := range 30 {
+		name := filepath.Join(tree, fmt.Sprint("d", i%3), fmt.Sprint("f", i))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.Repeat([]byte{byte(i)}, i*1000), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+// TestAgentThreads records programs with threads: the agent makes their calls, too, but those that wait
+// for another thread, or it would be for ever. least is how many of a hundred it makes.
+func TestAgentThreads(t *testing.T) {
+	dir := treeOfFiles(t, t.TempDir())
+	prog := compile(t, "agentthreads")
+	for _, c := range []struct {
+		name  string
+		least uint64
+	}{{"files", 90}, {"waits", 60}, {"events", 60}, {"fifos", 0}, {"stuck", 0}, {"own", 0}} {
+		for _, m := range []struct {
+			name string
+			opt  recorder.Options
+		}{
+			{"plain", recorder.Options{}},
+			{"short", recorder.Options{Interval: 2 * time.Millisecond}},
+			{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
+		} {
+			t.Run(c.name+"/"+m.name, func(t *testing.T) {
+				r := run{args: []string{prog, c.name, dir}, opt: m.opt}
+				r.opt.Agent = true
+				want := r.native(t)
+				got, res := r.recorded(t)
+				same(t, got, want)
+				t.Logf("%d of %d calls by the agent, %d forced ends; %v", res.Stats.AgentCalls, res.Stats.Calls, res.Stats.ForcedEnds, verify(t, res.Path))
+				if m.name == "plain" && res.Stats.AgentCalls*100 < res.Stats.Calls*c.least {
+					t.Errorf("the agent has made fewer than %d %% of the calls: %s", c.least, notesOf(t, res.Path))
+				}
 			})
 		}
 	}
@@ -195,12 +234,16 @@ func TestAgentOrphaned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flags := range [][]string{nil, {"-static"}} {
-		prog := compile(t, "agent", flags...)
-		for _, how := range []string{"spin", "poll", "read"} {
+		prog, threads := compile(t, "agent", flags...), compile(t, "agentthreads", flags...)
+		for _, how := range []string{"spin", "poll", "read", "threads"} {
 			t.Run(fmt.Sprint(how, flags), func(t *testing.T) {
-				want, _ := orphan(t, exec.Command(prog, dir, how), false)
+				args := []string{prog, dir, how}
+				if how == "threads" {
+					args = []string{threads, "orphan", dir}
+				}
+				want, _ := orphan(t, exec.Command(args[0], args[1:]...), false)
 				out := filepath.Join(t.TempDir(), "out.vplay")
-				cmd := exec.Command("/proc/self/exe", recordVerb, out, "1m", prog, dir, how)
+				cmd := exec.Command("/proc/self/exe", append([]string{recordVerb, out, "1m"}, args...)...)
 				cmd.Env = append(os.Environ(), agentVariable+"=1")
 				got, errs := orphan(t, cmd, true)
 				if got != want {

@@ -46,17 +46,23 @@ func (memory) ReadAt(_ uint64, b []byte) int { return len(b) }
 func (memory) Writable(_, _ uint64) bool     { return true }
 func (memory) Datagram(int32) bool           { return false }
 
+// callOfCommand returns the call whose commands have the row.
+func callOfCommand(nr uint32) int64 {
+	for _, call := range []int64{abi.SYS_IOCTL, abi.SYS_FCNTL, abi.SYS_FUTEX} {
+		if v := tableOfRows()[uint32(call)].val; nr >= v&0xffff && nr < v&0xffff+v>>16 {
+			return call
+		}
+	}
+	return -1
+}
+
 // TestRows compares what the agent logs of its calls with what the recorder would.
 func TestRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for nr, r := range tableOfRows() {
 		call, cmd := int64(nr), uint64(0)
 		if nr >= callCount { // of a command
-			cmd = uint64(r.val)
-			call = abi.SYS_FCNTL
-			if r.val != 0 && slices.Contains(ioctlCommands, r.val) {
-				call = abi.SYS_IOCTL
-			}
+			call, cmd = callOfCommand(nr), uint64(r.val)
 		}
 		if r.when == byCommand {
 			continue
@@ -76,12 +82,23 @@ func TestRows(t *testing.T) {
 			if nr >= callCount {
 				args[1] = cmd
 			}
-			if r.when == unless {
+			switch r.when {
+			case unless:
 				args[r.arg] &^= uint64(r.val)
+			case isNull:
+				args[r.arg] = 0
+				if call == abi.SYS_RECVFROM { // without an address its length is not written
+					args[5] = 0
+				}
+			default:
 			}
 			ret := int64(rnd.Uint64N(4096))
 			if effect, _ := abi.EffectOf(call, args); effect != abi.EffectPlain && r.when != writes {
 				t.Fatalf("%s%#x: effect %v", s.Name, args, effect)
+			}
+			// Random bytes wait once, while the machine starts.
+			if r.waits == notAtAll && call != abi.SYS_GETRANDOM && abi.MayBlock(call, args) {
+				t.Fatalf("%s%#x may wait for another thread", s.Name, args)
 			}
 			want, err := abi.Outputs(nil, memory{}, call, args, ret)
 			if err != nil {

@@ -15,10 +15,10 @@ var blob []byte
 func Code() []byte { return blob }
 
 // The agent's mapping, by offset in bytes from its start: code, then what it shares with the
-// supervisor. src/block.h has the same numbers.
+// supervisor. Each thread has one. src/block.h has the same numbers.
 const (
 	TextSize     = 0x2000
-	Block        = TextSize // where stubs say that the block is
+	Block        = TextSize // where the base of GS is
 	rows         = 0x3000
 	rowCount     = 512
 	callCount    = 480 // of them, by number
@@ -40,8 +40,11 @@ const (
 	blockAttention  = 0x1c
 	blockResult     = 0x20
 	blockRegs       = 0x30
+	blockSelf       = 0xd0
+	blockCommon     = 0xe0
+	blockMany       = 0xe8
 	blockWritable   = 0x200
-	writableCount   = 8
+	writableCount   = 24
 	blockWrites     = 0x400
 	descriptors     = 1024
 	blockSupervised = 0x800

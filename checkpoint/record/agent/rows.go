@@ -20,6 +20,20 @@ const (
 	writes    // the descriptor is one that AllowWrites has named
 	closes    // the descriptor ends
 	byCommand // the argument is a command of those listed
+	isNull    // the argument is 0
+)
+
+// waits says how a call may wait for another thread.
+type waits uint8
+
+// The ways, as agent.c has them.
+const (
+	notAtAll  waits = iota
+	toRead          // until the descriptor has something
+	toWrite         // until it takes something
+	toOpen          // where the file is a FIFO or a device
+	toOpenAt        // likewise, in a directory
+	forEvents       // for as long as the fourth argument says: it is tried without waiting
 )
 
 // How much the kernel writes at an argument, as agent.c has it.
@@ -36,10 +50,11 @@ type out struct {
 
 // row is what the agent knows of a call.
 type row struct {
-	when when
-	arg  uint8
-	val  uint32
-	outs []out
+	when  when
+	arg   uint8
+	waits waits
+	val   uint32
+	outs  []out
 }
 
 // plainCalls are those that the agent always makes: frequent ones that change nothing which
@@ -52,7 +67,7 @@ var plainCalls = []int64{
 	abi.SYS_FSYNC, abi.SYS_FDATASYNC, abi.SYS_FADVISE64, abi.SYS_UMASK, abi.SYS_DUP,
 	abi.SYS_CLOCK_GETTIME, abi.SYS_GETTIMEOFDAY, abi.SYS_TIME, abi.SYS_TIMES, abi.SYS_GETRUSAGE,
 	abi.SYS_GETPID, abi.SYS_GETPPID, abi.SYS_GETTID, abi.SYS_GETUID, abi.SYS_GETEUID, abi.SYS_GETGID, abi.SYS_GETEGID, abi.SYS_GETPGRP,
-	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT,
+	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT, abi.SYS_SENDTO, abi.SYS_EPOLL_WAIT, abi.SYS_EPOLL_CTL,
 }
 
 // Requests of ioctl(2) (asm-generic/ioctls.h) and commands of fcntl(2) that are the agent's.
@@ -62,22 +77,37 @@ var (
 	fcntlCommands = []uint32{abi.F_DUPFD, abi.F_DUPFD_CLOEXEC, abi.F_GETFD, abi.F_SETFD, abi.F_GETFL, abi.F_SETFL, abi.F_SETLK}
 )
 
+// futexWakes are the operations of futex(2) that are the agent's, with FUTEX_PRIVATE_FLAG and
+// without: they wake others.
+var futexWakes = []uint32{abi.FUTEX_WAKE, abi.FUTEX_WAKE | 128, abi.FUTEX_WAKE_BITSET, abi.FUTEX_WAKE_BITSET | 128}
+
+// waiting has the calls that may wait for another thread.
+var waiting = map[int64]waits{
+	abi.SYS_READ: toRead, abi.SYS_PREAD64: toRead, abi.SYS_RECVFROM: toRead,
+	abi.SYS_WRITE: toWrite, abi.SYS_PWRITE64: toWrite, abi.SYS_SENDTO: toWrite,
+	abi.SYS_OPEN: toOpen, abi.SYS_OPENAT: toOpenAt,
+	abi.SYS_EPOLL_WAIT: forEvents, abi.SYS_EPOLL_PWAIT: forEvents,
+}
+
 // tableOfRows returns the rows, by number; those of commands stand behind the last call.
 func tableOfRows() map[uint32]row {
 	t := map[uint32]row{}
 	for _, nr := range plainCalls {
-		t[uint32(nr)] = row{when: always, outs: outsOf(nr)}
+		t[uint32(nr)] = row{when: always, waits: waiting[nr], outs: outsOf(nr)}
 	}
-	t[abi.SYS_OPEN] = row{when: unless, arg: 1, val: abi.O_TRUNC}
-	t[abi.SYS_OPENAT] = row{when: unless, arg: 2, val: abi.O_TRUNC}
-	t[abi.SYS_WRITE] = row{when: writes}
-	t[abi.SYS_PWRITE64] = row{when: writes}
+	for _, nr := range []int64{abi.SYS_RECVFROM, abi.SYS_EPOLL_PWAIT} { // the address, the mask
+		t[uint32(nr)] = row{when: isNull, arg: 4, waits: waiting[nr], outs: outsOf(nr)}
+	}
+	t[abi.SYS_OPEN] = row{when: unless, arg: 1, val: abi.O_TRUNC, waits: toOpen}
+	t[abi.SYS_OPENAT] = row{when: unless, arg: 2, val: abi.O_TRUNC, waits: toOpenAt}
+	t[abi.SYS_WRITE] = row{when: writes, waits: toWrite}
+	t[abi.SYS_PWRITE64] = row{when: writes, waits: toWrite}
 	t[abi.SYS_CLOSE] = row{when: closes}
 	next := uint32(rowCount)
 	for _, c := range []struct {
 		nr       int64
 		commands []uint32
-	}{{abi.SYS_IOCTL, ioctlCommands}, {abi.SYS_FCNTL, fcntlCommands}} {
+	}{{abi.SYS_IOCTL, ioctlCommands}, {abi.SYS_FCNTL, fcntlCommands}, {abi.SYS_FUTEX, futexWakes}} {
 		n := uint32(len(c.commands))
 		next -= n
 		t[uint32(c.nr)] = row{when: byCommand, arg: 1, val: next | n<<16}
@@ -130,7 +160,7 @@ func (nowhere) ReadAt(uint64, []byte) int { return 0 }
 func putRows(b []byte) {
 	for nr, r := range tableOfRows() {
 		at := b[rowSize*nr:]
-		at[0], at[1], at[2] = byte(r.when), byte(len(r.outs)), r.arg
+		at[0], at[1], at[2], at[3] = byte(r.when), byte(len(r.outs)), r.arg, byte(r.waits)
 		binary.LittleEndian.PutUint32(at[4:], r.val)
 		for i, o := range r.outs {
 			at := at[8+8*i:]

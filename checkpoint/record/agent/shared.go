@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/binary"
 	"errors"
+
+	"vplay/checkpoint/abi"
 )
 
 // What the agent and the supervisor share, as the supervisor sees it. It may look at all of it
@@ -29,11 +31,14 @@ const regWords = 20
 // behind the SYSCALL instruction, and RCX and R11 are what that leaves there.
 type Regs [regWords]uint64
 
-// Init prepares new memory for an agent whose mapping begins at base in the program.
-func (s Shared) Init(base uint64) {
+// Init prepares new memory for an agent whose mapping begins at base in the program. What all threads
+// have in common is where the first agent's mapping begins.
+func (s Shared) Init(base, common uint64) {
 	copy(s, blob)
 	putRows(s[rows : rows+rowCount*rowSize])
 	s.put(blockEntry, base+Places().Entry)
+	s.put(blockSelf, base+Block)
+	s.put(blockCommon, common+Block)
 }
 
 func (s Shared) at(offset int) uint64     { return binary.LittleEndian.Uint64(s[Block+offset:]) }
@@ -62,6 +67,12 @@ func (s Shared) Regs() (r Regs) {
 	return r
 }
 
+// Tried reports whether a call with these registers and this result counts as not made: a wait for
+// events that was tried without waiting, and there were none.
+func Tried(r *Regs, result int64) bool {
+	return (r[0] == abi.SYS_EPOLL_WAIT || r[0] == abi.SYS_EPOLL_PWAIT) && r[10] != 0 && result == 0
+}
+
 // Noted reports whether the call in progress is in the ring.
 func (s Shared) Noted() bool { return s.at(blockHead) != s.at(blockHead0) }
 
@@ -72,30 +83,6 @@ func (s Shared) Rest() { binary.LittleEndian.PutUint32(s[Block+blockPhase:], uin
 func (s Shared) Empty() {
 	s.put(blockHead, 0)
 	s.put(blockHead0, 0)
-}
-
-// AllowWrites says that writing to a descriptor changes no mapped file, as long as it is not
-// closed.
-func (s Shared) AllowWrites(fd int32) {
-	if fd >= 0 && fd < descriptors {
-		s[Block+blockWrites+int(fd)] = 1
-	}
-}
-
-// ForbidWrites takes back what AllowWrites has said.
-func (s Shared) ForbidWrites() { clear(s[Block+blockWrites : Block+blockWrites+descriptors]) }
-
-// AddWritable says that all of [start,end) can be written.
-func (s Shared) AddWritable(start, end uint64) {
-	words := s[Block+blockWritable : Block+blockWritable+16*writableCount]
-	copy(words[16:], words[:16*(writableCount-1)])
-	binary.LittleEndian.PutUint64(words, start)
-	binary.LittleEndian.PutUint64(words[8:], end)
-}
-
-// ForgetWritable takes back what AddWritable has said.
-func (s Shared) ForgetWritable() {
-	clear(s[Block+blockWritable : Block+blockWritable+16*writableCount])
 }
 
 // Supervise says whether the thread runs under the eyes of the supervisor. When it runs and does not,
@@ -132,6 +119,40 @@ func (s Shared) Action(base uint64, handler bool) (offset uint64) {
 		s.put(blockAction+8*i, v)
 	}
 	return Block + blockAction
+}
+
+// What follows is said of all threads, in the first agent's memory.
+
+// Many says whether there are other threads.
+func (s Shared) Many(are bool) {
+	s[Block+blockMany] = 0
+	if are {
+		s[Block+blockMany] = 1
+	}
+}
+
+// AllowWrites says that writing to a descriptor changes no mapped file, as long as it is not
+// closed.
+func (s Shared) AllowWrites(fd int32) {
+	if fd >= 0 && fd < descriptors {
+		s[Block+blockWrites+int(fd)] = 1
+	}
+}
+
+// ForbidWrites takes back what AllowWrites has said.
+func (s Shared) ForbidWrites() { clear(s[Block+blockWrites : Block+blockWrites+descriptors]) }
+
+// AddWritable says that all of [start,end) can be written.
+func (s Shared) AddWritable(start, end uint64) {
+	words := s[Block+blockWritable : Block+blockWritable+16*writableCount]
+	copy(words[16:], words[:16*(writableCount-1)])
+	binary.LittleEndian.PutUint64(words, start)
+	binary.LittleEndian.PutUint64(words[8:], end)
+}
+
+// ForgetWritable takes back what AddWritable has said.
+func (s Shared) ForgetWritable() {
+	clear(s[Block+blockWritable : Block+blockWritable+16*writableCount])
 }
 
 // Jumps is how many jumps the agent can take out of the program when the supervisor is gone.

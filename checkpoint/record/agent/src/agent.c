@@ -20,6 +20,17 @@ enum {
 	WRITES, /* descriptor argument 0 is known to be mapped nowhere */
 	CLOSES, /* argument 0 is a descriptor that ends */
 	BY_COMMAND, /* argument arg is one of the commands of rows val & 0xffff, val >> 16 of them */
+	NULL_ARG, /* argument arg is 0 */
+};
+
+/* How a call may wait for another thread. */
+enum {
+	NOT_AT_ALL,
+	TO_READ, /* until descriptor argument 0 has something */
+	TO_WRITE, /* until it takes something */
+	TO_OPEN, /* where the file, argument 0, is a FIFO or a device */
+	TO_OPEN_AT, /* likewise, argument 1 in directory argument 0 */
+	FOR_EVENTS, /* for as long as argument 3 says: it is tried without waiting */
 };
 
 /* What the kernel has written at argument arg. */
@@ -31,7 +42,7 @@ struct out {
 };
 
 struct row {
-	u8 when, outs, arg, unused;
+	u8 when, outs, arg, waits;
 	u32 val;
 	struct out out[2];
 };
@@ -39,7 +50,7 @@ struct row {
 struct range { u64 start, end; };
 
 #define DESCRIPTORS 1024
-#define WRITABLE 8
+#define WRITABLE 24
 
 struct block {
 	u64 entry;
@@ -48,7 +59,12 @@ struct block {
 	u64 result;
 	u64 ret;
 	u64 regs[REG_WORDS];
-	u8 unused[0x200 - B_REGS - 8 * REG_WORDS];
+	struct block *self;
+	u64 fourth;	      /* the call's fourth argument as the gate has it */
+	struct block *common; /* the block that has, for all threads, what follows up to writes */
+	volatile u32 many;    /* there are other threads */
+	volatile u32 healing; /* a thread is at it */
+	u8 unused[0x200 - 0xf0];
 	struct range writable[WRITABLE]; /* memory that can be written as a whole */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 writes[DESCRIPTORS]; /* of a descriptor: writing to it changes no mapped file */
@@ -56,6 +72,7 @@ struct block {
 	u32 traps;		 /* which instructions are made to fault */
 	u64 action[4];		 /* for rt_sigaction */
 	u8 affinity[128];	 /* that the thread would have */
+	u8 probe[144];		 /* for what the kernel says of a file */
 };
 
 /* Where the program's code is written over, and what it has there. */
@@ -67,6 +84,9 @@ struct jump {
 
 _Static_assert(__builtin_offsetof(struct block, regs) == B_REGS, "");
 _Static_assert(__builtin_offsetof(struct block, ret) == B_RETURN, "");
+_Static_assert(__builtin_offsetof(struct block, self) == B_SELF, "");
+_Static_assert(__builtin_offsetof(struct block, fourth) == B_FOURTH, "");
+_Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
 _Static_assert(__builtin_offsetof(struct block, writes) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
 
@@ -96,6 +116,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 static int is_clean(long ret)
 {
 	switch (-ret) {
+	case 11: /* EAGAIN */
 	case 9:  /* EBADF */
 	case 2:  /* ENOENT */
 	case 20: /* ENOTDIR */
@@ -109,8 +130,9 @@ static int is_clean(long ret)
 
 static int is_writable(const struct block *b, u64 addr, u64 n)
 {
+	const struct range *r = b->common->writable;
 	for (int i = 0; i < WRITABLE; i++)
-		if (addr >= b->writable[i].start && addr <= b->writable[i].end && n <= b->writable[i].end - addr)
+		if (addr >= r[i].start && addr <= r[i].end && n <= r[i].end - addr)
 			return 1;
 	return 0;
 }
@@ -129,14 +151,79 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 		return arg(b, row->arg) & row->val ? 0 : row;
 	case CLOSES:
 		if ((u32)arg(b, 0) < DESCRIPTORS)
-			b->writes[(u32)arg(b, 0)] = 0;
+			b->common->writes[(u32)arg(b, 0)] = 0;
 		return row;
 	case WRITES:
-		return (u32)arg(b, 0) < DESCRIPTORS && b->writes[(u32)arg(b, 0)] ? row : 0;
+		return (u32)arg(b, 0) < DESCRIPTORS && b->common->writes[(u32)arg(b, 0)] ? row : 0;
+	case NULL_ARG:
+		return arg(b, row->arg) ? 0 : row;
 	case BY_COMMAND:
 		for (u32 i = row->val & 0xffff, n = row->val >> 16; n > 0; i++, n--)
 			if (rows[i].val == (u32)arg(b, row->arg))
 				return &rows[i];
+	}
+	return 0;
+}
+
+long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
+
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_FCNTL = 72, SYS_NEWFSTATAT = 262 };
+enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
+enum { POLLIN = 1, POLLOUT = 4 };
+#define AT_FDCWD (-100l)
+
+/* is_file reports whether what the kernel has said of a file is that it is a regular one or a directory. */
+static int is_file(const struct block *b)
+{
+	u32 kind = *(const u32 *)(b->probe + 24) & 0170000;
+	return kind == 0100000 || kind == 0040000;
+}
+
+/* fd_waits reports whether descriptor argument 0 may have a call wait for poll's event. */
+static int fd_waits(struct block *b, int event)
+{
+	u64 fd = arg(b, 0);
+	struct { int fd; short events, revents; } *p = (void *)b->probe;
+
+	if (agent_sys(SYS_FSTAT, fd, (u64)b->probe, 0, 0) < 0 || is_file(b))
+		return 0;
+	if (agent_sys(SYS_FCNTL, fd, F_GETFL, 0, 0) & O_NONBLOCK)
+		return 0;
+	if (event == POLLOUT && arg(b, 2) > PIPE_ROOM)
+		return 1;
+	p->fd = (int)fd;
+	p->events = (short)event;
+	p->revents = 0;
+	return agent_sys(SYS_POLL, (u64)p, 1, 0, 0) != 1;
+}
+
+/* is_memory reports whether what the kernel has said of a file is that it is /dev/null or the like. */
+static int is_memory(const struct block *b)
+{
+	return (*(const u32 *)(b->probe + 24) & 0170000) == 0020000 && *(const u64 *)(b->probe + 40) >> 8 == 1;
+}
+
+/* open_waits reports whether opening a file may wait. */
+static int open_waits(struct block *b, u64 dir, u64 path, u64 flags)
+{
+	if (flags & (O_NONBLOCK | O_PATH))
+		return 0;
+	return agent_sys(SYS_NEWFSTATAT, dir, path, (u64)b->probe, 0) == 0 && !is_file(b) && !is_memory(b);
+}
+
+/* waits reports whether the call may wait for another thread. The thread has its turn while the agent
+ * makes a call; the supervisor takes care of those that wait. One that waits all the same is ended by the supervisor. */
+static int waits(struct block *b, const struct row *row)
+{
+	switch (row->waits) {
+	case TO_READ:
+		return fd_waits(b, POLLIN);
+	case TO_WRITE:
+		return fd_waits(b, POLLOUT);
+	case TO_OPEN:
+		return open_waits(b, (u64)AT_FDCWD, arg(b, 0), arg(b, 1));
+	case TO_OPEN_AT:
+		return open_waits(b, arg(b, 0), arg(b, 1), arg(b, 2));
 	}
 	return 0;
 }
@@ -160,12 +247,15 @@ int agent_call(struct block *b)
 		}
 		need += 16 + ALIGN8(n);
 	}
-	if (need > room)
+	if (need > room || (b->common->many && waits(b, row)))
 		return ASK;
 
+	b->fourth = row->waits == FOR_EVENTS ? 0 : arg(b, 3);
 	agent_gate(b);
 
 	long ret = (long)b->result;
+	if (ret == 0 && b->fourth != arg(b, 3))
+		return ASK; /* which takes it for not made */
 	int outs = row->outs;
 	if (ret < 0 && outs) {
 		if (!is_clean(ret))
@@ -201,14 +291,12 @@ int agent_call(struct block *b)
 }
 
 /* What the agent does when the supervisor is gone: it makes the program what it would be without
- * either. The thread is alone in the process, for calls that make others are never the agent's. */
+ * either. Each thread does so for itself, and the first for the program's code. */
 
-enum { SYS_MPROTECT = 10, SYS_RT_SIGACTION = 13, SYS_GETPID = 39, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
+enum { SYS_MPROTECT = 10, SYS_SCHED_YIELD = 24, SYS_RT_SIGACTION = 13, SYS_GETPID = 39, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
 enum { SIGSYS = 31, SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59, ARCH_SET_CPUID = 0x1012 };
 enum { TRAP_TSC = 1, TRAP_CPUID = 2 };
 #define PAGE 4096ul
-
-long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
 
 /* at_default gives SIGSYS its default action. */
 static void at_default(struct block *b)
@@ -218,26 +306,47 @@ static void at_default(struct block *b)
 	agent_sys(SYS_RT_SIGACTION, SIGSYS, (u64)b->action, 0, 8);
 }
 
+/* put_back has the program's own bytes at the jump. Other threads may be about to execute it, so it
+ * is one store, in one page if the jump is. */
+static void put_back(const struct jump *j)
+{
+	u64 before = j->addr % PAGE > PAGE - 8 ? 8 - JUMP_SIZE : 0, mask = ((1ul << 8 * JUMP_SIZE) - 1) << 8 * before;
+	u64 *at = (u64 *)(j->addr - before), was = __atomic_load_n(at, __ATOMIC_RELAXED), now;
+
+	do
+		now = (was & ~mask) | (*(const u64 *)j->own << 8 * before & mask);
+	while (!__atomic_compare_exchange_n(at, &was, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+static void take_jumps_out(struct block *common)
+{
+	struct jump *jumps = (struct jump *)((u8 *)common + (JUMPS - BLOCK));
+
+	while (__atomic_exchange_n(&common->healing, 1, __ATOMIC_ACQUIRE))
+		agent_sys(SYS_SCHED_YIELD, 0, 0, 0, 0);
+	for (int i = 0; i < JUMP_COUNT; i++) {
+		if (jumps[i].addr == 0)
+			continue;
+		u64 first = jumps[i].addr & -PAGE, len = ((jumps[i].addr + JUMP_SIZE - 1) & -PAGE) + PAGE - first;
+		if (agent_sys(SYS_MPROTECT, first, len, 7, 0) == 0)
+			put_back(&jumps[i]);
+		agent_sys(SYS_MPROTECT, first, len, 5, 0);
+		jumps[i].addr = 0;
+	}
+	__atomic_store_n(&common->healing, 0, __ATOMIC_RELEASE);
+}
+
 static void heal(struct block *b)
 {
-	struct jump *jumps = (struct jump *)((u8 *)b + (JUMPS - BLOCK));
-
 	agent_sys(SYS_PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0);
 	if (b->traps & TRAP_TSC)
 		agent_sys(SYS_PRCTL, PR_SET_TSC, 1, 0, 0);
 	if (b->traps & TRAP_CPUID)
 		agent_sys(SYS_ARCH_PRCTL, ARCH_SET_CPUID, 1, 0, 0);
 	agent_sys(SYS_SCHED_SETAFFINITY, 0, sizeof b->affinity, (u64)b->affinity, 0);
-	for (int i = 0; i < JUMP_COUNT; i++) {
-		if (jumps[i].addr == 0)
-			continue;
-		u64 first = jumps[i].addr & -PAGE, len = ((jumps[i].addr + JUMP_SIZE - 1) & -PAGE) + PAGE - first;
-		if (agent_sys(SYS_MPROTECT, first, len, 3, 0) == 0)
-			copy((u8 *)jumps[i].addr, (u64)jumps[i].own, JUMP_SIZE);
-		agent_sys(SYS_MPROTECT, first, len, 5, 0);
-		jumps[i].addr = 0;
-	}
-	at_default(b);
+	take_jumps_out(b->common);
+	if (!b->common->many) /* else another may come to the handler yet */
+		at_default(b);
 }
 
 /* agent_unasked has asked for the supervisor in vain. The program makes its call by itself, or goes

@@ -1,5 +1,6 @@
 /* The memory that the agent and the supervisor share, by offset from the start of the agent's
- * mapping: code, block, rows, stack, jumps, ring. ../layout.go has the same numbers. */
+ * mapping: code, block, rows, stack, jumps, ring. Each thread has one, and the base of GS says
+ * where its block is. ../layout.go has the same numbers. */
 
 #define TEXT_SIZE   0x2000
 #define BLOCK       TEXT_SIZE
@@ -13,7 +14,7 @@
 #define RING_SIZE   0x100000
 
 /* struct block, for entry.S */
-#define B_ENTRY      0x00 /* address of agent_entry: stubs jump there */
+#define B_ENTRY      0x00 /* address of agent_entry: stubs jump there, by GS */
 #define B_HEAD       0x08 /* bytes of the ring that hold whole records */
 #define B_HEAD0      0x10 /* B_HEAD when the call in progress began */
 #define B_PHASE      0x18
@@ -42,6 +43,8 @@
 #define R_FS         (B_REGS + 144)
 #define R_GS         (B_REGS + 152)
 #define REG_WORDS    20
+#define B_SELF       0xd0 /* the address of the block */
+#define B_FOURTH     0xd8 /* the call's fourth argument as the gate has it */
 
 #define PHASE_NONE   0 /* no call has been begun */
 #define PHASE_ENTERED 1 /* the program's registers are saved, its call is not made */

@@ -1,6 +1,6 @@
 /* How a program's call comes into the agent and leaves it. A stub jumps here in the place of a
  * SYSCALL instruction, with the registers as that would find them but for RCX, which has the
- * stub's description of its site, and R11, which has the block: SYSCALL changes both. Nothing
+ * stub's description of its site; R11 becomes the thread's block: SYSCALL changes both. Nothing
  * of the program's stack is touched, not even below RSP, and no vector register. The labels
  * tell the supervisor, which may find a thread anywhere here, how far it is; they stand in the
  * table at the start, as offsets. */
@@ -29,6 +29,7 @@ agent_head:
 	.text
 	.globl agent_entry
 agent_entry:
+	mov	%gs:B_SELF, %r11
 	mov	%rsp, R_RSP(%r11)
 agent_began:
 	lea	(STACK_TOP-BLOCK)(%r11), %rsp
@@ -96,7 +97,7 @@ agent_gate:
 	mov	R_RDI(%rbx), %rdi
 	mov	R_RSI(%rbx), %rsi
 	mov	R_RDX(%rbx), %rdx
-	mov	R_R10(%rbx), %r10
+	mov	B_FOURTH(%rbx), %r10
 	mov	R_R8(%rbx), %r8
 	mov	R_R9(%rbx), %r9
 	syscall
@@ -124,14 +125,21 @@ agent_sys:
 agent_sysed:
 	ret
 
-/* agent_handler is what SIGSYS does when there is no supervisor to stop for. */
+/* agent_handler is what SIGSYS does when there is no supervisor to stop for. It is the process's, and goes
+ * on in the thread's own agent, whose calls alone are let through. */
 agent_handler:
 	cld
 	mov	%rsi, %rdi
 	mov	%rdx, %rsi
-	lea	agent_block(%rip), %rdx
+	mov	%gs:B_SELF, %rdx
+	mov	%rdx, %rax
+	lea	agent_block(%rip), %rcx
+	sub	%rcx, %rax
 	lea	agent_asked(%rip), %rcx
-	jmp	agent_alone
+	add	%rax, %rcx
+	lea	agent_alone(%rip), %r8
+	add	%r8, %rax
+	jmp	*%rax
 
 /* agent_ask stops for the supervisor, which does the rest of the call and sets the program's
  * registers: a SYSCALL instruction that is not let through, with a number that there is none of. */
