@@ -39,8 +39,17 @@ type spaceAgent struct {
 	inJump       map[uint64]*site  // by each byte that their jumps are written over
 	slots        int               // that jumps have had
 	clean        bool              // no jump is written
-	heals        bool              // SIGSYS has the agent's handler, should the recorder go
+	sigsys       sigsysAction      // which the kernel has
 }
+
+// sigsysAction is whose action for SIGSYS the kernel has.
+type sigsysAction uint8
+
+const (
+	ofGuest  sigsysAction = iota // the program's
+	ofAgent                      // the agent's, should the recorder go
+	ofKernel                     // the default, because the signal was blocked
+)
 
 // close gives up what is mapped here.
 func (a *spaceAgent) close() {
@@ -89,7 +98,7 @@ func (t *thread) underAgent(sig int) (bool, error) {
 		}
 	}
 	a := sp.agent
-	if !a.heals && sig == 0 {
+	if a.sigsys != ofAgent && sig == 0 {
 		if err := t.setHealer(true); err != nil {
 			return false, err
 		}
@@ -151,8 +160,8 @@ func (t *thread) bringAgent() error {
 	}
 	const bit = 1 << (unix.SIGSYS - 1)
 	switch {
-	case (status.Mask("SigIgn")|status.Mask("SigCgt"))&bit != 0:
-		t.session.noteOnce("no agent: the program has an action for SIGSYS")
+	case (status.Mask("SigIgn")|status.Mask("SigCgt"))&bit != 0 && t.proc.sigsys == (kernelAction{}):
+		t.session.noteOnce("no agent: the program was started with SIGSYS ignored")
 		return nil
 	case status.Number("Seccomp") != 0:
 		t.session.noteOnce("no agent: the program has a seccomp filter")
@@ -266,15 +275,24 @@ func (t *thread) noteNative() {
 	t.block.shared.Native(cpus[:], now.tsc, now.cpuid)
 }
 
-// setHealer gives SIGSYS the agent's handler, or its default action. The handler is for a program
+// setHealer gives SIGSYS the agent's handler, or the program's action. The handler is for a program
 // whose recorder is gone: it takes the agent out. Calls can be injected at the stop.
 func (t *thread) setHealer(on bool) error {
 	a := t.space().agent
-	if a == nil || a.heals == on {
+	want := ofGuest
+	if on {
+		want = ofAgent
+	}
+	if a == nil || a.sigsys == want {
 		return nil
 	}
-	a.heals = on
-	_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), a.at.Addr+a.shared.Action(a.at.Addr, on), 0, 8)
+	a.sigsys = want
+	g := t.proc.sigsys
+	at := a.shared.Guest(agent.Action{g.handler, g.flags, g.restorer, g.mask})
+	if on {
+		at = a.shared.Healer(a.at.Addr)
+	}
+	_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), a.at.Addr+at, 0, 8)
 	return err
 }
 
@@ -336,10 +354,6 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		}
 	case unix.SYS_PRCTL:
 		if c.args[0] == unix.PR_SET_SECCOMP {
-			sp.noAgent = true
-		}
-	case unix.SYS_RT_SIGACTION:
-		if c.args[0] == uint64(unix.SIGSYS) && c.args[1] != 0 {
 			sp.noAgent = true
 		}
 	}

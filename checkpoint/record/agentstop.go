@@ -85,8 +85,9 @@ func (t *thread) isDispatch(ws unix.WaitStatus) (bool, error) {
 		return false, err
 	}
 	const bit = 1 << (unix.SIGSYS - 1)
-	if t.sig.mask&bit != 0 {
-		t.space().agent.heals = false // the kernel has reset the action, too
+	a := t.space().agent
+	if t.sig.mask&bit != 0 || a.sigsys == ofGuest && t.proc.sigsys.handler == 1 { // blocked, or ignored
+		a.sigsys = ofKernel
 		return true, t.session.source.setSigmask(t.tid, t.sig.mask)
 	}
 	return true, nil

@@ -227,7 +227,7 @@ const userCS64 = 0x33
 // inheritedActions reads what execve keeps of the signals: the mask, and
 // whether SIGSEGV is ignored.
 func (t *thread) inheritedActions() error {
-	t.proc.segv = kernelAction{}
+	t.proc.segv, t.proc.sigsys = kernelAction{}, kernelAction{}
 	status, err := statusOf(t.proc.live)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (t *thread) recordChild(pid int) error {
 	}
 	n := t.session.newThread(pid)
 	p, of := n.proc, t.proc
-	p.parent, p.trap, p.segv, p.about, p.wanted = of.pid, of.trap, of.segv, of.about, of.wanted
+	p.parent, p.trap, p.segv, p.sigsys, p.about, p.wanted = of.pid, of.trap, of.segv, of.sigsys, of.about, of.wanted
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
 	n.affinity, n.name, n.starting = t.affinity, t.name, true
 	n.call.mem = callMem{p}
@@ -58,7 +58,7 @@ func (t *thread) recordChild(pid int) error {
 func (t *thread) shareWith(pid int) error {
 	p := &process{
 		session: t.session, space: t.space(), pid: pid, live: pid, parent: t.proc.pid,
-		trap: t.proc.trap, segv: t.proc.segv, about: t.proc.about, wanted: t.proc.wanted,
+		trap: t.proc.trap, segv: t.proc.segv, sigsys: t.proc.sigsys, about: t.proc.about, wanted: t.proc.wanted,
 	}
 	p.about.PID, p.about.Parent = int32(pid), int32(t.proc.pid)
 	n := &thread{session: t.session, proc: p, tid: pid}

@@ -30,6 +30,8 @@ type process struct {
 	live int // a thread that has not ended: what /proc/PID tells of a process ends with its first thread
 	trap trapState
 	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset
+	// sigsys is SIGSYS's, as the program has set it.
+	sigsys kernelAction
 }
 
 // lookAs has /proc be read by the number of a thread that lives.

@@ -57,14 +57,16 @@ func (t *thread) refreshMask() error {
 	return nil
 }
 
-// noteAction keeps SIGSEGV's action: a trapped RDTSC may reset it.
+// noteAction keeps the actions of signals that the recorder has a hand in: a trapped RDTSC may reset
+// SIGSEGV's, and the agent has SIGSYS's.
 func (p *process) noteAction(c *call) {
 	a := &c.args
+	keep := map[uint64]*kernelAction{uint64(unix.SIGSEGV): &p.segv, uint64(unix.SIGSYS): &p.sigsys}[a[0]]
 	var b [32]byte
-	if a[0] != uint64(unix.SIGSEGV) || a[1] == 0 || p.space.readMem(a[1], b[:]) != len(b) {
+	if keep == nil || a[1] == 0 || p.space.readMem(a[1], b[:]) != len(b) {
 		return
 	}
-	p.segv = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
+	*keep = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
 }
 
 // anyPending reports whether a signal is queued, blocked or not.
@@ -90,8 +92,8 @@ func (p *process) dispositionOf(sig int) (disposition, error) {
 		return dispKill, err
 	}
 	bit := uint64(1) << (sig - 1)
-	if a := p.space.agent; unix.Signal(sig) == unix.SIGSYS && a != nil && a.heals {
-		return dispKill, nil // the handler is the agent's, which leaves it to the default action
+	if a := p.space.agent; unix.Signal(sig) == unix.SIGSYS && a != nil && a.sigsys != ofGuest {
+		return p.sigsys.disposition(), nil
 	}
 	if status.Mask("SigIgn")&bit != 0 {
 		return dispIgnore, nil
@@ -107,6 +109,17 @@ func (p *process) dispositionOf(sig int) (disposition, error) {
 	default:
 		return dispKill, nil
 	}
+}
+
+// disposition is what the action says of a signal that is not ignored and does not stop by default.
+func (a *kernelAction) disposition() disposition {
+	switch a.handler {
+	case 0:
+		return dispKill
+	case 1:
+		return dispIgnore
+	}
+	return dispHandler
 }
 
 // onSignal handles a signal-delivery-stop.
@@ -181,11 +194,15 @@ func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 	atSync := t.signalDue()
 	switch disp {
 	case dispIgnore:
+		pass := sig
+		if t.healerHas(sig) {
+			pass = 0
+		}
 		if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
-			return action{sig: sig}, t.again()
+			return action{sig: pass}, t.again()
 		}
 		t.recheck()
-		return action{sig: sig}, nil
+		return action{sig: pass}, nil
 	case dispStop:
 		return action{sig: sig}, nil
 	case dispKill:
@@ -195,11 +212,23 @@ func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 		return t.crash(sig, si, !atSync)
 	case dispHandler: // Its frame is built now or at a better place.
 	}
+	if t.healerHas(sig) {
+		t.space().noAgent = true // and so the program has its action back when it gets the signal
+		t.hold(sig, si)
+		return action{}, nil
+	}
 	if atSync {
 		return t.deliver(sig, si)
 	}
 	t.hold(sig, si)
 	return action{}, nil
+}
+
+// healerHas reports whether the kernel has another action for the signal than the program's: for SIGSYS
+// it has the agent's.
+func (t *thread) healerHas(sig int) bool {
+	a := t.space().agent
+	return unix.Signal(sig) == unix.SIGSYS && a != nil && a.sigsys != ofGuest
 }
 
 // signalDue reports whether the program, with its registers in t.regs, is at a sync

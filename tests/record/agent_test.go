@@ -92,7 +92,7 @@ func TestAgentThreads(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		least uint64
-	}{{"files", 90}, {"waits", 60}, {"events", 60}, {"fifos", 0}, {"stuck", 0}, {"own", 0}} {
+	}{{"files", 90}, {"waits", 60}, {"events", 60}, {"fifos", 0}, {"stuck", 0}, {"own", 0}, {"sigsys", 60}} {
 		for _, m := range []struct {
 			name string
 			opt  recorder.Options

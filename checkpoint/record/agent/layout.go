@@ -52,6 +52,7 @@ const (
 	blockAction     = 0x808
 	blockAffinity   = 0x828
 	affinitySize    = 128
+	blockGuest      = 0x938
 )
 
 // Offsets in what a stub tells the agent of its site, two words.

@@ -107,21 +107,28 @@ func (s Shared) Native(affinity []byte, tsc, cpuid bool) {
 	}
 }
 
-// Action writes SIGSYS's action, the agent's handler or the default, as rt_sigaction(2) takes it,
-// and returns its offset in the mapping, which begins at base in the program.
-func (s Shared) Action(base uint64, handler bool) (offset uint64) {
+// What follows is said of all threads, in the first agent's memory.
+
+// Action is what rt_sigaction(2) takes: handler, flags, restorer and mask.
+type Action [4]uint64
+
+// Guest writes down the action for SIGSYS that the program wants, and returns its offset in the mapping.
+func (s Shared) Guest(a Action) (offset uint64) { return s.putAction(blockGuest, a) }
+
+// Healer writes down the agent's own action for SIGSYS, and returns its offset in the mapping, which begins at
+// base in the program.
+func (s Shared) Healer(base uint64) (offset uint64) {
 	const saSiginfo, saRestorer, saOnstack, saNodefer = 4, 0x04000000, 0x08000000, 0x40000000
-	var words [4]uint64
-	if p := Places(); handler {
-		words = [4]uint64{base + p.Handler, saSiginfo | saRestorer | saOnstack | saNodefer, base + p.Restorer, 0}
-	}
-	for i, v := range words {
-		s.put(blockAction+8*i, v)
-	}
-	return Block + blockAction
+	p := Places()
+	return s.putAction(blockAction, Action{base + p.Handler, saSiginfo | saRestorer | saOnstack | saNodefer, base + p.Restorer, 0})
 }
 
-// What follows is said of all threads, in the first agent's memory.
+func (s Shared) putAction(at int, a Action) (offset uint64) {
+	for i, v := range a {
+		s.put(at+8*i, v)
+	}
+	return Block + uint64(at)
+}
 
 // Many says whether there are other threads.
 func (s Shared) Many(are bool) {

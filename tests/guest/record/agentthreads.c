@@ -191,6 +191,51 @@ static void own(void) {
 	printf("%d\n", close(fds[0]));
 }
 
+/* The program's own action for SIGSYS, which the agent's stands in the place of: blocked, asked for, handed to
+ * children, ignored, and last of all used. */
+static volatile int raised;
+static void onsys(int s) { raised += s; }
+static void is(const char *what, void *h) {
+	struct sigaction a;
+	sigaction(SIGSYS, 0, &a);
+	printf("%s: %d %d\n", what, (void *)a.sa_handler == h, raised);
+}
+static void sigsys(void) {
+	sigset_t all, old;
+	signal(SIGSYS, onsys);
+	walk(dir);
+	is("set", onsys);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	printf("%ld\n", walk(dir));
+	sigprocmask(SIG_SETMASK, 0, &all);
+	printf("%d\n", sigismember(&all, SIGSYS));
+	start(N, walker);
+	join(N);
+	sigprocmask(SIG_SETMASK, &old, 0);
+	is("blocked", onsys);
+	if (fork() == 0) {
+		raise(SIGSYS);
+		is("child", onsys);
+		signal(SIGSYS, SIG_DFL);
+		walk(dir);
+		raise(SIGSYS);
+	}
+	int status;
+	wait(&status);
+	printf("%#x\n", status & 0x7f);
+	signal(SIGSYS, SIG_IGN);
+	walk(dir);
+	raise(SIGSYS);
+	walk(dir);
+	is("ignored", SIG_IGN);
+	signal(SIGSYS, onsys);
+	walk(dir);
+	raise(SIGSYS);
+	walk(dir);
+	is("raised", onsys);
+}
+
 /* What goes on when the recorder is gone. */
 static void *worker(void *arg) {
 	struct stat st;
@@ -228,7 +273,7 @@ static void orphan(void) {
 
 int main(int argc, char **argv) {
 	static const struct { const char *name; void (*f)(void); } cases[] = {
-		{"files", files}, {"waits", waits}, {"events", events}, {"fifos", fifos}, {"stuck", stuck}, {"own", own}, {"orphan", orphan},
+		{"files", files}, {"waits", waits}, {"events", events}, {"fifos", fifos}, {"stuck", stuck}, {"own", own}, {"sigsys", sigsys}, {"orphan", orphan},
 	};
 	setvbuf(stdout, 0, _IONBF, 0);
 	dir = argv[2];

@@ -73,6 +73,7 @@ struct block {
 	u64 action[4];		 /* for rt_sigaction */
 	u8 affinity[128];	 /* that the thread would have */
 	u8 probe[144];		 /* for what the kernel says of a file */
+	u64 guest[4];		 /* the program's action for SIGSYS, as rt_sigaction has it */
 };
 
 /* Where the program's code is written over, and what it has there. */
@@ -87,6 +88,7 @@ _Static_assert(__builtin_offsetof(struct block, ret) == B_RETURN, "");
 _Static_assert(__builtin_offsetof(struct block, self) == B_SELF, "");
 _Static_assert(__builtin_offsetof(struct block, fourth) == B_FOURTH, "");
 _Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
+_Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
 _Static_assert(__builtin_offsetof(struct block, writes) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
 
@@ -298,12 +300,10 @@ enum { SIGSYS = 31, SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_
 enum { TRAP_TSC = 1, TRAP_CPUID = 2 };
 #define PAGE 4096ul
 
-/* at_default gives SIGSYS its default action. */
-static void at_default(struct block *b)
+/* as_guest gives SIGSYS the action that the program wants. */
+static void as_guest(struct block *b)
 {
-	for (int i = 0; i < 4; i++)
-		b->action[i] = 0;
-	agent_sys(SYS_RT_SIGACTION, SIGSYS, (u64)b->action, 0, 8);
+	agent_sys(SYS_RT_SIGACTION, SIGSYS, (u64)b->common->guest, 0, 8);
 }
 
 /* put_back has the program's own bytes at the jump. Other threads may be about to execute it, so it
@@ -346,7 +346,7 @@ static void heal(struct block *b)
 	agent_sys(SYS_SCHED_SETAFFINITY, 0, sizeof b->affinity, (u64)b->affinity, 0);
 	take_jumps_out(b->common);
 	if (!b->common->many) /* else another may come to the handler yet */
-		at_default(b);
+		as_guest(b);
 }
 
 /* agent_unasked has asked for the supervisor in vain. The program makes its call by itself, or goes
@@ -371,7 +371,7 @@ void agent_alone(const u8 *info, u8 *context, struct block *b, u64 asked)
 	u64 *frame = (u64 *)(context + 40);
 
 	if (*(const int *)(info + 8) != SYS_USER_DISPATCH) { /* it is meant for the program */
-		at_default(b);
+		as_guest(b);
 		agent_sys(SYS_TGKILL, agent_sys(SYS_GETPID, 0, 0, 0, 0), agent_sys(SYS_GETTID, 0, 0, 0, 0), SIGSYS, 0);
 		return;
 	}
