@@ -105,8 +105,7 @@ type Options struct {
 	Chaos     bool
 	ChaosSeed uint64
 
-	// Agent has the frequent system calls of a program with one process and one thread made and
-	// logged by code inside the program, without stops (package agent), where the kernel and the
+	// Agent has the frequent system calls of a program with one process made and logged by code inside the program, without stops (package agent), where the kernel and the
 	// CPU can do that. The recording is the same.
 	Agent bool
 
