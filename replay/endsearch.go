@@ -18,8 +18,14 @@ type endSearch struct {
 
 	hashing bool // each store keeps the hash of memory
 	misses  int  // positions with the right registers and the wrong memory
+	owned   []ownedPage
+	asked   bool // owned is known
 	discriminators
 }
+
+// ownedPage is a private page that the recorder counted and that the program had not written where
+// the search began.
+type ownedPage struct{ addr, hash uint64 }
 
 // startSearch begins to look for the forced end, and looks at the current position.
 func (m *Machine) startSearch() error {
@@ -155,8 +161,23 @@ func (s *endSearch) sameMemory() bool {
 // already, and the store comes after the end. They weigh their content, minus
 // what was at their address at the start.
 func (s *endSearch) hashUnwritten() uint64 {
-	m := s.m
+	if !s.asked {
+		s.owned, s.asked = s.ownedPages(), true
+	}
 	var sum uint64
+	for _, p := range s.owned {
+		if !s.m.Mem.IsWritten(p.addr) {
+			sum += p.hash
+		}
+	}
+	return sum
+}
+
+// ownedPages returns the pages of hashUnwritten that weigh something. A loop whose registers
+// are the same each time asks millions of times, so it looks once: until the end the log has nothing more, and what is
+// not written stays what it is.
+func (s *endSearch) ownedPages() (list []ownedPage) {
+	m := s.m
 	then := m.iv.start.Open()
 	defer then.Close()
 	var now, old mem.Page
@@ -167,9 +188,11 @@ func (s *endSearch) hashUnwritten() uint64 {
 		now, old = mem.Page{}, mem.Page{}
 		m.Mem.Peek(e.Addr, now[:])
 		peekPrivate(then, e.Addr, &old)
-		sum += checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:])
+		if hash := checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:]); hash != 0 {
+			list = append(list, ownedPage{e.Addr, hash})
+		}
 	}
-	return sum
+	return list
 }
 
 // hashSinceStart returns the additive hash of what the interval has changed so far:
