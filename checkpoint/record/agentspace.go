@@ -337,14 +337,19 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		return nil
 	}
 	switch c.nr {
-	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_CLOSE_RANGE, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
+	case unix.SYS_CLOSE_RANGE:
+		a.shared.ForbidWrites()
+		sp.noAgent = sp.noAgent || c.args[2]&unix.CLOSE_RANGE_UNSHARE != 0
+	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
 		a.shared.ForbidWrites()
 	case unix.SYS_MMAP:
 		if c.args[3]&mapAnonymous == 0 {
 			a.shared.ForbidWrites()
 		}
-	case unix.SYS_SECCOMP, unix.SYS_PTRACE, unix.SYS_UNSHARE: // the last may part the threads' descriptors
+	case unix.SYS_SECCOMP, unix.SYS_PTRACE:
 		sp.noAgent = true
+	case unix.SYS_UNSHARE: // may part the threads' descriptors
+		sp.noAgent = sp.noAgent || c.args[0]&abi.CLONE_FILES != 0
 	case unix.SYS_ARCH_PRCTL:
 		if c.args[0] == archSetGS || c.args[0] == archGetGS {
 			sp.noAgent = true
@@ -362,8 +367,11 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		a.shared.ForgetWritable()
 		return sp.forgetSites(c)
 	case abi.EffectTask:
-		if flags := t.taskFlags(); flags&cloneThread != 0 {
-			sp.noAgent = sp.noAgent || flags&abi.CLONE_FILES == 0
+		flags := t.taskFlags()
+		isThread := flags&cloneThread != 0
+		// Threads have the same descriptors, and nobody else has.
+		sp.noAgent = sp.noAgent || isThread != (flags&abi.CLONE_FILES != 0)
+		if isThread {
 			return nil // it has the same memory
 		}
 		return sp.ownCode()

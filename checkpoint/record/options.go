@@ -105,8 +105,9 @@ type Options struct {
 	Chaos     bool
 	ChaosSeed uint64
 
-	// Agent has the frequent system calls of a program with one process made and logged by code inside the program, without stops (package agent), where the kernel and the
-	// CPU can do that. The recording is the same.
+	// Agent has the frequent system calls of a program with one process made and logged by code
+	// inside the program, without stops (package agent), where the kernel and the CPU can do
+	// that. The recording is the same.
 	Agent bool
 
 	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
