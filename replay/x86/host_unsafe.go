@@ -40,6 +40,15 @@ func (s *State) ArithFlags() uint64 { return s.arithFlags() }
 // f are ignored.
 func (s *State) SetArithFlags(f uint64) { s.setFlagsRaw(f) }
 
+// AddFlags sets the arithmetic flags of r = a + b, for operands of size bytes.
+func (s *State) AddFlags(a, b, r uint64, size uint8) { s.addFlags(a, b, r, size) }
+
+// SubFlags sets those of r = a - b.
+func (s *State) SubFlags(a, b, r uint64, size uint8) { s.subFlags(a, b, r, size) }
+
+// LogicFlags sets those of the result r of AND, OR, XOR or TEST.
+func (s *State) LogicFlags(r uint64, size uint8) { s.logicFlags(r, size) }
+
 // Execute executes in, which stands at RIP, and retires it, as a part of Engine.Run.
 // goesOn reports that the engine may go on behind it; else it must leave with e.
 func (c *CPU) Execute(in *Inst) (e Exit, goesOn bool) {

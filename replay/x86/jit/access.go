@@ -45,7 +45,7 @@ func (t *translator) operand(n, via uint8) uint8 {
 }
 
 // access makes address the host's address of the memory operand, of size bytes. Behind it
-// the flags are saved and the host's are lost.
+// the host's flags are lost.
 func (t *translator) access(size uint8, store bool) {
 	t.save()
 	t.effective(address)
@@ -79,5 +79,5 @@ func (t *translator) check(size uint8, store bool) {
 	t.miss(ifAbove)
 	entry.disp += 8
 	t.mem(opAdd, address, entry)
-	t.native = false
+	t.lost()
 }

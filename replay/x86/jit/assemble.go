@@ -211,7 +211,6 @@ const (
 	ifAbove    = 7
 	ifNotEqual = 5
 	ifSign     = 8
-	ifNotSign  = 9
 )
 
 // jcc writes a conditional jump to be patched, and returns where its displacement stands.

@@ -53,11 +53,11 @@ func divide(t *translator) bool {
 		t.bytes(1)
 		t.miss(ifNotAbove)
 	}
-	t.native = false
+	t.lost()
 	t.load()
 	t.move(rax, hostOf[x86.RAX])
 	operate(f.op, f.digit)
 	t.move(hostOf[x86.RAX], rax)
-	t.flagsBehind()
+	t.flagsBehind(recipe{})
 	return true
 }

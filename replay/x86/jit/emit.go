@@ -50,9 +50,13 @@ func (t *translator) again(reads bool) bool {
 		if f.reg.dir != 0 {
 			reg = t.take(in.Reg, f.reg, scratch)
 		}
+		r := t.recipe()
+		if f.recipe == shifted {
+			r = t.shiftRecipe(rm)
+		}
 		t.reg(o, reg, rm)
 		t.immediateOf()
-		t.flagsBehind()
+		t.flagsBehind(r)
 		t.put(in.Reg, f.reg, scratch)
 		t.put(in.RM, f.rm, address)
 		return true
@@ -67,7 +71,7 @@ func (t *translator) again(reads bool) bool {
 	}
 	t.mem(o, reg, at(address, 0))
 	t.immediateOf()
-	t.flagsBehind()
+	t.flagsBehind(t.memoryRecipe())
 	t.put(in.Reg, f.reg, scratch)
 	return true
 }
@@ -255,7 +259,7 @@ func multiply(t *translator) bool {
 		t.reg(o, f.digit, r)
 	}
 	t.move(hostOf[x86.RAX], rax)
-	t.flagsBehind()
+	t.flagsBehind(recipe{})
 	return true
 }
 
@@ -281,6 +285,20 @@ func compareExchange(t *translator) bool {
 		t.store(in.RM, r)
 	}
 	t.move(hostOf[x86.RAX], rax)
-	t.flagsBehind()
+	t.flagsBehind(recipe{})
 	return true
+}
+
+// shiftRecipe keeps what is in register r of the host, which is about to be shifted, if anybody may
+// want the flags.
+func (t *translator) shiftRecipe(r uint8) recipe {
+	if t.f.digit < 4 || t.f.partly || t.deadFrom(t.i+1) {
+		return recipe{}
+	}
+	n := t.in.Imm
+	if t.f.imm == x86.ImmNone {
+		n = 1
+	}
+	t.mem(opMovTo, r, t.word(wordLeft))
+	return recipe{kind: shifted, digit: t.f.digit, size: t.in.Size, imm: n}
 }

@@ -58,8 +58,7 @@ func (p *Pool) Engine(c *x86.CPU) *Engine {
 	}
 	e := &Engine{Threshold: 8, pool: p, chunk: at, sameCPU: host().IsLike(c.ID)}
 	e.vectors = e.sameCPU && c.ID.Vendor == x86.VendorAMD // Intel's XINUSE would have to follow
-	e.t = translator{e: e, c: c, layout: x86.Layout()}
-	e.t.buf = p.rw[:at+chunkSize]
+	e.t = translator{e: e, c: c, layout: x86.Layout(), rows: facts()}
 	e.drop()
 	return e
 }
@@ -67,7 +66,7 @@ func (p *Pool) Engine(c *x86.CPU) *Engine {
 // Close gives the engine's memory back. It must not be used any more.
 func (e *Engine) Close() {
 	if e.pool != nil {
-		e.pool.give(e.chunk, e.t.n-e.chunk)
+		e.pool.give(e.chunk, chunkSize)
 		e.pool = nil
 	}
 }
@@ -79,7 +78,9 @@ func (e *Engine) drop() {
 	e.sites, e.edges = e.sites[:0], e.edges[:0]
 	e.clearSeen()
 	e.all = nil
-	e.t.n, e.t.full = e.chunk+16*cacheEntries+maxUnits, false
+	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + 16*cacheEntries + maxUnits}
+	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize], n: e.chunk + hotSize}
+	e.t.cool = false
 	clear(e.pool.rw[e.chunk : e.chunk+16*cacheEntries])
 	e.clearCache(0)
 }
@@ -190,14 +191,8 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		e.refused[pc] = true
 		return nil
 	}
-	text, fast := c.Bus.Translate(p.base, x86.Exec)
-	if text == nil || !fast {
-		e.refused[pc] = true
-		return nil
-	}
-	began := e.t.n
-	u := e.t.translate(pc, p, text[:])
-	if e.t.full {
+	u := e.translate(pc, p, recipe{}, len(e.all))
+	if e.t.full || e.t.away.full {
 		e.Stats.Resets++
 		e.drop()
 		return nil
@@ -207,10 +202,23 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		return nil
 	}
 	e.all = append(e.all, u)
-	e.Stats.Units++
-	e.Stats.Instructions += uint64(len(u.insts))
-	e.Stats.Bytes += uint64(e.t.n - began)
 	e.units[pc], p.units[pc] = u, u
+	return u
+}
+
+// translate translates the unit at pc in p, number id, for flags that are saved, or made by r, or returns nil.
+func (e *Engine) translate(pc uint64, p *page, r recipe, id int) *unit {
+	text, fast := e.t.c.Bus.Translate(p.base, x86.Exec)
+	if text == nil || !fast {
+		return nil
+	}
+	began := e.t.n + e.t.away.n
+	u := e.t.translate(pc, p, text[:], r, id)
+	if u != nil {
+		e.Stats.Units++
+		e.Stats.Instructions += uint64(len(u.insts))
+		e.Stats.Bytes += uint64(e.t.n + e.t.away.n - began)
+	}
 	return u
 }
 

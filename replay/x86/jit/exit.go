@@ -2,7 +2,11 @@
 
 package jit
 
-import "vplay/replay/x86"
+import (
+	"slices"
+
+	"vplay/replay/x86"
+)
 
 // What happens between Go and generated code.
 
@@ -21,6 +25,10 @@ func flagsIn(c *x86.CPU) {
 // flagsOut sets the processor's flags from generated code's.
 func flagsOut(c *x86.CPU) {
 	f := c.Host[wordFlags]
+	if which := f >> passShift & 0xffff; which != 0 {
+		passed(c, which)
+		return
+	}
 	c.SetArithFlags(f>>flagsShift&flagsLAHF | f&1<<11)
 }
 
@@ -70,7 +78,11 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 				flagsOut(c)
 				return x86.ExitNone, true
 			}
-			e.link(id, u)
+			if !e.link(id, u) {
+				flagsOut(c)
+				e.drop()
+				return x86.ExitNone, true
+			}
 			next = u.head
 		case exitElse:
 			e.Stats.Others++
@@ -90,13 +102,18 @@ func (e *Engine) arrived(c *x86.CPU) {
 	}
 }
 
-// faulted deals with a fault in generated code. Before an access the flags are saved and registers
-// are as they were, so the instruction can be executed by its handler. Its unit is
-// interpreted from now on.
+// faulted deals with a fault in generated code. Registers are as they were before the access, and the way
+// to the handler saves the flags, so the instruction can be executed by the interpreter. Its unit
+// is from now on.
 func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 	at := int(c.Host[wordFault] - uint64(e.pool.address(0)))
-	for _, u := range e.units {
-		if at < u.body || at >= u.host[len(u.host)-1] {
+	for _, u := range e.all {
+		for _, v := range u.versions {
+			if v.has(at) {
+				u = v
+			}
+		}
+		if !u.has(at) {
 			continue
 		}
 		i := len(u.insts) - 1
@@ -105,14 +122,24 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 		}
 		c.Retired = retired + uint64(i)
 		c.RIP = u.pc + uint64(u.at[i])
+		if s := slices.IndexFunc(e.sites, func(s site) bool { return s.unit == u && s.index == i }); s >= 0 {
+			c.Host[wordTarget], c.Host[wordWant] = uint64(e.pool.address(e.sites[s].cold)), 0
+			enter(e.pool.address(e.pool.enter), c)
+		}
 		flagsOut(c)
 		e.Faults = append(e.Faults, Fault{PC: c.RIP, Bytes: e.bytesAt(c)})
 		e.forget(u)
+		if u := e.units[u.pc]; u != nil { // that one was a version
+			e.forget(u)
+		}
 		e.refused[u.pc] = true
 		return x86.ExitNone, true
 	}
 	panic("jit: a fault outside of the code of any unit")
 }
+
+// has reports whether offset at is in u's code.
+func (u *unit) has(at int) bool { return at >= u.body && at < u.host[len(u.host)-1] }
 
 // bytesAt returns the bytes of the instruction at RIP.
 func (e *Engine) bytesAt(c *x86.CPU) []byte {

@@ -26,22 +26,49 @@ func (t *translator) spend(n int) int {
 	return t.jcc(ifSign)
 }
 
-// edgeTo emits edge id behind n instructions; the flags are saved. While it is not linked it
+// edgeTo emits edge id behind n instructions, where the flags are as s says. While it is not linked it
 // leaves, as it does when the budget is spent.
-func (t *translator) edgeTo(id uint32, n int) {
-	out := t.spend(n)
+func (t *translator) edgeTo(id uint32, n int, s flagState) {
+	if s.entry {
+		t.u.sees, t.u.needs = true, true
+	}
+	if !s.saved && s.recipe.kind == noRecipe {
+		t.saveFlags()
+		s.saved = true
+	}
 	x := &t.e.edges[id]
+	if x.passed = !s.saved && s.recipe.passable() && t.wanted(x.target); x.passed {
+		t.pass(s.recipe)
+	}
+	out := t.spend(n)
 	x.jump = t.jmp()
+	t.toCold()
 	x.cold = t.n
 	t.patch(out, t.n)
 	t.patch(x.jump, t.n)
+	if !s.saved {
+		x.recipe = s.recipe
+		t.cook(s.recipe)
+		t.saveFlags()
+	}
 	t.exit(exitEdge, id)
+	t.toHot()
+}
+
+// wanted reports whether a recipe is left to the unit at target: units that overwrite the flags before they
+// may leave do not look, and those at the head of a loop are translated for the recipe (version).
+func (t *translator) wanted(target uint64) bool {
+	if target <= t.u.pc {
+		return false
+	}
+	u := t.e.units[target]
+	return u == nil || u.sees && !u.needs
 }
 
 // lastEdge emits the way on to target behind n instructions.
 func (t *translator) lastEdge(target uint64, n int) {
-	t.save()
-	t.edgeTo(t.newEdge(target), n)
+	t.observe()
+	t.edgeTo(t.newEdge(target), n, t.flags)
 	t.ended = true
 }
 
@@ -57,7 +84,7 @@ func jumpIf(t *translator) bool {
 		return false
 	}
 	t.load()
-	t.ways = append(t.ways, coldEdge{t.newEdge(t.target()), t.jcc(t.in.Opc & 15), t.i + 1, !t.saved})
+	t.ways = append(t.ways, coldEdge{t.newEdge(t.target()), t.jcc(t.in.Opc & 15), t.i + 1, t.flags})
 	return true
 }
 
@@ -110,10 +137,12 @@ func (t *translator) find() {
 func (t *translator) spendIndirect() {
 	t.reg(opGroup1, 5, budget)
 	t.imm32(uint32(t.i + 1))
-	over := t.jcc(ifNotSign)
+	out := t.jcc(ifSign)
+	t.toCold()
+	t.patch(out, t.n)
 	t.mem(opMovTo, address, t.word(wordTarget))
 	t.exit(exitElse, 0)
-	t.patch(over, t.n)
+	t.toHot()
 	t.ended = true
 }
 
@@ -122,6 +151,7 @@ func ret(t *translator) bool {
 	if t.in.Size != 8 {
 		return false
 	}
+	t.mustSave()
 	t.top(stackPointer)
 	t.mem(opMov, address, at(address, 0))
 	t.find()
@@ -137,13 +167,13 @@ func (t *translator) indirectTarget() bool {
 	if in.Size != 8 || !inMemory(in) {
 		return false
 	}
+	t.mustSave()
 	if in.Flags&x86.InstMem != 0 {
 		t.access(8, false)
 		t.mem(opMov, address, at(address, 0))
 	} else {
-		t.save()
 		t.move(address, t.operand(in.RM, address))
-		t.native = false
+		t.lost()
 	}
 	return true
 }
@@ -173,8 +203,10 @@ func callIndirect(t *translator) bool {
 	t.pushReturn()
 	out := t.spend(t.i + 1)
 	t.mem(opJmpMem, 4, t.word(wordHost))
+	t.toCold()
 	t.patch(out, t.n)
 	t.exit(exitElse, 0)
+	t.toHot()
 	t.ended = true
 	return true
 }
@@ -196,6 +228,7 @@ func (t *translator) passBreakpoint() {
 			n++
 		}
 	}
+	t.u.sees = true
 	t.load64(scratch, t.u.pc)
 	t.mem(opMovTo, scratch, t.word(wordTarget))
 	t.exit(exitElse, 0)

@@ -11,15 +11,70 @@ import (
 // Units are joined: an edge to the unit it leads to, and indirect branches by the jump cache.
 // Code is patched only while nobody executes it: an engine is one processor's.
 
-// link joins edge id to u.
-func (e *Engine) link(id uint32, u *unit) {
+// link joins edge id to u. It returns false when the memory for code is full.
+func (e *Engine) link(id uint32, u *unit) bool {
 	x := &e.edges[id]
 	if x.unit.dead || x.to == u {
-		return
+		return true
+	}
+	way := u.head
+	if x.recipe.kind != noRecipe && u.sees {
+		if v := e.version(x, u); v != nil {
+			u, way = v, v.head
+		} else {
+			way = e.way(x, u)
+		}
+	}
+	if e.t.full || e.t.away.full {
+		return false
 	}
 	x.to = u
 	u.in = append(u.in, id)
-	e.t.patch(x.jump, u.head)
+	e.t.patch(x.jump, way)
+	return true
+}
+
+// maxVersions bounds the versions of a unit.
+const maxVersions = 2
+
+// version returns the version of u for the recipe of edge x, which leads backwards: such loops run without
+// a store for flags. It returns nil where there is none.
+func (e *Engine) version(x *edge, u *unit) *unit {
+	if x.target > x.unit.pc || e.t.c.HasBreakpoint(u.pc) {
+		return nil
+	}
+	for _, v := range u.versions {
+		if v.enters == x.recipe {
+			return v
+		}
+	}
+	if len(u.versions) == maxVersions {
+		return nil
+	}
+	v := e.translate(u.pc, u.page, x.recipe, u.id)
+	if v != nil {
+		u.versions = append(u.versions, v)
+	}
+	return v
+}
+
+// way returns where edge x, which comes with a recipe, enters u: at its head, or where the flags are left to it before.
+func (e *Engine) way(x *edge, u *unit) int {
+	if x.passed && !u.needs {
+		return u.head
+	}
+	t := &e.t
+	t.toCold()
+	defer t.toHot()
+	at := t.n
+	if u.needs || !x.recipe.passable() {
+		t.cook(x.recipe)
+		t.saveFlags()
+	} else {
+		t.pass(x.recipe)
+	}
+	t.jmpTo(u.head)
+	return at
 }
 
 // remember has indirect branches to u find it.
@@ -31,8 +86,13 @@ func (e *Engine) remember(u *unit) {
 // forget takes u out: nothing leads there any more.
 func (e *Engine) forget(u *unit) {
 	u.dead = true
-	delete(e.units, u.pc)
-	delete(u.page.units, u.pc)
+	if e.units[u.pc] == u {
+		delete(e.units, u.pc)
+		delete(u.page.units, u.pc)
+	}
+	for _, v := range u.versions {
+		e.forget(v)
+	}
 	for _, id := range u.in {
 		x := &e.edges[id]
 		if x.to == u {

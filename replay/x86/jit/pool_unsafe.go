@@ -17,6 +17,9 @@ import (
 const (
 	// chunkSize is what an engine has; when it is full, all its code is dropped.
 	chunkSize = 16 << 20
+	// hotSize is how much of it is for tables and for code that is executed again and again, and the rest for
+	// the ways out.
+	hotSize = 9 << 20
 	// stubSize is for the code that all engines share, at the beginning.
 	stubSize = 4096
 )

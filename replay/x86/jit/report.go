@@ -15,4 +15,5 @@ type Stats struct {
 	Units, Instructions, Bytes uint64
 	Handled, Edges, Others     uint64
 	Resets                     uint64
+	Bad                        uint64 // units not translated because of a mistake about flags
 }

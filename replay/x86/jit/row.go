@@ -31,6 +31,15 @@ type fact struct {
 	undefined bool // and leaves some to the vendor
 	ends      bool // ends a unit
 
+	recipe        recipeKind // of its flags
+	quiet         bool       // is emitted and cannot leave, with registers as operands
+	address       bool       // LEA: its memory operand is not accessed
+	plusR         bool       // its operand is the register in the opcode
+	indirect      bool       // an indirect branch
+	moves         bool       // moves the stack pointer by moveStack
+	implied       uint16     // guest registers that it writes without naming them
+	wReg, wRM, wV bool       // and of those that it names
+
 	vector    bool    // uses vector registers
 	align     uint8   // of the memory operand, 0 any
 	rmGeneral bool    // of vector rows: ModRM.rm is a general register or memory
@@ -105,8 +114,54 @@ func factOf(r *x86.Row, i int) fact {
 	} else if hostHas(r.CPUID) || r.Handler == "intNop" {
 		f.emit = emitters[r.Handler]
 		f.operands(r)
+		f.recipe = recipeOf[r.Handler]
+		f.quiet = slices.Contains(quiet, r.Handler)
+		f.address, f.plusR = r.Handler == "intLea", r.Handler == "intMovRegImm"
+		f.indirect = slices.Contains(indirect, r.Handler)
+		f.moves = slices.Contains(moves, r.Handler)
 	}
+	f.results(i)
 	return f
+}
+
+// What rows are, by the name of their handler.
+var (
+	quiet = strings.Fields(`intAdd intOr intAnd intSub intXor intCmp intTest intNot intNeg intMovStore intMovLoad
+		intMovRegImm intMovzx intMovsx intMovsxd intLea`)
+	indirect = []string{"intRet", "intJmpRM", "intCallRM"}
+	moves    = []string{"intPush", "intPushImm", "intPop", "intCall"}
+)
+
+// results notes which registers row i writes, from an instruction whose registers are all different.
+func (f *fact) results(i int) {
+	const reg, rm, vvvv = 8, 9, 10
+	in := x86.Inst{Row: uint16(i), Reg: reg, RM: rm, VVVV: vvvv, Base: x86.NoReg, Index: x86.NoReg, Seg: x86.NoSeg, Flags: x86.InstREX | x86.InstRep}
+	w := in.Effects().Write.R
+	f.wReg, f.wRM, f.wV = w>>reg&1 != 0, w>>rm&1 != 0, w>>vvvv&1 != 0
+	f.implied = w &^ (1<<reg | 1<<rm | 1<<vvvv)
+}
+
+// written returns the guest registers that in may write.
+func (f *fact) written(in *x86.Inst) uint16 {
+	w := f.implied
+	if f.wReg {
+		w |= named(in, in.Reg)
+	}
+	if f.wRM && in.Flags&x86.InstMem == 0 {
+		w |= named(in, in.RM)
+	}
+	if f.wV {
+		w |= 1 << (in.VVVV & 15)
+	}
+	return w
+}
+
+// named returns the guest register, or the two, that number n of in may be.
+func named(in *x86.Inst, n uint8) uint16 {
+	if in.Size == 1 && in.Flags&x86.InstREX == 0 {
+		return 1<<(n&15) | 1<<(n&3) // spl to dil, or ah to bh
+	}
+	return 1 << (n & 15)
 }
 
 // isLogic says that the only undefined flag is AF, which every vendor's CPUs and the

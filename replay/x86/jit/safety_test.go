@@ -114,7 +114,11 @@ func TestTranslationsAreSafe(t *testing.T) {
 		if u == nil {
 			continue
 		}
-		if err := unsafeIn(e.pool.rw, u.head, e.t.n); err != nil {
+		err := unsafeIn(e.pool.rw, u.head, e.t.n)
+		if err == nil {
+			err = unsafeIn(e.pool.rw, e.chunk+hotSize, e.t.away.n)
+		}
+		if err != nil {
 			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])
 		}
 	}

@@ -2,6 +2,8 @@
 
 package jit
 
+import "vplay/replay/x86"
+
 // The stack. Its pointer is a register of the host like others, and moves without a
 // change of flags, when the access is done.
 
@@ -23,7 +25,12 @@ func (t *translator) top(base uint8) {
 }
 
 // moveStack adds n to the stack pointer.
-func (t *translator) moveStack(n int32) { t.mem(opLea, stackPointer, at(stackPointer, n)) }
+func (t *translator) moveStack(n int32) {
+	t.mem(opLea, stackPointer, at(stackPointer, n))
+	if t.flags.recipe.reg == x86.RSP {
+		t.flags.recipe.delta += n
+	}
+}
 
 // push emits PUSH of a register.
 func push(t *translator) bool {

@@ -37,10 +37,10 @@ func (p *Pool) makeStubs() {
 
 	// The way out of code that faulted; wordFault says where.
 	p.fault = t.n
-	t.mem(opMovIm32, 0, t.word(wordExit))
-	t.imm32(exitFault)
+	t.load64(scratch, exitFault)
 
-	p.exit = t.n
+	p.exit = t.n // rax says why
+	t.mem(opMovTo32, scratch, t.word(wordExit))
 	t.guests(opMovTo)
 	t.mem(opMovTo, budget, t.word(wordBudget))
 	t.mem(opCompare8, 7, t.word(wordLive))

@@ -10,7 +10,7 @@ import "vplay/replay/x86"
 // Words of CPU.Host.
 const (
 	wordExit   = iota // why generated code left: an exit
-	wordFlags         // the guest's flags while the host's are others: OF in byte 0, as LAHF has the rest in byte 1
+	wordFlags         // the guest's flags while the host's are others: OF in byte 0, as LAHF has the rest in byte 1; or the number of a recipe above
 	wordBudget        // instructions left, less maxUnit
 	wordStack         // Go's stack pointer
 	wordCache         // address of the jump cache
@@ -21,6 +21,8 @@ const (
 	wordWant          // not 0: they must be, where the way in leads
 	wordMXCSR         // the host's
 	wordSeen          // address of the bytes that units set when they are entered
+	wordLeft          // the operands of a recipe
+	wordRight
 )
 
 // Kinds of exit: the low two bits. The others are the number of the site or edge.
@@ -50,6 +52,7 @@ type translator struct {
 	e      *Engine
 	c      *x86.CPU
 	layout x86.HostLayout
+	rows   []fact // facts()
 
 	u     *unit
 	insts []x86.Inst
@@ -60,9 +63,12 @@ type translator struct {
 	in *x86.Inst
 	f  *fact
 
-	// Where the guest's flags are: in the host's, in wordFlags, or in both.
-	native, saved bool
-	ended         bool // the unit has no way on from here
+	flags flagState
+	ended bool // the unit has no way on from here
+	bad   bool // somebody may look at flags that were given up: the unit must not be used
+
+	away assembler // the place of cold code while hot code is written, and the other way round
+	cool bool      // cold code is
 
 	sites []coldSite
 	ways  []coldEdge
@@ -73,16 +79,17 @@ type coldSite struct {
 	id     uint32
 	jumps  [3]int // jumps that lead there
 	n      int
-	resume int  // where it goes on behind the instruction, 0 nowhere
-	native bool // with the flags in the host's
+	flags  flagState // before the instruction
+	resume int       // where it goes on behind the instruction, 0 nowhere
+	native bool      // with the flags in the host's
 }
 
 // coldEdge is an edge that is still to be emitted.
 type coldEdge struct {
-	id   uint32
-	jump int  // of the conditional branch
-	n    int  // instructions up to there
-	save bool // the flags are in the host's alone
+	id    uint32
+	jump  int // of the conditional branch
+	n     int // instructions up to there
+	flags flagState
 }
 
 // word returns the operand that is word n of CPU.Host.
@@ -92,14 +99,20 @@ func (t *translator) word(n int) memory { return at(rsp, t.layout.Host+8*int32(n
 func (t *translator) guest(n uint8) memory { return at(rsp, t.layout.R+8*int32(n)) }
 
 // translate makes the unit at pc in p, whose bytes are text, or returns nil when it is not worth it.
-func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
+func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, id int) *unit {
 	end := t.decode(pc, text)
 	if len(t.insts) == 0 || !t.e.All && !t.worth() {
 		return nil
 	}
-	t.u = &unit{id: len(t.e.all), pc: pc, end: end, page: p, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
+	t.u = &unit{id: id, pc: pc, end: end, page: p, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
 	t.sites, t.ways = t.sites[:0], t.ways[:0]
-	t.native, t.saved, t.ended = false, true, false
+	t.flags, t.ended, t.bad = flagState{saved: true, entry: true}, false, false
+	if enters.kind != noRecipe {
+		t.i, t.u.enters, t.flags = 0, enters, flagState{recipe: enters}
+		if !t.keeps() {
+			return nil
+		}
+	}
 	t.u.head = t.n
 	if t.c.HasBreakpoint(pc) {
 		t.passBreakpoint()
@@ -111,15 +124,16 @@ func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
 	}
 	for i := range t.u.insts {
 		t.i, t.in = i, &t.u.insts[i]
-		t.f = &facts()[t.in.Row]
+		t.f = &t.rows[t.in.Row]
 		t.u.host = append(t.u.host, t.n)
-		known := len(t.sites)
+		known, lost := len(t.sites), t.loses()
 		if !t.emitted(t.in) || !t.f.emit(t) {
 			t.leaveForHandler()
 		}
+		t.afterwards(lost)
 		for j := range t.sites[known:] {
 			if s := &t.sites[known+j]; !t.ended {
-				s.resume, s.native = t.n, t.native
+				s.resume, s.native = t.n, t.flags.native
 			}
 		}
 	}
@@ -128,6 +142,10 @@ func (t *translator) translate(pc uint64, p *page, text []byte) *unit {
 	}
 	t.u.host = append(t.u.host, t.n)
 	t.cold()
+	if t.bad {
+		t.e.Stats.Bad++
+		return nil
+	}
 	return t.u
 }
 
@@ -143,7 +161,8 @@ func (t *translator) leaveForHandler() {
 	t.save()
 	s := t.site()
 	s.jumps[0], s.n = t.jmp(), 1
-	t.native, t.ended = false, t.f.ends
+	t.ended = t.f.ends
+	t.handled()
 }
 
 // site returns the site of this instruction.
@@ -151,9 +170,10 @@ func (t *translator) site() *coldSite {
 	if n := len(t.sites); n > 0 && t.e.sites[t.sites[n-1].id].index == t.i {
 		return &t.sites[n-1]
 	}
+	t.observe()
 	id := uint32(len(t.e.sites))
 	t.e.sites = append(t.e.sites, site{unit: t.u, index: t.i})
-	t.sites = append(t.sites, coldSite{id: id})
+	t.sites = append(t.sites, coldSite{id: id, flags: t.flags})
 	return &t.sites[len(t.sites)-1]
 }
 
@@ -168,34 +188,52 @@ func (t *translator) miss(cond uint8) {
 
 // cold emits the ways out.
 func (t *translator) cold() {
+	t.toCold()
 	for i := range t.sites {
 		s := &t.sites[i]
 		for _, j := range s.jumps[:s.n] {
 			t.patch(j, t.n)
 		}
+		x := &t.e.sites[s.id]
+		x.cold = t.n
+		if !s.flags.saved {
+			t.bad = t.bad || s.flags.recipe.kind == noRecipe
+			t.cook(s.flags.recipe)
+			t.saveFlags()
+		}
 		t.exit(exitSite, s.id)
-		after := s.resume
+		x.after = s.resume
 		if s.resume != 0 && s.native {
-			after = t.n
+			x.after = t.n
 			t.loadFlags()
 			t.jmpTo(s.resume)
 		}
-		t.e.sites[s.id].after = after
 	}
+	t.toHot()
 	for i := range t.ways {
 		w := &t.ways[i]
 		t.patch(w.jump, t.n)
-		if w.save {
-			t.saveFlags()
-		}
-		t.edgeTo(w.id, w.n)
+		t.edgeTo(w.id, w.n, w.flags)
+	}
+}
+
+// toCold has code written to where it is out of the way, so that what is executed lies close together.
+func (t *translator) toCold() {
+	if !t.cool {
+		t.assembler, t.away, t.cool = t.away, t.assembler, true
+	}
+}
+
+// toHot undoes toCold.
+func (t *translator) toHot() {
+	if t.cool {
+		t.assembler, t.away, t.cool = t.away, t.assembler, false
 	}
 }
 
 // exit leaves generated code for the reason kind, n.
 func (t *translator) exit(kind int, n uint32) {
-	t.mem(opMovIm32, 0, t.word(wordExit))
-	t.imm32(n<<2 | uint32(kind))
+	t.load64(scratch, uint64(n<<2|uint32(kind)))
 	t.jmpTo(t.e.pool.exit)
 }
 
@@ -205,6 +243,7 @@ func (t *translator) exit(kind int, n uint32) {
 // saveFlags stores the host's flags.
 func (t *translator) saveFlags() {
 	t.bytes(0x9f, 0x0f, 0x90, 0xc0) // lahf; seto al
+	t.bytes(0x0f, 0xb7, 0xc0)       // movzx eax, ax: no recipe
 	t.mem(opMovTo32, scratch, t.word(wordFlags))
 }
 
@@ -212,35 +251,4 @@ func (t *translator) saveFlags() {
 func (t *translator) loadFlags() {
 	t.mem(opMov32, scratch, t.word(wordFlags))
 	t.bytes(0x04, 0x7f, 0x9e) // add al, 7FH; sahf
-}
-
-// save makes sure that the flags are saved: the next thing may leave, or changes the host's.
-func (t *translator) save() {
-	if !t.saved {
-		t.saveFlags()
-		t.saved = true
-	}
-}
-
-// load makes sure that the host's flags are the guest's.
-func (t *translator) load() {
-	if !t.native {
-		t.loadFlags()
-		t.native = true
-	}
-}
-
-// flagsBefore does what the instruction needs of the flags before it executes. reads says
-// whether it reads some.
-func (t *translator) flagsBefore(reads bool) {
-	if reads || t.f.writes && t.f.partly {
-		t.load()
-	}
-}
-
-// flagsBehind notes where the flags are behind the instruction.
-func (t *translator) flagsBehind() {
-	if t.f.writes {
-		t.native, t.saved = true, false
-	}
 }

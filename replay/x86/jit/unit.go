@@ -36,7 +36,11 @@ type unit struct {
 	in       []uint32 // edges of all units that are linked to this one
 	sites    []uint32
 	page     *page
-	vectors  bool // it uses vector registers
+	vectors  bool    // it uses vector registers
+	sees     bool    // somebody may see the flags that it is entered with
+	needs    bool    // and needs them saved
+	enters   recipe  // of the flags that it is entered with, in a version
+	versions []*unit // of the same code, for edges that come with a recipe
 	dead     bool
 	reported bool // OnCode was called for it
 }
@@ -54,14 +58,17 @@ type site struct {
 	unit  *unit
 	index int
 	after int // where to go on behind the instruction; 0: nowhere
+	cold  int // the way out, which saves the flags
 }
 
 // edge is a way out of a unit to a known address.
 type edge struct {
 	unit   *unit
 	target uint64
-	jump   int // displacement of the jump that links it
-	cold   int // where the jump leads while it is not linked
+	jump   int    // displacement of the jump that links it
+	cold   int    // where the jump leads while it is not linked
+	recipe recipe // where the flags are not saved
+	passed bool   // it leaves the recipe to the unit
 	to     *unit
 }
 
@@ -80,7 +87,7 @@ func (t *translator) decode(pc uint64, text []byte) (end uint64) {
 		t.insts = append(t.insts, in)
 		t.at = append(t.at, uint16(at-pc))
 		at += uint64(in.Len)
-		if facts()[in.Row].ends {
+		if t.rows[in.Row].ends {
 			if branches++; branches > maxBranches || !goesOn(&in, at) {
 				break
 			}
@@ -117,7 +124,7 @@ func (t *translator) worth() bool {
 
 // emitted reports whether in is emitted, as far as its row tells.
 func (t *translator) emitted(in *x86.Inst) bool {
-	f := &facts()[in.Row]
+	f := &t.rows[in.Row]
 	if f.emit == nil || in.Flags&x86.InstAddr32 != 0 && in.Flags&x86.InstMem != 0 {
 		return false
 	}

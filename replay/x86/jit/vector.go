@@ -140,7 +140,7 @@ func vectors(t *translator) bool {
 	if f.imm != x86.ImmNone {
 		t.bytes(byte(in.Imm))
 	}
-	t.flagsBehind()
+	t.flagsBehind(recipe{})
 	if f.reg.dir != 0 {
 		t.put(in.Reg, f.reg, scratch)
 	}
@@ -228,7 +228,7 @@ func (t *translator) vex(reg, rm uint8, isMem bool) {
 // usesVectors reports whether code of this unit uses vector registers.
 func (t *translator) usesVectors() bool {
 	return t.e.vectors && slices.ContainsFunc(t.insts, func(in x86.Inst) bool {
-		return facts()[in.Row].vector && t.emitted(&in)
+		return t.rows[in.Row].vector && t.emitted(&in)
 	})
 }
 

@@ -1,0 +1,247 @@
+//go:build linux && amd64
+
+package jit
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"vplay/replay/x86"
+)
+
+// dataBus has a page of code, one of data that is in the translation cache, and one that is not: each access
+// there goes to the handler, and some stop the processor.
+type dataBus struct {
+	textBus
+	data     [2][pageSize]byte
+	c        *x86.CPU
+	accesses int
+}
+
+// FlushesCode says that no store changes code: generated code goes on behind handlers.
+func (b *dataBus) FlushesCode() {}
+
+// count counts an access, and has the processor stop behind every third.
+func (b *dataBus) count() {
+	if b.accesses++; b.accesses%3 == 0 {
+		b.c.Attention()
+	}
+}
+
+const (
+	fastAt = 0x20000
+	slowAt = 0x21000
+)
+
+func (b *dataBus) page(a uint64) *[pageSize]byte {
+	switch a &^ (pageSize - 1) {
+	case fastAt:
+		return &b.data[0]
+	case slowAt:
+		return &b.data[1]
+	}
+	return nil
+}
+
+func (b *dataBus) Translate(a uint64, k x86.Access) (*[pageSize]byte, bool) {
+	if p := b.page(a); p != nil {
+		return p, a == fastAt
+	}
+	return b.textBus.Translate(a, k)
+}
+
+func (b *dataBus) Probe(a uint64, n int, k x86.Access) x86.Fault {
+	if b.page(a) != nil && b.page(a+uint64(n)-1) != nil {
+		return x86.Fault{}
+	}
+	return b.textBus.Probe(a, n, k)
+}
+
+func (b *dataBus) Read(a uint64, p []byte) x86.Fault {
+	f := b.Probe(a, len(p), x86.Load)
+	b.count()
+	for i := range p {
+		if f.Kind == x86.FaultNone {
+			p[i] = b.page(a + uint64(i))[(a+uint64(i))%pageSize]
+		}
+	}
+	return f
+}
+
+func (b *dataBus) Write(a uint64, p []byte) x86.Fault {
+	f := b.Probe(a, len(p), x86.Store)
+	b.count()
+	for i, v := range p {
+		if f.Kind == x86.FaultNone {
+			b.page(a + uint64(i))[(a+uint64(i))%pageSize] = v
+		}
+	}
+	return f
+}
+
+// flagWriter makes programs of instructions that write, read and keep flags, with accesses between them.
+type flagWriter struct {
+	*rand.Rand
+	code []byte
+}
+
+// register is any but rsp, rsi and rdi, which are addresses.
+func (w *flagWriter) register() byte {
+	return []byte{0, 1, 2, 3, 5, 8, 9, 10, 11, 12, 13, 14, 15}[w.IntN(13)]
+}
+
+// registers writes an instruction of one of the widths with two registers. op is the opcode of the form of 32 bits.
+func (w *flagWriter) registers(r, rm byte, op ...byte) {
+	rex := byte(0x40) | r>>3<<2 | rm>>3
+	switch w.IntN(4) {
+	case 0:
+		rex |= 8
+	case 1:
+		w.code = append(w.code, 0x66)
+	case 2:
+		if op[0] != 0x0f { // the form of 8 bits
+			op = append([]byte{op[0] &^ 1}, op[1:]...)
+		}
+	}
+	w.code = append(append(append(w.code, rex), op...), 0xc0|r&7<<3|rm&7)
+}
+
+// instruction writes one.
+func (w *flagWriter) instruction() {
+	r, rm, n := w.register(), w.register(), byte(w.Uint32())
+	group := byte(w.IntN(8))
+	base := byte(6 + w.IntN(2)) // rsi, the fast page, or rdi
+	wide := func(b ...byte) { w.code = append(append(w.code, 0x48|r>>3<<2), b...) }
+	switch w.IntN(20) {
+	case 0, 1, 2:
+		w.registers(r, rm, group<<3|1|byte(w.IntN(2))<<1) // ADD to CMP
+	case 3, 4:
+		w.registers(group, rm, 0x81|2) // by an immediate
+		if w.code[len(w.code)-2] == 0x82 {
+			w.code[len(w.code)-2] = 0x80
+		}
+		w.code = append(w.code, n)
+	case 5:
+		w.registers(r, rm, 0x85) // TEST
+	case 6:
+		w.registers(3, rm, 0xf7) // NEG
+	case 7:
+		w.registers(byte(w.IntN(2)), rm, 0xff) // INC, DEC
+	case 8:
+		w.registers([]byte{4, 5, 7}[w.IntN(3)], rm, 0xc1) // SHL, SHR, SAR
+		w.code = append(w.code, n&31)
+	case 9:
+		w.registers([]byte{4, 5, 7, 0}[w.IntN(4)], rm, []byte{0xd1, 0xd3}[w.IntN(2)]) // by 1 and cl, ROL
+	case 10:
+		w.registers(r, rm, 0x0f, 0x40|n&15) // CMOVcc
+	case 11:
+		w.code = append(w.code, 0x40|rm>>3, 0x0f, 0x90|n&15, 0xc0|rm&7) // SETcc
+	case 12:
+		wide(0x89, 0xc0|r&7<<3|rm&7&^4) // MOV to rax, rcx, rdx or rbx
+	case 13:
+		wide(0x8b, 0x40|r&7<<3|base, n) // MOV from memory
+	case 14:
+		wide(group<<3|3, 0x40|r&7<<3|base, n) // ADD to CMP with memory
+	case 15:
+		wide(group<<3|1, 0x40|r&7<<3|base, n) // to memory
+	case 16:
+		w.code = append(w.code, 0x50|rm&3, 0x58|r&3) // PUSH and POP
+	case 17:
+		w.code = append(w.code, 0x48, 0x83, 0xc4, n&0x18, 0x50|rm&3, 0x58|r&3) // ADD rsp
+	case 18:
+		w.code = append(w.code, 0x48, 0x83, 0xec, n&0x18, 0x50|rm&3, 0x58|r&3) // SUB rsp
+	case 19:
+		wide(0x8d, 0x40|r&7<<3|base, n) // LEA
+	}
+}
+
+// program writes a page of blocks that branch to one another.
+func (w *flagWriter) program() {
+	var at []int
+	var jumps []int // where a displacement of 32 bits stands
+	for range 3 + w.IntN(8) {
+		at = append(at, len(w.code))
+		for range w.IntN(7) {
+			w.instruction()
+		}
+		switch w.IntN(16) {
+		case 0, 1:
+			w.code = append(w.code, 0xe9, 0, 0, 0, 0)
+		case 2:
+			w.code = append(w.code, 0xe8, 0, 0, 0, 0)
+		default:
+			w.code = append(w.code, 0x0f, 0x80|byte(w.IntN(16)), 0, 0, 0, 0)
+		}
+		jumps = append(jumps, len(w.code)-4)
+	}
+	w.code = append(w.code, 0xe9, 0, 0, 0, 0)
+	jumps = append(jumps, len(w.code)-4)
+	for _, j := range jumps {
+		binary.LittleEndian.PutUint32(w.code[j:], uint32(at[w.IntN(len(at))]-j-4))
+	}
+}
+
+// TestFlagsAtStops: programs that branch on flags stop behind any number of instructions with the flags, registers and
+// memory that they have instruction by instruction, though generated code saves flags only where somebody looks.
+func TestFlagsAtStops(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 1500
+	if testing.Short() {
+		n = 300
+	}
+	versions, bad := 0, 0
+	for seed := range uint64(n) {
+		w := &flagWriter{Rand: rand.New(rand.NewPCG(seed, 8))}
+		w.program()
+		v, b := flagsAtStops(t, pool, w, seed)
+		versions += v
+		bad += b
+	}
+	if versions < n/10 || bad != 0 {
+		t.Errorf("%d versions of units for a recipe, %d units that give up flags somebody may see", versions, bad)
+	}
+	t.Logf("%d programs, %d versions of units", n, versions)
+}
+
+func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64) (versions, bad int) {
+	var cpus [2]*x86.CPU
+	var buses [2]*dataBus
+	for i := range cpus {
+		b := &dataBus{}
+		copy(b.text[:], w.code)
+		c := x86.New(b, host())
+		r := rand.New(rand.NewPCG(seed, 9))
+		for k := range c.R {
+			c.R[k] = r.Uint64() >> r.IntN(64)
+		}
+		for k := range b.data[0] {
+			b.data[0][k], b.data[1][k] = byte(r.Uint32()), byte(r.Uint32())
+		}
+		c.RIP, c.R[x86.RSI], c.R[x86.RDI], c.R[x86.RSP] = textAt, fastAt+2048, slowAt+2048, fastAt+uint64(1024+r.IntN(4096))
+		cpus[i], buses[i], b.c = c, b, c
+	}
+	cpus[0].SetEngine(x86.StepEngine{})
+	e := pool.Engine(cpus[1])
+	defer e.Close()
+	e.Threshold, e.All = 0, true
+	cpus[1].SetEngine(e)
+	for limit := uint64(1); limit < 4000; limit = cpus[0].Retired + 1 + uint64(w.IntN(150)) {
+		x, y := cpus[0].Run(limit), cpus[1].Run(limit)
+		a, b := cpus[0], cpus[1]
+		if x != y || a.RIP != b.RIP || a.R != b.R || a.Flags() != b.Flags() || a.Retired != b.Retired || buses[0].data != buses[1].data {
+			t.Fatalf("program %d: % x\nsteps: exit %d rip %#x behind %d, flags %#x, %x\ngenerated code: exit %d rip %#x behind %d, flags %#x, %x",
+				seed, w.code, x, a.RIP, a.Retired, a.Flags(), a.R, y, b.RIP, b.Retired, b.Flags(), b.R)
+		}
+		if x != x86.ExitLimit && x != x86.ExitAttention {
+			break
+		}
+	}
+	for _, u := range e.all {
+		versions += len(u.versions)
+	}
+	return versions, int(e.Stats.Bad)
+}
