@@ -40,7 +40,10 @@ func again(t *translator) bool { return t.again(t.f.reads) }
 func (t *translator) again(reads bool) bool {
 	in, f := t.in, t.f
 	isMem := in.Flags&x86.InstMem != 0
-	if f.rm.dir == 0 || f.reg.byte && t.highByte(in.Reg) || f.rm.byte && !isMem && t.highByte(in.RM) {
+	if f.rm.byte && !isMem && t.highByte(in.RM) {
+		return t.againHigh(reads)
+	}
+	if f.rm.dir == 0 || f.reg.byte && t.highByte(in.Reg) {
 		return false
 	}
 	o, reg := t.opcodeOf(), f.digit
@@ -73,6 +76,48 @@ func (t *translator) again(reads bool) bool {
 	t.immediateOf()
 	t.flagsBehind(t.memoryRecipe())
 	t.put(in.Reg, f.reg, scratch)
+	return true
+}
+
+// againHigh is again where ModRM.rm is ah, ch, dh or bh and there is no other register, or for MOVZX. The guest's ah
+// becomes the host's for the instruction.
+func (t *translator) againHigh(reads bool) bool {
+	in, f := t.in, t.f
+	if f.reg.dir != 0 {
+		return t.extendHigh()
+	}
+	t.flagsBefore(reads)
+	isAH := in.RM == highAH
+	if isAH {
+		t.move(rax, hostOf[x86.RAX])
+	}
+	o := t.opcodeOf()
+	o.rex = false // it would make another register of it
+	t.reg(o, f.digit, in.RM)
+	t.immediateOf()
+	if isAH && f.rm.dir&x86.DirWrite != 0 {
+		t.move(hostOf[x86.RAX], rax)
+	}
+	t.flagsBehind(recipe{})
+	return true
+}
+
+// highAH is the number of ah.
+const highAH = 4
+
+// extendHigh emits MOVZX of ah, ch, dh or bh to 32 bits.
+func (t *translator) extendHigh() bool {
+	in := t.in
+	if t.f.op.opmap != 1 || t.f.op.op != 0xb6 || in.Size != 4 {
+		return false
+	}
+	t.move(rax, hostOf[in.RM-highAH])
+	t.bytes(0x0f, 0xb6, 0xc4) // movzx eax, ah
+	if h := hostOf[in.Reg]; h != none {
+		t.reg(opMov32, h, rax)
+	} else {
+		t.mem(opMovTo, rax, t.guest(in.Reg))
+	}
 	return true
 }
 

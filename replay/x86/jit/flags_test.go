@@ -113,7 +113,7 @@ func (w *flagWriter) instruction() {
 	group := byte(w.IntN(8))
 	base := byte(6 + w.IntN(2)) // rsi, the fast page, or rdi
 	wide := func(b ...byte) { w.code = append(append(w.code, 0x48|r>>3<<2), b...) }
-	switch w.IntN(20) {
+	switch w.IntN(22) {
 	case 0, 1, 2:
 		w.registers(r, rm, group<<3|1|byte(w.IntN(2))<<1) // ADD to CMP
 	case 3, 4:
@@ -152,6 +152,10 @@ func (w *flagWriter) instruction() {
 	case 18:
 		w.code = append(w.code, 0x48, 0x83, 0xec, n&0x18, 0x50|rm&3, 0x58|r&3) // SUB rsp
 	case 19:
+		w.code = append(w.code, 0x80, 0xc4|group<<3|n&3, n) // ADD to CMP of ah to bh by an immediate
+	case 20:
+		w.code = append(w.code, 0x0f, 0xb6, 0xc4|n&3|r&3<<3) // MOVZX of ah to bh
+	case 21:
 		wide(0x8d, 0x40|r&7<<3|base, n) // LEA
 	}
 }
@@ -244,4 +248,34 @@ func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64) (version
 		versions += len(u.versions)
 	}
 	return versions, int(e.Stats.Bad)
+}
+
+// TestHighBytes: what compilers do with ah to bh needs no handler.
+func TestHighBytes(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &textBus{}
+	copy(bus.text[:], []byte{
+		0xf6, 0xc4, 0x01, // test ah, 1
+		0x80, 0xe7, 0x7f, // and bh, 7fh
+		0x80, 0xcc, 0x10, // or ah, 10h
+		0x0f, 0xb6, 0xce, // movzx ecx, dh
+		0x44, 0x0f, 0xb6, 0xe1, // movzx r12d, cl
+		0x0f, 0x95, 0xc5, // setne ch
+		0xeb, 0xeb,
+	})
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Threshold = 0
+	c.SetEngine(e)
+	c.RIP, c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RDX] = textAt, 0x1234_5678_9abc_0102, 0xffff, 0xabcd
+	if exit := c.Run(7000); exit != x86.ExitLimit || c.R[x86.RAX] != 0x1234_5678_9abc_1102 || c.R[x86.RBX] != 0x7fff || c.R[x86.RCX] != 0x1ab || c.R[x86.R12] != 0xab {
+		t.Errorf("exit %d, rax %#x, rbx %#x, rcx %#x, r12 %#x", exit, c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RCX], c.R[x86.R12])
+	}
+	if e.Stats.Handled != 0 || e.Stats.Units != 1 {
+		t.Errorf("%+v", e.Stats)
+	}
 }

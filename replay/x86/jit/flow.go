@@ -9,7 +9,7 @@ import "vplay/replay/x86"
 // host's of their units.
 
 // cacheEntries is the size of the jump cache; an entry is two words.
-const cacheEntries = 1 << 14
+const cacheEntries = 1 << 16
 
 // newEdge returns the number of a new edge of this unit to target.
 func (t *translator) newEdge(target uint64) uint32 {
