@@ -4,6 +4,7 @@ package jit
 
 import (
 	"math"
+	"sync"
 
 	"vplay/replay/x86"
 )
@@ -58,18 +59,30 @@ func (t *translator) access(size uint8, store bool) {
 	t.check(size, store)
 }
 
+// hasRORX says that the host has RORX.
+var hasRORX = sync.OnceValue(func() bool { return hostHas("BMI2") })
+
+// rotated sets scratch to the low half of address, rotated to the right by n bits; flags are lost.
+func (t *translator) rotated(n uint8) {
+	if hasRORX() {
+		t.bytes(0xc4, 0xc3, 0x7b, 0xf0, 0xc7, n) // rorx eax, r15d, n
+		return
+	}
+	t.reg(opMov32, scratch, address)
+	t.reg(opShift32, 1, scratch)
+	t.bytes(n)
+}
+
 // check makes the host's address of the guest's in address. Flags must have been saved.
 //
-//	mov eax, r15d; shr eax, 8; and eax, 16*(entries-1)
+//	rorx eax, r15d, 8; and eax, 16*(entries-1)
 //	sub r15, [rsp+rax+cache]; cmp r15, 4096-size; ja miss; add r15, [rsp+rax+cache+8]
 func (t *translator) check(size uint8, store bool) {
 	cache := t.layout.LoadTLB
 	if store {
 		cache = t.layout.StoreTLB
 	}
-	t.reg(opMov32, scratch, address)
-	t.reg(opShift32, 5, scratch)
-	t.bytes(8)
+	t.rotated(8)
 	t.bytes(0x25) // and eax, imm32
 	t.imm32(16 * (x86.TLBEntries - 1))
 	entry := memory{base: rsp, index: scratch, disp: cache}

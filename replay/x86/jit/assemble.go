@@ -170,7 +170,7 @@ var (
 	opCmp     = opcode{op: 0x3b, w: true}
 	opGroup1  = opcode{op: 0x81, w: true} // r/m, imm32; /0 ADD, /4 AND, /5 SUB, /7 CMP
 	opGroup32 = opcode{op: 0x81}
-	opShift32 = opcode{op: 0xc1} // r/m, imm8; /4 SHL, /5 SHR
+	opShift32 = opcode{op: 0xc1} // r/m, imm8; /1 ROR
 	opJmpMem  = opcode{op: 0xff} // /4
 
 	opCompare8 = opcode{op: 0x83}           // r/m32, imm8; /7

@@ -279,3 +279,18 @@ func TestHighBytes(t *testing.T) {
 		t.Errorf("%+v", e.Stats)
 	}
 }
+
+// TestWithoutRORX is TestFlagsAtStops as hosts without BMI2 have it.
+func TestWithoutRORX(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(has func() bool) { hasRORX = has }(hasRORX)
+	hasRORX = func() bool { return false }
+	for seed := range uint64(200) {
+		w := &flagWriter{Rand: rand.New(rand.NewPCG(seed, 7))}
+		w.program()
+		flagsAtStops(t, pool, w, seed)
+	}
+}

@@ -123,9 +123,7 @@ func (t *translator) pushReturn() {
 // find looks for the guest's address in address in the jump cache, and goes to the handler
 // when it is not there. Then scratch has the address of the entry.
 func (t *translator) find() {
-	t.reg(opMov32, scratch, address)
-	t.reg(opShift32, 4, scratch)
-	t.bytes(4)
+	t.rotated(32 - 4)
 	t.bytes(0x25) // and eax, imm32
 	t.imm32(16 * (cacheEntries - 1))
 	t.mem(opAdd, scratch, t.word(wordCache))
