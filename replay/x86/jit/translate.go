@@ -113,6 +113,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 			return nil
 		}
 	}
+	t.align()
 	t.u.head = t.n
 	if t.c.HasBreakpoint(pc) {
 		t.passBreakpoint()
@@ -147,6 +148,13 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		return nil
 	}
 	return t.u
+}
+
+// align has the next code begin at a multiple of 32, as the host fetches it.
+func (t *translator) align() {
+	for t.n%32 != 0 && !t.full {
+		t.bytes(0x90)
+	}
 }
 
 // markSeen emits the store that says that the unit was entered; see seen.go.
