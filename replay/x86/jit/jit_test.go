@@ -90,15 +90,19 @@ func TestFullMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	bus := &textBus{}
-	copy(bus.text[:], []byte{0xff, 0xc0, 0xeb, 0xfc}) // inc eax; jmp -4
+	copy(bus.text[:], []byte{0x83, 0xc0, 0x01, 0xeb, 0xfb}) // add eax, 1; jmp -5
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
 	e.Threshold, e.All = 0, true
 	c.SetEngine(e)
 	c.RIP = textAt
-	for i := range uint64(100) {
-		e.t.n = len(e.t.buf) - int(i) // so much is left
+	for i := range uint64(400) {
+		part := &e.t.assembler
+		if i%2 == 1 {
+			part = &e.t.away // that of the ways out
+		}
+		part.n = len(part.buf) - int(i/2) // so much is left
 		if u := e.units[textAt]; u != nil {
 			e.forget(u)
 		}
