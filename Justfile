@@ -34,10 +34,10 @@ programs:
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers' -timeout 1h -v -programs
 
-# programs with threads and servers, with an interval ended by force every 3 ms
-forced:
+# language runtimes and servers for as long each, with ends forced each 3 ms of their CPU time: recorded, verified
+forced FOR="1m":
     . tests/need/debian.sh && install_suite programs
-    go test ./tests/record -run 'TestThreadPrograms|TestServers' -timeout 2h -v -programs -force-every 3ms
+    go test ./tests/record -run TestForcedMinutes -timeout 4h -v -programs -forced-for {{ FOR }}
 
 # the command line's and gdb's tests by generated code, and the recorder's with the agent in each program
 engines:
