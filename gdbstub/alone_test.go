@@ -62,22 +62,33 @@ func TestStepAlone(t *testing.T) {
 			c := dial(t, f)
 			defer c.hangUp()
 			c.ask("qSupported:swbreak+")
-			for i := 0; i < len(test.packets); i += 2 {
-				got := c.ask(test.packets[i])
-				for _, part := range strings.Fields(test.packets[i+1]) {
-					if !strings.Contains(got, part) {
-						t.Errorf("%s: %s, want %s", test.packets[i], got, test.packets[i+1])
-					}
-				}
-			}
-			var how []bool
-			for _, r := range f.asked {
-				how = append(how, r.Alone)
-			}
-			if !slices.Equal(how, test.alone) {
-				t.Errorf("the target is asked to resume alone: %v, want %v", how, test.alone)
-			}
+			c.converse(test.packets)
+			f.wasAsked(t, test.alone)
 		})
+	}
+}
+
+// converse sends packets, and expects the words of what follows each in its answer.
+func (c *client) converse(packets []string) {
+	for i := 0; i < len(packets); i += 2 {
+		got := c.ask(packets[i])
+		for _, part := range strings.Fields(packets[i+1]) {
+			if !strings.Contains(got, part) {
+				c.t.Errorf("%s: %s, want %s", packets[i], got, packets[i+1])
+			}
+		}
+	}
+}
+
+// wasAsked expects the target to have been asked to resume so often, alone or not.
+func (f *fakeMeeting) wasAsked(t *testing.T, want []bool) {
+	t.Helper()
+	var how []bool
+	for _, r := range f.asked {
+		how = append(how, r.Alone)
+	}
+	if !slices.Equal(how, want) {
+		t.Errorf("the target is asked to resume alone: %v, want %v", how, want)
 	}
 }
 
@@ -105,21 +116,8 @@ func TestStepAtExit(t *testing.T) {
 			c := dial(t, f)
 			defer c.hangUp()
 			c.ask("qSupported:swbreak+;no-resumed+")
-			for i := 0; i < len(test.packets); i += 2 {
-				got := c.ask(test.packets[i])
-				for _, part := range strings.Fields(test.packets[i+1]) {
-					if !strings.Contains(got, part) {
-						t.Errorf("%s: %s, want %s", test.packets[i], got, test.packets[i+1])
-					}
-				}
-			}
-			var how []bool
-			for _, r := range f.asked {
-				how = append(how, r.Alone)
-			}
-			if !slices.Equal(how, test.alone) {
-				t.Errorf("the target is asked to resume alone: %v, want %v", how, test.alone)
-			}
+			c.converse(test.packets)
+			f.wasAsked(t, test.alone)
 		})
 	}
 }

@@ -38,14 +38,7 @@ func TestAgent(t *testing.T) {
 		{"sqlite3", []string{"sqlite3", filepath.Join(dir, "db"), "drop table if exists t; create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<500) insert into t select i, i*i from n; select sum(b) from t;"}, true},
 		{"ls", []string{"ls", "-lR", tree}, false},
 	} {
-		for _, m := range []struct {
-			name string
-			opt  recorder.Options
-		}{
-			{"plain", recorder.Options{}},
-			{"short", recorder.Options{Interval: 2 * time.Millisecond}},
-			{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
-		} {
+		for _, m := range agentModes {
 			t.Run(c.name+"/"+m.name, func(t *testing.T) {
 				m.opt.FullRegs = true
 				r := run{args: installed(t, c.args), opt: m.opt}
@@ -66,6 +59,16 @@ func TestAgent(t *testing.T) {
 			})
 		}
 	}
+}
+
+// agentModes are how programs are recorded with the agent.
+var agentModes = []struct {
+	name string
+	opt  recorder.Options
+}{
+	{"plain", recorder.Options{}},
+	{"short", recorder.Options{Interval: 2 * time.Millisecond}},
+	{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
 }
 
 // treeOfFiles makes a folder with files in dir.
@@ -93,14 +96,7 @@ func TestAgentThreads(t *testing.T) {
 		name  string
 		least uint64
 	}{{"files", 90}, {"waits", 60}, {"events", 60}, {"fifos", 0}, {"stuck", 0}, {"own", 0}, {"sigsys", 60}} {
-		for _, m := range []struct {
-			name string
-			opt  recorder.Options
-		}{
-			{"plain", recorder.Options{}},
-			{"short", recorder.Options{Interval: 2 * time.Millisecond}},
-			{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
-		} {
+		for _, m := range agentModes {
 			t.Run(c.name+"/"+m.name, func(t *testing.T) {
 				r := run{args: []string{prog, c.name, dir}, opt: m.opt}
 				r.opt.Agent = true
