@@ -50,7 +50,7 @@ func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	if o.Interrupt == nil {
 		rw.o.Interrupt = func() error { return nil }
 	}
-	for _, step := range []func() error{rw.intervals, rw.finals, rw.objects, rw.owner} {
+	for _, step := range []func() error{rw.intervals, rw.finals, rw.objects, rw.owner, rw.o.Interrupt} {
 		if err := step(); err != nil {
 			return errors.Join(err, w.Abort())
 		}
@@ -222,7 +222,14 @@ func (rw *rewriter) objects() error {
 			return err
 		}
 	}
+	n := 0
 	for p := range rw.r.ObjectPages() {
+		if n%pagesPerBlock == 0 {
+			if err := rw.o.Interrupt(); err != nil {
+				return err
+			}
+		}
+		n++
 		if rw.o.ObjectPage != nil && !rw.o.ObjectPage(p) {
 			continue
 		}

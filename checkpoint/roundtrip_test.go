@@ -280,10 +280,11 @@ func writeRandom(t testing.TB, path string, seed uint64, pages, intervals int) *
 		check(w.AddObject(o))
 		for j := range uint64(4) {
 			p := ObjectPage{Object: o.ID, Index: j * j * g.num(), Ref: rec.refs[g.IntN(len(rec.refs))]}
-			if _, ok := w.objPages[objectKey{p.Object, p.Index}]; ok {
+			if slices.ContainsFunc(rec.objPages, func(q ObjectPage) bool { return compareObjectPages(p, q) == 0 }) {
 				continue
 			}
 			rec.objPages = append(rec.objPages, p)
+			check(w.AddObjectPage(ObjectPage{Object: p.Object, Index: p.Index, Ref: rec.refs[0]})) // replaced
 			check(w.AddObjectPage(p))
 		}
 	}

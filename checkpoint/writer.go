@@ -56,15 +56,9 @@ type Writer struct {
 	intervals []IntervalInfo
 	byID      map[uint32]bool
 	objects   map[uint32]Object
-	objPages  map[objectKey]PageRef
+	objPages  objectPages
 	final     []byte           // from SetFinal: a member without its header
 	finals    map[int32][]byte // from SetFinalOf, likewise
-}
-
-// objectKey names a page of an object.
-type objectKey struct {
-	object uint32
-	index  uint64
 }
 
 // Create begins a recording that will be at path once Finish has returned.
@@ -74,14 +68,13 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("checkpoint: unknown compression level %d", o.Level)
 	}
 	w := &Writer{
-		opts:     o,
-		path:     path,
-		start:    time.Now(),
-		byID:     make(map[uint32]bool),
-		objects:  make(map[uint32]Object),
-		objPages: make(map[objectKey]PageRef),
-		finals:   make(map[int32][]byte),
-		hasher:   NewPageHasher(),
+		opts:    o,
+		path:    path,
+		start:   time.Now(),
+		byID:    make(map[uint32]bool),
+		objects: make(map[uint32]Object),
+		finals:  make(map[int32][]byte),
+		hasher:  NewPageHasher(),
 	}
 	var err error
 	if w.f, err = createFile(path, o.Overwrite, systemFiles); err != nil {
@@ -230,7 +223,7 @@ func (w *Writer) AddObjectPage(p ObjectPage) error {
 	if err := w.stored(p.Ref); err != nil {
 		return fmt.Errorf("checkpoint: page %d of object %d: %w", p.Index, p.Object, err)
 	}
-	w.objPages[objectKey{p.Object, p.Index}] = p.Ref
+	w.objPages.add(p)
 	return nil
 }
 
@@ -405,11 +398,7 @@ func (w *Writer) tail(m Manifest) error {
 		objects = append(objects, o)
 	}
 	slices.SortFunc(objects, func(a, b Object) int { return cmp.Compare(a.ID, b.ID) })
-	pages := make([]ObjectPage, 0, len(w.objPages))
-	for k, ref := range w.objPages {
-		pages = append(pages, ObjectPage{k.object, k.index, ref})
-	}
-	slices.SortFunc(pages, compareObjectPages)
+	pages := w.objPages.sorted()
 
 	if err := w.store.flush(); err != nil {
 		return err
