@@ -1,7 +1,9 @@
 package dwarf
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -111,7 +113,7 @@ func (s *frameSection) parse() {
 			}
 		}
 	}
-	sort.SliceStable(s.fdes, func(i, j int) bool { return s.fdes[i].low < s.fdes[j].low })
+	slices.SortStableFunc(s.fdes, func(a, b fde) int { return cmp.Compare(a.low, b.low) })
 }
 
 // cie decodes what stands behind the id of a CIE; nil when it is not understood.

@@ -41,20 +41,39 @@ const (
 type openFile struct {
 	f    api.File
 	path string
+	next int64 // where the last read ended
+	most int   // the bytes that the last read might have been answered with
+}
+
+// firstRead is the most that a read is answered with, in bytes, when it does not begin
+// where the last one ended. The most doubles with each that does.
+//
+// gdb asks for 128 KiB whatever it needs, and for a few bytes of a header as well: of
+// the 2.5 MB that it read of three files before its first prompt it needed a fifth.
+const firstRead = 16 << 10
+
+// readSize returns the bytes that a read of n at off is answered with. Clients ask for
+// the rest (gdb manual, "vFile packets": pread may return fewer).
+func (f *openFile) readSize(n uint64, off int64) int {
+	f.most = min(2*f.most, MaxPacket-32)
+	if off != f.next || f.most == 0 {
+		f.most = firstRead
+	}
+	return int(min(n, uint64(f.most)))
 }
 
 // files is the descriptor table. Descriptors count from 3 as on a real system.
 type files struct {
-	open map[int]openFile
+	open map[int]*openFile
 }
 
 // add returns a new descriptor, the lowest free one.
-func (t *files) add(f openFile) (fd int, ok bool) {
+func (t *files) add(f *openFile) (fd int, ok bool) {
 	if len(t.open) >= maxFiles {
 		return 0, false
 	}
 	if t.open == nil {
-		t.open = map[int]openFile{}
+		t.open = map[int]*openFile{}
 	}
 	for fd = 3; ; fd++ {
 		if _, used := t.open[fd]; !used {
@@ -167,7 +186,7 @@ func (s *session) fileOpen(arg string) reply {
 	if err != nil {
 		return fileError(errnoOf(err))
 	}
-	fd, _ := s.files.add(openFile{file, path})
+	fd, _ := s.files.add(&openFile{f: file, path: path})
 	return text("F" + hexOf(uint64(fd)))
 }
 
@@ -195,13 +214,15 @@ func (s *session) fileRead(arg string) reply {
 	if !ok {
 		return fileError(fioEBADF)
 	}
-	b := make([]byte, min(n, MaxPacket-32))
+	b := make([]byte, file.readSize(n, int64(off)))
 	got, err := file.f.ReadAt(b, int64(off))
 	got = min(max(got, 0), len(b))
 	if got == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return fileError(errnoOf(err))
 	}
-	return fileData(b[:got])
+	b = b[:fitEscaped(b[:got], MaxPacket-32)]
+	file.next = int64(off) + int64(len(b))
+	return fileData(b)
 }
 
 // fileData is a reply with an attachment: its length before escaping, its bytes.
@@ -231,22 +252,22 @@ func (s *session) pathStat(arg string) reply {
 }
 
 // peek opens the file of a path argument for a moment.
-func (s *session) peek(arg string) (openFile, int) {
+func (s *session) peek(arg string) (*openFile, int) {
 	path, ok := parsePath(arg)
 	if !ok {
-		return openFile{}, fioEINVAL
+		return nil, fioEINVAL
 	}
 	f, err := s.target.OpenFile(path)
 	if err != nil {
-		return openFile{}, errnoOf(err)
+		return nil, errnoOf(err)
 	}
-	return openFile{f, path}, 0
+	return &openFile{f: f, path: path}, 0
 }
 
 // appendStat appends the protocol's struct stat: 64 bytes, big-endian (gdb
 // manual, "struct stat"). The inode number is made from the path, because gdb
 // tells files apart by it.
-func appendStat(dst []byte, f openFile) []byte {
+func appendStat(dst []byte, f *openFile) []byte {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(f.path)) // a hash does not fail
 	be := binary.BigEndian

@@ -176,6 +176,7 @@ type image struct {
 	unwind  *Unwind
 	b       []byte  // content by file offset, up to the last captured page
 	missing []Range // file offsets of uncaptured pages behind which there are captured ones
+	listed  []Range // see functions
 }
 
 // memoryImage lays the loaded segments out as in the file. The ELF header and

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"vplay/checkpoint"
 )
 
 // A stripped file names only what it exports. Debuggers need more: gdb's finish,
@@ -34,7 +36,7 @@ func (im *image) functionSymbols(list []section, m Memory) []section {
 		return nil
 	}
 	eh := &list[i]
-	functions := im.unwind.Functions(im.b[eh.off:eh.off+eh.size], eh.addr, budgetOf(m))
+	functions := im.functions(im.b[eh.off:eh.off+eh.size], eh.addr, budgetOf(m))
 	if take(m, madeSymbolBytes*len(functions)) != nil {
 		return nil
 	}
@@ -59,6 +61,14 @@ func (im *image) functionSymbols(list []section, m Memory) []section {
 	}
 	data := xzStored(symbolELF(im, list, tab, names))
 	return []section{{name: ".gnu_debugdata", typ: elf.SHT_PROGBITS, off: im.append(data, 1), size: uint64(len(data)), align: 1}}
+}
+
+// functions returns those of the image's unwind table, which is read once.
+func (im *image) functions(section []byte, addr uint64, budget *checkpoint.Budget) []Range {
+	if im.listed == nil {
+		im.listed = im.unwind.Functions(section, addr, budget)
+	}
+	return im.listed
 }
 
 // madeSymbolBytes is what a symbol takes in memory while the section is made: in a

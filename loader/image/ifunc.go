@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+	"sync"
 
 	"vplay/dwarf/elffile"
 )
@@ -240,7 +241,7 @@ func bindIFuncs(b []byte, mod *Module, m Memory, unwind *Unwind) bool {
 		}
 		x.section(s.Name, s.Type, s.Addr, b[s.Offset:s.Offset+s.FileSize])
 	}
-	return x.bind(mod, m, unwind)
+	return x.bind(mod, m, unwind.Functions)
 }
 
 // bindIFuncs is the same for an image that is being built, of which list are the
@@ -252,7 +253,7 @@ func (im *image) bindIFuncs(list []section, m Memory) {
 			x.section(s.name, s.typ, s.addr, im.b[s.off:s.off+s.size])
 		}
 	}
-	x.bind(im.mod, m, im.unwind)
+	x.bind(im.mod, m, im.functions)
 }
 
 // ifuncBinder has the sections that bindIFuncs needs.
@@ -276,15 +277,18 @@ func (x *ifuncBinder) section(name string, typ elf.SectionType, addr uint64, dat
 // bind rewrites the symbols. Their sizes, which were the resolvers', are those that
 // the unwind table has of the implementations. It is false when there are symbols and
 // nothing was chosen for any.
-func (x *ifuncBinder) bind(mod *Module, m Memory, unwind *Unwind) bool {
+func (x *ifuncBinder) bind(mod *Module, m Memory, functions listFunctions) bool {
 	if len(x.symbols) == 0 {
 		return true
 	}
-	sizes := map[uint64]uint64{}
-	for _, r := range unwind.Functions(x.frames, x.framesAt, budgetOf(m)) {
-		sizes[r.Start] = r.End - r.Start
-	}
 	chosen := mod.implementations(m, x.relas)
+	sizes := sync.OnceValue(func() map[uint64]uint64 {
+		out := map[uint64]uint64{}
+		for _, r := range functions(x.frames, x.framesAt, budgetOf(m)) {
+			out[r.Start] = r.End - r.Start
+		}
+		return out
+	})
 	le := binary.LittleEndian
 	for _, t := range x.symbols {
 		for ; len(t) >= symbolSize; t = t[symbolSize:] {
@@ -294,7 +298,7 @@ func (x *ifuncBinder) bind(mod *Module, m Memory, unwind *Unwind) bool {
 			}
 			t[4] = t[4]&^0xf | byte(elf.STT_FUNC)
 			le.PutUint64(t[8:], target)
-			le.PutUint64(t[16:], sizes[target])
+			le.PutUint64(t[16:], sizes()[target])
 		}
 	}
 	return len(chosen) > 0

@@ -16,10 +16,7 @@ import (
 
 // Unwind reads .eh_frame sections, which is not the business of those who rebuild files.
 type Unwind struct {
-	// Functions returns the functions that a section at a file virtual address has,
-	// sorted, without repetition, as file virtual addresses. Reading it is charged to
-	// budget, which may be nil; what that has no room for is left out.
-	Functions func(section []byte, addr uint64, budget *checkpoint.Budget) []Range
+	Functions listFunctions
 	// Name names a function without a symbol that begins at a file virtual address.
 	Name func(start uint64) string
 }
@@ -42,6 +39,11 @@ type Symbols struct {
 	index map[string]string
 	whole map[string]string // files that hold the code, too
 }
+
+// listFunctions returns the functions that a section at a file virtual address has,
+// sorted, without repetition, as file virtual addresses. Reading it is charged to
+// budget, which may be nil; what that has no room for is left out.
+type listFunctions func(section []byte, addr uint64, budget *checkpoint.Budget) []Range
 
 // maxSymbolFiles bounds how many files of a folder are looked at.
 const maxSymbolFiles = 100_000
