@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"vplay/checkpoint"
 	recorder "vplay/checkpoint/record"
 	"vplay/tests/need"
 )
@@ -186,14 +188,15 @@ type minuteRow struct {
 	bytes     int64
 	v         verified
 	busy      time.Duration // processor time of verifying
+	apart     time.Duration // the program's processor time between two ends, median
 	wrong     bool
 }
 
-const minuteHead = "program          seconds processes intervals   forced    events  M instr   file MB verify s  cpu s  exact"
+const minuteHead = "program          seconds processes intervals   forced apart ms    events  M instr   file MB verify s  cpu s  exact"
 
 func (m *minuteRow) String() string {
-	return fmt.Sprintf("%-16s %7.1f %9d %9d %8d %9d %8.0f %9.0f %8.0f %6.0f  %t", m.name, m.ran.Seconds(), m.processes, m.v.intervals,
-		m.res.Stats.ForcedEnds, m.res.Stats.Events, float64(m.v.insns)/1e6, float64(m.bytes)/1e6, m.v.took.Seconds(), m.busy.Seconds(), !m.wrong)
+	return fmt.Sprintf("%-16s %7.1f %9d %9d %8d %8.1f %9d %8.0f %9.0f %8.0f %6.0f  %t", m.name, m.ran.Seconds(), m.processes, m.v.intervals,
+		m.res.Stats.ForcedEnds, m.apart.Seconds()*1e3, m.res.Stats.Events, float64(m.v.insns)/1e6, float64(m.bytes)/1e6, m.v.took.Seconds(), m.busy.Seconds(), !m.wrong)
 }
 
 // TestForcedMinutes records them, verifies every interval, and prints a table.
@@ -236,8 +239,19 @@ func (m *minute) check(t *testing.T, dir string, row *minuteRow) {
 	if st, err := os.Stat(res.Path); err == nil {
 		row.bytes = st.Size()
 	}
-	row.processes = len(strings.Fields(programsIn(openRecording(t, res.Path))))
+	rec := openRecording(t, res.Path)
+	row.processes, row.apart = len(strings.Fields(programsIn(rec))), apart(rec)
 	busy := processorTime(t)
 	row.v = verify(t, res.Path)
 	row.busy = processorTime(t) - busy
+}
+
+// apart returns the median of the processor time that the intervals of a recording took.
+func apart(rec *checkpoint.Recording) time.Duration {
+	var took []time.Duration
+	for _, in := range rec.Intervals() {
+		took = append(took, in.CPUTime)
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
 }
