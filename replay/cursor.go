@@ -31,7 +31,7 @@ func (t *Timeline) NewCursor() (*Cursor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.m.endFirst, r.isCursor = true, true
+	r.isCursor = true
 	c := &Cursor{t: t, runner: *r}
 	if err := c.goTo(context.Background(), t.index.begin); err != nil {
 		c.Close()

@@ -135,9 +135,19 @@ func (x *index) open() []uint32 {
 	return out
 }
 
+// newExplorer returns a worker that runs through interval id. It only goes forward, so it
+// need not know a forced end before it is there: to look for that is to run everything twice.
+func newExplorer(x *index, id uint32) (*worker, error) {
+	w, err := newWorker(x, id, stops{noSignals: true})
+	if err == nil {
+		w.m.endFirst = false
+	}
+	return w, err
+}
+
 // explore carries the segments of interval id on to its end.
 func (t *Timeline) explore(ctx context.Context, id uint32) error {
-	w, err := newWorker(t.index, id, stops{noSignals: true})
+	w, err := newExplorer(t.index, id)
 	if err != nil {
 		return err
 	}

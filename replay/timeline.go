@@ -59,7 +59,6 @@ func NewImageTimeline(s *Session, infos []checkpoint.IntervalInfo, memory int64)
 		return nil, err
 	}
 	defer r.m.Close()
-	r.m.endFirst = true
 	r.keep()
 	if _, err := r.settle(); err != nil {
 		x.close()

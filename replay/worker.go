@@ -23,7 +23,6 @@ func newWorker(x *index, id uint32, q stops) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{runner: *r}
-	w.m.endFirst = false // it only goes forward; to look for the end first is to run everything twice
 	w.passed = w.nextSegment
 	return w, nil
 }

@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"path/filepath"
+	"testing"
+
+	"vplay/checkpoint"
+)
+
+// The program of a loop that ends by force, with the counter at 1.
+const (
+	forcedCode  = 0x401000
+	forcedTurns = 10_000
+)
+
+// forcedSession is a session of two intervals, each a loop that ends by force.
+func forcedSession(t *testing.T) *Session {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "loop.vplay")
+	w, err := checkpoint.Create(path, checkpoint.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := make([]byte, checkpoint.PageSize)
+	copy(code, []byte{
+		0xb9, forcedTurns & 0xff, forcedTurns >> 8, 0x00, 0x00, // mov $forcedTurns, %ecx
+		0xff, 0xc9, // dec %ecx
+		0x75, 0xfc, // jne dec
+	})
+	ref, err := w.AddPage(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := checkpoint.Context{TID: 10, XState: make([]byte, 576)}
+	start.Regs.RIP, start.Regs.RFLAGS = forcedCode, 0x202
+	end := start
+	end.Regs.RIP, end.Regs.R[1] = forcedCode+7, 1 // at the jump
+	for id := range uint32(2) {
+		iv := &checkpoint.Interval{
+			ID: id, PID: 10, Start: []checkpoint.Context{start}, Pages: []checkpoint.PageEntry{{Addr: forcedCode, Ref: ref}},
+			Maps: []checkpoint.Mapping{{Start: forcedCode, End: forcedCode + checkpoint.PageSize, Prot: checkpoint.ProtRead | checkpoint.ProtExec}},
+			End:  checkpoint.End{Kind: checkpoint.EndForced, Forced: true, Contexts: []checkpoint.Context{end}},
+		}
+		if err := w.AddInterval(iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // the test is over
+	return s
+}
+
+// TestIndexRunsOnce: the indexer does not run ahead to a forced end before it runs through an
+// interval, and knows the interval then.
+func TestIndexRunsOnce(t *testing.T) {
+	tl, err := NewTimeline(forcedSession(t), 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tl.Close()
+	x, err := newExplorer(tl.index, 1) // the end of the first interval is known: a timeline begins where a program can stand
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.m.Close()
+	if _, err := x.through(t.Context(), Target{Instr: forcedTurns}); err != nil || x.m.CPU.Retired != forcedTurns {
+		t.Fatalf("at instruction %d: %v", x.m.CPU.Retired, err)
+	}
+	if x.m.iv.endPoint() != nil {
+		t.Error("it has been at the end of the interval")
+	}
+	if err := tl.BuildIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := tl.Progress(); p.Intervals != 2 || p.Instr != 2*(2*forcedTurns-2) {
+		t.Errorf("it knows %+v", p)
+	}
+}
