@@ -24,6 +24,9 @@ const FormatVersion = 2
 
 const formatName = "vplay-recording"
 
+// KeepCore is Manifest.Keep of a recording that was made from a core file.
+const KeepCore = "core"
+
 // Names of members.
 const (
 	nameMagic       = "VPLAY"
@@ -80,7 +83,7 @@ type Manifest struct {
 	Signo     int32     `json:"signo"`
 	ExitCode  int32     `json:"exit_code"`
 	Intervals int       `json:"intervals"` // the writer sets it
-	Keep      string    `json:"keep"`      // "crash" or "always"
+	Keep      string    `json:"keep"`      // "crash" or "always", KeepCore
 	Notes     []string  `json:"notes,omitempty"`
 	// Processes lists the session's other processes, those that have an interval in the
 	// file, each once. Empty when there is one. Where there are several, the recording is

@@ -48,6 +48,9 @@ type SlimResult struct {
 	// OutOfTime says that the time was not enough for all of it; with Slimmed 0,
 	// not for anything.
 	OutOfTime bool
+	// IsMoment says that the recording holds one moment, in which nothing runs that
+	// could tell what is needed: all of it stays.
+	IsMoment bool
 }
 
 // ErrReplaced says that the recording was moved, deleted or replaced while it was
@@ -93,6 +96,10 @@ func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) 
 		return nil, err
 	}
 	defer rec.Close()
+	if rec.IsMoment() {
+		n := rec.Sizes().File
+		return &SlimResult{Processes: len(rec.Processes()), Before: n, After: n, IsMoment: true}, nil
+	}
 	was, err := rec.Stat()
 	if err != nil {
 		return nil, err

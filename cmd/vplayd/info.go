@@ -109,6 +109,8 @@ type info struct {
 	Backtrace    []loader.Location `json:"backtrace,omitempty"`
 	Message      string            `json:"message,omitempty"`   // of the C library, when it aborted
 	Overwrite    *debug.Overwrite  `json:"overwrite,omitempty"` // what ended the program by being overwritten
+	IsMoment     bool              `json:"moment,omitempty"`    // nothing runs in it: no past, no future
+	Threads      int               `json:"threads,omitempty"`   // of a moment
 	Intervals    int               `json:"intervals"`
 	Fat          int               `json:"fat"`
 	Slim         int               `json:"slim"`
@@ -135,17 +137,26 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 	p, end := processRow(rec, pid), rec.Ending(pid)
 	in := &info{
 		File: path, Program: p.Program, Args: p.Args, PID: p.PID, Parent: p.Parent, Host: m.Hostname + ", Linux " + m.Kernel,
-		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(),
+		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(), IsMoment: rec.IsMoment(),
 		Sizes: rec.Sizes(), Notes: m.Notes, Ended: debug.EndText(end),
 	}
 	in.others(rec)
 	in.Environment = heldEnvironment(p.Env)
+	if m.CPU.Vendor == "" { // a core file does not tell
+		in.CPU = "not known"
+	}
+	if m.Hostname == "" {
+		in.Host = "a machine that is not known"
+	}
 	if m.CPU.Level != "" {
 		in.CPU += ", presented as " + m.CPU.Level
 	}
 	for _, i := range slices.Concat(rec.ImagesOf(pid)...) {
 		in.Intervals++
 		in.Events += i.Events
+		if in.IsMoment {
+			in.Threads = i.Threads
+		}
 		in.CPUSeconds += i.CPUTime.Seconds()
 		if i.Slim {
 			in.Slim++
@@ -267,6 +278,16 @@ func (in *info) printOthers(line func(name, format string, args ...any)) {
 	line("", "vplayd processes lists all %d, --process PID shows another", len(in.Others)+1)
 }
 
+// printTime says how much of the program's time the recording holds.
+func (in *info) printTime(line func(name, format string, args ...any)) {
+	if in.IsMoment {
+		line("recording", "one moment of %s, with no past and no future", text.Plural(in.Threads, "thread"))
+		return
+	}
+	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", text.Plural(in.Intervals, "interval"), in.Fat, in.Slim,
+		text.Plural(in.Events, "event"), in.CPUSeconds)
+}
+
 func (in *info) print(w io.Writer) error {
 	line := func(name, format string, args ...any) {
 		if s := fmt.Sprintf(format, args...); s != "" {
@@ -305,8 +326,7 @@ func (in *info) print(w io.Writer) error {
 		line(name, "%s %s", l, l.Source())
 	}
 	in.printOthers(line)
-	line("recording", "%s (%d fat, %d slim), %s, %.3f s of CPU time", text.Plural(in.Intervals, "interval"), in.Fat, in.Slim,
-		text.Plural(in.Events, "event"), in.CPUSeconds)
+	in.printTime(line)
 	if len(in.Others) > 0 {
 		line("", "of this process; the size is of the whole file")
 	}

@@ -143,6 +143,8 @@ func slim(ctx context.Context, path string, f slimFlags) error {
 func slimmed(res *replay.SlimResult) string {
 	s := fmt.Sprintf("%s slimmed, %d left fat, %s before, %s after", text.Plural(res.Slimmed, "interval"), res.Left, size(res.Before), size(res.After))
 	switch {
+	case res.IsMoment:
+		s = "it holds one moment, all of which stays"
 	case res.Larger > 0:
 		s = fmt.Sprintf("left fat: it has %s, and would have %s slim", size(res.Before), size(res.Larger))
 	case res.OutOfTime && res.Slimmed == 0:

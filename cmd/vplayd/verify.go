@@ -171,6 +171,9 @@ func reportVerify(out io.Writer, rec *checkpoint.Recording, results []replay.Res
 	} else {
 		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", text.Plural(all.intervals, "interval"), count(all.instructions), rate,
 			took.Seconds(), text.Plural(all.diverged, "divergence"))
+		if rec.IsMoment() {
+			fmt.Fprintln(out, "the recording holds one moment: nothing runs in it that could be compared")
+		}
 		if all.failed > 0 {
 			fmt.Fprintf(out, "%s could not be read\n", text.Plural(all.failed, "interval"))
 		}

@@ -13,7 +13,8 @@ import (
 	"vplay/dwarf/elffile"
 )
 
-// An ELF file is rebuilt from memory in one of three ways. With the very file
+// An ELF file is rebuilt from memory in one of three ways, unless the recording has it whole
+// (embedded.go). With the very file
 // at hand (same build-id, with its code) that file is served. With a .debug file
 // the memory image is merged with the section table and the debugging sections
 // of that file ("unstrip from memory"). With neither, a few sections are made up
@@ -70,6 +71,11 @@ func rebuild(mod *Module, m Memory, symbols *Symbols, build func(m Memory) ([]by
 }
 
 func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
+	if _, ok := symbols.inFolders(mod.BuildID); !ok {
+		if b, err := mod.embedded(m); b != nil || err != nil {
+			return b, err
+		}
+	}
 	if path, ok := symbols.Find(mod); ok {
 		b, err := symbols.build(mod, m, path)
 		if err == nil {
@@ -133,7 +139,7 @@ func (s *Symbols) build(mod *Module, m Memory, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	same := f.isWhole() && s.agrees(mod, m, name)
+	same := f.isWhole() && s.Agrees(mod, m, name)
 	switch {
 	case same && f.isNamed():
 		return f.raw, nil

@@ -106,10 +106,10 @@ func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 	return names
 }
 
-// agrees reports whether a file has what was captured of a module, where the
+// Agrees reports whether a file has what was captured of a module, where the
 // program cannot have changed it: in segments that are not writable. Two files with
 // one build-id can differ: one of them was patched after it was linked.
-func (s *Symbols) agrees(mod *Module, m Memory, name string) bool {
+func (s *Symbols) Agrees(mod *Module, m Memory, name string) bool {
 	key := mod.BuildID + name
 	s.mu.Lock()
 	same, ok := s.agree[key]

@@ -2,6 +2,7 @@ package image
 
 import (
 	"debug/elf"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ type Symbols struct {
 	budget      *checkpoint.Budget // of reading files, and of what is rebuilt
 
 	mu    sync.Mutex
-	agree map[string]bool // by file and build-id; see agrees
+	agree map[string]bool // by file and build-id; see Agrees
 	sized map[string]bool // files whose size the budget knows
 
 	once  sync.Once
@@ -149,6 +150,12 @@ func idOfFile(path string) (id string, debug, whole bool) {
 		return "", false, false
 	}
 	defer func() { _ = r.Close() }() // only read
+	return Identify(r)
+}
+
+// Identify returns the build-id of the ELF file that r reads, and whether it has DWARF, and the
+// program's own bytes. All is empty for what is no ELF file.
+func Identify(r io.ReaderAt) (id string, debug, whole bool) {
 	f, err := elffile.Open(r)
 	if err != nil {
 		return "", false, false
@@ -169,4 +176,13 @@ func idOfFile(path string) (id string, debug, whole bool) {
 		}
 	}
 	return id, debug, whole
+}
+
+// IsNamed reports whether an ELF file has symbols or debugging information that no memory holds.
+func IsNamed(r io.ReaderAt) bool {
+	f, err := elffile.Open(r)
+	if err != nil {
+		return false
+	}
+	return (&symbolFile{File: f}).isNamed()
 }

@@ -18,15 +18,8 @@ import (
 // changes the others, and only files that have what was captured (m is the memory): what comes from
 // the file is what the program had.
 func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
-	if mod.BuildID == "" {
-		return 0
-	}
-	s.once.Do(s.scan)
-	path, ok := s.whole[mod.BuildID]
+	path, ok := s.Whole(mod, m)
 	if !ok {
-		path, ok = s.Local(mod)
-	}
-	if !ok || !s.agrees(mod, m, path) {
 		return 0
 	}
 	r, err := os.Open(path)
@@ -51,6 +44,20 @@ func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
 		}
 	}
 	return 0
+}
+
+// Whole returns the file that a module is: one of the same build-id, in the folders or at the module's
+// path, that holds code, and what was captured (m is the memory) of segments that are never writable.
+func (s *Symbols) Whole(mod *Module, m Memory) (path string, ok bool) {
+	if mod.BuildID == "" {
+		return "", false
+	}
+	s.once.Do(s.scan)
+	path, ok = s.whole[mod.BuildID]
+	if !ok {
+		path, ok = s.Local(mod)
+	}
+	return path, ok && s.Agrees(mod, m, path)
 }
 
 // ModuleAt returns the module that lies at addr, nil when there is none.

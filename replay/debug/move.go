@@ -183,7 +183,15 @@ func (g *Cursor) past() api.Stop {
 	if g.exited() {
 		return api.Stop{Kind: api.StopExited, Code: int(g.session.ending.ExitCode), TID: g.tid()}
 	}
-	return api.Stop{Kind: api.StopReplayEnd, TID: g.tid()}
+	return api.Stop{Kind: api.StopReplayEnd, TID: g.tid(), Note: g.momentNote()}
+}
+
+// momentNote tells a client that wants to move in a recording that holds no time why it cannot.
+func (g *Cursor) momentNote() string {
+	if !g.s.Rec.IsMoment() {
+		return ""
+	}
+	return "vplay: the recording holds one moment, with no past and no future\n"
 }
 
 // exited reports whether the recording ends with the program's exit.
@@ -194,7 +202,7 @@ func (g *Cursor) report(s replay.Stop, r api.Resume) api.Stop {
 	out := api.Stop{TID: g.tid()}
 	switch {
 	case s.Edge && r.Dir == api.Backward:
-		out.Kind = api.StopReplayBegin
+		out.Kind, out.Note = api.StopReplayBegin, g.momentNote()
 	case s.Edge:
 		return g.atEdge()
 	case s.Reason == replay.StopBreak:

@@ -38,6 +38,9 @@ func (g *Cursor) why(f mem.Fault) string {
 	case dropped:
 		return why(f) + ": the program did not use its page in the recorded time, nor write it, so slimming dropped it"
 	}
+	if g.s.Rec.IsOfCore() {
+		return why(f) + ": its page was not in the core file, nor in a file that was found when that was imported"
+	}
 	return why(f) + ": its page was not in the program's memory, or could not be read there"
 }
 

@@ -106,6 +106,7 @@ var imports = []struct {
 	{"loader/image", "checkpoint dwarf/elffile"},
 	{"checkpoint/record/agent", "checkpoint/abi"},
 	{"checkpoint/record", "checkpoint checkpoint/abi checkpoint/abi/ptrace checkpoint/record/agent loader/image replay/mem/rangemap"},
+	{"checkpoint/corefile", "checkpoint checkpoint/abi loader/image"},
 	{"loader", "checkpoint checkpoint/abi loader/image replay/mem replay/x86 dwarf"},
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
 	{"replay", "checkpoint checkpoint/abi loader loader/image replay/mem replay/mem/rangemap replay/sys replay/x86"},
