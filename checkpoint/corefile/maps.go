@@ -79,6 +79,10 @@ func (m *memoryMap) add(c *Core, s *segment, a area) {
 	}
 	known := min((s.start+s.stored+pageSize-1)&^(pageSize-1), s.end) // what is behind is not in the file
 	cut := min(max(known, g.Start), g.End)
+	if kind == checkpoint.ObjectFile {
+		// Of a file that was deleted gdb is told the name that it had, as the program has it.
+		g.Name = strings.TrimSuffix(g.Name, " (deleted)")
+	}
 	if kind == checkpoint.ObjectFile || kind == checkpoint.ObjectSpecial {
 		g.Object, g.Offset = m.object(g.Name, &a, kind), a.offset
 		m.maps = append(m.maps, g)
@@ -140,7 +144,7 @@ func kindOf(name string, inode uint64) checkpoint.ObjectKind {
 
 // object returns the object of an area, which it makes when it is new.
 func (m *memoryMap) object(name string, a *area, kind checkpoint.ObjectKind) uint32 {
-	key := area{path: name, dev: a.dev, inode: a.inode}
+	key := area{path: a.path, dev: a.dev, inode: a.inode}
 	id, ok := m.ids[key]
 	if !ok {
 		m.objects = append(m.objects, checkpoint.Object{ID: uint32(len(m.objects)) + 1, Kind: kind, Path: name, Dev: a.dev, Inode: a.inode})

@@ -251,6 +251,7 @@ func (im *importer) writeMoment() error {
 	im.manifest.CPU = x.identity()
 	if l := im.opt.Live; l != nil && x.isOf(&l.CPU) {
 		im.manifest.CPU = l.CPU
+		im.manifest.CPU.Level = "" // nothing was hidden of it
 	}
 	iv := &checkpoint.Interval{
 		ID: interval, PID: im.manifest.PID, Start: contexts, Maps: im.m.maps, Pages: im.pages, WallTime: im.opt.Start,

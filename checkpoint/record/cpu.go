@@ -107,13 +107,21 @@ func HostCPU() checkpoint.Identity {
 	return id
 }
 
+// CPU returns the CPU that runs the caller, as it tells itself: with all leaves of CPUID, and the layout of
+// extended state.
+func CPU() checkpoint.Identity {
+	id := HostCPU()
+	id.Level, id.XCR0, id.CPUID = levelOf(), xgetbv(), hostLeaves()
+	return id
+}
+
 // hostCPU returns the CPU as it tells itself, all leaves included. It is asked once: in a
 // virtual machine each CPUID leaves the guest, and all of them take a millisecond.
 func (s *session) hostCPU() checkpoint.Identity {
 	if s.cpu == nil {
-		id := HostCPU()
+		id := CPU()
 		aux := rdtscpAux() // the tracer thread is on the program's CPU
-		id.Level, id.XCR0, id.TSCAux, id.CPUID = levelOf(), xgetbv(), &aux, hostLeaves()
+		id.TSCAux = &aux
 		s.cpu = &id
 	}
 	return *s.cpu

@@ -140,6 +140,9 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 		Start: m.Start.Local().Format("2006-01-02 15:04:05"), CPU: m.CPU.Name(), IsMoment: rec.IsMoment(),
 		Sizes: rec.Sizes(), Notes: m.Notes, Ended: debug.EndText(end),
 	}
+	if rec.IsOfCore() && end.Kind == checkpoint.EndStop {
+		in.Ended = "not ended: the core file was made while the program ran"
+	}
 	in.others(rec)
 	in.Environment = heldEnvironment(p.Env)
 	if m.CPU.Vendor == "" { // a core file does not tell

@@ -1,5 +1,6 @@
 // Four threads, each in another place: one divides by zero, one waits for a condition, one reads a pipe, and the
-// first waits for the others.
+// first waits for the others. With WAITS nobody divides: all wait.
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,6 +29,16 @@ static void *reads(void *arg)
 	return (void *)(read(ends[0], &letter, 1) + (long)arg); // READ
 }
 
+#ifdef WAITS
+static void *divides(void *arg)
+{
+	long held = (long)arg;
+	pthread_setname_np(pthread_self(), "holder");
+	pthread_barrier_wait(&ready);
+	pause(); // HOLD
+	return (void *)held;
+}
+#else
 static int zero;
 
 static void *divides(void *arg)
@@ -38,6 +49,7 @@ static void *divides(void *arg)
 	usleep(300000); // until the others wait
 	return (void *)(long)(dividend / divisor); // DIVIDE
 }
+#endif
 
 int main(void)
 {
