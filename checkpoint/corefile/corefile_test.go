@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,10 +89,28 @@ func TestSmallCore(t *testing.T) {
 	if len(res.Missing) != 2+1 { // both files, and the vector registers
 		t.Errorf("missing %q", res.Missing)
 	}
-	for i, s := range []string{"/nowhere/prog: ", "/nowhere/lib.so: ", "2 threads"} {
+	for i, s := range []string{"/nowhere/prog: ", "/nowhere/lib.so: ", "2 of 2 threads"} {
 		if i < len(res.Missing) && !strings.Contains(res.Missing[i], s) {
 			t.Errorf("missing %q, want %s", res.Missing[i], s)
 		}
+	}
+}
+
+// goldenCore is the same core file for tests of the command line.
+const goldenCore = "testdata/small.core"
+
+var update = flag.Bool("update", false, "write testdata again")
+
+// TestGoldenCore: the file is what the builder makes.
+func TestGoldenCore(t *testing.T) {
+	want := smallCore().bytes()
+	if *update {
+		if err := os.WriteFile(goldenCore, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(goldenCore); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what smallCore makes (%v): go test -update", goldenCore, err)
 	}
 }
 

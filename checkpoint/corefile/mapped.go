@@ -49,7 +49,7 @@ func (im *importer) attach() error {
 			continue
 		}
 		var limit *checkpoint.LimitError
-		if errors.As(err, &limit) {
+		if errors.As(err, &limit) || im.isGiven(o) {
 			return err
 		}
 		if im.lacks(o.ID) {
@@ -97,8 +97,7 @@ func (im *importer) find(o *checkpoint.Object, mod *image.Module) (*mappedFile, 
 			return f, nil
 		}
 	}
-	isProgram := o.Path == im.manifest.Program
-	if isProgram && im.opt.Exe != "" {
+	if im.isGiven(o) {
 		return im.given(im.opt.Exe, mod)
 	}
 	switch {
@@ -118,6 +117,11 @@ func (im *importer) find(o *checkpoint.Object, mod *image.Module) (*mappedFile, 
 		}
 	}
 	return nil, fmt.Errorf("there is no file here with its build-id %s", mod.BuildID)
+}
+
+// isGiven reports whether an object is the program, whose file the user has named.
+func (im *importer) isGiven(o *checkpoint.Object) bool {
+	return im.opt.Exe != "" && o.Path == im.manifest.Program
 }
 
 // live returns the file that a process that has not gone yet has mapped, nil when it cannot be had.

@@ -81,7 +81,7 @@ func (m *memoryMap) add(c *Core, s *segment, a area) {
 	cut := min(max(known, g.Start), g.End)
 	if kind == checkpoint.ObjectFile {
 		// Of a file that was deleted gdb is told the name that it had, as the program has it.
-		g.Name = strings.TrimSuffix(g.Name, " (deleted)")
+		g.Name = strings.TrimSuffix(g.Name, deleted)
 	}
 	if kind == checkpoint.ObjectFile || kind == checkpoint.ObjectSpecial {
 		g.Object, g.Offset = m.object(g.Name, &a, kind), a.offset
@@ -153,6 +153,22 @@ func (m *memoryMap) object(name string, a *area, kind checkpoint.ObjectKind) uin
 	}
 	return id
 }
+
+// Files returns the files that the core file says are mapped, as objects of which nothing but the path is known.
+func (c *Core) Files() (out []checkpoint.Object) {
+	seen := map[string]bool{}
+	for i := range c.files {
+		name := strings.TrimSuffix(c.files[i].path, deleted)
+		if !seen[name] && kindOf(name, 0) == checkpoint.ObjectFile {
+			seen[name] = true
+			out = append(out, checkpoint.Object{Kind: checkpoint.ObjectFile, Path: name})
+		}
+	}
+	return out
+}
+
+// deleted is what the kernel puts behind the path of a file that was deleted.
+const deleted = " (deleted)"
 
 // absent returns the object of anonymous memory that is not in the core file: of its pages none is known.
 func (m *memoryMap) absent() uint32 {

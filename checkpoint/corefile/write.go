@@ -246,7 +246,7 @@ func (im *importer) writeMoment() error {
 	x := im.xsave()
 	contexts, without := im.contexts(x, im.threadName)
 	if len(without) > 0 {
-		im.note("the core file has no floating point and vector registers of %d threads, the first of which is %d", len(without), without[0])
+		im.note("the core file has no floating point and vector registers for %d of %d threads (the first is %d)", len(without), len(contexts), without[0])
 	}
 	im.manifest.CPU = x.identity()
 	if l := im.opt.Live; l != nil && x.isOf(&l.CPU) {

@@ -15,6 +15,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/checkpoint/corefile"
+	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay/debug/text"
 )
 
@@ -53,6 +54,10 @@ has of it is what it has. Of the others the recording says by name what it lacks
 Files with symbols or debugging information are kept whole, up to 256 MiB in all,
 so that source lines come from the recording itself.
 
+Once the core file is open, import-core can open no files but these, write in no
+other folder and start no other program, where the kernel has Landlock and seccomp
+(vplayd doctor tells).
+
 Like a core file, the recording holds memory of the program, with whatever secrets
 were there: it is readable by its owner alone. Values of environment variables that
 look like secrets are masked in the manifest, not in memory.`,
@@ -72,6 +77,7 @@ look like secrets are masked in the manifest, not in memory.`,
 	fs.StringVar(&f.sysroot, "sysroot", "", "`FOLDER` below which the program's files lie at their paths")
 	fs.StringVar(&f.env, "env", "", "environment in the manifest: `POLICY` keep, drop, or names to keep (default: all, secrets masked)")
 	f.symbols.add(c)
+	addSandboxFlag(c)
 	return c
 }
 
@@ -115,7 +121,15 @@ func importCore(c *cobra.Command, path string, f importFlags) error {
 			line.show("importing [%s] %s of %s", bar(float64(done)/float64(max(total, 1))), size(done), size(total))
 		},
 	}
-	res, err := importFile(c.Context(), path, budget, o, line)
+	res, err := importFile(c.Context(), path, budget, o, line, func(core *corefile.Core) error {
+		read := append(symbols.Files(core.Files()), f.symbols.dirs...)
+		for _, name := range []string{f.exe, f.sysroot} {
+			if name != "" {
+				read = append(read, name)
+			}
+		}
+		return enterSandbox(c, sandbox.Access{Read: read, Write: []string{filepath.Dir(f.out)}})
+	})
 	if err != nil {
 		return importError(err)
 	}
@@ -129,8 +143,8 @@ func importCore(c *cobra.Command, path string, f importFlags) error {
 	return nil
 }
 
-// importFile imports the core file at path, which may be compressed.
-func importFile(ctx context.Context, path string, budget *checkpoint.Budget, o corefile.Options, line *progress) (*corefile.Result, error) {
+// importFile imports the core file at path, which may be compressed. before is called when it is open.
+func importFile(ctx context.Context, path string, budget *checkpoint.Budget, o corefile.Options, line *progress, before func(*corefile.Core) error) (*corefile.Result, error) {
 	st, err := os.Stat(path)
 	if err == nil && !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: %w", path, corefile.ErrNotCore) // a FIFO might never end
@@ -148,6 +162,9 @@ func importFile(ctx context.Context, path string, budget *checkpoint.Budget, o c
 	defer done()
 	core, err := corefile.Open(r, n, path, budget)
 	if err != nil {
+		return nil, err
+	}
+	if err := before(core); err != nil {
 		return nil, err
 	}
 	return corefile.Import(ctx, core, o)

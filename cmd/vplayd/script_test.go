@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ import (
 // The scripts of testdata/script run vplayd as a shell would. Next to
 // testscript's own commands they have: fails, exits, only, newer, cut, elf32,
 // waitfor, answers, usedport, setuid, fulldisk. $FAMILY is a recording of several
-// processes, $ALONE one of one.
+// processes, $ALONE one of one, $CORE a core file.
 
 func TestMain(m *testing.M) {
 	if launch(os.Args) {
@@ -46,10 +47,15 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	family := processes.Write(t, processes.Options{})
 	alone := processes.Write(t, processes.Options{Alone: processes.Parent})
+	core, err := filepath.Abs(filepath.Join("..", "..", "checkpoint", "corefile", "testdata", "small.core"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FAMILY", family)
 			e.Setenv("ALONE", alone)
+			e.Setenv("CORE", core)
 			return nil
 		},
 		Dir:                 "testdata/script",

@@ -165,6 +165,9 @@ func reportVerify(out io.Writer, rec *checkpoint.Recording, results []replay.Res
 	if f.json {
 		o := all.object()
 		o["seconds"], o["minsn_per_s"], o["processes"] = took.Seconds(), rate, processes
+		if rec.IsMoment() {
+			o["moment"] = true
+		}
 		if err := encodeLine(out, o); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,6 +105,54 @@ func TestImportCore(t *testing.T) {
 				compareCore(t, answers(got), answers(want))
 				noTime(t, gdb(t, addr, "continue", "stepi", "next", "reverse-continue", "reverse-stepi", "x/i $pc"))
 			})
+		}
+	}
+}
+
+// TestImportElsewhere: the program's file is found where the flags say, on a machine that does not have it at
+// its path; another file than the one that ran is refused, and one that is missing is named.
+func TestImportElsewhere(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "core/sorted", "-Wl,--no-as-needed", "-lm")
+	core := gdbCore(t, g, "")
+	other := compile(t, "core/sorted", "-O2", "-Wl,--no-as-needed", "-lm")
+	root, symbols, patched := t.TempDir(), t.TempDir(), t.TempDir()
+	b, err := os.ReadFile(g.bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoiled := slices.Clone(b)
+	spoiled[64+56]++ // a program header, which is in the core file
+	for name, data := range map[string][]byte{filepath.Join(root, g.bin): b, filepath.Join(symbols, "any.name"): b, filepath.Join(patched, "sorted"): spoiled} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(g.bin); err != nil {
+		t.Fatal(err)
+	}
+	for name, flags := range map[string][]string{
+		"exe": {"--exe", filepath.Join(symbols, "any.name")}, "sysroot": {"--sysroot", root}, "symbols": {"--symbols", symbols},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := importCore(t, core, flags...)
+			out := gdb(t, serve(t, rec), "bt")
+			expect(t, out, fmt.Sprintf(`#0 .*by_next \(.*sorted\.c:%d$`, g.line(t, "CRASH")), fmt.Sprintf(`sort \(.*n=4\) at .*sorted\.c:%d$`, g.line(t, "SORT")))
+		})
+	}
+	t.Run("missing", func(t *testing.T) {
+		rec := importCore(t, core)
+		out, err := exec.Command(vplayd, "info", rec).CombinedOutput()
+		if want := "note         " + g.bin + ": what the core file lacks of it is not in the recording: there is no file here with its build-id "; err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("info does not say %q:\n%s", want, out)
+		}
+	})
+	for name, exe := range map[string]string{"build-id": other.bin, "was changed since": filepath.Join(patched, "sorted"), "no program": filepath.Join("testdata", "gopanic", "main.go")} {
+		dir := t.TempDir()
+		out, err := exec.Command(vplayd, "import-core", "-o", filepath.Join(dir, "x.vplay"), "--exe", exe, core).CombinedOutput()
+		left, _ := os.ReadDir(dir) // it is there
+		if err == nil || !strings.Contains(string(out), name) || len(left) > 0 {
+			t.Errorf("--exe %s: %v, %v is left: %s", exe, err, left, out)
 		}
 	}
 }
