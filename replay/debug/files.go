@@ -143,7 +143,7 @@ func (f *files) maps(smaps bool) []byte {
 	var b bytes.Buffer
 	for _, m := range f.g.maps() {
 		o, _ := f.g.s.Rec.Object(m.Object)
-		fmt.Fprintf(&b, "%08x-%08x %s %08x %02x:%02x %d", m.Start, m.End, perms(m), m.Offset, o.Dev>>8&0xff, o.Dev&0xff, o.Inode)
+		fmt.Fprintf(&b, "%08x-%08x %s %08x %02x:%02x %d", m.Start, m.End, perms(m), m.Offset, o.Dev>>8&0xff, o.Dev&0xff, inode(&o))
 		if m.Name != "" {
 			fmt.Fprintf(&b, " %s", m.Name)
 		}
@@ -153,6 +153,15 @@ func (f *files) maps(smaps bool) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// inode returns the number of an object's inode. Where it is not known, as core files do not tell it, it is
+// the object's own: gdb takes 0 for no file, and leaves the file out of core files that it writes.
+func inode(o *checkpoint.Object) uint64 {
+	if o.Inode == 0 && o.Kind == checkpoint.ObjectFile {
+		return uint64(o.ID)
+	}
+	return o.Inode
 }
 
 // vmFlags are the flags of a mapping in /proc/PID/smaps (man 5 proc).
