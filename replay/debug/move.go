@@ -56,6 +56,9 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 	if g.final != nil && r.Dir == api.Forward {
 		return g.past(), nil
 	}
+	if g.final != nil && g.s.Rec.IsMoment() { // the final image knows more: the signal
+		return api.Stop{Kind: api.StopReplayBegin, TID: g.tid(), Note: g.momentNote()}, nil
+	}
 	if err := g.leaveFinal(ctx); err != nil {
 		return g.failed(err)
 	}
