@@ -26,9 +26,9 @@ type mappedFile struct {
 // attach finds the files of the program, as far as the core file lacks some of their pages.
 func (im *importer) attach() error {
 	im.protect()
-	byObject := map[uint32]*image.Module{}
+	modules := map[uint32]*image.Module{}
 	for _, mod := range image.Modules(im.m.maps, im.memory) {
-		byObject[mod.Object] = mod
+		modules[mod.Object] = mod
 	}
 	for i := range im.m.objects {
 		o := &im.m.objects[i]
@@ -38,7 +38,7 @@ func (im *importer) attach() error {
 		if err := im.ctx.Err(); err != nil {
 			return err
 		}
-		mod := byObject[o.ID]
+		mod := modules[o.ID]
 		if mod != nil {
 			o.BuildID = mod.BuildID
 		}
@@ -81,8 +81,8 @@ func (im *importer) protect() {
 
 // lacks reports whether the core file lacks pages of an object that the program could read.
 func (im *importer) lacks(object uint32) bool {
-	return slices.ContainsFunc(im.m.maps, func(g checkpoint.Mapping) bool {
-		if g.Object != object || g.Prot == 0 || g.Flags&checkpoint.MapShared != 0 {
+	return slices.ContainsFunc(im.byObject[object], func(g checkpoint.Mapping) bool {
+		if g.Prot == 0 || g.Flags&checkpoint.MapShared != 0 {
 			return false
 		}
 		s := im.segmentAt(g.Start)
@@ -126,32 +126,15 @@ func (im *importer) isGiven(o *checkpoint.Object) bool {
 
 // live returns the file that a process that has not gone yet has mapped, nil when it cannot be had.
 func (im *importer) live(o *checkpoint.Object, mod *image.Module) *mappedFile {
-	for i := range im.m.maps {
-		g := &im.m.maps[i]
-		if g.Object != o.ID {
-			continue
-		}
-		f, size, err := im.opt.Live.Open(im.areaOf(g))
-		if err != nil {
-			continue
-		}
-		if id, _, _ := image.Identify(f); mod != nil && mod.BuildID != "" && id != mod.BuildID {
-			_ = f.Close() // it was only read
-			return nil    // written over since
-		}
-		return mapped(f, size)
+	f, size, err := im.opt.Live.Open(im.m.paths[o.ID-1])
+	if err != nil {
+		return nil
 	}
-	return nil
-}
-
-// areaOf returns the whole area that a mapping is a part of, as /proc names it.
-func (im *importer) areaOf(g *checkpoint.Mapping) (start, end uint64, path string) {
-	for i := range im.areas {
-		if a := &im.areas[i]; g.Start >= a.start && g.Start < a.end {
-			return a.start, a.end, a.path
-		}
+	if id, _, _ := image.Identify(f); mod != nil && mod.BuildID != "" && id != mod.BuildID {
+		_ = f.Close() // it was only read
+		return nil    // written over since
 	}
-	return g.Start, g.End, g.Name
+	return mapped(f, size)
 }
 
 // given returns a file that the user has named. Where the core file tells enough to know that it is

@@ -17,6 +17,7 @@ import (
 type memoryMap struct {
 	maps    []checkpoint.Mapping // by address
 	objects []checkpoint.Object  // the one with ID n is at n-1
+	paths   []string             // of the objects, as the kernel has them
 	ids     map[area]uint32      // by path, dev and inode
 	nothing uint32               // the object of memory that is not in the core file; 0: not made yet
 }
@@ -147,11 +148,17 @@ func (m *memoryMap) object(name string, a *area, kind checkpoint.ObjectKind) uin
 	key := area{path: a.path, dev: a.dev, inode: a.inode}
 	id, ok := m.ids[key]
 	if !ok {
-		m.objects = append(m.objects, checkpoint.Object{ID: uint32(len(m.objects)) + 1, Kind: kind, Path: name, Dev: a.dev, Inode: a.inode})
-		id = uint32(len(m.objects))
+		id = m.newObject(checkpoint.Object{Kind: kind, Path: name, Dev: a.dev, Inode: a.inode}, a.path)
 		m.ids[key] = id
 	}
 	return id
+}
+
+// newObject numbers an object.
+func (m *memoryMap) newObject(o checkpoint.Object, path string) uint32 {
+	o.ID = uint32(len(m.objects)) + 1
+	m.objects, m.paths = append(m.objects, o), append(m.paths, path)
+	return o.ID
 }
 
 // Files returns the files that the core file says are mapped, as objects of which nothing but the path is known.
@@ -173,8 +180,7 @@ const deleted = " (deleted)"
 // absent returns the object of anonymous memory that is not in the core file: of its pages none is known.
 func (m *memoryMap) absent() uint32 {
 	if m.nothing == 0 {
-		m.objects = append(m.objects, checkpoint.Object{ID: uint32(len(m.objects)) + 1, Kind: checkpoint.ObjectAnon})
-		m.nothing = uint32(len(m.objects))
+		m.nothing = m.newObject(checkpoint.Object{Kind: checkpoint.ObjectAnon}, "")
 	}
 	return m.nothing
 }

@@ -28,9 +28,8 @@ const (
 type notes struct {
 	threads []thread // the one that the signal was for, or that was looked at, first
 	pid     int32    // 0 when it is not known
-	parent  int32
-	comm    string // of the process's first thread
-	command string // the start of the command line
+	comm    string   // of the process's first thread
+	command string   // the start of the command line
 	siginfo []byte
 	auxv    []byte
 	aux     map[uint64]uint64 // the same by type, the first of each
@@ -115,7 +114,7 @@ const psinfoSize = 136
 
 func (c *Core) notePsinfo(b []byte) error {
 	le := binary.LittleEndian
-	c.pid, c.parent = int32(le.Uint32(b[24:])), int32(le.Uint32(b[28:]))
+	c.pid = int32(le.Uint32(b[24:]))
 	c.comm, c.command = cstring(b[40:56]), cstring(b[56:])
 	return nil
 }

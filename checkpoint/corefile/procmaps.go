@@ -20,8 +20,6 @@ type File interface {
 
 // Live is what is known of a process beside its core file. What is zero is not known.
 type Live struct {
-	PID      int32
-	Parent   int32
 	Maps     []byte // the text of /proc/PID/maps
 	Program  string
 	Args     []string
@@ -31,8 +29,8 @@ type Live struct {
 	Kernel   string
 	CPU      checkpoint.Identity
 	Names    map[checkpoint.TID]string // of threads, by the numbers that the program knows
-	// Open opens the file that is mapped at [start,end) and returns its size.
-	Open func(start, end uint64, path string) (File, int64, error)
+	// Open opens a mapped file by its path in Maps and returns its size.
+	Open func(path string) (File, int64, error)
 }
 
 // areas returns the areas of a text of /proc/PID/maps (Documentation/filesystems/proc.rst). Lines that

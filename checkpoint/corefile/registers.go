@@ -42,9 +42,6 @@ func (c *Core) noteStatus(b []byte) error {
 	t.regs.RIP, t.regs.RFLAGS, t.regs.FSBase, t.regs.GSBase = reg(16), reg(18), reg(21), reg(22)
 	t.regs.CS, t.regs.SS = uint16(reg(17)), uint16(reg(20))
 	t.regs.DS, t.regs.ES, t.regs.FS, t.regs.GS = uint16(reg(23)), uint16(reg(24)), uint16(reg(25)), uint16(reg(26))
-	if len(c.threads) == 0 {
-		c.parent = int32(le.Uint32(b[36:]))
-	}
 	c.threads = append(c.threads, t)
 	return nil
 }

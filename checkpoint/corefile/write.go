@@ -51,7 +51,8 @@ type importer struct {
 	opt      *Options
 	w        *checkpoint.Writer
 	manifest checkpoint.Manifest
-	areas    []area
+	byObject map[uint32][]checkpoint.Mapping
+	buf      []byte // of pages
 	pages    []checkpoint.PageEntry
 	kept     map[checkpoint.ObjectPage]bool // of files; Ref is not set
 	missing  []string
@@ -71,13 +72,20 @@ const (
 // Import writes the recording of a core file. When it fails, nothing is left behind. Errors:
 // *checkpoint.LimitError, those of the files, and ctx's.
 func Import(ctx context.Context, c *Core, o Options) (*Result, error) {
-	im := &importer{ctx: ctx, opt: &o, kept: map[checkpoint.ObjectPage]bool{}, roomForFiles: maxWhole, areas: c.files}
-	if o.Live != nil && len(o.Live.Maps) > 0 {
-		im.areas = o.Live.areas()
+	im := &importer{
+		ctx: ctx, opt: &o, kept: map[checkpoint.ObjectPage]bool{}, roomForFiles: maxWhole,
+		byObject: map[uint32][]checkpoint.Mapping{}, buf: make([]byte, pagesPerRead*pageSize),
 	}
-	m, err := c.newMap(im.areas)
+	areas := c.files
+	if o.Live != nil && len(o.Live.Maps) > 0 {
+		areas = o.Live.areas()
+	}
+	m, err := c.newMap(areas)
 	if err != nil {
 		return nil, err
+	}
+	for _, g := range m.maps {
+		im.byObject[g.Object] = append(im.byObject[g.Object], g)
 	}
 	im.memory = &memory{Core: c, m: m, files: map[uint32]*mappedFile{}}
 	defer im.close()
@@ -122,9 +130,6 @@ func (im *importer) about() {
 		return
 	}
 	m.Hostname, m.Kernel, m.Cwd = l.Hostname, l.Kernel, l.Cwd
-	if l.PID > 0 {
-		m.PID = l.PID
-	}
 	if l.Program != "" {
 		m.Program = l.Program
 	}
@@ -190,9 +195,8 @@ const pagesPerRead = 64
 func (im *importer) keepMapping(g *checkpoint.Mapping) error {
 	s := im.segmentAt(g.Start)
 	end := min(g.End, s.start+s.stored)
-	buf := make([]byte, pagesPerRead*pageSize)
 	for at := g.Start; at < end; {
-		b := buf[:min(uint64(len(buf)), end-at)]
+		b := im.buf[:min(uint64(len(im.buf)), end-at)]
 		n := im.read(at, b)
 		if n == 0 {
 			return im.damaged("its bytes at %#x cannot be read", s.off+int64(at-s.start))
@@ -288,7 +292,7 @@ func (im *importer) threadName(tid checkpoint.TID) string {
 // sayMissing puts into the manifest what the recording is, and what it lacks.
 func (im *importer) sayMissing() {
 	if im.truncated > 0 {
-		im.note("the core file is cut off: it lacks %d MiB of what it claims to hold", (im.truncated+1<<20-1)>>20)
+		im.note("the core file is cut off: it lacks %d KiB of what it claims to hold", (im.truncated+1023)>>10)
 	}
 	notes := append([]string{"made from a core file: it holds one moment, with no past and no future"}, im.opt.Notes...)
 	shown := min(len(im.missing), shownMissing)

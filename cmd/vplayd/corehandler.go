@@ -68,6 +68,10 @@ most. What comes after --max-core bytes of a core file is left out. After --time
 it gives up. It never fails loudly: what it did, or why it could not, is a line in
 --log-file, and no partial file stays.
 
+Under systemd the file is read after systemd's own for systemd-coredump, and services
+need no drop-in. To have old recordings removed by age as well, put this line into a
+file of /etc/tmpfiles.d: e ` + defaultCoreDir + ` 0755 root root 4w
+
 Compare systemd-coredump(8), which it replaces while it is installed.`,
 		Example: "  vplayd core-handler --install --dir /var/crash\n  vplayd core-handler --print",
 		RunE: func(c *cobra.Command, args []string) error {

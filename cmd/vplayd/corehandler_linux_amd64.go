@@ -83,7 +83,7 @@ func (h *coreHandler) handle(c *cobra.Command) error {
 	began := time.Now()
 	h.look()
 	defer h.closeFiles()
-	if err := h.store.make(); err != nil {
+	if err := errors.Join(h.store.make(), ownsFolder(h.store.dir)); err != nil {
 		return err
 	}
 	unlock, err := lockFolder(c.Context(), h.store.dir)
@@ -155,6 +155,18 @@ func (h *coreHandler) giveAway(path string) {
 	if err != nil {
 		h.say(4, "%s stays root's: %v", path, err)
 	}
+}
+
+// ownsFolder returns an error for a folder of another user, who could have files replaced in it.
+func ownsFolder(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return err
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d", dir, st.Uid)
+	}
+	return nil
 }
 
 // lockFolder waits until nobody else works in the folder.
@@ -303,7 +315,7 @@ func (h *coreHandler) closeFiles() {
 }
 
 // open returns one of the opened files.
-func (h *coreHandler) open(_, _ uint64, path string) (corefile.File, int64, error) {
+func (h *coreHandler) open(path string) (corefile.File, int64, error) {
 	f := h.files[path]
 	if f == nil {
 		return nil, 0, os.ErrNotExist

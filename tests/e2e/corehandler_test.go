@@ -138,6 +138,13 @@ func TestCoreHandlerFails(t *testing.T) {
 			t.Errorf("%s: the folder holds %q, the log %q", c.name, names, log)
 		}
 	}
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	if names, log := p.crash(t, open, p.core, 1); len(names) != 0 || !strings.Contains(log, "may be written by others") {
+		t.Errorf("a folder that all may write to: %q, %q", names, log)
+	}
 	for at := range 5 {
 		names, log := p.crash(t, dir, p.core, 1_700_000_000+at, "--keep", "2")
 		if len(names) != min(at+1, 2) || at >= 2 != strings.Contains(log, "removed four-") {
