@@ -102,7 +102,7 @@ func (im *importer) find(o *checkpoint.Object, mod *image.Module) (*mappedFile, 
 	}
 	switch {
 	case mod == nil:
-		return nil, errors.New("the core file lacks its header, too, and does not say which file it is")
+		return nil, errors.New("the core file has no ELF header of it, with a build-id by which it could be known")
 	case mod.BuildID == "":
 		return nil, errors.New("it has no build-id by which it could be known")
 	}

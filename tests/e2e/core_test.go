@@ -61,8 +61,12 @@ func kernelCore(t *testing.T, g *guest, env string) string {
 	name := strings.TrimSpace(string(pattern))
 	need.Machine(t, "a core_pattern that is a file's name", name != "" && !strings.ContainsAny(name, "|/%"))
 	dir := t.TempDir()
-	cmd := exec.CommandContext(limited(t, time.Minute), need.Program(t, "sh"), "-c", `ulimit -c unlimited && exec "$0"`, g.bin)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env, "VPLAY_TEST_TOKEN=abracadabra")
+	before, rest, _ := strings.Cut(env, ";") // what the shell does first
+	if rest == "" {
+		before, rest = ":", env
+	}
+	cmd := exec.CommandContext(limited(t, time.Minute), need.Program(t, "sh"), "-c", before+` && ulimit -c unlimited && exec "$0"`, g.bin)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), rest, "VPLAY_TEST_TOKEN=abracadabra")
 	_ = cmd.Run() // it dies
 	return need.File(t, filepath.Join(dir, name), fmt.Sprintf("%s.%d", filepath.Join(dir, name), cmd.Process.Pid))
 }
@@ -155,6 +159,29 @@ func TestImportElsewhere(t *testing.T) {
 			t.Errorf("--exe %s: %v, %v is left: %s", exe, err, left, out)
 		}
 	}
+}
+
+// TestImportWithoutHeaders: a core file without the first pages of ELF files, as bit 4 of coredump_filter leaves them out,
+// says of no file which it is. The program that the user names is believed.
+func TestImportWithoutHeaders(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "core/sorted", "-Wl,--no-as-needed", "-lm")
+	core := kernelCore(t, g, "echo 0x3 >/proc/self/coredump_filter;A=1")
+	lines := func(flags ...string) (bt, notes string) {
+		rec := importCore(t, core, flags...)
+		out, err := exec.Command(vplayd, "info", rec).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return gdb(t, serve(t, rec), "bt 1", "p compared"), string(out)
+	}
+	bt, notes := lines()
+	if strings.Contains(bt, "by_next") || !strings.Contains(notes, g.bin+": what the core file lacks of it is not in the recording: the core file has no ELF header of it") {
+		t.Errorf("the program was found without a proof:\n%s\n%s", bt, notes)
+	}
+	bt, notes = lines("--exe", g.bin)
+	expect(t, bt, `#0 .*by_next \(.*sorted\.c:\d+$`, `= 4$`)
+	expect(t, notes, `sorted was taken for the program without a proof`)
 }
 
 // importCore imports a core file and returns the recording.
