@@ -209,6 +209,7 @@ func (im *importer) keepFiles() error {
 			return err
 		}
 	}
+	im.chooseWhole()
 	for _, p := range image.SectionTablePages(im.m.maps, im.memory) {
 		if f := im.files[p.Object]; f != nil && !f.whole {
 			if err := im.keepRange(p.Object, f, p.Index*pageSize, (p.Index+1)*pageSize); err != nil {
@@ -217,19 +218,29 @@ func (im *importer) keepFiles() error {
 		}
 	}
 	for i := range im.m.objects {
-		o := &im.m.objects[i]
-		if f := im.files[o.ID]; f != nil && f.whole {
-			if f.size > im.roomForFiles {
-				im.note("%s is too large to be kept with its symbols; debuggers find them by its build-id (--symbols)", o.Path)
-				continue
-			}
-			im.roomForFiles -= f.size
-			if err := im.keepRange(o.ID, f, 0, uint64(f.size)); err != nil {
+		if f := im.files[im.m.objects[i].ID]; f != nil && f.whole {
+			if err := im.keepRange(im.m.objects[i].ID, f, 0, uint64(f.size)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// chooseWhole decides for which files with symbols there is room.
+func (im *importer) chooseWhole() {
+	for i := range im.m.objects {
+		o := &im.m.objects[i]
+		f := im.files[o.ID]
+		switch {
+		case f == nil || !f.whole:
+		case f.size > im.roomForFiles:
+			f.whole = false
+			im.note("%s is too large to be kept with its symbols; debuggers find them by its build-id (--symbols)", o.Path)
+		default:
+			im.roomForFiles -= f.size
+		}
+	}
 }
 
 // keepRange writes pages of a file, from start on, up to end or the end of the file. The last page of a file

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -55,7 +56,7 @@ func pattern(exe string, f *handlerFlags, c *cobra.Command) (string, error) {
 	if len(p) > maxPattern {
 		return "", fmt.Errorf("the core_pattern has %d characters, and Linux takes %d: %s", len(p), maxPattern, p)
 	}
-	if !filepath.IsAbs(f.dir) {
+	if !path.IsAbs(f.dir) {
 		return "", fmt.Errorf("--dir %s is not a path from / on", f.dir)
 	}
 	return p, nil

@@ -19,7 +19,7 @@ for a in "$@"; do
 done
 [ ${#systems[@]} -gt 0 ] || systems=(arm64 windows)
 all=${#packages[@]}
-[ "$all" -gt 0 ] || packages=(replay/x86 replay/mem tests/differential checkpoint checkpoint/abi loader dwarf gdbstub gdbstub/dap cmd/vplayd)
+[ "$all" -gt 0 ] || packages=(replay/x86 replay/mem tests/differential checkpoint checkpoint/abi checkpoint/corefile loader dwarf gdbstub gdbstub/dap cmd/vplayd)
 
 # shellcheck source=tests/need/debian.sh
 . tests/need/debian.sh
