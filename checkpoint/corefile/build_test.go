@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 )
 
 // Core files made in memory, as the kernel lays them out.
@@ -33,14 +34,14 @@ func (b *coreBuilder) note(name string, kind uint32, desc []byte) {
 
 // thread adds the note of a thread whose registers are numbered from 0x100 on.
 func (b *coreBuilder) thread(tid int32, signo int16) {
-	d := make([]byte, statusSize)
+	d := make([]byte, abi.SizeofPrstatus)
 	le := binary.LittleEndian
 	le.PutUint16(d[12:], uint16(signo))
 	le.PutUint32(d[32:], uint32(tid))
 	for i := range 27 {
-		le.PutUint64(d[registersAt+8*i:], uint64(0x100+i))
+		le.PutUint64(d[abi.PrstatusRegsOff+8*i:], uint64(0x100+i))
 	}
-	b.note("CORE", NT_PRSTATUS, d)
+	b.note("CORE", abi.NT_PRSTATUS, d)
 }
 
 // file is a row of NT_FILE.
@@ -59,7 +60,7 @@ func (b *coreBuilder) files(rows ...fileRow) {
 	for _, r := range rows {
 		d = append(append(d, r.path...), 0)
 	}
-	b.note("CORE", NT_FILE, d)
+	b.note("CORE", abi.NT_FILE, d)
 }
 
 func (b *coreBuilder) auxv(pairs ...uint64) {
@@ -67,15 +68,15 @@ func (b *coreBuilder) auxv(pairs ...uint64) {
 	for _, v := range append(pairs, 0, 0) {
 		d = binary.LittleEndian.AppendUint64(d, v)
 	}
-	b.note("CORE", NT_AUXV, d)
+	b.note("CORE", abi.NT_AUXV, d)
 }
 
 func (b *coreBuilder) psinfo(pid int32, name, command string) {
-	d := make([]byte, psinfoSize)
+	d := make([]byte, abi.SizeofPrpsinfo)
 	binary.LittleEndian.PutUint32(d[24:], uint32(pid))
 	copy(d[40:55], name)
 	copy(d[56:135], command)
-	b.note("CORE", NT_PRPSINFO, d)
+	b.note("CORE", abi.NT_PRPSINFO, d)
 }
 
 func (b *coreBuilder) segment(addr, memsz uint64, flags uint32, data []byte) {
@@ -131,7 +132,7 @@ func smallCore() *coreBuilder {
 	b.psinfo(70, "prog", "prog -x y")
 	si := make([]byte, 128)
 	si[0] = 11
-	b.note("CORE", NT_SIGINFO, si)
+	b.note("CORE", abi.NT_SIGINFO, si)
 	b.auxv(9, 0x401000, 25, 0x7ffff000)
 	b.files(fileRow{0x400000, 0x402000, 0, "/nowhere/prog"}, fileRow{0x500000, 0x501000, 3, "/nowhere/lib.so"})
 	b.thread(70, 0)

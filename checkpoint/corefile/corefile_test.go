@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/loader/image"
 )
 
@@ -170,13 +171,13 @@ func TestHostileCores(t *testing.T) {
 		"no number":  {func(b *coreBuilder) { b.thread(-3, 0) }, "is none"},
 		"no thread":  {func(b *coreBuilder) { b.notes.Reset() }, "no thread"},
 		"no memory":  {func(b *coreBuilder) { b.segments = nil }, "no memory"},
-		"status":     {func(b *coreBuilder) { b.note("CORE", NT_PRSTATUS, make([]byte, 296)) }, "NT_PRSTATUS has 296"},
-		"many files": {func(b *coreBuilder) { b.note("CORE", NT_FILE, binary.LittleEndian.AppendUint64(nil, 1<<62)) }, "NT_FILE has 8"},
+		"status":     {func(b *coreBuilder) { b.note("CORE", abi.NT_PRSTATUS, make([]byte, 296)) }, "NT_PRSTATUS has 296"},
+		"many files": {func(b *coreBuilder) { b.note("CORE", abi.NT_FILE, binary.LittleEndian.AppendUint64(nil, 1<<62)) }, "NT_FILE has 8"},
 		"more files": {func(b *coreBuilder) {
-			b.note("CORE", NT_FILE, append(binary.LittleEndian.AppendUint64(nil, 1<<60), make([]byte, 100)...))
+			b.note("CORE", abi.NT_FILE, append(binary.LittleEndian.AppendUint64(nil, 1<<60), make([]byte, 100)...))
 		}, "lists"},
 		"file names": {func(b *coreBuilder) { b.files(fileRow{0x1000, 0x1000, 0, "/x"}) }, "maps"},
-		"layout":     {func(b *coreBuilder) { b.note("LINUX", NT_X86_XSAVE_LAYOUT, bytes.Repeat([]byte{255}, 16)) }, "LAYOUT"},
+		"layout":     {func(b *coreBuilder) { b.note("LINUX", abi.NT_X86_XSAVE_LAYOUT, bytes.Repeat([]byte{255}, 16)) }, "LAYOUT"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

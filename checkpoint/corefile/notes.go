@@ -12,18 +12,6 @@ import (
 // The notes of a core file (Linux, uapi/linux/elf.h, elfcore.h and fs/binfmt_elf.c): threads, the
 // signal, what the kernel told the program at its start, and which files are mapped where.
 
-// Types of notes: uapi/linux/elf.h.
-const (
-	NT_PRSTATUS         = 1
-	NT_FPREGSET         = 2
-	NT_PRPSINFO         = 3
-	NT_AUXV             = 6
-	NT_X86_XSTATE       = 0x202
-	NT_X86_XSAVE_LAYOUT = 0x205
-	NT_FILE             = 0x46494c45
-	NT_SIGINFO          = 0x53494749
-)
-
 // notes is what the notes say.
 type notes struct {
 	threads []thread // the one that the signal was for, or that was looked at, first
@@ -55,14 +43,14 @@ type noteKind struct {
 
 // noteKinds are the notes that are read; the others are skipped.
 var noteKinds = map[uint32]noteKind{
-	NT_PRSTATUS:         {"NT_PRSTATUS", statusSize, statusSize, (*Core).noteStatus},
-	NT_FPREGSET:         {"NT_FPREGSET", legacySize, legacySize, (*Core).noteFloats},
-	NT_PRPSINFO:         {"NT_PRPSINFO", psinfoSize, psinfoSize, (*Core).notePsinfo},
-	NT_AUXV:             {"NT_AUXV", 0, 64 << 10, (*Core).noteAuxv},
-	NT_X86_XSTATE:       {"NT_X86_XSTATE", xsaveMin, 64 << 10, (*Core).noteXState},
-	NT_X86_XSAVE_LAYOUT: {"NT_X86_XSAVE_LAYOUT", 0, 4 << 10, (*Core).noteLayout},
-	NT_FILE:             {"NT_FILE", 16, 64 << 20, (*Core).noteFiles},
-	NT_SIGINFO:          {"NT_SIGINFO", 128, 128, (*Core).noteSiginfo},
+	abi.NT_PRSTATUS:         {"NT_PRSTATUS", abi.SizeofPrstatus, abi.SizeofPrstatus, (*Core).noteStatus},
+	abi.NT_PRFPREG:          {"NT_FPREGSET", legacySize, legacySize, (*Core).noteFloats},
+	abi.NT_PRPSINFO:         {"NT_PRPSINFO", abi.SizeofPrpsinfo, abi.SizeofPrpsinfo, (*Core).notePsinfo},
+	abi.NT_AUXV:             {"NT_AUXV", 0, 64 << 10, (*Core).noteAuxv},
+	abi.NT_X86_XSTATE:       {"NT_X86_XSTATE", xsaveMin, 64 << 10, (*Core).noteXState},
+	abi.NT_X86_XSAVE_LAYOUT: {"NT_X86_XSAVE_LAYOUT", 0, 4 << 10, (*Core).noteLayout},
+	abi.NT_FILE:             {"NT_FILE", 16, 64 << 20, (*Core).noteFiles},
+	abi.NT_SIGINFO:          {"NT_SIGINFO", abi.SizeofSiginfo, abi.SizeofSiginfo, (*Core).noteSiginfo},
 }
 
 // readNotes reads a segment of notes.
@@ -108,9 +96,6 @@ func (c *Core) readNote(k noteKind, off int64, size uint32) error {
 	}
 	return k.read(c, b)
 }
-
-// psinfoSize is the size of struct elf_prpsinfo: uapi/linux/elfcore.h.
-const psinfoSize = 136
 
 func (c *Core) notePsinfo(b []byte) error {
 	le := binary.LittleEndian

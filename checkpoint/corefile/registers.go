@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 )
 
 // What notes say of a thread: its number, general registers and extended state.
@@ -15,16 +16,9 @@ type thread struct {
 	signo   int32 // the signal it was stopped with
 	regs    checkpoint.Regs
 	origRAX int64
-	floats  []byte // NT_FPREGSET: as FXSAVE writes it
+	floats  []byte // abi.NT_PRFPREG: as FXSAVE writes it
 	xstate  []byte // NT_X86_XSTATE
 }
-
-// statusSize is the size of struct elf_prstatus on x86-64, and registersAt where its registers
-// begin, which are a struct user_regs_struct: uapi/linux/elfcore.h, asm/user_64.h.
-const (
-	statusSize  = 336
-	registersAt = 112
-)
 
 // places are the places of the registers, in encoding order, in struct user_regs_struct.
 var places = [16]int{10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0}
@@ -34,7 +28,7 @@ func (c *Core) noteStatus(b []byte) error {
 		return err
 	}
 	le := binary.LittleEndian
-	reg := func(n int) uint64 { return le.Uint64(b[registersAt+8*n:]) }
+	reg := func(n int) uint64 { return le.Uint64(b[abi.PrstatusRegsOff+8*n:]) }
 	t := thread{tid: checkpoint.TID(le.Uint32(b[32:])), signo: int32(int16(le.Uint16(b[12:]))), origRAX: int64(reg(15))}
 	for i, n := range places {
 		t.regs.R[i] = reg(n)

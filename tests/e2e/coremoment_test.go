@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -41,6 +42,22 @@ func TestCoreMomentQueries(t *testing.T) {
 		`echo CALL\n`, "p compared * 2", "p compared = 7", "p compared", "p ((long(*)(long))labs)(-5)", "x/i $pc", "info proc mappings", "generate-core-file again")
 	t.Logf("%s", out)
 	expect(t, out, `1:0\.0`, `1:0\.0`, `1:0\.0`, `no event before here`, `sorted +runs`, `/sorted`, `^CALL$`, `= 8$`, `= 7$`, `= 7$`, `= 5$`, `^=> 0x`, `r.xp +/.*/sorted`, `Saved corefile again`)
+}
+
+// TestCoreGoroutines: the goroutines of a Go program's core file are listed without the program's file.
+func TestCoreGoroutines(t *testing.T) {
+	t.Parallel()
+	c := coreGuests["go"]
+	g := c.build(t)
+	rec := importCore(t, gdbCore(t, g, c.env))
+	if err := os.Remove(g.bin); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(vplayd, "goroutines", "--no-local-files", rec).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	expect(t, string(out), `^1 +\[running on thread \d+\]`, `\[waiting \(force gc \(idle\)\)\]`, `runtime\.gcenable at .*mgc\.go:\d+`)
 }
 
 // TestCoreAgain: the core file that gdb writes of a recording of a core file is imported again, to the same answers.
