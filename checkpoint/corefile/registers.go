@@ -16,7 +16,7 @@ type thread struct {
 	signo   int32 // the signal it was stopped with
 	regs    checkpoint.Regs
 	origRAX int64
-	floats  []byte // abi.NT_PRFPREG: as FXSAVE writes it
+	floats  []byte // NT_PRFPREG: as FXSAVE writes it
 	xstate  []byte // NT_X86_XSTATE
 }
 

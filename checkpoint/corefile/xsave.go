@@ -131,9 +131,16 @@ func (x *xsave) identity() checkpoint.Identity {
 
 // isOf reports whether a CPU has the layout: an image of one that does not would be misread.
 func (x *xsave) isOf(id *checkpoint.Identity) bool {
-	return slices.ContainsFunc(id.CPUID, func(l checkpoint.CPUIDLeaf) bool { return l.Leaf == 0xd }) && !slices.ContainsFunc(x.components, func(k checkpoint.XSAVEComponent) bool {
-		return !slices.ContainsFunc(id.CPUID, func(l checkpoint.CPUIDLeaf) bool {
+	if len(id.CPUID) == 0 || x.xcr0&^id.XCR0 != 0 {
+		return false
+	}
+	for _, k := range x.components {
+		has := func(l checkpoint.CPUIDLeaf) bool {
 			return l.Leaf == 0xd && l.Subleaf == k.Index && l.EBX == k.Offset && l.EAX == k.Size
-		})
-	}) && x.xcr0&^id.XCR0 == 0
+		}
+		if !slices.ContainsFunc(id.CPUID, has) {
+			return false
+		}
+	}
+	return true
 }

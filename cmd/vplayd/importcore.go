@@ -144,7 +144,8 @@ func importCore(c *cobra.Command, path string, f importFlags) error {
 }
 
 // importFile imports the core file at path, which may be compressed. before is called when it is open.
-func importFile(ctx context.Context, path string, budget *checkpoint.Budget, o corefile.Options, line *progress, before func(*corefile.Core) error) (*corefile.Result, error) {
+func importFile(ctx context.Context, path string, budget *checkpoint.Budget, o corefile.Options, line *progress,
+	before func(*corefile.Core) error) (*corefile.Result, error) {
 	st, err := os.Stat(path)
 	if err == nil && !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: %w", path, corefile.ErrNotCore) // a FIFO might never end
