@@ -172,7 +172,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 		return nil, err
 	}
 	defer s.Close()
-	symbols.Within(rec.Budget())
+	symbols.Of(rec)
 	f, err := s.FinalOf(pid)
 	var limit *checkpoint.LimitError
 	switch {

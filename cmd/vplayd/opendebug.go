@@ -66,7 +66,7 @@ func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*
 			return nil, nil, err
 		}
 	}
-	d, err := debug.OpenProcess(s, pid, memory, symbols.Within(s.Rec.Budget()))
+	d, err := debug.OpenProcess(s, pid, memory, symbols.Of(s.Rec))
 	if err != nil {
 		done()
 		return nil, nil, err

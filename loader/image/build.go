@@ -71,7 +71,7 @@ func rebuild(mod *Module, m Memory, symbols *Symbols, build func(m Memory) ([]by
 }
 
 func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
-	if _, ok := symbols.inFolders(mod.BuildID); !ok {
+	if _, ok := symbols.inFolders(mod.BuildID); !ok && symbols.embedded {
 		if b, err := mod.embedded(m); b != nil || err != nil {
 			return b, err
 		}

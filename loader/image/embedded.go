@@ -8,8 +8,9 @@ import (
 	"vplay/dwarf/elffile"
 )
 
-// A recording may hold the whole file of a module, with symbols and debugging information that no memory
-// has: one that was made from a core file does. Then that is the file that debuggers get.
+// A recording that was made from a core file may hold the whole file of a module, with symbols and debugging
+// information that no memory has. Then that is the file that debuggers get. Other recordings are not asked: of a
+// program of a few pages they, too, have all of the file, and of the next one not.
 
 // isEmbedded reports whether the recording holds what the section table has as symbols or debugging
 // information, as far as the ends of these sections tell.

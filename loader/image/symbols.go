@@ -30,6 +30,7 @@ type Symbols struct {
 	local       bool   // files of this machine, too
 	systemDebug string // a folder with debug files, of which each is named by a build-id
 	unwind      Unwind
+	embedded    bool               // the recording may hold whole files on purpose
 	budget      *checkpoint.Budget // of reading files, and of what is rebuilt
 
 	mu    sync.Mutex
@@ -64,6 +65,13 @@ func NewSymbols(dirs []string, local bool, unwind Unwind) *Symbols {
 func (s *Symbols) Within(budget *checkpoint.Budget) *Symbols {
 	s.budget = budget
 	return s
+}
+
+// Of is Within the budget of a recording. Of one that was made from a core file the whole files that it
+// holds are found, too.
+func (s *Symbols) Of(rec *checkpoint.Recording) *Symbols {
+	s.embedded = rec.IsOfCore()
+	return s.Within(rec.Budget())
 }
 
 // SystemFolder has debug files looked for in a folder other than /usr/lib/debug, and
