@@ -253,6 +253,9 @@ func exchangeAccumulator(t *translator) bool {
 	if n == x86.RAX {
 		return true
 	}
+	if n&7 == x86.RAX && t.in.Flags&x86.InstRep != 0 {
+		return false // PAUSE on Intel, whatever REX.B says
+	}
 	r := t.operand(n, address)
 	o := t.opcodeOf()
 	o.op, o.opmap = 0x87, 0
