@@ -29,10 +29,28 @@ func (m *Machine) diffXState(got *x86.State, img []byte) string {
 			return fmt.Sprintf("ymm%d: recorded %x, replayed %x", i, want.V[i], got.V[i])
 		}
 	}
+	if d := diffWide(&want, got); d != "" {
+		return d
+	}
 	if want.MXCSR != got.MXCSR {
 		return fmt.Sprintf("mxcsr: recorded %#x, replayed %#x", want.MXCSR, got.MXCSR)
 	}
 	return diffFPU(&want.FPU, &got.FPU)
+}
+
+// diffWide names the first register of AVX-512 that differs.
+func diffWide(want, got *x86.State) string {
+	for i, k := range want.Wide.K {
+		if k != got.Wide.K[i] {
+			return fmt.Sprintf("k%d: recorded %#x, replayed %#x", i, k, got.Wide.K[i])
+		}
+	}
+	for i := range uint8(32) {
+		if w, g := want.ZMM(i), got.ZMM(i); w != g {
+			return fmt.Sprintf("zmm%d: recorded %x, replayed %x", i, w, g)
+		}
+	}
+	return ""
 }
 
 func diffFPU(want, got *x86.FPU) string {

@@ -81,7 +81,7 @@ func setState(st *x86.State, r *api.Registers) {
 	if r.Missing&api.FeatureX87 == 0 {
 		setFPU(&st.FPU, r)
 	}
-	if was.V != st.V || was.MXCSR != st.MXCSR || was.FPU != st.FPU {
+	if was.V != st.V || was.Wide != st.Wide || was.MXCSR != st.MXCSR || was.FPU != st.FPU {
 		st.NotInUse = 0 // else XSAVEC would leave out what was written
 	}
 }

@@ -212,16 +212,18 @@ func vmovmskpd(c *CPU, in *Inst) Exit {
 }
 
 func vzeroupper(c *CPU, _ *Inst) Exit {
-	c.unuse(xfeatAVX)
+	c.unuse(xfeatAVX | xfeatHigh)
 	for i := range c.V {
 		clearUpper(&c.V[i])
 	}
+	c.Wide.clearHigh(0xffff)
 	return ExitNone
 }
 
 func vzeroall(c *CPU, _ *Inst) Exit {
-	c.unuse(xfeatSSE | xfeatAVX)
+	c.unuse(xfeatSSE | xfeatAVX | xfeatHigh)
 	c.V = [16]Vec{}
+	c.Wide.clearHigh(0xffff)
 	return ExitNone
 }
 

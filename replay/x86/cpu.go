@@ -116,7 +116,7 @@ func New(bus Bus, id *CPUIdentity) *CPU {
 	c.MXCSR = 0x1f80
 	c.FPU.Reset()
 	if id.Vendor == VendorIntel {
-		c.NotInUse = xfeatX87 | xfeatAVX
+		c.NotInUse = xfeatX87 | xfeatAVX | xfeatWide
 	}
 	_, c.flushesCode = bus.(CodeFlusher)
 	if id.Vendor == VendorAMD {

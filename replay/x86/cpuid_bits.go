@@ -41,6 +41,8 @@ var cpuidBits = map[string]cpuidBit{
 	"FMA4":      {0x80000001, 0, 2, 16, false, false},
 	"TBM":       {0x80000001, 0, 2, 21, false, false},
 
+	"VAES":                {7, 0, 2, 9, true, true},
+	"VPCLMULQDQ":          {7, 0, 2, 10, true, true},
 	"AVX512F":             {7, 0, 1, 16, true, true},
 	"AVX512ER":            {7, 0, 1, 27, false, false},
 	"AVX512PF":            {7, 0, 1, 26, false, false},

@@ -44,6 +44,9 @@ type decoder struct {
 	rexSeen bool
 	bad     bool // fields of a VEX or EVEX prefix, or a prefix before it, are #UD
 	id      *CPUIdentity
+	evex    EVEX
+	high    uint8 // bit 4 of ModRM.reg in bit 0, of vvvv in bit 1
+	disp8   int64 // what a displacement of 8 bits is multiplied by
 }
 
 func (d *decoder) byte() byte {
@@ -69,7 +72,7 @@ func (d *decoder) fail(s decodeStatus) {
 // decodeInst decodes the instruction at the start of b, which stands at
 // address pc, into in.
 func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
-	d := decoder{b: b, seg: NoSeg, amd: id != nil && id.Vendor == VendorAMD, id: id}
+	d := decoder{b: b, seg: NoSeg, disp8: 1, amd: id != nil && id.Vendor == VendorAMD, id: id}
 	*in = Inst{Base: NoReg, Index: NoReg, Seg: NoSeg}
 	d.prefixes()
 	d.opcodeBytes()
@@ -81,7 +84,11 @@ func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
 		d.undefined(in)
 		return d.status
 	}
+	if d.space == spaceEVEX {
+		d.evexFields(r, in)
+	}
 	d.fill(r, pc, in)
+	d.present(r, in)
 	if d.bad {
 		d.fail(decodeUD)
 	}
@@ -213,8 +220,7 @@ func (d *decoder) vexFields(p byte) {
 }
 
 // evexPrefix consumes the rest of an EVEX prefix, and the opcode (SDM vol. 2A,
-// 2.7). No EVEX form is emulated: what is needed is which one it is and how long.
-// So of the fields only those that no form may have otherwise are looked at.
+// 2.7). What the row says of the fields is in evex_form.go.
 func (d *decoder) evexPrefix() {
 	d.noPrefixes()
 	d.space = spaceEVEX
@@ -223,10 +229,12 @@ func (d *decoder) evexPrefix() {
 		return
 	}
 	p1 := d.byte()
-	d.byte() // z, L'L, b, V', aaa
+	p2 := d.byte()
 	d.rex = ^p0>>5&7 | p1>>4&8
 	d.vexFields(p1)
 	d.l = false
+	d.evex = EVEX(p2&7 | p2>>4&8 | p2&0x10 | p2&0x60)
+	d.high = ^p0>>4&1 | ^p2>>2&2
 	d.opcode = d.byte()
 	if p0&8 != 0 || p1&4 == 0 {
 		d.bad = true
@@ -319,9 +327,9 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 	in.Row = r.index
 	in.form = r.form
 	in.Opc = d.opcode
-	in.Flags = r.flags | d.instFlags()
+	in.Flags |= r.flags | d.instFlags()
 	in.Seg = d.seg
-	in.VVVV = d.vvvv
+	in.VVVV = d.vvvv // of EVEX 0 to 15 here
 	in.Size = r.size
 	if r.size == 0 {
 		in.Size = d.operandSize(in.Flags)
@@ -337,6 +345,9 @@ func (d *decoder) fill(r *Row, pc uint64, in *Inst) {
 			d.modrm |= 0xc0
 		}
 		d.modRM(in)
+		if d.space == spaceEVEX {
+			d.evexRegisters(r, in)
+		}
 	}
 	if r.flags&instIntelModRM != 0 && !d.amd {
 		d.modrm = d.byte()
@@ -400,7 +411,11 @@ func (d *decoder) instFlags() InstFlags {
 	if d.l {
 		f |= InstL
 	}
-	if d.space != spaceLegacy {
+	switch d.space {
+	case spaceLegacy:
+	case spaceEVEX:
+		f |= InstEVEX
+	default:
 		f |= InstVEX
 	}
 	return f
@@ -451,7 +466,7 @@ func (d *decoder) modRM(in *Inst) {
 	}
 	switch mod {
 	case 1:
-		in.Disp = int64(int8(d.byte()))
+		in.Disp = int64(int8(d.byte())) * d.disp8
 	case 2:
 		in.Disp = int64(int32(d.u32()))
 	}

@@ -18,10 +18,12 @@ const (
 	PartGSBase
 )
 
-// Uses is a set of places: bit n of R, V and X87 is general register n, vector register
-// n, and physical x87 register n (an MMX register, and its exponent).
+// Uses is a set of places: bit n of R, V, K and X87 is general register n, vector register
+// n, mask register n, and physical x87 register n (an MMX register, and its exponent).
 type Uses struct {
-	R, V  uint16
+	R     uint16
+	V     uint32
+	K     uint8 // mask registers
 	X87   uint8
 	Flags uint64 // RFLAGS bits
 	Parts Parts
@@ -63,7 +65,7 @@ func operandFields(r *Row) []field {
 			fields[i] = fieldRM
 		}
 	}
-	store := memory == 0 || e.VEX && e.Opcode == 0x11 && e.Mod == ModReg // VMOVSS and VMOVSD between registers
+	store := memory == 0 || (e.VEX || e.EVEX) && e.Map == 1 && e.Opcode == 0x11 && e.Mod == ModReg // VMOVSS and VMOVSD between registers
 	switch {
 	case memory < 0 && store:
 		free = []field{fieldRM, fieldVVVV, fieldReg}
@@ -85,12 +87,12 @@ func operandFields(r *Row) []field {
 // mayBeMemory reports whether operand o stands in ModRM.rm and may be memory.
 func mayBeMemory(o string) bool {
 	return strings.HasPrefix(o, "rm") || strings.HasPrefix(o, "r32m") || strings.Contains(o, "mmm") ||
-		o[0] == 'm' && o != "mm" || o == "vm"
+		o[0] == 'm' && o != "mm" || o == "vm" || strings.HasPrefix(o, "km")
 }
 
 // isRegister reports whether o is a register that a field names.
 func isRegister(o string) bool {
-	return o == "mm" || o == "xmm" || o == "ymm" || o[0] == 'r' && !strings.HasPrefix(o, "rel") && o != "rax_v"
+	return o == "mm" || o == "xmm" || o == "ymm" || o == "zmm" || o == "k" || o[0] == 'r' && !strings.HasPrefix(o, "rel") && o != "rax_v"
 }
 
 // fixedRegisters are operands that are a register always.
@@ -103,7 +105,7 @@ var impliedRegisters = map[string]uint16{
 
 // impliedUses are the others.
 var impliedUses = map[string]Uses{
-	"xmm0": {V: 1}, "vec": {V: 0xffff}, "st": {X87: 0xff}, "x87": {Parts: PartX87}, "mxcsr": {Parts: PartMXCSR},
+	"xmm0": {V: 1}, "vec": {V: 0xffffffff, K: 0xff}, "st": {X87: 0xff}, "x87": {Parts: PartX87}, "mxcsr": {Parts: PartMXCSR},
 	"flags": {Flags: ^uint64(0)}, "df": {Flags: FlagDF}, "nt": {Flags: FlagNT}, "mem": {Parts: PartMemory}, "seg": {Parts: PartSelector},
 	"fsbase": {Parts: PartFSBase}, "gsbase": {Parts: PartGSBase},
 }
@@ -111,6 +113,7 @@ var impliedUses = map[string]Uses{
 func (u *Uses) add(v Uses) {
 	u.R |= v.R
 	u.V |= v.V
+	u.K |= v.K
 	u.X87 |= v.X87
 	u.Flags |= v.Flags
 	u.Parts |= v.Parts
@@ -152,6 +155,7 @@ func (in *Inst) Operands() []Operand {
 			l = append(l, in.operand(r.Operands[i], r.Dirs[i], at))
 		}
 	}
+	l = in.masked(l)
 	repeats := in.Flags&(InstRep|InstRepne) != 0
 	for _, i := range r.Implied {
 		o := Operand{Name: i.Name, Dir: i.Dir, Uses: impliedUses[i.Name]}
@@ -193,24 +197,45 @@ func (in *Inst) operand(name string, d Dir, at field) Operand {
 	return o
 }
 
+// masked adds the mask register of an EVEX prefix to operands l, and has the destination
+// read where elements of it may stay as they were.
+func (in *Inst) masked(l []Operand) []Operand {
+	k := in.EVEX.Mask()
+	if k == 0 {
+		return l
+	}
+	for i := range l {
+		if l[i].Dir&DirWrite != 0 && !in.EVEX.zeroes() && l[i].Uses.K == 0 && l[i].Uses.Parts == 0 {
+			l[i].Dir |= DirRead
+		}
+	}
+	dir := DirRead
+	if in.Flags&instVSIB != 0 {
+		dir |= DirWrite
+	}
+	return append(l, Operand{Name: "k", Dir: dir, Uses: Uses{K: 1 << k}})
+}
+
 // fieldValue returns the number of a register.
 func (in *Inst) fieldValue(at field) uint8 {
 	switch at {
 	case fieldReg:
-		return in.Reg & 15
+		return in.Reg & 31
 	case fieldVVVV:
-		return in.VVVV & 15
+		return in.VVVV & 31
 	case fieldIs4:
 		return uint8(in.Imm) >> 4 & 15
 	}
-	return in.RM & 15
+	return in.RM & 31
 }
 
 // register returns register n, of the kind that an operand's name says.
 func (in *Inst) register(name string, n uint8) Uses {
 	switch {
-	case name[0] == 'x' || name[0] == 'y':
+	case name[0] == 'x' || name[0] == 'y' || name[0] == 'z':
 		return Uses{V: 1 << n}
+	case name[0] == 'k':
+		return Uses{K: 1 << (n & 7)}
 	case strings.HasPrefix(name, "mm"):
 		return Uses{X87: 1 << (n & 7)}
 	case (name == "r8" || name == "rm8") && in.highByte(n):
@@ -229,9 +254,9 @@ func (in *Inst) memory(o *Operand) {
 		o.Address.R |= 1 << in.Base
 	}
 	switch {
-	case in.Index >= 16:
 	case in.Flags&instVSIB != 0:
 		o.Address.V |= 1 << in.Index
+	case in.Index >= 16:
 	default:
 		o.Address.R |= 1 << in.Index
 	}

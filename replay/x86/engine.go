@@ -16,10 +16,10 @@ type Engine interface {
 	//   - Attention was asked for: ExitAttention behind the instruction, or behind
 	//     the iteration of a REP string instruction.
 	//   - An instruction leaves: its exit, as of CPU.Run.
-	//   - An instruction has set State.NotInUse's SSE bit: ExitNone.
+	//   - An instruction has set State.NotInUse's SSE bit, or State.Wide.Upper: ExitNone.
 	//
 	// State is exact when it returns. Preconditions: c.Retired < limit, TF is clear,
-	// and SSE is in use.
+	// SSE is in use, and State.Wide.Upper is 0.
 	Run(c *CPU, limit uint64) Exit
 
 	// Invalidate says that the code on page, a page-aligned address, may have

@@ -56,7 +56,7 @@ func (c *CPU) Execute(in *Inst) (e Exit, goesOn bool) {
 	if e == ExitNone && c.stop&stopOwner != 0 {
 		e = ExitAttention
 	}
-	goesOn = e == ExitNone && c.stop == 0 && c.NotInUse&xfeatSSE == 0
+	goesOn = e == ExitNone && c.stop == 0 && !c.apart()
 	c.stop = 0
 	return e, goesOn
 }
@@ -74,7 +74,7 @@ func (c *CPU) RunBlock(limit uint64) Exit {
 // MustLook reports whether an engine must leave before the next instruction, because
 // CPU.Run has something to look at.
 func (c *CPU) MustLook(limit uint64) bool {
-	return c.Retired >= limit || c.eflags&(FlagTF|FlagAC) != 0 || c.NotInUse&xfeatSSE != 0 ||
+	return c.Retired >= limit || c.eflags&(FlagTF|FlagAC) != 0 || c.apart() ||
 		c.interrupt.Load() || c.HasBreakpoint(c.RIP)
 }
 

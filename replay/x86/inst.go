@@ -16,11 +16,11 @@ type Handler func(c *CPU, in *Inst) Exit
 type Inst struct {
 	Flags InstFlags // prefixes and shape
 	Row   uint16    // index of the table row in Rows, 0 = none
-	Reg   uint8     // ModRM.reg extended by REX.R, or the register in the opcode (+r)
-	RM    uint8     // ModRM.rm extended by REX.B, when there is no memory operand
-	VVVV  uint8     // VEX.vvvv register
+	Reg   uint8     // ModRM.reg extended by REX.R, or the register in the opcode (+r); 0..31 of EVEX
+	RM    uint8     // ModRM.rm extended by REX.B, when there is no memory operand; 0..31 of EVEX
+	VVVV  uint8     // VEX.vvvv register; 0..31 of EVEX
 	Base  uint8     // 0..15, NoReg, or RIPReg: Disp is then the absolute address
-	Index uint8     // 0..15 or NoReg
+	Index uint8     // 0..15 or NoReg; 0..31 of a vector of indexes
 	Scale uint8     // shift 0..3
 	Seg   uint8     // FS or GS when overridden (the others have base 0), else NoSeg
 	Size  uint8     // operand size in bytes: 1, 2, 4, 8 (integer forms)
@@ -28,6 +28,7 @@ type Inst struct {
 	Imm2  uint8     // second immediate of ENTER
 	Opc   uint8     // last opcode byte: condition codes, shift groups
 	form  uint8     // operand shape of two-operand integer forms
+	EVEX  EVEX      // the fields of an EVEX prefix that others do not have
 	Imm   uint64    // immediate, sign-extended to 64 bits
 	Disp  int64     // displacement, sign-extended; the absolute address for moffs and RIP-relative operands
 }
@@ -67,6 +68,9 @@ const (
 	instAMDImm     // row: no immediate on Intel, where it is #UD
 	instNo66       // row: operand size 32 or 64
 	instVSIB       // row: the index register is a vector
+
+	InstEVEX   // EVEX-encoded
+	instUnsure // the recording does not tell whether the CPU has the instruction
 )
 
 // Operand shapes of integer forms: which operand is the destination and which the source.

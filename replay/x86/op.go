@@ -40,6 +40,9 @@ type decoded struct {
 // handler returns what executes in.
 func (c *CPU) handler(in *Inst) Handler {
 	r := &tablesVar.rows[in.Row]
+	if in.Flags&instUnsure != 0 {
+		return intRefuse
+	}
 	if c.ID.Vendor != VendorAMD {
 		if use := r.use.of(in) &^ xfeatSSE; use != 0 {
 			return useHandlers[use]

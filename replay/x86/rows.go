@@ -26,6 +26,7 @@ type Row struct {
 	form  uint8
 	index uint16
 	use   rowUse
+	evex  evexForm
 	class uint8 // of the run loop's cases: index of classes, 0 = none
 	bytes uint8 // which operands are byte registers: byteReg, byteRM
 
@@ -177,6 +178,7 @@ func (t *tables) build() {
 		r := &t.rows[i]
 		r.index = uint16(i)
 		r.use = useOf(r)
+		r.evex = evexFormOf(r)
 		r.class = classOf[r.Handler]
 		r.bytes = bytesOf(r)
 		r.undefined = r.Mnemonic == "UD" || r.CPUID == "3DNOW"

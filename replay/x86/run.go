@@ -45,13 +45,41 @@ func (c *CPU) stops() bool {
 }
 
 // runOn executes at least one instruction, or leaves. Engines know nothing of the
-// SSE bit of XINUSE (see xinuse.go).
+// SSE bit of XINUSE (see xinuse.go), and of the upper halves of ZMM registers (wide.go).
 func (c *CPU) runOn(limit uint64) Exit {
 	c.stop = 0
-	if c.NotInUse&xfeatSSE != 0 {
+	switch {
+	case c.NotInUse&xfeatSSE != 0:
 		return c.execOne()
+	case c.Wide.Upper != 0:
+		return c.runApart(limit)
 	}
 	return c.engine.Run(c, limit)
+}
+
+// apart reports whether the state is one that engines do not know.
+func (c *CPU) apart() bool { return c.NotInUse&xfeatSSE != 0 || c.Wide.Upper != 0 }
+
+// runApart executes the block at RIP instruction by instruction, as long as the state
+// is one that engines do not know.
+func (c *CPU) runApart(limit uint64) Exit {
+	b := c.enter(c.RIP)
+	if b == nil || b.n > limit-c.Retired {
+		return c.execOne()
+	}
+	for i := range b.insts {
+		in := &b.insts[i].Inst
+		next := c.RIP + uint64(in.Len)
+		e := c.exec(in)
+		if e == ExitNone && c.stop&stopOwner != 0 {
+			e = ExitAttention
+		}
+		if e != ExitNone || c.stop != 0 || c.RIP != next || c.Wide.Upper == 0 {
+			c.stop = 0
+			return e
+		}
+	}
+	return ExitNone
 }
 
 // execOne executes the instruction at RIP outside any block.

@@ -98,10 +98,12 @@ type State struct {
 	V     [16]Vec
 	MXCSR uint32
 	FPU   FPU
-	// NotInUse has a bit, as in XINUSE, for each of the x87, SSE and AVX
-	// components that an Intel CPU knows to be in its initial configuration; 0
-	// on AMD, where the values say that.
+	// NotInUse has a bit, as in XINUSE, for each component that an Intel CPU knows
+	// to be in its initial configuration; 0 on AMD, where the values say that.
 	NotInUse uint8
+
+	// Wide is what AVX-512 adds.
+	Wide Wide
 
 	// Retired counts instructions since the owner last set it. A REP string
 	// instruction counts once, when it is finished.

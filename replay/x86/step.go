@@ -49,6 +49,9 @@ func (c *CPU) exec(in *Inst) Exit {
 	if in.Flags&InstEnd == 0 {
 		c.RIP = pc + uint64(in.Len)
 	}
+	if c.Wide.Upper != 0 && in.Flags&InstVEX != 0 {
+		c.Wide.clearHigh(tablesVar.rows[in.Row].use.written(in))
+	}
 	if c.NotInUse&xfeatSSE != 0 {
 		c.NotInUse &^= tablesVar.rows[in.Row].use.of(in) & xfeatSSE
 	}

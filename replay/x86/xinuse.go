@@ -52,10 +52,16 @@ var useHandlers = func() (t [xfeatModelled + 1]Handler) {
 
 // rowUse says which components an instruction of a row puts in use: with a
 // register or a memory operand, and in addition where VEX.L is set.
-type rowUse struct{ reg, mem, wide uint8 }
+type rowUse struct {
+	reg, mem, wide uint8
+	dest           destinations
+}
 
 // of returns the components for one instruction.
 func (u *rowUse) of(in *Inst) uint8 {
+	if u.dest&(destMask|destZMM) != 0 {
+		return u.ofWide(in)
+	}
 	mask := u.reg
 	if in.Flags&InstMem != 0 {
 		mask = u.mem
@@ -79,6 +85,9 @@ var readsVector = map[string]bool{
 // useOf works the components out from the row's operands.
 func useOf(r *Row) (u rowUse) {
 	if r.Handler == "intUD" || r.Attr("refuse") {
+		return u
+	}
+	if u.dest = destinationsOf(r); r.Encoding.EVEX || r.File == "opmask" {
 		return u
 	}
 	if r.File == "x87" || r.File == "mmx" {
@@ -151,7 +160,7 @@ func (s *State) inUse(v Vendor) uint64 {
 	if hi != 0 {
 		u |= xfeatAVX
 	}
-	return u
+	return u | s.Wide.inUse()
 }
 
 // inUseMXCSR is inUse where MXCSR counts to the SSE component: in the

@@ -85,9 +85,9 @@ func (c *CPU) eachPart(l *XLayout, at *[64]uint32, bits uint64, mxcsr, wide bool
 	if bits&xfeatSSE != 0 {
 		put(xfeatSSE, 160, legacy[160:])
 	}
-	var b [256]byte
+	var b [1024]byte
 	for i := 3; i < 63; i++ {
-		if bits>>i&1 == 0 {
+		if bits&^xfeatModelled>>i&1 == 0 {
 			continue
 		}
 		for off := uint32(0); off < l.Sizes[i]; off += 256 {
@@ -96,7 +96,13 @@ func (c *CPU) eachPart(l *XLayout, at *[64]uint32, bits uint64, mxcsr, wide bool
 	}
 	if bits&xfeatAVX != 0 {
 		c.storeYMM(b[:])
-		put(xfeatAVX, at[2], b[:])
+		put(xfeatAVX, at[2], b[:256])
+	}
+	for _, w := range wideComponents {
+		if bits>>w.number&1 != 0 {
+			c.storeWide(w.number, b[:])
+			put(1<<w.number, at[w.number], b[:w.size])
+		}
 	}
 }
 
@@ -264,16 +270,14 @@ func xrstor(c *CPU, in *Inst) Exit {
 		}
 		return c.gp()
 	}
-	var ymm [256]byte
-	if load&xfeatAVX != 0 {
-		if e := c.loadBytes(a+uint64(at[2]), ymm[:]); e != ExitNone {
-			return e
-		}
+	var ext xextended
+	if e := c.loadExtended(a, &at, load, &ext); e != ExitNone {
+		return e
 	}
 	if e := c.xrstorOthers(a, l, &at, load&^xfeatModelled); e != ExitNone {
 		return e
 	}
-	c.xrstorCommit(rfbm, load, b[:], &ymm, wide)
+	c.xrstorCommit(rfbm, load, b[:], &ext, wide)
 	switch {
 	case loadMXCSR:
 		c.MXCSR = mxcsr
@@ -332,9 +336,36 @@ func (l *XLayout) parseHeader(h []byte) (at [64]uint32, bv, allowed uint64, comp
 	return at, bv, allowed, compact, allZero(reserved) && bv&^allowed == 0 && allowed&^l.XCR0 == 0
 }
 
+// xextended holds the modelled components behind the header.
+type xextended struct {
+	ymm  [256]byte
+	wide [len(wideComponents)][1024]byte
+}
+
+// loadExtended loads the modelled components behind the header that load names.
+func (c *CPU) loadExtended(a uint64, at *[64]uint32, load uint64, ext *xextended) Exit {
+	if load&xfeatAVX != 0 {
+		if e := c.loadBytes(a+uint64(at[2]), ext.ymm[:]); e != ExitNone {
+			return e
+		}
+	}
+	for i, w := range wideComponents {
+		if load>>w.number&1 == 0 {
+			continue
+		}
+		if e := c.loadBytes(a+uint64(at[w.number]), ext.wide[i][:w.size]); e != ExitNone {
+			return e
+		}
+	}
+	return ExitNone
+}
+
 // xrstorCommit loads the modelled components of rfbm, those not in load with
 // their initial values.
-func (c *CPU) xrstorCommit(rfbm, load uint64, legacy []byte, ymm *[256]byte, wide bool) {
+func (c *CPU) xrstorCommit(rfbm, load uint64, legacy []byte, ext *xextended, wide bool) {
+	if ext == nil {
+		ext = new(xextended)
+	}
 	if rfbm&xfeatX87 != 0 {
 		c.FPU.Reset()
 		if load&xfeatX87 != 0 {
@@ -349,10 +380,15 @@ func (c *CPU) xrstorCommit(rfbm, load uint64, legacy []byte, ymm *[256]byte, wid
 		c.loadXMM(legacy[160:])
 	}
 	if rfbm&xfeatAVX != 0 {
-		if load&xfeatAVX == 0 {
-			ymm = new([256]byte)
+		c.loadYMM(ext.ymm[:]) // zeros where it was not loaded
+	}
+	for i, w := range wideComponents {
+		if rfbm>>w.number&1 != 0 {
+			c.loadWide(w.number, ext.wide[i][:])
 		}
-		c.loadYMM(ymm[:])
+	}
+	if c.apart() {
+		c.stop |= stopCode
 	}
 	c.NotInUse &^= uint8(rfbm & load)
 	c.unuse(uint8(rfbm & xfeatModelled &^ load))

@@ -9,14 +9,18 @@ import (
 // Where the components of an XSAVE area lie (SDM vol. 1, chapter 13), and the conversion between it
 // and State. The instructions are in xsave.go.
 
-// State components (SDM vol. 1, 13.1). The emulator models the first three;
-// the others are in their initial state always.
+// State components (SDM vol. 1, 13.1) that the emulator models; the others are in
+// their initial state always.
 const (
-	xfeatX87 = 1 << 0
-	xfeatSSE = 1 << 1
-	xfeatAVX = 1 << 2
+	xfeatX87  = 1 << 0
+	xfeatSSE  = 1 << 1
+	xfeatAVX  = 1 << 2
+	xfeatMask = 1 << 5 // k0 to k7
+	xfeatHigh = 1 << 6 // upper halves of zmm0 to zmm15
+	xfeatMore = 1 << 7 // zmm16 to zmm31
 
-	xfeatModelled = xfeatX87 | xfeatSSE | xfeatAVX
+	xfeatWide     = xfeatMask | xfeatHigh | xfeatMore
+	xfeatModelled = xfeatX87 | xfeatSSE | xfeatAVX | xfeatWide
 
 	xsaveHeader   = 512 // offset of the header, which is 64 bytes
 	xsaveExtended = 576 // size of legacy region and header
@@ -101,7 +105,7 @@ func (l *XLayout) avx(size int) int {
 // ErrXState is the error of SetXState for an image that is none.
 var ErrXState = errors.New("x86: malformed XSAVE image")
 
-// SetXState takes x87, SSE and AVX state from img, an XSAVE area in standard
+// SetXState takes x87, SSE, AVX and AVX-512 state from img, an XSAVE area in standard
 // format as PTRACE_GETREGSET(NT_X86_XSTATE) gives it. A component whose bit in
 // XSTATE_BV is clear gets its initial state. Components that the emulator does
 // not model are ignored. It returns ErrXState, and changes nothing, when img is
@@ -133,6 +137,12 @@ func (s *State) SetXState(img []byte, layout *XLayout) error {
 	if bv&xfeatAVX != 0 {
 		s.loadYMM(img[avx:])
 	}
+	s.Wide = Wide{}
+	for _, w := range wideComponents {
+		if off := layout.wide(w, len(img)); bv>>w.number&1 != 0 && off != 0 {
+			s.loadWide(w.number, img[off:])
+		}
+	}
 	s.NotInUse = 0
 	if layout.Vendor == VendorIntel {
 		s.NotInUse = uint8(^bv & xfeatModelled)
@@ -140,9 +150,9 @@ func (s *State) SetXState(img []byte, layout *XLayout) error {
 	return nil
 }
 
-// XState puts x87, SSE and AVX state into img, an area in standard format as
-// SetXState takes, and returns it. Bits 0 to 2 of XSTATE_BV say what is not in
-// its initial state, and all three are written; other components and their
+// XState puts x87, SSE, AVX and AVX-512 state into img, an area in standard format as
+// SetXState takes, and returns it. The bits of XSTATE_BV say what is not in
+// its initial state, and all that the layout has are written; other components and their
 // bits are left as they were. An img that is too short is replaced by one of
 // layout.Size bytes with what it held.
 func (s *State) XState(img []byte, layout *XLayout) []byte {
@@ -157,6 +167,11 @@ func (s *State) XState(img []byte, layout *XLayout) []byte {
 	s.storeXMM(img[160:])
 	if avx := layout.avx(len(img)); avx != 0 {
 		s.storeYMM(img[avx:])
+	}
+	for _, w := range wideComponents {
+		if off := layout.wide(w, len(img)); off != 0 {
+			s.storeWide(w.number, img[off:])
+		}
 	}
 	bv := binary.LittleEndian.Uint64(img[xsaveHeader:]) &^ xfeatModelled
 	inuse := s.inUseMXCSR(layout.Vendor)

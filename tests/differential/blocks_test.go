@@ -19,7 +19,7 @@ func TestBlocksLikeSteps(t *testing.T) {
 // likeSteps compares n cases of each row and sequences by blocks with those by steps.
 func likeSteps(t *testing.T, steps, blocks *Emulator, n, sequences int) {
 	t.Helper()
-	g := NewGenerator(21, steps.ID().Vendor)
+	g := NewGenerator(21, steps.ID())
 	check := func(k *Case) {
 		want := steps.Run(k)
 		for i, got := range blocks.RunBlocks(k, 3) {

@@ -38,8 +38,28 @@ type Regs struct {
 	FSBase, GSBase uint64
 	Seg            [6]uint16
 	V              [16]x86.Vec
+	Wide           x86.Wide
 	MXCSR          uint32
 	FPU            x86.FPU
+}
+
+// zmm returns vector register n, 0 to 31, setZMM sets it.
+func (r *Regs) zmm(n int) (z [8]uint64) {
+	if n >= 16 {
+		return r.Wide.More[n-16]
+	}
+	copy(z[:4], r.V[n][:])
+	copy(z[4:], r.Wide.High[n][:])
+	return z
+}
+
+func (r *Regs) setZMM(n int, z [8]uint64) {
+	if n >= 16 {
+		r.Wide.More[n-16] = z
+		return
+	}
+	r.V[n], r.Wide.High[n] = x86.Vec(z[:4]), x86.Vec(z[4:])
+	r.Wide.Look()
 }
 
 // Patch is bytes written into the sandbox before a case runs.

@@ -38,6 +38,9 @@ func (g *Generator) disturb(k *Case, in *x86.Inst, read *x86.Uses) *Case {
 			to.V[i] = x86.Vec{r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64()}
 		}
 	}
+	if g.wide {
+		g.disturbWide(to, read)
+	}
 	for _, f := range flagBits {
 		if read.Flags&f.bit == 0 {
 			to.Flags = to.Flags&^f.bit | r.Uint64()&f.bit
@@ -126,6 +129,7 @@ func compareUses(k, p *Case, a, b *Outcome, e *x86.Effects, strict bool) string 
 			c.word(fmt.Sprintf("ymm%d", i), k.In.V[i][j], p.In.V[i][j], a.Out.V[i][j], b.Out.V[i][j], e.Write.V>>i&1 != 0)
 		}
 	}
+	c.wide(k, p, a, b, e)
 	for _, f := range flagBits {
 		c.word(f.name, k.In.Flags&f.bit, p.In.Flags&f.bit, a.Out.Flags&f.bit, b.Out.Flags&f.bit, e.Write.Flags&f.bit != 0)
 	}

@@ -28,7 +28,7 @@ func TestDirections(t *testing.T) {
 	}
 	k := directions{s: s, rows: rows, found: map[int]map[string]int{}, first: map[int]string{}, ran: map[int]int{}}
 	start := time.Now()
-	g := NewGenerator(*seedFlag, s.Emulator.ID().Vendor)
+	g := NewGenerator(*seedFlag, s.Emulator.ID())
 	for i := 0; i < n && time.Since(start) < limit; i += batchSize {
 		if err := k.batch(g, i, min(batchSize, n-i)); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestDirectionsAreNeeded(t *testing.T) {
 		each, limit = max(1, *casesFlag/len(rows)), *forFlag
 	}
 	start := time.Now()
-	g := NewGenerator(*seedFlag+1, s.Emulator.ID().Vendor)
+	g := NewGenerator(*seedFlag+1, s.Emulator.ID())
 	claims, needless, undefined := 0, 0, 0
 	for _, r := range rows {
 		matters, has := map[string]bool{}, false
@@ -217,7 +217,7 @@ func readPieces(in *x86.Inst) []x86.Operand {
 
 // allBut are all places but those of u.
 func allBut(u x86.Uses) x86.Uses {
-	return x86.Uses{R: ^u.R, V: ^u.V, X87: ^u.X87, Flags: ^u.Flags, Parts: ^u.Parts}
+	return x86.Uses{R: ^u.R, V: ^u.V, K: ^u.K, X87: ^u.X87, Flags: ^u.Flags, Parts: ^u.Parts}
 }
 
 // needNot reports what is read and cannot be seen to matter: components of XSAVE

@@ -150,7 +150,7 @@ func trapOfFault(f x86.Fault) Trap {
 
 func (e *Emulator) load(r *Regs) {
 	s := &e.cpu.State
-	s.R, s.V = r.R, r.V
+	s.R, s.V, s.Wide = r.R, r.V, r.Wide
 	s.FSBase, s.GSBase, s.Seg = r.FSBase, r.GSBase, r.Seg
 	s.MXCSR, s.FPU, s.NotInUse = r.MXCSR, r.FPU, 0
 	s.FPU.SetStatus(r.FPU.Status())
@@ -161,6 +161,7 @@ func (e *Emulator) load(r *Regs) {
 func (e *Emulator) store(r *Regs) {
 	s := &e.cpu.State
 	r.R, r.V, r.RIP, r.Flags = s.R, s.V, s.RIP, s.Flags()
+	r.Wide = s.Wide
 	r.FSBase, r.GSBase, r.Seg = s.FSBase, s.GSBase, oneNull(s.Seg)
 	r.MXCSR, r.FPU = s.MXCSR, s.FPU
 	if e.cpu.ID.Vendor == x86.VendorAMD {

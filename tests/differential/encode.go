@@ -33,6 +33,8 @@ type instruction struct {
 	addr32      bool
 	lock        bool
 	rep         byte
+	evex        x86.EVEX
+	unit        int // of a displacement of 8 bits, if not 0
 	imm         uint64
 	immAt       int // where the immediate stands, 0 if none
 }
@@ -49,7 +51,14 @@ func (e *encoder) encode(row *x86.Row) *instruction {
 	in := &instruction{row: row, reg: -1, rm: -1, vvvv: -1, base: -1, index: -1, vindex: -1, size: 4}
 	enc := &row.Encoding
 	rex, op16 := e.chooseWidth(in)
+	isEVEX := enc.EVEX && !row.Attr("refuse")
 	modrm, sib, dispLen := e.chooseOperands(in, &rex)
+	if isEVEX {
+		e.chooseEVEX(in)
+		if dispLen == 1 {
+			in.unit = row.MemorySize(in.evex)
+		}
+	}
 	b := e.prefixes(in, op16)
 	if isVEX(enc) {
 		b = e.vex(b, in, rex)
@@ -64,6 +73,9 @@ func (e *encoder) encode(row *x86.Row) *instruction {
 		if in.mem {
 			in.dispAt = len(b)
 			b = appendLE(b, uint64(in.disp), dispLen)
+			if in.unit != 0 {
+				in.disp *= int64(in.unit)
+			}
 		}
 	}
 	in.bytes = b
@@ -100,7 +112,7 @@ func (e *encoder) chooseOperands(in *instruction, rex *byte) (modrm, sib byte, d
 	if isVEX(enc) {
 		in.vvvv = 0
 		if enc.VVVV {
-			in.vvvv = e.r.IntN(16)
+			in.vvvv = e.register(in.row, enc.VVVV)
 		}
 	}
 	if enc.PlusR {
@@ -124,13 +136,13 @@ func (e *encoder) chooseOperands(in *instruction, rex *byte) (modrm, sib byte, d
 			*rex |= 4 // ignored
 		}
 	} else {
-		in.reg = e.r.IntN(16)
+		in.reg = e.register(in.row, isVectorReg(in.row))
 		modrm = byte(in.reg&7) << 3
-		*rex |= byte(in.reg>>3) << 2
+		*rex |= byte(in.reg>>3&1) << 2
 	}
 	if enc.Mod == x86.ModReg || enc.Mod == x86.ModAny && e.one(2) {
-		in.rm = e.r.IntN(16)
-		*rex |= byte(in.rm >> 3)
+		in.rm = e.register(in.row, isVectorRM(in.row))
+		*rex |= byte(in.rm >> 3 & 1)
 		return modrm | 0xc0 | byte(in.rm&7), 0, 0
 	}
 	if in.row.Attr("vsib") {
@@ -145,9 +157,12 @@ func (e *encoder) chooseOperands(in *instruction, rex *byte) (modrm, sib byte, d
 // three vector registers of a gather must differ; seldom they do not.
 func (e *encoder) vectorMemory(in *instruction, rex *byte) (modrm, sib byte, dispLen int) {
 	in.mem = true
-	in.vindex = e.r.IntN(16)
-	for !e.one(16) && (in.vindex == in.reg || in.vvvv == in.reg || in.vvvv == in.vindex) {
-		in.vindex, in.vvvv = e.r.IntN(16), e.r.IntN(16)
+	in.vindex = e.register(in.row, true)
+	for !e.one(16) && (in.vindex == in.reg || in.row.Encoding.VVVV && (in.vvvv == in.reg || in.vvvv == in.vindex)) {
+		in.vindex = e.register(in.row, true)
+		if in.row.Encoding.VVVV {
+			in.vvvv = e.register(in.row, true)
+		}
 	}
 	in.base = e.r.IntN(16)
 	in.scale = uint(e.r.IntN(4))
@@ -159,7 +174,7 @@ func (e *encoder) vectorMemory(in *instruction, rex *byte) (modrm, sib byte, dis
 	if mod != 0 {
 		in.disp = int64(int8(e.r.Uint32()))
 	}
-	*rex |= byte(in.base>>3) | byte(in.vindex>>3)<<1
+	*rex |= byte(in.base>>3) | byte(in.vindex>>3&1)<<1
 	return mod<<6 | 4, byte(in.scale<<6) | byte(in.vindex&7)<<3 | byte(in.base&7), dispLen
 }
 
@@ -306,6 +321,8 @@ func (e *encoder) vex(b []byte, in *instruction, rex byte) []byte {
 	pp := map[x86.Prefix]byte{x86.PrefixNP: 0, x86.Prefix66: 1, x86.PrefixF3: 2, x86.PrefixF2: 3}[enc.Prefix]
 	tail := byte(^in.vvvv&15)<<3 | l | pp
 	switch {
+	case enc.EVEX && !in.row.Attr("refuse"):
+		return e.evexPrefix(b, in, rex, pp)
 	case enc.EVEX:
 		return append(b, 0x62, (^rex&7)<<5|0x10|enc.Map, rex>>3<<7|tail|4, l<<3|8, enc.Opcode)
 	case enc.XOP:

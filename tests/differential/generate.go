@@ -13,16 +13,18 @@ type Generator struct {
 	enc      encoder
 	rejected bool // by a shaper: its registers are in each other's way
 	named    [8]int
+	wide     bool // there is AVX-512
 }
 
-// NewGenerator returns a generator for a seed. The vendor decides encodings
-// that differ: the length of branches with an operand-size prefix.
-func NewGenerator(seed uint64, vendor x86.Vendor) *Generator { return newStream(seed, 0, vendor) }
+// NewGenerator returns a generator for a seed. The CPU decides encodings
+// that differ, as the length of branches with an operand-size prefix, and which registers
+// there are.
+func NewGenerator(seed uint64, id *x86.CPUIdentity) *Generator { return newStream(seed, 0, id) }
 
 // newStream returns the generator for stream n of a seed.
-func newStream(seed, n uint64, vendor x86.Vendor) *Generator {
+func newStream(seed, n uint64, id *x86.CPUIdentity) *Generator {
 	r := newRandom(seed, n)
-	return &Generator{r: r, enc: encoder{r, vendor}}
+	return &Generator{r: r, enc: encoder{r, id.Vendor}, wide: id.XCR0&wideState == wideState}
 }
 
 func (g *Generator) one(n int) bool { return g.r.IntN(n) == 0 }
@@ -232,6 +234,7 @@ func (g *Generator) registers(k *Case, row *x86.Row, ins *instruction, l lane) {
 		in.Flags |= r.Uint64() & (x86.FlagNT | x86.FlagID | x86.FlagDF)
 	}
 	g.vectors(&in.V, row, ins, l)
+	g.wideRegisters(in, row, ins, l)
 	in.MXCSR = g.mxcsr()
 	if ins != nil && !usesX87(row) && !g.one(8) {
 		for i := range in.FPU.R {
@@ -286,8 +289,8 @@ var everyRegister = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 // some forms imply.
 func (in *instruction) vectors(l []int) []int {
 	for _, i := range []int{0, in.reg, in.rm, in.vvvv, in.vindex, int(in.bytes[len(in.bytes)-1] >> 4)} {
-		if i >= 0 {
-			l = append(l, i&15)
+		if i >= 0 && i < 16 {
+			l = append(l, i)
 		}
 	}
 	return l

@@ -10,8 +10,12 @@ import (
 // case. The layout is from the SDM, vol. 1, 13.4.
 
 // The XSAVE image, standard form (SDM vol. 1, 13.4): 512 bytes legacy area, 64
-// bytes header, 256 bytes upper halves of YMM0 to YMM15.
+// bytes header, 256 bytes upper halves of YMM0 to YMM15. What AVX-512 adds, whose place
+// differs between CPUs, stands behind it as the harness has it: mask registers, upper halves of
+// ZMM0 to ZMM15, ZMM16 to ZMM31.
 const (
+	wideSize = 64 + 512 + 1024
+
 	xsaveSize   = 832
 	xsaveHeader = 512
 	xsaveYMM    = 576
@@ -75,6 +79,37 @@ func decodeImage(b []byte, r *Regs) {
 		if present&4 != 0 {
 			r.V[i][2] = le.Uint64(b[xsaveYMM+16*i:])
 			r.V[i][3] = le.Uint64(b[xsaveYMM+16*i+8:])
+		}
+	}
+}
+
+// encodeWide writes what AVX-512 adds, decodeWide is the inverse.
+func encodeWide(w *x86.Wide, b []byte) {
+	eachQuad(w, func(q *uint64) {
+		binary.LittleEndian.PutUint64(b, *q)
+		b = b[8:]
+	})
+}
+
+func decodeWide(b []byte, w *x86.Wide) {
+	eachQuad(w, func(q *uint64) {
+		*q, b = binary.LittleEndian.Uint64(b), b[8:]
+	})
+	w.Look()
+}
+
+func eachQuad(w *x86.Wide, f func(q *uint64)) {
+	for i := range w.K {
+		f(&w.K[i])
+	}
+	for i := range w.High {
+		for j := range w.High[i] {
+			f(&w.High[i][j])
+		}
+	}
+	for i := range w.More {
+		for j := range w.More[i] {
+			f(&w.More[i][j])
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestInUse(t *testing.T) {
 	id := s.Emulator.ID()
 	need.Machine(t, "an Intel CPU", id.Vendor == x86.VendorIntel)
 	layout := x86.DefaultLayout(id.Vendor, id.XCR0)
-	g := NewGenerator(1, id.Vendor)
+	g := NewGenerator(1, id)
 	for i := range x86.Rows() {
 		row := &x86.Rows()[i]
 		if i == 0 || WhyNotRun(row) != "" {

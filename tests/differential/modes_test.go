@@ -16,7 +16,7 @@ func TestModesAgree(t *testing.T) {
 	}
 	eachReference(t, func(t *testing.T, id *x86.CPUIdentity) {
 		e := NewEmulator(id)
-		g := NewGenerator(3, id.Vendor)
+		g := NewGenerator(3, id)
 		body, readers := SequenceRows()
 		for range n / len(references) {
 			k := g.Sequence(body, readers)

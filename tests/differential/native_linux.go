@@ -26,8 +26,8 @@ var harnessSource []byte
 
 // Sizes of the harness's structures (struct request, struct answer).
 const (
-	requestSize = 16 + maxCode + 16*8 + 4*8 + xsaveSize
-	answerSize  = 16 + 3*8 + 16*8 + 3*8 + 12 + 4 + xsaveSize
+	requestSize = 16 + maxCode + 16*8 + 5*8 + xsaveSize
+	answerSize  = 16 + 3*8 + 16*8 + 3*8 + 12 + 4 + 8 + xsaveSize
 
 	answerDone    = 0
 	answerSignal  = 1
@@ -208,9 +208,16 @@ func appendRequest(b []byte, k *Case) []byte {
 		writable = 1
 	}
 	b = le.AppendUint64(b, writable)
+	wide := k.In.Wide != x86.Wide{}
+	b = le.AppendUint64(b, map[bool]uint64{true: 1}[wide])
 	n := len(b)
 	b = append(b, make([]byte, xsaveSize)...)
 	encodeImage(&k.In, b[n:])
+	if wide {
+		n = len(b)
+		b = append(b, make([]byte, wideSize)...)
+		encodeWide(&k.In.Wide, b[n:])
+	}
 	for _, p := range k.Patches {
 		b = le.AppendUint32(b, uint32(p.Addr))
 		b = le.AppendUint32(b, uint32(len(p.Bytes)))
@@ -238,7 +245,14 @@ func (c *CPU) read(k *Case, o *Outcome) error {
 		r.Seg[i] = le.Uint16(b[192+2*i:])
 	}
 	r.Seg = oneNull(r.Seg)
-	decodeImage(b[208:], r)
+	decodeImage(b[216:], r)
+	if u64(208) != 0 {
+		var w [wideSize]byte
+		if _, err := io.ReadFull(c.out, w[:]); err != nil {
+			return err
+		}
+		decodeWide(w[:], &r.Wide)
+	}
 	switch u32(0) {
 	case answerSignal:
 		o.Trap = trapOf(u32(12), u32(8), u64(16), u64(24))

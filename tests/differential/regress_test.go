@@ -89,7 +89,7 @@ func TestRegress(t *testing.T) {
 
 // TestLineRoundTrip prints and parses generated cases.
 func TestLineRoundTrip(t *testing.T) {
-	g := NewGenerator(7, amd.Vendor)
+	g := NewGenerator(7, amd)
 	e := NewEmulator(amd)
 	for i := 1; i < len(x86.Rows()); i += 3 {
 		k := g.Case(i)

@@ -462,12 +462,22 @@ func (g *Generator) shapeGather(k *Case, in *instruction) {
 		}
 		return uint64(int64(g.r.IntN(96) - 48))
 	}
-	for i := range k.In.V[in.vindex] {
-		v := index()
+	var z [8]uint64
+	for i := range z {
+		z[i] = index()
 		if narrow {
-			v = v&0xffffffff | index()<<32
+			z[i] = z[i]&0xffffffff | index()<<32
 		}
-		k.In.V[in.vindex][i] = v
+	}
+	if !in.row.Encoding.EVEX {
+		clear(z[4:])
+	}
+	k.In.setZMM(in.vindex, z)
+	if in.row.Encoding.EVEX {
+		if g.one(16) {
+			k.In.R[in.base] = randInt(g.r)
+		}
+		return
 	}
 	if in.vvvv != in.vindex && !g.one(3) {
 		for i := range k.In.V[in.vvvv] {

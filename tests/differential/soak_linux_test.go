@@ -75,7 +75,7 @@ func (k *soak) work(s *Session) {
 		if n == 0 {
 			return
 		}
-		g := newStream(k.seed, uint64(first/batchSize), s.Emulator.ID().Vendor)
+		g := newStream(k.seed, uint64(first/batchSize), s.Emulator.ID())
 		batch := make([]*Case, n)
 		for i := range batch {
 			batch[i] = g.Case(k.rows[(first+i)%len(k.rows)])
@@ -178,7 +178,7 @@ func TestSoak(t *testing.T) {
 func TestSoakIsRepeatable(t *testing.T) {
 	row := len(x86.Rows()) / 2
 	for n := range uint64(3) {
-		a, b := newStream(5, n, x86.VendorAMD), newStream(5, n, x86.VendorAMD)
+		a, b := newStream(5, n, amd), newStream(5, n, amd)
 		for range 20 {
 			if x, y := a.Case(row).String(), b.Case(row).String(); x != y {
 				t.Fatalf("stream %d: %s\nand then %s", n, x, y)

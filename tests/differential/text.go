@@ -22,6 +22,8 @@ import (
 //	smc       1: the code may write itself
 //	rax..r15  general registers                       flags fs gs mxcsr rip
 //	v0..v15   vector register, quadwords, lowest first, zeros at the end left out
+//	v16..v31  those of AVX-512                        h0..h15  bits 256 to 511 of v0..v15
+//	k0..k7    mask registers
 //	f0..f7    x87 register by physical number, exponent:significand
 //	cw sw top tag fop fip fdp fcs fds                  x87 control
 //	es cs ss ds fsel gsel                              selectors (only behind the arrow)
@@ -93,20 +95,42 @@ func makeFields() []field {
 			},
 		})
 	}
+	l = append(l, wideFields()...)
 	for i := range 16 {
 		l = append(l, field{
 			"v" + strconv.Itoa(i),
-			func(r *Regs) string { return formatVec(r.V[i]) },
-			func(r *Regs, s string) (err error) {
-				r.V[i], err = parseVec(s)
-				return err
-			},
+			func(r *Regs) string { return formatVec(r.V[i][:]) },
+			func(r *Regs, s string) error { return parseVec(s, r.V[i][:]) },
 		})
 	}
 	return l
 }
 
-func formatVec(v x86.Vec) string {
+// wideFields are what AVX-512 adds.
+func wideFields() (l []field) {
+	for i := range 8 {
+		l = append(l, hexField("k"+strconv.Itoa(i), func(r *Regs) *uint64 { return &r.Wide.K[i] }))
+	}
+	for i := range 16 {
+		l = append(l,
+			quadsField("h"+strconv.Itoa(i), func(r *Regs) []uint64 { return r.Wide.High[i][:] }),
+			quadsField("v"+strconv.Itoa(16+i), func(r *Regs) []uint64 { return r.Wide.More[i][:] }))
+	}
+	return l
+}
+
+func quadsField(name string, of func(r *Regs) []uint64) field {
+	return field{
+		name,
+		func(r *Regs) string { return formatVec(of(r)) },
+		func(r *Regs, s string) error {
+			defer r.Wide.Look()
+			return parseVec(s, of(r))
+		},
+	}
+}
+
+func formatVec(v []uint64) string {
 	n := len(v)
 	for n > 1 && v[n-1] == 0 {
 		n--
@@ -118,17 +142,18 @@ func formatVec(v x86.Vec) string {
 	return strings.Join(w, ",")
 }
 
-func parseVec(s string) (v x86.Vec, err error) {
+func parseVec(s string, v []uint64) (err error) {
 	w := strings.Split(s, ",")
 	if len(w) > len(v) {
-		return v, strconv.ErrRange
+		return strconv.ErrRange
 	}
+	clear(v)
 	for i := range w {
 		if v[i], err = strconv.ParseUint(w[i], 16, 64); err != nil {
-			return v, err
+			return err
 		}
 	}
-	return v, nil
+	return nil
 }
 
 // regsDiff lists the fields in which b differs from a, with b's values.

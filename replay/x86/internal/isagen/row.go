@@ -67,6 +67,9 @@ func parseRow(line string) (*row, error) {
 	if err := r.parseAttrs(f[7]); err != nil {
 		return nil, err
 	}
+	if r.enc.evex && slices.Contains(r.attrs, "refuse") {
+		r.enc.vvvv = true // whatever the form
+	}
 	return r, r.parseDirections(f[3], f[4])
 }
 
@@ -166,7 +169,7 @@ func (r *row) parseEncoding(s string) error {
 				return err
 			}
 		case strings.HasPrefix(t, "EVEX."):
-			e.evex, e.vvvv = true, true
+			e.evex = true
 			if err := e.parseVEX(t[5:]); err != nil {
 				return err
 			}
