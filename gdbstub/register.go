@@ -47,6 +47,8 @@ const (
 	kindOrigRAX
 	kindBase
 	kindYMMH
+	kindMask
+	kindZMMH
 )
 
 //go:embed features/*.xml
@@ -62,6 +64,7 @@ var featureTable = []struct {
 	{"64bit-linux.xml", api.FeatureOrigRAX},
 	{"64bit-segments.xml", api.FeatureFSGS},
 	{"64bit-avx.xml", api.FeatureAVX},
+	{"64bit-avx512.xml", api.FeatureAVX512},
 }
 
 // description is what a set of features amounts to: the target.xml and the
@@ -73,6 +76,9 @@ type description struct {
 	byNum map[int]*regDesc
 }
 
+// allFeatures are the register groups that the stub knows.
+const allFeatures = api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureAVX512 | api.FeatureOrigRAX | api.FeatureFSGS
+
 // descriptions caches one *description per Features.
 var descriptions sync.Map
 
@@ -80,7 +86,7 @@ var descriptions sync.Map
 // of it: gdb takes no x86-64 description without.
 func describe(f api.Features) *description {
 	f |= api.FeatureSSE
-	f &= api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS
+	f &= allFeatures
 	if d, ok := descriptions.Load(f); ok {
 		return d.(*description)
 	}
@@ -177,13 +183,13 @@ func (r *regDesc) locate() bool {
 	return r.locateNumbered()
 }
 
-// locateNumbered finds st0…7, xmm0…15 and ymm0h…15h.
+// locateNumbered finds st0…7, xmm0…31, ymm0h…31h, zmm0h…31h and k0…7.
 func (r *regDesc) locateNumbered() bool {
 	for _, l := range []struct {
 		format string
 		count  int
 		kind   regKind
-	}{{"st%d", 8, kindST}, {"xmm%d", 16, kindXMM}, {"ymm%dh", 16, kindYMMH}} {
+	}{{"st%d", 8, kindST}, {"xmm%d", 32, kindXMM}, {"ymm%dh", 32, kindYMMH}, {"zmm%dh", 32, kindZMMH}, {"k%d", 8, kindMask}} {
 		for i := range l.count {
 			if fmt.Sprintf(l.format, i) == r.name {
 				r.kind, r.index = l.kind, i
@@ -203,12 +209,11 @@ func (r *regDesc) appendValue(dst []byte, v *api.Registers) []byte {
 	switch r.kind {
 	case kindST:
 		return append(dst, v.ST[r.index][:]...)
-	case kindXMM:
-		y := &v.YMM[r.index]
-		return le.AppendUint64(le.AppendUint64(dst, y[0]), y[1])
-	case kindYMMH:
-		y := &v.YMM[r.index]
-		return le.AppendUint64(le.AppendUint64(dst, y[2]), y[3])
+	case kindXMM, kindYMMH, kindZMMH:
+		for _, q := range r.vector(v) {
+			dst = le.AppendUint64(dst, *q)
+		}
+		return dst
 	default:
 		x := r.integer(v)
 		if r.size == 4 {
@@ -216,6 +221,23 @@ func (r *regDesc) appendValue(dst []byte, v *api.Registers) []byte {
 		}
 		return le.AppendUint64(dst, x)
 	}
+}
+
+// vector returns the quadwords of a part of a vector register.
+func (r *regDesc) vector(v *api.Registers) []*uint64 {
+	first, count := map[regKind]int{kindXMM: 0, kindYMMH: 2, kindZMMH: 4}[r.kind], r.size/8
+	var l []*uint64
+	for i := first; i < first+count; i++ {
+		switch {
+		case r.index >= 16:
+			l = append(l, &v.More[r.index-16][i])
+		case i < 4:
+			l = append(l, &v.YMM[r.index][i])
+		default:
+			l = append(l, &v.High[r.index][i-4])
+		}
+	}
+	return l
 }
 
 // integer returns the value of a register of at most 64 bits.
@@ -237,10 +259,10 @@ func (r *regDesc) integer(v *api.Registers) uint64 {
 		return v.OrigRAX
 	case kindBase:
 		return [2]uint64{v.FSBase, v.GSBase}[r.index]
-	case kindXMM:
-		return v.YMM[r.index][0]
-	case kindYMMH:
-		return v.YMM[r.index][2]
+	case kindMask:
+		return v.K[r.index]
+	case kindXMM, kindYMMH, kindZMMH:
+		return *r.vector(v)[0]
 	default: // kindST: the mantissa
 		return binary.LittleEndian.Uint64(v.ST[r.index][:8])
 	}
@@ -268,13 +290,13 @@ func (r *regDesc) appendHex(dst []byte, v *api.Registers) []byte {
 		}
 		return dst
 	}
-	var buf [16]byte
+	var buf [32]byte
 	return appendHexBytes(dst, r.appendValue(buf[:0], v))
 }
 
 // allRegisters describes every register the stub can show.
 var allRegisters = sync.OnceValue(func() *description {
-	return describe(api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS)
+	return describe(allFeatures)
 })
 
 // registerValue returns register num of the target description, as agent expressions

@@ -176,10 +176,10 @@ func (r *regDesc) setValue(v *api.Registers, b []byte) {
 	switch r.kind {
 	case kindST:
 		copy(v.ST[r.index][:], b)
-	case kindXMM:
-		v.YMM[r.index][0], v.YMM[r.index][1] = le.Uint64(b), le.Uint64(b[8:])
-	case kindYMMH:
-		v.YMM[r.index][2], v.YMM[r.index][3] = le.Uint64(b), le.Uint64(b[8:])
+	case kindXMM, kindYMMH, kindZMMH:
+		for i, q := range r.vector(v) {
+			*q = le.Uint64(b[8*i:])
+		}
 	default:
 		var x [8]byte
 		copy(x[:], b)
@@ -206,7 +206,9 @@ func (r *regDesc) setInteger(v *api.Registers, x uint64) {
 		v.OrigRAX = x
 	case kindBase:
 		*[2]*uint64{&v.FSBase, &v.GSBase}[r.index] = x
-	case kindST, kindXMM, kindYMMH: // setValue has them
+	case kindMask:
+		v.K[r.index] = x
+	case kindST, kindXMM, kindYMMH, kindZMMH: // setValue has them
 	}
 }
 

@@ -206,6 +206,9 @@ func (g *Cursor) Process() api.Process {
 	if m.CPU.XCR0&4 != 0 {
 		f |= api.FeatureAVX
 	}
+	if m.CPU.XCR0&0xe0 == 0xe0 {
+		f |= api.FeatureAVX512
+	}
 	p := g.program()
 	return api.Process{PID: g.pid(), ExecFile: p.path, Auxv: debuggerAuxv(p.auxv, g.maps()), Attached: true, Features: f}
 }
@@ -269,8 +272,9 @@ func registersOf(st *x86.State) *api.Registers {
 		r.ST[i][8], r.ST[i][9] = byte(f.E), byte(f.E>>8)
 	}
 	for i := range r.YMM {
-		r.YMM[i] = st.V[i]
+		r.YMM[i], r.High[i] = st.V[i], st.Wide.High[i]
 	}
+	r.K, r.More = st.Wide.K, st.Wide.More
 	return r
 }
 

@@ -78,6 +78,13 @@ func setState(st *x86.State, r *api.Registers) {
 			st.V[i][2], st.V[i][3] = r.YMM[i][2], r.YMM[i][3]
 		}
 	}
+	if r.Missing&api.FeatureAVX512 == 0 {
+		for i := range r.High {
+			st.Wide.High[i] = r.High[i]
+		}
+		st.Wide.K, st.Wide.More = r.K, r.More
+		st.Wide.Look()
+	}
 	if r.Missing&api.FeatureX87 == 0 {
 		setFPU(&st.FPU, r)
 	}

@@ -28,6 +28,12 @@ type Registers struct {
 	// two quadwords.
 	YMM [16][4]uint64
 
+	// What AVX-512 adds: mask registers, bits 256 to 511 of the sixteen registers of YMM, and
+	// sixteen more.
+	K    [8]uint64
+	High [16][4]uint64
+	More [16][8]uint64
+
 	// Missing lists the groups that are not known at this position, although
 	// Process.Features has them: clients show <unavailable>.
 	Missing Features

@@ -151,6 +151,7 @@ const (
 	FeatureAVX
 	FeatureOrigRAX
 	FeatureFSGS
+	FeatureAVX512
 )
 
 // Thread describes one thread.
