@@ -257,6 +257,11 @@ func xrstor(c *CPU, in *Inst) Exit {
 	if !ok {
 		return c.gp()
 	}
+	if !intel { // the last byte, whether it is loaded or not
+		if e := c.probe(c.inArea(in, a, uint64(l.end(&at, rfbm))-1), 1, Load); e != ExitNone {
+			return e
+		}
+	}
 	load := bv & rfbm
 	mxcsr := binary.LittleEndian.Uint32(b[24:])
 	loadMXCSR := rfbm&(xfeatSSE|xfeatAVX) != 0

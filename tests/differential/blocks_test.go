@@ -16,7 +16,8 @@ func TestBlocksLikeSteps(t *testing.T) {
 	})
 }
 
-// likeSteps compares n cases of each row and sequences by blocks with those by steps.
+// likeSteps compares the cases of testdata, n of each row, and sequences by blocks with those by
+// steps.
 func likeSteps(t *testing.T, steps, blocks *Emulator, n, sequences int) {
 	t.Helper()
 	g := NewGenerator(21, steps.ID())
@@ -26,6 +27,18 @@ func likeSteps(t *testing.T, steps, blocks *Emulator, n, sequences int) {
 			if d := Diff(k, &want, &got); d != "" {
 				t.Errorf("time %d: %s\n\t%s", i, k.Line(&want), d)
 			}
+		}
+	}
+	for _, r := range references {
+		if r.id != steps.ID() {
+			continue
+		}
+		for _, line := range r.lines(t) {
+			k, _, err := ParseLine(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(k)
 		}
 	}
 	for i := range x86.Rows() {

@@ -16,7 +16,7 @@ var (
 	intel = &x86.CPUIdentity{Vendor: x86.VendorIntel, Family: 6, Model: 207, XCR0: 0xe7}
 
 	references = []reference{
-		{"amd", amd, []string{"testdata/regress_amd.txt", "testdata/regress_zen4.txt"}},
+		{"amd", amd, []string{"testdata/regress_amd.txt", "testdata/regress_zen4.txt", "testdata/wide_zen4.txt"}},
 		{"zen3", zen3, []string{"testdata/regress_amd.txt", "testdata/regress_zen3.txt"}},
 		{"intel", intel, []string{"testdata/regress_intel.txt"}},
 	}

@@ -316,7 +316,7 @@ func (g *Generator) areaAddress() uint64 {
 	return t
 }
 
-// saveMask sets EDX:EAX, the requested components: x87, SSE, AVX, and some that
+// saveMask sets EDX:EAX, the requested components: x87, SSE, AVX, those of AVX-512, and some that
 // no XCR0 has.
 func (g *Generator) saveMask(k *Case, in *instruction) {
 	for _, n := range []int{in.base, in.index} {
@@ -326,6 +326,9 @@ func (g *Generator) saveMask(k *Case, in *instruction) {
 		}
 	}
 	k.In.R[x86.RAX] = []uint64{7, 7, 3, 1, 2, 4, 0, 5, 6, 0x107}[g.r.IntN(10)] | g.r.Uint64()<<32
+	if g.wide && g.one(2) {
+		k.In.R[x86.RAX] |= []uint64{0xe0, 0xe0, 0x20, 0x40, 0x80}[g.r.IntN(5)]
+	}
 	k.In.R[x86.RDX] = 0
 }
 
@@ -351,6 +354,9 @@ func shapeImage(g *Generator, k *Case, in *instruction) {
 	encodeImage(&other, b)
 	if g.one(3) {
 		b[xsaveHeader] = byte(g.r.IntN(8))
+		if g.wide && g.one(2) {
+			b[xsaveHeader] |= byte(g.r.IntN(8) << 5)
+		}
 	}
 	if g.one(16) {
 		b[xsaveHeader+g.r.IntN(24)] = byte(g.r.Uint32())
