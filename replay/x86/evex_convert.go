@@ -41,38 +41,49 @@ func (f fpFormat) fromUint(v uint64, m mxcsr) (uint64, mxcsr) {
 
 // evToInt and evToUint convert to integers with MXCSR's rounding, evTruncInt and evTruncUint
 // by truncation.
+//
+//go:noinline
 func evToInt(f fpFormat, width uint8) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return f.toInt(b, width, m.rc(), m) })
 }
 
+//go:noinline
 func evToUint(f fpFormat, width uint8) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return f.toUint(b, width, m.rc(), m) })
 }
 
+//go:noinline
 func evTruncInt(f fpFormat, width uint8) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return f.toInt(b, width, rcZero, m) })
 }
 
+//go:noinline
 func evTruncUint(f fpFormat, width uint8) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return f.toUint(b, width, rcZero, m) })
 }
 
 // evFromInt and evFromUint convert from integers of width bits.
+//
+//go:noinline
 func evFromInt(f fpFormat, width uint8) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) {
 		return f.fromInt(int64(b<<(64-width))>>(64-width), m)
 	})
 }
 
+//go:noinline
 func evFromUint(f fpFormat) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return f.fromUint(b, m) })
 }
 
 // evFormat changes the format, evFormatScalar that of the lowest element.
+//
+//go:noinline
 func evFormat(from, to fpFormat) Handler {
 	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return from.convert(b, to, m) })
 }
 
+//go:noinline
 func evFormatScalar(from, to fpFormat) Handler {
 	return evScalar(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return from.convert(b, to, m) })
 }
@@ -116,6 +127,8 @@ func evToHalf(c *CPU, in *Inst) Exit {
 }
 
 // scalarFrom converts a general register, unsigned, to the lowest element of the destination.
+//
+//go:noinline
 func evFromGeneral(f fpFormat) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		x, e := c.gpSrcW(in)
@@ -141,6 +154,8 @@ func evFromGeneral(f fpFormat) Handler {
 
 // evToGeneral converts the lowest element to an unsigned integer in a general register, with
 // MXCSR's rounding or by truncation.
+//
+//go:noinline
 func evToGeneral(f fpFormat, truncates bool) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		form := &tablesVar.rows[in.Row].evex

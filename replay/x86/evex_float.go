@@ -3,6 +3,8 @@ package x86
 // EVEX floating-point arithmetic. Elements that the mask leaves out raise nothing.
 
 // ev64 and ev32 apply f to the elements of both sources.
+//
+//go:noinline
 func ev64(f fpOp64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -24,6 +26,7 @@ func ev64(f fpOp64) Handler {
 	}
 }
 
+//go:noinline
 func ev32(f fpOp32) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -47,10 +50,13 @@ func ev32(f fpOp32) Handler {
 }
 
 // evScalar64 and evScalar32 compute the lowest element.
+//
+//go:noinline
 func evScalar64(f fpOp64) Handler {
 	return evScalar(func(a, b, _ uint64, m mxcsr) (uint64, mxcsr) { return f(a, b, m) })
 }
 
+//go:noinline
 func evScalar32(f fpOp32) Handler {
 	return evScalar(func(a, b, _ uint64, m mxcsr) (uint64, mxcsr) {
 		r, fl := f(uint32(a), uint32(b), m)
@@ -62,6 +68,8 @@ func evScalar32(f fpOp32) Handler {
 type fpElement = func(a, b, imm uint64, m mxcsr) (uint64, mxcsr)
 
 // evScalar computes the lowest element of a form.
+//
+//go:noinline
 func evScalar(f fpElement) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		form := &tablesVar.rows[in.Row].evex
@@ -87,6 +95,8 @@ func evScalar(f fpElement) Handler {
 
 // evPacked computes all elements of a form: from elements of form.unit to those of form.elem
 // bytes.
+//
+//go:noinline
 func evPacked(f fpElement) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -112,6 +122,8 @@ func evPacked(f fpElement) Handler {
 
 // evCompareFloat is VCMPPS and its kin: predicates on elements of a form's size, the
 // lowest alone where it is a scalar.
+//
+//go:noinline
 func evCompareFloat(f fpFormat, scalar bool) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp

@@ -38,6 +38,8 @@ func (m *vectorMemory) address(c *CPU, in *Inst, i int) uint64 {
 }
 
 // evGather loads elements by indexes of width bits.
+//
+//go:noinline
 func evGather(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		m := c.vectorMemory(in, width)
@@ -65,6 +67,8 @@ func evGather(width uint) Handler {
 }
 
 // evScatter stores elements by indexes of width bits.
+//
+//go:noinline
 func evScatter(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		m := c.vectorMemory(in, width)

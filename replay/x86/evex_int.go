@@ -5,6 +5,8 @@ import "math/bits"
 // EVEX integer arithmetic: one element function, one handler.
 
 // evQuads applies f to each quadword of the sources.
+//
+//go:noinline
 func evQuads(f func(a, b uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -19,12 +21,16 @@ func evQuads(f func(a, b uint64) uint64) Handler {
 }
 
 // evMap applies f to each quadword of the only source.
+//
+//go:noinline
 func evMap(f func(b uint64) uint64) Handler {
 	return evQuads(func(_, b uint64) uint64 { return f(b) })
 }
 
 // evPairs applies f to each 128-bit lane; each sees the immediate shifted right by
 // shift more than the one below it.
+//
+//go:noinline
 func evPairs(f pairOp, shift uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -42,11 +48,15 @@ func evPairs(f pairOp, shift uint) Handler {
 }
 
 // evThree applies f to each quadword of the destination and the sources.
+//
+//go:noinline
 func evThree(f func(d, a, b uint64) uint64) Handler {
 	return evThreeImm(func(d, a, b, _ uint64) uint64 { return f(d, a, b) })
 }
 
 // evThreeImm is evThree with the immediate.
+//
+//go:noinline
 func evThreeImm(f func(d, a, b, imm uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -62,6 +72,8 @@ func evThreeImm(f func(d, a, b, imm uint64) uint64) Handler {
 }
 
 // each makes a function of quadwords from one of elements of width bits.
+//
+//go:noinline
 func each(width uint, f func(a, b uint64) uint64) func(a, b uint64) uint64 {
 	return func(a, b uint64) (r uint64) {
 		m := uint64(1)<<width - 1
@@ -73,6 +85,8 @@ func each(width uint, f func(a, b uint64) uint64) func(a, b uint64) uint64 {
 }
 
 // eachThree is each for the destination and two sources.
+//
+//go:noinline
 func eachThree(width uint, f func(d, a, b uint64) uint64) func(d, a, b uint64) uint64 {
 	return func(d, a, b uint64) (r uint64) {
 		m := uint64(1)<<width - 1
@@ -168,6 +182,8 @@ func laneTernlog(d, a, b, imm uint64) (r uint64) {
 }
 
 // conflicts sets, for each element of width bits, the bits of the equal ones below it.
+//
+//go:noinline
 func conflicts(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp

@@ -16,11 +16,15 @@ func topBits(q uint64, bytes uint8) uint64 {
 }
 
 // evTest sets the mask by the top bits of f, for each element.
+//
+//go:noinline
 func evTest(f func(a, b uint64) uint64) Handler {
 	return evTestImm(func(a, b, _ uint64) uint64 { return f(a, b) })
 }
 
 // evTestImm is evTest with the immediate.
+//
+//go:noinline
 func evTestImm(f func(a, b, imm uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -36,6 +40,8 @@ func evTestImm(f func(a, b, imm uint64) uint64) Handler {
 }
 
 // evPredicate is VPCMP: equal, less, less or equal, false, and their opposites.
+//
+//go:noinline
 func evPredicate(equal, greater func(a, b uint64) uint64) Handler {
 	return evTestImm(func(a, b, imm uint64) (r uint64) {
 		switch imm & 3 {
@@ -56,16 +62,22 @@ func laneGtUD(a, b uint64) uint64 { return ^spreadD(swarGE(b, a, topD)) }
 func laneGtUQ(a, b uint64) uint64 { return -b2u(a > b) }
 
 // both makes a test of the bits that both sources have: whether there are none.
+//
+//go:noinline
 func both(equal func(a, b uint64) uint64) func(a, b uint64) uint64 {
 	return func(a, b uint64) uint64 { return equal(a&b, 0) }
 }
 
 // not is the opposite of a test.
+//
+//go:noinline
 func not(f func(a, b uint64) uint64) func(a, b uint64) uint64 {
 	return func(a, b uint64) uint64 { return ^f(a, b) }
 }
 
 // evFromMask makes elements of bytes bytes from the bits of the mask register in ModRM.rm.
+//
+//go:noinline
 func evFromMask(bytes uint8) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var r zmm
@@ -78,6 +90,8 @@ func evFromMask(bytes uint8) Handler {
 }
 
 // evToMask collects the top bits of elements of bytes bytes.
+//
+//go:noinline
 func evToMask(bytes uint8) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		z := c.ZMM(in.RM)
@@ -92,6 +106,8 @@ func evToMask(bytes uint8) Handler {
 
 // evMaskBroadcast is VPBROADCASTMB2Q and VPBROADCASTMW2D: the low bits of a mask in each
 // element.
+//
+//go:noinline
 func evMaskBroadcast(f func(k uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		q := f(c.Wide.K[in.RM&7])

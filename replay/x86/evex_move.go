@@ -25,6 +25,8 @@ func evStore(c *CPU, in *Inst) Exit {
 }
 
 // evAligned raises #GP for an address that is no multiple of the vector length.
+//
+//go:noinline
 func evAligned(h Handler) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		f := &tablesVar.rows[in.Row].evex
@@ -81,6 +83,8 @@ func (c *CPU) putScalar(in *Inst, reg uint8, v uint64) {
 
 // evAs executes a form without masks by the handler of its VEX form: with the vector
 // registers that it names in the places of XMM0 to XMM2, and with its rounding mode.
+//
+//go:noinline
 func evAs(h Handler) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		f := &tablesVar.rows[in.Row].evex
@@ -119,6 +123,8 @@ func evAs(h Handler) Handler {
 
 // evBroadcast fills the destination with the first bytes bytes of the source, a
 // register or memory.
+//
+//go:noinline
 func evBroadcast(bytes int) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -184,6 +190,8 @@ func evBroadcastGeneral(c *CPU, in *Inst) Exit {
 }
 
 // evExtend widens elements of from bits to to bits.
+//
+//go:noinline
 func evExtend(from, to uint, signed bool) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -202,6 +210,8 @@ func evExtend(from, to uint, signed bool) Handler {
 }
 
 // evTruncate narrows elements of from bits to to bits by f.
+//
+//go:noinline
 func evTruncate(from, to uint, f func(v uint64, from, to uint) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		z := c.ZMM(in.Reg)

@@ -5,6 +5,8 @@ import "math/bits"
 // EVEX shifts and rotates.
 
 // evShift shifts all elements of the first source by one count.
+//
+//go:noinline
 func evShift(f func(a, n uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -19,6 +21,8 @@ func evShift(f func(a, n uint64) uint64) Handler {
 }
 
 // evShiftImm shifts by the immediate; the destination is the register in vvvv.
+//
+//go:noinline
 func evShiftImm(f func(a, n uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -34,6 +38,8 @@ func evShiftImm(f func(a, n uint64) uint64) Handler {
 }
 
 // evShiftBytes shifts 128-bit lanes by bytes.
+//
+//go:noinline
 func evShiftBytes(f func(lo, hi, n uint64) (uint64, uint64)) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -72,6 +78,8 @@ var (
 
 // doubleShl and doubleShr shift the double element a:b, with a the one that is kept, for elements
 // of width bits.
+//
+//go:noinline
 func doubleShl(width uint64) func(a, b, n uint64) uint64 {
 	return func(a, b, n uint64) uint64 {
 		n &= width - 1
@@ -79,6 +87,7 @@ func doubleShl(width uint64) func(a, b, n uint64) uint64 {
 	}
 }
 
+//go:noinline
 func doubleShr(width uint64) func(a, b, n uint64) uint64 {
 	return func(a, b, n uint64) uint64 {
 		n &= width - 1
@@ -87,6 +96,8 @@ func doubleShr(width uint64) func(a, b, n uint64) uint64 {
 }
 
 // evDouble shifts a:b by the immediate, evDoubleV the destination and a by b.
+//
+//go:noinline
 func evDouble(width uint, f func(a, b, n uint64) uint64) Handler {
 	return evThreeImm(func(_, a, b, imm uint64) uint64 {
 		if width == 64 {
@@ -96,6 +107,7 @@ func evDouble(width uint, f func(a, b, n uint64) uint64) Handler {
 	})
 }
 
+//go:noinline
 func evDoubleV(width uint, f func(a, b, n uint64) uint64) Handler {
 	if width == 64 {
 		return evThree(f)

@@ -17,6 +17,8 @@ func evPermute(c *CPU, in *Inst) Exit {
 
 // evPermuteTwo takes elements of two tables: the index is in the destination (VPERMI2), or
 // in the first source, where the first table is the destination (VPERMT2).
+//
+//go:noinline
 func evPermuteTwo(isIndex bool) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -91,6 +93,8 @@ func evShuffleLanes(c *CPU, in *Inst) Exit {
 }
 
 // evInsert replaces a part of the first source, of so many quadwords.
+//
+//go:noinline
 func evInsert(quads int) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -104,6 +108,8 @@ func evInsert(quads int) Handler {
 }
 
 // evExtract moves a part of so many quadwords to ModRM.rm.
+//
+//go:noinline
 func evExtract(quads int) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		f := &tablesVar.rows[in.Row].evex

@@ -7,10 +7,12 @@ import "math/bits"
 // fpCase makes an element function of one for each format.
 type fpCase = func(f fpFormat, a, b, imm uint64, m mxcsr) (uint64, mxcsr)
 
+//go:noinline
 func evPackedOf(f fpFormat, op fpCase) Handler {
 	return evPacked(func(a, b, imm uint64, m mxcsr) (uint64, mxcsr) { return op(f, a, b, imm, m) })
 }
 
+//go:noinline
 func evScalarOf(f fpFormat, op fpCase) Handler {
 	return evScalar(func(a, b, imm uint64, m mxcsr) (uint64, mxcsr) { return op(f, a, b, imm, m) })
 }
@@ -289,6 +291,8 @@ func (f fpFormat) halfPi() uint64 {
 }
 
 // evFix is VFIXUPIMM of packed elements, evFixScalar of the lowest.
+//
+//go:noinline
 func evFix(f fpFormat) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp
@@ -312,6 +316,7 @@ func evFix(f fpFormat) Handler {
 	}
 }
 
+//go:noinline
 func evFixScalar(f fpFormat) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		d := c.ZMM(in.Reg)
@@ -339,6 +344,8 @@ func (f fpFormat) isOfClass(b, imm uint64, m mxcsr) bool {
 }
 
 // evClass is VFPCLASS of packed elements, or of the lowest.
+//
+//go:noinline
 func evClass(f fpFormat, scalar bool) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		var o evexOp

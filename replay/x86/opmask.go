@@ -4,6 +4,8 @@ package x86
 // Their operand size is in VEX.W and VEX.pp: it is the last letter of the name.
 
 // kTwo applies f to two mask registers, of width bits.
+//
+//go:noinline
 func kTwo(width uint, f func(a, b uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		k := &c.Wide.K
@@ -19,6 +21,8 @@ func kUnpack16(a, b uint64) uint64 { return a<<16 | b&0xffff }
 func kUnpack32(a, b uint64) uint64 { return a<<32 | b&0xffffffff }
 
 // kShift shifts by the immediate.
+//
+//go:noinline
 func kShift(width uint, f func(a, n uint64) uint64) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		m := allOf(int(width))
@@ -28,6 +32,8 @@ func kShift(width uint, f func(a, n uint64) uint64) Handler {
 }
 
 // kTest sets ZF and CF by width bits of what f makes.
+//
+//go:noinline
 func kTest(width uint, f func(a, b uint64) (zero, carry uint64)) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		z, cf := f(c.Wide.K[in.Reg&7], c.Wide.K[in.RM&7])
@@ -42,6 +48,8 @@ func kAndTest(a, b uint64) (zero, carry uint64) { return a & b, ^a & b }
 
 // kLoad, kStore, kFrom and kTo are KMOV: from a mask register or memory, to memory, from and
 // to a general register.
+//
+//go:noinline
 func kLoad(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		if !isMem(in) {
@@ -56,12 +64,14 @@ func kLoad(width uint) Handler {
 	}
 }
 
+//go:noinline
 func kStore(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		return c.storeN(c.ea(in), uint8(width/8), c.Wide.K[in.Reg&7])
 	}
 }
 
+//go:noinline
 func kFrom(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		c.Wide.K[in.Reg&7] = c.R[in.RM&15] & allOf(int(width))
@@ -69,6 +79,7 @@ func kFrom(width uint) Handler {
 	}
 }
 
+//go:noinline
 func kTo(width uint) Handler {
 	return func(c *CPU, in *Inst) Exit {
 		c.R[in.Reg&15] = c.Wide.K[in.RM&7] & allOf(int(width))

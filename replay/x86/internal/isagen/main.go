@@ -34,8 +34,8 @@
 //	                map 0F 0F38 0F3A; W0 W1 WIG. With NDS after the length
 //	                vvvv is an operand; without it must be 1111b.
 //	EVEX.66.0F.W1 58 /r
-//	                EVEX form, with MAP5 and MAP6 too. The other fields of the prefix are
-//	                not looked at.
+//	                EVEX form, with MAP5 and MAP6 too. What the other fields of the prefix
+//	                may be is in the attributes (evex_form.go), but for refused rows.
 //	XOP.LZ.NDS.MAP8.W0 85 /r ib
 //	                AMD's XOP form: like VEX, map MAP8 MAP9 MAPA.
 //
@@ -47,7 +47,8 @@
 //	rmy ry                32, or 64 with REX.W
 //	imm8 imm16 immz immv rel8 rel32 one xmm xmmm32 xmmm64 xmmm128 xmmm8 xmmm16 mm mmm32 mmm64 ymm ymmm256
 //	r32m8 r32m16 (a 32-bit register, or 8 or 16 bits of memory) vm (memory with a
-//	vector of indexes); ymm in a row without VEX.L stands for xmm too
+//	vector of indexes); ymm in a row without VEX.L stands for xmm too; zmm zmmm (a vector of
+//	the vector length, or memory of the size the attributes say) k km8 km16 km32 km64
 //	m80 m128 m256 st0 sti moffs ...
 //
 // The directions say for each operand whether it is read (r), written (w), both
@@ -64,7 +65,8 @@
 // mem, seg (selectors), fsbase, gsbase. The arithmetic flags are attributes. Rows with
 // the attribute refuse have neither.
 //
-// The handler is the name of a Go function of type x86.Handler. Attributes:
+// The handler is the name of a Go function of type x86.Handler, or an expression that makes one.
+// Rows of EVEX and of opmask.txt never have a case of the loop. Attributes:
 //
 //	r=.. w=.. u=..  arithmetic flags (letters of OSZAPC) read, written, undefined
 //	lock            LOCK is allowed with a memory destination
