@@ -244,6 +244,9 @@ func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64) (version
 			break
 		}
 	}
+	if err := linksAreKnown(e); err != nil {
+		t.Errorf("program %d: %v", seed, err)
+	}
 	for _, u := range e.all {
 		versions += len(u.versions)
 	}

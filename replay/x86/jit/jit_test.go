@@ -3,6 +3,9 @@
 package jit
 
 import (
+	"encoding/binary"
+	"fmt"
+	"slices"
 	"testing"
 
 	"vplay/replay/x86"
@@ -146,4 +149,57 @@ func TestBreakpointsKeepCode(t *testing.T) {
 			t.Errorf("breakpoints %#x: %d units were translated again", set, n)
 		}
 	}
+}
+
+// TestVersionsAreUnlinked: a loop whose unit has a version for its flags stops at a breakpoint that is set in it
+// later, though the version's edges made the list of edges grow while an edge to it was linked.
+func TestVersionsAreUnlinked(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &textBus{}
+	copy(bus.text[:], []byte{
+		0xff, 0xc0, 0xeb, 0, // again: inc eax; jmp 1f
+		0x3d, 0, 0, 0, 0x7f, 0x72, 0xf5, // 1: cmp eax, 7f000000h; jb again
+	})
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Threshold = 0
+	c.SetEngine(e)
+	for room := range 8 {
+		c.SetBreakpoints(nil)
+		c.FlushCode()
+		e.edges = make([]edge, 0, room)
+		c.RIP, c.R[x86.RAX] = textAt, 0
+		if exit := c.Run(c.Retired + 4000); exit != x86.ExitLimit || len(e.all[0].versions) == 0 {
+			t.Fatalf("exit %d, %+v", exit, e.Stats)
+		}
+		if err := linksAreKnown(e); err != nil {
+			t.Errorf("with room for %d edges: %v", room, err)
+		}
+		c.SetBreakpoints([]uint64{textAt + 2})
+		if exit := c.Run(c.Retired + 4000); exit != x86.ExitBreak || c.RIP != textAt+2 {
+			t.Errorf("with room for %d edges: exit %d at %#x", room, exit, c.RIP)
+		}
+	}
+}
+
+// linksAreKnown looks for an edge that leads to a unit which does not know it, so that it would
+// still lead there when that unit is gone.
+func linksAreKnown(e *Engine) error {
+	for id := range e.edges {
+		x := &e.edges[id]
+		if x.unit.dead || x.jump == 0 {
+			continue
+		}
+		leads := x.jump + 4 + int(int32(binary.LittleEndian.Uint32(e.pool.rw[x.jump:])))
+		switch {
+		case leads == x.cold && x.to == nil:
+		case x.to == nil || x.to.dead || !slices.Contains(x.to.in, uint32(id)):
+			return fmt.Errorf("edge %d from %#x to %#x is linked to a unit that does not know it", id, x.unit.pc, x.target)
+		}
+	}
+	return nil
 }

@@ -28,6 +28,7 @@ func (e *Engine) link(id uint32, u *unit) bool {
 	if e.t.full || e.t.away.full {
 		return false
 	}
+	x = &e.edges[id] // a version has edges of its own: the slice may be another one
 	x.to = u
 	u.in = append(u.in, id)
 	e.t.patch(x.jump, way)
