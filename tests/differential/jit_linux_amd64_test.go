@@ -7,26 +7,34 @@ import (
 	"vplay/replay/x86/jit"
 )
 
-// TestTranslatedLikeSteps: cases of each row, and sequences, come to the same in generated code
-// as instruction by instruction, with cold and with warm translations; for a CPU of the
-// host's kind and for others.
-func TestTranslatedLikeSteps(t *testing.T) {
+// translated returns an engine for the length of a test that translates all code of e at first sight.
+func translated(t testing.TB, e *Emulator) *jit.Engine {
+	t.Helper()
 	pool, err := jit.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := pool.Engine(e.cpu)
+	g.Threshold, g.All = 0, true
+	t.Cleanup(func() {
+		for _, f := range g.Faults {
+			t.Errorf("generated code faulted at %#x: % x", f.PC, f.Bytes)
+		}
+		t.Logf("%+v", g.Stats)
+		g.Close()
+	})
+	return g
+}
+
+// TestTranslatedLikeSteps: cases of each row, and sequences, come to the same in generated code
+// as instruction by instruction, with cold and with warm translations; for a CPU of the
+// host's kind and for others.
+func TestTranslatedLikeSteps(t *testing.T) {
 	run := func(t *testing.T, id *x86.CPUIdentity) {
 		steps, blocks := NewEmulator(id), NewEmulator(id)
 		steps.SetEngine(x86.StepEngine{})
-		e := pool.Engine(blocks.cpu)
-		defer e.Close()
-		e.Threshold, e.All = 0, true
-		blocks.SetEngine(e)
+		blocks.SetEngine(translated(t, blocks))
 		likeSteps(t, steps, blocks, 30, 4000)
-		for _, f := range e.Faults {
-			t.Errorf("generated code faulted at %#x: % x", f.PC, f.Bytes)
-		}
-		t.Logf("%+v", e.Stats)
 	}
 	eachReference(t, run)
 	t.Run("host", func(t *testing.T) { run(t, hostIdentity(t)) })
@@ -35,16 +43,10 @@ func TestTranslatedLikeSteps(t *testing.T) {
 // TestTranslatedDivision: divisions as compilers make them, which generated code executes itself, and
 // those it must not.
 func TestTranslatedDivision(t *testing.T) {
-	pool, err := jit.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	id := hostIdentity(t)
 	steps, blocks := NewEmulator(id), NewEmulator(id)
 	steps.SetEngine(x86.StepEngine{})
-	e := pool.Engine(blocks.cpu)
-	defer e.Close()
-	e.Threshold, e.All = 0, true
+	e := translated(t, blocks)
 	blocks.SetEngine(e)
 	r := newRandom(9, 9)
 	codes := [][]byte{
@@ -68,7 +70,7 @@ func TestTranslatedDivision(t *testing.T) {
 			}
 		}
 	}
-	if len(e.Faults) != 0 || e.Stats.Handled > n {
-		t.Errorf("faults %v, %+v", e.Faults, e.Stats)
+	if e.Stats.Handled > n {
+		t.Errorf("%+v", e.Stats)
 	}
 }

@@ -17,11 +17,12 @@ import (
 )
 
 var (
-	casesFlag    = flag.Int("cases", 0, "cases for TestSoak")
-	forFlag      = flag.Duration("for", 24*time.Hour, "time after which TestSoak stops")
-	seedFlag     = flag.Uint64("seed", 1, "seed for TestSoak")
-	rowsFlag     = flag.String("rows", "", "mnemonics or isa files for TestSoak, comma-separated")
-	findingsFlag = flag.String("findings", "", "file for the failures of TestSoak, by row")
+	casesFlag      = flag.Int("cases", 0, "cases for TestSoak")
+	forFlag        = flag.Duration("for", 24*time.Hour, "time after which TestSoak stops")
+	seedFlag       = flag.Uint64("seed", 1, "seed for TestSoak")
+	rowsFlag       = flag.String("rows", "", "mnemonics or isa files for TestSoak, comma-separated")
+	translatedFlag = flag.Bool("translated", false, "run each case by generated code, three times: from the second on translations of pages are at hand")
+	findingsFlag   = flag.String("findings", "", "file for the failures of TestSoak, by row")
 )
 
 const batchSize = 256
@@ -63,7 +64,12 @@ func newSession(t testing.TB) *Session {
 	needs(t, err)
 	id.XCR0 = o[0].Out.R[x86.RAX] | o[0].Out.R[x86.RDX]<<32
 	id.Leaves = hostLeaves(t, c)
-	return &Session{CPU: c, Emulator: NewEmulator(id)}
+	s := &Session{CPU: c, Emulator: NewEmulator(id)}
+	if *translatedFlag {
+		s.Times = 3
+		s.Emulator.SetEngine(translated(t, s.Emulator))
+	}
+	return s
 }
 
 // hostLeaves asks the CPU which instructions it has.

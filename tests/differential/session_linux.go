@@ -26,6 +26,10 @@ type Session struct {
 	CPU      *CPU
 	Emulator *Emulator
 
+	// Times is how often the emulator executes each case by blocks, with more and more of it translated
+	// (Emulator.RunBlocks); 0 has it execute by the number of instructions, once.
+	Times int
+
 	// LeftOut counts the cases that differ and are not reported.
 	LeftOut LeftOut
 
@@ -70,7 +74,11 @@ func (s *Session) Check(cases []*Case) ([]Failure, error) {
 	want, got := s.want[:len(cases)], s.got[:len(cases)]
 	p := s.CPU.Start(cases, want)
 	for i := range cases {
-		s.Emulator.run(cases[i], &got[i])
+		if s.Times == 0 {
+			s.Emulator.run(cases[i], &got[i])
+		} else {
+			got[i] = onlyOutcome(cases[i], s.Emulator.RunBlocks(cases[i], s.Times))
+		}
 	}
 	if err := p.Wait(); err != nil {
 		return nil, err
@@ -95,6 +103,18 @@ func (s *Session) Check(cases []*Case) ([]Failure, error) {
 		}
 	}
 	return s.confirm(l)
+}
+
+// onlyOutcome returns what all outcomes of a case are, or the first with a problem that says that they are not
+// the same.
+func onlyOutcome(k *Case, l []Outcome) Outcome {
+	for i := range l[1:] {
+		if d := Diff(k, &l[0], &l[i+1]); d != "" {
+			l[0].Problem = fmt.Sprintf("time %d is not as time 0: %s", i+1, d)
+			break
+		}
+	}
+	return l[0]
 }
 
 // asksNumber reports whether the emulator refused LSL, which it does for one
