@@ -25,7 +25,7 @@ func (l *translators) engine(c *x86.CPU) *jit.Engine {
 		l.recent = l.recent[1:]
 	}
 	e := l.pool.Engine(c)
-	e.Threshold, e.All = 0, true
+	e.Eager()
 	l.of[c], l.recent = e, append(l.recent, c)
 	return e
 }

@@ -15,7 +15,7 @@ func translated(t testing.TB, e *Emulator) *jit.Engine {
 		t.Fatal(err)
 	}
 	g := pool.Engine(e.cpu)
-	g.Threshold, g.All = 0, true
+	g.Eager()
 	t.Cleanup(func() {
 		for _, f := range g.Faults {
 			t.Errorf("generated code faulted at %#x: % x", f.PC, f.Bytes)

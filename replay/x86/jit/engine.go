@@ -14,6 +14,9 @@ type Engine struct {
 	Threshold uint8
 	// All has units translated that are not worth it, and of pages that change often, too: for tests.
 	All bool
+	// Warmup is how many instructions the interpreter executes before anything is translated and memory
+	// taken: what ends soon must not pay for that.
+	Warmup uint64
 	// Faults are the places where generated code faulted, which is a mistake of the
 	// translator: those units are interpreted since.
 	Faults []Fault
@@ -21,7 +24,7 @@ type Engine struct {
 	Stats Stats
 
 	pool    *Pool
-	chunk   int // offset of this engine's memory
+	chunk   int // offset of this engine's memory; 0: none was taken yet
 	sameCPU bool
 	vectors bool // vector rows are emitted
 	t       translator
@@ -29,13 +32,14 @@ type Engine struct {
 	all     []*unit // since code was last dropped, by unit.id
 	units   map[uint64]*unit
 	pages   map[uint64]*page
-	entries [1 << 14]entry
+	entries []entry // entryCount
 	sites   []site
 	edges   []edge
 	refused map[uint64]bool // not to be translated, until all is dropped
 
-	running bool // Run is
-	stale   bool // code may have changed since the pages' identities were asked for
+	counted int64   // bytes of code that Pool.Used knows of
+	running bool    // Run is
+	stale   changed // code of which pages may have changed since their identities were asked for
 	sieve   *x86.Sieve
 	want    [16]uint64 // its registers, as they were compiled in
 }
@@ -50,45 +54,13 @@ type entry struct {
 // runSlice is how many instructions may pass before the interrupt is looked at.
 const runSlice = 50_000
 
-// Engine returns a new engine for c, or nil when all memory is taken. Close gives it back.
-func (p *Pool) Engine(c *x86.CPU) *Engine {
-	at := p.take()
-	if at == 0 {
-		return nil
-	}
-	e := &Engine{Threshold: 8, pool: p, chunk: at, sameCPU: host().IsLike(c.ID)}
-	e.vectors = e.sameCPU && c.ID.Vendor == x86.VendorAMD // Intel's XINUSE would have to follow
-	e.t = translator{e: e, c: c, layout: x86.Layout(), rows: facts()}
-	e.drop()
-	return e
-}
-
-// Close gives the engine's memory back. It must not be used any more.
-func (e *Engine) Close() {
-	if e.pool != nil {
-		e.pool.give(e.chunk, chunkSize)
-		e.pool = nil
-	}
-}
-
-// drop forgets all code.
-func (e *Engine) drop() {
-	e.units, e.pages, e.refused = map[uint64]*unit{}, map[uint64]*page{}, map[uint64]bool{}
-	clear(e.entries[:])
-	e.sites, e.edges = e.sites[:0], e.edges[:0]
-	e.clearSeen()
-	e.all = nil
-	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + 16*cacheEntries + maxUnits}
-	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize], n: e.chunk + hotSize}
-	e.t.cool = false
-	clear(e.pool.rw[e.chunk : e.chunk+16*cacheEntries])
-	e.clearCache(0)
-}
+// entryCount is the size of the table by address, a power of two.
+const entryCount = 1 << 14
 
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
-	if c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
-		return x86.BlockEngine{}.Run(c, limit)
+	if e.chunk == 0 && !e.starts() || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
+		return e.interpret(c, limit)
 	}
 	e.running = true
 	x := e.run(c, limit)
@@ -102,7 +74,7 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 	limit = min(limit, c.Retired+runSlice)
 	e.followSieve(c)
 	for {
-		if e.stale {
+		for e.stale.any() {
 			e.validate(c)
 		}
 		var x x86.Exit
@@ -126,17 +98,23 @@ func (e *Engine) fits(c *x86.CPU) bool {
 // Invalidate implements x86.Engine.
 func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 	x86.BlockEngine{}.Invalidate(c, page)
+	if e.chunk == 0 {
+		return
+	}
 	if page == x86.AllPages {
 		e.clearSeen()
 	}
 	if page == x86.AllPages || e.pages[page] != nil {
-		e.stale = true
+		e.stale.add(page)
 	}
 }
 
 // Breakpoint implements x86.Engine.
 func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 	x86.BlockEngine{}.Breakpoint(c, pc)
+	if e.chunk == 0 {
+		return
+	}
 	if p := e.pages[pc&^(pageSize-1)]; p != nil {
 		for _, u := range p.units {
 			if u.pc <= pc && pc < u.end {
@@ -153,11 +131,13 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 // Reset implements x86.Engine.
 func (e *Engine) Reset(c *x86.CPU) {
 	x86.BlockEngine{}.Reset(c)
-	e.drop()
+	if e.chunk != 0 {
+		e.drop()
+	}
 }
 
 // entry returns the place of pc in the table.
-func (e *Engine) entry(pc uint64) *entry { return &e.entries[(pc^pc>>14)&uint64(len(e.entries)-1)] }
+func (e *Engine) entry(pc uint64) *entry { return &e.entries[(pc^pc>>14)&(entryCount-1)] }
 
 // unitAt returns the unit at RIP, which it makes when it is time, or nil.
 func (e *Engine) unitAt(c *x86.CPU) *unit {
@@ -201,6 +181,7 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		e.refused[pc] = true
 		return nil
 	}
+	e.count()
 	e.all = append(e.all, u)
 	e.units[pc], p.units[pc] = u, u
 	return u
@@ -254,17 +235,49 @@ func (e *Engine) page(c *x86.CPU, base uint64) *page {
 	return p
 }
 
-// validate asks for the identities of all pages with code, and drops the code of those that
-// have changed.
-func (e *Engine) validate(c *x86.CPU) {
-	e.stale = false
-	for base, p := range e.pages {
-		if len(p.units) == 0 || c.Bus.CodeID(base) == p.id {
-			continue
-		}
-		for _, u := range p.units {
-			e.forget(u)
-		}
-		p.changes++
+// changed is a set of pages, by address: x86.AllPages in it stands for all.
+type changed []uint64
+
+// maxChanged is how many pages are told apart.
+const maxChanged = 8
+
+func (s changed) any() bool { return len(s) != 0 }
+
+// add adds a page, or all.
+func (s *changed) add(page uint64) {
+	if page == x86.AllPages || len(*s) == maxChanged {
+		*s = append((*s)[:0], x86.AllPages)
+	} else if (*s) == nil || (*s)[0] != x86.AllPages && (*s)[len(*s)-1] != page {
+		*s = append(*s, page)
 	}
+}
+
+// validate asks for the identities of the pages with code that may have changed, and drops the code of
+// those that have. Asking may find that others have changed.
+func (e *Engine) validate(c *x86.CPU) {
+	var list [maxChanged]uint64
+	n := copy(list[:], e.stale)
+	e.stale = e.stale[:0]
+	if list[0] == x86.AllPages {
+		for _, p := range e.pages {
+			e.compare(c, p)
+		}
+		return
+	}
+	for _, base := range list[:n] {
+		if p := e.pages[base]; p != nil {
+			e.compare(c, p)
+		}
+	}
+}
+
+// compare drops the code of p when that is another page by now.
+func (e *Engine) compare(c *x86.CPU, p *page) {
+	if len(p.units) == 0 || c.Bus.CodeID(p.base) == p.id {
+		return
+	}
+	for _, u := range p.units {
+		e.forget(u)
+	}
+	p.changes++
 }

@@ -57,7 +57,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
 			in := &s.unit.insts[s.index]
-			if x, goesOn = c.Execute(in); !goesOn || e.stale || !e.fits(c) {
+			if x, goesOn = c.Execute(in); !goesOn || e.stale.any() || !e.fits(c) {
 				return x, x == x86.ExitNone && goesOn
 			}
 			if next == 0 {
@@ -74,7 +74,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			e.Stats.Edges++
 			id := why >> 2
 			c.Retired, c.RIP = retired, e.edges[id].target
-			if u = e.units[c.RIP]; u == nil || int64(c.Host[wordBudget]) < 0 {
+			if u = e.units[c.RIP]; u == nil || int64(c.Host[wordBudget]) < 0 || c.Interrupting() { // to link may be to translate
 				flagsOut(c)
 				return x86.ExitNone, true
 			}

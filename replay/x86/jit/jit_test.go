@@ -39,9 +39,10 @@ func TestFault(t *testing.T) {
 			c := x86.New(bus, host())
 			e := pool.Engine(c)
 			defer e.Close()
-			e.Threshold = 0
+			e.Threshold, e.Warmup = 0, 0
 			c.SetEngine(e)
 			c.RIP = textAt
+			begin(e)
 			u := e.make(c, textAt)
 			copy(e.pool.rw[u.host[1]:], x.code)
 			if exit := c.Run(4000); exit != x86.ExitLimit || c.Retired != 4000 {
@@ -67,23 +68,32 @@ func TestPoolIsBounded(t *testing.T) {
 	c := x86.New(&textBus{}, host())
 	for {
 		e := pool.Engine(c)
-		if e == nil {
+		e.Warmup = 0
+		if !e.starts() {
 			break
 		}
 		l = append(l, e)
 	}
-	if len(l) != chunks {
-		t.Errorf("%d engines, want %d", len(l), chunks)
+	if n, most, _, _ := pool.Usage(); len(l) != chunks || n != chunks || most != chunks {
+		t.Errorf("%d engines, %d of %d, want %d", len(l), n, most, chunks)
 	}
 	for _, e := range l {
 		e.Close()
 	}
-	e := pool.Engine(c)
-	if e == nil {
-		t.Fatal("none behind Close")
+	if n, _, bytes, _ := pool.Usage(); n != 0 || bytes != 0 {
+		t.Errorf("%d engines have %d bytes of code behind Close", n, bytes)
 	}
+	e := pool.Engine(c)
+	begin(e)
 	e.Close()
 	e.Close()
+}
+
+// begin has e translate from now on.
+func begin(e *Engine) {
+	if e.Warmup = 0; !e.starts() {
+		panic("there is no memory for code")
+	}
 }
 
 // TestFullMemory: when the memory for code is full, all code is dropped and execution goes on.
@@ -97,9 +107,10 @@ func TestFullMemory(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold, e.All = 0, true
+	e.Eager()
 	c.SetEngine(e)
 	c.RIP = textAt
+	begin(e)
 	for i := range uint64(400) {
 		part := &e.t.assembler
 		if i%2 == 1 {
@@ -130,7 +141,7 @@ func TestBreakpointsKeepCode(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold = 0
+	e.Threshold, e.Warmup = 0, 0
 	c.SetEngine(e)
 	c.RIP = textAt
 	if exit := c.Run(600); exit != x86.ExitLimit || e.Stats.Units != 3 {
@@ -166,11 +177,14 @@ func TestVersionsAreUnlinked(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold = 0
+	e.Threshold, e.Warmup = 0, 0
 	c.SetEngine(e)
 	for room := range 8 {
 		c.SetBreakpoints(nil)
 		c.FlushCode()
+		if e.chunk == 0 {
+			begin(e)
+		}
 		e.edges = make([]edge, 0, room)
 		c.RIP, c.R[x86.RAX] = textAt, 0
 		if exit := c.Run(c.Retired + 4000); exit != x86.ExitLimit || len(e.all[0].versions) == 0 {

@@ -16,6 +16,7 @@ type Pool struct{ Max uint64 }
 // Engine stands for the translator.
 type Engine struct {
 	x86.BlockEngine
+	Warmup uint64
 	Faults []Fault
 	Stats  Stats
 }
@@ -27,6 +28,12 @@ func Open() (*Pool, error) {
 
 // Engine returns nil.
 func (p *Pool) Engine(*x86.CPU) *Engine { return nil }
+
+// Usage returns nothing.
+func (p *Pool) Usage() (engines, most int, bytes, each int64) { return 0, 0, 0, 0 }
+
+// Eager does nothing.
+func (e *Engine) Eager() {}
 
 // Close does nothing.
 func (e *Engine) Close() {}

@@ -20,6 +20,8 @@ const (
 	// hotSize is how much of it is for tables and for code that is executed again and again, and the rest for
 	// the ways out.
 	hotSize = 9 << 20
+	// tableSize is how much of that is for tables: the jump cache, and the bytes of seen.go.
+	tableSize = 16*cacheEntries + maxUnits
 	// stubSize is for the code that all engines share, at the beginning.
 	stubSize = 4096
 )
@@ -37,9 +39,18 @@ type Pool struct {
 	Max uint64
 
 	translated atomic.Uint64
+	used       atomic.Int64 // bytes of code of all engines
 
 	mu   sync.Mutex
 	free []int // offsets of chunks
+}
+
+// Usage returns how many engines have memory, how many there can be, and how many bytes of code they have,
+// of which each can have so many.
+func (p *Pool) Usage() (engines, most int, bytes, each int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return chunks - len(p.free), chunks, p.used.Load(), chunkSize - tableSize
 }
 
 // mayTranslate counts a unit, and reports whether it is among the first Max.
@@ -48,25 +59,53 @@ func (p *Pool) mayTranslate() bool { return p.translated.Add(1) <= p.Max || p.Ma
 const (
 	sysMemfdCreate = 319 // linux arch/x86/entry/syscalls/syscall_64.tbl
 	mfdCloexec     = 1   // linux include/uapi/linux/memfd.h
+	mfdNoexecSeal  = 8   // since Linux 6.3; it is about execve, not about mappings
 )
+
+// memoryFile returns a file of memory. One that execve refuses is allowed even where vm.memfd_noexec is 2.
+func memoryFile() (fd int, err error) {
+	name := [...]byte{'v', 'p', 'l', 'a', 'y', '-', 'j', 'i', 't', 0}
+	for _, flags := range []uintptr{mfdCloexec | mfdNoexecSeal, mfdCloexec} {
+		n, _, errno := syscall.Syscall(sysMemfdCreate, uintptr(unsafe.Pointer(&name)), flags, 0)
+		if errno == 0 {
+			return int(n), nil
+		}
+		if err = fmt.Errorf("memfd_create: %w", errno); errno != syscall.EINVAL {
+			break
+		}
+	}
+	return 0, err
+}
+
+// mayGrow returns an error when a file of so many bytes is not allowed: to make one would raise SIGXFSZ (man 2
+// setrlimit).
+func mayGrow(size int) error {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil || l.Cur >= uint64(size) {
+		return err
+	}
+	return fmt.Errorf("files of %d bytes are not allowed (ulimit -f)", size)
+}
 
 // newPool maps memory for n engines.
 func newPool(n int) (*Pool, error) {
-	name := [...]byte{'v', 'p', 'l', 'a', 'y', '-', 'j', 'i', 't', 0}
-	fd, _, errno := syscall.Syscall(sysMemfdCreate, uintptr(unsafe.Pointer(&name)), mfdCloexec, 0)
-	if errno != 0 {
-		return nil, fmt.Errorf("memfd_create: %w", errno)
-	}
-	defer syscall.Close(int(fd))
 	size := stubSize + n*chunkSize
-	if err := syscall.Ftruncate(int(fd), int64(size)); err != nil {
+	if err := mayGrow(size); err != nil {
+		return nil, err
+	}
+	fd, err := memoryFile()
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	if err := syscall.Ftruncate(fd, int64(size)); err != nil {
 		return nil, fmt.Errorf("ftruncate: %w", err)
 	}
-	rw, err := syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	rw, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	rx, err := syscall.Mmap(int(fd), 0, size, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_SHARED)
+	rx, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("mmap of executable memory: %w", err), syscall.Munmap(rw))
 	}

@@ -99,7 +99,8 @@ func TestTranslationsAreSafe(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.All = true
+	e.Eager()
+	begin(e)
 	c.SetEngine(e)
 	for i := range n {
 		e.drop()

@@ -1,0 +1,81 @@
+//go:build linux && amd64
+
+package jit
+
+import "vplay/replay/x86"
+
+// How an engine begins and ends. To begin costs two milliseconds (the tables by row once, a megabyte of jump
+// cache), and the interpreter executes a million instructions in four. So it has the first ones.
+
+// warmup is Engine.Warmup as it begins.
+const warmup = 1 << 20
+
+// Engine returns a new engine for c. Memory is taken when that is worth it, and while all is taken
+// the interpreter executes. Close gives it back.
+func (p *Pool) Engine(c *x86.CPU) *Engine {
+	e := &Engine{Threshold: 8, Warmup: warmup, pool: p, sameCPU: host().IsLike(c.ID)}
+	e.vectors = e.sameCPU && c.ID.Vendor == x86.VendorAMD // Intel's XINUSE would have to follow
+	e.t = translator{e: e, c: c}
+	return e
+}
+
+// Eager has all code translated at first sight, however little it is worth: for tests.
+func (e *Engine) Eager() { e.Threshold, e.Warmup, e.All = 0, 0, true }
+
+// starts takes memory when enough was executed and there is some, and reports whether it did.
+func (e *Engine) starts() bool {
+	if e.Warmup != 0 || e.pool == nil {
+		return false
+	}
+	if e.chunk = e.pool.take(); e.chunk == 0 {
+		return false
+	}
+	e.t.layout, e.t.rows = x86.Layout(), facts()
+	e.entries = make([]entry, entryCount)
+	e.drop()
+	return true
+}
+
+// interpret executes by the interpreter.
+func (e *Engine) interpret(c *x86.CPU, limit uint64) x86.Exit {
+	before := c.Retired
+	x := x86.BlockEngine{}.Run(c, limit)
+	e.Warmup -= min(e.Warmup, c.Retired-before)
+	return x
+}
+
+// Close gives the engine's memory back. It must not be used any more.
+func (e *Engine) Close() {
+	if e.chunk != 0 {
+		clear(e.seen()[:len(e.all)])
+		e.pool.used.Add(-e.counted)
+		e.pool.give(e.chunk, chunkSize)
+	}
+	e.pool, e.chunk = nil, 0
+}
+
+// drop forgets all code.
+func (e *Engine) drop() {
+	e.units, e.pages, e.refused = map[uint64]*unit{}, map[uint64]*page{}, map[uint64]bool{}
+	clear(e.entries)
+	e.sites, e.edges = e.sites[:0], e.edges[:0]
+	e.clearSeen()
+	e.all = nil
+	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + tableSize}
+	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize], n: e.chunk + hotSize}
+	e.t.cool = false
+	clear(e.pool.rw[e.chunk : e.chunk+16*cacheEntries])
+	e.clearCache(0)
+	e.count()
+}
+
+// count tells the pool how much code there is.
+func (e *Engine) count() {
+	a, b := &e.t.assembler, &e.t.away
+	if e.t.cool {
+		a, b = b, a
+	}
+	n := int64(a.n - e.chunk - tableSize + b.n - e.chunk - hotSize)
+	e.pool.used.Add(n - e.counted)
+	e.counted = n
+}
