@@ -22,6 +22,8 @@ type Session struct {
 	// Engine makes what executes the instructions of each machine; nil means the
 	// interpreter. It must be set before the first machine is made.
 	Engine EngineMaker
+	// EngineText, when set, says what Engine makes and what that takes, in a line for people.
+	EngineText func() string
 
 	objects map[uint32]checkpoint.Object
 	cpu     *x86.CPUIdentity

@@ -71,10 +71,15 @@ func demo(c *cobra.Command, dir string, offer bool) error {
 		return err
 	}
 	path := filepath.Join(dir, demoRecording)
+	e, err := chooseEngine(c)
+	if err != nil {
+		return err
+	}
 	d, err := openDemo(c.Context(), c.OutOrStdout(), path, dir)
 	if err != nil {
 		return err
 	}
+	e.use(d.s)
 	err = d.show()
 	d.close()
 	if err != nil {

@@ -42,7 +42,8 @@ func newDoctor() *cobra.Command {
 		Short: "tell what this machine can do, and what helps where it cannot",
 		Long: `Doctor looks at what recording and replaying need: the kernel, whether ptrace
 is allowed, whether RDTSC and CPUID can be trapped, what the page map tells,
-gdb, the space in this folder, and whether replay can execute generated code.
+gdb, the space in this folder, and whether replay is by code generated for this
+machine or by the interpreter.
 Then it records a tiny program and replays the recording, which is the proof.
 Each lack comes with what can be done.
 

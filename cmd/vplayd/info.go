@@ -62,15 +62,19 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 			if err != nil {
 				return err
 			}
+			e, err := chooseEngine(c)
+			if err != nil {
+				return err
+			}
 			if err := enterSandbox(c, flags.access(symbols, rec)); err != nil {
 				return err
 			}
-			in, err := gatherInfo(c.Context(), rec, pid, path, symbols)
+			in, err := gatherInfo(c.Context(), rec, pid, path, symbols, e)
 			if err != nil {
 				return err
 			}
 			if count {
-				if err := in.count(c, rec); err != nil {
+				if err := in.count(c, rec, e); err != nil {
 					return err
 				}
 			}
@@ -119,6 +123,7 @@ type info struct {
 	CPUSeconds   float64           `json:"cpu_seconds"`
 	Sizes        checkpoint.Sizes  `json:"sizes"`
 	CPU          string            `json:"cpu"`
+	Replay       string            `json:"replay"`                // by which engine
 	LocalFiles   string            `json:"local_files,omitempty"` // of this machine, used because of their build-id
 	Environment  string            `json:"environment"`
 	Notes        []string          `json:"notes,omitempty"`
@@ -129,7 +134,7 @@ const shownFrames = 8
 
 // gatherInfo gathers what is known of a recording and of one process of it: pid, or for 0
 // that which the recording is about.
-func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path string, symbols *image.Symbols) (*info, error) {
+func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path string, symbols *image.Symbols, e engine) (*info, error) {
 	m := rec.Manifest()
 	if list := rec.Processes(); pid == 0 && len(list) > 0 {
 		pid = list[0].PID
@@ -172,6 +177,8 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 		return nil, err
 	}
 	defer s.Close()
+	e.use(s)
+	in.Replay = e.kind()
 	symbols.Of(rec)
 	f, err := s.FinalOf(pid)
 	var limit *checkpoint.LimitError
@@ -248,12 +255,13 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 }
 
 // count replays the process to count its instructions.
-func (in *info) count(c *cobra.Command, rec *checkpoint.Recording) error {
+func (in *info) count(c *cobra.Command, rec *checkpoint.Recording, e engine) error {
 	s, err := replay.NewSession(rec)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	e.use(s)
 	results, err := replay.Verify(c.Context(), s, replay.VerifyOptions{Intervals: intervalsOf(rec, in.PID)})
 	if err != nil {
 		return err
@@ -342,6 +350,7 @@ func (in *info) print(w io.Writer) error {
 	line("size", "%s: pages %s, logs %s, the rest %s", size(in.Sizes.File), size(in.Sizes.Pages), size(in.Sizes.Logs),
 		size(in.Sizes.File-in.Sizes.Pages-in.Sizes.Logs))
 	line("cpu", "%s", in.CPU)
+	line("replay", "by %s", in.Replay)
 	if in.LocalFiles != "" {
 		line("files", "%s: used, for they have the recorded build-id", in.LocalFiles)
 	}

@@ -12,38 +12,67 @@ import (
 	"vplay/replay/x86/jit"
 )
 
-// Replay by generated code: the flag --jit, and what doctor finds.
+// What executes a recording's instructions: code generated for this machine where that can be made, else the
+// interpreter. The flag --no-jit, and what doctor, info and the monitor say of it.
 
-const jitFlag = "jit"
+const noJIT = "no-jit"
 
-// addJITFlag adds --jit to all verbs. $VPLAY_JIT=1 is the same, for tests and scripts.
+// The variable that chooses the engine, for scripts and tests, and what it may be: "0" is as --no-jit, and
+// with "all" each instruction is translated when it is first executed, and a machine that
+// cannot is an error.
+const (
+	jitVariable = "VPLAY_JIT"
+	jitAll      = "all"
+)
+
+// addJITFlag adds --no-jit to all verbs.
 func addJITFlag(root *cobra.Command) {
-	on, _ := strconv.ParseBool(os.Getenv("VPLAY_JIT"))
-	root.PersistentFlags().Bool(jitFlag, on, "replay by code of this machine's own, where that can be made (or $VPLAY_JIT=1; experimental)")
+	root.PersistentFlags().Bool(noJIT, false, "replay by the interpreter alone, not by code generated for this machine (or $"+jitVariable+"=0)")
 }
 
-// engines returns what makes the engines of a session: those of generated code, where the command line
-// says so, else nil. It must be called before the sandbox is entered, which allows no
-// executable memory. $VPLAY_JIT_MAX bounds how much is translated, to find out what is
-// translated wrongly.
-func engines(c *cobra.Command) (replay.EngineMaker, error) {
-	if on, _ := c.Flags().GetBool(jitFlag); !on {
-		return nil, nil
+// engine is what executes the instructions of a session.
+type engine struct {
+	maker replay.EngineMaker // nil: the interpreter
+	why   string             // that it is the interpreter
+	pool  *jit.Pool
+}
+
+// chooseEngine returns the engine for what the command replays. It must be called before the sandbox is entered, which
+// allows no executable memory. $VPLAY_JIT_MAX bounds how much is translated, to find out
+// what is translated wrongly.
+func chooseEngine(c *cobra.Command) (engine, error) {
+	chosen := os.Getenv(jitVariable)
+	off, _ := c.Flags().GetBool(noJIT)
+	if on, err := strconv.ParseBool(chosen); off || err == nil && !on {
+		return engine{why: "as --" + noJIT + " wants it"}, nil
 	}
 	pool, err := jit.Open()
 	if err != nil {
-		return nil, withHint(err, exitMachine, "without --%s the interpreter replays it, more slowly", jitFlag)
+		if chosen == jitAll {
+			return engine{}, withHint(err, exitMachine, "without $%s=%s the interpreter replays it", jitVariable, jitAll)
+		}
+		log := logger(c, "jit")
+		log.Debug().Err(err).Msg("the interpreter replays")
+		return engine{why: err.Error()}, nil
 	}
 	if v := os.Getenv("VPLAY_JIT_MAX"); v != "" {
 		if pool.Max, err = strconv.ParseUint(v, 10, 64); err != nil {
-			return nil, usageError{fmt.Errorf("VPLAY_JIT_MAX: %w", err)}
+			return engine{}, usageError{fmt.Errorf("VPLAY_JIT_MAX: %w", err)}
 		}
 	}
+	return engine{maker: translators(c, pool, chosen == jitAll), pool: pool}, nil
+}
+
+// translators returns what makes engines of pool, for c's log.
+func translators(c *cobra.Command, pool *jit.Pool, all bool) replay.EngineMaker {
 	log := logger(c, "jit")
 	return func(cpu *x86.CPU) (x86.Engine, func()) {
 		e := pool.Engine(cpu)
 		if e == nil {
 			return nil, nil
+		}
+		if all {
+			e.Eager()
 		}
 		return e, func() {
 			for _, f := range e.Faults {
@@ -53,13 +82,37 @@ func engines(c *cobra.Command) (replay.EngineMaker, error) {
 			log.Debug().Any("counts", e.Stats).Msg("generated code")
 			e.Close()
 		}
-	}, nil
+	}
+}
+
+// use has s execute by e.
+func (e engine) use(s *replay.Session) { s.Engine, s.EngineText = e.maker, e.String }
+
+// String says which engine it is, and what it takes.
+func (e engine) String() string {
+	if e.maker == nil {
+		return "the interpreter: " + e.why
+	}
+	n, most, bytes, each := e.pool.Usage()
+	return fmt.Sprintf("generated code: %.1f MiB of it for %d of at most %d machines (%d MiB each); the interpreter where it is cold", float64(bytes)/(1<<20), n, most, each>>20)
+}
+
+// kind says which engine it is.
+func (e engine) kind() string {
+	if e.maker == nil {
+		return e.String()
+	}
+	return "generated code (--" + noJIT + " has the interpreter do it)"
 }
 
 // jitFinding says whether this machine can execute generated code.
 func jitFinding() finding {
-	if _, err := jit.Open(); err != nil {
-		return ok(jitFlag, "none, the interpreter replays: %v", err)
+	const name = "replay by"
+	if off, err := strconv.ParseBool(os.Getenv(jitVariable)); err == nil && !off {
+		return ok(name, "the interpreter: $%s is %s", jitVariable, os.Getenv(jitVariable))
 	}
-	return ok(jitFlag, "replay can execute generated code (--%s)", jitFlag)
+	if _, err := jit.Open(); err != nil {
+		return lack(name, "the interpreter, which takes two to six times as long: "+err.Error(), "")
+	}
+	return ok(name, "code generated for this machine (--%s: by the interpreter)", noJIT)
 }

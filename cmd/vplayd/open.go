@@ -65,11 +65,13 @@ func openSession(c *cobra.Command, args []string) (s *replay.Session, path strin
 		rec.Close()
 		return nil, path, nil, err
 	}
-	if s.Engine, err = engines(c); err != nil {
+	e, err := chooseEngine(c)
+	if err != nil {
 		s.Close()
 		rec.Close()
 		return nil, path, nil, err
 	}
+	e.use(s)
 	return s, path, func() {
 		s.Close()
 		rec.Close()

@@ -84,7 +84,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 		res.Err = err
 	}
 	if res.Recorded && f.slims() == slimNow {
-		slimAtOnce(c.Context(), res.Path, f)
+		slimAtOnce(c, res.Path, f)
 	}
 	sayRecorded(&res, f)
 	if res.Recorded && f.slims() == slimBackground {

@@ -57,6 +57,10 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
   vplayd schedule --json server-1.vplay | jq -r 'select(.kind == "stretch" and .why == "forced") | .tid'`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if f.engine, err = chooseEngine(c); err != nil {
+				return err
+			}
 			rec, first, last, err := openIntervals(c, args)
 			if err != nil {
 				return err
@@ -88,6 +92,7 @@ type scheduleFlags struct {
 	pid         int32 // 0 for all
 	replay      bool
 	json        bool
+	engine      engine
 }
 
 // wants reports whether a thread is to be printed.
@@ -103,6 +108,7 @@ func schedule(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f sch
 			return err
 		}
 		defer p.session.Close()
+		f.engine.use(p.session)
 	}
 	for _, row := range rec.Processes() {
 		if f.pid == 0 || f.pid == row.PID {

@@ -21,7 +21,7 @@ type slimFlags struct {
 	jobs       int
 	quiet      bool
 	budget     *checkpoint.Budget // of reading the recording
-	engine     replay.EngineMaker // of --jit
+	engine     replay.EngineMaker // nil: the interpreter
 	background bool               // as the process that record leaves behind
 }
 
@@ -84,9 +84,11 @@ func slimHere(c *cobra.Command, path string, f slimFlags) error {
 	if f.budget, err = budgetOf(c); err != nil {
 		return err
 	}
-	if f.engine, err = engines(c); err != nil {
+	e, err := chooseEngine(c)
+	if err != nil {
 		return err
 	}
+	f.engine = e.maker
 	if err := sandboxSlim(c, path); err != nil {
 		return err
 	}

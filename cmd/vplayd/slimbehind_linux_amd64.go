@@ -27,10 +27,15 @@ import (
 
 // slimAtOnce slims a new recording. Whatever becomes of that, the recording is
 // there and record's exit status is the program's.
-func slimAtOnce(ctx context.Context, path string, f recordFlags) {
+func slimAtOnce(c *cobra.Command, path string, f recordFlags) {
+	ctx := c.Context()
 	err := ctx.Err() // the Ctrl-C that ended the program
+	var e engine
 	if err == nil {
-		err = slim(ctx, path, slimFlags{time: f.slimTime, quiet: f.quiet})
+		e, err = chooseEngine(c)
+	}
+	if err == nil {
+		err = slim(ctx, path, slimFlags{time: f.slimTime, quiet: f.quiet, engine: e.maker})
 	}
 	switch {
 	case errors.Is(err, context.Canceled):

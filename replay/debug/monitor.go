@@ -30,6 +30,7 @@ func init() { // not a literal: help refers to the table
 	maps.Copy(monitorCommands, map[string]monitorCommand{
 		"help":   {usage: "help", help: "this list", run: monitorHelp},
 		"exit":   {usage: "exit", help: "end vplayd", run: func(context.Context, *Cursor, []string, io.Writer) error { return api.ErrExit }},
+		"engine": {usage: "engine", help: "what executes the recording's instructions here, and how much memory generated code takes", run: monitorEngine},
 		"python": {usage: "python", help: "a Python file with gdb commands for all of this: python exec(gdb.execute('monitor python', to_string=True))", run: monitorPython},
 	})
 }
@@ -59,6 +60,15 @@ func (g *Cursor) Monitor(ctx context.Context, line string, out io.Writer) error 
 		g.Undivert() // it was a copy of another moment
 	}
 	return err
+}
+
+func monitorEngine(_ context.Context, g *Cursor, _ []string, out io.Writer) error {
+	what := "the interpreter"
+	if g.s.EngineText != nil {
+		what = g.s.EngineText()
+	}
+	fmt.Fprintln(out, what)
+	return nil
 }
 
 func monitorHelp(_ context.Context, _ *Cursor, args []string, out io.Writer) error {

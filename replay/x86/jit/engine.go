@@ -245,10 +245,12 @@ func (s changed) any() bool { return len(s) != 0 }
 
 // add adds a page, or all.
 func (s *changed) add(page uint64) {
-	if page == x86.AllPages || len(*s) == maxChanged {
-		*s = append((*s)[:0], x86.AllPages)
-	} else if (*s) == nil || (*s)[0] != x86.AllPages && (*s)[len(*s)-1] != page {
-		*s = append(*s, page)
+	l := *s
+	switch n := len(l); {
+	case page == x86.AllPages || n == maxChanged:
+		*s = append(l[:0], x86.AllPages)
+	case n == 0 || l[0] != x86.AllPages && l[n-1] != page:
+		*s = append(l, page)
 	}
 }
 

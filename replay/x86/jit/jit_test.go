@@ -129,6 +129,26 @@ func TestFullMemory(t *testing.T) {
 	}
 }
 
+// TestChanged: a set of changed pages has each page that was added, or stands for all.
+func TestChanged(t *testing.T) {
+	var s changed
+	for turn := range 3 {
+		if s.any() {
+			t.Errorf("turn %d: %x is not empty", turn, s)
+		}
+		for i := range uint64(20) {
+			s.add(i / 2 * pageSize)
+			if s[0] != x86.AllPages && !slices.Contains(s, i/2*pageSize) {
+				t.Errorf("turn %d: page %d was added, and is not in %x", turn, i/2, s)
+			}
+		}
+		if len(s) != 1 || s[0] != x86.AllPages {
+			t.Errorf("turn %d: many pages are %x", turn, s)
+		}
+		s = s[:0]
+	}
+}
+
 // TestBreakpointsKeepCode: a breakpoint has only the unit that it lies in translated again, and units that
 // were joined to that one stop all the same.
 func TestBreakpointsKeepCode(t *testing.T) {

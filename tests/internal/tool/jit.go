@@ -3,7 +3,6 @@ package tool
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	"vplay/replay"
 	"vplay/replay/x86"
@@ -12,9 +11,13 @@ import (
 
 // Replay by generated code, for tests that are the same with every engine.
 
-// Translated returns what makes engines of generated code. report is called for each fault in
+// Translated returns what makes engines that translate all code at first sight. report is called for each fault in
 // such code, which is a mistake of the translator. The error says why this machine has none.
 func Translated(report func(format string, args ...any)) (replay.EngineMaker, error) {
+	return translated(report, true)
+}
+
+func translated(report func(format string, args ...any), all bool) (replay.EngineMaker, error) {
 	pool, err := jit.Open()
 	if err != nil {
 		return nil, err
@@ -23,6 +26,9 @@ func Translated(report func(format string, args ...any)) (replay.EngineMaker, er
 		e := pool.Engine(c)
 		if e == nil {
 			return nil, nil
+		}
+		if all {
+			e.Eager()
 		}
 		return e, func() {
 			for _, f := range e.Faults {
@@ -33,12 +39,17 @@ func Translated(report func(format string, args ...any)) (replay.EngineMaker, er
 	}, nil
 }
 
-// chosen returns what makes the engines of a test: with VPLAY_JIT=1, as for vplayd, those of generated code.
+// chosen returns what makes the engines of a test, as VPLAY_JIT says it to vplayd: 0 is the interpreter, with "all" all
+// code is translated at first sight, and else what is hot is, where this machine can.
 func chosen(report func(format string, args ...any)) (replay.EngineMaker, error) {
-	if on, _ := strconv.ParseBool(os.Getenv("VPLAY_JIT")); !on {
+	choice := os.Getenv("VPLAY_JIT")
+	if choice == "0" {
 		return nil, nil
 	}
-	m, err := Translated(report)
+	m, err := translated(report, choice == "all")
+	if err != nil && choice != "all" {
+		return nil, nil //nolint:nilerr // as vplayd does without it
+	}
 	if err != nil {
 		return nil, fmt.Errorf("VPLAY_JIT: %w", err)
 	}

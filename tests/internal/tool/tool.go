@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 
 	"vplay/checkpoint"
 	"vplay/replay"
@@ -42,6 +43,16 @@ func Verify(ctx context.Context, rec *checkpoint.Recording, o replay.VerifyOptio
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	var mu sync.Mutex
+	var faults []error
+	defer func() { err = errors.Join(append(faults, err, s.Close())...) }()
+	s.Engine, err = chosen(func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		faults = append(faults, fmt.Errorf(format, args...))
+	})
+	if err != nil {
+		return nil, err
+	}
 	return replay.Verify(ctx, s, o)
 }
