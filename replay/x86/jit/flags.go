@@ -257,10 +257,10 @@ func (t *translator) loses() bool {
 }
 
 // changes returns the guest registers that in writes, but for the stack pointer where the
-// recipe can follow it (moveStack).
+// recipe can follow it (moveStack): not behind POP RSP.
 func (t *translator) changes(in *x86.Inst, f *fact) uint16 {
 	w := f.written(in)
-	if r := &t.flags.recipe; f.moves && (r.kind == sum || r.kind == difference) && r.reg == x86.RSP &&
+	if r := &t.flags.recipe; f.moves && !(f.wReg && in.Reg == x86.RSP) && (r.kind == sum || r.kind == difference) && r.reg == x86.RSP &&
 		r.size == 8 && r.other == x86.NoReg {
 		w &^= f.implied & (1 << x86.RSP)
 	}

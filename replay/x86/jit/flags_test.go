@@ -113,7 +113,7 @@ func (w *flagWriter) instruction() {
 	group := byte(w.IntN(8))
 	base := byte(6 + w.IntN(2)) // rsi, the fast page, or rdi
 	wide := func(b ...byte) { w.code = append(append(w.code, 0x48|r>>3<<2), b...) }
-	switch w.IntN(22) {
+	switch w.IntN(23) {
 	case 0, 1, 2:
 		w.registers(r, rm, group<<3|1|byte(w.IntN(2))<<1) // ADD to CMP
 	case 3, 4:
@@ -157,6 +157,8 @@ func (w *flagWriter) instruction() {
 		w.code = append(w.code, 0x0f, 0xb6, 0xc4|n&3|r&3<<3) // MOVZX of ah to bh
 	case 21:
 		wide(0x8d, 0x40|r&7<<3|base, n) // LEA
+	case 22: // ADD rsp; LEA rdx, [rsp+16]; PUSH rdx; POP rsp
+		w.code = append(w.code, 0x48, 0x83, 0xc4, n&0x18, 0x48, 0x8d, 0x54, 0x24, 0x10, 0x52, 0x5c)
 	}
 }
 
