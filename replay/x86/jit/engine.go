@@ -117,7 +117,7 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 	}
 	if p := e.pages[pc&^(pageSize-1)]; p != nil {
 		for _, u := range p.units {
-			if u.pc <= pc && pc < u.end {
+			if u.pc <= pc && (pc < u.end || u.cut && pc == u.end) {
 				e.forget(u)
 			}
 		}

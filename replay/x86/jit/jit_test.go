@@ -220,6 +220,43 @@ func TestVersionsAreUnlinked(t *testing.T) {
 	}
 }
 
+// TestCutUnits: a unit that ends at a breakpoint is made anew when that goes. Else its versions were longer than
+// itself, and a breakpoint that comes back was not seen in them.
+func TestCutUnits(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &textBus{}
+	copy(bus.text[:], []byte{
+		0xff, 0xc0, 0xff, 0xc3, 0xeb, 0, // again: inc eax; inc ebx; jmp 1f
+		0x3d, 0, 0, 0, 0x7f, 0x72, 0xf3, // 1: cmp eax, 7f000000h; jb again
+	})
+	c := x86.New(bus, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Threshold, e.Warmup = 0, 0
+	c.SetEngine(e)
+	c.RIP = textAt
+	for range 3 {
+		c.SetBreakpoints([]uint64{textAt + 2})
+		if exit := c.Run(c.Retired + 400); exit != x86.ExitBreak || c.RIP != textAt+2 {
+			t.Fatalf("exit %d at %#x behind %d", exit, c.RIP, c.Retired)
+		}
+		c.SetBreakpoints(nil)
+		if exit := c.Run(c.Retired + 4000); exit != x86.ExitLimit {
+			t.Fatalf("exit %d", exit)
+		}
+	}
+	for _, u := range e.all {
+		for _, v := range u.versions {
+			if v.end != u.end {
+				t.Errorf("a version ends at %#x, its unit at %#x", v.end, u.end)
+			}
+		}
+	}
+}
+
 // linksAreKnown looks for an edge that leads to a unit which does not know it, so that it would
 // still lead there when that unit is gone.
 func linksAreKnown(e *Engine) error {

@@ -53,9 +53,10 @@ func (e *Engine) version(x *edge, u *unit) *unit {
 		return nil
 	}
 	v := e.translate(u.pc, u.page, x.recipe, u.id)
-	if v != nil {
-		u.versions = append(u.versions, v)
+	if v == nil || v.end != u.end { // Breakpoint looks at u alone
+		return nil
 	}
+	u.versions = append(u.versions, v)
 	return v
 }
 

@@ -42,6 +42,7 @@ type unit struct {
 	enters   recipe  // of the flags that it is entered with, in a version
 	versions []*unit // of the same code, for edges that come with a recipe
 	dead     bool
+	cut      bool // it ends where it does because of a breakpoint
 	reported bool // OnCode was called for it
 }
 
@@ -74,10 +75,10 @@ type edge struct {
 
 // decode decodes the unit at pc into t.insts and t.at; text is its page.
 func (t *translator) decode(pc uint64, text []byte) (end uint64) {
-	t.insts, t.at = t.insts[:0], t.at[:0]
+	t.insts, t.at, t.isCut = t.insts[:0], t.at[:0], false
 	base, at, branches := pc&^(pageSize-1), pc, 0
 	for len(t.insts) < maxUnit && at-base < pageSize {
-		if at != pc && t.c.HasBreakpoint(at) {
+		if t.isCut = at != pc && t.c.HasBreakpoint(at); t.isCut {
 			break
 		}
 		in, err := x86.DecodeInst(text[at-base:], at, t.c.ID)
