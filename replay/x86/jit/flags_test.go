@@ -4,6 +4,7 @@ package jit
 
 import (
 	"encoding/binary"
+	"flag"
 	"math/rand/v2"
 	"testing"
 
@@ -188,14 +189,14 @@ func (w *flagWriter) program() {
 	}
 }
 
-// TestFlagsAtStops: programs that branch on flags stop behind any number of instructions with the flags, registers and
-// memory that they have instruction by instruction, though generated code saves flags only where somebody looks.
+// TestFlagsAtStops: programs that branch on flags stop behind any number of instructions, and at breakpoints that come and go,
+// with the flags, registers and memory that they have instruction by instruction, though generated code saves flags only where somebody looks.
 func TestFlagsAtStops(t *testing.T) {
 	pool, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 1500
+	n := *programsFlag
 	if testing.Short() {
 		n = 300
 	}
@@ -211,6 +212,23 @@ func TestFlagsAtStops(t *testing.T) {
 		t.Errorf("%d versions of units for a recipe, %d units that give up flags somebody may see", versions, bad)
 	}
 	t.Logf("%d programs, %d versions of units", n, versions)
+}
+
+var programsFlag = flag.Int("programs", 1500, "programs for TestFlagsAtStops")
+
+// breakpoints sets a few breakpoints now and then, some of which were there before, or takes all away.
+func (w *flagWriter) breakpoints(e *Engine, cpus [2]*x86.CPU) {
+	var set []uint64
+	if w.IntN(2) == 0 && len(e.all) > 0 {
+		for range 1 + w.IntN(2) {
+			u := e.all[w.IntN(len(e.all))]
+			set = append(set, u.pc+uint64(u.at[w.IntN(len(u.at))]))
+		}
+	}
+	for _, c := range cpus {
+		c.SetBreakpoints(set)
+		c.SkipBreak = true
+	}
 }
 
 func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64) (versions, bad int) {
@@ -236,13 +254,14 @@ func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64) (version
 	e.Eager()
 	cpus[1].SetEngine(e)
 	for limit := uint64(1); limit < 4000; limit = cpus[0].Retired + 1 + uint64(w.IntN(150)) {
+		w.breakpoints(e, cpus)
 		x, y := cpus[0].Run(limit), cpus[1].Run(limit)
 		a, b := cpus[0], cpus[1]
 		if x != y || a.RIP != b.RIP || a.R != b.R || a.Flags() != b.Flags() || a.Retired != b.Retired || buses[0].data != buses[1].data {
 			t.Fatalf("program %d: % x\nsteps: exit %d rip %#x behind %d, flags %#x, %x\ngenerated code: exit %d rip %#x behind %d, flags %#x, %x",
 				seed, w.code, x, a.RIP, a.Retired, a.Flags(), a.R, y, b.RIP, b.Retired, b.Flags(), b.R)
 		}
-		if x != x86.ExitLimit && x != x86.ExitAttention {
+		if x != x86.ExitLimit && x != x86.ExitAttention && x != x86.ExitBreak {
 			break
 		}
 	}
