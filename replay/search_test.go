@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
+	"vplay/replay/x86"
+	"vplay/replay/x86/jit"
 )
 
 // A program that counts, by hand: the busy word changes at each turn, the rare one, on a page
@@ -122,7 +125,27 @@ func (p *past) matching(from, before int, rips ...uint64) (out []checkpoint.Posi
 // breakpoints and watchpoints, and compares with a look at every step: without an index, with
 // one, and with so little memory that snapshots are dropped and segments joined.
 func TestSearch(t *testing.T) {
-	s := counting(t, 3)
+	t.Run("interpreter", func(t *testing.T) { searchPast(t, counting(t, 3)) })
+	t.Run("generated code", func(t *testing.T) {
+		pool, err := jit.Open()
+		if err != nil {
+			if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+				t.Error(err)
+			}
+			return
+		}
+		s := counting(t, 3)
+		s.Engine = func(c *x86.CPU) (x86.Engine, func()) {
+			e := pool.Engine(c)
+			e.Eager()
+			return e, e.Close
+		}
+		searchPast(t, s)
+	})
+}
+
+func searchPast(t *testing.T, s *Session) {
+	t.Helper()
 	for _, c := range []struct {
 		name    string
 		memory  int64  // bytes
