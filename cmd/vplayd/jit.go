@@ -67,7 +67,7 @@ func chooseEngine(c *cobra.Command) (engine, error) {
 func translators(c *cobra.Command, pool *jit.Pool, all bool) replay.EngineMaker {
 	log := logger(c, "jit")
 	return func(cpu *x86.CPU) (x86.Engine, func()) {
-		e := pool.Engine(cpu)
+		e := pool.Reuse(cpu)
 		if e == nil {
 			return nil, nil
 		}

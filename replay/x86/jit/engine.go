@@ -37,7 +37,11 @@ type Engine struct {
 	edges   []edge
 	refused map[uint64]bool // not to be translated, until all is dropped
 
-	counted int64   // bytes of code that Pool.Used knows of
+	counted int64 // bytes of code that Pool.Usage knows of
+
+	of   *x86.CPUIdentity // whose processors may have it one after the other; nil: one processor alone (reuse.go)
+	idle bool             // no processor has it
+
 	running bool    // Run is
 	stale   changed // code of which pages may have changed since their identities were asked for
 	sieve   *x86.Sieve
@@ -131,7 +135,11 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 // Reset implements x86.Engine.
 func (e *Engine) Reset(c *x86.CPU) {
 	x86.BlockEngine{}.Reset(c)
-	if e.chunk != 0 {
+	switch {
+	case e.chunk == 0:
+	case e.idle:
+		e.adopt(c)
+	default:
 		e.drop()
 	}
 }
@@ -182,6 +190,9 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		return nil
 	}
 	e.count()
+	if e.of != nil && len(p.units) == 0 {
+		p.sum = e.sum(p.base)
+	}
 	e.all = append(e.all, u)
 	e.units[pc], p.units[pc] = u, u
 	return u

@@ -35,5 +35,8 @@ func (p *Pool) Usage() (engines, most int, bytes, each int64) { return 0, 0, 0, 
 // Eager does nothing.
 func (e *Engine) Eager() {}
 
+// Reuse returns nil.
+func (p *Pool) Reuse(*x86.CPU) *Engine { return nil }
+
 // Close does nothing.
 func (e *Engine) Close() {}

@@ -42,7 +42,8 @@ type Pool struct {
 	used       atomic.Int64 // bytes of code of all engines
 
 	mu   sync.Mutex
-	free []int // offsets of chunks
+	free []int     // offsets of chunks
+	idle []*Engine // that may be used again, the last one last
 }
 
 // Usage returns how many engines have memory, how many there can be, and how many bytes of code they have,
@@ -128,6 +129,9 @@ func (p *Pool) writable(offset int) uintptr {
 
 // take returns the offset of a free chunk, or 0.
 func (p *Pool) take() int {
+	if p.isTaken() {
+		p.freeIdle()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.free) == 0 {

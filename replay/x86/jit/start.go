@@ -44,8 +44,21 @@ func (e *Engine) interpret(c *x86.CPU, limit uint64) x86.Exit {
 	return x
 }
 
-// Close gives the engine's memory back. It must not be used any more.
+// Close gives the engine back, with its code when it may be used again, else its memory. It must not be used any more.
 func (e *Engine) Close() {
+	if e.pool == nil || e.idle {
+		return
+	}
+	if e.chunk != 0 && e.of != nil {
+		e.leave()
+		e.pool.keep(e)
+		return
+	}
+	e.free()
+}
+
+// free gives the engine's memory back.
+func (e *Engine) free() {
 	if e.chunk != 0 {
 		clear(e.seen()[:len(e.all)])
 		e.pool.used.Add(-e.counted)

@@ -23,7 +23,7 @@ func translated(report func(format string, args ...any), all bool) (replay.Engin
 		return nil, err
 	}
 	return func(c *x86.CPU) (x86.Engine, func()) {
-		e := pool.Engine(c)
+		e := pool.Reuse(c)
 		if e == nil {
 			return nil, nil
 		}
