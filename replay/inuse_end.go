@@ -15,7 +15,7 @@ import (
 // read is called when the instruction at RIP cannot load the unknown byte at addr.
 // It is true when the instruction was executed, or can be now.
 func (v *solver) read(addr uint64) (bool, error) {
-	if area, is := v.m.CPU.AtXRSTOR(); is && v.restores(area) {
+	if area, is := v.m.CPU.AtXRSTOR(); is && addr-area < areaHead && v.restores(area) {
 		return true, v.restore(area)
 	}
 	key, _ := v.m.Mem.Key(addr)

@@ -52,11 +52,17 @@ func (sp *space) keepReadShared(set ranges) error {
 	return set.each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
 		m := sp.maps.at(addr)
-		if m == nil || m.Prot&checkpoint.ProtWrite != 0 || m.Object == 0 || sp.objects.at(m.Object).Changed {
+		if m == nil || !sp.onlyReads(m) {
 			return nil
 		}
 		return sp.keepFilePages([]filePage{{addr, m.Object, keyIn(&m.Mapping, addr).index}})
 	})
+}
+
+// onlyReads reports whether what a mapping shows is an object that nobody has changed and
+// that the program cannot write to there.
+func (sp *space) onlyReads(m *mapping) bool {
+	return m.Prot&checkpoint.ProtWrite == 0 && m.Object != 0 && !sp.objects.at(m.Object).Changed
 }
 
 // captureFilePages takes the pages of files in [start,end) before a call

@@ -131,11 +131,15 @@ func (sp *space) sharedHash(m *snapshot, cur *interval) (sum uint64, counted map
 }
 
 // sharedChange is what the shared page at addr, which holds p, adds to the hash. A
-// page of which nothing is known at the start was zero.
+// page of which nothing is known at the start was zero, unless it is one that the program
+// can only read: of large files not all pages are taken when they are mapped.
 func (sp *space) sharedChange(cur *interval, addr uint64, p []byte) uint64 {
 	sum := checkpoint.HashPage(addr, p)
 	if base := sp.objectAtStart(cur, sp.keyAt(addr)); base != nil {
-		sum -= checkpoint.HashPage(addr, base)
+		return sum - checkpoint.HashPage(addr, base)
+	}
+	if m := sp.maps.at(addr); m != nil && sp.onlyReads(m) {
+		return 0
 	}
 	return sum
 }

@@ -41,3 +41,39 @@ func TestPartlyKnownCode(t *testing.T) {
 		}
 	}
 }
+
+// unknownBus knows no byte of data from an address on.
+type unknownBus struct {
+	*testBus
+	end uint64
+}
+
+func (u unknownBus) Translate(uint64, Access) (*[pageSize]byte, bool) { return nil, false }
+
+func (u unknownBus) Probe(a uint64, n int, k Access) Fault {
+	if k == Load && a+uint64(n) > u.end {
+		return Fault{Kind: FaultNotCaptured, Access: k, Addr: u.end}
+	}
+	return u.testBus.Probe(a, n, k)
+}
+
+// TestXRSTORUnknownEnd: AMD looks whether the last byte of an area can be loaded. A recording need not
+// have it, for nothing depends on what it holds.
+func TestXRSTORUnknownEnd(t *testing.T) {
+	c, bus := program(0x0f, 0xae, 0x2f) // xrstor (%rdi)
+	c.Bus = unknownBus{bus, testData + xsaveExtended}
+	c.ID = &CPUIdentity{Vendor: VendorAMD, XCR0: 7, Layout: DefaultLayout(VendorAMD, 7)}
+	c.R[RDI], c.R[RAX] = testData, 7 // in the area nothing is in use
+	c.V[3][2] = 5
+	wantExit(t, c, c.Step(), ExitNone, testText+3, 1)
+	if c.V[3][2] != 0 {
+		t.Error("the upper half of ymm3 was not initialised")
+	}
+	c, _ = program(0x0f, 0xae, 0x2f)
+	c.ID = &CPUIdentity{Vendor: VendorAMD, XCR0: 7, Layout: DefaultLayout(VendorAMD, 7)}
+	c.R[RDI], c.R[RAX] = testTop-640, 7
+	wantExit(t, c, c.Step(), ExitFault, testText, 0)
+	if c.Fault.Kind == FaultNotCaptured {
+		t.Errorf("fault %+v behind the end of memory", c.Fault)
+	}
+}

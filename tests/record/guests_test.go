@@ -35,6 +35,7 @@ var guestCases = []guestCase{
 	{name: "fdevents"},
 	{name: "filters"},
 	{name: "hypervisor"},
+	{name: "largeread", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
 	{name: "longjmp"},
 	{name: "madvise"},
 	{name: "memfdtwice"},
