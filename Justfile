@@ -39,9 +39,14 @@ forced FOR="1m":
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run TestForcedMinutes -timeout 4h -v -programs -forced-for {{ FOR }}
 
-# the command line's and gdb's tests by generated code, and the recorder's with the agent in each program
+# the command line's and gdb's tests with all code translated at first sight, and by the interpreter; rows, sequences and mutated code
+# by generated code; the recorder's tests with the agent in each program
 engines:
-    VPLAY_JIT=1 go test ./cmd/vplayd ./tests/e2e -timeout 1h
+    VPLAY_JIT=all go test ./cmd/vplayd ./tests/e2e -timeout 1h
+    VPLAY_JIT=0 go test ./cmd/vplayd ./tests/e2e -timeout 1h
+    go test ./tests/differential -run 'TestSoak$' -translated -cases 10000000 -seed 7 -timeout 1h -v
+    go test ./tests/differential -run TestSequencesAgainst -translated -cases 1000000 -seed 21 -timeout 1h -v
+    go test ./replay/x86/jit -run TestMutatedCode -mutations 2000000 -mutationseed 1 -timeout 1h -v
     go test ./tests/record -timeout 1h -agent
 
 # races that random schedules find and fair ones do not; every case with threads under SEEDS random schedules
