@@ -1,6 +1,9 @@
 package x86
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+)
 
 // partialBus knows the bytes of a page up to an address; the others read as zero
 // in the page that it hands out.
@@ -75,5 +78,27 @@ func TestXRSTORUnknownEnd(t *testing.T) {
 	wantExit(t, c, c.Step(), ExitFault, testText, 0)
 	if c.Fault.Kind == FaultNotCaptured {
 		t.Errorf("fault %+v behind the end of memory", c.Fault)
+	}
+}
+
+// TestStepReportsCode: a step reports the bytes of its instruction to OnCode and no more, else
+// an index says of code behind it that it may have been executed; all that was looked at where
+// there is no instruction.
+func TestStepReportsCode(t *testing.T) {
+	for _, tt := range []struct {
+		code []byte
+		size uint64
+	}{
+		{[]byte{0x90}, 1},
+		{[]byte{0x48, 0x89, 0xc3}, 3},                  // mov %rax, %rbx
+		{bytes.Repeat([]byte{0x66}, maxInst), maxInst}, // too long
+	} {
+		c, _ := program(tt.code...)
+		var from, to uint64
+		c.OnCode = func(a, b uint64) { from, to = a, b }
+		c.Step()
+		if from != testText || to-from != tt.size {
+			t.Errorf("% x: [%#x, %#x)", tt.code, from, to)
+		}
 	}
 }

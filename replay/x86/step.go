@@ -95,12 +95,17 @@ func (c *CPU) decodeAt(pc uint64, in *Inst) Exit {
 		c.Fault = Fault{Kind: FaultNonCanon, Access: Exec, Addr: pc}
 		return ExitFault
 	}
-	if c.OnCode != nil {
-		c.OnCode(pc, pc+maxInst)
-	}
 	b := c.scratch[:maxInst]
 	n, f := c.Bus.Fetch(pc, b)
-	switch decodeInst(b[:n], pc, c.ID, in) {
+	why := decodeInst(b[:n], pc, c.ID, in)
+	if c.OnCode != nil {
+		size := uint64(maxInst) // all of it tells that there is no instruction
+		if why == decodeOK {
+			size = uint64(in.Len)
+		}
+		c.OnCode(pc, pc+size)
+	}
+	switch why {
 	case decodeOK:
 		return ExitNone
 	case decodeShort:
