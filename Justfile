@@ -34,10 +34,10 @@ programs:
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers' -timeout 1h -v -programs
 
-# language runtimes and servers for as long each, with ends forced each 3 ms of their CPU time: recorded, verified
-forced FOR="1m":
+# language runtimes and servers for as long each, with an end forced each 3 ms that they run: recorded, verified; random schedules: just forced 6s -forced-chaos
+forced FOR="1m" *ARGS:
     . tests/need/debian.sh && install_suite programs
-    go test ./tests/record -run TestForcedMinutes -timeout 4h -v -programs -forced-for {{ FOR }}
+    go test ./tests/record -run TestForcedMinutes -timeout 4h -v -programs -forced-for {{ FOR }} {{ ARGS }}
 
 # the command line's and gdb's tests with all code translated at first sight, and by the interpreter; rows, sequences and mutated code
 # by generated code; the recorder's tests with the agent in each program

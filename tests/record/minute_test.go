@@ -26,6 +26,8 @@ import (
 
 var forcedFor = flag.Duration("forced-for", 0, "how long each program of TestForcedMinutes runs; 0 is not at all")
 
+var forcedChaos = flag.Bool("forced-chaos", false, "TestForcedMinutes: random schedules, too")
+
 // forcedEvery is how often an interval of them ends by force.
 const forcedEvery = 3 * time.Millisecond
 
@@ -162,7 +164,7 @@ func minutes(t *testing.T, dir string) []minute {
 
 // record records the program, which runs for the time that -forced-for says.
 func (m *minute) record(t *testing.T, dir string) (outcome, recorder.Result) {
-	r := run{dir: dir, args: installed(t, m.args), opt: recorder.Options{ForceEvery: forcedEvery}}
+	r := run{dir: dir, args: installed(t, m.args), opt: recorder.Options{ForceEvery: forcedEvery, Chaos: *forcedChaos, ChaosSeed: 1}}
 	if m.use != nil {
 		r.kick = func(pid int) {
 			defer func() { _ = syscall.Kill(pid, syscall.SIGTERM) }()
