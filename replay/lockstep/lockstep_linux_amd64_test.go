@@ -126,7 +126,7 @@ func TestPrograms(t *testing.T) {
 // TestForcedEnd goes to the end of intervals that end anywhere.
 func TestForcedEnd(t *testing.T) {
 	s := record(t, recorder.Options{
-		Args: []string{"awk", "BEGIN { while (x < 100000) x++ }"}, Interval: time.Millisecond, ForceEvery: time.Millisecond,
+		Args: []string{"awk", "BEGIN { while (x < 3000000) x++ }"}, Interval: time.Millisecond, ForceEvery: time.Millisecond,
 	})
 	for _, i := range s.Rec.Intervals() {
 		iv, err := s.Rec.Interval(i.ID)

@@ -61,9 +61,9 @@ func TestLockedThread(t *testing.T) {
 	out := gdb(t, addr, loadCommands, "vplay seek begin", read, "continue", "info threads", "set scheduler-locking on", "thread 1", "bt 2", "continue",
 		"print $_thread", "print count", "continue", "thread 4", "bt 2", "reverse-continue", "print $_thread", "reverse-continue", "print $_thread", "print name", "thread 1", "reverse-continue")
 	expect(t, out, places(t, g, "race", []string{
-		`Thread \d "adder-\d" hit Breakpoint 1`, `adder-\d`, `Switching to thread 1`, `Thread 1 "race" received signal SIGSEGV`, `main \(\) at .*LINE:CRASH`,
+		`Thread \d "adder-1" hit Breakpoint 1`, `adder-1`, `Switching to thread 1`, `Thread 1 "race" received signal SIGSEGV`, `main \(\) at .*LINE:CRASH`,
 		`= 1`, `= 40`, `No more reverse-execution history`, `Switching to thread 4`,
-		`Thread 4 "adder-\d" hit Breakpoint 1`, `= 4`, `Thread 4 "adder-\d" hit Breakpoint 1`, `= 4`, `= "adder-\d`, `Switching to thread 1`, `No more reverse-execution history`,
+		`Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `Thread 4 "adder-1" hit Breakpoint 1`, `= 4`, `= "adder-1`, `Switching to thread 1`, `No more reverse-execution history`,
 	})...)
 }
 

@@ -21,6 +21,8 @@ static void *adder(void *arg) {
 	char name[16];
 	snprintf(name, sizeof name, "adder-%ld", (long)arg);
 	pthread_setname_np(pthread_self(), name);
+	while (arg == (void *)2 && !head) // the first one begins, on slow machines too
+		sched_yield();
 	for (int i = 0; i < 20; i++) {
 		struct node *n = malloc(sizeof *n);
 		n->by = (long)arg;

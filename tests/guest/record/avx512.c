@@ -109,9 +109,14 @@ int main(void) {
 	pthread_create(&t, 0, worker, &its);
 	worker(&mine);
 	pthread_join(t, 0);
+	// Fast CPUs are here before the first alarm.
+	uint64_t sum = mix(3, 1000);
+	while (alarms < 3)
+		if (mix(3, 1000) != sum)
+			return 2;
 	setitimer(ITIMER_REAL, &(struct itimerval){0}, 0);
 	printf("%016lx %016lx\n", mine, its);
 	strings();
 	edges();
-	return alarms == 0;
+	return 0;
 }
