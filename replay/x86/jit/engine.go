@@ -3,6 +3,8 @@
 package jit
 
 import (
+	"time"
+
 	"vplay/replay/x86"
 )
 
@@ -32,10 +34,11 @@ type Engine struct {
 	all     []*unit // since code was last dropped, by unit.id
 	units   map[uint64]*unit
 	pages   map[uint64]*page
-	entries []entry // entryCount
+	entries table
 	sites   []site
 	edges   []edge
-	refused map[uint64]bool // not to be translated, until all is dropped
+	slice   uint64    // how many instructions may pass before the interrupt is looked at
+	sliced  time.Time // when the last slice ended, if another one follows
 
 	counted int64 // bytes of code that Pool.Usage knows of
 
@@ -48,18 +51,13 @@ type Engine struct {
 	want    [16]uint64 // its registers, as they were compiled in
 }
 
-// entry is a place of the table by address, of what is executed now and then.
-type entry struct {
-	pc   uint64
-	unit *unit
-	heat uint8
-}
-
-// runSlice is how many instructions may pass before the interrupt is looked at.
-const runSlice = 50_000
-
-// entryCount is the size of the table by address, a power of two.
-const entryCount = 1 << 14
+// Generated code runs for about sliceTime before the interrupt is looked at: garbage collection waits for that.
+// The first slice has minSlice instructions.
+const (
+	sliceTime = 100 * time.Microsecond
+	minSlice  = 50_000
+	maxSlice  = 1 << 20
+)
 
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
@@ -67,15 +65,35 @@ func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
 		return e.interpret(c, limit)
 	}
 	e.running = true
+	end := c.Retired + e.slice
 	x := e.run(c, limit)
+	if c.Retired >= end {
+		e.pace()
+	} else {
+		e.sliced = time.Time{}
+	}
 	e.running = false
 	e.reportSeen(c)
 	return x
 }
 
+// pace is called at the end of a slice, and chooses the next one by how long it was.
+func (e *Engine) pace() {
+	now := time.Now()
+	if !e.sliced.IsZero() {
+		switch took := now.Sub(e.sliced); {
+		case took > sliceTime:
+			e.slice = max(e.slice/2, minSlice)
+		case took < sliceTime/2:
+			e.slice = min(2*e.slice, maxSlice)
+		}
+	}
+	e.sliced = now
+}
+
 // run is Run without the report of what was executed.
 func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
-	limit = min(limit, c.Retired+runSlice)
+	limit = min(limit, c.Retired+e.slice)
 	e.followSieve(c)
 	for {
 		for e.stale.any() {
@@ -126,10 +144,7 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 			}
 		}
 	}
-	delete(e.refused, pc)
-	if x := e.entry(pc); x.pc == pc {
-		*x = entry{}
-	}
+	*e.entries.at(pc) = entry{pc: pc, used: true}
 }
 
 // Reset implements x86.Engine.
@@ -144,39 +159,39 @@ func (e *Engine) Reset(c *x86.CPU) {
 	}
 }
 
-// entry returns the place of pc in the table.
-func (e *Engine) entry(pc uint64) *entry { return &e.entries[(pc^pc>>14)&(entryCount-1)] }
-
 // unitAt returns the unit at RIP, which it makes when it is time, or nil.
 func (e *Engine) unitAt(c *x86.CPU) *unit {
 	pc := c.RIP
-	x := e.entry(pc)
-	if x.pc != pc || x.unit != nil && x.unit.dead {
-		*x = entry{pc: pc, unit: e.units[pc]}
-	}
-	if x.unit != nil {
+	x := e.entries.at(pc)
+	switch {
+	case x.unit != nil && !x.unit.dead:
 		return x.unit
+	case x.refused:
+		return nil
+	case x.heat == 0 || x.unit != nil: // it is new, or the unit was forgotten
+		x.unit, x.heat = e.units[pc], 0
+		if x.unit != nil {
+			return x.unit
+		}
 	}
 	if x.heat < e.Threshold {
 		x.heat++
 		return nil
 	}
-	if e.refused[pc] {
-		return nil
-	}
-	x.unit = e.make(c, pc)
-	return x.unit
+	u := e.make(c, pc)
+	e.entries.at(pc).unit = u // not x: all may have been dropped
+	return u
 }
 
 // make translates the unit at pc, or returns nil.
 func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
-	if len(e.all) >= maxUnits || len(e.sites) > maxSites || len(e.refused) > maxRefused {
+	if len(e.all) >= maxUnits || len(e.sites) > maxSites {
 		e.Stats.Resets++
 		e.drop()
 	}
 	p := e.page(c, pc&^(pageSize-1))
 	if p == nil || !e.pool.mayTranslate() {
-		e.refused[pc] = true
+		e.entries.at(pc).refused = true
 		return nil
 	}
 	u := e.translate(pc, p, recipe{}, len(e.all))
@@ -186,16 +201,25 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 		return nil
 	}
 	if u == nil {
-		e.refused[pc] = true
+		e.entries.at(pc).refused = true
 		return nil
 	}
 	e.count()
+	e.all = append(e.all, u)
+	e.units[pc] = u
+	e.own(p, u)
+	if u.next != nil {
+		e.own(u.next, u)
+	}
+	return u
+}
+
+// own notes that u has bytes of p.
+func (e *Engine) own(p *page, u *unit) {
 	if e.of != nil && len(p.units) == 0 {
 		p.sum = e.sum(p.base)
 	}
-	e.all = append(e.all, u)
-	e.units[pc], p.units[pc] = u, u
-	return u
+	p.units[u.pc] = u
 }
 
 // translate translates the unit at pc in p, number id, for flags that are saved, or made by r, or returns nil.
@@ -214,11 +238,8 @@ func (e *Engine) translate(pc uint64, p *page, r recipe, id int) *unit {
 	return u
 }
 
-// Bounds of what is kept, beside the size of the memory for code.
-const (
-	maxSites   = 1 << 20
-	maxRefused = 1 << 18
-)
+// maxSites bounds the sites that are kept.
+const maxSites = 1 << 20
 
 // maxChanges is how often a page may change before it is left to the interpreter.
 const maxChanges = 16

@@ -132,7 +132,7 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 		if u := e.units[u.pc]; u != nil { // that one was a version
 			e.forget(u)
 		}
-		e.refused[u.pc] = true
+		*e.entries.at(u.pc) = entry{pc: u.pc, used: true, refused: true}
 		return x86.ExitNone, true
 	}
 	panic("jit: a fault outside of the code of any unit")

@@ -91,6 +91,9 @@ func (e *Engine) forget(u *unit) {
 	if e.units[u.pc] == u {
 		delete(e.units, u.pc)
 		delete(u.page.units, u.pc)
+		if u.next != nil {
+			delete(u.next.units, u.pc)
+		}
 	}
 	for _, v := range u.versions {
 		e.forget(v)

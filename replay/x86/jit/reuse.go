@@ -76,8 +76,7 @@ func (e *Engine) leave() {
 			e.forget(u)
 		}
 	}
-	clear(e.refused)
-	clear(e.entries)
+	e.entries.clear()
 	e.sieve, e.Faults, e.idle, e.stale = nil, nil, true, e.stale[:0]
 	e.clearSeen()
 	e.t.c = nil // its memory is not kept

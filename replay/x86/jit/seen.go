@@ -49,6 +49,9 @@ func (e *Engine) reportSeen(c *x86.CPU) {
 			u.reported = true
 			c.OnCode(u.pc, u.end)
 			c.Bus.Translate(u.page.base, x86.Exec)
+			if u.next != nil {
+				c.Bus.Translate(u.next.base, x86.Exec)
+			}
 		}
 	}
 }

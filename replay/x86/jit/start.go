@@ -31,7 +31,7 @@ func (e *Engine) starts() bool {
 		return false
 	}
 	e.t.layout, e.t.rows = x86.Layout(), facts()
-	e.entries = make([]entry, entryCount)
+	e.slice = minSlice
 	e.drop()
 	return true
 }
@@ -69,8 +69,8 @@ func (e *Engine) free() {
 
 // drop forgets all code.
 func (e *Engine) drop() {
-	e.units, e.pages, e.refused = map[uint64]*unit{}, map[uint64]*page{}, map[uint64]bool{}
-	clear(e.entries)
+	e.units, e.pages = map[uint64]*unit{}, map[uint64]*page{}
+	e.entries.clear()
 	e.sites, e.edges = e.sites[:0], e.edges[:0]
 	e.clearSeen()
 	e.all = nil

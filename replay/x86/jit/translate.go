@@ -57,7 +57,8 @@ type translator struct {
 	u     *unit
 	insts []x86.Inst
 	at    []uint16
-	isCut bool // of unit.cut
+	isCut bool  // of unit.cut
+	onto  *page // of unit.next
 
 	// of the instruction that is being emitted
 	i  int
@@ -105,7 +106,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 	if len(t.insts) == 0 || !t.e.All && !t.worth() {
 		return nil
 	}
-	t.u = &unit{id: id, pc: pc, end: end, cut: t.isCut, page: p, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
+	t.u = &unit{id: id, pc: pc, end: end, cut: t.isCut, page: p, next: t.onto, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
 	t.sites, t.ways = t.sites[:0], t.ways[:0]
 	t.flags, t.ended, t.bad = flagState{saved: true, entry: true}, false, false
 	if enters.kind != noRecipe {

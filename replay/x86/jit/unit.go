@@ -4,6 +4,7 @@ package jit
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 
 	"vplay/replay/x86"
@@ -11,7 +12,8 @@ import (
 
 // A unit is what is translated as one: instructions from one address on, up to an
 // unconditional branch, an instruction that ends a block of the interpreter, a
-// breakpoint, or the end of the page. It goes on behind conditional branches.
+// breakpoint, or the end of the page. It goes on behind conditional branches. An instruction that
+// lies on two pages is a unit alone.
 
 const (
 	pageSize = 4096
@@ -22,6 +24,12 @@ const (
 	// interpreter's blocks do: so both report the same code to CPU.OnCode.
 	maxBranches = 6
 )
+
+// maxInst is the length of the longest instruction.
+const maxInst = 15
+
+// errNotAcross: no instruction that could be translated goes over the end of the page.
+var errNotAcross = errors.New("no instruction on two pages")
 
 // unit is a translated stretch of code.
 type unit struct {
@@ -36,6 +44,7 @@ type unit struct {
 	in       []uint32 // edges of all units that are linked to this one
 	sites    []uint32
 	page     *page
+	next     *page   // that an instruction at the end of page reaches into
 	vectors  bool    // it uses vector registers
 	sees     bool    // somebody may see the flags that it is entered with
 	needs    bool    // and needs them saved
@@ -76,13 +85,16 @@ type edge struct {
 
 // decode decodes the unit at pc into t.insts and t.at; text is its page.
 func (t *translator) decode(pc uint64, text []byte) (end uint64) {
-	t.insts, t.at, t.isCut = t.insts[:0], t.at[:0], false
+	t.insts, t.at, t.isCut, t.onto = t.insts[:0], t.at[:0], false, nil
 	base, at, branches := pc&^(pageSize-1), pc, 0
 	for len(t.insts) < maxUnit && at-base < pageSize {
 		if t.isCut = at != pc && t.c.HasBreakpoint(at); t.isCut {
 			break
 		}
 		in, err := x86.DecodeInst(text[at-base:], at, t.c.ID)
+		if err != nil && at == pc {
+			in, err = t.decodeAcross(text[at-base:], at)
+		}
 		if err != nil {
 			break
 		}
@@ -96,6 +108,25 @@ func (t *translator) decode(pc uint64, text []byte) (end uint64) {
 		}
 	}
 	return at
+}
+
+// decodeAcross decodes the instruction at pc, of which text has the bytes up to the page's end.
+func (t *translator) decodeAcross(text []byte, pc uint64) (x86.Inst, error) {
+	if len(text) >= maxInst {
+		return x86.Inst{}, errNotAcross
+	}
+	base := pc&^(pageSize-1) + pageSize
+	more, fast := t.c.Bus.Translate(base, x86.Exec)
+	if more == nil || !fast {
+		return x86.Inst{}, errNotAcross
+	}
+	if t.onto = t.e.page(t.c, base); t.onto == nil {
+		return x86.Inst{}, errNotAcross
+	}
+	var b [maxInst]byte
+	n := copy(b[:], text)
+	copy(b[n:], more[:])
+	return x86.DecodeInst(b[:], pc, t.c.ID)
 }
 
 // goesOn reports whether a unit goes on behind in, which ends at end: behind a
