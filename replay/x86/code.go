@@ -29,7 +29,7 @@ const (
 // in memory (see newBlock), and what the loop asks of the first of them is in
 // the same cache line.
 type block struct {
-	epoch uint64 // last validated; 0 when there is a breakpoint on it
+	epoch uint64 // last validated; 0 when there is a breakpoint on it, or it is counted
 	pc    uint64 // where it starts
 	n     uint64 // instructions, when it runs to its end
 	last  *block // where the indirect branch at its end led last
@@ -41,11 +41,13 @@ type blockRest struct {
 	exits [maxExits]blockExit
 	insts []decoded // as decoded; op.idx is the place of its (first) one
 
-	// A block with a breakpoint keeps epoch 0, so that the run loop never goes on
-	// with it by itself; checked is when it was last validated.
+	// A block with a breakpoint, or that is counted, keeps epoch 0, so that the run loop never
+	// goes on with it by itself; checked is when it was last validated.
 	checked uint64
 
 	brk  bool // a breakpoint stands at pc
+	free bool // entries are not counted (cold.go)
+	heat uint8
 	rep  bool // with brk: its first instruction is a string instruction with REP
 	page [2]*codePage
 	id   [2]uint64
@@ -69,6 +71,12 @@ type codePage struct {
 type codeCache struct {
 	epoch uint64 // never 0
 	insts int    // decoded and kept
+
+	counts   bool // entries of blocks, up to hotAfter (cold.go)
+	hotAfter uint8
+	isHot    func(pc uint64) bool
+	leftHot  bool // the loop was left because the next block is hot
+
 	hash  [codeHashSize]*block
 	pages map[uint64]*codePage
 }
@@ -146,7 +154,7 @@ func (b *block) drop() {
 }
 
 func (c *CPU) validated(b *block) {
-	if b.brk {
+	if b.brk || c.isCounted(b) {
 		b.checked = c.code.epoch
 	} else {
 		b.epoch = c.code.epoch
@@ -204,7 +212,7 @@ func (c *CPU) link(x *blockExit) *block {
 		}
 		x.next = nb
 	}
-	if nb.brk && !c.sifted(nb) {
+	if nb.brk && !c.sifted(nb) || c.isHot(nb, 1) {
 		return nil
 	}
 	return nb

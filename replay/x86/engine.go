@@ -88,6 +88,7 @@ func (BlockEngine) Breakpoint(c *CPU, pc uint64) {
 func (BlockEngine) Reset(c *CPU) {
 	c.code.epoch++
 	c.code.insts = 0
+	c.code.counts = false
 	c.code.pages = nil
 	clear(c.code.hash[:])
 	c.stop |= stopCode

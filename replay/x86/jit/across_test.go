@@ -127,14 +127,14 @@ func TestTable(t *testing.T) {
 	var b table
 	const most = maxEntries / 2
 	for i := range uint64(most) {
-		b.at(i << 20).heat = uint8(i)
+		b.at(i << 20).refused = i%3 == 0
 	}
 	for i := range uint64(most) {
-		if x := b.at(i << 20); x.pc != i<<20 || x.heat != uint8(i) {
+		if x := b.at(i << 20); x.pc != i<<20 || x.refused != (i%3 == 0) {
 			t.Fatalf("entry %d: %+v", i, *x)
 		}
 	}
-	if x := b.at(1); x.heat != 0 || b.n != 1 || x.pc != 1 || len(b.entries) != minEntries {
+	if x := b.at(1); x.refused || b.n != 1 || x.pc != 1 || len(b.entries) != minEntries {
 		t.Errorf("%d of %d entries are left of too many", b.n, len(b.entries))
 	}
 }

@@ -12,7 +12,7 @@ import (
 // execute, block by block.
 type Engine struct {
 	// Threshold is how often the interpreter executes a block before it is
-	// translated.
+	// translated. Coming to it from generated code counts as arrival times.
 	Threshold uint8
 	// All has units translated that are not worth it, and of pages that change often, too: for tests.
 	All bool
@@ -59,6 +59,13 @@ const (
 	maxSlice  = 1 << 20
 )
 
+// threshold is Engine.Threshold as it begins. To translate an instruction takes a microsecond, as long as to
+// interpret it some hundred times.
+const threshold = 64
+
+// arrival is what coming to a block from generated code counts for: to leave that costs as much as a few blocks.
+const arrival = 8
+
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
 	if e.chunk == 0 && !e.starts() || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
@@ -101,9 +108,18 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 		}
 		var x x86.Exit
 		goesOn := true
-		if u := e.unitAt(c); u != nil && limit-c.Retired >= uint64(len(u.insts)) {
+		switch u := e.unitAt(c); {
+		case u == nil:
+			isHot, before := false, c.Retired
+			if x, isHot = c.RunCold(limit, arrival); isHot {
+				e.heated(c)
+				if c.Retired == before {
+					continue // nothing was executed
+				}
+			}
+		case limit-c.Retired >= uint64(len(u.insts)):
 			x, goesOn = e.execute(c, u, limit)
-		} else {
+		default:
 			x = c.RunBlock(limit)
 		}
 		if x != x86.ExitNone || !goesOn || c.MustLook(limit) || !e.fits(c) {
@@ -150,37 +166,42 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 // Reset implements x86.Engine.
 func (e *Engine) Reset(c *x86.CPU) {
 	x86.BlockEngine{}.Reset(c)
-	switch {
-	case e.chunk == 0:
-	case e.idle:
+	if e.chunk == 0 {
+		return
+	}
+	if e.idle {
 		e.adopt(c)
-	default:
+	} else {
 		e.drop()
 	}
+	e.countBlocks()
 }
 
-// unitAt returns the unit at RIP, which it makes when it is time, or nil.
+// countBlocks has the interpreter count how often it executes a block.
+func (e *Engine) countBlocks() {
+	e.t.c.CountBlocks(e.Threshold, func(pc uint64) bool { return e.units[pc] != nil })
+}
+
+// unitAt returns the unit at RIP, or nil.
 func (e *Engine) unitAt(c *x86.CPU) *unit {
 	pc := c.RIP
 	x := e.entries.at(pc)
-	switch {
-	case x.unit != nil && !x.unit.dead:
-		return x.unit
-	case x.refused:
-		return nil
-	case x.heat == 0 || x.unit != nil: // it is new, or the unit was forgotten
-		x.unit, x.heat = e.units[pc], 0
-		if x.unit != nil {
-			return x.unit
-		}
+	if x.unit == nil && !x.refused || x.unit != nil && x.unit.dead {
+		x.unit = e.units[pc]
 	}
-	if x.heat < e.Threshold {
-		x.heat++
-		return nil
+	return x.unit
+}
+
+// heated makes the unit at RIP, where the interpreter left because it is hot, or has it the interpreter's for good.
+func (e *Engine) heated(c *x86.CPU) {
+	if e.unitAt(c) != nil {
+		return
 	}
-	u := e.make(c, pc)
-	e.entries.at(pc).unit = u // not x: all may have been dropped
-	return u
+	if u := e.make(c, c.RIP); u != nil {
+		e.entries.at(c.RIP).unit = u // all may have been dropped: no entry from before
+	} else if e.entries.at(c.RIP).refused {
+		c.NeverHot()
+	}
 }
 
 // make translates the unit at pc, or returns nil.

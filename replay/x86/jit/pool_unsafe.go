@@ -16,10 +16,10 @@ import (
 
 const (
 	// chunkSize is what an engine has; when it is full, all its code is dropped.
-	chunkSize = 16 << 20
+	chunkSize = 32 << 20
 	// hotSize is how much of it is for tables and for code that is executed again and again, and the rest for
 	// the ways out.
-	hotSize = 9 << 20
+	hotSize = 18 << 20
 	// tableSize is how much of that is for tables: the jump cache, and the bytes of seen.go.
 	tableSize = 16*cacheEntries + maxUnits
 	// stubSize is for the code that all engines share, at the beginning.

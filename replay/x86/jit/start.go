@@ -13,7 +13,7 @@ const warmup = 1 << 20
 // Engine returns a new engine for c. Memory is taken when that is worth it, and while all is taken
 // the interpreter executes. Close gives it back.
 func (p *Pool) Engine(c *x86.CPU) *Engine {
-	e := &Engine{Threshold: 8, Warmup: warmup, pool: p, sameCPU: host().IsLike(c.ID)}
+	e := &Engine{Threshold: threshold, Warmup: warmup, pool: p, sameCPU: host().IsLike(c.ID)}
 	e.vectors = e.sameCPU && c.ID.Vendor == x86.VendorAMD // Intel's XINUSE would have to follow
 	e.t = translator{e: e, c: c}
 	return e
@@ -32,6 +32,7 @@ func (e *Engine) starts() bool {
 	}
 	e.t.layout, e.t.rows = x86.Layout(), facts()
 	e.slice = minSlice
+	e.countBlocks()
 	e.drop()
 	return true
 }

@@ -6,13 +6,11 @@ package jit
 type entry struct {
 	pc      uint64
 	unit    *unit
-	heat    uint8 // how often the interpreter has executed the block there
-	refused bool  // not to be translated, until all is dropped
+	refused bool // not to be translated, until all is dropped
 	used    bool
 }
 
-// table has the entries by address. Places next to each other take what comes to the same one, so that
-// two blocks in turn do not make each other forget how often they were executed.
+// table has the entries by address. Places next to each other take what comes to the same one.
 type table struct {
 	entries []entry // a power of two, at most half of them used
 	n       int

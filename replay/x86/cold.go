@@ -1,0 +1,59 @@
+package x86
+
+// Cold code, for engines that translate what is hot: the interpreter executes it block by block as ever, but counts how
+// often each block is entered, and leaves where one is next that is worth translating. A block that is counted keeps epoch 0, as
+// one with a breakpoint does, so that the loop asks link before it goes on with it; other blocks cost nothing.
+
+// CountBlocks has blocks counted from now on: RunCold leaves at those that count for after, and at those
+// at whose address isHot says so when they are entered first.
+func (c *CPU) CountBlocks(after uint8, isHot func(pc uint64) bool) {
+	c.code.counts, c.code.hotAfter, c.code.isHot = true, after, isHot
+	c.code.epoch++
+}
+
+// isCounted reports whether entries of b are counted.
+func (c *CPU) isCounted(b *block) bool { return c.code.counts && !b.free }
+
+// isHot counts an entry of b, and reports whether it was hot before.
+func (c *CPU) isHot(b *block, weight uint8) bool {
+	if !c.isCounted(b) {
+		return false
+	}
+	if b.heat >= c.code.hotAfter || b.heat == 0 && c.code.isHot(b.pc) {
+		c.code.leftHot = true
+		return true
+	}
+	b.heat = uint8(min(uint(b.heat)+uint(weight), uint(c.code.hotAfter)))
+	return false
+}
+
+// RunCold executes by the interpreter, as a part of Engine.Run, until a block is next that is hot, or Run has something
+// to look at. The entry of the block at RIP counts as so many. At least one instruction is executed, unless that block is hot.
+func (c *CPU) RunCold(limit uint64, weight uint8) (e Exit, hot bool) {
+	for {
+		b := c.enter(c.RIP)
+		if b == nil || b.n > limit-c.Retired {
+			return c.execOne(), false
+		}
+		c.code.leftHot = false
+		if c.isHot(b, weight) {
+			return ExitNone, true
+		}
+		weight = 1
+		if e := c.runBlocks(b, limit); e != ExitNone || c.code.leftHot || c.MustLook(limit) {
+			return e, c.code.leftHot
+		}
+	}
+}
+
+// NeverHot has the block at RIP counted no more: it is the interpreter's.
+func (c *CPU) NeverHot() {
+	b := c.enter(c.RIP)
+	if b == nil || b.free {
+		return
+	}
+	b.free = true
+	if !b.brk {
+		b.epoch = c.code.epoch
+	}
+}
