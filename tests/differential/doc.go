@@ -37,4 +37,6 @@
 //	0x20009000  guard, not mapped
 //	0x30000000  2 pages, code, INT3 where no instruction was placed (CodeBase)
 //	0x30002000  guard, not mapped
+//
+// The harness alone has one page more below 4 GiB, at 0x38000000, which cannot be written.
 package differential

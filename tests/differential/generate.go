@@ -228,7 +228,7 @@ func (g *Generator) registers(k *Case, row *x86.Row, ins *instruction, l lane) {
 		in.R[r.IntN(16)] = in.R[r.IntN(16)] + uint64(r.IntN(3)) - 1
 	}
 	in.R[x86.RSP] = g.stack()
-	in.FSBase, in.GSBase = uint64(r.IntN(2))*DataBase, uint64(r.IntN(2))*0x7f0012345000
+	in.FSBase, in.GSBase = uint64(r.IntN(2))*DataBase, uint64(r.IntN(2))*0x120012345000 // where Linux maps nothing
 	in.Flags = defaultFlags | r.Uint64()&(x86.FlagCF|x86.FlagPF|x86.FlagAF|x86.FlagZF|x86.FlagSF|x86.FlagOF)
 	if g.one(16) {
 		in.Flags |= r.Uint64() & (x86.FlagNT | x86.FlagID | x86.FlagDF)

@@ -47,7 +47,7 @@ func BuildHarness(dir string) (string, error) {
 	if err := os.WriteFile(src, harnessSource, 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.Command(gcc, "-O2", "-Wall", "-static", "-no-pie", "-fno-stack-protector", "-fcf-protection=none", "-o", bin, src)
+	cmd := exec.Command(gcc, "-O2", "-Wall", "-fPIE", "-static-pie", "-fno-stack-protector", "-fcf-protection=none", "-o", bin, src)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("differential: gcc: %w\n%s", err, out)
 	}

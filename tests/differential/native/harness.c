@@ -4,16 +4,22 @@
 // memory layout.
 //
 // How one case runs: patches are written into the sandbox, the bytes into a
-// code page filled with INT3, and behind them `jmp *exit_pointer(%rip)`, which
+// code page filled with INT3, and behind them `jmp *EXIT(%rip)`, which
 // needs no register and no flag. enter_case loads bases, XSAVE image, flags and
-// registers, and jumps. leave_case stores everything at absolute addresses. A
+// registers, and jumps. leave_case stores everything relative to RIP. A
 // signal (fault, or the INT3 a branch has landed on) arrives on an alternate
 // stack; the state is read from its frame, and the frame is abandoned: control
 // goes back by a plain jump, as no signal is ever masked.
 //
 // Nothing between enter_case and leave_case may use FS (thread pointer), the
-// guest's stack or the C library. Built by gcc -O2 -static -no-pie
-// -fno-stack-protector, linux/amd64 only.
+// guest's stack or the C library.
+//
+// A case may store anywhere that it can form an address of: sequences do so below
+// 4 GiB, where sandbox and code are. There the harness has nothing that can be written. It
+// is a static PIE, which Linux puts among the mappings below the stack, and
+// reaches its own code again through one read-only page at EXIT.
+//
+// Built by gcc -O2 -fPIE -static-pie -fno-stack-protector, linux/amd64 only.
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <errno.h>
@@ -30,6 +36,7 @@
 
 enum {
 	CODE = 0x30000000, CODE_SIZE = 0x2000,
+	EXIT = 0x38000000,              // one read-only page: where leave_case is
 	DATA = 0x20001000, PAGES_A = 4, // read-write, then one read-only page
 	LAST = 0x20008000,              // one read-write page with nothing behind
 	PAGES = 6, PAGE = 4096,
@@ -68,7 +75,6 @@ extern void leave_case(void);
 extern void enter_case(void);
 extern void back_from_signal(void);
 extern void signal_entry(int, siginfo_t *, void *);
-void (*exit_pointer)(void) = leave_case;
 
 __asm__(
 "	.text\n"
@@ -265,10 +271,19 @@ static void map_at(uintptr_t addr, size_t n, int prot) {
 		fail("harness: cannot map the sandbox");
 }
 
+static void map_exit(void) {
+	void **at = (void **)(uintptr_t)EXIT;
+	map_at(EXIT, PAGE, PROT_READ | PROT_WRITE);
+	*at = (void *)leave_case;
+	if (mprotect(at, PAGE, PROT_READ) != 0)
+		fail("harness: mprotect");
+}
+
 static void set_up(void) {
 	map_at(DATA, (PAGES_A + 1) * PAGE, PROT_READ | PROT_WRITE);
 	map_at(LAST, PAGE, PROT_READ | PROT_WRITE);
 	map_code();
+	map_exit();
 	memset(code(), 0xCC, CODE_SIZE);
 	get(base, sizeof base);
 	for (int i = 0; i < PAGES; i++)
@@ -296,7 +311,7 @@ static uint32_t place(const struct request *r) {
 	uint32_t n = r->code_len, at = r->code_offset;
 	memcpy(b, r->code, n);
 	if (r->want_trampoline) {
-		int32_t d = (int32_t)((intptr_t)&exit_pointer - (intptr_t)(CODE + at + n + 6));
+		int32_t d = EXIT - (int32_t)(CODE + at + n + 6);
 		b[n] = 0xFF, b[n + 1] = 0x25;
 		memcpy(b + n + 2, &d, 4);
 		n += 6;
