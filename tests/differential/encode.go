@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"slices"
 	"strings"
 
 	"vplay/replay/x86"
@@ -137,6 +138,9 @@ func (e *encoder) chooseOperands(in *instruction, rex *byte) (modrm, sib byte, d
 		}
 	} else {
 		in.reg = e.register(in.row, isVectorReg(in.row))
+		if slices.Index(in.row.Operands, "sreg") == 0 && !e.one(8) { // not CS, which cannot be loaded, nor 6 and 7, which are none
+			in.reg = in.reg&8 | []int{x86.ES, x86.SS, x86.DS, x86.FS, x86.GS}[e.r.IntN(5)]
+		}
 		modrm = byte(in.reg&7) << 3
 		*rex |= byte(in.reg>>3&1) << 2
 	}

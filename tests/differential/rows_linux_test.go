@@ -19,7 +19,6 @@ import (
 var (
 	casesFlag      = flag.Int("cases", 0, "cases for TestSoak")
 	forFlag        = flag.Duration("for", 24*time.Hour, "time after which TestSoak stops")
-	seedFlag       = flag.Uint64("seed", 1, "seed for TestSoak")
 	rowsFlag       = flag.String("rows", "", "mnemonics or isa files for TestSoak, comma-separated")
 	translatedFlag = flag.Bool("translated", false, "run each case by generated code, three times: from the second on translations of pages are at hand")
 	findingsFlag   = flag.String("findings", "", "file for the failures of TestSoak, by row")

@@ -122,6 +122,9 @@ func (g *Generator) indirect(k *Case, in *instruction) {
 // the CPU makes them 0 whenever the kernel returns to us.
 func (g *Generator) selector(k *Case, in *instruction) {
 	s := []uint64{0, 0, 0x2b, 0x2b, 0x33, 0x23, 0x28, 0xffff, 0x10, 0x63}[g.r.IntN(10)]
+	if g.one(2) {
+		s = 0x2b // the one that SS takes, too
+	}
 	if in.rm >= 0 {
 		k.In.R[in.rm] = k.In.R[in.rm]&^0xffff | s
 		return

@@ -70,6 +70,9 @@ func shapeFarLoad(g *Generator, k *Case, in *instruction) {
 
 func shapeFarJump(g *Generator, k *Case, in *instruction) {
 	s := []uint64{0x33, 0x33, 0x33, 0x33, 0x30, 0x31, 0x32, 0, 0x2b, 0x10, 0xffff}[g.r.IntN(11)]
+	if g.one(2) {
+		s = 0x33
+	}
 	g.farPointer(k, in, g.landing(), s)
 }
 
