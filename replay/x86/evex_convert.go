@@ -116,7 +116,7 @@ func evToHalf(c *CPU, in *Inst) Exit {
 		}
 	}
 	if isMem(in) && c.amd() { // Intel sets the flags before it looks at the memory
-		if e := c.probeMasked(c.ea(in), 2*n, 2, mask); e != ExitNone {
+		if e := c.probeMasked(in, 2*n, 2, mask); e != ExitNone {
 			return e
 		}
 	}

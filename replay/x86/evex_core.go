@@ -105,14 +105,12 @@ func (c *CPU) loadZMM(a uint64, size int) (z zmm, e Exit) {
 // loadMasked loads size bytes, of which only the elements in mask need to be there.
 func (c *CPU) loadMasked(a uint64, size, unit int, mask uint64) (z zmm, e Exit) {
 	var b [64]byte
+	if e = c.maskedRange(a, size, unit, mask, Load); e != ExitNone {
+		return z, e
+	}
 	e = eachRun(size, unit, mask, func(from, to int) Exit {
 		e := c.loadBytes(a+uint64(from), b[from:to])
-		for at := from; e != ExitNone && at < to; at += unit { // the element that faults first
-			if x := c.loadBytes(a+uint64(at), b[at:at+unit]); x != ExitNone {
-				return x
-			}
-		}
-		return e
+		return c.firstFault(e, a, from, to, unit, Load)
 	})
 	for i := range z {
 		z[i] = le.Uint64(b[8*i:])
@@ -164,33 +162,84 @@ func (c *CPU) keep(in *Inst, r *zmm, n int, bytes uint8, mask uint64) Exit {
 
 // storeMasked stores the elements of r that are in mask, all of them or none.
 func (c *CPU) storeMasked(in *Inst, r *zmm, size, unit int, mask uint64) Exit {
-	var b [64]byte
-	for i := range r {
-		le.PutUint64(b[8*i:], r[i])
-	}
-	a := c.ea(in)
 	if in.EVEX.Mask() == 0 {
-		return c.storeBytes(a, b[:size])
+		return c.storeZMM(c.ea(in), r, size)
 	}
-	if e := c.probeMasked(a, size, unit, mask); e != ExitNone {
+	return c.storeElements(c.ea(in), r, size, unit, mask)
+}
+
+// storeZMM stores size bytes of r, at most 64. AMD stores 64 bytes in halves: what the first
+// meets comes before an address in the second that is not canonical (family 25 model 17).
+func (c *CPU) storeZMM(a uint64, r *zmm, size int) Exit {
+	b := zmmBytes(r)
+	e := c.storeBytes(a, b[:size])
+	if e != ExitNone && size == 64 && c.amd() {
+		if x := c.probe(a, 32, Store); x != ExitNone {
+			return x
+		}
+	}
+	return e
+}
+
+// storeElements stores the elements of r that are in mask, one by one where it comes to faults.
+func (c *CPU) storeElements(a uint64, r *zmm, size, unit int, mask uint64) Exit {
+	if e := c.probeElements(a, size, unit, mask); e != ExitNone {
 		return e
 	}
+	b := zmmBytes(r)
 	return eachRun(size, unit, mask, func(from, to int) Exit {
 		return c.storeBytes(a+uint64(from), b[from:to])
 	})
 }
 
-// probeMasked looks whether the elements in mask can be stored.
-func (c *CPU) probeMasked(a uint64, size, unit int, mask uint64) Exit {
+// zmmBytes returns a register as it is in memory.
+func zmmBytes(z *zmm) (b [64]byte) {
+	for i := range z {
+		le.PutUint64(b[8*i:], z[i])
+	}
+	return b
+}
+
+// probeMasked looks whether storeMasked can store.
+func (c *CPU) probeMasked(in *Inst, size, unit int, mask uint64) Exit {
+	if in.EVEX.Mask() == 0 {
+		return c.probe(c.ea(in), size, Store)
+	}
+	return c.probeElements(c.ea(in), size, unit, mask)
+}
+
+// probeElements looks whether the elements in mask can be stored.
+func (c *CPU) probeElements(a uint64, size, unit int, mask uint64) Exit {
+	if e := c.maskedRange(a, size, unit, mask, Store); e != ExitNone {
+		return e
+	}
 	return eachRun(size, unit, mask, func(from, to int) Exit {
 		e := c.probe(a+uint64(from), to-from, Store)
-		for at := from; e != ExitNone && at < to; at += unit { // the element that faults first
-			if x := c.probe(a+uint64(at), unit, Store); x != ExitNone {
-				return x
-			}
-		}
-		return e
+		return c.firstFault(e, a, from, to, unit, Store)
 	})
+}
+
+// firstFault returns what the elements between from and to raise, which is e together, one
+// after the other.
+func (c *CPU) firstFault(e Exit, a uint64, from, to, unit int, k Access) Exit {
+	for at := from; e != ExitNone && at < to; at += unit {
+		if x := c.probe(a+uint64(at), unit, k); x != ExitNone {
+			return x
+		}
+	}
+	return e
+}
+
+// maskedRange raises #GP where an element in mask has an address that is not canonical. On
+// Intel that comes before the page faults of all elements: so is the order of the SDM (vol. 3A,
+// Priority Among Concurrent Events), and VMASKMOV was seen to do it (maskRange); EVEX forms were
+// not tried. AMD goes from element to element.
+func (c *CPU) maskedRange(a uint64, size, unit int, mask uint64, k Access) Exit {
+	first, end := bits.TrailingZeros64(mask)*unit, min(bits.Len64(mask)*unit, size)
+	if c.amd() || first >= end {
+		return ExitNone
+	}
+	return c.checkCanonical(a+uint64(first), end-first, k)
 }
 
 // eachRun calls f with each range of bytes of an operand of size bytes whose elements, of

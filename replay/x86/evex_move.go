@@ -249,7 +249,7 @@ func evCompress(c *CPU, in *Inst) Exit {
 		}
 	}
 	if isMem(in) {
-		return c.storeMasked(in, &r, at*int(f.elem), int(f.elem), ^uint64(0))
+		return c.storeElements(c.ea(in), &r, at*int(f.elem), int(f.elem), ^uint64(0))
 	}
 	c.put(in, in.RM, &r, n, f.elem, uint64(1)<<at-1)
 	return ExitNone
