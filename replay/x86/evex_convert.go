@@ -9,25 +9,11 @@ import "math/bits"
 // fit gives all ones and IE.
 func (f fpFormat) toUint(x uint64, width, rc uint8, m mxcsr) (uint64, mxcsr) {
 	most := ^uint64(0) >> (64 - width)
-	if f.isNaN(x) {
+	v, neg, fl := f.whole(x, rc, m)
+	if fl == mxIE || v > most || neg && v != 0 {
 		return most, mxIE
 	}
-	x, _ = f.daz(x, m)
-	n := f.unpack(x)
-	if n.inf || n.exp > 63 {
-		return most, mxIE
-	}
-	if n.zero() {
-		return 0, 0
-	}
-	v, inexact := n.integer(rc)
-	if v > most || n.neg && v != 0 {
-		return most, mxIE
-	}
-	if inexact {
-		return v, mxPE
-	}
-	return v, 0
+	return v, fl
 }
 
 // fromUint converts an unsigned integer.

@@ -2,7 +2,7 @@ package x86
 
 // EVEX floating-point arithmetic. Elements that the mask leaves out raise nothing.
 
-// ev64 and ev32 apply f to the elements of both sources.
+// ev64 and ev32 apply f to the elements of both sources. They are packed without a call between.
 //
 //go:noinline
 func ev64(f fpOp64) Handler {
@@ -19,10 +19,7 @@ func ev64(f fpOp64) Handler {
 				o.r[i], fl = x, fl|fx
 			}
 		}
-		if e := c.settle(fl, quiet); e != ExitNone {
-			return e
-		}
-		return c.close(in, &o)
+		return c.closeFloat(in, &o, fl, quiet)
 	}
 }
 
@@ -42,11 +39,16 @@ func ev32(f fpOp32) Handler {
 				o.r[i>>1], fl = o.r[i>>1]|uint64(x)<<s, fl|fx
 			}
 		}
-		if e := c.settle(fl, quiet); e != ExitNone {
-			return e
-		}
-		return c.close(in, &o)
+		return c.closeFloat(in, &o, fl, quiet)
 	}
+}
+
+// closeFloat raises fl or writes the result.
+func (c *CPU) closeFloat(in *Inst, o *evexOp, fl mxcsr, quiet bool) Exit {
+	if e := c.settle(fl, quiet); e != ExitNone {
+		return e
+	}
+	return c.close(in, o)
 }
 
 // evScalar64 and evScalar32 compute the lowest element.
@@ -99,25 +101,28 @@ func evScalar(f fpElement) Handler {
 //go:noinline
 func evPacked(f fpElement) Handler {
 	return func(c *CPU, in *Inst) Exit {
-		var o evexOp
-		if e := c.open(in, &o); e != ExitNone {
-			return e
-		}
-		from, to := uint(o.form.unit)*8, uint(o.form.elem)*8
-		m, quiet := c.control(in, o.form)
-		var fl mxcsr
-		for i := range o.n {
-			if o.mask>>i&1 != 0 {
-				x, fx := f(element(&o.a, from, i), element(&o.b, from, i), in.Imm, m)
-				setElement(&o.r, to, i, x)
-				fl |= fx
-			}
-		}
-		if e := c.settle(fl, quiet); e != ExitNone {
-			return e
-		}
-		return c.close(in, &o)
+		return c.packed(in, func(_, a, b uint64, _ int, m mxcsr) (uint64, mxcsr) { return f(a, b, in.Imm, m) })
 	}
+}
+
+// packed computes the elements in the mask: f has element i of the destination and of both
+// sources.
+func (c *CPU) packed(in *Inst, f func(d, a, b uint64, i int, m mxcsr) (uint64, mxcsr)) Exit {
+	var o evexOp
+	if e := c.open(in, &o); e != ExitNone {
+		return e
+	}
+	from, to, d := uint(o.form.unit)*8, uint(o.form.elem)*8, c.ZMM(in.Reg)
+	m, quiet := c.control(in, o.form)
+	var fl mxcsr
+	for i := range o.n {
+		if o.mask>>i&1 != 0 {
+			x, fx := f(element(&d, to, i), element(&o.a, from, i), element(&o.b, from, i), i, m)
+			setElement(&o.r, to, i, x)
+			fl |= fx
+		}
+	}
+	return c.closeFloat(in, &o, fl, quiet)
 }
 
 // evCompareFloat is VCMPPS and its kin: predicates on elements of a form's size, the
@@ -157,25 +162,10 @@ func evCompareFloat(f fpFormat, scalar bool) Handler {
 
 // evFMA is fused multiplication and addition of packed elements, evFMAScalar of the lowest.
 func evFMA(c *CPU, in *Inst) Exit {
-	var o evexOp
-	if e := c.open(in, &o); e != ExitNone {
-		return e
-	}
-	width, d := uint(o.form.elem)*8, c.ZMM(in.Reg)
-	m, quiet := c.control(in, o.form)
-	var fl mxcsr
-	for i := range o.n {
-		if o.mask>>i&1 == 0 {
-			continue
-		}
-		x, fx := fmaElement(in.Opc, i&1 != 0, width, element(&d, width, i), element(&o.a, width, i), element(&o.b, width, i), m)
-		setElement(&o.r, width, i, x)
-		fl |= fx
-	}
-	if e := c.settle(fl, quiet); e != ExitNone {
-		return e
-	}
-	return c.close(in, &o)
+	width := uint(tablesVar.rows[in.Row].evex.elem) * 8
+	return c.packed(in, func(d, a, b uint64, i int, m mxcsr) (uint64, mxcsr) {
+		return fmaElement(in.Opc, i&1 != 0, width, d, a, b, m)
+	})
 }
 
 func evFMAScalar(c *CPU, in *Inst) Exit {

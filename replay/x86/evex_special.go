@@ -295,24 +295,7 @@ func (f fpFormat) halfPi() uint64 {
 //go:noinline
 func evFix(f fpFormat) Handler {
 	return func(c *CPU, in *Inst) Exit {
-		var o evexOp
-		if e := c.open(in, &o); e != ExitNone {
-			return e
-		}
-		width, d := uint(o.form.elem)*8, c.ZMM(in.Reg)
-		m, quiet := c.control(in, o.form)
-		var fl mxcsr
-		for i := range o.n {
-			if o.mask>>i&1 != 0 {
-				x, fx := f.fix(element(&d, width, i), element(&o.a, width, i), element(&o.b, width, i), in.Imm, m)
-				setElement(&o.r, width, i, x)
-				fl |= fx
-			}
-		}
-		if e := c.settle(fl, quiet); e != ExitNone {
-			return e
-		}
-		return c.close(in, &o)
+		return c.packed(in, func(d, a, b uint64, _ int, m mxcsr) (uint64, mxcsr) { return f.fix(d, a, b, in.Imm, m) })
 	}
 }
 

@@ -417,29 +417,35 @@ func (f fpFormat) minMax(a, b uint64, most bool, m mxcsr) (uint64, mxcsr) {
 // does not fit gives the most negative integer and IE.
 func (f fpFormat) toInt(x uint64, width uint8, rc uint8, m mxcsr) (uint64, mxcsr) {
 	indefinite := uint64(1) << (width - 1)
-	if f.isNaN(x) {
+	v, neg, fl := f.whole(x, rc, m)
+	if fl == mxIE || v > indefinite || v == indefinite && !neg {
 		return indefinite, mxIE
+	}
+	if neg {
+		v = -v
+	}
+	return v & (indefinite<<1 - 1), fl
+}
+
+// whole rounds to an integer of at most 64 bits and a sign. It returns IE for what is none
+// or does not fit, else PE where it is not x.
+func (f fpFormat) whole(x uint64, rc uint8, m mxcsr) (v uint64, neg bool, fl mxcsr) {
+	if f.isNaN(x) {
+		return 0, false, mxIE
 	}
 	x, _ = f.daz(x, m)
 	n := f.unpack(x)
 	if n.inf || n.exp > 63 {
-		return indefinite, mxIE
+		return 0, false, mxIE
 	}
 	if n.zero() {
-		return 0, 0
+		return 0, false, 0
 	}
 	v, inexact := n.integer(rc)
-	if v > indefinite || v == indefinite && !n.neg {
-		return indefinite, mxIE
-	}
-	if n.neg {
-		v = -v
-	}
-	v &= indefinite<<1 - 1
 	if inexact {
-		return v, mxPE
+		fl = mxPE
 	}
-	return v, 0
+	return v, n.neg, fl
 }
 
 // integer rounds the magnitude to an integer; exp must be at most 63.
