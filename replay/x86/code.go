@@ -116,7 +116,7 @@ func (c *CPU) refresh(p *codePage) {
 		c.Bus.Translate(p.base, Exec) // the Bus notes what is executed
 	}
 	if id != p.id {
-		c.flushWrites()
+		c.wfills.empty(&c.wtlb)
 		p.id = id
 		for _, b := range p.blocks {
 			b.drop()

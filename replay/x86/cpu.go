@@ -86,8 +86,8 @@ type CPU struct {
 	rtlb [tlbSize]tlbEntry
 	wtlb [tlbSize]tlbEntry
 
-	rslow, wslow slowPages
-	writeFills   fills // of wtlb
+	rslow, wslow   slowPages
+	rfills, wfills fills // of rtlb and wtlb
 }
 
 // Reasons to leave the block after the current instruction.
@@ -122,6 +122,8 @@ func New(bus Bus, id *CPUIdentity) *CPU {
 	if id.Vendor == VendorAMD {
 		c.shiftAux = auxAF
 	}
+	c.rfills.fillAll()
+	c.wfills.fillAll()
 	c.FlushTLB()
 	return c
 }

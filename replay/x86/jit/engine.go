@@ -40,7 +40,8 @@ type Engine struct {
 	slice   uint64    // how many instructions may pass before the interrupt is looked at
 	sliced  time.Time // when the last slice ended, if another one follows
 
-	counted int64 // bytes of code that Pool.Usage knows of
+	cleared uint64 // how often clearSeen was called: from 1 on
+	counted int64  // bytes of code that Pool.Usage knows of
 
 	of   *x86.CPUIdentity // whose processors may have it one after the other; nil: one processor alone (reuse.go)
 	idle bool             // no processor has it

@@ -27,9 +27,7 @@ func (e *Engine) clearSeen() {
 		e.reportSeen(e.t.c)
 	}
 	clear(e.seen()[:len(e.all)])
-	for _, u := range e.all {
-		u.reported = false
-	}
+	e.cleared++
 }
 
 // reportSeen calls OnCode for the units that were entered and are not reported yet.
@@ -45,8 +43,8 @@ func (e *Engine) reportSeen(c *x86.CPU) {
 		}
 		at += i
 		seen[at] = 0
-		if u := e.all[at]; !u.reported {
-			u.reported = true
+		if u := e.all[at]; u.reported != e.cleared {
+			u.reported = e.cleared
 			c.OnCode(u.pc, u.end)
 			c.Bus.Translate(u.page.base, x86.Exec)
 			if u.next != nil {

@@ -51,8 +51,8 @@ type unit struct {
 	enters   recipe  // of the flags that it is entered with, in a version
 	versions []*unit // of the same code, for edges that come with a recipe
 	dead     bool
-	cut      bool // it ends where it does because of a breakpoint
-	reported bool // OnCode was called for it
+	cut      bool   // it ends where it does because of a breakpoint
+	reported uint64 // OnCode was called for it when Engine.cleared was this
 }
 
 // page is a guest page that has units.
