@@ -73,6 +73,7 @@ type codeCache struct {
 	insts int    // decoded and kept
 
 	counts   bool // entries of blocks, up to hotAfter (cold.go)
+	runsCold bool // RunCold does
 	hotAfter uint8
 	isHot    func(pc uint64) bool
 	leftHot  bool // the loop was left because the next block is hot

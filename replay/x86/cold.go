@@ -11,12 +11,12 @@ func (c *CPU) CountBlocks(after uint8, isHot func(pc uint64) bool) {
 	c.code.epoch++
 }
 
-// isCounted reports whether entries of b are counted.
+// isCounted reports whether entries of b are counted, while RunCold executes.
 func (c *CPU) isCounted(b *block) bool { return c.code.counts && !b.free }
 
 // isHot counts an entry of b, and reports whether it was hot before.
 func (c *CPU) isHot(b *block, weight uint8) bool {
-	if !c.isCounted(b) {
+	if !c.code.runsCold || !c.isCounted(b) {
 		return false
 	}
 	if b.heat >= c.code.hotAfter || b.heat == 0 && c.code.isHot(b.pc) {
@@ -30,6 +30,8 @@ func (c *CPU) isHot(b *block, weight uint8) bool {
 // RunCold executes by the interpreter, as a part of Engine.Run, until a block is next that is hot, or Run has something
 // to look at. The entry of the block at RIP counts as so many. At least one instruction is executed, unless that block is hot.
 func (c *CPU) RunCold(limit uint64, weight uint8) (e Exit, hot bool) {
+	c.code.runsCold = true
+	defer func() { c.code.runsCold = false }()
 	for {
 		b := c.enter(c.RIP)
 		if b == nil || b.n > limit-c.Retired {

@@ -62,7 +62,7 @@ func TestAcrossPages(t *testing.T) {
 	begun := func() (*x86.CPU, *Engine) {
 		c := x86.New(bus, &id)
 		e := pool.Reuse(c)
-		e.Threshold, e.Warmup = 0, 0
+		e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 		c.SetEngine(e)
 		c.RIP = moreAt - 2
 		return c, e

@@ -19,6 +19,9 @@ type Engine struct {
 	// Warmup is how many instructions the interpreter executes before anything is translated and memory
 	// taken: what ends soon must not pay for that.
 	Warmup uint64
+	// MinRun is how many instructions a run must have room for: shorter ones, such as those of steps backward, are the
+	// interpreter's, which looks at the pages of code that it comes to and no others.
+	MinRun uint64
 	// Faults are the places where generated code faulted, which is a mistake of the
 	// translator: those units are interpreted since.
 	Faults []Fault
@@ -69,7 +72,7 @@ const arrival = 8
 
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
-	if e.chunk == 0 && !e.starts() || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
+	if e.chunk == 0 && !e.starts() || limit-c.Retired < e.MinRun || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
 		return e.interpret(c, limit)
 	}
 	e.running = true

@@ -293,7 +293,7 @@ func TestHighBytes(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold, e.Warmup = 0, 0
+	e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 	c.SetEngine(e)
 	c.RIP, c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RDX] = textAt, 0x1234_5678_9abc_0102, 0xffff, 0xabcd
 	if exit := c.Run(7000); exit != x86.ExitLimit || c.R[x86.RAX] != 0x1234_5678_9abc_1102 || c.R[x86.RBX] != 0x7fff || c.R[x86.RCX] != 0x1ab || c.R[x86.R12] != 0xab {

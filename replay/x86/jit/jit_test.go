@@ -39,7 +39,7 @@ func TestFault(t *testing.T) {
 			c := x86.New(bus, host())
 			e := pool.Engine(c)
 			defer e.Close()
-			e.Threshold, e.Warmup = 0, 0
+			e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 			c.SetEngine(e)
 			c.RIP = textAt
 			begin(e)
@@ -161,7 +161,7 @@ func TestBreakpointsKeepCode(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold, e.Warmup = 0, 0
+	e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 	c.SetEngine(e)
 	c.RIP = textAt
 	if exit := c.Run(600); exit != x86.ExitLimit || e.Stats.Units != 3 {
@@ -197,7 +197,7 @@ func TestVersionsAreUnlinked(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold, e.Warmup = 0, 0
+	e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 	c.SetEngine(e)
 	for room := range 8 {
 		c.SetBreakpoints(nil)
@@ -235,7 +235,7 @@ func TestCutUnits(t *testing.T) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
-	e.Threshold, e.Warmup = 0, 0
+	e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 	c.SetEngine(e)
 	c.RIP = textAt
 	for range 3 {

@@ -38,7 +38,7 @@ func TestReuse(t *testing.T) {
 		copy(bus.text[:], x.code)
 		c := bus.c
 		e := pool.Reuse(c)
-		e.Threshold, e.Warmup = 0, 0
+		e.Threshold, e.Warmup, e.MinRun = 0, 0, 0
 		before := e.Stats.Units
 		c.SetEngine(e)
 		c.SetBreakpoints(x.breaks)
