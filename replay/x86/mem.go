@@ -58,8 +58,9 @@ func (c *CPU) FlushTLBPage(a uint64) {
 
 // fills remembers which entries of a translation cache were filled since it was
 // emptied: n of them, the first as many as there is room for by name. A step
-// backward empties both caches three times and fills a few entries, and so does new
-// code: emptying all 4096 entries took half of either.
+// backward empties both caches three times and fills a few entries: emptying all 4096
+// took ten of the eleven microseconds of a short one. New code empties one of them, and
+// that took a third of a comparison with the CPU.
 type fills struct {
 	n  int
 	at [32]uint16
