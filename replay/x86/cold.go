@@ -34,14 +34,13 @@ func (c *CPU) RunCold(limit uint64, weight uint8) (e Exit, hot bool) {
 	defer func() { c.code.runsCold = false }()
 	for {
 		b := c.enter(c.RIP)
+		if b != nil && c.isHot(b, weight) {
+			return ExitNone, true
+		}
 		if b == nil || b.n > limit-c.Retired {
 			return c.execOne(), false
 		}
-		c.code.leftHot = false
-		if c.isHot(b, weight) {
-			return ExitNone, true
-		}
-		weight = 1
+		weight, c.code.leftHot = 1, false
 		if e := c.runBlocks(b, limit); e != ExitNone || c.code.leftHot || c.MustLook(limit) {
 			return e, c.code.leftHot
 		}
