@@ -124,7 +124,7 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 		case limit-c.Retired >= uint64(len(u.insts)):
 			x, goesOn = e.execute(c, u, limit)
 		default:
-			x = c.RunBlock(limit)
+			x, goesOn = e.executePart(c, u, limit)
 		}
 		if x != x86.ExitNone || !goesOn || c.MustLook(limit) || !e.fits(c) {
 			return x
@@ -194,6 +194,20 @@ func (e *Engine) unitAt(c *x86.CPU) *unit {
 		x.unit = e.units[pc]
 	}
 	return x.unit
+}
+
+// executePart has the handlers execute the instructions of u, for not all of which there is room before limit.
+func (e *Engine) executePart(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn bool) {
+	e.seen()[u.id] = 1
+	for i := range u.insts {
+		if x, goesOn = c.Execute(&u.insts[i]); x != x86.ExitNone || !goesOn || e.stale.any() || c.Retired == limit {
+			return x, goesOn
+		}
+		if i+1 == len(u.insts) || c.RIP != u.pc+uint64(u.at[i+1]) {
+			break
+		}
+	}
+	return x, goesOn
 }
 
 // heated makes the unit at RIP, where the interpreter left because it is hot, or has it the interpreter's for good.
