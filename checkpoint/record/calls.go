@@ -186,6 +186,10 @@ func (t *thread) patch(edit func(r *ptrace.Regs)) error {
 // refuse answers a call that cannot be replayed in the kernel's place.
 func (t *thread) refuse(name, why string) (action, error) {
 	t.call.answered, t.call.answer = true, -int64(abi.DenyErrno(t.call.nr))
+	if t.call.nr == unix.SYS_RSEQ && t.space().attached {
+		t.call.answer = t.guestRseq()
+		return action{}, t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
+	}
 	t.session.noteOnce("refused " + name + ": " + why)
 	return action{}, t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }

@@ -44,24 +44,25 @@ func (s *session) letAllGo() error {
 func (g *group) letGo(at *thread) error {
 	s := g.session
 	g.over()
-	if err := g.letThreadsGo(at); err != nil {
+	list, err := g.bringOut(at)
+	if err != nil {
 		return err
 	}
-	if at != nil && at.call.in {
-		if err := at.undo(); err != nil {
-			return err
+	if at != nil {
+		if at.call.in {
+			if err := at.undo(); err != nil {
+				return err
+			}
+			at.call.in = false
 		}
-		at.call.in = false
+		list = append(list, leaving{at, 0})
 	}
 	g.timer.holdUntil(time.Time{})
 	if slices.Contains(g.procs, s.first) {
 		s.relay.detach()
 	}
-	if at != nil {
-		if err := at.release(0); err != nil {
-			return err
-		}
-		delete(s.threads, at.tid)
+	if err := g.releaseAll(list); err != nil {
+		return err
 	}
 	g.leaveDetached(nil)
 	return nil
@@ -70,7 +71,11 @@ func (g *group) letGo(at *thread) error {
 // letOthersGo lets all go that share the memory of t's process, which dies of a signal. Nothing
 // more of the group is recorded.
 func (g *group) letOthersGo(t *thread) error {
-	if err := g.letThreadsGo(t); err != nil {
+	list, err := g.bringOut(t)
+	if err == nil {
+		err = g.releaseAll(list)
+	}
+	if err != nil {
 		return err
 	}
 	if t.proc != g.session.first && slices.Contains(g.procs, g.session.first) {
@@ -80,9 +85,9 @@ func (g *group) letOthersGo(t *thread) error {
 	return nil
 }
 
-// letThreadsGo lets the threads of the group but one go. One that waits in vfork(2) for
-// another of them cannot be stopped there: it is let go at its next stop.
-func (g *group) letThreadsGo(but *thread) error {
+// bringOut stops the threads of the group but one, out of their calls, and returns them. One that
+// waits in vfork(2) for another of them cannot be stopped there: it is let go at its next stop.
+func (g *group) bringOut(but *thread) (list []leaving, err error) {
 	for _, o := range slices.Clone(g.turns.threads) {
 		switch {
 		case o == but:
@@ -91,10 +96,29 @@ func (g *group) letThreadsGo(but *thread) error {
 			o.leaves = true
 			continue
 		}
-		if err := o.leaveCall(); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("thread %d: %w", o.tid, err)
+		sig, err := o.leaveCall()
+		switch {
+		case err == nil:
+			list = append(list, leaving{o, sig})
+		case errors.Is(err, errGone), errors.Is(err, unix.ESRCH):
+			delete(g.session.threads, o.tid)
+		default:
+			return nil, fmt.Errorf("thread %d: %w", o.tid, err)
 		}
-		delete(g.session.threads, o.tid)
+	}
+	return list, nil
+}
+
+// releaseAll lets stopped threads of the group go, once nothing of the recorder's is left in their memory.
+func (g *group) releaseAll(list []leaving) error {
+	if err := g.heal(list); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	for _, l := range list {
+		if err := l.t.release(l.sig); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("thread %d: %w", l.t.tid, err)
+		}
+		delete(g.session.threads, l.t.tid)
 	}
 	return nil
 }
@@ -128,7 +152,11 @@ func (t *thread) leave(ws unix.WaitStatus) (action, error) {
 		return action{}, nil
 	}
 	t.leaves, t.parked.waits, t.parked.next = false, false, comesTo(ws)
-	if err := t.leaveCall(); err != nil {
+	sig, err := t.leaveCall()
+	if err == nil {
+		err = t.release(sig)
+	}
+	if err != nil {
 		return action{}, err
 	}
 	delete(t.session.threads, t.tid)
@@ -166,39 +194,39 @@ func (t *thread) halt() error {
 	return nil
 }
 
-// leaveCall lets a thread go whose stop, if it is at one, is not being answered. A call in
-// which it waits is ended, as the kernel would for a signal that is ignored, and made again.
-func (t *thread) leaveCall() error {
+// leaveCall brings a thread whose stop, if it is at one, is not being answered to a stop in its
+// own code, and returns the signal with which it is to go on. A call in which it waits is ended, as
+// the kernel would for a signal that is ignored, and made again. One that ends is let go, with errGone.
+func (t *thread) leaveCall() (sig int, err error) {
 	if err := t.halt(); err != nil {
-		return err
+		return 0, err
 	}
 	ws := t.parked.next.status
 	switch {
 	case t.parked.next.ended:
 		t.session.noteEnd(t.tid, ws)
-		return errGone
+		return 0, errGone
 	case ws != 0 && ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT:
-		return t.session.source.resume(t.tid, ptrace.Detach, 0)
+		return 0, errors.Join(errGone, t.session.source.resume(t.tid, ptrace.Detach, 0))
 	}
 	if err := t.readRegs(); err != nil {
-		return err
+		return 0, err
 	}
 	isCall := ws != 0 && ptrace.StopSignal(ws) == ptrace.SyscallTrap
 	switch {
 	case t.call.in && !t.call.entering:
 		if err := t.endCall(); err != nil {
-			return err
+			return 0, err
 		}
 	case isCall: // at the entry of one
 		if err := t.undo(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	sig := signalOf(ws)
-	if t.group().timer.seen(t.tid, unix.Signal(sig)) {
+	if sig = signalOf(ws); t.group().timer.seen(t.tid, unix.Signal(sig)) {
 		sig = 0
 	}
-	return t.release(sig)
+	return sig, nil
 }
 
 // signalOf returns the signal for which a thread has stopped, 0 at a stop of another kind.
@@ -253,7 +281,7 @@ func (t *thread) restore() error {
 		return err
 	}
 	if t.space().site != 0 {
-		if err := t.disarmAt(t.proc.pid, t.tid); err != nil {
+		if err := t.disarmAt(t.proc.pid, t.tid, t.giveRseq); err != nil {
 			return err
 		}
 	}
@@ -283,14 +311,20 @@ func (p *process) waitDetached() error {
 	return nil
 }
 
-// disarmAt borrows a stopped process and gives it its instructions back.
-func (t *thread) disarmAt(pid, tid int) error {
+// disarmAt borrows a stopped thread and gives it its instructions back, and what the functions
+// give.
+func (t *thread) disarmAt(pid, tid int, more ...func(in caller) error) error {
 	in, err := t.session.source.inject(pid, tid, t.space().site)
 	if err != nil {
 		return err
 	}
 	if err := t.proc.disarm(in); err != nil {
 		return err
+	}
+	for _, f := range more {
+		if err := f(in); err != nil {
+			return err
+		}
 	}
 	return in.end()
 }

@@ -26,7 +26,7 @@ func (t *thread) recordChild(pid int) error {
 	p, of := n.proc, t.proc
 	p.parent, p.trap, p.segv, p.sigsys, p.about, p.wanted = of.pid, of.trap, of.segv, of.sigsys, of.about, of.wanted
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
-	n.affinity, n.name, n.starting = t.affinity, t.name, true
+	n.affinity, n.name, n.starting, n.rseq = t.affinity, t.name, true, t.rseq
 	n.call.mem = callMem{p}
 	n.group().cpu = t.group().cpu
 	if t.space().sharesMapped() {
@@ -109,6 +109,7 @@ func (t *thread) beginFork(old *space) error {
 	}
 	sp.image, sp.site, sp.vdso, sp.brk, sp.readExec = old.image, old.site, old.vdso, old.brk, old.readExec
 	sp.artefact, sp.noShadow = slices.Clone(old.artefact), old.noShadow
+	sp.attached, sp.vdsoEnd, sp.patches = old.attached, old.vdsoEnd, old.patches
 	sp.scratch = old.scratch // mapped, and its parent's
 	if sp.stored = maps.Clone(old.stored); sp.stored != nil {
 		sp.outside = map[uint64][]byte{}

@@ -117,6 +117,12 @@ type Options struct {
 	// fault.
 	NoTrapCPUID bool
 
+	// Of [Attach] alone. For, when it is not 0, is how long is recorded; Stop, when it is closed, ends
+	// the recording. UntilCrash keeps only what a crash has ended.
+	For        time.Duration
+	Stop       <-chan struct{}
+	UntilCrash bool
+
 	// KeepEnv says which environment variables the manifest holds: see
 	// checkpoint.MaskEnvironment.
 	KeepEnv string
@@ -164,6 +170,8 @@ type Result struct {
 	// Crashed is the process that crashed, when it is not the program itself. The recording
 	// at Path is about it, or, where it shared its parent's memory, about that.
 	Crashed *Crashed
+	// Detached says that a program that was attached to has been let go, and runs on.
+	Detached bool
 	// Sanitizer says that the program was linked with AddressSanitizer or
 	// LeakSanitizer, which end it with an exit code.
 	Sanitizer bool

@@ -21,6 +21,7 @@ import (
 // the tracer's thread, except the timers and the relay, which have their own mutexes.
 type session struct {
 	opt    Options
+	attach *attachment // nil where the program was started
 	source stopSource
 	log    zerolog.Logger
 	ctx    context.Context
@@ -161,7 +162,7 @@ func (s *session) loop(first *thread) error {
 	if err := first.group().pass(first); err != nil {
 		return err
 	}
-	if err := first.goOn(action{}); err != nil {
+	if err := first.goOn(first.parked.next); err != nil {
 		return err
 	}
 	for {
@@ -176,6 +177,11 @@ func (s *session) loop(first *thread) error {
 			err = s.notOurs(tid, ws)
 		default:
 			err = s.runReady()
+		}
+		if err == nil || s.goesOn(err) {
+			if aerr := s.onAsked(); aerr != nil {
+				return aerr
+			}
 		}
 		if s.kicked && (err == nil || s.goesOn(err)) {
 			s.kicked = false
@@ -205,6 +211,9 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 			time.Sleep(heldBackTick)
 		}
 		return tid, ws, err
+	}
+	if s.attach != nil {
+		return ptrace.WaitAnyOnce()
 	}
 	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
 		for tid := range s.threads {

@@ -123,7 +123,7 @@ func (sp *space) cloneMemory(t *thread) (pid int, ret int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if t.proc == sp.session.first {
+	if t.proc == sp.session.first && sp.session.attach == nil {
 		// A child of its parent, which is the recorder.
 		if ret, err = cloneAgain(in, cloneParent); err == nil {
 			err = in.end()

@@ -24,6 +24,10 @@ type space struct {
 	site  uint64 // address of a SYSCALL instruction in the vdso
 	vdso  uint64 // its start
 
+	attached bool        // it was there before the recording: its vdso is patched
+	vdsoEnd  uint64      // where that is so
+	patches  []codePatch // in the vdso
+
 	maps       mapModel
 	brk        uint64
 	readExec   bool // PROT_READ means PROT_EXEC too

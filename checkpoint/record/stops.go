@@ -221,7 +221,7 @@ func (t *thread) onSyscallStop() (action, error) {
 func (t *thread) onGroupStop(sig int) (action, error) {
 	switch unix.Signal(sig) {
 	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
-		if unix.Signal(sig) != unix.SIGSTOP && t.proc == t.session.first { // a child is its shell's job
+		if unix.Signal(sig) != unix.SIGSTOP && t.proc == t.session.first && t.session.attach == nil { // a child is its shell's job
 			stopWithJob()
 		}
 		return action{req: ptrace.Listen}, t.endBeforeStop()

@@ -30,6 +30,10 @@ type thread struct {
 	scratch         abi.Range        // where the kernel writes while the thread waits
 	lastRedirection *abi.Redirection // of its last call that waited
 
+	rseq        ptrace.Rseq     // that is taken from it while it is recorded, no Area for none
+	interrupted interruptedCall // by the stop at which it was attached to
+	jobStopped  bool            // by job control, when it was attached to
+
 	block *threadAgent // where the agent keeps its own, nil for none
 
 	agent       bool        // it runs under the agent, or did so up to the stop that is answered

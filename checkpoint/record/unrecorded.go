@@ -49,7 +49,7 @@ func (t *thread) leaveHere() error {
 
 // makeNative gives a new child what is its own: its instructions and its CPUs.
 func (t *thread) makeNative(pid int) error {
-	if err := errors.Join(t.leaveBlockOf(pid), t.disarmAt(pid, pid)); err != nil {
+	if err := errors.Join(t.leaveBlockOf(pid), t.healChild(pid), t.disarmAt(pid, pid)); err != nil {
 		return err
 	}
 	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {

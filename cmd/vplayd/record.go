@@ -130,10 +130,18 @@ SIGKILL to its process group say, the recording is written first.`,
 
 // add defines the flags, which have their defaults then.
 func (f *recordFlags) add(fs *pflag.FlagSet) {
+	f.addCommon(fs)
+	fs.StringVar(&f.keep, "keep", "crash", "`WHEN` a recording is kept: at a crash only, or always")
+	fs.StringVar(&f.agent, "agent", "off", "`WHETHER` code inside the program makes its frequent system calls: on or off (see above)")
+	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
+	f.chaos.add(fs)
+}
+
+// addCommon defines the flags that record and attach have.
+func (f *recordFlags) addCommon(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.out, "output", "o", "", "`FILE` to write (default: PROGRAM-N.vplay)")
 	fs.BoolVarP(&f.force, "force", "f", false, "replace the recording if it exists")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
-	fs.StringVar(&f.keep, "keep", "crash", "`WHEN` a recording is kept: at a crash only, or always")
 	fs.StringVar(&f.follow, "follow", "all", "`WHICH` children are recorded with the program: all, none or exec=PATTERN")
 	fs.StringVar(&f.onCrash, "on-crash", "first", "`WHICH` crashes of several processes give a recording: the first, or each one of its own")
 	fs.DurationVar(&f.interval, "interval", 50*time.Millisecond, "CPU time between two images of memory")
@@ -144,10 +152,7 @@ func (f *recordFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "the same as --slim never")
 	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
-	fs.StringVar(&f.agent, "agent", "off", "`WHETHER` code inside the program makes its frequent system calls: on or off (see above)")
-	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
-	f.chaos.add(fs)
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")
 }
 

@@ -40,41 +40,14 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	if err := checkOutput(f.out, f.force); err != nil {
 		return err
 	}
-	keep := recorder.KeepCrash
-	switch f.keep {
-	case "crash":
-	case "always":
-		keep = recorder.KeepAlways
-	default:
-		return usageError{withHint(fmt.Errorf("--keep %s", f.keep), exitUsage, "--keep takes crash or always")}
-	}
-	if f.agent != "on" && f.agent != "off" {
-		return usageError{withHint(fmt.Errorf("--agent %s", f.agent), exitUsage, "--agent takes on or off")}
-	}
-	follow, onCrash := recorder.Follow(f.follow), recorder.OnCrash(f.onCrash)
-	if err := follow.Check(); err != nil {
-		return usageError{withHint(fmt.Errorf("--follow: %w", err), exitUsage, "--follow takes all, none or exec=PATTERN")}
-	}
-	if onCrash != recorder.OnCrashFirst && onCrash != recorder.OnCrashEach {
-		return usageError{withHint(fmt.Errorf("--on-crash %s", f.onCrash), exitUsage, "--on-crash takes first or each")}
-	}
 	line := newProgress(f.quiet)
+	opt, err := f.options(c, line)
+	if err != nil {
+		return err
+	}
+	opt.Args = args
 	f.chaos.say(f.quiet)
-	res, err := tryToCrash(c.Context(), f, recorder.Options{
-		Path: f.out, Keep: keep, Follow: follow, OnCrash: onCrash, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
-		ForceEvery: time.Duration(f.forceEvery) * time.Millisecond,
-		KeepEnv:    f.env, Ended: func(reason string, kept bool) {
-			line.done()
-			if !f.quiet {
-				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
-			}
-		},
-		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed,
-		Agent: f.agent == "on", FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Args: args, Logger: logger(c, "record"),
-		Progress: func(done, total int) {
-			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)
-		},
-	})
+	res, err := tryToCrash(c.Context(), f, opt)
 	line.done()
 	if err != nil {
 		var start *recorder.StartError
@@ -91,6 +64,43 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 		slimBehind(res.Path, f)
 	}
 	return leaveAs(&res)
+}
+
+// options returns what the flags say to the recorder, which shows its progress on line.
+func (f *recordFlags) options(c *cobra.Command, line *progress) (opt recorder.Options, err error) {
+	keep := recorder.KeepCrash
+	switch f.keep {
+	case "crash":
+	case "always":
+		keep = recorder.KeepAlways
+	default:
+		return opt, usageError{withHint(fmt.Errorf("--keep %s", f.keep), exitUsage, "--keep takes crash or always")}
+	}
+	if f.agent != "on" && f.agent != "off" {
+		return opt, usageError{withHint(fmt.Errorf("--agent %s", f.agent), exitUsage, "--agent takes on or off")}
+	}
+	follow, onCrash := recorder.Follow(f.follow), recorder.OnCrash(f.onCrash)
+	if err := follow.Check(); err != nil {
+		return opt, usageError{withHint(fmt.Errorf("--follow: %w", err), exitUsage, "--follow takes all, none or exec=PATTERN")}
+	}
+	if onCrash != recorder.OnCrashFirst && onCrash != recorder.OnCrashEach {
+		return opt, usageError{withHint(fmt.Errorf("--on-crash %s", f.onCrash), exitUsage, "--on-crash takes first or each")}
+	}
+	return recorder.Options{
+		Path: f.out, Keep: keep, Follow: follow, OnCrash: onCrash, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
+		ForceEvery: time.Duration(f.forceEvery) * time.Millisecond,
+		KeepEnv:    f.env, Ended: func(reason string, kept bool) {
+			line.done()
+			if !f.quiet {
+				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
+			}
+		},
+		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed,
+		Agent: f.agent == "on", FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Logger: logger(c, "record"),
+		Progress: func(done, total int) {
+			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)
+		},
+	}, nil
 }
 
 // sayRecorded says what became of the recording.

@@ -138,6 +138,34 @@ func SetDispatch(tid int, on bool, from, n uint64) error {
 	return raw(reqSetDispatch, tid, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)))
 }
 
+// Dispatches reports whether a stopped thread has system calls dispatched to a handler of its own
+// (PR_SET_SYSCALL_USER_DISPATCH). Kernels before 6.4 cannot tell: then it is false.
+func Dispatches(tid int) bool {
+	var c struct{ mode, selector, offset, length uint64 }
+	err := raw(reqGetDispatch, tid, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)))
+	return err == nil && c.mode != 0
+}
+
+// GetRseq returns where a stopped thread has registered its struct rseq.
+func GetRseq(tid int) (Rseq, error) {
+	var c Rseq
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, reqGetRseq, uintptr(tid), unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)), 0, 0)
+	if e != 0 {
+		return Rseq{}, e
+	}
+	return c, nil
+}
+
+// RobustList returns the address of a thread's struct robust_list_head (man 2 get_robust_list).
+func RobustList(tid int) (uint64, error) {
+	var head, size uint64
+	_, _, e := unix.RawSyscall(unix.SYS_GET_ROBUST_LIST, uintptr(tid), uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&size)))
+	if e != 0 {
+		return 0, e
+	}
+	return head, nil
+}
+
 // The places of a thread at a stop, as SyscallOp returns them
 // (PTRACE_SYSCALL_INFO_ENTRY and _EXIT).
 const (
@@ -183,6 +211,16 @@ func WaitAny(options int) (int, unix.WaitStatus, error) {
 			return tid, ws, err
 		}
 	}
+}
+
+// WaitAnyOnce is WaitAny that returns 0 when a signal whose handler has no SA_RESTART ends it.
+func WaitAnyOnce() (int, unix.WaitStatus, error) {
+	var ws unix.WaitStatus
+	tid, err := unix.Wait4(-1, &ws, unix.WCLONE|unix.WNOTHREAD, nil)
+	if err == unix.EINTR {
+		return 0, 0, nil
+	}
+	return tid, ws, err
 }
 
 // WaitStep is Wait for a thread that takes microseconds, such as one that executes one

@@ -33,6 +33,8 @@ const (
 	reqSetSigmask  = 0x420b
 	reqPeekSiginfo = 0x4209
 	reqSetDispatch = 0x4210
+	reqGetDispatch = 0x4211
+	reqGetRseq     = 0x420f
 	peekShared     = 1
 
 	ntX86XState = 0x202 // include/uapi/linux/elf.h
@@ -60,6 +62,16 @@ const EventStop = 128
 
 // SyscallTrap is the stop signal of a system call stop under OptSysGood.
 const SyscallTrap = unix.SIGTRAP | 0x80
+
+// Rseq is the kernel's struct ptrace_rseq_configuration: where a thread has registered its
+// struct rseq (man 2 rseq). Area is 0 where it has none.
+type Rseq struct {
+	Area      uint64
+	Size      uint32
+	Signature uint32
+	flags     uint32
+	_         uint32
+}
 
 // Regs is the kernel's user_regs_struct.
 type Regs = unix.PtraceRegs

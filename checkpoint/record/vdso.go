@@ -1,0 +1,223 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// The vdso of a program that is attached to. Its functions read the time stamp counter and pages
+// that the kernel writes at any time. From a new program it is hidden in the auxiliary vector; one
+// that runs has the addresses of the functions already. So each function begins with a jump to
+// code that makes the system call instead.
+//
+// At the end the functions get their first instructions back. The code that made the calls
+// stays: a thread may be in it, or return to it from a signal handler. It stands in the zeros
+// between the end of the vdso and that of its last page, and does no harm there.
+
+// codePatch is code of the program's that is replaced.
+type codePatch struct {
+	addr     uint64
+	old, now []byte
+}
+
+// entryJump is the size of a JMP with a 32-bit offset.
+const entryJump = 5
+
+// jumpTo is such a jump.
+func jumpTo(at, to uint64) []byte {
+	return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(to-at-entryJump))
+}
+
+// callStub is a function that makes system call nr: MOV EAX, nr; SYSCALL; RET.
+func callStub(nr uint32) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte{0xb8}, nr)
+	return append(b, 0x0f, 0x05, 0xc3)
+}
+
+// randomStub is getrandom(2), which in the vdso has two arguments more: where the last is -1 a
+// caller asks how large its state is to be, and is told that there is no such function.
+func randomStub() []byte {
+	b := []byte{0x49, 0x83, 0xf8, 0xff, 0x74, 0x08} // CMP R8, -1; JE +8
+	b = append(b, callStub(unix.SYS_GETRANDOM)...)
+	return append(b, 0xb8, 0xda, 0xff, 0xff, 0xff, 0xc3) // MOV EAX, -ENOSYS; RET
+}
+
+// vdsoStubs has the functions of the vdso (arch/x86/entry/vdso/vdso.lds.S) that need one.
+var vdsoStubs = []struct {
+	name string
+	code []byte
+}{
+	{"__vdso_clock_gettime", callStub(unix.SYS_CLOCK_GETTIME)},
+	{"__vdso_gettimeofday", callStub(unix.SYS_GETTIMEOFDAY)},
+	{"__vdso_clock_getres", callStub(unix.SYS_CLOCK_GETRES)},
+	{"__vdso_time", callStub(unix.SYS_TIME)},
+	{"__vdso_getcpu", callStub(unix.SYS_GETCPU)},
+	{"__vdso_getrandom", randomStub()},
+}
+
+// vdsoStubSize is the room of each.
+const vdsoStubSize = 32
+
+// stubs returns the code of all, each at a multiple of vdsoStubSize.
+func stubs() []byte {
+	b := make([]byte, len(vdsoStubs)*vdsoStubSize)
+	for i, s := range vdsoStubs {
+		copy(b[i*vdsoStubSize:], s.code)
+	}
+	return b
+}
+
+// findVDSO finds the vdso, what is to be replaced in it, and an instruction for injected calls
+// that stays.
+func (sp *space) findVDSO() error {
+	var at *mapping
+	for m := range sp.maps.tree.From(0) {
+		if m.Name == "[vdso]" {
+			at = m
+		}
+	}
+	if at == nil {
+		return &refusal{"it has unmapped its vdso", "such a program cannot be recorded by attaching"}
+	}
+	sp.vdso, sp.vdsoEnd = at.Start, at.End
+	image := make([]byte, at.End-at.Start)
+	var err error
+	if n := sp.readMem(at.Start, image); n != len(image) {
+		return errors.New("the vdso cannot be read")
+	}
+	sp.site, err = findSyscall(sp.mem, at.Start, at.End)
+	if err != nil {
+		return err
+	}
+	sp.patches, err = planVDSO(image, at.Start)
+	for i, p := range sp.patches {
+		what := "code that makes system calls, behind the end of the vdso"
+		if i > 0 {
+			what = "a function of the vdso makes the system call"
+		}
+		sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: p.addr, Old: p.old, What: what})
+	}
+	return err
+}
+
+// planVDSO returns what is to be changed in a vdso at an address: the first is new code, the
+// others jumps to it.
+func planVDSO(image []byte, start uint64) ([]codePatch, error) {
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return nil, fmt.Errorf("the vdso: %w", err)
+	}
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, fmt.Errorf("the vdso: %w", err)
+	}
+	code := stubs()
+	at := len(image) - len(code)
+	if room := image[max(at, 0):]; at < 0 || !bytes.Equal(room, code) && len(bytes.Trim(room, "\x00")) > 0 {
+		return nil, &refusal{"its vdso has no room behind its end", "please report it, with the version of the kernel"}
+	}
+	list := []codePatch{{start + uint64(at), bytes.Clone(image[at:]), code}}
+	for i, stub := range vdsoStubs {
+		for _, s := range symbols {
+			if s.Name != stub.name {
+				continue
+			}
+			if s.Size < entryJump || s.Value > uint64(at) {
+				return nil, fmt.Errorf("%s of the vdso has no room for a jump", s.Name)
+			}
+			from := start + s.Value
+			list = append(list, codePatch{from, bytes.Clone(image[s.Value:][:entryJump]), jumpTo(from, list[0].addr+uint64(i*vdsoStubSize))})
+		}
+	}
+	return list, nil
+}
+
+// patchVDSO has the functions of the vdso make system calls.
+func (sp *space) patchVDSO() error {
+	for _, p := range sp.patches {
+		if n, err := sp.mem.writeAt(p.now, p.addr); err != nil || n != len(p.now) {
+			return fmt.Errorf("the vdso cannot be changed: %w", err)
+		}
+	}
+	sp.attached = true
+	return nil
+}
+
+// unpatchVDSO gives the functions their own code back.
+func unpatchVDSO(mem memory, patches []codePatch) error {
+	for _, p := range patches[min(1, len(patches)):] {
+		if n, err := mem.writeAt(p.old, p.addr); err != nil || n != len(p.old) {
+			return fmt.Errorf("the vdso cannot be changed back: %w", err)
+		}
+	}
+	return nil
+}
+
+// stepLimit is how many instructions a thread may take to leave the vdso.
+const stepLimit = 1 << 20
+
+// handlerDepth is how many bytes of a stack are searched for where a signal handler returns to.
+const handlerDepth = 64 << 10
+
+// returnsIntoPatch reports whether the thread's stack has an address that is inside an instruction
+// once the vdso is changed: where a signal handler returns to that has interrupted a function there.
+func (t *thread) returnsIntoPatch() bool {
+	sp := t.space()
+	b := make([]byte, handlerDepth)
+	for b = b[:sp.readMem(t.regs.Rsp&^7, b)]; len(b) >= 8; b = b[8:] {
+		word := le64(b)
+		if word < sp.vdso || word >= sp.vdsoEnd {
+			continue
+		}
+		for _, p := range sp.patches[1:] {
+			if word > p.addr && word-p.addr < entryJump {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leaveVDSO has a thread execute instructions, one at a time, until it is neither in the vdso nor
+// in a restartable sequence. Signals wait.
+func (t *thread) leaveVDSO() error {
+	for n := 0; t.inVDSO() || t.rseqSection(); n++ {
+		if n == stepLimit {
+			return &refusal{fmt.Sprintf("thread %d does not leave the vdso", t.tid), "try again"}
+		}
+		ws, err := t.runTo(ptrace.SingleStep, 0)
+		switch {
+		case err != nil:
+			return err
+		case !ws.Stopped():
+			return &goneError{ws}
+		}
+		if sig := signalOf(ws); sig != 0 && unix.Signal(sig) != unix.SIGTRAP {
+			var si ptrace.Siginfo
+			if ptrace.GetSiginfo(t.tid, &si) == nil && !isFault(sig, &si) {
+				t.sig.held = append(t.sig.held, heldSignal{sig, si})
+			}
+		}
+		if err := t.readRegs(); err != nil {
+			return err
+		}
+	}
+	if t.returnsIntoPatch() {
+		return &refusal{fmt.Sprintf("thread %d is in a signal handler that has interrupted the vdso", t.tid), "try again"}
+	}
+	return nil
+}
+
+func (t *thread) inVDSO() bool {
+	return t.regs.Rip >= t.space().vdso && t.regs.Rip < t.space().vdsoEnd
+}
