@@ -46,6 +46,9 @@ func attachable(pid int) error {
 // for no reason.
 func unattachable(pid int, state string, tracer int) *refusal {
 	if tracer != 0 {
+		if status, err := statusOf(tracer); err == nil {
+			tracer = int(status.Number("Tgid")) // it may be a thread
+		}
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", tracer)) // it may have ended
 		return &refusal{
 			fmt.Sprintf("process %d (%s) traces it already", tracer, strings.TrimSpace(string(name))),

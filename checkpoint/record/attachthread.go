@@ -41,9 +41,6 @@ func (t *thread) prepareAttached() error {
 	if !t.sig.syncPending {
 		t.sendHeld()
 	}
-	if t.jobStopped {
-		return t.stopAgain()
-	}
 	return nil
 }
 
@@ -123,18 +120,14 @@ func (t *thread) endInterrupted() error {
 	return nil
 }
 
-// stopAgain brings a thread that job control had stopped back to that stop, from which it can go
-// on as it would.
+// stopAgain has a thread that job control had stopped come back to that stop when it is resumed
+// for the first time.
 func (t *thread) stopAgain() error {
-	if err := t.session.source.interrupt(t.tid); err != nil {
-		return err
+	if !t.jobStopped {
+		return nil
 	}
-	ws, err := t.runTo(ptrace.Cont, 0)
-	if err != nil {
-		return err
-	}
-	t.parked.next = comesTo(ws)
-	return nil
+	t.jobStopped = false
+	return t.session.source.interrupt(t.tid)
 }
 
 // withRoom lets f use n bytes of the program's memory, which the program does not use.

@@ -223,8 +223,12 @@ func (t *thread) leaveCall() (sig int, err error) {
 			return 0, err
 		}
 	}
-	if sig = signalOf(ws); t.group().timer.seen(t.tid, unix.Signal(sig)) {
-		sig = 0
+	sig = signalOf(ws)
+	if t.group().timer.seen(t.tid, unix.Signal(sig)) {
+		return 0, nil
+	}
+	if unix.Signal(sig) == unix.SIGSEGV && t.atTrapped() {
+		return 0, t.repairSegv() // it executes the instruction once it has it back
 	}
 	return sig, nil
 }
@@ -261,9 +265,7 @@ func (t *thread) endCall() error {
 // a signal unless that is 0.
 func (t *thread) release(sig int) error {
 	if timer := &t.group().timer; timer.comes(t) {
-		timer.gone(t.tid)
-		// It is not to outlive the tracer: it would kill.
-		if _, err := t.runToReserved(sig); err != nil {
+		if err := t.takeReserved(sig); err != nil {
 			return err
 		}
 		sig = 0
@@ -272,6 +274,29 @@ func (t *thread) release(sig int) error {
 		return err
 	}
 	return t.session.source.resume(t.tid, ptrace.Detach, sig)
+}
+
+// takeReserved has the thread take the timer's signal: it is not to outlive the tracer, for it would
+// kill. Other stops come before it, such as the one that halt has asked for where the thread came to
+// another.
+func (t *thread) takeReserved(sig int) error {
+	timer := &t.group().timer
+	for ; timer.comes(t); sig = 0 {
+		ws, err := t.runToReserved(sig)
+		switch {
+		case err != nil:
+			return err
+		case !ws.Stopped():
+			return &goneError{ws}
+		}
+		var si ptrace.Siginfo
+		got := signalOf(ws)
+		if got == 0 || t.session.source.getSiginfo(t.tid, &si) != nil || timer.arrived(t.tid, got, &si) {
+			continue
+		}
+		t.sig.held = append(t.sig.held, heldSignal{got, si})
+	}
+	return nil
 }
 
 // restore gives a thread that is at a stop, in no call, its instructions, its CPUs and its

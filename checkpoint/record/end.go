@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -188,10 +189,14 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 		return err
 	}
 	b.contexts = g.contexts(t)
+	now := slices.Clone(b.contexts)
+	if t.parked.noXState { // replay learns it at the exit of the thread's call
+		b.contexts[0].XState = nil
+	}
 	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
-	final := &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: b.contexts, Siginfo: info, Signo: int32(b.signo)}
+	final := &checkpoint.Final{Maps: t.space().maps.mappings(), Contexts: now, Siginfo: info, Signo: int32(b.signo)}
 	if err := t.space().keepDebuggerSet(&t.call, final); err != nil {
 		return err
 	}

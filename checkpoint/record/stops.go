@@ -72,6 +72,9 @@ func (t *thread) goOn(next action) error {
 			return err
 		}
 	}
+	if err := t.stopAgain(); err != nil {
+		return err
+	}
 	ws, stopped, err := t.resume(req, next.sig, user)
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)

@@ -119,16 +119,36 @@ func trapped(b []byte) (checkpoint.InstrKind, uint64) {
 	return 0, 0
 }
 
-// emulate executes the trapped instruction at rip, if there is one.
-func (t *thread) emulate() (bool, error) {
+// trappedHere returns which instruction at rip the recorder has made to fault, and its length; 0
+// for none.
+func (t *thread) trappedHere() (checkpoint.InstrKind, uint64) {
 	var code [15]byte
 	n := t.space().readMem(t.regs.Rip, code[:])
 	kind, size := trapped(code[:n])
 	if kind == 0 || kind == checkpoint.InstrCPUID && !t.proc.trap.cpuid || kind != checkpoint.InstrCPUID && !t.proc.trap.tsc {
-		return false, nil
+		return 0, 0
 	}
 	if kind == checkpoint.InstrCPUID && t.proc.trap.ownCPUID || kind != checkpoint.InstrCPUID && t.proc.trap.ownTSC {
-		return false, nil // the program wants the fault
+		return 0, 0 // the program wants the fault
+	}
+	return kind, size
+}
+
+// atTrapped reports whether the thread, at the delivery of a SIGSEGV, has it for such an instruction.
+func (t *thread) atTrapped() bool {
+	var si ptrace.Siginfo
+	if t.session.source.getSiginfo(t.tid, &si) != nil || si.Code() != siKernel {
+		return false
+	}
+	kind, _ := t.trappedHere()
+	return kind != 0
+}
+
+// emulate executes the trapped instruction at rip, if there is one.
+func (t *thread) emulate() (bool, error) {
+	kind, size := t.trappedHere()
+	if kind == 0 {
+		return false, nil
 	}
 	before := regsOf(&t.regs)
 	r := &t.regs

@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 			os.Exit(126)
 		case recordVerb:
 			os.Exit(recordMain(os.Args[2:]))
+		case attachVerb:
+			os.Exit(attachMain(os.Args[2]))
 		case initVerb:
 			os.Exit(initMain(os.Args[2:]))
 		}
