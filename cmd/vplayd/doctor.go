@@ -41,8 +41,9 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor [flags]",
 		Short: "tell what this machine can do, and what helps where it cannot",
 		Long: `Doctor looks at what recording and replaying need: the kernel, whether ptrace
-is allowed, whether RDTSC and CPUID can be trapped, what the page map tells,
-gdb, the space in this folder, and whether replay is by code generated for this
+is allowed, for a program that is started and for one that runs already (vplayd
+attach), whether RDTSC and CPUID can be trapped, what the page map tells, gdb,
+the space in this folder, and whether replay is by code generated for this
 machine or by the interpreter.
 Then it records a tiny program and replays the recording, which is the proof.
 Each lack comes with what can be done.

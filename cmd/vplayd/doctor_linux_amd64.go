@@ -25,7 +25,7 @@ import (
 // machineFindings looks at what recording needs here.
 func machineFindings(ctx context.Context) []finding {
 	return append([]finding{
-		cpuFinding(), kernelFinding(), yamaFinding(), seccompFinding(), tscFinding(), cpuidFinding(), pagemapFinding(), diskFinding(),
+		cpuFinding(), kernelFinding(), yamaFinding(), attachFinding(), seccompFinding(), tscFinding(), cpuidFinding(), pagemapFinding(), diskFinding(),
 	}, trialFindings(ctx)...)
 }
 
@@ -64,6 +64,23 @@ func yamaFinding() finding {
 	default:
 		return lack("ptrace scope", "kernel.yama.ptrace_scope = "+s+": nobody may trace", "set it to 1 in /etc/sysctl.d and start the machine again")
 	}
+}
+
+// attachFinding says to which running processes attach may attach: those of the same user, unless
+// Yama leaves that to CAP_SYS_PTRACE.
+func attachFinding() finding {
+	const all, own = "any process, with the privilege CAP_SYS_PTRACE", "processes of this user"
+	const capSysPtrace = 19 // linux/capability.h
+	may := abi.ProcStatus(readText("/proc/self/status")).Mask("CapEff")>>capSysPtrace&1 != 0
+	switch scope := readText("/proc/sys/kernel/yama/ptrace_scope"); {
+	case scope == "3":
+		return lack("attach", "to nobody: kernel.yama.ptrace_scope = 3", "set it to 1 in /etc/sysctl.d and start the machine again; vplayd record needs it too")
+	case may:
+		return ok("attach", "to %s", all)
+	case scope == "1", scope == "2":
+		return lack("attach", "to nobody but as root: kernel.yama.ptrace_scope = "+scope, "attach as root, or sudo sysctl kernel.yama.ptrace_scope=0; vplayd record needs neither where it is 1")
+	}
+	return ok("attach", "to %s", own)
 }
 
 // statusField returns a field of /proc/self/status.

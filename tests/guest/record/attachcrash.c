@@ -13,7 +13,7 @@ static volatile int spoil;
 static volatile long sum;
 
 static void spoils(struct node *n) {
-	n->next = (struct node *)0x1230; // the cause
+	n->next = (struct node *)0x1230; // CAUSE
 }
 
 static void *meddles(void *arg) {
@@ -35,7 +35,7 @@ int main(void) {
 	fgets(line, sizeof line, stdin);
 	spoil = strncmp(line, "crash", 5) == 0;
 	for (struct node *n = nodes;; n = n->next) {
-		sum += n->value; // the crash
+		sum += n->value; // CRASH
 		for (volatile int i = 0; i < 2000; i++)
 			;
 	}

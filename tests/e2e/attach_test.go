@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAttach attaches to a program that runs, which then crashes: the recording leads back to what
+// has spoilt the pointer. The command ends with the shell's exit code for the signal.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "record/attachcrash", "-O0", "-pthread")
+	prog := exec.CommandContext(limited(t, 5*time.Minute), g.bin)
+	stdin, err := prog.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := prog.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := prog.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = prog.Process.Kill(); _ = prog.Wait() }()
+	if l, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", l, err)
+	}
+	rec := filepath.Join(g.dir, "rec.vplay")
+	cmd := exec.CommandContext(limited(t, 5*time.Minute), vplayd, "attach", "--until-crash", "--slim", "now", "-o", rec, strconv.Itoa(prog.Process.Pid))
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(said)
+	if l, err := lines.ReadString('\n'); err != nil || !strings.Contains(l, "recording process") {
+		t.Fatalf("attach says %q, %v", l, err)
+	}
+	if _, err := io.WriteString(stdin, "crash\n"); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const crashed = 128 + 11 // SIGSEGV
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != crashed || !strings.Contains(string(rest), "rec.vplay: ") {
+		t.Fatalf("attach ends with %v\n%s", err, rest)
+	}
+	addr := serve(t, rec, "--symbols", g.dir)
+	out := gdb(t, addr, "bt", "info threads", "print n", "watch -l nodes[41].next", "reverse-continue", "bt", "print n == &nodes[41]")
+	expect(t, out, places(t, g, "attachcrash", []string{
+		`#0 .*main \(\) at .*LINE:CRASH`, `\* \d +Thread .*"attachcrash"`, `= .*0x1230`, `hit Hardware watchpoint 1`, `Old value = .*0x1230`,
+		`spoils \(n=.*\) at .*LINE:CAUSE`, `#1 .*meddles`, `= 1`,
+	})...)
+}
