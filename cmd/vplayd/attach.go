@@ -51,10 +51,11 @@ epoll_wait(2), whose time-out begins anew.
 An instruction that replay does not know, such as RDRAND, is refused by name when
 replay comes to it.
 
-If attach itself is killed by SIGKILL the program runs on with what it sees then:
-on one CPU, with system calls for the vdso's functions, without restartable
-sequences, with 1 MiB of memory mapped for each thread, and it dies of SIGSEGV at
-the next RDTSC instruction in its own code.
+If attach itself is killed by SIGKILL no recording is written, and the program
+runs on with what it sees then: on one CPU, with system calls for the vdso's
+functions, without restartable sequences, with 1 MiB of memory mapped for each
+thread. It dies of SIGSEGV at the next RDTSC instruction in its own code, and a
+call in which one of several threads waited at that moment loses what it reads.
 
 Exit codes: 0 when the program has been let go; else the program's own, 128 and
 the number of the signal that killed it; 125 when it could not be recorded, and

@@ -475,6 +475,32 @@ func TestAttachCrash(t *testing.T) {
 	t.Log(verify(t, a.path))
 }
 
+// TestAttachKilled kills the recorder: the program goes on. It finds what the help of attach says: one CPU, no
+// restartable sequences, RDTSC that faults, and memory mapped for each thread.
+func TestAttachKilled(t *testing.T) {
+	prog := compile(t, "attachlocks")
+	p := startAlive(t, prog, "clock")
+	before := settings(t, p.pid())
+	a := attach(t, p.pid(), attachOptions{})
+	if err := a.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = a.cmd.Wait() // killed
+	for l := range strings.Lines(settings(t, p.pid())) {
+		if !strings.Contains(before, l) && !strings.Contains(l, "/memfd:") && !strings.Contains(l, "Cpus_allowed:") {
+			t.Errorf("left behind: %s", l)
+		}
+	}
+	got := p.finish("go")
+	const want = "counts agree, 0 times back, 0 wrong CPUs, 0 of 8 threads whole\naffinity changed, RDTSC faults\n"
+	if got.out != want || got.code != 5 {
+		t.Errorf("it ends with %+v", got)
+	}
+	if list, _ := filepath.Glob(filepath.Dir(a.path) + "/*"); len(list) > 0 {
+		t.Errorf("files are left: %q", list)
+	}
+}
+
 // TestAttachRefused: what cannot be recorded is refused with a reason and a hint, and goes on as it
 // was.
 func TestAttachRefused(t *testing.T) {

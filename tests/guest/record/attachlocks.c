@@ -1,8 +1,9 @@
 // Eight threads take locks and count, allocate, and read the time and the time stamp counter, while
 // recorders attach and go again, until line "go" comes on standard input:
-//   attachlocks [churn]
-// With churn one thread more makes threads that end at once. What is printed is the same however
-// long it took, unless a count is lost, time goes back, or a setting is not what it was.
+//   attachlocks [churn | clock]
+// With churn one thread more makes threads that end at once; with clock the time stamp counter is
+// left alone. What is printed is the same however long it took, unless a count is lost, time goes
+// back, or a setting is not what it was.
 
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -23,6 +24,7 @@ enum { threads = 8, locks = 4 };
 static pthread_mutex_t lock[locks];
 static long counted[locks], done[threads], backwards, wrongCPU;
 static atomic_int stop;
+static int noTSC;
 static pthread_barrier_t started;
 
 static struct rseq *rseqOf(void) { return (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset); }
@@ -31,7 +33,7 @@ static void *counts(void *arg) {
 	long id = (long)arg;
 	unsigned x = id * 7 + 1;
 	struct timespec last = {0}, now;
-	unsigned long tsc = __rdtsc();
+	unsigned long tsc = noTSC ? 1 : __rdtsc();
 	free(malloc(100));
 	pthread_barrier_wait(&started);
 	while (!stop) {
@@ -50,7 +52,8 @@ static void *counts(void *arg) {
 		if (now.tv_sec < last.tv_sec || now.tv_sec == last.tv_sec && now.tv_nsec < last.tv_nsec)
 			backwards++;
 		last = now;
-		tsc ^= __rdtsc();
+		if (!noTSC)
+			tsc ^= __rdtsc();
 		if (sched_getcpu() < 0)
 			wrongCPU++;
 	}
@@ -75,6 +78,8 @@ static void *churns(void *arg) {
 int main(int argc, char **argv) {
 	pthread_t t[threads], churn;
 	cpu_set_t before, after;
+	int churning = argc > 1 && !strcmp(argv[1], "churn");
+	noTSC = argc > 1 && !churning;
 	mallopt(M_ARENA_MAX, 1); // what is mapped stays the same
 	mallopt(M_TOP_PAD, 16 << 20);
 	mallopt(M_TRIM_THRESHOLD, 64 << 20);
@@ -84,7 +89,7 @@ int main(int argc, char **argv) {
 	pthread_barrier_init(&started, NULL, threads + 1);
 	for (long i = 0; i < threads; i++)
 		pthread_create(&t[i], NULL, counts, (void *)i);
-	if (argc > 1)
+	if (churning)
 		pthread_create(&churn, NULL, churns, "x");
 	pthread_barrier_wait(&started);
 	printf("ready\n");
@@ -99,7 +104,7 @@ int main(int argc, char **argv) {
 		whole += (long)r;
 		sum += done[i];
 	}
-	if (argc > 1)
+	if (churning)
 		pthread_join(churn, NULL);
 	for (int i = 0; i < locks; i++)
 		all += counted[i];

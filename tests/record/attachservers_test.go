@@ -1,0 +1,88 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"net"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"vplay/tests/need"
+)
+
+// TestAttachServers attaches to servers while clients use them: no client sees an error, what is
+// recorded replays exactly, and the server ends as it does by itself.
+func TestAttachServers(t *testing.T) {
+	port := freePort(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		use  func(t *testing.T, addr string)
+	}{
+		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, useRedis("2000")},
+		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, useMemcached},
+		{"go http.Server", []string{goServer(t), port}, useHTTP("500")},
+		{"python3 http.server", []string{need.Python(t), "-m", "http.server", port, "--bind", "127.0.0.1"}, useHTTP("20")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			need.Recorder(t)
+			addr := net.JoinHostPort("127.0.0.1", port)
+			want, _ := served(t, c.args, addr, c.use, func(int) {})
+			var paths []string
+			got, runs := served(t, c.args, addr, c.use, func(pid int) {
+				for range 2 {
+					a := attach(t, pid, attachOptions{})
+					time.Sleep(recordsFor)
+					a.end()
+					paths = append(paths, a.path)
+				}
+			})
+			same(t, got, want)
+			t.Logf("clients ran %d times meanwhile", runs)
+			for _, path := range paths {
+				t.Log(verify(t, path))
+			}
+		})
+	}
+}
+
+// served runs a server, has clients use it before, while and after f is called with its process,
+// and ends it. It returns how it ended, and how often the clients ran meanwhile.
+func served(t *testing.T, args []string, addr string, use func(t *testing.T, addr string), f func(pid int)) (o outcome, runs int) {
+	t.Helper()
+	cmd := exec.Command(need.Program(t, args[0]), args[1:]...)
+	cmd.Dir = t.TempDir()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }() // it has ended
+	if !listening(addr) {
+		t.Fatalf("nothing listens at %s", addr)
+	}
+	use(t, addr)
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ; !stop.Load(); runs++ {
+			use(t, addr)
+		}
+	}()
+	f(cmd.Process.Pid)
+	stop.Store(true)
+	<-done
+	use(t, addr)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its status says how
+	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	o.code = ws.ExitStatus()
+	if ws.Signaled() {
+		o.sig = int(ws.Signal())
+	}
+	return o, runs
+}
