@@ -22,8 +22,7 @@ import (
 
 // attachment is what a session that attaches has besides.
 type attachment struct {
-	pid  int
-	asks asks
+	pid int
 }
 
 // Attach records the program that runs as process pid, until it ends, or until that is asked
@@ -38,9 +37,10 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 		return Result{}, err
 	}
 	s := newSession(ctx, opt)
-	s.attach = &attachment{pid: pid}
+	s.attach, s.asks = &attachment{pid: pid}, &asks{}
 	s.relay.started = make(chan struct{})
-	defer s.attach.asks.listen(s)()
+	defer s.asks.listen(s)()
+	defer s.asks.open(s)()
 	errc := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread is pinned, and whatever it still traces is let go with it.
@@ -53,8 +53,8 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 
 // runAttached is the life of the tracer thread.
 func (s *session) runAttached() error {
-	s.attach.asks.serve(unix.Gettid())
-	defer s.attach.asks.serve(0)
+	s.asks.serve(unix.Gettid())
+	defer s.asks.serve(0)
 	t, err := s.seizeProgram(s.attach.pid)
 	if err != nil {
 		return err

@@ -471,7 +471,7 @@ func (t *thread) syncPoint() error {
 	if err != nil {
 		return err
 	}
-	if cpu-t.group().cur.rec.CPUStart >= t.group().spacing {
+	if cpu-t.group().cur.rec.CPUStart >= t.group().spacing || t.group().liveDue {
 		return t.group().cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil

@@ -27,6 +27,7 @@ type forceTimer struct {
 	tid     int
 	running bool               // the program runs its own code
 	sent    map[int]sentSignal // ours that are on their way, by the thread that each was sent to
+	asked   bool               // force a stop at once, for a snapshot
 	hold    time.Time          // force a stop at this time, for held signals; zero is never
 	turnEnd time.Time          // likewise, for threads that wait for their turn
 	turnAsk time.Time          // from then on the agent is to leave the next call to the recorder, for these
@@ -125,7 +126,7 @@ func (p *forceTimer) check(now time.Time) {
 	if !p.running || p.signo == 0 || p.sent[p.tid].n > 0 && !p.lost() {
 		return
 	}
-	due := !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
+	due := p.asked || !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
 	if !due && p.cpuDue > 0 {
 		if cpu, err := cpuTime(p.pid); err == nil {
 			due = cpu >= p.cpuDue
@@ -241,6 +242,13 @@ func (p *forceTimer) turn(t *thread) {
 func (p *forceTimer) holdUntil(at time.Time) {
 	p.mu.Lock()
 	p.hold = at
+	p.mu.Unlock()
+}
+
+// ask has the thread that runs its own code stop as soon as the timer looks, or not any more.
+func (p *forceTimer) ask(on bool) {
+	p.mu.Lock()
+	p.asked = on
 	p.mu.Unlock()
 }
 

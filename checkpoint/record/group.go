@@ -38,6 +38,7 @@ type group struct {
 	lastWords []sharedPage
 
 	objects objectStore
+	liveDue bool // it is to be written to a snapshot
 	done    bool // nothing more is recorded; only the processes' end is awaited
 
 	cur       *interval

@@ -63,6 +63,9 @@ func (g *group) cut(t *thread, b intervalEnd) error {
 	if err := g.endInterval(m, b); err != nil {
 		return err
 	}
+	if g.liveDue {
+		g.writeLive(g.ring, m, b.contexts)
+	}
 	g.between = m
 	if err := g.startInterval(t, m, b.contexts); err != nil {
 		return err

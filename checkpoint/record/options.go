@@ -123,6 +123,9 @@ type Options struct {
 	Stop       <-chan struct{}
 	UntilCrash bool
 
+	// Control has the recorder answer to [Snapshot] of other processes of its user.
+	Control bool
+
 	// KeepEnv says which environment variables the manifest holds: see
 	// checkpoint.MaskEnvironment.
 	KeepEnv string

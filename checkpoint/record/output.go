@@ -170,7 +170,9 @@ func (g *group) writeObjects() error {
 			return err
 		}
 	}
-	g.objects.pending = nil
+	if g.session.live == nil || out != g.session.live.out {
+		g.objects.pending = nil
+	} // else a later recording has them, too
 	for _, o := range g.objects.list {
 		if err := out.w.AddObject(o); err != nil {
 			return err
@@ -211,6 +213,18 @@ func (s *session) finish() error {
 	if err := s.out.check(); err != nil {
 		return err
 	}
+	wrote := len(s.written) > 0
+	if err := s.writeManifest(); err != nil || !wrote {
+		return err
+	}
+	s.result.recorded(s.out.path)
+	s.result.Stats.KnownPages = s.out.reused
+	s.written, s.crashed = nil, nil
+	return nil
+}
+
+// writeManifest writes what makes the file whole; without any interval there is none.
+func (s *session) writeManifest() error {
 	w := s.out.w
 	s.out.w = nil
 	if len(s.written) == 0 {
@@ -226,13 +240,7 @@ func (s *session) finish() error {
 			m.Processes = append(m.Processes, p.about)
 		}
 	}
-	if err := w.Finish(m); err != nil {
-		return err
-	}
-	s.result.recorded(s.out.path)
-	s.result.Stats.KnownPages = s.out.reused
-	s.written, s.crashed = nil, nil
-	return nil
+	return w.Finish(m)
 }
 
 // about returns the process that the recording is about: the first that crashed, else the

@@ -22,6 +22,8 @@ import (
 type session struct {
 	opt    Options
 	attach *attachment // nil where the program was started
+	asks   *asks       // nil where nothing can be asked
+	live   *live       // nil where no snapshot is being written
 	source stopSource
 	log    zerolog.Logger
 	ctx    context.Context
@@ -112,6 +114,9 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	s.inherited = inherited()
 	s.relay.interrupt = s.out.interrupt
 	defer s.relay.start()()
+	s.asks = &asks{}
+	prepareWake()
+	defer s.asks.open(s)()
 	errc := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread is pinned, and must end with the goroutine.
@@ -128,6 +133,8 @@ func (s *session) run(prog string) error {
 	if err != nil {
 		return err
 	}
+	s.asks.serve(unix.Gettid())
+	defer s.asks.serve(0)
 	s.ticker.start(s.opt)
 	defer s.ticker.stop()
 	s.relay.program(t.proc.pid)
@@ -212,8 +219,8 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 		}
 		return tid, ws, err
 	}
-	if s.attach != nil {
-		return ptrace.WaitAnyOnce()
+	if s.asks != nil {
+		return s.asks.wait(s.onlyThread())
 	}
 	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
 		for tid := range s.threads {
@@ -222,6 +229,16 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 		}
 	}
 	return s.source.waitAny()
+}
+
+// onlyThread returns the thread where there is no more than one to wait for, else 0.
+func (s *session) onlyThread() int {
+	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
+		for tid := range s.threads {
+			return tid
+		}
+	}
+	return 0
 }
 
 // notOurs takes a stop or an end of what is no thread that is recorded: a thread that is
@@ -322,6 +339,7 @@ func (g *group) lateEnd(p *process) {
 
 // cleanup frees what the recorder holds: descriptors and shadows.
 func (s *session) cleanup() {
+	s.endLive(errOver)
 	s.dropIntervals()
 	s.abandon()
 	s.sweep()

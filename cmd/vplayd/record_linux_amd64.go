@@ -95,7 +95,7 @@ func (f *recordFlags) options(c *cobra.Command, line *progress) (opt recorder.Op
 				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
 			}
 		},
-		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed,
+		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed, Control: true,
 		Agent: f.agent == "on", FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)

@@ -58,7 +58,7 @@ func attachMain(arg string) int {
 		return 2
 	}
 	res, err := recorder.Attach(context.Background(), o.PID, recorder.Options{
-		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash,
+		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash, Control: true,
 		Started: func(int) { fmt.Println("records") },
 	})
 	out := attachResult{

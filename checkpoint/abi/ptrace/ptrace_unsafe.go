@@ -223,6 +223,16 @@ func WaitAnyOnce() (int, unix.WaitStatus, error) {
 	return tid, ws, err
 }
 
+// WaitOnce is Wait for one thread, likewise.
+func WaitOnce(tid int) (int, unix.WaitStatus, error) {
+	var ws unix.WaitStatus
+	got, err := unix.Wait4(tid, &ws, unix.WALL, nil)
+	if err == unix.EINTR {
+		return 0, 0, nil
+	}
+	return got, ws, err
+}
+
 // WaitStep is Wait for a thread that takes microseconds, such as one that executes one
 // instruction: Go's scheduler is not told.
 func WaitStep(tid int) (unix.WaitStatus, error) {
