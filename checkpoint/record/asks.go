@@ -75,7 +75,7 @@ func (a *asks) open(s *session) (stop func()) {
 // to, until the returned function is called. A second SIGINT stops the writing.
 func (a *asks) listen(s *session) (stop func()) {
 	ch := make(chan os.Signal, 16)
-	signal.Notify(ch, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, wakeSignal)
+	signal.Notify(ch, append(relayed(), unix.SIGPIPE, unix.SIGTTIN, wakeSignal)...) // none is to end the recorder by itself
 	prepareWake()
 	endRaw := watchRaw(&s.relay)
 	done := make(chan struct{})
@@ -88,8 +88,11 @@ func (a *asks) listen(s *session) (stop func()) {
 		for {
 			select {
 			case sig := <-ch:
-				if sig != wakeSignal {
+				switch sig {
+				case unix.SIGINT:
 					s.out.interrupt()
+					fallthrough
+				case unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT:
 					a.ask(&request{why: whyStopped})
 				}
 			case <-asked:

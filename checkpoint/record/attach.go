@@ -113,7 +113,7 @@ func (t *thread) beginAttached() error {
 	if err := p.describe(); err != nil {
 		return err
 	}
-	p.wanted = true
+	p.wanted = t.session.wantsExec(p.pid, "")
 	t.session.noteOnce("recording began when vplayd attached to the running program")
 	if t.session.opt.Keep == KeepAlways {
 		if err := t.session.out.create(t.session.opt.Path); err != nil {

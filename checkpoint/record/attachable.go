@@ -36,8 +36,14 @@ func attachable(pid int) error {
 	if r := unattachable(pid, string(status.Field("State")), int(status.Number("TracerPid"))); r != nil {
 		return attachError(pid, r)
 	}
-	if status.Field("Seccomp") != "0" && status.Field("Seccomp") != "" {
-		return attachError(pid, &refusal{"it runs under a seccomp filter, which need not allow the calls that attaching has it make", "vplayd record can start it: a filter of its own comes later then"})
+	tids, err := tasksOf(pid)
+	if err != nil {
+		return attachError(pid, err)
+	}
+	for _, tid := range tids {
+		if status, err := statusOf(tid); err == nil && status.Number("Seccomp") != 0 {
+			return attachError(pid, &refusal{"it runs under a seccomp filter, which need not allow the calls that attaching has it make", "vplayd record can start it: a filter of its own comes later then"})
+		}
 	}
 	return unsupportedMappings(pid)
 }

@@ -164,7 +164,7 @@ func (t *thread) onExec() error {
 // beginImage starts the recording of a new image, at the exit of its execve.
 func (t *thread) beginImage() error {
 	t.call = call{}
-	t.scratch, t.lastRedirection, t.clearTID, t.robust = abi.Range{}, nil, 0, 0
+	t.scratch, t.lastRedirection, t.clearTID, t.robust, t.rseq = abi.Range{}, nil, 0, 0, ptrace.Rseq{}
 	t.group().dropImage()
 	t.proc.space = t.space().successor()
 	if t.regs.Cs != userCS64 {

@@ -450,6 +450,44 @@ func TestAttachTree(t *testing.T) {
 	}
 }
 
+// TestAttachLetsTreeGo lets a program go that has executed another since the attach, and a child
+// that it has made since: both end as they do by themselves.
+func TestAttachLetsTreeGo(t *testing.T) {
+	sh := need.Program(t, "bash")
+	const script = `echo ready; read x; { i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; (exit 6); echo child $?; } & exec bash -c 'echo executed; read y; echo end $y; exit 8'`
+	run := func(between func(pid int) func()) (outcome, []string) {
+		p := startAlive(t, sh, "-c", script)
+		end := between(p.pid())
+		if _, err := p.stdin.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for !slices.Contains(lines, "executed\n") { // the child's may come first
+			l, err := p.out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, l)
+		}
+		end()
+		o := p.finish("bye")
+		for l := range strings.Lines(o.out) {
+			lines = append(lines, l)
+		}
+		slices.Sort(lines)
+		o.out = ""
+		return o, lines
+	}
+	want, wantLines := run(func(int) func() { return func() {} })
+	var a *attaching
+	got, lines := run(func(pid int) func() { a = attach(t, pid, attachOptions{}); return a.end })
+	same(t, got, want)
+	if !slices.Equal(lines, wantLines) {
+		t.Errorf("printed %q, want %q", lines, wantLines)
+	}
+	t.Log(verify(t, a.path))
+}
+
 // TestAttachCrash: a program that crashes after the attach leaves a recording of its crash, and
 // one that is let go before leaves none with UntilCrash.
 func TestAttachCrash(t *testing.T) {
