@@ -65,7 +65,7 @@ func (a *asks) open(s *session) (stop func()) {
 	}
 	stop, err := a.control()
 	if err != nil {
-		s.log.Warn().Err(err).Msg("no snapshots can be asked for")
+		s.log.Debug().Err(err).Msg("no snapshots can be asked for")
 		return func() {}
 	}
 	return stop

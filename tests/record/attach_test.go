@@ -273,10 +273,10 @@ func TestAttach(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		args  func(t *testing.T) []string
-		fixed bool // it maps nothing meanwhile
+		fixed bool // it maps nothing meanwhile, and no thread ends
 		opt   attachOptions
 	}{
-		{"waits", guest("attachwaits"), true, attachOptions{}},
+		{"waits", guest("attachwaits"), false, attachOptions{}},
 		{"locks", guest("attachlocks"), true, attachOptions{}},
 		{"locks, forced ends", guest("attachlocks"), true, attachOptions{ForceEvery: 5 * time.Millisecond}},
 		{"locks, all kept", guest("attachlocks"), true, attachOptions{Keep: recorder.KeepAlways}},
