@@ -309,11 +309,14 @@ func TestLostShadows(t *testing.T) {
 	prog := guest(t, "crash")
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprint("all ", all), func(t *testing.T) {
-			_, res := recorded(t, Options{Args: []string{prog, "spin"}, Interval: 10 * time.Millisecond}, func(pid int) {
+			interval := 10 * time.Millisecond
+			if all {
+				interval = time.Minute // else the signal may find that another one is due, and its shadow is made
+			}
+			_, res := recorded(t, Options{Args: []string{prog, "spin"}, Interval: interval}, func(pid int) {
 				time.Sleep(200 * time.Millisecond)
 				syscall.Kill(pid, syscall.SIGSTOP) // no more are made
-				time.Sleep(50 * time.Millisecond)
-				for _, shadow := range shadowsOf(t, pid) {
+				for _, shadow := range settledShadows(t, pid) {
 					syscall.Kill(shadow, syscall.SIGKILL)
 					if !all {
 						break
@@ -361,6 +364,26 @@ func TestShadowsReaped(t *testing.T) {
 
 // shadowsOf returns the shadows of the program, the oldest first.
 func shadowsOf(t *testing.T, program int) []int { return childrenIn(t, program, 't') }
+
+// settledShadows returns them once the program and all its shadows have stood still for a while.
+func settledShadows(t *testing.T, program int) []int {
+	t.Helper()
+	var list []int
+	for quiet, end := 0, time.Now().Add(20*time.Second); quiet < 20; quiet++ {
+		if time.Now().After(end) {
+			t.Error("the program does not stop")
+			return list
+		}
+		time.Sleep(10 * time.Millisecond)
+		now := shadowsOf(t, program)
+		state := stateOf(program)
+		if state != 't' && state != 'T' || !slices.Equal(now, list) || len(childrenIn(t, program, 'R')) != 0 {
+			quiet = 0
+		}
+		list = now
+	}
+	return list
+}
 
 // childrenIn returns the children of this process but the program that are in a state.
 func childrenIn(t *testing.T, program int, state byte) (pids []int) {
