@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -38,22 +37,8 @@ func attach(c *cobra.Command, pid int, f attachFlags) error {
 	}
 	res, err := recorder.Attach(context.WithoutCancel(c.Context()), pid, opt)
 	line.done()
-	if err != nil {
-		var start *recorder.StartError
-		if errors.As(err, &start) {
-			return startError(start)
-		}
-		res.Err = err
-	}
-	if res.Recorded && f.slims() == slimNow {
-		slimAtOnce(c, res.Path, f.recordFlags)
-	}
-	if res.Detached && !f.quiet {
-		fmt.Fprintf(stderr, "vplayd: process %d runs on by itself\n", pid)
-	}
-	sayRecorded(&res, f.recordFlags)
-	if res.Recorded && f.slims() == slimBackground {
-		slimBehind(res.Path, f.recordFlags)
+	if err := concluded(c, &res, err, f.recordFlags); err != nil {
+		return err
 	}
 	switch {
 	case res.Detached && res.Err == nil:

@@ -49,6 +49,15 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	f.chaos.say(f.quiet)
 	res, err := tryToCrash(c.Context(), f, opt)
 	line.done()
+	if err := concluded(c, &res, err, f); err != nil {
+		return err
+	}
+	return leaveAs(&res)
+}
+
+// concluded says what came of recording, which ended with err, and has the recording slimmed. It returns an error where
+// nothing was started.
+func concluded(c *cobra.Command, res *recorder.Result, err error, f recordFlags) error {
 	if err != nil {
 		var start *recorder.StartError
 		if errors.As(err, &start) {
@@ -59,11 +68,14 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	if res.Recorded && f.slims() == slimNow {
 		slimAtOnce(c, res.Path, f)
 	}
-	sayRecorded(&res, f)
+	if res.Detached && !f.quiet {
+		fmt.Fprintln(stderr, "vplayd: the program runs on by itself")
+	}
+	sayRecorded(res, f)
 	if res.Recorded && f.slims() == slimBackground {
 		slimBehind(res.Path, f)
 	}
-	return leaveAs(&res)
+	return nil
 }
 
 // options returns what the flags say to the recorder, which shows its progress on line.
