@@ -32,7 +32,7 @@ transparency:
 # more real programs, recorded and verified: openssl, cc1, ghostscript, java, node, redis, ...
 programs:
     . tests/need/debian.sh && install_suite programs
-    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers' -timeout 1h -v -programs
+    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers|TestAttachServers' -timeout 1h -v -programs
 
 # language runtimes and servers for as long each, with an end forced each 3 ms that they run: recorded, verified; random schedules: just forced 6s -forced-chaos
 forced FOR="1m" *ARGS:

@@ -3,8 +3,11 @@
 package record
 
 import (
+	"io"
 	"net"
+	"net/http"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,19 +17,24 @@ import (
 )
 
 // TestAttachServers attaches to servers while clients use them: no client sees an error, what is
-// recorded replays exactly, and the server ends as it does by itself.
+// recorded replays exactly, and the server ends as it does by itself. Those that `just programs`
+// installs are attached to there.
 func TestAttachServers(t *testing.T) {
 	port := freePort(t)
 	for _, c := range []struct {
 		name string
 		args []string
 		use  func(t *testing.T, addr string)
+		more bool // `just programs` installs it
 	}{
-		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, useRedis("2000")},
-		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, useMemcached},
-		{"go http.Server", []string{goServer(t), port}, useHTTP("500")},
-		{"python3 http.server", []string{need.Python(t), "-m", "http.server", port, "--bind", "127.0.0.1"}, useHTTP("20")},
+		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, useRedis("2000"), true},
+		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, useMemcached, true},
+		{"go http.Server", []string{goServer(t), port}, askHTTP(500), false},
+		{"python3 http.server", []string{need.Python(t), "-m", "http.server", port, "--bind", "127.0.0.1"}, askHTTP(20), false},
 	} {
+		if c.more && !*programs {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			need.Recorder(t)
 			addr := net.JoinHostPort("127.0.0.1", port)
@@ -46,6 +54,32 @@ func TestAttachServers(t *testing.T) {
 				t.Log(verify(t, path))
 			}
 		})
+	}
+}
+
+// askHTTP has ten clients ask a server n times in all.
+func askHTTP(n int) func(t *testing.T, addr string) {
+	return func(t *testing.T, addr string) {
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				client := http.Client{Transport: &http.Transport{DisableKeepAlives: i%2 == 0}, Timeout: time.Minute}
+				defer client.CloseIdleConnections()
+				for range n / 10 {
+					r, err := client.Get("http://" + addr + "/")
+					if err != nil {
+						t.Errorf("client %d: %v", i, err)
+						return
+					}
+					text, err := io.ReadAll(r.Body)
+					_ = r.Body.Close() // everything was read
+					if err != nil || r.StatusCode != http.StatusOK || len(text) == 0 {
+						t.Errorf("client %d: status %d, %d bytes, %v", i, r.StatusCode, len(text), err)
+					}
+				}
+			})
+		}
+		wg.Wait()
 	}
 }
 
