@@ -484,6 +484,11 @@ func (m *crewMover) runFromInside(pid, tid int, r api.Resume) []int {
 	if r.Kind == api.Continue {
 		want = append(append(want, first), m.run(pid, first, tid, r)...)
 	}
+	if a := m.armed[pid]; first < len(a.touch) && a.touch[first] { // the call may have written before
+		a.touch[first] = false
+		want = append(want, m.run(pid, from, tid, r)...)
+		a.touch[first] = true
+	}
 	return want
 }
 
