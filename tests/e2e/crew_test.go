@@ -34,6 +34,7 @@ type view struct {
 	pos     checkpoint.Position
 	tid     int    // of the thread that runs; 0 where it has just ended
 	rip     uint64 // its
+	between bool   // two iterations of a REP string instruction: breakpoints on that were passed before
 	threads []threadView
 }
 
@@ -147,6 +148,10 @@ func newCrewHistory(t testing.TB, path string, pid int) *crewHistory {
 	h.choose(pid)
 	h.scan(func(api.Stop) {
 		l := h.view()
+		if n := len(h.all); n > 0 {
+			was := &h.all[n-1]
+			l.between = was.pos.Instr == l.pos.Instr && was.tid == l.tid && was.rip == l.rip && h.isRep(l.rip)
+		}
 		if len(l.threads) > 1 {
 			h.many = append(h.many, len(h.all))
 		}
@@ -158,6 +163,15 @@ func newCrewHistory(t testing.TB, path string, pid int) *crewHistory {
 		}
 	})
 	return h
+}
+
+// isRep reports whether a string instruction with REP stands at an address.
+func (h *crewHistory) isRep(a uint64) bool {
+	h.t.Helper()
+	var code [15]byte
+	n, _ := h.ReadMemory(a, code[:]) // what cannot be read is none
+	in, err := x86.DecodeInst(code[:n], a, &x86.CPUIdentity{})
+	return err == nil && in.Flags&(x86.InstRep|x86.InstRepne) != 0 && x86.Rows()[in.Row].Attr("rep")
 }
 
 // scan calls f at each moment from the beginning on, with the stop that led there.
@@ -199,7 +213,7 @@ type armed struct {
 
 // stops reports whether a run of h stops at moment i.
 func (a *armed) stops(h *crewHistory, i int, dir api.Direction) bool {
-	if a.at[h.all[i].rip] {
+	if a.at[h.all[i].rip] && !h.all[i].between {
 		return true
 	}
 	if dir == api.Backward {
@@ -451,7 +465,7 @@ func (m *crewMover) run(pid, from, tid int, r api.Resume) []int {
 		from += step
 		now := &h.all[from]
 		isWatched := r.Dir == api.Forward && from < len(a.touch) && a.touch[from]
-		if from == last || now.tid == r.TID || now.thread(r.TID) == nil || a.at[now.rip] || isWatched {
+		if from == last || now.tid == r.TID || now.thread(r.TID) == nil || a.at[now.rip] && !now.between || isWatched {
 			return []int{from}
 		}
 	} else if r.Kind == api.Step {
