@@ -399,8 +399,9 @@ func (m *crewMover) move() {
 		if m.r.IntN(4) > 0 { // where there are several threads, which is late
 			m.at[pid] = h.many[m.r.IntN(len(h.many))]
 		}
-		m.driver.seek(h.all[m.at[pid]].pos)
-		m.moved("seek", pid, true)
+		was, to := m.driver.position(), h.all[m.at[pid]].pos
+		m.driver.seek(to)
+		m.moved("seek", pid, was != to) // where it stands already it is not moved, nor are others
 		return
 	}
 	r := api.Resume{Dir: api.Direction(m.r.IntN(2)), All: m.r.IntN(2) == 0}
