@@ -185,8 +185,8 @@ func (a *asks) take() []*request {
 	return list
 }
 
-// wait waits for a stop or end of the thread, or of any for 0, or for a request: then it returns 0.
-func (a *asks) wait(tid int) (int, unix.WaitStatus, error) {
+// waitOrAsked waits for a stop or end of the thread, or of any for 0, or for a request: then it returns 0.
+func waitOrAsked(tid int) (int, unix.WaitStatus, error) {
 	if tid != 0 {
 		return ptrace.WaitOnce(tid)
 	}

@@ -101,7 +101,7 @@ func attachError(pid int, err error) error {
 		e.Hint = r.hint
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		e.Err, e.Hint = errors.New("the kernel does not allow it"), traceHint()
-	case errors.Is(err, errGone), errors.Is(err, unix.ESRCH):
+	case isGone(err):
 		e.Err, e.Hint = errors.New("it has ended"), "there is nothing left to record"
 	}
 	return e

@@ -85,7 +85,7 @@ func (t *thread) onChild() error {
 		return t.onThread(int(msg))
 	}
 	t.session.result.Stats.Children++
-	if err := t.onProcess(int(msg)); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+	if err := t.onProcess(int(msg)); err != nil && !isGone(err) {
 		return fmt.Errorf("child %d: %w", msg, err)
 	}
 	if t.call.gap && t.taskFlags()&cloneVfork == 0 {

@@ -100,7 +100,7 @@ func (g *group) bringOut(but *thread) (list []leaving, err error) {
 		switch {
 		case err == nil:
 			list = append(list, leaving{o, sig})
-		case errors.Is(err, errGone), errors.Is(err, unix.ESRCH):
+		case isGone(err):
 			delete(g.session.threads, o.tid)
 		default:
 			return nil, fmt.Errorf("thread %d: %w", o.tid, err)
@@ -111,11 +111,11 @@ func (g *group) bringOut(but *thread) (list []leaving, err error) {
 
 // releaseAll lets stopped threads of the group go, once nothing of the recorder's is left in their memory.
 func (g *group) releaseAll(list []leaving) error {
-	if err := g.heal(list); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+	if err := g.heal(list); err != nil && !isGone(err) {
 		return err
 	}
 	for _, l := range list {
-		if err := l.t.release(l.sig); err != nil && !errors.Is(err, errGone) && !errors.Is(err, unix.ESRCH) {
+		if err := l.t.release(l.sig); err != nil && !isGone(err) {
 			return fmt.Errorf("thread %d: %w", l.t.tid, err)
 		}
 		delete(g.session.threads, l.t.tid)
@@ -306,7 +306,7 @@ func (t *thread) restore() error {
 		return err
 	}
 	if t.space().site != 0 {
-		if err := t.disarmAt(t.proc.pid, t.tid, t.giveRseq); err != nil {
+		if err := t.borrow(t.proc.pid, t.tid, t.proc.disarm, t.giveRseq); err != nil {
 			return err
 		}
 	}
@@ -336,19 +336,16 @@ func (p *process) waitDetached() error {
 	return nil
 }
 
-// disarmAt borrows a stopped thread and gives it its instructions back, and what the functions
-// give.
-func (t *thread) disarmAt(pid, tid int, more ...func(in caller) error) error {
+// borrow borrows a stopped thread, of t's process or of a child, and has the functions make calls by it, up to the
+// first error.
+func (t *thread) borrow(pid, tid int, calls ...func(in caller) error) error {
 	in, err := t.session.source.inject(pid, tid, t.space().site)
 	if err != nil {
 		return err
 	}
-	if err := t.proc.disarm(in); err != nil {
-		return err
-	}
-	for _, f := range more {
+	for _, f := range calls {
 		if err := f(in); err != nil {
-			return err
+			return errors.Join(err, in.end())
 		}
 	}
 	return in.end()

@@ -3,8 +3,6 @@
 package record
 
 import (
-	"errors"
-
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -32,16 +30,12 @@ func (g *group) heal(list []leaving) error {
 	if !sp.attached {
 		return nil
 	}
-	in, err := sp.session.source.inject(t.proc.pid, t.tid, sp.site)
-	if err != nil {
-		return err
-	}
-	err = sp.healBy(in, sp.mem)
+	err := t.borrow(t.proc.pid, t.tid, func(in caller) error { return sp.healBy(in, sp.mem) })
 	sp.scratch, sp.spare, sp.patches = nil, nil, nil
 	for _, o := range g.turns.threads {
 		o.scratch = abi.Range{}
 	}
-	return errors.Join(err, in.end())
+	return err
 }
 
 // healBy has a borrowed thread of the process with memory mem, which is sp's or a copy, unmap
@@ -68,9 +62,5 @@ func (t *thread) healChild(pid int) error {
 	}
 	defer mem.close()
 	defer mm.close()
-	in, err := t.session.source.inject(pid, pid, sp.site)
-	if err != nil {
-		return err
-	}
-	return errors.Join(sp.healBy(in, mem), t.giveRseq(in), in.end())
+	return t.borrow(pid, pid, func(in caller) error { return sp.healBy(in, mem) }, t.giveRseq)
 }

@@ -4,6 +4,7 @@ package record
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"vplay/checkpoint"
@@ -191,10 +192,7 @@ func copiesOf(list []*interval) []*interval {
 	out := make([]*interval, len(list))
 	for i, iv := range list {
 		c := *iv
-		c.extra = make(map[uint64][]byte, len(iv.extra))
-		for a, p := range iv.extra {
-			c.extra[a] = p
-		}
+		c.extra = maps.Clone(iv.extra)
 		if iv.hash != nil {
 			h := *iv.hash
 			c.hash = &h

@@ -3,12 +3,9 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
 )
@@ -35,7 +32,7 @@ func (t *thread) recordChild(pid int) error {
 	}
 	if err := n.beginFork(t.space()); err != nil {
 		n.session.forgetProcess(p)
-		if errors.Is(err, errGone) || errors.Is(err, unix.ESRCH) {
+		if isGone(err) {
 			return err
 		}
 		t.session.noteOnce(fmt.Sprintf("process %d runs on unrecorded: %v", pid, err))

@@ -219,14 +219,13 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 		}
 		return tid, ws, err
 	}
-	if s.asks != nil {
-		return s.asks.wait(s.onlyThread())
-	}
-	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
-		for tid := range s.threads {
-			ws, err := s.source.wait(tid)
-			return tid, ws, err
-		}
+	tid := s.onlyThread()
+	switch {
+	case s.asks != nil:
+		return waitOrAsked(tid)
+	case tid != 0:
+		ws, err := s.source.wait(tid)
+		return tid, ws, err
 	}
 	return s.source.waitAny()
 }

@@ -49,7 +49,7 @@ func (t *thread) leaveHere() error {
 
 // makeNative gives a new child what is its own: its instructions and its CPUs.
 func (t *thread) makeNative(pid int) error {
-	if err := errors.Join(t.leaveBlockOf(pid), t.healChild(pid), t.disarmAt(pid, pid)); err != nil {
+	if err := errors.Join(t.leaveBlockOf(pid), t.healChild(pid), t.borrow(pid, pid, t.proc.disarm)); err != nil {
 		return err
 	}
 	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {
@@ -103,6 +103,9 @@ func stillThere(err error) error {
 	}
 	return err
 }
+
+// isGone reports whether err says that a thread has ended, or was killed at its stop.
+func isGone(err error) bool { return errors.Is(err, errGone) || errors.Is(err, unix.ESRCH) }
 
 func resumeUnrecorded(tid, sig int) error {
 	return stillThere(ptrace.Resume(tid, ptrace.Syscall, sig))
