@@ -21,11 +21,7 @@ func attach(c *cobra.Command, pid int, f attachFlags) error {
 		}
 		f.out = outputName(name)
 	}
-	if err := checkOutput(f.out, f.force); err != nil {
-		return err
-	}
-	line := newProgress(f.quiet)
-	opt, err := f.options(c, line)
+	opt, line, err := f.options(c)
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	if f.out == "" {
 		f.out = outputName(args[0])
 	}
-	if err := checkOutput(f.out, f.force); err != nil {
-		return err
-	}
-	line := newProgress(f.quiet)
-	opt, err := f.options(c, line)
+	opt, line, err := f.options(c)
 	if err != nil {
 		return err
 	}
@@ -78,25 +74,29 @@ func concluded(c *cobra.Command, res *recorder.Result, err error, f recordFlags)
 	return nil
 }
 
-// options returns what the flags say to the recorder, which shows its progress on line.
-func (f *recordFlags) options(c *cobra.Command, line *progress) (opt recorder.Options, err error) {
+// options returns what the flags say to the recorder, which shows its progress on line, once the output can be written.
+func (f *recordFlags) options(c *cobra.Command) (opt recorder.Options, line *progress, err error) {
+	if err := checkOutput(f.out, f.force); err != nil {
+		return opt, nil, err
+	}
+	line = newProgress(f.quiet)
 	keep := recorder.KeepCrash
 	switch f.keep {
 	case "crash":
 	case "always":
 		keep = recorder.KeepAlways
 	default:
-		return opt, usageError{withHint(fmt.Errorf("--keep %s", f.keep), exitUsage, "--keep takes crash or always")}
+		return opt, line, usageError{withHint(fmt.Errorf("--keep %s", f.keep), exitUsage, "--keep takes crash or always")}
 	}
 	if f.agent != "on" && f.agent != "off" {
-		return opt, usageError{withHint(fmt.Errorf("--agent %s", f.agent), exitUsage, "--agent takes on or off")}
+		return opt, line, usageError{withHint(fmt.Errorf("--agent %s", f.agent), exitUsage, "--agent takes on or off")}
 	}
 	follow, onCrash := recorder.Follow(f.follow), recorder.OnCrash(f.onCrash)
 	if err := follow.Check(); err != nil {
-		return opt, usageError{withHint(fmt.Errorf("--follow: %w", err), exitUsage, "--follow takes all, none or exec=PATTERN")}
+		return opt, line, usageError{withHint(fmt.Errorf("--follow: %w", err), exitUsage, "--follow takes all, none or exec=PATTERN")}
 	}
 	if onCrash != recorder.OnCrashFirst && onCrash != recorder.OnCrashEach {
-		return opt, usageError{withHint(fmt.Errorf("--on-crash %s", f.onCrash), exitUsage, "--on-crash takes first or each")}
+		return opt, line, usageError{withHint(fmt.Errorf("--on-crash %s", f.onCrash), exitUsage, "--on-crash takes first or each")}
 	}
 	return recorder.Options{
 		Path: f.out, Keep: keep, Follow: follow, OnCrash: onCrash, Interval: f.interval, KeepSeconds: f.keepSeconds, RingBytes: f.ringBytes,
@@ -112,7 +112,7 @@ func (f *recordFlags) options(c *cobra.Command, line *progress) (opt recorder.Op
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)
 		},
-	}, nil
+	}, line, nil
 }
 
 // sayRecorded says what became of the recording.

@@ -15,6 +15,10 @@ import (
 func launch([]string) bool { return false }
 
 func record(*cobra.Command, []string, recordFlags) error {
-	return withHint(errors.New("vplayd records Linux x86-64 programs only, and this is "+runtime.GOOS+"/"+runtime.GOARCH),
-		exitMachine, "record on the machine where the program runs; serve, verify and all else work here")
+	return noRecorder("record on the machine where the program runs; serve, verify and all else work here")
+}
+
+// noRecorder is the error of a verb that records.
+func noRecorder(hint string) error {
+	return withHint(errors.New("vplayd records Linux x86-64 programs only, and this is "+runtime.GOOS+"/"+runtime.GOARCH), exitMachine, hint)
 }
