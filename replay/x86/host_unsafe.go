@@ -61,16 +61,6 @@ func (c *CPU) Execute(in *Inst) (e Exit, goesOn bool) {
 	return e, goesOn
 }
 
-// RunBlock executes the block at RIP by the interpreter, or one instruction where limit
-// or a breakpoint is nearer than its end, as a part of Engine.Run.
-func (c *CPU) RunBlock(limit uint64) Exit {
-	b := c.enter(c.RIP)
-	if b == nil || b.n > limit-c.Retired {
-		return c.execOne()
-	}
-	return c.runBlocks(b, c.Retired+b.n)
-}
-
 // MustLook reports whether an engine must leave before the next instruction, because
 // CPU.Run has something to look at.
 func (c *CPU) MustLook(limit uint64) bool {

@@ -143,7 +143,7 @@ func (u *unit) has(at int) bool { return at >= u.body && at < u.host[len(u.host)
 
 // bytesAt returns the bytes of the instruction at RIP.
 func (e *Engine) bytesAt(c *x86.CPU) []byte {
-	b := make([]byte, 15)
+	b := make([]byte, maxInst)
 	n, _ := c.Bus.Fetch(c.RIP, b)
 	if in, err := x86.DecodeInst(b[:n], c.RIP, c.ID); err == nil {
 		n = int(in.Len)
