@@ -20,5 +20,5 @@ func record(*cobra.Command, []string, recordFlags) error {
 
 // noRecorder is the error of a verb that records.
 func noRecorder(hint string) error {
-	return withHint(errors.New("vplayd records Linux x86-64 programs only, and this is "+runtime.GOOS+"/"+runtime.GOARCH), exitMachine, hint)
+	return withHint(errors.New("vplayd records Linux x86-64 programs only, and this is "+runtime.GOOS+"/"+runtime.GOARCH), exitMachine, "%s", hint)
 }
