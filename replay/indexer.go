@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"vplay/checkpoint"
 )
 
 // While nobody asks for anything, the indexer goes through the recording, newest
@@ -133,35 +131,6 @@ func (x *index) open() []uint32 {
 		}
 	}
 	return out
-}
-
-// newExplorer returns a worker that runs through interval id. It only goes forward, so it
-// need not know a forced end before it is there: to look for that is to run everything twice.
-func newExplorer(x *index, id uint32) (*worker, error) {
-	w, err := newWorker(x, id, stops{noSignals: true})
-	if err == nil {
-		w.m.endFirst = false
-	}
-	return w, err
-}
-
-// explore carries the segments of interval id on to its end.
-func (t *Timeline) explore(ctx context.Context, id uint32) error {
-	w, err := newExplorer(t.index, id)
-	if err != nil {
-		return err
-	}
-	defer w.m.Close()
-	defer w.guard(ctx)()
-	t.index.mu.Lock()
-	l := t.index.of(id)
-	lo, done := l.frontier(id), l.done
-	t.index.mu.Unlock()
-	if done {
-		return nil
-	}
-	_, err = w.sweep(ctx, task{lo: lo, hi: checkpoint.Position{Interval: id, Instr: ^uint64(0)}, fresh: true}, newest, 1)
-	return err
 }
 
 // BuildIndex waits until segments cover the whole recording, exploring what the background

@@ -79,3 +79,69 @@ func TestIndexRunsOnce(t *testing.T) {
 		t.Errorf("it knows %+v", p)
 	}
 }
+
+// TestIndexGuesses: an interval that asks which state components are in use is run through once where the answers
+// that the state suggests are right, and what was learnt with wrong ones is dropped.
+func TestIndexGuesses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		xmm  bool // counted as in use
+	}{{"right", false}, {"wrong", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "asks.vplay")
+			w, err := checkpoint.Create(path, checkpoint.WriterOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.AddInterval(askingInterval(t, w, 0, false, c.xmm)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			tl, err := NewTimeline(s, 1<<24)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tl.Close()
+			tl.SetSpacing(askingTurn / 4)
+			checkGuess(t, tl, c.xmm)
+		})
+	}
+}
+
+// checkGuess explores interval 0 of tl, whose guess is wrong or right.
+func checkGuess(t *testing.T, tl *Timeline, wrong bool) {
+	t.Helper()
+	iv, err := tl.index.s.interval(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := tl.exploreOnce(t.Context(), 0)
+	if again != wrong || err == nil && wrong || err != nil && !wrong {
+		t.Fatalf("explored once: %v, again %t", err, again)
+	}
+	l := tl.index.known[0]
+	if wrong {
+		if iv.answers.known || !iv.answers.tried || len(l.segments) != 0 || len(l.snapshots) > 1 || l.end != nil {
+			t.Errorf("a wrong guess left %d segments, %d snapshots, end %v", len(l.segments), len(l.snapshots), l.end)
+		}
+		if err := tl.BuildIndex(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !l.done || len(l.segments) < 8 || len(l.snapshots) < 8 || !iv.answers.known || wrong != (len(iv.answers.bits) == 1) {
+		t.Errorf("done %t, %d segments, %d snapshots, answers %v", l.done, len(l.segments), len(l.snapshots), iv.answers.bits)
+	}
+	for _, k := range l.snapshots[1:] {
+		m := tl.index.s.machineAt(k)
+		var b [1]byte
+		m.Mem.Peek(askingArea+512, b[:])
+		m.Close()
+		if k.Pos.Instr > 3 && b[0] != map[bool]byte{true: 2}[wrong] {
+			t.Errorf("XSTATE_BV is %d in the snapshot at %s", b[0], k.Pos)
+		}
+	}
+}

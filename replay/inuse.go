@@ -139,6 +139,25 @@ func (m *Machine) finish(interrupted func() bool) error {
 	}
 }
 
+// mayGuess reports whether a machine may go through the interval with the answers that the state suggests,
+// and see at the end whether they are right. A forced end is not looked for with answers that may be wrong: that is long.
+func (iv *interval) mayGuess() bool {
+	a := &iv.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !iv.End.Forced && !a.known && !a.tried
+}
+
+// none notes that no component was in use beyond what the state says. It returns false when other answers are known.
+func (a *answers) none() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.known {
+		a.known = true
+	}
+	return len(a.bits) == 0
+}
+
 // guessed reports whether err may come from answering that no component is in use
 // beyond what the state says, and notes that this was wrong.
 func (m *Machine) guessed(err error) bool {

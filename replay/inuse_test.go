@@ -16,8 +16,8 @@ const (
 
 // askingInterval is an interval whose program saves its vector registers, all zero,
 // with XSAVEC and then runs through a loop. The recorded CPU counted XMM as in use,
-// which the state does not say.
-func askingInterval(t *testing.T, w *checkpoint.Writer, id uint32, forced bool) *checkpoint.Interval {
+// which the state does not say, or, without xmm, did not.
+func askingInterval(t *testing.T, w *checkpoint.Writer, id uint32, forced, xmm bool) *checkpoint.Interval {
 	t.Helper()
 	code := make([]byte, checkpoint.PageSize)
 	n := copy(code, []byte{
@@ -30,8 +30,12 @@ func askingInterval(t *testing.T, w *checkpoint.Writer, id uint32, forced bool) 
 	})
 	copy(code[n:], []byte{0x0f, 0x05}) // syscall
 	zero, area := make([]byte, checkpoint.PageSize), make([]byte, checkpoint.PageSize)
-	copy(area[24:], []byte{0x80, 0x1f, 0, 0, 0xff, 0xff, 2, 0}) // MXCSR and its mask
-	area[512], area[520], area[527] = 2, 2, 0x80                // XSTATE_BV and XCOMP_BV
+	mxcsr := []byte{0x80, 0x1f, 0, 0, 0xff, 0xff, 2, 0} // and its mask
+	area[520], area[527] = 2, 0x80                      // XCOMP_BV
+	if xmm {
+		copy(area[24:], mxcsr)
+		area[512] = 2 // XSTATE_BV
+	}
 	var pages []checkpoint.PageEntry
 	for a, b := range map[uint64][]byte{askingCode: code, askingArea: zero} {
 		ref, err := w.AddPage(b)
@@ -44,7 +48,7 @@ func askingInterval(t *testing.T, w *checkpoint.Writer, id uint32, forced bool) 
 		pages[0], pages[1] = pages[1], pages[0]
 	}
 	c := checkpoint.Context{TID: 10, XState: make([]byte, 576)}
-	copy(c.XState[24:], area[24:32])
+	copy(c.XState[24:], mxcsr)
 	c.Regs.RIP, c.Regs.RFLAGS, c.Regs.R[7] = askingCode, 0x202, askingArea
 	end := c
 	end.Regs.RIP, end.Regs.RFLAGS, end.Regs.R[0] = askingCode+uint64(n), 0x246, 2
@@ -78,7 +82,7 @@ func TestVerifyReplaysOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, forced := range []bool{true, false} {
-		if err := w.AddInterval(askingInterval(t, w, uint32(id), forced)); err != nil {
+		if err := w.AddInterval(askingInterval(t, w, uint32(id), forced, true)); err != nil {
 			t.Fatal(err)
 		}
 	}

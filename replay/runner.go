@@ -23,6 +23,8 @@ type runner struct {
 
 	// isCursor makes the index keep the snapshots around the runner longest.
 	isCursor bool
+	// keeps, when set, is asked first whether it takes a snapshot here.
+	keeps func() bool
 	// passed, when set, is called at each snapshot that a run leaves at its place.
 	passed func()
 }
@@ -92,6 +94,9 @@ func (r *runner) watch(ws []mem.Watch) {
 
 // keep leaves a snapshot here unless one is there.
 func (r *runner) keep() {
+	if r.keeps != nil && r.keeps() {
+		return
+	}
 	if !r.index.has(r.m.Position()) {
 		r.index.add(r.m.Save())
 	}

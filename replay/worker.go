@@ -14,6 +14,7 @@ type worker struct {
 	runner
 	from    checkpoint.Position // stops before it do not count
 	segment *collector          // what is touched from the last snapshot on, nil when nobody wants to know
+	draft   *draft              // of an explorer that may guess
 }
 
 // newWorker returns a worker in interval id that looks for q.
@@ -151,7 +152,9 @@ func (w *worker) candidate(s Stop) *candidate {
 
 // reachedEnd notes that the machine stands at the end of its interval.
 func (w *worker) reachedEnd() {
-	w.index.foundEnd(w.m.Position())
+	if !w.unsure() {
+		w.index.foundEnd(w.m.Position())
+	}
 	if w.segment != nil {
 		w.endSegment(true)
 		w.m.CPU.OnCode = nil
@@ -278,6 +281,11 @@ func (w *worker) endSegment(atEnd bool) {
 		s.remapped = touchesShared(s.read) || touchesShared(s.written)
 	}
 	w.segment = nil
+	if w.unsure() {
+		w.draft.segments = append(w.draft.segments, s)
+		w.draft.atEnd = atEnd
+		return
+	}
 	w.index.addSegment(s, atEnd)
 }
 
