@@ -43,7 +43,7 @@ type Identity struct {
 	XCR0   uint64  `json:"xcr0"`
 	// XSAVE is the layout of Context.XState, sorted by Index.
 	XSAVE []XSAVEComponent `json:"xsave,omitempty"`
-	Level string           `json:"level"` // "x86-64-v3"
+	Level string           `json:"level"` // that the program was told: "x86-64-v3"; "" if nothing was hidden
 }
 
 // Name returns the CPU's brand with vendor, family and model in decimal:

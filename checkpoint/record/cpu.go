@@ -130,6 +130,9 @@ func (s *session) hostCPU() checkpoint.Identity {
 // identity describes the CPU as the program sees it.
 func (p *process) identity() checkpoint.Identity {
 	id := p.session.hostCPU()
+	if p.session.attach != nil {
+		id.Level = "" // the program has seen it as it is
+	}
 	if id.Faulting = p.trap.cpuid; !id.Faulting {
 		return id
 	}

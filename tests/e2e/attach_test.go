@@ -58,6 +58,9 @@ func TestAttach(t *testing.T) {
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != crashed || !strings.Contains(string(rest), "rec.vplay: ") {
 		t.Fatalf("attach ends with %v\n%s", err, rest)
 	}
+	if info := vplaydOutput(t, "info", rec); !strings.Contains(info, "\ncpu  ") || strings.Contains(info, "presented as") {
+		t.Errorf("info tells of a CPU of which the program was not shown all:\n%s", info)
+	}
 	addr := serve(t, rec, "--symbols", g.dir)
 	out := gdb(t, addr, "bt", "info threads", "print n", "watch -l nodes[41].next", "reverse-continue", "bt", "print n == &nodes[41]")
 	expect(t, out, places(t, g, "attachcrash", []string{
