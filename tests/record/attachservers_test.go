@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,6 +31,8 @@ func TestAttachServers(t *testing.T) {
 	}{
 		{"redis", []string{"redis-server", "--port", port, "--save", "", "--appendonly", "no"}, useRedis("2000"), true},
 		{"memcached", []string{"memcached", "-u", "nobody", "-p", port, "-t", "4"}, useMemcached, true},
+		{"node", []string{"node", "-e", nodeServer, port}, askHTTP(200), true},
+		{"java", []string{"java", sourceFile(t, "Server.java", javaServer), port}, askHTTP(100), true},
 		{"go http.Server", []string{goServer(t), port}, askHTTP(500), false},
 		{"python3 http.server", []string{need.Python(t), "-m", "http.server", port, "--bind", "127.0.0.1"}, askHTTP(20), false},
 	} {
@@ -55,6 +59,54 @@ func TestAttachServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nodeServer and javaServer serve HTTP on a port of this machine: node's in one thread beside those of its
+// runtime, Java's with four, a just-in-time compiler and a garbage collector each.
+const (
+	nodeServer = `
+let asked = 0
+const seen = {}
+const server = require('http').createServer((request, response) => {
+  asked++
+  for (let i = 0; i < 2000; i++) seen['k' + (i + asked) % 500] = i * asked
+  response.end('asked ' + asked + ' times, ' + Object.keys(seen).length + ' keys\n')
+})
+server.listen(+process.argv[1], '127.0.0.1')
+process.on('SIGTERM', () => process.exit(0))`
+
+	javaServer = `
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetSocketAddress;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+
+class Server {
+    public static void main(String[] args) throws Exception {
+        var asked = new AtomicInteger();
+        var server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(args[0])), 0);
+        server.createContext("/", request -> {
+            var text = new StringBuilder("asked " + asked.incrementAndGet() + " times:");
+            for (int i = 0; i < 500; i++) text.append(i * asked.get() % 7);
+            byte[] answer = text.toString().getBytes();
+            request.sendResponseHeaders(200, answer.length);
+            request.getResponseBody().write(answer);
+            request.close();
+        });
+        server.setExecutor(Executors.newFixedThreadPool(4));
+        server.start();
+    }
+}`
+)
+
+// sourceFile writes a file and returns its path.
+func sourceFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // askHTTP has ten clients ask a server n times in all.
