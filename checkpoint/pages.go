@@ -80,7 +80,7 @@ func (s *storeReader) ref(n uint64) (PageRef, error) {
 func (r *Recording) readIndexes() error {
 	s := &r.store
 	s.numbers = make(map[PageRef]uint32)
-	s.cache.init()
+	s.cache.init(blockRoom(r.budget.Memory()))
 	next := uint64(0)
 	for n := 0; ; n++ {
 		info, ok := r.listed[nameIndex(n)]
@@ -267,17 +267,28 @@ type loadedBlock struct {
 	verified atomic.Uint64 // a bit for each page whose hash was checked
 }
 
-// cachedBlocks is how many decompressed blocks are kept, of 256 KiB each.
-const cachedBlocks = 96
+// What decompressed blocks that are kept may take: a part, as 1/cacheShare, of the memory that reading the
+// recording may take, between these bounds, in bytes. Intervals of one program use much the same blocks, in any order.
+const (
+	cacheShare   = 16
+	minBlockRoom = 24 << 20
+	maxBlockRoom = 256 << 20
+)
+
+// blockRoom is how many bytes of blocks are kept where reading may take memory bytes; 0: that is not bounded.
+func blockRoom(memory int64) int64 { return min(max(memory/cacheShare, minBlockRoom), maxBlockRoom) }
 
 // blockCache keeps the most recently used blocks.
 type blockCache struct {
+	room   int64 // bytes
 	mu     sync.Mutex
+	held   int64     // bytes
 	recent *lru.List // of *loadedBlock, most recent first
 	byKey  map[*storedBlock]*lru.Element
 }
 
-func (c *blockCache) init() {
+func (c *blockCache) init(room int64) {
+	c.room = room
 	c.recent = lru.New()
 	c.byKey = make(map[*storedBlock]*lru.Element)
 }
@@ -301,9 +312,10 @@ func (c *blockCache) put(b *loadedBlock) {
 		return
 	}
 	c.byKey[b.key] = c.recent.PushFront(b)
-	if c.recent.Len() > cachedBlocks {
-		last := c.recent.Back()
-		delete(c.byKey, c.recent.Remove(last).(*loadedBlock).key)
+	for c.held += int64(len(b.raw)); c.held > c.room; {
+		last := c.recent.Remove(c.recent.Back()).(*loadedBlock)
+		delete(c.byKey, last.key)
+		c.held -= int64(len(last.raw))
 	}
 }
 
