@@ -34,6 +34,11 @@ programs:
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers|TestAttachServers' -timeout 1h -v -programs
 
+# Chromium and Firefox, whole, with all their processes: recorded, verified
+browsers:
+    . tests/need/debian.sh && install_suite browsers
+    go test ./tests/record -run TestBrowsers -timeout 1h -v -browsers
+
 # language runtimes and servers for as long each, with an end forced each 3 ms that they run: recorded, verified; random schedules: just forced 6s -forced-chaos
 forced FOR="1m" *ARGS:
     . tests/need/debian.sh && install_suite programs
