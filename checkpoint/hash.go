@@ -57,6 +57,29 @@ func HashPage(addr uint64, page []byte) uint64 {
 	return sum
 }
 
+// HashPages is the sum of HashPage over n pages from addr on that have the same content.
+func HashPages(addr, n uint64, page []byte) uint64 {
+	if n == 1 {
+		return HashPage(addr, page)
+	}
+	var at, words [PageSize / 8]uint64 // those that are not zero
+	k := 0
+	for i := 0; i < PageSize; i += 8 {
+		if v := le64(page[i:]); v != 0 {
+			at[k], words[k] = uint64(i), v
+			k++
+		}
+	}
+	var sum uint64
+	for ; n > 0; n-- {
+		for i, v := range words[:k] {
+			sum += HashWord(addr+at[i], v)
+		}
+		addr += PageSize
+	}
+	return sum
+}
+
 func le64(b []byte) uint64 {
 	_ = b[7]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |

@@ -53,3 +53,17 @@ func TestHashPage(t *testing.T) {
 		}
 	}
 }
+
+// TestHashPages compares the hash of pages that are the same with the sum of their hashes.
+func TestHashPages(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for i, page := range somePages(r, 200) {
+		addr, n, want := r.Uint64()&^(PageSize-1), r.Uint64N(5), uint64(0)
+		for k := range n {
+			want += HashPage(addr+k*PageSize, page[:])
+		}
+		if got := HashPages(addr, n, page[:]); got != want {
+			t.Errorf("%d pages like %d: got %#x, want %#x", n, i, got, want)
+		}
+	}
+}

@@ -142,13 +142,8 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 		return nil
 	}
 	m.stored = true
-	err := eachPage(m.space.reader(), m.dirty, func(addr uint64, page []byte) error {
-		h.add(addr, page)
-		ref, err := g.session.out.page(page)
-		m.refs = append(m.refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
-		return err
-	})
-	if err != nil {
+	var err error
+	if m.refs, err = g.storePages(m.space.reader(), m.dirty, h); err != nil {
 		return err
 	}
 	for a, p := range m.space.changedCopies(m) {

@@ -91,11 +91,15 @@ func (sp *space) heldElsewhere(cur *interval) ranges {
 	return files.union(pagesOf(sp.sharedNow))
 }
 
-// add adds a page as it is at the end. h may be nil.
-func (h *pendingHash) add(addr uint64, page []byte) {
-	if h != nil && h.now.has(addr/checkpoint.PageSize) {
-		h.sum += checkpoint.HashPage(addr, page)
+// add adds n pages from addr on as they are at the end, all with one content. h may be nil.
+func (h *pendingHash) add(addr, n uint64, page []byte) {
+	if h == nil {
+		return
 	}
+	first := addr / checkpoint.PageSize
+	h.now.within(first, first+n, func(lo, hi uint64) {
+		h.sum += checkpoint.HashPages(lo*checkpoint.PageSize, hi-lo, page)
+	})
 }
 
 // finishHash completes the hash of a forced end, to which the pages of its end have
@@ -105,8 +109,8 @@ func (l *interval) finishHash() {
 	if h == nil {
 		return
 	}
-	_ = eachPage(l.src, h.then, func(addr uint64, page []byte) error {
-		h.sum -= checkpoint.HashPage(addr, page)
+	_ = eachRun(l.src, h.then, func(addr, n uint64, page []byte) error {
+		h.sum -= checkpoint.HashPages(addr, n, page)
 		return nil
 	})
 	l.rec.End.MemHash, l.hash = h.sum, nil

@@ -207,8 +207,9 @@ type Stats struct {
 	// KnownPages counts pages of files that were neither read nor hashed, because the
 	// recording had them from another process.
 	KnownPages uint64
-	// Windows counts the shadows that wrote their pages themselves.
-	Windows uint64
+	// Windows counts the shadows that wrote their pages themselves, Scans those of them that
+	// left out pages that are the same as the one before.
+	Windows, Scans uint64
 	// Cuts is the wall time that was spent on ending intervals and starting the next.
 	Cuts time.Duration
 	// MissedPages counts pages that changed without being seen, where that was

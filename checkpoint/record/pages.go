@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -122,13 +123,13 @@ func (m memReader) readPage(addr uint64, buf []byte) error {
 }
 
 // readRun implements runReader.
-func (m memReader) readRun(addr, n uint64, buf []byte) []byte {
+func (m memReader) readRun(addr, n uint64, buf []byte) pageRuns {
 	buf = buf[:min(n*checkpoint.PageSize, uint64(len(buf)))]
 	got, err := m.mem.readAt(buf, addr)
 	if err != nil {
-		return nil
+		return pageRuns{}
 	}
-	return buf[:uint64(got)&^pageMask]
+	return pageRuns{pages: buf[:uint64(got)&^pageMask]}
 }
 
 func (memReader) close() {}
@@ -137,40 +138,75 @@ func (memReader) close() {}
 type runReader interface {
 	// readRun returns whole pages from addr on, at most n: in buf or elsewhere, and
 	// valid until the next call. It returns none when the first cannot be read.
-	readRun(addr, n uint64, buf []byte) []byte
+	readRun(addr, n uint64, buf []byte) pageRuns
+}
+
+// pageRuns is the content of pages one behind the other. counts has, for each page of pages,
+// how many pages in a row have that content; nil is one each.
+type pageRuns struct {
+	pages  []byte
+	counts []uint32
+}
+
+// next takes the first content, and returns how many pages have it.
+func (r *pageRuns) next() (n uint64, page []byte) {
+	page, r.pages = r.pages[:checkpoint.PageSize:checkpoint.PageSize], r.pages[checkpoint.PageSize:]
+	if r.counts != nil {
+		n, r.counts = uint64(r.counts[0]), r.counts[1:]
+		return n, page
+	}
+	for n = 1; len(r.pages) > 0 && bytes.Equal(page, r.pages[:checkpoint.PageSize]); n++ {
+		r.pages = r.pages[checkpoint.PageSize:]
+	}
+	return n, page
 }
 
 // pagesPerRead is how many pages are read at once: a call for each costs more than
 // the copying.
 const pagesPerRead = 64
 
-// eachPage calls f for the pages of set that r has, in order. f must not keep the
-// content.
-func eachPage(r pageReader, set ranges, f func(addr uint64, page []byte) error) error {
+// eachRun calls f for the pages of set that r has, in order, n pages from addr on that have
+// the same content. f must not keep that.
+func eachRun(r pageReader, set ranges, f func(addr, n uint64, page []byte) error) error {
 	buf := make([]byte, min(pagesPerRead, set.count())*checkpoint.PageSize)
-	runs, _ := r.(runReader)
+	many, _ := r.(runReader)
 	for _, s := range set {
 		for at := s.lo; at < s.hi; {
-			var run []byte
-			if s.hi-at > 1 && runs != nil {
-				run = runs.readRun(at*checkpoint.PageSize, s.hi-at, buf)
+			var run pageRuns
+			if s.hi-at > 1 && many != nil {
+				run = many.readRun(at*checkpoint.PageSize, s.hi-at, buf)
 			}
-			if len(run) == 0 { // of one page at least it is known why
-				run = buf[:checkpoint.PageSize]
-				if !hasPage(r, at*checkpoint.PageSize, run) {
+			if len(run.pages) == 0 { // of one page at least it is known why
+				run.pages = buf[:checkpoint.PageSize]
+				if !hasPage(r, at*checkpoint.PageSize, run.pages) {
 					at++
 					continue
 				}
 			}
-			for ; len(run) > 0; run = run[checkpoint.PageSize:] {
-				if err := f(at*checkpoint.PageSize, run[:checkpoint.PageSize:checkpoint.PageSize]); err != nil {
+			for len(run.pages) > 0 {
+				n, page := run.next()
+				if err := f(at*checkpoint.PageSize, n, page); err != nil {
 					return err
 				}
-				at++
+				at += n
 			}
 		}
 	}
 	return nil
+}
+
+// eachPage calls f for the pages of set that r has, in order. f must not keep the
+// content.
+func eachPage(r pageReader, set ranges, f func(addr uint64, page []byte) error) error {
+	return eachRun(r, set, func(addr, n uint64, page []byte) error {
+		for ; n > 0; n-- {
+			if err := f(addr, page); err != nil {
+				return err
+			}
+			addr += checkpoint.PageSize
+		}
+		return nil
+	})
 }
 
 // copySource is the second source of page contents, for programs that cannot

@@ -118,6 +118,14 @@ func (r ranges) intersect(o ranges) ranges {
 	return out
 }
 
+// within calls f for the runs of pages of the set that are in [lo,hi), which is not empty, in order.
+func (r ranges) within(lo, hi uint64, f func(lo, hi uint64)) {
+	i := sort.Search(len(r), func(i int) bool { return r[i].hi > lo })
+	for ; i < len(r) && r[i].lo < hi; i++ {
+		f(max(r[i].lo, lo), min(r[i].hi, hi))
+	}
+}
+
 // each calls f for every page number, in order, until f fails.
 func (r ranges) each(f func(page uint64) error) error {
 	for _, s := range r {

@@ -118,13 +118,7 @@ func (g *group) writeRing(m *snapshot) error {
 // storeFrom writes pages of an interval's start, and adds them to the hash of the end
 // before, if that has one.
 func (g *group) storeFrom(iv *interval, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
-	refs := make([]checkpoint.PageEntry, 0, set.count())
-	err := eachPage(iv.src, set, func(addr uint64, page []byte) error {
-		before.add(addr, page)
-		ref, err := g.session.out.page(page)
-		refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
-		return err
-	})
+	refs, err := g.storePages(iv.src, set, before)
 	if err != nil {
 		return nil, err
 	}
@@ -137,4 +131,20 @@ func (g *group) storeFrom(iv *interval, set ranges, before *pendingHash) ([]chec
 	}
 	sortEntries(refs)
 	return refs, nil
+}
+
+// storePages writes the pages of set that r has, adds them to the hash of the end that they
+// belong to, if that has one, and returns their rows.
+func (g *group) storePages(r pageReader, set ranges, h *pendingHash) ([]checkpoint.PageEntry, error) {
+	refs := make([]checkpoint.PageEntry, 0, set.count())
+	err := eachRun(r, set, func(addr, n uint64, page []byte) error {
+		h.add(addr, n, page)
+		ref, err := g.session.out.page(page)
+		for ; n > 0; n-- {
+			refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})
+			addr += checkpoint.PageSize
+		}
+		return err
+	})
+	return refs, err
 }

@@ -24,6 +24,7 @@ type shadow struct {
 	window     *window
 	noWindow   bool    // it could not be had
 	windows    *uint64 // counts them
+	scans      *uint64 // counts those that scan
 	closed     bool    // it was killed
 	reaped     bool    // its process is no more, and its number may be another's
 }
@@ -104,7 +105,7 @@ func (sp *space) newShadow(t *thread) (pageReader, error) {
 		sp.session.log.Debug().Int64("result", ret).Msg("clone refused")
 		return nil, nil
 	}
-	s := &shadow{pid: pid, site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows}
+	s := &shadow{pid: pid, site: sp.site, vdso: sp.vdso, windows: &sp.session.result.Stats.Windows, scans: &sp.session.result.Stats.Scans}
 	if err := sp.settle(s); err != nil {
 		drop(s.pid)
 		sp.session.log.Warn().Err(err).Msg("a shadow was lost; pages are copied instead")

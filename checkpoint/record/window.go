@@ -11,28 +11,39 @@ import (
 )
 
 // Reading another process's memory costs the kernel more for finding the pages than
-// for copying them. A shadow finds its own by its page tables: so it is made to write
-// them to a file in memory, which it makes and which the recorder maps. That takes a
-// quarter of the time of reading /proc/PID/mem, which stays the way for what the
-// shadow cannot read itself and for programs under a seccomp filter, which might kill
-// it for such calls. process_vm_readv(2) is no way: it pins pages, and a pinned page of
+// for copying them. A shadow finds its own by its page tables: so it is made to put
+// them into a file in memory, which it makes and which the recorder maps. /proc/PID/mem stays
+// the way for what the shadow cannot read itself and for programs under a seccomp filter, which
+// might kill it for such calls. process_vm_readv(2) is no way: it pins pages, and a pinned page of
 // a fork is copied first (mm/gup.c, gup_must_unshare).
+//
+// Programs fill memory with pages that are the same. So the shadow has the file mapped, too,
+// and runs a few instructions there that copy a page only where it differs from the one before
+// (scanruns.go). Where that mapping is refused the shadow writes its pages with pwrite(2).
 
-// window is the file that a shadow writes its pages to, mapped here.
+// window is the file that a shadow puts its pages into, mapped here.
 type window struct {
 	in   *injector
 	fd   uint64 // in the shadow
-	view []byte
+	at   uint64 // where the shadow has the file mapped, 0 for nowhere
+	file []byte
+	runs []uint32 // how often each slot's content comes, as the last read has it
 }
+
+// The file: what the shadow executes, how often each slot's content comes, and the slots.
+const (
+	windowCounts = checkpoint.PageSize
+	windowSlots  = 2 * checkpoint.PageSize
+	windowPages  = 512 // slots
+	windowSize   = windowSlots + windowPages*checkpoint.PageSize
+)
+
+// windowWorth is how many pages in a row are worth a window, or a read through one.
+const windowWorth = 64
 
 // emptyString is where the ELF header at the start of the vdso has an empty string: behind
 // e_ident[EI_ABIVERSION].
 const emptyString = 9
-
-const (
-	windowPages = 512 // pages that a window holds
-	windowWorth = 64  // pages that are worth a window, or a write to one
-)
 
 // openWindow makes a window of the shadow; nil where it cannot be had. vdso is where
 // the vdso starts, whose ELF header has the empty string that is the file's name.
@@ -45,17 +56,20 @@ func (s *shadow) openWindow() *window {
 	if err != nil {
 		return nil
 	}
-	const size = windowPages * checkpoint.PageSize
-	fd, err := newMemFile(in, s.vdso, size)
+	fd, err := newMemFile(in, s.vdso, windowSize)
 	if err != nil || fd < 0 {
 		return nil
 	}
-	view := mapHere(s.pid, int(fd), size)
-	if view == nil {
+	file := mapHere(s.pid, int(fd), windowSize)
+	if file == nil {
 		return nil
 	}
+	w := &window{in: in, fd: uint64(fd), file: file}
 	*s.windows++
-	return &window{in, uint64(fd), view}
+	if w.prepareScan() {
+		*s.scans++
+	}
+	return w
 }
 
 // mapHere maps a file in memory that another process has open; nil where that fails.
@@ -88,34 +102,36 @@ func newMemFile(in caller, vdso, size uint64) (fd int64, err error) {
 }
 
 // readRun implements runReader.
-func (s *shadow) readRun(addr, n uint64, buf []byte) []byte {
+func (s *shadow) readRun(addr, n uint64, buf []byte) pageRuns {
 	if n >= windowWorth && !s.noWindow {
 		if s.window == nil {
 			s.window = s.openWindow()
 			s.noWindow = s.window == nil
 		}
-		if b := s.window.read(addr, min(n, windowPages)); len(b) > 0 {
-			return b
+		if r := s.window.read(addr, n); len(r.pages) > 0 {
+			return r
 		}
 	}
 	return s.memReader.readRun(addr, n, buf)
 }
 
-// read returns up to n pages from addr on, whole ones, valid until the next call. w may
-// be nil.
-func (w *window) read(addr, n uint64) []byte {
+// read returns whole pages from addr on, at most n, valid until the next call. w may be nil.
+func (w *window) read(addr, n uint64) pageRuns {
 	if w == nil {
-		return nil
+		return pageRuns{}
 	}
-	ret, err := w.in.do(unix.SYS_PWRITE64, w.fd, addr, n*checkpoint.PageSize, 0)
-	if err != nil || ret < 0 || uint64(ret) > uint64(len(w.view)) {
-		return nil
+	if w.at != 0 {
+		return w.scan(addr, n)
 	}
-	return w.view[:uint64(ret)&^pageMask]
+	ret, err := w.in.do(unix.SYS_PWRITE64, w.fd, addr, min(n, windowPages)*checkpoint.PageSize, windowSlots)
+	if err != nil || ret < 0 || uint64(ret) > windowPages*checkpoint.PageSize {
+		return pageRuns{}
+	}
+	return pageRuns{pages: w.file[windowSlots:][:uint64(ret)&^pageMask]}
 }
 
 func (w *window) close() {
 	if w != nil {
-		_ = unix.Munmap(w.view) // it is mapped
+		_ = unix.Munmap(w.file) // it is mapped
 	}
 }

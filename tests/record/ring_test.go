@@ -20,9 +20,11 @@ func TestRing(t *testing.T) {
 		name    string
 		args    []string
 		windows bool
+		scans   bool
 	}{
-		{"shadows write", nil, true},
-		{"under a filter", []string{"filter"}, false},
+		{"shadows scan", nil, true, true},
+		{"shadows write", []string{"full"}, true, false},
+		{"under a filter", []string{"filter"}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run{
@@ -37,6 +39,9 @@ func TestRing(t *testing.T) {
 			}
 			if res.Stats.ForcedEnds < 2 || res.Stats.Windows > 0 != c.windows {
 				t.Errorf("%d forced ends, %d windows", res.Stats.ForcedEnds, res.Stats.Windows)
+			}
+			if res.Stats.Scans > 0 != c.scans {
+				t.Errorf("%d scans", res.Stats.Scans)
 			}
 			t.Log(verify(t, res.Path))
 			allPages(t, res.Path)

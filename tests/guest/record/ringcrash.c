@@ -1,12 +1,13 @@
 // Writes to stretches of 64 MiB without a system call, some of which it may not read
-// itself afterwards, and crashes. With an argument it does so under a seccomp
-// filter that kills it for memfd_create.
+// itself afterwards, and crashes. With the argument "filter" it does so under a seccomp
+// filter that kills it for memfd_create, with "full" where it can map no more.
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 enum { PAGE = 4096, PAGES = 16384 };
@@ -23,12 +24,16 @@ int main(int argc, char **argv)
 	char *p = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned x = 1, page;
 
-	if (argc > 1 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)))
+	if (argc > 1 && argv[1][1] == 'i' && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)))
+		return 1;
+	if (argc > 1 && argv[1][1] == 'u' && setrlimit(RLIMIT_AS, &(struct rlimit){PAGE, PAGE}))
 		return 1;
 	for (page = 0; page < 400; page++)
 		p[page * PAGE] = page;
 	if (mprotect(p + 100 * PAGE, 200 * PAGE, PROT_NONE))
 		return 1;
+	for (page = PAGES - 300; page < PAGES; page++) // of four contents, in runs of 1 to 10
+		p[page * PAGE + page % 10 / 9 * 4095] = page / 10 % 4;
 	for (int turn = 0; turn < 400; turn++) {
 		x = x * 1664525 + 1013904223;
 		unsigned first = 400 + x % (PAGES - 800);
