@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -171,7 +172,10 @@ const (
 )
 
 // refCoder codes page references relative to the one before.
-type refCoder struct{ next uint64 }
+type refCoder struct {
+	next uint64
+	last PageRef // of number next-1, unless that is 0
+}
 
 var plainRefs = [...]PageKind{refZero: PageZero, refAbsent: PageAbsent, refRedacted: PageRedacted, refRemoved: PageRemoved}
 
@@ -194,9 +198,13 @@ func (rc *refCoder) code(c *coder, r *PageRef) {
 	case PageRemoved:
 		v = refRemoved
 	case PageFull, PagePartial:
+		if rc.next > 0 && *r == rc.last { // as of many pages in a row
+			v = refStored + zigzag(-1)
+			break
+		}
 		if n, ok := c.pages.number(*r); ok {
 			v = refStored + zigzag(int64(n)-int64(rc.next))
-			rc.next = n + 1
+			rc.next, rc.last = n+1, *r
 			break
 		}
 		v = refFull
@@ -241,6 +249,9 @@ func (rc *refCoder) decode(c *coder, r *PageRef) {
 func codePageTable(c *coder, p *[]PageEntry, removed bool) {
 	var rc refCoder
 	next := uint64(0) // the least page number the row may have
+	if !c.decoding {
+		c.b = slices.Grow(c.b, 2*len(*p)) // a row of a run takes two bytes
+	}
 	list(c, p, 2, func(c *coder, e *PageEntry) {
 		const maxPage = ^uint64(0) / PageSize
 		gap := e.Addr/PageSize - next

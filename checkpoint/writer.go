@@ -241,7 +241,10 @@ func (w *Writer) stored(r PageRef) error {
 // table returns a page table sorted, and checks that its pages were added.
 func (w *Writer) table(t []PageEntry, what string) ([]PageEntry, error) {
 	t = sorted(t)
-	for _, e := range t {
+	for i, e := range t {
+		if i > 0 && e.Ref == t[i-1].Ref {
+			continue
+		}
 		if err := w.stored(e.Ref); err != nil {
 			return nil, fmt.Errorf("checkpoint: %s: page %#x: %w", what, e.Addr, err)
 		}
