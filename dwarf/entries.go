@@ -31,11 +31,17 @@ type abbrevField struct {
 	value int64 // of formImplicit
 }
 
-// abbrevs is one table of abbreviations: by code - 1 those whose codes are counted
-// up, as compilers do it, and the others.
+// abbrevs is one table of abbreviations, as far as it was read: by code - 1 those whose codes are counted
+// up, as compilers do it, and the others. Of most units no more than the first entry is looked
+// at, and that has one of the first codes.
 type abbrevs struct {
 	list  []abbrev
 	other map[uint64]*abbrev
+
+	d     *info
+	rest  cursor // what is not read yet
+	whole bool   // there is nothing more
+	err   error  // the rest is damaged, or the budget does not allow to read it
 }
 
 // maxAttributes bounds the attributes of an entry. DWARF 5 has 140 in all, each at
@@ -48,69 +54,83 @@ const (
 	abbrevFieldBytes = 32
 )
 
-func (t *abbrevs) find(code uint64) *abbrev {
-	if code-1 < uint64(len(t.list)) {
-		return &t.list[code-1]
+// find returns the abbreviation with a code, reading on until it is there; nil is none.
+func (t *abbrevs) find(code uint64) (*abbrev, error) {
+	for {
+		if code-1 < uint64(len(t.list)) {
+			return &t.list[code-1], nil
+		}
+		if a := t.other[code]; a != nil {
+			return a, nil
+		}
+		if t.whole || t.err != nil {
+			return nil, t.err
+		}
+		t.readOne()
 	}
-	return t.other[code]
 }
 
-// table reads the abbreviations of a unit. Units may share a table, or have tables
+// readAll reads the rest of the table.
+func (t *abbrevs) readAll() error {
+	for !t.whole && t.err == nil {
+		t.readOne()
+	}
+	return t.err
+}
+
+// table returns the abbreviations of a unit. Units may share a table, or have tables
 // that overlap: each that is read is charged.
 func (d *info) table(h *header) (*abbrevs, error) {
 	if t, ok := d.abbrevs[h.abbrev]; ok {
-		if t == nil {
-			return nil, errAbbrev
-		}
 		return t, nil
 	}
-	t, err := d.readAbbrevs(h.abbrev)
+	if h.abbrev > uint64(len(d.m.sec.abbrev)) {
+		return nil, errAbbrev
+	}
+	t := &abbrevs{other: map[uint64]*abbrev{}, d: d, rest: cursor{b: d.m.sec.abbrev, at: int(h.abbrev)}}
 	if d.m.meter.take(abbrevBytes) == nil {
 		d.abbrevs[h.abbrev] = t
 	}
-	return t, err
+	return t, nil
 }
 
-func (d *info) readAbbrevs(off uint64) (*abbrevs, error) {
-	if off > uint64(len(d.m.sec.abbrev)) {
-		return nil, errAbbrev
+// readOne reads the next abbreviation of the table.
+func (t *abbrevs) readOne() {
+	c := &t.rest
+	start := c.at
+	a := abbrev{code: c.uleb()}
+	if a.code == 0 && !c.bad {
+		t.whole = true
+		return
 	}
-	c := cursor{b: d.m.sec.abbrev, at: int(off)}
-	t := &abbrevs{other: map[uint64]*abbrev{}}
-	for {
-		start := c.at
-		a := abbrev{code: c.uleb()}
-		if c.bad {
-			return nil, errAbbrev
+	a.tag, a.children = dwarf.Tag(c.uleb()), c.u8() != 0
+	for !c.bad {
+		f := abbrevField{attr: dwarf.Attr(c.uleb()), form: form(c.uleb())}
+		if f.form == formImplicit {
+			f.value = c.sleb()
 		}
-		if a.code == 0 {
-			return t, nil
+		if f.attr == 0 && f.form == 0 {
+			break
 		}
-		a.tag, a.children = dwarf.Tag(c.uleb()), c.u8() != 0
-		for {
-			f := abbrevField{attr: dwarf.Attr(c.uleb()), form: form(c.uleb())}
-			if f.form == formImplicit {
-				f.value = c.sleb()
-			}
-			if c.bad || len(a.fields) > maxAttributes {
-				return nil, errAbbrev
-			}
-			if f.attr == 0 && f.form == 0 {
-				break
-			}
-			a.fields = append(a.fields, f)
+		if a.fields = append(a.fields, f); len(a.fields) > maxAttributes {
+			c.bad = true
 		}
-		if err := d.m.meter.spend(8 * (c.at - start)); err != nil {
-			return nil, err
-		}
-		if err := d.m.meter.take(abbrevBytes + 2*abbrevFieldBytes*len(a.fields)); err != nil {
-			return nil, err
-		}
-		if a.code == uint64(len(t.list))+1 {
-			t.list = append(t.list, a)
-		} else {
-			t.other[a.code] = &a
-		}
+	}
+	if c.bad {
+		t.err = errAbbrev
+		return
+	}
+	meter := t.d.m.meter
+	if t.err = meter.spend(8 * (c.at - start)); t.err == nil {
+		t.err = meter.take(abbrevBytes + 2*abbrevFieldBytes*len(a.fields))
+	}
+	if t.err != nil {
+		return
+	}
+	if a.code == uint64(len(t.list))+1 {
+		t.list = append(t.list, a)
+	} else if t.other[a.code] == nil { // the first of that code, however much was read by then
+		t.other[a.code] = &a
 	}
 }
 
@@ -199,7 +219,10 @@ func (r *entryReader) entry() (*dwarf.Entry, error) {
 	if code == 0 {
 		return &dwarf.Entry{}, r.d.m.meter.spend(entryWork)
 	}
-	a := r.table.find(code)
+	a, err := r.table.find(code)
+	if err != nil {
+		return nil, err
+	}
 	if a == nil {
 		return nil, errEntry
 	}

@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,5 +161,47 @@ func TestBudget(t *testing.T) {
 	}
 	if found != 5 {
 		t.Errorf("%d of 5 functions in the end", found)
+	}
+}
+
+// TestAbbrevsReadOn: a table of abbreviations is read as far as one is looked for, and the first of a
+// code counts however much was read before. What is damaged behind does not matter until it is read.
+func TestAbbrevsReadOn(t *testing.T) {
+	one := func(code, tag byte) []byte { return []byte{code, tag, 0, byte(dwarf.AttrName), byte(formString), 0, 0} }
+	whole := slices.Concat(one(1, 0x11), one(2, 0x34), one(9, 0x2e), one(9, 0x24), one(2, 0x16), one(3, 0x0f), []byte{0})
+	damaged := slices.Concat(one(1, 0x11), one(9, 0x2e), []byte{2, 0x34})
+	for _, c := range []struct {
+		table []byte
+		codes []uint64
+		tags  []dwarf.Tag // 0: none, -1: damaged
+		read  int
+	}{
+		{whole, []uint64{1}, []dwarf.Tag{0x11}, 7},
+		{whole, []uint64{9, 2, 1}, []dwarf.Tag{0x2e, 0x34, 0x11}, 21},
+		{whole, []uint64{3, 9, 2}, []dwarf.Tag{0x0f, 0x2e, 0x34}, 42},
+		{whole, []uint64{8, 9, 2}, []dwarf.Tag{0, 0x2e, 0x34}, 43},
+		{damaged, []uint64{9, 1, 2, 9}, []dwarf.Tag{0x2e, 0x11, ^dwarf.Tag(0), 0x2e}, 16},
+	} {
+		m := &Module{sec: sections{abbrev: c.table}}
+		m.data = &info{m: m, abbrevs: map[uint64]*abbrevs{}}
+		for i, code := range c.codes {
+			table, err := m.data.table(&header{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := table.find(code)
+			got := dwarf.Tag(0)
+			if a != nil {
+				got = a.tag
+			} else if err != nil {
+				got = ^dwarf.Tag(0)
+			}
+			if got != c.tags[i] {
+				t.Errorf("%v: code %d: tag %#x, %v, want %#x", c.codes, code, uint32(got), err, uint32(c.tags[i]))
+			}
+		}
+		if table, _ := m.data.table(&header{}); table.rest.at != c.read {
+			t.Errorf("%v: %d bytes read, want %d", c.codes, table.rest.at, c.read)
+		}
 	}
 }

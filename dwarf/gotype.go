@@ -82,6 +82,9 @@ func (p *goProgram) openData() error {
 	cost := map[uint64]int{}
 	for i := range hs {
 		t, err := m.data.table(&hs[i])
+		if err == nil {
+			err = t.readAll()
+		}
 		if err != nil {
 			return err
 		}

@@ -52,10 +52,11 @@ func (m *Module) location(e *dwarf.Entry, a dwarf.Attr, pc uint64) (expr []byte,
 			size = 8
 		}
 		base := m.base(h, dwarf.AttrLoclistsBase)
-		if n := uint64(len(m.sec.loclists)); base > n || v >= (n-base)/size {
+		_, lists := m.sec.lists()
+		if n := uint64(len(lists)); base > n || v >= (n-base)/size {
 			return nil, false
 		}
-		c := cursor{b: m.sec.loclists, at: int(base + v*size)}
+		c := cursor{b: lists, at: int(base + v*size)}
 		return m.inLocLists(h, base+c.uint(size), pc)
 	}
 	return nil, false
@@ -73,10 +74,11 @@ func (m *Module) lowPC(h *header) uint64 {
 
 // inLoc looks for pc in a list of .debug_loc.
 func (m *Module) inLoc(h *header, off, pc uint64) ([]byte, bool) {
-	if off > uint64(len(m.sec.loc)) {
+	loc, _ := m.sec.lists()
+	if off > uint64(len(loc)) {
 		return nil, false
 	}
-	c := cursor{b: m.sec.loc, at: int(off)}
+	c := cursor{b: loc, at: int(off)}
 	base := m.lowPC(h)
 	for range maxLocations {
 		if m.meter.spend(rangeWork) != nil {
@@ -100,10 +102,11 @@ func (m *Module) inLoc(h *header, off, pc uint64) ([]byte, bool) {
 
 // inLocLists looks for pc in a list of .debug_loclists.
 func (m *Module) inLocLists(h *header, off, pc uint64) (found []byte, ok bool) {
-	if off > uint64(len(m.sec.loclists)) {
+	_, lists := m.sec.lists()
+	if off > uint64(len(lists)) {
 		return nil, false
 	}
-	c := cursor{b: m.sec.loclists, at: int(off)}
+	c := cursor{b: lists, at: int(off)}
 	base := m.lowPC(h)
 	address := func() uint64 {
 		v, ok := m.indexed(h, c.uleb())

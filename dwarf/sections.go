@@ -4,6 +4,7 @@ import (
 	"debug/dwarf"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // The sections of the debugging information, the headers of its units, and where a
@@ -14,7 +15,18 @@ import (
 type sections struct {
 	info, abbrev, line, str, lineStr, strOffsets, addr []byte
 
-	ranges, rnglists, loc, loclists []byte
+	ranges, rnglists []byte
+
+	readLists     func() // reads the next two, which are large, and of use for variables alone
+	loc, loclists []byte
+}
+
+// lists returns .debug_loc and .debug_loclists.
+func (s *sections) lists() (loc, loclists []byte) {
+	if s.readLists != nil {
+		s.readLists()
+	}
+	return s.loc, s.loclists
 }
 
 // readDWARF opens the debugging information of f. What it cannot read is as if
@@ -23,8 +35,18 @@ func (m *Module) readDWARF(f *file) {
 	to := map[string]*[]byte{
 		"info": &m.sec.info, "abbrev": &m.sec.abbrev, "line": &m.sec.line, "str": &m.sec.str, "line_str": &m.sec.lineStr,
 		"str_offsets": &m.sec.strOffsets, "addr": &m.sec.addr, "ranges": &m.sec.ranges, "rnglists": &m.sec.rnglists,
-		"loc": &m.sec.loc, "loclists": &m.sec.loclists,
 	}
+	m.readSections(f, to)
+	m.sec.readLists = sync.OnceFunc(func() {
+		m.readSections(f, map[string]*[]byte{"loc": &m.sec.loc, "loclists": &m.sec.loclists})
+	})
+	if len(m.sec.info) > 0 && len(m.sec.abbrev) > 0 {
+		m.data = &info{m: m, abbrevs: map[uint64]*abbrevs{}}
+	}
+}
+
+// readSections reads sections of f by their names, without the prefix, of which there are not any yet.
+func (m *Module) readSections(f *file, to map[string]*[]byte) {
 	for _, s := range f.Sections {
 		name, ok := strings.CutPrefix(s.Name, ".debug_")
 		if !ok {
@@ -35,9 +57,6 @@ func (m *Module) readDWARF(f *file) {
 		if b := to[name]; b != nil && *b == nil {
 			*b = f.section(s)
 		}
-	}
-	if len(m.sec.info) > 0 && len(m.sec.abbrev) > 0 {
-		m.data = &info{m: m, abbrevs: map[uint64]*abbrevs{}}
 	}
 }
 
