@@ -31,6 +31,9 @@ func (t *thread) onExitEvent() (action, error) {
 		return action{}, err
 	}
 	sig := int(msg & 0x7f)
+	if t.hasLostImage() {
+		return t.killedInExec(sig)
+	}
 	if t.group().cur == nil {
 		return t.group().crashBetween(sig)
 	}
@@ -184,6 +187,13 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 	}
 	t.space().noteFilesChanged()
 	t.space().noteLateStorers()
+	if b.noPages { // nor does an event say what the call has done to the map
+		list, err := t.space().kernelMaps()
+		if err != nil {
+			return err
+		}
+		t.space().maps.adopt(list)
+	}
 	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
@@ -207,8 +217,7 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 // intervals: the one before ends with the crash.
 func (g *group) crashBetween(sig int) (action, error) {
 	if g.prev == nil {
-		g.settle(errors.New("killed before its first interval"))
-		return action{}, nil
+		return g.killedUnbegun(sig)
 	}
 	p, end := g.of, &g.prev.rec.End
 	p.about.Signo = int32(sig)

@@ -144,11 +144,12 @@ func (t *thread) onExec() error {
 		named = t.session.opt.Args[0]
 	}
 	wanted := t.session.wantsExec(p.pid, named)
+	t.call.replaced = true
 	if t.space().image == 0 {
 		if err := ptrace.SetOptions(t.tid, t.session.options()); err != nil {
 			return err
 		}
-		t.call = call{in: true, exec: true, nr: unix.SYS_EXECVE, mem: callMem{p}}
+		t.call = call{in: true, exec: true, replaced: true, nr: unix.SYS_EXECVE, mem: callMem{p}}
 	}
 	if t.group().shares() {
 		if err := t.splitOff(); err != nil {
@@ -164,6 +165,8 @@ func (t *thread) onExec() error {
 // beginImage starts the recording of a new image, at the exit of its execve.
 func (t *thread) beginImage() error {
 	t.call = call{}
+	before := t.proc.about
+	t.proc.imageBefore = &before
 	t.scratch, t.lastRedirection, t.clearTID, t.robust, t.rseq = abi.Range{}, nil, 0, 0, ptrace.Rseq{}
 	t.group().dropImage()
 	t.proc.space = t.space().successor()
@@ -218,7 +221,11 @@ func (t *thread) beginImage() error {
 	if err != nil {
 		return err
 	}
-	return t.group().startInterval(t, m, t.group().contexts(t))
+	if err := t.group().startInterval(t, m, t.group().contexts(t)); err != nil {
+		return err
+	}
+	t.proc.imageBefore = nil
+	return nil
 }
 
 // userCS64 is the code segment of 64-bit programs, __USER_CS.

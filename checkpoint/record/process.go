@@ -32,6 +32,8 @@ type process struct {
 	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset
 	// sigsys is SIGSYS's, as the program has set it.
 	sigsys kernelAction
+	// imageBefore is about as it was in the image before, while the new one has no interval yet.
+	imageBefore *checkpoint.Process
 }
 
 // lookAs has /proc be read by the number of a thread that lives.

@@ -267,10 +267,14 @@ func (t *thread) salvage(err error) (action, error) {
 	if err != nil {
 		return action{}, err
 	}
-	if t.group().cur == nil {
-		return t.group().crashBetween(int(msg & 0x7f))
+	sig := int(msg & 0x7f)
+	switch {
+	case t.hasLostImage():
+		return t.killedInExec(sig)
+	case t.group().cur == nil:
+		return t.group().crashBetween(sig)
 	}
-	return t.killedAt(int(msg&0x7f), !t.call.in)
+	return t.killedAt(sig, !t.call.in)
 }
 
 // killed says whether an error comes from the program's end, and then at what

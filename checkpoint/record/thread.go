@@ -92,6 +92,7 @@ type call struct {
 	shown       []checkpoint.MemWrite // pages that a new view of an object shows, changed since they were kept
 	refill      ranges                // private pages of changed files that it may drop
 	exec        bool
+	replaced    bool             // the image of the execve is in place
 	executes    string           // the name given to execve(2)
 	joined      bool             // it brought processes together that share memory
 	mayBlock    bool             // it may wait for another thread
@@ -121,13 +122,9 @@ const (
 func (t *thread) context() checkpoint.Context {
 	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
 	c.Regs.RFLAGS &^= flagTF | flagRF
-	switch {
-	case t.call.in:
+	if t.call.in || t.call.pending { // its exit is to be logged yet
 		c.InCall, c.OrigRAX = true, t.call.nr
-		c.Regs = t.entryRegs()
-	case t.call.pending: // its exit is to be logged yet
-		c.InCall, c.OrigRAX = true, t.call.nr
-		c.Regs = t.replayed()
+		c.Regs = t.replayed() // not what the kernel was given, nor what execve has put in their place
 	}
 	x, err := t.session.source.getXState(t.tid)
 	if err != nil {

@@ -29,6 +29,7 @@ var guestCases = []guestCase{
 	{name: "bigio"},
 	{name: "brk"},
 	{name: "deepcwd"},
+	{name: "execkilled"},
 	{name: "execmid"},
 	{name: "failmem"},
 	{name: "failrows"},
