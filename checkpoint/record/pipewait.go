@@ -53,7 +53,7 @@ func (t *thread) tryCall() error {
 func (t *thread) afterTry() (waits bool, next action, err error) {
 	c := &t.call
 	if c.pipe != nil {
-		return t.endTry()
+		return false, action{}, t.endTry()
 	}
 	if !c.tries || int64(t.regs.Rax) != -int64(unix.EAGAIN) {
 		return false, action{}, nil
@@ -69,26 +69,22 @@ func (t *thread) afterTry() (waits bool, next action, err error) {
 	return true, action{parked: true}, nil
 }
 
-// endTry is the exit where a thread has waited for a pipe, or for a signal. The call counts as
-// interrupted, and is made again.
-func (t *thread) endTry() (again bool, next action, err error) {
+// endTry is the exit where a thread has waited for a pipe, or for a signal, which another may take
+// before it does. The call counts as interrupted. The kernel makes it again where no signal ends
+// it, but looks whether to only when it has something to do before the thread goes on: a stop.
+func (t *thread) endTry() error {
 	c := &t.call
-	again = isReadable(c.pipe)
-	_ = c.pipe.Close() // the program has its own
-	c.pipe = nil
-	code := int64(restartSys) // what the kernel makes of a signal that is there
-	if again {
+	code := int64(restartSys) // what a handler makes of it says its SA_RESTART
+	if isReadable(c.pipe) {
 		code = restartNoIntr
 	}
+	_ = c.pipe.Close() // the program has its own
+	c.pipe = nil
 	t.regs.Rax = uint64(code)
-	if !again {
-		return false, action{}, t.setRegs(&t.regs)
+	if err := t.setRegs(&t.regs); err != nil {
+		return err
 	}
-	if err := t.unpatch(); err != nil {
-		return false, action{}, err
-	}
-	c.in, c.pending, t.sig.atExit = false, true, t.regs
-	return true, action{}, t.again() // with no signal the kernel would not
+	return t.session.source.interrupt(t.tid)
 }
 
 // canGoOn reports whether a thread that is ready need not wait for a pipe.
@@ -99,8 +95,12 @@ func (t *thread) canGoOn() bool {
 // isReadable reports whether reading from a pipe would not wait.
 func isReadable(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	return n > 0 || err != nil
+	for {
+		n, err := unix.Poll(fds, 0)
+		if err != unix.EINTR { //nolint:errorlint // a signal to the recorder, such as the Go runtime's own
+			return n > 0 || err != nil
+		}
+	}
 }
 
 // dup returns a descriptor of the process's as one of the recorder's.

@@ -14,7 +14,7 @@ import (
 func TestFileWindows(t *testing.T) {
 	prog := compile(t, "filewindows")
 	for _, name := range []string{
-		"removes", "punches", "copies", "sends", "writes", "splices", "splicewaits", "readwaits", "vectorwaits", "vmsplicewaits", "mapmeanwhile",
+		"removes", "punches", "copies", "sends", "writes", "splices", "splicewaits", "readwaits", "vectorwaits", "vmsplicewaits", "splicesignals", "mapmeanwhile",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := guestCase{name: name}

@@ -3,6 +3,8 @@
 //   filewindows CASE
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,9 +83,33 @@ static void vmspliceWaits(void) {
 	CHECK(vmsplice(to[0], &v, 1, 0) == 1);
 }
 
+// One thread waits in splice for the pipe, and signals that are sent to the process come to
+// another: none may end the call.
+static volatile int over;
+static void nothing(int sig) { (void)sig; }
+static void *takesSignals(void *arg) {
+	(void)arg;
+	while (!over) usleep(200);
+	return 0;
+}
+static void *sendsSignals(void *arg) {
+	(void)arg;
+	while (!over) kill(getpid(), SIGUSR1), usleep(150);
+	return 0;
+}
+static void spliceSignals(void) {
+	struct sigaction sa = {.sa_handler = nothing, .sa_flags = SA_RESTART};
+	pthread_t t[2];
+	CHECK(!sigaction(SIGUSR1, &sa, 0) && !pthread_create(&t[0], 0, takesSignals, 0) && !pthread_create(&t[1], 0, sendsSignals, 0));
+	spliceWaits();
+	over = 1;
+	CHECK(!pthread_join(t[0], 0) && !pthread_join(t[1], 0));
+}
+
 static const struct { const char *name; void (*run)(void); char to; int waits; } cases[] = {
 	{"removes", removes, 0}, {"punches", punches, 0}, {"copies", copies, 'b'}, {"sends", sends, 'b'}, {"writes", writes, 'b'}, {"splices", splices, 'b'},
 	{"splicewaits", spliceWaits, 'x', 1}, {"readwaits", readWaits, 'x', 1}, {"vectorwaits", vectorWaits, 'x', 1}, {"vmsplicewaits", vmspliceWaits, 'x', 1},
+	{"splicesignals", spliceSignals, 'x', 1},
 };
 
 // A child that does not share the mapping changes the file while the parent looks at it, and makes calls meanwhile or not.
