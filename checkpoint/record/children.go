@@ -84,9 +84,8 @@ func (t *thread) onChild() error {
 	if t.taskFlags()&cloneThread != 0 && !t.group().done {
 		return t.onThread(int(msg))
 	}
-	t.session.result.Stats.Children++
-	if err := t.onProcess(int(msg)); err != nil && !isGone(err) {
-		return fmt.Errorf("child %d: %w", msg, err)
+	if err := t.meet(int(msg)); err != nil {
+		return err
 	}
 	if t.call.gap && t.taskFlags()&cloneVfork == 0 {
 		t.call.sharing = !outlived(t.proc.pid, int(msg))
@@ -94,10 +93,70 @@ func (t *thread) onChild() error {
 	return nil
 }
 
+// meet begins to record a new child, or lets it go. One that was killed meanwhile dies.
+func (t *thread) meet(pid int) error {
+	t.session.result.Stats.Children++
+	err := t.onProcess(pid)
+	if isGone(err) {
+		return t.session.letDie(pid, t.proc.pid, err)
+	}
+	if err != nil {
+		return fmt.Errorf("child %d: %w", pid, err)
+	}
+	return nil
+}
+
+// meetUnseen is called where the thread dies: a signal that kills goes before the event that tells
+// of a child, which waits at its first stop for ever then.
+func (t *thread) meetUnseen() error {
+	if !t.group().done && !(t.call.in && makesTask(t.call.nr)) { // once that is done calls are not looked at
+		return nil
+	}
+	for _, pid := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", t.proc.pid, t.tid)) {
+		if t.session.knows(pid) || tracerOf(pid) != unix.Gettid() {
+			continue
+		}
+		if err := t.meet(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makesTask reports whether a system call makes a process, or a thread.
+func makesTask(nr int64) bool {
+	switch nr {
+	case unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CLONE, unix.SYS_CLONE3:
+		return true
+	}
+	return false
+}
+
+// knows reports whether the process is recorded, let run traced, or a shadow.
+func (s *session) knows(pid int) bool {
+	_, unrecorded := s.unrecorded[pid]
+	return unrecorded || s.threads[pid] != nil || s.shadows[pid] != nil
+}
+
+// letDie has a thread of a process end that was killed while the recorder got to know it. err is
+// what that ended with, which may say that its end has been waited for.
+func (s *session) letDie(tid, pid int, err error) error {
+	var gone *goneError
+	if errors.As(err, &gone) && !gone.ws.Stopped() {
+		return nil
+	}
+	delete(s.threads, tid)
+	s.unrecorded[tid] = pid
+	return resumeUnrecorded(tid, 0)
+}
+
 // onProcess decides what becomes of a child, once it is at its first stop.
 func (t *thread) onProcess(pid int) error {
 	ws, err := t.session.waitChild(pid)
-	if err != nil || !ws.Stopped() {
+	if err == nil {
+		err = diesAt(ws)
+	}
+	if err != nil {
 		return err // killed before it ran
 	}
 	switch {
@@ -114,6 +173,14 @@ func (t *thread) onProcess(pid int) error {
 		return t.leaveUnrecorded(pid)
 	}
 	return t.recordChild(pid)
+}
+
+// diesAt returns a goneError when a thread that has come to ws is dying, or has ended.
+func diesAt(ws unix.WaitStatus) error {
+	if !ws.Stopped() || ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT {
+		return &goneError{ws}
+	}
+	return nil
 }
 
 // How long the program is kept waiting for a child that shares its memory, and

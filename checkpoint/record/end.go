@@ -19,6 +19,9 @@ import (
 
 // onExitEvent is PTRACE_EVENT_EXIT: the program dies, its memory still there.
 func (t *thread) onExitEvent() (action, error) {
+	if err := t.meetUnseen(); err != nil {
+		return action{}, err
+	}
 	if t.group().done {
 		return action{}, nil
 	}

@@ -20,16 +20,23 @@ import (
 
 // onThread takes note of the thread that the program's call has made.
 func (t *thread) onThread(tid int) error {
-	ws, err := t.session.waitChild(tid)
-	if err != nil || !ws.Stopped() {
-		return err // killed before it ran
-	}
 	n := &thread{session: t.session, proc: t.proc, tid: tid}
-	if err := t.beginThread(n); err != nil {
-		return err
+	ws, err := t.session.waitChild(tid)
+	if err == nil {
+		err = diesAt(ws)
 	}
-	t.call.thread = n
-	return n.bringBlock()
+	if err == nil {
+		err = t.beginThread(n)
+	}
+	if err == nil {
+		t.call.thread = n
+		err = n.bringBlock()
+	}
+	if isGone(err) { // killed, and so are all
+		t.call.thread = nil
+		return t.session.letDie(tid, t.proc.pid, err)
+	}
+	return err
 }
 
 // beginThread takes note of a thread that the program's call has made in its memory, and that

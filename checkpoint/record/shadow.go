@@ -175,19 +175,30 @@ const cloneTries = 8
 // tracer's thread, whose end would let them run on as second programs, and
 // traced by it: other children were the thread's before it became a tracer's.
 func (s *session) sweep() {
-	list, err := os.ReadFile("/proc/thread-self/children")
-	if err != nil {
-		return // a kernel without CONFIG_PROC_CHILDREN
-	}
-	for _, f := range strings.Fields(string(list)) {
-		pid, err := strconv.Atoi(f)
-		if _, recorded := s.threads[pid]; err != nil || recorded || tracerOf(pid) != unix.Gettid() {
+	for _, pid := range childrenOf("/proc/thread-self") {
+		if _, recorded := s.threads[pid]; recorded || tracerOf(pid) != unix.Gettid() {
 			continue
 		}
 		at, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)) // for the log alone
 		s.log.Warn().Int("pid", pid).Bytes("syscall", at).Msg("a clone was left over")
 		drop(pid)
 	}
+}
+
+// childrenOf returns the children of a thread, whose folder in /proc is given; none where the
+// kernel has no CONFIG_PROC_CHILDREN.
+func childrenOf(folder string) []int {
+	list, err := os.ReadFile(folder + "/children")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, f := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(f); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // tracerOf returns the thread that traces a process, 0 when there is none.

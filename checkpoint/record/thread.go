@@ -3,9 +3,11 @@
 package record
 
 import (
+	"errors"
 	"os"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -118,6 +120,16 @@ const (
 	flagRF = 1 << 16
 )
 
+// noteNoXState logs that the thread's extended state could not be read. One that was killed meanwhile
+// has none any more, and needs none.
+func (t *thread) noteNoXState(err error) {
+	level := zerolog.ErrorLevel
+	if errors.Is(err, unix.ESRCH) {
+		level = zerolog.DebugLevel
+	}
+	t.session.log.WithLevel(level).Err(err).Int("tid", t.tid).Msg("extended state")
+}
+
 // context returns the thread's state at the current stop.
 func (t *thread) context() checkpoint.Context {
 	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
@@ -128,7 +140,7 @@ func (t *thread) context() checkpoint.Context {
 	}
 	x, err := t.session.source.getXState(t.tid)
 	if err != nil {
-		t.session.log.Error().Err(err).Msg("extended state")
+		t.noteNoXState(err)
 	}
 	c.XState = x
 	return c

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // The threads of a group take turns, so that one runs at a time and the log has one order.
@@ -179,7 +180,7 @@ func (t *thread) parkedContext() checkpoint.Context {
 	}
 	x, err := t.session.source.getXState(t.tid)
 	if err != nil {
-		t.session.log.Error().Err(err).Int("tid", t.tid).Msg("extended state")
+		t.noteNoXState(err)
 	}
 	c.XState = x
 	return c
@@ -273,12 +274,25 @@ func (s *session) runReady() error {
 // begin gives the thread its turn, and has it go on.
 func (t *thread) begin() error {
 	t.parked.xstate = nil
-	if g := t.group(); !g.done {
-		if err := g.pass(t); err != nil {
+	g, next := t.group(), t.parked.next
+	if g.done {
+		return t.goOn(next)
+	}
+	var err error
+	switch dies := next.status.Stopped() && ptrace.Event(next.status) == unix.PTRACE_EVENT_EXIT; {
+	case dies && g.cur == nil && !g.shares():
+		g.turns.has = t // no interval begins: the one before ends with its death
+	case dies: // nothing can be injected into it
+		err = t.space().withoutShadow(func() error { return g.pass(t) })
+	default:
+		err = g.pass(t)
+	}
+	if err != nil {
+		if next, err = t.salvage(err); err != nil {
 			return err
 		}
 	}
-	return t.goOn(t.parked.next)
+	return t.goOn(next)
 }
 
 // anyTurn returns the thread of the group, or of those that it shares memory with, that has
