@@ -40,7 +40,10 @@ type session struct {
 	ticker     ticker
 	shadows    map[int]*shadow         // by pid, until they are reaped
 	early      map[int]unix.WaitStatus // of children that stopped before the call that made them
-	answering  *thread                 // whose stop is being answered
+	// mayHaveOrphans says that a process that is not recorded was killed, perhaps with a new child
+	// that nobody tells of.
+	mayHaveOrphans bool
+	answering      *thread // whose stop is being answered
 
 	first    *process             // the program that was started
 	crashed  *process             // the first that crashed
@@ -232,7 +235,7 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 
 // onlyThread returns the thread where there is no more than one to wait for, else 0.
 func (s *session) onlyThread() int {
-	if len(s.threads) == 1 && len(s.unrecorded) == 0 {
+	if len(s.threads) == 1 && len(s.unrecorded) == 0 && !s.mayHaveOrphans {
 		for tid := range s.threads {
 			return tid
 		}
@@ -257,6 +260,7 @@ func (s *session) notOurs(tid int, ws unix.WaitStatus) error {
 		s.noteEnd(tid, ws)
 	default:
 		s.early[tid] = ws
+		return s.letOrphansGo()
 	}
 	return nil
 }

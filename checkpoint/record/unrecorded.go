@@ -66,6 +66,10 @@ func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 		if tid == pid {
 			delete(s.parents, pid)
 		}
+		s.mayHaveOrphans = s.mayHaveOrphans || ws.Signaled()
+		if err := s.letOrphansGo(); err != nil {
+			return err
+		}
 		if len(s.threads)+len(s.unrecorded) == 0 {
 			return errors.Join(s.finishWhenOver(), errGone)
 		}
@@ -94,6 +98,37 @@ func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 		}
 	}
 	return resumeUnrecorded(tid, signalOf(ws))
+}
+
+// letOrphansGo lets the new children go on that nobody will tell of: who made them was killed before
+// the event that would have.
+func (s *session) letOrphansGo() error {
+	for child, ws := range s.early {
+		if !ws.Stopped() || !s.isOrphan(child) {
+			continue
+		}
+		if err := s.addUnrecorded(0, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOrphan reports whether the parent of a process has ended. Of one made with CLONE_PARENT, whose
+// parent need not be traced, that cannot be told.
+func (s *session) isOrphan(pid int) bool {
+	status, err := statusOf(pid)
+	if err != nil {
+		return false
+	}
+	parent := int(status.Number("PPid"))
+	for _, t := range s.threads {
+		if t.proc.pid == parent {
+			return false
+		}
+	}
+	_, unrecorded := s.unrecorded[parent]
+	return !unrecorded && parent != unix.Getpid()
 }
 
 // stillThere hides that a thread was killed at its stop: its end comes.

@@ -35,6 +35,7 @@ var guestCases = []guestCase{
 	{name: "failrows"},
 	{name: "fdevents"},
 	{name: "filters"},
+	{name: "forkkilled"},
 	{name: "groupkilled"},
 	{name: "hypervisor"},
 	{name: "largeread", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},

@@ -186,6 +186,19 @@ func TestTreeFollow(t *testing.T) {
 	}
 }
 
+// TestTreeFollowKilled kills processes that are not recorded while they make children, which run to
+// their end all the same.
+func TestTreeFollowKilled(t *testing.T) {
+	r := run{args: []string{compile(t, "forkkilled")}, opt: recorder.Options{Follow: recorder.FollowExec + "nothing"}}
+	want := r.native(t)
+	got, res := r.recorded(t)
+	same(t, got, want)
+	if res.Reason != "" || !res.Recorded {
+		t.Fatalf("result: %+v", res)
+	}
+	t.Log(verify(t, res.Path))
+}
+
 // TestTreeInterrupted has Ctrl-C end all processes of a program at once, recorder included.
 func TestTreeInterrupted(t *testing.T) {
 	need.Recorder(t)
