@@ -1,7 +1,5 @@
 package x86
 
-import "slices"
-
 // Binding of instructions to the cases of the run loop, fusion of comparisons
 // with the branch behind them, and removal of flags nobody reads. All three work on
 // ops; the instructions stay as they were decoded, for the handlers, which are
@@ -229,8 +227,7 @@ func dropDeadFlags(ops []op, insts []decoded) {
 func (in *Inst) shiftsBy() bool { return classes[in.row().class].count != 0 && in.Reg&4 != 0 }
 
 // specialise chooses the cases for operands without an index register, then
-// chains: cases that execute several instructions from the first one on. It
-// marks those that the case before compares with.
+// chains: cases that execute several instructions from the first one on.
 func specialise(ops []op) {
 	for i := range ops {
 		o := &ops[i]
@@ -238,7 +235,6 @@ func specialise(ops []op) {
 			o.kind = k
 		}
 	}
-	before := uint16(kGeneric)
 	for i := 0; i < len(ops); {
 		at, n := ops[i].kind, 1
 		for j := i + 1; j < len(ops); j++ {
@@ -250,10 +246,6 @@ func specialise(ops []op) {
 				ops[i].kind, n = at, j+1-i
 			}
 		}
-		if k := ops[i].kind; k != kGeneric && slices.Contains(successors[before][:], k) {
-			ops[i].exit |= exitLikely
-		}
-		before = ops[i].kind
 		i += n
 	}
 }

@@ -10,7 +10,7 @@ type op struct {
 	kind  uint16 // case of the loop, kGeneric = call the handler
 	off   uint16 // distance from the start of the block, in bytes
 	idx   uint8  // instructions of the block before this one
-	exit  uint8  // of a direct branch its place in block.exits; and exitLikely
+	exit  uint8  // of a direct branch its place in block.exits
 	flags uint8  // opEnd, opFused
 	cond  uint8  // of a fused pair the branch's condition
 
@@ -20,10 +20,6 @@ type op struct {
 	imm  uint64
 	disp int64
 }
-
-// exitLikely in op.exit says that the kind is among the successors of the kind
-// before it, so that the case before should look there.
-const exitLikely = 1 << 7
 
 // The flags of an op.
 const (

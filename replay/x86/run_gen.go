@@ -41,3337 +41,18 @@ next:
 dispatch:
 	switch in.kind {
 	case kMovRR4:
-		goto lMovRR4
-	case kMovRR8:
-		goto lMovRR8
-	case kMovRI4:
-		goto lMovRI4
-	case kMovRI8:
-		goto lMovRI8
-	case kLoad1:
-		goto lLoad1
-	case kLoad1b:
-		goto lLoad1b
-	case kStore1:
-		goto lStore1
-	case kStore1b:
-		goto lStore1b
-	case kStoreI1:
-		goto lStoreI1
-	case kStoreI1b:
-		goto lStoreI1b
-	case kLoad2:
-		goto lLoad2
-	case kLoad2b:
-		goto lLoad2b
-	case kStore2:
-		goto lStore2
-	case kStore2b:
-		goto lStore2b
-	case kStoreI2:
-		goto lStoreI2
-	case kStoreI2b:
-		goto lStoreI2b
-	case kLoad4:
-		goto lLoad4
-	case kLoad4b:
-		goto lLoad4b
-	case kStore4:
-		goto lStore4
-	case kStore4b:
-		goto lStore4b
-	case kStoreI4:
-		goto lStoreI4
-	case kStoreI4b:
-		goto lStoreI4b
-	case kLoad8:
-		goto lLoad8
-	case kLoad8b:
-		goto lLoad8b
-	case kStore8:
-		goto lStore8
-	case kStore8b:
-		goto lStore8b
-	case kStoreI8:
-		goto lStoreI8
-	case kStoreI8b:
-		goto lStoreI8b
-	case kLoadS18:
-		goto lLoadS18
-	case kLoadS18b:
-		goto lLoadS18b
-	case kMovsx18:
-		goto lMovsx18
-	case kLoadS14:
-		goto lLoadS14
-	case kLoadS14b:
-		goto lLoadS14b
-	case kMovsx14:
-		goto lMovsx14
-	case kMovzx1:
-		goto lMovzx1
-	case kLoadS28:
-		goto lLoadS28
-	case kLoadS28b:
-		goto lLoadS28b
-	case kMovsx28:
-		goto lMovsx28
-	case kLoadS24:
-		goto lLoadS24
-	case kLoadS24b:
-		goto lLoadS24b
-	case kMovsx24:
-		goto lMovsx24
-	case kMovzx2:
-		goto lMovzx2
-	case kLoadS48:
-		goto lLoadS48
-	case kLoadS48b:
-		goto lLoadS48b
-	case kMovsx48:
-		goto lMovsx48
-	case kLoadM1:
-		goto lLoadM1
-	case kLoadM1b:
-		goto lLoadM1b
-	case kMovRI1:
-		goto lMovRI1
-	case kMovRR1:
-		goto lMovRR1
-	case kLoadM2:
-		goto lLoadM2
-	case kLoadM2b:
-		goto lLoadM2b
-	case kMovRI2:
-		goto lMovRI2
-	case kMovRR2:
-		goto lMovRR2
-	case kCbw4:
-		goto lCbw4
-	case kCbw8:
-		goto lCbw8
-	case kCwd4:
-		goto lCwd4
-	case kCwd8:
-		goto lCwd8
-	case kLoadU:
-		goto lLoadU
-	case kLoadUb:
-		goto lLoadUb
-	case kStoreU:
-		goto lStoreU
-	case kStoreUb:
-		goto lStoreUb
-	case kLoadA:
-		goto lLoadA
-	case kLoadAb:
-		goto lLoadAb
-	case kStoreA:
-		goto lStoreA
-	case kStoreAb:
-		goto lStoreAb
-	case kMovXL:
-		goto lMovXL
-	case kMovXS:
-		goto lMovXS
-	case kPxor:
-		goto lPxor
-	case kLea8:
-		goto lLea8
-	case kLea8b:
-		goto lLea8b
-	case kLea4:
-		goto lLea4
-	case kLea4b:
-		goto lLea4b
-	case kAddRR1:
-		goto lAddRR1
-	case kAddRR1n:
-		goto lAddRR1n
-	case kAddRI1:
-		goto lAddRI1
-	case kAddRI1n:
-		goto lAddRI1n
-	case kAddRM1:
-		goto lAddRM1
-	case kAddRM1b:
-		goto lAddRM1b
-	case kAddMR1:
-		goto lAddMR1
-	case kAddMR1b:
-		goto lAddMR1b
-	case kAddMI1:
-		goto lAddMI1
-	case kAddMI1b:
-		goto lAddMI1b
-	case kAddRR2:
-		goto lAddRR2
-	case kAddRR2n:
-		goto lAddRR2n
-	case kAddRI2:
-		goto lAddRI2
-	case kAddRI2n:
-		goto lAddRI2n
-	case kAddRM2:
-		goto lAddRM2
-	case kAddRM2b:
-		goto lAddRM2b
-	case kAddMR2:
-		goto lAddMR2
-	case kAddMR2b:
-		goto lAddMR2b
-	case kAddMI2:
-		goto lAddMI2
-	case kAddMI2b:
-		goto lAddMI2b
-	case kAddRR4:
-		goto lAddRR4
-	case kAddRR4n:
-		goto lAddRR4n
-	case kAddRI4:
-		goto lAddRI4
-	case kAddRI4n:
-		goto lAddRI4n
-	case kAddRM4:
-		goto lAddRM4
-	case kAddRM4b:
-		goto lAddRM4b
-	case kAddMR4:
-		goto lAddMR4
-	case kAddMR4b:
-		goto lAddMR4b
-	case kAddMI4:
-		goto lAddMI4
-	case kAddMI4b:
-		goto lAddMI4b
-	case kAddRR8:
-		goto lAddRR8
-	case kAddRR8n:
-		goto lAddRR8n
-	case kAddRI8:
-		goto lAddRI8
-	case kAddRI8n:
-		goto lAddRI8n
-	case kAddRM8:
-		goto lAddRM8
-	case kAddRM8b:
-		goto lAddRM8b
-	case kAddMR8:
-		goto lAddMR8
-	case kAddMR8b:
-		goto lAddMR8b
-	case kAddMI8:
-		goto lAddMI8
-	case kAddMI8b:
-		goto lAddMI8b
-	case kSubRR1:
-		goto lSubRR1
-	case kSubRR1n:
-		goto lSubRR1n
-	case kSubRI1:
-		goto lSubRI1
-	case kSubRI1n:
-		goto lSubRI1n
-	case kSubRM1:
-		goto lSubRM1
-	case kSubRM1b:
-		goto lSubRM1b
-	case kSubMR1:
-		goto lSubMR1
-	case kSubMR1b:
-		goto lSubMR1b
-	case kSubMI1:
-		goto lSubMI1
-	case kSubMI1b:
-		goto lSubMI1b
-	case kSubRR2:
-		goto lSubRR2
-	case kSubRR2n:
-		goto lSubRR2n
-	case kSubRI2:
-		goto lSubRI2
-	case kSubRI2n:
-		goto lSubRI2n
-	case kSubRM2:
-		goto lSubRM2
-	case kSubRM2b:
-		goto lSubRM2b
-	case kSubMR2:
-		goto lSubMR2
-	case kSubMR2b:
-		goto lSubMR2b
-	case kSubMI2:
-		goto lSubMI2
-	case kSubMI2b:
-		goto lSubMI2b
-	case kSubRR4:
-		goto lSubRR4
-	case kSubRR4n:
-		goto lSubRR4n
-	case kSubRI4:
-		goto lSubRI4
-	case kSubRI4n:
-		goto lSubRI4n
-	case kSubRM4:
-		goto lSubRM4
-	case kSubRM4b:
-		goto lSubRM4b
-	case kSubMR4:
-		goto lSubMR4
-	case kSubMR4b:
-		goto lSubMR4b
-	case kSubMI4:
-		goto lSubMI4
-	case kSubMI4b:
-		goto lSubMI4b
-	case kSubRR8:
-		goto lSubRR8
-	case kSubRR8n:
-		goto lSubRR8n
-	case kSubRI8:
-		goto lSubRI8
-	case kSubRI8n:
-		goto lSubRI8n
-	case kSubRM8:
-		goto lSubRM8
-	case kSubRM8b:
-		goto lSubRM8b
-	case kSubMR8:
-		goto lSubMR8
-	case kSubMR8b:
-		goto lSubMR8b
-	case kSubMI8:
-		goto lSubMI8
-	case kSubMI8b:
-		goto lSubMI8b
-	case kAndRR1:
-		goto lAndRR1
-	case kAndRR1n:
-		goto lAndRR1n
-	case kAndRI1:
-		goto lAndRI1
-	case kAndRI1n:
-		goto lAndRI1n
-	case kAndRM1:
-		goto lAndRM1
-	case kAndRM1b:
-		goto lAndRM1b
-	case kAndMR1:
-		goto lAndMR1
-	case kAndMR1b:
-		goto lAndMR1b
-	case kAndMI1:
-		goto lAndMI1
-	case kAndMI1b:
-		goto lAndMI1b
-	case kAndRR2:
-		goto lAndRR2
-	case kAndRR2n:
-		goto lAndRR2n
-	case kAndRI2:
-		goto lAndRI2
-	case kAndRI2n:
-		goto lAndRI2n
-	case kAndRM2:
-		goto lAndRM2
-	case kAndRM2b:
-		goto lAndRM2b
-	case kAndMR2:
-		goto lAndMR2
-	case kAndMR2b:
-		goto lAndMR2b
-	case kAndMI2:
-		goto lAndMI2
-	case kAndMI2b:
-		goto lAndMI2b
-	case kAndRR4:
-		goto lAndRR4
-	case kAndRR4n:
-		goto lAndRR4n
-	case kAndRI4:
-		goto lAndRI4
-	case kAndRI4n:
-		goto lAndRI4n
-	case kAndRM4:
-		goto lAndRM4
-	case kAndRM4b:
-		goto lAndRM4b
-	case kAndMR4:
-		goto lAndMR4
-	case kAndMR4b:
-		goto lAndMR4b
-	case kAndMI4:
-		goto lAndMI4
-	case kAndMI4b:
-		goto lAndMI4b
-	case kAndRR8:
-		goto lAndRR8
-	case kAndRR8n:
-		goto lAndRR8n
-	case kAndRI8:
-		goto lAndRI8
-	case kAndRI8n:
-		goto lAndRI8n
-	case kAndRM8:
-		goto lAndRM8
-	case kAndRM8b:
-		goto lAndRM8b
-	case kAndMR8:
-		goto lAndMR8
-	case kAndMR8b:
-		goto lAndMR8b
-	case kAndMI8:
-		goto lAndMI8
-	case kAndMI8b:
-		goto lAndMI8b
-	case kOrRR1:
-		goto lOrRR1
-	case kOrRR1n:
-		goto lOrRR1n
-	case kOrRI1:
-		goto lOrRI1
-	case kOrRI1n:
-		goto lOrRI1n
-	case kOrRM1:
-		goto lOrRM1
-	case kOrRM1b:
-		goto lOrRM1b
-	case kOrMR1:
-		goto lOrMR1
-	case kOrMR1b:
-		goto lOrMR1b
-	case kOrMI1:
-		goto lOrMI1
-	case kOrMI1b:
-		goto lOrMI1b
-	case kOrRR2:
-		goto lOrRR2
-	case kOrRR2n:
-		goto lOrRR2n
-	case kOrRI2:
-		goto lOrRI2
-	case kOrRI2n:
-		goto lOrRI2n
-	case kOrRM2:
-		goto lOrRM2
-	case kOrRM2b:
-		goto lOrRM2b
-	case kOrMR2:
-		goto lOrMR2
-	case kOrMR2b:
-		goto lOrMR2b
-	case kOrMI2:
-		goto lOrMI2
-	case kOrMI2b:
-		goto lOrMI2b
-	case kOrRR4:
-		goto lOrRR4
-	case kOrRR4n:
-		goto lOrRR4n
-	case kOrRI4:
-		goto lOrRI4
-	case kOrRI4n:
-		goto lOrRI4n
-	case kOrRM4:
-		goto lOrRM4
-	case kOrRM4b:
-		goto lOrRM4b
-	case kOrMR4:
-		goto lOrMR4
-	case kOrMR4b:
-		goto lOrMR4b
-	case kOrMI4:
-		goto lOrMI4
-	case kOrMI4b:
-		goto lOrMI4b
-	case kOrRR8:
-		goto lOrRR8
-	case kOrRR8n:
-		goto lOrRR8n
-	case kOrRI8:
-		goto lOrRI8
-	case kOrRI8n:
-		goto lOrRI8n
-	case kOrRM8:
-		goto lOrRM8
-	case kOrRM8b:
-		goto lOrRM8b
-	case kOrMR8:
-		goto lOrMR8
-	case kOrMR8b:
-		goto lOrMR8b
-	case kOrMI8:
-		goto lOrMI8
-	case kOrMI8b:
-		goto lOrMI8b
-	case kXorRR1:
-		goto lXorRR1
-	case kXorRR1n:
-		goto lXorRR1n
-	case kXorRI1:
-		goto lXorRI1
-	case kXorRI1n:
-		goto lXorRI1n
-	case kXorRM1:
-		goto lXorRM1
-	case kXorRM1b:
-		goto lXorRM1b
-	case kXorMR1:
-		goto lXorMR1
-	case kXorMR1b:
-		goto lXorMR1b
-	case kXorMI1:
-		goto lXorMI1
-	case kXorMI1b:
-		goto lXorMI1b
-	case kXorRR2:
-		goto lXorRR2
-	case kXorRR2n:
-		goto lXorRR2n
-	case kXorRI2:
-		goto lXorRI2
-	case kXorRI2n:
-		goto lXorRI2n
-	case kXorRM2:
-		goto lXorRM2
-	case kXorRM2b:
-		goto lXorRM2b
-	case kXorMR2:
-		goto lXorMR2
-	case kXorMR2b:
-		goto lXorMR2b
-	case kXorMI2:
-		goto lXorMI2
-	case kXorMI2b:
-		goto lXorMI2b
-	case kXorRR4:
-		goto lXorRR4
-	case kXorRR4n:
-		goto lXorRR4n
-	case kXorRI4:
-		goto lXorRI4
-	case kXorRI4n:
-		goto lXorRI4n
-	case kXorRM4:
-		goto lXorRM4
-	case kXorRM4b:
-		goto lXorRM4b
-	case kXorMR4:
-		goto lXorMR4
-	case kXorMR4b:
-		goto lXorMR4b
-	case kXorMI4:
-		goto lXorMI4
-	case kXorMI4b:
-		goto lXorMI4b
-	case kXorRR8:
-		goto lXorRR8
-	case kXorRR8n:
-		goto lXorRR8n
-	case kXorRI8:
-		goto lXorRI8
-	case kXorRI8n:
-		goto lXorRI8n
-	case kXorRM8:
-		goto lXorRM8
-	case kXorRM8b:
-		goto lXorRM8b
-	case kXorMR8:
-		goto lXorMR8
-	case kXorMR8b:
-		goto lXorMR8b
-	case kXorMI8:
-		goto lXorMI8
-	case kXorMI8b:
-		goto lXorMI8b
-	case kAdcRR1:
-		goto lAdcRR1
-	case kAdcRI1:
-		goto lAdcRI1
-	case kAdcRM1:
-		goto lAdcRM1
-	case kAdcRM1b:
-		goto lAdcRM1b
-	case kAdcRR2:
-		goto lAdcRR2
-	case kAdcRI2:
-		goto lAdcRI2
-	case kAdcRM2:
-		goto lAdcRM2
-	case kAdcRM2b:
-		goto lAdcRM2b
-	case kAdcRR4:
-		goto lAdcRR4
-	case kAdcRI4:
-		goto lAdcRI4
-	case kAdcRM4:
-		goto lAdcRM4
-	case kAdcRM4b:
-		goto lAdcRM4b
-	case kAdcRR8:
-		goto lAdcRR8
-	case kAdcRI8:
-		goto lAdcRI8
-	case kAdcRM8:
-		goto lAdcRM8
-	case kAdcRM8b:
-		goto lAdcRM8b
-	case kSbbRR1:
-		goto lSbbRR1
-	case kSbbRI1:
-		goto lSbbRI1
-	case kSbbRM1:
-		goto lSbbRM1
-	case kSbbRM1b:
-		goto lSbbRM1b
-	case kSbbRR2:
-		goto lSbbRR2
-	case kSbbRI2:
-		goto lSbbRI2
-	case kSbbRM2:
-		goto lSbbRM2
-	case kSbbRM2b:
-		goto lSbbRM2b
-	case kSbbRR4:
-		goto lSbbRR4
-	case kSbbRI4:
-		goto lSbbRI4
-	case kSbbRM4:
-		goto lSbbRM4
-	case kSbbRM4b:
-		goto lSbbRM4b
-	case kSbbRR8:
-		goto lSbbRR8
-	case kSbbRI8:
-		goto lSbbRI8
-	case kSbbRM8:
-		goto lSbbRM8
-	case kSbbRM8b:
-		goto lSbbRM8b
-	case kCmpRR1:
-		goto lCmpRR1
-	case kCmpRR1JB:
-		goto lCmpRR1JB
-	case kCmpRR1JAE:
-		goto lCmpRR1JAE
-	case kCmpRR1JE:
-		goto lCmpRR1JE
-	case kCmpRR1JNE:
-		goto lCmpRR1JNE
-	case kCmpRR1JBE:
-		goto lCmpRR1JBE
-	case kCmpRR1JA:
-		goto lCmpRR1JA
-	case kCmpRR1JS:
-		goto lCmpRR1JS
-	case kCmpRR1JNS:
-		goto lCmpRR1JNS
-	case kCmpRR1JL:
-		goto lCmpRR1JL
-	case kCmpRR1JGE:
-		goto lCmpRR1JGE
-	case kCmpRR1JLE:
-		goto lCmpRR1JLE
-	case kCmpRR1JG:
-		goto lCmpRR1JG
-	case kCmpRI1:
-		goto lCmpRI1
-	case kCmpRI1JB:
-		goto lCmpRI1JB
-	case kCmpRI1JAE:
-		goto lCmpRI1JAE
-	case kCmpRI1JE:
-		goto lCmpRI1JE
-	case kCmpRI1JNE:
-		goto lCmpRI1JNE
-	case kCmpRI1JBE:
-		goto lCmpRI1JBE
-	case kCmpRI1JA:
-		goto lCmpRI1JA
-	case kCmpRI1JS:
-		goto lCmpRI1JS
-	case kCmpRI1JNS:
-		goto lCmpRI1JNS
-	case kCmpRI1JL:
-		goto lCmpRI1JL
-	case kCmpRI1JGE:
-		goto lCmpRI1JGE
-	case kCmpRI1JLE:
-		goto lCmpRI1JLE
-	case kCmpRI1JG:
-		goto lCmpRI1JG
-	case kCmpRM1:
-		goto lCmpRM1
-	case kCmpRM1b:
-		goto lCmpRM1b
-	case kCmpMR1:
-		goto lCmpMR1
-	case kCmpMR1b:
-		goto lCmpMR1b
-	case kCmpMR1JB:
-		goto lCmpMR1JB
-	case kCmpMR1JBb:
-		goto lCmpMR1JBb
-	case kCmpMR1JAE:
-		goto lCmpMR1JAE
-	case kCmpMR1JAEb:
-		goto lCmpMR1JAEb
-	case kCmpMR1JE:
-		goto lCmpMR1JE
-	case kCmpMR1JEb:
-		goto lCmpMR1JEb
-	case kCmpMR1JNE:
-		goto lCmpMR1JNE
-	case kCmpMR1JNEb:
-		goto lCmpMR1JNEb
-	case kCmpMR1JBE:
-		goto lCmpMR1JBE
-	case kCmpMR1JBEb:
-		goto lCmpMR1JBEb
-	case kCmpMR1JA:
-		goto lCmpMR1JA
-	case kCmpMR1JAb:
-		goto lCmpMR1JAb
-	case kCmpMR1JS:
-		goto lCmpMR1JS
-	case kCmpMR1JSb:
-		goto lCmpMR1JSb
-	case kCmpMR1JNS:
-		goto lCmpMR1JNS
-	case kCmpMR1JNSb:
-		goto lCmpMR1JNSb
-	case kCmpMR1JL:
-		goto lCmpMR1JL
-	case kCmpMR1JLb:
-		goto lCmpMR1JLb
-	case kCmpMR1JGE:
-		goto lCmpMR1JGE
-	case kCmpMR1JGEb:
-		goto lCmpMR1JGEb
-	case kCmpMR1JLE:
-		goto lCmpMR1JLE
-	case kCmpMR1JLEb:
-		goto lCmpMR1JLEb
-	case kCmpMR1JG:
-		goto lCmpMR1JG
-	case kCmpMR1JGb:
-		goto lCmpMR1JGb
-	case kCmpMI1:
-		goto lCmpMI1
-	case kCmpMI1b:
-		goto lCmpMI1b
-	case kCmpMI1JB:
-		goto lCmpMI1JB
-	case kCmpMI1JBb:
-		goto lCmpMI1JBb
-	case kCmpMI1JAE:
-		goto lCmpMI1JAE
-	case kCmpMI1JAEb:
-		goto lCmpMI1JAEb
-	case kCmpMI1JE:
-		goto lCmpMI1JE
-	case kCmpMI1JEb:
-		goto lCmpMI1JEb
-	case kCmpMI1JNE:
-		goto lCmpMI1JNE
-	case kCmpMI1JNEb:
-		goto lCmpMI1JNEb
-	case kCmpMI1JBE:
-		goto lCmpMI1JBE
-	case kCmpMI1JBEb:
-		goto lCmpMI1JBEb
-	case kCmpMI1JA:
-		goto lCmpMI1JA
-	case kCmpMI1JAb:
-		goto lCmpMI1JAb
-	case kCmpMI1JS:
-		goto lCmpMI1JS
-	case kCmpMI1JSb:
-		goto lCmpMI1JSb
-	case kCmpMI1JNS:
-		goto lCmpMI1JNS
-	case kCmpMI1JNSb:
-		goto lCmpMI1JNSb
-	case kCmpMI1JL:
-		goto lCmpMI1JL
-	case kCmpMI1JLb:
-		goto lCmpMI1JLb
-	case kCmpMI1JGE:
-		goto lCmpMI1JGE
-	case kCmpMI1JGEb:
-		goto lCmpMI1JGEb
-	case kCmpMI1JLE:
-		goto lCmpMI1JLE
-	case kCmpMI1JLEb:
-		goto lCmpMI1JLEb
-	case kCmpMI1JG:
-		goto lCmpMI1JG
-	case kCmpMI1JGb:
-		goto lCmpMI1JGb
-	case kCmpRR2:
-		goto lCmpRR2
-	case kCmpRR2JB:
-		goto lCmpRR2JB
-	case kCmpRR2JAE:
-		goto lCmpRR2JAE
-	case kCmpRR2JE:
-		goto lCmpRR2JE
-	case kCmpRR2JNE:
-		goto lCmpRR2JNE
-	case kCmpRR2JBE:
-		goto lCmpRR2JBE
-	case kCmpRR2JA:
-		goto lCmpRR2JA
-	case kCmpRR2JS:
-		goto lCmpRR2JS
-	case kCmpRR2JNS:
-		goto lCmpRR2JNS
-	case kCmpRR2JL:
-		goto lCmpRR2JL
-	case kCmpRR2JGE:
-		goto lCmpRR2JGE
-	case kCmpRR2JLE:
-		goto lCmpRR2JLE
-	case kCmpRR2JG:
-		goto lCmpRR2JG
-	case kCmpRI2:
-		goto lCmpRI2
-	case kCmpRI2JB:
-		goto lCmpRI2JB
-	case kCmpRI2JAE:
-		goto lCmpRI2JAE
-	case kCmpRI2JE:
-		goto lCmpRI2JE
-	case kCmpRI2JNE:
-		goto lCmpRI2JNE
-	case kCmpRI2JBE:
-		goto lCmpRI2JBE
-	case kCmpRI2JA:
-		goto lCmpRI2JA
-	case kCmpRI2JS:
-		goto lCmpRI2JS
-	case kCmpRI2JNS:
-		goto lCmpRI2JNS
-	case kCmpRI2JL:
-		goto lCmpRI2JL
-	case kCmpRI2JGE:
-		goto lCmpRI2JGE
-	case kCmpRI2JLE:
-		goto lCmpRI2JLE
-	case kCmpRI2JG:
-		goto lCmpRI2JG
-	case kCmpRM2:
-		goto lCmpRM2
-	case kCmpRM2b:
-		goto lCmpRM2b
-	case kCmpMR2:
-		goto lCmpMR2
-	case kCmpMR2b:
-		goto lCmpMR2b
-	case kCmpMR2JB:
-		goto lCmpMR2JB
-	case kCmpMR2JBb:
-		goto lCmpMR2JBb
-	case kCmpMR2JAE:
-		goto lCmpMR2JAE
-	case kCmpMR2JAEb:
-		goto lCmpMR2JAEb
-	case kCmpMR2JE:
-		goto lCmpMR2JE
-	case kCmpMR2JEb:
-		goto lCmpMR2JEb
-	case kCmpMR2JNE:
-		goto lCmpMR2JNE
-	case kCmpMR2JNEb:
-		goto lCmpMR2JNEb
-	case kCmpMR2JBE:
-		goto lCmpMR2JBE
-	case kCmpMR2JBEb:
-		goto lCmpMR2JBEb
-	case kCmpMR2JA:
-		goto lCmpMR2JA
-	case kCmpMR2JAb:
-		goto lCmpMR2JAb
-	case kCmpMR2JS:
-		goto lCmpMR2JS
-	case kCmpMR2JSb:
-		goto lCmpMR2JSb
-	case kCmpMR2JNS:
-		goto lCmpMR2JNS
-	case kCmpMR2JNSb:
-		goto lCmpMR2JNSb
-	case kCmpMR2JL:
-		goto lCmpMR2JL
-	case kCmpMR2JLb:
-		goto lCmpMR2JLb
-	case kCmpMR2JGE:
-		goto lCmpMR2JGE
-	case kCmpMR2JGEb:
-		goto lCmpMR2JGEb
-	case kCmpMR2JLE:
-		goto lCmpMR2JLE
-	case kCmpMR2JLEb:
-		goto lCmpMR2JLEb
-	case kCmpMR2JG:
-		goto lCmpMR2JG
-	case kCmpMR2JGb:
-		goto lCmpMR2JGb
-	case kCmpMI2:
-		goto lCmpMI2
-	case kCmpMI2b:
-		goto lCmpMI2b
-	case kCmpMI2JB:
-		goto lCmpMI2JB
-	case kCmpMI2JBb:
-		goto lCmpMI2JBb
-	case kCmpMI2JAE:
-		goto lCmpMI2JAE
-	case kCmpMI2JAEb:
-		goto lCmpMI2JAEb
-	case kCmpMI2JE:
-		goto lCmpMI2JE
-	case kCmpMI2JEb:
-		goto lCmpMI2JEb
-	case kCmpMI2JNE:
-		goto lCmpMI2JNE
-	case kCmpMI2JNEb:
-		goto lCmpMI2JNEb
-	case kCmpMI2JBE:
-		goto lCmpMI2JBE
-	case kCmpMI2JBEb:
-		goto lCmpMI2JBEb
-	case kCmpMI2JA:
-		goto lCmpMI2JA
-	case kCmpMI2JAb:
-		goto lCmpMI2JAb
-	case kCmpMI2JS:
-		goto lCmpMI2JS
-	case kCmpMI2JSb:
-		goto lCmpMI2JSb
-	case kCmpMI2JNS:
-		goto lCmpMI2JNS
-	case kCmpMI2JNSb:
-		goto lCmpMI2JNSb
-	case kCmpMI2JL:
-		goto lCmpMI2JL
-	case kCmpMI2JLb:
-		goto lCmpMI2JLb
-	case kCmpMI2JGE:
-		goto lCmpMI2JGE
-	case kCmpMI2JGEb:
-		goto lCmpMI2JGEb
-	case kCmpMI2JLE:
-		goto lCmpMI2JLE
-	case kCmpMI2JLEb:
-		goto lCmpMI2JLEb
-	case kCmpMI2JG:
-		goto lCmpMI2JG
-	case kCmpMI2JGb:
-		goto lCmpMI2JGb
-	case kCmpRR4:
-		goto lCmpRR4
-	case kCmpRR4JB:
-		goto lCmpRR4JB
-	case kCmpRR4JAE:
-		goto lCmpRR4JAE
-	case kCmpRR4JE:
-		goto lCmpRR4JE
-	case kCmpRR4JNE:
-		goto lCmpRR4JNE
-	case kCmpRR4JBE:
-		goto lCmpRR4JBE
-	case kCmpRR4JA:
-		goto lCmpRR4JA
-	case kCmpRR4JS:
-		goto lCmpRR4JS
-	case kCmpRR4JNS:
-		goto lCmpRR4JNS
-	case kCmpRR4JL:
-		goto lCmpRR4JL
-	case kCmpRR4JGE:
-		goto lCmpRR4JGE
-	case kCmpRR4JLE:
-		goto lCmpRR4JLE
-	case kCmpRR4JG:
-		goto lCmpRR4JG
-	case kCmpRI4:
-		goto lCmpRI4
-	case kCmpRI4JB:
-		goto lCmpRI4JB
-	case kCmpRI4JAE:
-		goto lCmpRI4JAE
-	case kCmpRI4JE:
-		goto lCmpRI4JE
-	case kCmpRI4JNE:
-		goto lCmpRI4JNE
-	case kCmpRI4JBE:
-		goto lCmpRI4JBE
-	case kCmpRI4JA:
-		goto lCmpRI4JA
-	case kCmpRI4JS:
-		goto lCmpRI4JS
-	case kCmpRI4JNS:
-		goto lCmpRI4JNS
-	case kCmpRI4JL:
-		goto lCmpRI4JL
-	case kCmpRI4JGE:
-		goto lCmpRI4JGE
-	case kCmpRI4JLE:
-		goto lCmpRI4JLE
-	case kCmpRI4JG:
-		goto lCmpRI4JG
-	case kCmpRM4:
-		goto lCmpRM4
-	case kCmpRM4b:
-		goto lCmpRM4b
-	case kCmpMR4:
-		goto lCmpMR4
-	case kCmpMR4b:
-		goto lCmpMR4b
-	case kCmpMR4JB:
-		goto lCmpMR4JB
-	case kCmpMR4JBb:
-		goto lCmpMR4JBb
-	case kCmpMR4JAE:
-		goto lCmpMR4JAE
-	case kCmpMR4JAEb:
-		goto lCmpMR4JAEb
-	case kCmpMR4JE:
-		goto lCmpMR4JE
-	case kCmpMR4JEb:
-		goto lCmpMR4JEb
-	case kCmpMR4JNE:
-		goto lCmpMR4JNE
-	case kCmpMR4JNEb:
-		goto lCmpMR4JNEb
-	case kCmpMR4JBE:
-		goto lCmpMR4JBE
-	case kCmpMR4JBEb:
-		goto lCmpMR4JBEb
-	case kCmpMR4JA:
-		goto lCmpMR4JA
-	case kCmpMR4JAb:
-		goto lCmpMR4JAb
-	case kCmpMR4JS:
-		goto lCmpMR4JS
-	case kCmpMR4JSb:
-		goto lCmpMR4JSb
-	case kCmpMR4JNS:
-		goto lCmpMR4JNS
-	case kCmpMR4JNSb:
-		goto lCmpMR4JNSb
-	case kCmpMR4JL:
-		goto lCmpMR4JL
-	case kCmpMR4JLb:
-		goto lCmpMR4JLb
-	case kCmpMR4JGE:
-		goto lCmpMR4JGE
-	case kCmpMR4JGEb:
-		goto lCmpMR4JGEb
-	case kCmpMR4JLE:
-		goto lCmpMR4JLE
-	case kCmpMR4JLEb:
-		goto lCmpMR4JLEb
-	case kCmpMR4JG:
-		goto lCmpMR4JG
-	case kCmpMR4JGb:
-		goto lCmpMR4JGb
-	case kCmpMI4:
-		goto lCmpMI4
-	case kCmpMI4b:
-		goto lCmpMI4b
-	case kCmpMI4JB:
-		goto lCmpMI4JB
-	case kCmpMI4JBb:
-		goto lCmpMI4JBb
-	case kCmpMI4JAE:
-		goto lCmpMI4JAE
-	case kCmpMI4JAEb:
-		goto lCmpMI4JAEb
-	case kCmpMI4JE:
-		goto lCmpMI4JE
-	case kCmpMI4JEb:
-		goto lCmpMI4JEb
-	case kCmpMI4JNE:
-		goto lCmpMI4JNE
-	case kCmpMI4JNEb:
-		goto lCmpMI4JNEb
-	case kCmpMI4JBE:
-		goto lCmpMI4JBE
-	case kCmpMI4JBEb:
-		goto lCmpMI4JBEb
-	case kCmpMI4JA:
-		goto lCmpMI4JA
-	case kCmpMI4JAb:
-		goto lCmpMI4JAb
-	case kCmpMI4JS:
-		goto lCmpMI4JS
-	case kCmpMI4JSb:
-		goto lCmpMI4JSb
-	case kCmpMI4JNS:
-		goto lCmpMI4JNS
-	case kCmpMI4JNSb:
-		goto lCmpMI4JNSb
-	case kCmpMI4JL:
-		goto lCmpMI4JL
-	case kCmpMI4JLb:
-		goto lCmpMI4JLb
-	case kCmpMI4JGE:
-		goto lCmpMI4JGE
-	case kCmpMI4JGEb:
-		goto lCmpMI4JGEb
-	case kCmpMI4JLE:
-		goto lCmpMI4JLE
-	case kCmpMI4JLEb:
-		goto lCmpMI4JLEb
-	case kCmpMI4JG:
-		goto lCmpMI4JG
-	case kCmpMI4JGb:
-		goto lCmpMI4JGb
-	case kCmpRR8:
-		goto lCmpRR8
-	case kCmpRR8JB:
-		goto lCmpRR8JB
-	case kCmpRR8JAE:
-		goto lCmpRR8JAE
-	case kCmpRR8JE:
-		goto lCmpRR8JE
-	case kCmpRR8JNE:
-		goto lCmpRR8JNE
-	case kCmpRR8JBE:
-		goto lCmpRR8JBE
-	case kCmpRR8JA:
-		goto lCmpRR8JA
-	case kCmpRR8JS:
-		goto lCmpRR8JS
-	case kCmpRR8JNS:
-		goto lCmpRR8JNS
-	case kCmpRR8JL:
-		goto lCmpRR8JL
-	case kCmpRR8JGE:
-		goto lCmpRR8JGE
-	case kCmpRR8JLE:
-		goto lCmpRR8JLE
-	case kCmpRR8JG:
-		goto lCmpRR8JG
-	case kCmpRI8:
-		goto lCmpRI8
-	case kCmpRI8JB:
-		goto lCmpRI8JB
-	case kCmpRI8JAE:
-		goto lCmpRI8JAE
-	case kCmpRI8JE:
-		goto lCmpRI8JE
-	case kCmpRI8JNE:
-		goto lCmpRI8JNE
-	case kCmpRI8JBE:
-		goto lCmpRI8JBE
-	case kCmpRI8JA:
-		goto lCmpRI8JA
-	case kCmpRI8JS:
-		goto lCmpRI8JS
-	case kCmpRI8JNS:
-		goto lCmpRI8JNS
-	case kCmpRI8JL:
-		goto lCmpRI8JL
-	case kCmpRI8JGE:
-		goto lCmpRI8JGE
-	case kCmpRI8JLE:
-		goto lCmpRI8JLE
-	case kCmpRI8JG:
-		goto lCmpRI8JG
-	case kCmpRM8:
-		goto lCmpRM8
-	case kCmpRM8b:
-		goto lCmpRM8b
-	case kCmpMR8:
-		goto lCmpMR8
-	case kCmpMR8b:
-		goto lCmpMR8b
-	case kCmpMR8JB:
-		goto lCmpMR8JB
-	case kCmpMR8JBb:
-		goto lCmpMR8JBb
-	case kCmpMR8JAE:
-		goto lCmpMR8JAE
-	case kCmpMR8JAEb:
-		goto lCmpMR8JAEb
-	case kCmpMR8JE:
-		goto lCmpMR8JE
-	case kCmpMR8JEb:
-		goto lCmpMR8JEb
-	case kCmpMR8JNE:
-		goto lCmpMR8JNE
-	case kCmpMR8JNEb:
-		goto lCmpMR8JNEb
-	case kCmpMR8JBE:
-		goto lCmpMR8JBE
-	case kCmpMR8JBEb:
-		goto lCmpMR8JBEb
-	case kCmpMR8JA:
-		goto lCmpMR8JA
-	case kCmpMR8JAb:
-		goto lCmpMR8JAb
-	case kCmpMR8JS:
-		goto lCmpMR8JS
-	case kCmpMR8JSb:
-		goto lCmpMR8JSb
-	case kCmpMR8JNS:
-		goto lCmpMR8JNS
-	case kCmpMR8JNSb:
-		goto lCmpMR8JNSb
-	case kCmpMR8JL:
-		goto lCmpMR8JL
-	case kCmpMR8JLb:
-		goto lCmpMR8JLb
-	case kCmpMR8JGE:
-		goto lCmpMR8JGE
-	case kCmpMR8JGEb:
-		goto lCmpMR8JGEb
-	case kCmpMR8JLE:
-		goto lCmpMR8JLE
-	case kCmpMR8JLEb:
-		goto lCmpMR8JLEb
-	case kCmpMR8JG:
-		goto lCmpMR8JG
-	case kCmpMR8JGb:
-		goto lCmpMR8JGb
-	case kCmpMI8:
-		goto lCmpMI8
-	case kCmpMI8b:
-		goto lCmpMI8b
-	case kCmpMI8JB:
-		goto lCmpMI8JB
-	case kCmpMI8JBb:
-		goto lCmpMI8JBb
-	case kCmpMI8JAE:
-		goto lCmpMI8JAE
-	case kCmpMI8JAEb:
-		goto lCmpMI8JAEb
-	case kCmpMI8JE:
-		goto lCmpMI8JE
-	case kCmpMI8JEb:
-		goto lCmpMI8JEb
-	case kCmpMI8JNE:
-		goto lCmpMI8JNE
-	case kCmpMI8JNEb:
-		goto lCmpMI8JNEb
-	case kCmpMI8JBE:
-		goto lCmpMI8JBE
-	case kCmpMI8JBEb:
-		goto lCmpMI8JBEb
-	case kCmpMI8JA:
-		goto lCmpMI8JA
-	case kCmpMI8JAb:
-		goto lCmpMI8JAb
-	case kCmpMI8JS:
-		goto lCmpMI8JS
-	case kCmpMI8JSb:
-		goto lCmpMI8JSb
-	case kCmpMI8JNS:
-		goto lCmpMI8JNS
-	case kCmpMI8JNSb:
-		goto lCmpMI8JNSb
-	case kCmpMI8JL:
-		goto lCmpMI8JL
-	case kCmpMI8JLb:
-		goto lCmpMI8JLb
-	case kCmpMI8JGE:
-		goto lCmpMI8JGE
-	case kCmpMI8JGEb:
-		goto lCmpMI8JGEb
-	case kCmpMI8JLE:
-		goto lCmpMI8JLE
-	case kCmpMI8JLEb:
-		goto lCmpMI8JLEb
-	case kCmpMI8JG:
-		goto lCmpMI8JG
-	case kCmpMI8JGb:
-		goto lCmpMI8JGb
-	case kTestRR1:
-		goto lTestRR1
-	case kTestRR1JE:
-		goto lTestRR1JE
-	case kTestRR1JNE:
-		goto lTestRR1JNE
-	case kTestRR1JS:
-		goto lTestRR1JS
-	case kTestRR1JNS:
-		goto lTestRR1JNS
-	case kTestRR1JL:
-		goto lTestRR1JL
-	case kTestRR1JGE:
-		goto lTestRR1JGE
-	case kTestRR1JLE:
-		goto lTestRR1JLE
-	case kTestRR1JG:
-		goto lTestRR1JG
-	case kTestRI1:
-		goto lTestRI1
-	case kTestRI1JE:
-		goto lTestRI1JE
-	case kTestRI1JNE:
-		goto lTestRI1JNE
-	case kTestRI1JS:
-		goto lTestRI1JS
-	case kTestRI1JNS:
-		goto lTestRI1JNS
-	case kTestRI1JL:
-		goto lTestRI1JL
-	case kTestRI1JGE:
-		goto lTestRI1JGE
-	case kTestRI1JLE:
-		goto lTestRI1JLE
-	case kTestRI1JG:
-		goto lTestRI1JG
-	case kTestMR1:
-		goto lTestMR1
-	case kTestMR1b:
-		goto lTestMR1b
-	case kTestMR1JE:
-		goto lTestMR1JE
-	case kTestMR1JEb:
-		goto lTestMR1JEb
-	case kTestMR1JNE:
-		goto lTestMR1JNE
-	case kTestMR1JNEb:
-		goto lTestMR1JNEb
-	case kTestMR1JS:
-		goto lTestMR1JS
-	case kTestMR1JSb:
-		goto lTestMR1JSb
-	case kTestMR1JNS:
-		goto lTestMR1JNS
-	case kTestMR1JNSb:
-		goto lTestMR1JNSb
-	case kTestMR1JL:
-		goto lTestMR1JL
-	case kTestMR1JLb:
-		goto lTestMR1JLb
-	case kTestMR1JGE:
-		goto lTestMR1JGE
-	case kTestMR1JGEb:
-		goto lTestMR1JGEb
-	case kTestMR1JLE:
-		goto lTestMR1JLE
-	case kTestMR1JLEb:
-		goto lTestMR1JLEb
-	case kTestMR1JG:
-		goto lTestMR1JG
-	case kTestMR1JGb:
-		goto lTestMR1JGb
-	case kTestMI1:
-		goto lTestMI1
-	case kTestMI1b:
-		goto lTestMI1b
-	case kTestMI1JE:
-		goto lTestMI1JE
-	case kTestMI1JEb:
-		goto lTestMI1JEb
-	case kTestMI1JNE:
-		goto lTestMI1JNE
-	case kTestMI1JNEb:
-		goto lTestMI1JNEb
-	case kTestMI1JS:
-		goto lTestMI1JS
-	case kTestMI1JSb:
-		goto lTestMI1JSb
-	case kTestMI1JNS:
-		goto lTestMI1JNS
-	case kTestMI1JNSb:
-		goto lTestMI1JNSb
-	case kTestMI1JL:
-		goto lTestMI1JL
-	case kTestMI1JLb:
-		goto lTestMI1JLb
-	case kTestMI1JGE:
-		goto lTestMI1JGE
-	case kTestMI1JGEb:
-		goto lTestMI1JGEb
-	case kTestMI1JLE:
-		goto lTestMI1JLE
-	case kTestMI1JLEb:
-		goto lTestMI1JLEb
-	case kTestMI1JG:
-		goto lTestMI1JG
-	case kTestMI1JGb:
-		goto lTestMI1JGb
-	case kTestRR2:
-		goto lTestRR2
-	case kTestRR2JE:
-		goto lTestRR2JE
-	case kTestRR2JNE:
-		goto lTestRR2JNE
-	case kTestRR2JS:
-		goto lTestRR2JS
-	case kTestRR2JNS:
-		goto lTestRR2JNS
-	case kTestRR2JL:
-		goto lTestRR2JL
-	case kTestRR2JGE:
-		goto lTestRR2JGE
-	case kTestRR2JLE:
-		goto lTestRR2JLE
-	case kTestRR2JG:
-		goto lTestRR2JG
-	case kTestRI2:
-		goto lTestRI2
-	case kTestRI2JE:
-		goto lTestRI2JE
-	case kTestRI2JNE:
-		goto lTestRI2JNE
-	case kTestRI2JS:
-		goto lTestRI2JS
-	case kTestRI2JNS:
-		goto lTestRI2JNS
-	case kTestRI2JL:
-		goto lTestRI2JL
-	case kTestRI2JGE:
-		goto lTestRI2JGE
-	case kTestRI2JLE:
-		goto lTestRI2JLE
-	case kTestRI2JG:
-		goto lTestRI2JG
-	case kTestMR2:
-		goto lTestMR2
-	case kTestMR2b:
-		goto lTestMR2b
-	case kTestMR2JE:
-		goto lTestMR2JE
-	case kTestMR2JEb:
-		goto lTestMR2JEb
-	case kTestMR2JNE:
-		goto lTestMR2JNE
-	case kTestMR2JNEb:
-		goto lTestMR2JNEb
-	case kTestMR2JS:
-		goto lTestMR2JS
-	case kTestMR2JSb:
-		goto lTestMR2JSb
-	case kTestMR2JNS:
-		goto lTestMR2JNS
-	case kTestMR2JNSb:
-		goto lTestMR2JNSb
-	case kTestMR2JL:
-		goto lTestMR2JL
-	case kTestMR2JLb:
-		goto lTestMR2JLb
-	case kTestMR2JGE:
-		goto lTestMR2JGE
-	case kTestMR2JGEb:
-		goto lTestMR2JGEb
-	case kTestMR2JLE:
-		goto lTestMR2JLE
-	case kTestMR2JLEb:
-		goto lTestMR2JLEb
-	case kTestMR2JG:
-		goto lTestMR2JG
-	case kTestMR2JGb:
-		goto lTestMR2JGb
-	case kTestMI2:
-		goto lTestMI2
-	case kTestMI2b:
-		goto lTestMI2b
-	case kTestMI2JE:
-		goto lTestMI2JE
-	case kTestMI2JEb:
-		goto lTestMI2JEb
-	case kTestMI2JNE:
-		goto lTestMI2JNE
-	case kTestMI2JNEb:
-		goto lTestMI2JNEb
-	case kTestMI2JS:
-		goto lTestMI2JS
-	case kTestMI2JSb:
-		goto lTestMI2JSb
-	case kTestMI2JNS:
-		goto lTestMI2JNS
-	case kTestMI2JNSb:
-		goto lTestMI2JNSb
-	case kTestMI2JL:
-		goto lTestMI2JL
-	case kTestMI2JLb:
-		goto lTestMI2JLb
-	case kTestMI2JGE:
-		goto lTestMI2JGE
-	case kTestMI2JGEb:
-		goto lTestMI2JGEb
-	case kTestMI2JLE:
-		goto lTestMI2JLE
-	case kTestMI2JLEb:
-		goto lTestMI2JLEb
-	case kTestMI2JG:
-		goto lTestMI2JG
-	case kTestMI2JGb:
-		goto lTestMI2JGb
-	case kTestRR4:
-		goto lTestRR4
-	case kTestRR4JE:
-		goto lTestRR4JE
-	case kTestRR4JNE:
-		goto lTestRR4JNE
-	case kTestRR4JS:
-		goto lTestRR4JS
-	case kTestRR4JNS:
-		goto lTestRR4JNS
-	case kTestRR4JL:
-		goto lTestRR4JL
-	case kTestRR4JGE:
-		goto lTestRR4JGE
-	case kTestRR4JLE:
-		goto lTestRR4JLE
-	case kTestRR4JG:
-		goto lTestRR4JG
-	case kTestRI4:
-		goto lTestRI4
-	case kTestRI4JE:
-		goto lTestRI4JE
-	case kTestRI4JNE:
-		goto lTestRI4JNE
-	case kTestRI4JS:
-		goto lTestRI4JS
-	case kTestRI4JNS:
-		goto lTestRI4JNS
-	case kTestRI4JL:
-		goto lTestRI4JL
-	case kTestRI4JGE:
-		goto lTestRI4JGE
-	case kTestRI4JLE:
-		goto lTestRI4JLE
-	case kTestRI4JG:
-		goto lTestRI4JG
-	case kTestMR4:
-		goto lTestMR4
-	case kTestMR4b:
-		goto lTestMR4b
-	case kTestMR4JE:
-		goto lTestMR4JE
-	case kTestMR4JEb:
-		goto lTestMR4JEb
-	case kTestMR4JNE:
-		goto lTestMR4JNE
-	case kTestMR4JNEb:
-		goto lTestMR4JNEb
-	case kTestMR4JS:
-		goto lTestMR4JS
-	case kTestMR4JSb:
-		goto lTestMR4JSb
-	case kTestMR4JNS:
-		goto lTestMR4JNS
-	case kTestMR4JNSb:
-		goto lTestMR4JNSb
-	case kTestMR4JL:
-		goto lTestMR4JL
-	case kTestMR4JLb:
-		goto lTestMR4JLb
-	case kTestMR4JGE:
-		goto lTestMR4JGE
-	case kTestMR4JGEb:
-		goto lTestMR4JGEb
-	case kTestMR4JLE:
-		goto lTestMR4JLE
-	case kTestMR4JLEb:
-		goto lTestMR4JLEb
-	case kTestMR4JG:
-		goto lTestMR4JG
-	case kTestMR4JGb:
-		goto lTestMR4JGb
-	case kTestMI4:
-		goto lTestMI4
-	case kTestMI4b:
-		goto lTestMI4b
-	case kTestMI4JE:
-		goto lTestMI4JE
-	case kTestMI4JEb:
-		goto lTestMI4JEb
-	case kTestMI4JNE:
-		goto lTestMI4JNE
-	case kTestMI4JNEb:
-		goto lTestMI4JNEb
-	case kTestMI4JS:
-		goto lTestMI4JS
-	case kTestMI4JSb:
-		goto lTestMI4JSb
-	case kTestMI4JNS:
-		goto lTestMI4JNS
-	case kTestMI4JNSb:
-		goto lTestMI4JNSb
-	case kTestMI4JL:
-		goto lTestMI4JL
-	case kTestMI4JLb:
-		goto lTestMI4JLb
-	case kTestMI4JGE:
-		goto lTestMI4JGE
-	case kTestMI4JGEb:
-		goto lTestMI4JGEb
-	case kTestMI4JLE:
-		goto lTestMI4JLE
-	case kTestMI4JLEb:
-		goto lTestMI4JLEb
-	case kTestMI4JG:
-		goto lTestMI4JG
-	case kTestMI4JGb:
-		goto lTestMI4JGb
-	case kTestRR8:
-		goto lTestRR8
-	case kTestRR8JE:
-		goto lTestRR8JE
-	case kTestRR8JNE:
-		goto lTestRR8JNE
-	case kTestRR8JS:
-		goto lTestRR8JS
-	case kTestRR8JNS:
-		goto lTestRR8JNS
-	case kTestRR8JL:
-		goto lTestRR8JL
-	case kTestRR8JGE:
-		goto lTestRR8JGE
-	case kTestRR8JLE:
-		goto lTestRR8JLE
-	case kTestRR8JG:
-		goto lTestRR8JG
-	case kTestRI8:
-		goto lTestRI8
-	case kTestRI8JE:
-		goto lTestRI8JE
-	case kTestRI8JNE:
-		goto lTestRI8JNE
-	case kTestRI8JS:
-		goto lTestRI8JS
-	case kTestRI8JNS:
-		goto lTestRI8JNS
-	case kTestRI8JL:
-		goto lTestRI8JL
-	case kTestRI8JGE:
-		goto lTestRI8JGE
-	case kTestRI8JLE:
-		goto lTestRI8JLE
-	case kTestRI8JG:
-		goto lTestRI8JG
-	case kTestMR8:
-		goto lTestMR8
-	case kTestMR8b:
-		goto lTestMR8b
-	case kTestMR8JE:
-		goto lTestMR8JE
-	case kTestMR8JEb:
-		goto lTestMR8JEb
-	case kTestMR8JNE:
-		goto lTestMR8JNE
-	case kTestMR8JNEb:
-		goto lTestMR8JNEb
-	case kTestMR8JS:
-		goto lTestMR8JS
-	case kTestMR8JSb:
-		goto lTestMR8JSb
-	case kTestMR8JNS:
-		goto lTestMR8JNS
-	case kTestMR8JNSb:
-		goto lTestMR8JNSb
-	case kTestMR8JL:
-		goto lTestMR8JL
-	case kTestMR8JLb:
-		goto lTestMR8JLb
-	case kTestMR8JGE:
-		goto lTestMR8JGE
-	case kTestMR8JGEb:
-		goto lTestMR8JGEb
-	case kTestMR8JLE:
-		goto lTestMR8JLE
-	case kTestMR8JLEb:
-		goto lTestMR8JLEb
-	case kTestMR8JG:
-		goto lTestMR8JG
-	case kTestMR8JGb:
-		goto lTestMR8JGb
-	case kTestMI8:
-		goto lTestMI8
-	case kTestMI8b:
-		goto lTestMI8b
-	case kTestMI8JE:
-		goto lTestMI8JE
-	case kTestMI8JEb:
-		goto lTestMI8JEb
-	case kTestMI8JNE:
-		goto lTestMI8JNE
-	case kTestMI8JNEb:
-		goto lTestMI8JNEb
-	case kTestMI8JS:
-		goto lTestMI8JS
-	case kTestMI8JSb:
-		goto lTestMI8JSb
-	case kTestMI8JNS:
-		goto lTestMI8JNS
-	case kTestMI8JNSb:
-		goto lTestMI8JNSb
-	case kTestMI8JL:
-		goto lTestMI8JL
-	case kTestMI8JLb:
-		goto lTestMI8JLb
-	case kTestMI8JGE:
-		goto lTestMI8JGE
-	case kTestMI8JGEb:
-		goto lTestMI8JGEb
-	case kTestMI8JLE:
-		goto lTestMI8JLE
-	case kTestMI8JLEb:
-		goto lTestMI8JLEb
-	case kTestMI8JG:
-		goto lTestMI8JG
-	case kTestMI8JGb:
-		goto lTestMI8JGb
-	case kShlRI1:
-		goto lShlRI1
-	case kShlRI1n:
-		goto lShlRI1n
-	case kShrRI1:
-		goto lShrRI1
-	case kShrRI1n:
-		goto lShrRI1n
-	case kSarRI1:
-		goto lSarRI1
-	case kSarRI1n:
-		goto lSarRI1n
-	case kNeg1:
-		goto lNeg1
-	case kShlRI2:
-		goto lShlRI2
-	case kShlRI2n:
-		goto lShlRI2n
-	case kShrRI2:
-		goto lShrRI2
-	case kShrRI2n:
-		goto lShrRI2n
-	case kSarRI2:
-		goto lSarRI2
-	case kSarRI2n:
-		goto lSarRI2n
-	case kNeg2:
-		goto lNeg2
-	case kRolRI2:
-		goto lRolRI2
-	case kRolRI2n:
-		goto lRolRI2n
-	case kRorRI2:
-		goto lRorRI2
-	case kRorRI2n:
-		goto lRorRI2n
-	case kShlRI4:
-		goto lShlRI4
-	case kShlRI4n:
-		goto lShlRI4n
-	case kVShl4n:
-		goto lVShl4n
-	case kVShl4:
-		goto lVShl4
-	case kShrRI4:
-		goto lShrRI4
-	case kShrRI4n:
-		goto lShrRI4n
-	case kVShr4n:
-		goto lVShr4n
-	case kVShr4:
-		goto lVShr4
-	case kSarRI4:
-		goto lSarRI4
-	case kSarRI4n:
-		goto lSarRI4n
-	case kVSar4n:
-		goto lVSar4n
-	case kVSar4:
-		goto lVSar4
-	case kNeg4:
-		goto lNeg4
-	case kRolRI4:
-		goto lRolRI4
-	case kRolRI4n:
-		goto lRolRI4n
-	case kRorRI4:
-		goto lRorRI4
-	case kRorRI4n:
-		goto lRorRI4n
-	case kInc4:
-		goto lInc4
-	case kInc4n:
-		goto lInc4n
-	case kDec4:
-		goto lDec4
-	case kDec4n:
-		goto lDec4n
-	case kNot4:
-		goto lNot4
-	case kShlRI8:
-		goto lShlRI8
-	case kShlRI8n:
-		goto lShlRI8n
-	case kVShl8n:
-		goto lVShl8n
-	case kVShl8:
-		goto lVShl8
-	case kShrRI8:
-		goto lShrRI8
-	case kShrRI8n:
-		goto lShrRI8n
-	case kVShr8n:
-		goto lVShr8n
-	case kVShr8:
-		goto lVShr8
-	case kSarRI8:
-		goto lSarRI8
-	case kSarRI8n:
-		goto lSarRI8n
-	case kVSar8n:
-		goto lVSar8n
-	case kVSar8:
-		goto lVSar8
-	case kNeg8:
-		goto lNeg8
-	case kRolRI8:
-		goto lRolRI8
-	case kRolRI8n:
-		goto lRolRI8n
-	case kRorRI8:
-		goto lRorRI8
-	case kRorRI8n:
-		goto lRorRI8n
-	case kInc8:
-		goto lInc8
-	case kInc8n:
-		goto lInc8n
-	case kDec8:
-		goto lDec8
-	case kDec8n:
-		goto lDec8n
-	case kNot8:
-		goto lNot8
-	case kCmovO4:
-		goto lCmovO4
-	case kCmovO8:
-		goto lCmovO8
-	case kSetO:
-		goto lSetO
-	case kCmovNO4:
-		goto lCmovNO4
-	case kCmovNO8:
-		goto lCmovNO8
-	case kSetNO:
-		goto lSetNO
-	case kCmovB4:
-		goto lCmovB4
-	case kCmovB8:
-		goto lCmovB8
-	case kSetB:
-		goto lSetB
-	case kCmovAE4:
-		goto lCmovAE4
-	case kCmovAE8:
-		goto lCmovAE8
-	case kSetAE:
-		goto lSetAE
-	case kCmovE4:
-		goto lCmovE4
-	case kCmovE8:
-		goto lCmovE8
-	case kSetE:
-		goto lSetE
-	case kCmovNE4:
-		goto lCmovNE4
-	case kCmovNE8:
-		goto lCmovNE8
-	case kSetNE:
-		goto lSetNE
-	case kCmovBE4:
-		goto lCmovBE4
-	case kCmovBE8:
-		goto lCmovBE8
-	case kSetBE:
-		goto lSetBE
-	case kCmovA4:
-		goto lCmovA4
-	case kCmovA8:
-		goto lCmovA8
-	case kSetA:
-		goto lSetA
-	case kCmovS4:
-		goto lCmovS4
-	case kCmovS8:
-		goto lCmovS8
-	case kSetS:
-		goto lSetS
-	case kCmovNS4:
-		goto lCmovNS4
-	case kCmovNS8:
-		goto lCmovNS8
-	case kSetNS:
-		goto lSetNS
-	case kCmovP4:
-		goto lCmovP4
-	case kCmovP8:
-		goto lCmovP8
-	case kSetP:
-		goto lSetP
-	case kCmovNP4:
-		goto lCmovNP4
-	case kCmovNP8:
-		goto lCmovNP8
-	case kSetNP:
-		goto lSetNP
-	case kCmovL4:
-		goto lCmovL4
-	case kCmovL8:
-		goto lCmovL8
-	case kSetL:
-		goto lSetL
-	case kCmovGE4:
-		goto lCmovGE4
-	case kCmovGE8:
-		goto lCmovGE8
-	case kSetGE:
-		goto lSetGE
-	case kCmovLE4:
-		goto lCmovLE4
-	case kCmovLE8:
-		goto lCmovLE8
-	case kSetLE:
-		goto lSetLE
-	case kCmovG4:
-		goto lCmovG4
-	case kCmovG8:
-		goto lCmovG8
-	case kSetG:
-		goto lSetG
-	case kImulRR4n:
-		goto lImulRR4n
-	case kImulRR8n:
-		goto lImulRR8n
-	case kImulRR4:
-		goto lImulRR4
-	case kImulRR8:
-		goto lImulRR8
-	case kImulRI4n:
-		goto lImulRI4n
-	case kImulRI8n:
-		goto lImulRI8n
-	case kImulRI4:
-		goto lImulRI4
-	case kImulRI8:
-		goto lImulRI8
-	case kImulRM4:
-		goto lImulRM4
-	case kImulRM4b:
-		goto lImulRM4b
-	case kImulRM8:
-		goto lImulRM8
-	case kImulRM8b:
-		goto lImulRM8b
-	case kNop:
-		goto lNop
-	case kEnd:
-		goto lEnd
-	case kPush8:
-		goto lPush8
-	case kPushI8:
-		goto lPushI8
-	case kPop8:
-		goto lPop8
-	case kCall:
-		goto lCall
-	case kRet:
-		goto lRet
-	case kJmp:
-		goto lJmp
-	case kCallR:
-		goto lCallR
-	case kCallM:
-		goto lCallM
-	case kCallMb:
-		goto lCallMb
-	case kJmpM:
-		goto lJmpM
-	case kJmpMb:
-		goto lJmpMb
-	case kJmpR:
-		goto lJmpR
-	case kJO:
-		goto lJO
-	case kJNO:
-		goto lJNO
-	case kJB:
-		goto lJB
-	case kJAE:
-		goto lJAE
-	case kJE:
-		goto lJE
-	case kJNE:
-		goto lJNE
-	case kJBE:
-		goto lJBE
-	case kJA:
-		goto lJA
-	case kJS:
-		goto lJS
-	case kJNS:
-		goto lJNS
-	case kJP:
-		goto lJP
-	case kJNP:
-		goto lJNP
-	case kJL:
-		goto lJL
-	case kJGE:
-		goto lJGE
-	case kJLE:
-		goto lJLE
-	case kJG:
-		goto lJG
-	case kTestHI1:
-		goto lTestHI1
-	case kAndHI1:
-		goto lAndHI1
-	case kTestHI1JE:
-		goto lTestHI1JE
-	case kTestHI1JNE:
-		goto lTestHI1JNE
-	case kFLoad8:
-		goto lFLoad8
-	case kFSubRM8:
-		goto lFSubRM8
-	case kVmpxor:
-		goto lVmpxor
-	case kVmpxorb:
-		goto lVmpxorb
-	case kXrvpxor:
-		goto lXrvpxor
-	case kXmvpxor:
-		goto lXmvpxor
-	case kXmvpxorb:
-		goto lXmvpxorb
-	case kYrvpxor:
-		goto lYrvpxor
-	case kYmvpxor:
-		goto lYmvpxor
-	case kYmvpxorb:
-		goto lYmvpxorb
-	case kVrpand:
-		goto lVrpand
-	case kVmpand:
-		goto lVmpand
-	case kVmpandb:
-		goto lVmpandb
-	case kXrvpand:
-		goto lXrvpand
-	case kXmvpand:
-		goto lXmvpand
-	case kXmvpandb:
-		goto lXmvpandb
-	case kYrvpand:
-		goto lYrvpand
-	case kYmvpand:
-		goto lYmvpand
-	case kYmvpandb:
-		goto lYmvpandb
-	case kVrpor:
-		goto lVrpor
-	case kVmpor:
-		goto lVmpor
-	case kVmporb:
-		goto lVmporb
-	case kXrvpor:
-		goto lXrvpor
-	case kXmvpor:
-		goto lXmvpor
-	case kXmvporb:
-		goto lXmvporb
-	case kYrvpor:
-		goto lYrvpor
-	case kYmvpor:
-		goto lYmvpor
-	case kYmvporb:
-		goto lYmvporb
-	case kVrpandn:
-		goto lVrpandn
-	case kVmpandn:
-		goto lVmpandn
-	case kVmpandnb:
-		goto lVmpandnb
-	case kXrvpandn:
-		goto lXrvpandn
-	case kXmvpandn:
-		goto lXmvpandn
-	case kXmvpandnb:
-		goto lXmvpandnb
-	case kYrvpandn:
-		goto lYrvpandn
-	case kYmvpandn:
-		goto lYmvpandn
-	case kYmvpandnb:
-		goto lYmvpandnb
-	case kVrpaddb:
-		goto lVrpaddb
-	case kVmpaddb:
-		goto lVmpaddb
-	case kVmpaddbb:
-		goto lVmpaddbb
-	case kXrvpaddb:
-		goto lXrvpaddb
-	case kXmvpaddb:
-		goto lXmvpaddb
-	case kXmvpaddbb:
-		goto lXmvpaddbb
-	case kYrvpaddb:
-		goto lYrvpaddb
-	case kYmvpaddb:
-		goto lYmvpaddb
-	case kYmvpaddbb:
-		goto lYmvpaddbb
-	case kVrpaddd:
-		goto lVrpaddd
-	case kVmpaddd:
-		goto lVmpaddd
-	case kVmpadddb:
-		goto lVmpadddb
-	case kXrvpaddd:
-		goto lXrvpaddd
-	case kXmvpaddd:
-		goto lXmvpaddd
-	case kXmvpadddb:
-		goto lXmvpadddb
-	case kYrvpaddd:
-		goto lYrvpaddd
-	case kYmvpaddd:
-		goto lYmvpaddd
-	case kYmvpadddb:
-		goto lYmvpadddb
-	case kVrpaddq:
-		goto lVrpaddq
-	case kVmpaddq:
-		goto lVmpaddq
-	case kVmpaddqb:
-		goto lVmpaddqb
-	case kXrvpaddq:
-		goto lXrvpaddq
-	case kXmvpaddq:
-		goto lXmvpaddq
-	case kXmvpaddqb:
-		goto lXmvpaddqb
-	case kYrvpaddq:
-		goto lYrvpaddq
-	case kYmvpaddq:
-		goto lYmvpaddq
-	case kYmvpaddqb:
-		goto lYmvpaddqb
-	case kVrpsubb:
-		goto lVrpsubb
-	case kVmpsubb:
-		goto lVmpsubb
-	case kVmpsubbb:
-		goto lVmpsubbb
-	case kXrvpsubb:
-		goto lXrvpsubb
-	case kXmvpsubb:
-		goto lXmvpsubb
-	case kXmvpsubbb:
-		goto lXmvpsubbb
-	case kYrvpsubb:
-		goto lYrvpsubb
-	case kYmvpsubb:
-		goto lYmvpsubb
-	case kYmvpsubbb:
-		goto lYmvpsubbb
-	case kVrpsubd:
-		goto lVrpsubd
-	case kVmpsubd:
-		goto lVmpsubd
-	case kVmpsubdb:
-		goto lVmpsubdb
-	case kXrvpsubd:
-		goto lXrvpsubd
-	case kXmvpsubd:
-		goto lXmvpsubd
-	case kXmvpsubdb:
-		goto lXmvpsubdb
-	case kYrvpsubd:
-		goto lYrvpsubd
-	case kYmvpsubd:
-		goto lYmvpsubd
-	case kYmvpsubdb:
-		goto lYmvpsubdb
-	case kVrpsubq:
-		goto lVrpsubq
-	case kVmpsubq:
-		goto lVmpsubq
-	case kVmpsubqb:
-		goto lVmpsubqb
-	case kXrvpsubq:
-		goto lXrvpsubq
-	case kXmvpsubq:
-		goto lXmvpsubq
-	case kXmvpsubqb:
-		goto lXmvpsubqb
-	case kYrvpsubq:
-		goto lYrvpsubq
-	case kYmvpsubq:
-		goto lYmvpsubq
-	case kYmvpsubqb:
-		goto lYmvpsubqb
-	case kVrpcmpeqb:
-		goto lVrpcmpeqb
-	case kVmpcmpeqb:
-		goto lVmpcmpeqb
-	case kVmpcmpeqbb:
-		goto lVmpcmpeqbb
-	case kXrvpcmpeqb:
-		goto lXrvpcmpeqb
-	case kXmvpcmpeqb:
-		goto lXmvpcmpeqb
-	case kXmvpcmpeqbb:
-		goto lXmvpcmpeqbb
-	case kYrvpcmpeqb:
-		goto lYrvpcmpeqb
-	case kYmvpcmpeqb:
-		goto lYmvpcmpeqb
-	case kYmvpcmpeqbb:
-		goto lYmvpcmpeqbb
-	case kVrpcmpeqd:
-		goto lVrpcmpeqd
-	case kVmpcmpeqd:
-		goto lVmpcmpeqd
-	case kVmpcmpeqdb:
-		goto lVmpcmpeqdb
-	case kXrvpcmpeqd:
-		goto lXrvpcmpeqd
-	case kXmvpcmpeqd:
-		goto lXmvpcmpeqd
-	case kXmvpcmpeqdb:
-		goto lXmvpcmpeqdb
-	case kYrvpcmpeqd:
-		goto lYrvpcmpeqd
-	case kYmvpcmpeqd:
-		goto lYmvpcmpeqd
-	case kYmvpcmpeqdb:
-		goto lYmvpcmpeqdb
-	case kVrpminub:
-		goto lVrpminub
-	case kVmpminub:
-		goto lVmpminub
-	case kVmpminubb:
-		goto lVmpminubb
-	case kXrvpminub:
-		goto lXrvpminub
-	case kXmvpminub:
-		goto lXmvpminub
-	case kXmvpminubb:
-		goto lXmvpminubb
-	case kYrvpminub:
-		goto lYrvpminub
-	case kYmvpminub:
-		goto lYmvpminub
-	case kYmvpminubb:
-		goto lYmvpminubb
-	case kVrpmuludq:
-		goto lVrpmuludq
-	case kVmpmuludq:
-		goto lVmpmuludq
-	case kVmpmuludqb:
-		goto lVmpmuludqb
-	case kXrvpmuludq:
-		goto lXrvpmuludq
-	case kXmvpmuludq:
-		goto lXmvpmuludq
-	case kXmvpmuludqb:
-		goto lXmvpmuludqb
-	case kYrvpmuludq:
-		goto lYrvpmuludq
-	case kYmvpmuludq:
-		goto lYmvpmuludq
-	case kYmvpmuludqb:
-		goto lYmvpmuludqb
-	case kVrpsllqImm:
-		goto lVrpsllqImm
-	case kVrpsrlqImm:
-		goto lVrpsrlqImm
-	case kVrpslldImm:
-		goto lVrpslldImm
-	case kVrpsrldImm:
-		goto lVrpsrldImm
-	case kVrpmovmskb:
-		goto lVrpmovmskb
-	case kYrvpmovmskb:
-		goto lYrvpmovmskb
-	case kVmmovsdX:
-		goto lVmmovsdX
-	case kVmmovsdXb:
-		goto lVmmovsdXb
-	case kVrmovsdX:
-		goto lVrmovsdX
-	case kVmmovqX:
-		goto lVmmovqX
-	case kVmmovqXb:
-		goto lVmmovqXb
-	case kVmmovsdXStore:
-		goto lVmmovsdXStore
-	case kVmmovsdXStoreb:
-		goto lVmmovsdXStoreb
-	case kVmmovqXStore:
-		goto lVmmovqXStore
-	case kVmmovqXStoreb:
-		goto lVmmovqXStoreb
-	case kVmmovss:
-		goto lVmmovss
-	case kVmmovssb:
-		goto lVmmovssb
-	case kVmmovssStore:
-		goto lVmmovssStore
-	case kVmmovssStoreb:
-		goto lVmmovssStoreb
-	case kVmmovhps:
-		goto lVmmovhps
-	case kVmmovhpsb:
-		goto lVmmovhpsb
-	case kVmmovlps:
-		goto lVmmovlps
-	case kVmmovlpsb:
-		goto lVmmovlpsb
-	case kVrpunpcklqdq:
-		goto lVrpunpcklqdq
-	case kVrpunpckhqdq:
-		goto lVrpunpckhqdq
-	case kVrmovd4:
-		goto lVrmovd4
-	case kVrmovd8:
-		goto lVrmovd8
-	case kVrmovdStore4:
-		goto lVrmovdStore4
-	case kVrmovdStore8:
-		goto lVrmovdStore8
-	case kXmvmovsdLoad:
-		goto lXmvmovsdLoad
-	case kXmvmovsdLoadb:
-		goto lXmvmovsdLoadb
-	case kYmvpbroadcastq:
-		goto lYmvpbroadcastq
-	case kYmvpbroadcastqb:
-		goto lYmvpbroadcastqb
-	case kXmvmovups:
-		goto lXmvmovups
-	case kXmvmovupsb:
-		goto lXmvmovupsb
-	case kXmvmovaps:
-		goto lXmvmovaps
-	case kXmvmovapsb:
-		goto lXmvmovapsb
-	case kXmvmovupsStore:
-		goto lXmvmovupsStore
-	case kXmvmovupsStoreb:
-		goto lXmvmovupsStoreb
-	case kXmvmovapsStore:
-		goto lXmvmovapsStore
-	case kXmvmovapsStoreb:
-		goto lXmvmovapsStoreb
-	case kXrvmov:
-		goto lXrvmov
-	case kYmvmovups:
-		goto lYmvmovups
-	case kYmvmovupsb:
-		goto lYmvmovupsb
-	case kYmvmovaps:
-		goto lYmvmovaps
-	case kYmvmovapsb:
-		goto lYmvmovapsb
-	case kYmvmovupsStore:
-		goto lYmvmovupsStore
-	case kYmvmovupsStoreb:
-		goto lYmvmovupsStoreb
-	case kYmvmovapsStore:
-		goto lYmvmovapsStore
-	case kYmvmovapsStoreb:
-		goto lYmvmovapsStoreb
-	case kYrvmov:
-		goto lYrvmov
-	case kVraddsd:
-		goto lVraddsd
-	case kVmaddsd:
-		goto lVmaddsd
-	case kVmaddsdb:
-		goto lVmaddsdb
-	case kXrvaddsd:
-		goto lXrvaddsd
-	case kXmvaddsd:
-		goto lXmvaddsd
-	case kXmvaddsdb:
-		goto lXmvaddsdb
-	case kVraddpd:
-		goto lVraddpd
-	case kVmaddpd:
-		goto lVmaddpd
-	case kVmaddpdb:
-		goto lVmaddpdb
-	case kXrvaddpd:
-		goto lXrvaddpd
-	case kXmvaddpd:
-		goto lXmvaddpd
-	case kXmvaddpdb:
-		goto lXmvaddpdb
-	case kYrvaddpd:
-		goto lYrvaddpd
-	case kYmvaddpd:
-		goto lYmvaddpd
-	case kYmvaddpdb:
-		goto lYmvaddpdb
-	case kVrsubsd:
-		goto lVrsubsd
-	case kVmsubsd:
-		goto lVmsubsd
-	case kVmsubsdb:
-		goto lVmsubsdb
-	case kXrvsubsd:
-		goto lXrvsubsd
-	case kXmvsubsd:
-		goto lXmvsubsd
-	case kXmvsubsdb:
-		goto lXmvsubsdb
-	case kVrsubpd:
-		goto lVrsubpd
-	case kVmsubpd:
-		goto lVmsubpd
-	case kVmsubpdb:
-		goto lVmsubpdb
-	case kXrvsubpd:
-		goto lXrvsubpd
-	case kXmvsubpd:
-		goto lXmvsubpd
-	case kXmvsubpdb:
-		goto lXmvsubpdb
-	case kYrvsubpd:
-		goto lYrvsubpd
-	case kYmvsubpd:
-		goto lYmvsubpd
-	case kYmvsubpdb:
-		goto lYmvsubpdb
-	case kVrmulsd:
-		goto lVrmulsd
-	case kVmmulsd:
-		goto lVmmulsd
-	case kVmmulsdb:
-		goto lVmmulsdb
-	case kXrvmulsd:
-		goto lXrvmulsd
-	case kXmvmulsd:
-		goto lXmvmulsd
-	case kXmvmulsdb:
-		goto lXmvmulsdb
-	case kVrmulpd:
-		goto lVrmulpd
-	case kVmmulpd:
-		goto lVmmulpd
-	case kVmmulpdb:
-		goto lVmmulpdb
-	case kXrvmulpd:
-		goto lXrvmulpd
-	case kXmvmulpd:
-		goto lXmvmulpd
-	case kXmvmulpdb:
-		goto lXmvmulpdb
-	case kYrvmulpd:
-		goto lYrvmulpd
-	case kYmvmulpd:
-		goto lYmvmulpd
-	case kYmvmulpdb:
-		goto lYmvmulpdb
-	case kVrdivsd:
-		goto lVrdivsd
-	case kVmdivsd:
-		goto lVmdivsd
-	case kVmdivsdb:
-		goto lVmdivsdb
-	case kXrvdivsd:
-		goto lXrvdivsd
-	case kXmvdivsd:
-		goto lXmvdivsd
-	case kXmvdivsdb:
-		goto lXmvdivsdb
-	case kVrdivpd:
-		goto lVrdivpd
-	case kVmdivpd:
-		goto lVmdivpd
-	case kVmdivpdb:
-		goto lVmdivpdb
-	case kXrvdivpd:
-		goto lXrvdivpd
-	case kXmvdivpd:
-		goto lXmvdivpd
-	case kXmvdivpdb:
-		goto lXmvdivpdb
-	case kYrvdivpd:
-		goto lYrvdivpd
-	case kYmvdivpd:
-		goto lYmvdivpd
-	case kYmvdivpdb:
-		goto lYmvdivpdb
-	case kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE:
-		goto lLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE
-	case kAndRI4_Load2_CmpRR4JAE_SubRI4_JE:
-		goto lAndRI4_Load2_CmpRR4JAE_SubRI4_JE
-	case kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4:
-		goto lLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4
-	case kMovsx48_MovRR4_AddRR8_CmpMR1JNE:
-		goto lMovsx48_MovRR4_AddRR8_CmpMR1JNE
-	case kMovRR4_AddRR4_StoreI1_CmpRI4JBE:
-		goto lMovRR4_AddRR4_StoreI1_CmpRI4JBE
-	case kPop8_Pop8_Pop8_Pop8_Ret:
-		goto lPop8_Pop8_Pop8_Pop8_Ret
-	case kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n:
-		goto lCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n
-	case kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE:
-		goto lAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE
-	case kLoad8b_FSubRM8_JNE_AddRI8:
-		goto lLoad8b_FSubRM8_JNE_AddRI8
-	case kMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n:
-		goto lMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n
-	case kPop8_Pop8_Pop8_Pop8:
-		goto lPop8_Pop8_Pop8_Pop8
-	case kPush8_Push8_Push8_Push8:
-		goto lPush8_Push8_Push8_Push8
-	case kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b:
-		goto lPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b
-	case kPop8_Pop8_Ret:
-		goto lPop8_Pop8_Ret
-	case kCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR:
-		goto lCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR
-	case kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1:
-		goto lLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1
-	case kAddRI8_MovRR8_Pop8_Pop8_Ret:
-		goto lAddRI8_MovRR8_Pop8_Pop8_Ret
-	case kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2:
-		goto lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
-	case kLoadS48_AddRR8_JmpR:
-		goto lLoadS48_AddRR8_JmpR
-	case kImulRR4n_AddRR4n_CmpRR8JAE:
-		goto lImulRR4n_AddRR4n_CmpRR8JAE
-	case kLoad8b_Load8b:
-		goto lLoad8b_Load8b
-	case kPush8_MovRR8_Push8_MovRR8:
-		goto lPush8_MovRR8_Push8_MovRR8
-	case kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE:
-		goto lAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE
-	case kAddRI8_MovRR8_Pop8_Pop8:
-		goto lAddRI8_MovRR8_Pop8_Pop8
-	case kLoad8b_MovRR8:
-		goto lLoad8b_MovRR8
-	case kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret:
-		goto lLea8_AddRI8_MovRR8_Pop8_Pop8_Ret
-	case kPush8_Push8_MovRR8_SubRI8:
-		goto lPush8_Push8_MovRR8_SubRI8
-	case kAddRI8_Pop8_Pop8_Pop8_Pop8_Ret:
-		goto lAddRI8_Pop8_Pop8_Pop8_Pop8_Ret
-	case kMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE:
-		goto lMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE
-	case kAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE:
-		goto lAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE
-	case kAddRI8_Pop8_Pop8:
-		goto lAddRI8_Pop8_Pop8
-	case kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE:
-		goto lCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE
-	case kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE:
-		goto lLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE
-	case kLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb:
-		goto lLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb
-	case kPop8_Pop8_Pop8_Ret:
-		goto lPop8_Pop8_Pop8_Ret
-	case kAddRI8_Pop8_Pop8_Ret:
-		goto lAddRI8_Pop8_Pop8_Ret
-	case kMovRR8_MovRR8_Call:
-		goto lMovRR8_MovRR8_Call
-	case kStoreAb_StoreAb_LoadA_Vrmulpd:
-		goto lStoreAb_StoreAb_LoadA_Vrmulpd
-	case kLoadA_LoadA_AddRI8_Vrmulpd:
-		goto lLoadA_LoadA_AddRI8_Vrmulpd
-	case kMovRR8_Call:
-		goto lMovRR8_Call
-	case kLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4:
-		goto lLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4
-	case kMovRR4_Pop8_Pop8_Pop8_Pop8:
-		goto lMovRR4_Pop8_Pop8_Pop8_Pop8
-	case kPush8_MovRR8_Push8_MovRR8_SubRI8:
-		goto lPush8_MovRR8_Push8_MovRR8_SubRI8
-	case kMovRR8_MovRR8:
-		goto lMovRR8_MovRR8
-	case kLoad8b_Load8b_Load8b:
-		goto lLoad8b_Load8b_Load8b
-	case kStore8b_Load8b:
-		goto lStore8b_Load8b
-	case kMovRR8_OrRR4_Movzx1_Load8_JmpR:
-		goto lMovRR8_OrRR4_Movzx1_Load8_JmpR
-	case kCmpRR8JE_LoadS18b_CmpRI1JNE:
-		goto lCmpRR8JE_LoadS18b_CmpRI1JNE
-	case kFLoad8_Store8b_XorRR4:
-		goto lFLoad8_Store8b_XorRR4
-	case kPush8_Push8_MovRR8_Push8_Push8_MovRR8:
-		goto lPush8_Push8_MovRR8_Push8_Push8_MovRR8
-	case kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB:
-		goto lStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB
-	case kLoad8_MovRR4_VShr4_MovRR4_MovRR8:
-		goto lLoad8_MovRR4_VShr4_MovRR4_MovRR8
-	case kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n:
-		goto lLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n
-	case kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1:
-		goto lStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1
-	case kPush8_Push8_SubRI8:
-		goto lPush8_Push8_SubRI8
-	case kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
-		goto lLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE
-	case kPush8_Push8_Push8_Push8_MovRR8:
-		goto lPush8_Push8_Push8_Push8_MovRR8
-	case kPush8_XorRR4_Push8_Push8_Push8_Push8:
-		goto lPush8_XorRR4_Push8_Push8_Push8_Push8
-	case kLoad8b_Load4b:
-		goto lLoad8b_Load4b
-	case kLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA:
-		goto lLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA
-	case kCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE:
-		goto lCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE
-	case kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG:
-		goto lMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG
-	case kLoad1_Store1_AddRI8n_CmpRR8JNE:
-		goto lLoad1_Store1_AddRI8n_CmpRR8JNE
-	case kMovRR8_Pop8_Pop8_Pop8_Pop8:
-		goto lMovRR8_Pop8_Pop8_Pop8_Pop8
-	case kPush8_Push8_Push8_SubRI8_Load8b:
-		goto lPush8_Push8_Push8_SubRI8_Load8b
-	case kPush8_Push8_Push8_MovRR8_SubRI8:
-		goto lPush8_Push8_Push8_MovRR8_SubRI8
-	case kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n:
-		goto lStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n
-	case kFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8:
-		goto lFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8
-	case kLoad8b_Store8b:
-		goto lLoad8b_Store8b
-	case kCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb:
-		goto lCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb
-	case kPush8_MovRR8:
-		goto lPush8_MovRR8
-	case kPop8_Ret:
-		goto lPop8_Ret
-	case kMovRR8_CallMb:
-		goto lMovRR8_CallMb
-	case kPush8_Push8_MovRR4:
-		goto lPush8_Push8_MovRR4
-	case kAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4:
-		goto lAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4
-	case kMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE:
-		goto lMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE
-	case kLea8b_MovRR8_Call:
-		goto lLea8b_MovRR8_Call
-	case kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG:
-		goto lTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG
-	case kMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE:
-		goto lMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE
-	case kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp:
-		goto lStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp
-	case kShrRI8_XorRM8_Store8b_Store8_Store2_Jmp:
-		goto lShrRI8_XorRM8_Store8b_Store8_Store2_Jmp
-	case kLoadS24b_TestRR2JLE_Store4:
-		goto lLoadS24b_TestRR2JLE_Store4
-	case kPush8_Push8_Push8_MovRR4:
-		goto lPush8_Push8_Push8_MovRR4
-	case kLoadA_AddRI8_Vrmulpd:
-		goto lLoadA_AddRI8_Vrmulpd
-	case kLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
-		goto lLoad8b_Load8b_LoadS48b_Lea8_SubRR8
-	case kLoad8b_AddRM8b_Load8b_MovRR8:
-		goto lLoad8b_AddRM8b_Load8b_MovRR8
-	case kTestRR8JE_Load4b_MovRR4_AndRM4b:
-		goto lTestRR8JE_Load4b_MovRR4_AndRM4b
-	case kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR:
-		goto lAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR
-	case kMovsx48_Store8b_Lea8b_Load8_TestRR8JE:
-		goto lMovsx48_Store8b_Lea8b_Load8_TestRR8JE
-	case kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8:
-		goto lPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8
-	case kAndRR8n_AndRI4_JNE_AddRI8n:
-		goto lAndRR8n_AndRI4_JNE_AddRI8n
-	case kLoad8b_TestRR8JE:
-		goto lLoad8b_TestRR8JE
-	case kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8:
-		goto lShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8
-	case kAddRI8_Pop8_Pop8_Pop8_Ret:
-		goto lAddRI8_Pop8_Pop8_Pop8_Ret
-	case kStore8b_TestRR8JNE:
-		goto lStore8b_TestRR8JNE
-	case kPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8:
-		goto lPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8
-	case kLoad2b_TestRR2_Lea4b_CmovNS4:
-		goto lLoad2b_TestRR2_Lea4b_CmovNS4
-	case kLoad8b_Load8b_TestRR8JE:
-		goto lLoad8b_Load8b_TestRR8JE
-	case kCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE:
-		goto lCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE
-	case kPush8_Push8_MovRR8_Push8:
-		goto lPush8_Push8_MovRR8_Push8
-	case kCmovB8_MovRR4_Load1_Load4_CmpMR1JNE:
-		goto lCmovB8_MovRR4_Load1_Load4_CmpMR1JNE
-	case kShrRI8_XorRM8b_Store8_Store2_StoreI8b:
-		goto lShrRI8_XorRM8b_Store8_Store2_StoreI8b
-	case kOrRM1b_Movzx2_AddRI8n_OrRR4:
-		goto lOrRM1b_Movzx2_AddRI8n_OrRR4
-	case kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b:
-		goto lPush8_MovRR8_Push8_SubRI8_Load1b_Load1b
-	case kStore8b_MovRR8:
-		goto lStore8b_MovRR8
-	case kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp:
-		goto lLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp
-	case kPush8_MovRR8_Push8_SubRI8:
-		goto lPush8_MovRR8_Push8_SubRI8
-	case kLoad1_Load1_SubRR4n_SubRR4_MovRI4:
-		goto lLoad1_Load1_SubRR4n_SubRR4_MovRI4
-	case kCmpRR8JB_Load1b_Load1b:
-		goto lCmpRR8JB_Load1b_Load1b
-	case kPush8_MovRR8_Push8_MovRR4:
-		goto lPush8_MovRR8_Push8_MovRR4
-	case kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb:
-		goto lRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb
-	case kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG:
-		goto lLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG
-	case kPush8_MovRR4:
-		goto lPush8_MovRR4
-	case kMovRR8_MovRR8_MovRR8_Store8b:
-		goto lMovRR8_MovRR8_MovRR8_Store8b
-	case kPush8_SubRI8_Store8b_Load8b:
-		goto lPush8_SubRI8_Store8b_Load8b
-	case kCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB:
-		goto lCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB
-	case kLoad4_LoadS48_AddRR8_JmpR:
-		goto lLoad4_LoadS48_AddRR8_JmpR
-	case kAddRI8_Store8b_CmpRM8b_JB:
-		goto lAddRI8_Store8b_CmpRM8b_JB
-	case kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b:
-		goto lTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b
-	case kPush8_MovRR8_SubRI8:
-		goto lPush8_MovRR8_SubRI8
-	case kJE_Lea8_SubRI4_JE:
-		goto lJE_Lea8_SubRI4_JE
-	case kPush8_SubRI8_Load8_Load8b:
-		goto lPush8_SubRI8_Load8_Load8b
-	case kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE:
-		goto lLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE
-	case kLoad8b_Store8b_LoadS48b_Jmp:
-		goto lLoad8b_Store8b_LoadS48b_Jmp
-	case kLoadS48b_Lea8_Lea8:
-		goto lLoadS48b_Lea8_Lea8
-	case kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
-		goto lNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE
-	case kPush8_Push8:
-		goto lPush8_Push8
-	case kShlRI4n_Movzx1_OrRR4n_AndRI4_JE:
-		goto lShlRI4n_Movzx1_OrRR4n_AndRI4_JE
-	case kLoad4b_Load4b:
-		goto lLoad4b_Load4b
-	case kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE:
-		goto lAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE
-	case kLoad8b_Load8b_Load8:
-		goto lLoad8b_Load8b_Load8
-	case kCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS:
-		goto lCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS
-	case kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE:
-		goto lMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE
-	case kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE:
-		goto lLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE
-	case kTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4:
-		goto lTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4
-	case kAddRI8_Store2b_CmpRR8JNE:
-		goto lAddRI8_Store2b_CmpRR8JNE
-	case kLoad8b_VShl8n_MovRR8_MovRR8:
-		goto lLoad8b_VShl8n_MovRR8_MovRR8
-	case kShlRI8n_AddRR8_Load8_Store8b:
-		goto lShlRI8n_AddRR8_Load8_Store8b
-	case kMovRR4_CmpRI4JE_Load1b_MovRI4:
-		goto lMovRR4_CmpRI4JE_Load1b_MovRI4
-	case kLoad8b_Lea8b:
-		goto lLoad8b_Lea8b
-	case kCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb:
-		goto lCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb
-	case kStore8b_Store8b:
-		goto lStore8b_Store8b
-	case kMovRR8_MovRR8_MovRR8:
-		goto lMovRR8_MovRR8_MovRR8
-	case kAddMI4b_Load8b_Store8b_TestRR8JE:
-		goto lAddMI4b_Load8b_Store8b_TestRR8JE
-	case kVShr8_MovRR4_VShr8n:
-		goto lVShr8_MovRR4_VShr8n
-	case kLoad4b_Load8b:
-		goto lLoad4b_Load8b
-	case kLoad4b_TestRR4JE:
-		goto lLoad4b_TestRR4JE
-	case kLoad2_TestRR2JE_Lea8b_Load8:
-		goto lLoad2_TestRR2JE_Lea8b_Load8
-	case kAddRI8_Store8b_Load8b_AddRI8_Ret:
-		goto lAddRI8_Store8b_Load8b_AddRI8_Ret
-	case kStore4b_MovRR8_Load4b_Jmp:
-		goto lStore4b_MovRR8_Load4b_Jmp
-	case kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb:
-		goto lLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb
-	case kLea4_AddRR4n_SubRR4_Store1:
-		goto lLea4_AddRR4n_SubRR4_Store1
-	case kPush8_MovRR8_MovRI4:
-		goto lPush8_MovRR8_MovRI4
-	case kMovRR4_MovRR4:
-		goto lMovRR4_MovRR4
-	case kFLoad8_Store8b_XorRR4n:
-		goto lFLoad8_Store8b_XorRR4n
-	case kLoad8b_SubRI8_Store8b_TestRR8JG:
-		goto lLoad8b_SubRI8_Store8b_TestRR8JG
-	case kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp:
-		goto lCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp
-	case kLoad8b_Lea8:
-		goto lLoad8b_Lea8
-	case kMovRR8_Store8b:
-		goto lMovRR8_Store8b
-	case kLoad8b_Lea4_Cbw8_Load2:
-		goto lLoad8b_Lea4_Cbw8_Load2
-	case kLoad8b_Store8b_Load4b_Store8b:
-		goto lLoad8b_Store8b_Load4b_Store8b
-	case kLoad1b_Load1b:
-		goto lLoad1b_Load1b
-	case kLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb:
-		goto lLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb
-	case kMovRR8_Jmp:
-		goto lMovRR8_Jmp
-	case kLoad8b_CmpRR8JAE_Load8b_CmpRR8JB:
-		goto lLoad8b_CmpRR8JAE_Load8b_CmpRR8JB
-	case kLea8b_Store8b:
-		goto lLea8b_Store8b
-	case kOrRR4_Movzx1_Load8_JmpR:
-		goto lOrRR4_Movzx1_Load8_JmpR
-	case kMovRR8_CmpRI8JB:
-		goto lMovRR8_CmpRI8JB
-	case kLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE:
-		goto lLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE
-	case kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE:
-		goto lImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE
-	case kMovzx1_Load8_JmpR:
-		goto lMovzx1_Load8_JmpR
-	case kLoad4b_MovRR4:
-		goto lLoad4b_MovRR4
-	case kAndRI4_JNE:
-		goto lAndRI4_JNE
-	case kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b:
-		goto lStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b
-	case kLoad8b_Call:
-		goto lLoad8b_Call
-	case kLoad8_Load8b_Lea8b_Store8:
-		goto lLoad8_Load8b_Lea8b_Store8
-	case kAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8:
-		goto lAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8
-	case kXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4:
-		goto lXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4
-	case kAddRM1b_CmpRI1JLE_SubRI4_MovRI4:
-		goto lAddRM1b_CmpRI1JLE_SubRI4_MovRI4
-	case kMovRR8_TestRR8JE:
-		goto lMovRR8_TestRR8JE
-	case kMovRR4_AndRI4:
-		goto lMovRR4_AndRI4
-	case kOrRR4_MovRR4_MovRI4_Jmp:
-		goto lOrRR4_MovRR4_MovRI4_Jmp
-	case kMovRR4_MovRR8_Xrvpxor:
-		goto lMovRR4_MovRR8_Xrvpxor
-	case kLoad8_Load8b:
-		goto lLoad8_Load8b
-	case kAndRI4n_CmpRI4JA_Ymvpcmpeqbb:
-		goto lAndRI4n_CmpRI4JA_Ymvpcmpeqbb
-	case kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b:
-		goto lLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b
-	case kLoad1b_Lea8b:
-		goto lLoad1b_Lea8b
-	case kLoad1b_MovRR8:
-		goto lLoad1b_MovRR8
-	case kLoad1b_Load1b_Lea8b:
-		goto lLoad1b_Load1b_Lea8b
-	case kLoad8b_MovRR4:
-		goto lLoad8b_MovRR4
-	case kLea8b_MovRR8:
-		goto lLea8b_MovRR8
-	case kSubRI8n_TestRR4JS_Load2:
-		goto lSubRI8n_TestRR4JS_Load2
-	case kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret:
-		goto lStore4b_TestRR8JE_TestRR4JE_Pop8_Ret
-	case kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE:
-		goto lLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE
-	case kAddMI8b_Jmp:
-		goto lAddMI8b_Jmp
-	case kStoreAb_Vraddpd:
-		goto lStoreAb_Vraddpd
-	case kStoreAb_CmpRI8JNE:
-		goto lStoreAb_CmpRI8JNE
-	case kStore8b_Store8b_Store8b_Store8b:
-		goto lStore8b_Store8b_Store8b_Store8b
-	case kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb:
-		goto lLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
-	case kLoad8b_CmpRI8JE_Store8b_Lea8b:
-		goto lLoad8b_CmpRI8JE_Store8b_Lea8b
-	case kLoad1_Load1_SubRR4_JE:
-		goto lLoad1_Load1_SubRR4_JE
-	case kLoad8b_Load8b_SubRR8n_TestRR8JLE:
-		goto lLoad8b_Load8b_SubRR8n_TestRR8JLE
-	case kLoad4b_TestRR4JNE:
-		goto lLoad4b_TestRR4JNE
-	case kSubRI8_Load8b_Load8b_SubRR8:
-		goto lSubRI8_Load8b_Load8b_SubRR8
-	case kLoad1b_Lea8_TestMI1JE_AddRI8_Jmp:
-		goto lLoad1b_Lea8_TestMI1JE_AddRI8_Jmp
-	case kAddMI8b_Load2_Store8b_Load2b_MovRR8:
-		goto lAddMI8b_Load2_Store8b_Load2b_MovRR8
-	case kShrRI2n_Neg2_SbbRR1:
-		goto lShrRI2n_Neg2_SbbRR1
-	case kLoad8b_Load8b_LoadS48b:
-		goto lLoad8b_Load8b_LoadS48b
-	case kAndRI4n_AddRR8_Store4_Lea4_Store8:
-		goto lAndRI4n_AddRR8_Store4_Lea4_Store8
-	case kLoad4b_Load4b_MovRR8_MovRR8:
-		goto lLoad4b_Load4b_MovRR8_MovRR8
-	case kLoad8b_Lea8_LoadS48b_Load8b_Lea8:
-		goto lLoad8b_Lea8_LoadS48b_Load8b_Lea8
-	case kTestRR8JE_Load8b:
-		goto lTestRR8JE_Load8b
-	case kStore8b_Lea8b:
-		goto lStore8b_Lea8b
-	case kAddRR8n_AddRR8:
-		goto lAddRR8n_AddRR8
-	case kLoad4b_CmpRI4JE_CmpRI4JE:
-		goto lLoad4b_CmpRI4JE_CmpRI4JE
-	case kXorRR4_Call:
-		goto lXorRR4_Call
-	case kStore8b_Jmp:
-		goto lStore8b_Jmp
-	case kPush8_Load4b_MovRR8:
-		goto lPush8_Load4b_MovRR8
-	case kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE:
-		goto lJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE
-	case kXorRR4n_XorRR4:
-		goto lXorRR4n_XorRR4
-	case kLoad1b_AddRI8n_XorRR4n_ShrRI8:
-		goto lLoad1b_AddRI8n_XorRR4n_ShrRI8
-	case kTestRR8JE_Push8_Lea8b:
-		goto lTestRR8JE_Push8_Lea8b
-	case kJE_Lea8_TestRI1JE:
-		goto lJE_Lea8_TestRI1JE
-	case kTestRR8JE_Lea8b_ShrRI8:
-		goto lTestRR8JE_Lea8b_ShrRI8
-	case kNeg8_CmpRR8JB_MovRR8:
-		goto lNeg8_CmpRR8JB_MovRR8
-	case kJNE_Load8_MovRR8:
-		goto lJNE_Load8_MovRR8
-	case kMovzx2_AddRI8n_AddRI8_OrRM1b:
-		goto lMovzx2_AddRI8n_AddRI8_OrRM1b
-	case kAddMI8b_Load2_MovRR8_MovRR8:
-		goto lAddMI8b_Load2_MovRR8_MovRR8
-	case kCmpRM8_JAE_AddRI8_Store8:
-		goto lCmpRM8_JAE_AddRI8_Store8
-	case kLoad2_MovRR8_CmpRR8JB:
-		goto lLoad2_MovRR8_CmpRR8JB
-	case kTestRR8JE_MovRR8_Lea8b_Jmp:
-		goto lTestRR8JE_MovRR8_Lea8b_Jmp
-	case kLea8_Load8b:
-		goto lLea8_Load8b
-	case kTestRR8JE_CmpRM8_JB:
-		goto lTestRR8JE_CmpRM8_JB
-	case kMovRR4_Lea8:
-		goto lMovRR4_Lea8
-	case kAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n:
-		goto lAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n
-	case kSubMI8b_JE:
-		goto lSubMI8b_JE
-	case kCmpRR8JAE_Store4b_Lea8b:
-		goto lCmpRR8JAE_Store4b_Lea8b
-	case kLoad8b_Lea8b_CmpRI8JA:
-		goto lLoad8b_Lea8b_CmpRI8JA
-	case kSubRI4n_OrRR1_JNE:
-		goto lSubRI4n_OrRR1_JNE
-	case kTestRI1JNE_MovRR8_SubRI4n:
-		goto lTestRI1JNE_MovRR8_SubRI4n
-	case kLoad8b_AddRI8:
-		goto lLoad8b_AddRI8
-	case kMovRR4_MovRR8:
-		goto lMovRR4_MovRR8
-	case kStore8b_MovRR4_Ret:
-		goto lStore8b_MovRR4_Ret
-	case kLoadS18b_MovRR8_MovRI4:
-		goto lLoadS18b_MovRR8_MovRI4
-	case kLea4b_Store4b_AddRM4b_CmpRI4JE_Ret:
-		goto lLea4b_Store4b_AddRM4b_CmpRI4JE_Ret
-	case kLoad8b_Jmp:
-		goto lLoad8b_Jmp
-	case kStore1b_Load1b_Store1b:
-		goto lStore1b_Load1b_Store1b
-	case kLoad8b_LoadS48b_Jmp:
-		goto lLoad8b_LoadS48b_Jmp
-	case kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4:
-		goto lSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4
-	case kVShl8n_MovRR4_AddRI4_VShl8n:
-		goto lVShl8n_MovRR4_AddRI4_VShl8n
-	case kLoad1b_Lea4b_Load1b_AddRI8:
-		goto lLoad1b_Lea4b_Load1b_AddRI8
-	case kMovRR8_AddRI4_Store8b:
-		goto lMovRR8_AddRI4_Store8b
-	case kMovRR8_SubRR8n:
-		goto lMovRR8_SubRR8n
-	case kPush8_Load8b_MovRR8:
-		goto lPush8_Load8b_MovRR8
-	case kLoad2b_Load2_MovRR8_MovRR4:
-		goto lLoad2b_Load2_MovRR8_MovRR4
-	case kLoad4_Load4b_Store4_Store4b_Ret:
-		goto lLoad4_Load4b_Store4_Store4b_Ret
-	case kStore8b_Call:
-		goto lStore8b_Call
-	case kLoad8b_Load1b:
-		goto lLoad8b_Load1b
-	case kLoad8b_Load8b_Load8b_CmpMI1JEb:
-		goto lLoad8b_Load8b_Load8b_CmpMI1JEb
-	case kCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE:
-		goto lCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE
-	case kLoad8b_AndRR8_Jmp:
-		goto lLoad8b_AndRR8_Jmp
-	case kMovRR8_MovRR4:
-		goto lMovRR8_MovRR4
-	case kLoadS14b_SubRI8n_SubRI8n_AddRR4:
-		goto lLoadS14b_SubRI8n_SubRI8n_AddRR4
-	case kLoad8b_MovRR8_CallMb:
-		goto lLoad8b_MovRR8_CallMb
-	case kLoad4b_MovRR8:
-		goto lLoad4b_MovRR8
-	case kStore4b_Load4b:
-		goto lStore4b_Load4b
-	case kLoad8b_CmpRR8JGE_Lea4b:
-		goto lLoad8b_CmpRR8JGE_Lea4b
-	case kMovRR4_Load1_AndRI4n_XorRR4n:
-		goto lMovRR4_Load1_AndRI4n_XorRR4n
-	case kStore8b_Store4b:
-		goto lStore8b_Store4b
-	case kAddRI8_MovRR4:
-		goto lAddRI8_MovRR4
-	case kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n:
-		goto lLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n
-	case kMovRR4_AndRI4n_CmpRI4JE:
-		goto lMovRR4_AndRI4n_CmpRI4JE
-	case kLoad8b_CmpRR8JE_Load8b:
-		goto lLoad8b_CmpRR8JE_Load8b
-	case kLea8_Store8b:
-		goto lLea8_Store8b
-	case kAddRI8n_CmpRR8JNE:
-		goto lAddRI8n_CmpRR8JNE
-	case kLea8_SubRR8:
-		goto lLea8_SubRR8
-	case kStore4b_Store8b:
-		goto lStore4b_Store8b
-	case kStoreI4b_XorRR4n_XorRR4:
-		goto lStoreI4b_XorRR4n_XorRR4
-	case kCmpMR8JGb_Load4b_TestRR4JNE_Load8b:
-		goto lCmpMR8JGb_Load4b_TestRR4JNE_Load8b
-	case kLoad2_Store2_Store1b_Ret:
-		goto lLoad2_Store2_Store1b_Ret
-	case kAndRI4n_AndRI4n_ShlRI4n:
-		goto lAndRI4n_AndRI4n_ShlRI4n
-	case kLoad2b_MovRR4:
-		goto lLoad2b_MovRR4
-	case kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b:
-		goto lTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b
-	case kAndRI4_JE:
-		goto lAndRI4_JE
-	case kCmpRI4JA_MovRR4_AddRI4_AddRM8b:
-		goto lCmpRI4JA_MovRR4_AddRI4_AddRM8b
-	case kLoad8_TestRR8JE:
-		goto lLoad8_TestRR8JE
-	case kMovzx1_Lea8_Lea8_StoreI4b:
-		goto lMovzx1_Lea8_Lea8_StoreI4b
-	case kCmpRI4JBE_MovRR4_OrRR4n:
-		goto lCmpRI4JBE_MovRR4_OrRR4n
-	case kXorRR4_Jmp:
-		goto lXorRR4_Jmp
-	case kLoadS48b_CmpRI4JE_CmpRI4JE_JA:
-		goto lLoadS48b_CmpRI4JE_CmpRI4JE_JA
-	case kLea8b_CmpRI8JA:
-		goto lLea8b_CmpRI8JA
-	case kLea8_Lea8:
-		goto lLea8_Lea8
-	case kLoad8b_AddRI8n_AddRI4n_TestRR8JE:
-		goto lLoad8b_AddRI8n_AddRI4n_TestRR8JE
-	case kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb:
-		goto lCmpMI8JNEb_TestMI1JE_CmpMI8JNEb
-	case kTestRR4JNE_Load2b_Load2:
-		goto lTestRR4JNE_Load2b_Load2
-	case kMovRR4_MovRR4_ShrRI4n_AndRI4:
-		goto lMovRR4_MovRR4_ShrRI4n_AndRI4
-	case kTestMI1JNEb_TestMI1JE:
-		goto lTestMI1JNEb_TestMI1JE
-	case kAddRI8_Jmp:
-		goto lAddRI8_Jmp
-	case kAndRI4n_CmpRI4JG_Ymvmovupsb:
-		goto lAndRI4n_CmpRI4JG_Ymvmovupsb
-	case kStore1b_MovRR8_MovRR8_CmpRI8JA:
-		goto lStore1b_MovRR8_MovRR8_CmpRI8JA
-	case kAddRI8n_MovRR8_AddRI8:
-		goto lAddRI8n_MovRR8_AddRI8
-	case kLoad8b_TestRR8JNE:
-		goto lLoad8b_TestRR8JNE
-	case kPush8_SubRI8:
-		goto lPush8_SubRI8
-	case kLoad8b_TestMI1JEb:
-		goto lLoad8b_TestMI1JEb
-	case kMovsx48_Lea8:
-		goto lMovsx48_Lea8
-	case kLoad2b_CmpRI2JBE:
-		goto lLoad2b_CmpRI2JBE
-	case kAndRI4_Load4_VShr4n:
-		goto lAndRI4_Load4_VShr4n
-	case kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb:
-		goto lStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb
-	case kAndRI4n_CmpRI4JE:
-		goto lAndRI4n_CmpRI4JE
-	case kMovRR4_ImulRR8n_ShrRI8n:
-		goto lMovRR4_ImulRR8n_ShrRI8n
-	case kLoad1_MovRR8_MovRR4_CmpRR4JLE:
-		goto lLoad1_MovRR8_MovRR4_CmpRR4JLE
-	case kTestRR4JNE_Load2b_AddRI8_Store1b:
-		goto lTestRR4JNE_Load2b_AddRI8_Store1b
-	case kLoad8b_AddRI8n:
-		goto lLoad8b_AddRI8n
-	case kLoad8b_Load8:
-		goto lLoad8b_Load8
-	case kMovzx1_XorRM8_CmpRR8JNE:
-		goto lMovzx1_XorRM8_CmpRR8JNE
-	case kMovRI4_MovRI4:
-		goto lMovRI4_MovRI4
-	case kLoad8b_Ret:
-		goto lLoad8b_Ret
-	case kLoad8b_Store8b_Store8b:
-		goto lLoad8b_Store8b_Store8b
-	case kStore4b_MovRR4_ShrRI2n_SubRR4:
-		goto lStore4b_MovRR4_ShrRI2n_SubRR4
-	case kStore4b_Jmp:
-		goto lStore4b_Jmp
-	case kMovRR8_Lea8b:
-		goto lMovRR8_Lea8b
-	case kLoad4_TestRR4JNE:
-		goto lLoad4_TestRR4JNE
-	case kLoad1b_Load1b_AddRI8n_SubRI8n:
-		goto lLoad1b_Load1b_AddRI8n_SubRI8n
-	case kPush8_Push8_MovRR8:
-		goto lPush8_Push8_MovRR8
-	case kLoad4b_TestHI1JNE_TestHI1JNE_Ret:
-		goto lLoad4b_TestHI1JNE_TestHI1JNE_Ret
-	case kSubMI8b_JE_SubRI8n_TestRR8JNE:
-		goto lSubMI8b_JE_SubRI8n_TestRR8JNE
-	case kLoad2b_CmpRI2JA:
-		goto lLoad2b_CmpRI2JA
-	case kLoad1_Load1_SubRR4:
-		goto lLoad1_Load1_SubRR4
-	case kMovRR4_AddRR8n_Neg4:
-		goto lMovRR4_AddRR8n_Neg4
-	case kCmpRR4_Load8b_CmovG8:
-		goto lCmpRR4_Load8b_CmovG8
-	case kTestMI1JNEb_Load8_Store8b_Store8:
-		goto lTestMI1JNEb_Load8_Store8b_Store8
-	case kMovRI4_Jmp:
-		goto lMovRI4_Jmp
-	case kAddRR8n_CmpRR8JB_CmpRR8JAE:
-		goto lAddRR8n_CmpRR8JB_CmpRR8JAE
-	case kMovRI4_Store2b:
-		goto lMovRI4_Store2b
-	case kLoad8b_MovRI4:
-		goto lLoad8b_MovRI4
-	case kLoad1b_TestRR4JE_ImulRI4n:
-		goto lLoad1b_TestRR4JE_ImulRI4n
-	case kCmpRM8b_JE:
-		goto lCmpRM8b_JE
-	case kStoreUb_Load8b_Store8b_Call:
-		goto lStoreUb_Load8b_Store8b_Call
-	case kAndRI4_StoreI1b_Store8b_Store8b:
-		goto lAndRI4_StoreI1b_Store8b_Store8b
-	case kSubRR4n_ShrRI4n_AddRR4:
-		goto lSubRR4n_ShrRI4n_AddRR4
-	case kAddRR4n_AddRR4_Load1b:
-		goto lAddRR4n_AddRR4_Load1b
-	case kAddRR4n_AddRI8n_ShlRI4n:
-		goto lAddRR4n_AddRI8n_ShlRI4n
-	case kCmpRI4JA_Ymvmovupsb:
-		goto lCmpRI4JA_Ymvmovupsb
-	case kLoad8_Load8_CmpRI8JNE:
-		goto lLoad8_Load8_CmpRI8JNE
-	case kLea8_MovRR8:
-		goto lLea8_MovRR8
-	case kTestRR8JE_MovRR8:
-		goto lTestRR8JE_MovRR8
-	case kStore2b_Jmp:
-		goto lStore2b_Jmp
-	case kLoad8b_LoadS48b:
-		goto lLoad8b_LoadS48b
-	case kStoreI4b_Jmp:
-		goto lStoreI4b_Jmp
-	case kSubRI4_Store4b:
-		goto lSubRI4_Store4b
-	case kMovRR4_AndRI4n:
-		goto lMovRR4_AndRI4n
-	case kMovRR8_ShrRI8n:
-		goto lMovRR8_ShrRI8n
-	case kAndRI4_Store4b:
-		goto lAndRI4_Store4b
-	case kLoad1b_TestRR1JE:
-		goto lLoad1b_TestRR1JE
-	case kLoadS14b_MovRR4_XorRM1b:
-		goto lLoadS14b_MovRR4_XorRM1b
-	case kLoad4b_MovRR8_CmpRR8JB:
-		goto lLoad4b_MovRR8_CmpRR8JB
-	case kStore2_Store2b_CmpRR4JNE:
-		goto lStore2_Store2b_CmpRR4JNE
-	case kLoad8_Load4b:
-		goto lLoad8_Load4b
-	case kLea8_MovRR4:
-		goto lLea8_MovRR4
-	case kShlRI8n_SubRR8:
-		goto lShlRI8n_SubRR8
-	case kLoad2b_ShrRI4_ImulRR4:
-		goto lLoad2b_ShrRI4_ImulRR4
-	case kMovRR4_Store4b_MovRI4:
-		goto lMovRR4_Store4b_MovRI4
-	case kLoad8b_StoreI1b_Store8b:
-		goto lLoad8b_StoreI1b_Store8b
-	case kLea8b_Call:
-		goto lLea8b_Call
-	case kStore1_SubRI8n_CmpRR8JNE:
-		goto lStore1_SubRI8n_CmpRR8JNE
-	case kLoad8b_Store4b:
-		goto lLoad8b_Store4b
-	case kLoad4b_XorRR4_MovRR8:
-		goto lLoad4b_XorRR4_MovRR8
-	case kMovRR8_Store8b_Call:
-		goto lMovRR8_Store8b_Call
-	case kCmpRI4JE_CmpRI4JE:
-		goto lCmpRI4JE_CmpRI4JE
-	case kLoad8b_XorRR4:
-		goto lLoad8b_XorRR4
-	case kLoad8b_Load8b_LoadS48b_Lea8:
-		goto lLoad8b_Load8b_LoadS48b_Lea8
-	case kMovRR8_AddRR8_Call:
-		goto lMovRR8_AddRR8_Call
-	case kLoad4b_Store4b:
-		goto lLoad4b_Store4b
-	case kLea8_Load2b:
-		goto lLea8_Load2b
-	case kLoad1b_AddRI8n:
-		goto lLoad1b_AddRI8n
-	case kLoad1b_MovRR4:
-		goto lLoad1b_MovRR4
-	case kStore8b_TestRR8JE:
-		goto lStore8b_TestRR8JE
-	case kLoad8b_AndRI4:
-		goto lLoad8b_AndRI4
-	case kMovRR8_JE:
-		goto lMovRR8_JE
-	case kAddRI4n_MovRR8_Movsx48_SubRR8n:
-		goto lAddRI4n_MovRR8_Movsx48_SubRR8n
-	case kCmpMI8JEb_TestRI1JNE_LoadUb:
-		goto lCmpMI8JEb_TestRI1JNE_LoadUb
-	case kStoreUb_StoreUb_StoreUb:
-		goto lStoreUb_StoreUb_StoreUb
-	case kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm:
-		goto lVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm
-	case kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq:
-		goto lVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq
-	case kVmmovqXb_LoadAb_AddRI8n_AddRI8:
-		goto lVmmovqXb_LoadAb_AddRI8n_AddRI8
-	case kVrpaddq_CmpRR8JNE:
-		goto lVrpaddq_CmpRR8JNE
-	case kMovXL_VrpsrlqImm:
-		goto lMovXL_VrpsrlqImm
-	case kYmvmovapsStoreb_Yrvaddpd:
-		goto lYmvmovapsStoreb_Yrvaddpd
-	case kYmvaddpdb_Ymvmulpdb:
-		goto lYmvaddpdb_Ymvmulpdb
-	case kVrpmuludq_Vrpmuludq:
-		goto lVrpmuludq_Vrpmuludq
-	case kYmvmulpdb_Ymvmulpdb:
-		goto lYmvmulpdb_Ymvmulpdb
-	case kYmvmulpdb_YmvmovapsStoreb:
-		goto lYmvmulpdb_YmvmovapsStoreb
-	case kYrvaddpd_YmvmovapsStoreb:
-		goto lYrvaddpd_YmvmovapsStoreb
-	case kAddRI8_Vrmulpd:
-		goto lAddRI8_Vrmulpd
-	case kYmvaddpdb_Yrvaddpd:
-		goto lYmvaddpdb_Yrvaddpd
-	case kYmvmovapsStoreb_Ymvmulpdb:
-		goto lYmvmovapsStoreb_Ymvmulpdb
-	case kYmvmulpdb_Ymvaddpdb:
-		goto lYmvmulpdb_Ymvaddpdb
-	case kYrvaddpd_Ymvmulpdb:
-		goto lYrvaddpd_Ymvmulpdb
-	}
-generic:
-	{
-		i := &b.insts[in.idx]
-		c.RIP = b.pc + uint64(in.off)
-		ex := i.fn(c, &i.Inst)
-		if ex != ExitNone || c.stop != 0 {
-			return c.leave(b, in, ex)
-		}
-		if in.flags&opEnd != 0 {
-			goto indirect
-		}
-		if in.flags&opFused != 0 && c.cond(in.cond) {
-			goto exit
-		}
-		goto next
-	}
-lMovRR4:
-	{
 		c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 		goto next
-	}
-lMovRR8:
-	{
+	case kMovRR8:
 		c.R[in.rm&15] = c.R[in.reg&15]
 		goto next
-	}
-lMovRI4:
-	{
+	case kMovRI4:
 		c.R[in.rm&15] = uint64(uint32(in.imm))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kVShl8n {
-			goto lVShl8n
-		}
-		goto dispatch
-	}
-lMovRI8:
-	{
+		goto next
+	case kMovRI8:
 		c.R[in.rm&15] = in.imm
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		if in.kind == kAndRR8 {
-			goto lAndRR8
-		}
-		goto dispatch
-	}
-lLoad1:
-	{
+		goto next
+	case kLoad1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3382,54 +63,16 @@ lLoad1:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = uint64(e.page[off])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kStore1b_MovRR8_MovRR8_CmpRI8JA {
-				goto lStore1b_MovRR8_MovRR8_CmpRI8JA
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad1b:
-	{
+	case kLoad1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = uint64(e.page[off])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kSubRI4n {
-				goto lSubRI4n
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStore1:
-	{
+	case kStore1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3440,54 +83,16 @@ lStore1:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			e.page[off] = uint8(c.R[in.reg&15])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			if in.kind == kMovzx1 {
-				goto lMovzx1
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStore1b:
-	{
+	case kStore1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			e.page[off] = uint8(c.R[in.reg&15])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kMovRR8_ShrRI8n {
-				goto lMovRR8_ShrRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreI1:
-	{
+	case kStoreI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3498,54 +103,16 @@ lStoreI1:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			e.page[off] = uint8(in.imm)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS48b {
-				goto lLoadS48b
-			}
-			if in.kind == kLoad8b_Call {
-				goto lLoad8b_Call
-			}
-			if in.kind == kTestRI1JNE {
-				goto lTestRI1JNE
-			}
-			if in.kind == kLoad8b_FSubRM8_JNE_AddRI8 {
-				goto lLoad8b_FSubRM8_JNE_AddRI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreI1b:
-	{
+	case kStoreI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			e.page[off] = uint8(in.imm)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad2:
-	{
+	case kLoad2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3556,51 +123,16 @@ lLoad2:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2 {
-				goto lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kStore2b {
-				goto lStore2b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad2b:
-	{
+	case kLoad2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI2JE {
-				goto lCmpRI2JE
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kAndRI4_JE {
-				goto lAndRI4_JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStore2:
-	{
+	case kStore2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3611,54 +143,16 @@ lStore2:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(c.R[in.reg&15])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kCmpRR4JNE {
-				goto lCmpRR4JNE
-			}
-			if in.kind == kAddRI8n_CmpRR8JNE {
-				goto lAddRI8n_CmpRR8JNE
-			}
-			if in.kind == kStore2 {
-				goto lStore2
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStore2b:
-	{
+	case kStore2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(c.R[in.reg&15])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kStore2b {
-				goto lStore2b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreI2:
-	{
+	case kStoreI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3671,33 +165,14 @@ lStoreI2:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(in.imm)
 			goto next
 		}
-	}
-	goto generic
-lStoreI2b:
-	{
+	case kStoreI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(in.imm)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b_Store4b {
-				goto lLoad4b_Store4b
-			}
-			if in.kind == kStoreI1b {
-				goto lStoreI1b
-			}
-			if in.kind == kStore4b_Jmp {
-				goto lStore4b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad4:
-	{
+	case kLoad4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3708,32 +183,16 @@ lLoad4:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			c.R[in.reg&15] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JLE {
-				goto lTestRR4JLE
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad4b:
-	{
+	case kLoad4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			c.R[in.reg&15] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			goto next
 		}
-	}
-	goto generic
-lStore4:
-	{
+	case kStore4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3744,38 +203,16 @@ lStore4:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCbw8 {
-				goto lCbw8
-			}
-			if in.kind == kStore4 {
-				goto lStore4
-			}
-			if in.kind == kCmpRI4JBE {
-				goto lCmpRI4JBE
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStore4b:
-	{
+	case kStore4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
 			goto next
 		}
-	}
-	goto generic
-lStoreI4:
-	{
+	case kStoreI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3786,54 +223,16 @@ lStoreI4:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(in.imm)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4 {
-				goto lStore4
-			}
-			if in.kind == kStoreI1 {
-				goto lStoreI1
-			}
-			if in.kind == kStore8 {
-				goto lStore8
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreI4b:
-	{
+	case kStoreI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(in.imm)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			if in.kind == kStore8b_Lea8b {
-				goto lStore8b_Lea8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad8:
-	{
+	case kLoad8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3844,38 +243,16 @@ lLoad8:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			if in.kind == kTestRR8JNE {
-				goto lTestRR8JNE
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoad8b:
-	{
+	case kLoad8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			goto next
 		}
-	}
-	goto generic
-lStore8:
-	{
+	case kStore8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3886,51 +263,16 @@ lStore8:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8 {
-				goto lStore8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			if in.kind == kStore8b_TestRR8JE {
-				goto lStore8b_TestRR8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStore8b:
-	{
+	case kStore8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			if in.kind == kStoreI1b {
-				goto lStoreI1b
-			}
-			if in.kind == kSubRI8 {
-				goto lSubRI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreI8:
-	{
+	case kStoreI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3941,54 +283,16 @@ lStoreI8:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = in.imm
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI8 {
-				goto lStoreI8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kTestRR4JNE {
-				goto lTestRR4JNE
-			}
-			if in.kind == kMovRR8_MovRR8 {
-				goto lMovRR8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreI8b:
-	{
+	case kStoreI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = in.imm
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Pop8_Pop8_Pop8_Pop8_Ret {
-				goto lAddRI8_Pop8_Pop8_Pop8_Pop8_Ret
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadS18:
-	{
+	case kLoadS18:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -3999,69 +303,19 @@ lLoadS18:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = uint64(int64(int8(e.page[off])))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI1JE {
-				goto lCmpRI1JE
-			}
-			if in.kind == kSubRM8b {
-				goto lSubRM8b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadS18b:
-	{
+	case kLoadS18b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = uint64(int64(int8(e.page[off])))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR4 {
-				goto lAddRR4
-			}
-			if in.kind == kAddRR4n {
-				goto lAddRR4n
-			}
-			if in.kind == kCmpRI1JNE {
-				goto lCmpRI1JNE
-			}
-			if in.kind == kTestRR1JS {
-				goto lTestRR1JS
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lMovsx18:
-	{
+	case kMovsx18:
 		c.R[in.reg&15] = uint64(int64(int8(c.R[in.rm&15])))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRI4 {
-			goto lAddRI4
-		}
-		if in.kind == kLoad8_Load8b {
-			goto lLoad8_Load8b
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lLoadS14:
-	{
+		goto next
+	case kLoadS14:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4072,96 +326,22 @@ lLoadS14:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			if in.kind == kShlRI4n {
-				goto lShlRI4n
-			}
-			if in.kind == kLoadS14 {
-				goto lLoadS14
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadS14b:
-	{
+	case kLoadS14b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = uint64(uint32(int32(int8(e.page[off]))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kTestRR1JNE {
-				goto lTestRR1JNE
-			}
-			if in.kind == kMovRI4_Store2b {
-				goto lMovRI4_Store2b
-			}
-			if in.kind == kMovRR4_MovRR8 {
-				goto lMovRR4_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lMovsx14:
-	{
+	case kMovsx14:
 		c.R[in.reg&15] = uint64(uint32(int32(int8(c.R[in.rm&15]))))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR1JE {
-			goto lTestRR1JE
-		}
-		if in.kind == kMovRR8_Jmp {
-			goto lMovRR8_Jmp
-		}
-		if in.kind == kLoad8b_Load4b {
-			goto lLoad8b_Load4b
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		goto dispatch
-	}
-lMovzx1:
-	{
+		goto next
+	case kMovzx1:
 		c.R[in.reg&15] = uint64(uint8(c.R[in.rm&15]))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoadS48_AddRR8_JmpR {
-			goto lLoadS48_AddRR8_JmpR
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kCmpRI1JA {
-			goto lCmpRI1JA
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		goto dispatch
-	}
-lLoadS28:
-	{
+		goto next
+	case kLoadS28:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4172,54 +352,19 @@ lLoadS28:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = uint64(int64(int16(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR8JNS {
-				goto lTestRR8JNS
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadS28b:
-	{
+	case kLoadS28b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = uint64(int64(int16(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lMovsx28:
-	{
+	case kMovsx28:
 		c.R[in.reg&15] = uint64(int64(int16(c.R[in.rm&15])))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kLoad4 {
-			goto lLoad4
-		}
-		goto dispatch
-	}
-lLoadS24:
-	{
+		goto next
+	case kLoadS24:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4230,96 +375,22 @@ lLoadS24:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = uint64(uint32(int32(int16(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off))))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kMovRR4_MovRR4_ShrRI4n_AndRI4 {
-				goto lMovRR4_MovRR4_ShrRI4n_AndRI4
-			}
-			if in.kind == kStore4b_Store8b {
-				goto lStore4b_Store8b
-			}
-			if in.kind == kAddRR4n {
-				goto lAddRR4n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadS24b:
-	{
+	case kLoadS24b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = uint64(uint32(int32(int16(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off))))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad2b_MovRR4 {
-				goto lLoad2b_MovRR4
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kLoadS24b {
-				goto lLoadS24b
-			}
-			if in.kind == kTestRR2JS {
-				goto lTestRR2JS
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lMovsx24:
-	{
+	case kMovsx24:
 		c.R[in.reg&15] = uint64(uint32(int32(int16(c.R[in.rm&15]))))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kCmpRR2JE {
-			goto lCmpRR2JE
-		}
-		if in.kind == kSubRR8n {
-			goto lSubRR8n
-		}
-		if in.kind == kCbw4 {
-			goto lCbw4
-		}
-		goto dispatch
-	}
-lMovzx2:
-	{
+		goto next
+	case kMovzx2:
 		c.R[in.reg&15] = uint64(uint16(c.R[in.rm&15]))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoadS48_AddRR8_JmpR {
-			goto lLoadS48_AddRR8_JmpR
-		}
-		if in.kind == kJmpM {
-			goto lJmpM
-		}
-		if in.kind == kOrRR4 {
-			goto lOrRR4
-		}
-		if in.kind == kAddRI4n {
-			goto lAddRI4n
-		}
-		goto dispatch
-	}
-lLoadS48:
-	{
+		goto next
+	case kLoadS48:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4330,75 +401,19 @@ lLoadS48:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			c.R[in.reg&15] = uint64(int64(int32(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI4b {
-				goto lStoreI4b
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kAddRM8 {
-				goto lAddRM8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadS48b:
-	{
+	case kLoadS48b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			c.R[in.reg&15] = uint64(int64(int32(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8_SubRR8 {
-				goto lLea8_SubRR8
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lMovsx48:
-	{
+	case kMovsx48:
 		c.R[in.reg&15] = uint64(int64(int32(c.R[in.rm&15])))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_MovRR8 {
-			goto lMovRR8_MovRR8
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kSubRI8 {
-			goto lSubRI8
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		goto dispatch
-	}
-lLoadM1:
-	{
+		goto next
+	case kLoadM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4411,37 +426,20 @@ lLoadM1:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(e.page[off])
 			goto next
 		}
-	}
-	goto generic
-lLoadM1b:
-	{
+	case kLoadM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(e.page[off])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kOrRR8 {
-				goto lOrRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lMovRI1:
-	{
+	case kMovRI1:
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | in.imm&0xff
 		goto next
-	}
-lMovRR1:
-	{
+	case kMovRR1:
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | c.R[in.reg&15]&0xff
 		goto next
-	}
-lLoadM2:
-	{
+	case kLoadM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4454,80 +452,32 @@ lLoadM2:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xffff | uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			goto next
 		}
-	}
-	goto generic
-lLoadM2b:
-	{
+	case kLoadM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xffff | uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			goto next
 		}
-	}
-	goto generic
-lMovRI2:
-	{
+	case kMovRI2:
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | in.imm&0xffff
 		goto next
-	}
-lMovRR2:
-	{
+	case kMovRR2:
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | c.R[in.reg&15]&0xffff
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8b_MovRR8 {
-			goto lStore8b_MovRR8
-		}
-		goto dispatch
-	}
-lCbw4:
-	{
+		goto next
+	case kCbw4:
 		c.R[RAX] = uint64(uint32(int32(int16(c.R[RAX]))))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lCbw8:
-	{
+		goto next
+	case kCbw8:
 		c.R[RAX] = uint64(int64(int32(c.R[RAX])))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kStoreI4b_XorRR4n_XorRR4 {
-			goto lStoreI4b_XorRR4n_XorRR4
-		}
-		if in.kind == kLoad1 {
-			goto lLoad1
-		}
-		if in.kind == kLea8_Load8b {
-			goto lLea8_Load8b
-		}
-		goto dispatch
-	}
-lCwd4:
-	{
+		goto next
+	case kCwd4:
 		c.R[RDX] = uint64(uint32(int32(c.R[RAX]) >> 31))
 		goto next
-	}
-lCwd8:
-	{
+	case kCwd8:
 		c.R[RDX] = uint64(int64(c.R[RAX]) >> 63)
 		goto next
-	}
-lLoadU:
-	{
+	case kLoadU:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4539,55 +489,17 @@ lLoadU:
 		if off = a - e.base; off <= pageSize-16 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreUb {
-				goto lStoreUb
-			}
-			if in.kind == kStoreU {
-				goto lStoreU
-			}
-			if in.kind == kStoreAb {
-				goto lStoreAb
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadUb:
-	{
+	case kLoadUb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreUb {
-				goto lStoreUb
-			}
-			if in.kind == kLoadUb {
-				goto lLoadUb
-			}
-			if in.kind == kAddRI8 {
-				goto lAddRI8
-			}
-			if in.kind == kXorRR4 {
-				goto lXorRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreU:
-	{
+	case kStoreU:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4600,56 +512,18 @@ lStoreU:
 			v = &c.V[in.reg&15]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreU {
-				goto lStoreU
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kAddMR8b {
-				goto lAddMR8b
-			}
-			if in.kind == kSubRI4 {
-				goto lSubRI4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lStoreUb:
-	{
+	case kStoreUb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
 			v = &c.V[in.reg&15]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreUb {
-				goto lStoreUb
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			if in.kind == kShlRI4 {
-				goto lShlRI4
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lLoadA:
-	{
+	case kLoadA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4662,58 +536,20 @@ lLoadA:
 			if a&15 == 0 {
 				v = &c.V[in.reg&15]
 				v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreUb {
-					goto lStoreUb
-				}
-				if in.kind == kLoadA {
-					goto lLoadA
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kStoreAb {
-					goto lStoreAb
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lLoadAb:
-	{
+	case kLoadAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
 			if a&15 == 0 {
 				v = &c.V[in.reg&15]
 				v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoadAb {
-					goto lLoadAb
-				}
-				if in.kind == kStoreUb {
-					goto lStoreUb
-				}
-				if in.kind == kStoreA {
-					goto lStoreA
-				}
-				if in.kind == kStore4b {
-					goto lStore4b
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lStoreA:
-	{
+	case kStoreA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4727,26 +563,10 @@ lStoreA:
 				v = &c.V[in.reg&15]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreA {
-					goto lStoreA
-				}
-				if in.kind == kStore8 {
-					goto lStore8
-				}
-				if in.kind == kLoadAb {
-					goto lLoadAb
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lStoreAb:
-	{
+	case kStoreAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -4754,73 +574,22 @@ lStoreAb:
 				v = &c.V[in.reg&15]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreAb {
-					goto lStoreAb
-				}
-				if in.kind == kStore8b_Store8b {
-					goto lStore8b_Store8b
-				}
-				if in.kind == kTestRR8JE {
-					goto lTestRR8JE
-				}
-				if in.kind == kJE {
-					goto lJE
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lMovXL:
-	{
+	case kMovXL:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = w[0], w[1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVmpand {
-			goto lVmpand
-		}
-		if in.kind == kVrpand {
-			goto lVrpand
-		}
-		goto dispatch
-	}
-lMovXS:
-	{
+		goto next
+	case kMovXS:
 		v, w = &c.V[in.rm&15], &c.V[in.reg&15]
 		v[0], v[1] = w[0], w[1]
 		goto next
-	}
-lPxor:
-	{
+	case kPxor:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]^w[0], v[1]^w[1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kXorRR4n_XorRR4 {
-			goto lXorRR4n_XorRR4
-		}
-		if in.kind == kVmmovsdX {
-			goto lVmmovsdX
-		}
-		if in.kind == kStoreUb {
-			goto lStoreUb
-		}
-		goto dispatch
-	}
-lLea8:
-	{
+		goto next
+	case kLea8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4829,29 +598,12 @@ lLea8:
 			a += c.R[in.index] << (in.scale & 63)
 		}
 		c.R[in.reg&15] = a
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoadS48_AddRR8_JmpR {
-			goto lLoadS48_AddRR8_JmpR
-		}
-		if in.kind == kAddRR8n {
-			goto lAddRR8n
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		goto dispatch
-	}
-lLea8b:
-	{
+		goto next
+	case kLea8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		c.R[in.reg&15] = a
 		goto next
-	}
-lLea4:
-	{
+	case kLea4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4860,48 +612,12 @@ lLea4:
 			a += c.R[in.index] << (in.scale & 63)
 		}
 		c.R[in.reg&15] = uint64(uint32(a))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea4 {
-			goto lLea4
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lLea4b:
-	{
+		goto next
+	case kLea4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		c.R[in.reg&15] = uint64(uint32(a))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI1JA {
-			goto lCmpRI1JA
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lAddRR1:
-	{
+		goto next
+	case kAddRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 + y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -4909,40 +625,25 @@ lAddRR1:
 		v8 = x8&y8 | (x8|y8)&^r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 		goto next
-	}
-lAddRR1n:
-	{
+	case kAddRR1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 + y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lAddRI1:
-	{
+	case kAddRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 + y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		v8 = x8&y8 | (x8|y8)&^r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		goto dispatch
-	}
-lAddRI1n:
-	{
+		goto next
+	case kAddRI1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 + y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lAddRM1:
-	{
+	case kAddRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -4958,19 +659,9 @@ lAddRM1:
 			c.res = uint64(int64(int8(r8)))
 			v8 = x8&y8 | (x8|y8)&^r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI1JBE {
-				goto lCmpRI1JBE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddRM1b:
-	{
+	case kAddRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -4980,22 +671,9 @@ lAddRM1b:
 			c.res = uint64(int64(int8(r8)))
 			v8 = x8&y8 | (x8|y8)&^r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR4n {
-				goto lAddRR4n
-			}
-			if in.kind == kStore1 {
-				goto lStore1
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMR1:
-	{
+	case kAddMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5013,10 +691,7 @@ lAddMR1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAddMR1b:
-	{
+	case kAddMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -5028,10 +703,7 @@ lAddMR1b:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAddMI1:
-	{
+	case kAddMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5049,10 +721,7 @@ lAddMI1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAddMI1b:
-	{
+	case kAddMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -5062,19 +731,9 @@ lAddMI1b:
 			c.res = uint64(int64(int8(r8)))
 			v8 = x8&y8 | (x8|y8)&^r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddRR2:
-	{
+	case kAddRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 + y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -5082,59 +741,25 @@ lAddRR2:
 		v16 = x16&y16 | (x16|y16)&^r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 		goto next
-	}
-lAddRR2n:
-	{
+	case kAddRR2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 + y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lAddRI2:
-	{
+	case kAddRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 + y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		v16 = x16&y16 | (x16|y16)&^r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		if in.kind == kStore2b_Jmp {
-			goto lStore2b_Jmp
-		}
-		if in.kind == kCmpMI1b {
-			goto lCmpMI1b
-		}
-		goto dispatch
-	}
-lAddRI2n:
-	{
+		goto next
+	case kAddRI2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 + y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR8JNE {
-			goto lCmpRR8JNE
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		if in.kind == kShlRI8n {
-			goto lShlRI8n
-		}
-		goto dispatch
-	}
-lAddRM2:
-	{
+		goto next
+	case kAddRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5152,10 +777,7 @@ lAddRM2:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAddRM2b:
-	{
+	case kAddRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -5165,22 +787,9 @@ lAddRM2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = x16&y16 | (x16|y16)&^r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore2b {
-				goto lStore2b
-			}
-			if in.kind == kAddRR4 {
-				goto lAddRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMR2:
-	{
+	case kAddMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5198,10 +807,7 @@ lAddMR2:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAddMR2b:
-	{
+	case kAddMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -5213,10 +819,7 @@ lAddMR2b:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAddMI2:
-	{
+	case kAddMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5232,25 +835,9 @@ lAddMI2:
 			c.res = uint64(int64(int16(r16)))
 			v16 = x16&y16 | (x16|y16)&^r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JNE {
-				goto lCmpRR8JNE
-			}
-			if in.kind == kCmpRI4JLE {
-				goto lCmpRI4JLE
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMI2b:
-	{
+	case kAddMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -5260,120 +847,35 @@ lAddMI2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = x16&y16 | (x16|y16)&^r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddRR4:
-	{
+	case kAddRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 + y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = x32&y32 | (x32|y32)&^r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kAddRM1b_CmpRI1JLE_SubRI4_MovRI4 {
-			goto lAddRM1b_CmpRI1JLE_SubRI4_MovRI4
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		goto dispatch
-	}
-lAddRR4n:
-	{
+		goto next
+	case kAddRR4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 + y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kAddRR4n {
-			goto lAddRR4n
-		}
-		if in.kind == kCmpRR2 {
-			goto lCmpRR2
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lAddRI4:
-	{
+		goto next
+	case kAddRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 + y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = x32&y32 | (x32|y32)&^r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kStore1b_MovRR8_MovRR8_CmpRI8JA {
-			goto lStore1b_MovRR8_MovRR8_CmpRI8JA
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lAddRI4n:
-	{
+		goto next
+	case kAddRI4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 + y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JNE {
-			goto lCmpRI4JNE
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kTestRR8JS {
-			goto lTestRR8JS
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		goto dispatch
-	}
-lAddRM4:
-	{
+		goto next
+	case kAddRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5389,19 +891,9 @@ lAddRM4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRM4 {
-				goto lCmpRM4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddRM4b:
-	{
+	case kAddRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -5411,28 +903,9 @@ lAddRM4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR4JNE {
-				goto lCmpRR4JNE
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kAddRM8b {
-				goto lAddRM8b
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMR4:
-	{
+	case kAddMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5448,19 +921,9 @@ lAddMR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMR4b:
-	{
+	case kAddMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -5470,28 +933,9 @@ lAddMR4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kAddRI8_Pop8_Pop8 {
-				goto lAddRI8_Pop8_Pop8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMI4:
-	{
+	case kAddMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5507,28 +951,9 @@ lAddMI4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI4b_Jmp {
-				goto lStoreI4b_Jmp
-			}
-			if in.kind == kTestRR4JNE {
-				goto lTestRR4JNE
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMI4b:
-	{
+	case kAddMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -5538,126 +963,35 @@ lAddMI4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b_MovRR8_Call {
-				goto lLea8b_MovRR8_Call
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddRR8:
-	{
+	case kAddRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 + y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = x64&y64 | (x64|y64)&^r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kLoad1b_Load1b {
-			goto lLoad1b_Load1b
-		}
-		goto dispatch
-	}
-lAddRR8n:
-	{
+		goto next
+	case kAddRR8n:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 + y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kSubRR8n {
-			goto lSubRR8n
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		goto dispatch
-	}
-lAddRI8:
-	{
+		goto next
+	case kAddRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 + y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = x64&y64 | (x64|y64)&^r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpMI1JNSb {
-			goto lCmpMI1JNSb
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		if in.kind == kMovRI4_Jmp {
-			goto lMovRI4_Jmp
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		goto dispatch
-	}
-lAddRI8n:
-	{
+		goto next
+	case kAddRI8n:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 + y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR8JB {
-			goto lCmpRR8JB
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kCmpRI8JE {
-			goto lCmpRI8JE
-		}
-		if in.kind == kShlRI4n {
-			goto lShlRI4n
-		}
-		goto dispatch
-	}
-lAddRM8:
-	{
+		goto next
+	case kAddRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5673,28 +1007,9 @@ lAddRM8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kStore8b_Store8b {
-				goto lStore8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddRM8b:
-	{
+	case kAddRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -5704,28 +1019,9 @@ lAddRM8b:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kStore8b_Lea8b {
-				goto lStore8b_Lea8b
-			}
-			if in.kind == kCmpRR4JG {
-				goto lCmpRR4JG
-			}
-			if in.kind == kSubRI8 {
-				goto lSubRI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMR8:
-	{
+	case kAddMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5741,22 +1037,9 @@ lAddMR8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddMR8 {
-				goto lAddMR8
-			}
-			if in.kind == kMovRR8_TestRR8JE {
-				goto lMovRR8_TestRR8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMR8b:
-	{
+	case kAddMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -5766,28 +1049,9 @@ lAddMR8b:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Pop8_Pop8 {
-				goto lAddRI8_Pop8_Pop8
-			}
-			if in.kind == kAddRI8n_CmpRR8JNE {
-				goto lAddRI8n_CmpRR8JNE
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kLoad8b_Jmp {
-				goto lLoad8b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMI8:
-	{
+	case kAddMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5803,25 +1067,9 @@ lAddMI8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAddMI8b:
-	{
+	case kAddMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -5831,28 +1079,9 @@ lAddMI8b:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI8JNEb {
-				goto lCmpMI8JNEb
-			}
-			if in.kind == kMovRR8_MovRR8_MovRR8 {
-				goto lMovRR8_MovRR8_MovRR8
-			}
-			if in.kind == kStore8b_Jmp {
-				goto lStore8b_Jmp
-			}
-			if in.kind == kLoad8b_AddRI8n {
-				goto lLoad8b_AddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubRR1:
-	{
+	case kSubRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -5860,40 +1089,25 @@ lSubRR1:
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 		goto next
-	}
-lSubRR1n:
-	{
+	case kSubRR1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lSubRI1:
-	{
+	case kSubRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJS {
-			goto lJS
-		}
-		goto dispatch
-	}
-lSubRI1n:
-	{
+		goto next
+	case kSubRI1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lSubRM1:
-	{
+	case kSubRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5911,10 +1125,7 @@ lSubRM1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubRM1b:
-	{
+	case kSubRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -5924,19 +1135,9 @@ lSubRM1b:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMR1:
-	{
+	case kSubMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5954,10 +1155,7 @@ lSubMR1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubMR1b:
-	{
+	case kSubMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -5969,10 +1167,7 @@ lSubMR1b:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubMI1:
-	{
+	case kSubMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -5990,10 +1185,7 @@ lSubMI1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubMI1b:
-	{
+	case kSubMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -6005,10 +1197,7 @@ lSubMI1b:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubRR2:
-	{
+	case kSubRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -6016,53 +1205,25 @@ lSubRR2:
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 		goto next
-	}
-lSubRR2n:
-	{
+	case kSubRR2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lSubRI2:
-	{
+	case kSubRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		goto dispatch
-	}
-lSubRI2n:
-	{
+		goto next
+	case kSubRI2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI2JBE {
-			goto lCmpRI2JBE
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		goto dispatch
-	}
-lSubRM2:
-	{
+		goto next
+	case kSubRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6080,10 +1241,7 @@ lSubRM2:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubRM2b:
-	{
+	case kSubRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -6093,19 +1251,9 @@ lSubRM2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore2b {
-				goto lStore2b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMR2:
-	{
+	case kSubMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6123,10 +1271,7 @@ lSubMR2:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubMR2b:
-	{
+	case kSubMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -6136,19 +1281,9 @@ lSubMR2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kOrMI1b {
-				goto lOrMI1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMI2:
-	{
+	case kSubMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6164,19 +1299,9 @@ lSubMI2:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMI2b:
-	{
+	case kSubMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -6186,117 +1311,35 @@ lSubMI2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubRR4:
-	{
+	case kSubRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kJS {
-			goto lJS
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		goto dispatch
-	}
-lSubRR4n:
-	{
+		goto next
+	case kSubRR4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kSubRR4n {
-			goto lSubRR4n
-		}
-		if in.kind == kShrRI4n {
-			goto lShrRI4n
-		}
-		if in.kind == kCmpRR4JGE {
-			goto lCmpRR4JGE
-		}
-		goto dispatch
-	}
-lSubRI4:
-	{
+		goto next
+	case kSubRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreI4b_XorRR4n_XorRR4 {
-			goto lStoreI4b_XorRR4n_XorRR4
-		}
-		if in.kind == kCbw8 {
-			goto lCbw8
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kStore4 {
-			goto lStore4
-		}
-		goto dispatch
-	}
-lSubRI4n:
-	{
+		goto next
+	case kSubRI4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kCmpRI1JA {
-			goto lCmpRI1JA
-		}
-		if in.kind == kCmpRI4JBE {
-			goto lCmpRI4JBE
-		}
-		if in.kind == kCmpRI4JA {
-			goto lCmpRI4JA
-		}
-		goto dispatch
-	}
-lSubRM4:
-	{
+		goto next
+	case kSubRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6312,22 +1355,9 @@ lSubRM4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubRM4b:
-	{
+	case kSubRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -6337,28 +1367,9 @@ lSubRM4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR4 {
-				goto lSubRR4
-			}
-			if in.kind == kCmpRR4JAE {
-				goto lCmpRR4JAE
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMR4:
-	{
+	case kSubMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6376,10 +1387,7 @@ lSubMR4:
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSubMR4b:
-	{
+	case kSubMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -6389,19 +1397,9 @@ lSubMR4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMI4:
-	{
+	case kSubMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6417,28 +1415,9 @@ lSubMI4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Pop8_Pop8 {
-				goto lAddRI8_Pop8_Pop8
-			}
-			if in.kind == kPop8 {
-				goto lPop8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMI4b:
-	{
+	case kSubMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -6448,126 +1427,35 @@ lSubMI4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kAndRI4n {
-				goto lAndRI4n
-			}
-			if in.kind == kSubMI2b {
-				goto lSubMI2b
-			}
-			if in.kind == kMovRR8_Store8b {
-				goto lMovRR8_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubRR8:
-	{
+	case kSubRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoadS48b_Lea8_Lea8 {
-			goto lLoadS48b_Lea8_Lea8
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kLoad1 {
-			goto lLoad1
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		goto dispatch
-	}
-lSubRR8n:
-	{
+		goto next
+	case kSubRR8n:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR8JE_Load8b {
-			goto lTestRR8JE_Load8b
-		}
-		if in.kind == kLea8_SubRR8 {
-			goto lLea8_SubRR8
-		}
-		if in.kind == kCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb {
-			goto lCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lSubRI8:
-	{
+		goto next
+	case kSubRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8_TestRR8JE {
-			goto lLoad8_TestRR8JE
-		}
-		if in.kind == kStore8b_Load8b {
-			goto lStore8b_Load8b
-		}
-		if in.kind == kStore8b_Lea8b {
-			goto lStore8b_Lea8b
-		}
-		if in.kind == kLoad8b_Load4b {
-			goto lLoad8b_Load4b
-		}
-		goto dispatch
-	}
-lSubRI8n:
-	{
+		goto next
+	case kSubRI8n:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR4JNE {
-			goto lTestRR4JNE
-		}
-		if in.kind == kSubRI4 {
-			goto lSubRI4
-		}
-		if in.kind == kTestRR8JNE {
-			goto lTestRR8JNE
-		}
-		if in.kind == kCmpRI8JA {
-			goto lCmpRI8JA
-		}
-		goto dispatch
-	}
-lSubRM8:
-	{
+		goto next
+	case kSubRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6583,22 +1471,9 @@ lSubRM8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_JE {
-				goto lMovRR8_JE
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubRM8b:
-	{
+	case kSubRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -6608,28 +1483,9 @@ lSubRM8b:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4 {
-				goto lTestRR4
-			}
-			if in.kind == kMovRR8_Lea8b {
-				goto lMovRR8_Lea8b
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMR8:
-	{
+	case kSubMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6645,19 +1501,9 @@ lSubMR8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMR8b:
-	{
+	case kSubMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -6667,28 +1513,9 @@ lSubMR8b:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8_SubRR8 {
-				goto lLea8_SubRR8
-			}
-			if in.kind == kTestRR8JNE {
-				goto lTestRR8JNE
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad8b_Lea8 {
-				goto lLoad8b_Lea8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMI8:
-	{
+	case kSubMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6704,19 +1531,9 @@ lSubMI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b_Store8b {
-				goto lLea8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lSubMI8b:
-	{
+	case kSubMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -6726,87 +1543,33 @@ lSubMI8b:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kLoad8b_MovRR4 {
-				goto lLoad8b_MovRR4
-			}
-			if in.kind == kStoreI1b {
-				goto lStoreI1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRR1:
-	{
+	case kAndRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		goto dispatch
-	}
-lAndRR1n:
-	{
+		goto next
+	case kAndRR1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lAndRI1:
-	{
+	case kAndRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		goto dispatch
-	}
-lAndRI1n:
-	{
+		goto next
+	case kAndRI1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kOrRI4 {
-			goto lOrRI4
-		}
-		goto dispatch
-	}
-lAndRM1:
-	{
+		goto next
+	case kAndRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6821,19 +1584,9 @@ lAndRM1:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRM1b:
-	{
+	case kAndRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -6842,25 +1595,9 @@ lAndRM1b:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovzx1 {
-				goto lMovzx1
-			}
-			if in.kind == kCmpRI1JNE {
-				goto lCmpRI1JNE
-			}
-			if in.kind == kAndRI4n {
-				goto lAndRI4n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMR1:
-	{
+	case kAndMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6877,10 +1614,7 @@ lAndMR1:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndMR1b:
-	{
+	case kAndMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -6889,19 +1623,9 @@ lAndMR1b:
 			e.page[off] = uint8(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Pop8_Pop8_Pop8_Ret {
-				goto lAddRI8_Pop8_Pop8_Pop8_Ret
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMI1:
-	{
+	case kAndMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -6916,19 +1640,9 @@ lAndMI1:
 			e.page[off] = uint8(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI4n {
-				goto lAddRI4n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMI1b:
-	{
+	case kAndMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -6937,92 +1651,33 @@ lAndMI1b:
 			e.page[off] = uint8(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore2b {
-				goto lStore2b
-			}
-			if in.kind == kCmpMI1b {
-				goto lCmpMI1b
-			}
-			if in.kind == kLoad8b_FSubRM8_JNE_AddRI8 {
-				goto lLoad8b_FSubRM8_JNE_AddRI8
-			}
-			if in.kind == kAddRR8 {
-				goto lAddRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRR2:
-	{
+	case kAndRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
 		goto next
-	}
-lAndRR2n:
-	{
+	case kAndRR2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lAndRI2:
-	{
+	case kAndRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		if in.kind == kStore8b_Jmp {
-			goto lStore8b_Jmp
-		}
-		if in.kind == kLea4 {
-			goto lLea4
-		}
-		goto dispatch
-	}
-lAndRI2n:
-	{
+		goto next
+	case kAndRI2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI2JNE {
-			goto lCmpRI2JNE
-		}
-		if in.kind == kCmpRI2JE {
-			goto lCmpRI2JE
-		}
-		if in.kind == kNeg2 {
-			goto lNeg2
-		}
-		if in.kind == kCmpRI2 {
-			goto lCmpRI2
-		}
-		goto dispatch
-	}
-lAndRM2:
-	{
+		goto next
+	case kAndRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7039,10 +1694,7 @@ lAndRM2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndRM2b:
-	{
+	case kAndRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -7051,19 +1703,9 @@ lAndRM2b:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xffff | uint64(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovzx2 {
-				goto lMovzx2
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMR2:
-	{
+	case kAndMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7080,10 +1722,7 @@ lAndMR2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndMR2b:
-	{
+	case kAndMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -7092,19 +1731,9 @@ lAndMR2b:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubMI8b {
-				goto lSubMI8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMI2:
-	{
+	case kAndMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7121,10 +1750,7 @@ lAndMI2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndMI2b:
-	{
+	case kAndMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -7133,115 +1759,33 @@ lAndMI2b:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRR4:
-	{
+	case kAndRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kLoad8b_TestRR8JE {
-			goto lLoad8b_TestRR8JE
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kMovRR4_Lea8 {
-			goto lMovRR4_Lea8
-		}
-		goto dispatch
-	}
-lAndRR4n:
-	{
+		goto next
+	case kAndRR4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestHI1JE {
-			goto lTestHI1JE
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		if in.kind == kAndRI4_JNE {
-			goto lAndRI4_JNE
-		}
-		goto dispatch
-	}
-lAndRI4:
-	{
+		goto next
+	case kAndRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		if in.kind == kLoad1 {
-			goto lLoad1
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lAndRI4n:
-	{
+		goto next
+	case kAndRI4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JNE {
-			goto lCmpRI4JNE
-		}
-		if in.kind == kCmpRI4JBE {
-			goto lCmpRI4JBE
-		}
-		if in.kind == kOrRR4 {
-			goto lOrRR4
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lAndRM4:
-	{
+		goto next
+	case kAndRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7256,19 +1800,9 @@ lAndRM4:
 			c.R[in.reg&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSetNE {
-				goto lSetNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRM4b:
-	{
+	case kAndRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -7277,28 +1811,9 @@ lAndRM4b:
 			c.R[in.reg&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			if in.kind == kLoad8b_Load8 {
-				goto lLoad8b_Load8
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMR4:
-	{
+	case kAndMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7315,10 +1830,7 @@ lAndMR4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndMR4b:
-	{
+	case kAndMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -7327,28 +1839,9 @@ lAndMR4b:
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR4JG {
-				goto lCmpRR4JG
-			}
-			if in.kind == kCmpRR8JNE {
-				goto lCmpRR8JNE
-			}
-			if in.kind == kCmpMI1JNSb {
-				goto lCmpMI1JNSb
-			}
-			if in.kind == kLoad8b_TestRR8JNE {
-				goto lLoad8b_TestRR8JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMI4:
-	{
+	case kAndMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7365,10 +1858,7 @@ lAndMI4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndMI4b:
-	{
+	case kAndMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -7377,121 +1867,33 @@ lAndMI4b:
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRI8 {
-				goto lMovRI8
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRR8:
-	{
+	case kAndRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Lea8 {
-			goto lLoad8b_Lea8
-		}
-		if in.kind == kRolRI8 {
-			goto lRolRI8
-		}
-		if in.kind == kLoad8b_MovRR8 {
-			goto lLoad8b_MovRR8
-		}
-		if in.kind == kStore8 {
-			goto lStore8
-		}
-		goto dispatch
-	}
-lAndRR8n:
-	{
+		goto next
+	case kAndRR8n:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRR8n {
-			goto lAndRR8n
-		}
-		if in.kind == kOrRR8 {
-			goto lOrRR8
-		}
-		if in.kind == kMovRR8_Lea8b {
-			goto lMovRR8_Lea8b
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		goto dispatch
-	}
-lAndRI8:
-	{
+		goto next
+	case kAndRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8_TestRR8JE {
-			goto lLoad8_TestRR8JE
-		}
-		if in.kind == kCmpRM8b {
-			goto lCmpRM8b
-		}
-		if in.kind == kCmpRM8 {
-			goto lCmpRM8
-		}
-		goto dispatch
-	}
-lAndRI8n:
-	{
+		goto next
+	case kAndRI8n:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR4n {
-			goto lSubRR4n
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kShrRI8n {
-			goto lShrRI8n
-		}
-		if in.kind == kAndRI8n {
-			goto lAndRI8n
-		}
-		goto dispatch
-	}
-lAndRM8:
-	{
+		goto next
+	case kAndRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7506,22 +1908,9 @@ lAndRM8:
 			c.R[in.reg&15] = uint64(r64)
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kOrRR8 {
-				goto lOrRR8
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndRM8b:
-	{
+	case kAndRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -7530,28 +1919,9 @@ lAndRM8b:
 			c.R[in.reg&15] = uint64(r64)
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI8JNE {
-				goto lCmpRI8JNE
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kCmpRR8JE {
-				goto lCmpRR8JE
-			}
-			if in.kind == kLea8_Load8b {
-				goto lLea8_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMR8:
-	{
+	case kAndMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7566,28 +1936,9 @@ lAndMR8:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kCmpRR4JB {
-				goto lCmpRR4JB
-			}
-			if in.kind == kNop {
-				goto lNop
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMR8b:
-	{
+	case kAndMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -7596,22 +1947,9 @@ lAndMR8b:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXorRR4_Jmp {
-				goto lXorRR4_Jmp
-			}
-			if in.kind == kXorRR4 {
-				goto lXorRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lAndMI8:
-	{
+	case kAndMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7628,10 +1966,7 @@ lAndMI8:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAndMI8b:
-	{
+	case kAndMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -7640,102 +1975,33 @@ lAndMI8b:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Lea8b {
-				goto lLoad8b_Lea8b
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kLoad8b_TestRR8JE {
-				goto lLoad8b_TestRR8JE
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRR1:
-	{
+	case kOrRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 | y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		goto dispatch
-	}
-lOrRR1n:
-	{
+		goto next
+	case kOrRR1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 | y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lOrRI1:
-	{
+	case kOrRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 | y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpMI4JEb {
-			goto lCmpMI4JEb
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		goto dispatch
-	}
-lOrRI1n:
-	{
+		goto next
+	case kOrRI1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 | y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kTestRR1 {
-			goto lTestRR1
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		goto dispatch
-	}
-lOrRM1:
-	{
+		goto next
+	case kOrRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7750,22 +2016,9 @@ lOrRM1:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx14 {
-				goto lMovsx14
-			}
-			if in.kind == kMovzx1 {
-				goto lMovzx1
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRM1b:
-	{
+	case kOrRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -7774,28 +2027,9 @@ lOrRM1b:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmmovsdXStoreb {
-				goto lVmmovsdXStoreb
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			if in.kind == kMovzx1 {
-				goto lMovzx1
-			}
-			if in.kind == kMovRR4_MovRR8 {
-				goto lMovRR4_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR1:
-	{
+	case kOrMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7810,22 +2044,9 @@ lOrMR1:
 			e.page[off] = uint8(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR1b:
-	{
+	case kOrMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -7834,28 +2055,9 @@ lOrMR1b:
 			e.page[off] = uint8(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kLoad8b_TestRR8JE {
-				goto lLoad8b_TestRR8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMI1:
-	{
+	case kOrMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7872,10 +2074,7 @@ lOrMI1:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lOrMI1b:
-	{
+	case kOrMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -7884,74 +2083,33 @@ lOrMI1b:
 			e.page[off] = uint8(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR4 {
-				goto lAddRR4
-			}
-			if in.kind == kStoreI2b {
-				goto lStoreI2b
-			}
-			if in.kind == kLoadS18b {
-				goto lLoadS18b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRR2:
-	{
+	case kOrRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 | y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
 		goto next
-	}
-lOrRR2n:
-	{
+	case kOrRR2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 | y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lOrRI2:
-	{
+	case kOrRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 | y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lOrRI2n:
-	{
+		goto next
+	case kOrRI2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 | y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kOrRI2n {
-			goto lOrRI2n
-		}
-		if in.kind == kTestRR1 {
-			goto lTestRR1
-		}
-		goto dispatch
-	}
-lOrRM2:
-	{
+		goto next
+	case kOrRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -7966,19 +2124,9 @@ lOrRM2:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xffff | uint64(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR4n {
-				goto lSubRR4n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRM2b:
-	{
+	case kOrRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -7987,25 +2135,9 @@ lOrRM2b:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xffff | uint64(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kOrRI4 {
-				goto lOrRI4
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR2:
-	{
+	case kOrMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8020,19 +2152,9 @@ lOrMR2:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR2b:
-	{
+	case kOrMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -8041,28 +2163,9 @@ lOrMR2b:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kAndRI4_JE {
-				goto lAndRI4_JE
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMI2:
-	{
+	case kOrMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8079,10 +2182,7 @@ lOrMI2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lOrMI2b:
-	{
+	case kOrMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -8091,124 +2191,33 @@ lOrMI2b:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPop8_Ret {
-				goto lPop8_Ret
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRR4:
-	{
+	case kOrRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 | y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		if in.kind == kOrRM4b {
-			goto lOrRM4b
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lOrRR4n:
-	{
+		goto next
+	case kOrRR4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 | y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRI4JNE {
-			goto lTestRI4JNE
-		}
-		if in.kind == kShlRI4n {
-			goto lShlRI4n
-		}
-		if in.kind == kAndRI4_JNE {
-			goto lAndRI4_JNE
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lOrRI4:
-	{
+		goto next
+	case kOrRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 | y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lOrRI4n:
-	{
+		goto next
+	case kOrRI4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 | y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kOrRI4 {
-			goto lOrRI4
-		}
-		if in.kind == kAndRI4_Store4b {
-			goto lAndRI4_Store4b
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kOrRR4 {
-			goto lOrRR4
-		}
-		goto dispatch
-	}
-lOrRM4:
-	{
+		goto next
+	case kOrRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8223,28 +2232,9 @@ lOrRM4:
 			c.R[in.reg&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kSetNE {
-				goto lSetNE
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRM4b:
-	{
+	case kOrRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -8253,22 +2243,9 @@ lOrRM4b:
 			c.R[in.reg&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kTestRI4JNE {
-				goto lTestRI4JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR4:
-	{
+	case kOrMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8283,19 +2260,9 @@ lOrMR4:
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_Store8b_Store8b_Store8b {
-				goto lStore8b_Store8b_Store8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR4b:
-	{
+	case kOrMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -8304,28 +2271,9 @@ lOrMR4b:
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Jmp {
-				goto lLoad8b_Jmp
-			}
-			if in.kind == kMovRR8_Store8b {
-				goto lMovRR8_Store8b
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMI4:
-	{
+	case kOrMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8342,10 +2290,7 @@ lOrMI4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lOrMI4b:
-	{
+	case kOrMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -8354,118 +2299,33 @@ lOrMI4b:
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRM8b {
-				goto lSubRM8b
-			}
-			if in.kind == kLoad8b_Load4b {
-				goto lLoad8b_Load4b
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kSubRR8n {
-				goto lSubRR8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRR8:
-	{
+	case kOrRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 | y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrmovd8 {
-			goto lVrmovd8
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kSetE {
-			goto lSetE
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		goto dispatch
-	}
-lOrRR8n:
-	{
+		goto next
+	case kOrRR8n:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 | y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kOrRR8 {
-			goto lOrRR8
-		}
-		if in.kind == kAndRI4_JNE {
-			goto lAndRI4_JNE
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kTestRR1JS {
-			goto lTestRR1JS
-		}
-		goto dispatch
-	}
-lOrRI8:
-	{
+		goto next
+	case kOrRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 | y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8 {
-			goto lStore8
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kStore8b_Store8b {
-			goto lStore8b_Store8b
-		}
-		if in.kind == kLea4 {
-			goto lLea4
-		}
-		goto dispatch
-	}
-lOrRI8n:
-	{
+		goto next
+	case kOrRI8n:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 | y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kShlRI8n {
-			goto lShlRI8n
-		}
-		if in.kind == kCmpRI8JBE {
-			goto lCmpRI8JBE
-		}
-		goto dispatch
-	}
-lOrRM8:
-	{
+		goto next
+	case kOrRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8480,28 +2340,9 @@ lOrRM8:
 			c.R[in.reg&15] = uint64(r64)
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8 {
-				goto lStore8
-			}
-			if in.kind == kOrRM8 {
-				goto lOrRM8
-			}
-			if in.kind == kNot8 {
-				goto lNot8
-			}
-			if in.kind == kPxor {
-				goto lPxor
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrRM8b:
-	{
+	case kOrRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -8510,28 +2351,9 @@ lOrRM8b:
 			c.R[in.reg&15] = uint64(r64)
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kCmpMR8JEb {
-				goto lCmpMR8JEb
-			}
-			if in.kind == kCmpRM8b {
-				goto lCmpRM8b
-			}
-			if in.kind == kNot8 {
-				goto lNot8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR8:
-	{
+	case kOrMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8546,28 +2368,9 @@ lOrMR8:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRI4 {
-				goto lSubRI4
-			}
-			if in.kind == kCmpRR4JB {
-				goto lCmpRR4JB
-			}
-			if in.kind == kCmpRR4JNE {
-				goto lCmpRR4JNE
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMR8b:
-	{
+	case kOrMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -8576,19 +2379,9 @@ lOrMR8b:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JNE {
-				goto lTestRR4JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMI8:
-	{
+	case kOrMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8603,22 +2396,9 @@ lOrMI8:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JE {
-				goto lCmpRR8JE
-			}
-			if in.kind == kStore8b_Store8b {
-				goto lStore8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lOrMI8b:
-	{
+	case kOrMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -8627,94 +2407,33 @@ lOrMI8b:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = r64
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorRR1:
-	{
+	case kXorRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 ^ y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad1b_MovRR8 {
-			goto lLoad1b_MovRR8
-		}
-		goto dispatch
-	}
-lXorRR1n:
-	{
+		goto next
+	case kXorRR1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 ^ y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRI4 {
-			goto lAddRI4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kAddRI2 {
-			goto lAddRI2
-		}
-		goto dispatch
-	}
-lXorRI1:
-	{
+		goto next
+	case kXorRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 ^ y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRolRI8n {
-			goto lRolRI8n
-		}
-		goto dispatch
-	}
-lXorRI1n:
-	{
+		goto next
+	case kXorRI1n:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 ^ y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kOrRR8 {
-			goto lOrRR8
-		}
-		goto dispatch
-	}
-lXorRM1:
-	{
+		goto next
+	case kXorRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8731,10 +2450,7 @@ lXorRM1:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorRM1b:
-	{
+	case kXorRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -8743,22 +2459,9 @@ lXorRM1b:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4_JNE {
-				goto lAndRI4_JNE
-			}
-			if in.kind == kXorRR4n {
-				goto lXorRR4n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorMR1:
-	{
+	case kXorMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8775,10 +2478,7 @@ lXorMR1:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMR1b:
-	{
+	case kXorMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -8789,10 +2489,7 @@ lXorMR1b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI1:
-	{
+	case kXorMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8809,10 +2506,7 @@ lXorMI1:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI1b:
-	{
+	case kXorMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -8823,42 +2517,31 @@ lXorMI1b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorRR2:
-	{
+	case kXorRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 ^ y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
 		goto next
-	}
-lXorRR2n:
-	{
+	case kXorRR2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 ^ y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lXorRI2:
-	{
+	case kXorRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 ^ y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
 		goto next
-	}
-lXorRI2n:
-	{
+	case kXorRI2n:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 ^ y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lXorRM2:
-	{
+	case kXorRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8875,10 +2558,7 @@ lXorRM2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorRM2b:
-	{
+	case kXorRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -8887,22 +2567,9 @@ lXorRM2b:
 			c.R[in.reg&15] = c.R[in.reg&15]&^0xffff | uint64(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRI2JNE {
-				goto lTestRI2JNE
-			}
-			if in.kind == kTestRI2 {
-				goto lTestRI2
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorMR2:
-	{
+	case kXorMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8919,10 +2586,7 @@ lXorMR2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMR2b:
-	{
+	case kXorMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -8933,10 +2597,7 @@ lXorMR2b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI2:
-	{
+	case kXorMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -8953,10 +2614,7 @@ lXorMI2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI2b:
-	{
+	case kXorMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -8965,103 +2623,33 @@ lXorMI2b:
 			*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(r16)
 			c.res = uint64(int64(int16(r16)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPop8_Ret {
-				goto lPop8_Ret
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorRR4:
-	{
+	case kXorRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 ^ y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		goto dispatch
-	}
-lXorRR4n:
-	{
+		goto next
+	case kXorRR4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 ^ y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kShrRI4 {
-			goto lShrRI4
-		}
-		if in.kind == kXorRR4n_XorRR4 {
-			goto lXorRR4n_XorRR4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		goto dispatch
-	}
-lXorRI4:
-	{
+		goto next
+	case kXorRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 ^ y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kCbw8 {
-			goto lCbw8
-		}
-		goto dispatch
-	}
-lXorRI4n:
-	{
+		goto next
+	case kXorRI4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 ^ y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kTestRR8 {
-			goto lTestRR8
-		}
-		if in.kind == kTestRI4 {
-			goto lTestRI4
-		}
-		if in.kind == kXorRI4n {
-			goto lXorRI4n
-		}
-		goto dispatch
-	}
-lXorRM4:
-	{
+		goto next
+	case kXorRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9076,25 +2664,9 @@ lXorRM4:
 			c.R[in.reg&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kLoad1b_Load1b {
-				goto lLoad1b_Load1b
-			}
-			if in.kind == kAddRM4b {
-				goto lAddRM4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorRM4b:
-	{
+	case kXorRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -9103,25 +2675,9 @@ lXorRM4b:
 			c.R[in.reg&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kTestRI4JNE {
-				goto lTestRI4JNE
-			}
-			if in.kind == kTestRI1JNE {
-				goto lTestRI1JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorMR4:
-	{
+	case kXorMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9138,10 +2694,7 @@ lXorMR4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMR4b:
-	{
+	case kXorMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -9152,10 +2705,7 @@ lXorMR4b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI4:
-	{
+	case kXorMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9172,10 +2722,7 @@ lXorMI4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI4b:
-	{
+	case kXorMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -9186,97 +2733,31 @@ lXorMI4b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorRR8:
-	{
+	case kXorRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 ^ y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRolRI8n {
-			goto lRolRI8n
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kRolRI8 {
-			goto lRolRI8
-		}
-		goto dispatch
-	}
-lXorRR8n:
-	{
+		goto next
+	case kXorRR8n:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 ^ y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR8 {
-			goto lXorRR8
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kCmpRI8JLE {
-			goto lCmpRI8JLE
-		}
-		goto dispatch
-	}
-lXorRI8:
-	{
+		goto next
+	case kXorRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 ^ y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kStore8 {
-			goto lStore8
-		}
-		goto dispatch
-	}
-lXorRI8n:
-	{
+		goto next
+	case kXorRI8n:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 ^ y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kSubRR4n {
-			goto lSubRR4n
-		}
-		goto dispatch
-	}
-lXorRM8:
-	{
+		goto next
+	case kXorRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9291,22 +2772,9 @@ lXorRM8:
 			c.R[in.reg&15] = uint64(r64)
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kRolRI8 {
-				goto lRolRI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorRM8b:
-	{
+	case kXorRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -9315,28 +2783,9 @@ lXorRM8b:
 			c.R[in.reg&15] = uint64(r64)
 			c.res = r64
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR4 {
-				goto lSubRR4
-			}
-			if in.kind == kStore8b_Load8b {
-				goto lStore8b_Load8b
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kXorRM8b {
-				goto lXorRM8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXorMR8:
-	{
+	case kXorMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9353,10 +2802,7 @@ lXorMR8:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMR8b:
-	{
+	case kXorMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -9367,10 +2813,7 @@ lXorMR8b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI8:
-	{
+	case kXorMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9387,10 +2830,7 @@ lXorMI8:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lXorMI8b:
-	{
+	case kXorMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -9401,10 +2841,7 @@ lXorMI8b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lAdcRR1:
-	{
+	case kAdcRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 + y8 + uint8(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -9412,9 +2849,7 @@ lAdcRR1:
 		v8 = x8&y8 | (x8|y8)&^r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 		goto next
-	}
-lAdcRI1:
-	{
+	case kAdcRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 + y8 + uint8(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -9422,9 +2857,7 @@ lAdcRI1:
 		v8 = x8&y8 | (x8|y8)&^r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 		goto next
-	}
-lAdcRM1:
-	{
+	case kAdcRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9442,10 +2875,7 @@ lAdcRM1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAdcRM1b:
-	{
+	case kAdcRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -9457,10 +2887,7 @@ lAdcRM1b:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAdcRR2:
-	{
+	case kAdcRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 + y16 + uint16(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -9468,9 +2895,7 @@ lAdcRR2:
 		v16 = x16&y16 | (x16|y16)&^r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 		goto next
-	}
-lAdcRI2:
-	{
+	case kAdcRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 + y16 + uint16(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -9478,9 +2903,7 @@ lAdcRI2:
 		v16 = x16&y16 | (x16|y16)&^r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 		goto next
-	}
-lAdcRM2:
-	{
+	case kAdcRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9498,10 +2921,7 @@ lAdcRM2:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAdcRM2b:
-	{
+	case kAdcRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -9513,10 +2933,7 @@ lAdcRM2b:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAdcRR4:
-	{
+	case kAdcRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 + y32 + uint32(c.aux>>63)
 		c.R[in.rm&15] = uint64(r32)
@@ -9524,35 +2941,15 @@ lAdcRR4:
 		v32 = x32&y32 | (x32|y32)&^r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 		goto next
-	}
-lAdcRI4:
-	{
+	case kAdcRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 + y32 + uint32(c.aux>>63)
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = x32&y32 | (x32|y32)&^r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		if in.kind == kTestRR8JNE {
-			goto lTestRR8JNE
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kSubRI8n {
-			goto lSubRI8n
-		}
-		goto dispatch
-	}
-lAdcRM4:
-	{
+		goto next
+	case kAdcRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9570,10 +2967,7 @@ lAdcRM4:
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAdcRM4b:
-	{
+	case kAdcRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -9585,50 +2979,23 @@ lAdcRM4b:
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lAdcRR8:
-	{
+	case kAdcRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 + y64 + uint64(c.aux>>63)
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = x64&y64 | (x64|y64)&^r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8 {
-			goto lStore8
-		}
-		goto dispatch
-	}
-lAdcRI8:
-	{
+		goto next
+	case kAdcRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 + y64 + uint64(c.aux>>63)
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = x64&y64 | (x64|y64)&^r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_MovRR8 {
-			goto lMovRR8_MovRR8
-		}
-		if in.kind == kAndRI4_JE {
-			goto lAndRI4_JE
-		}
-		if in.kind == kCmpRR8JB {
-			goto lCmpRR8JB
-		}
-		goto dispatch
-	}
-lAdcRM8:
-	{
+		goto next
+	case kAdcRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9646,10 +3013,7 @@ lAdcRM8:
 			c.aux = v64 & auxAll
 			goto next
 		}
-	}
-	goto generic
-lAdcRM8b:
-	{
+	case kAdcRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -9661,44 +3025,23 @@ lAdcRM8b:
 			c.aux = v64 & auxAll
 			goto next
 		}
-	}
-	goto generic
-lSbbRR1:
-	{
+	case kSbbRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8 - uint8(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2_AddRI8n_AddRI8_OrRM1b {
-			goto lMovzx2_AddRI8n_AddRI8_OrRM1b
-		}
-		goto dispatch
-	}
-lSbbRI1:
-	{
+		goto next
+	case kSbbRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8 - uint8(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		goto dispatch
-	}
-lSbbRM1:
-	{
+		goto next
+	case kSbbRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9716,10 +3059,7 @@ lSbbRM1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSbbRM1b:
-	{
+	case kSbbRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -9731,10 +3071,7 @@ lSbbRM1b:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSbbRR2:
-	{
+	case kSbbRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16 - uint16(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -9742,9 +3079,7 @@ lSbbRR2:
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 		goto next
-	}
-lSbbRI2:
-	{
+	case kSbbRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16 - uint16(c.aux>>63)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -9752,9 +3087,7 @@ lSbbRI2:
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 		goto next
-	}
-lSbbRM2:
-	{
+	case kSbbRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9772,10 +3105,7 @@ lSbbRM2:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSbbRM2b:
-	{
+	case kSbbRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -9787,62 +3117,23 @@ lSbbRM2b:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSbbRR4:
-	{
+	case kSbbRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32 - uint32(c.aux>>63)
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kAddRI4n {
-			goto lAddRI4n
-		}
-		if in.kind == kLoad2 {
-			goto lLoad2
-		}
-		goto dispatch
-	}
-lSbbRI4:
-	{
+		goto next
+	case kSbbRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32 - uint32(c.aux>>63)
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kNot4 {
-			goto lNot4
-		}
-		if in.kind == kAddRI4n {
-			goto lAddRI4n
-		}
-		if in.kind == kCmpMI1b {
-			goto lCmpMI1b
-		}
-		if in.kind == kLea4 {
-			goto lLea4
-		}
-		goto dispatch
-	}
-lSbbRM4:
-	{
+		goto next
+	case kSbbRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9860,10 +3151,7 @@ lSbbRM4:
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSbbRM4b:
-	{
+	case kSbbRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -9875,53 +3163,23 @@ lSbbRM4b:
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lSbbRR8:
-	{
+	case kSbbRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64 - uint64(c.aux>>63)
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubMI8b {
-			goto lSubMI8b
-		}
-		if in.kind == kAndRI8n {
-			goto lAndRI8n
-		}
-		goto dispatch
-	}
-lSbbRI8:
-	{
+		goto next
+	case kSbbRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64 - uint64(c.aux>>63)
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_MovRR8_MovRR8 {
-			goto lMovRR8_MovRR8_MovRR8
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		goto dispatch
-	}
-lSbbRM8:
-	{
+		goto next
+	case kSbbRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -9939,10 +3197,7 @@ lSbbRM8:
 			c.aux = v64 & auxAll
 			goto next
 		}
-	}
-	goto generic
-lSbbRM8b:
-	{
+	case kSbbRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -9954,35 +3209,14 @@ lSbbRM8b:
 			c.aux = v64 & auxAll
 			goto next
 		}
-	}
-	goto generic
-lCmpRR1:
-	{
+	case kCmpRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovA4 {
-			goto lCmovA4
-		}
-		if in.kind == kCmovB4 {
-			goto lCmovB4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kCmovBE4 {
-			goto lCmovBE4
-		}
-		goto dispatch
-	}
-lCmpRR1JB:
-	{
+		goto next
+	case kCmpRR1JB:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -9991,17 +3225,8 @@ lCmpRR1JB:
 		if x8 < y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4_MovRR4 {
-			goto lMovRR4_MovRR4
-		}
-		goto dispatch
-	}
-lCmpRR1JAE:
-	{
+		goto next
+	case kCmpRR1JAE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10011,9 +3236,7 @@ lCmpRR1JAE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JE:
-	{
+	case kCmpRR1JE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10022,23 +3245,8 @@ lCmpRR1JE:
 		if x8 == y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kCmpRR1JBE {
-			goto lCmpRR1JBE
-		}
-		goto dispatch
-	}
-lCmpRR1JNE:
-	{
+		goto next
+	case kCmpRR1JNE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10047,26 +3255,8 @@ lCmpRR1JNE:
 		if x8 != y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		if in.kind == kCmpRI2JE {
-			goto lCmpRI2JE
-		}
-		if in.kind == kLoad1b_AddRI8n {
-			goto lLoad1b_AddRI8n
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lCmpRR1JBE:
-	{
+		goto next
+	case kCmpRR1JBE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10075,17 +3265,8 @@ lCmpRR1JBE:
 		if x8 <= y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		goto dispatch
-	}
-lCmpRR1JA:
-	{
+		goto next
+	case kCmpRR1JA:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10095,9 +3276,7 @@ lCmpRR1JA:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JS:
-	{
+	case kCmpRR1JS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10107,9 +3286,7 @@ lCmpRR1JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JNS:
-	{
+	case kCmpRR1JNS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10119,9 +3296,7 @@ lCmpRR1JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JL:
-	{
+	case kCmpRR1JL:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10131,9 +3306,7 @@ lCmpRR1JL:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JGE:
-	{
+	case kCmpRR1JGE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10143,9 +3316,7 @@ lCmpRR1JGE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JLE:
-	{
+	case kCmpRR1JLE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10155,9 +3326,7 @@ lCmpRR1JLE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR1JG:
-	{
+	case kCmpRR1JG:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10167,34 +3336,14 @@ lCmpRR1JG:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1:
-	{
+	case kCmpRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSetE {
-			goto lSetE
-		}
-		if in.kind == kLoad4b_MovRR8 {
-			goto lLoad4b_MovRR8
-		}
-		if in.kind == kCmovE4 {
-			goto lCmovE4
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		goto dispatch
-	}
-lCmpRI1JB:
-	{
+		goto next
+	case kCmpRI1JB:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10204,9 +3353,7 @@ lCmpRI1JB:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1JAE:
-	{
+	case kCmpRI1JAE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10216,9 +3363,7 @@ lCmpRI1JAE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1JE:
-	{
+	case kCmpRI1JE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10227,23 +3372,8 @@ lCmpRI1JE:
 		if x8 == y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI1JE {
-			goto lCmpRI1JE
-		}
-		if in.kind == kTestRR1JE {
-			goto lTestRR1JE
-		}
-		if in.kind == kJG {
-			goto lJG
-		}
-		goto dispatch
-	}
-lCmpRI1JNE:
-	{
+		goto next
+	case kCmpRI1JNE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10252,26 +3382,8 @@ lCmpRI1JNE:
 		if x8 != y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		if in.kind == kLoad4b_Load8b {
-			goto lLoad4b_Load8b
-		}
-		if in.kind == kAddRI8_MovRR8_Pop8_Pop8 {
-			goto lAddRI8_MovRR8_Pop8_Pop8
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lCmpRI1JBE:
-	{
+		goto next
+	case kCmpRI1JBE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10280,26 +3392,8 @@ lCmpRI1JBE:
 		if x8 <= y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Load8b {
-			goto lLoad8b_Load8b
-		}
-		if in.kind == kStoreI8b {
-			goto lStoreI8b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		goto dispatch
-	}
-lCmpRI1JA:
-	{
+		goto next
+	case kCmpRI1JA:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10308,26 +3402,8 @@ lCmpRI1JA:
 		if x8 > y8 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kMovzx1_Lea8_Lea8_StoreI4b {
-			goto lMovzx1_Lea8_Lea8_StoreI4b
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		goto dispatch
-	}
-lCmpRI1JS:
-	{
+		goto next
+	case kCmpRI1JS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10337,9 +3413,7 @@ lCmpRI1JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1JNS:
-	{
+	case kCmpRI1JNS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10349,9 +3423,7 @@ lCmpRI1JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1JL:
-	{
+	case kCmpRI1JL:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10361,9 +3433,7 @@ lCmpRI1JL:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1JGE:
-	{
+	case kCmpRI1JGE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10373,9 +3443,7 @@ lCmpRI1JGE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI1JLE:
-	{
+	case kCmpRI1JLE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10384,20 +3452,8 @@ lCmpRI1JLE:
 		if int8(x8) <= int8(y8) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		goto dispatch
-	}
-lCmpRI1JG:
-	{
+		goto next
+	case kCmpRI1JG:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 - y8
 		c.res = uint64(int64(int8(r8)))
@@ -10406,26 +3462,8 @@ lCmpRI1JG:
 		if int8(x8) > int8(y8) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR1JS {
-			goto lTestRR1JS
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kTestRR1JLE {
-			goto lTestRR1JLE
-		}
-		if in.kind == kStoreI8 {
-			goto lStoreI8
-		}
-		goto dispatch
-	}
-lCmpRM1:
-	{
+		goto next
+	case kCmpRM1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10440,19 +3478,9 @@ lCmpRM1:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpRM1b:
-	{
+	case kCmpRM1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10461,28 +3489,9 @@ lCmpRM1b:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJL {
-				goto lJL
-			}
-			if in.kind == kJAE {
-				goto lJAE
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR1:
-	{
+	case kCmpMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10499,10 +3508,7 @@ lCmpMR1:
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1b:
-	{
+	case kCmpMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10511,19 +3517,9 @@ lCmpMR1b:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmovNE8 {
-				goto lCmovNE8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR1JB:
-	{
+	case kCmpMR1JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10543,10 +3539,7 @@ lCmpMR1JB:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JBb:
-	{
+	case kCmpMR1JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10560,10 +3553,7 @@ lCmpMR1JBb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JAE:
-	{
+	case kCmpMR1JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10583,10 +3573,7 @@ lCmpMR1JAE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JAEb:
-	{
+	case kCmpMR1JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10600,10 +3587,7 @@ lCmpMR1JAEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JE:
-	{
+	case kCmpMR1JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10623,10 +3607,7 @@ lCmpMR1JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JEb:
-	{
+	case kCmpMR1JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10638,22 +3619,9 @@ lCmpMR1JEb:
 			if x8 == y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI4JE_CmpRI4JE {
-				goto lCmpRI4JE_CmpRI4JE
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR1JNE:
-	{
+	case kCmpMR1JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10671,22 +3639,9 @@ lCmpMR1JNE:
 			if x8 != y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb {
-				goto lLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
-			}
-			if in.kind == kCmpMR1JNE {
-				goto lCmpMR1JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR1JNEb:
-	{
+	case kCmpMR1JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10698,25 +3653,9 @@ lCmpMR1JNEb:
 			if x8 != y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kLoadS48b {
-				goto lLoadS48b
-			}
-			if in.kind == kLea8b_MovRR8 {
-				goto lLea8b_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR1JBE:
-	{
+	case kCmpMR1JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10736,10 +3675,7 @@ lCmpMR1JBE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JBEb:
-	{
+	case kCmpMR1JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10753,10 +3689,7 @@ lCmpMR1JBEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JA:
-	{
+	case kCmpMR1JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10776,10 +3709,7 @@ lCmpMR1JA:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JAb:
-	{
+	case kCmpMR1JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10793,10 +3723,7 @@ lCmpMR1JAb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JS:
-	{
+	case kCmpMR1JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10816,10 +3743,7 @@ lCmpMR1JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JSb:
-	{
+	case kCmpMR1JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10833,10 +3757,7 @@ lCmpMR1JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JNS:
-	{
+	case kCmpMR1JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10856,10 +3777,7 @@ lCmpMR1JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JNSb:
-	{
+	case kCmpMR1JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10873,10 +3791,7 @@ lCmpMR1JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JL:
-	{
+	case kCmpMR1JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10896,10 +3811,7 @@ lCmpMR1JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JLb:
-	{
+	case kCmpMR1JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10913,10 +3825,7 @@ lCmpMR1JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JGE:
-	{
+	case kCmpMR1JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10936,10 +3845,7 @@ lCmpMR1JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JGEb:
-	{
+	case kCmpMR1JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -10951,19 +3857,9 @@ lCmpMR1JGEb:
 			if int8(x8) >= int8(y8) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR8n {
-				goto lSubRR8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR1JLE:
-	{
+	case kCmpMR1JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -10983,10 +3879,7 @@ lCmpMR1JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JLEb:
-	{
+	case kCmpMR1JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11000,10 +3893,7 @@ lCmpMR1JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JG:
-	{
+	case kCmpMR1JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11023,10 +3913,7 @@ lCmpMR1JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR1JGb:
-	{
+	case kCmpMR1JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11040,10 +3927,7 @@ lCmpMR1JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1:
-	{
+	case kCmpMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11058,28 +3942,9 @@ lCmpMI1:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kStoreAb {
-				goto lStoreAb
-			}
-			if in.kind == kLoad1 {
-				goto lLoad1
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1b:
-	{
+	case kCmpMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11088,28 +3953,9 @@ lCmpMI1b:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JB:
-	{
+	case kCmpMI1JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11129,10 +3975,7 @@ lCmpMI1JB:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JBb:
-	{
+	case kCmpMI1JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11146,10 +3989,7 @@ lCmpMI1JBb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JAE:
-	{
+	case kCmpMI1JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11169,10 +4009,7 @@ lCmpMI1JAE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JAEb:
-	{
+	case kCmpMI1JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11186,10 +4023,7 @@ lCmpMI1JAEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JE:
-	{
+	case kCmpMI1JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11207,28 +4041,9 @@ lCmpMI1JE:
 			if x8 == y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI4b {
-				goto lStoreI4b
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kLoad8_TestRR8JE {
-				goto lLoad8_TestRR8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JEb:
-	{
+	case kCmpMI1JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11240,28 +4055,9 @@ lCmpMI1JEb:
 			if x8 == y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXorRR4 {
-				goto lXorRR4
-			}
-			if in.kind == kJG {
-				goto lJG
-			}
-			if in.kind == kLoadS14b {
-				goto lLoadS14b
-			}
-			if in.kind == kCmpMI1JEb {
-				goto lCmpMI1JEb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JNE:
-	{
+	case kCmpMI1JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11279,28 +4075,9 @@ lCmpMI1JNE:
 			if x8 != y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kStoreI4b_Jmp {
-				goto lStoreI4b_Jmp
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			if in.kind == kStoreI1b {
-				goto lStoreI1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JNEb:
-	{
+	case kCmpMI1JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11312,28 +4089,9 @@ lCmpMI1JNEb:
 			if x8 != y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kLoad8b_FSubRM8_JNE_AddRI8 {
-				goto lLoad8b_FSubRM8_JNE_AddRI8
-			}
-			if in.kind == kPop8_Pop8_Pop8_Ret {
-				goto lPop8_Pop8_Pop8_Ret
-			}
-			if in.kind == kTestMI1JNEb {
-				goto lTestMI1JNEb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JBE:
-	{
+	case kCmpMI1JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11353,10 +4111,7 @@ lCmpMI1JBE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JBEb:
-	{
+	case kCmpMI1JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11368,19 +4123,9 @@ lCmpMI1JBEb:
 			if x8 <= y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JA:
-	{
+	case kCmpMI1JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11398,19 +4143,9 @@ lCmpMI1JA:
 			if x8 > y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1 {
-				goto lLoad1
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JAb:
-	{
+	case kCmpMI1JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11422,22 +4157,9 @@ lCmpMI1JAb:
 			if x8 > y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_TestRR8JE {
-				goto lLoad8b_TestRR8JE
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JS:
-	{
+	case kCmpMI1JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11455,19 +4177,9 @@ lCmpMI1JS:
 			if int8(r8) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI8n {
-				goto lShrRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JSb:
-	{
+	case kCmpMI1JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11479,22 +4191,9 @@ lCmpMI1JSb:
 			if int8(r8) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JNS:
-	{
+	case kCmpMI1JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11512,22 +4211,9 @@ lCmpMI1JNS:
 			if int8(r8) >= 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore1 {
-				goto lStore1
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JNSb:
-	{
+	case kCmpMI1JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11539,25 +4225,9 @@ lCmpMI1JNSb:
 			if int8(r8) >= 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Ret {
-				goto lLoad8b_Ret
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			if in.kind == kStoreI4b {
-				goto lStoreI4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JL:
-	{
+	case kCmpMI1JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11577,10 +4247,7 @@ lCmpMI1JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JLb:
-	{
+	case kCmpMI1JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11594,10 +4261,7 @@ lCmpMI1JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JGE:
-	{
+	case kCmpMI1JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11617,10 +4281,7 @@ lCmpMI1JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JGEb:
-	{
+	case kCmpMI1JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11634,10 +4295,7 @@ lCmpMI1JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JLE:
-	{
+	case kCmpMI1JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11655,28 +4313,9 @@ lCmpMI1JLE:
 			if int8(x8) <= int8(y8) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXorRR4_Jmp {
-				goto lXorRR4_Jmp
-			}
-			if in.kind == kXorRR4n_XorRR4 {
-				goto lXorRR4n_XorRR4
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			if in.kind == kXorRR4 {
-				goto lXorRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JLEb:
-	{
+	case kCmpMI1JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11688,22 +4327,9 @@ lCmpMI1JLEb:
 			if int8(x8) <= int8(y8) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI1JG:
-	{
+	case kCmpMI1JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -11723,10 +4349,7 @@ lCmpMI1JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI1JGb:
-	{
+	case kCmpMI1JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -11740,26 +4363,14 @@ lCmpMI1JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpRR2:
-	{
+	case kCmpRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovB4 {
-			goto lCmovB4
-		}
-		goto dispatch
-	}
-lCmpRR2JB:
-	{
+		goto next
+	case kCmpRR2JB:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11768,26 +4379,8 @@ lCmpRR2JB:
 		if x16 < y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kMovRR8_MovRR8 {
-			goto lMovRR8_MovRR8
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		if in.kind == kMovRR8_Lea8b {
-			goto lMovRR8_Lea8b
-		}
-		goto dispatch
-	}
-lCmpRR2JAE:
-	{
+		goto next
+	case kCmpRR2JAE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11796,20 +4389,8 @@ lCmpRR2JAE:
 		if x16 >= y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kCmpMI8JEb {
-			goto lCmpMI8JEb
-		}
-		goto dispatch
-	}
-lCmpRR2JE:
-	{
+		goto next
+	case kCmpRR2JE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11818,26 +4399,8 @@ lCmpRR2JE:
 		if x16 == y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kAddRR8n {
-			goto lAddRR8n
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kMovXL {
-			goto lMovXL
-		}
-		goto dispatch
-	}
-lCmpRR2JNE:
-	{
+		goto next
+	case kCmpRR2JNE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11846,17 +4409,8 @@ lCmpRR2JNE:
 		if x16 != y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		goto dispatch
-	}
-lCmpRR2JBE:
-	{
+		goto next
+	case kCmpRR2JBE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11866,9 +4420,7 @@ lCmpRR2JBE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JA:
-	{
+	case kCmpRR2JA:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11878,9 +4430,7 @@ lCmpRR2JA:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JS:
-	{
+	case kCmpRR2JS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11890,9 +4440,7 @@ lCmpRR2JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JNS:
-	{
+	case kCmpRR2JNS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11902,9 +4450,7 @@ lCmpRR2JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JL:
-	{
+	case kCmpRR2JL:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11914,9 +4460,7 @@ lCmpRR2JL:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JGE:
-	{
+	case kCmpRR2JGE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11926,9 +4470,7 @@ lCmpRR2JGE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JLE:
-	{
+	case kCmpRR2JLE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11938,9 +4480,7 @@ lCmpRR2JLE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR2JG:
-	{
+	case kCmpRR2JG:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11950,34 +4490,14 @@ lCmpRR2JG:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2:
-	{
+	case kCmpRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSetBE {
-			goto lSetBE
-		}
-		if in.kind == kSetE {
-			goto lSetE
-		}
-		if in.kind == kSbbRR4 {
-			goto lSbbRR4
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		goto dispatch
-	}
-lCmpRI2JB:
-	{
+		goto next
+	case kCmpRI2JB:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11987,9 +4507,7 @@ lCmpRI2JB:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2JAE:
-	{
+	case kCmpRI2JAE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -11998,17 +4516,8 @@ lCmpRI2JAE:
 		if x16 >= y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Load8b_Load8b {
-			goto lLoad8b_Load8b_Load8b
-		}
-		goto dispatch
-	}
-lCmpRI2JE:
-	{
+		goto next
+	case kCmpRI2JE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12017,26 +4526,8 @@ lCmpRI2JE:
 		if x16 == y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI2JE {
-			goto lCmpRI2JE
-		}
-		if in.kind == kCmpRI2JNE {
-			goto lCmpRI2JNE
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		if in.kind == kLoad8b_AndRI4 {
-			goto lLoad8b_AndRI4
-		}
-		goto dispatch
-	}
-lCmpRI2JNE:
-	{
+		goto next
+	case kCmpRI2JNE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12045,26 +4536,8 @@ lCmpRI2JNE:
 		if x16 != y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4b_Load8b {
-			goto lLoad4b_Load8b
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kCmpMI1JNEb {
-			goto lCmpMI1JNEb
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		goto dispatch
-	}
-lCmpRI2JBE:
-	{
+		goto next
+	case kCmpRI2JBE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12073,26 +4546,8 @@ lCmpRI2JBE:
 		if x16 <= y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		if in.kind == kCmpRI2JNE {
-			goto lCmpRI2JNE
-		}
-		goto dispatch
-	}
-lCmpRI2JA:
-	{
+		goto next
+	case kCmpRI2JA:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12101,26 +4556,8 @@ lCmpRI2JA:
 		if x16 > y16 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kCmpRI2JBE {
-			goto lCmpRI2JBE
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lCmpRI2JS:
-	{
+		goto next
+	case kCmpRI2JS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12130,9 +4567,7 @@ lCmpRI2JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2JNS:
-	{
+	case kCmpRI2JNS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12142,9 +4577,7 @@ lCmpRI2JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2JL:
-	{
+	case kCmpRI2JL:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12154,9 +4587,7 @@ lCmpRI2JL:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2JGE:
-	{
+	case kCmpRI2JGE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12166,9 +4597,7 @@ lCmpRI2JGE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2JLE:
-	{
+	case kCmpRI2JLE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12178,9 +4607,7 @@ lCmpRI2JLE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI2JG:
-	{
+	case kCmpRI2JG:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 - y16
 		c.res = uint64(int64(int16(r16)))
@@ -12190,9 +4617,7 @@ lCmpRI2JG:
 			goto exit
 		}
 		goto next
-	}
-lCmpRM2:
-	{
+	case kCmpRM2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12207,22 +4632,9 @@ lCmpRM2:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpRM2b:
-	{
+	case kCmpRM2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12231,25 +4643,9 @@ lCmpRM2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kJAE {
-				goto lJAE
-			}
-			if in.kind == kJLE {
-				goto lJLE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2:
-	{
+	case kCmpMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12264,19 +4660,9 @@ lCmpMR2:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmovB4 {
-				goto lCmovB4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2b:
-	{
+	case kCmpMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12287,10 +4673,7 @@ lCmpMR2b:
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JB:
-	{
+	case kCmpMR2JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12308,22 +4691,9 @@ lCmpMR2JB:
 			if x16 < y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_XorRR4 {
-				goto lLoad8b_XorRR4
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2JBb:
-	{
+	case kCmpMR2JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12337,10 +4707,7 @@ lCmpMR2JBb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JAE:
-	{
+	case kCmpMR2JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12358,19 +4725,9 @@ lCmpMR2JAE:
 			if x16 >= y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2JAEb:
-	{
+	case kCmpMR2JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12384,10 +4741,7 @@ lCmpMR2JAEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JE:
-	{
+	case kCmpMR2JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12407,10 +4761,7 @@ lCmpMR2JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JEb:
-	{
+	case kCmpMR2JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12422,19 +4773,9 @@ lCmpMR2JEb:
 			if x16 == y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2JNE:
-	{
+	case kCmpMR2JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12452,19 +4793,9 @@ lCmpMR2JNE:
 			if x16 != y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2JNEb:
-	{
+	case kCmpMR2JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12476,25 +4807,9 @@ lCmpMR2JNEb:
 			if x16 != y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b_TestRR1JE {
-				goto lLoad1b_TestRR1JE
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			if in.kind == kLoad2 {
-				goto lLoad2
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR2JBE:
-	{
+	case kCmpMR2JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12514,10 +4829,7 @@ lCmpMR2JBE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JBEb:
-	{
+	case kCmpMR2JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12531,10 +4843,7 @@ lCmpMR2JBEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JA:
-	{
+	case kCmpMR2JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12554,10 +4863,7 @@ lCmpMR2JA:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JAb:
-	{
+	case kCmpMR2JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12571,10 +4877,7 @@ lCmpMR2JAb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JS:
-	{
+	case kCmpMR2JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12594,10 +4897,7 @@ lCmpMR2JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JSb:
-	{
+	case kCmpMR2JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12611,10 +4911,7 @@ lCmpMR2JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JNS:
-	{
+	case kCmpMR2JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12634,10 +4931,7 @@ lCmpMR2JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JNSb:
-	{
+	case kCmpMR2JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12651,10 +4945,7 @@ lCmpMR2JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JL:
-	{
+	case kCmpMR2JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12674,10 +4965,7 @@ lCmpMR2JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JLb:
-	{
+	case kCmpMR2JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12691,10 +4979,7 @@ lCmpMR2JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JGE:
-	{
+	case kCmpMR2JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12714,10 +4999,7 @@ lCmpMR2JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JGEb:
-	{
+	case kCmpMR2JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12731,10 +5013,7 @@ lCmpMR2JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JLE:
-	{
+	case kCmpMR2JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12754,10 +5033,7 @@ lCmpMR2JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JLEb:
-	{
+	case kCmpMR2JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12771,10 +5047,7 @@ lCmpMR2JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JG:
-	{
+	case kCmpMR2JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12794,10 +5067,7 @@ lCmpMR2JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR2JGb:
-	{
+	case kCmpMR2JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12811,10 +5081,7 @@ lCmpMR2JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2:
-	{
+	case kCmpMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12829,19 +5096,9 @@ lCmpMI2:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2b:
-	{
+	case kCmpMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12850,28 +5107,9 @@ lCmpMI2b:
 			c.res = uint64(int64(int16(r16)))
 			v16 = ^x16&y16 | (^x16|y16)&r16
 			c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kMovRR8_JE {
-				goto lMovRR8_JE
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kCmovNE8 {
-				goto lCmovNE8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JB:
-	{
+	case kCmpMI2JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12891,10 +5129,7 @@ lCmpMI2JB:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JBb:
-	{
+	case kCmpMI2JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12908,10 +5143,7 @@ lCmpMI2JBb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JAE:
-	{
+	case kCmpMI2JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12931,10 +5163,7 @@ lCmpMI2JAE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JAEb:
-	{
+	case kCmpMI2JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12948,10 +5177,7 @@ lCmpMI2JAEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JE:
-	{
+	case kCmpMI2JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -12971,10 +5197,7 @@ lCmpMI2JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JEb:
-	{
+	case kCmpMI2JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -12986,28 +5209,9 @@ lCmpMI2JEb:
 			if x16 == y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kAddRI4 {
-				goto lAddRI4
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kLoad8b_Load8 {
-				goto lLoad8b_Load8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JNE:
-	{
+	case kCmpMI2JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13025,22 +5229,9 @@ lCmpMI2JNE:
 			if x16 != y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Load1b {
-				goto lLoad8b_Load1b
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JNEb:
-	{
+	case kCmpMI2JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13052,28 +5243,9 @@ lCmpMI2JNEb:
 			if x16 != y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI1JNEb {
-				goto lCmpMI1JNEb
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JBE:
-	{
+	case kCmpMI2JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13093,10 +5265,7 @@ lCmpMI2JBE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JBEb:
-	{
+	case kCmpMI2JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13108,19 +5277,9 @@ lCmpMI2JBEb:
 			if x16 <= y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Jmp {
-				goto lAddRI8_Jmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JA:
-	{
+	case kCmpMI2JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13138,28 +5297,9 @@ lCmpMI2JA:
 			if x16 > y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad8b_MovRR4 {
-				goto lLoad8b_MovRR4
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JAb:
-	{
+	case kCmpMI2JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13171,25 +5311,9 @@ lCmpMI2JAb:
 			if x16 > y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JS:
-	{
+	case kCmpMI2JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13207,28 +5331,9 @@ lCmpMI2JS:
 			if int16(r16) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kShrRI8n {
-				goto lShrRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JSb:
-	{
+	case kCmpMI2JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13240,22 +5345,9 @@ lCmpMI2JSb:
 			if int16(r16) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JNS:
-	{
+	case kCmpMI2JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13273,22 +5365,9 @@ lCmpMI2JNS:
 			if int16(r16) >= 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8_TestRR8JE {
-				goto lLoad8_TestRR8JE
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JNSb:
-	{
+	case kCmpMI2JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13300,19 +5379,9 @@ lCmpMI2JNSb:
 			if int16(r16) >= 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Ret {
-				goto lLoad8b_Ret
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI2JL:
-	{
+	case kCmpMI2JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13332,10 +5401,7 @@ lCmpMI2JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JLb:
-	{
+	case kCmpMI2JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13349,10 +5415,7 @@ lCmpMI2JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JGE:
-	{
+	case kCmpMI2JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13372,10 +5435,7 @@ lCmpMI2JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JGEb:
-	{
+	case kCmpMI2JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13389,10 +5449,7 @@ lCmpMI2JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JLE:
-	{
+	case kCmpMI2JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13412,10 +5469,7 @@ lCmpMI2JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JLEb:
-	{
+	case kCmpMI2JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13429,10 +5483,7 @@ lCmpMI2JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JG:
-	{
+	case kCmpMI2JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -13452,10 +5503,7 @@ lCmpMI2JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI2JGb:
-	{
+	case kCmpMI2JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -13469,35 +5517,14 @@ lCmpMI2JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpRR4:
-	{
+	case kCmpRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovG4 {
-			goto lCmovG4
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kCmovAE4 {
-			goto lCmovAE4
-		}
-		goto dispatch
-	}
-lCmpRR4JB:
-	{
+		goto next
+	case kCmpRR4JB:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13506,26 +5533,8 @@ lCmpRR4JB:
 		if x32 < y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		if in.kind == kMovRR4_MovRR4 {
-			goto lMovRR4_MovRR4
-		}
-		if in.kind == kCmpRR4JAE {
-			goto lCmpRR4JAE
-		}
-		goto dispatch
-	}
-lCmpRR4JAE:
-	{
+		goto next
+	case kCmpRR4JAE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13534,26 +5543,8 @@ lCmpRR4JAE:
 		if x32 >= y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lCmpRR4JE:
-	{
+		goto next
+	case kCmpRR4JE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13562,26 +5553,8 @@ lCmpRR4JE:
 		if x32 == y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kJA {
-			goto lJA
-		}
-		goto dispatch
-	}
-lCmpRR4JNE:
-	{
+		goto next
+	case kCmpRR4JNE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13590,26 +5563,8 @@ lCmpRR4JNE:
 		if x32 != y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4n_XorRR4 {
-			goto lXorRR4n_XorRR4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLoad4b_TestRR4JNE {
-			goto lLoad4b_TestRR4JNE
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		goto dispatch
-	}
-lCmpRR4JBE:
-	{
+		goto next
+	case kCmpRR4JBE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13618,20 +5573,8 @@ lCmpRR4JBE:
 		if x32 <= y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR4n {
-			goto lSubRR4n
-		}
-		if in.kind == kInc8n {
-			goto lInc8n
-		}
-		goto dispatch
-	}
-lCmpRR4JA:
-	{
+		goto next
+	case kCmpRR4JA:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13641,9 +5584,7 @@ lCmpRR4JA:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR4JS:
-	{
+	case kCmpRR4JS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13653,9 +5594,7 @@ lCmpRR4JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR4JNS:
-	{
+	case kCmpRR4JNS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13665,9 +5604,7 @@ lCmpRR4JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR4JL:
-	{
+	case kCmpRR4JL:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13676,26 +5613,8 @@ lCmpRR4JL:
 		if int32(x32) < int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		if in.kind == kAddRI8_Pop8_Pop8_Ret {
-			goto lAddRI8_Pop8_Pop8_Ret
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		if in.kind == kAddRI4n {
-			goto lAddRI4n
-		}
-		goto dispatch
-	}
-lCmpRR4JGE:
-	{
+		goto next
+	case kCmpRR4JGE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13704,23 +5623,8 @@ lCmpRR4JGE:
 		if int32(x32) >= int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR4JLE {
-			goto lCmpRR4JLE
-		}
-		if in.kind == kLoad4 {
-			goto lLoad4
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lCmpRR4JLE:
-	{
+		goto next
+	case kCmpRR4JLE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13729,26 +5633,8 @@ lCmpRR4JLE:
 		if int32(x32) <= int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kLoadS14b {
-			goto lLoadS14b
-		}
-		goto dispatch
-	}
-lCmpRR4JG:
-	{
+		goto next
+	case kCmpRR4JG:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13757,51 +5643,15 @@ lCmpRR4JG:
 		if int32(x32) > int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kLoad8_Load8b {
-			goto lLoad8_Load8b
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		if in.kind == kSubRI4 {
-			goto lSubRI4
-		}
-		goto dispatch
-	}
-lCmpRI4:
-	{
+		goto next
+	case kCmpRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSetE {
-			goto lSetE
-		}
-		if in.kind == kSetBE {
-			goto lSetBE
-		}
-		if in.kind == kSetNE {
-			goto lSetNE
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lCmpRI4JB:
-	{
+		goto next
+	case kCmpRI4JB:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13810,17 +5660,8 @@ lCmpRI4JB:
 		if x32 < y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lCmpRI4JAE:
-	{
+		goto next
+	case kCmpRI4JAE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13829,26 +5670,8 @@ lCmpRI4JAE:
 		if x32 >= y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		if in.kind == kTestRI1JNE {
-			goto lTestRI1JNE
-		}
-		if in.kind == kCmpRI4JAE {
-			goto lCmpRI4JAE
-		}
-		if in.kind == kCmpRI4JB {
-			goto lCmpRI4JB
-		}
-		goto dispatch
-	}
-lCmpRI4JE:
-	{
+		goto next
+	case kCmpRI4JE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13857,26 +5680,8 @@ lCmpRI4JE:
 		if x32 == y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR8JS {
-			goto lTestRR8JS
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kCmpRI4JNE {
-			goto lCmpRI4JNE
-		}
-		goto dispatch
-	}
-lCmpRI4JNE:
-	{
+		goto next
+	case kCmpRI4JNE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13885,26 +5690,8 @@ lCmpRI4JNE:
 		if x32 != y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_MovRR8 {
-			goto lLoad8b_MovRR8
-		}
-		if in.kind == kCmpMI1JE {
-			goto lCmpMI1JE
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kVmmovsdX {
-			goto lVmmovsdX
-		}
-		goto dispatch
-	}
-lCmpRI4JBE:
-	{
+		goto next
+	case kCmpRI4JBE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13913,23 +5700,8 @@ lCmpRI4JBE:
 		if x32 <= y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		goto dispatch
-	}
-lCmpRI4JA:
-	{
+		goto next
+	case kCmpRI4JA:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13938,26 +5710,8 @@ lCmpRI4JA:
 		if x32 > y32 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kLoad1b_Lea4b_Load1b_AddRI8 {
-			goto lLoad1b_Lea4b_Load1b_AddRI8
-		}
-		if in.kind == kCmpRI4JBE {
-			goto lCmpRI4JBE
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		goto dispatch
-	}
-lCmpRI4JS:
-	{
+		goto next
+	case kCmpRI4JS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13967,9 +5721,7 @@ lCmpRI4JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI4JNS:
-	{
+	case kCmpRI4JNS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13979,9 +5731,7 @@ lCmpRI4JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI4JL:
-	{
+	case kCmpRI4JL:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -13990,20 +5740,8 @@ lCmpRI4JL:
 		if int32(x32) < int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lCmpRI4JGE:
-	{
+		goto next
+	case kCmpRI4JGE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -14012,20 +5750,8 @@ lCmpRI4JGE:
 		if int32(x32) >= int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JGE {
-			goto lCmpRI4JGE
-		}
-		if in.kind == kCmpRI4JG {
-			goto lCmpRI4JG
-		}
-		goto dispatch
-	}
-lCmpRI4JLE:
-	{
+		goto next
+	case kCmpRI4JLE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -14034,26 +5760,8 @@ lCmpRI4JLE:
 		if int32(x32) <= int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kMovRR8_Call {
-			goto lMovRR8_Call
-		}
-		if in.kind == kMovRR4_Lea8 {
-			goto lMovRR4_Lea8
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		goto dispatch
-	}
-lCmpRI4JG:
-	{
+		goto next
+	case kCmpRI4JG:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 - y32
 		c.res = uint64(int64(int32(r32)))
@@ -14062,26 +5770,8 @@ lCmpRI4JG:
 		if int32(x32) > int32(y32) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kLoadS28 {
-			goto lLoadS28
-		}
-		if in.kind == kCmpRI4JG {
-			goto lCmpRI4JG
-		}
-		if in.kind == kTestRR4JNE_Load2b_Load2 {
-			goto lTestRR4JNE_Load2b_Load2
-		}
-		goto dispatch
-	}
-lCmpRM4:
-	{
+		goto next
+	case kCmpRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14096,28 +5786,9 @@ lCmpRM4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJGE {
-				goto lJGE
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			if in.kind == kJAE {
-				goto lJAE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpRM4b:
-	{
+	case kCmpRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14126,28 +5797,9 @@ lCmpRM4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kJAE {
-				goto lJAE
-			}
-			if in.kind == kJL {
-				goto lJL
-			}
-			if in.kind == kJB {
-				goto lJB
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4:
-	{
+	case kCmpMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14162,22 +5814,9 @@ lCmpMR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4b:
-	{
+	case kCmpMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14186,28 +5825,9 @@ lCmpMR4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kSetB {
-				goto lSetB
-			}
-			if in.kind == kSetLE {
-				goto lSetLE
-			}
-			if in.kind == kSetE {
-				goto lSetE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JB:
-	{
+	case kCmpMR4JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14225,22 +5845,9 @@ lCmpMR4JB:
 			if x32 < y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JBb:
-	{
+	case kCmpMR4JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14252,28 +5859,9 @@ lCmpMR4JBb:
 			if x32 < y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kLoad4b_TestRR4JNE {
-				goto lLoad4b_TestRR4JNE
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JAE:
-	{
+	case kCmpMR4JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14291,28 +5879,9 @@ lCmpMR4JAE:
 			if x32 >= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			if in.kind == kStore4 {
-				goto lStore4
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JAEb:
-	{
+	case kCmpMR4JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14324,22 +5893,9 @@ lCmpMR4JAEb:
 			if x32 >= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLoad4b_Store4b {
-				goto lLoad4b_Store4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JE:
-	{
+	case kCmpMR4JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14357,22 +5913,9 @@ lCmpMR4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JEb:
-	{
+	case kCmpMR4JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14384,28 +5927,9 @@ lCmpMR4JEb:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI1JNEb {
-				goto lCmpMI1JNEb
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kCmpRR8JNE {
-				goto lCmpRR8JNE
-			}
-			if in.kind == kTestRR8 {
-				goto lTestRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JNE:
-	{
+	case kCmpMR4JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14423,28 +5947,9 @@ lCmpMR4JNE:
 			if x32 != y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JE {
-				goto lCmpRR8JE
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			if in.kind == kXorRR4n {
-				goto lXorRR4n
-			}
-			if in.kind == kLea8_Lea8 {
-				goto lLea8_Lea8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JNEb:
-	{
+	case kCmpMR4JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14456,28 +5961,9 @@ lCmpMR4JNEb:
 			if x32 != y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kCmpMR4JNEb {
-				goto lCmpMR4JNEb
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kLoad8b_Store4b {
-				goto lLoad8b_Store4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JBE:
-	{
+	case kCmpMR4JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14495,19 +5981,9 @@ lCmpMR4JBE:
 			if x32 <= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JBEb:
-	{
+	case kCmpMR4JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14521,10 +5997,7 @@ lCmpMR4JBEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JA:
-	{
+	case kCmpMR4JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14544,10 +6017,7 @@ lCmpMR4JA:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JAb:
-	{
+	case kCmpMR4JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14561,10 +6031,7 @@ lCmpMR4JAb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JS:
-	{
+	case kCmpMR4JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14584,10 +6051,7 @@ lCmpMR4JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JSb:
-	{
+	case kCmpMR4JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14601,10 +6065,7 @@ lCmpMR4JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JNS:
-	{
+	case kCmpMR4JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14624,10 +6085,7 @@ lCmpMR4JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JNSb:
-	{
+	case kCmpMR4JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14641,10 +6099,7 @@ lCmpMR4JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR4JL:
-	{
+	case kCmpMR4JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14662,28 +6117,9 @@ lCmpMR4JL:
 			if int32(x32) < int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_Push8_Push8_Push8 {
-				goto lPush8_Push8_Push8_Push8
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kCmpRI1JNE {
-				goto lCmpRI1JNE
-			}
-			if in.kind == kAddRM4 {
-				goto lAddRM4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JLb:
-	{
+	case kCmpMR4JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14695,25 +6131,9 @@ lCmpMR4JLb:
 			if int32(x32) < int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JGE:
-	{
+	case kCmpMR4JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14731,25 +6151,9 @@ lCmpMR4JGE:
 			if int32(x32) >= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadA {
-				goto lLoadA
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kStore8b_Store8b {
-				goto lStore8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JGEb:
-	{
+	case kCmpMR4JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14761,28 +6165,9 @@ lCmpMR4JGEb:
 			if int32(x32) >= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kNop {
-				goto lNop
-			}
-			if in.kind == kLoad4b_MovRR8 {
-				goto lLoad4b_MovRR8
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JLE:
-	{
+	case kCmpMR4JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14800,28 +6185,9 @@ lCmpMR4JLE:
 			if int32(x32) <= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48_Lea8 {
-				goto lMovsx48_Lea8
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JLEb:
-	{
+	case kCmpMR4JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14833,28 +6199,9 @@ lCmpMR4JLEb:
 			if int32(x32) <= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMR4JG {
-				goto lCmpMR4JG
-			}
-			if in.kind == kLoad8b_MovRR4 {
-				goto lLoad8b_MovRR4
-			}
-			if in.kind == kLoad8_Load8b {
-				goto lLoad8_Load8b
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JG:
-	{
+	case kCmpMR4JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14872,28 +6219,9 @@ lCmpMR4JG:
 			if int32(x32) > int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			if in.kind == kAddRI4n {
-				goto lAddRI4n
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kStoreI8 {
-				goto lStoreI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR4JGb:
-	{
+	case kCmpMR4JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14905,28 +6233,9 @@ lCmpMR4JGb:
 			if int32(x32) > int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_TestRR8JNE {
-				goto lLoad8b_TestRR8JNE
-			}
-			if in.kind == kCmpMI4 {
-				goto lCmpMI4
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kLoad8b_AddRI8 {
-				goto lLoad8b_AddRI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4:
-	{
+	case kCmpMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -14941,28 +6250,9 @@ lCmpMI4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_JE {
-				goto lMovRR8_JE
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kSetE {
-				goto lSetE
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4b:
-	{
+	case kCmpMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -14971,28 +6261,9 @@ lCmpMI4b:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kMovRR8_JE {
-				goto lMovRR8_JE
-			}
-			if in.kind == kLoad8b_Store8b_Store8b {
-				goto lLoad8b_Store8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JB:
-	{
+	case kCmpMI4JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15012,10 +6283,7 @@ lCmpMI4JB:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JBb:
-	{
+	case kCmpMI4JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15029,10 +6297,7 @@ lCmpMI4JBb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JAE:
-	{
+	case kCmpMI4JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15052,10 +6317,7 @@ lCmpMI4JAE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JAEb:
-	{
+	case kCmpMI4JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15069,10 +6331,7 @@ lCmpMI4JAEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JE:
-	{
+	case kCmpMI4JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15090,28 +6349,9 @@ lCmpMI4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			if in.kind == kCmpRI2JE {
-				goto lCmpRI2JE
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JEb:
-	{
+	case kCmpMI4JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15123,25 +6363,9 @@ lCmpMI4JEb:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kCmpRI4 {
-				goto lCmpRI4
-			}
-			if in.kind == kCmpMR8JE {
-				goto lCmpMR8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JNE:
-	{
+	case kCmpMI4JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15159,28 +6383,9 @@ lCmpMI4JNE:
 			if x32 != y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JS {
-				goto lTestRR4JS
-			}
-			if in.kind == kTestMI1JEb {
-				goto lTestMI1JEb
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JNEb:
-	{
+	case kCmpMI4JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15192,28 +6397,9 @@ lCmpMI4JNEb:
 			if x32 != y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kVmaddsdb {
-				goto lVmaddsdb
-			}
-			if in.kind == kLoad4b_TestRR4JE {
-				goto lLoad4b_TestRR4JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JBE:
-	{
+	case kCmpMI4JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15231,28 +6417,9 @@ lCmpMI4JBE:
 			if x32 <= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			if in.kind == kCmpMI1JEb {
-				goto lCmpMI1JEb
-			}
-			if in.kind == kLoad4b_MovRR4 {
-				goto lLoad4b_MovRR4
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JBEb:
-	{
+	case kCmpMI4JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15264,22 +6431,9 @@ lCmpMI4JBEb:
 			if x32 <= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad8b_Jmp {
-				goto lLoad8b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JA:
-	{
+	case kCmpMI4JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15297,22 +6451,9 @@ lCmpMI4JA:
 			if x32 > y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JAb:
-	{
+	case kCmpMI4JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15324,25 +6465,9 @@ lCmpMI4JAb:
 			if x32 > y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b_MovRR8 {
-				goto lLoad4b_MovRR8
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kCmpMI8JE {
-				goto lCmpMI8JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JS:
-	{
+	case kCmpMI4JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15362,10 +6487,7 @@ lCmpMI4JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JSb:
-	{
+	case kCmpMI4JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15379,10 +6501,7 @@ lCmpMI4JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JNS:
-	{
+	case kCmpMI4JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15402,10 +6521,7 @@ lCmpMI4JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JNSb:
-	{
+	case kCmpMI4JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15419,10 +6535,7 @@ lCmpMI4JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JL:
-	{
+	case kCmpMI4JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15442,10 +6555,7 @@ lCmpMI4JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JLb:
-	{
+	case kCmpMI4JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15459,10 +6569,7 @@ lCmpMI4JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JGE:
-	{
+	case kCmpMI4JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15482,10 +6589,7 @@ lCmpMI4JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JGEb:
-	{
+	case kCmpMI4JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15499,10 +6603,7 @@ lCmpMI4JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI4JLE:
-	{
+	case kCmpMI4JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15520,28 +6621,9 @@ lCmpMI4JLE:
 			if int32(x32) <= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_Lea8 {
-				goto lMovRR4_Lea8
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kLoad1b_MovRR4 {
-				goto lLoad1b_MovRR4
-			}
-			if in.kind == kTestRI4JNE {
-				goto lTestRI4JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JLEb:
-	{
+	case kCmpMI4JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15553,22 +6635,9 @@ lCmpMI4JLEb:
 			if int32(x32) <= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_MovRR8 {
-				goto lPush8_MovRR8
-			}
-			if in.kind == kMovRI4_Jmp {
-				goto lMovRI4_Jmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JG:
-	{
+	case kCmpMI4JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -15586,19 +6655,9 @@ lCmpMI4JG:
 			if int32(x32) > int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI4JGb:
-	{
+	case kCmpMI4JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -15612,35 +6671,14 @@ lCmpMI4JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpRR8:
-	{
+	case kCmpRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovB8 {
-			goto lCmovB8
-		}
-		if in.kind == kMovRR8_MovRR8 {
-			goto lMovRR8_MovRR8
-		}
-		if in.kind == kAdcRI8 {
-			goto lAdcRI8
-		}
-		if in.kind == kCmovL8 {
-			goto lCmovL8
-		}
-		goto dispatch
-	}
-lCmpRR8JB:
-	{
+		goto next
+	case kCmpRR8JB:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15649,26 +6687,8 @@ lCmpRR8JB:
 		if x64 < y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kCmpRR8JB {
-			goto lCmpRR8JB
-		}
-		if in.kind == kCmpRR8JLE {
-			goto lCmpRR8JLE
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		goto dispatch
-	}
-lCmpRR8JAE:
-	{
+		goto next
+	case kCmpRR8JAE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15677,26 +6697,8 @@ lCmpRR8JAE:
 		if x64 >= y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_MovRR8 {
-			goto lLoad8b_MovRR8
-		}
-		if in.kind == kLoad1b_Lea8b {
-			goto lLoad1b_Lea8b
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lCmpRR8JE:
-	{
+		goto next
+	case kCmpRR8JE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15705,26 +6707,8 @@ lCmpRR8JE:
 		if x64 == y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kTestMI1JNEb {
-			goto lTestMI1JNEb
-		}
-		if in.kind == kSubRI8 {
-			goto lSubRI8
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		goto dispatch
-	}
-lCmpRR8JNE:
-	{
+		goto next
+	case kCmpRR8JNE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15733,26 +6717,8 @@ lCmpRR8JNE:
 		if x64 != y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Load4b {
-			goto lLoad8b_Load4b
-		}
-		if in.kind == kTestRR8JNE {
-			goto lTestRR8JNE
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kMovRR8_Jmp {
-			goto lMovRR8_Jmp
-		}
-		goto dispatch
-	}
-lCmpRR8JBE:
-	{
+		goto next
+	case kCmpRR8JBE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15761,17 +6727,8 @@ lCmpRR8JBE:
 		if x64 <= y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		goto dispatch
-	}
-lCmpRR8JA:
-	{
+		goto next
+	case kCmpRR8JA:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15780,17 +6737,8 @@ lCmpRR8JA:
 		if x64 > y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYmvmovupsStoreb {
-			goto lYmvmovupsStoreb
-		}
-		goto dispatch
-	}
-lCmpRR8JS:
-	{
+		goto next
+	case kCmpRR8JS:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15800,9 +6748,7 @@ lCmpRR8JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRR8JNS:
-	{
+	case kCmpRR8JNS:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15811,17 +6757,8 @@ lCmpRR8JNS:
 		if int64(r64) >= 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4_MovRR8 {
-			goto lMovRR4_MovRR8
-		}
-		goto dispatch
-	}
-lCmpRR8JL:
-	{
+		goto next
+	case kCmpRR8JL:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15830,26 +6767,8 @@ lCmpRR8JL:
 		if int64(x64) < int64(y64) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR1JE {
-			goto lTestRR1JE
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		goto dispatch
-	}
-lCmpRR8JGE:
-	{
+		goto next
+	case kCmpRR8JGE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15858,26 +6777,8 @@ lCmpRR8JGE:
 		if int64(x64) >= int64(y64) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_MovRR8_MovRR8 {
-			goto lMovRR8_MovRR8_MovRR8
-		}
-		if in.kind == kCmpRR8JB {
-			goto lCmpRR8JB
-		}
-		if in.kind == kLoad8b_Load8b {
-			goto lLoad8b_Load8b
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lCmpRR8JLE:
-	{
+		goto next
+	case kCmpRR8JLE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15886,26 +6787,8 @@ lCmpRR8JLE:
 		if int64(x64) <= int64(y64) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kTestRR1JE {
-			goto lTestRR1JE
-		}
-		if in.kind == kCmpRI4JL {
-			goto lCmpRI4JL
-		}
-		if in.kind == kLea8_Lea8 {
-			goto lLea8_Lea8
-		}
-		goto dispatch
-	}
-lCmpRR8JG:
-	{
+		goto next
+	case kCmpRR8JG:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 - y64
 		c.res = r64
@@ -15914,51 +6797,15 @@ lCmpRR8JG:
 		if int64(x64) > int64(y64) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_MovRR4 {
-			goto lLoad8b_MovRR4
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		if in.kind == kLoad8b_TestRR8JNE {
-			goto lLoad8b_TestRR8JNE
-		}
-		goto dispatch
-	}
-lCmpRI8:
-	{
+		goto next
+	case kCmpRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kSetBE {
-			goto lSetBE
-		}
-		if in.kind == kAdcRI4 {
-			goto lAdcRI4
-		}
-		goto dispatch
-	}
-lCmpRI8JB:
-	{
+		goto next
+	case kCmpRI8JB:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -15967,17 +6814,8 @@ lCmpRI8JB:
 		if x64 < y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYmvmovupsb {
-			goto lYmvmovupsb
-		}
-		goto dispatch
-	}
-lCmpRI8JAE:
-	{
+		goto next
+	case kCmpRI8JAE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -15986,17 +6824,8 @@ lCmpRI8JAE:
 		if x64 >= y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		goto dispatch
-	}
-lCmpRI8JE:
-	{
+		goto next
+	case kCmpRI8JE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16005,26 +6834,8 @@ lCmpRI8JE:
 		if x64 == y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRI8_Pop8_Pop8_Pop8_Pop8_Ret {
-			goto lAddRI8_Pop8_Pop8_Pop8_Pop8_Ret
-		}
-		if in.kind == kCmpRI8JE {
-			goto lCmpRI8JE
-		}
-		if in.kind == kCmpMI8JNE {
-			goto lCmpMI8JNE
-		}
-		if in.kind == kCmpRR8JB {
-			goto lCmpRR8JB
-		}
-		goto dispatch
-	}
-lCmpRI8JNE:
-	{
+		goto next
+	case kCmpRI8JNE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16033,26 +6844,8 @@ lCmpRI8JNE:
 		if x64 != y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4b_MovRR4 {
-			goto lLoad4b_MovRR4
-		}
-		if in.kind == kTestRI4JNE {
-			goto lTestRI4JNE
-		}
-		if in.kind == kCallMb {
-			goto lCallMb
-		}
-		if in.kind == kLoad4b_Load4b {
-			goto lLoad4b_Load4b
-		}
-		goto dispatch
-	}
-lCmpRI8JBE:
-	{
+		goto next
+	case kCmpRI8JBE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16061,26 +6854,8 @@ lCmpRI8JBE:
 		if x64 <= y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		if in.kind == kAndRI8 {
-			goto lAndRI8
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		goto dispatch
-	}
-lCmpRI8JA:
-	{
+		goto next
+	case kCmpRI8JA:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16089,26 +6864,8 @@ lCmpRI8JA:
 		if x64 > y64 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kLoadS48_AddRR8_JmpR {
-			goto lLoadS48_AddRR8_JmpR
-		}
-		if in.kind == kCmpRI8JA {
-			goto lCmpRI8JA
-		}
-		goto dispatch
-	}
-lCmpRI8JS:
-	{
+		goto next
+	case kCmpRI8JS:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16118,9 +6875,7 @@ lCmpRI8JS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI8JNS:
-	{
+	case kCmpRI8JNS:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16130,9 +6885,7 @@ lCmpRI8JNS:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI8JL:
-	{
+	case kCmpRI8JL:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16142,9 +6895,7 @@ lCmpRI8JL:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI8JGE:
-	{
+	case kCmpRI8JGE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16154,9 +6905,7 @@ lCmpRI8JGE:
 			goto exit
 		}
 		goto next
-	}
-lCmpRI8JLE:
-	{
+	case kCmpRI8JLE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16165,23 +6914,8 @@ lCmpRI8JLE:
 		if int64(x64) <= int64(y64) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXrvpxor {
-			goto lXrvpxor
-		}
-		if in.kind == kSarRI8 {
-			goto lSarRI8
-		}
-		if in.kind == kLoad1b_Lea8b {
-			goto lLoad1b_Lea8b
-		}
-		goto dispatch
-	}
-lCmpRI8JG:
-	{
+		goto next
+	case kCmpRI8JG:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 - y64
 		c.res = r64
@@ -16190,26 +6924,8 @@ lCmpRI8JG:
 		if int64(x64) > int64(y64) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_TestRR8JE {
-			goto lLoad8b_TestRR8JE
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kCmpRI8JE {
-			goto lCmpRI8JE
-		}
-		goto dispatch
-	}
-lCmpRM8:
-	{
+		goto next
+	case kCmpRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16224,28 +6940,9 @@ lCmpRM8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_JE {
-				goto lMovRR8_JE
-			}
-			if in.kind == kJLE {
-				goto lJLE
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpRM8b:
-	{
+	case kCmpRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16254,25 +6951,9 @@ lCmpRM8b:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			if in.kind == kJB {
-				goto lJB
-			}
-			if in.kind == kStore8b_Store8b {
-				goto lStore8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8:
-	{
+	case kCmpMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16287,28 +6968,9 @@ lCmpMR8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_JE {
-				goto lMovRR8_JE
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kPush8_MovRR8 {
-				goto lPush8_MovRR8
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8b:
-	{
+	case kCmpMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16317,28 +6979,9 @@ lCmpMR8b:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSetG {
-				goto lSetG
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kSetE {
-				goto lSetE
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JB:
-	{
+	case kCmpMR8JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16356,22 +6999,9 @@ lCmpMR8JB:
 			if x64 < y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8_Load8b {
-				goto lLea8_Load8b
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JBb:
-	{
+	case kCmpMR8JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16383,28 +7013,9 @@ lCmpMR8JBb:
 			if x64 < y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kLoad8b_Load8b_TestRR8JE {
-				goto lLoad8b_Load8b_TestRR8JE
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JAE:
-	{
+	case kCmpMR8JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16422,19 +7033,9 @@ lCmpMR8JAE:
 			if x64 >= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRM8 {
-				goto lCmpRM8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JAEb:
-	{
+	case kCmpMR8JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16446,22 +7047,9 @@ lCmpMR8JAEb:
 			if x64 >= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA {
-				goto lLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA
-			}
-			if in.kind == kLoadUb {
-				goto lLoadUb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JE:
-	{
+	case kCmpMR8JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16479,28 +7067,9 @@ lCmpMR8JE:
 			if x64 == y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMR8JE {
-				goto lCmpMR8JE
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kCmpRR8JE {
-				goto lCmpRR8JE
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JEb:
-	{
+	case kCmpMR8JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16512,28 +7081,9 @@ lCmpMR8JEb:
 			if x64 == y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JNE:
-	{
+	case kCmpMR8JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16551,28 +7101,9 @@ lCmpMR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kMovRR8_MovRR8_Call {
-				goto lMovRR8_MovRR8_Call
-			}
-			if in.kind == kStore8 {
-				goto lStore8
-			}
-			if in.kind == kXorRR4_Jmp {
-				goto lXorRR4_Jmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JNEb:
-	{
+	case kCmpMR8JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16584,28 +7115,9 @@ lCmpMR8JNEb:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kLoad8b_Lea8b {
-				goto lLoad8b_Lea8b
-			}
-			if in.kind == kLoad8b_Load8b_Load8b {
-				goto lLoad8b_Load8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JBE:
-	{
+	case kCmpMR8JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16625,10 +7137,7 @@ lCmpMR8JBE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JBEb:
-	{
+	case kCmpMR8JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16642,10 +7151,7 @@ lCmpMR8JBEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JA:
-	{
+	case kCmpMR8JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16665,10 +7171,7 @@ lCmpMR8JA:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JAb:
-	{
+	case kCmpMR8JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16682,10 +7185,7 @@ lCmpMR8JAb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JS:
-	{
+	case kCmpMR8JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16705,10 +7205,7 @@ lCmpMR8JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JSb:
-	{
+	case kCmpMR8JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16722,10 +7219,7 @@ lCmpMR8JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JNS:
-	{
+	case kCmpMR8JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16745,10 +7239,7 @@ lCmpMR8JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JNSb:
-	{
+	case kCmpMR8JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16762,10 +7253,7 @@ lCmpMR8JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JL:
-	{
+	case kCmpMR8JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16785,10 +7273,7 @@ lCmpMR8JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JLb:
-	{
+	case kCmpMR8JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16800,25 +7285,9 @@ lCmpMR8JLb:
 			if int64(x64) < int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_TestRR8JE {
-				goto lLoad8b_TestRR8JE
-			}
-			if in.kind == kLoad4b_TestRR4JNE {
-				goto lLoad4b_TestRR4JNE
-			}
-			if in.kind == kSetG {
-				goto lSetG
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JGE:
-	{
+	case kCmpMR8JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16838,10 +7307,7 @@ lCmpMR8JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JGEb:
-	{
+	case kCmpMR8JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16853,22 +7319,9 @@ lCmpMR8JGEb:
 			if int64(x64) >= int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRI8 {
-				goto lMovRI8
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JLE:
-	{
+	case kCmpMR8JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16888,10 +7341,7 @@ lCmpMR8JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JLEb:
-	{
+	case kCmpMR8JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16903,25 +7353,9 @@ lCmpMR8JLEb:
 			if int64(x64) <= int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXorRR4_Jmp {
-				goto lXorRR4_Jmp
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMR8JG:
-	{
+	case kCmpMR8JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16941,10 +7375,7 @@ lCmpMR8JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMR8JGb:
-	{
+	case kCmpMR8JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -16956,22 +7387,9 @@ lCmpMR8JGb:
 			if int64(x64) > int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8:
-	{
+	case kCmpMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -16986,28 +7404,9 @@ lCmpMI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI4b {
-				goto lStoreI4b
-			}
-			if in.kind == kSetE {
-				goto lSetE
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kStore8b_Store8b {
-				goto lStore8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8b:
-	{
+	case kCmpMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17016,28 +7415,9 @@ lCmpMI8b:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_MovRR8 {
-				goto lStore8b_MovRR8
-			}
-			if in.kind == kSetE {
-				goto lSetE
-			}
-			if in.kind == kStore2b {
-				goto lStore2b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JB:
-	{
+	case kCmpMI8JB:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17057,10 +7437,7 @@ lCmpMI8JB:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JBb:
-	{
+	case kCmpMI8JBb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17074,10 +7451,7 @@ lCmpMI8JBb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JAE:
-	{
+	case kCmpMI8JAE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17097,10 +7471,7 @@ lCmpMI8JAE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JAEb:
-	{
+	case kCmpMI8JAEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17114,10 +7485,7 @@ lCmpMI8JAEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JE:
-	{
+	case kCmpMI8JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17135,28 +7503,9 @@ lCmpMI8JE:
 			if x64 == y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoadS48b {
-				goto lLoadS48b
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JEb:
-	{
+	case kCmpMI8JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17168,28 +7517,9 @@ lCmpMI8JEb:
 			if x64 == y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Pop8_Pop8 {
-				goto lAddRI8_Pop8_Pop8
-			}
-			if in.kind == kCmpMI1JEb {
-				goto lCmpMI1JEb
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			if in.kind == kAddMI4b {
-				goto lAddMI4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JNE:
-	{
+	case kCmpMI8JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17207,19 +7537,9 @@ lCmpMI8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI8 {
-				goto lCmpMI8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JNEb:
-	{
+	case kCmpMI8JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17231,25 +7551,9 @@ lCmpMI8JNEb:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLea8b_Call {
-				goto lLea8b_Call
-			}
-			if in.kind == kLoad8b_Load4b {
-				goto lLoad8b_Load4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JBE:
-	{
+	case kCmpMI8JBE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17269,10 +7573,7 @@ lCmpMI8JBE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JBEb:
-	{
+	case kCmpMI8JBEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17284,19 +7585,9 @@ lCmpMI8JBEb:
 			if x64 <= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_MovRR8 {
-				goto lMovRR8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JA:
-	{
+	case kCmpMI8JA:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17316,10 +7607,7 @@ lCmpMI8JA:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JAb:
-	{
+	case kCmpMI8JAb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17331,19 +7619,9 @@ lCmpMI8JAb:
 			if x64 > y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JS:
-	{
+	case kCmpMI8JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17361,22 +7639,9 @@ lCmpMI8JS:
 			if int64(r64) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4_TestRR4JNE {
-				goto lLoad4_TestRR4JNE
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JSb:
-	{
+	case kCmpMI8JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17388,19 +7653,9 @@ lCmpMI8JSb:
 			if int64(r64) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_MovRR8_Pop8_Pop8 {
-				goto lAddRI8_MovRR8_Pop8_Pop8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JNS:
-	{
+	case kCmpMI8JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17418,19 +7673,9 @@ lCmpMI8JNS:
 			if int64(r64) >= 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JNSb:
-	{
+	case kCmpMI8JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17444,10 +7689,7 @@ lCmpMI8JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JL:
-	{
+	case kCmpMI8JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17467,10 +7709,7 @@ lCmpMI8JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JLb:
-	{
+	case kCmpMI8JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17484,10 +7723,7 @@ lCmpMI8JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JGE:
-	{
+	case kCmpMI8JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17507,10 +7743,7 @@ lCmpMI8JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JGEb:
-	{
+	case kCmpMI8JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17524,10 +7757,7 @@ lCmpMI8JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JLE:
-	{
+	case kCmpMI8JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17547,10 +7777,7 @@ lCmpMI8JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lCmpMI8JLEb:
-	{
+	case kCmpMI8JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17562,22 +7789,9 @@ lCmpMI8JLEb:
 			if int64(x64) <= int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JG:
-	{
+	case kCmpMI8JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17595,19 +7809,9 @@ lCmpMI8JG:
 			if int64(x64) > int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCmpMI8JGb:
-	{
+	case kCmpMI8JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -17619,49 +7823,15 @@ lCmpMI8JGb:
 			if int64(x64) > int64(y64) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_Lea8b {
-				goto lMovRR8_Lea8b
-			}
-			if in.kind == kLoad8b_Lea8b {
-				goto lLoad8b_Lea8b
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestRR1:
-	{
+	case kTestRR1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovE8 {
-			goto lCmovE8
-		}
-		if in.kind == kCmovE4 {
-			goto lCmovE4
-		}
-		if in.kind == kCmovNE4 {
-			goto lCmovNE4
-		}
-		if in.kind == kSetE {
-			goto lSetE
-		}
-		goto dispatch
-	}
-lTestRR1JE:
-	{
+		goto next
+	case kTestRR1JE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17669,26 +7839,8 @@ lTestRR1JE:
 		if r8 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		if in.kind == kCmpRI1JNE {
-			goto lCmpRI1JNE
-		}
-		if in.kind == kCmpMI4JNEb {
-			goto lCmpMI4JNEb
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		goto dispatch
-	}
-lTestRR1JNE:
-	{
+		goto next
+	case kTestRR1JNE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17696,74 +7848,8 @@ lTestRR1JNE:
 		if r8 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kAddRR4n {
-			goto lAddRR4n
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		goto dispatch
-	}
-lTestRR1JS:
-	{
-		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
-		r8 = x8 & y8
-		c.res = uint64(int64(int8(r8)))
-		c.aux = 0
-		if int8(r8) < 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		if in.kind == kCmpRI1JA {
-			goto lCmpRI1JA
-		}
-		if in.kind == kMovRR8_Jmp {
-			goto lMovRR8_Jmp
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		goto dispatch
-	}
-lTestRR1JNS:
-	{
-		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
-		r8 = x8 & y8
-		c.res = uint64(int64(int8(r8)))
-		c.aux = 0
-		if int8(r8) >= 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		goto dispatch
-	}
-lTestRR1JL:
-	{
+		goto next
+	case kTestRR1JS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17772,9 +7858,7 @@ lTestRR1JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRR1JGE:
-	{
+	case kTestRR1JNS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17783,9 +7867,25 @@ lTestRR1JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRR1JLE:
-	{
+	case kTestRR1JL:
+		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
+		r8 = x8 & y8
+		c.res = uint64(int64(int8(r8)))
+		c.aux = 0
+		if int8(r8) < 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR1JGE:
+		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
+		r8 = x8 & y8
+		c.res = uint64(int64(int8(r8)))
+		c.aux = 0
+		if int8(r8) >= 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR1JLE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17793,23 +7893,8 @@ lTestRR1JLE:
 		if int8(r8) <= 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovsx14 {
-			goto lMovsx14
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kShlRI8 {
-			goto lShlRI8
-		}
-		goto dispatch
-	}
-lTestRR1JG:
-	{
+		goto next
+	case kTestRR1JG:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17818,33 +7903,13 @@ lTestRR1JG:
 			goto exit
 		}
 		goto next
-	}
-lTestRI1:
-	{
+	case kTestRI1:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovNE4 {
-			goto lCmovNE4
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kLoad8b_Lea8 {
-			goto lLoad8b_Lea8
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lTestRI1JE:
-	{
+		goto next
+	case kTestRI1JE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17852,26 +7917,8 @@ lTestRI1JE:
 		if r8 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		goto dispatch
-	}
-lTestRI1JNE:
-	{
+		goto next
+	case kTestRI1JNE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17879,26 +7926,8 @@ lTestRI1JNE:
 		if r8 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRI1JE {
-			goto lTestRI1JE
-		}
-		if in.kind == kSubRI8n {
-			goto lSubRI8n
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lTestRI1JS:
-	{
+		goto next
+	case kTestRI1JS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17907,9 +7936,7 @@ lTestRI1JS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI1JNS:
-	{
+	case kTestRI1JNS:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17918,9 +7945,7 @@ lTestRI1JNS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI1JL:
-	{
+	case kTestRI1JL:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17929,9 +7954,7 @@ lTestRI1JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRI1JGE:
-	{
+	case kTestRI1JGE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17940,9 +7963,7 @@ lTestRI1JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI1JLE:
-	{
+	case kTestRI1JLE:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17951,9 +7972,7 @@ lTestRI1JLE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI1JG:
-	{
+	case kTestRI1JG:
 		x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -17962,9 +7981,7 @@ lTestRI1JG:
 			goto exit
 		}
 		goto next
-	}
-lTestMR1:
-	{
+	case kTestMR1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -17980,10 +7997,7 @@ lTestMR1:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR1b:
-	{
+	case kTestMR1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -17993,10 +8007,7 @@ lTestMR1b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JE:
-	{
+	case kTestMR1JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18015,10 +8026,7 @@ lTestMR1JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JEb:
-	{
+	case kTestMR1JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18031,10 +8039,7 @@ lTestMR1JEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JNE:
-	{
+	case kTestMR1JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18053,10 +8058,7 @@ lTestMR1JNE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JNEb:
-	{
+	case kTestMR1JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18069,10 +8071,7 @@ lTestMR1JNEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JS:
-	{
+	case kTestMR1JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18091,10 +8090,7 @@ lTestMR1JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JSb:
-	{
+	case kTestMR1JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18107,10 +8103,7 @@ lTestMR1JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JNS:
-	{
+	case kTestMR1JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18129,10 +8122,7 @@ lTestMR1JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JNSb:
-	{
+	case kTestMR1JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18145,10 +8135,7 @@ lTestMR1JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JL:
-	{
+	case kTestMR1JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18167,10 +8154,7 @@ lTestMR1JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JLb:
-	{
+	case kTestMR1JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18183,10 +8167,7 @@ lTestMR1JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JGE:
-	{
+	case kTestMR1JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18205,10 +8186,7 @@ lTestMR1JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JGEb:
-	{
+	case kTestMR1JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18221,10 +8199,7 @@ lTestMR1JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JLE:
-	{
+	case kTestMR1JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18243,10 +8218,7 @@ lTestMR1JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JLEb:
-	{
+	case kTestMR1JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18259,10 +8231,7 @@ lTestMR1JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JG:
-	{
+	case kTestMR1JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18281,10 +8250,7 @@ lTestMR1JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR1JGb:
-	{
+	case kTestMR1JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18297,10 +8263,7 @@ lTestMR1JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1:
-	{
+	case kTestMI1:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18314,22 +8277,9 @@ lTestMI1:
 			r8 = x8 & y8
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmovE4 {
-				goto lCmovE4
-			}
-			if in.kind == kSetNE {
-				goto lSetNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI1b:
-	{
+	case kTestMI1b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18337,28 +8287,9 @@ lTestMI1b:
 			r8 = x8 & y8
 			c.res = uint64(int64(int8(r8)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPop8 {
-				goto lPop8
-			}
-			if in.kind == kCmovE4 {
-				goto lCmovE4
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kCmovNE4 {
-				goto lCmovNE4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI1JE:
-	{
+	case kTestMI1JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18375,28 +8306,9 @@ lTestMI1JE:
 			if r8 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI1JNEb {
-				goto lCmpMI1JNEb
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kAndRI8 {
-				goto lAndRI8
-			}
-			if in.kind == kOrMR1 {
-				goto lOrMR1
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI1JEb:
-	{
+	case kTestMI1JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18407,28 +8319,9 @@ lTestMI1JEb:
 			if r8 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kCmpRI4JE_CmpRI4JE {
-				goto lCmpRI4JE_CmpRI4JE
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI1JNE:
-	{
+	case kTestMI1JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18445,28 +8338,9 @@ lTestMI1JNE:
 			if r8 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmmovsdXb {
-				goto lVmmovsdXb
-			}
-			if in.kind == kLoad4_TestRR4JNE {
-				goto lLoad4_TestRR4JNE
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kLoad1b_AddRI8n {
-				goto lLoad1b_AddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI1JNEb:
-	{
+	case kTestMI1JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18477,28 +8351,9 @@ lTestMI1JNEb:
 			if r8 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI1JS:
-	{
+	case kTestMI1JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18517,10 +8372,7 @@ lTestMI1JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JSb:
-	{
+	case kTestMI1JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18533,10 +8385,7 @@ lTestMI1JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JNS:
-	{
+	case kTestMI1JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18555,10 +8404,7 @@ lTestMI1JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JNSb:
-	{
+	case kTestMI1JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18571,10 +8417,7 @@ lTestMI1JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JL:
-	{
+	case kTestMI1JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18593,10 +8436,7 @@ lTestMI1JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JLb:
-	{
+	case kTestMI1JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18609,10 +8449,7 @@ lTestMI1JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JGE:
-	{
+	case kTestMI1JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18631,10 +8468,7 @@ lTestMI1JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JGEb:
-	{
+	case kTestMI1JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18647,10 +8481,7 @@ lTestMI1JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JLE:
-	{
+	case kTestMI1JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18669,10 +8500,7 @@ lTestMI1JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JLEb:
-	{
+	case kTestMI1JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18685,10 +8513,7 @@ lTestMI1JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JG:
-	{
+	case kTestMI1JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -18707,10 +8532,7 @@ lTestMI1JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI1JGb:
-	{
+	case kTestMI1JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-1 {
@@ -18723,28 +8545,13 @@ lTestMI1JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestRR2:
-	{
+	case kTestRR2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSetNE {
-			goto lSetNE
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lTestRR2JE:
-	{
+		goto next
+	case kTestRR2JE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18752,26 +8559,8 @@ lTestRR2JE:
 		if r16 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad2 {
-			goto lLoad2
-		}
-		if in.kind == kCmpMI2JEb {
-			goto lCmpMI2JEb
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		goto dispatch
-	}
-lTestRR2JNE:
-	{
+		goto next
+	case kTestRR2JNE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18779,61 +8568,8 @@ lTestRR2JNE:
 		if r16 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreI4 {
-			goto lStoreI4
-		}
-		if in.kind == kCmpRI4JG {
-			goto lCmpRI4JG
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		goto dispatch
-	}
-lTestRR2JS:
-	{
-		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
-		r16 = x16 & y16
-		c.res = uint64(int64(int16(r16)))
-		c.aux = 0
-		if int16(r16) < 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoadS48 {
-			goto lLoadS48
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kMovsx28 {
-			goto lMovsx28
-		}
-		goto dispatch
-	}
-lTestRR2JNS:
-	{
-		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
-		r16 = x16 & y16
-		c.res = uint64(int64(int16(r16)))
-		c.aux = 0
-		if int16(r16) >= 0 {
-			goto exit
-		}
 		goto next
-	}
-lTestRR2JL:
-	{
+	case kTestRR2JS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18842,9 +8578,7 @@ lTestRR2JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRR2JGE:
-	{
+	case kTestRR2JNS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18853,9 +8587,25 @@ lTestRR2JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRR2JLE:
-	{
+	case kTestRR2JL:
+		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
+		r16 = x16 & y16
+		c.res = uint64(int64(int16(r16)))
+		c.aux = 0
+		if int16(r16) < 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR2JGE:
+		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
+		r16 = x16 & y16
+		c.res = uint64(int64(int16(r16)))
+		c.aux = 0
+		if int16(r16) >= 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR2JLE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18864,9 +8614,7 @@ lTestRR2JLE:
 			goto exit
 		}
 		goto next
-	}
-lTestRR2JG:
-	{
+	case kTestRR2JG:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(c.R[in.reg&15])
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18875,24 +8623,13 @@ lTestRR2JG:
 			goto exit
 		}
 		goto next
-	}
-lTestRI2:
-	{
+	case kTestRI2:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSetE {
-			goto lSetE
-		}
-		goto dispatch
-	}
-lTestRI2JE:
-	{
+		goto next
+	case kTestRI2JE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18900,26 +8637,8 @@ lTestRI2JE:
 		if r16 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JNE {
-			goto lCmpRI4JNE
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		if in.kind == kShrRI2n {
-			goto lShrRI2n
-		}
-		if in.kind == kCmpRI2JE {
-			goto lCmpRI2JE
-		}
-		goto dispatch
-	}
-lTestRI2JNE:
-	{
+		goto next
+	case kTestRI2JNE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18927,20 +8646,8 @@ lTestRI2JNE:
 		if r16 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lTestRI2JS:
-	{
+		goto next
+	case kTestRI2JS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18949,9 +8656,7 @@ lTestRI2JS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI2JNS:
-	{
+	case kTestRI2JNS:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18960,9 +8665,7 @@ lTestRI2JNS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI2JL:
-	{
+	case kTestRI2JL:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18971,9 +8674,7 @@ lTestRI2JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRI2JGE:
-	{
+	case kTestRI2JGE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18982,9 +8683,7 @@ lTestRI2JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI2JLE:
-	{
+	case kTestRI2JLE:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -18993,9 +8692,7 @@ lTestRI2JLE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI2JG:
-	{
+	case kTestRI2JG:
 		x16, y16 = uint16(c.R[in.rm&15]), uint16(in.imm)
 		r16 = x16 & y16
 		c.res = uint64(int64(int16(r16)))
@@ -19004,9 +8701,7 @@ lTestRI2JG:
 			goto exit
 		}
 		goto next
-	}
-lTestMR2:
-	{
+	case kTestMR2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19022,10 +8717,7 @@ lTestMR2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR2b:
-	{
+	case kTestMR2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19035,10 +8727,7 @@ lTestMR2b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JE:
-	{
+	case kTestMR2JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19057,10 +8746,7 @@ lTestMR2JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JEb:
-	{
+	case kTestMR2JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19073,10 +8759,7 @@ lTestMR2JEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JNE:
-	{
+	case kTestMR2JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19093,19 +8776,9 @@ lTestMR2JNE:
 			if r16 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMR2JNEb:
-	{
+	case kTestMR2JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19118,10 +8791,7 @@ lTestMR2JNEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JS:
-	{
+	case kTestMR2JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19140,10 +8810,7 @@ lTestMR2JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JSb:
-	{
+	case kTestMR2JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19156,10 +8823,7 @@ lTestMR2JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JNS:
-	{
+	case kTestMR2JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19178,10 +8842,7 @@ lTestMR2JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JNSb:
-	{
+	case kTestMR2JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19194,10 +8855,7 @@ lTestMR2JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JL:
-	{
+	case kTestMR2JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19216,10 +8874,7 @@ lTestMR2JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JLb:
-	{
+	case kTestMR2JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19232,10 +8887,7 @@ lTestMR2JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JGE:
-	{
+	case kTestMR2JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19254,10 +8906,7 @@ lTestMR2JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JGEb:
-	{
+	case kTestMR2JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19270,10 +8919,7 @@ lTestMR2JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JLE:
-	{
+	case kTestMR2JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19292,10 +8938,7 @@ lTestMR2JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JLEb:
-	{
+	case kTestMR2JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19308,10 +8951,7 @@ lTestMR2JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JG:
-	{
+	case kTestMR2JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19330,10 +8970,7 @@ lTestMR2JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR2JGb:
-	{
+	case kTestMR2JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19346,10 +8983,7 @@ lTestMR2JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2:
-	{
+	case kTestMI2:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19365,10 +8999,7 @@ lTestMI2:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMI2b:
-	{
+	case kTestMI2b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19378,10 +9009,7 @@ lTestMI2b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JE:
-	{
+	case kTestMI2JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19400,10 +9028,7 @@ lTestMI2JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JEb:
-	{
+	case kTestMI2JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19416,10 +9041,7 @@ lTestMI2JEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JNE:
-	{
+	case kTestMI2JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19436,22 +9058,9 @@ lTestMI2JNE:
 			if r16 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kCmpRI1JE {
-				goto lCmpRI1JE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI2JNEb:
-	{
+	case kTestMI2JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19462,25 +9071,9 @@ lTestMI2JNEb:
 			if r16 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRI4_Store2b {
-				goto lMovRI4_Store2b
-			}
-			if in.kind == kLoad4b_Load4b {
-				goto lLoad4b_Load4b
-			}
-			if in.kind == kLoadUb {
-				goto lLoadUb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI2JS:
-	{
+	case kTestMI2JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19499,10 +9092,7 @@ lTestMI2JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JSb:
-	{
+	case kTestMI2JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19515,10 +9105,7 @@ lTestMI2JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JNS:
-	{
+	case kTestMI2JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19537,10 +9124,7 @@ lTestMI2JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JNSb:
-	{
+	case kTestMI2JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19553,10 +9137,7 @@ lTestMI2JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JL:
-	{
+	case kTestMI2JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19575,10 +9156,7 @@ lTestMI2JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JLb:
-	{
+	case kTestMI2JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19591,10 +9169,7 @@ lTestMI2JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JGE:
-	{
+	case kTestMI2JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19613,10 +9188,7 @@ lTestMI2JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JGEb:
-	{
+	case kTestMI2JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19629,10 +9201,7 @@ lTestMI2JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JLE:
-	{
+	case kTestMI2JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19651,10 +9220,7 @@ lTestMI2JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JLEb:
-	{
+	case kTestMI2JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19667,10 +9233,7 @@ lTestMI2JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JG:
-	{
+	case kTestMI2JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -19689,10 +9252,7 @@ lTestMI2JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI2JGb:
-	{
+	case kTestMI2JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-2 {
@@ -19705,34 +9265,13 @@ lTestMI2JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestRR4:
-	{
+	case kTestRR4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreI8b {
-			goto lStoreI8b
-		}
-		if in.kind == kCmovS4 {
-			goto lCmovS4
-		}
-		if in.kind == kCmovNE8 {
-			goto lCmovNE8
-		}
-		if in.kind == kCmovE8 {
-			goto lCmovE8
-		}
-		goto dispatch
-	}
-lTestRR4JE:
-	{
+		goto next
+	case kTestRR4JE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19740,23 +9279,8 @@ lTestRR4JE:
 		if r32 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kPop8_Ret {
-			goto lPop8_Ret
-		}
-		goto dispatch
-	}
-lTestRR4JNE:
-	{
+		goto next
+	case kTestRR4JNE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19764,80 +9288,8 @@ lTestRR4JNE:
 		if r32 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Jmp {
-			goto lLoad8b_Jmp
-		}
-		if in.kind == kLoad4_TestRR4JNE {
-			goto lLoad4_TestRR4JNE
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lTestRR4JS:
-	{
-		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
-		r32 = x32 & y32
-		c.res = uint64(int64(int32(r32)))
-		c.aux = 0
-		if int32(r32) < 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b {
-			goto lStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b
-		}
-		if in.kind == kLoad8b_Load8b {
-			goto lLoad8b_Load8b
-		}
-		if in.kind == kLoad8b_Load8b_Load8b {
-			goto lLoad8b_Load8b_Load8b
-		}
-		if in.kind == kCmpMI1JEb {
-			goto lCmpMI1JEb
-		}
-		goto dispatch
-	}
-lTestRR4JNS:
-	{
-		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
-		r32 = x32 & y32
-		c.res = uint64(int64(int32(r32)))
-		c.aux = 0
-		if int32(r32) >= 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kStore4 {
-			goto lStore4
-		}
-		goto dispatch
-	}
-lTestRR4JL:
-	{
+		goto next
+	case kTestRR4JS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19846,9 +9298,7 @@ lTestRR4JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRR4JGE:
-	{
+	case kTestRR4JNS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19857,9 +9307,25 @@ lTestRR4JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRR4JLE:
-	{
+	case kTestRR4JL:
+		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
+		r32 = x32 & y32
+		c.res = uint64(int64(int32(r32)))
+		c.aux = 0
+		if int32(r32) < 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR4JGE:
+		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
+		r32 = x32 & y32
+		c.res = uint64(int64(int32(r32)))
+		c.aux = 0
+		if int32(r32) >= 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR4JLE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19867,26 +9333,8 @@ lTestRR4JLE:
 		if int32(r32) <= 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kLoad4b_Load8b {
-			goto lLoad4b_Load8b
-		}
-		goto dispatch
-	}
-lTestRR4JG:
-	{
+		goto next
+	case kTestRR4JG:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19894,41 +9342,14 @@ lTestRR4JG:
 		if int32(r32) > 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Lea8 {
-			goto lLoad8b_Lea8
-		}
-		if in.kind == kXorRR4_Jmp {
-			goto lXorRR4_Jmp
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		goto dispatch
-	}
-lTestRI4:
-	{
+		goto next
+	case kTestRI4:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		goto dispatch
-	}
-lTestRI4JE:
-	{
+		goto next
+	case kTestRI4JE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19936,23 +9357,8 @@ lTestRI4JE:
 		if r32 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI1JBE {
-			goto lCmpRI1JBE
-		}
-		if in.kind == kMovRR4_MovRR4 {
-			goto lMovRR4_MovRR4
-		}
-		if in.kind == kLoad8b_Load4b {
-			goto lLoad8b_Load4b
-		}
-		goto dispatch
-	}
-lTestRI4JNE:
-	{
+		goto next
+	case kTestRI4JNE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19960,26 +9366,8 @@ lTestRI4JNE:
 		if r32 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kAndRI4_JNE {
-			goto lAndRI4_JNE
-		}
-		if in.kind == kTestHI1JE {
-			goto lTestHI1JE
-		}
-		goto dispatch
-	}
-lTestRI4JS:
-	{
+		goto next
+	case kTestRI4JS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19988,9 +9376,7 @@ lTestRI4JS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI4JNS:
-	{
+	case kTestRI4JNS:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -19999,9 +9385,7 @@ lTestRI4JNS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI4JL:
-	{
+	case kTestRI4JL:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -20010,9 +9394,7 @@ lTestRI4JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRI4JGE:
-	{
+	case kTestRI4JGE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -20021,9 +9403,7 @@ lTestRI4JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI4JLE:
-	{
+	case kTestRI4JLE:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -20032,9 +9412,7 @@ lTestRI4JLE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI4JG:
-	{
+	case kTestRI4JG:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 		r32 = x32 & y32
 		c.res = uint64(int64(int32(r32)))
@@ -20043,9 +9421,7 @@ lTestRI4JG:
 			goto exit
 		}
 		goto next
-	}
-lTestMR4:
-	{
+	case kTestMR4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20061,10 +9437,7 @@ lTestMR4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR4b:
-	{
+	case kTestMR4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20074,10 +9447,7 @@ lTestMR4b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JE:
-	{
+	case kTestMR4JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20096,10 +9466,7 @@ lTestMR4JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JEb:
-	{
+	case kTestMR4JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20112,10 +9479,7 @@ lTestMR4JEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JNE:
-	{
+	case kTestMR4JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20134,10 +9498,7 @@ lTestMR4JNE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JNEb:
-	{
+	case kTestMR4JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20148,19 +9509,9 @@ lTestMR4JNEb:
 			if r32 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_MovRR4 {
-				goto lMovRR8_MovRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMR4JS:
-	{
+	case kTestMR4JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20179,10 +9530,7 @@ lTestMR4JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JSb:
-	{
+	case kTestMR4JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20195,10 +9543,7 @@ lTestMR4JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JNS:
-	{
+	case kTestMR4JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20217,10 +9562,7 @@ lTestMR4JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JNSb:
-	{
+	case kTestMR4JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20233,10 +9575,7 @@ lTestMR4JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JL:
-	{
+	case kTestMR4JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20255,10 +9594,7 @@ lTestMR4JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JLb:
-	{
+	case kTestMR4JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20271,10 +9607,7 @@ lTestMR4JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JGE:
-	{
+	case kTestMR4JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20293,10 +9626,7 @@ lTestMR4JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JGEb:
-	{
+	case kTestMR4JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20309,10 +9639,7 @@ lTestMR4JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JLE:
-	{
+	case kTestMR4JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20331,10 +9658,7 @@ lTestMR4JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JLEb:
-	{
+	case kTestMR4JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20347,10 +9671,7 @@ lTestMR4JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JG:
-	{
+	case kTestMR4JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20369,10 +9690,7 @@ lTestMR4JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR4JGb:
-	{
+	case kTestMR4JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20385,10 +9703,7 @@ lTestMR4JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4:
-	{
+	case kTestMI4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20404,10 +9719,7 @@ lTestMI4:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMI4b:
-	{
+	case kTestMI4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20415,22 +9727,9 @@ lTestMI4b:
 			r32 = x32 & y32
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kSetNE {
-				goto lSetNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI4JE:
-	{
+	case kTestMI4JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20449,10 +9748,7 @@ lTestMI4JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JEb:
-	{
+	case kTestMI4JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20463,19 +9759,9 @@ lTestMI4JEb:
 			if r32 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI1JNEb {
-				goto lCmpMI1JNEb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI4JNE:
-	{
+	case kTestMI4JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20492,19 +9778,9 @@ lTestMI4JNE:
 			if r32 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI4JNEb:
-	{
+	case kTestMI4JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20515,28 +9791,9 @@ lTestMI4JNEb:
 			if r32 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad4b_TestRR4JNE {
-				goto lLoad4b_TestRR4JNE
-			}
-			if in.kind == kLoad8b_Lea8b {
-				goto lLoad8b_Lea8b
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lTestMI4JS:
-	{
+	case kTestMI4JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20555,10 +9812,7 @@ lTestMI4JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JSb:
-	{
+	case kTestMI4JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20571,10 +9825,7 @@ lTestMI4JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JNS:
-	{
+	case kTestMI4JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20593,10 +9844,7 @@ lTestMI4JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JNSb:
-	{
+	case kTestMI4JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20609,10 +9857,7 @@ lTestMI4JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JL:
-	{
+	case kTestMI4JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20631,10 +9876,7 @@ lTestMI4JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JLb:
-	{
+	case kTestMI4JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20647,10 +9889,7 @@ lTestMI4JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JGE:
-	{
+	case kTestMI4JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20669,10 +9908,7 @@ lTestMI4JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JGEb:
-	{
+	case kTestMI4JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20685,10 +9921,7 @@ lTestMI4JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JLE:
-	{
+	case kTestMI4JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20707,10 +9940,7 @@ lTestMI4JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JLEb:
-	{
+	case kTestMI4JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20723,10 +9953,7 @@ lTestMI4JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JG:
-	{
+	case kTestMI4JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -20745,10 +9972,7 @@ lTestMI4JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI4JGb:
-	{
+	case kTestMI4JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -20761,34 +9985,13 @@ lTestMI4JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestRR8:
-	{
+	case kTestRR8:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSetNE {
-			goto lSetNE
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		if in.kind == kCmovE8 {
-			goto lCmovE8
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		goto dispatch
-	}
-lTestRR8JE:
-	{
+		goto next
+	case kTestRR8JE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
@@ -20796,26 +9999,8 @@ lTestRR8JE:
 		if r64 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		goto dispatch
-	}
-lTestRR8JNE:
-	{
+		goto next
+	case kTestRR8JNE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
@@ -20823,80 +10008,8 @@ lTestRR8JNE:
 		if r64 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kPop8_Pop8_Pop8_Ret {
-			goto lPop8_Pop8_Pop8_Ret
-		}
-		goto dispatch
-	}
-lTestRR8JS:
-	{
-		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
-		r64 = x64 & y64
-		c.res = r64
-		c.aux = 0
-		if int64(r64) < 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kPxor {
-			goto lPxor
-		}
-		if in.kind == kCmpRI1JE {
-			goto lCmpRI1JE
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b {
-			goto lStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b
-		}
-		goto dispatch
-	}
-lTestRR8JNS:
-	{
-		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
-		r64 = x64 & y64
-		c.res = r64
-		c.aux = 0
-		if int64(r64) >= 0 {
-			goto exit
-		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI8JNE {
-			goto lCmpRI8JNE
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		goto dispatch
-	}
-lTestRR8JL:
-	{
+		goto next
+	case kTestRR8JS:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
@@ -20905,9 +10018,7 @@ lTestRR8JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRR8JGE:
-	{
+	case kTestRR8JNS:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
@@ -20916,9 +10027,25 @@ lTestRR8JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRR8JLE:
-	{
+	case kTestRR8JL:
+		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
+		r64 = x64 & y64
+		c.res = r64
+		c.aux = 0
+		if int64(r64) < 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR8JGE:
+		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
+		r64 = x64 & y64
+		c.res = r64
+		c.aux = 0
+		if int64(r64) >= 0 {
+			goto exit
+		}
+		goto next
+	case kTestRR8JLE:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
@@ -20926,26 +10053,8 @@ lTestRR8JLE:
 		if int64(r64) <= 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_MovRR8 {
-			goto lLoad8b_MovRR8
-		}
-		if in.kind == kCmpRM8b_JE {
-			goto lCmpRM8b_JE
-		}
-		if in.kind == kLoad4 {
-			goto lLoad4
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lTestRR8JG:
-	{
+		goto next
+	case kTestRR8JG:
 		x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 		r64 = x64 & y64
 		c.res = r64
@@ -20953,28 +10062,14 @@ lTestRR8JG:
 		if int64(r64) > 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_Call {
-			goto lMovRR8_Call
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lTestRI8:
-	{
+		goto next
+	case kTestRI8:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
 		c.aux = 0
 		goto next
-	}
-lTestRI8JE:
-	{
+	case kTestRI8JE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -20982,17 +10077,8 @@ lTestRI8JE:
 		if r64 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI8JNE {
-			goto lCmpRI8JNE
-		}
-		goto dispatch
-	}
-lTestRI8JNE:
-	{
+		goto next
+	case kTestRI8JNE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21001,9 +10087,7 @@ lTestRI8JNE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI8JS:
-	{
+	case kTestRI8JS:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21012,9 +10096,7 @@ lTestRI8JS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI8JNS:
-	{
+	case kTestRI8JNS:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21023,9 +10105,7 @@ lTestRI8JNS:
 			goto exit
 		}
 		goto next
-	}
-lTestRI8JL:
-	{
+	case kTestRI8JL:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21034,9 +10114,7 @@ lTestRI8JL:
 			goto exit
 		}
 		goto next
-	}
-lTestRI8JGE:
-	{
+	case kTestRI8JGE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21045,9 +10123,7 @@ lTestRI8JGE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI8JLE:
-	{
+	case kTestRI8JLE:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21056,9 +10132,7 @@ lTestRI8JLE:
 			goto exit
 		}
 		goto next
-	}
-lTestRI8JG:
-	{
+	case kTestRI8JG:
 		x64, y64 = c.R[in.rm&15], in.imm
 		r64 = x64 & y64
 		c.res = r64
@@ -21067,9 +10141,7 @@ lTestRI8JG:
 			goto exit
 		}
 		goto next
-	}
-lTestMR8:
-	{
+	case kTestMR8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21085,10 +10157,7 @@ lTestMR8:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR8b:
-	{
+	case kTestMR8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21098,10 +10167,7 @@ lTestMR8b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JE:
-	{
+	case kTestMR8JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21120,10 +10186,7 @@ lTestMR8JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JEb:
-	{
+	case kTestMR8JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21136,10 +10199,7 @@ lTestMR8JEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JNE:
-	{
+	case kTestMR8JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21158,10 +10218,7 @@ lTestMR8JNE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JNEb:
-	{
+	case kTestMR8JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21174,10 +10231,7 @@ lTestMR8JNEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JS:
-	{
+	case kTestMR8JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21196,10 +10250,7 @@ lTestMR8JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JSb:
-	{
+	case kTestMR8JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21212,10 +10263,7 @@ lTestMR8JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JNS:
-	{
+	case kTestMR8JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21234,10 +10282,7 @@ lTestMR8JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JNSb:
-	{
+	case kTestMR8JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21250,10 +10295,7 @@ lTestMR8JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JL:
-	{
+	case kTestMR8JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21272,10 +10314,7 @@ lTestMR8JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JLb:
-	{
+	case kTestMR8JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21288,10 +10327,7 @@ lTestMR8JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JGE:
-	{
+	case kTestMR8JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21310,10 +10346,7 @@ lTestMR8JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JGEb:
-	{
+	case kTestMR8JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21326,10 +10359,7 @@ lTestMR8JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JLE:
-	{
+	case kTestMR8JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21348,10 +10378,7 @@ lTestMR8JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JLEb:
-	{
+	case kTestMR8JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21364,10 +10391,7 @@ lTestMR8JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JG:
-	{
+	case kTestMR8JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21386,10 +10410,7 @@ lTestMR8JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMR8JGb:
-	{
+	case kTestMR8JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21402,10 +10423,7 @@ lTestMR8JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8:
-	{
+	case kTestMI8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21421,10 +10439,7 @@ lTestMI8:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMI8b:
-	{
+	case kTestMI8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21434,10 +10449,7 @@ lTestMI8b:
 			c.aux = 0
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JE:
-	{
+	case kTestMI8JE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21456,10 +10468,7 @@ lTestMI8JE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JEb:
-	{
+	case kTestMI8JEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21472,10 +10481,7 @@ lTestMI8JEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JNE:
-	{
+	case kTestMI8JNE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21494,10 +10500,7 @@ lTestMI8JNE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JNEb:
-	{
+	case kTestMI8JNEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21510,10 +10513,7 @@ lTestMI8JNEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JS:
-	{
+	case kTestMI8JS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21532,10 +10532,7 @@ lTestMI8JS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JSb:
-	{
+	case kTestMI8JSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21548,10 +10545,7 @@ lTestMI8JSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JNS:
-	{
+	case kTestMI8JNS:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21570,10 +10564,7 @@ lTestMI8JNS:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JNSb:
-	{
+	case kTestMI8JNSb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21586,10 +10577,7 @@ lTestMI8JNSb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JL:
-	{
+	case kTestMI8JL:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21608,10 +10596,7 @@ lTestMI8JL:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JLb:
-	{
+	case kTestMI8JLb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21624,10 +10609,7 @@ lTestMI8JLb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JGE:
-	{
+	case kTestMI8JGE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21646,10 +10628,7 @@ lTestMI8JGE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JGEb:
-	{
+	case kTestMI8JGEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21662,10 +10641,7 @@ lTestMI8JGEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JLE:
-	{
+	case kTestMI8JLE:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21684,10 +10660,7 @@ lTestMI8JLE:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JLEb:
-	{
+	case kTestMI8JLEb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21700,10 +10673,7 @@ lTestMI8JLEb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JG:
-	{
+	case kTestMI8JG:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -21722,10 +10692,7 @@ lTestMI8JG:
 			}
 			goto next
 		}
-	}
-	goto generic
-lTestMI8JGb:
-	{
+	case kTestMI8JGb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -21738,10 +10705,7 @@ lTestMI8JGb:
 			}
 			goto next
 		}
-	}
-	goto generic
-lShlRI1:
-	{
+	case kShlRI1:
 		x8, k = uint8(c.R[in.rm&15]), uint(in.imm)&7
 		r8 = x8 << k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -21753,16 +10717,12 @@ lShlRI1:
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 		goto next
-	}
-lShlRI1n:
-	{
+	case kShlRI1n:
 		x8, k = uint8(c.R[in.rm&15]), uint(in.imm)&7
 		r8 = x8 << k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lShrRI1:
-	{
+	case kShrRI1:
 		x8, k = uint8(c.R[in.rm&15]), uint(in.imm)&7
 		r8 = x8 >> k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -21773,49 +10733,13 @@ lShrRI1:
 			of = uint64(x8 >> 7)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		if in.kind == kSubRM4 {
-			goto lSubRM4
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		goto dispatch
-	}
-lShrRI1n:
-	{
+		goto next
+	case kShrRI1n:
 		x8, k = uint8(c.R[in.rm&15]), uint(in.imm)&7
 		r8 = x8 >> k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRI4_Load4_VShr4n {
-			goto lAndRI4_Load4_VShr4n
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		if in.kind == kShrRI1n {
-			goto lShrRI1n
-		}
-		if in.kind == kAndRI4_Store4b {
-			goto lAndRI4_Store4b
-		}
-		goto dispatch
-	}
-lSarRI1:
-	{
+		goto next
+	case kSarRI1:
 		x8, k = uint8(c.R[in.rm&15]), uint(in.imm)&7
 		r8 = uint8(int8(x8) >> k)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
@@ -21824,33 +10748,20 @@ lSarRI1:
 		of = uint64(0)
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 		goto next
-	}
-lSarRI1n:
-	{
+	case kSarRI1n:
 		x8, k = uint8(c.R[in.rm&15]), uint(in.imm)&7
 		r8 = uint8(int8(x8) >> k)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		goto next
-	}
-lNeg1:
-	{
+	case kNeg1:
 		x8, y8 = uint8(0), uint8(c.R[in.rm&15])
 		r8 = -y8
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xff | uint64(r8)
 		c.res = uint64(int64(int8(r8)))
 		v8 = ^x8&y8 | (^x8|y8)&r8
 		c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kPop8 {
-			goto lPop8
-		}
-		goto dispatch
-	}
-lShlRI2:
-	{
+		goto next
+	case kShlRI2:
 		x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 		r16 = x16 << k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -21862,16 +10773,12 @@ lShlRI2:
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 		goto next
-	}
-lShlRI2n:
-	{
+	case kShlRI2n:
 		x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 		r16 = x16 << k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lShrRI2:
-	{
+	case kShrRI2:
 		x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 		r16 = x16 >> k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -21882,43 +10789,13 @@ lShrRI2:
 			of = uint64(x16 >> 15)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kStore1 {
-			goto lStore1
-		}
-		goto dispatch
-	}
-lShrRI2n:
-	{
+		goto next
+	case kShrRI2n:
 		x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 		r16 = x16 >> k
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		if in.kind == kShlRI4n {
-			goto lShlRI4n
-		}
-		goto dispatch
-	}
-lSarRI2:
-	{
+		goto next
+	case kSarRI2:
 		x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 		r16 = uint16(int16(x16) >> k)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -21927,33 +10804,20 @@ lSarRI2:
 		of = uint64(0)
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
 		goto next
-	}
-lSarRI2n:
-	{
+	case kSarRI2n:
 		x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 		r16 = uint16(int16(x16) >> k)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lNeg2:
-	{
+	case kNeg2:
 		x16, y16 = uint16(0), uint16(c.R[in.rm&15])
 		r16 = -y16
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		c.res = uint64(int64(int16(r16)))
 		v16 = ^x16&y16 | (^x16|y16)&r16
 		c.aux = uint64(v16)<<48&auxCO | uint64(v16)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSbbRR4 {
-			goto lSbbRR4
-		}
-		goto dispatch
-	}
-lRolRI2:
-	{
+		goto next
+	case kRolRI2:
 		by = int(in.imm & 15)
 		r16 = bits.RotateLeft16(uint16(c.R[in.rm&15]), by)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -21963,43 +10827,13 @@ lRolRI2:
 			of = (c.aux>>63 ^ c.aux>>62) & 1
 		}
 		c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kAndRM2b {
-			goto lAndRM2b
-		}
-		goto dispatch
-	}
-lRolRI2n:
-	{
+		goto next
+	case kRolRI2n:
 		by = int(in.imm & 15)
 		r16 = bits.RotateLeft16(uint16(c.R[in.rm&15]), by)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRR4n {
-			goto lAndRR4n
-		}
-		if in.kind == kShlRI4n {
-			goto lShlRI4n
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		if in.kind == kCmpRR2JAE {
-			goto lCmpRR2JAE
-		}
-		goto dispatch
-	}
-lRorRI2:
-	{
+		goto next
+	case kRorRI2:
 		by = int(in.imm & 15)
 		r16 = bits.RotateLeft16(uint16(c.R[in.rm&15]), -by)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
@@ -22010,16 +10844,12 @@ lRorRI2:
 		}
 		c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
 		goto next
-	}
-lRorRI2n:
-	{
+	case kRorRI2n:
 		by = int(in.imm & 15)
 		r16 = bits.RotateLeft16(uint16(c.R[in.rm&15]), -by)
 		c.R[in.rm&15] = c.R[in.rm&15]&^0xffff | uint64(r16)
 		goto next
-	}
-lShlRI4:
-	{
+	case kShlRI4:
 		x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 		r32 = x32 << k
 		c.R[in.rm&15] = uint64(r32)
@@ -22030,72 +10860,18 @@ lShlRI4:
 			of = uint64((x32>>31 ^ x32>>30) & 1)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		if in.kind == kLoad4 {
-			goto lLoad4
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		goto dispatch
-	}
-lShlRI4n:
-	{
+		goto next
+	case kShlRI4n:
 		x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 		r32 = x32 << k
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JA_Ymvmovupsb {
-			goto lCmpRI4JA_Ymvmovupsb
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kShlRI4n {
-			goto lShlRI4n
-		}
-		if in.kind == kAddRR4n {
-			goto lAddRR4n
-		}
-		goto dispatch
-	}
-lVShl4n:
-	{
+		goto next
+	case kVShl4n:
 		x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 		r32 = x32 << k
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kNot4 {
-			goto lNot4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		goto dispatch
-	}
-lVShl4:
-	{
+		goto next
+	case kVShl4:
 		x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 		if k == 0 {
 			goto generic
@@ -22109,23 +10885,8 @@ lVShl4:
 			of = uint64((x32>>31 ^ x32>>30) & 1)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRI4 {
-			goto lMovRI4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		goto dispatch
-	}
-lShrRI4:
-	{
+		goto next
+	case kShrRI4:
 		x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 		r32 = x32 >> k
 		c.R[in.rm&15] = uint64(r32)
@@ -22136,72 +10897,18 @@ lShrRI4:
 			of = uint64(x32 >> 31)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kPush8_MovRR8 {
-			goto lPush8_MovRR8
-		}
-		if in.kind == kTestMI1JNEb {
-			goto lTestMI1JNEb
-		}
-		goto dispatch
-	}
-lShrRI4n:
-	{
+		goto next
+	case kShrRI4n:
 		x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 		r32 = x32 >> k
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kShrRI4 {
-			goto lShrRI4
-		}
-		if in.kind == kLea4 {
-			goto lLea4
-		}
-		goto dispatch
-	}
-lVShr4n:
-	{
+		goto next
+	case kVShr4n:
 		x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 		r32 = x32 >> k
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kImulRR4n {
-			goto lImulRR4n
-		}
-		if in.kind == kMovRR4_Lea8 {
-			goto lMovRR4_Lea8
-		}
-		if in.kind == kMovRR4_MovRR4 {
-			goto lMovRR4_MovRR4
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lVShr4:
-	{
+		goto next
+	case kVShr4:
 		x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 		if k == 0 {
 			goto generic
@@ -22215,26 +10922,8 @@ lVShr4:
 			of = uint64(x32 >> 31)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVShr4n {
-			goto lVShr4n
-		}
-		if in.kind == kVShl4n {
-			goto lVShl4n
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lSarRI4:
-	{
+		goto next
+	case kSarRI4:
 		x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 		r32 = uint32(int32(x32) >> k)
 		c.R[in.rm&15] = uint64(r32)
@@ -22242,66 +10931,18 @@ lSarRI4:
 		cf = uint64(x32 >> (k - 1) & 1)
 		of = uint64(0)
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kVShl4 {
-			goto lVShl4
-		}
-		goto dispatch
-	}
-lSarRI4n:
-	{
+		goto next
+	case kSarRI4n:
 		x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 		r32 = uint32(int32(x32) >> k)
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JG {
-			goto lCmpRI4JG
-		}
-		if in.kind == kAndRI4_Store4b {
-			goto lAndRI4_Store4b
-		}
-		if in.kind == kAddRI4 {
-			goto lAddRI4
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		goto dispatch
-	}
-lVSar4n:
-	{
+		goto next
+	case kVSar4n:
 		x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 		r32 = uint32(int32(x32) >> k)
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRR4n {
-			goto lAndRR4n
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		goto dispatch
-	}
-lVSar4:
-	{
+		goto next
+	case kVSar4:
 		x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 		if k == 0 {
 			goto generic
@@ -22312,49 +10953,16 @@ lVSar4:
 		cf = uint64(x32 >> (k - 1) & 1)
 		of = uint64(0)
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Lea4_Cbw8_Load2 {
-			goto lLoad8b_Lea4_Cbw8_Load2
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kAndRM1b {
-			goto lAndRM1b
-		}
-		goto dispatch
-	}
-lNeg4:
-	{
+		goto next
+	case kNeg4:
 		x32, y32 = uint32(0), uint32(c.R[in.rm&15])
 		r32 = -y32
 		c.R[in.rm&15] = uint64(r32)
 		c.res = uint64(int64(int32(r32)))
 		v32 = ^x32&y32 | (^x32|y32)&r32
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovS4 {
-			goto lCmovS4
-		}
-		if in.kind == kStoreI8b {
-			goto lStoreI8b
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kCbw8 {
-			goto lCbw8
-		}
-		goto dispatch
-	}
-lRolRI4:
-	{
+		goto next
+	case kRolRI4:
 		by = int(in.imm & 31)
 		r32 = bits.RotateLeft32(uint32(c.R[in.rm&15]), by)
 		c.R[in.rm&15] = uint64(r32)
@@ -22365,29 +10973,12 @@ lRolRI4:
 		}
 		c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
 		goto next
-	}
-lRolRI4n:
-	{
+	case kRolRI4n:
 		by = int(in.imm & 31)
 		r32 = bits.RotateLeft32(uint32(c.R[in.rm&15]), by)
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRR4 {
-			goto lAddRR4
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kAddRR4n {
-			goto lAddRR4n
-		}
-		goto dispatch
-	}
-lRorRI4:
-	{
+		goto next
+	case kRorRI4:
 		by = int(in.imm & 31)
 		r32 = bits.RotateLeft32(uint32(c.R[in.rm&15]), -by)
 		c.R[in.rm&15] = uint64(r32)
@@ -22397,31 +10988,13 @@ lRorRI4:
 			of = (c.aux>>63 ^ c.aux>>62) & 1
 		}
 		c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRolRI4n {
-			goto lRolRI4n
-		}
-		goto dispatch
-	}
-lRorRI4n:
-	{
+		goto next
+	case kRorRI4n:
 		by = int(in.imm & 31)
 		r32 = bits.RotateLeft32(uint32(c.R[in.rm&15]), -by)
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		goto dispatch
-	}
-lInc4:
-	{
+		goto next
+	case kInc4:
 		cf = c.aux & auxCF
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(1)
 		r32 = x32 + y32
@@ -22431,34 +11004,13 @@ lInc4:
 		c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
 		o = c.aux ^ c.aux<<1
 		c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		goto dispatch
-	}
-lInc4n:
-	{
+		goto next
+	case kInc4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(1)
 		r32 = x32 + y32
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRR4 {
-			goto lAddRR4
-		}
-		goto dispatch
-	}
-lDec4:
-	{
+		goto next
+	case kDec4:
 		cf = c.aux & auxCF
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(1)
 		r32 = x32 - y32
@@ -22469,38 +11021,16 @@ lDec4:
 		o = c.aux ^ c.aux<<1
 		c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1
 		goto next
-	}
-lDec4n:
-	{
+	case kDec4n:
 		x32, y32 = uint32(c.R[in.rm&15]), uint32(1)
 		r32 = x32 - y32
 		c.R[in.rm&15] = uint64(r32)
 		goto next
-	}
-lNot4:
-	{
+	case kNot4:
 		r32 = ^uint32(c.R[in.rm&15])
 		c.R[in.rm&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCbw8 {
-			goto lCbw8
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kAndRR4n {
-			goto lAndRR4n
-		}
-		if in.kind == kAndRR4 {
-			goto lAndRR4
-		}
-		goto dispatch
-	}
-lShlRI8:
-	{
+		goto next
+	case kShlRI8:
 		x64, k = c.R[in.rm&15], uint(in.imm)&63
 		r64 = x64 << k
 		c.R[in.rm&15] = uint64(r64)
@@ -22511,72 +11041,18 @@ lShlRI8:
 			of = uint64((x64>>63 ^ x64>>62) & 1)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRM8b {
-			goto lAddRM8b
-		}
-		if in.kind == kLoad8 {
-			goto lLoad8
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		goto dispatch
-	}
-lShlRI8n:
-	{
+		goto next
+	case kShlRI8n:
 		x64, k = c.R[in.rm&15], uint(in.imm)&63
 		r64 = x64 << k
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kShlRI8 {
-			goto lShlRI8
-		}
-		if in.kind == kOrRR8n {
-			goto lOrRR8n
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kAddRR8n {
-			goto lAddRR8n
-		}
-		goto dispatch
-	}
-lVShl8n:
-	{
+		goto next
+	case kVShl8n:
 		x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 		r64 = x64 << k
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR8JNE {
-			goto lTestRR8JNE
-		}
-		if in.kind == kTestRI4JNE {
-			goto lTestRI4JNE
-		}
-		if in.kind == kAddRI4n {
-			goto lAddRI4n
-		}
-		if in.kind == kTestRR4 {
-			goto lTestRR4
-		}
-		goto dispatch
-	}
-lVShl8:
-	{
+		goto next
+	case kVShl8:
 		x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 		if k == 0 {
 			goto generic
@@ -22590,26 +11066,8 @@ lVShl8:
 			of = uint64((x64>>63 ^ x64>>62) & 1)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVSar8 {
-			goto lVSar8
-		}
-		if in.kind == kPush8_MovRR4 {
-			goto lPush8_MovRR4
-		}
-		if in.kind == kNot8 {
-			goto lNot8
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		goto dispatch
-	}
-lShrRI8:
-	{
+		goto next
+	case kShrRI8:
 		x64, k = c.R[in.rm&15], uint(in.imm)&63
 		r64 = x64 >> k
 		c.R[in.rm&15] = uint64(r64)
@@ -22620,72 +11078,18 @@ lShrRI8:
 			of = uint64(x64 >> 63)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lShrRI8n:
-	{
+		goto next
+	case kShrRI8n:
 		x64, k = c.R[in.rm&15], uint(in.imm)&63
 		r64 = x64 >> k
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS {
-			goto lCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lVShr8n:
-	{
+		goto next
+	case kVShr8n:
 		x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 		r64 = x64 >> k
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR4JNE {
-			goto lTestRR4JNE
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kAddRR8n {
-			goto lAddRR8n
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		goto dispatch
-	}
-lVShr8:
-	{
+		goto next
+	case kVShr8:
 		x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 		if k == 0 {
 			goto generic
@@ -22699,26 +11103,8 @@ lVShr8:
 			of = uint64(x64 >> 63)
 		}
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kStore8 {
-			goto lStore8
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		goto dispatch
-	}
-lSarRI8:
-	{
+		goto next
+	case kSarRI8:
 		x64, k = c.R[in.rm&15], uint(in.imm)&63
 		r64 = uint64(int64(x64) >> k)
 		c.R[in.rm&15] = uint64(r64)
@@ -22726,69 +11112,18 @@ lSarRI8:
 		cf = uint64(x64 >> (k - 1) & 1)
 		of = uint64(0)
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpMI1b {
-			goto lCmpMI1b
-		}
-		if in.kind == kImulRI4 {
-			goto lImulRI4
-		}
-		if in.kind == kAndMI4b {
-			goto lAndMI4b
-		}
-		if in.kind == kStore4b_Load4b {
-			goto lStore4b_Load4b
-		}
-		goto dispatch
-	}
-lSarRI8n:
-	{
+		goto next
+	case kSarRI8n:
 		x64, k = c.R[in.rm&15], uint(in.imm)&63
 		r64 = uint64(int64(x64) >> k)
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		if in.kind == kAndRR8n {
-			goto lAndRR8n
-		}
-		if in.kind == kTestRR8JS {
-			goto lTestRR8JS
-		}
-		if in.kind == kCmpRR8JAE {
-			goto lCmpRR8JAE
-		}
-		goto dispatch
-	}
-lVSar8n:
-	{
+		goto next
+	case kVSar8n:
 		x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 		r64 = uint64(int64(x64) >> k)
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		if in.kind == kCmpRI8JNE {
-			goto lCmpRI8JNE
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		goto dispatch
-	}
-lVSar8:
-	{
+		goto next
+	case kVSar8:
 		x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 		if k == 0 {
 			goto generic
@@ -22799,52 +11134,16 @@ lVSar8:
 		cf = uint64(x64 >> (k - 1) & 1)
 		of = uint64(0)
 		c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8 {
-			goto lStore8
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kStore8b_Jmp {
-			goto lStore8b_Jmp
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lNeg8:
-	{
+		goto next
+	case kNeg8:
 		x64, y64 = uint64(0), c.R[in.rm&15]
 		r64 = -y64
 		c.R[in.rm&15] = uint64(r64)
 		c.res = r64
 		v64 = ^x64&y64 | (^x64|y64)&r64
 		c.aux = v64 & auxAll
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovS8 {
-			goto lCmovS8
-		}
-		if in.kind == kTestRR4 {
-			goto lTestRR4
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lRolRI8:
-	{
+		goto next
+	case kRolRI8:
 		by = int(in.imm & 63)
 		r64 = bits.RotateLeft64(c.R[in.rm&15], by)
 		c.R[in.rm&15] = uint64(r64)
@@ -22854,49 +11153,13 @@ lRolRI8:
 			of = (c.aux>>63 ^ c.aux>>62) & 1
 		}
 		c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kPop8 {
-			goto lPop8
-		}
-		if in.kind == kStore8b_Store8b_Store8b_Store8b {
-			goto lStore8b_Store8b_Store8b_Store8b
-		}
-		if in.kind == kStore8b_Load8b {
-			goto lStore8b_Load8b
-		}
-		if in.kind == kStore8b_Jmp {
-			goto lStore8b_Jmp
-		}
-		goto dispatch
-	}
-lRolRI8n:
-	{
+		goto next
+	case kRolRI8n:
 		by = int(in.imm & 63)
 		r64 = bits.RotateLeft64(c.R[in.rm&15], by)
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR8n {
-			goto lXorRR8n
-		}
-		if in.kind == kAddRR8n {
-			goto lAddRR8n
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kXorRR8 {
-			goto lXorRR8
-		}
-		goto dispatch
-	}
-lRorRI8:
-	{
+		goto next
+	case kRorRI8:
 		by = int(in.imm & 63)
 		r64 = bits.RotateLeft64(c.R[in.rm&15], -by)
 		c.R[in.rm&15] = uint64(r64)
@@ -22907,16 +11170,12 @@ lRorRI8:
 		}
 		c.aux = c.aux&^auxCO | cf<<63 | (cf^of)<<62
 		goto next
-	}
-lRorRI8n:
-	{
+	case kRorRI8n:
 		by = int(in.imm & 63)
 		r64 = bits.RotateLeft64(c.R[in.rm&15], -by)
 		c.R[in.rm&15] = uint64(r64)
 		goto next
-	}
-lInc8:
-	{
+	case kInc8:
 		cf = c.aux & auxCF
 		x64, y64 = c.R[in.rm&15], uint64(1)
 		r64 = x64 + y64
@@ -22926,37 +11185,13 @@ lInc8:
 		c.aux = v64 & auxAll
 		o = c.aux ^ c.aux<<1
 		c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRM1 {
-			goto lCmpRM1
-		}
-		goto dispatch
-	}
-lInc8n:
-	{
+		goto next
+	case kInc8n:
 		x64, y64 = c.R[in.rm&15], uint64(1)
 		r64 = x64 + y64
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kOrRI8 {
-			goto lOrRI8
-		}
-		goto dispatch
-	}
-lDec8:
-	{
+		goto next
+	case kDec8:
 		cf = c.aux & auxCF
 		x64, y64 = c.R[in.rm&15], uint64(1)
 		r64 = x64 - y64
@@ -22966,1052 +11201,359 @@ lDec8:
 		c.aux = v64 & auxAll
 		o = c.aux ^ c.aux<<1
 		c.aux = c.aux&auxAF | cf | (o^cf)&auxCF>>1
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		goto dispatch
-	}
-lDec8n:
-	{
+		goto next
+	case kDec8n:
 		x64, y64 = c.R[in.rm&15], uint64(1)
 		r64 = x64 - y64
 		c.R[in.rm&15] = uint64(r64)
 		goto next
-	}
-lNot8:
-	{
+	case kNot8:
 		r64 = ^c.R[in.rm&15]
 		c.R[in.rm&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAndRM8 {
-			goto lAndRM8
-		}
-		if in.kind == kAndRR8n {
-			goto lAndRR8n
-		}
-		if in.kind == kNot8 {
-			goto lNot8
-		}
-		if in.kind == kAndRR8 {
-			goto lAndRR8
-		}
-		goto dispatch
-	}
-lCmovO4:
-	{
+		goto next
+	case kCmovO4:
 		r32 = uint32(c.R[in.reg&15])
 		if int64(c.aux^c.aux<<1) < 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
 		goto next
-	}
-lCmovO8:
-	{
+	case kCmovO8:
 		r64 = c.R[in.reg&15]
 		if int64(c.aux^c.aux<<1) < 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
 		goto next
-	}
-lSetO:
-	{
+	case kSetO:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if int64(c.aux^c.aux<<1) < 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kTestRR8JS {
-			goto lTestRR8JS
-		}
-		goto dispatch
-	}
-lCmovNO4:
-	{
+		goto next
+	case kCmovNO4:
 		r32 = uint32(c.R[in.reg&15])
 		if !(int64(c.aux^c.aux<<1) < 0) {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
 		goto next
-	}
-lCmovNO8:
-	{
+	case kCmovNO8:
 		r64 = c.R[in.reg&15]
 		if !(int64(c.aux^c.aux<<1) < 0) {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
 		goto next
-	}
-lSetNO:
-	{
+	case kSetNO:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !(int64(c.aux^c.aux<<1) < 0) {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
 		goto next
-	}
-lCmovB4:
-	{
+	case kCmovB4:
 		r32 = uint32(c.R[in.reg&15])
 		if int64(c.aux) < 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		if in.kind == kPush8 {
-			goto lPush8
-		}
-		if in.kind == kLoad8b_Lea8 {
-			goto lLoad8b_Lea8
-		}
-		goto dispatch
-	}
-lCmovB8:
-	{
+		goto next
+	case kCmovB8:
 		r64 = c.R[in.reg&15]
 		if int64(c.aux) < 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_Jmp {
-			goto lMovRR8_Jmp
-		}
-		if in.kind == kVrmovd8 {
-			goto lVrmovd8
-		}
-		if in.kind == kStoreI8b {
-			goto lStoreI8b
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		goto dispatch
-	}
-lSetB:
-	{
+		goto next
+	case kSetB:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if int64(c.aux) < 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kAndRR4n {
-			goto lAndRR4n
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		goto dispatch
-	}
-lCmovAE4:
-	{
+		goto next
+	case kCmovAE4:
 		r32 = uint32(c.R[in.reg&15])
 		if !(int64(c.aux) < 0) {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kLoad8b_Load4b {
-			goto lLoad8b_Load4b
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		goto dispatch
-	}
-lCmovAE8:
-	{
+		goto next
+	case kCmovAE8:
 		r64 = c.R[in.reg&15]
 		if !(int64(c.aux) < 0) {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		goto dispatch
-	}
-lSetAE:
-	{
+		goto next
+	case kSetAE:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !(int64(c.aux) < 0) {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		goto dispatch
-	}
-lCmovE4:
-	{
+		goto next
+	case kCmovE4:
 		r32 = uint32(c.R[in.reg&15])
 		if c.res == 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b_Load4b {
-			goto lStore4b_Load4b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kCmpRR4 {
-			goto lCmpRR4
-		}
-		goto dispatch
-	}
-lCmovE8:
-	{
+		goto next
+	case kCmovE8:
 		r64 = c.R[in.reg&15]
 		if c.res == 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		if in.kind == kLoad8b_TestRR8JE {
-			goto lLoad8b_TestRR8JE
-		}
-		goto dispatch
-	}
-lSetE:
-	{
+		goto next
+	case kSetE:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if c.res == 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kCmpRI4 {
-			goto lCmpRI4
-		}
-		if in.kind == kOrRR1 {
-			goto lOrRR1
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		goto dispatch
-	}
-lCmovNE4:
-	{
+		goto next
+	case kCmovNE4:
 		r32 = uint32(c.R[in.reg&15])
 		if c.res != 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kTestRR1JNE {
-			goto lTestRR1JNE
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kTestRR4JNE {
-			goto lTestRR4JNE
-		}
-		goto dispatch
-	}
-lCmovNE8:
-	{
+		goto next
+	case kCmovNE8:
 		r64 = c.R[in.reg&15]
 		if c.res != 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JE_CmpRI4JE {
-			goto lCmpRI4JE_CmpRI4JE
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		if in.kind == kMovRR8_MovRR8_Call {
-			goto lMovRR8_MovRR8_Call
-		}
-		if in.kind == kStore8b_Load8b {
-			goto lStore8b_Load8b
-		}
-		goto dispatch
-	}
-lSetNE:
-	{
+		goto next
+	case kSetNE:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if c.res != 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kCmpMI4JNEb {
-			goto lCmpMI4JNEb
-		}
-		if in.kind == kMovRR8_MovRR8 {
-			goto lMovRR8_MovRR8
-		}
-		goto dispatch
-	}
-lCmovBE4:
-	{
+		goto next
+	case kCmovBE4:
 		r32 = uint32(c.R[in.reg&15])
 		if int64(c.aux) < 0 || c.res == 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4 {
-			goto lCmpRI4
-		}
-		if in.kind == kCmpRR4JAE {
-			goto lCmpRR4JAE
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lCmovBE8:
-	{
+		goto next
+	case kCmovBE8:
 		r64 = c.R[in.reg&15]
 		if int64(c.aux) < 0 || c.res == 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_Call {
-			goto lMovRR8_Call
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		goto dispatch
-	}
-lSetBE:
-	{
+		goto next
+	case kSetBE:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if int64(c.aux) < 0 || c.res == 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kOrRR1 {
-			goto lOrRR1
-		}
-		if in.kind == kCmpRI4 {
-			goto lCmpRI4
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kSubRI4n {
-			goto lSubRI4n
-		}
-		goto dispatch
-	}
-lCmovA4:
-	{
+		goto next
+	case kCmovA4:
 		r32 = uint32(c.R[in.reg&15])
 		if !(int64(c.aux) < 0 || c.res == 0) {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		goto dispatch
-	}
-lCmovA8:
-	{
+		goto next
+	case kCmovA8:
 		r64 = c.R[in.reg&15]
 		if !(int64(c.aux) < 0 || c.res == 0) {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI8JBE {
-			goto lCmpRI8JBE
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		goto dispatch
-	}
-lSetA:
-	{
+		goto next
+	case kSetA:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !(int64(c.aux) < 0 || c.res == 0) {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJA {
-			goto lJA
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lCmovS4:
-	{
+		goto next
+	case kCmovS4:
 		r32 = uint32(c.R[in.reg&15])
 		if int64(c.res^c.aux<<63) < 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		if in.kind == kTestRR8JS {
-			goto lTestRR8JS
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lCmovS8:
-	{
+		goto next
+	case kCmovS8:
 		r64 = c.R[in.reg&15]
 		if int64(c.res^c.aux<<63) < 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kShrRI8 {
-			goto lShrRI8
-		}
-		if in.kind == kLoad8b_MovRR8 {
-			goto lLoad8b_MovRR8
-		}
-		if in.kind == kTestRR8JLE {
-			goto lTestRR8JLE
-		}
-		goto dispatch
-	}
-lSetS:
-	{
+		goto next
+	case kSetS:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if int64(c.res^c.aux<<63) < 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
 		goto next
-	}
-lCmovNS4:
-	{
+	case kCmovNS4:
 		r32 = uint32(c.R[in.reg&15])
 		if !(int64(c.res^c.aux<<63) < 0) {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kTestMI1JNE {
-			goto lTestMI1JNE
-		}
-		if in.kind == kSarRI4n {
-			goto lSarRI4n
-		}
-		goto dispatch
-	}
-lCmovNS8:
-	{
+		goto next
+	case kCmovNS8:
 		r64 = c.R[in.reg&15]
 		if !(int64(c.res^c.aux<<63) < 0) {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kSarRI8n {
-			goto lSarRI8n
-		}
-		goto dispatch
-	}
-lSetNS:
-	{
+		goto next
+	case kSetNS:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !(int64(c.res^c.aux<<63) < 0) {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
 		goto next
-	}
-lCmovP4:
-	{
+	case kCmovP4:
 		r32 = uint32(c.R[in.reg&15])
 		if c.pf() {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
 		goto next
-	}
-lCmovP8:
-	{
+	case kCmovP8:
 		r64 = c.R[in.reg&15]
 		if c.pf() {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
 		goto next
-	}
-lSetP:
-	{
+	case kSetP:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if c.pf() {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovNE4 {
-			goto lCmovNE4
-		}
-		if in.kind == kOrRR4 {
-			goto lOrRR4
-		}
-		goto dispatch
-	}
-lCmovNP4:
-	{
+		goto next
+	case kCmovNP4:
 		r32 = uint32(c.R[in.reg&15])
 		if !c.pf() {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
 		goto next
-	}
-lCmovNP8:
-	{
+	case kCmovNP8:
 		r64 = c.R[in.reg&15]
 		if !c.pf() {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
 		goto next
-	}
-lSetNP:
-	{
+	case kSetNP:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !c.pf() {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovNE4 {
-			goto lCmovNE4
-		}
-		if in.kind == kCmovE4 {
-			goto lCmovE4
-		}
-		goto dispatch
-	}
-lCmovL4:
-	{
+		goto next
+	case kCmovL4:
 		r32 = uint32(c.R[in.reg&15])
 		if int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		if in.kind == kLoadS48b {
-			goto lLoadS48b
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lCmovL8:
-	{
+		goto next
+	case kCmovL8:
 		r64 = c.R[in.reg&15]
 		if int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		goto dispatch
-	}
-lSetL:
-	{
+		goto next
+	case kSetL:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kAddRI8_Pop8_Pop8_Ret {
-			goto lAddRI8_Pop8_Pop8_Ret
-		}
-		if in.kind == kAddRI4 {
-			goto lAddRI4
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lCmovGE4:
-	{
+		goto next
+	case kCmovGE4:
 		r32 = uint32(c.R[in.reg&15])
 		if !(int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kCmpRR4 {
-			goto lCmpRR4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kCall {
-			goto lCall
-		}
-		goto dispatch
-	}
-lCmovGE8:
-	{
+		goto next
+	case kCmovGE8:
 		r64 = c.R[in.reg&15]
 		if !(int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8_SubRR8n {
-			goto lMovRR8_SubRR8n
-		}
-		goto dispatch
-	}
-lSetGE:
-	{
+		goto next
+	case kSetGE:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !(int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR1JE {
-			goto lTestRR1JE
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		if in.kind == kOrRR1 {
-			goto lOrRR1
-		}
-		goto dispatch
-	}
-lCmovLE4:
-	{
+		goto next
+	case kCmovLE4:
 		r32 = uint32(c.R[in.reg&15])
 		if c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR4JLE {
-			goto lCmpRR4JLE
-		}
-		if in.kind == kAddRR4 {
-			goto lAddRR4
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		if in.kind == kStore2b {
-			goto lStore2b
-		}
-		goto dispatch
-	}
-lCmovLE8:
-	{
+		goto next
+	case kCmovLE8:
 		r64 = c.R[in.reg&15]
 		if c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kShlRI8n {
-			goto lShlRI8n
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		if in.kind == kTestRI1JE {
-			goto lTestRI1JE
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		goto dispatch
-	}
-lSetLE:
-	{
+		goto next
+	case kSetLE:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kAddRI4 {
-			goto lAddRI4
-		}
-		if in.kind == kStoreI8 {
-			goto lStoreI8
-		}
-		if in.kind == kLoad8b_Call {
-			goto lLoad8b_Call
-		}
-		goto dispatch
-	}
-lCmovG4:
-	{
+		goto next
+	case kCmovG4:
 		r32 = uint32(c.R[in.reg&15])
 		if !(c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			r32 = uint32(c.R[in.rm&15])
 		}
 		c.R[in.reg&15] = uint64(r32)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		if in.kind == kStore4 {
-			goto lStore4
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lCmovG8:
-	{
+		goto next
+	case kCmovG8:
 		r64 = c.R[in.reg&15]
 		if !(c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			r64 = c.R[in.rm&15]
 		}
 		c.R[in.reg&15] = uint64(r64)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR8JNE {
-			goto lTestRR8JNE
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kTestRR8 {
-			goto lTestRR8
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		goto dispatch
-	}
-lSetG:
-	{
+		goto next
+	case kSetG:
 		r64 = c.R[in.rm&15] &^ 0xff
 		if !(c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			r64 |= 1
 		}
 		c.R[in.rm&15] = r64
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRR4n {
-			goto lAddRR4n
-		}
-		if in.kind == kMovzx1 {
-			goto lMovzx1
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kCmpRI4JA {
-			goto lCmpRI4JA
-		}
-		goto dispatch
-	}
-lImulRR4n:
-	{
+		goto next
+	case kImulRR4n:
 		c.R[in.reg&15] = uint64(uint32(c.R[in.reg&15]) * uint32(c.R[in.rm&15]))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR4n {
-			goto lSubRR4n
-		}
-		if in.kind == kMovRR4_MovRR4 {
-			goto lMovRR4_MovRR4
-		}
-		if in.kind == kCmpRR4 {
-			goto lCmpRR4
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		goto dispatch
-	}
-lImulRR8n:
-	{
+		goto next
+	case kImulRR8n:
 		c.R[in.reg&15] = c.R[in.reg&15] * c.R[in.rm&15]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea8b_CmpRI8JA {
-			goto lLea8b_CmpRI8JA
-		}
-		if in.kind == kMovRR4_AndRI4n_CmpRI4JE {
-			goto lMovRR4_AndRI4n_CmpRI4JE
-		}
-		if in.kind == kImulRR8n {
-			goto lImulRR8n
-		}
-		if in.kind == kAddRR8 {
-			goto lAddRR8
-		}
-		goto dispatch
-	}
-lImulRR4:
-	{
+		goto next
+	case kImulRR4:
 		p = int64(int32(c.R[in.reg&15])) * int64(int32(c.R[in.rm&15]))
 		c.R[in.reg&15] = uint64(uint32(p))
 		over = p != int64(int32(p))
@@ -24023,23 +11565,8 @@ lImulRR4:
 			aux |= auxCF
 		}
 		c.aux = aux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovsx48 {
-			goto lMovsx48
-		}
-		if in.kind == kLoad1 {
-			goto lLoad1
-		}
-		if in.kind == kStore4 {
-			goto lStore4
-		}
-		goto dispatch
-	}
-lImulRR8:
-	{
+		goto next
+	case kImulRR8:
 		x64, y64 = c.R[in.reg&15], c.R[in.rm&15]
 		h, r64 = bits.Mul64(x64, y64)
 		h -= uint64(int64(x64)>>63)&y64 + uint64(int64(y64)>>63)&x64
@@ -24053,68 +11580,14 @@ lImulRR8:
 			aux |= auxCF
 		}
 		c.aux = aux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		if in.kind == kStoreI8b {
-			goto lStoreI8b
-		}
-		goto dispatch
-	}
-lImulRI4n:
-	{
+		goto next
+	case kImulRI4n:
 		c.R[in.reg&15] = uint64(uint32(in.imm) * uint32(c.R[in.rm&15]))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR4 {
-			goto lSubRR4
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		if in.kind == kAndRI4 {
-			goto lAndRI4
-		}
-		if in.kind == kAddRI4 {
-			goto lAddRI4
-		}
-		goto dispatch
-	}
-lImulRI8n:
-	{
+		goto next
+	case kImulRI8n:
 		c.R[in.reg&15] = in.imm * c.R[in.rm&15]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kShrRI8n {
-			goto lShrRI8n
-		}
-		if in.kind == kAddRI8n {
-			goto lAddRI8n
-		}
-		if in.kind == kSarRI4n {
-			goto lSarRI4n
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		goto dispatch
-	}
-lImulRI4:
-	{
+		goto next
+	case kImulRI4:
 		p = int64(int32(in.imm)) * int64(int32(c.R[in.rm&15]))
 		c.R[in.reg&15] = uint64(uint32(p))
 		over = p != int64(int32(p))
@@ -24126,23 +11599,8 @@ lImulRI4:
 			aux |= auxCF
 		}
 		c.aux = aux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCbw8 {
-			goto lCbw8
-		}
-		if in.kind == kLoad1b_AddRI8n {
-			goto lLoad1b_AddRI8n
-		}
-		if in.kind == kLoad1b {
-			goto lLoad1b
-		}
-		goto dispatch
-	}
-lImulRI8:
-	{
+		goto next
+	case kImulRI8:
 		x64, y64 = in.imm, c.R[in.rm&15]
 		h, r64 = bits.Mul64(x64, y64)
 		h -= uint64(int64(x64)>>63)&y64 + uint64(int64(y64)>>63)&x64
@@ -24156,20 +11614,8 @@ lImulRI8:
 			aux |= auxCF
 		}
 		c.aux = aux
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLea8b {
-			goto lLea8b
-		}
-		if in.kind == kLoadS18b {
-			goto lLoadS18b
-		}
-		goto dispatch
-	}
-lImulRM4:
-	{
+		goto next
+	case kImulRM4:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -24192,10 +11638,7 @@ lImulRM4:
 			c.aux = aux
 			goto next
 		}
-	}
-	goto generic
-lImulRM4b:
-	{
+	case kImulRM4b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
@@ -24210,28 +11653,9 @@ lImulRM4b:
 				aux |= auxCF
 			}
 			c.aux = aux
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kMovRR4_MovRR4 {
-				goto lMovRR4_MovRR4
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lImulRM8:
-	{
+	case kImulRM8:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -24254,19 +11678,9 @@ lImulRM8:
 				aux |= auxCF
 			}
 			c.aux = aux
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lImulRM8b:
-	{
+	case kImulRM8b:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -24283,127 +11697,37 @@ lImulRM8b:
 				aux |= auxCF
 			}
 			c.aux = aux
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRM8b {
-				goto lAddRM8b
-			}
-			if in.kind == kTestRI1JE {
-				goto lTestRI1JE
-			}
-			if in.kind == kSetO {
-				goto lSetO
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lNop:
-	{
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad1_Store1_AddRI8n_CmpRR8JNE {
-			goto lLoad1_Store1_AddRI8n_CmpRR8JNE
-		}
-		if in.kind == kLoad1b_Lea8b {
-			goto lLoad1b_Lea8b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lEnd:
-	{
+	case kNop:
+		goto next
+	case kEnd:
 		goto exit
-	}
-lPush8:
-	{
+	case kPush8:
 		a = c.R[RSP] - 8
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
 			c.R[RSP] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lPushI8:
-	{
+	case kPushI8:
 		a = c.R[RSP] - 8
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = in.imm
 			c.R[RSP] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_MovRR8_MovRR8 {
-				goto lMovRR8_MovRR8_MovRR8
-			}
-			if in.kind == kPush8 {
-				goto lPush8
-			}
-			if in.kind == kPushI8 {
-				goto lPushI8
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lPop8:
-	{
+	case kPop8:
 		a = c.R[RSP]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.R[RSP] = a + 8
 			c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Ret {
-				goto lLoad8b_Ret
-			}
-			if in.kind == kMovRR4_Pop8_Pop8_Pop8_Pop8 {
-				goto lMovRR4_Pop8_Pop8_Pop8_Pop8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lCall:
-	{
+	case kCall:
 		a = c.R[RSP] - 8
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -24411,10 +11735,7 @@ lCall:
 			c.R[RSP] = a
 			goto exit
 		}
-	}
-	goto generic
-lRet:
-	{
+	case kRet:
 		a = c.R[RSP]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -24424,14 +11745,9 @@ lRet:
 				goto indirect
 			}
 		}
-	}
-	goto generic
-lJmp:
-	{
+	case kJmp:
 		goto exit
-	}
-lCallR:
-	{
+	case kCallR:
 		t = c.R[in.rm&15]
 		if uint64(int64(t)<<16>>16) == t {
 			a = c.R[RSP] - 8
@@ -24443,10 +11759,7 @@ lCallR:
 				goto indirect
 			}
 		}
-	}
-	goto generic
-lCallM:
-	{
+	case kCallM:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -24468,10 +11781,7 @@ lCallM:
 				}
 			}
 		}
-	}
-	goto generic
-lCallMb:
-	{
+	case kCallMb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -24487,10 +11797,7 @@ lCallMb:
 				}
 			}
 		}
-	}
-	goto generic
-lJmpM:
-	{
+	case kJmpM:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -24505,10 +11812,7 @@ lJmpM:
 				goto indirect
 			}
 		}
-	}
-	goto generic
-lJmpMb:
-	{
+	case kJmpMb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -24517,391 +11821,105 @@ lJmpMb:
 				goto indirect
 			}
 		}
-	}
-	goto generic
-lJmpR:
-	{
+	case kJmpR:
 		if t = c.R[in.rm&15]; uint64(int64(t)<<16>>16) == t {
 			c.RIP = t
 			goto indirect
 		}
-	}
-	goto generic
-lJO:
-	{
+	case kJO:
 		if int64(c.aux^c.aux<<1) < 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRR8 {
-			goto lCmpRR8
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kLea8 {
-			goto lLea8
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		goto dispatch
-	}
-lJNO:
-	{
+		goto next
+	case kJNO:
 		if !(int64(c.aux^c.aux<<1) < 0) {
 			goto exit
 		}
 		goto next
-	}
-lJB:
-	{
+	case kJB:
 		if int64(c.aux) < 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad4 {
-			goto lLoad4
-		}
-		if in.kind == kCmpMI2JAb {
-			goto lCmpMI2JAb
-		}
-		if in.kind == kJA {
-			goto lJA
-		}
-		if in.kind == kCmpRM8b {
-			goto lCmpRM8b
-		}
-		goto dispatch
-	}
-lJAE:
-	{
+		goto next
+	case kJAE:
 		if !(int64(c.aux) < 0) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpMI1JEb {
-			goto lCmpMI1JEb
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kMovRR8 {
-			goto lMovRR8
-		}
-		if in.kind == kMovzx2 {
-			goto lMovzx2
-		}
-		goto dispatch
-	}
-lJE:
-	{
+		goto next
+	case kJE:
 		if c.res == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Load8b {
-			goto lLoad8b_Load8b
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		if in.kind == kTestRR4JNE_Load2b_Load2 {
-			goto lTestRR4JNE_Load2b_Load2
-		}
-		if in.kind == kVmmovsdXb {
-			goto lVmmovsdXb
-		}
-		goto dispatch
-	}
-lJNE:
-	{
+		goto next
+	case kJNE:
 		if c.res != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXorRR4 {
-			goto lXorRR4
-		}
-		if in.kind == kCmpMI1JEb {
-			goto lCmpMI1JEb
-		}
-		if in.kind == kTestRR8JE {
-			goto lTestRR8JE
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		goto dispatch
-	}
-lJBE:
-	{
+		goto next
+	case kJBE:
 		if int64(c.aux) < 0 || c.res == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpMI8JEb {
-			goto lCmpMI8JEb
-		}
-		if in.kind == kCmpRI2JA {
-			goto lCmpRI2JA
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		if in.kind == kTestRR4JNE {
-			goto lTestRR4JNE
-		}
-		goto dispatch
-	}
-lJA:
-	{
+		goto next
+	case kJA:
 		if !(int64(c.aux) < 0 || c.res == 0) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kPxor {
-			goto lPxor
-		}
-		if in.kind == kCmpRI1JE {
-			goto lCmpRI1JE
-		}
-		if in.kind == kJmpM {
-			goto lJmpM
-		}
-		if in.kind == kLoad1b_Load1b {
-			goto lLoad1b_Load1b
-		}
-		goto dispatch
-	}
-lJS:
-	{
+		goto next
+	case kJS:
 		if int64(c.res^c.aux<<63) < 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kLoad8b_Load8b {
-			goto lLoad8b_Load8b
-		}
-		if in.kind == kLoad8_Load8_CmpRI8JNE {
-			goto lLoad8_Load8_CmpRI8JNE
-		}
-		if in.kind == kLea8b_CmpRI8JA {
-			goto lLea8b_CmpRI8JA
-		}
-		goto dispatch
-	}
-lJNS:
-	{
+		goto next
+	case kJNS:
 		if !(int64(c.res^c.aux<<63) < 0) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRI4_Jmp {
-			goto lMovRI4_Jmp
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kLoad8b_Load8b {
-			goto lLoad8b_Load8b
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		goto dispatch
-	}
-lJP:
-	{
+		goto next
+	case kJP:
 		if c.pf() {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		if in.kind == kJNE {
-			goto lJNE
-		}
-		if in.kind == kVmpand {
-			goto lVmpand
-		}
-		goto dispatch
-	}
-lJNP:
-	{
+		goto next
+	case kJNP:
 		if !c.pf() {
 			goto exit
 		}
 		goto next
-	}
-lJL:
-	{
+	case kJL:
 		if int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI1JNE {
-			goto lCmpRI1JNE
-		}
-		if in.kind == kLoad4 {
-			goto lLoad4
-		}
-		if in.kind == kCmpRR4JL {
-			goto lCmpRR4JL
-		}
-		if in.kind == kJmp {
-			goto lJmp
-		}
-		goto dispatch
-	}
-lJGE:
-	{
+		goto next
+	case kJGE:
 		if !(int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		if in.kind == kLoad8_Load8b {
-			goto lLoad8_Load8b
-		}
-		if in.kind == kLoadA {
-			goto lLoadA
-		}
-		if in.kind == kStore8b_Load8b {
-			goto lStore8b_Load8b
-		}
-		goto dispatch
-	}
-lJLE:
-	{
+		goto next
+	case kJLE:
 		if c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Load8b_TestRR8JE {
-			goto lLoad8b_Load8b_TestRR8JE
-		}
-		if in.kind == kLea4b {
-			goto lLea4b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		if in.kind == kCmpRI1JE {
-			goto lCmpRI1JE
-		}
-		goto dispatch
-	}
-lJG:
-	{
+		goto next
+	case kJG:
 		if !(c.res == 0 || int64(c.res^c.aux<<63^c.aux^c.aux<<1) < 0) {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoadS48b {
-			goto lLoadS48b
-		}
-		if in.kind == kCmpRI4JE {
-			goto lCmpRI4JE
-		}
-		if in.kind == kXorRR4n {
-			goto lXorRR4n
-		}
-		if in.kind == kDec8 {
-			goto lDec8
-		}
-		goto dispatch
-	}
-lTestHI1:
-	{
+		goto next
+	case kTestHI1:
 		x8, y8 = uint8(c.R[in.rm&3]>>8), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmovNE4 {
-			goto lCmovNE4
-		}
-		goto dispatch
-	}
-lAndHI1:
-	{
+		goto next
+	case kAndHI1:
 		x8, y8 = uint8(c.R[in.rm&3]>>8), uint8(in.imm)
 		r8 = x8 & y8
 		c.R[in.rm&3] = c.R[in.rm&3]&^0xff00 | uint64(r8)<<8
 		c.res = uint64(int64(int8(r8)))
 		c.aux = 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kOrRR4 {
-			goto lOrRR4
-		}
-		if in.kind == kAddRI8 {
-			goto lAddRI8
-		}
-		if in.kind == kStore4b {
-			goto lStore4b
-		}
-		if in.kind == kJE {
-			goto lJE
-		}
-		goto dispatch
-	}
-lTestHI1JE:
-	{
+		goto next
+	case kTestHI1JE:
 		x8, y8 = uint8(c.R[in.rm&3]>>8), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -24909,26 +11927,8 @@ lTestHI1JE:
 		if r8 == 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kLoad8b_Load8b_Load8b {
-			goto lLoad8b_Load8b_Load8b
-		}
-		if in.kind == kMovRR8_Call {
-			goto lMovRR8_Call
-		}
-		if in.kind == kTestRR4JS {
-			goto lTestRR4JS
-		}
-		if in.kind == kCmpRR8JE {
-			goto lCmpRR8JE
-		}
-		goto dispatch
-	}
-lTestHI1JNE:
-	{
+		goto next
+	case kTestHI1JNE:
 		x8, y8 = uint8(c.R[in.rm&3]>>8), uint8(in.imm)
 		r8 = x8 & y8
 		c.res = uint64(int64(int8(r8)))
@@ -24936,52 +11936,15 @@ lTestHI1JNE:
 		if r8 != 0 {
 			goto exit
 		}
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovRR4_AndRI4n_CmpRI4JE {
-			goto lMovRR4_AndRI4n_CmpRI4JE
-		}
-		if in.kind == kTestMI1JNE {
-			goto lTestMI1JNE
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kTestHI1JNE {
-			goto lTestHI1JNE
-		}
-		goto dispatch
-	}
-lFLoad8:
-	{
+		goto next
+	case kFLoad8:
 		a = uint64(in.disp) + c.FSBase
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kStore8b_Load8b {
-				goto lStore8b_Load8b
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lFSubRM8:
-	{
+	case kFSubRM8:
 		a = uint64(in.disp) + c.FSBase
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -24991,19 +11954,9 @@ lFSubRM8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmpxor:
-	{
+	case kVmpxor:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25020,10 +11973,7 @@ lVmpxor:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpxorb:
-	{
+	case kVmpxorb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25034,30 +11984,12 @@ lVmpxorb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpxor:
-	{
+	case kXrvpxor:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]^w[0], v[1]^w[1]
 		d[2], d[3] = 0, 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kCmpRI4JA_Ymvmovupsb {
-			goto lCmpRI4JA_Ymvmovupsb
-		}
-		if in.kind == kAndRI4n {
-			goto lAndRI4n
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lXmvpxor:
-	{
+		goto next
+	case kXmvpxor:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25073,10 +12005,7 @@ lXmvpxor:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpxorb:
-	{
+	case kXmvpxorb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25086,17 +12015,12 @@ lXmvpxorb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpxor:
-	{
+	case kYrvpxor:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]^w[0], v[1]^w[1], v[2]^w[2], v[3]^w[3]
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpxor:
-	{
+	case kYmvpxor:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25112,10 +12036,7 @@ lYmvpxor:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpxorb:
-	{
+	case kYmvpxorb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25125,26 +12046,11 @@ lYmvpxorb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpand:
-	{
+	case kVrpand:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]&w[0], v[1]&w[1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kJB {
-			goto lJB
-		}
-		if in.kind == kVrsubsd {
-			goto lVrsubsd
-		}
-		goto dispatch
-	}
-lVmpand:
-	{
+		goto next
+	case kVmpand:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25161,10 +12067,7 @@ lVmpand:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpandb:
-	{
+	case kVmpandb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25175,17 +12078,12 @@ lVmpandb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpand:
-	{
+	case kXrvpand:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]&w[0], v[1]&w[1]
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpand:
-	{
+	case kXmvpand:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25201,10 +12099,7 @@ lXmvpand:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpandb:
-	{
+	case kXmvpandb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25214,27 +12109,12 @@ lXmvpandb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpand:
-	{
+	case kYrvpand:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]&w[0], v[1]&w[1], v[2]&w[2], v[3]&w[3]
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpand {
-			goto lYrvpand
-		}
-		if in.kind == kYrvpmovmskb {
-			goto lYrvpmovmskb
-		}
-		goto dispatch
-	}
-lYmvpand:
-	{
+		goto next
+	case kYmvpand:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25250,10 +12130,7 @@ lYmvpand:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpandb:
-	{
+	case kYmvpandb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25263,29 +12140,11 @@ lYmvpandb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpor:
-	{
+	case kVrpor:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]|w[0], v[1]|w[1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrpcmpeqb {
-			goto lVrpcmpeqb
-		}
-		if in.kind == kVmmovqXStoreb {
-			goto lVmmovqXStoreb
-		}
-		if in.kind == kVrpmovmskb {
-			goto lVrpmovmskb
-		}
-		goto dispatch
-	}
-lVmpor:
-	{
+		goto next
+	case kVmpor:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25299,26 +12158,10 @@ lVmpor:
 				v = &c.V[in.reg&15]
 				m0, m1 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 				v[0], v[1] = v[0]|m0, v[1]|m1
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVmpor {
-					goto lVmpor
-				}
-				if in.kind == kStoreUb {
-					goto lStoreUb
-				}
-				if in.kind == kLoad8b {
-					goto lLoad8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lVmporb:
-	{
+	case kVmporb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25326,30 +12169,15 @@ lVmporb:
 				v = &c.V[in.reg&15]
 				m0, m1 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 				v[0], v[1] = v[0]|m0, v[1]|m1
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kShlRI8 {
-					goto lShlRI8
-				}
-				if in.kind == kStoreAb {
-					goto lStoreAb
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpor:
-	{
+	case kXrvpor:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]|w[0], v[1]|w[1]
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpor:
-	{
+	case kXmvpor:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25365,10 +12193,7 @@ lXmvpor:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvporb:
-	{
+	case kXmvporb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25378,24 +12203,12 @@ lXmvporb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpor:
-	{
+	case kYrvpor:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]|w[0], v[1]|w[1], v[2]|w[2], v[3]|w[3]
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpmovmskb {
-			goto lYrvpmovmskb
-		}
-		goto dispatch
-	}
-lYmvpor:
-	{
+		goto next
+	case kYmvpor:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25411,10 +12224,7 @@ lYmvpor:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvporb:
-	{
+	case kYmvporb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25424,16 +12234,11 @@ lYmvporb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpandn:
-	{
+	case kVrpandn:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = ^v[0]&w[0], ^v[1]&w[1]
 		goto next
-	}
-lVmpandn:
-	{
+	case kVmpandn:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25450,10 +12255,7 @@ lVmpandn:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpandnb:
-	{
+	case kVmpandnb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25464,24 +12266,12 @@ lVmpandnb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpandn:
-	{
+	case kXrvpandn:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = ^v[0]&w[0], ^v[1]&w[1]
 		d[2], d[3] = 0, 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpmovmskb {
-			goto lYrvpmovmskb
-		}
-		goto dispatch
-	}
-lXmvpandn:
-	{
+		goto next
+	case kXmvpandn:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25497,10 +12287,7 @@ lXmvpandn:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpandnb:
-	{
+	case kXmvpandnb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25510,24 +12297,12 @@ lXmvpandnb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpandn:
-	{
+	case kYrvpandn:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = ^v[0]&w[0], ^v[1]&w[1], ^v[2]&w[2], ^v[3]&w[3]
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpmovmskb {
-			goto lYrvpmovmskb
-		}
-		goto dispatch
-	}
-lYmvpandn:
-	{
+		goto next
+	case kYmvpandn:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25543,10 +12318,7 @@ lYmvpandn:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpandnb:
-	{
+	case kYmvpandnb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25556,16 +12328,11 @@ lYmvpandnb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpaddb:
-	{
+	case kVrpaddb:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = (v[0]&^topB+w[0]&^topB)^(v[0]^w[0])&topB, (v[1]&^topB+w[1]&^topB)^(v[1]^w[1])&topB
 		goto next
-	}
-lVmpaddb:
-	{
+	case kVmpaddb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25582,10 +12349,7 @@ lVmpaddb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpaddbb:
-	{
+	case kVmpaddbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25596,17 +12360,12 @@ lVmpaddbb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpaddb:
-	{
+	case kXrvpaddb:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = (v[0]&^topB+w[0]&^topB)^(v[0]^w[0])&topB, (v[1]&^topB+w[1]&^topB)^(v[1]^w[1])&topB
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpaddb:
-	{
+	case kXmvpaddb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25622,10 +12381,7 @@ lXmvpaddb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpaddbb:
-	{
+	case kXmvpaddbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25635,27 +12391,12 @@ lXmvpaddbb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpaddb:
-	{
+	case kYrvpaddb:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = (v[0]&^topB+w[0]&^topB)^(v[0]^w[0])&topB, (v[1]&^topB+w[1]&^topB)^(v[1]^w[1])&topB, (v[2]&^topB+w[2]&^topB)^(v[2]^w[2])&topB, (v[3]&^topB+w[3]&^topB)^(v[3]^w[3])&topB
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpaddb {
-			goto lYrvpaddb
-		}
-		if in.kind == kYrvpcmpeqb {
-			goto lYrvpcmpeqb
-		}
-		goto dispatch
-	}
-lYmvpaddb:
-	{
+		goto next
+	case kYmvpaddb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25671,10 +12412,7 @@ lYmvpaddb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpaddbb:
-	{
+	case kYmvpaddbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25684,29 +12422,11 @@ lYmvpaddbb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpaddd:
-	{
+	case kVrpaddd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = (v[0]&^topD+w[0]&^topD)^(v[0]^w[0])&topD, (v[1]&^topD+w[1]&^topD)^(v[1]^w[1])&topD
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStore8b {
-			goto lStore8b
-		}
-		if in.kind == kVmmovqXStoreb {
-			goto lVmmovqXStoreb
-		}
-		if in.kind == kStoreUb {
-			goto lStoreUb
-		}
-		goto dispatch
-	}
-lVmpaddd:
-	{
+		goto next
+	case kVmpaddd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25720,20 +12440,10 @@ lVmpaddd:
 				v = &c.V[in.reg&15]
 				m0, m1 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 				v[0], v[1] = (v[0]&^topD+m0&^topD)^(v[0]^m0)&topD, (v[1]&^topD+m1&^topD)^(v[1]^m1)&topD
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVrpunpcklqdq {
-					goto lVrpunpcklqdq
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lVmpadddb:
-	{
+	case kVmpadddb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25744,17 +12454,12 @@ lVmpadddb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpaddd:
-	{
+	case kXrvpaddd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = (v[0]&^topD+w[0]&^topD)^(v[0]^w[0])&topD, (v[1]&^topD+w[1]&^topD)^(v[1]^w[1])&topD
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpaddd:
-	{
+	case kXmvpaddd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25770,10 +12475,7 @@ lXmvpaddd:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpadddb:
-	{
+	case kXmvpadddb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25783,17 +12485,12 @@ lXmvpadddb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpaddd:
-	{
+	case kYrvpaddd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = (v[0]&^topD+w[0]&^topD)^(v[0]^w[0])&topD, (v[1]&^topD+w[1]&^topD)^(v[1]^w[1])&topD, (v[2]&^topD+w[2]&^topD)^(v[2]^w[2])&topD, (v[3]&^topD+w[3]&^topD)^(v[3]^w[3])&topD
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpaddd:
-	{
+	case kYmvpaddd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25809,10 +12506,7 @@ lYmvpaddd:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpadddb:
-	{
+	case kYmvpadddb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25822,32 +12516,11 @@ lYmvpadddb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpaddq:
-	{
+	case kVrpaddq:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]+w[0], v[1]+w[1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreUb {
-			goto lStoreUb
-		}
-		if in.kind == kVrpaddq {
-			goto lVrpaddq
-		}
-		if in.kind == kMovXL {
-			goto lMovXL
-		}
-		if in.kind == kVrpsrlqImm {
-			goto lVrpsrlqImm
-		}
-		goto dispatch
-	}
-lVmpaddq:
-	{
+		goto next
+	case kVmpaddq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25861,23 +12534,10 @@ lVmpaddq:
 				v = &c.V[in.reg&15]
 				m0, m1 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 				v[0], v[1] = v[0]+m0, v[1]+m1
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreUb {
-					goto lStoreUb
-				}
-				if in.kind == kXorRR4 {
-					goto lXorRR4
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lVmpaddqb:
-	{
+	case kVmpaddqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25888,17 +12548,12 @@ lVmpaddqb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpaddq:
-	{
+	case kXrvpaddq:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]+w[0], v[1]+w[1]
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpaddq:
-	{
+	case kXmvpaddq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25914,10 +12569,7 @@ lXmvpaddq:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpaddqb:
-	{
+	case kXmvpaddqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -25927,17 +12579,12 @@ lXmvpaddqb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpaddq:
-	{
+	case kYrvpaddq:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]+w[0], v[1]+w[1], v[2]+w[2], v[3]+w[3]
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpaddq:
-	{
+	case kYmvpaddq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25953,10 +12600,7 @@ lYmvpaddq:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpaddqb:
-	{
+	case kYmvpaddqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -25966,23 +12610,11 @@ lYmvpaddqb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpsubb:
-	{
+	case kVrpsubb:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = ((v[0]|topB)-w[0]&^topB)^^(v[0]^w[0])&topB, ((v[1]|topB)-w[1]&^topB)^^(v[1]^w[1])&topB
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrpmovmskb {
-			goto lVrpmovmskb
-		}
-		goto dispatch
-	}
-lVmpsubb:
-	{
+		goto next
+	case kVmpsubb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -25999,10 +12631,7 @@ lVmpsubb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpsubbb:
-	{
+	case kVmpsubbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26013,17 +12642,12 @@ lVmpsubbb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpsubb:
-	{
+	case kXrvpsubb:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = ((v[0]|topB)-w[0]&^topB)^^(v[0]^w[0])&topB, ((v[1]|topB)-w[1]&^topB)^^(v[1]^w[1])&topB
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpsubb:
-	{
+	case kXmvpsubb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26039,10 +12663,7 @@ lXmvpsubb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpsubbb:
-	{
+	case kXmvpsubbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26052,17 +12673,12 @@ lXmvpsubbb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpsubb:
-	{
+	case kYrvpsubb:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = ((v[0]|topB)-w[0]&^topB)^^(v[0]^w[0])&topB, ((v[1]|topB)-w[1]&^topB)^^(v[1]^w[1])&topB, ((v[2]|topB)-w[2]&^topB)^^(v[2]^w[2])&topB, ((v[3]|topB)-w[3]&^topB)^^(v[3]^w[3])&topB
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpsubb:
-	{
+	case kYmvpsubb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26078,10 +12694,7 @@ lYmvpsubb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpsubbb:
-	{
+	case kYmvpsubbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26091,16 +12704,11 @@ lYmvpsubbb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpsubd:
-	{
+	case kVrpsubd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = ((v[0]|topD)-w[0]&^topD)^^(v[0]^w[0])&topD, ((v[1]|topD)-w[1]&^topD)^^(v[1]^w[1])&topD
 		goto next
-	}
-lVmpsubd:
-	{
+	case kVmpsubd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26117,10 +12725,7 @@ lVmpsubd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpsubdb:
-	{
+	case kVmpsubdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26131,17 +12736,12 @@ lVmpsubdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpsubd:
-	{
+	case kXrvpsubd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = ((v[0]|topD)-w[0]&^topD)^^(v[0]^w[0])&topD, ((v[1]|topD)-w[1]&^topD)^^(v[1]^w[1])&topD
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpsubd:
-	{
+	case kXmvpsubd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26157,10 +12757,7 @@ lXmvpsubd:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpsubdb:
-	{
+	case kXmvpsubdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26170,17 +12767,12 @@ lXmvpsubdb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpsubd:
-	{
+	case kYrvpsubd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = ((v[0]|topD)-w[0]&^topD)^^(v[0]^w[0])&topD, ((v[1]|topD)-w[1]&^topD)^^(v[1]^w[1])&topD, ((v[2]|topD)-w[2]&^topD)^^(v[2]^w[2])&topD, ((v[3]|topD)-w[3]&^topD)^^(v[3]^w[3])&topD
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpsubd:
-	{
+	case kYmvpsubd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26196,10 +12788,7 @@ lYmvpsubd:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpsubdb:
-	{
+	case kYmvpsubdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26209,26 +12798,11 @@ lYmvpsubdb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpsubq:
-	{
+	case kVrpsubq:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]-w[0], v[1]-w[1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreUb {
-			goto lStoreUb
-		}
-		if in.kind == kLoadAb {
-			goto lLoadAb
-		}
-		goto dispatch
-	}
-lVmpsubq:
-	{
+		goto next
+	case kVmpsubq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26245,10 +12819,7 @@ lVmpsubq:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpsubqb:
-	{
+	case kVmpsubqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26259,17 +12830,12 @@ lVmpsubqb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpsubq:
-	{
+	case kXrvpsubq:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]-w[0], v[1]-w[1]
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpsubq:
-	{
+	case kXmvpsubq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26285,10 +12851,7 @@ lXmvpsubq:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpsubqb:
-	{
+	case kXmvpsubqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26298,17 +12861,12 @@ lXmvpsubqb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpsubq:
-	{
+	case kYrvpsubq:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]-w[0], v[1]-w[1], v[2]-w[2], v[3]-w[3]
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpsubq:
-	{
+	case kYmvpsubq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26324,10 +12882,7 @@ lYmvpsubq:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpsubqb:
-	{
+	case kYmvpsubqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26337,32 +12892,11 @@ lYmvpsubqb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpcmpeqb:
-	{
+	case kVrpcmpeqb:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = (^((v[0]^w[0])&^topB+^uint64(topB)|(v[0]^w[0]))&topB>>7)*255, (^((v[1]^w[1])&^topB+^uint64(topB)|(v[1]^w[1]))&topB>>7)*255
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrpsubb {
-			goto lVrpsubb
-		}
-		if in.kind == kVrpcmpeqb {
-			goto lVrpcmpeqb
-		}
-		if in.kind == kVrpminub {
-			goto lVrpminub
-		}
-		if in.kind == kVrpor {
-			goto lVrpor
-		}
-		goto dispatch
-	}
-lVmpcmpeqb:
-	{
+		goto next
+	case kVmpcmpeqb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26379,10 +12913,7 @@ lVmpcmpeqb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpcmpeqbb:
-	{
+	case kVmpcmpeqbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26390,40 +12921,15 @@ lVmpcmpeqbb:
 				v = &c.V[in.reg&15]
 				m0, m1 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 				v[0], v[1] = (^((v[0]^m0)&^topB+^uint64(topB)|(v[0]^m0))&topB>>7)*255, (^((v[1]^m1)&^topB+^uint64(topB)|(v[1]^m1))&topB>>7)*255
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVrpsubb {
-					goto lVrpsubb
-				}
-				if in.kind == kVmpcmpeqbb {
-					goto lVmpcmpeqbb
-				}
-				if in.kind == kVrpmovmskb {
-					goto lVrpmovmskb
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpcmpeqb:
-	{
+	case kXrvpcmpeqb:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = (^((v[0]^w[0])&^topB+^uint64(topB)|(v[0]^w[0]))&topB>>7)*255, (^((v[1]^w[1])&^topB+^uint64(topB)|(v[1]^w[1]))&topB>>7)*255
 		d[2], d[3] = 0, 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kXrvpandn {
-			goto lXrvpandn
-		}
-		goto dispatch
-	}
-lXmvpcmpeqb:
-	{
+		goto next
+	case kXmvpcmpeqb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26439,10 +12945,7 @@ lXmvpcmpeqb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpcmpeqbb:
-	{
+	case kXmvpcmpeqbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26452,33 +12955,12 @@ lXmvpcmpeqbb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpcmpeqb:
-	{
+	case kYrvpcmpeqb:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = (^((v[0]^w[0])&^topB+^uint64(topB)|(v[0]^w[0]))&topB>>7)*255, (^((v[1]^w[1])&^topB+^uint64(topB)|(v[1]^w[1]))&topB>>7)*255, (^((v[2]^w[2])&^topB+^uint64(topB)|(v[2]^w[2]))&topB>>7)*255, (^((v[3]^w[3])&^topB+^uint64(topB)|(v[3]^w[3]))&topB>>7)*255
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpcmpeqb {
-			goto lYrvpcmpeqb
-		}
-		if in.kind == kYrvpor {
-			goto lYrvpor
-		}
-		if in.kind == kYrvpandn {
-			goto lYrvpandn
-		}
-		if in.kind == kYrvpmovmskb {
-			goto lYrvpmovmskb
-		}
-		goto dispatch
-	}
-lYmvpcmpeqb:
-	{
+		goto next
+	case kYmvpcmpeqb:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26492,22 +12974,9 @@ lYmvpcmpeqb:
 			m0, m1, m2, m3 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 			d[0], d[1], d[2], d[3] = (^((v[0]^m0)&^topB+^uint64(topB)|(v[0]^m0))&topB>>7)*255, (^((v[1]^m1)&^topB+^uint64(topB)|(v[1]^m1))&topB>>7)*255, (^((v[2]^m2)&^topB+^uint64(topB)|(v[2]^m2))&topB>>7)*255, (^((v[3]^m3)&^topB+^uint64(topB)|(v[3]^m3))&topB>>7)*255
 			c.NotInUse &^= xfeatAVX
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYrvpmovmskb {
-				goto lYrvpmovmskb
-			}
-			if in.kind == kYrvpcmpeqb {
-				goto lYrvpcmpeqb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lYmvpcmpeqbb:
-	{
+	case kYmvpcmpeqbb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26515,38 +12984,13 @@ lYmvpcmpeqbb:
 			m0, m1, m2, m3 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 			d[0], d[1], d[2], d[3] = (^((v[0]^m0)&^topB+^uint64(topB)|(v[0]^m0))&topB>>7)*255, (^((v[1]^m1)&^topB+^uint64(topB)|(v[1]^m1))&topB>>7)*255, (^((v[2]^m2)&^topB+^uint64(topB)|(v[2]^m2))&topB>>7)*255, (^((v[3]^m3)&^topB+^uint64(topB)|(v[3]^m3))&topB>>7)*255
 			c.NotInUse &^= xfeatAVX
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYrvpmovmskb {
-				goto lYrvpmovmskb
-			}
-			if in.kind == kYrvpcmpeqb {
-				goto lYrvpcmpeqb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVrpcmpeqd:
-	{
+	case kVrpcmpeqd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = (^((v[0]^w[0])&^topD+^uint64(topD)|(v[0]^w[0]))&topD>>31)*(1<<32-1), (^((v[1]^w[1])&^topD+^uint64(topD)|(v[1]^w[1]))&topD>>31)*(1<<32-1)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kNop {
-			goto lNop
-		}
-		if in.kind == kStore8b_MovRR8 {
-			goto lStore8b_MovRR8
-		}
-		goto dispatch
-	}
-lVmpcmpeqd:
-	{
+		goto next
+	case kVmpcmpeqd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26563,10 +13007,7 @@ lVmpcmpeqd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpcmpeqdb:
-	{
+	case kVmpcmpeqdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26577,17 +13018,12 @@ lVmpcmpeqdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpcmpeqd:
-	{
+	case kXrvpcmpeqd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = (^((v[0]^w[0])&^topD+^uint64(topD)|(v[0]^w[0]))&topD>>31)*(1<<32-1), (^((v[1]^w[1])&^topD+^uint64(topD)|(v[1]^w[1]))&topD>>31)*(1<<32-1)
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpcmpeqd:
-	{
+	case kXmvpcmpeqd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26603,10 +13039,7 @@ lXmvpcmpeqd:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpcmpeqdb:
-	{
+	case kXmvpcmpeqdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26616,24 +13049,12 @@ lXmvpcmpeqdb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpcmpeqd:
-	{
+	case kYrvpcmpeqd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = (^((v[0]^w[0])&^topD+^uint64(topD)|(v[0]^w[0]))&topD>>31)*(1<<32-1), (^((v[1]^w[1])&^topD+^uint64(topD)|(v[1]^w[1]))&topD>>31)*(1<<32-1), (^((v[2]^w[2])&^topD+^uint64(topD)|(v[2]^w[2]))&topD>>31)*(1<<32-1), (^((v[3]^w[3])&^topD+^uint64(topD)|(v[3]^w[3]))&topD>>31)*(1<<32-1)
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpandn {
-			goto lYrvpandn
-		}
-		goto dispatch
-	}
-lYmvpcmpeqd:
-	{
+		goto next
+	case kYmvpcmpeqd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26649,10 +13070,7 @@ lYmvpcmpeqd:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpcmpeqdb:
-	{
+	case kYmvpcmpeqdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26660,38 +13078,13 @@ lYmvpcmpeqdb:
 			m0, m1, m2, m3 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 			d[0], d[1], d[2], d[3] = (^((v[0]^m0)&^topD+^uint64(topD)|(v[0]^m0))&topD>>31)*(1<<32-1), (^((v[1]^m1)&^topD+^uint64(topD)|(v[1]^m1))&topD>>31)*(1<<32-1), (^((v[2]^m2)&^topD+^uint64(topD)|(v[2]^m2))&topD>>31)*(1<<32-1), (^((v[3]^m3)&^topD+^uint64(topD)|(v[3]^m3))&topD>>31)*(1<<32-1)
 			c.NotInUse &^= xfeatAVX
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYrvpmovmskb {
-				goto lYrvpmovmskb
-			}
-			if in.kind == kYrvpcmpeqd {
-				goto lYrvpcmpeqd
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVrpminub:
-	{
+	case kVrpminub:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]^(v[0]^w[0])&(((v[0]&^w[0]|^(v[0]^w[0])&((v[0]|topB)-w[0]&^topB))&topB>>7)*255), v[1]^(v[1]^w[1])&(((v[1]&^w[1]|^(v[1]^w[1])&((v[1]|topB)-w[1]&^topB))&topB>>7)*255)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovXL {
-			goto lMovXL
-		}
-		if in.kind == kVrpor {
-			goto lVrpor
-		}
-		goto dispatch
-	}
-lVmpminub:
-	{
+		goto next
+	case kVmpminub:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26708,10 +13101,7 @@ lVmpminub:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpminubb:
-	{
+	case kVmpminubb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26722,17 +13112,12 @@ lVmpminubb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpminub:
-	{
+	case kXrvpminub:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]^(v[0]^w[0])&(((v[0]&^w[0]|^(v[0]^w[0])&((v[0]|topB)-w[0]&^topB))&topB>>7)*255), v[1]^(v[1]^w[1])&(((v[1]&^w[1]|^(v[1]^w[1])&((v[1]|topB)-w[1]&^topB))&topB>>7)*255)
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpminub:
-	{
+	case kXmvpminub:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26748,10 +13133,7 @@ lXmvpminub:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpminubb:
-	{
+	case kXmvpminubb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26761,24 +13143,12 @@ lXmvpminubb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpminub:
-	{
+	case kYrvpminub:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]^(v[0]^w[0])&(((v[0]&^w[0]|^(v[0]^w[0])&((v[0]|topB)-w[0]&^topB))&topB>>7)*255), v[1]^(v[1]^w[1])&(((v[1]&^w[1]|^(v[1]^w[1])&((v[1]|topB)-w[1]&^topB))&topB>>7)*255), v[2]^(v[2]^w[2])&(((v[2]&^w[2]|^(v[2]^w[2])&((v[2]|topB)-w[2]&^topB))&topB>>7)*255), v[3]^(v[3]^w[3])&(((v[3]&^w[3]|^(v[3]^w[3])&((v[3]|topB)-w[3]&^topB))&topB>>7)*255)
 		c.NotInUse &^= xfeatAVX
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kYrvpcmpeqb {
-			goto lYrvpcmpeqb
-		}
-		goto dispatch
-	}
-lYmvpminub:
-	{
+		goto next
+	case kYmvpminub:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26794,10 +13164,7 @@ lYmvpminub:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpminubb:
-	{
+	case kYmvpminubb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26805,28 +13172,13 @@ lYmvpminubb:
 			m0, m1, m2, m3 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 			d[0], d[1], d[2], d[3] = v[0]^(v[0]^m0)&(((v[0]&^m0|^(v[0]^m0)&((v[0]|topB)-m0&^topB))&topB>>7)*255), v[1]^(v[1]^m1)&(((v[1]&^m1|^(v[1]^m1)&((v[1]|topB)-m1&^topB))&topB>>7)*255), v[2]^(v[2]^m2)&(((v[2]&^m2|^(v[2]^m2)&((v[2]|topB)-m2&^topB))&topB>>7)*255), v[3]^(v[3]^m3)&(((v[3]&^m3|^(v[3]^m3)&((v[3]|topB)-m3&^topB))&topB>>7)*255)
 			c.NotInUse &^= xfeatAVX
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYmvmovapsb {
-				goto lYmvmovapsb
-			}
-			if in.kind == kYrvpminub {
-				goto lYrvpminub
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVrpmuludq:
-	{
+	case kVrpmuludq:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		v[0], v[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
 		goto next
-	}
-lVmpmuludq:
-	{
+	case kVmpmuludq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26843,10 +13195,7 @@ lVmpmuludq:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmpmuludqb:
-	{
+	case kVmpmuludqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26857,17 +13206,12 @@ lVmpmuludqb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvpmuludq:
-	{
+	case kXrvpmuludq:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lXmvpmuludq:
-	{
+	case kXmvpmuludq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26883,10 +13227,7 @@ lXmvpmuludq:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvpmuludqb:
-	{
+	case kXmvpmuludqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -26896,17 +13237,12 @@ lXmvpmuludqb:
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lYrvpmuludq:
-	{
+	case kYrvpmuludq:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1)), v[2]&(1<<32-1)*(w[2]&(1<<32-1)), v[3]&(1<<32-1)*(w[3]&(1<<32-1))
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lYmvpmuludq:
-	{
+	case kYmvpmuludq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -26922,10 +13258,7 @@ lYmvpmuludq:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpmuludqb:
-	{
+	case kYmvpmuludqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -26935,92 +13268,31 @@ lYmvpmuludqb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lVrpsllqImm:
-	{
+	case kVrpsllqImm:
 		v, n = &c.V[in.rm&15], in.imm&0xff
 		v[0], v[1] = laneShlQ(v[0], n), laneShlQ(v[1], n)
 		goto next
-	}
-lVrpsrlqImm:
-	{
+	case kVrpsrlqImm:
 		v, n = &c.V[in.rm&15], in.imm&0xff
 		v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrpaddq {
-			goto lVrpaddq
-		}
-		goto dispatch
-	}
-lVrpslldImm:
-	{
+		goto next
+	case kVrpslldImm:
 		v, n = &c.V[in.rm&15], in.imm&0xff
 		v[0], v[1] = laneShlD(v[0], n), laneShlD(v[1], n)
 		goto next
-	}
-lVrpsrldImm:
-	{
+	case kVrpsrldImm:
 		v, n = &c.V[in.rm&15], in.imm&0xff
 		v[0], v[1] = laneShrD(v[0], n), laneShrD(v[1], n)
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kMovXL {
-			goto lMovXL
-		}
-		goto dispatch
-	}
-lVrpmovmskb:
-	{
+		goto next
+	case kVrpmovmskb:
 		w = &c.V[in.rm&15]
 		c.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRI4 {
-			goto lSubRI4
-		}
-		if in.kind == kVShr4 {
-			goto lVShr4
-		}
-		if in.kind == kVrpmovmskb {
-			goto lVrpmovmskb
-		}
-		if in.kind == kShlRI8n {
-			goto lShlRI8n
-		}
-		goto dispatch
-	}
-lYrvpmovmskb:
-	{
+		goto next
+	case kYrvpmovmskb:
 		w = &c.V[in.rm&15]
 		c.R[in.reg&15] = moveMask8(w[0]) | moveMask8(w[1])<<8 | moveMask8(w[2])<<16 | moveMask8(w[3])<<24
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kTestRR4JE {
-			goto lTestRR4JE
-		}
-		if in.kind == kInc4 {
-			goto lInc4
-		}
-		if in.kind == kTestRR4JNE {
-			goto lTestRR4JNE
-		}
-		if in.kind == kCmpRI8JBE {
-			goto lCmpRI8JBE
-		}
-		goto dispatch
-	}
-lVmmovsdX:
-	{
+		goto next
+	case kVmmovsdX:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27032,57 +13304,20 @@ lVmmovsdX:
 		if off = a - e.base; off <= pageSize-8 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)), 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmmovsdXStoreb {
-				goto lVmmovsdXStoreb
-			}
-			if in.kind == kVmmovsdX {
-				goto lVmmovsdX
-			}
-			if in.kind == kVrpandn {
-				goto lVrpandn
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovsdXb:
-	{
+	case kVmmovsdXb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)), 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8_Load8b {
-				goto lLoad8_Load8b
-			}
-			if in.kind == kVmmovsdXb {
-				goto lVmmovsdXb
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kLoad8b_SubRI8_Store8b_TestRR8JG {
-				goto lLoad8b_SubRI8_Store8b_TestRR8JG
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVrmovsdX:
-	{
+	case kVrmovsdX:
 		c.V[in.reg&15][0] = c.V[in.rm&15][0]
 		goto next
-	}
-lVmmovqX:
-	{
+	case kVmmovqX:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27094,49 +13329,17 @@ lVmmovqX:
 		if off = a - e.base; off <= pageSize-8 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)), 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovqXb:
-	{
+	case kVmmovqXb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)), 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRI8 {
-				goto lMovRI8
-			}
-			if in.kind == kVrpor {
-				goto lVrpor
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad8b_Load4b {
-				goto lLoad8b_Load4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovsdXStore:
-	{
+	case kVmmovsdXStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27149,36 +13352,14 @@ lVmmovsdXStore:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.V[in.reg&15][0]
 			goto next
 		}
-	}
-	goto generic
-lVmmovsdXStoreb:
-	{
+	case kVmmovsdXStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.V[in.reg&15][0]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_MovRR8 {
-				goto lStore8b_MovRR8
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kCmpRI4JE_CmpRI4JE {
-				goto lCmpRI4JE_CmpRI4JE
-			}
-			if in.kind == kCmpRI4JNE {
-				goto lCmpRI4JNE
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovqXStore:
-	{
+	case kVmmovqXStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27189,45 +13370,16 @@ lVmmovqXStore:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.V[in.reg&15][0]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovqXStoreb:
-	{
+	case kVmmovqXStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.V[in.reg&15][0]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Jmp {
-				goto lLoad8b_Jmp
-			}
-			if in.kind == kVmmovqX {
-				goto lVmmovqX
-			}
-			if in.kind == kCmpRI8JBE {
-				goto lCmpRI8JBE
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovss:
-	{
+	case kVmmovss:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27239,46 +13391,17 @@ lVmmovss:
 		if off = a - e.base; off <= pageSize-4 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off))), 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovssb:
-	{
+	case kVmmovssb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			v = &c.V[in.reg&15]
 			v[0], v[1] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off))), 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVrmovd4 {
-				goto lVrmovd4
-			}
-			if in.kind == kVmmovssb {
-				goto lVmmovssb
-			}
-			if in.kind == kAddMI4b {
-				goto lAddMI4b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovssStore:
-	{
+	case kVmmovssStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27289,42 +13412,16 @@ lVmmovssStore:
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.V[in.reg&15][0])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovssStoreb:
-	{
+	case kVmmovssStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-4 {
 			*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.V[in.reg&15][0])
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmmovssStore {
-				goto lVmmovssStore
-			}
-			if in.kind == kVmmovssStoreb {
-				goto lVmmovssStoreb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovhps:
-	{
+	case kVmmovhps:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27335,48 +13432,16 @@ lVmmovhps:
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.V[in.reg&15][1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovhpsb:
-	{
+	case kVmmovhpsb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.V[in.reg&15][1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmmovhpsb {
-				goto lVmmovhpsb
-			}
-			if in.kind == kPxor {
-				goto lPxor
-			}
-			if in.kind == kCmpRI8JBE {
-				goto lCmpRI8JBE
-			}
-			if in.kind == kStoreUb {
-				goto lStoreUb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmovlps:
-	{
+	case kVmmovlps:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27389,147 +13454,35 @@ lVmmovlps:
 			c.V[in.reg&15][0] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
 			goto next
 		}
-	}
-	goto generic
-lVmmovlpsb:
-	{
+	case kVmmovlpsb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.V[in.reg&15][0] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmmovlpsb {
-				goto lVmmovlpsb
-			}
-			if in.kind == kVmmovhpsb {
-				goto lVmmovhpsb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVrpunpcklqdq:
-	{
+	case kVrpunpcklqdq:
 		c.V[in.reg&15][1] = c.V[in.rm&15][0]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kStoreAb {
-			goto lStoreAb
-		}
-		if in.kind == kStoreUb {
-			goto lStoreUb
-		}
-		if in.kind == kStore1b {
-			goto lStore1b
-		}
-		if in.kind == kMovRR4 {
-			goto lMovRR4
-		}
-		goto dispatch
-	}
-lVrpunpckhqdq:
-	{
+		goto next
+	case kVrpunpckhqdq:
 		v = &c.V[in.reg&15]
 		v[0], v[1] = v[1], c.V[in.rm&15][1]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kSubRR8 {
-			goto lSubRR8
-		}
-		if in.kind == kStoreUb {
-			goto lStoreUb
-		}
-		goto dispatch
-	}
-lVrmovd4:
-	{
+		goto next
+	case kVrmovd4:
 		v = &c.V[in.reg&15]
 		v[0], v[1] = uint64(uint32(c.R[in.rm&15])), 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrmovd4 {
-			goto lVrmovd4
-		}
-		if in.kind == kVmmovssb {
-			goto lVmmovssb
-		}
-		if in.kind == kLoad8b {
-			goto lLoad8b
-		}
-		if in.kind == kLoad4b {
-			goto lLoad4b
-		}
-		goto dispatch
-	}
-lVrmovd8:
-	{
+		goto next
+	case kVrmovd8:
 		v = &c.V[in.reg&15]
 		v[0], v[1] = c.R[in.rm&15], 0
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrpunpcklqdq {
-			goto lVrpunpcklqdq
-		}
-		if in.kind == kVrmovd8 {
-			goto lVrmovd8
-		}
-		if in.kind == kRet {
-			goto lRet
-		}
-		if in.kind == kLoad2b {
-			goto lLoad2b
-		}
-		goto dispatch
-	}
-lVrmovdStore4:
-	{
+		goto next
+	case kVrmovdStore4:
 		c.R[in.rm&15] = uint64(uint32(c.V[in.reg&15][0]))
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrmovdStore4 {
-			goto lVrmovdStore4
-		}
-		if in.kind == kCmpRI4JNE {
-			goto lCmpRI4JNE
-		}
-		if in.kind == kTestRR4JNE {
-			goto lTestRR4JNE
-		}
-		goto dispatch
-	}
-lVrmovdStore8:
-	{
+		goto next
+	case kVrmovdStore8:
 		c.R[in.rm&15] = c.V[in.reg&15][0]
-		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-		if in.exit&exitLikely == 0 {
-			goto dispatch
-		}
-		if in.kind == kVrmovdStore8 {
-			goto lVrmovdStore8
-		}
-		if in.kind == kMovRI8 {
-			goto lMovRI8
-		}
-		if in.kind == kCmpRM8b {
-			goto lCmpRM8b
-		}
-		goto dispatch
-	}
-lXmvmovsdLoad:
-	{
+		goto next
+	case kXmvmovsdLoad:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27542,20 +13495,14 @@ lXmvmovsdLoad:
 			c.V[in.reg&15] = Vec{*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))}
 			goto next
 		}
-	}
-	goto generic
-lXmvmovsdLoadb:
-	{
+	case kXmvmovsdLoadb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
 			c.V[in.reg&15] = Vec{*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))}
 			goto next
 		}
-	}
-	goto generic
-lYmvpbroadcastq:
-	{
+	case kYmvpbroadcastq:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27570,10 +13517,7 @@ lYmvpbroadcastq:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvpbroadcastqb:
-	{
+	case kYmvpbroadcastqb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -27582,10 +13526,7 @@ lYmvpbroadcastqb:
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lXmvmovups:
-	{
+	case kXmvmovups:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27598,38 +13539,18 @@ lXmvmovups:
 			d = &c.V[in.reg&15]
 			d[0], d[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 			d[2], d[3] = 0, 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXmvmovupsStoreb {
-				goto lXmvmovupsStoreb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXmvmovupsb:
-	{
+	case kXmvmovupsb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
 			d = &c.V[in.reg&15]
 			d[0], d[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
 			d[2], d[3] = 0, 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXmvmovups {
-				goto lXmvmovups
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXmvmovaps:
-	{
+	case kXmvmovaps:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27646,10 +13567,7 @@ lXmvmovaps:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvmovapsb:
-	{
+	case kXmvmovapsb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -27660,10 +13578,7 @@ lXmvmovapsb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvmovupsStore:
-	{
+	case kXmvmovupsStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27676,38 +13591,18 @@ lXmvmovupsStore:
 			v = &c.V[in.reg&15]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXmvmovupsStoreb:
-	{
+	case kXmvmovupsStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
 			v = &c.V[in.reg&15]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kXmvmovupsStore {
-				goto lXmvmovupsStore
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lXmvmovapsStore:
-	{
+	case kXmvmovapsStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27724,10 +13619,7 @@ lXmvmovapsStore:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvmovapsStoreb:
-	{
+	case kXmvmovapsStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -27738,17 +13630,12 @@ lXmvmovapsStoreb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvmov:
-	{
+	case kXrvmov:
 		d, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		d[0], d[1] = w[0], w[1]
 		d[2], d[3] = 0, 0
 		goto next
-	}
-lYmvmovups:
-	{
+	case kYmvmovups:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27761,53 +13648,18 @@ lYmvmovups:
 			d = &c.V[in.reg&15]
 			d[0], d[1], d[2], d[3] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 			c.NotInUse &^= xfeatAVX
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYmvmovupsStoreb {
-				goto lYmvmovupsStoreb
-			}
-			if in.kind == kYmvpcmpeqb {
-				goto lYmvpcmpeqb
-			}
-			if in.kind == kYmvmovups {
-				goto lYmvmovups
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lYmvmovupsb:
-	{
+	case kYmvmovupsb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
 			d = &c.V[in.reg&15]
 			d[0], d[1], d[2], d[3] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 			c.NotInUse &^= xfeatAVX
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYmvmovupsb {
-				goto lYmvmovupsb
-			}
-			if in.kind == kYrvpcmpeqb {
-				goto lYrvpcmpeqb
-			}
-			if in.kind == kCmpRI8JA {
-				goto lCmpRI8JA
-			}
-			if in.kind == kYmvpcmpeqbb {
-				goto lYmvpcmpeqbb
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lYmvmovaps:
-	{
+	case kYmvmovaps:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27821,23 +13673,10 @@ lYmvmovaps:
 				d = &c.V[in.reg&15]
 				d[0], d[1], d[2], d[3] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 				c.NotInUse &^= xfeatAVX
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kYmvmovaps {
-					goto lYmvmovaps
-				}
-				if in.kind == kMovRR4 {
-					goto lMovRR4
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lYmvmovapsb:
-	{
+	case kYmvmovapsb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -27845,23 +13684,10 @@ lYmvmovapsb:
 				d = &c.V[in.reg&15]
 				d[0], d[1], d[2], d[3] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 				c.NotInUse &^= xfeatAVX
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kYmvpminubb {
-					goto lYmvpminubb
-				}
-				if in.kind == kYrvpcmpeqb {
-					goto lYrvpcmpeqb
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lYmvmovupsStore:
-	{
+	case kYmvmovupsStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27876,19 +13702,9 @@ lYmvmovupsStore:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)) = v[2]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24)) = v[3]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYmvmovupsStore {
-				goto lYmvmovupsStore
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lYmvmovupsStoreb:
-	{
+	case kYmvmovupsStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -27897,28 +13713,9 @@ lYmvmovupsStoreb:
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)) = v[2]
 			*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24)) = v[3]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYmvmovupsStoreb {
-				goto lYmvmovupsStoreb
-			}
-			if in.kind == kYmvmovupsStore {
-				goto lYmvmovupsStore
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lYmvmovapsStore:
-	{
+	case kYmvmovapsStore:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -27937,10 +13734,7 @@ lYmvmovapsStore:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYmvmovapsStoreb:
-	{
+	case kYmvmovapsStoreb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.wtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -27950,47 +13744,22 @@ lYmvmovapsStoreb:
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)) = v[2]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24)) = v[3]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kYmvmovapsStoreb {
-					goto lYmvmovapsStoreb
-				}
-				if in.kind == kSubRI8n {
-					goto lSubRI8n
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lYrvmov:
-	{
+	case kYrvmov:
 		d, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		d[0], d[1], d[2], d[3] = w[0], w[1], w[2], w[3]
 		c.NotInUse &^= xfeatAVX
 		goto next
-	}
-lVraddsd:
-	{
+	case kVraddsd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		s, ok = add64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			v[0] = s
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmaddsd:
-	{
+	case kVmaddsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28004,26 +13773,10 @@ lVmaddsd:
 			s, ok = add64Quick(v[0], *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 				v[0] = s
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCall {
-					goto lCall
-				}
-				if in.kind == kStore4b {
-					goto lStore4b
-				}
-				if in.kind == kVmmulsd {
-					goto lVmmulsd
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lVmaddsdb:
-	{
+	case kVmaddsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28031,33 +13784,17 @@ lVmaddsdb:
 			s, ok = add64Quick(v[0], *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 				v[0] = s
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVmmovsdXStoreb {
-					goto lVmmovsdXStoreb
-				}
-				if in.kind == kMovRR8 {
-					goto lMovRR8
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lXrvaddsd:
-	{
+	case kXrvaddsd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		s, ok = add64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			*d = Vec{s, v[1]}
 			goto next
 		}
-	}
-	goto generic
-lXmvaddsd:
-	{
+	case kXmvaddsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28074,10 +13811,7 @@ lXmvaddsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvaddsdb:
-	{
+	case kXmvaddsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28088,28 +13822,12 @@ lXmvaddsdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVraddpd:
-	{
+	case kVraddpd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addPair(v, v, w[0], w[1]) {
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadA_AddRI8_Vrmulpd {
-				goto lLoadA_AddRI8_Vrmulpd
-			}
-			if in.kind == kVraddpd {
-				goto lVraddpd
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmaddpd:
-	{
+	case kVmaddpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28126,43 +13844,24 @@ lVmaddpd:
 				}
 			}
 		}
-	}
-	goto generic
-lVmaddpdb:
-	{
+	case kVmaddpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
 			if a&15 == 0 {
 				v = &c.V[in.reg&15]
 				if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addPair(v, v, *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))) {
-					in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-					if in.exit&exitLikely == 0 {
-						goto dispatch
-					}
-					if in.kind == kVmaddpdb {
-						goto lVmaddpdb
-					}
-					if in.kind == kStoreAb_StoreAb_LoadA_Vrmulpd {
-						goto lStoreAb_StoreAb_LoadA_Vrmulpd
-					}
-					goto dispatch
+					goto next
 				}
 			}
 		}
-	}
-	goto generic
-lXrvaddpd:
-	{
+	case kXrvaddpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addPair(d, v, w[0], w[1]) {
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvaddpd:
-	{
+	case kXmvaddpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28178,10 +13877,7 @@ lXmvaddpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvaddpdb:
-	{
+	case kXmvaddpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28191,19 +13887,13 @@ lXmvaddpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYrvaddpd:
-	{
+	case kYrvaddpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addQuad(d, v, w[0], w[1], w[2], w[3]) {
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvaddpd:
-	{
+	case kYmvaddpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28219,10 +13909,7 @@ lYmvaddpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYmvaddpdb:
-	{
+	case kYmvaddpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -28232,36 +13919,14 @@ lYmvaddpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVrsubsd:
-	{
+	case kVrsubsd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		s, ok = sub64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			v[0] = s
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVrpor {
-				goto lVrpor
-			}
-			if in.kind == kVraddsd {
-				goto lVraddsd
-			}
-			if in.kind == kMovXL {
-				goto lMovXL
-			}
-			if in.kind == kVrdivsd {
-				goto lVrdivsd
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmsubsd:
-	{
+	case kVmsubsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28278,10 +13943,7 @@ lVmsubsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmsubsdb:
-	{
+	case kVmsubsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28292,20 +13954,14 @@ lVmsubsdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvsubsd:
-	{
+	case kXrvsubsd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		s, ok = sub64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			*d = Vec{s, v[1]}
 			goto next
 		}
-	}
-	goto generic
-lXmvsubsd:
-	{
+	case kXmvsubsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28322,10 +13978,7 @@ lXmvsubsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvsubsdb:
-	{
+	case kXmvsubsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28336,25 +13989,12 @@ lXmvsubsdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVrsubpd:
-	{
+	case kVrsubpd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && subPair(v, v, w[0], w[1]) {
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreA {
-				goto lStoreA
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmsubpd:
-	{
+	case kVmsubpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28371,10 +14011,7 @@ lVmsubpd:
 				}
 			}
 		}
-	}
-	goto generic
-lVmsubpdb:
-	{
+	case kVmsubpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28385,19 +14022,13 @@ lVmsubpdb:
 				}
 			}
 		}
-	}
-	goto generic
-lXrvsubpd:
-	{
+	case kXrvsubpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && subPair(d, v, w[0], w[1]) {
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvsubpd:
-	{
+	case kXmvsubpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28413,10 +14044,7 @@ lXmvsubpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvsubpdb:
-	{
+	case kXmvsubpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28426,19 +14054,13 @@ lXmvsubpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYrvsubpd:
-	{
+	case kYrvsubpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && subQuad(d, v, w[0], w[1], w[2], w[3]) {
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvsubpd:
-	{
+	case kYmvsubpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28454,10 +14076,7 @@ lYmvsubpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYmvsubpdb:
-	{
+	case kYmvsubpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -28467,36 +14086,14 @@ lYmvsubpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVrmulsd:
-	{
+	case kVrmulsd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		s, ok = mul64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			v[0] = s
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVrdivsd {
-				goto lVrdivsd
-			}
-			if in.kind == kSubRI4 {
-				goto lSubRI4
-			}
-			if in.kind == kVrsubsd {
-				goto lVrsubsd
-			}
-			if in.kind == kXorRR4 {
-				goto lXorRR4
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmulsd:
-	{
+	case kVmmulsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28513,10 +14110,7 @@ lVmmulsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmmulsdb:
-	{
+	case kVmmulsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28524,30 +14118,17 @@ lVmmulsdb:
 			s, ok = mul64Quick(v[0], *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
 			if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 				v[0] = s
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCallM {
-					goto lCallM
-				}
-				goto dispatch
+				goto next
 			}
 		}
-	}
-	goto generic
-lXrvmulsd:
-	{
+	case kXrvmulsd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		s, ok = mul64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			*d = Vec{s, v[1]}
 			goto next
 		}
-	}
-	goto generic
-lXmvmulsd:
-	{
+	case kXmvmulsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28564,10 +14145,7 @@ lXmvmulsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvmulsdb:
-	{
+	case kXmvmulsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28578,28 +14156,12 @@ lXmvmulsdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVrmulpd:
-	{
+	case kVrmulpd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && mulPair(v, v, w[0], w[1]) {
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVmaddpdb {
-				goto lVmaddpdb
-			}
-			if in.kind == kMovXL {
-				goto lMovXL
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmmulpd:
-	{
+	case kVmmulpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28616,10 +14178,7 @@ lVmmulpd:
 				}
 			}
 		}
-	}
-	goto generic
-lVmmulpdb:
-	{
+	case kVmmulpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28630,19 +14189,13 @@ lVmmulpdb:
 				}
 			}
 		}
-	}
-	goto generic
-lXrvmulpd:
-	{
+	case kXrvmulpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && mulPair(d, v, w[0], w[1]) {
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvmulpd:
-	{
+	case kXmvmulpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28658,10 +14211,7 @@ lXmvmulpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvmulpdb:
-	{
+	case kXmvmulpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28671,19 +14221,13 @@ lXmvmulpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYrvmulpd:
-	{
+	case kYrvmulpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && mulQuad(d, v, w[0], w[1], w[2], w[3]) {
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvmulpd:
-	{
+	case kYmvmulpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28699,10 +14243,7 @@ lYmvmulpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYmvmulpdb:
-	{
+	case kYmvmulpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -28712,36 +14253,14 @@ lYmvmulpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVrdivsd:
-	{
+	case kVrdivsd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		s, ok = div64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			v[0] = s
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_AndRI4n {
-				goto lMovRR4_AndRI4n
-			}
-			if in.kind == kVrdivsd {
-				goto lVrdivsd
-			}
-			if in.kind == kCmpRR2JE {
-				goto lCmpRR2JE
-			}
-			if in.kind == kMovXL {
-				goto lMovXL
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmdivsd:
-	{
+	case kVmdivsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28758,10 +14277,7 @@ lVmdivsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVmdivsdb:
-	{
+	case kVmdivsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28772,20 +14288,14 @@ lVmdivsdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXrvdivsd:
-	{
+	case kXrvdivsd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		s, ok = div64Quick(v[0], w[0])
 		if ok && mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE {
 			*d = Vec{s, v[1]}
 			goto next
 		}
-	}
-	goto generic
-lXmvdivsd:
-	{
+	case kXmvdivsd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28802,10 +14312,7 @@ lXmvdivsd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvdivsdb:
-	{
+	case kXmvdivsdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-8 {
@@ -28816,25 +14323,12 @@ lXmvdivsdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lVrdivpd:
-	{
+	case kVrdivpd:
 		v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && divPair(v, v, w[0], w[1]) {
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreA {
-				goto lStoreA
-			}
-			goto dispatch
+			goto next
 		}
-	}
-	goto generic
-lVmdivpd:
-	{
+	case kVmdivpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28851,10 +14345,7 @@ lVmdivpd:
 				}
 			}
 		}
-	}
-	goto generic
-lVmdivpdb:
-	{
+	case kVmdivpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28865,19 +14356,13 @@ lVmdivpdb:
 				}
 			}
 		}
-	}
-	goto generic
-lXrvdivpd:
-	{
+	case kXrvdivpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && divPair(d, v, w[0], w[1]) {
 			d[2], d[3] = 0, 0
 			goto next
 		}
-	}
-	goto generic
-lXmvdivpd:
-	{
+	case kXmvdivpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28893,10 +14378,7 @@ lXmvdivpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lXmvdivpdb:
-	{
+	case kXmvdivpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-16 {
@@ -28906,19 +14388,13 @@ lXmvdivpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYrvdivpd:
-	{
+	case kYrvdivpd:
 		d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 		if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && divQuad(d, v, w[0], w[1], w[2], w[3]) {
 			c.NotInUse &^= xfeatAVX
 			goto next
 		}
-	}
-	goto generic
-lYmvdivpd:
-	{
+	case kYmvdivpd:
 		a = uint64(in.disp)
 		if in.base < 16 {
 			a += c.R[in.base]
@@ -28934,10 +14410,7 @@ lYmvdivpd:
 				goto next
 			}
 		}
-	}
-	goto generic
-lYmvdivpdb:
-	{
+	case kYmvdivpdb:
 		a = uint64(in.disp) + c.R[in.base&15]
 		e = &c.rtlb[a>>12&tlbMask]
 		if off = a - e.base; off <= pageSize-32 {
@@ -28947,10 +14420,7 @@ lYmvdivpdb:
 				goto next
 			}
 		}
-	}
-	goto generic
-lLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE:
-	{
+	case kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29015,19 +14485,10 @@ lLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAndRI4_Load2_CmpRR4JAE_SubRI4_JE:
-	{
+	case kAndRI4_Load2_CmpRR4JAE_SubRI4_JE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -29080,19 +14541,10 @@ lAndRI4_Load2_CmpRR4JAE_SubRI4_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48_MovRR4_AddRR8_CmpMR1JNE {
-				goto lMovsx48_MovRR4_AddRR8_CmpMR1JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4:
-	{
+	case kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29152,21 +14604,11 @@ lLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4:
 				c.R[in.reg&15] = uint64(r32)
 				c.res = uint64(int64(int32(r32)))
 				c.aux = 0
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCmpRR8JNE {
-					goto lCmpRR8JNE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovsx48_MovRR4_AddRR8_CmpMR1JNE:
-	{
+	case kMovsx48_MovRR4_AddRR8_CmpMR1JNE:
 		{
 			c.R[in.reg&15] = uint64(int64(int32(c.R[in.rm&15])))
 
@@ -29205,21 +14647,11 @@ lMovsx48_MovRR4_AddRR8_CmpMR1JNE:
 				if x8 != y8 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCmpMR1JNE {
-					goto lCmpMR1JNE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR4_AddRR4_StoreI1_CmpRI4JBE:
-	{
+	case kMovRR4_AddRR4_StoreI1_CmpRI4JBE:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -29261,19 +14693,10 @@ lMovRR4_AddRR4_StoreI1_CmpRI4JBE:
 			if x32 <= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPop8_Pop8_Pop8_Pop8_Ret:
-	{
+	case kPop8_Pop8_Pop8_Pop8_Ret:
 		{
 			a = c.R[RSP]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29334,10 +14757,7 @@ lPop8_Pop8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n:
-	{
+	case kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -29383,19 +14803,10 @@ lCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n:
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 - y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kImulRR4n_AddRR4n_CmpRR8JAE {
-				goto lImulRR4n_AddRR4n_CmpRR8JAE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE:
-	{
+	case kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -29443,19 +14854,10 @@ lAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE:
 			if x32 >= y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE {
-				goto lNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_FSubRM8_JNE_AddRI8:
-	{
+	case kLoad8b_FSubRM8_JNE_AddRI8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29497,28 +14899,10 @@ lLoad8b_FSubRM8_JNE_AddRI8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPop8_Pop8_Pop8_Pop8 {
-				goto lPop8_Pop8_Pop8_Pop8
-			}
-			if in.kind == kMovRR4_Pop8_Pop8_Pop8_Pop8 {
-				goto lMovRR4_Pop8_Pop8_Pop8_Pop8
-			}
-			if in.kind == kMovRR8_Pop8_Pop8_Pop8_Pop8 {
-				goto lMovRR8_Pop8_Pop8_Pop8_Pop8
-			}
-			if in.kind == kPop8_Pop8_Pop8_Ret {
-				goto lPop8_Pop8_Pop8_Ret
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n:
-	{
+	case kMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -29554,19 +14938,10 @@ lMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n:
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 ^ y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JE_LoadS18b_CmpRI1JNE {
-				goto lCmpRR8JE_LoadS18b_CmpRI1JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPop8_Pop8_Pop8_Pop8:
-	{
+	case kPop8_Pop8_Pop8_Pop8:
 		{
 			a = c.R[RSP]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29609,27 +14984,11 @@ lPop8_Pop8_Pop8_Pop8:
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[RSP] = a + 8
 				c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8_Pop8_Ret {
-					goto lPop8_Pop8_Ret
-				}
-				if in.kind == kPop8_Ret {
-					goto lPop8_Ret
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_Push8_Push8:
-	{
+	case kPush8_Push8_Push8_Push8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -29672,30 +15031,11 @@ lPush8_Push8_Push8_Push8:
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
 				c.R[RSP] = a
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPush8_Push8_SubRI8 {
-					goto lPush8_Push8_SubRI8
-				}
-				if in.kind == kPush8_Push8_MovRR8_SubRI8 {
-					goto lPush8_Push8_MovRR8_SubRI8
-				}
-				if in.kind == kPush8_SubRI8 {
-					goto lPush8_SubRI8
-				}
-				if in.kind == kPush8_Push8 {
-					goto lPush8_Push8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b:
-	{
+	case kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -29747,19 +15087,10 @@ lPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPop8_Pop8_Ret:
-	{
+	case kPop8_Pop8_Ret:
 		{
 			a = c.R[RSP]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29796,10 +15127,7 @@ lPop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR:
-	{
+	case kCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -29875,10 +15203,7 @@ lCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1:
-	{
+	case kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -29937,19 +15262,10 @@ lLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.reg&15] = uint64(uint8(c.R[in.rm&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS48_AddRR8_JmpR {
-				goto lLoadS48_AddRR8_JmpR
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8_MovRR8_Pop8_Pop8_Ret:
-	{
+	case kAddRI8_MovRR8_Pop8_Pop8_Ret:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -30001,10 +15317,7 @@ lAddRI8_MovRR8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2:
-	{
+	case kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -30054,25 +15367,10 @@ lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.reg&15] = uint64(uint16(c.R[in.rm&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR {
-				goto lAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR
-			}
-			if in.kind == kOrRR4_Movzx1_Load8_JmpR {
-				goto lOrRR4_Movzx1_Load8_JmpR
-			}
-			if in.kind == kMovRR8_OrRR4_Movzx1_Load8_JmpR {
-				goto lMovRR8_OrRR4_Movzx1_Load8_JmpR
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoadS48_AddRR8_JmpR:
-	{
+	case kLoadS48_AddRR8_JmpR:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -30107,10 +15405,7 @@ lLoadS48_AddRR8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lImulRR4n_AddRR4n_CmpRR8JAE:
-	{
+	case kImulRR4n_AddRR4n_CmpRR8JAE:
 		{
 			c.R[in.reg&15] = uint64(uint32(c.R[in.reg&15]) * uint32(c.R[in.rm&15]))
 
@@ -30132,19 +15427,10 @@ lImulRR4n_AddRR4n_CmpRR8JAE:
 			if x64 >= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_ImulRR8n_ShrRI8n {
-				goto lMovRR4_ImulRR8n_ShrRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b:
-	{
+	case kLoad8b_Load8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -30161,30 +15447,11 @@ lLoad8b_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovsx48_Store8b_Lea8b_Load8_TestRR8JE {
-					goto lMovsx48_Store8b_Lea8b_Load8_TestRR8JE
-				}
-				if in.kind == kLea8_Load8b {
-					goto lLea8_Load8b
-				}
-				if in.kind == kMovRR8 {
-					goto lMovRR8
-				}
-				if in.kind == kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb {
-					goto lStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_MovRR8_Push8_MovRR8:
-	{
+	case kPush8_MovRR8_Push8_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -30216,28 +15483,10 @@ lPush8_MovRR8_Push8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_MovRR4 {
-				goto lPush8_MovRR4
-			}
-			if in.kind == kPush8_Push8_MovRR8 {
-				goto lPush8_Push8_MovRR8
-			}
-			if in.kind == kSubRI8n {
-				goto lSubRI8n
-			}
-			if in.kind == kPush8_Push8_MovRR8_Push8 {
-				goto lPush8_Push8_MovRR8_Push8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE:
-	{
+	case kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -30282,21 +15531,11 @@ lAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE:
 				if x8 != y8 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRI8n {
-					goto lAddRI8n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_MovRR8_Pop8_Pop8:
-	{
+	case kAddRI8_MovRR8_Pop8_Pop8:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -30330,30 +15569,11 @@ lAddRI8_MovRR8_Pop8_Pop8:
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[RSP] = a + 8
 				c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8_Pop8_Pop8_Pop8_Ret {
-					goto lPop8_Pop8_Pop8_Pop8_Ret
-				}
-				if in.kind == kPop8_Pop8_Ret {
-					goto lPop8_Pop8_Ret
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kPop8_Pop8_Pop8_Pop8 {
-					goto lPop8_Pop8_Pop8_Pop8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_MovRR8:
-	{
+	case kLoad8b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -30367,28 +15587,10 @@ lLoad8b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kMovRR8_CallMb {
-				goto lMovRR8_CallMb
-			}
-			if in.kind == kSubRR8n {
-				goto lSubRR8n
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8_AddRI8_MovRR8_Pop8_Pop8_Ret:
-	{
+	case kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -30452,10 +15654,7 @@ lLea8_AddRI8_MovRR8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_MovRR8_SubRI8:
-	{
+	case kPush8_Push8_MovRR8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -30492,28 +15691,10 @@ lPush8_Push8_MovRR8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb {
-				goto lLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb
-			}
-			if in.kind == kStore8b_Store4b {
-				goto lStore8b_Store4b
-			}
-			if in.kind == kFLoad8_Store8b_XorRR4 {
-				goto lFLoad8_Store8b_XorRR4
-			}
-			if in.kind == kLoad4b_TestRR4JNE {
-				goto lLoad4b_TestRR4JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8_Pop8_Pop8_Pop8_Pop8_Ret:
-	{
+	case kAddRI8_Pop8_Pop8_Pop8_Pop8_Ret:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -30584,10 +15765,7 @@ lAddRI8_Pop8_Pop8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE:
-	{
+	case kMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -30631,19 +15809,10 @@ lMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE:
 			if c.res != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE:
-	{
+	case kAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -30679,19 +15848,10 @@ lAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE:
 			if x64 >= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_ImulRR8n_ShrRI8n {
-				goto lMovRR4_ImulRR8n_ShrRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8_Pop8_Pop8:
-	{
+	case kAddRI8_Pop8_Pop8:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -30720,27 +15880,11 @@ lAddRI8_Pop8_Pop8:
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[RSP] = a + 8
 				c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8_Pop8_Pop8_Pop8_Ret {
-					goto lPop8_Pop8_Pop8_Pop8_Ret
-				}
-				if in.kind == kPop8_Pop8_Pop8_Ret {
-					goto lPop8_Pop8_Pop8_Ret
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE:
-	{
+	case kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -30804,19 +15948,10 @@ lCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad2_Store2_Store1b_Ret {
-				goto lLoad2_Store2_Store1b_Ret
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE:
-	{
+	case kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -30890,19 +16025,10 @@ lLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE:
 			if x64 == y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRM8b_JE {
-				goto lCmpRM8b_JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb:
-	{
+	case kLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -30971,10 +16097,7 @@ lLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb:
 			}
 		}
 
-	}
-	goto generic
-lPop8_Pop8_Pop8_Ret:
-	{
+	case kPop8_Pop8_Pop8_Ret:
 		{
 			a = c.R[RSP]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -31023,10 +16146,7 @@ lPop8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_Pop8_Pop8_Ret:
-	{
+	case kAddRI8_Pop8_Pop8_Ret:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -31073,10 +16193,7 @@ lAddRI8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_MovRR8_Call:
-	{
+	case kMovRR8_MovRR8_Call:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -31097,10 +16214,7 @@ lMovRR8_MovRR8_Call:
 			}
 		}
 
-	}
-	goto generic
-lStoreAb_StoreAb_LoadA_Vrmulpd:
-	{
+	case kStoreAb_StoreAb_LoadA_Vrmulpd:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -31157,21 +16271,11 @@ lStoreAb_StoreAb_LoadA_Vrmulpd:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && mulPair(v, v, w[0], w[1]) {
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVraddpd {
-					goto lVraddpd
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoadA_LoadA_AddRI8_Vrmulpd:
-	{
+	case kLoadA_LoadA_AddRI8_Vrmulpd:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -31227,21 +16331,11 @@ lLoadA_LoadA_AddRI8_Vrmulpd:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && mulPair(v, v, w[0], w[1]) {
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVrmulpd {
-					goto lVrmulpd
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_Call:
-	{
+	case kMovRR8_Call:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -31257,10 +16351,7 @@ lMovRR8_Call:
 			}
 		}
 
-	}
-	goto generic
-lLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4:
-	{
+	case kLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -31314,22 +16405,10 @@ lLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JNE_Load2b_AddRI8_Store1b {
-				goto lTestRR4JNE_Load2b_AddRI8_Store1b
-			}
-			if in.kind == kTestRI1JE {
-				goto lTestRI1JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_Pop8_Pop8_Pop8_Pop8:
-	{
+	case kMovRR4_Pop8_Pop8_Pop8_Pop8:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -31377,27 +16456,11 @@ lMovRR4_Pop8_Pop8_Pop8_Pop8:
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[RSP] = a + 8
 				c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8_Pop8_Ret {
-					goto lPop8_Pop8_Ret
-				}
-				if in.kind == kRet {
-					goto lRet
-				}
-				if in.kind == kPop8_Ret {
-					goto lPop8_Ret
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_MovRR8_Push8_MovRR8_SubRI8:
-	{
+	case kPush8_MovRR8_Push8_MovRR8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -31439,28 +16502,10 @@ lPush8_MovRR8_Push8_MovRR8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kLoad8b_Load8b_Load8b {
-				goto lLoad8b_Load8b_Load8b
-			}
-			if in.kind == kStore8b_Store8b {
-				goto lStore8b_Store8b
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_MovRR8:
-	{
+	case kMovRR8_MovRR8:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -31468,28 +16513,10 @@ lMovRR8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8 {
-				goto lPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8
-			}
-			if in.kind == kLea8_SubRR8 {
-				goto lLea8_SubRR8
-			}
-			if in.kind == kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2 {
-				goto lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
-			}
-			if in.kind == kXrvpxor {
-				goto lXrvpxor
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b_Load8b:
-	{
+	case kLoad8b_Load8b_Load8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -31517,30 +16544,11 @@ lLoad8b_Load8b_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_MovRR8 {
-					goto lLoad8b_MovRR8
-				}
-				if in.kind == kLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb {
-					goto lLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				if in.kind == kTestRR8JE_Load8b {
-					goto lTestRR8JE_Load8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStore8b_Load8b:
-	{
+	case kStore8b_Load8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -31557,30 +16565,11 @@ lStore8b_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRI8_Store8b_Load8b_AddRI8_Ret {
-					goto lAddRI8_Store8b_Load8b_AddRI8_Ret
-				}
-				if in.kind == kCmpMR8JGb_Load4b_TestRR4JNE_Load8b {
-					goto lCmpMR8JGb_Load4b_TestRR4JNE_Load8b
-				}
-				if in.kind == kAddRI8_Pop8_Pop8 {
-					goto lAddRI8_Pop8_Pop8
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_OrRR4_Movzx1_Load8_JmpR:
-	{
+	case kMovRR8_OrRR4_Movzx1_Load8_JmpR:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -31624,10 +16613,7 @@ lMovRR8_OrRR4_Movzx1_Load8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lCmpRR8JE_LoadS18b_CmpRI1JNE:
-	{
+	case kCmpRR8JE_LoadS18b_CmpRI1JNE:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -31660,19 +16646,10 @@ lCmpRR8JE_LoadS18b_CmpRI1JNE:
 			if x8 != y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8 {
-				goto lCmpRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lFLoad8_Store8b_XorRR4:
-	{
+	case kFLoad8_Store8b_XorRR4:
 		{
 			a = uint64(in.disp) + c.FSBase
 			e = &c.rtlb[a>>12&tlbMask]
@@ -31701,28 +16678,10 @@ lFLoad8_Store8b_XorRR4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Push8_MovRR8_Push8_Push8_MovRR8:
-	{
+	case kPush8_Push8_MovRR8_Push8_Push8_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -31778,19 +16737,10 @@ lPush8_Push8_MovRR8_Push8_Push8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_SubRI8_Store8b_Load8b {
-				goto lPush8_SubRI8_Store8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB:
-	{
+	case kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -31841,19 +16791,10 @@ lStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB:
 			if x32 < y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8 {
-				goto lAddRI8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8_MovRR4_VShr4_MovRR4_MovRR8:
-	{
+	case kLoad8_MovRR4_VShr4_MovRR4_MovRR8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -31900,19 +16841,10 @@ lLoad8_MovRR4_VShr4_MovRR4_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVShr8_MovRR4_VShr8n {
-				goto lVShr8_MovRR4_VShr8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n:
-	{
+	case kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -31964,19 +16896,10 @@ lLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n:
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG {
-				goto lTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1:
-	{
+	case kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32028,22 +16951,10 @@ lStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kOrRM1b_Movzx2_AddRI8n_OrRR4 {
-				goto lOrRM1b_Movzx2_AddRI8n_OrRR4
-			}
-			if in.kind == kMovzx2_AddRI8n_AddRI8_OrRM1b {
-				goto lMovzx2_AddRI8n_AddRI8_OrRM1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Push8_SubRI8:
-	{
+	case kPush8_Push8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32075,28 +16986,10 @@ lPush8_Push8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8_Load8b_Lea8b_Store8 {
-				goto lLoad8_Load8b_Lea8b_Store8
-			}
-			if in.kind == kLoad8b_Load8b_SubRR8n_TestRR8JLE {
-				goto lLoad8b_Load8b_SubRR8n_TestRR8JLE
-			}
-			if in.kind == kFLoad8_Store8b_XorRR4 {
-				goto lFLoad8_Store8b_XorRR4
-			}
-			if in.kind == kLoad8b_TestMI1JEb {
-				goto lLoad8b_TestMI1JEb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
-	{
+	case kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -32136,19 +17029,10 @@ lLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
 			if x64 >= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp {
-				goto lStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Push8_Push8_Push8_MovRR8:
-	{
+	case kPush8_Push8_Push8_Push8_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32199,28 +17083,10 @@ lPush8_Push8_Push8_Push8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_Push8_MovRR8_SubRI8 {
-				goto lPush8_Push8_MovRR8_SubRI8
-			}
-			if in.kind == kSubRI8 {
-				goto lSubRI8
-			}
-			if in.kind == kPush8_Push8_SubRI8 {
-				goto lPush8_Push8_SubRI8
-			}
-			if in.kind == kSubRI8n {
-				goto lSubRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_XorRR4_Push8_Push8_Push8_Push8:
-	{
+	case kPush8_XorRR4_Push8_Push8_Push8_Push8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32284,21 +17150,11 @@ lPush8_XorRR4_Push8_Push8_Push8_Push8:
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
 				c.R[RSP] = a
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8 {
-					goto lPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Load4b:
-	{
+	case kLoad8b_Load4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -32315,30 +17171,11 @@ lLoad8b_Load4b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				c.R[in.reg&15] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR8JE {
-					goto lTestRR8JE
-				}
-				if in.kind == kTestRR4JNE {
-					goto lTestRR4JNE
-				}
-				if in.kind == kStore8b_Lea8b {
-					goto lStore8b_Lea8b
-				}
-				if in.kind == kLoad4b {
-					goto lLoad4b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA:
-	{
+	case kLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -32404,19 +17241,10 @@ lLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA:
 			if !(int64(c.aux) < 0 || c.res == 0) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4_LoadS48_AddRR8_JmpR {
-				goto lLoad4_LoadS48_AddRR8_JmpR
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE:
-	{
+	case kCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -32480,9 +17308,7 @@ lCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE:
 			goto next
 		}
 
-	}
-lMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG:
-	{
+	case kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -32546,21 +17372,11 @@ lMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG:
 				if int32(x32) > int32(y32) {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCmpRR4JG {
-					goto lCmpRR4JG
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad1_Store1_AddRI8n_CmpRR8JNE:
-	{
+	case kLoad1_Store1_AddRI8n_CmpRR8JNE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -32611,22 +17427,10 @@ lLoad1_Store1_AddRI8n_CmpRR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n_AddRR8 {
-				goto lAddRR8n_AddRR8
-			}
-			if in.kind == kLea4 {
-				goto lLea4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_Pop8_Pop8_Pop8_Pop8:
-	{
+	case kMovRR8_Pop8_Pop8_Pop8_Pop8:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -32674,30 +17478,11 @@ lMovRR8_Pop8_Pop8_Pop8_Pop8:
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[RSP] = a + 8
 				c.R[in.reg&15] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8_Pop8_Ret {
-					goto lPop8_Pop8_Ret
-				}
-				if in.kind == kPop8_Ret {
-					goto lPop8_Ret
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kRet {
-					goto lRet
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_Push8_SubRI8_Load8b:
-	{
+	case kPush8_Push8_Push8_SubRI8_Load8b:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32749,30 +17534,11 @@ lPush8_Push8_Push8_SubRI8_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8 {
-					goto lFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8
-				}
-				if in.kind == kStore8b_Store4b {
-					goto lStore8b_Store4b
-				}
-				if in.kind == kSubRR8n {
-					goto lSubRR8n
-				}
-				if in.kind == kLoad8b {
-					goto lLoad8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_Push8_MovRR8_SubRI8:
-	{
+	case kPush8_Push8_Push8_MovRR8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32821,28 +17587,10 @@ lPush8_Push8_Push8_MovRR8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE {
-				goto lCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kFLoad8_Store8b_XorRR4n {
-				goto lFLoad8_Store8b_XorRR4n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n:
-	{
+	case kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -32888,25 +17636,10 @@ lStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n:
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 - y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4 {
-				goto lSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4
-			}
-			if in.kind == kSubRI8 {
-				goto lSubRI8
-			}
-			if in.kind == kSubRI8n {
-				goto lSubRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8:
-	{
+	case kFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8:
 		{
 			a = uint64(in.disp) + c.FSBase
 			e = &c.rtlb[a>>12&tlbMask]
@@ -32950,19 +17683,10 @@ lFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kNeg8_CmpRR8JB_MovRR8 {
-				goto lNeg8_CmpRR8JB_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Store8b:
-	{
+	case kLoad8b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -32979,30 +17703,11 @@ lLoad8b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLea8b {
-					goto lLea8b
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kMovRR8_CallMb {
-					goto lMovRR8_CallMb
-				}
-				if in.kind == kLoad8b {
-					goto lLoad8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb:
-	{
+	case kCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -33087,10 +17792,7 @@ lCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb:
 			}
 		}
 
-	}
-	goto generic
-lPush8_MovRR8:
-	{
+	case kPush8_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -33105,28 +17807,10 @@ lPush8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kPush8_Push8_Push8_Push8 {
-				goto lPush8_Push8_Push8_Push8
-			}
-			if in.kind == kPush8 {
-				goto lPush8
-			}
-			if in.kind == kPush8_Push8 {
-				goto lPush8_Push8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPop8_Ret:
-	{
+	case kPop8_Ret:
 		{
 			a = c.R[RSP]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -33151,10 +17835,7 @@ lPop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_CallMb:
-	{
+	case kMovRR8_CallMb:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -33178,10 +17859,7 @@ lMovRR8_CallMb:
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_MovRR4:
-	{
+	case kPush8_Push8_MovRR4:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -33208,28 +17886,10 @@ lPush8_Push8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b {
-				goto lPush8_MovRR8_Push8_SubRI8_Load1b_Load1b
-			}
-			if in.kind == kPush8_MovRR4 {
-				goto lPush8_MovRR4
-			}
-			if in.kind == kPush8_MovRR8_Push8_MovRR8 {
-				goto lPush8_MovRR8_Push8_MovRR8
-			}
-			if in.kind == kPush8_Push8 {
-				goto lPush8_Push8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4:
-	{
+	case kAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 + y32
@@ -33272,19 +17932,10 @@ lAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmovB8_MovRR4_Load1_Load4_CmpMR1JNE {
-				goto lCmovB8_MovRR4_Load1_Load4_CmpMR1JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE:
-	{
+	case kMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -33329,19 +17980,10 @@ lMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE:
 				r64 |= 1
 			}
 			c.R[in.rm&15] = r64
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRI4n_OrRR1_JNE {
-				goto lSubRI4n_OrRR1_JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8b_MovRR8_Call:
-	{
+	case kLea8b_MovRR8_Call:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
@@ -33363,10 +18005,7 @@ lLea8b_MovRR8_Call:
 			}
 		}
 
-	}
-	goto generic
-lTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG:
-	{
+	case kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 & y32
@@ -33422,19 +18061,10 @@ lTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG:
 			if int32(x32) > int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE {
-				goto lLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE:
-	{
+	case kMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE:
 		{
 			c.R[in.reg&15] = uint64(uint16(c.R[in.rm&15]))
 
@@ -33467,9 +18097,7 @@ lMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE:
 			goto next
 		}
 
-	}
-lStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp:
-	{
+	case kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -33518,9 +18146,7 @@ lStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp:
 			goto exit
 		}
 
-	}
-lShrRI8_XorRM8_Store8b_Store8_Store2_Jmp:
-	{
+	case kShrRI8_XorRM8_Store8b_Store8_Store2_Jmp:
 		{
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 >> k
@@ -33605,9 +18231,7 @@ lShrRI8_XorRM8_Store8b_Store8_Store2_Jmp:
 			goto exit
 		}
 
-	}
-lLoadS24b_TestRR2JLE_Store4:
-	{
+	case kLoadS24b_TestRR2JLE_Store4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -33641,21 +18265,11 @@ lLoadS24b_TestRR2JLE_Store4:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR {
-					goto lCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_Push8_Push8_MovRR4:
-	{
+	case kPush8_Push8_Push8_MovRR4:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -33694,28 +18308,10 @@ lPush8_Push8_Push8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_Push8_Push8_SubRI8_Load8b {
-				goto lPush8_Push8_Push8_SubRI8_Load8b
-			}
-			if in.kind == kPush8_MovRR8 {
-				goto lPush8_MovRR8
-			}
-			if in.kind == kPush8_Push8_MovRR8_Push8 {
-				goto lPush8_Push8_MovRR8_Push8
-			}
-			if in.kind == kPush8_MovRR8_SubRI8 {
-				goto lPush8_MovRR8_SubRI8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoadA_AddRI8_Vrmulpd:
-	{
+	case kLoadA_AddRI8_Vrmulpd:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -33750,21 +18346,11 @@ lLoadA_AddRI8_Vrmulpd:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && mulPair(v, v, w[0], w[1]) {
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreAb_Vraddpd {
-					goto lStoreAb_Vraddpd
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
-	{
+	case kLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -33817,28 +18403,10 @@ lLoad8b_Load8b_LoadS48b_Lea8_SubRR8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kLoad8b_Lea8 {
-				goto lLoad8b_Lea8
-			}
-			if in.kind == kLoadS48b_Lea8_Lea8 {
-				goto lLoadS48b_Lea8_Lea8
-			}
-			if in.kind == kLea8_Load2b {
-				goto lLea8_Load2b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_AddRM8b_Load8b_MovRR8:
-	{
+	case kLoad8b_AddRM8b_Load8b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -33879,19 +18447,10 @@ lLoad8b_AddRM8b_Load8b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR8JE_Load4b_MovRR4_AndRM4b {
-				goto lTestRR8JE_Load4b_MovRR4_AndRM4b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR8JE_Load4b_MovRR4_AndRM4b:
-	{
+	case kTestRR8JE_Load4b_MovRR4_AndRM4b:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -33928,21 +18487,11 @@ lTestRR8JE_Load4b_MovRR4_AndRM4b:
 				c.R[in.reg&15] = uint64(r32)
 				c.res = uint64(int64(int32(r32)))
 				c.aux = 0
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8_MovRR4_VShr4_MovRR4_MovRR8 {
-					goto lLoad8_MovRR4_VShr4_MovRR4_MovRR8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR:
-	{
+	case kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -33993,10 +18542,7 @@ lAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lMovsx48_Store8b_Lea8b_Load8_TestRR8JE:
-	{
+	case kMovsx48_Store8b_Lea8b_Load8_TestRR8JE:
 		{
 			c.R[in.reg&15] = uint64(int64(int32(c.R[in.rm&15])))
 
@@ -34044,22 +18590,10 @@ lMovsx48_Store8b_Lea8b_Load8_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb {
-				goto lCmpMI8JNEb_TestMI1JE_CmpMI8JNEb
-			}
-			if in.kind == kAddMI8b_Load2_Store8b_Load2b_MovRR8 {
-				goto lAddMI8b_Load2_Store8b_Load2b_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8:
-	{
+	case kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -34118,19 +18652,10 @@ lPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8 {
-				goto lShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAndRR8n_AndRI4_JNE_AddRI8n:
-	{
+	case kAndRR8n_AndRI4_JNE_AddRI8n:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -34158,19 +18683,10 @@ lAndRR8n_AndRI4_JNE_AddRI8n:
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE {
-				goto lCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_TestRR8JE:
-	{
+	case kLoad8b_TestRR8JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -34190,28 +18706,10 @@ lLoad8b_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kLoad8b_TestRR8JE {
-				goto lLoad8b_TestRR8JE
-			}
-			if in.kind == kCmpRM8b {
-				goto lCmpRM8b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8:
-	{
+	case kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8:
 		{
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 >> k
@@ -34258,19 +18756,10 @@ lShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG {
-				goto lMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8_Pop8_Pop8_Pop8_Ret:
-	{
+	case kAddRI8_Pop8_Pop8_Pop8_Ret:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -34329,10 +18818,7 @@ lAddRI8_Pop8_Pop8_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lStore8b_TestRR8JNE:
-	{
+	case kStore8b_TestRR8JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -34352,19 +18838,10 @@ lStore8b_TestRR8JNE:
 			if r64 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI8JNE {
-				goto lCmpMI8JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8:
-	{
+	case kPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -34423,19 +18900,10 @@ lPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_MovRR8 {
-				goto lMovRR8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad2b_TestRR2_Lea4b_CmovNS4:
-	{
+	case kLoad2b_TestRR2_Lea4b_CmovNS4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -34467,19 +18935,10 @@ lLoad2b_TestRR2_Lea4b_CmovNS4:
 				r32 = uint32(c.R[in.rm&15])
 			}
 			c.R[in.reg&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_Store2b_CmpRR8JNE {
-				goto lAddRI8_Store2b_CmpRR8JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b_TestRR8JE:
-	{
+	case kLoad8b_Load8b_TestRR8JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -34510,25 +18969,10 @@ lLoad8b_Load8b_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddMI8b_Load2_MovRR8_MovRR8 {
-				goto lAddMI8b_Load2_MovRR8_MovRR8
-			}
-			if in.kind == kStore8b_Load8b {
-				goto lStore8b_Load8b
-			}
-			if in.kind == kCmpMI1b {
-				goto lCmpMI1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE:
-	{
+	case kCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -34586,19 +19030,10 @@ lCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE:
 			if x64 <= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI8n {
-				goto lAndRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Push8_MovRR8_Push8:
-	{
+	case kPush8_Push8_MovRR8_Push8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -34634,24 +19069,11 @@ lPush8_Push8_MovRR8_Push8:
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
 				c.R[RSP] = a
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovRR8 {
-					goto lMovRR8
-				}
-				if in.kind == kPush8_Push8_Push8_SubRI8_Load8b {
-					goto lPush8_Push8_Push8_SubRI8_Load8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmovB8_MovRR4_Load1_Load4_CmpMR1JNE:
-	{
+	case kCmovB8_MovRR4_Load1_Load4_CmpMR1JNE:
 		{
 			r64 = c.R[in.reg&15]
 			if int64(c.aux) < 0 {
@@ -34718,21 +19140,11 @@ lCmovB8_MovRR4_Load1_Load4_CmpMR1JNE:
 				if x8 != y8 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b {
-					goto lLoad1b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lShrRI8_XorRM8b_Store8_Store2_StoreI8b:
-	{
+	case kShrRI8_XorRM8b_Store8_Store2_StoreI8b:
 		{
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 >> k
@@ -34801,21 +19213,11 @@ lShrRI8_XorRM8b_Store8_Store2_StoreI8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = in.imm
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRI8_Pop8_Pop8_Pop8_Ret {
-					goto lAddRI8_Pop8_Pop8_Pop8_Ret
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lOrRM1b_Movzx2_AddRI8n_OrRR4:
-	{
+	case kOrRM1b_Movzx2_AddRI8n_OrRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -34849,22 +19251,10 @@ lOrRM1b_Movzx2_AddRI8n_OrRR4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovzx1_Load8_JmpR {
-				goto lMovzx1_Load8_JmpR
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_MovRR8_Push8_SubRI8_Load1b_Load1b:
-	{
+	case kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -34920,21 +19310,11 @@ lPush8_MovRR8_Push8_SubRI8_Load1b_Load1b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				c.R[in.reg&15] = uint64(e.page[off])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE {
-					goto lLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStore8b_MovRR8:
-	{
+	case kStore8b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -34948,28 +19328,10 @@ lStore8b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8 {
-				goto lAddRI8
-			}
-			if in.kind == kMovRR8_SubRR8n {
-				goto lMovRR8_SubRR8n
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kCallR {
-				goto lCallR
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp:
-	{
+	case kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -35028,9 +19390,7 @@ lLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp:
 			goto exit
 		}
 
-	}
-lPush8_MovRR8_Push8_SubRI8:
-	{
+	case kPush8_MovRR8_Push8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -35067,28 +19427,10 @@ lPush8_MovRR8_Push8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kCmpMI4JG {
-				goto lCmpMI4JG
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1_Load1_SubRR4n_SubRR4_MovRI4:
-	{
+	case kLoad1_Load1_SubRR4n_SubRR4_MovRI4:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -35142,19 +19484,10 @@ lLoad1_Load1_SubRR4n_SubRR4_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE {
-				goto lJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRR8JB_Load1b_Load1b:
-	{
+	case kCmpRR8JB_Load1b_Load1b:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -35187,10 +19520,7 @@ lCmpRR8JB_Load1b_Load1b:
 			}
 		}
 
-	}
-	goto generic
-lPush8_MovRR8_Push8_MovRR4:
-	{
+	case kPush8_MovRR8_Push8_MovRR4:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -35222,28 +19552,10 @@ lPush8_MovRR8_Push8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_MovRR8_SubRI8 {
-				goto lPush8_MovRR8_SubRI8
-			}
-			if in.kind == kPush8_MovRR8_Push8_MovRR8_SubRI8 {
-				goto lPush8_MovRR8_Push8_MovRR8_SubRI8
-			}
-			if in.kind == kPush8_Push8_MovRR8 {
-				goto lPush8_Push8_MovRR8
-			}
-			if in.kind == kAndRI4 {
-				goto lAndRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb:
-	{
+	case kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb:
 		{
 			by = int(in.imm & 15)
 			r16 = bits.RotateLeft16(uint16(c.R[in.rm&15]), by)
@@ -35305,21 +19617,11 @@ lRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb:
 				if x8 != y8 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Call {
-					goto lLoad8b_Call
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG:
-	{
+	case kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -35381,9 +19683,7 @@ lLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG:
 			goto next
 		}
 
-	}
-lPush8_MovRR4:
-	{
+	case kPush8_MovRR4:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -35398,28 +19698,10 @@ lPush8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8 {
-				goto lPush8
-			}
-			if in.kind == kSubRI8 {
-				goto lSubRI8
-			}
-			if in.kind == kPush8_MovRR8 {
-				goto lPush8_MovRR8
-			}
-			if in.kind == kPush8_MovRR8_SubRI8 {
-				goto lPush8_MovRR8_SubRI8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_MovRR8_MovRR8_Store8b:
-	{
+	case kMovRR8_MovRR8_MovRR8_Store8b:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -35440,21 +19722,11 @@ lMovRR8_MovRR8_MovRR8_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b_Load1b_Lea8b {
-					goto lLoad1b_Load1b_Lea8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_SubRI8_Store8b_Load8b:
-	{
+	case kPush8_SubRI8_Store8b_Load8b:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -35493,21 +19765,11 @@ lPush8_SubRI8_Store8b_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovRR8_MovRR8_MovRR8_Store8b {
-					goto lMovRR8_MovRR8_MovRR8_Store8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB:
-	{
+	case kCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -35558,19 +19820,10 @@ lCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB:
 			if x64 < y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4_LoadS48_AddRR8_JmpR:
-	{
+	case kLoad4_LoadS48_AddRR8_JmpR:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -35622,10 +19875,7 @@ lLoad4_LoadS48_AddRR8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_Store8b_CmpRM8b_JB:
-	{
+	case kAddRI8_Store8b_CmpRM8b_JB:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -35666,19 +19916,10 @@ lAddRI8_Store8b_CmpRM8b_JB:
 			if int64(c.aux) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPxor {
-				goto lPxor
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b:
-	{
+	case kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b:
 		{
 			x8, y8 = uint8(c.R[in.rm&15]), uint8(c.R[in.reg&15])
 			r8 = x8 & y8
@@ -35722,21 +19963,11 @@ lTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				c.R[in.reg&15] = uint64(e.page[off])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kShlRI4n_Movzx1_OrRR4n_AndRI4_JE {
-					goto lShlRI4n_Movzx1_OrRR4n_AndRI4_JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_MovRR8_SubRI8:
-	{
+	case kPush8_MovRR8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -35761,28 +19992,10 @@ lPush8_MovRR8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kFLoad8_Store8b_XorRR4 {
-				goto lFLoad8_Store8b_XorRR4
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lJE_Lea8_SubRI4_JE:
-	{
+	case kJE_Lea8_SubRI4_JE:
 		{
 			if c.res == 0 {
 				goto exit
@@ -35816,19 +20029,10 @@ lJE_Lea8_SubRI4_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE {
-				goto lMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_SubRI8_Load8_Load8b:
-	{
+	case kPush8_SubRI8_Load8_Load8b:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -35873,21 +20077,11 @@ lPush8_SubRI8_Load8_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLea8b {
-					goto lLea8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE:
-	{
+	case kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -35965,19 +20159,10 @@ lLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_MovRR8 {
-				goto lMovRR8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Store8b_LoadS48b_Jmp:
-	{
+	case kLoad8b_Store8b_LoadS48b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36015,9 +20200,7 @@ lLoad8b_Store8b_LoadS48b_Jmp:
 			goto exit
 		}
 
-	}
-lLoadS48b_Lea8_Lea8:
-	{
+	case kLoadS48b_Lea8_Lea8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36050,28 +20233,10 @@ lLoadS48b_Lea8_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Lea8_LoadS48b_Load8b_Lea8 {
-				goto lLoad8b_Lea8_LoadS48b_Load8b_Lea8
-			}
-			if in.kind == kSubRR8 {
-				goto lSubRR8
-			}
-			if in.kind == kLoad8b_Lea8 {
-				goto lLoad8b_Lea8
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
-	{
+	case kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
 		{
 
 		}
@@ -36115,19 +20280,10 @@ lNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE:
 			if x64 >= y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp {
-				goto lStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Push8:
-	{
+	case kPush8_Push8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -36146,30 +20302,11 @@ lPush8_Push8:
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
 				c.R[RSP] = a
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kSubRI8n {
-					goto lSubRI8n
-				}
-				if in.kind == kPush8_MovRR8 {
-					goto lPush8_MovRR8
-				}
-				if in.kind == kPush8 {
-					goto lPush8
-				}
-				if in.kind == kPush8_MovRR8_Push8_MovRR8_SubRI8 {
-					goto lPush8_MovRR8_Push8_MovRR8_SubRI8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lShlRI4n_Movzx1_OrRR4n_AndRI4_JE:
-	{
+	case kShlRI4n_Movzx1_OrRR4n_AndRI4_JE:
 		{
 			x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 			r32 = x32 << k
@@ -36205,9 +20342,7 @@ lShlRI4n_Movzx1_OrRR4n_AndRI4_JE:
 			goto next
 		}
 
-	}
-lLoad4b_Load4b:
-	{
+	case kLoad4b_Load4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36224,30 +20359,11 @@ lLoad4b_Load4b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				c.R[in.reg&15] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore4b {
-					goto lStore4b
-				}
-				if in.kind == kLea4b {
-					goto lLea4b
-				}
-				if in.kind == kOrRR4 {
-					goto lOrRR4
-				}
-				if in.kind == kMovRR4 {
-					goto lMovRR4
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE:
-	{
+	case kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -36315,19 +20431,10 @@ lAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS14b_MovRR4_XorRM1b {
-				goto lLoadS14b_MovRR4_XorRM1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b_Load8:
-	{
+	case kLoad8b_Load8b_Load8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36361,30 +20468,11 @@ lLoad8b_Load8b_Load8:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kLoad8b_Load4b {
-					goto lLoad8b_Load4b
-				}
-				if in.kind == kCmpMI1JEb {
-					goto lCmpMI1JEb
-				}
-				if in.kind == kMovRR8_Call {
-					goto lMovRR8_Call
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS:
-	{
+	case kCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -36427,22 +20515,10 @@ lCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS:
 			if int32(r32) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kCmpMI1JNEb {
-				goto lCmpMI1JNEb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE:
-	{
+	case kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -36500,19 +20576,10 @@ lMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE:
 			if int32(x32) >= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE:
-	{
+	case kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36558,19 +20625,10 @@ lLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI4JLE {
-				goto lCmpRI4JLE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4:
-	{
+	case kTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4:
 		{
 			x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 			r8 = x8 & y8
@@ -36605,19 +20663,10 @@ lTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJNE_Load8_MovRR8 {
-				goto lJNE_Load8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8_Store2b_CmpRR8JNE:
-	{
+	case kAddRI8_Store2b_CmpRR8JNE:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -36648,19 +20697,10 @@ lAddRI8_Store2b_CmpRR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_VShl8n_MovRR8_MovRR8:
-	{
+	case kLoad8b_VShl8n_MovRR8_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36686,19 +20726,10 @@ lLoad8b_VShl8n_MovRR8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShlRI8n_AddRR8_Load8_Store8b {
-				goto lShlRI8n_AddRR8_Load8_Store8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lShlRI8n_AddRR8_Load8_Store8b:
-	{
+	case kShlRI8n_AddRR8_Load8_Store8b:
 		{
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 << k
@@ -36738,21 +20769,11 @@ lShlRI8n_AddRR8_Load8_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRI8_MovRR8_Pop8_Pop8 {
-					goto lAddRI8_MovRR8_Pop8_Pop8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR4_CmpRI4JE_Load1b_MovRI4:
-	{
+	case kMovRR4_CmpRI4JE_Load1b_MovRI4:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -36783,19 +20804,10 @@ lMovRR4_CmpRI4JE_Load1b_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_VShl8n_MovRR8_MovRR8 {
-				goto lLoad8b_VShl8n_MovRR8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Lea8b:
-	{
+	case kLoad8b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -36810,28 +20822,10 @@ lLoad8b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kStore4b_Store8b {
-				goto lStore4b_Store8b
-			}
-			if in.kind == kCmpRR8JE {
-				goto lCmpRR8JE
-			}
-			if in.kind == kXorRR4 {
-				goto lXorRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb:
-	{
+	case kCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -36877,10 +20871,7 @@ lCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb:
 			}
 		}
 
-	}
-	goto generic
-lStore8b_Store8b:
-	{
+	case kStore8b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -36897,30 +20888,11 @@ lStore8b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreI8b {
-					goto lStoreI8b
-				}
-				if in.kind == kCall {
-					goto lCall
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				if in.kind == kLoad8b {
-					goto lLoad8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_MovRR8_MovRR8:
-	{
+	case kMovRR8_MovRR8_MovRR8:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -36933,28 +20905,10 @@ lMovRR8_MovRR8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kAddMI8b {
-				goto lAddMI8b
-			}
-			if in.kind == kTestRR1JNS {
-				goto lTestRR1JNS
-			}
-			if in.kind == kPushI8 {
-				goto lPushI8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddMI4b_Load8b_Store8b_TestRR8JE:
-	{
+	case kAddMI4b_Load8b_Store8b_TestRR8JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -37001,28 +20955,10 @@ lAddMI4b_Load8b_Store8b_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR4JS {
-				goto lTestRR4JS
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kPop8_Ret {
-				goto lPop8_Ret
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lVShr8_MovRR4_VShr8n:
-	{
+	case kVShr8_MovRR4_VShr8n:
 		{
 			x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 			if k == 0 {
@@ -37049,19 +20985,10 @@ lVShr8_MovRR4_VShr8n:
 			x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 			r64 = x64 >> k
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRR8n_AndRI4_JNE_AddRI8n {
-				goto lAndRR8n_AndRI4_JNE_AddRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4b_Load8b:
-	{
+	case kLoad4b_Load8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37078,30 +21005,11 @@ lLoad4b_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCbw8 {
-					goto lCbw8
-				}
-				if in.kind == kMovRR4_AndRI4n {
-					goto lMovRR4_AndRI4n
-				}
-				if in.kind == kMovRR4 {
-					goto lMovRR4
-				}
-				if in.kind == kMovRR4_AndRI4 {
-					goto lMovRR4_AndRI4
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_TestRR4JE:
-	{
+	case kLoad4b_TestRR4JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37121,25 +21029,10 @@ lLoad4b_TestRR4JE:
 			if r32 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb {
-				goto lLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad1b_MovRR8 {
-				goto lLoad1b_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad2_TestRR2JE_Lea8b_Load8:
-	{
+	case kLoad2_TestRR2JE_Lea8b_Load8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -37185,21 +21078,11 @@ lLoad2_TestRR2JE_Lea8b_Load8:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRI1JNE_MovRR8_SubRI4n {
-					goto lTestRI1JNE_MovRR8_SubRI4n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_Store8b_Load8b_AddRI8_Ret:
-	{
+	case kAddRI8_Store8b_Load8b_AddRI8_Ret:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -37254,10 +21137,7 @@ lAddRI8_Store8b_Load8b_AddRI8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lStore4b_MovRR8_Load4b_Jmp:
-	{
+	case kStore4b_MovRR8_Load4b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -37289,9 +21169,7 @@ lStore4b_MovRR8_Load4b_Jmp:
 			goto exit
 		}
 
-	}
-lLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb:
-	{
+	case kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37341,21 +21219,11 @@ lLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb:
 				if r8 != 0 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Load8b_Load8 {
-					goto lLoad8b_Load8b_Load8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLea4_AddRR4n_SubRR4_Store1:
-	{
+	case kLea4_AddRR4n_SubRR4_Store1:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -37396,24 +21264,11 @@ lLea4_AddRR4n_SubRR4_Store1:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				e.page[off] = uint8(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE {
-					goto lMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE
-				}
-				if in.kind == kSubRI8n {
-					goto lSubRI8n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lPush8_MovRR8_MovRI4:
-	{
+	case kPush8_MovRR8_MovRI4:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -37433,25 +21288,10 @@ lPush8_MovRR8_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_Push8_MovRR8_Push8_Push8_MovRR8 {
-				goto lPush8_Push8_MovRR8_Push8_Push8_MovRR8
-			}
-			if in.kind == kPush8_Push8_MovRR4 {
-				goto lPush8_Push8_MovRR4
-			}
-			if in.kind == kPush8_MovRR4 {
-				goto lPush8_MovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_MovRR4:
-	{
+	case kMovRR4_MovRR4:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -37459,28 +21299,10 @@ lMovRR4_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR4 {
-				goto lSubRR4
-			}
-			if in.kind == kNop {
-				goto lNop
-			}
-			if in.kind == kShrRI4n {
-				goto lShrRI4n
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lFLoad8_Store8b_XorRR4n:
-	{
+	case kFLoad8_Store8b_XorRR4n:
 		{
 			a = uint64(in.disp) + c.FSBase
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37507,28 +21329,10 @@ lFLoad8_Store8b_XorRR4n:
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 ^ y32
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			if in.kind == kTestRR8JNE {
-				goto lTestRR8JNE
-			}
-			if in.kind == kTestRI4JE {
-				goto lTestRI4JE
-			}
-			if in.kind == kTestRR8JE_Load8b {
-				goto lTestRR8JE_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_SubRI8_Store8b_TestRR8JG:
-	{
+	case kLoad8b_SubRI8_Store8b_TestRR8JG:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37569,25 +21373,10 @@ lLoad8b_SubRI8_Store8b_TestRR8JG:
 			if int64(r64) > 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp:
-	{
+	case kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 - y32
@@ -37632,9 +21421,7 @@ lCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp:
 			goto exit
 		}
 
-	}
-lLoad8b_Lea8:
-	{
+	case kLoad8b_Lea8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37655,28 +21442,10 @@ lLoad8b_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kTestMI2JNEb {
-				goto lTestMI2JNEb
-			}
-			if in.kind == kCmpRR8JE {
-				goto lCmpRR8JE
-			}
-			if in.kind == kSubRR8 {
-				goto lSubRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_Store8b:
-	{
+	case kMovRR8_Store8b:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -37687,30 +21456,11 @@ lMovRR8_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovRR8 {
-					goto lMovRR8
-				}
-				if in.kind == kMovRR8_Store8b {
-					goto lMovRR8_Store8b
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kStore4b_Jmp {
-					goto lStore4b_Jmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Lea4_Cbw8_Load2:
-	{
+	case kLoad8b_Lea4_Cbw8_Load2:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37750,21 +21500,11 @@ lLoad8b_Lea4_Cbw8_Load2:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-2 {
 				c.R[in.reg&15] = uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb {
-					goto lRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Store8b_Load4b_Store8b:
-	{
+	case kLoad8b_Store8b_Load4b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37803,27 +21543,11 @@ lLoad8b_Store8b_Load4b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLea4b {
-					goto lLea4b
-				}
-				if in.kind == kSubRI4_Store4b {
-					goto lSubRI4_Store4b
-				}
-				if in.kind == kFLoad8_Store8b_XorRR4n {
-					goto lFLoad8_Store8b_XorRR4n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad1b_Load1b:
-	{
+	case kLoad1b_Load1b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37840,30 +21564,11 @@ lLoad1b_Load1b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				c.R[in.reg&15] = uint64(e.page[off])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRR8n_AddRR8 {
-					goto lAddRR8n_AddRR8
-				}
-				if in.kind == kAddRR8 {
-					goto lAddRR8
-				}
-				if in.kind == kXorRR4n {
-					goto lXorRR4n
-				}
-				if in.kind == kLoad8b {
-					goto lLoad8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb:
-	{
+	case kLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -37926,21 +21631,11 @@ lLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb:
 				if r8 == 0 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b {
-					goto lLoad1b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_Jmp:
-	{
+	case kMovRR8_Jmp:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -37950,9 +21645,7 @@ lMovRR8_Jmp:
 			goto exit
 		}
 
-	}
-lLoad8b_CmpRR8JAE_Load8b_CmpRR8JB:
-	{
+	case kLoad8b_CmpRR8JAE_Load8b_CmpRR8JB:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -37996,19 +21689,10 @@ lLoad8b_CmpRR8JAE_Load8b_CmpRR8JB:
 			if x64 < y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kNop {
-				goto lNop
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8b_Store8b:
-	{
+	case kLea8b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
@@ -38020,30 +21704,11 @@ lLea8b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore8b_Load8b {
-					goto lStore8b_Load8b
-				}
-				if in.kind == kCmpRI8JA {
-					goto lCmpRI8JA
-				}
-				if in.kind == kLea8b {
-					goto lLea8b
-				}
-				if in.kind == kStore4b_Store8b {
-					goto lStore4b_Store8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lOrRR4_Movzx1_Load8_JmpR:
-	{
+	case kOrRR4_Movzx1_Load8_JmpR:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 | y32
@@ -38082,10 +21747,7 @@ lOrRR4_Movzx1_Load8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_CmpRI8JB:
-	{
+	case kMovRR8_CmpRI8JB:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -38100,19 +21762,10 @@ lMovRR8_CmpRI8JB:
 			if x64 < y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kYmvmovupsb {
-				goto lYmvmovupsb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE:
-	{
+	case kLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -38160,19 +21813,10 @@ lLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE:
 			if r32 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b_Lea8b {
-				goto lLoad1b_Lea8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE:
-	{
+	case kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE:
 		{
 			c.R[in.reg&15] = uint64(uint32(in.imm) * uint32(c.R[in.rm&15]))
 
@@ -38218,9 +21862,7 @@ lImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE:
 			goto next
 		}
 
-	}
-lMovzx1_Load8_JmpR:
-	{
+	case kMovzx1_Load8_JmpR:
 		{
 			c.R[in.reg&15] = uint64(uint8(c.R[in.rm&15]))
 
@@ -38250,10 +21892,7 @@ lMovzx1_Load8_JmpR:
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_MovRR4:
-	{
+	case kLoad4b_MovRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -38267,25 +21906,10 @@ lLoad4b_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4n {
-				goto lAndRI4n
-			}
-			if in.kind == kAndRI4n_CmpRI4JE {
-				goto lAndRI4n_CmpRI4JE
-			}
-			if in.kind == kOrRR4n {
-				goto lOrRR4n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAndRI4_JNE:
-	{
+	case kAndRI4_JNE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -38299,28 +21923,10 @@ lAndRI4_JNE:
 			if c.res != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kTestHI1JNE {
-				goto lTestHI1JNE
-			}
-			if in.kind == kCmpMI1JNE {
-				goto lCmpMI1JNE
-			}
-			if in.kind == kCmpMI1JE {
-				goto lCmpMI1JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b:
-	{
+	case kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -38399,27 +22005,11 @@ lStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = in.imm
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore4b {
-					goto lStore4b
-				}
-				if in.kind == kStore4b_Store8b {
-					goto lStore4b_Store8b
-				}
-				if in.kind == kStore4b_Jmp {
-					goto lStore4b_Jmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Call:
-	{
+	case kLoad8b_Call:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -38441,10 +22031,7 @@ lLoad8b_Call:
 			}
 		}
 
-	}
-	goto generic
-lLoad8_Load8b_Lea8b_Store8:
-	{
+	case kLoad8_Load8b_Lea8b_Store8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -38490,24 +22077,11 @@ lLoad8_Load8b_Lea8b_Store8:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad4b_CmpRI4JE_CmpRI4JE {
-					goto lLoad4b_CmpRI4JE_CmpRI4JE
-				}
-				if in.kind == kCmpMI4JEb {
-					goto lCmpMI4JEb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8:
-	{
+	case kAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -38590,21 +22164,11 @@ lAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Store8b_LoadS48b_Jmp {
-					goto lLoad8b_Store8b_LoadS48b_Jmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4:
-	{
+	case kXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 ^ y32
@@ -38656,19 +22220,10 @@ lXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRM1b_CmpRI1JLE_SubRI4_MovRI4 {
-				goto lAddRM1b_CmpRI1JLE_SubRI4_MovRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRM1b_CmpRI1JLE_SubRI4_MovRI4:
-	{
+	case kAddRM1b_CmpRI1JLE_SubRI4_MovRI4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -38709,19 +22264,10 @@ lAddRM1b_CmpRI1JLE_SubRI4_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_TestRR8JE:
-	{
+	case kMovRR8_TestRR8JE:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -38735,28 +22281,10 @@ lMovRR8_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_MovRR8_Pop8_Pop8_Ret {
-				goto lAddRI8_MovRR8_Pop8_Pop8_Ret
-			}
-			if in.kind == kStore8b_Store8b_Store8b_Store8b {
-				goto lStore8b_Store8b_Store8b_Store8b
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_AndRI4:
-	{
+	case kMovRR4_AndRI4:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -38768,28 +22296,10 @@ lMovRR4_AndRI4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b {
-				goto lStore4b
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			if in.kind == kTestMI1JNEb {
-				goto lTestMI1JNEb
-			}
-			if in.kind == kJNE {
-				goto lJNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lOrRR4_MovRR4_MovRI4_Jmp:
-	{
+	case kOrRR4_MovRR4_MovRI4_Jmp:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 | y32
@@ -38813,9 +22323,7 @@ lOrRR4_MovRR4_MovRI4_Jmp:
 			goto exit
 		}
 
-	}
-lMovRR4_MovRR8_Xrvpxor:
-	{
+	case kMovRR4_MovRR8_Xrvpxor:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -38830,19 +22338,10 @@ lMovRR4_MovRR8_Xrvpxor:
 			d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 			d[0], d[1] = v[0]^w[0], v[1]^w[1]
 			d[2], d[3] = 0, 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4n_CmpRI4JA_Ymvpcmpeqbb {
-				goto lAndRI4n_CmpRI4JA_Ymvpcmpeqbb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8_Load8b:
-	{
+	case kLoad8_Load8b:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -38865,27 +22364,11 @@ lLoad8_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				if in.kind == kLoad4b {
-					goto lLoad4b
-				}
-				if in.kind == kLoad4b_CmpRI4JE_CmpRI4JE {
-					goto lLoad4b_CmpRI4JE_CmpRI4JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAndRI4n_CmpRI4JA_Ymvpcmpeqbb:
-	{
+	case kAndRI4n_CmpRI4JA_Ymvpcmpeqbb:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -38913,21 +22396,11 @@ lAndRI4n_CmpRI4JA_Ymvpcmpeqbb:
 				m0, m1, m2, m3 = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 				d[0], d[1], d[2], d[3] = (^((v[0]^m0)&^topB+^uint64(topB)|(v[0]^m0))&topB>>7)*255, (^((v[1]^m1)&^topB+^uint64(topB)|(v[1]^m1))&topB>>7)*255, (^((v[2]^m2)&^topB+^uint64(topB)|(v[2]^m2))&topB>>7)*255, (^((v[3]^m3)&^topB+^uint64(topB)|(v[3]^m3))&topB>>7)*255
 				c.NotInUse &^= xfeatAVX
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kYrvpmovmskb {
-					goto lYrvpmovmskb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b:
-	{
+	case kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -38999,21 +22472,11 @@ lLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b:
 				c.res = r64
 				v64 = x64&y64 | (x64|y64)&^r64
 				c.aux = v64 & auxAll
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1 {
-					goto lStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad1b_Lea8b:
-	{
+	case kLoad1b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39028,28 +22491,10 @@ lLoad1b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kVShl8 {
-				goto lVShl8
-			}
-			if in.kind == kCmpRI4JG {
-				goto lCmpRI4JG
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_MovRR8:
-	{
+	case kLoad1b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39063,28 +22508,10 @@ lLoad1b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8n_MovRR8_AddRI8 {
-				goto lAddRI8n_MovRR8_AddRI8
-			}
-			if in.kind == kAddRI8 {
-				goto lAddRI8
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kMovRR8_MovRR8_MovRR8 {
-				goto lMovRR8_MovRR8_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_Load1b_Lea8b:
-	{
+	case kLoad1b_Load1b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39110,19 +22537,10 @@ lLoad1b_Load1b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n {
-				goto lLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_MovRR4:
-	{
+	case kLoad8b_MovRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39136,28 +22554,10 @@ lLoad8b_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJE {
-				goto lJE
-			}
-			if in.kind == kNeg4 {
-				goto lNeg4
-			}
-			if in.kind == kXorRR4n {
-				goto lXorRR4n
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8b_MovRR8:
-	{
+	case kLea8b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
@@ -39166,28 +22566,10 @@ lLea8b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2 {
-				goto lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
-			}
-			if in.kind == kLea8b_Store8b {
-				goto lLea8b_Store8b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kAddRR4 {
-				goto lAddRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lSubRI8n_TestRR4JS_Load2:
-	{
+	case kSubRI8n_TestRR4JS_Load2:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 - y64
@@ -39217,21 +22599,11 @@ lSubRI8n_TestRR4JS_Load2:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-2 {
 				c.R[in.reg&15] = uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE {
-					goto lMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStore4b_TestRR8JE_TestRR4JE_Pop8_Ret:
-	{
+	case kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -39289,10 +22661,7 @@ lStore4b_TestRR8JE_TestRR4JE_Pop8_Ret:
 			}
 		}
 
-	}
-	goto generic
-lLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE:
-	{
+	case kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -39376,19 +22745,10 @@ lLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE:
 			if x64 == y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddMI8b_Jmp:
-	{
+	case kAddMI8b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -39409,9 +22769,7 @@ lAddMI8b_Jmp:
 			goto exit
 		}
 
-	}
-lStoreAb_Vraddpd:
-	{
+	case kStoreAb_Vraddpd:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -39431,21 +22789,11 @@ lStoreAb_Vraddpd:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			if mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addPair(v, v, w[0], w[1]) {
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreAb_CmpRI8JNE {
-					goto lStoreAb_CmpRI8JNE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStoreAb_CmpRI8JNE:
-	{
+	case kStoreAb_CmpRI8JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -39471,19 +22819,10 @@ lStoreAb_CmpRI8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI4n {
-				goto lAddRI4n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore8b_Store8b_Store8b_Store8b:
-	{
+	case kStore8b_Store8b_Store8b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -39522,30 +22861,11 @@ lStore8b_Store8b_Store8b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore8b_Store8b {
-					goto lStore8b_Store8b
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				if in.kind == kLoadS48 {
-					goto lLoadS48
-				}
-				if in.kind == kCallMb {
-					goto lCallMb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb:
-	{
+	case kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39598,27 +22918,11 @@ lLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb:
 				if x8 != y8 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb {
-					goto lLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
-				}
-				if in.kind == kLea8b {
-					goto lLea8b
-				}
-				if in.kind == kAddRI8n {
-					goto lAddRI8n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_CmpRI8JE_Store8b_Lea8b:
-	{
+	case kLoad8b_CmpRI8JE_Store8b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39656,19 +22960,10 @@ lLoad8b_CmpRI8JE_Store8b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_MovRR8_Call {
-				goto lMovRR8_MovRR8_Call
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1_Load1_SubRR4_JE:
-	{
+	case kLoad1_Load1_SubRR4_JE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -39717,19 +23012,10 @@ lLoad1_Load1_SubRR4_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS14b_MovRR4_XorRM1b {
-				goto lLoadS14b_MovRR4_XorRM1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b_SubRR8n_TestRR8JLE:
-	{
+	case kLoad8b_Load8b_SubRR8n_TestRR8JLE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39767,22 +23053,10 @@ lLoad8b_Load8b_SubRR8n_TestRR8JLE:
 			if int64(r64) <= 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Load8b_Load8b {
-				goto lLoad8b_Load8b_Load8b
-			}
-			if in.kind == kStore8b_Load8b {
-				goto lStore8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4b_TestRR4JNE:
-	{
+	case kLoad4b_TestRR4JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39802,28 +23076,10 @@ lLoad4b_TestRR4JNE:
 			if r32 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI4b_Jmp {
-				goto lStoreI4b_Jmp
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lSubRI8_Load8b_Load8b_SubRR8:
-	{
+	case kSubRI8_Load8b_Load8b_SubRR8:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 - y64
@@ -39866,9 +23122,7 @@ lSubRI8_Load8b_Load8b_SubRR8:
 			goto next
 		}
 
-	}
-lLoad1b_Lea8_TestMI1JE_AddRI8_Jmp:
-	{
+	case kLoad1b_Lea8_TestMI1JE_AddRI8_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -39929,9 +23183,7 @@ lLoad1b_Lea8_TestMI1JE_AddRI8_Jmp:
 			goto exit
 		}
 
-	}
-lAddMI8b_Load2_Store8b_Load2b_MovRR8:
-	{
+	case kAddMI8b_Load2_Store8b_Load2b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -39989,19 +23241,10 @@ lAddMI8b_Load2_Store8b_Load2b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2 {
-				goto lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lShrRI2n_Neg2_SbbRR1:
-	{
+	case kShrRI2n_Neg2_SbbRR1:
 		{
 			x16, k = uint16(c.R[in.rm&15]), uint(in.imm)&15
 			r16 = x16 >> k
@@ -40026,25 +23269,10 @@ lShrRI2n_Neg2_SbbRR1:
 			c.res = uint64(int64(int8(r8)))
 			v8 = ^x8&y8 | (^x8|y8)&r8
 			c.aux = uint64(v8)<<56&auxCO | uint64(v8)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kOrRM1b_Movzx2_AddRI8n_OrRR4 {
-				goto lOrRM1b_Movzx2_AddRI8n_OrRR4
-			}
-			if in.kind == kOrRM1b {
-				goto lOrRM1b
-			}
-			if in.kind == kMovzx2_AddRI8n_AddRI8_OrRM1b {
-				goto lMovzx2_AddRI8n_AddRI8_OrRM1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b_LoadS48b:
-	{
+	case kLoad8b_Load8b_LoadS48b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -40072,30 +23300,11 @@ lLoad8b_Load8b_LoadS48b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				c.R[in.reg&15] = uint64(int64(int32(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Load8 {
-					goto lLoad8b_Load8
-				}
-				if in.kind == kMovRR8 {
-					goto lMovRR8
-				}
-				if in.kind == kLoadS48b {
-					goto lLoadS48b
-				}
-				if in.kind == kLoad8b_Lea8 {
-					goto lLoad8b_Lea8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAndRI4n_AddRR8_Store4_Lea4_Store8:
-	{
+	case kAndRI4n_AddRR8_Store4_Lea4_Store8:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -40153,24 +23362,11 @@ lAndRI4n_AddRR8_Store4_Lea4_Store8:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRI8n_CmpRR8JNE {
-					goto lAddRI8n_CmpRR8JNE
-				}
-				if in.kind == kAddRI8n {
-					goto lAddRI8n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_Load4b_MovRR8_MovRR8:
-	{
+	case kLoad4b_Load4b_MovRR8_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -40200,19 +23396,10 @@ lLoad4b_Load4b_MovRR8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_MovRR8_CallMb {
-				goto lLoad8b_MovRR8_CallMb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Lea8_LoadS48b_Load8b_Lea8:
-	{
+	case kLoad8b_Lea8_LoadS48b_Load8b_Lea8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -40267,19 +23454,10 @@ lLoad8b_Lea8_LoadS48b_Load8b_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_Load8b {
-				goto lStore8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR8JE_Load8b:
-	{
+	case kTestRR8JE_Load8b:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -40296,30 +23474,11 @@ lTestRR8JE_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR8JE {
-					goto lTestRR8JE
-				}
-				if in.kind == kStore8 {
-					goto lStore8
-				}
-				if in.kind == kCmpRR8JNE {
-					goto lCmpRR8JNE
-				}
-				if in.kind == kTestRR8JE_Load8b {
-					goto lTestRR8JE_Load8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStore8b_Lea8b:
-	{
+	case kStore8b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -40334,28 +23493,10 @@ lStore8b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			if in.kind == kSubRR4 {
-				goto lSubRR4
-			}
-			if in.kind == kLoad8b_Load8 {
-				goto lLoad8b_Load8
-			}
-			if in.kind == kCmpRI8JA {
-				goto lCmpRI8JA
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRR8n_AddRR8:
-	{
+	case kAddRR8n_AddRR8:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 + y64
@@ -40370,28 +23511,10 @@ lAddRR8n_AddRR8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_Jmp {
-				goto lStore8b_Jmp
-			}
-			if in.kind == kLoad8b_AndRR8_Jmp {
-				goto lLoad8b_AndRR8_Jmp
-			}
-			if in.kind == kLoad1b_Load1b {
-				goto lLoad1b_Load1b
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4b_CmpRI4JE_CmpRI4JE:
-	{
+	case kLoad4b_CmpRI4JE_CmpRI4JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -40424,28 +23547,10 @@ lLoad4b_CmpRI4JE_CmpRI4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRI8_MovRR8_Pop8_Pop8_Ret {
-				goto lAddRI8_MovRR8_Pop8_Pop8_Ret
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLoad8b_Load4b {
-				goto lLoad8b_Load4b
-			}
-			if in.kind == kLoad4b_MovRR4 {
-				goto lLoad4b_MovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lXorRR4_Call:
-	{
+	case kXorRR4_Call:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 ^ y32
@@ -40465,10 +23570,7 @@ lXorRR4_Call:
 			}
 		}
 
-	}
-	goto generic
-lStore8b_Jmp:
-	{
+	case kStore8b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -40484,9 +23586,7 @@ lStore8b_Jmp:
 			goto exit
 		}
 
-	}
-lPush8_Load4b_MovRR8:
-	{
+	case kPush8_Load4b_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -40512,28 +23612,10 @@ lPush8_Load4b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4n_CmpRI4JE {
-				goto lAndRI4n_CmpRI4JE
-			}
-			if in.kind == kTestRI4JNE {
-				goto lTestRI4JNE
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kLoad4b_Load4b {
-				goto lLoad4b_Load4b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE:
-	{
+	case kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE:
 		{
 			if !(int64(c.res^c.aux<<63) < 0) {
 				goto exit
@@ -40589,22 +23671,10 @@ lJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lXorRR4n_XorRR4:
-	{
+	case kXorRR4n_XorRR4:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 ^ y32
@@ -40618,28 +23688,10 @@ lXorRR4n_XorRR4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kAndMI1b {
-				goto lAndMI1b
-			}
-			if in.kind == kMovRI4_MovRI4 {
-				goto lMovRI4_MovRI4
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_AddRI8n_XorRR4n_ShrRI8:
-	{
+	case kLoad1b_AddRI8n_XorRR4n_ShrRI8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -40676,19 +23728,10 @@ lLoad1b_AddRI8n_XorRR4n_ShrRI8:
 				of = uint64(x64 >> 63)
 			}
 			c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovzx1_XorRM8_CmpRR8JNE {
-				goto lMovzx1_XorRM8_CmpRR8JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR8JE_Push8_Lea8b:
-	{
+	case kTestRR8JE_Push8_Lea8b:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -40715,19 +23758,10 @@ lTestRR8JE_Push8_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPush8_SubRI8_Load8_Load8b {
-				goto lPush8_SubRI8_Load8_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lJE_Lea8_TestRI1JE:
-	{
+	case kJE_Lea8_TestRI1JE:
 		{
 			if c.res == 0 {
 				goto exit
@@ -40758,9 +23792,7 @@ lJE_Lea8_TestRI1JE:
 			goto next
 		}
 
-	}
-lTestRR8JE_Lea8b_ShrRI8:
-	{
+	case kTestRR8JE_Lea8b_ShrRI8:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -40789,19 +23821,10 @@ lTestRR8JE_Lea8b_ShrRI8:
 				of = uint64(x64 >> 63)
 			}
 			c.aux = cf<<63 | (cf^of)<<62 | c.shiftAux
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb {
-				goto lCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lNeg8_CmpRR8JB_MovRR8:
-	{
+	case kNeg8_CmpRR8JB_MovRR8:
 		{
 			x64, y64 = uint64(0), c.R[in.rm&15]
 			r64 = -y64
@@ -40826,19 +23849,10 @@ lNeg8_CmpRR8JB_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4 {
-				goto lTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lJNE_Load8_MovRR8:
-	{
+	case kJNE_Load8_MovRR8:
 		{
 			if c.res != 0 {
 				goto exit
@@ -40868,9 +23882,7 @@ lJNE_Load8_MovRR8:
 			goto next
 		}
 
-	}
-lMovzx2_AddRI8n_AddRI8_OrRM1b:
-	{
+	case kMovzx2_AddRI8n_AddRI8_OrRM1b:
 		{
 			c.R[in.reg&15] = uint64(uint16(c.R[in.rm&15]))
 
@@ -40902,24 +23914,11 @@ lMovzx2_AddRI8n_AddRI8_OrRM1b:
 				c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 				c.res = uint64(int64(int8(r8)))
 				c.aux = 0
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovRR8_OrRR4_Movzx1_Load8_JmpR {
-					goto lMovRR8_OrRR4_Movzx1_Load8_JmpR
-				}
-				if in.kind == kOrRR4_Movzx1_Load8_JmpR {
-					goto lOrRR4_Movzx1_Load8_JmpR
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddMI8b_Load2_MovRR8_MovRR8:
-	{
+	case kAddMI8b_Load2_MovRR8_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -40960,19 +23959,10 @@ lAddMI8b_Load2_MovRR8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1 {
-				goto lStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRM8_JAE_AddRI8_Store8:
-	{
+	case kCmpRM8_JAE_AddRI8_Store8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -41022,27 +24012,11 @@ lCmpRM8_JAE_AddRI8_Store8:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Store8b_LoadS48b_Jmp {
-					goto lLoad8b_Store8b_LoadS48b_Jmp
-				}
-				if in.kind == kLoad8b_Load8b {
-					goto lLoad8b_Load8b
-				}
-				if in.kind == kLoad8b_Store8b {
-					goto lLoad8b_Store8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad2_MovRR8_CmpRR8JB:
-	{
+	case kLoad2_MovRR8_CmpRR8JB:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -41074,19 +24048,10 @@ lLoad2_MovRR8_CmpRR8JB:
 			if x64 < y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMR8JB {
-				goto lCmpMR8JB
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR8JE_MovRR8_Lea8b_Jmp:
-	{
+	case kTestRR8JE_MovRR8_Lea8b_Jmp:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -41113,9 +24078,7 @@ lTestRR8JE_MovRR8_Lea8b_Jmp:
 			goto exit
 		}
 
-	}
-lLea8_Load8b:
-	{
+	case kLea8_Load8b:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -41133,30 +24096,11 @@ lLea8_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kSubRR8n {
-					goto lSubRR8n
-				}
-				if in.kind == kMovRR8_Store8b {
-					goto lMovRR8_Store8b
-				}
-				if in.kind == kMovzx1 {
-					goto lMovzx1
-				}
-				if in.kind == kMovRR8_MovRR4 {
-					goto lMovRR8_MovRR4
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lTestRR8JE_CmpRM8_JB:
-	{
+	case kTestRR8JE_CmpRM8_JB:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -41193,19 +24137,10 @@ lTestRR8JE_CmpRM8_JB:
 			if int64(c.aux) < 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpMI1JNE {
-				goto lCmpMI1JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_Lea8:
-	{
+	case kMovRR4_Lea8:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -41220,28 +24155,10 @@ lMovRR4_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI1n {
-				goto lShrRI1n
-			}
-			if in.kind == kShrRI2 {
-				goto lShrRI2
-			}
-			if in.kind == kLoad1b_Load1b {
-				goto lLoad1b_Load1b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n:
-	{
+	case kAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 + y64
@@ -41281,28 +24198,10 @@ lAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n:
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 + y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n {
-				goto lAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n
-			}
-			if in.kind == kAddRR8 {
-				goto lAddRR8
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kAddRR8n_AddRR8 {
-				goto lAddRR8n_AddRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lSubMI8b_JE:
-	{
+	case kSubMI8b_JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -41323,28 +24222,10 @@ lSubMI8b_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b_TestRR8JE {
-				goto lStore8b_TestRR8JE
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kAddRI4 {
-				goto lAddRI4
-			}
-			if in.kind == kLoad2b_Load2_MovRR8_MovRR4 {
-				goto lLoad2b_Load2_MovRR8_MovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRR8JAE_Store4b_Lea8b:
-	{
+	case kCmpRR8JAE_Store4b_Lea8b:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -41371,19 +24252,10 @@ lCmpRR8JAE_Store4b_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore4b_MovRR8_Load4b_Jmp {
-				goto lStore4b_MovRR8_Load4b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Lea8b_CmpRI8JA:
-	{
+	case kLoad8b_Lea8b_CmpRI8JA:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -41410,28 +24282,10 @@ lLoad8b_Lea8b_CmpRI8JA:
 			if x64 > y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Lea8b_CmpRI8JA {
-				goto lLoad8b_Lea8b_CmpRI8JA
-			}
-			if in.kind == kImulRR8 {
-				goto lImulRR8
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLoad4b_Load4b {
-				goto lLoad4b_Load4b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lSubRI4n_OrRR1_JNE:
-	{
+	case kSubRI4n_OrRR1_JNE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -41452,19 +24306,10 @@ lSubRI4n_OrRR1_JNE:
 			if c.res != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4 {
-				goto lAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRI1JNE_MovRR8_SubRI4n:
-	{
+	case kTestRI1JNE_MovRR8_SubRI4n:
 		{
 			x8, y8 = uint8(c.R[in.rm&15]), uint8(in.imm)
 			r8 = x8 & y8
@@ -41485,19 +24330,10 @@ lTestRI1JNE_MovRR8_SubRI4n:
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI8_XorRM8b_Store8_Store2_StoreI8b {
-				goto lShrRI8_XorRM8b_Store8_Store2_StoreI8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_AddRI8:
-	{
+	case kLoad8b_AddRI8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -41516,28 +24352,10 @@ lLoad8b_AddRI8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPop8_Pop8_Pop8_Pop8 {
-				goto lPop8_Pop8_Pop8_Pop8
-			}
-			if in.kind == kPop8_Pop8_Ret {
-				goto lPop8_Pop8_Ret
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_MovRR8:
-	{
+	case kMovRR4_MovRR8:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -41545,28 +24363,10 @@ lMovRR4_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kMovRR8_MovRR8_Call {
-				goto lMovRR8_MovRR8_Call
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kLoad8b_Load8b_Load8b {
-				goto lLoad8b_Load8b_Load8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore8b_MovRR4_Ret:
-	{
+	case kStore8b_MovRR4_Ret:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -41595,10 +24395,7 @@ lStore8b_MovRR4_Ret:
 			}
 		}
 
-	}
-	goto generic
-lLoadS18b_MovRR8_MovRI4:
-	{
+	case kLoadS18b_MovRR8_MovRI4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -41617,19 +24414,10 @@ lLoadS18b_MovRR8_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b {
-				goto lTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea4b_Store4b_AddRM4b_CmpRI4JE_Ret:
-	{
+	case kLea4b_Store4b_AddRM4b_CmpRI4JE_Ret:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = uint64(uint32(a))
@@ -41687,10 +24475,7 @@ lLea4b_Store4b_AddRM4b_CmpRI4JE_Ret:
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Jmp:
-	{
+	case kLoad8b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -41706,9 +24491,7 @@ lLoad8b_Jmp:
 			goto exit
 		}
 
-	}
-lStore1b_Load1b_Store1b:
-	{
+	case kStore1b_Load1b_Store1b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -41736,24 +24519,11 @@ lStore1b_Load1b_Store1b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				e.page[off] = uint8(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE {
-					goto lLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE
-				}
-				if in.kind == kLoad1b {
-					goto lLoad1b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_LoadS48b_Jmp:
-	{
+	case kLoad8b_LoadS48b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -41780,9 +24550,7 @@ lLoad8b_LoadS48b_Jmp:
 			goto exit
 		}
 
-	}
-lSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4:
-	{
+	case kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 - y64
@@ -41835,19 +24603,10 @@ lSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lVShl8n_MovRR4_AddRI4_VShl8n:
-	{
+	case kVShl8n_MovRR4_AddRI4_VShl8n:
 		{
 			x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 			r64 = x64 << k
@@ -41874,19 +24633,10 @@ lVShl8n_MovRR4_AddRI4_VShl8n:
 			x64, k = c.R[in.rm&15], uint(c.R[RCX])&63
 			r64 = x64 << k
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n_AddRR8 {
-				goto lAddRR8n_AddRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_Lea4b_Load1b_AddRI8:
-	{
+	case kLoad1b_Lea4b_Load1b_AddRI8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -41922,19 +24672,10 @@ lLoad1b_Lea4b_Load1b_AddRI8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVShl8n_MovRR4_AddRI4_VShl8n {
-				goto lVShl8n_MovRR4_AddRI4_VShl8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_AddRI4_Store8b:
-	{
+	case kMovRR8_AddRI4_Store8b:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -41955,21 +24696,11 @@ lMovRR8_AddRI4_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kShrRI8_XorRM8_Store8b_Store8_Store2_Jmp {
-					goto lShrRI8_XorRM8_Store8b_Store8_Store2_Jmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR8_SubRR8n:
-	{
+	case kMovRR8_SubRR8n:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -41979,28 +24710,10 @@ lMovRR8_SubRR8n:
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JAE {
-				goto lCmpRR8JAE
-			}
-			if in.kind == kCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb {
-				goto lCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kAddRR8 {
-				goto lAddRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Load8b_MovRR8:
-	{
+	case kPush8_Load8b_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -42026,25 +24739,10 @@ lPush8_Load8b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_StoreI1b_Store8b {
-				goto lLoad8b_StoreI1b_Store8b
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			if in.kind == kLoad8b_TestRR8JE {
-				goto lLoad8b_TestRR8JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad2b_Load2_MovRR8_MovRR4:
-	{
+	case kLoad2b_Load2_MovRR8_MovRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42080,19 +24778,10 @@ lLoad2b_Load2_MovRR8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI2n_Neg2_SbbRR1 {
-				goto lShrRI2n_Neg2_SbbRR1
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4_Load4b_Store4_Store4b_Ret:
-	{
+	case kLoad4_Load4b_Store4_Store4b_Ret:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -42161,10 +24850,7 @@ lLoad4_Load4b_Store4_Store4b_Ret:
 			}
 		}
 
-	}
-	goto generic
-lStore8b_Call:
-	{
+	case kStore8b_Call:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -42186,10 +24872,7 @@ lStore8b_Call:
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Load1b:
-	{
+	case kLoad8b_Load1b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42206,30 +24889,11 @@ lLoad8b_Load1b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				c.R[in.reg&15] = uint64(e.page[off])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLea8b {
-					goto lLea8b
-				}
-				if in.kind == kTestRI1JE {
-					goto lTestRI1JE
-				}
-				if in.kind == kXorRR4 {
-					goto lXorRR4
-				}
-				if in.kind == kMovRR8_TestRR8JE {
-					goto lMovRR8_TestRR8JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Load8b_Load8b_CmpMI1JEb:
-	{
+	case kLoad8b_Load8b_Load8b_CmpMI1JEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42275,21 +24939,11 @@ lLoad8b_Load8b_Load8b_CmpMI1JEb:
 				if x8 == y8 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestMI1JNEb {
-					goto lTestMI1JNEb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE:
-	{
+	case kCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
@@ -42346,19 +25000,10 @@ lCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE:
 			if x8 != y8 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_AndRR8_Jmp:
-	{
+	case kLoad8b_AndRR8_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42383,9 +25028,7 @@ lLoad8b_AndRR8_Jmp:
 			goto exit
 		}
 
-	}
-lMovRR8_MovRR4:
-	{
+	case kMovRR8_MovRR4:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -42393,28 +25036,10 @@ lMovRR8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI2n_Neg2_SbbRR1 {
-				goto lShrRI2n_Neg2_SbbRR1
-			}
-			if in.kind == kMovRR8_Store8b {
-				goto lMovRR8_Store8b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kMovRR8_MovRR8_Call {
-				goto lMovRR8_MovRR8_Call
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoadS14b_SubRI8n_SubRI8n_AddRR4:
-	{
+	case kLoadS14b_SubRI8n_SubRI8n_AddRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42447,22 +25072,10 @@ lLoadS14b_SubRI8n_SubRI8n_AddRR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRM1b_CmpRI1JLE_SubRI4_MovRI4 {
-				goto lAddRM1b_CmpRI1JLE_SubRI4_MovRI4
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_MovRR8_CallMb:
-	{
+	case kLoad8b_MovRR8_CallMb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42497,10 +25110,7 @@ lLoad8b_MovRR8_CallMb:
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_MovRR8:
-	{
+	case kLoad4b_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42514,28 +25124,10 @@ lLoad4b_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kStore1b {
-				goto lStore1b
-			}
-			if in.kind == kTestRR4JNE {
-				goto lTestRR4JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore4b_Load4b:
-	{
+	case kStore4b_Load4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -42552,30 +25144,11 @@ lStore4b_Load4b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				c.R[in.reg&15] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR4JNE {
-					goto lTestRR4JNE
-				}
-				if in.kind == kLea4b_Store4b_AddRM4b_CmpRI4JE_Ret {
-					goto lLea4b_Store4b_AddRM4b_CmpRI4JE_Ret
-				}
-				if in.kind == kStore4 {
-					goto lStore4
-				}
-				if in.kind == kMovRI4 {
-					goto lMovRI4
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_CmpRR8JGE_Lea4b:
-	{
+	case kLoad8b_CmpRR8JGE_Lea4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42602,19 +25175,10 @@ lLoad8b_CmpRR8JGE_Lea4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = uint64(uint32(a))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp {
-				goto lCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_Load1_AndRI4n_XorRR4n:
-	{
+	case kMovRR4_Load1_AndRI4n_XorRR4n:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -42648,19 +25212,10 @@ lMovRR4_Load1_AndRI4n_XorRR4n:
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 ^ y32
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4 {
-				goto lAndRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore8b_Store4b:
-	{
+	case kStore8b_Store4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -42677,30 +25232,11 @@ lStore8b_Store4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kFLoad8 {
-					goto lFLoad8
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kFLoad8_Store8b_XorRR4 {
-					goto lFLoad8_Store8b_XorRR4
-				}
-				if in.kind == kCmpRR8JE {
-					goto lCmpRR8JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_MovRR4:
-	{
+	case kAddRI8_MovRR4:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -42713,28 +25249,10 @@ lAddRI8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kPop8_Pop8_Pop8_Pop8_Ret {
-				goto lPop8_Pop8_Pop8_Pop8_Ret
-			}
-			if in.kind == kXorRM1b {
-				goto lXorRM1b
-			}
-			if in.kind == kPop8_Pop8_Pop8_Pop8 {
-				goto lPop8_Pop8_Pop8_Pop8
-			}
-			if in.kind == kMovRR8_Pop8_Pop8_Pop8_Pop8 {
-				goto lMovRR8_Pop8_Pop8_Pop8_Pop8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n:
-	{
+	case kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -42776,19 +25294,10 @@ lLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.reg&15] = in.imm * c.R[in.rm&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSarRI4n {
-				goto lSarRI4n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_AndRI4n_CmpRI4JE:
-	{
+	case kMovRR4_AndRI4n_CmpRI4JE:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -42810,25 +25319,10 @@ lMovRR4_AndRI4n_CmpRI4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestHI1JNE {
-				goto lTestHI1JNE
-			}
-			if in.kind == kMovRR4_AndRI4n_CmpRI4JE {
-				goto lMovRR4_AndRI4n_CmpRI4JE
-			}
-			if in.kind == kLoad1b_TestRR1JE {
-				goto lLoad1b_TestRR1JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_CmpRR8JE_Load8b:
-	{
+	case kLoad8b_CmpRR8JE_Load8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -42857,27 +25351,11 @@ lLoad8b_CmpRR8JE_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddMI4b_Load8b_Store8b_TestRR8JE {
-					goto lAddMI4b_Load8b_Store8b_TestRR8JE
-				}
-				if in.kind == kTestRR8JNE {
-					goto lTestRR8JNE
-				}
-				if in.kind == kAddMI4b {
-					goto lAddMI4b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLea8_Store8b:
-	{
+	case kLea8_Store8b:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -42895,30 +25373,11 @@ lLea8_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Load4b {
-					goto lLoad8b_Load4b
-				}
-				if in.kind == kNop {
-					goto lNop
-				}
-				if in.kind == kMovRR8_Lea8b {
-					goto lMovRR8_Lea8b
-				}
-				if in.kind == kLea4b {
-					goto lLea4b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRI8n_CmpRR8JNE:
-	{
+	case kAddRI8n_CmpRR8JNE:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -42935,28 +25394,10 @@ lAddRI8n_CmpRR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Load8b {
-				goto lLoad8b_Load8b
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kLoad4b_Load8b {
-				goto lLoad4b_Load8b
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8_SubRR8:
-	{
+	case kLea8_SubRR8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -42976,28 +25417,10 @@ lLea8_SubRR8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kStore8b_MovRR8 {
-				goto lStore8b_MovRR8
-			}
-			if in.kind == kLoadS48b_Lea8_Lea8 {
-				goto lLoadS48b_Lea8_Lea8
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore4b_Store8b:
-	{
+	case kStore4b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -43014,30 +25437,11 @@ lStore4b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kCmpMI1JNEb {
-					goto lCmpMI1JNEb
-				}
-				if in.kind == kLoad8b_Store8b {
-					goto lLoad8b_Store8b
-				}
-				if in.kind == kLoad2b_MovRR4 {
-					goto lLoad2b_MovRR4
-				}
-				if in.kind == kSubMI8b_JE {
-					goto lSubMI8b_JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStoreI4b_XorRR4n_XorRR4:
-	{
+	case kStoreI4b_XorRR4n_XorRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -43062,25 +25466,10 @@ lStoreI4b_XorRR4n_XorRR4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCbw8 {
-				goto lCbw8
-			}
-			if in.kind == kLoad1 {
-				goto lLoad1
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpMR8JGb_Load4b_TestRR4JNE_Load8b:
-	{
+	case kCmpMR8JGb_Load4b_TestRR4JNE_Load8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -43126,21 +25515,11 @@ lCmpMR8JGb_Load4b_TestRR4JNE_Load8b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8 {
-					goto lPop8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad2_Store2_Store1b_Ret:
-	{
+	case kLoad2_Store2_Store1b_Ret:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -43198,10 +25577,7 @@ lLoad2_Store2_Store1b_Ret:
 			}
 		}
 
-	}
-	goto generic
-lAndRI4n_AndRI4n_ShlRI4n:
-	{
+	case kAndRI4n_AndRI4n_ShlRI4n:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -43220,19 +25596,10 @@ lAndRI4n_AndRI4n_ShlRI4n:
 			x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 			r32 = x32 << k
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kOrRR4_MovRR4_MovRI4_Jmp {
-				goto lOrRR4_MovRR4_MovRI4_Jmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad2b_MovRR4:
-	{
+	case kLoad2b_MovRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -43246,28 +25613,10 @@ lLoad2b_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4n {
-				goto lAndRI4n
-			}
-			if in.kind == kCmpRR4JB {
-				goto lCmpRR4JB
-			}
-			if in.kind == kShrRI4n {
-				goto lShrRI4n
-			}
-			if in.kind == kAndRI2n {
-				goto lAndRI2n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b:
-	{
+	case kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 & y32
@@ -43312,21 +25661,11 @@ lTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(in.imm)
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR8JE_MovRR8_Lea8b_Jmp {
-					goto lTestRR8JE_MovRR8_Lea8b_Jmp
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAndRI4_JE:
-	{
+	case kAndRI4_JE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -43340,28 +25679,10 @@ lAndRI4_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kAddRR4 {
-				goto lAddRR4
-			}
-			if in.kind == kLea8b_Store8b {
-				goto lLea8b_Store8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRI4JA_MovRR4_AddRI4_AddRM8b:
-	{
+	case kCmpRI4JA_MovRR4_AddRI4_AddRM8b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -43399,24 +25720,11 @@ lCmpRI4JA_MovRR4_AddRI4_AddRM8b:
 				c.res = r64
 				v64 = x64&y64 | (x64|y64)&^r64
 				c.aux = v64 & auxAll
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore4b {
-					goto lStore4b
-				}
-				if in.kind == kStore4b_Load4b {
-					goto lStore4b_Load4b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8_TestRR8JE:
-	{
+	case kLoad8_TestRR8JE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -43442,28 +25750,10 @@ lLoad8_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kAddRM4 {
-				goto lAddRM4
-			}
-			if in.kind == kSubMI8b_JE {
-				goto lSubMI8b_JE
-			}
-			if in.kind == kAddMI8b {
-				goto lAddMI8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovzx1_Lea8_Lea8_StoreI4b:
-	{
+	case kMovzx1_Lea8_Lea8_StoreI4b:
 		{
 			c.R[in.reg&15] = uint64(uint8(c.R[in.rm&15]))
 
@@ -43498,21 +25788,11 @@ lMovzx1_Lea8_Lea8_StoreI4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(in.imm)
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kSubRI4 {
-					goto lSubRI4
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lCmpRI4JBE_MovRR4_OrRR4n:
-	{
+	case kCmpRI4JBE_MovRR4_OrRR4n:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -43534,19 +25814,10 @@ lCmpRI4JBE_MovRR4_OrRR4n:
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 | y32
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4n_CmpRI4JG_Ymvmovupsb {
-				goto lAndRI4n_CmpRI4JG_Ymvmovupsb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lXorRR4_Jmp:
-	{
+	case kXorRR4_Jmp:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 ^ y32
@@ -43560,9 +25831,7 @@ lXorRR4_Jmp:
 			goto exit
 		}
 
-	}
-lLoadS48b_CmpRI4JE_CmpRI4JE_JA:
-	{
+	case kLoadS48b_CmpRI4JE_CmpRI4JE_JA:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -43602,19 +25871,10 @@ lLoadS48b_CmpRI4JE_CmpRI4JE_JA:
 			if !(int64(c.aux) < 0 || c.res == 0) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8b_CmpRI8JA:
-	{
+	case kLea8b_CmpRI8JA:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
@@ -43630,28 +25890,10 @@ lLea8b_CmpRI8JA:
 			if x64 > y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE {
-				goto lLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8_Lea8:
-	{
+	case kLea8_Lea8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -43673,28 +25915,10 @@ lLea8_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR8 {
-				goto lSubRR8
-			}
-			if in.kind == kSubRI4 {
-				goto lSubRI4
-			}
-			if in.kind == kStore8b_Jmp {
-				goto lStore8b_Jmp
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_AddRI8n_AddRI4n_TestRR8JE:
-	{
+	case kLoad8b_AddRI8n_AddRI4n_TestRR8JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -43728,19 +25952,10 @@ lLoad8b_AddRI8n_AddRI4n_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS14b {
-				goto lLoadS14b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpMI8JNEb_TestMI1JE_CmpMI8JNEb:
-	{
+	case kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -43794,24 +26009,11 @@ lCmpMI8JNEb_TestMI1JE_CmpMI8JNEb:
 				if x64 != y64 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_CmpRI8JE_Store8b_Lea8b {
-					goto lLoad8b_CmpRI8JE_Store8b_Lea8b
-				}
-				if in.kind == kLoad8b {
-					goto lLoad8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lTestRR4JNE_Load2b_Load2:
-	{
+	case kTestRR4JNE_Load2b_Load2:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 & y32
@@ -43845,27 +26047,11 @@ lTestRR4JNE_Load2b_Load2:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-2 {
 				c.R[in.reg&15] = uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kMovRR8_MovRR4 {
-					goto lMovRR8_MovRR4
-				}
-				if in.kind == kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2 {
-					goto lMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
-				}
-				if in.kind == kMovRR8_MovRR8 {
-					goto lMovRR8_MovRR8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR4_MovRR4_ShrRI4n_AndRI4:
-	{
+	case kMovRR4_MovRR4_ShrRI4n_AndRI4:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -43889,25 +26075,10 @@ lMovRR4_MovRR4_ShrRI4n_AndRI4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8 {
-				goto lLoad8
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestMI1JNEb_TestMI1JE:
-	{
+	case kTestMI1JNEb_TestMI1JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -43946,10 +26117,7 @@ lTestMI1JNEb_TestMI1JE:
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_Jmp:
-	{
+	case kAddRI8_Jmp:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -43964,9 +26132,7 @@ lAddRI8_Jmp:
 			goto exit
 		}
 
-	}
-lAndRI4n_CmpRI4JG_Ymvmovupsb:
-	{
+	case kAndRI4n_CmpRI4JG_Ymvmovupsb:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -43993,21 +26159,11 @@ lAndRI4n_CmpRI4JG_Ymvmovupsb:
 				d = &c.V[in.reg&15]
 				d[0], d[1], d[2], d[3] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 				c.NotInUse &^= xfeatAVX
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kYmvpcmpeqbb {
-					goto lYmvpcmpeqbb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStore1b_MovRR8_MovRR8_CmpRI8JA:
-	{
+	case kStore1b_MovRR8_MovRR8_CmpRI8JA:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -44038,22 +26194,10 @@ lStore1b_MovRR8_MovRR8_CmpRI8JA:
 			if x64 > y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kTestRR8JNS {
-				goto lTestRR8JNS
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI8n_MovRR8_AddRI8:
-	{
+	case kAddRI8n_MovRR8_AddRI8:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -44073,19 +26217,10 @@ lAddRI8n_MovRR8_AddRI8:
 			c.res = r64
 			v64 = x64&y64 | (x64|y64)&^r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore1b_Load1b_Store1b {
-				goto lStore1b_Load1b_Store1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_TestRR8JNE:
-	{
+	case kLoad8b_TestRR8JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44105,28 +26240,10 @@ lLoad8b_TestRR8JNE:
 			if r64 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad8b_TestRR8JNE {
-				goto lLoad8b_TestRR8JNE
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_SubRI8:
-	{
+	case kPush8_SubRI8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -44146,25 +26263,10 @@ lPush8_SubRI8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_TestMI1JEb:
-	{
+	case kLoad8b_TestMI1JEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44187,30 +26289,11 @@ lLoad8b_TestMI1JEb:
 				if r8 == 0 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kVmmovsdXb {
-					goto lVmmovsdXb
-				}
-				if in.kind == kLoad4b {
-					goto lLoad4b
-				}
-				if in.kind == kAddMI8b {
-					goto lAddMI8b
-				}
-				if in.kind == kLoad8b_MovRR8 {
-					goto lLoad8b_MovRR8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovsx48_Lea8:
-	{
+	case kMovsx48_Lea8:
 		{
 			c.R[in.reg&15] = uint64(int64(int32(c.R[in.rm&15])))
 
@@ -44225,28 +26308,10 @@ lMovsx48_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovsx48 {
-				goto lMovsx48
-			}
-			if in.kind == kLoadS14b {
-				goto lLoadS14b
-			}
-			if in.kind == kLoad1b_MovRR4 {
-				goto lLoad1b_MovRR4
-			}
-			if in.kind == kLoad4 {
-				goto lLoad4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad2b_CmpRI2JBE:
-	{
+	case kLoad2b_CmpRI2JBE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44267,25 +26332,10 @@ lLoad2b_CmpRI2JBE:
 			if x16 <= y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestHI1JNE {
-				goto lTestHI1JNE
-			}
-			if in.kind == kCmpRI2JA {
-				goto lCmpRI2JA
-			}
-			if in.kind == kAndHI1 {
-				goto lAndHI1
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAndRI4_Load4_VShr4n:
-	{
+	case kAndRI4_Load4_VShr4n:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -44316,28 +26366,10 @@ lAndRI4_Load4_VShr4n:
 			x32, k = uint32(c.R[in.rm&15]), uint(c.R[RCX])&31
 			r32 = x32 >> k
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRI4_JNE {
-				goto lAndRI4_JNE
-			}
-			if in.kind == kTestRI1JE {
-				goto lTestRI1JE
-			}
-			if in.kind == kAndRI4_JE {
-				goto lAndRI4_JE
-			}
-			if in.kind == kTestRI1JNE {
-				goto lTestRI1JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb:
-	{
+	case kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -44385,21 +26417,11 @@ lStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb:
 				if x64 != y64 {
 					goto exit
 				}
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_Lea8b_CmpRI8JA {
-					goto lLoad8b_Lea8b_CmpRI8JA
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAndRI4n_CmpRI4JE:
-	{
+	case kAndRI4n_CmpRI4JE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -44416,28 +26438,10 @@ lAndRI4n_CmpRI4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			if in.kind == kAddRI8 {
-				goto lAddRI8
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_ImulRR8n_ShrRI8n:
-	{
+	case kMovRR4_ImulRR8n_ShrRI8n:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -44452,22 +26456,10 @@ lMovRR4_ImulRR8n_ShrRI8n:
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 >> k
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea4_AddRR4n_SubRR4_Store1 {
-				goto lLea4_AddRR4n_SubRR4_Store1
-			}
-			if in.kind == kLea4 {
-				goto lLea4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1_MovRR8_MovRR4_CmpRR4JLE:
-	{
+	case kLoad1_MovRR8_MovRR4_CmpRR4JLE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -44504,19 +26496,10 @@ lLoad1_MovRR8_MovRR4_CmpRR4JLE:
 			if int32(x32) <= int32(y32) {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR4JNE {
-				goto lCmpRR4JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR4JNE_Load2b_AddRI8_Store1b:
-	{
+	case kTestRR4JNE_Load2b_AddRI8_Store1b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 & y32
@@ -44554,21 +26537,11 @@ lTestRR4JNE_Load2b_AddRI8_Store1b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				e.page[off] = uint8(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_CmpRR8JAE_Load8b_CmpRR8JB {
-					goto lLoad8b_CmpRR8JAE_Load8b_CmpRR8JB
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_AddRI8n:
-	{
+	case kLoad8b_AddRI8n:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44584,28 +26557,10 @@ lLoad8b_AddRI8n:
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8 {
-				goto lAddRR8
-			}
-			if in.kind == kTestRR8JLE {
-				goto lTestRR8JLE
-			}
-			if in.kind == kTestRR8JE {
-				goto lTestRR8JE
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8:
-	{
+	case kLoad8b_Load8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44628,30 +26583,11 @@ lLoad8b_Load8:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				c.R[in.reg&15] = uint64(*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad4b_Load4b {
-					goto lLoad4b_Load4b
-				}
-				if in.kind == kTestRR8JE {
-					goto lTestRR8JE
-				}
-				if in.kind == kLoadS48b {
-					goto lLoadS48b
-				}
-				if in.kind == kTestRR8JNE {
-					goto lTestRR8JNE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovzx1_XorRM8_CmpRR8JNE:
-	{
+	case kMovzx1_XorRM8_CmpRR8JNE:
 		{
 			c.R[in.reg&15] = uint64(uint8(c.R[in.rm&15]))
 
@@ -44690,9 +26626,7 @@ lMovzx1_XorRM8_CmpRR8JNE:
 			goto next
 		}
 
-	}
-lMovRI4_MovRI4:
-	{
+	case kMovRI4_MovRI4:
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
 
@@ -44700,28 +26634,10 @@ lMovRI4_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kMovRR8_Call {
-				goto lMovRR8_Call
-			}
-			if in.kind == kMovRI4 {
-				goto lMovRI4
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Ret:
-	{
+	case kLoad8b_Ret:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44745,10 +26661,7 @@ lLoad8b_Ret:
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_Store8b_Store8b:
-	{
+	case kLoad8b_Store8b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44776,30 +26689,11 @@ lLoad8b_Store8b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kJmp {
-					goto lJmp
-				}
-				if in.kind == kMovsx48 {
-					goto lMovsx48
-				}
-				if in.kind == kTestRR8JE_Load8b {
-					goto lTestRR8JE_Load8b
-				}
-				if in.kind == kLoad8b_Load8b {
-					goto lLoad8b_Load8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStore4b_MovRR4_ShrRI2n_SubRR4:
-	{
+	case kStore4b_MovRR4_ShrRI2n_SubRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -44830,19 +26724,10 @@ lStore4b_MovRR4_ShrRI2n_SubRR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore2b_Jmp {
-				goto lStore2b_Jmp
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore4b_Jmp:
-	{
+	case kStore4b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -44858,9 +26743,7 @@ lStore4b_Jmp:
 			goto exit
 		}
 
-	}
-lMovRR8_Lea8b:
-	{
+	case kMovRR8_Lea8b:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -44869,28 +26752,10 @@ lMovRR8_Lea8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE {
-				goto lCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE
-			}
-			if in.kind == kCmpRR8JB {
-				goto lCmpRR8JB
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			if in.kind == kMovRR8_Store8b {
-				goto lMovRR8_Store8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4_TestRR4JNE:
-	{
+	case kLoad4_TestRR4JNE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -44916,28 +26781,10 @@ lLoad4_TestRR4JNE:
 			if r32 != 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLoad4_TestRR4JNE {
-				goto lLoad4_TestRR4JNE
-			}
-			if in.kind == kStoreI8b {
-				goto lStoreI8b
-			}
-			if in.kind == kStoreI4b {
-				goto lStoreI4b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_Load1b_AddRI8n_SubRI8n:
-	{
+	case kLoad1b_Load1b_AddRI8n_SubRI8n:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -44971,19 +26818,10 @@ lLoad1b_Load1b_AddRI8n_SubRI8n:
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 - y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kImulRR4n_AddRR4n_CmpRR8JAE {
-				goto lImulRR4n_AddRR4n_CmpRR8JAE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lPush8_Push8_MovRR8:
-	{
+	case kPush8_Push8_MovRR8:
 		{
 			a = c.R[RSP] - 8
 			e = &c.wtlb[a>>12&tlbMask]
@@ -45010,25 +26848,10 @@ lPush8_Push8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRI8n {
-				goto lSubRI8n
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad4b_TestHI1JNE_TestHI1JNE_Ret:
-	{
+	case kLoad4b_TestHI1JNE_TestHI1JNE_Ret:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45074,10 +26897,7 @@ lLoad4b_TestHI1JNE_TestHI1JNE_Ret:
 			}
 		}
 
-	}
-	goto generic
-lSubMI8b_JE_SubRI8n_TestRR8JNE:
-	{
+	case kSubMI8b_JE_SubRI8n_TestRR8JNE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -45119,9 +26939,7 @@ lSubMI8b_JE_SubRI8n_TestRR8JNE:
 			goto next
 		}
 
-	}
-lLoad2b_CmpRI2JA:
-	{
+	case kLoad2b_CmpRI2JA:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45142,28 +26960,10 @@ lLoad2b_CmpRI2JA:
 			if x16 > y16 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8b {
-				goto lLea8b
-			}
-			if in.kind == kAndRI4 {
-				goto lAndRI4
-			}
-			if in.kind == kTestRR4JNE {
-				goto lTestRR4JNE
-			}
-			if in.kind == kCmpRI2JBE {
-				goto lCmpRI2JBE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1_Load1_SubRR4:
-	{
+	case kLoad1_Load1_SubRR4:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -45205,19 +27005,10 @@ lLoad1_Load1_SubRR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kRet {
-				goto lRet
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_AddRR8n_Neg4:
-	{
+	case kMovRR4_AddRR8n_Neg4:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -45237,19 +27028,10 @@ lMovRR4_AddRR8n_Neg4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = ^x32&y32 | (^x32|y32)&r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRR4_Load8b_CmovG8 {
-				goto lCmpRR4_Load8b_CmovG8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRR4_Load8b_CmovG8:
-	{
+	case kCmpRR4_Load8b_CmovG8:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 - y32
@@ -45276,19 +27058,10 @@ lCmpRR4_Load8b_CmovG8:
 				r64 = c.R[in.rm&15]
 			}
 			c.R[in.reg&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR8n_CmpRR8JB_CmpRR8JAE {
-				goto lAddRR8n_CmpRR8JB_CmpRR8JAE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestMI1JNEb_Load8_Store8b_Store8:
-	{
+	case kTestMI1JNEb_Load8_Store8b_Store8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45345,21 +27118,11 @@ lTestMI1JNEb_Load8_Store8b_Store8:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kPop8_Ret {
-					goto lPop8_Ret
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRI4_Jmp:
-	{
+	case kMovRI4_Jmp:
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
 
@@ -45369,9 +27132,7 @@ lMovRI4_Jmp:
 			goto exit
 		}
 
-	}
-lAddRR8n_CmpRR8JB_CmpRR8JAE:
-	{
+	case kAddRR8n_CmpRR8JB_CmpRR8JAE:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 + y64
@@ -45403,9 +27164,7 @@ lAddRR8n_CmpRR8JB_CmpRR8JAE:
 			goto next
 		}
 
-	}
-lMovRI4_Store2b:
-	{
+	case kMovRI4_Store2b:
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
 
@@ -45416,30 +27175,11 @@ lMovRI4_Store2b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-2 {
 				*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint16(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kAddRR4n {
-					goto lAddRR4n
-				}
-				if in.kind == kLoad8b_LoadS48b {
-					goto lLoad8b_LoadS48b
-				}
-				if in.kind == kMovRR8 {
-					goto lMovRR8
-				}
-				if in.kind == kRolRI2n {
-					goto lRolRI2n
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8b_MovRI4:
-	{
+	case kLoad8b_MovRI4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45453,28 +27193,10 @@ lLoad8b_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStoreUb_Load8b_Store8b_Call {
-				goto lStoreUb_Load8b_Store8b_Call
-			}
-			if in.kind == kAddMI4b {
-				goto lAddMI4b
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kCmpRI8JNE {
-				goto lCmpRI8JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_TestRR4JE_ImulRI4n:
-	{
+	case kLoad1b_TestRR4JE_ImulRI4n:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45499,19 +27221,10 @@ lLoad1b_TestRR4JE_ImulRI4n:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.reg&15] = uint64(uint32(in.imm) * uint32(c.R[in.rm&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR4n_AddRI8n_ShlRI4n {
-				goto lAddRR4n_AddRI8n_ShlRI4n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRM8b_JE:
-	{
+	case kCmpRM8b_JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45531,25 +27244,10 @@ lCmpRM8b_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG {
-				goto lLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG
-			}
-			if in.kind == kLoad8b_Lea8b {
-				goto lLoad8b_Lea8b
-			}
-			if in.kind == kCmpRI8JE {
-				goto lCmpRI8JE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStoreUb_Load8b_Store8b_Call:
-	{
+	case kStoreUb_Load8b_Store8b_Call:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -45595,10 +27293,7 @@ lStoreUb_Load8b_Store8b_Call:
 			}
 		}
 
-	}
-	goto generic
-lAndRI4_StoreI1b_Store8b_Store8b:
-	{
+	case kAndRI4_StoreI1b_Store8b_Store8b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -45635,21 +27330,11 @@ lAndRI4_StoreI1b_Store8b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lSubRR4n_ShrRI4n_AddRR4:
-	{
+	case kSubRR4n_ShrRI4n_AddRR4:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 - y32
@@ -45671,25 +27356,10 @@ lSubRR4n_ShrRI4n_AddRR4:
 			c.res = uint64(int64(int32(r32)))
 			v32 = x32&y32 | (x32|y32)&^r32
 			c.aux = uint64(v32)<<32&auxCO | uint64(v32)&auxAF
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore2b_Jmp {
-				goto lStore2b_Jmp
-			}
-			if in.kind == kVShr4n {
-				goto lVShr4n
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRR4n_AddRR4_Load1b:
-	{
+	case kAddRR4n_AddRR4_Load1b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 + y32
@@ -45712,21 +27382,11 @@ lAddRR4n_AddRR4_Load1b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-1 {
 				c.R[in.reg&15] = uint64(e.page[off])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR4JNE {
-					goto lTestRR4JNE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lAddRR4n_AddRI8n_ShlRI4n:
-	{
+	case kAddRR4n_AddRI8n_ShlRI4n:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(c.R[in.reg&15])
 			r32 = x32 + y32
@@ -45745,19 +27405,10 @@ lAddRR4n_AddRI8n_ShlRI4n:
 			x32, k = uint32(c.R[in.rm&15]), uint(in.imm)&31
 			r32 = x32 << k
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRR4n_AddRR4_Load1b {
-				goto lAddRR4n_AddRR4_Load1b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpRI4JA_Ymvmovupsb:
-	{
+	case kCmpRI4JA_Ymvmovupsb:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -45777,24 +27428,11 @@ lCmpRI4JA_Ymvmovupsb:
 				d = &c.V[in.reg&15]
 				d[0], d[1], d[2], d[3] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+16)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+24))
 				c.NotInUse &^= xfeatAVX
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kYrvpcmpeqb {
-					goto lYrvpcmpeqb
-				}
-				if in.kind == kYmvpcmpeqbb {
-					goto lYmvpcmpeqbb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad8_Load8_CmpRI8JNE:
-	{
+	case kLoad8_Load8_CmpRI8JNE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -45838,28 +27476,10 @@ lLoad8_Load8_CmpRI8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR8JE_MovRR8 {
-				goto lTestRR8JE_MovRR8
-			}
-			if in.kind == kLea8b_CmpRI8JA {
-				goto lLea8b_CmpRI8JA
-			}
-			if in.kind == kMovRR8_MovRR8 {
-				goto lMovRR8_MovRR8
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLea8_MovRR8:
-	{
+	case kLea8_MovRR8:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -45874,28 +27494,10 @@ lLea8_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kStore8b {
-				goto lStore8b
-			}
-			if in.kind == kStore8b_Call {
-				goto lStore8b_Call
-			}
-			if in.kind == kJmp {
-				goto lJmp
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lTestRR8JE_MovRR8:
-	{
+	case kTestRR8JE_MovRR8:
 		{
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 & y64
@@ -45909,28 +27511,10 @@ lTestRR8JE_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			if in.kind == kSarRI8n {
-				goto lSarRI8n
-			}
-			if in.kind == kMovRR4_MovRR8_Xrvpxor {
-				goto lMovRR4_MovRR8_Xrvpxor
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore2b_Jmp:
-	{
+	case kStore2b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -45946,9 +27530,7 @@ lStore2b_Jmp:
 			goto exit
 		}
 
-	}
-lLoad8b_LoadS48b:
-	{
+	case kLoad8b_LoadS48b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -45965,30 +27547,11 @@ lLoad8b_LoadS48b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				c.R[in.reg&15] = uint64(int64(int32(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR8JE {
-					goto lTestRR8JE
-				}
-				if in.kind == kLoad8b_Load8b_Load8 {
-					goto lLoad8b_Load8b_Load8
-				}
-				if in.kind == kLea8_Store8b {
-					goto lLea8_Store8b
-				}
-				if in.kind == kLoad8 {
-					goto lLoad8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStoreI4b_Jmp:
-	{
+	case kStoreI4b_Jmp:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -46004,9 +27567,7 @@ lStoreI4b_Jmp:
 			goto exit
 		}
 
-	}
-lSubRI4_Store4b:
-	{
+	case kSubRI4_Store4b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -46022,30 +27583,11 @@ lSubRI4_Store4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR8JE {
-					goto lTestRR8JE
-				}
-				if in.kind == kLoad2b_CmpRI2JA {
-					goto lLoad2b_CmpRI2JA
-				}
-				if in.kind == kAndRR4 {
-					goto lAndRR4
-				}
-				if in.kind == kLoad2b_CmpRI2JBE {
-					goto lLoad2b_CmpRI2JBE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lMovRR4_AndRI4n:
-	{
+	case kMovRR4_AndRI4n:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -46055,28 +27597,10 @@ lMovRR4_AndRI4n:
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
 			c.R[in.rm&15] = uint64(r32)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShlRI8n_SubRR8 {
-				goto lShlRI8n_SubRR8
-			}
-			if in.kind == kCmpRI4JNE {
-				goto lCmpRI4JNE
-			}
-			if in.kind == kAndRI4n {
-				goto lAndRI4n
-			}
-			if in.kind == kOrRI4n {
-				goto lOrRI4n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_ShrRI8n:
-	{
+	case kMovRR8_ShrRI8n:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -46086,28 +27610,10 @@ lMovRR8_ShrRI8n:
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 >> k
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kShrRI8n {
-				goto lShrRI8n
-			}
-			if in.kind == kLea8 {
-				goto lLea8
-			}
-			if in.kind == kCmpRI8JA {
-				goto lCmpRI8JA
-			}
-			if in.kind == kCmpRR8JNE {
-				goto lCmpRR8JNE
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAndRI4_Store4b:
-	{
+	case kAndRI4_Store4b:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 & y32
@@ -46122,30 +27628,11 @@ lAndRI4_Store4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kTestRR4JE {
-					goto lTestRR4JE
-				}
-				if in.kind == kJE {
-					goto lJE
-				}
-				if in.kind == kJNE {
-					goto lJNE
-				}
-				if in.kind == kCmpRI4JE {
-					goto lCmpRI4JE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad1b_TestRR1JE:
-	{
+	case kLoad1b_TestRR1JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46165,28 +27652,10 @@ lLoad1b_TestRR1JE:
 			if r8 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			if in.kind == kLoad1b {
-				goto lLoad1b
-			}
-			if in.kind == kTestRR8JE_Load8b {
-				goto lTestRR8JE_Load8b
-			}
-			if in.kind == kAddRI8n {
-				goto lAddRI8n
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoadS14b_MovRR4_XorRM1b:
-	{
+	case kLoadS14b_MovRR4_XorRM1b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46212,21 +27681,11 @@ lLoadS14b_MovRR4_XorRM1b:
 				c.R[in.reg&15] = c.R[in.reg&15]&^0xff | uint64(r8)
 				c.res = uint64(int64(int8(r8)))
 				c.aux = 0
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kJNS {
-					goto lJNS
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_MovRR8_CmpRR8JB:
-	{
+	case kLoad4b_MovRR8_CmpRR8JB:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46255,9 +27714,7 @@ lLoad4b_MovRR8_CmpRR8JB:
 			goto next
 		}
 
-	}
-lStore2_Store2b_CmpRR4JNE:
-	{
+	case kStore2_Store2b_CmpRR4JNE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -46295,19 +27752,10 @@ lStore2_Store2b_CmpRR4JNE:
 			if x32 != y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea4 {
-				goto lLea4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8_Load4b:
-	{
+	case kLoad8_Load4b:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -46330,27 +27778,11 @@ lLoad8_Load4b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				c.R[in.reg&15] = uint64(*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad2b_ShrRI4_ImulRR4 {
-					goto lLoad2b_ShrRI4_ImulRR4
-				}
-				if in.kind == kLoad2b_MovRR4 {
-					goto lLoad2b_MovRR4
-				}
-				if in.kind == kTestRR4JNE {
-					goto lTestRR4JNE
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLea8_MovRR4:
-	{
+	case kLea8_MovRR4:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -46365,28 +27797,10 @@ lLea8_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAndRR4n {
-				goto lAndRR4n
-			}
-			if in.kind == kShrRI2n {
-				goto lShrRI2n
-			}
-			if in.kind == kAndRI4 {
-				goto lAndRI4
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lShlRI8n_SubRR8:
-	{
+	case kShlRI8n_SubRR8:
 		{
 			x64, k = c.R[in.rm&15], uint(in.imm)&63
 			r64 = x64 << k
@@ -46401,28 +27815,10 @@ lShlRI8n_SubRR8:
 			c.res = r64
 			v64 = ^x64&y64 | (^x64|y64)&r64
 			c.aux = v64 & auxAll
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kAddRM4b {
-				goto lAddRM4b
-			}
-			if in.kind == kCmpMI1JNEb {
-				goto lCmpMI1JNEb
-			}
-			if in.kind == kLoad2 {
-				goto lLoad2
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad2b_ShrRI4_ImulRR4:
-	{
+	case kLoad2b_ShrRI4_ImulRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46460,19 +27856,10 @@ lLoad2b_ShrRI4_ImulRR4:
 				aux |= auxCF
 			}
 			c.aux = aux
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_Store4b_MovRI4 {
-				goto lMovRR4_Store4b_MovRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR4_Store4b_MovRI4:
-	{
+	case kMovRR4_Store4b_MovRI4:
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
 
@@ -46491,19 +27878,10 @@ lMovRR4_Store4b_MovRI4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(in.imm))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubRR4n_ShrRI4n_AddRR4 {
-				goto lSubRR4n_ShrRI4n_AddRR4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_StoreI1b_Store8b:
-	{
+	case kLoad8b_StoreI1b_Store8b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46531,21 +27909,11 @@ lLoad8b_StoreI1b_Store8b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-8 {
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off)) = c.R[in.reg&15]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoadS48b_Lea8_Lea8 {
-					goto lLoadS48b_Lea8_Lea8
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLea8b_Call:
-	{
+	case kLea8b_Call:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			c.R[in.reg&15] = a
@@ -46562,10 +27930,7 @@ lLea8b_Call:
 			}
 		}
 
-	}
-	goto generic
-lStore1_SubRI8n_CmpRR8JNE:
-	{
+	case kStore1_SubRI8n_CmpRR8JNE:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -46599,25 +27964,10 @@ lStore1_SubRI8n_CmpRR8JNE:
 			if x64 != y64 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			if in.kind == kAddRR8n {
-				goto lAddRR8n
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Store4b:
-	{
+	case kLoad8b_Store4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46634,30 +27984,11 @@ lLoad8b_Store4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore8b {
-					goto lStore8b
-				}
-				if in.kind == kLea8b {
-					goto lLea8b
-				}
-				if in.kind == kCmpRR4JG {
-					goto lCmpRR4JG
-				}
-				if in.kind == kStoreI8b {
-					goto lStoreI8b
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_XorRR4_MovRR8:
-	{
+	case kLoad4b_XorRR4_MovRR8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46680,22 +28011,10 @@ lLoad4b_XorRR4_MovRR8:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			if in.kind == kMovRR8 {
-				goto lMovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_Store8b_Call:
-	{
+	case kMovRR8_Store8b_Call:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -46722,10 +28041,7 @@ lMovRR8_Store8b_Call:
 			}
 		}
 
-	}
-	goto generic
-lCmpRI4JE_CmpRI4JE:
-	{
+	case kCmpRI4JE_CmpRI4JE:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 - y32
@@ -46747,28 +28063,10 @@ lCmpRI4JE_CmpRI4JE:
 			if x32 == y32 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRI4JE {
-				goto lCmpRI4JE
-			}
-			if in.kind == kCmpRI4JE_CmpRI4JE {
-				goto lCmpRI4JE_CmpRI4JE
-			}
-			if in.kind == kLoad4b {
-				goto lLoad4b
-			}
-			if in.kind == kLea4b {
-				goto lLea4b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_XorRR4:
-	{
+	case kLoad8b_XorRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46786,28 +28084,10 @@ lLoad8b_XorRR4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoadS48b_CmpRI4JE_CmpRI4JE_JA {
-				goto lLoadS48b_CmpRI4JE_CmpRI4JE_JA
-			}
-			if in.kind == kMovRR8_MovRR8_Call {
-				goto lMovRR8_MovRR8_Call
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			if in.kind == kCmpMI1JEb {
-				goto lCmpMI1JEb
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_Load8b_LoadS48b_Lea8:
-	{
+	case kLoad8b_Load8b_LoadS48b_Lea8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46850,22 +28130,10 @@ lLoad8b_Load8b_LoadS48b_Lea8:
 				a += c.R[in.index] << (in.scale & 63)
 			}
 			c.R[in.reg&15] = a
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLea8_Store8b {
-				goto lLea8_Store8b
-			}
-			if in.kind == kShlRI8 {
-				goto lShlRI8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_AddRR8_Call:
-	{
+	case kMovRR8_AddRR8_Call:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -46891,10 +28159,7 @@ lMovRR8_AddRR8_Call:
 			}
 		}
 
-	}
-	goto generic
-lLoad4b_Store4b:
-	{
+	case kLoad4b_Store4b:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46911,30 +28176,11 @@ lLoad4b_Store4b:
 			e = &c.wtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-4 {
 				*(*uint32)(unsafe.Add(unsafe.Pointer(e.page), off)) = uint32(c.R[in.reg&15])
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad1b {
-					goto lLoad1b
-				}
-				if in.kind == kLoad4 {
-					goto lLoad4
-				}
-				if in.kind == kTestRR4JE {
-					goto lTestRR4JE
-				}
-				if in.kind == kTestMI1JEb {
-					goto lTestMI1JEb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLea8_Load2b:
-	{
+	case kLea8_Load2b:
 		{
 			a = uint64(in.disp)
 			if in.base < 16 {
@@ -46952,27 +28198,11 @@ lLea8_Load2b:
 			e = &c.rtlb[a>>12&tlbMask]
 			if off = a - e.base; off <= pageSize-2 {
 				c.R[in.reg&15] = uint64(*(*uint16)(unsafe.Add(unsafe.Pointer(e.page), off)))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStore2_Store2b_CmpRR4JNE {
-					goto lStore2_Store2b_CmpRR4JNE
-				}
-				if in.kind == kLoad2b {
-					goto lLoad2b
-				}
-				if in.kind == kStore2 {
-					goto lStore2
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lLoad1b_AddRI8n:
-	{
+	case kLoad1b_AddRI8n:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -46988,28 +28218,10 @@ lLoad1b_AddRI8n:
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kTestRR1JNE {
-				goto lTestRR1JNE
-			}
-			if in.kind == kTestRR1JE {
-				goto lTestRR1JE
-			}
-			if in.kind == kSubRI8 {
-				goto lSubRI8
-			}
-			if in.kind == kSubRI4 {
-				goto lSubRI4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad1b_MovRR4:
-	{
+	case kLoad1b_MovRR4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47023,28 +28235,10 @@ lLoad1b_MovRR4:
 		in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
 		{
 			c.R[in.rm&15] = uint64(uint32(c.R[in.reg&15]))
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4 {
-				goto lMovRR4
-			}
-			if in.kind == kShrRI1n {
-				goto lShrRI1n
-			}
-			if in.kind == kTestRR1JNE {
-				goto lTestRR1JNE
-			}
-			if in.kind == kShrRI1 {
-				goto lShrRI1
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lStore8b_TestRR8JE:
-	{
+	case kStore8b_TestRR8JE:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -47064,28 +28258,10 @@ lStore8b_TestRR8JE:
 			if r64 == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kSubMI8b_JE {
-				goto lSubMI8b_JE
-			}
-			if in.kind == kLoad2b {
-				goto lLoad2b
-			}
-			if in.kind == kMovRR4_AndRI4n {
-				goto lMovRR4_AndRI4n
-			}
-			if in.kind == kLoad8b_MovRR8 {
-				goto lLoad8b_MovRR8
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lLoad8b_AndRI4:
-	{
+	case kLoad8b_AndRI4:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47103,28 +28279,10 @@ lLoad8b_AndRI4:
 			c.R[in.rm&15] = uint64(r32)
 			c.res = uint64(int64(int32(r32)))
 			c.aux = 0
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kLoad8b {
-				goto lLoad8b
-			}
-			if in.kind == kLoad8b_Store8b {
-				goto lLoad8b_Store8b
-			}
-			if in.kind == kTestMI1JNEb {
-				goto lTestMI1JNEb
-			}
-			if in.kind == kAddRM8b {
-				goto lAddRM8b
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lMovRR8_JE:
-	{
+	case kMovRR8_JE:
 		{
 			c.R[in.rm&15] = c.R[in.reg&15]
 
@@ -47134,28 +28292,10 @@ lMovRR8_JE:
 			if c.res == 0 {
 				goto exit
 			}
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kCmpRM8 {
-				goto lCmpRM8
-			}
-			if in.kind == kTestRR8JE_Load8b {
-				goto lTestRR8JE_Load8b
-			}
-			if in.kind == kTestRR4JE {
-				goto lTestRR4JE
-			}
-			if in.kind == kCall {
-				goto lCall
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lAddRI4n_MovRR8_Movsx48_SubRR8n:
-	{
+	case kAddRI4n_MovRR8_Movsx48_SubRR8n:
 		{
 			x32, y32 = uint32(c.R[in.rm&15]), uint32(in.imm)
 			r32 = x32 + y32
@@ -47177,19 +28317,10 @@ lAddRI4n_MovRR8_Movsx48_SubRR8n:
 			x64, y64 = c.R[in.rm&15], c.R[in.reg&15]
 			r64 = x64 - y64
 			c.R[in.rm&15] = uint64(r64)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kMovRR4_AddRR8n_Neg4 {
-				goto lMovRR4_AddRR8n_Neg4
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lCmpMI8JEb_TestRI1JNE_LoadUb:
-	{
+	case kCmpMI8JEb_TestRI1JNE_LoadUb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47225,21 +28356,11 @@ lCmpMI8JEb_TestRI1JNE_LoadUb:
 			if off = a - e.base; off <= pageSize-16 {
 				v = &c.V[in.reg&15]
 				v[0], v[1] = *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)), *(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8))
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kLoad8b_MovRI4 {
-					goto lLoad8b_MovRI4
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lStoreUb_StoreUb_StoreUb:
-	{
+	case kStoreUb_StoreUb_StoreUb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -47273,21 +28394,11 @@ lStoreUb_StoreUb_StoreUb:
 				v = &c.V[in.reg&15]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+0)) = v[0]
 				*(*uint64)(unsafe.Add(unsafe.Pointer(e.page), off+8)) = v[1]
-				in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-				if in.exit&exitLikely == 0 {
-					goto dispatch
-				}
-				if in.kind == kStoreUb {
-					goto lStoreUb
-				}
-				goto dispatch
+				goto next
 			}
 		}
 
-	}
-	goto generic
-lVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm:
-	{
+	case kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm:
 		{
 			c.V[in.reg&15][1] = c.V[in.rm&15][0]
 
@@ -47323,9 +28434,7 @@ lVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm:
 			goto next
 		}
 
-	}
-lVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq:
-	{
+	case kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			v[0], v[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
@@ -47362,9 +28471,7 @@ lVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq:
 			goto next
 		}
 
-	}
-lVmmovqXb_LoadAb_AddRI8n_AddRI8:
-	{
+	case kVmmovqXb_LoadAb_AddRI8n_AddRI8:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47409,9 +28516,7 @@ lVmmovqXb_LoadAb_AddRI8n_AddRI8:
 			goto next
 		}
 
-	}
-lVrpaddq_CmpRR8JNE:
-	{
+	case kVrpaddq_CmpRR8JNE:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			v[0], v[1] = v[0]+w[0], v[1]+w[1]
@@ -47430,9 +28535,7 @@ lVrpaddq_CmpRR8JNE:
 			goto next
 		}
 
-	}
-lMovXL_VrpsrlqImm:
-	{
+	case kMovXL_VrpsrlqImm:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			v[0], v[1] = w[0], w[1]
@@ -47442,19 +28545,10 @@ lMovXL_VrpsrlqImm:
 		{
 			v, n = &c.V[in.rm&15], in.imm&0xff
 			v[0], v[1] = laneShrQ(v[0], n), laneShrQ(v[1], n)
-			in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))
-			if in.exit&exitLikely == 0 {
-				goto dispatch
-			}
-			if in.kind == kVrpaddq {
-				goto lVrpaddq
-			}
-			goto dispatch
+			goto next
 		}
 
-	}
-lYmvmovapsStoreb_Yrvaddpd:
-	{
+	case kYmvmovapsStoreb_Yrvaddpd:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -47481,10 +28575,7 @@ lYmvmovapsStoreb_Yrvaddpd:
 			}
 		}
 
-	}
-	goto generic
-lYmvaddpdb_Ymvmulpdb:
-	{
+	case kYmvaddpdb_Ymvmulpdb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47512,10 +28603,7 @@ lYmvaddpdb_Ymvmulpdb:
 			}
 		}
 
-	}
-	goto generic
-lVrpmuludq_Vrpmuludq:
-	{
+	case kVrpmuludq_Vrpmuludq:
 		{
 			v, w = &c.V[in.reg&15], &c.V[in.rm&15]
 			v[0], v[1] = v[0]&(1<<32-1)*(w[0]&(1<<32-1)), v[1]&(1<<32-1)*(w[1]&(1<<32-1))
@@ -47528,9 +28616,7 @@ lVrpmuludq_Vrpmuludq:
 			goto next
 		}
 
-	}
-lYmvmulpdb_Ymvmulpdb:
-	{
+	case kYmvmulpdb_Ymvmulpdb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47558,10 +28644,7 @@ lYmvmulpdb_Ymvmulpdb:
 			}
 		}
 
-	}
-	goto generic
-lYmvmulpdb_YmvmovapsStoreb:
-	{
+	case kYmvmulpdb_YmvmovapsStoreb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47592,10 +28675,7 @@ lYmvmulpdb_YmvmovapsStoreb:
 			}
 		}
 
-	}
-	goto generic
-lYrvaddpd_YmvmovapsStoreb:
-	{
+	case kYrvaddpd_YmvmovapsStoreb:
 		{
 			d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 			if !(mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addQuad(d, v, w[0], w[1], w[2], w[3])) {
@@ -47620,10 +28700,7 @@ lYrvaddpd_YmvmovapsStoreb:
 			}
 		}
 
-	}
-	goto generic
-lAddRI8_Vrmulpd:
-	{
+	case kAddRI8_Vrmulpd:
 		{
 			x64, y64 = c.R[in.rm&15], in.imm
 			r64 = x64 + y64
@@ -47641,10 +28718,7 @@ lAddRI8_Vrmulpd:
 			}
 		}
 
-	}
-	goto generic
-lYmvaddpdb_Yrvaddpd:
-	{
+	case kYmvaddpdb_Yrvaddpd:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47668,10 +28742,7 @@ lYmvaddpdb_Yrvaddpd:
 			}
 		}
 
-	}
-	goto generic
-lYmvmovapsStoreb_Ymvmulpdb:
-	{
+	case kYmvmovapsStoreb_Ymvmulpdb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.wtlb[a>>12&tlbMask]
@@ -47702,10 +28773,7 @@ lYmvmovapsStoreb_Ymvmulpdb:
 			}
 		}
 
-	}
-	goto generic
-lYmvmulpdb_Ymvaddpdb:
-	{
+	case kYmvmulpdb_Ymvaddpdb:
 		{
 			a = uint64(in.disp) + c.R[in.base&15]
 			e = &c.rtlb[a>>12&tlbMask]
@@ -47733,10 +28801,7 @@ lYmvmulpdb_Ymvaddpdb:
 			}
 		}
 
-	}
-	goto generic
-lYrvaddpd_Ymvmulpdb:
-	{
+	case kYrvaddpd_Ymvmulpdb:
 		{
 			d, v, w = &c.V[in.reg&15], &c.V[in.vvvv&15], &c.V[in.rm&15]
 			if !(mxcsr(c.MXCSR)&(mxRC|mxPM|mxPE) == mxPM|mxPE && addQuad(d, v, w[0], w[1], w[2], w[3])) {
@@ -47759,7 +28824,22 @@ lYrvaddpd_Ymvmulpdb:
 		}
 
 	}
-	goto generic
+generic:
+	{
+		i := &b.insts[in.idx]
+		c.RIP = b.pc + uint64(in.off)
+		ex := i.fn(c, &i.Inst)
+		if ex != ExitNone || c.stop != 0 {
+			return c.leave(b, in, ex)
+		}
+		if in.flags&opEnd != 0 {
+			goto indirect
+		}
+		if in.flags&opFused != 0 && c.cond(in.cond) {
+			goto exit
+		}
+		goto next
+	}
 indirect:
 	{
 		c.Retired += b.n

@@ -23,9 +23,6 @@ func (l *loop) writeKinds(b *binding) error {
 	b.write(&out)
 	l.writeFacts(&out)
 	l.writeChains(&out)
-	if err := l.writeSuccessors(&out); err != nil {
-		return err
-	}
 	if err := writeSource("kinds_gen.go", out.Bytes()); err != nil {
 		return err
 	}
@@ -149,24 +146,4 @@ func (l *loop) writeChains(out *bytes.Buffer) {
 		}
 	}
 	out.WriteString("}\n\n")
-}
-
-// writeSuccessors writes the table that the decoder marks likely successors by,
-// and fails for kinds that do not exist.
-func (l *loop) writeSuccessors(out *bytes.Buffer) error {
-	fmt.Fprintf(out, "// successors are the kinds that the case of a kind compares the next one with.\nvar successors = [kindCount][%d]uint16{\n", maxSuccessors)
-	for _, k := range slices.Sorted(maps.Keys(l.successors)) {
-		fmt.Fprintf(out, "k%s: {", k)
-		for i, name := range append([]string{k}, l.successors[k]...) {
-			if l.byName[name] == nil {
-				return fmt.Errorf("successors: no kind %s", name)
-			}
-			if i > 0 {
-				fmt.Fprintf(out, "k%s, ", name)
-			}
-		}
-		out.WriteString("},\n")
-	}
-	out.WriteString("}\n\n")
-	return nil
 }
