@@ -1239,400 +1239,202 @@ const (
 	kYrvdivpd
 	kYmvdivpd
 	kYmvdivpdb
-	kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE
 	kAndRI4_Load2_CmpRR4JAE_SubRI4_JE
 	kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4
 	kMovsx48_MovRR4_AddRR8_CmpMR1JNE
-	kMovRR4_AddRR4_StoreI1_CmpRI4JBE
 	kPop8_Pop8_Pop8_Pop8_Ret
 	kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n
 	kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE
 	kLoad8b_FSubRM8_JNE_AddRI8
-	kMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n
 	kPop8_Pop8_Pop8_Pop8
 	kPush8_Push8_Push8_Push8
-	kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b
 	kPop8_Pop8_Ret
-	kCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR
 	kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1
-	kAddRI8_MovRR8_Pop8_Pop8_Ret
 	kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2
 	kLoadS48_AddRR8_JmpR
 	kImulRR4n_AddRR4n_CmpRR8JAE
 	kLoad8b_Load8b
 	kPush8_MovRR8_Push8_MovRR8
-	kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE
 	kAddRI8_MovRR8_Pop8_Pop8
 	kLoad8b_MovRR8
-	kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret
 	kPush8_Push8_MovRR8_SubRI8
-	kAddRI8_Pop8_Pop8_Pop8_Pop8_Ret
-	kMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE
-	kAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE
 	kAddRI8_Pop8_Pop8
 	kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE
 	kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE
-	kLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb
 	kPop8_Pop8_Pop8_Ret
 	kAddRI8_Pop8_Pop8_Ret
 	kMovRR8_MovRR8_Call
 	kStoreAb_StoreAb_LoadA_Vrmulpd
 	kLoadA_LoadA_AddRI8_Vrmulpd
 	kMovRR8_Call
-	kLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4
 	kMovRR4_Pop8_Pop8_Pop8_Pop8
 	kPush8_MovRR8_Push8_MovRR8_SubRI8
 	kMovRR8_MovRR8
 	kLoad8b_Load8b_Load8b
 	kStore8b_Load8b
 	kMovRR8_OrRR4_Movzx1_Load8_JmpR
-	kCmpRR8JE_LoadS18b_CmpRI1JNE
 	kFLoad8_Store8b_XorRR4
 	kPush8_Push8_MovRR8_Push8_Push8_MovRR8
 	kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB
-	kLoad8_MovRR4_VShr4_MovRR4_MovRR8
 	kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n
 	kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1
 	kPush8_Push8_SubRI8
 	kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE
-	kPush8_Push8_Push8_Push8_MovRR8
-	kPush8_XorRR4_Push8_Push8_Push8_Push8
 	kLoad8b_Load4b
-	kLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA
-	kCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE
 	kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG
-	kLoad1_Store1_AddRI8n_CmpRR8JNE
-	kMovRR8_Pop8_Pop8_Pop8_Pop8
 	kPush8_Push8_Push8_SubRI8_Load8b
-	kPush8_Push8_Push8_MovRR8_SubRI8
 	kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n
-	kFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8
 	kLoad8b_Store8b
-	kCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb
 	kPush8_MovRR8
 	kPop8_Ret
-	kMovRR8_CallMb
 	kPush8_Push8_MovRR4
-	kAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4
-	kMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE
-	kLea8b_MovRR8_Call
 	kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG
-	kMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE
 	kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp
-	kShrRI8_XorRM8_Store8b_Store8_Store2_Jmp
-	kLoadS24b_TestRR2JLE_Store4
 	kPush8_Push8_Push8_MovRR4
 	kLoadA_AddRI8_Vrmulpd
 	kLoad8b_Load8b_LoadS48b_Lea8_SubRR8
-	kLoad8b_AddRM8b_Load8b_MovRR8
-	kTestRR8JE_Load4b_MovRR4_AndRM4b
 	kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR
 	kMovsx48_Store8b_Lea8b_Load8_TestRR8JE
 	kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8
-	kAndRR8n_AndRI4_JNE_AddRI8n
 	kLoad8b_TestRR8JE
 	kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8
-	kAddRI8_Pop8_Pop8_Pop8_Ret
-	kStore8b_TestRR8JNE
-	kPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8
 	kLoad2b_TestRR2_Lea4b_CmovNS4
 	kLoad8b_Load8b_TestRR8JE
-	kCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE
 	kPush8_Push8_MovRR8_Push8
-	kCmovB8_MovRR4_Load1_Load4_CmpMR1JNE
-	kShrRI8_XorRM8b_Store8_Store2_StoreI8b
 	kOrRM1b_Movzx2_AddRI8n_OrRR4
 	kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b
 	kStore8b_MovRR8
 	kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp
-	kPush8_MovRR8_Push8_SubRI8
 	kLoad1_Load1_SubRR4n_SubRR4_MovRI4
-	kCmpRR8JB_Load1b_Load1b
 	kPush8_MovRR8_Push8_MovRR4
-	kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb
 	kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG
 	kPush8_MovRR4
 	kMovRR8_MovRR8_MovRR8_Store8b
 	kPush8_SubRI8_Store8b_Load8b
-	kCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB
-	kLoad4_LoadS48_AddRR8_JmpR
-	kAddRI8_Store8b_CmpRM8b_JB
 	kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b
 	kPush8_MovRR8_SubRI8
-	kJE_Lea8_SubRI4_JE
-	kPush8_SubRI8_Load8_Load8b
-	kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE
-	kLoad8b_Store8b_LoadS48b_Jmp
-	kLoadS48b_Lea8_Lea8
 	kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE
 	kPush8_Push8
-	kShlRI4n_Movzx1_OrRR4n_AndRI4_JE
 	kLoad4b_Load4b
-	kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE
-	kLoad8b_Load8b_Load8
-	kCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS
 	kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE
 	kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE
-	kTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4
 	kAddRI8_Store2b_CmpRR8JNE
 	kLoad8b_VShl8n_MovRR8_MovRR8
 	kShlRI8n_AddRR8_Load8_Store8b
 	kMovRR4_CmpRI4JE_Load1b_MovRI4
 	kLoad8b_Lea8b
-	kCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb
 	kStore8b_Store8b
 	kMovRR8_MovRR8_MovRR8
 	kAddMI4b_Load8b_Store8b_TestRR8JE
-	kVShr8_MovRR4_VShr8n
 	kLoad4b_Load8b
-	kLoad4b_TestRR4JE
-	kLoad2_TestRR2JE_Lea8b_Load8
-	kAddRI8_Store8b_Load8b_AddRI8_Ret
 	kStore4b_MovRR8_Load4b_Jmp
-	kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb
 	kLea4_AddRR4n_SubRR4_Store1
 	kPush8_MovRR8_MovRI4
 	kMovRR4_MovRR4
-	kFLoad8_Store8b_XorRR4n
-	kLoad8b_SubRI8_Store8b_TestRR8JG
 	kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp
 	kLoad8b_Lea8
 	kMovRR8_Store8b
 	kLoad8b_Lea4_Cbw8_Load2
 	kLoad8b_Store8b_Load4b_Store8b
-	kLoad1b_Load1b
-	kLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb
 	kMovRR8_Jmp
-	kLoad8b_CmpRR8JAE_Load8b_CmpRR8JB
 	kLea8b_Store8b
 	kOrRR4_Movzx1_Load8_JmpR
 	kMovRR8_CmpRI8JB
-	kLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE
 	kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE
 	kMovzx1_Load8_JmpR
 	kLoad4b_MovRR4
 	kAndRI4_JNE
-	kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b
 	kLoad8b_Call
-	kLoad8_Load8b_Lea8b_Store8
-	kAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8
-	kXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4
 	kAddRM1b_CmpRI1JLE_SubRI4_MovRI4
 	kMovRR8_TestRR8JE
-	kMovRR4_AndRI4
-	kOrRR4_MovRR4_MovRI4_Jmp
-	kMovRR4_MovRR8_Xrvpxor
 	kLoad8_Load8b
-	kAndRI4n_CmpRI4JA_Ymvpcmpeqbb
-	kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b
 	kLoad1b_Lea8b
 	kLoad1b_MovRR8
 	kLoad1b_Load1b_Lea8b
 	kLoad8b_MovRR4
 	kLea8b_MovRR8
-	kSubRI8n_TestRR4JS_Load2
 	kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret
-	kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE
 	kAddMI8b_Jmp
 	kStoreAb_Vraddpd
 	kStoreAb_CmpRI8JNE
-	kStore8b_Store8b_Store8b_Store8b
 	kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb
-	kLoad8b_CmpRI8JE_Store8b_Lea8b
-	kLoad1_Load1_SubRR4_JE
-	kLoad8b_Load8b_SubRR8n_TestRR8JLE
 	kLoad4b_TestRR4JNE
-	kSubRI8_Load8b_Load8b_SubRR8
-	kLoad1b_Lea8_TestMI1JE_AddRI8_Jmp
-	kAddMI8b_Load2_Store8b_Load2b_MovRR8
 	kShrRI2n_Neg2_SbbRR1
 	kLoad8b_Load8b_LoadS48b
-	kAndRI4n_AddRR8_Store4_Lea4_Store8
 	kLoad4b_Load4b_MovRR8_MovRR8
-	kLoad8b_Lea8_LoadS48b_Load8b_Lea8
 	kTestRR8JE_Load8b
 	kStore8b_Lea8b
-	kAddRR8n_AddRR8
-	kLoad4b_CmpRI4JE_CmpRI4JE
-	kXorRR4_Call
 	kStore8b_Jmp
-	kPush8_Load4b_MovRR8
 	kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE
 	kXorRR4n_XorRR4
 	kLoad1b_AddRI8n_XorRR4n_ShrRI8
-	kTestRR8JE_Push8_Lea8b
-	kJE_Lea8_TestRI1JE
-	kTestRR8JE_Lea8b_ShrRI8
-	kNeg8_CmpRR8JB_MovRR8
-	kJNE_Load8_MovRR8
 	kMovzx2_AddRI8n_AddRI8_OrRM1b
-	kAddMI8b_Load2_MovRR8_MovRR8
-	kCmpRM8_JAE_AddRI8_Store8
-	kLoad2_MovRR8_CmpRR8JB
 	kTestRR8JE_MovRR8_Lea8b_Jmp
 	kLea8_Load8b
-	kTestRR8JE_CmpRM8_JB
 	kMovRR4_Lea8
-	kAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n
 	kSubMI8b_JE
-	kCmpRR8JAE_Store4b_Lea8b
 	kLoad8b_Lea8b_CmpRI8JA
-	kSubRI4n_OrRR1_JNE
-	kTestRI1JNE_MovRR8_SubRI4n
-	kLoad8b_AddRI8
 	kMovRR4_MovRR8
 	kStore8b_MovRR4_Ret
 	kLoadS18b_MovRR8_MovRI4
-	kLea4b_Store4b_AddRM4b_CmpRI4JE_Ret
 	kLoad8b_Jmp
-	kStore1b_Load1b_Store1b
-	kLoad8b_LoadS48b_Jmp
 	kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4
-	kVShl8n_MovRR4_AddRI4_VShl8n
-	kLoad1b_Lea4b_Load1b_AddRI8
-	kMovRR8_AddRI4_Store8b
 	kMovRR8_SubRR8n
-	kPush8_Load8b_MovRR8
-	kLoad2b_Load2_MovRR8_MovRR4
-	kLoad4_Load4b_Store4_Store4b_Ret
-	kStore8b_Call
 	kLoad8b_Load1b
-	kLoad8b_Load8b_Load8b_CmpMI1JEb
-	kCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE
-	kLoad8b_AndRR8_Jmp
 	kMovRR8_MovRR4
 	kLoadS14b_SubRI8n_SubRI8n_AddRR4
-	kLoad8b_MovRR8_CallMb
-	kLoad4b_MovRR8
-	kStore4b_Load4b
 	kLoad8b_CmpRR8JGE_Lea4b
 	kMovRR4_Load1_AndRI4n_XorRR4n
 	kStore8b_Store4b
 	kAddRI8_MovRR4
 	kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n
-	kMovRR4_AndRI4n_CmpRI4JE
-	kLoad8b_CmpRR8JE_Load8b
 	kLea8_Store8b
 	kAddRI8n_CmpRR8JNE
-	kLea8_SubRR8
 	kStore4b_Store8b
-	kStoreI4b_XorRR4n_XorRR4
-	kCmpMR8JGb_Load4b_TestRR4JNE_Load8b
-	kLoad2_Store2_Store1b_Ret
-	kAndRI4n_AndRI4n_ShlRI4n
 	kLoad2b_MovRR4
 	kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b
 	kAndRI4_JE
-	kCmpRI4JA_MovRR4_AddRI4_AddRM8b
 	kLoad8_TestRR8JE
-	kMovzx1_Lea8_Lea8_StoreI4b
-	kCmpRI4JBE_MovRR4_OrRR4n
 	kXorRR4_Jmp
-	kLoadS48b_CmpRI4JE_CmpRI4JE_JA
 	kLea8b_CmpRI8JA
-	kLea8_Lea8
-	kLoad8b_AddRI8n_AddRI4n_TestRR8JE
-	kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb
-	kTestRR4JNE_Load2b_Load2
-	kMovRR4_MovRR4_ShrRI4n_AndRI4
-	kTestMI1JNEb_TestMI1JE
 	kAddRI8_Jmp
-	kAndRI4n_CmpRI4JG_Ymvmovupsb
-	kStore1b_MovRR8_MovRR8_CmpRI8JA
-	kAddRI8n_MovRR8_AddRI8
 	kLoad8b_TestRR8JNE
 	kPush8_SubRI8
 	kLoad8b_TestMI1JEb
 	kMovsx48_Lea8
-	kLoad2b_CmpRI2JBE
-	kAndRI4_Load4_VShr4n
-	kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb
-	kAndRI4n_CmpRI4JE
 	kMovRR4_ImulRR8n_ShrRI8n
-	kLoad1_MovRR8_MovRR4_CmpRR4JLE
-	kTestRR4JNE_Load2b_AddRI8_Store1b
 	kLoad8b_AddRI8n
 	kLoad8b_Load8
 	kMovzx1_XorRM8_CmpRR8JNE
 	kMovRI4_MovRI4
-	kLoad8b_Ret
-	kLoad8b_Store8b_Store8b
-	kStore4b_MovRR4_ShrRI2n_SubRR4
 	kStore4b_Jmp
-	kMovRR8_Lea8b
 	kLoad4_TestRR4JNE
 	kLoad1b_Load1b_AddRI8n_SubRI8n
-	kPush8_Push8_MovRR8
-	kLoad4b_TestHI1JNE_TestHI1JNE_Ret
-	kSubMI8b_JE_SubRI8n_TestRR8JNE
-	kLoad2b_CmpRI2JA
-	kLoad1_Load1_SubRR4
 	kMovRR4_AddRR8n_Neg4
 	kCmpRR4_Load8b_CmovG8
-	kTestMI1JNEb_Load8_Store8b_Store8
 	kMovRI4_Jmp
 	kAddRR8n_CmpRR8JB_CmpRR8JAE
 	kMovRI4_Store2b
-	kLoad8b_MovRI4
-	kLoad1b_TestRR4JE_ImulRI4n
 	kCmpRM8b_JE
-	kStoreUb_Load8b_Store8b_Call
-	kAndRI4_StoreI1b_Store8b_Store8b
-	kSubRR4n_ShrRI4n_AddRR4
-	kAddRR4n_AddRR4_Load1b
-	kAddRR4n_AddRI8n_ShlRI4n
-	kCmpRI4JA_Ymvmovupsb
-	kLoad8_Load8_CmpRI8JNE
-	kLea8_MovRR8
 	kTestRR8JE_MovRR8
-	kStore2b_Jmp
 	kLoad8b_LoadS48b
 	kStoreI4b_Jmp
-	kSubRI4_Store4b
-	kMovRR4_AndRI4n
 	kMovRR8_ShrRI8n
-	kAndRI4_Store4b
-	kLoad1b_TestRR1JE
-	kLoadS14b_MovRR4_XorRM1b
 	kLoad4b_MovRR8_CmpRR8JB
 	kStore2_Store2b_CmpRR4JNE
-	kLoad8_Load4b
-	kLea8_MovRR4
-	kShlRI8n_SubRR8
-	kLoad2b_ShrRI4_ImulRR4
-	kMovRR4_Store4b_MovRI4
-	kLoad8b_StoreI1b_Store8b
-	kLea8b_Call
 	kStore1_SubRI8n_CmpRR8JNE
 	kLoad8b_Store4b
-	kLoad4b_XorRR4_MovRR8
-	kMovRR8_Store8b_Call
-	kCmpRI4JE_CmpRI4JE
-	kLoad8b_XorRR4
-	kLoad8b_Load8b_LoadS48b_Lea8
-	kMovRR8_AddRR8_Call
-	kLoad4b_Store4b
 	kLea8_Load2b
-	kLoad1b_AddRI8n
 	kLoad1b_MovRR4
-	kStore8b_TestRR8JE
-	kLoad8b_AndRI4
 	kMovRR8_JE
 	kAddRI4n_MovRR8_Movsx48_SubRR8n
-	kCmpMI8JEb_TestRI1JNE_LoadUb
-	kStoreUb_StoreUb_StoreUb
 	kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm
 	kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq
-	kVmmovqXb_LoadAb_AddRI8n_AddRI8
 	kVrpaddq_CmpRR8JNE
-	kMovXL_VrpsrlqImm
 	kYmvmovapsStoreb_Yrvaddpd
 	kYmvaddpdb_Ymvmulpdb
-	kVrpmuludq_Vrpmuludq
 	kYmvmulpdb_Ymvmulpdb
-	kYmvmulpdb_YmvmovapsStoreb
 	kYrvaddpd_YmvmovapsStoreb
-	kAddRI8_Vrmulpd
 	kYmvaddpdb_Yrvaddpd
 	kYmvmovapsStoreb_Ymvmulpdb
 	kYmvmulpdb_Ymvaddpdb
@@ -3726,876 +3528,410 @@ var fused = map[uint16][16]uint16{
 // the longer beginning: the chain's own kind where it is one, else a number from
 // kindCount on.
 var chains = map[[2]uint16]uint16{
-	{kLoad8b, kImulRM8b}:                    kindCount + 0,
-	{kindCount + 0, kAddRI8n}:               kindCount + 1,
-	{kindCount + 1, kAddRI8n}:               kindCount + 2,
-	{kindCount + 2, kAddRR8n}:               kindCount + 3,
-	{kindCount + 3, kCmpRR8JNE}:             kLoad8b_ImulRM8b_AddRI8n_AddRI8n_AddRR8n_CmpRR8JNE,
-	{kAndRI4, kLoad2}:                       kindCount + 4,
-	{kindCount + 4, kCmpRR4JAE}:             kindCount + 5,
-	{kindCount + 5, kSubRI4}:                kindCount + 6,
-	{kindCount + 6, kJE}:                    kAndRI4_Load2_CmpRR4JAE_SubRI4_JE,
-	{kLoad1b, kAddRI8n}:                     kLoad1b_AddRI8n,
-	{kLoad1b_AddRI8n, kXorRR4n}:             kindCount + 7,
-	{kindCount + 7, kShrRI4}:                kindCount + 8,
-	{kindCount + 8, kMovzx1}:                kindCount + 9,
-	{kindCount + 9, kXorRM4}:                kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4,
-	{kMovsx48, kMovRR4}:                     kindCount + 10,
-	{kindCount + 10, kAddRR8}:               kindCount + 11,
-	{kindCount + 11, kCmpMR1JNE}:            kMovsx48_MovRR4_AddRR8_CmpMR1JNE,
-	{kMovRR4, kAddRR4}:                      kindCount + 12,
-	{kindCount + 12, kStoreI1}:              kindCount + 13,
-	{kindCount + 13, kCmpRI4JBE}:            kMovRR4_AddRR4_StoreI1_CmpRI4JBE,
-	{kPop8, kPop8}:                          kindCount + 14,
-	{kindCount + 14, kPop8}:                 kindCount + 15,
-	{kindCount + 15, kPop8}:                 kPop8_Pop8_Pop8_Pop8,
-	{kPop8_Pop8_Pop8_Pop8, kRet}:            kPop8_Pop8_Pop8_Pop8_Ret,
-	{kCmpRR8JB, kLoad1b}:                    kindCount + 16,
-	{kindCount + 16, kLoad1b}:               kCmpRR8JB_Load1b_Load1b,
-	{kCmpRR8JB_Load1b_Load1b, kAddRI8n}:     kindCount + 17,
-	{kindCount + 17, kSubRI8n}:              kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n,
-	{kAddRI8, kLoad4b}:                      kindCount + 18,
-	{kindCount + 18, kMovRR4}:               kindCount + 19,
-	{kindCount + 19, kCmpRR4JB}:             kindCount + 20,
-	{kindCount + 20, kCmpRR4JAE}:            kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE,
-	{kLoad8b, kFSubRM8}:                     kindCount + 21,
-	{kindCount + 21, kJNE}:                  kindCount + 22,
-	{kindCount + 22, kAddRI8}:               kLoad8b_FSubRM8_JNE_AddRI8,
-	{kMovRR8, kAddRI8n}:                     kindCount + 23,
-	{kindCount + 23, kShlRI8n}:              kindCount + 24,
-	{kindCount + 24, kAddRR8n}:              kindCount + 25,
-	{kindCount + 25, kMovRR8}:               kindCount + 26,
-	{kindCount + 26, kXorRR8n}:              kMovRR8_AddRI8n_ShlRI8n_AddRR8n_MovRR8_XorRR8n,
-	{kPush8, kPush8}:                        kPush8_Push8,
-	{kPush8_Push8, kPush8}:                  kindCount + 27,
-	{kindCount + 27, kPush8}:                kPush8_Push8_Push8_Push8,
-	{kPush8_Push8, kMovRR8}:                 kPush8_Push8_MovRR8,
-	{kPush8_Push8_MovRR8, kSubRI8n}:         kindCount + 28,
-	{kindCount + 28, kCmpRI8JLE}:            kindCount + 29,
-	{kindCount + 29, kLea8b}:                kPush8_Push8_MovRR8_SubRI8n_CmpRI8JLE_Lea8b,
-	{kindCount + 14, kRet}:                  kPop8_Pop8_Ret,
-	{kCmpMI1JNE, kCmpRI4JA}:                 kindCount + 30,
-	{kindCount + 30, kMovRR4}:               kindCount + 31,
-	{kindCount + 31, kLoadS48}:              kindCount + 32,
-	{kindCount + 32, kAddRR8}:               kindCount + 33,
-	{kindCount + 33, kJmpR}:                 kCmpMI1JNE_CmpRI4JA_MovRR4_LoadS48_AddRR8_JmpR,
-	{kLoad8b, kAddRI8}:                      kLoad8b_AddRI8,
-	{kLoad8b_AddRI8, kLoad1b}:               kindCount + 34,
-	{kindCount + 34, kCmpRI1JA}:             kindCount + 35,
-	{kindCount + 35, kLea8}:                 kindCount + 36,
-	{kindCount + 36, kMovzx1}:               kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1,
-	{kAddRI8, kMovRR8}:                      kindCount + 37,
-	{kindCount + 37, kPop8}:                 kindCount + 38,
-	{kindCount + 38, kPop8}:                 kAddRI8_MovRR8_Pop8_Pop8,
-	{kAddRI8_MovRR8_Pop8_Pop8, kRet}:        kAddRI8_MovRR8_Pop8_Pop8_Ret,
-	{kMovRR4, kShrRI2n}:                     kindCount + 39,
-	{kindCount + 39, kNeg2}:                 kindCount + 40,
-	{kindCount + 40, kSbbRR1}:               kindCount + 41,
-	{kindCount + 41, kOrRM1b}:               kindCount + 42,
-	{kindCount + 42, kMovzx2}:               kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2,
-	{kLoadS48, kAddRR8}:                     kindCount + 43,
-	{kindCount + 43, kJmpR}:                 kLoadS48_AddRR8_JmpR,
-	{kImulRR4n, kAddRR4n}:                   kindCount + 44,
-	{kindCount + 44, kCmpRR8JAE}:            kImulRR4n_AddRR4n_CmpRR8JAE,
-	{kLoad8b, kLoad8b}:                      kLoad8b_Load8b,
-	{kPush8, kMovRR8}:                       kPush8_MovRR8,
-	{kPush8_MovRR8, kPush8}:                 kindCount + 45,
-	{kindCount + 45, kMovRR8}:               kPush8_MovRR8_Push8_MovRR8,
-	{kAddRI8n, kAddRI4n}:                    kindCount + 46,
-	{kindCount + 46, kCmpRI8JE}:             kindCount + 47,
-	{kindCount + 47, kCmpMI1JNE}:            kAddRI8n_AddRI4n_CmpRI8JE_CmpMI1JNE,
-	{kLoad8b, kMovRR8}:                      kLoad8b_MovRR8,
-	{kLea8, kAddRI8}:                        kindCount + 48,
-	{kindCount + 48, kMovRR8}:               kindCount + 49,
-	{kindCount + 49, kPop8}:                 kindCount + 50,
-	{kindCount + 50, kPop8}:                 kindCount + 51,
-	{kindCount + 51, kRet}:                  kLea8_AddRI8_MovRR8_Pop8_Pop8_Ret,
-	{kPush8_Push8_MovRR8, kSubRI8}:          kPush8_Push8_MovRR8_SubRI8,
-	{kAddRI8, kPop8}:                        kindCount + 52,
-	{kindCount + 52, kPop8}:                 kAddRI8_Pop8_Pop8,
-	{kAddRI8_Pop8_Pop8, kPop8}:              kindCount + 53,
-	{kindCount + 53, kPop8}:                 kindCount + 54,
-	{kindCount + 54, kRet}:                  kAddRI8_Pop8_Pop8_Pop8_Pop8_Ret,
-	{kMovRR8, kSubRR8}:                      kindCount + 55,
-	{kindCount + 55, kJNS}:                  kindCount + 56,
-	{kindCount + 56, kAddRR8n}:              kindCount + 57,
-	{kindCount + 57, kSubRI4}:               kindCount + 58,
-	{kindCount + 58, kJNE}:                  kMovRR8_SubRR8_JNS_AddRR8n_SubRI4_JNE,
-	{kAddRI8n, kSubRI8n}:                    kindCount + 59,
-	{kindCount + 59, kImulRR4n}:             kindCount + 60,
-	{kindCount + 60, kAddRR4n}:              kindCount + 61,
-	{kindCount + 61, kCmpRR8JAE}:            kAddRI8n_SubRI8n_ImulRR4n_AddRR4n_CmpRR8JAE,
-	{kCmpRI4JAE, kCmpRI4JAE}:                kindCount + 62,
-	{kindCount + 62, kCmpRI4JAE}:            kindCount + 63,
-	{kindCount + 63, kCmpRI4JL}:             kindCount + 64,
-	{kindCount + 64, kLoadM1b}:              kindCount + 65,
-	{kindCount + 65, kJE}:                   kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE,
-	{kLoadS18, kTestRR8JS}:                  kindCount + 66,
-	{kindCount + 66, kMovRR8}:               kindCount + 67,
-	{kindCount + 67, kShlRI8}:               kindCount + 68,
-	{kindCount + 68, kLoad8}:                kindCount + 69,
-	{kindCount + 69, kCmpRR8JE}:             kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE,
-	{kLoad8b, kStoreI4b}:                    kindCount + 70,
-	{kindCount + 70, kStoreI8b}:             kindCount + 71,
-	{kindCount + 71, kLoad8b}:               kindCount + 72,
-	{kindCount + 72, kXorRR4}:               kindCount + 73,
-	{kindCount + 73, kTestMI1JEb}:           kLoad8b_StoreI4b_StoreI8b_Load8b_XorRR4_TestMI1JEb,
-	{kindCount + 15, kRet}:                  kPop8_Pop8_Pop8_Ret,
-	{kAddRI8_Pop8_Pop8, kRet}:               kAddRI8_Pop8_Pop8_Ret,
-	{kMovRR8, kMovRR8}:                      kMovRR8_MovRR8,
-	{kMovRR8_MovRR8, kCall}:                 kMovRR8_MovRR8_Call,
-	{kStoreAb, kStoreAb}:                    kindCount + 74,
-	{kindCount + 74, kLoadA}:                kindCount + 75,
-	{kindCount + 75, kVrmulpd}:              kStoreAb_StoreAb_LoadA_Vrmulpd,
-	{kLoadA, kLoadA}:                        kindCount + 76,
-	{kindCount + 76, kAddRI8}:               kindCount + 77,
-	{kindCount + 77, kVrmulpd}:              kLoadA_LoadA_AddRI8_Vrmulpd,
-	{kMovRR8, kCall}:                        kMovRR8_Call,
-	{kLea8, kLoad1b}:                        kindCount + 78,
-	{kindCount + 78, kVShr8n}:               kindCount + 79,
-	{kindCount + 79, kSubRR4}:               kindCount + 80,
-	{kindCount + 80, kLoad1b}:               kindCount + 81,
-	{kindCount + 81, kMovRR4}:               kLea8_Load1b_VShr8n_SubRR4_Load1b_MovRR4,
-	{kMovRR4, kPop8}:                        kindCount + 82,
-	{kindCount + 82, kPop8}:                 kindCount + 83,
-	{kindCount + 83, kPop8}:                 kindCount + 84,
-	{kindCount + 84, kPop8}:                 kMovRR4_Pop8_Pop8_Pop8_Pop8,
-	{kPush8_MovRR8_Push8_MovRR8, kSubRI8}:   kPush8_MovRR8_Push8_MovRR8_SubRI8,
-	{kLoad8b_Load8b, kLoad8b}:               kLoad8b_Load8b_Load8b,
-	{kStore8b, kLoad8b}:                     kStore8b_Load8b,
-	{kMovRR8, kOrRR4}:                       kindCount + 85,
-	{kindCount + 85, kMovzx1}:               kindCount + 86,
-	{kindCount + 86, kLoad8}:                kindCount + 87,
-	{kindCount + 87, kJmpR}:                 kMovRR8_OrRR4_Movzx1_Load8_JmpR,
-	{kCmpRR8JE, kLoadS18b}:                  kindCount + 88,
-	{kindCount + 88, kCmpRI1JNE}:            kCmpRR8JE_LoadS18b_CmpRI1JNE,
-	{kFLoad8, kStore8b}:                     kindCount + 89,
-	{kindCount + 89, kXorRR4}:               kFLoad8_Store8b_XorRR4,
-	{kPush8_Push8_MovRR8, kPush8}:           kPush8_Push8_MovRR8_Push8,
-	{kPush8_Push8_MovRR8_Push8, kPush8}:     kindCount + 90,
-	{kindCount + 90, kMovRR8}:               kPush8_Push8_MovRR8_Push8_Push8_MovRR8,
-	{kStore4b, kSubRI8n}:                    kindCount + 91,
-	{kindCount + 91, kCmpRR8JAE}:            kindCount + 92,
-	{kindCount + 92, kLoad4b}:               kindCount + 93,
-	{kindCount + 93, kCmpRR4JB}:             kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB,
-	{kLoad8, kMovRR4}:                       kindCount + 94,
-	{kindCount + 94, kVShr4}:                kindCount + 95,
-	{kindCount + 95, kMovRR4}:               kindCount + 96,
-	{kindCount + 96, kMovRR8}:               kLoad8_MovRR4_VShr4_MovRR4_MovRR8,
-	{kLoad1b, kVShl8}:                       kindCount + 97,
-	{kindCount + 97, kMovRR4}:               kindCount + 98,
-	{kindCount + 98, kVShl8n}:               kindCount + 99,
-	{kindCount + 99, kSubRI8n}:              kindCount + 100,
-	{kindCount + 100, kAndRR8n}:             kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n,
-	{kStore8b, kLoad2b}:                     kindCount + 101,
-	{kindCount + 101, kMovRR4}:              kindCount + 102,
-	{kindCount + 102, kShrRI2n}:             kindCount + 103,
-	{kindCount + 103, kNeg2}:                kindCount + 104,
-	{kindCount + 104, kSbbRR1}:              kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1,
-	{kPush8_Push8, kSubRI8}:                 kPush8_Push8_SubRI8,
-	{kLoad4b, kSubRI8n}:                     kindCount + 105,
-	{kindCount + 105, kCmpRR4JB}:            kindCount + 106,
-	{kindCount + 106, kCmpRR8JAE}:           kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE,
-	{kPush8_Push8_Push8_Push8, kMovRR8}:     kPush8_Push8_Push8_Push8_MovRR8,
-	{kPush8, kXorRR4}:                       kindCount + 107,
-	{kindCount + 107, kPush8}:               kindCount + 108,
-	{kindCount + 108, kPush8}:               kindCount + 109,
-	{kindCount + 109, kPush8}:               kindCount + 110,
-	{kindCount + 110, kPush8}:               kPush8_XorRR4_Push8_Push8_Push8_Push8,
-	{kLoad8b, kLoad4b}:                      kLoad8b_Load4b,
-	{kLoad4b, kCmpRI4JBE}:                   kindCount + 111,
-	{kindCount + 111, kLoad8b}:              kindCount + 112,
-	{kindCount + 112, kCmpMI4}:              kindCount + 113,
-	{kindCount + 113, kLea8b}:               kindCount + 114,
-	{kindCount + 114, kJA}:                  kLoad4b_CmpRI4JBE_Load8b_CmpMI4_Lea8b_JA,
-	{kCmpRR8JAE, kLoad8}:                    kindCount + 115,
-	{kindCount + 115, kLoad8b}:              kindCount + 116,
-	{kindCount + 116, kCmpRR8JE}:            kindCount + 117,
-	{kindCount + 117, kTestRR4JE}:           kCmpRR8JAE_Load8_Load8b_CmpRR8JE_TestRR4JE,
-	{kMovRR4, kShrRI8n}:                     kindCount + 118,
-	{kindCount + 118, kAndRI4n}:             kindCount + 119,
-	{kindCount + 119, kAndRI4}:              kindCount + 120,
-	{kindCount + 120, kLoad4}:               kindCount + 121,
-	{kindCount + 121, kCmpMR4JG}:            kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG,
-	{kLoad1, kStore1}:                       kindCount + 122,
-	{kindCount + 122, kAddRI8n}:             kindCount + 123,
-	{kindCount + 123, kCmpRR8JNE}:           kLoad1_Store1_AddRI8n_CmpRR8JNE,
-	{kMovRR8, kPop8}:                        kindCount + 124,
-	{kindCount + 124, kPop8}:                kindCount + 125,
-	{kindCount + 125, kPop8}:                kindCount + 126,
-	{kindCount + 126, kPop8}:                kMovRR8_Pop8_Pop8_Pop8_Pop8,
-	{kindCount + 27, kSubRI8}:               kindCount + 127,
-	{kindCount + 127, kLoad8b}:              kPush8_Push8_Push8_SubRI8_Load8b,
-	{kindCount + 27, kMovRR8}:               kindCount + 128,
-	{kindCount + 128, kSubRI8}:              kPush8_Push8_Push8_MovRR8_SubRI8,
-	{kStore1b, kXorRR4n}:                    kindCount + 129,
-	{kindCount + 129, kCmpRR8JE}:            kindCount + 130,
-	{kindCount + 130, kLoadS14b}:            kindCount + 131,
-	{kindCount + 131, kSubRI8n}:             kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n,
-	{kindCount + 89, kXorRR4n}:              kFLoad8_Store8b_XorRR4n,
-	{kFLoad8_Store8b_XorRR4n, kMovRR8}:      kindCount + 132,
-	{kindCount + 132, kAndRI8n}:             kindCount + 133,
-	{kindCount + 133, kMovRR8}:              kFLoad8_Store8b_XorRR4n_MovRR8_AndRI8n_MovRR8,
-	{kLoad8b, kStore8b}:                     kLoad8b_Store8b,
-	{kCmpRM8, kJAE}:                         kindCount + 134,
-	{kindCount + 134, kLoad8}:               kindCount + 135,
-	{kindCount + 135, kLoad8}:               kindCount + 136,
-	{kindCount + 136, kLea8b}:               kindCount + 137,
-	{kindCount + 137, kCmpMR8JEb}:           kCmpRM8_JAE_Load8_Load8_Lea8b_CmpMR8JEb,
-	{kPop8, kRet}:                           kPop8_Ret,
-	{kMovRR8, kCallMb}:                      kMovRR8_CallMb,
-	{kPush8_Push8, kMovRR4}:                 kPush8_Push8_MovRR4,
-	{kAddRR4n, kMovRR4}:                     kindCount + 138,
-	{kindCount + 138, kMovRR8}:              kindCount + 139,
-	{kindCount + 139, kSubRR8n}:             kindCount + 140,
-	{kindCount + 140, kLea4}:                kindCount + 141,
-	{kindCount + 141, kCmpRR4}:              kAddRR4n_MovRR4_MovRR8_SubRR8n_Lea4_CmpRR4,
-	{kMovRR4, kSubRR4n}:                     kindCount + 142,
-	{kindCount + 142, kTestRR4}:             kindCount + 143,
-	{kindCount + 143, kSetE}:                kindCount + 144,
-	{kindCount + 144, kCmpRR4}:              kindCount + 145,
-	{kindCount + 145, kSetAE}:               kMovRR4_SubRR4n_TestRR4_SetE_CmpRR4_SetAE,
-	{kLea8b, kMovRR8}:                       kLea8b_MovRR8,
-	{kLea8b_MovRR8, kCall}:                  kLea8b_MovRR8_Call,
-	{kTestRR4JE, kCmpMI8JNEb}:               kindCount + 146,
-	{kindCount + 146, kLea8}:                kindCount + 147,
-	{kindCount + 147, kMovRR4}:              kindCount + 148,
-	{kindCount + 148, kCmpRI4JG}:            kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG,
-	{kMovzx2, kMovRR4}:                      kindCount + 149,
-	{kindCount + 149, kMovRR4}:              kindCount + 150,
-	{kindCount + 150, kMovRR4}:              kindCount + 151,
-	{kindCount + 151, kCmpRR4JLE}:           kMovzx2_MovRR4_MovRR4_MovRR4_CmpRR4JLE,
-	{kStore4b, kLea8b}:                      kindCount + 152,
-	{kindCount + 152, kStore4b}:             kindCount + 153,
-	{kindCount + 153, kMovRR8}:              kindCount + 154,
-	{kindCount + 154, kLoad4b}:              kindCount + 155,
-	{kindCount + 155, kJmp}:                 kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp,
-	{kShrRI8, kXorRM8}:                      kindCount + 156,
-	{kindCount + 156, kStore8b}:             kindCount + 157,
-	{kindCount + 157, kStore8}:              kindCount + 158,
-	{kindCount + 158, kStore2}:              kindCount + 159,
-	{kindCount + 159, kJmp}:                 kShrRI8_XorRM8_Store8b_Store8_Store2_Jmp,
-	{kLoadS24b, kTestRR2JLE}:                kindCount + 160,
-	{kindCount + 160, kStore4}:              kLoadS24b_TestRR2JLE_Store4,
-	{kindCount + 27, kMovRR4}:               kPush8_Push8_Push8_MovRR4,
-	{kLoadA, kAddRI8}:                       kindCount + 161,
-	{kindCount + 161, kVrmulpd}:             kLoadA_AddRI8_Vrmulpd,
-	{kLoad8b_Load8b, kLoadS48b}:             kLoad8b_Load8b_LoadS48b,
-	{kLoad8b_Load8b_LoadS48b, kLea8}:        kLoad8b_Load8b_LoadS48b_Lea8,
-	{kLoad8b_Load8b_LoadS48b_Lea8, kSubRR8}: kLoad8b_Load8b_LoadS48b_Lea8_SubRR8,
-	{kLoad8b, kAddRM8b}:                     kindCount + 162,
-	{kindCount + 162, kLoad8b}:              kindCount + 163,
-	{kindCount + 163, kMovRR8}:              kLoad8b_AddRM8b_Load8b_MovRR8,
-	{kTestRR8JE, kLoad4b}:                   kindCount + 164,
-	{kindCount + 164, kMovRR4}:              kindCount + 165,
-	{kindCount + 165, kAndRM4b}:             kTestRR8JE_Load4b_MovRR4_AndRM4b,
-	{kAddRI8n, kOrRR4}:                      kindCount + 166,
-	{kindCount + 166, kMovRR8}:              kindCount + 167,
-	{kindCount + 167, kMovzx1}:              kindCount + 168,
-	{kindCount + 168, kLoad8}:               kindCount + 169,
-	{kindCount + 169, kJmpR}:                kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR,
-	{kMovsx48, kStore8b}:                    kindCount + 170,
-	{kindCount + 170, kLea8b}:               kindCount + 171,
-	{kindCount + 171, kLoad8}:               kindCount + 172,
-	{kindCount + 172, kTestRR8JE}:           kMovsx48_Store8b_Lea8b_Load8_TestRR8JE,
-	{kPush8, kShrRI8n}:                      kindCount + 173,
-	{kindCount + 173, kAndRI8}:              kindCount + 174,
-	{kindCount + 174, kLoad8}:               kindCount + 175,
-	{kindCount + 175, kTestRR8JE}:           kindCount + 176,
-	{kindCount + 176, kMovRR8}:              kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8,
-	{kAndRR8n, kAndRI4}:                     kindCount + 177,
-	{kindCount + 177, kJNE}:                 kindCount + 178,
-	{kindCount + 178, kAddRI8n}:             kAndRR8n_AndRI4_JNE_AddRI8n,
-	{kLoad8b, kTestRR8JE}:                   kLoad8b_TestRR8JE,
-	{kShrRI8n, kAndRI4}:                     kindCount + 179,
-	{kindCount + 179, kLoad8}:               kindCount + 180,
-	{kindCount + 180, kTestRR8JE}:           kindCount + 181,
-	{kindCount + 181, kMovRR8}:              kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8,
-	{kindCount + 53, kRet}:                  kAddRI8_Pop8_Pop8_Pop8_Ret,
-	{kStore8b, kTestRR8JNE}:                 kStore8b_TestRR8JNE,
-	{kPush8, kSubRI8}:                       kPush8_SubRI8,
-	{kPush8_SubRI8, kStore8b}:               kindCount + 182,
-	{kindCount + 182, kTestRR8JE}:           kindCount + 183,
-	{kindCount + 183, kLea8}:                kindCount + 184,
-	{kindCount + 184, kMovRR8}:              kPush8_SubRI8_Store8b_TestRR8JE_Lea8_MovRR8,
-	{kLoad2b, kTestRR2}:                     kindCount + 185,
-	{kindCount + 185, kLea4b}:               kindCount + 186,
-	{kindCount + 186, kCmovNS4}:             kLoad2b_TestRR2_Lea4b_CmovNS4,
-	{kLoad8b_Load8b, kTestRR8JE}:            kLoad8b_Load8b_TestRR8JE,
-	{kCmpMI1JE, kTestRR8JS}:                 kindCount + 187,
-	{kindCount + 187, kLea8b}:               kindCount + 188,
-	{kindCount + 188, kXorRR4n}:             kindCount + 189,
-	{kindCount + 189, kCmpRI8JBE}:           kCmpMI1JE_TestRR8JS_Lea8b_XorRR4n_CmpRI8JBE,
-	{kCmovB8, kMovRR4}:                      kindCount + 190,
-	{kindCount + 190, kLoad1}:               kindCount + 191,
-	{kindCount + 191, kLoad4}:               kindCount + 192,
-	{kindCount + 192, kCmpMR1JNE}:           kCmovB8_MovRR4_Load1_Load4_CmpMR1JNE,
-	{kShrRI8, kXorRM8b}:                     kindCount + 193,
-	{kindCount + 193, kStore8}:              kindCount + 194,
-	{kindCount + 194, kStore2}:              kindCount + 195,
-	{kindCount + 195, kStoreI8b}:            kShrRI8_XorRM8b_Store8_Store2_StoreI8b,
-	{kOrRM1b, kMovzx2}:                      kindCount + 196,
-	{kindCount + 196, kAddRI8n}:             kindCount + 197,
-	{kindCount + 197, kOrRR4}:               kOrRM1b_Movzx2_AddRI8n_OrRR4,
-	{kindCount + 45, kSubRI8}:               kPush8_MovRR8_Push8_SubRI8,
-	{kPush8_MovRR8_Push8_SubRI8, kLoad1b}:   kindCount + 198,
-	{kindCount + 198, kLoad1b}:              kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b,
-	{kStore8b, kMovRR8}:                     kStore8b_MovRR8,
-	{kLea8, kMovRR8}:                        kLea8_MovRR8,
-	{kLea8_MovRR8, kLoad1}:                  kindCount + 199,
-	{kindCount + 199, kTestRR1JE}:           kindCount + 200,
-	{kindCount + 200, kXorRR4}:              kindCount + 201,
-	{kindCount + 201, kJmp}:                 kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp,
-	{kLoad1, kLoad1}:                        kindCount + 202,
-	{kindCount + 202, kSubRR4n}:             kindCount + 203,
-	{kindCount + 203, kSubRR4}:              kindCount + 204,
-	{kindCount + 204, kMovRI4}:              kLoad1_Load1_SubRR4n_SubRR4_MovRI4,
-	{kindCount + 45, kMovRR4}:               kPush8_MovRR8_Push8_MovRR4,
-	{kRolRI2, kAndRM2b}:                     kindCount + 205,
-	{kindCount + 205, kMovzx2}:              kindCount + 206,
-	{kindCount + 206, kAddRM8b}:             kindCount + 207,
-	{kindCount + 207, kCmpMI1JNEb}:          kRolRI2_AndRM2b_Movzx2_AddRM8b_CmpMI1JNEb,
-	{kLoad8b, kLea8}:                        kLoad8b_Lea8,
-	{kLoad8b_Lea8, kShrRI8n}:                kindCount + 208,
-	{kindCount + 208, kLea8}:                kindCount + 209,
-	{kindCount + 209, kAndRR8n}:             kindCount + 210,
-	{kindCount + 210, kCmpRI4JG}:            kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG,
-	{kPush8, kMovRR4}:                       kPush8_MovRR4,
-	{kMovRR8_MovRR8, kMovRR8}:               kMovRR8_MovRR8_MovRR8,
-	{kMovRR8_MovRR8_MovRR8, kStore8b}:       kMovRR8_MovRR8_MovRR8_Store8b,
-	{kindCount + 182, kLoad8b}:              kPush8_SubRI8_Store8b_Load8b,
-	{kCmpRR8JNE, kMovsx48}:                  kindCount + 211,
-	{kindCount + 211, kXorRR4n}:             kindCount + 212,
-	{kindCount + 212, kAddRR8}:              kindCount + 213,
-	{kindCount + 213, kJS}:                  kindCount + 214,
-	{kindCount + 214, kCmpRR8JB}:            kCmpRR8JNE_Movsx48_XorRR4n_AddRR8_JS_CmpRR8JB,
-	{kLoad4, kLoadS48}:                      kindCount + 215,
-	{kindCount + 215, kAddRR8}:              kindCount + 216,
-	{kindCount + 216, kJmpR}:                kLoad4_LoadS48_AddRR8_JmpR,
-	{kAddRI8, kStore8b}:                     kindCount + 217,
-	{kindCount + 217, kCmpRM8b}:             kindCount + 218,
-	{kindCount + 218, kJB}:                  kAddRI8_Store8b_CmpRM8b_JB,
-	{kTestRR1JNS, kLoadS14b}:                kindCount + 219,
-	{kindCount + 219, kMovzx1}:              kindCount + 220,
-	{kindCount + 220, kTestRR1JNS}:          kindCount + 221,
-	{kindCount + 221, kLoad1b}:              kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b,
-	{kPush8_MovRR8, kSubRI8}:                kPush8_MovRR8_SubRI8,
-	{kJE, kLea8}:                            kindCount + 222,
-	{kindCount + 222, kSubRI4}:              kindCount + 223,
-	{kindCount + 223, kJE}:                  kJE_Lea8_SubRI4_JE,
-	{kPush8_SubRI8, kLoad8}:                 kindCount + 224,
-	{kindCount + 224, kLoad8b}:              kPush8_SubRI8_Load8_Load8b,
-	{kLoad8b_Load8b, kCmpRI8JNE}:            kindCount + 225,
-	{kindCount + 225, kLoad8}:               kindCount + 226,
-	{kindCount + 226, kLoad8}:               kindCount + 227,
-	{kindCount + 227, kCmpRI8JNE}:           kLoad8b_Load8b_CmpRI8JNE_Load8_Load8_CmpRI8JNE,
-	{kLoad8b_Store8b, kLoadS48b}:            kindCount + 228,
-	{kindCount + 228, kJmp}:                 kLoad8b_Store8b_LoadS48b_Jmp,
-	{kLoadS48b, kLea8}:                      kindCount + 229,
-	{kindCount + 229, kLea8}:                kLoadS48b_Lea8_Lea8,
-	{kNop, kLoad4b}:                         kindCount + 230,
-	{kindCount + 230, kSubRI8n}:             kindCount + 231,
-	{kindCount + 231, kCmpRR4JB}:            kindCount + 232,
-	{kindCount + 232, kCmpRR8JAE}:           kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE,
-	{kShlRI4n, kMovzx1}:                     kindCount + 233,
-	{kindCount + 233, kOrRR4n}:              kindCount + 234,
-	{kindCount + 234, kAndRI4}:              kindCount + 235,
-	{kindCount + 235, kJE}:                  kShlRI4n_Movzx1_OrRR4n_AndRI4_JE,
-	{kLoad4b, kLoad4b}:                      kLoad4b_Load4b,
-	{kAddRI8n, kCmpRR4JLE}:                  kindCount + 236,
-	{kindCount + 236, kLoad1}:               kindCount + 237,
-	{kindCount + 237, kLoad1}:               kindCount + 238,
-	{kindCount + 238, kSubRR4}:              kindCount + 239,
-	{kindCount + 239, kJE}:                  kAddRI8n_CmpRR4JLE_Load1_Load1_SubRR4_JE,
-	{kLoad8b_Load8b, kLoad8}:                kLoad8b_Load8b_Load8,
-	{kCmpRR8, kMovRI4}:                      kindCount + 240,
-	{kindCount + 240, kCmovNE4}:             kindCount + 241,
-	{kindCount + 241, kTestRR4JNE}:          kindCount + 242,
-	{kindCount + 242, kTestRR4JS}:           kCmpRR8_MovRI4_CmovNE4_TestRR4JNE_TestRR4JS,
-	{kMovRR4, kSubRI8}:                      kindCount + 243,
-	{kindCount + 243, kCmpRM8b}:             kindCount + 244,
-	{kindCount + 244, kJE}:                  kindCount + 245,
-	{kindCount + 245, kLoad8b}:              kindCount + 246,
-	{kindCount + 246, kCmpRI4JGE}:           kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE,
-	{kLoad1b, kLoad1b}:                      kLoad1b_Load1b,
-	{kLoad1b_Load1b, kAddRR8n}:              kindCount + 247,
-	{kindCount + 247, kAddRR8n}:             kindCount + 248,
-	{kindCount + 248, kCmpRR4JE}:            kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE,
-	{kTestRI1JNE, kCmpRI8JBE}:               kindCount + 249,
-	{kindCount + 249, kMovRR8}:              kindCount + 250,
-	{kindCount + 250, kAndRI4}:              kTestRI1JNE_CmpRI8JBE_MovRR8_AndRI4,
-	{kAddRI8, kStore2b}:                     kindCount + 251,
-	{kindCount + 251, kCmpRR8JNE}:           kAddRI8_Store2b_CmpRR8JNE,
-	{kLoad8b, kVShl8n}:                      kindCount + 252,
-	{kindCount + 252, kMovRR8}:              kindCount + 253,
-	{kindCount + 253, kMovRR8}:              kLoad8b_VShl8n_MovRR8_MovRR8,
-	{kShlRI8n, kAddRR8}:                     kindCount + 254,
-	{kindCount + 254, kLoad8}:               kindCount + 255,
-	{kindCount + 255, kStore8b}:             kShlRI8n_AddRR8_Load8_Store8b,
-	{kMovRR4, kCmpRI4JE}:                    kindCount + 256,
-	{kindCount + 256, kLoad1b}:              kindCount + 257,
-	{kindCount + 257, kMovRI4}:              kMovRR4_CmpRI4JE_Load1b_MovRI4,
-	{kLoad8b, kLea8b}:                       kLoad8b_Lea8b,
-	{kCmpRR8JAE, kMovRR8}:                   kindCount + 258,
-	{kindCount + 258, kMovRR8}:              kindCount + 259,
-	{kindCount + 259, kMovRR8}:              kindCount + 260,
-	{kindCount + 260, kCallMb}:              kCmpRR8JAE_MovRR8_MovRR8_MovRR8_CallMb,
-	{kStore8b, kStore8b}:                    kStore8b_Store8b,
-	{kAddMI4b, kLoad8b}:                     kindCount + 261,
-	{kindCount + 261, kStore8b}:             kindCount + 262,
-	{kindCount + 262, kTestRR8JE}:           kAddMI4b_Load8b_Store8b_TestRR8JE,
-	{kVShr8, kMovRR4}:                       kindCount + 263,
-	{kindCount + 263, kVShr8n}:              kVShr8_MovRR4_VShr8n,
-	{kLoad4b, kLoad8b}:                      kLoad4b_Load8b,
-	{kLoad4b, kTestRR4JE}:                   kLoad4b_TestRR4JE,
-	{kLoad2, kTestRR2JE}:                    kindCount + 264,
-	{kindCount + 264, kLea8b}:               kindCount + 265,
-	{kindCount + 265, kLoad8}:               kLoad2_TestRR2JE_Lea8b_Load8,
-	{kindCount + 217, kLoad8b}:              kindCount + 266,
-	{kindCount + 266, kAddRI8}:              kindCount + 267,
-	{kindCount + 267, kRet}:                 kAddRI8_Store8b_Load8b_AddRI8_Ret,
-	{kStore4b, kMovRR8}:                     kindCount + 268,
-	{kindCount + 268, kLoad4b}:              kindCount + 269,
-	{kindCount + 269, kJmp}:                 kStore4b_MovRR8_Load4b_Jmp,
-	{kLoad8b_Load8b_Load8b, kMovRR8}:        kindCount + 270,
-	{kindCount + 270, kTestMI1JNEb}:         kLoad8b_Load8b_Load8b_MovRR8_TestMI1JNEb,
-	{kLea4, kAddRR4n}:                       kindCount + 271,
-	{kindCount + 271, kSubRR4}:              kindCount + 272,
-	{kindCount + 272, kStore1}:              kLea4_AddRR4n_SubRR4_Store1,
-	{kPush8_MovRR8, kMovRI4}:                kPush8_MovRR8_MovRI4,
-	{kMovRR4, kMovRR4}:                      kMovRR4_MovRR4,
-	{kLoad8b, kSubRI8}:                      kindCount + 273,
-	{kindCount + 273, kStore8b}:             kindCount + 274,
-	{kindCount + 274, kTestRR8JG}:           kLoad8b_SubRI8_Store8b_TestRR8JG,
-	{kCmpRR4JL, kLea4}:                      kindCount + 275,
-	{kindCount + 275, kSarRI4}:              kindCount + 276,
-	{kindCount + 276, kMovRR4}:              kindCount + 277,
-	{kindCount + 277, kJmp}:                 kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp,
-	{kMovRR8, kStore8b}:                     kMovRR8_Store8b,
-	{kLoad8b, kLea4}:                        kindCount + 278,
-	{kindCount + 278, kCbw8}:                kindCount + 279,
-	{kindCount + 279, kLoad2}:               kLoad8b_Lea4_Cbw8_Load2,
-	{kLoad8b_Store8b, kLoad4b}:              kindCount + 280,
-	{kindCount + 280, kStore8b}:             kLoad8b_Store8b_Load4b_Store8b,
-	{kLea8, kLoad8b}:                        kLea8_Load8b,
-	{kLea8_Load8b, kStore8b}:                kindCount + 281,
-	{kindCount + 281, kLea8b}:               kindCount + 282,
-	{kindCount + 282, kStore8b}:             kindCount + 283,
-	{kindCount + 283, kTestMI1JEb}:          kLea8_Load8b_Store8b_Lea8b_Store8b_TestMI1JEb,
-	{kMovRR8, kJmp}:                         kMovRR8_Jmp,
-	{kLoad8b, kCmpRR8JAE}:                   kindCount + 284,
-	{kindCount + 284, kLoad8b}:              kindCount + 285,
-	{kindCount + 285, kCmpRR8JB}:            kLoad8b_CmpRR8JAE_Load8b_CmpRR8JB,
-	{kLea8b, kStore8b}:                      kLea8b_Store8b,
-	{kOrRR4, kMovzx1}:                       kindCount + 286,
-	{kindCount + 286, kLoad8}:               kindCount + 287,
-	{kindCount + 287, kJmpR}:                kOrRR4_Movzx1_Load8_JmpR,
-	{kMovRR8, kCmpRI8JB}:                    kMovRR8_CmpRI8JB,
-	{kLoad1b, kStore1b}:                     kindCount + 288,
-	{kindCount + 288, kMovRR4}:              kindCount + 289,
-	{kindCount + 289, kCmpRI4JA}:            kindCount + 290,
-	{kindCount + 290, kTestRR4JE}:           kLoad1b_Store1b_MovRR4_CmpRI4JA_TestRR4JE,
-	{kImulRI4n, kAddRI8n}:                   kindCount + 291,
-	{kindCount + 291, kAddRI4}:              kindCount + 292,
-	{kindCount + 292, kStore4b}:             kindCount + 293,
-	{kindCount + 293, kCmpRR8JNE}:           kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE,
-	{kMovzx1, kLoad8}:                       kindCount + 294,
-	{kindCount + 294, kJmpR}:                kMovzx1_Load8_JmpR,
-	{kLoad4b, kMovRR4}:                      kLoad4b_MovRR4,
-	{kAndRI4, kJNE}:                         kAndRI4_JNE,
-	{kStoreI8b, kStoreI8b}:                  kindCount + 295,
-	{kindCount + 295, kTestMI1JNE}:          kindCount + 296,
-	{kindCount + 296, kLoad4}:               kindCount + 297,
-	{kindCount + 297, kTestRR4JNE}:          kindCount + 298,
-	{kindCount + 298, kStoreI8b}:            kStoreI8b_StoreI8b_TestMI1JNE_Load4_TestRR4JNE_StoreI8b,
-	{kLoad8b, kCall}:                        kLoad8b_Call,
-	{kLoad8, kLoad8b}:                       kLoad8_Load8b,
-	{kLoad8_Load8b, kLea8b}:                 kindCount + 299,
-	{kindCount + 299, kStore8}:              kLoad8_Load8b_Lea8b_Store8,
-	{kAddMI8b, kLoad8}:                      kindCount + 300,
-	{kindCount + 300, kCmpRM8}:              kindCount + 301,
-	{kindCount + 301, kJAE}:                 kindCount + 302,
-	{kindCount + 302, kAddRI8}:              kindCount + 303,
-	{kindCount + 303, kStore8}:              kAddMI8b_Load8_CmpRM8_JAE_AddRI8_Store8,
-	{kXorRR4n, kCmpRR8JE}:                   kindCount + 304,
-	{kindCount + 304, kLoadS14b}:            kindCount + 305,
-	{kindCount + 305, kSubRI8n}:             kindCount + 306,
-	{kindCount + 306, kSubRI8n}:             kindCount + 307,
-	{kindCount + 307, kAddRR4}:              kXorRR4n_CmpRR8JE_LoadS14b_SubRI8n_SubRI8n_AddRR4,
-	{kAddRM1b, kCmpRI1JLE}:                  kindCount + 308,
-	{kindCount + 308, kSubRI4}:              kindCount + 309,
-	{kindCount + 309, kMovRI4}:              kAddRM1b_CmpRI1JLE_SubRI4_MovRI4,
-	{kMovRR8, kTestRR8JE}:                   kMovRR8_TestRR8JE,
-	{kMovRR4, kAndRI4}:                      kMovRR4_AndRI4,
-	{kOrRR4, kMovRR4}:                       kindCount + 310,
-	{kindCount + 310, kMovRI4}:              kindCount + 311,
-	{kindCount + 311, kJmp}:                 kOrRR4_MovRR4_MovRI4_Jmp,
-	{kMovRR4, kMovRR8}:                      kMovRR4_MovRR8,
-	{kMovRR4_MovRR8, kXrvpxor}:              kMovRR4_MovRR8_Xrvpxor,
-	{kAndRI4n, kCmpRI4JA}:                   kindCount + 312,
-	{kindCount + 312, kYmvpcmpeqbb}:         kAndRI4n_CmpRI4JA_Ymvpcmpeqbb,
-	{kLoad8b, kMovsx48}:                     kindCount + 313,
-	{kindCount + 313, kStore8b}:             kindCount + 314,
-	{kindCount + 314, kLoad2}:               kindCount + 315,
-	{kindCount + 315, kLoad8}:               kindCount + 316,
-	{kindCount + 316, kAddMI8b}:             kLoad8b_Movsx48_Store8b_Load2_Load8_AddMI8b,
-	{kLoad1b, kLea8b}:                       kLoad1b_Lea8b,
-	{kLoad1b, kMovRR8}:                      kLoad1b_MovRR8,
-	{kLoad1b_Load1b, kLea8b}:                kLoad1b_Load1b_Lea8b,
-	{kLoad8b, kMovRR4}:                      kLoad8b_MovRR4,
-	{kSubRI8n, kTestRR4JS}:                  kindCount + 317,
-	{kindCount + 317, kLoad2}:               kSubRI8n_TestRR4JS_Load2,
-	{kStore4b, kTestRR8JE}:                  kindCount + 318,
-	{kindCount + 318, kTestRR4JE}:           kindCount + 319,
-	{kindCount + 319, kPop8}:                kindCount + 320,
-	{kindCount + 320, kRet}:                 kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret,
-	{kLoad8, kLoad8}:                        kindCount + 321,
-	{kindCount + 321, kCmpRI8JNE}:           kLoad8_Load8_CmpRI8JNE,
-	{kLoad8_Load8_CmpRI8JNE, kLoad8}:        kindCount + 322,
-	{kindCount + 322, kLoad8b}:              kindCount + 323,
-	{kindCount + 323, kCmpRR8JE}:            kLoad8_Load8_CmpRI8JNE_Load8_Load8b_CmpRR8JE,
-	{kAddMI8b, kJmp}:                        kAddMI8b_Jmp,
-	{kStoreAb, kVraddpd}:                    kStoreAb_Vraddpd,
-	{kStoreAb, kCmpRI8JNE}:                  kStoreAb_CmpRI8JNE,
-	{kStore8b_Store8b, kStore8b}:            kindCount + 324,
-	{kindCount + 324, kStore8b}:             kStore8b_Store8b_Store8b_Store8b,
-	{kLoad1b, kCmpMR1JNEb}:                  kindCount + 325,
-	{kindCount + 325, kLoad1b}:              kindCount + 326,
-	{kindCount + 326, kCmpMR1JNEb}:          kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb,
-	{kLoad8b, kCmpRI8JE}:                    kindCount + 327,
-	{kindCount + 327, kStore8b}:             kindCount + 328,
-	{kindCount + 328, kLea8b}:               kLoad8b_CmpRI8JE_Store8b_Lea8b,
-	{kindCount + 202, kSubRR4}:              kLoad1_Load1_SubRR4,
-	{kLoad1_Load1_SubRR4, kJE}:              kLoad1_Load1_SubRR4_JE,
-	{kLoad8b_Load8b, kSubRR8n}:              kindCount + 329,
-	{kindCount + 329, kTestRR8JLE}:          kLoad8b_Load8b_SubRR8n_TestRR8JLE,
-	{kLoad4b, kTestRR4JNE}:                  kLoad4b_TestRR4JNE,
-	{kSubRI8, kLoad8b}:                      kindCount + 330,
-	{kindCount + 330, kLoad8b}:              kindCount + 331,
-	{kindCount + 331, kSubRR8}:              kSubRI8_Load8b_Load8b_SubRR8,
-	{kLoad1b, kLea8}:                        kindCount + 332,
-	{kindCount + 332, kTestMI1JE}:           kindCount + 333,
-	{kindCount + 333, kAddRI8}:              kindCount + 334,
-	{kindCount + 334, kJmp}:                 kLoad1b_Lea8_TestMI1JE_AddRI8_Jmp,
-	{kAddMI8b, kLoad2}:                      kindCount + 335,
-	{kindCount + 335, kStore8b}:             kindCount + 336,
-	{kindCount + 336, kLoad2b}:              kindCount + 337,
-	{kindCount + 337, kMovRR8}:              kAddMI8b_Load2_Store8b_Load2b_MovRR8,
-	{kShrRI2n, kNeg2}:                       kindCount + 338,
-	{kindCount + 338, kSbbRR1}:              kShrRI2n_Neg2_SbbRR1,
-	{kAndRI4n, kAddRR8}:                     kindCount + 339,
-	{kindCount + 339, kStore4}:              kindCount + 340,
-	{kindCount + 340, kLea4}:                kindCount + 341,
-	{kindCount + 341, kStore8}:              kAndRI4n_AddRR8_Store4_Lea4_Store8,
-	{kLoad4b_Load4b, kMovRR8}:               kindCount + 342,
-	{kindCount + 342, kMovRR8}:              kLoad4b_Load4b_MovRR8_MovRR8,
-	{kLoad8b_Lea8, kLoadS48b}:               kindCount + 343,
-	{kindCount + 343, kLoad8b}:              kindCount + 344,
-	{kindCount + 344, kLea8}:                kLoad8b_Lea8_LoadS48b_Load8b_Lea8,
-	{kTestRR8JE, kLoad8b}:                   kTestRR8JE_Load8b,
-	{kStore8b, kLea8b}:                      kStore8b_Lea8b,
-	{kAddRR8n, kAddRR8}:                     kAddRR8n_AddRR8,
-	{kLoad4b, kCmpRI4JE}:                    kindCount + 345,
-	{kindCount + 345, kCmpRI4JE}:            kLoad4b_CmpRI4JE_CmpRI4JE,
-	{kXorRR4, kCall}:                        kXorRR4_Call,
-	{kStore8b, kJmp}:                        kStore8b_Jmp,
-	{kPush8, kLoad4b}:                       kindCount + 346,
-	{kindCount + 346, kMovRR8}:              kPush8_Load4b_MovRR8,
-	{kJNS, kAddRI4}:                         kindCount + 347,
-	{kindCount + 347, kMovRI4}:              kindCount + 348,
-	{kindCount + 348, kStore1}:              kindCount + 349,
-	{kindCount + 349, kSubRI8n}:             kindCount + 350,
-	{kindCount + 350, kCmpRR8JNE}:           kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE,
-	{kXorRR4n, kXorRR4}:                     kXorRR4n_XorRR4,
-	{kindCount + 7, kShrRI8}:                kLoad1b_AddRI8n_XorRR4n_ShrRI8,
-	{kTestRR8JE, kPush8}:                    kindCount + 351,
-	{kindCount + 351, kLea8b}:               kTestRR8JE_Push8_Lea8b,
-	{kindCount + 222, kTestRI1JE}:           kJE_Lea8_TestRI1JE,
-	{kTestRR8JE, kLea8b}:                    kindCount + 352,
-	{kindCount + 352, kShrRI8}:              kTestRR8JE_Lea8b_ShrRI8,
-	{kNeg8, kCmpRR8JB}:                      kindCount + 353,
-	{kindCount + 353, kMovRR8}:              kNeg8_CmpRR8JB_MovRR8,
-	{kJNE, kLoad8}:                          kindCount + 354,
-	{kindCount + 354, kMovRR8}:              kJNE_Load8_MovRR8,
-	{kMovzx2, kAddRI8n}:                     kindCount + 355,
-	{kindCount + 355, kAddRI8}:              kindCount + 356,
-	{kindCount + 356, kOrRM1b}:              kMovzx2_AddRI8n_AddRI8_OrRM1b,
-	{kindCount + 335, kMovRR8}:              kindCount + 357,
-	{kindCount + 357, kMovRR8}:              kAddMI8b_Load2_MovRR8_MovRR8,
-	{kindCount + 134, kAddRI8}:              kindCount + 358,
-	{kindCount + 358, kStore8}:              kCmpRM8_JAE_AddRI8_Store8,
-	{kLoad2, kMovRR8}:                       kindCount + 359,
-	{kindCount + 359, kCmpRR8JB}:            kLoad2_MovRR8_CmpRR8JB,
-	{kTestRR8JE, kMovRR8}:                   kTestRR8JE_MovRR8,
-	{kTestRR8JE_MovRR8, kLea8b}:             kindCount + 360,
-	{kindCount + 360, kJmp}:                 kTestRR8JE_MovRR8_Lea8b_Jmp,
-	{kTestRR8JE, kCmpRM8}:                   kindCount + 361,
-	{kindCount + 361, kJB}:                  kTestRR8JE_CmpRM8_JB,
-	{kMovRR4, kLea8}:                        kMovRR4_Lea8,
-	{kAddRR8n, kAddRR8n}:                    kindCount + 362,
-	{kindCount + 362, kAddRR8n}:             kindCount + 363,
-	{kindCount + 363, kAddRR8n}:             kindCount + 364,
-	{kindCount + 364, kAddRR8n}:             kindCount + 365,
-	{kindCount + 365, kAddRR8n}:             kAddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n_AddRR8n,
-	{kSubMI8b, kJE}:                         kSubMI8b_JE,
-	{kCmpRR8JAE, kStore4b}:                  kindCount + 366,
-	{kindCount + 366, kLea8b}:               kCmpRR8JAE_Store4b_Lea8b,
-	{kLoad8b_Lea8b, kCmpRI8JA}:              kLoad8b_Lea8b_CmpRI8JA,
-	{kSubRI4n, kOrRR1}:                      kindCount + 367,
-	{kindCount + 367, kJNE}:                 kSubRI4n_OrRR1_JNE,
-	{kTestRI1JNE, kMovRR8}:                  kindCount + 368,
-	{kindCount + 368, kSubRI4n}:             kTestRI1JNE_MovRR8_SubRI4n,
-	{kStore8b, kMovRR4}:                     kindCount + 369,
-	{kindCount + 369, kRet}:                 kStore8b_MovRR4_Ret,
-	{kLoadS18b, kMovRR8}:                    kindCount + 370,
-	{kindCount + 370, kMovRI4}:              kLoadS18b_MovRR8_MovRI4,
-	{kLea4b, kStore4b}:                      kindCount + 371,
-	{kindCount + 371, kAddRM4b}:             kindCount + 372,
-	{kindCount + 372, kCmpRI4JE}:            kindCount + 373,
-	{kindCount + 373, kRet}:                 kLea4b_Store4b_AddRM4b_CmpRI4JE_Ret,
-	{kLoad8b, kJmp}:                         kLoad8b_Jmp,
-	{kStore1b, kLoad1b}:                     kindCount + 374,
-	{kindCount + 374, kStore1b}:             kStore1b_Load1b_Store1b,
-	{kLoad8b, kLoadS48b}:                    kLoad8b_LoadS48b,
-	{kLoad8b_LoadS48b, kJmp}:                kLoad8b_LoadS48b_Jmp,
-	{kSubRI8n, kAddRR4}:                     kindCount + 375,
-	{kindCount + 375, kAddRM1b}:             kindCount + 376,
-	{kindCount + 376, kCmpRI1JLE}:           kindCount + 377,
-	{kindCount + 377, kSubRI4}:              kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4,
-	{kVShl8n, kMovRR4}:                      kindCount + 378,
-	{kindCount + 378, kAddRI4}:              kindCount + 379,
-	{kindCount + 379, kVShl8n}:              kVShl8n_MovRR4_AddRI4_VShl8n,
-	{kLoad1b, kLea4b}:                       kindCount + 380,
-	{kindCount + 380, kLoad1b}:              kindCount + 381,
-	{kindCount + 381, kAddRI8}:              kLoad1b_Lea4b_Load1b_AddRI8,
-	{kMovRR8, kAddRI4}:                      kindCount + 382,
-	{kindCount + 382, kStore8b}:             kMovRR8_AddRI4_Store8b,
-	{kMovRR8, kSubRR8n}:                     kMovRR8_SubRR8n,
-	{kPush8, kLoad8b}:                       kindCount + 383,
-	{kindCount + 383, kMovRR8}:              kPush8_Load8b_MovRR8,
-	{kLoad2b, kLoad2}:                       kindCount + 384,
-	{kindCount + 384, kMovRR8}:              kindCount + 385,
-	{kindCount + 385, kMovRR4}:              kLoad2b_Load2_MovRR8_MovRR4,
-	{kLoad4, kLoad4b}:                       kindCount + 386,
-	{kindCount + 386, kStore4}:              kindCount + 387,
-	{kindCount + 387, kStore4b}:             kindCount + 388,
-	{kindCount + 388, kRet}:                 kLoad4_Load4b_Store4_Store4b_Ret,
-	{kStore8b, kCall}:                       kStore8b_Call,
-	{kLoad8b, kLoad1b}:                      kLoad8b_Load1b,
-	{kLoad8b_Load8b_Load8b, kCmpMI1JEb}:     kLoad8b_Load8b_Load8b_CmpMI1JEb,
-	{kCmpRR8JAE, kLoad1b}:                   kindCount + 389,
-	{kindCount + 389, kCmpRI1JE}:            kindCount + 390,
-	{kindCount + 390, kCmpRI1JE}:            kindCount + 391,
-	{kindCount + 391, kCmpRI1JNE}:           kCmpRR8JAE_Load1b_CmpRI1JE_CmpRI1JE_CmpRI1JNE,
-	{kLoad8b, kAndRR8}:                      kindCount + 392,
-	{kindCount + 392, kJmp}:                 kLoad8b_AndRR8_Jmp,
-	{kMovRR8, kMovRR4}:                      kMovRR8_MovRR4,
-	{kLoadS14b, kSubRI8n}:                   kindCount + 393,
-	{kindCount + 393, kSubRI8n}:             kindCount + 394,
-	{kindCount + 394, kAddRR4}:              kLoadS14b_SubRI8n_SubRI8n_AddRR4,
-	{kLoad8b_MovRR8, kCallMb}:               kLoad8b_MovRR8_CallMb,
-	{kLoad4b, kMovRR8}:                      kLoad4b_MovRR8,
-	{kStore4b, kLoad4b}:                     kStore4b_Load4b,
-	{kLoad8b, kCmpRR8JGE}:                   kindCount + 395,
-	{kindCount + 395, kLea4b}:               kLoad8b_CmpRR8JGE_Lea4b,
-	{kMovRR4, kLoad1}:                       kindCount + 396,
-	{kindCount + 396, kAndRI4n}:             kindCount + 397,
-	{kindCount + 397, kXorRR4n}:             kMovRR4_Load1_AndRI4n_XorRR4n,
-	{kStore8b, kStore4b}:                    kStore8b_Store4b,
-	{kAddRI8, kMovRR4}:                      kAddRI8_MovRR4,
-	{kLoad1, kImulRR4n}:                     kindCount + 398,
-	{kindCount + 398, kAddRR4n}:             kindCount + 399,
-	{kindCount + 399, kMovsx48}:             kindCount + 400,
-	{kindCount + 400, kMovRR4}:              kindCount + 401,
-	{kindCount + 401, kImulRI8n}:            kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n,
-	{kMovRR4, kAndRI4n}:                     kMovRR4_AndRI4n,
-	{kMovRR4_AndRI4n, kCmpRI4JE}:            kMovRR4_AndRI4n_CmpRI4JE,
-	{kLoad8b, kCmpRR8JE}:                    kindCount + 402,
-	{kindCount + 402, kLoad8b}:              kLoad8b_CmpRR8JE_Load8b,
-	{kLea8, kStore8b}:                       kLea8_Store8b,
-	{kAddRI8n, kCmpRR8JNE}:                  kAddRI8n_CmpRR8JNE,
-	{kLea8, kSubRR8}:                        kLea8_SubRR8,
-	{kStore4b, kStore8b}:                    kStore4b_Store8b,
-	{kStoreI4b, kXorRR4n}:                   kindCount + 403,
-	{kindCount + 403, kXorRR4}:              kStoreI4b_XorRR4n_XorRR4,
-	{kCmpMR8JGb, kLoad4b}:                   kindCount + 404,
-	{kindCount + 404, kTestRR4JNE}:          kindCount + 405,
-	{kindCount + 405, kLoad8b}:              kCmpMR8JGb_Load4b_TestRR4JNE_Load8b,
-	{kLoad2, kStore2}:                       kindCount + 406,
-	{kindCount + 406, kStore1b}:             kindCount + 407,
-	{kindCount + 407, kRet}:                 kLoad2_Store2_Store1b_Ret,
-	{kAndRI4n, kAndRI4n}:                    kindCount + 408,
-	{kindCount + 408, kShlRI4n}:             kAndRI4n_AndRI4n_ShlRI4n,
-	{kLoad2b, kMovRR4}:                      kLoad2b_MovRR4,
-	{kTestRR4JLE, kStore8b}:                 kindCount + 409,
-	{kindCount + 409, kLoad8b}:              kindCount + 410,
-	{kindCount + 410, kLea8b}:               kindCount + 411,
-	{kindCount + 411, kStoreI4b}:            kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b,
-	{kAndRI4, kJE}:                          kAndRI4_JE,
-	{kCmpRI4JA, kMovRR4}:                    kindCount + 412,
-	{kindCount + 412, kAddRI4}:              kindCount + 413,
-	{kindCount + 413, kAddRM8b}:             kCmpRI4JA_MovRR4_AddRI4_AddRM8b,
-	{kLoad8, kTestRR8JE}:                    kLoad8_TestRR8JE,
-	{kMovzx1, kLea8}:                        kindCount + 414,
-	{kindCount + 414, kLea8}:                kindCount + 415,
-	{kindCount + 415, kStoreI4b}:            kMovzx1_Lea8_Lea8_StoreI4b,
-	{kCmpRI4JBE, kMovRR4}:                   kindCount + 416,
-	{kindCount + 416, kOrRR4n}:              kCmpRI4JBE_MovRR4_OrRR4n,
-	{kXorRR4, kJmp}:                         kXorRR4_Jmp,
-	{kLoadS48b, kCmpRI4JE}:                  kindCount + 417,
-	{kindCount + 417, kCmpRI4JE}:            kindCount + 418,
-	{kindCount + 418, kJA}:                  kLoadS48b_CmpRI4JE_CmpRI4JE_JA,
-	{kLea8b, kCmpRI8JA}:                     kLea8b_CmpRI8JA,
-	{kLea8, kLea8}:                          kLea8_Lea8,
-	{kLoad8b, kAddRI8n}:                     kLoad8b_AddRI8n,
-	{kLoad8b_AddRI8n, kAddRI4n}:             kindCount + 419,
-	{kindCount + 419, kTestRR8JE}:           kLoad8b_AddRI8n_AddRI4n_TestRR8JE,
-	{kCmpMI8JNEb, kTestMI1JE}:               kindCount + 420,
-	{kindCount + 420, kCmpMI8JNEb}:          kCmpMI8JNEb_TestMI1JE_CmpMI8JNEb,
-	{kTestRR4JNE, kLoad2b}:                  kindCount + 421,
-	{kindCount + 421, kLoad2}:               kTestRR4JNE_Load2b_Load2,
-	{kMovRR4_MovRR4, kShrRI4n}:              kindCount + 422,
-	{kindCount + 422, kAndRI4}:              kMovRR4_MovRR4_ShrRI4n_AndRI4,
-	{kTestMI1JNEb, kTestMI1JE}:              kTestMI1JNEb_TestMI1JE,
-	{kAddRI8, kJmp}:                         kAddRI8_Jmp,
-	{kAndRI4n, kCmpRI4JG}:                   kindCount + 423,
-	{kindCount + 423, kYmvmovupsb}:          kAndRI4n_CmpRI4JG_Ymvmovupsb,
-	{kStore1b, kMovRR8}:                     kindCount + 424,
-	{kindCount + 424, kMovRR8}:              kindCount + 425,
-	{kindCount + 425, kCmpRI8JA}:            kStore1b_MovRR8_MovRR8_CmpRI8JA,
-	{kAddRI8n, kMovRR8}:                     kindCount + 426,
-	{kindCount + 426, kAddRI8}:              kAddRI8n_MovRR8_AddRI8,
-	{kLoad8b, kTestRR8JNE}:                  kLoad8b_TestRR8JNE,
-	{kLoad8b, kTestMI1JEb}:                  kLoad8b_TestMI1JEb,
-	{kMovsx48, kLea8}:                       kMovsx48_Lea8,
-	{kLoad2b, kCmpRI2JBE}:                   kLoad2b_CmpRI2JBE,
-	{kAndRI4, kLoad4}:                       kindCount + 427,
-	{kindCount + 427, kVShr4n}:              kAndRI4_Load4_VShr4n,
-	{kStore8b_Lea8b, kCmpMI8JNEb}:           kindCount + 428,
-	{kindCount + 428, kCmpMI8JNEb}:          kStore8b_Lea8b_CmpMI8JNEb_CmpMI8JNEb,
-	{kAndRI4n, kCmpRI4JE}:                   kAndRI4n_CmpRI4JE,
-	{kMovRR4, kImulRR8n}:                    kindCount + 429,
-	{kindCount + 429, kShrRI8n}:             kMovRR4_ImulRR8n_ShrRI8n,
-	{kLoad1, kMovRR8}:                       kindCount + 430,
-	{kindCount + 430, kMovRR4}:              kindCount + 431,
-	{kindCount + 431, kCmpRR4JLE}:           kLoad1_MovRR8_MovRR4_CmpRR4JLE,
-	{kindCount + 421, kAddRI8}:              kindCount + 432,
-	{kindCount + 432, kStore1b}:             kTestRR4JNE_Load2b_AddRI8_Store1b,
-	{kLoad8b, kLoad8}:                       kLoad8b_Load8,
-	{kMovzx1, kXorRM8}:                      kindCount + 433,
-	{kindCount + 433, kCmpRR8JNE}:           kMovzx1_XorRM8_CmpRR8JNE,
-	{kMovRI4, kMovRI4}:                      kMovRI4_MovRI4,
-	{kLoad8b, kRet}:                         kLoad8b_Ret,
-	{kLoad8b_Store8b, kStore8b}:             kLoad8b_Store8b_Store8b,
-	{kStore4b, kMovRR4}:                     kindCount + 434,
-	{kindCount + 434, kShrRI2n}:             kindCount + 435,
-	{kindCount + 435, kSubRR4}:              kStore4b_MovRR4_ShrRI2n_SubRR4,
-	{kStore4b, kJmp}:                        kStore4b_Jmp,
-	{kMovRR8, kLea8b}:                       kMovRR8_Lea8b,
-	{kLoad4, kTestRR4JNE}:                   kLoad4_TestRR4JNE,
-	{kLoad1b_Load1b, kAddRI8n}:              kindCount + 436,
-	{kindCount + 436, kSubRI8n}:             kLoad1b_Load1b_AddRI8n_SubRI8n,
-	{kLoad4b, kTestHI1JNE}:                  kindCount + 437,
-	{kindCount + 437, kTestHI1JNE}:          kindCount + 438,
-	{kindCount + 438, kRet}:                 kLoad4b_TestHI1JNE_TestHI1JNE_Ret,
-	{kSubMI8b_JE, kSubRI8n}:                 kindCount + 439,
-	{kindCount + 439, kTestRR8JNE}:          kSubMI8b_JE_SubRI8n_TestRR8JNE,
-	{kLoad2b, kCmpRI2JA}:                    kLoad2b_CmpRI2JA,
-	{kMovRR4, kAddRR8n}:                     kindCount + 440,
-	{kindCount + 440, kNeg4}:                kMovRR4_AddRR8n_Neg4,
-	{kCmpRR4, kLoad8b}:                      kindCount + 441,
-	{kindCount + 441, kCmovG8}:              kCmpRR4_Load8b_CmovG8,
-	{kTestMI1JNEb, kLoad8}:                  kindCount + 442,
-	{kindCount + 442, kStore8b}:             kindCount + 443,
-	{kindCount + 443, kStore8}:              kTestMI1JNEb_Load8_Store8b_Store8,
-	{kMovRI4, kJmp}:                         kMovRI4_Jmp,
-	{kAddRR8n, kCmpRR8JB}:                   kindCount + 444,
-	{kindCount + 444, kCmpRR8JAE}:           kAddRR8n_CmpRR8JB_CmpRR8JAE,
-	{kMovRI4, kStore2b}:                     kMovRI4_Store2b,
-	{kLoad8b, kMovRI4}:                      kLoad8b_MovRI4,
-	{kLoad1b, kTestRR4JE}:                   kindCount + 445,
-	{kindCount + 445, kImulRI4n}:            kLoad1b_TestRR4JE_ImulRI4n,
-	{kCmpRM8b, kJE}:                         kCmpRM8b_JE,
-	{kStoreUb, kLoad8b}:                     kindCount + 446,
-	{kindCount + 446, kStore8b}:             kindCount + 447,
-	{kindCount + 447, kCall}:                kStoreUb_Load8b_Store8b_Call,
-	{kAndRI4, kStoreI1b}:                    kindCount + 448,
-	{kindCount + 448, kStore8b}:             kindCount + 449,
-	{kindCount + 449, kStore8b}:             kAndRI4_StoreI1b_Store8b_Store8b,
-	{kSubRR4n, kShrRI4n}:                    kindCount + 450,
-	{kindCount + 450, kAddRR4}:              kSubRR4n_ShrRI4n_AddRR4,
-	{kAddRR4n, kAddRR4}:                     kindCount + 451,
-	{kindCount + 451, kLoad1b}:              kAddRR4n_AddRR4_Load1b,
-	{kAddRR4n, kAddRI8n}:                    kindCount + 452,
-	{kindCount + 452, kShlRI4n}:             kAddRR4n_AddRI8n_ShlRI4n,
-	{kCmpRI4JA, kYmvmovupsb}:                kCmpRI4JA_Ymvmovupsb,
-	{kStore2b, kJmp}:                        kStore2b_Jmp,
-	{kStoreI4b, kJmp}:                       kStoreI4b_Jmp,
-	{kSubRI4, kStore4b}:                     kSubRI4_Store4b,
-	{kMovRR8, kShrRI8n}:                     kMovRR8_ShrRI8n,
-	{kAndRI4, kStore4b}:                     kAndRI4_Store4b,
-	{kLoad1b, kTestRR1JE}:                   kLoad1b_TestRR1JE,
-	{kLoadS14b, kMovRR4}:                    kindCount + 453,
-	{kindCount + 453, kXorRM1b}:             kLoadS14b_MovRR4_XorRM1b,
-	{kLoad4b_MovRR8, kCmpRR8JB}:             kLoad4b_MovRR8_CmpRR8JB,
-	{kStore2, kStore2b}:                     kindCount + 454,
-	{kindCount + 454, kCmpRR4JNE}:           kStore2_Store2b_CmpRR4JNE,
-	{kLoad8, kLoad4b}:                       kLoad8_Load4b,
-	{kLea8, kMovRR4}:                        kLea8_MovRR4,
-	{kShlRI8n, kSubRR8}:                     kShlRI8n_SubRR8,
-	{kLoad2b, kShrRI4}:                      kindCount + 455,
-	{kindCount + 455, kImulRR4}:             kLoad2b_ShrRI4_ImulRR4,
-	{kMovRR4, kStore4b}:                     kindCount + 456,
-	{kindCount + 456, kMovRI4}:              kMovRR4_Store4b_MovRI4,
-	{kLoad8b, kStoreI1b}:                    kindCount + 457,
-	{kindCount + 457, kStore8b}:             kLoad8b_StoreI1b_Store8b,
-	{kLea8b, kCall}:                         kLea8b_Call,
-	{kStore1, kSubRI8n}:                     kindCount + 458,
-	{kindCount + 458, kCmpRR8JNE}:           kStore1_SubRI8n_CmpRR8JNE,
-	{kLoad8b, kStore4b}:                     kLoad8b_Store4b,
-	{kLoad4b, kXorRR4}:                      kindCount + 459,
-	{kindCount + 459, kMovRR8}:              kLoad4b_XorRR4_MovRR8,
-	{kMovRR8_Store8b, kCall}:                kMovRR8_Store8b_Call,
-	{kCmpRI4JE, kCmpRI4JE}:                  kCmpRI4JE_CmpRI4JE,
-	{kLoad8b, kXorRR4}:                      kLoad8b_XorRR4,
-	{kMovRR8, kAddRR8}:                      kindCount + 460,
-	{kindCount + 460, kCall}:                kMovRR8_AddRR8_Call,
-	{kLoad4b, kStore4b}:                     kLoad4b_Store4b,
-	{kLea8, kLoad2b}:                        kLea8_Load2b,
-	{kLoad1b, kMovRR4}:                      kLoad1b_MovRR4,
-	{kStore8b, kTestRR8JE}:                  kStore8b_TestRR8JE,
-	{kLoad8b, kAndRI4}:                      kLoad8b_AndRI4,
-	{kMovRR8, kJE}:                          kMovRR8_JE,
-	{kAddRI4n, kMovRR8}:                     kindCount + 461,
-	{kindCount + 461, kMovsx48}:             kindCount + 462,
-	{kindCount + 462, kSubRR8n}:             kAddRI4n_MovRR8_Movsx48_SubRR8n,
-	{kCmpMI8JEb, kTestRI1JNE}:               kindCount + 463,
-	{kindCount + 463, kLoadUb}:              kCmpMI8JEb_TestRI1JNE_LoadUb,
-	{kStoreUb, kStoreUb}:                    kindCount + 464,
-	{kindCount + 464, kStoreUb}:             kStoreUb_StoreUb_StoreUb,
-	{kVrpunpcklqdq, kMovXL}:                 kindCount + 465,
-	{kindCount + 465, kMovXL}:               kindCount + 466,
-	{kindCount + 466, kVrpsrlqImm}:          kindCount + 467,
-	{kindCount + 467, kMovXL}:               kindCount + 468,
-	{kindCount + 468, kVrpsrlqImm}:          kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm,
-	{kVrpmuludq, kVrpmuludq}:                kVrpmuludq_Vrpmuludq,
-	{kVrpmuludq_Vrpmuludq, kVrpmuludq}:      kindCount + 469,
-	{kindCount + 469, kVrpaddq}:             kindCount + 470,
-	{kindCount + 470, kVrpsllqImm}:          kindCount + 471,
-	{kindCount + 471, kVrpaddq}:             kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq,
-	{kVmmovqXb, kLoadAb}:                    kindCount + 472,
-	{kindCount + 472, kAddRI8n}:             kindCount + 473,
-	{kindCount + 473, kAddRI8}:              kVmmovqXb_LoadAb_AddRI8n_AddRI8,
-	{kVrpaddq, kCmpRR8JNE}:                  kVrpaddq_CmpRR8JNE,
-	{kMovXL, kVrpsrlqImm}:                   kMovXL_VrpsrlqImm,
-	{kYmvmovapsStoreb, kYrvaddpd}:           kYmvmovapsStoreb_Yrvaddpd,
-	{kYmvaddpdb, kYmvmulpdb}:                kYmvaddpdb_Ymvmulpdb,
-	{kYmvmulpdb, kYmvmulpdb}:                kYmvmulpdb_Ymvmulpdb,
-	{kYmvmulpdb, kYmvmovapsStoreb}:          kYmvmulpdb_YmvmovapsStoreb,
-	{kYrvaddpd, kYmvmovapsStoreb}:           kYrvaddpd_YmvmovapsStoreb,
-	{kAddRI8, kVrmulpd}:                     kAddRI8_Vrmulpd,
-	{kYmvaddpdb, kYrvaddpd}:                 kYmvaddpdb_Yrvaddpd,
-	{kYmvmovapsStoreb, kYmvmulpdb}:          kYmvmovapsStoreb_Ymvmulpdb,
-	{kYmvmulpdb, kYmvaddpdb}:                kYmvmulpdb_Ymvaddpdb,
-	{kYrvaddpd, kYmvmulpdb}:                 kYrvaddpd_Ymvmulpdb,
+	{kAndRI4, kLoad2}:                     kindCount + 0,
+	{kindCount + 0, kCmpRR4JAE}:           kindCount + 1,
+	{kindCount + 1, kSubRI4}:              kindCount + 2,
+	{kindCount + 2, kJE}:                  kAndRI4_Load2_CmpRR4JAE_SubRI4_JE,
+	{kLoad1b, kAddRI8n}:                   kindCount + 3,
+	{kindCount + 3, kXorRR4n}:             kindCount + 4,
+	{kindCount + 4, kShrRI4}:              kindCount + 5,
+	{kindCount + 5, kMovzx1}:              kindCount + 6,
+	{kindCount + 6, kXorRM4}:              kLoad1b_AddRI8n_XorRR4n_ShrRI4_Movzx1_XorRM4,
+	{kMovsx48, kMovRR4}:                   kindCount + 7,
+	{kindCount + 7, kAddRR8}:              kindCount + 8,
+	{kindCount + 8, kCmpMR1JNE}:           kMovsx48_MovRR4_AddRR8_CmpMR1JNE,
+	{kPop8, kPop8}:                        kindCount + 9,
+	{kindCount + 9, kPop8}:                kindCount + 10,
+	{kindCount + 10, kPop8}:               kPop8_Pop8_Pop8_Pop8,
+	{kPop8_Pop8_Pop8_Pop8, kRet}:          kPop8_Pop8_Pop8_Pop8_Ret,
+	{kCmpRR8JB, kLoad1b}:                  kindCount + 11,
+	{kindCount + 11, kLoad1b}:             kindCount + 12,
+	{kindCount + 12, kAddRI8n}:            kindCount + 13,
+	{kindCount + 13, kSubRI8n}:            kCmpRR8JB_Load1b_Load1b_AddRI8n_SubRI8n,
+	{kAddRI8, kLoad4b}:                    kindCount + 14,
+	{kindCount + 14, kMovRR4}:             kindCount + 15,
+	{kindCount + 15, kCmpRR4JB}:           kindCount + 16,
+	{kindCount + 16, kCmpRR4JAE}:          kAddRI8_Load4b_MovRR4_CmpRR4JB_CmpRR4JAE,
+	{kLoad8b, kFSubRM8}:                   kindCount + 17,
+	{kindCount + 17, kJNE}:                kindCount + 18,
+	{kindCount + 18, kAddRI8}:             kLoad8b_FSubRM8_JNE_AddRI8,
+	{kPush8, kPush8}:                      kPush8_Push8,
+	{kPush8_Push8, kPush8}:                kindCount + 19,
+	{kindCount + 19, kPush8}:              kPush8_Push8_Push8_Push8,
+	{kindCount + 9, kRet}:                 kPop8_Pop8_Ret,
+	{kLoad8b, kAddRI8}:                    kindCount + 20,
+	{kindCount + 20, kLoad1b}:             kindCount + 21,
+	{kindCount + 21, kCmpRI1JA}:           kindCount + 22,
+	{kindCount + 22, kLea8}:               kindCount + 23,
+	{kindCount + 23, kMovzx1}:             kLoad8b_AddRI8_Load1b_CmpRI1JA_Lea8_Movzx1,
+	{kMovRR4, kShrRI2n}:                   kindCount + 24,
+	{kindCount + 24, kNeg2}:               kindCount + 25,
+	{kindCount + 25, kSbbRR1}:             kindCount + 26,
+	{kindCount + 26, kOrRM1b}:             kindCount + 27,
+	{kindCount + 27, kMovzx2}:             kMovRR4_ShrRI2n_Neg2_SbbRR1_OrRM1b_Movzx2,
+	{kLoadS48, kAddRR8}:                   kindCount + 28,
+	{kindCount + 28, kJmpR}:               kLoadS48_AddRR8_JmpR,
+	{kImulRR4n, kAddRR4n}:                 kindCount + 29,
+	{kindCount + 29, kCmpRR8JAE}:          kImulRR4n_AddRR4n_CmpRR8JAE,
+	{kLoad8b, kLoad8b}:                    kLoad8b_Load8b,
+	{kPush8, kMovRR8}:                     kPush8_MovRR8,
+	{kPush8_MovRR8, kPush8}:               kindCount + 30,
+	{kindCount + 30, kMovRR8}:             kPush8_MovRR8_Push8_MovRR8,
+	{kAddRI8, kMovRR8}:                    kindCount + 31,
+	{kindCount + 31, kPop8}:               kindCount + 32,
+	{kindCount + 32, kPop8}:               kAddRI8_MovRR8_Pop8_Pop8,
+	{kLoad8b, kMovRR8}:                    kLoad8b_MovRR8,
+	{kPush8_Push8, kMovRR8}:               kindCount + 33,
+	{kindCount + 33, kSubRI8}:             kPush8_Push8_MovRR8_SubRI8,
+	{kAddRI8, kPop8}:                      kindCount + 34,
+	{kindCount + 34, kPop8}:               kAddRI8_Pop8_Pop8,
+	{kCmpRI4JAE, kCmpRI4JAE}:              kindCount + 35,
+	{kindCount + 35, kCmpRI4JAE}:          kindCount + 36,
+	{kindCount + 36, kCmpRI4JL}:           kindCount + 37,
+	{kindCount + 37, kLoadM1b}:            kindCount + 38,
+	{kindCount + 38, kJE}:                 kCmpRI4JAE_CmpRI4JAE_CmpRI4JAE_CmpRI4JL_LoadM1b_JE,
+	{kLoadS18, kTestRR8JS}:                kindCount + 39,
+	{kindCount + 39, kMovRR8}:             kindCount + 40,
+	{kindCount + 40, kShlRI8}:             kindCount + 41,
+	{kindCount + 41, kLoad8}:              kindCount + 42,
+	{kindCount + 42, kCmpRR8JE}:           kLoadS18_TestRR8JS_MovRR8_ShlRI8_Load8_CmpRR8JE,
+	{kindCount + 10, kRet}:                kPop8_Pop8_Pop8_Ret,
+	{kAddRI8_Pop8_Pop8, kRet}:             kAddRI8_Pop8_Pop8_Ret,
+	{kMovRR8, kMovRR8}:                    kMovRR8_MovRR8,
+	{kMovRR8_MovRR8, kCall}:               kMovRR8_MovRR8_Call,
+	{kStoreAb, kStoreAb}:                  kindCount + 43,
+	{kindCount + 43, kLoadA}:              kindCount + 44,
+	{kindCount + 44, kVrmulpd}:            kStoreAb_StoreAb_LoadA_Vrmulpd,
+	{kLoadA, kLoadA}:                      kindCount + 45,
+	{kindCount + 45, kAddRI8}:             kindCount + 46,
+	{kindCount + 46, kVrmulpd}:            kLoadA_LoadA_AddRI8_Vrmulpd,
+	{kMovRR8, kCall}:                      kMovRR8_Call,
+	{kMovRR4, kPop8}:                      kindCount + 47,
+	{kindCount + 47, kPop8}:               kindCount + 48,
+	{kindCount + 48, kPop8}:               kindCount + 49,
+	{kindCount + 49, kPop8}:               kMovRR4_Pop8_Pop8_Pop8_Pop8,
+	{kPush8_MovRR8_Push8_MovRR8, kSubRI8}: kPush8_MovRR8_Push8_MovRR8_SubRI8,
+	{kLoad8b_Load8b, kLoad8b}:             kLoad8b_Load8b_Load8b,
+	{kStore8b, kLoad8b}:                   kStore8b_Load8b,
+	{kMovRR8, kOrRR4}:                     kindCount + 50,
+	{kindCount + 50, kMovzx1}:             kindCount + 51,
+	{kindCount + 51, kLoad8}:              kindCount + 52,
+	{kindCount + 52, kJmpR}:               kMovRR8_OrRR4_Movzx1_Load8_JmpR,
+	{kFLoad8, kStore8b}:                   kindCount + 53,
+	{kindCount + 53, kXorRR4}:             kFLoad8_Store8b_XorRR4,
+	{kindCount + 33, kPush8}:              kPush8_Push8_MovRR8_Push8,
+	{kPush8_Push8_MovRR8_Push8, kPush8}:   kindCount + 54,
+	{kindCount + 54, kMovRR8}:             kPush8_Push8_MovRR8_Push8_Push8_MovRR8,
+	{kStore4b, kSubRI8n}:                  kindCount + 55,
+	{kindCount + 55, kCmpRR8JAE}:          kindCount + 56,
+	{kindCount + 56, kLoad4b}:             kindCount + 57,
+	{kindCount + 57, kCmpRR4JB}:           kStore4b_SubRI8n_CmpRR8JAE_Load4b_CmpRR4JB,
+	{kLoad1b, kVShl8}:                     kindCount + 58,
+	{kindCount + 58, kMovRR4}:             kindCount + 59,
+	{kindCount + 59, kVShl8n}:             kindCount + 60,
+	{kindCount + 60, kSubRI8n}:            kindCount + 61,
+	{kindCount + 61, kAndRR8n}:            kLoad1b_VShl8_MovRR4_VShl8n_SubRI8n_AndRR8n,
+	{kStore8b, kLoad2b}:                   kindCount + 62,
+	{kindCount + 62, kMovRR4}:             kindCount + 63,
+	{kindCount + 63, kShrRI2n}:            kindCount + 64,
+	{kindCount + 64, kNeg2}:               kindCount + 65,
+	{kindCount + 65, kSbbRR1}:             kStore8b_Load2b_MovRR4_ShrRI2n_Neg2_SbbRR1,
+	{kPush8_Push8, kSubRI8}:               kPush8_Push8_SubRI8,
+	{kLoad4b, kSubRI8n}:                   kindCount + 66,
+	{kindCount + 66, kCmpRR4JB}:           kindCount + 67,
+	{kindCount + 67, kCmpRR8JAE}:          kLoad4b_SubRI8n_CmpRR4JB_CmpRR8JAE,
+	{kLoad8b, kLoad4b}:                    kLoad8b_Load4b,
+	{kMovRR4, kShrRI8n}:                   kindCount + 68,
+	{kindCount + 68, kAndRI4n}:            kindCount + 69,
+	{kindCount + 69, kAndRI4}:             kindCount + 70,
+	{kindCount + 70, kLoad4}:              kindCount + 71,
+	{kindCount + 71, kCmpMR4JG}:           kMovRR4_ShrRI8n_AndRI4n_AndRI4_Load4_CmpMR4JG,
+	{kindCount + 19, kSubRI8}:             kindCount + 72,
+	{kindCount + 72, kLoad8b}:             kPush8_Push8_Push8_SubRI8_Load8b,
+	{kStore1b, kXorRR4n}:                  kindCount + 73,
+	{kindCount + 73, kCmpRR8JE}:           kindCount + 74,
+	{kindCount + 74, kLoadS14b}:           kindCount + 75,
+	{kindCount + 75, kSubRI8n}:            kStore1b_XorRR4n_CmpRR8JE_LoadS14b_SubRI8n,
+	{kLoad8b, kStore8b}:                   kLoad8b_Store8b,
+	{kPop8, kRet}:                         kPop8_Ret,
+	{kPush8_Push8, kMovRR4}:               kPush8_Push8_MovRR4,
+	{kTestRR4JE, kCmpMI8JNEb}:             kindCount + 76,
+	{kindCount + 76, kLea8}:               kindCount + 77,
+	{kindCount + 77, kMovRR4}:             kindCount + 78,
+	{kindCount + 78, kCmpRI4JG}:           kTestRR4JE_CmpMI8JNEb_Lea8_MovRR4_CmpRI4JG,
+	{kStore4b, kLea8b}:                    kindCount + 79,
+	{kindCount + 79, kStore4b}:            kindCount + 80,
+	{kindCount + 80, kMovRR8}:             kindCount + 81,
+	{kindCount + 81, kLoad4b}:             kindCount + 82,
+	{kindCount + 82, kJmp}:                kStore4b_Lea8b_Store4b_MovRR8_Load4b_Jmp,
+	{kindCount + 19, kMovRR4}:             kPush8_Push8_Push8_MovRR4,
+	{kLoadA, kAddRI8}:                     kindCount + 83,
+	{kindCount + 83, kVrmulpd}:            kLoadA_AddRI8_Vrmulpd,
+	{kLoad8b_Load8b, kLoadS48b}:           kLoad8b_Load8b_LoadS48b,
+	{kLoad8b_Load8b_LoadS48b, kLea8}:      kindCount + 84,
+	{kindCount + 84, kSubRR8}:             kLoad8b_Load8b_LoadS48b_Lea8_SubRR8,
+	{kAddRI8n, kOrRR4}:                    kindCount + 85,
+	{kindCount + 85, kMovRR8}:             kindCount + 86,
+	{kindCount + 86, kMovzx1}:             kindCount + 87,
+	{kindCount + 87, kLoad8}:              kindCount + 88,
+	{kindCount + 88, kJmpR}:               kAddRI8n_OrRR4_MovRR8_Movzx1_Load8_JmpR,
+	{kMovsx48, kStore8b}:                  kindCount + 89,
+	{kindCount + 89, kLea8b}:              kindCount + 90,
+	{kindCount + 90, kLoad8}:              kindCount + 91,
+	{kindCount + 91, kTestRR8JE}:          kMovsx48_Store8b_Lea8b_Load8_TestRR8JE,
+	{kPush8, kShrRI8n}:                    kindCount + 92,
+	{kindCount + 92, kAndRI8}:             kindCount + 93,
+	{kindCount + 93, kLoad8}:              kindCount + 94,
+	{kindCount + 94, kTestRR8JE}:          kindCount + 95,
+	{kindCount + 95, kMovRR8}:             kPush8_ShrRI8n_AndRI8_Load8_TestRR8JE_MovRR8,
+	{kLoad8b, kTestRR8JE}:                 kLoad8b_TestRR8JE,
+	{kShrRI8n, kAndRI4}:                   kindCount + 96,
+	{kindCount + 96, kLoad8}:              kindCount + 97,
+	{kindCount + 97, kTestRR8JE}:          kindCount + 98,
+	{kindCount + 98, kMovRR8}:             kShrRI8n_AndRI4_Load8_TestRR8JE_MovRR8,
+	{kLoad2b, kTestRR2}:                   kindCount + 99,
+	{kindCount + 99, kLea4b}:              kindCount + 100,
+	{kindCount + 100, kCmovNS4}:           kLoad2b_TestRR2_Lea4b_CmovNS4,
+	{kLoad8b_Load8b, kTestRR8JE}:          kLoad8b_Load8b_TestRR8JE,
+	{kOrRM1b, kMovzx2}:                    kindCount + 101,
+	{kindCount + 101, kAddRI8n}:           kindCount + 102,
+	{kindCount + 102, kOrRR4}:             kOrRM1b_Movzx2_AddRI8n_OrRR4,
+	{kindCount + 30, kSubRI8}:             kindCount + 103,
+	{kindCount + 103, kLoad1b}:            kindCount + 104,
+	{kindCount + 104, kLoad1b}:            kPush8_MovRR8_Push8_SubRI8_Load1b_Load1b,
+	{kStore8b, kMovRR8}:                   kStore8b_MovRR8,
+	{kLea8, kMovRR8}:                      kindCount + 105,
+	{kindCount + 105, kLoad1}:             kindCount + 106,
+	{kindCount + 106, kTestRR1JE}:         kindCount + 107,
+	{kindCount + 107, kXorRR4}:            kindCount + 108,
+	{kindCount + 108, kJmp}:               kLea8_MovRR8_Load1_TestRR1JE_XorRR4_Jmp,
+	{kLoad1, kLoad1}:                      kindCount + 109,
+	{kindCount + 109, kSubRR4n}:           kindCount + 110,
+	{kindCount + 110, kSubRR4}:            kindCount + 111,
+	{kindCount + 111, kMovRI4}:            kLoad1_Load1_SubRR4n_SubRR4_MovRI4,
+	{kindCount + 30, kMovRR4}:             kPush8_MovRR8_Push8_MovRR4,
+	{kLoad8b, kLea8}:                      kLoad8b_Lea8,
+	{kLoad8b_Lea8, kShrRI8n}:              kindCount + 112,
+	{kindCount + 112, kLea8}:              kindCount + 113,
+	{kindCount + 113, kAndRR8n}:           kindCount + 114,
+	{kindCount + 114, kCmpRI4JG}:          kLoad8b_Lea8_ShrRI8n_Lea8_AndRR8n_CmpRI4JG,
+	{kPush8, kMovRR4}:                     kPush8_MovRR4,
+	{kMovRR8_MovRR8, kMovRR8}:             kMovRR8_MovRR8_MovRR8,
+	{kMovRR8_MovRR8_MovRR8, kStore8b}:     kMovRR8_MovRR8_MovRR8_Store8b,
+	{kPush8, kSubRI8}:                     kPush8_SubRI8,
+	{kPush8_SubRI8, kStore8b}:             kindCount + 115,
+	{kindCount + 115, kLoad8b}:            kPush8_SubRI8_Store8b_Load8b,
+	{kTestRR1JNS, kLoadS14b}:              kindCount + 116,
+	{kindCount + 116, kMovzx1}:            kindCount + 117,
+	{kindCount + 117, kTestRR1JNS}:        kindCount + 118,
+	{kindCount + 118, kLoad1b}:            kTestRR1JNS_LoadS14b_Movzx1_TestRR1JNS_Load1b,
+	{kPush8_MovRR8, kSubRI8}:              kPush8_MovRR8_SubRI8,
+	{kNop, kLoad4b}:                       kindCount + 119,
+	{kindCount + 119, kSubRI8n}:           kindCount + 120,
+	{kindCount + 120, kCmpRR4JB}:          kindCount + 121,
+	{kindCount + 121, kCmpRR8JAE}:         kNop_Load4b_SubRI8n_CmpRR4JB_CmpRR8JAE,
+	{kLoad4b, kLoad4b}:                    kLoad4b_Load4b,
+	{kMovRR4, kSubRI8}:                    kindCount + 122,
+	{kindCount + 122, kCmpRM8b}:           kindCount + 123,
+	{kindCount + 123, kJE}:                kindCount + 124,
+	{kindCount + 124, kLoad8b}:            kindCount + 125,
+	{kindCount + 125, kCmpRI4JGE}:         kMovRR4_SubRI8_CmpRM8b_JE_Load8b_CmpRI4JGE,
+	{kLoad1b, kLoad1b}:                    kindCount + 126,
+	{kindCount + 126, kAddRR8n}:           kindCount + 127,
+	{kindCount + 127, kAddRR8n}:           kindCount + 128,
+	{kindCount + 128, kCmpRR4JE}:          kLoad1b_Load1b_AddRR8n_AddRR8n_CmpRR4JE,
+	{kAddRI8, kStore2b}:                   kindCount + 129,
+	{kindCount + 129, kCmpRR8JNE}:         kAddRI8_Store2b_CmpRR8JNE,
+	{kLoad8b, kVShl8n}:                    kindCount + 130,
+	{kindCount + 130, kMovRR8}:            kindCount + 131,
+	{kindCount + 131, kMovRR8}:            kLoad8b_VShl8n_MovRR8_MovRR8,
+	{kShlRI8n, kAddRR8}:                   kindCount + 132,
+	{kindCount + 132, kLoad8}:             kindCount + 133,
+	{kindCount + 133, kStore8b}:           kShlRI8n_AddRR8_Load8_Store8b,
+	{kMovRR4, kCmpRI4JE}:                  kindCount + 134,
+	{kindCount + 134, kLoad1b}:            kindCount + 135,
+	{kindCount + 135, kMovRI4}:            kMovRR4_CmpRI4JE_Load1b_MovRI4,
+	{kLoad8b, kLea8b}:                     kLoad8b_Lea8b,
+	{kStore8b, kStore8b}:                  kStore8b_Store8b,
+	{kAddMI4b, kLoad8b}:                   kindCount + 136,
+	{kindCount + 136, kStore8b}:           kindCount + 137,
+	{kindCount + 137, kTestRR8JE}:         kAddMI4b_Load8b_Store8b_TestRR8JE,
+	{kLoad4b, kLoad8b}:                    kLoad4b_Load8b,
+	{kStore4b, kMovRR8}:                   kindCount + 138,
+	{kindCount + 138, kLoad4b}:            kindCount + 139,
+	{kindCount + 139, kJmp}:               kStore4b_MovRR8_Load4b_Jmp,
+	{kLea4, kAddRR4n}:                     kindCount + 140,
+	{kindCount + 140, kSubRR4}:            kindCount + 141,
+	{kindCount + 141, kStore1}:            kLea4_AddRR4n_SubRR4_Store1,
+	{kPush8_MovRR8, kMovRI4}:              kPush8_MovRR8_MovRI4,
+	{kMovRR4, kMovRR4}:                    kMovRR4_MovRR4,
+	{kCmpRR4JL, kLea4}:                    kindCount + 142,
+	{kindCount + 142, kSarRI4}:            kindCount + 143,
+	{kindCount + 143, kMovRR4}:            kindCount + 144,
+	{kindCount + 144, kJmp}:               kCmpRR4JL_Lea4_SarRI4_MovRR4_Jmp,
+	{kMovRR8, kStore8b}:                   kMovRR8_Store8b,
+	{kLoad8b, kLea4}:                      kindCount + 145,
+	{kindCount + 145, kCbw8}:              kindCount + 146,
+	{kindCount + 146, kLoad2}:             kLoad8b_Lea4_Cbw8_Load2,
+	{kLoad8b_Store8b, kLoad4b}:            kindCount + 147,
+	{kindCount + 147, kStore8b}:           kLoad8b_Store8b_Load4b_Store8b,
+	{kMovRR8, kJmp}:                       kMovRR8_Jmp,
+	{kLea8b, kStore8b}:                    kLea8b_Store8b,
+	{kOrRR4, kMovzx1}:                     kindCount + 148,
+	{kindCount + 148, kLoad8}:             kindCount + 149,
+	{kindCount + 149, kJmpR}:              kOrRR4_Movzx1_Load8_JmpR,
+	{kMovRR8, kCmpRI8JB}:                  kMovRR8_CmpRI8JB,
+	{kImulRI4n, kAddRI8n}:                 kindCount + 150,
+	{kindCount + 150, kAddRI4}:            kindCount + 151,
+	{kindCount + 151, kStore4b}:           kindCount + 152,
+	{kindCount + 152, kCmpRR8JNE}:         kImulRI4n_AddRI8n_AddRI4_Store4b_CmpRR8JNE,
+	{kMovzx1, kLoad8}:                     kindCount + 153,
+	{kindCount + 153, kJmpR}:              kMovzx1_Load8_JmpR,
+	{kLoad4b, kMovRR4}:                    kLoad4b_MovRR4,
+	{kAndRI4, kJNE}:                       kAndRI4_JNE,
+	{kLoad8b, kCall}:                      kLoad8b_Call,
+	{kAddRM1b, kCmpRI1JLE}:                kindCount + 154,
+	{kindCount + 154, kSubRI4}:            kindCount + 155,
+	{kindCount + 155, kMovRI4}:            kAddRM1b_CmpRI1JLE_SubRI4_MovRI4,
+	{kMovRR8, kTestRR8JE}:                 kMovRR8_TestRR8JE,
+	{kLoad8, kLoad8b}:                     kLoad8_Load8b,
+	{kLoad1b, kLea8b}:                     kLoad1b_Lea8b,
+	{kLoad1b, kMovRR8}:                    kLoad1b_MovRR8,
+	{kindCount + 126, kLea8b}:             kLoad1b_Load1b_Lea8b,
+	{kLoad8b, kMovRR4}:                    kLoad8b_MovRR4,
+	{kLea8b, kMovRR8}:                     kLea8b_MovRR8,
+	{kStore4b, kTestRR8JE}:                kindCount + 156,
+	{kindCount + 156, kTestRR4JE}:         kindCount + 157,
+	{kindCount + 157, kPop8}:              kindCount + 158,
+	{kindCount + 158, kRet}:               kStore4b_TestRR8JE_TestRR4JE_Pop8_Ret,
+	{kAddMI8b, kJmp}:                      kAddMI8b_Jmp,
+	{kStoreAb, kVraddpd}:                  kStoreAb_Vraddpd,
+	{kStoreAb, kCmpRI8JNE}:                kStoreAb_CmpRI8JNE,
+	{kLoad1b, kCmpMR1JNEb}:                kindCount + 159,
+	{kindCount + 159, kLoad1b}:            kindCount + 160,
+	{kindCount + 160, kCmpMR1JNEb}:        kLoad1b_CmpMR1JNEb_Load1b_CmpMR1JNEb,
+	{kLoad4b, kTestRR4JNE}:                kLoad4b_TestRR4JNE,
+	{kShrRI2n, kNeg2}:                     kindCount + 161,
+	{kindCount + 161, kSbbRR1}:            kShrRI2n_Neg2_SbbRR1,
+	{kLoad4b_Load4b, kMovRR8}:             kindCount + 162,
+	{kindCount + 162, kMovRR8}:            kLoad4b_Load4b_MovRR8_MovRR8,
+	{kTestRR8JE, kLoad8b}:                 kTestRR8JE_Load8b,
+	{kStore8b, kLea8b}:                    kStore8b_Lea8b,
+	{kStore8b, kJmp}:                      kStore8b_Jmp,
+	{kJNS, kAddRI4}:                       kindCount + 163,
+	{kindCount + 163, kMovRI4}:            kindCount + 164,
+	{kindCount + 164, kStore1}:            kindCount + 165,
+	{kindCount + 165, kSubRI8n}:           kindCount + 166,
+	{kindCount + 166, kCmpRR8JNE}:         kJNS_AddRI4_MovRI4_Store1_SubRI8n_CmpRR8JNE,
+	{kXorRR4n, kXorRR4}:                   kXorRR4n_XorRR4,
+	{kindCount + 4, kShrRI8}:              kLoad1b_AddRI8n_XorRR4n_ShrRI8,
+	{kMovzx2, kAddRI8n}:                   kindCount + 167,
+	{kindCount + 167, kAddRI8}:            kindCount + 168,
+	{kindCount + 168, kOrRM1b}:            kMovzx2_AddRI8n_AddRI8_OrRM1b,
+	{kTestRR8JE, kMovRR8}:                 kTestRR8JE_MovRR8,
+	{kTestRR8JE_MovRR8, kLea8b}:           kindCount + 169,
+	{kindCount + 169, kJmp}:               kTestRR8JE_MovRR8_Lea8b_Jmp,
+	{kLea8, kLoad8b}:                      kLea8_Load8b,
+	{kMovRR4, kLea8}:                      kMovRR4_Lea8,
+	{kSubMI8b, kJE}:                       kSubMI8b_JE,
+	{kLoad8b_Lea8b, kCmpRI8JA}:            kLoad8b_Lea8b_CmpRI8JA,
+	{kMovRR4, kMovRR8}:                    kMovRR4_MovRR8,
+	{kStore8b, kMovRR4}:                   kindCount + 170,
+	{kindCount + 170, kRet}:               kStore8b_MovRR4_Ret,
+	{kLoadS18b, kMovRR8}:                  kindCount + 171,
+	{kindCount + 171, kMovRI4}:            kLoadS18b_MovRR8_MovRI4,
+	{kLoad8b, kJmp}:                       kLoad8b_Jmp,
+	{kSubRI8n, kAddRR4}:                   kindCount + 172,
+	{kindCount + 172, kAddRM1b}:           kindCount + 173,
+	{kindCount + 173, kCmpRI1JLE}:         kindCount + 174,
+	{kindCount + 174, kSubRI4}:            kSubRI8n_AddRR4_AddRM1b_CmpRI1JLE_SubRI4,
+	{kMovRR8, kSubRR8n}:                   kMovRR8_SubRR8n,
+	{kLoad8b, kLoad1b}:                    kLoad8b_Load1b,
+	{kMovRR8, kMovRR4}:                    kMovRR8_MovRR4,
+	{kLoadS14b, kSubRI8n}:                 kindCount + 175,
+	{kindCount + 175, kSubRI8n}:           kindCount + 176,
+	{kindCount + 176, kAddRR4}:            kLoadS14b_SubRI8n_SubRI8n_AddRR4,
+	{kLoad8b, kCmpRR8JGE}:                 kindCount + 177,
+	{kindCount + 177, kLea4b}:             kLoad8b_CmpRR8JGE_Lea4b,
+	{kMovRR4, kLoad1}:                     kindCount + 178,
+	{kindCount + 178, kAndRI4n}:           kindCount + 179,
+	{kindCount + 179, kXorRR4n}:           kMovRR4_Load1_AndRI4n_XorRR4n,
+	{kStore8b, kStore4b}:                  kStore8b_Store4b,
+	{kAddRI8, kMovRR4}:                    kAddRI8_MovRR4,
+	{kLoad1, kImulRR4n}:                   kindCount + 180,
+	{kindCount + 180, kAddRR4n}:           kindCount + 181,
+	{kindCount + 181, kMovsx48}:           kindCount + 182,
+	{kindCount + 182, kMovRR4}:            kindCount + 183,
+	{kindCount + 183, kImulRI8n}:          kLoad1_ImulRR4n_AddRR4n_Movsx48_MovRR4_ImulRI8n,
+	{kLea8, kStore8b}:                     kLea8_Store8b,
+	{kAddRI8n, kCmpRR8JNE}:                kAddRI8n_CmpRR8JNE,
+	{kStore4b, kStore8b}:                  kStore4b_Store8b,
+	{kLoad2b, kMovRR4}:                    kLoad2b_MovRR4,
+	{kTestRR4JLE, kStore8b}:               kindCount + 184,
+	{kindCount + 184, kLoad8b}:            kindCount + 185,
+	{kindCount + 185, kLea8b}:             kindCount + 186,
+	{kindCount + 186, kStoreI4b}:          kTestRR4JLE_Store8b_Load8b_Lea8b_StoreI4b,
+	{kAndRI4, kJE}:                        kAndRI4_JE,
+	{kLoad8, kTestRR8JE}:                  kLoad8_TestRR8JE,
+	{kXorRR4, kJmp}:                       kXorRR4_Jmp,
+	{kLea8b, kCmpRI8JA}:                   kLea8b_CmpRI8JA,
+	{kAddRI8, kJmp}:                       kAddRI8_Jmp,
+	{kLoad8b, kTestRR8JNE}:                kLoad8b_TestRR8JNE,
+	{kLoad8b, kTestMI1JEb}:                kLoad8b_TestMI1JEb,
+	{kMovsx48, kLea8}:                     kMovsx48_Lea8,
+	{kMovRR4, kImulRR8n}:                  kindCount + 187,
+	{kindCount + 187, kShrRI8n}:           kMovRR4_ImulRR8n_ShrRI8n,
+	{kLoad8b, kAddRI8n}:                   kLoad8b_AddRI8n,
+	{kLoad8b, kLoad8}:                     kLoad8b_Load8,
+	{kMovzx1, kXorRM8}:                    kindCount + 188,
+	{kindCount + 188, kCmpRR8JNE}:         kMovzx1_XorRM8_CmpRR8JNE,
+	{kMovRI4, kMovRI4}:                    kMovRI4_MovRI4,
+	{kStore4b, kJmp}:                      kStore4b_Jmp,
+	{kLoad4, kTestRR4JNE}:                 kLoad4_TestRR4JNE,
+	{kindCount + 126, kAddRI8n}:           kindCount + 189,
+	{kindCount + 189, kSubRI8n}:           kLoad1b_Load1b_AddRI8n_SubRI8n,
+	{kMovRR4, kAddRR8n}:                   kindCount + 190,
+	{kindCount + 190, kNeg4}:              kMovRR4_AddRR8n_Neg4,
+	{kCmpRR4, kLoad8b}:                    kindCount + 191,
+	{kindCount + 191, kCmovG8}:            kCmpRR4_Load8b_CmovG8,
+	{kMovRI4, kJmp}:                       kMovRI4_Jmp,
+	{kAddRR8n, kCmpRR8JB}:                 kindCount + 192,
+	{kindCount + 192, kCmpRR8JAE}:         kAddRR8n_CmpRR8JB_CmpRR8JAE,
+	{kMovRI4, kStore2b}:                   kMovRI4_Store2b,
+	{kCmpRM8b, kJE}:                       kCmpRM8b_JE,
+	{kLoad8b, kLoadS48b}:                  kLoad8b_LoadS48b,
+	{kStoreI4b, kJmp}:                     kStoreI4b_Jmp,
+	{kMovRR8, kShrRI8n}:                   kMovRR8_ShrRI8n,
+	{kLoad4b, kMovRR8}:                    kindCount + 193,
+	{kindCount + 193, kCmpRR8JB}:          kLoad4b_MovRR8_CmpRR8JB,
+	{kStore2, kStore2b}:                   kindCount + 194,
+	{kindCount + 194, kCmpRR4JNE}:         kStore2_Store2b_CmpRR4JNE,
+	{kStore1, kSubRI8n}:                   kindCount + 195,
+	{kindCount + 195, kCmpRR8JNE}:         kStore1_SubRI8n_CmpRR8JNE,
+	{kLoad8b, kStore4b}:                   kLoad8b_Store4b,
+	{kLea8, kLoad2b}:                      kLea8_Load2b,
+	{kLoad1b, kMovRR4}:                    kLoad1b_MovRR4,
+	{kMovRR8, kJE}:                        kMovRR8_JE,
+	{kAddRI4n, kMovRR8}:                   kindCount + 196,
+	{kindCount + 196, kMovsx48}:           kindCount + 197,
+	{kindCount + 197, kSubRR8n}:           kAddRI4n_MovRR8_Movsx48_SubRR8n,
+	{kVrpunpcklqdq, kMovXL}:               kindCount + 198,
+	{kindCount + 198, kMovXL}:             kindCount + 199,
+	{kindCount + 199, kVrpsrlqImm}:        kindCount + 200,
+	{kindCount + 200, kMovXL}:             kindCount + 201,
+	{kindCount + 201, kVrpsrlqImm}:        kVrpunpcklqdq_MovXL_MovXL_VrpsrlqImm_MovXL_VrpsrlqImm,
+	{kVrpmuludq, kVrpmuludq}:              kindCount + 202,
+	{kindCount + 202, kVrpmuludq}:         kindCount + 203,
+	{kindCount + 203, kVrpaddq}:           kindCount + 204,
+	{kindCount + 204, kVrpsllqImm}:        kindCount + 205,
+	{kindCount + 205, kVrpaddq}:           kVrpmuludq_Vrpmuludq_Vrpmuludq_Vrpaddq_VrpsllqImm_Vrpaddq,
+	{kVrpaddq, kCmpRR8JNE}:                kVrpaddq_CmpRR8JNE,
+	{kYmvmovapsStoreb, kYrvaddpd}:         kYmvmovapsStoreb_Yrvaddpd,
+	{kYmvaddpdb, kYmvmulpdb}:              kYmvaddpdb_Ymvmulpdb,
+	{kYmvmulpdb, kYmvmulpdb}:              kYmvmulpdb_Ymvmulpdb,
+	{kYrvaddpd, kYmvmovapsStoreb}:         kYrvaddpd_YmvmovapsStoreb,
+	{kYmvaddpdb, kYrvaddpd}:               kYmvaddpdb_Yrvaddpd,
+	{kYmvmovapsStoreb, kYmvmulpdb}:        kYmvmovapsStoreb_Ymvmulpdb,
+	{kYmvmulpdb, kYmvaddpdb}:              kYmvmulpdb_Ymvaddpdb,
+	{kYrvaddpd, kYmvmulpdb}:               kYrvaddpd_Ymvmulpdb,
 }

@@ -1,10 +1,12 @@
 package x86
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"testing"
 )
 
@@ -38,6 +40,19 @@ func TestLoopSharesVariables(t *testing.T) {
 	}
 	if variables > 8 || calls > 200 { // the variables of the ways out of a block
 		t.Errorf("%d variables of cases, %d calls", variables, calls)
+	}
+}
+
+// TestLoopIsShort bounds the run loop, which is what the package takes longest to
+// compile: a mechanism that multiplies its cases shows here.
+func TestLoopIsShort(t *testing.T) {
+	text, err := os.ReadFile("run_gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 22_000
+	if n := bytes.Count(text, []byte("\n")); n > most {
+		t.Errorf("run_gen.go has %d lines, want %d at most", n, most)
 	}
 }
 

@@ -88,8 +88,7 @@ type kind struct {
 var ways = regexp.MustCompile(`goto (\w+)`)
 
 // exposed are operations before which all flags are kept, as before one that may leave,
-// although they do not: the chains and successors were counted so, and some would not come
-// up otherwise.
+// although they do not: the chains were counted so, and some would not come up otherwise.
 var exposed = []string{"RolRI", "RorRI", "VShl", "VShr", "VSar"}
 
 // leaves says how a case can end its block, as Go: on the way to the handler,

@@ -59,7 +59,7 @@ func (l *loop) enter(k kind) {
 
 // advance goes on to the next instruction. It is nextOp, written out: the
 // compiler keeps variables and a table of positions for each call that it
-// expands, and takes a third longer for the 2400 of the loop.
+// expands.
 const advance = "in = (*op)(unsafe.Add(unsafe.Pointer(in), opSize))\n"
 
 // leaves matches a body that ends by a jump, so that nothing falls through.
@@ -133,7 +133,7 @@ var sizes = map[int]size{
 
 // word is the guest's word of 8n bits at off of e.page. It is not a call: the
 // compiler keeps variables and a table of positions for each call that it
-// expands, and this one has 1500 places.
+// expands, and this one has 900 places.
 func word(n int, off string) string {
 	return fmt.Sprintf("*(*uint%d)(unsafe.Add(unsafe.Pointer(e.page), %s))", 8*n, off)
 }
