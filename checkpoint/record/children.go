@@ -95,6 +95,9 @@ func (t *thread) onChild() error {
 
 // meet begins to record a new child, or lets it go. One that was killed meanwhile dies.
 func (t *thread) meet(pid int) error {
+	if _, orphan := t.session.unrecorded[pid]; orphan {
+		return nil // it goes on already
+	}
 	t.session.result.Stats.Children++
 	err := t.onProcess(pid)
 	if isGone(err) {

@@ -103,6 +103,9 @@ func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 // letOrphansGo lets the new children go on that nobody will tell of: who made them was killed before
 // the event that would have.
 func (s *session) letOrphansGo() error {
+	if !s.mayHaveOrphans {
+		return nil
+	}
 	for child, ws := range s.early {
 		if !ws.Stopped() || !s.isOrphan(child) {
 			continue
@@ -114,11 +117,11 @@ func (s *session) letOrphansGo() error {
 	return nil
 }
 
-// isOrphan reports whether the parent of a process has ended. Of one made with CLONE_PARENT, whose
-// parent need not be traced, that cannot be told.
+// isOrphan reports whether the parent of a new process has ended. One that was made with CLONE_PARENT
+// may be taken for an orphan: then it is not recorded.
 func (s *session) isOrphan(pid int) bool {
 	status, err := statusOf(pid)
-	if err != nil {
+	if err != nil || int(status.Number("Tgid")) != pid { // who makes a thread has its number
 		return false
 	}
 	parent := int(status.Number("PPid"))
