@@ -4,6 +4,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -182,7 +183,22 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 	if disp == dispHandler {
 		return t.deliver(sig, si)
 	}
-	return t.crash(sig, si, false)
+	next, err := t.crash(sig, si, false)
+	if err == nil && t.group().done && t.proc.isInit() {
+		return action{}, t.letProcessGo() // while it is traced this does not kill it
+	}
+	return next, err
+}
+
+// isInit reports whether the process is the first of its PID namespace, and of that its default
+// actions kill only for a fault of its own, and for SIGKILL from outside (man 7 pid_namespaces).
+func (p *process) isInit() bool {
+	status, err := statusOf(p.live)
+	if err != nil {
+		return false
+	}
+	ids := strings.Fields(status.Field("NSpid"))
+	return len(ids) > 0 && ids[len(ids)-1] == "1"
 }
 
 // onAsync handles a signal that came from outside.
@@ -190,6 +206,9 @@ func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 	disp, err := t.proc.dispositionOf(sig)
 	if err != nil {
 		return action{}, err
+	}
+	if disp == dispKill && t.proc.isInit() {
+		disp = dispIgnore
 	}
 	atSync := t.signalDue()
 	switch disp {

@@ -1,0 +1,22 @@
+/* A program that crashes in the way that its argument says, as the first process of a PID
+ * namespace: signals with their default action do not kill that one, but for its own faults. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	printf("number %d\n", getpid());
+	kill(getpid(), SIGTERM);
+	raise(SIGUSR1);
+	puts("alive");
+	fflush(stdout);
+	if (!strcmp(how, "abort"))
+		abort(); /* its last resort is HLT */
+	if (!strcmp(how, "fault"))
+		*(volatile int *)8 = 1;
+	return 3;
+}
