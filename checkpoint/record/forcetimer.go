@@ -182,9 +182,10 @@ func (p *forceTimer) leave() {
 	p.mu.Unlock()
 }
 
-// arrived is seen for a signal whose sender is known: the program may send itself the same.
+// arrived is seen for a signal whose sender is known: the program may send itself the same. In
+// another PID namespace the recorder has no number, and is 0.
 func (p *forceTimer) arrived(tid, sig int, si *ptrace.Siginfo) bool {
-	if si.Code() != siTkill || int(si.PID()) != unix.Getpid() {
+	if from := int(si.PID()); si.Code() != siTkill || from != unix.Getpid() && from != 0 {
 		return false
 	}
 	return p.seen(tid, unix.Signal(sig))

@@ -3,9 +3,12 @@
 package record
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	recorder "vplay/checkpoint/record"
 	"vplay/tests/need"
 )
 
@@ -14,9 +17,13 @@ import (
 func TestFirstOfNamespace(t *testing.T) {
 	unshare := need.Program(t, "unshare")
 	prog := compile(t, "initcrash")
-	for _, how := range []string{"abort", "fault", "exit"} {
-		t.Run(how, func(t *testing.T) {
-			r := run{args: []string{unshare, "--user", "--map-root-user", "--pid", "--fork", prog, how}}
+	for _, c := range []struct {
+		how   string
+		force time.Duration // the timer's signals have no sender there
+	}{{"abort", 0}, {"fault", 0}, {"exit", 0}, {"abort", time.Millisecond}, {"fault", time.Millisecond}, {"exit", time.Millisecond}} {
+		how := c.how
+		t.Run(fmt.Sprintf("%s/%v", how, c.force), func(t *testing.T) {
+			r := run{args: []string{unshare, "--user", "--map-root-user", "--pid", "--fork", prog, how}, opt: recorder.Options{ForceEvery: c.force}}
 			want := r.native(t)
 			need.Machine(t, "a kernel that lets anybody make PID namespaces", strings.HasPrefix(want.out, "number 1\n"))
 			got, res := r.recorded(t)

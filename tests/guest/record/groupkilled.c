@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile int *word; // shared by all
+static volatile int *word;
 
 static void rest(long us)
 {
@@ -89,7 +89,7 @@ int main(void)
 {
 	unsigned seed = 7;
 	int killed = 0;
-	word = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	word = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (int i = 0; i < 40; i++) {
 		pid_t leader = fork();
 		if (leader == 0) {

@@ -12,6 +12,8 @@ int main(int argc, char **argv)
 	printf("number %d\n", getpid());
 	kill(getpid(), SIGTERM);
 	raise(SIGUSR1);
+	for (volatile int i = 0; i < 20000000; i++)
+		; /* long enough for the recorder's timer */
 	puts("alive");
 	fflush(stdout);
 	if (!strcmp(how, "abort"))
