@@ -36,7 +36,6 @@ var guestCases = []guestCase{
 	{name: "fdevents"},
 	{name: "filters"},
 	{name: "forkkilled"},
-	{name: "groupkilled"},
 	{name: "hypervisor"},
 	{name: "largeread", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
 	{name: "longjmp"},
