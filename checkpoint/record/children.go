@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -112,7 +113,8 @@ func (t *thread) meet(pid int) error {
 // meetUnseen is called where the thread dies: a signal that kills goes before the event that tells
 // of a child, which waits at its first stop for ever then.
 func (t *thread) meetUnseen() error {
-	if !t.group().done && !(t.call.in && makesTask(t.call.nr)) { // once that is done calls are not looked at
+	row, _ := abi.Lookup(t.call.nr)
+	if makes := t.call.in && row.Effect == abi.EffectTask; !makes && !t.group().done { // once that is done calls are not looked at
 		return nil
 	}
 	for _, pid := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", t.proc.pid, t.tid)) {
@@ -124,15 +126,6 @@ func (t *thread) meetUnseen() error {
 		}
 	}
 	return nil
-}
-
-// makesTask reports whether a system call makes a process, or a thread.
-func makesTask(nr int64) bool {
-	switch nr {
-	case unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CLONE, unix.SYS_CLONE3:
-		return true
-	}
-	return false
 }
 
 // knows reports whether the process is recorded, let run traced, or a shadow.
@@ -180,10 +173,15 @@ func (t *thread) onProcess(pid int) error {
 
 // diesAt returns a goneError when a thread that has come to ws is dying, or has ended.
 func diesAt(ws unix.WaitStatus) error {
-	if !ws.Stopped() || ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT {
+	if !ws.Stopped() || isDying(ws) {
 		return &goneError{ws}
 	}
 	return nil
+}
+
+// isDying reports whether a thread is at PTRACE_EVENT_EXIT: its memory is still there.
+func isDying(ws unix.WaitStatus) bool {
+	return ws.Stopped() && ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT
 }
 
 // How long the program is kept waiting for a child that shares its memory, and

@@ -85,7 +85,7 @@ func (p *process) receivers(c *call) receivers {
 	switch c.nr {
 	case unix.SYS_TKILL: // A thread's number.
 		to := p.session.threads[first]
-		return receivers{isOwnThread(first), to != nil && to.proc == p}
+		return receivers{isThreadOf(os.Getpid(), first), to != nil && to.proc == p}
 	case unix.SYS_PIDFD_SEND_SIGNAL:
 		const toGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP, linux/pidfd.h
 		pid := p.pidBehind(first)
@@ -133,9 +133,9 @@ func (p *process) pidBehind(fd int) int {
 	return int(abi.ProcStatus(b).Number("Pid")) // lines of the same form
 }
 
-// isOwnThread reports whether a thread belongs to the recorder.
-func isOwnThread(tid int) bool {
-	return unix.Access(fmt.Sprintf("/proc/self/task/%d", tid), unix.F_OK) == nil
+// isThreadOf reports whether a thread belongs to a process.
+func isThreadOf(pid, tid int) bool {
+	return unix.Access(fmt.Sprintf("/proc/%d/task/%d", pid, tid), unix.F_OK) == nil
 }
 
 // mayKill reports whether the program may send the recorder signals (man 2 kill).

@@ -83,8 +83,8 @@ func (in *injector) execute(r *ptrace.Regs) error {
 		if err != nil {
 			return err
 		}
-		if !ws.Stopped() || ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT {
-			return &goneError{ws}
+		if err := diesAt(ws); err != nil {
+			return err
 		}
 		switch ptrace.StopSignal(ws) {
 		case unix.SIGTRAP, unix.SIGSEGV, unix.SIGBUS:

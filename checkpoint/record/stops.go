@@ -260,7 +260,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if !killed {
 		return action{}, err
 	}
-	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXIT || t.group().done {
+	if !isDying(ws) || t.group().done {
 		return comesTo(ws), nil
 	}
 	msg, err := t.session.source.message(t.tid)

@@ -168,7 +168,7 @@ func (g *group) robustPages() (out []sharedPage) {
 func (t *thread) onOthersExec(ws unix.WaitStatus) error {
 	s, by := t.session, t.group().turns.has
 	switch {
-	case ws.Stopped() && (ptrace.Event(ws) == unix.PTRACE_EVENT_EXEC || t.tid == t.proc.pid && !by.exists()):
+	case ws.Stopped() && (ptrace.Event(ws) == unix.PTRACE_EVENT_EXEC || t.tid == t.proc.pid && !isThreadOf(by.proc.pid, by.tid)):
 		// Killed in the execve, it has that number without having said so.
 		by.becomeOnly()
 		return by.onStop(ws)
@@ -185,11 +185,6 @@ func (t *thread) onOthersExec(ws unix.WaitStatus) error {
 	}
 	t.stopped(ws) // the exit of a call, which counts if the execve fails
 	return nil
-}
-
-// exists reports whether the kernel has a thread of that number.
-func (t *thread) exists() bool {
-	return unix.Access(fmt.Sprintf("/proc/%d/task/%d", t.proc.pid, t.tid), unix.F_OK) == nil
 }
 
 // becomeOnly makes the thread the first and only one of its process.

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi/ptrace"
 )
 
 // The threads of a group take turns, so that one runs at a time and the log has one order.
@@ -279,7 +278,7 @@ func (t *thread) begin() error {
 		return t.goOn(next)
 	}
 	var err error
-	switch dies := next.status.Stopped() && ptrace.Event(next.status) == unix.PTRACE_EVENT_EXIT; {
+	switch dies := isDying(next.status); {
 	case dies && g.cur == nil && !g.shares():
 		g.turns.has = t // no interval begins: the one before ends with its death
 	case dies: // nothing can be injected into it

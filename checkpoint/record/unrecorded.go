@@ -4,8 +4,6 @@ package record
 
 import (
 	"errors"
-	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -152,7 +150,7 @@ func resumeUnrecorded(tid, sig int) error {
 // addUnrecorded takes note of a child, process or thread, of a process that is not recorded.
 func (s *session) addUnrecorded(parent, child int) error {
 	s.unrecorded[child] = child
-	if stat, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", parent, child)); err == nil && stat.IsDir() {
+	if isThreadOf(parent, child) {
 		s.unrecorded[child] = parent
 	} else {
 		s.parents[child] = parent
