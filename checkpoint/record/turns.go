@@ -279,7 +279,7 @@ func (t *thread) begin() error {
 	}
 	var err error
 	switch dies := isDying(next.status); {
-	case dies && g.cur == nil && !g.shares():
+	case dies && g.cur == nil && !g.shares() && g.sharers == nil:
 		g.turns.has = t // no interval begins: the one before ends with its death
 	case dies: // nothing can be injected into it
 		err = t.space().withoutShadow(func() error { return g.pass(t) })
