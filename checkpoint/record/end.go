@@ -132,7 +132,7 @@ func (g *group) killedBeside(t *thread, forced bool) error {
 	} else {
 		s.noteOnce(fmt.Sprintf("process %d runs on unrecorded: %s", g.of.pid, why))
 	}
-	g.settle(g.endQuietly(t, intervalEnd{kind: checkpoint.EndStop, forced: forced, reason: why}))
+	g.settle(g.endQuietly(t, intervalEnd{kind: checkpoint.EndStop, forced: forced, reason: why, noPages: t.call.in}))
 	return g.letOthersGo(t)
 }
 

@@ -65,6 +65,7 @@ var guestCases = []guestCase{
 	{name: "twosignals"},
 	{name: "unlinkmap"},
 	{name: "vfork"},
+	{name: "vforkkilled"},
 	{name: "vsyscall", opt: func(o *recorder.Options) { o.Vsyscall = true }, page: "[vsyscall]"},
 	{name: "wipeonfork"},
 	{name: "xinuse"},
