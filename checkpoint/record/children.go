@@ -77,8 +77,8 @@ func (t *thread) beforeTask() (action, error) {
 }
 
 // onChild answers the making of a child, or of a thread, by the program's call.
-func (t *thread) onChild() error {
-	msg, err := t.session.source.message(t.tid)
+func (t *thread) onChild(event int) error {
+	msg, err := t.session.source.message(t.tid, event)
 	if err != nil {
 		return err
 	}

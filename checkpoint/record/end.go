@@ -29,7 +29,7 @@ func (t *thread) onExitEvent() (action, error) {
 		t.onThreadExitEvent()
 		return action{}, nil
 	}
-	msg, err := t.session.source.message(t.tid)
+	msg, err := t.session.source.message(t.tid, unix.PTRACE_EVENT_EXIT)
 	if err != nil {
 		return action{}, err
 	}

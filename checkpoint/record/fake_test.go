@@ -75,7 +75,7 @@ func (f *fakeSource) resume(tid int, how ptrace.Request, sig int) error {
 }
 
 func (f *fakeSource) interrupt(int) error                        { f.t.Error("interrupted"); return unix.ESRCH }
-func (f *fakeSource) message(int) (uint64, error)                { return f.msg, nil }
+func (f *fakeSource) message(int, int) (uint64, error)           { return f.msg, nil }
 func (f *fakeSource) getRegs(_ int, r *ptrace.Regs) error        { *r = f.regs; return nil }
 func (f *fakeSource) setRegs(_ int, r *ptrace.Regs) error        { f.regs = *r; return nil }
 func (f *fakeSource) getXState(int) ([]byte, error)              { return make([]byte, 576), nil }

@@ -91,7 +91,7 @@ func (in *injector) toSyscallStop() error {
 			}
 			in.stops = append(in.stops, sig)
 		case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-			msg, err := ptrace.EventMessage(in.tid)
+			msg, err := ptrace.EventMessage(in.tid, event)
 			if err != nil {
 				return err
 			}

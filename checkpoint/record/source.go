@@ -32,8 +32,8 @@ type stopSource interface {
 	pollAny() (int, unix.WaitStatus, error)
 	// poll returns the stop or end that wait would return at once, if any.
 	poll(tid int) (unix.WaitStatus, bool)
-	// message returns what came with the stop: a child's number, or how the thread ends.
-	message(tid int) (uint64, error)
+	// message returns what came with the stop for an event: a child's number, or how the thread ends.
+	message(tid, event int) (uint64, error)
 
 	getRegs(tid int, r *ptrace.Regs) error
 	setRegs(tid int, r *ptrace.Regs) error
@@ -104,7 +104,7 @@ func (ptraceSource) wait(tid int) (unix.WaitStatus, error)  { return ptrace.Wait
 func (ptraceSource) waitAny() (int, unix.WaitStatus, error) { return ptrace.WaitAny(0) }
 func (ptraceSource) pollAny() (int, unix.WaitStatus, error) { return ptrace.WaitAny(unix.WNOHANG) }
 func (ptraceSource) poll(tid int) (unix.WaitStatus, bool)   { return ptrace.Poll(tid) }
-func (ptraceSource) message(tid int) (uint64, error)        { return ptrace.EventMessage(tid) }
+func (ptraceSource) message(tid, event int) (uint64, error) { return ptrace.EventMessage(tid, event) }
 
 func (ptraceSource) getRegs(tid int, r *ptrace.Regs) error { return ptrace.GetRegs(tid, r) }
 func (ptraceSource) setRegs(tid int, r *ptrace.Regs) error { return ptrace.SetRegs(tid, r) }

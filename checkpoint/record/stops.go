@@ -181,7 +181,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 		}
 		return t.onSignal(sig)
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-		return action{}, t.onChild()
+		return action{}, t.onChild(event)
 	case unix.PTRACE_EVENT_EXEC:
 		return action{}, t.onExec()
 	case unix.PTRACE_EVENT_EXIT:
@@ -263,7 +263,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if !isDying(ws) || t.group().done {
 		return comesTo(ws), nil
 	}
-	msg, err := t.session.source.message(t.tid)
+	msg, err := t.session.source.message(t.tid, unix.PTRACE_EVENT_EXIT)
 	if err != nil {
 		return action{}, err
 	}

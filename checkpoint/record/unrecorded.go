@@ -82,7 +82,7 @@ func (s *session) onUnrecorded(pid, tid int, ws unix.WaitStatus) error {
 			return s.onUnrecordedCall(pid, tid)
 		}
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-		child, err := ptrace.EventMessage(tid)
+		child, err := ptrace.EventMessage(tid, event)
 		if err != nil {
 			return stillThere(err)
 		}
@@ -193,7 +193,7 @@ func (s *session) onUnrecordedCall(pid, tid int) error {
 // onUnrecordedExec is PTRACE_EVENT_EXEC: the process executes another program, which is
 // recorded from here on if it is wanted.
 func (s *session) onUnrecordedExec(pid, tid int) error {
-	by, err := ptrace.EventMessage(tid) // the thread that has made the call
+	by, err := ptrace.EventMessage(tid, unix.PTRACE_EVENT_EXEC) // the thread that has made the call
 	if err != nil {
 		return stillThere(err)
 	}
@@ -260,9 +260,9 @@ func (s *session) awaitUnrecorded() error {
 // leaveAtStop lets a thread go at a stop.
 func (s *session) leaveAtStop(tid int, ws unix.WaitStatus) error {
 	delete(s.unrecorded, tid)
-	switch ptrace.Event(ws) {
+	switch event := ptrace.Event(ws); event {
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-		if child, err := ptrace.EventMessage(tid); err == nil {
+		if child, err := ptrace.EventMessage(tid, event); err == nil {
 			if err := s.addUnrecorded(tid, int(child)); err != nil && !ends(err) {
 				return err
 			}

@@ -106,3 +106,60 @@ func TestWaitAny(t *testing.T) {
 	}
 	_ = traced.Wait() // collected above
 }
+
+// TestEventMessage: the message of a stop is not that of the one at which a thread is by now that was
+// killed there.
+func TestEventMessage(t *testing.T) {
+	need.Ptrace(t)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.Command("/bin/sh", "-c", "/bin/true; /bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: unix.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	if _, err := Wait(pid, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetOptions(pid, OptExit|OptFork|OptVfork|OptClone|unix.PTRACE_O_EXITKILL); err != nil {
+		t.Fatal(err)
+	}
+	var made int
+	for made == 0 {
+		if err := Resume(pid, Cont, 0); err != nil {
+			t.Fatal(err)
+		}
+		ws, err := Wait(pid, 0)
+		if err != nil || !ws.Stopped() {
+			t.Fatalf("%#x, %v: it makes no child", uint32(ws), err)
+		}
+		made = Event(ws)
+	}
+	child, err := EventMessage(pid, made)
+	if err != nil || int(child) <= pid {
+		t.Errorf("the child of %d is %d, %v", pid, child, err)
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if ws, err := Wait(pid, 0); err != nil || Event(ws) != unix.PTRACE_EVENT_EXIT {
+		t.Fatalf("killed: %#x, %v", uint32(ws), err)
+	}
+	if msg, err := EventMessage(pid, made); err != unix.ESRCH {
+		t.Errorf("killed: the child is %d, %v", msg, err)
+	}
+	if msg, err := EventMessage(pid, unix.PTRACE_EVENT_EXIT); err != nil || msg != uint64(unix.SIGKILL) {
+		t.Errorf("killed: its end is %d, %v", msg, err)
+	}
+	for _, tid := range []int{int(child), pid} {
+		_ = unix.Kill(tid, unix.SIGKILL)
+		for {
+			_ = Resume(tid, Cont, 0) // from PTRACE_EVENT_EXIT
+			if ws, err := Wait(tid, 0); err != nil || !ws.Stopped() {
+				break
+			}
+		}
+	}
+	_ = cmd.Wait() // collected above
+}

@@ -65,11 +65,22 @@ func SetXState(tid int, b []byte) error {
 	return raw(unix.PTRACE_SETREGSET, tid, ntX86XState, uintptr(unsafe.Pointer(&iov)))
 }
 
-// EventMessage returns the message of the event stop that a thread is in.
-func EventMessage(tid int) (uint64, error) {
+// EventMessage returns the message of the stop for event (PTRACE_EVENT_...) that a thread is in. One
+// that was killed there is at PTRACE_EVENT_EXIT by now, with its exit status for a message, or on
+// its way: then the error is ESRCH, as of any request to a thread that is not stopped.
+func EventMessage(tid, event int) (uint64, error) {
 	var v uint64
-	err := raw(unix.PTRACE_GETEVENTMSG, tid, 0, uintptr(unsafe.Pointer(&v)))
-	return v, err
+	if err := raw(unix.PTRACE_GETEVENTMSG, tid, 0, uintptr(unsafe.Pointer(&v))); err != nil {
+		return 0, err
+	}
+	var si Siginfo
+	if err := GetSiginfo(tid, &si); err != nil {
+		return 0, err
+	}
+	if int(si.Code()) != int(unix.SIGTRAP)|event<<8 {
+		return 0, unix.ESRCH
+	}
+	return v, nil
 }
 
 // GetSigmask returns the blocked signals of a stopped thread: bit n-1 is signal n.
