@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -111,27 +112,36 @@ func (t *thread) meet(pid int) error {
 }
 
 // meetUnseen is called where the thread dies: a signal that kills goes before the event that tells
-// of a child, which waits at its first stop for ever then.
+// of a child, or of a thread, which waits at its first stop for ever then.
 func (t *thread) meetUnseen() error {
 	row, _ := abi.Lookup(t.call.nr)
 	if makes := t.call.in && row.Effect == abi.EffectTask; !makes && !t.group().done { // once that is done calls are not looked at
 		return nil
 	}
-	for _, pid := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", t.proc.pid, t.tid)) {
-		if t.session.knows(pid) || tracerOf(pid) != unix.Gettid() {
-			continue
+	for _, tid := range t.session.unseen(childrenOf(fmt.Sprintf("/proc/%d/task/%d", t.proc.pid, t.tid))) {
+		if err := t.meet(tid); err != nil {
+			return err
 		}
-		if err := t.meet(pid); err != nil {
+	}
+	tids, err := tasksOf(t.proc.pid)
+	if err != nil {
+		return nil //nolint:nilerr // there are none any more
+	}
+	for _, tid := range t.session.unseen(tids) { // the process is killed, and its threads with it
+		if err := t.session.letDie(tid, t.proc.pid, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// knows reports whether the process is recorded, let run traced, or a shadow.
-func (s *session) knows(pid int) bool {
-	_, unrecorded := s.unrecorded[pid]
-	return unrecorded || s.threads[pid] != nil || s.shadows[pid] != nil
+// unseen returns those of the tasks that the recorder traces, and knows as nothing: neither as
+// recorded, nor as let run traced, nor as a shadow.
+func (s *session) unseen(tids []int) []int {
+	return slices.DeleteFunc(tids, func(tid int) bool {
+		_, unrecorded := s.unrecorded[tid]
+		return unrecorded || s.threads[tid] != nil || s.shadows[tid] != nil || tracerOf(tid) != unix.Gettid()
+	})
 }
 
 // letDie has a thread of a process end that was killed while the recorder got to know it. err is
@@ -142,6 +152,7 @@ func (s *session) letDie(tid, pid int, err error) error {
 		return nil
 	}
 	delete(s.threads, tid)
+	delete(s.early, tid)
 	s.unrecorded[tid] = pid
 	return resumeUnrecorded(tid, 0)
 }

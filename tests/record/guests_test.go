@@ -61,6 +61,7 @@ var guestCases = []guestCase{
 	{name: "system", flags: []string{"-no-pie"}},
 	{name: "textsum"},
 	{name: "thread2"},
+	{name: "threadkilled"},
 	{name: "truncatemap"},
 	{name: "twosignals"},
 	{name: "unlinkmap"},
