@@ -240,6 +240,7 @@ func (t *thread) unpatch() error {
 func (t *thread) finishCall(ret int64) error {
 	ev, err := t.exitEvent(ret)
 	if err != nil {
+		t.call.in = true // killed, and the log has no exit
 		return err
 	}
 	if ev.Reason != "" {

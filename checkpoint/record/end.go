@@ -43,19 +43,18 @@ func (t *thread) onExitEvent() (action, error) {
 	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
+	return t.killedHere(sig)
+}
+
+// killedHere is PTRACE_EVENT_EXIT of a thread that a signal kills, whose registers are known.
+func (t *thread) killedHere(sig int) (action, error) {
 	if !t.call.in && !t.call.pending && t.entersCall() {
 		t.noteEntry()
 	}
-	forced := !t.call.in && !t.call.pending
+	forced := !t.call.in && !t.call.pending // in its own code
 	if t.call.pending {
 		t.finishPending(t.asIs())
 	}
-	return t.killedAt(sig, forced)
-}
-
-// killedAt is PTRACE_EVENT_EXIT of a thread that a signal kills, in its own code when forced is
-// set.
-func (t *thread) killedAt(sig int, forced bool) (action, error) {
 	if t.diesBeside(sig) {
 		return action{}, t.endBeside(forced)
 	}
@@ -64,7 +63,7 @@ func (t *thread) killedAt(sig int, forced bool) (action, error) {
 }
 
 // entersCall reports whether the thread was killed behind a SYSCALL instruction, before its stop
-// at the entry of the call.
+// at the entry of the call, or there before that was logged.
 func (t *thread) entersCall() bool {
 	r := &t.regs
 	return int64(r.Orig_rax) >= 0 && int64(r.Rax) == errnoNoSys && r.Rcx == r.Rip && *r != t.sig.atExit
@@ -75,6 +74,7 @@ func (t *thread) onExitCall() error {
 	g := t.group()
 	if t.call.nr == unix.SYS_EXIT && !g.alone() || g.shares() {
 		t.exiting = true
+		t.noteExitWords() // its next stop may not be seen
 		return nil
 	}
 	t.proc.about.ExitCode = int32(uint8(t.call.args[0]))

@@ -43,8 +43,7 @@ func (t *thread) beforeExec() (action, error) {
 			return action{}, t.giveUp(why + ": " + path)
 		}
 		if t.group().shares() {
-			t.onThreadExitEvent() // of the memory that it leaves, its end
-			t.atExitEvent = false
+			t.noteExitWords() // of the memory that it leaves, its end
 		} else if err := t.group().prepareExec(t); err != nil {
 			return action{}, err
 		}

@@ -34,7 +34,7 @@ const callStop = unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f
 // onStop answers a stop, and those that the thread comes to at once, and has the thread go
 // on.
 func (t *thread) onStop(ws unix.WaitStatus) error {
-	t.atSync = false
+	t.atSync, t.regsRead = false, false
 	t.session.answering = t
 	next, err := t.answer(ws)
 	if err != nil {
@@ -252,16 +252,19 @@ func stopWithJob() {
 	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // one may always stop oneself
 }
 
-// salvage is for a program that was killed while the recorder had it do
-// something or looked at it: at PTRACE_EVENT_EXIT its memory is still there, and
-// its registers are those of the last stop. Other errors are returned.
+// salvage is for a program that was killed while the recorder had it do something or looked at it:
+// at PTRACE_EVENT_EXIT its memory is still there, and its registers are those of the stop that was
+// answered, unless nobody has read them there yet. Other errors are returned.
 func (t *thread) salvage(err error) (action, error) {
 	ws, killed := t.killed(err)
 	if !killed {
 		return action{}, err
 	}
-	if !isDying(ws) || t.group().done {
+	if !isDying(ws) || t.group().done || !t.regsRead {
 		return comesTo(ws), nil
+	}
+	if err := t.meetUnseen(); err != nil {
+		return action{}, err
 	}
 	msg, err := t.session.source.message(t.tid, unix.PTRACE_EVENT_EXIT)
 	if err != nil {
@@ -274,7 +277,7 @@ func (t *thread) salvage(err error) (action, error) {
 	case t.group().cur == nil:
 		return t.group().crashBetween(sig)
 	}
-	return t.killedAt(sig, !t.call.in)
+	return t.killedHere(sig)
 }
 
 // killed says whether an error comes from the program's end, and then at what

@@ -25,6 +25,7 @@ type thread struct {
 	affinity unix.CPUSet // that it would have
 	name     string      // PR_SET_NAME
 	regs     ptrace.Regs // at the current stop
+	regsRead bool        // at the stop that is answered
 	call     call
 	sig      signalState
 	parked   parked
@@ -58,6 +59,7 @@ func (t *thread) group() *group { return t.proc.space.group }
 // block of the agent's has 0 as its base of GS.
 func (t *thread) readRegs() error {
 	err := t.session.source.getRegs(t.tid, &t.regs)
+	t.regsRead = t.regsRead || err == nil
 	if t.block != nil && t.regs.Gs_base == t.block.gsBase() {
 		t.regs.Gs_base = 0
 	}

@@ -23,6 +23,11 @@ import (
 // onThreadExitEvent is PTRACE_EVENT_EXIT of a thread that leaves others behind.
 func (t *thread) onThreadExitEvent() {
 	t.atExitEvent = true
+	t.noteExitWords()
+}
+
+// noteExitWords takes note of what the kernel may write at the thread's end.
+func (t *thread) noteExitWords() {
 	t.exitWords = nil
 	if t.clearTID != 0 {
 		t.exitWords = append(t.exitWords, abi.Range{Addr: t.clearTID, Len: 4})
@@ -53,13 +58,21 @@ func (t *thread) endBeside(forced bool) error {
 	return nil
 }
 
-// onThreadGone logs the end of a thread that has gone, and forgets it.
+// onThreadGone logs the end of a thread that has gone, and forgets it. One that was killed where it
+// was resumed may have had PTRACE_EVENT_EXIT behind it with that: its end is known inside a call only.
 func (t *thread) onThreadGone(ws unix.WaitStatus) {
 	t.ended = true
 	g := t.group()
 	g.turns.why = checkpoint.SchedExit
-	if t.exiting && g.cur != nil && !t.group().done {
+	switch {
+	case g.done || g.cur == nil:
+	case t.exiting:
 		t.logThreadEnd(exitCode(ws))
+	case t.call.in:
+		t.noteExitWords()
+		t.logThreadEnd(exitCode(ws))
+	default:
+		g.lateEnd(t.proc)
 	}
 	g.forget(t)
 }
