@@ -186,6 +186,21 @@ func TestTreeFollow(t *testing.T) {
 	}
 }
 
+// TestTreeKilled kills processes and groups at any moment, with an end forced every 3 ms, and under
+// a random schedule. TestGuests has them with the usual intervals.
+func TestTreeKilled(t *testing.T) {
+	for _, name := range []string{"execkilled", "forkkilled", "groupkilled", "threadkilled"} {
+		r, c := run{args: []string{compile(t, name)}}, guestCase{name: name}
+		want := r.native(t)
+		for mode, opt := range map[string]recorder.Options{
+			"forced": {ForceEvery: 3 * time.Millisecond}, "chaos": {Chaos: true, ChaosSeed: 1},
+		} {
+			r.opt = opt
+			t.Run(name+"/"+mode, func(t *testing.T) { c.check(t, &r, want) })
+		}
+	}
+}
+
 // TestTreeFollowKilled kills processes that are not recorded while they make children, which run to
 // their end all the same.
 func TestTreeFollowKilled(t *testing.T) {
