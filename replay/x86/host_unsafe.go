@@ -56,7 +56,7 @@ func (c *CPU) Execute(in *Inst) (e Exit, goesOn bool) {
 	if e == ExitNone && c.stop&stopOwner != 0 {
 		e = ExitAttention
 	}
-	goesOn = e == ExitNone && c.stop == 0 && !c.apart()
+	goesOn = e == ExitNone && c.stop == 0 && !c.apart() && !c.interrupt.Load()
 	c.stop = 0
 	return e, goesOn
 }

@@ -16,9 +16,6 @@ package x86
 // never leaves the package.
 const exitRepeat Exit = 255
 
-// repPoll is how many iterations may pass before Interrupt is looked at.
-const repPoll = 1 << 14
-
 // stringAddr returns the address in register r for a string instruction.
 func (c *CPU) stringAddr(in *Inst, r uint8) uint64 {
 	if in.Flags&InstAddr32 != 0 {
@@ -63,7 +60,6 @@ func (c *CPU) repeat(in *Inst, compare bool, one func(*CPU, *Inst) Exit, bulk fu
 		}
 	}
 	keep := compare && !c.amd()
-	poll := 0
 	for {
 		left := zeroExtend(c.R[RCX], size)
 		if left == 0 {
@@ -91,7 +87,7 @@ func (c *CPU) repeat(in *Inst, compare bool, one func(*CPU, *Inst) Exit, bulk fu
 		if c.stepping {
 			return exitRepeat
 		}
-		if poll++; c.stop&stopOwner != 0 || poll >= repPoll && c.interrupt.Load() {
+		if c.stop&stopOwner != 0 || c.interrupt.Load() {
 			c.stop &^= stopOwner
 			return ExitAttention
 		}

@@ -60,7 +60,7 @@ type Engine struct {
 const (
 	sliceTime = 100 * time.Microsecond
 	minSlice  = 50_000
-	maxSlice  = 1 << 20
+	maxSlice  = 1 << 18
 )
 
 // threshold is Engine.Threshold as it begins. To translate an instruction takes a microsecond, as long as to
