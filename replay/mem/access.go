@@ -221,7 +221,8 @@ func (s *Space) Fetch(a uint64, b []byte) (int, Fault) {
 }
 
 // CodeID marks the page at page-aligned address a as holding decoded code and
-// returns an identity of its content, which changes with any store to it. 0
+// returns an identity of its content: any page that was or will be at a in a space of
+// this process has the same if its bytes, and which of them are known, are the same. 0
 // means that the page cannot be executed. Access sets do not change.
 func (s *Space) CodeID(a uint64) uint64 {
 	r, f := s.check(a, Exec)
@@ -238,7 +239,7 @@ func (s *Space) CodeID(a uint64) uint64 {
 	m := s.pool.meta(id)
 	// Other spaces may share the page and mark it at the same time. None of them
 	// stores to a shared page, so the first mark holds for all.
-	if m.codeID.Load() == 0 && m.codeID.CompareAndSwap(0, s.pool.nextID.Add(1)) {
+	if m.codeID.Load() == 0 && m.codeID.CompareAndSwap(0, s.pool.identity(id, key)) {
 		s.flushKey(r, a, key)
 	}
 	return m.codeID.Load()

@@ -387,6 +387,45 @@ func TestCodeIdentity(t *testing.T) {
 	}
 }
 
+// TestSameContent: pages with the same bytes have one identity wherever the address is the same, and the way to
+// the bytes is no matter: code that was decoded from one is good for the other.
+func TestSameContent(t *testing.T) {
+	const a = 0x1000
+	var spaces [2]*Space
+	for i := range spaces {
+		spaces[i] = newTestSpace(t)
+		spaces[i].Map(Region{Start: a, End: a + 2*PageSize, Prot: ProtRead | ProtWrite | ProtExec, Fresh: true})
+	}
+	s := spaces[0]
+	id := s.CodeID(a)
+	if other := spaces[1].CodeID(a); id == 0 || other != id {
+		t.Errorf("identities %#x and %#x of the same bytes in two spaces", id, other)
+	}
+	if s.CodeID(a+PageSize) == id {
+		t.Error("two pages of one space have one identity")
+	}
+	s.Write(a+8, []byte{0x90})
+	written := s.CodeID(a)
+	if written == id {
+		t.Error("other bytes have the same identity")
+	}
+	if _, fast := s.Translate(a, Store); fast {
+		t.Error("a page with code was given out for direct stores behind a store")
+	}
+	s.Unlearn(a+8, 1)
+	s.Write(a+9, []byte{0})
+	if got := s.CodeID(a); got == written || got == id {
+		t.Error("a page with an unknown byte has the identity of one that is known")
+	}
+	s.Write(a+8, []byte{0})
+	if got := s.CodeID(a); got != id {
+		t.Errorf("the same bytes again have identity %#x, it was %#x", got, id)
+	}
+	if _, fast := s.Translate(a, Store); fast {
+		t.Error("a page with code was given out for direct stores where its identity is an old one")
+	}
+}
+
 func TestWrittenAndSets(t *testing.T) {
 	s := newTestSpace(t)
 	s.Map(Region{Start: 0x1000, End: 0x9000, Prot: ProtRead | ProtWrite})

@@ -2,6 +2,7 @@ package mem
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 )
@@ -48,9 +49,8 @@ type chunk struct {
 // several goroutines. The zero Pool is not usable; see NewPool.
 type Pool struct {
 	chunks [maxChunks]*chunk
-	inUse  atomic.Int64  // pages
-	tables atomic.Int64  // bytes of page tables
-	nextID atomic.Uint64 // code identities
+	inUse  atomic.Int64 // pages
+	tables atomic.Int64 // bytes of page tables
 
 	limit atomic.Int64 // bytes in use that spaces report as too many; 0: none
 
@@ -70,7 +70,6 @@ type Pool struct {
 // NewPool returns an empty pool. Close releases its memory.
 func NewPool() *Pool {
 	p := &Pool{slots: map[uint32]uint64{}}
-	p.nextID.Store(1)
 	return p
 }
 
@@ -149,6 +148,18 @@ func (p *Pool) page(id pageID) *Page {
 
 func (p *Pool) meta(id pageID) *pageMeta {
 	return &p.chunks[id>>chunkShift].meta[id&(chunkPages-1)]
+}
+
+// identitySeed makes identities that nobody who wrote a recording can foresee.
+var identitySeed = maphash.MakeSeed()
+
+// identity returns what stands for the content of a page at key: a sum of its bytes and of its mask, never 0.
+func (p *Pool) identity(id pageID, key uint64) uint64 {
+	sum := maphash.Bytes(identitySeed, p.page(id)[:]) + key
+	if m := p.meta(id).mask; m != nil {
+		sum ^= maphash.Bytes(identitySeed, m[:])
+	}
+	return max(sum, 1)
 }
 
 func (p *Pool) ref(id pageID) { p.meta(id).refs.Add(1) }

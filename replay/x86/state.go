@@ -136,7 +136,7 @@ type Bus interface {
 	Fetch(a uint64, b []byte) (n int, f Fault)
 	// CodeID marks the page at page-aligned address a as holding decoded code
 	// and returns an identity of its content: it is different after any write
-	// to the page. While the mark stands, Translate for Store is not fast for
+	// to the page that changes it. While the mark stands, Translate for Store is not fast for
 	// this page. 0 means that the page cannot be executed. Asking does not count as
 	// executing; Translate and Fetch for Exec do.
 	CodeID(a uint64) uint64

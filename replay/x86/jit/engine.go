@@ -255,9 +255,6 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 
 // own notes that u has bytes of p.
 func (e *Engine) own(p *page, u *unit) {
-	if e.of != nil && len(p.units) == 0 {
-		p.sum = e.sum(p.base)
-	}
 	p.units[u.pc] = u
 }
 

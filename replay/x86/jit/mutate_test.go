@@ -4,6 +4,7 @@ package jit
 
 import (
 	"flag"
+	"hash/maphash"
 	"math/rand/v2"
 	"testing"
 
@@ -15,22 +16,20 @@ var (
 	mutationSeed  = flag.Uint64("mutationseed", 12, "its seed")
 )
 
-// mutableBus is dataBus whose code has another identity whenever it changes.
-type mutableBus struct {
-	dataBus
-	id uint64
-}
+// mutableBus is dataBus whose code has another identity whenever it is other code.
+type mutableBus struct{ dataBus }
+
+var identitySeed = maphash.MakeSeed()
 
 func (b *mutableBus) CodeID(a uint64) uint64 {
 	if a != textAt {
 		return 0
 	}
-	return b.id
+	return maphash.Bytes(identitySeed, b.text[:])
 }
 
 // change changes the code as a store would: what has it is told.
 func (b *mutableBus) change(at int, code []byte) {
-	b.id++
 	copy(b.text[at:], code)
 	b.c.FlushTLBPage(textAt)
 }
@@ -46,7 +45,7 @@ func TestMutatedCode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, *mutationSeed))
 	m := &mutation{t: t, rng: rng}
 	for i := range m.cpus {
-		b := &mutableBus{id: 1}
+		b := &mutableBus{}
 		m.cpus[i], m.buses[i] = x86.New(b, host()), b
 		b.c = m.cpus[i]
 	}

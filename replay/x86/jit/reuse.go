@@ -2,11 +2,7 @@
 
 package jit
 
-import (
-	"hash/maphash"
-
-	"vplay/replay/x86"
-)
+import "vplay/replay/x86"
 
 // Engines that are used again. A recording is replayed by many processors, one for each interval and each worker of a
 // search, which execute the same program. Generated code knows neither the processor nor its memory, only guest addresses
@@ -16,11 +12,7 @@ import (
 // maxIdle is how many engines are kept. Those beyond, and the oldest where memory is needed, are given up.
 const maxIdle = 4
 
-// seed makes sums that nobody who wrote a recording can foresee.
-var seed = maphash.MakeSeed()
-
 // Reuse is Engine, but for an engine that a processor with this same c.ID has left, where there is one.
-// CPU.SetEngine must be called with it before the Bus notes accesses.
 func (p *Pool) Reuse(c *x86.CPU) *Engine {
 	p.mu.Lock()
 	for i := len(p.idle) - 1; i >= 0; i-- {
@@ -91,20 +83,11 @@ func (e *Engine) adopt(c *x86.CPU) {
 			delete(e.pages, base)
 			continue
 		}
-		if p.id = c.Bus.CodeID(base); p.id != 0 && p.sum != 0 && e.sum(base) == p.sum {
+		if c.Bus.CodeID(base) == p.id {
 			continue
 		}
 		for _, u := range p.units {
 			e.forget(u)
 		}
 	}
-}
-
-// sum returns a sum of the bytes of a page of code, 0 when it is not known as a whole.
-func (e *Engine) sum(base uint64) uint64 {
-	text, fast := e.t.c.Bus.Translate(base, x86.Exec)
-	if text == nil || !fast {
-		return 0
-	}
-	return maphash.Bytes(seed, text[:])
 }

@@ -18,7 +18,7 @@ func TestReuse(t *testing.T) {
 	defer pool.freeIdle()
 	id := *host()
 	loop := []byte{0xff, 0xc0, 0xeb, 0, 0xff, 0xc3, 0xeb, 0xf8} // inc eax; jmp +0; inc ebx; jmp -8
-	for i, x := range []struct {
+	for _, x := range []struct {
 		name   string
 		code   []byte
 		breaks []uint64
@@ -33,7 +33,7 @@ func TestReuse(t *testing.T) {
 		{"zeros", nil, nil, 1, 0},
 		{"the first again", loop, nil, 2, 1000},
 	} {
-		bus := &mutableBus{id: uint64(i + 1)}
+		bus := &mutableBus{}
 		bus.c = x86.New(bus, &id)
 		copy(bus.text[:], x.code)
 		c := bus.c

@@ -59,7 +59,6 @@ type unit struct {
 type page struct {
 	base    uint64
 	id      uint64 // Bus.CodeID when they were made
-	sum     uint64 // of its bytes then, where the engine may be used again
 	units   map[uint64]*unit
 	changes int // how often id was another one
 }
