@@ -89,11 +89,12 @@ func (t *Timeline) explore(ctx context.Context, id uint32) error {
 
 // exploreOnce is explore with a guess where one may be made; again says that it was wrong.
 func (t *Timeline) exploreOnce(ctx context.Context, id uint32) (again bool, err error) {
+	t.index.awaitClosed()
 	w, err := newExplorer(t.index, id)
 	if err != nil {
 		return false, err
 	}
-	defer w.m.Close()
+	defer t.index.closeLater(w.m)
 	defer w.guard(ctx)()
 	if w.draft != nil {
 		defer w.draft.drop()

@@ -29,6 +29,8 @@ type index struct {
 	cursors      map[*runner]checkpoint.Position // where they are
 	snapshots    int                             // in all known
 	segmentBytes int64
+
+	closing sync.RWMutex // read-locked by each close under way; see closeLater
 }
 
 // intervalIndex is what is known of one interval.
@@ -37,6 +39,22 @@ type intervalIndex struct {
 	segments  []segment   // without holes from the interval's start
 	done      bool        // the segments reach the interval's end
 	end       *checkpoint.Position
+}
+
+// closeLater closes a machine that nobody uses any more, while others go on: to give its code and its memory back may
+// take a millisecond, for which no answer waits.
+func (x *index) closeLater(m *Machine) {
+	x.closing.RLock()
+	go func() {
+		defer x.closing.RUnlock()
+		m.Close()
+	}()
+}
+
+// awaitClosed waits until what closeLater was given before is closed, so that new machines find its code and memory.
+func (x *index) awaitClosed() {
+	x.closing.Lock()
+	defer x.closing.Unlock()
 }
 
 // next returns the interval after id, ok false when it is the last.
@@ -75,6 +93,7 @@ func (x *index) of(id uint32) *intervalIndex {
 
 // close gives all snapshots back.
 func (x *index) close() {
+	x.awaitClosed()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, l := range x.known {

@@ -107,7 +107,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 // machineAt returns a machine of its own at snapshot k.
 func (s *Session) machineAt(k *Snapshot) *Machine {
 	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
-	m.attach(k.mem.Open())
+	m.attach(k.mem.Open(), s.Engine)
 	m.Restore(k)
 	return m
 }
@@ -115,7 +115,7 @@ func (s *Session) machineAt(k *Snapshot) *Machine {
 // finish runs to the end of the interval and checks it, for a machine that is
 // another one's: interrupted says that that one is interrupted.
 func (m *Machine) finish(interrupted func() bool) error {
-	const slice = 1_000_000 // some milliseconds
+	const slice = 1 << 16 // a fraction of a millisecond
 	for {
 		if m.solver != nil {
 			m.solver.assume()

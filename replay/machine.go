@@ -94,19 +94,24 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}}
-	m.attach(iv.start.Open())
-	m.resume(iv.first)
-	m.others = iv.others
-	return m, nil
+	return s.machine(iv, s.Engine), nil
 }
 
-// attach joins a space to a processor of its own.
-func (m *Machine) attach(space *mem.Space) {
+// machine returns a machine at the start of iv, which executes by what maker makes.
+func (s *Session) machine(iv *interval, maker EngineMaker) *Machine {
+	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}}
+	m.attach(iv.start.Open(), maker)
+	m.resume(iv.first)
+	m.others = iv.others
+	return m
+}
+
+// attach joins a space to a processor of its own, with the engine that maker makes; nil means the interpreter.
+func (m *Machine) attach(space *mem.Space, maker EngineMaker) {
 	m.Mem = space
 	m.CPU = x86.New(bus{space}, m.s.cpu)
-	if m.s.Engine != nil {
-		if e, release := m.s.Engine(m.CPU); e != nil {
+	if maker != nil {
+		if e, release := maker(m.CPU); e != nil {
 			m.CPU.SetEngine(e)
 			m.release = release
 		}

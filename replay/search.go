@@ -40,12 +40,16 @@ type task struct {
 	fresh bool
 }
 
-// tasks returns the parts of [from, to) that can hold a stop of q, by position.
-func (x *index) tasks(q *stops, from, to checkpoint.Position) ([]task, error) {
+// tasks returns the parts of [from, to) that can hold a stop of q, by position. It looks at ctx before it reads an
+// interval, and gives up when that ends.
+func (x *index) tasks(ctx context.Context, q *stops, from, to checkpoint.Position) ([]task, error) {
 	var out []task
 	for _, id := range x.intervals {
 		if id < from.Interval || id > to.Interval {
 			continue
+		}
+		if ctx.Err() != nil {
+			return nil, nil //nolint:nilerr // the caller looks at ctx
 		}
 		iv, err := x.s.interval(id)
 		if err != nil {
@@ -55,19 +59,22 @@ func (x *index) tasks(q *stops, from, to checkpoint.Position) ([]task, error) {
 		if id == to.Interval {
 			hi = to
 		}
-		out = append(out, x.tasksIn(id, q, iv.Events, from, hi)...)
+		out = append(out, x.tasksIn(ctx, id, q, iv.Events, from, hi)...)
 	}
 	return out, nil
 }
 
-// tasksIn is tasks for one interval.
-func (x *index) tasksIn(id uint32, q *stops, events []checkpoint.Event, from, hi checkpoint.Position) []task {
+// tasksIn is tasks for one interval. It looks at ctx before each segment.
+func (x *index) tasksIn(ctx context.Context, id uint32, q *stops, events []checkpoint.Event, from, hi checkpoint.Position) []task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := x.of(id)
 	var out []task
 	for i := range l.segments {
 		s := &l.segments[i]
+		if ctx.Err() != nil {
+			return nil
+		}
 		if s.from.Compare(hi) >= 0 || s.to.Compare(from) < 0 || !s.mayHold(x.s.Pool, q, events) {
 			continue
 		}
@@ -109,8 +116,9 @@ func later(a, b checkpoint.Position) checkpoint.Position {
 // find returns up to n stops of q in [from, to), in the order that is asked for.
 // When ctx ends there are none, and no error.
 func (s *search) find(ctx context.Context, from, to checkpoint.Position) ([]candidate, error) {
-	tasks, err := s.index.tasks(&s.q, from, to)
-	if err != nil {
+	s.index.awaitClosed()
+	tasks, err := s.index.tasks(ctx, &s.q, from, to)
+	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	if s.o == newest {
@@ -234,6 +242,6 @@ func (s *search) work(ctx context.Context) {
 		s.put(i, found, err)
 	}
 	if w != nil {
-		w.m.Close()
+		s.index.closeLater(w.m)
 	}
 }

@@ -86,10 +86,11 @@ func (k *Snapshot) atCrash() bool {
 
 // Start returns a snapshot at the start of interval id. Errors: as Machine.
 func (s *Session) Start(id uint32) (*Snapshot, error) {
-	m, err := s.Machine(id)
+	iv, err := s.interval(id)
 	if err != nil {
 		return nil, err
 	}
+	m := s.machine(iv, nil) // it executes nothing
 	defer m.Close()
 	return m.Save(), nil
 }

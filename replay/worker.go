@@ -213,7 +213,7 @@ func (w *worker) runThenSearch(ctx context.Context, found []candidate, hi checkp
 		w.reachedEnd()
 	}
 	w.dropSegment()
-	rest := w.index.tasksIn(here.Interval, &w.stops, w.m.iv.Events, from, hi)
+	rest := w.index.tasksIn(ctx, here.Interval, &w.stops, w.m.iv.Events, from, hi)
 	var newer []candidate
 	for i := len(rest) - 1; i >= 0 && len(newer) < n; i-- {
 		rest[i].fresh = false
