@@ -123,3 +123,41 @@ func TestStartHasNoEngine(t *testing.T) {
 	}
 	k.Release()
 }
+
+// TestArrival: a cursor that has come to a place by a seek has left snapshots before it, so
+// that the first step back from there replays no more than those that follow. A short way forward is not made longer.
+func TestArrival(t *testing.T) {
+	tl, err := NewTimeline(counting(t, 2), 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tl.Close()
+	c, err := tl.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const most = 1 << 7 // instructions from a snapshot to a place: two of the shortest distance
+	replays := func() uint64 {
+		p := c.Position()
+		p.Instr--
+		k := tl.index.before(p)
+		defer k.Release()
+		return p.Instr - k.Pos.Instr
+	}
+	seek := func(instr uint64) {
+		t.Helper()
+		if err := c.Seek(t.Context(), checkpoint.Position{Interval: 1, Instr: instr}); err != nil || c.Position().Instr != instr {
+			t.Fatalf("at %s: %v", c.Position(), err)
+		}
+	}
+	seek(20_000)
+	if n := replays(); n > most {
+		t.Errorf("a step back behind a seek replays %d instructions", n)
+	}
+	before := tl.index.snapshots
+	seek(20_040)
+	if n := tl.index.snapshots - before; n != 0 {
+		t.Errorf("40 instructions forward left %d snapshots", n)
+	}
+}

@@ -61,7 +61,8 @@ func (r *runner) settleAt(ctx context.Context, p checkpoint.Position) error {
 }
 
 // approach seeks p, leaving denser and denser snapshots on the way, for the
-// backward steps that follow.
+// backward steps that follow. It does not go back for one where it can go on from
+// where it is.
 func (r *runner) approach(ctx context.Context, p checkpoint.Position) error {
 	if r.isCursor {
 		r.index.moved(r, p)
@@ -75,7 +76,7 @@ func (r *runner) approach(ctx context.Context, p checkpoint.Position) error {
 		if err != nil {
 			return err
 		}
-		near := k.Pos.Compare(q) >= 0
+		near := k.Pos.Compare(q) >= 0 || r.goesOn(k.Pos, p) && r.m.Position().Compare(q) >= 0
 		k.Release()
 		if near {
 			continue

@@ -105,7 +105,7 @@ func (c *Cursor) Seek(ctx context.Context, p checkpoint.Position) error {
 	if p.Compare(c.index.begin) < 0 {
 		p = c.index.begin
 	}
-	if err := c.seek(ctx, p); err != nil {
+	if err := c.approach(ctx, p); err != nil {
 		return err
 	}
 	if e := c.m.Pending(); e != nil {

@@ -158,7 +158,7 @@ func (r *runner) seek(ctx context.Context, p checkpoint.Position) error {
 	if err != nil {
 		return err
 	}
-	if cur := r.m.Position(); cur.Interval != p.Interval || cur.Compare(p) > 0 || cur.Compare(k.Pos) < 0 {
+	if !r.goesOn(k.Pos, p) {
 		r.m.Restore(k)
 	}
 	k.Release()
@@ -167,6 +167,12 @@ func (r *runner) seek(ctx context.Context, p checkpoint.Position) error {
 		return ctx.Err()
 	}
 	return err
+}
+
+// goesOn reports whether the way to p is to go on from where the machine is, and not from the last snapshot before p.
+func (r *runner) goesOn(snapshot, p checkpoint.Position) bool {
+	cur := r.m.Position()
+	return cur.Interval == p.Interval && cur.Compare(p) <= 0 && cur.Compare(snapshot) >= 0
 }
 
 // goTo moves to p, which is a settled position.

@@ -194,7 +194,9 @@ func cpuTime() time.Duration {
 }
 
 // benchSteps takes chains of reverse-stepi at random places: the first of a chain
-// makes the place warm, the others are measured.
+// makes the place warm, the others are measured. Places of the first kind are no further from the start of their interval than
+// the crash is from that of the last, reach-Minsn, which is another distance in each recording. Those of the second kind are
+// anywhere, so that their figures can be compared from one recording to the next; the seek to the place has a figure, too.
 func benchSteps(b *testing.B, r *longRun) {
 	ctx := context.Background()
 	t, _ := r.open(b, budget)
@@ -226,6 +228,37 @@ func benchSteps(b *testing.B, r *longRun) {
 	}
 	report(b, first, "first-step")
 	report(b, warm, "warm-step")
+	b.ReportMetric(float64(end.Instr)/1e6, "reach-Minsn")
+	stepsAnywhere(b, r)
+}
+
+// stepsAnywhere is benchSteps for places that are spread evenly over the whole recording, which a timeline goes to that
+// has the index and nothing else.
+func stepsAnywhere(b *testing.B, r *longRun) {
+	ctx := context.Background()
+	t, _ := r.open(b, budget)
+	if err := t.BuildIndex(ctx); err != nil {
+		b.Fatal(err)
+	}
+	all := t.Segments()
+	rng := rand.New(rand.NewPCG(3, 4))
+	var first, seek []time.Duration
+	for range 200 {
+		s := all[rng.IntN(len(all))]
+		p := checkpoint.Position{Interval: s.From.Interval, Instr: s.From.Instr + 2 + rng.Uint64N(s.To.Instr-s.From.Instr)}
+		start := time.Now()
+		if err := t.Seek(ctx, p); err != nil {
+			b.Fatal(err)
+		}
+		seek = append(seek, time.Since(start))
+		start = time.Now()
+		if _, err := t.StepBack(ctx); err != nil {
+			b.Fatal(err)
+		}
+		first = append(first, time.Since(start))
+	}
+	report(b, seek, "seek-anywhere")
+	report(b, first, "first-step-anywhere")
 }
 
 // report reports the median, the 99th of a hundred and the largest.
