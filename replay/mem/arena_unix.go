@@ -11,7 +11,7 @@ import "syscall"
 func mapChunk(n int) ([]byte, error) {
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err == nil {
-		preferHugePages(b)
+		refuseHugePages(b)
 	}
 	return b, err
 }

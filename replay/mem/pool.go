@@ -24,6 +24,8 @@ const (
 	chunkShift = 10 // pages per chunk: 1024, 4 MiB
 	chunkPages = 1 << chunkShift
 	maxChunks  = 1 << 16 // 256 GiB of guest pages
+
+	touchedAhead = 16 // pages that the host is asked for at once: tens of microseconds
 )
 
 // pageMeta is what the pool knows of a page.
@@ -136,6 +138,9 @@ func (p *Pool) fresh() pageID {
 		if p.n == 1 {
 			p.next = 1 // ID 0 is no page
 		}
+	}
+	if p.next%touchedAhead == 0 {
+		touch(p.chunks[p.n-1].bytes[p.next*PageSize:][:touchedAhead*PageSize])
 	}
 	id := pageID((p.n-1)<<chunkShift | p.next)
 	p.next++
