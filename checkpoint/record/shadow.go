@@ -76,7 +76,7 @@ func (s *shadow) reap() {
 // newSource returns what will hold the program's memory as it is now: a
 // shadow, or copies of its private pages when clones are refused.
 func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
-	if !sp.noShadow {
+	if !sp.noShadow && !t.childrenElsewhere() {
 		s, err := sp.newShadow(t)
 		if err != nil || s != nil {
 			return s, err
@@ -85,6 +85,23 @@ func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 		sp.session.noteOnce("the program cannot be cloned: pages are copied instead")
 	}
 	return copyPages(sp.reader(), private)
+}
+
+// childrenElsewhere reports whether the thread's children begin in another PID namespace, as they do
+// after unshare(2) and setns(2). A shadow takes a number there, and if it is the first it is the
+// namespace's init, with whose end all end.
+func (t *thread) childrenElsewhere() bool {
+	folder := fmt.Sprintf("/proc/%d/task/%d/ns/", t.proc.pid, t.tid)
+	own, err := os.Readlink(folder + "pid")
+	if err != nil {
+		return false
+	}
+	children, err := os.Readlink(folder + "pid_for_children")
+	if err != nil { // it has no init yet (man 7 namespaces), or the kernel is older than 4.12
+		_, err = os.Lstat(folder + "pid_for_children")
+		return err == nil
+	}
+	return children != own
 }
 
 // newShadow clones the program, which is at a stop where calls can be

@@ -38,3 +38,17 @@ func TestFirstOfNamespace(t *testing.T) {
 		})
 	}
 }
+
+// TestUnshared records a program whose children begin in another PID namespace: the first of them is
+// that one's init, whatever copies of the program the recorder has made before.
+func TestUnshared(t *testing.T) {
+	r := run{args: []string{compile(t, "unshared")}, opt: recorder.Options{ForceEvery: time.Millisecond}}
+	want := r.native(t)
+	need.Machine(t, "a kernel that lets anybody make PID namespaces", !strings.HasPrefix(want.out, "refused"))
+	got, res := r.recorded(t)
+	same(t, got, want)
+	if res.Reason != "" || !res.Recorded {
+		t.Fatalf("result: %+v", res)
+	}
+	t.Log(verify(t, res.Path))
+}
