@@ -250,6 +250,7 @@ func (t *thread) behind(ret int64, asked bool) error {
 	}
 	ev, err := t.exitEvent(ret)
 	if err != nil {
+		c.in = true // killed, and the log has no exit
 		return err
 	}
 	ev.Reason = ""

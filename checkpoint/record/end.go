@@ -29,25 +29,27 @@ func (t *thread) onExitEvent() (action, error) {
 		t.onThreadExitEvent()
 		return action{}, nil
 	}
+	return t.onKilled()
+}
+
+// onKilled is PTRACE_EVENT_EXIT of a thread that a signal kills. Its registers are those of the stop
+// that was answered last, if they were read there: the recorder may have replaced them since.
+func (t *thread) onKilled() (action, error) {
 	msg, err := t.session.source.message(t.tid, unix.PTRACE_EVENT_EXIT)
 	if err != nil {
 		return action{}, err
 	}
 	sig := int(msg & 0x7f)
-	if t.hasLostImage() {
+	switch {
+	case t.hasLostImage():
 		return t.killedInExec(sig)
-	}
-	if t.group().cur == nil {
+	case t.group().cur == nil:
 		return t.group().crashBetween(sig)
+	case !t.regsRead:
+		if err := t.readRegs(); err != nil {
+			return action{}, err
+		}
 	}
-	if err := t.readRegs(); err != nil {
-		return action{}, err
-	}
-	return t.killedHere(sig)
-}
-
-// killedHere is PTRACE_EVENT_EXIT of a thread that a signal kills, whose registers are known.
-func (t *thread) killedHere(sig int) (action, error) {
 	if !t.call.in && !t.call.pending && t.entersCall() {
 		t.noteEntry()
 	}
@@ -58,7 +60,7 @@ func (t *thread) killedHere(sig int) (action, error) {
 	if t.diesBeside(sig) {
 		return action{}, t.endBeside(forced)
 	}
-	_, err := t.crash(sig, nil, forced)
+	_, err = t.crash(sig, nil, forced)
 	return action{}, err
 }
 

@@ -253,8 +253,7 @@ func stopWithJob() {
 }
 
 // salvage is for a program that was killed while the recorder had it do something or looked at it:
-// at PTRACE_EVENT_EXIT its memory is still there, and its registers are those of the stop that was
-// answered, unless nobody has read them there yet. Other errors are returned.
+// at PTRACE_EVENT_EXIT its memory is still there. Other errors are returned.
 func (t *thread) salvage(err error) (action, error) {
 	ws, killed := t.killed(err)
 	if !killed {
@@ -266,18 +265,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if err := t.meetUnseen(); err != nil {
 		return action{}, err
 	}
-	msg, err := t.session.source.message(t.tid, unix.PTRACE_EVENT_EXIT)
-	if err != nil {
-		return action{}, err
-	}
-	sig := int(msg & 0x7f)
-	switch {
-	case t.hasLostImage():
-		return t.killedInExec(sig)
-	case t.group().cur == nil:
-		return t.group().crashBetween(sig)
-	}
-	return t.killedHere(sig)
+	return t.onKilled()
 }
 
 // killed says whether an error comes from the program's end, and then at what
