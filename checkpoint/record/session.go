@@ -260,9 +260,6 @@ func (s *session) notOurs(tid int, ws unix.WaitStatus) error {
 		s.noteEnd(tid, ws)
 	default:
 		s.early[tid] = ws
-		if isDying(ws) {
-			return s.letThreadDie(tid)
-		}
 		return s.letOrphansGo()
 	}
 	return nil

@@ -115,21 +115,6 @@ func (s *session) letOrphansGo() error {
 	return nil
 }
 
-// letThreadDie lets a new thread end that was killed with the process it is of, if that is traced
-// only: who made it may have been killed before the event that tells of it. Of a recorded one its
-// maker's end does so.
-func (s *session) letThreadDie(tid int) error {
-	status, err := statusOf(tid)
-	if err != nil {
-		return nil //nolint:nilerr // it is gone
-	}
-	pid := int(status.Number("Tgid"))
-	if _, unrecorded := s.unrecorded[pid]; !unrecorded || pid == tid {
-		return s.letOrphansGo()
-	}
-	return s.addUnrecorded(pid, tid)
-}
-
 // isOrphan reports whether the parent of a new process has ended. One that was made with CLONE_PARENT
 // may be taken for an orphan: then it is not recorded.
 func (s *session) isOrphan(pid int) bool {

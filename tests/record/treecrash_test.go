@@ -202,16 +202,20 @@ func TestTreeKilled(t *testing.T) {
 }
 
 // TestTreeFollowKilled kills processes that are not recorded while they make children, which run to
-// their end all the same.
+// their end all the same, and threads.
 func TestTreeFollowKilled(t *testing.T) {
-	r := run{args: []string{compile(t, "forkkilled")}, opt: recorder.Options{Follow: recorder.FollowExec + "nothing"}}
-	want := r.native(t)
-	got, res := r.recorded(t)
-	same(t, got, want)
-	if res.Reason != "" || !res.Recorded {
-		t.Fatalf("result: %+v", res)
+	for _, name := range []string{"forkkilled", "threadkilled"} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: []string{compile(t, name)}, opt: recorder.Options{Follow: recorder.FollowExec + "nothing"}}
+			want := r.native(t)
+			got, res := r.recorded(t)
+			same(t, got, want)
+			if res.Reason != "" || !res.Recorded {
+				t.Fatalf("result: %+v", res)
+			}
+			t.Log(verify(t, res.Path))
+		})
 	}
-	t.Log(verify(t, res.Path))
 }
 
 // TestTreeInterrupted has Ctrl-C end all processes of a program at once, recorder included.
