@@ -28,6 +28,7 @@ type fakeSource struct {
 	msg    uint64
 	sent   []unix.Signal // by the recorder
 	reads  int           // of memory
+	killed bool          // and on its way to PTRACE_EVENT_EXIT when its registers are asked for next
 	polled func() (unix.WaitStatus, bool)
 
 	pages  map[uint64][]byte // by address
@@ -76,7 +77,6 @@ func (f *fakeSource) resume(tid int, how ptrace.Request, sig int) error {
 
 func (f *fakeSource) interrupt(int) error                        { f.t.Error("interrupted"); return unix.ESRCH }
 func (f *fakeSource) message(int, int) (uint64, error)           { return f.msg, nil }
-func (f *fakeSource) getRegs(_ int, r *ptrace.Regs) error        { *r = f.regs; return nil }
 func (f *fakeSource) setRegs(_ int, r *ptrace.Regs) error        { f.regs = *r; return nil }
 func (f *fakeSource) getXState(int) ([]byte, error)              { return make([]byte, 576), nil }
 func (f *fakeSource) getSigmask(int) (uint64, error)             { return f.mask, nil }
@@ -85,6 +85,15 @@ func (f *fakeSource) pending(int) uint64                         { return f.queu
 func (f *fakeSource) stopQueued(int) bool                        { return f.queued&(1<<(unix.SIGSTOP-1)) != 0 }
 func (f *fakeSource) getSiginfo(_ int, si *ptrace.Siginfo) error { *si = f.info; return nil }
 func (f *fakeSource) setSiginfo(_ int, si *ptrace.Siginfo) error { f.info = *si; return nil }
+
+func (f *fakeSource) getRegs(_ int, r *ptrace.Regs) error {
+	if f.killed {
+		f.killed, f.msg, f.status = false, uint64(unix.SIGKILL), eventOf(unix.PTRACE_EVENT_EXIT)
+		return unix.ESRCH
+	}
+	*r = f.regs
+	return nil
+}
 
 func (f *fakeSource) dispatch(int, bool, uint64, uint64) error { return unix.EIO }
 

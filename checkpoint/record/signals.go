@@ -379,10 +379,12 @@ func (t *thread) interruptCall() error {
 	nr := int64(t.regs.Orig_rax)
 	regs := t.entryRegs()
 	args := [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
-	t.logEvent(t.session.enterEvent(nr, args, &regs))
+	entry := t.regs
 	if err := t.undo(); err != nil {
+		t.regs = entry // killed there, with nothing of it in the log
 		return err
 	}
+	t.logEvent(t.session.enterEvent(nr, args, &regs))
 	after := regsOf(&t.regs)
 	t.logEvent(unmadeEvent(nr, &after))
 	return nil

@@ -259,7 +259,7 @@ func (t *thread) salvage(err error) (action, error) {
 	if !killed {
 		return action{}, err
 	}
-	if !isDying(ws) || t.group().done || !t.regsRead {
+	if !isDying(ws) || t.group().done {
 		return comesTo(ws), nil
 	}
 	if err := t.meetUnseen(); err != nil {

@@ -157,6 +157,43 @@ func TestHeldSignal(t *testing.T) {
 	}
 }
 
+// TestKilledAtEntry: a program that is killed where it makes a call ends in that call, whatever the
+// recorder was about to do there.
+func TestKilledAtEntry(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		held []heldSignal // the call is undone to send one
+		undo bool
+	}{
+		{name: "before its registers are read"},
+		{"where its call is undone", []heldSignal{{signo: int(unix.SIGUSR1)}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, th := newFake(t, Options{Keep: KeepAlways})
+			th.sig.held = c.held
+			entry, dies := f.call(unix.SYS_GETPID, 1, nil)[0], f.dies(unix.SIGKILL)
+			f.script = []step{func(how ptrace.Request, sig int) unix.WaitStatus {
+				f.regs.Rbx, f.regs.Rcx = 42, fakeSite+syscallInsnLen
+				f.killed = !c.undo
+				return entry(how, sig)
+			}}
+			if c.undo {
+				f.script = append(f.script, dies[0])
+			}
+			f.script = append(f.script, dies[1])
+			rec := f.run(th)
+			iv := intervalOf(t, rec, 0)
+			if got := kinds(iv); !slices.Equal(got, []checkpoint.EventKind{checkpoint.EventEnter}) {
+				t.Fatalf("events %v", got)
+			}
+			at := &iv.End.Contexts[0]
+			if iv.End.Kind != checkpoint.EndCrash || iv.End.Forced || !at.InCall || at.OrigRAX != unix.SYS_GETPID || at.Regs.R[3] != 42 || at.Regs.RIP != fakeSite+syscallInsnLen {
+				t.Errorf("end: %+v", iv.End)
+			}
+		})
+	}
+}
+
 // TestForcedEnd: a program that makes no call is stopped by the timer, and the hash of the
 // end is that of the pages that have changed.
 func TestForcedEnd(t *testing.T) {
