@@ -11,6 +11,9 @@ import (
 	"testing"
 )
 
+// Calls whose output is redirected, made on this kernel beside the same calls as they are: on pipes,
+// sockets and processes in pairs that hold the same. The rig that makes both is in redirectrig_test.go.
+
 const (
 	sigpoll  = 39 // a real-time signal: it queues
 	nonblock = O_NONBLOCK
