@@ -36,7 +36,7 @@ static void *counts(void *arg) {
 	unsigned long tsc = noTSC ? 1 : __rdtsc();
 	free(malloc(100));
 	pthread_barrier_wait(&started);
-	while (!stop) {
+	do { // once at least: it may be told to stop before it has begun
 		x = x * 1103515245 + 12345;
 		int i = x >> 16 & (locks - 1);
 		pthread_mutex_lock(&lock[i]);
@@ -56,7 +56,7 @@ static void *counts(void *arg) {
 			tsc ^= __rdtsc();
 		if (sched_getcpu() < 0)
 			wrongCPU++;
-	}
+	} while (!stop);
 	int isOn = __rseq_size > 0 && (int)rseqOf()->cpu_id >= 0;
 	return (void *)(long)(tsc != 0 && (isOn || __rseq_size == 0));
 }
