@@ -219,7 +219,7 @@ func (s *session) endAsked(why string) error {
 	if err := s.endOthers(nil, why); err != nil {
 		return err
 	}
-	if err := s.awaitUnrecorded(); err != nil {
+	if err := s.awaitLeaving(); err != nil {
 		return err
 	}
 	if s.out.open() {

@@ -36,13 +36,18 @@ func (s *session) letAllGo() error {
 		errs = append(errs, g.letGo(at))
 	}
 	s.letUnrecordedGo()
-	return errors.Join(append(errs, s.awaitUnrecorded())...)
+	return errors.Join(append(errs, s.awaitLeaving())...)
 }
 
 // letGo restores everything and lets the group's processes go. Of their threads at, which may
 // be nil, is at a stop that is being answered; others may be in calls, or run.
 func (g *group) letGo(at *thread) error {
 	s := g.session
+	if at == nil {
+		if err := g.finishCall(); err != nil {
+			return err
+		}
+	}
 	g.over()
 	list, err := g.bringOut(at)
 	if err != nil {
@@ -227,10 +232,37 @@ func (t *thread) leaveCall() (sig int, err error) {
 	if t.group().timer.seen(t.tid, unix.Signal(sig)) {
 		return 0, nil
 	}
-	if unix.Signal(sig) == unix.SIGSEGV && t.atTrapped() {
-		return 0, t.repairSegv() // it executes the instruction once it has it back
+	if kind, _ := t.trappedHere(); sig == 0 && kind != 0 && t.pending()&^t.sig.mask&(1<<(unix.SIGSEGV-1)) != 0 {
+		// The stop that was asked for came before the signal for the instruction, which would kill.
+		if ws, err = t.runTo(ptrace.Syscall, 0); err != nil {
+			return 0, err
+		}
+		if !ws.Stopped() {
+			return 0, &goneError{ws}
+		}
+		sig = signalOf(ws)
 	}
-	return sig, nil
+	again, err := t.faultsAgain(sig)
+	if again {
+		sig = 0
+	}
+	return sig, err
+}
+
+// faultsAgain reports whether a signal at whose delivery the thread is comes from an instruction that it executes again when
+// it goes on without the signal. One that the recorder has made to fault does not, once the thread has it back.
+func (t *thread) faultsAgain(sig int) (bool, error) {
+	var si ptrace.Siginfo
+	if sig == 0 || t.session.source.getSiginfo(t.tid, &si) != nil || !isFault(sig, &si) || unix.Signal(sig) == unix.SIGTRAP {
+		return false, nil
+	}
+	if err := t.readRegs(); err != nil {
+		return false, err
+	}
+	if unix.Signal(sig) == unix.SIGSEGV && t.atTrapped() {
+		return true, t.repairSegv()
+	}
+	return true, nil
 }
 
 // signalOf returns the signal for which a thread has stopped, 0 at a stop of another kind.
@@ -294,7 +326,13 @@ func (t *thread) takeReserved(sig int) error {
 		if got == 0 || t.session.source.getSiginfo(t.tid, &si) != nil || timer.arrived(t.tid, got, &si) {
 			continue
 		}
-		t.sig.held = append(t.sig.held, heldSignal{got, si})
+		again, err := t.faultsAgain(got)
+		if err != nil {
+			return err
+		}
+		if !again {
+			t.sig.held = append(t.sig.held, heldSignal{got, si})
+		}
 	}
 	return nil
 }

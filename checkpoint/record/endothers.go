@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,10 +21,14 @@ import (
 // endOthers ends the recording of all processes but those of one group, and lets them go. why
 // is empty where nothing of them is to be recorded.
 func (s *session) endOthers(but *group, why string) error {
-	for _, g := range slices.Clone(s.groups) {
-		if g == but {
-			continue
+	ended := map[*group]bool{but: true}
+	for {
+		i := slices.IndexFunc(s.groups, func(g *group) bool { return !ended[g] })
+		if i < 0 {
+			break
 		}
+		g := s.groups[i]
+		ended[g] = true
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
@@ -45,9 +50,12 @@ func (s *session) endOthers(but *group, why string) error {
 
 // endHere ends the recording of a group wherever its threads are. They stay stopped.
 func (g *group) endHere(why string) error {
+	if err := g.finishCall(); err != nil {
+		return err
+	}
 	t := g.turns.has
 	if t == nil {
-		if t = g.turns.logged; t == nil || t.ended {
+		if t = g.turns.logged; !slices.Contains(g.turns.threads, t) || t.ended { // it may have left for a program of its own
 			t = g.turns.threads[0]
 		}
 		if i := slices.IndexFunc(g.turns.threads, func(o *thread) bool { return !o.inVfork() }); t.inVfork() && i >= 0 {
@@ -64,7 +72,7 @@ func (g *group) endHere(why string) error {
 	switch ws := t.parked.next.status; {
 	case runs && !ws.Stopped():
 		return errGone
-	case g.cur == nil && g.prev == nil, t.call.exec && ptrace.Event(ws) == unix.PTRACE_EVENT_EXEC:
+	case g.cur == nil && g.prev == nil:
 		return nil // there is nothing of its program yet
 	case g.cur == nil:
 		return g.finishBetween(0)
@@ -100,3 +108,52 @@ func (t *thread) endOutsideCall(ws unix.WaitStatus, b *intervalEnd) error {
 	}
 	return nil
 }
+
+// finishCall has the thread that has the turn come to the end of the call that it is in, if that is one in the middle of which
+// it has parts of two states, or is two threads already. A process that has executed a program may be in a group of its own
+// then, one that has made a child may wait for it (inVfork).
+func (g *group) finishCall() error {
+	s, t := g.session, g.turns.has
+	answering := s.answering
+	for t != nil && !g.done {
+		if !t.isHalfway() {
+			if g.turns.has == t || g.turns.has == nil {
+				break
+			}
+			t = g.turns.has
+			continue
+		}
+		stopped := false
+		for _, o := range slices.Clone(t.group().turns.threads) { // an execve ends the others
+			ws, ok := s.source.poll(o.tid)
+			if !ok {
+				continue
+			}
+			stopped = true
+			if err := o.onWait(ws); err != nil && !ends(err) {
+				return err
+			}
+		}
+		if !stopped {
+			time.Sleep(callTick)
+		}
+	}
+	s.answering = answering
+	return nil
+}
+
+// isHalfway reports whether the thread has the turn and is inside such a call. None of them waits long but for a child of
+// vfork(2) that is not recorded, and in that no signal ends it anyway.
+func (t *thread) isHalfway() bool {
+	if !t.call.in || t.group().turns.has != t || t.session.threads[t.tid] != t {
+		return false
+	}
+	switch t.call.nr {
+	case unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_RT_SIGRETURN, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CLONE, unix.SYS_CLONE3:
+		return true
+	}
+	return false
+}
+
+// callTick is how often a thread inside such a call is looked at.
+const callTick = 100 * time.Microsecond

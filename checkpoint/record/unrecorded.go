@@ -243,18 +243,34 @@ func (s *session) letUnrecordedGo() {
 	}
 }
 
-// awaitUnrecorded waits until all of them have been let go.
-func (s *session) awaitUnrecorded() error {
-	for len(s.unrecorded) > 0 {
+// awaitLeaving waits until all of them have been let go, and those threads that could not be stopped before
+// (bringOut).
+func (s *session) awaitLeaving() error {
+	for len(s.unrecorded) > 0 || s.anyLeaves() {
 		tid, ws, err := s.source.waitAny()
 		if err != nil {
 			return err
 		}
-		if err := s.notOurs(tid, ws); err != nil && !ends(err) {
+		if t := s.threads[tid]; t != nil {
+			err = t.onWait(ws)
+		} else {
+			err = s.notOurs(tid, ws)
+		}
+		if err != nil && !ends(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// anyLeaves reports whether a thread is to be let go at its next stop.
+func (s *session) anyLeaves() bool {
+	for _, t := range s.threads {
+		if t.leaves {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveAtStop lets a thread go at a stop.

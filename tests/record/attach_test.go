@@ -224,6 +224,9 @@ func settings(t *testing.T, pid int) string {
 	slices.Sort(tasks)
 	for _, task := range tasks {
 		status, err := os.ReadFile(task + "/status")
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it has ended
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,6 +336,28 @@ func TestAttachAgain(t *testing.T) {
 			}
 			same(t, p.finish("go"), want)
 			t.Logf("%d times; the last: %v", times, verify(t, path))
+		})
+	}
+}
+
+// TestAttachSpawns attaches many times to programs that are nearly always in the middle of a call that makes a process,
+// executes a program or returns from a handler: they are let go before or behind it, and so is who waits for
+// them, with instructions that work.
+func TestAttachSpawns(t *testing.T) {
+	const times = 20
+	prog := compile(t, "attachspawn")
+	for _, how := range []string{"vfork", "fork", "self"} {
+		t.Run(how, func(t *testing.T) {
+			want := startAlive(t, prog, how).finish("go")
+			p := startAlive(t, prog, how)
+			for i := range times {
+				a := attach(t, p.pid(), attachOptions{For: time.Duration(1+i) * time.Millisecond})
+				if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
+					t.Fatalf("the end: %+v", r)
+				}
+				t.Log(verify(t, a.path))
+			}
+			same(t, p.finish("go"), want)
 		})
 	}
 }
