@@ -208,6 +208,10 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 	if t.parked.noXState { // replay learns it at the exit of the thread's call
 		b.contexts[0].XState = nil
 	}
+	if info != nil {
+		c := t.newCrashReader(m)
+		defer c.end(t, b.signo, info)
+	}
 	if err := g.endInterval(m, b); err != nil {
 		return err
 	}

@@ -186,6 +186,15 @@ func (m *fakeMM) visit(start, end uint64, f func(page, entry uint64)) error {
 	return nil
 }
 
+func (m *fakeMM) visitSince(start, end uint64, known ranges, f func(page, entry uint64)) error {
+	return m.visit(start, end, func(page, entry uint64) {
+		if !known.has(page) {
+			entry = pmPresent | pmExclusive
+		}
+		f(page, entry)
+	})
+}
+
 func (*fakeMM) close() {}
 
 // Where the pages of a made-up program are, and what it executes.

@@ -143,7 +143,7 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 	}
 	m.stored = true
 	var err error
-	if m.refs, err = g.storePages(m.space.reader(), m.dirty, h); err != nil {
+	if m.refs, err = g.storePages(m.reader(), m.dirty, h); err != nil {
 		return err
 	}
 	for a, p := range m.space.changedCopies(m) {
@@ -219,7 +219,7 @@ func (g *group) cpuSpent() time.Duration {
 }
 
 // cutShare is how many times as long as the last cut took an interval lasts at least.
-const cutShare = 8
+const cutShare = 16
 
 // spacing returns the CPU time after which an interval that is meant to last wanted ends,
 // when the cut before it took cut. A cut costs a fork and a look at every mapping: with tens

@@ -210,6 +210,8 @@ type Stats struct {
 	// Windows counts the shadows that wrote their pages themselves, Scans those of them that
 	// left out pages that are the same as the one before.
 	Windows, Scans uint64
+	// CrashReaders counts the helpers that read the memory of programs that a signal has killed.
+	CrashReaders uint64
 	// Cuts is the wall time that was spent on ending intervals and starting the next.
 	Cuts time.Duration
 	// MissedPages counts pages that changed without being seen, where that was

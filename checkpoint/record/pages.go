@@ -30,6 +30,31 @@ type pagemapReader struct {
 
 // visit implements mmInfo.
 func (p *pagemapReader) visit(start, end uint64, f func(page, entry uint64)) error {
+	return p.runs(start, end, f, func(lo, hi uint64) error { return p.dense(lo, hi, f) })
+}
+
+// visitSince implements mmInfo.
+func (p *pagemapReader) visitSince(start, end uint64, known ranges, f func(page, entry uint64)) error {
+	return p.runs(start, end, f, func(start, end uint64) (err error) {
+		at, last := start/checkpoint.PageSize, end/checkpoint.PageSize
+		addTo := func(page uint64) {
+			for ; at < page; at++ {
+				f(at, pmPresent|pmExclusive)
+			}
+		}
+		known.within(at, last, func(lo, hi uint64) {
+			addTo(lo)
+			err = errors.Join(err, p.dense(lo*checkpoint.PageSize, hi*checkpoint.PageSize, f))
+			at = hi
+		})
+		addTo(last)
+		return err
+	})
+}
+
+// runs calls run for each run of present or swapped pages of [start,end). Where that would not be
+// worth it, or the kernel cannot tell, it has f visit the entries.
+func (p *pagemapReader) runs(start, end uint64, f func(page, entry uint64), run func(start, end uint64) error) error {
 	if (end-start)/checkpoint.PageSize <= sparse {
 		return p.dense(start, end, f)
 	}
@@ -42,7 +67,7 @@ func (p *pagemapReader) visit(start, end uint64, f func(page, entry uint64)) err
 			return fmt.Errorf("page table scan of %x-%x: %w", at, end, err)
 		}
 		for _, r := range p.reg[:n] {
-			if err := p.dense(r.start, r.end, f); err != nil {
+			if err := run(r.start, r.end); err != nil {
 				return err
 			}
 		}
@@ -78,7 +103,11 @@ func (p *pagemapReader) dense(start, end uint64, f func(page, entry uint64)) err
 }
 
 // scanPages walks the page tables behind the given ranges.
-func (sp *space) scanPages(list []mapping) (*pageScan, error) {
+func (sp *space) scanPages(list []mapping) (*pageScan, error) { return sp.scanSince(list, nil) }
+
+// scanSince walks the page tables behind the given ranges. Anonymous pages that were not there when
+// interval last began, unless that is nil, count as written since: their entries are not read.
+func (sp *space) scanSince(list []mapping, last *interval) (*pageScan, error) {
 	c := &pageScan{}
 	for i := range list {
 		m := &list[i]
@@ -92,7 +121,14 @@ func (sp *space) scanPages(list []mapping) (*pageScan, error) {
 			}
 			continue
 		}
-		if err := sp.mm.visit(m.Start, m.End, c.visitor(m, o.Changed)); err != nil {
+		f := c.visitor(m, o.Changed)
+		var err error
+		if last != nil && m.private() && m.Object == 0 && m.advice == 0 {
+			err = sp.mm.visitSince(m.Start, m.End, last.present, f)
+		} else {
+			err = sp.mm.visit(m.Start, m.End, f)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -58,6 +58,15 @@ func (r ranges) has(p uint64) bool {
 	return i < len(r) && r[i].lo <= p
 }
 
+// from returns the run of pages that page p is in, or else the first behind it.
+func (r ranges) from(p uint64) (s pageRange, ok bool) {
+	i := sort.Search(len(r), func(i int) bool { return r[i].hi > p })
+	if i == len(r) {
+		return s, false
+	}
+	return r[i], true
+}
+
 // union returns the pages of either set.
 func (r ranges) union(o ranges) ranges {
 	if len(o) == 0 {

@@ -76,7 +76,7 @@ func (g *group) writeRing(m *snapshot) error {
 	if err := g.dropLost(); err != nil {
 		return err
 	}
-	next := without(m.refs, m.changed)
+	next, later := without(m.refs, m.changed), m.dirty
 	for i := len(g.ring) - 1; i >= 0; i-- {
 		if err := errors.Join(g.session.out.check(), g.session.ctx.Err()); err != nil {
 			return err
@@ -94,15 +94,16 @@ func (g *group) writeRing(m *snapshot) error {
 		if i > 0 {
 			before = g.ring[i-1].hash
 		}
-		refs, err := g.storeFrom(iv, set, before)
+		refs, err := g.storeFrom(iv, m.startOf(iv, later), set, before)
 		if err != nil {
 			return err
 		}
 		iv.finishHash()
+		later = later.union(iv.delta)
 		next = without(refs, iv.views)
-		iv.rec.Pages = slices.Clone(refs)
-		if i > 0 {
-			iv.rec.Pages = append(iv.rec.Pages, removedEntries(iv.removed)...)
+		iv.rec.Pages = refs // which next has, too
+		if i > 0 && len(iv.removed) > 0 {
+			iv.rec.Pages = slices.Concat(refs, removedEntries(iv.removed))
 			sortEntries(iv.rec.Pages)
 		}
 		if err := g.writeInterval(iv); err != nil {
@@ -115,10 +116,10 @@ func (g *group) writeRing(m *snapshot) error {
 	return nil
 }
 
-// storeFrom writes pages of an interval's start, and adds them to the hash of the end
+// storeFrom writes pages of an interval's start, which r reads, and adds them to the hash of the end
 // before, if that has one.
-func (g *group) storeFrom(iv *interval, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
-	refs, err := g.storePages(iv.src, set, before)
+func (g *group) storeFrom(iv *interval, r pageReader, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
+	refs, err := g.storePages(r, set, before)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ func (w *window) prepareScan() bool {
 	codeOfScan(code)
 	code[scanSize-1] = 0xcc
 	if ret, err := w.in.do(unix.SYS_MPROTECT, uint64(at), checkpoint.PageSize, unix.PROT_READ|unix.PROT_EXEC); err != nil || ret != 0 {
+		_, _ = w.in.do(unix.SYS_MUNMAP, uint64(at), windowSize) // it may be a helper, which has the program's memory
 		return false
 	}
 	w.at, w.runs = uint64(at), make([]uint32, 0, windowPages)

@@ -137,6 +137,44 @@ func TestEachRun(t *testing.T) {
 	}
 }
 
+// TestStartReader: pages that are the same now are read where they are now, all others where the start
+// is held, whatever is asked for.
+func TestStartReader(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 12))
+	now, start := holes{pages: somePages(t, rnd, 200)}, holes{pages: somePages(t, rnd, 200)}
+	want := slices.Clone(start.pages)
+	same := ranges{{3, 4}, {10, 90}, {91, 92}, {150, 199}}
+	_ = same.each(func(page uint64) error {
+		from := page * checkpoint.PageSize
+		copy(want[from:from+checkpoint.PageSize], now.pages[from:])
+		clear(start.pages[from : from+checkpoint.PageSize])
+		return nil
+	})
+	for _, src := range []pageReader{memReader{start}, onePage{memReader{start}}} {
+		r := startReader{src, memReader{now}, same}
+		got := make([]byte, len(want))
+		err := eachPage(r, ranges{{0, 5}, {5, 200}}, func(addr uint64, page []byte) error {
+			copy(got[addr:], page)
+			return nil
+		})
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%T: %v, other pages", src, err)
+		}
+		for page := range uint64(200) {
+			b, addr := make([]byte, checkpoint.PageSize), page*checkpoint.PageSize
+			if err := r.readPage(addr, b); err != nil || !bytes.Equal(b, want[addr:addr+checkpoint.PageSize]) {
+				t.Errorf("%T: page %d: %v", src, page, err)
+			}
+		}
+	}
+}
+
+// onePage is a reader that reads page by page.
+type onePage struct{ r memReader }
+
+func (o onePage) readPage(addr uint64, b []byte) error { return o.r.readPage(addr, b) }
+func (onePage) close()                                 {}
+
 // TestWithin: the runs of a set that are in another run.
 func TestWithin(t *testing.T) {
 	set := ranges{{2, 4}, {6, 10}, {12, 13}}

@@ -250,17 +250,7 @@ func (sp *space) settle(s *shadow) error {
 	if !ws.Stopped() {
 		return &goneError{ws}
 	}
-	if err := ptrace.SetOptions(s.pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
-		return err
-	}
-	in, err := borrow(s.pid, s.pid, sp.site)
-	if err != nil {
-		return err
-	}
-	if _, err := in.do(unix.SYS_SETSID); err != nil {
-		return err
-	}
-	if _, err := in.do(unix.SYS_CLOSE_RANGE, 0, 0xffffffff, 0); err != nil {
+	if err := sp.becomeBare(s.pid); err != nil {
 		return err
 	}
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte("1000"), 0); err != nil {
@@ -268,5 +258,22 @@ func (sp *space) settle(s *shadow) error {
 	}
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/mem", s.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	s.mem = procMem(fd)
+	return err
+}
+
+// becomeBare has a new clone, which is at its first stop, hold no descriptor of the program's, and
+// no terminal.
+func (sp *space) becomeBare(pid int) error {
+	if err := ptrace.SetOptions(pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
+		return err
+	}
+	in, err := borrow(pid, pid, sp.site)
+	if err != nil {
+		return err
+	}
+	if _, err := in.do(unix.SYS_SETSID); err != nil {
+		return err
+	}
+	_, err = in.do(unix.SYS_CLOSE_RANGE, 0, 0xffffffff, 0)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -34,6 +35,7 @@ type signalState struct {
 	xstate      []byte // at that exit, where the log must have it
 	held        []heldSignal
 	giving      *heldSignal // handed back to the kernel, delivery expected
+	givingMask  *uint64     // of one that kills: what is blocked once it is delivered, else nil
 	repeat      *repeat
 	draining    bool // the timer's signal is of no use any more
 }
@@ -132,24 +134,38 @@ func (t *thread) onSignal(sig int) (action, error) {
 	if t.group().timer.arrived(t.tid, sig, &si) {
 		return t.onForced()
 	}
-	t.session.relay.delivered(&si)
+	if t.sig.givingMask == nil { // else it was noted when it came first
+		t.session.relay.delivered(&si)
+	}
+	if err := t.given(sig, &si); err != nil {
+		return action{}, err
+	}
 	if t.group().done {
 		return action{sig: sig}, nil
 	}
 	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
-	if g := t.sig.giving; g != nil && g.signo == sig {
-		si = g.info
-		t.sig.giving = nil
-		if err := t.session.source.setSiginfo(t.tid, &si); err != nil {
-			return action{}, err
-		}
-	}
 	if isFault(sig, &si) && !t.call.pending {
 		return t.onFault(sig, &si)
 	}
 	return t.onAsync(sig, &si)
+}
+
+// given makes a signal that was sent anew, if this is that, what it was.
+func (t *thread) given(sig int, si *ptrace.Siginfo) error {
+	g := t.sig.giving
+	if g == nil || g.signo != sig {
+		return nil
+	}
+	t.sig.giving, *si = nil, g.info
+	if mask := t.sig.givingMask; mask != nil {
+		t.sig.givingMask = nil
+		if err := t.session.source.setSigmask(t.tid, *mask); err != nil {
+			return err
+		}
+	}
+	return t.session.source.setSiginfo(t.tid, si)
 }
 
 // isFault reports whether a signal is a synchronous exception of the program:
@@ -194,9 +210,10 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 // actions kill only for a fault of its own, and for SIGKILL from outside (man 7 pid_namespaces).
 func (p *process) isInit() bool {
 	status, err := statusOf(p.live)
-	if err != nil {
-		return false
-	}
+	return err == nil && isInit(status)
+}
+
+func isInit(status abi.ProcStatus) bool {
 	ids := strings.Fields(status.Field("NSpid"))
 	return len(ids) > 0 && ids[len(ids)-1] == "1"
 }

@@ -23,6 +23,15 @@ type snapshot struct {
 	changed ranges            // those of copies that belong to changed files
 	refs    []checkpoint.PageEntry
 	stored  bool
+	helper  *shadow // shares the program's memory, and reads it for this; nil where there is none
+}
+
+// reader returns what reads the memory.
+func (m *snapshot) reader() pageReader {
+	if m.helper == nil {
+		return m.space.reader()
+	}
+	return m.helper
 }
 
 // takeSnapshot looks at the program's memory.
@@ -41,7 +50,11 @@ func (sp *space) takeSnapshot() (*snapshot, error) {
 		sp.session.log.Debug().Str("what", d).Msg("map model corrected")
 	}
 	sp.maps.adopt(list)
-	c, err := sp.scanPages(sp.maps.all())
+	last := sp.group.cur
+	if last == nil {
+		last = sp.group.prev
+	}
+	c, err := sp.scanSince(sp.maps.all(), last)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +85,6 @@ func (sp *space) takeSnapshot() (*snapshot, error) {
 				m.copies[a] = p
 			}
 		}
-	}
-	last := sp.group.cur
-	if last == nil {
-		last = sp.group.prev
 	}
 	if last == nil {
 		m.dirty = m.private

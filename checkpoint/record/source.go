@@ -80,6 +80,9 @@ type mmInfo interface {
 	// visit calls f for every page of [start,end) that is present or swapped, with its entry
 	// in the form of /proc/PID/pagemap.
 	visit(start, end uint64, f func(page, entry uint64)) error
+	// visitSince is visit for anonymous memory, of pages that are not among known with an entry
+	// that may say no more than that they are there, and this process's alone.
+	visitSince(start, end uint64, known ranges, f func(page, entry uint64)) error
 	close()
 }
 
