@@ -218,14 +218,18 @@ func (g *group) cpuSpent() time.Duration {
 	return time.Duration(own.Nano()) + cpu
 }
 
-// cutShare is how many times as long as the last cut took an interval lasts at least.
-const cutShare = 16
+// intervalShare is how many times as long as the last cut took an interval lasts at least;
+// cutShare is the like for what is done between intervals.
+const (
+	intervalShare = 16
+	cutShare      = 8
+)
 
 // spacing returns the CPU time after which an interval that is meant to last wanted ends,
 // when the cut before it took cut. A cut costs a fork and a look at every mapping: with tens
 // of thousands of mappings that is more than the interval, and a program that had a cut at
 // each call would hardly run.
-func spacing(wanted, cut time.Duration) time.Duration { return max(wanted, cutShare*cut) }
+func spacing(wanted, cut time.Duration) time.Duration { return max(wanted, intervalShare*cut) }
 
 // without returns the rows that are not in set. Clean private views of a file
 // are part of the next table but not of an end: stores through a shared view of
