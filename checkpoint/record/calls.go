@@ -443,9 +443,13 @@ func (t *thread) afterCall(ret int64) error {
 		}
 	case unix.SYS_PERSONALITY:
 		t.space().noteExecImplied()
+	case unix.SYS_RT_SIGTIMEDWAIT:
+		if ret > 0 {
+			t.session.relay.taken(t, unix.Signal(ret))
+		}
 	case unix.SYS_KILL:
 		if ret == 0 && int32(c.args[0]) == -1 {
-			t.session.relay.sentToAll(int(c.args[1]))
+			t.session.relay.sentToAll(t, unix.Signal(c.args[1]))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ package record
 import (
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,7 @@ var raw struct {
 	pipe   *os.File // its end to read from; made once
 	relays map[*relay]struct{}
 	taken  []unix.Signal // those that the handler is set for
+	last   byte          // the last relay's mark
 }
 
 // watchRaw passes raw signals to the relay, until the returned function is called.
@@ -53,6 +55,8 @@ func watchRaw(r *relay) (end func()) {
 		tellStops(false)
 	}
 	raw.relays[r] = struct{}{}
+	raw.last = max(raw.last+1, firstMark)
+	r.id = raw.last
 	return func() {
 		raw.mu.Lock()
 		defer raw.mu.Unlock()
@@ -104,9 +108,30 @@ func readRaw(pipe *os.File) {
 		raw.mu.Lock()
 		for _, sig := range b[:n] {
 			for r := range raw.relays {
-				r.arrive(unix.Signal(sig))
+				if sig < firstMark {
+					r.arrive(unix.Signal(sig))
+				} else if sig == r.id {
+					r.arrive(0)
+				}
 			}
 		}
 		raw.mu.Unlock()
+	}
+}
+
+// firstMark is the first byte in the pipe that is no signal's number.
+const firstMark = 65
+
+// markRaw has a mark arrive behind all raw signals that the handler has written.
+func markRaw(r *relay) {
+	if r.id == 0 {
+		r.arrive(0) // none comes
+		return
+	}
+	for {
+		if _, err := unix.Write(int(rawPipe), []byte{r.id}); err != unix.EAGAIN { //nolint:errorlint // a bare errno
+			return
+		}
+		time.Sleep(time.Millisecond) // it is full, and read all the time
 	}
 }

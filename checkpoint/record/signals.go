@@ -135,7 +135,7 @@ func (t *thread) onSignal(sig int) (action, error) {
 		return t.onForced()
 	}
 	if t.sig.givingMask == nil { // else it was noted when it came first
-		t.session.relay.delivered(&si)
+		t.session.relay.delivered(t, &si)
 	}
 	if err := t.given(sig, &si); err != nil {
 		return action{}, err

@@ -42,6 +42,9 @@ func (t *thread) onStop(ws unix.WaitStatus) error {
 			return err
 		}
 	}
+	if next.status == 0 {
+		t.session.relay.looked(t)
+	}
 	return t.goOn(next)
 }
 
@@ -129,6 +132,9 @@ func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitSta
 	if ws, stopped := t.session.source.poll(t.tid); stopped {
 		return ws, true, nil
 	}
+	if req != ptrace.Listen { // from which it comes without any signal
+		t.session.relay.runs(t)
+	}
 	if err := t.session.source.resume(t.tid, req, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		return 0, false, err
 	}
@@ -150,6 +156,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	switch {
 	case ws.Exited() || ws.Signaled():
 		delete(t.session.threads, t.tid)
+		t.session.relay.ended(t.tid)
 		if !t.ended && (t.group().shares() || t.tid != t.proc.pid) {
 			t.onThreadGone(ws)
 		}
