@@ -5,6 +5,7 @@ package record
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ import (
 // among those sent) and drained there before the call starts. One that loses it
 // against another stop finds its thread when that has its turn again.
 type forceTimer struct {
+	ticker  *ticker // nil before it has one
 	mu      sync.Mutex
 	source  stopSource
 	pid     int // of the process and of its thread that runs, or ran last
@@ -60,6 +62,9 @@ type ticker struct {
 	mu     sync.Mutex
 	timers []*forceTimer
 	quit   chan struct{}
+
+	resting atomic.Bool   // no timer has a deadline soon
+	wake    chan struct{} // ends that
 }
 
 // start begins to tick.
@@ -71,7 +76,7 @@ func (k *ticker) start(opt Options) {
 	if opt.ForceEvery > 0 {
 		tick = max(min(tick, opt.ForceEvery/4), 200*time.Microsecond)
 	}
-	k.quit = make(chan struct{})
+	k.quit, k.wake = make(chan struct{}), make(chan struct{}, 1)
 	go k.run(tick)
 }
 
@@ -90,8 +95,45 @@ func (k *ticker) run(tick time.Duration) {
 		select {
 		case now := <-tk.C:
 			k.check(now)
+			// A look wakes several threads of Go's, and most look for nothing: a program that only
+			// computes, alone, has no deadline but its CPU time.
+			was := k.resting.Swap(true)
+			if rest := k.rest(); rest > 2*tick {
+				tk.Reset(rest)
+				continue
+			}
+			if k.resting.Store(false); was {
+				tk.Reset(tick)
+			}
+		case <-k.wake:
+			k.resting.Store(false)
+			tk.Reset(tick)
 		case <-k.quit:
 			return
+		}
+	}
+}
+
+// rest returns for how long no timer need look, if nothing happens.
+func (k *ticker) rest() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	least := longestRest
+	for _, p := range k.timers {
+		least = min(least, p.rest())
+	}
+	return least
+}
+
+// longestRest bounds how long the ticker rests.
+const longestRest = time.Second
+
+// changed ends a rest.
+func (k *ticker) changed() {
+	if k != nil && k.resting.Load() {
+		select {
+		case k.wake <- struct{}{}:
+		default: // it is about to end
 		}
 	}
 }
@@ -109,7 +151,9 @@ func (k *ticker) check(now time.Time) {
 func (k *ticker) add(p *forceTimer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	p.ticker = k
 	k.timers = append(k.timers, p)
+	k.changed()
 }
 
 // remove ends that.
@@ -153,6 +197,22 @@ func (p *forceTimer) check(now time.Time) {
 	}
 }
 
+// rest returns for how long check need not be called, if no other method is: half as long as the
+// program can run before it is overdue.
+func (p *forceTimer) rest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running || p.signo == 0 || len(p.sent) > 0 || p.asked || p.every > 0 || p.shared != nil || p.cpuDue == 0 ||
+		!p.hold.IsZero() || !p.turnEnd.IsZero() || !p.turnAsk.IsZero() {
+		return 0
+	}
+	cpu, err := cpuTime(p.pid)
+	if err != nil {
+		return 0
+	}
+	return (p.cpuDue - cpu) / 2
+}
+
 // lost reports whether a SIGCONT has taken away what was sent to the running thread. It was not
 // in the queue twice: once, it may just be about to stop the thread.
 func (p *forceTimer) lost() bool {
@@ -169,11 +229,16 @@ func (p *forceTimer) lost() bool {
 // enter is called before a thread is resumed, leave after it has stopped.
 func (p *forceTimer) enter(t *thread, user bool) {
 	p.mu.Lock()
+	other := p.pid != t.proc.pid
 	p.pid, p.tid, p.running, p.shared, p.stuck = t.proc.pid, t.tid, user, nil, false
 	if t.agent {
 		p.shared = t.block.shared
 	}
+	other = other || p.shared != nil
 	p.mu.Unlock()
+	if other {
+		p.ticker.changed()
+	}
 }
 
 func (p *forceTimer) leave() {
@@ -244,6 +309,7 @@ func (p *forceTimer) holdUntil(at time.Time) {
 	p.mu.Lock()
 	p.hold = at
 	p.mu.Unlock()
+	p.ticker.changed()
 }
 
 // ask has the thread that runs its own code stop as soon as the timer looks, or not any more.
@@ -251,6 +317,7 @@ func (p *forceTimer) ask(on bool) {
 	p.mu.Lock()
 	p.asked = on
 	p.mu.Unlock()
+	p.ticker.changed()
 }
 
 // turnEnds sets or, with the zero time, clears the time at which the turn ends because others
@@ -259,6 +326,7 @@ func (p *forceTimer) turnEnds(ask, at time.Time) {
 	p.mu.Lock()
 	p.turnAsk, p.turnEnd = ask, at
 	p.mu.Unlock()
+	p.ticker.changed()
 }
 
 // interval tells the timer that an interval starts now; it is to end when the program's CPU
@@ -267,6 +335,7 @@ func (p *forceTimer) interval(cut, due time.Duration) {
 	p.mu.Lock()
 	p.last, p.cutDue, p.cpuDue = time.Now(), cut, due
 	p.mu.Unlock()
+	p.ticker.changed()
 }
 
 // blocked chooses the signal by the program's mask.

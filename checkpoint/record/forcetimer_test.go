@@ -1,0 +1,106 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/record/agent"
+)
+
+// computing returns the timer of a program that only computes, and that is overdue in an hour of
+// CPU time.
+func computing(k *ticker) *forceTimer {
+	p := &forceTimer{pid: os.Getpid(), tid: os.Getpid(), running: true, signo: reservedSignal}
+	k.add(p)
+	p.interval(time.Hour, time.Hour)
+	return p
+}
+
+// TestRest: the timers rest only where no deadline but that of CPU time is set.
+func TestRest(t *testing.T) {
+	soon := time.Now()
+	for name, c := range map[string]struct {
+		set   func(p *forceTimer)
+		rests bool
+	}{
+		"computes":          {func(*forceTimer) {}, true},
+		"holds a signal":    {func(p *forceTimer) { p.holdUntil(soon) }, false},
+		"is asked":          {func(p *forceTimer) { p.ask(true) }, false},
+		"its turn ends":     {func(p *forceTimer) { p.turnEnds(time.Time{}, soon) }, false},
+		"its turn may end":  {func(p *forceTimer) { p.turnEnds(soon, time.Time{}) }, false},
+		"is overdue":        {func(p *forceTimer) { p.interval(1, 1) }, false},
+		"has no interval":   {func(p *forceTimer) { p.cpuDue = 0 }, false},
+		"is forced often":   {func(p *forceTimer) { p.every = time.Hour }, false},
+		"stands":            {func(p *forceTimer) { p.leave() }, false},
+		"is off":            {func(p *forceTimer) { p.off() }, false},
+		"gets a signal":     {func(p *forceTimer) { p.sent = map[int]sentSignal{1: {n: 1}} }, false},
+		"has an agent":      {func(p *forceTimer) { p.shared = agent.Shared{} }, false},
+		"has gone":          {func(p *forceTimer) { p.pid = 1 << 22 }, false},
+		"holds none":        {func(p *forceTimer) { p.holdUntil(soon); p.holdUntil(time.Time{}) }, true},
+		"is asked no more":  {func(p *forceTimer) { p.ask(true); p.ask(false) }, true},
+		"nobody else waits": {func(p *forceTimer) { p.turnEnds(soon, soon); p.turnEnds(time.Time{}, time.Time{}) }, true},
+	} {
+		k := &ticker{}
+		first, second := computing(k), computing(k)
+		if got := k.rest(); got != longestRest {
+			t.Errorf("%s: rests for %v before", name, got)
+		}
+		c.set(second)
+		if got := k.rest(); got > 0 != c.rests {
+			t.Errorf("%s: rests for %v", name, got)
+		}
+		if c.set(first); k.rest() > 0 != c.rests {
+			t.Errorf("%s: both: rests for %v", name, k.rest())
+		}
+	}
+}
+
+// TestRestEnds: what sets a deadline ends a rest, and then it is kept.
+func TestRestEnds(t *testing.T) {
+	f, th := newFake(t, Options{})
+	th.proc.pid = os.Getpid() // whose CPU time can be asked for
+	for name, set := range map[string]func(p *forceTimer){
+		"hold":     func(p *forceTimer) { p.holdUntil(time.Now()) },
+		"ask":      func(p *forceTimer) { p.ask(true) },
+		"turn":     func(p *forceTimer) { p.turnEnds(time.Time{}, time.Now()) },
+		"interval": func(p *forceTimer) { p.interval(1, 1) },
+		"process":  func(p *forceTimer) { p.pid++; p.enter(th, true) },
+		"program":  func(p *forceTimer) { p.ticker.add(&forceTimer{}) },
+	} {
+		k := &ticker{wake: make(chan struct{}, 1)}
+		p := computing(k)
+		k.resting.Store(true)
+		p.enter(th, true)
+		p.leave()
+		p.enter(th, true)
+		if len(k.wake) != 0 {
+			t.Errorf("%s: the rest ends with nothing new", name)
+		}
+		if set(p); len(k.wake) != 1 {
+			t.Errorf("%s: the rest goes on", name)
+		}
+	}
+
+	k := &ticker{}
+	p := computing(k)
+	p.source = f
+	k.start(Options{ForceAfter: time.Millisecond})
+	for !k.resting.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	p.ask(true)
+	for came := false; !came; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		came = p.sent[p.tid].n == 1
+		p.mu.Unlock()
+	}
+	k.stop()
+	if len(f.sent) != 1 || f.sent[0] != unix.Signal(reservedSignal) {
+		t.Errorf("sent %v", f.sent)
+	}
+}
