@@ -165,7 +165,7 @@ func (g *group) settle(err error) {
 	if err == nil && g.of == s.crashed && s.opt.Keep == KeepCrash && s.opt.OnCrash == OnCrashFirst {
 		err = s.endOthers(g, "another process crashed")
 	}
-	if err == nil && s.out.open() && s.opt.Keep == KeepCrash {
+	if err == nil && s.out.open() && s.opt.Keep == KeepCrash && !s.ending {
 		err = s.finish()
 	}
 	if err == nil {

@@ -21,6 +21,8 @@ import (
 // endOthers ends the recording of all processes but those of one group, and lets them go. why
 // is empty where nothing of them is to be recorded.
 func (s *session) endOthers(but *group, why string) error {
+	defer func(was bool) { s.ending = was }(s.ending)
+	s.ending = true
 	ended := map[*group]bool{but: true}
 	for {
 		i := slices.IndexFunc(s.groups, func(g *group) bool { return !ended[g] })

@@ -44,6 +44,7 @@ type session struct {
 	// that nobody tells of.
 	mayHaveOrphans bool
 	answering      *thread // whose stop is being answered
+	ending         bool    // endOthers is under way: there is more to write
 
 	first    *process             // the program that was started
 	crashed  *process             // the first that crashed
