@@ -30,6 +30,7 @@ type fakeSource struct {
 	reads  int           // of memory
 	killed bool          // and on its way to PTRACE_EVENT_EXIT when its registers are asked for next
 	polled func() (unix.WaitStatus, bool)
+	onWay  int // how often its extended state cannot be read on the way there
 
 	pages  map[uint64][]byte // by address
 	tables map[uint64]uint64 // entries of the page table, by page
@@ -78,13 +79,20 @@ func (f *fakeSource) resume(tid int, how ptrace.Request, sig int) error {
 func (f *fakeSource) interrupt(int) error                        { f.t.Error("interrupted"); return unix.ESRCH }
 func (f *fakeSource) message(int, int) (uint64, error)           { return f.msg, nil }
 func (f *fakeSource) setRegs(_ int, r *ptrace.Regs) error        { f.regs = *r; return nil }
-func (f *fakeSource) getXState(int) ([]byte, error)              { return make([]byte, 576), nil }
 func (f *fakeSource) getSigmask(int) (uint64, error)             { return f.mask, nil }
 func (f *fakeSource) setSigmask(_ int, mask uint64) error        { f.mask = mask; return nil }
 func (f *fakeSource) pending(int) uint64                         { return f.queued }
 func (f *fakeSource) stopQueued(int) bool                        { return f.queued&(1<<(unix.SIGSTOP-1)) != 0 }
 func (f *fakeSource) getSiginfo(_ int, si *ptrace.Siginfo) error { *si = f.info; return nil }
 func (f *fakeSource) setSiginfo(_ int, si *ptrace.Siginfo) error { f.info = *si; return nil }
+
+func (f *fakeSource) getXState(int) ([]byte, error) {
+	if f.onWay > 0 {
+		f.onWay--
+		return nil, unix.ESRCH
+	}
+	return make([]byte, 576), nil
+}
 
 func (f *fakeSource) getRegs(_ int, r *ptrace.Regs) error {
 	if f.killed {

@@ -140,10 +140,22 @@ func (t *thread) context() checkpoint.Context {
 		c.InCall, c.OrigRAX = true, t.call.nr
 		c.Regs = t.replayed() // not what the kernel was given, nor what execve has put in their place
 	}
+	c.XState = t.xstate()
+	return c
+}
+
+// xstate returns the extended state of a thread that is at a stop. One that has just been killed there cannot be
+// read on its way to PTRACE_EVENT_EXIT, and there it can.
+func (t *thread) xstate() []byte {
 	x, err := t.session.source.getXState(t.tid)
+	for end := time.Now().Add(exitLimit); errors.Is(err, unix.ESRCH) && !hasEnded(t.tid) && time.Now().Before(end); time.Sleep(callTick) {
+		x, err = t.session.source.getXState(t.tid)
+	}
 	if err != nil {
 		t.noteNoXState(err)
 	}
-	c.XState = x
-	return c
+	return x
 }
+
+// exitLimit is how long that way may take.
+const exitLimit = time.Second

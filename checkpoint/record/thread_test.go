@@ -334,3 +334,14 @@ func TestLetGoAndEnded(t *testing.T) {
 		t.Errorf("%v, over %v, %d threads left", err, s.first.over, len(s.threads))
 	}
 }
+
+// TestKilledAtContext: a thread that is killed while an interval begins has its extended state in it, though that cannot
+// be read before PTRACE_EVENT_EXIT.
+func TestKilledAtContext(t *testing.T) {
+	f, th := newFake(t, Options{})
+	for name, context := range map[string]func() checkpoint.Context{"its turn": th.context, "another's turn": th.parkedContext} {
+		if f.onWay = 3; len(context().XState) == 0 {
+			t.Errorf("%s: no extended state", name)
+		}
+	}
+}

@@ -177,11 +177,7 @@ func (t *thread) parkedContext() checkpoint.Context {
 		c.XState = t.parked.xstate
 		return c
 	}
-	x, err := t.session.source.getXState(t.tid)
-	if err != nil {
-		t.noteNoXState(err)
-	}
-	c.XState = x
+	c.XState = t.xstate()
 	return c
 }
 
