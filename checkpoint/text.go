@@ -4,8 +4,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 )
 
 // The text form of an event is its kind and then its fields as name=value, in
@@ -34,18 +35,9 @@ func (e *Event) Text() string { return e.text(0, nil) }
 // and fields in hidden are left out.
 func (e *Event) text(limit int, hidden []fieldID) string {
 	p := &textPrinter{limit: limit}
-	p.s.WriteString(e.Kind.String())
-	if s := e.Kind.spec(); s != nil {
-		for _, id := range s.required {
-			p.field(id, e, hidden)
-		}
-		for _, id := range s.optional {
-			if !id.isZero(e) {
-				p.field(id, e, hidden)
-			}
-		}
-	}
-	return p.s.String()
+	p.str(e.Kind.String())
+	p.fields(e, hidden)
+	return string(p.b)
 }
 
 // TextOptions says how WriteText prints.
@@ -62,34 +54,35 @@ type TextOptions struct {
 // WriteText prints an interval: a line of what it is, its maps, one line for
 // each event, and how it ends. The error is w's.
 func WriteText(w io.Writer, iv *Interval, o TextOptions) error {
-	var s strings.Builder
-	fmt.Fprintf(&s, "interval %d: pid %d, image %d, %d threads, %d maps, %d pages%s%s, %d events, cpu %v to %v\n",
+	p := &textPrinter{w: w}
+	p.printf("interval %d: pid %d, image %d, %d threads, %d maps, %d pages%s%s, %d events, cpu %v to %v\n",
 		iv.ID, iv.PID, iv.Image, len(iv.Start), len(iv.Maps), len(iv.Pages), mark(iv.Delta, " (delta)"), mark(iv.Slim, " (slim)"),
 		len(iv.Events), iv.CPUStart, iv.CPUStart+iv.End.CPUTime)
 	for i := range iv.Start {
 		x := &iv.Start[i]
-		fmt.Fprintf(&s, "  thread %d%s: rip %#x, rsp %#x%s\n", x.TID, mark(x.Name != "", " "+strconv.QuoteToASCII(x.Name)), x.Regs.RIP, x.Regs.R[4], mark(x.InCall, ", inside a call"))
+		p.printf("  thread %d%s: rip %#x, rsp %#x%s\n", x.TID, mark(x.Name != "", " "+strconv.QuoteToASCII(x.Name)), x.Regs.RIP, x.Regs.R[4], mark(x.InCall, ", inside a call"))
+		p.spill()
 	}
 	for i := range iv.Maps {
 		m := &iv.Maps[i]
-		fmt.Fprintf(&s, "  map %x-%x %s %s %x object %d %s\n", m.Start, m.End, protText(m.Prot), flagText(m.Flags), m.Offset, m.Object, strconv.QuoteToASCII(m.Name))
+		p.printf("  map %x-%x %s %s %x object %d %s\n", m.Start, m.End, protText(m.Prot), flagText(m.Flags), m.Offset, m.Object, strconv.QuoteToASCII(m.Name))
+		p.spill()
 	}
 	for i := range iv.Artefact {
 		a := &iv.Artefact[i]
-		fmt.Fprintf(&s, "  artefact at %#x, %d bytes: %s\n", a.Addr, len(a.Old), strconv.QuoteToASCII(a.What))
+		p.printf("  artefact at %#x, %d bytes: %s\n", a.Addr, len(a.Old), strconv.QuoteToASCII(a.What))
+		p.spill()
 	}
 	for i := range iv.Events {
-		fmt.Fprintf(&s, "%6d  %s\n", i, EventLine(&iv.Events[i], o))
-		if s.Len() > 1<<16 {
-			if _, err := io.WriteString(w, s.String()); err != nil {
-				return err
-			}
-			s.Reset()
+		p.printf("%6d  ", i)
+		p.line(&iv.Events[i], o)
+		p.str("\n")
+		if p.spill(); p.err != nil {
+			return p.err
 		}
 	}
-	fmt.Fprintf(&s, "  ends: %s\n", iv.End.text())
-	_, err := io.WriteString(w, s.String())
-	return err
+	p.printf("  ends: %s\n", iv.End.text())
+	return p.flush()
 }
 
 func mark(b bool, s string) string {
@@ -110,18 +103,9 @@ var formatted = map[EventKind][]fieldID{
 // EventLine prints one event as WriteText does, without its number: a call or signal by
 // the formatter when there is one.
 func EventLine(e *Event, o TextOptions) string {
-	limit, call := 32, o.Call
-	if o.Full {
-		limit = 0
-	}
-	if hidden := formatted[e.Kind]; call != nil && hidden != nil {
-		if s := call(e); s != "" {
-			rest := e.text(limit, hidden)
-			_, rest, _ = strings.Cut(rest, " ")
-			return fmt.Sprintf("%-6s tid=%d %s%s%s", e.Kind, e.TID, s, mark(rest != "", "  "), rest)
-		}
-	}
-	return e.text(limit, nil)
+	p := &textPrinter{}
+	p.line(e, o)
+	return string(p.b)
 }
 
 var endNames = [...]string{EndSync: "at the last event", EndForced: "forced", EndCrash: "crash", EndExit: "exit", EndExec: "execve", EndGap: "gap", EndStop: "recording stopped"}
@@ -152,63 +136,161 @@ func (e *End) text() string {
 	return fmt.Sprintf("%s; memory hash %016x, %d pages written", s, e.MemHash, len(e.Pages))
 }
 
-// textPrinter prints fields.
+// textPrinter prints fields. One event may print as hundreds of megabytes, so what is
+// printed is given to w in between.
 type textPrinter struct {
-	s     strings.Builder
+	b     []byte
+	w     io.Writer // nil: all stays in b
+	err   error     // w's; what is printed behind it is lost
 	limit int
 }
 
-func (p *textPrinter) printf(format string, args ...any) { fmt.Fprintf(&p.s, format, args...) }
+// spillAt is how many bytes are given to the writer at once, about.
+const spillAt = 1 << 16
 
-func (p *textPrinter) field(id fieldID, e *Event, hidden []fieldID) {
-	for _, h := range hidden {
-		if h == id {
-			return
+// spill makes room. It is called wherever a list of the file's is gone through.
+func (p *textPrinter) spill() {
+	if p.w != nil && len(p.b) > spillAt {
+		_ = p.flush() // whoever prints looks at p.err
+	}
+}
+
+func (p *textPrinter) flush() error {
+	if p.err == nil {
+		_, p.err = p.w.Write(p.b)
+	}
+	p.b = p.b[:0]
+	return p.err
+}
+
+func (p *textPrinter) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
+func (p *textPrinter) str(s string)                      { p.b = append(p.b, s...) }
+
+// number prints in hexadecimal, as %#x does.
+func (p *textPrinter) number(v uint64) { p.b = strconv.AppendUint(append(p.b, "0x"...), v, 16) }
+
+// line prints an event as EventLine does.
+func (p *textPrinter) line(e *Event, o TextOptions) {
+	if p.limit = 32; o.Full {
+		p.limit = 0
+	}
+	hidden := formatted[e.Kind]
+	if o.Call == nil {
+		hidden = nil
+	}
+	if hidden == nil {
+		p.str(e.Kind.String())
+		p.fields(e, nil)
+		return
+	}
+	s := o.Call(e)
+	if s == "" {
+		p.str(e.Kind.String())
+		p.fields(e, nil)
+		return
+	}
+	p.printf("%-6s tid=%d %s", e.Kind, e.TID, s)
+	if p.shows(e, hidden) {
+		p.str(" ")
+	}
+	p.fields(e, hidden)
+}
+
+// shown reports whether a field of an event is printed.
+func (e *Event) shown(id fieldID, isRequired bool, hidden []fieldID) bool {
+	return !slices.Contains(hidden, id) && (isRequired || !id.isZero(e))
+}
+
+// shows reports whether an event has a field that is printed.
+func (p *textPrinter) shows(e *Event, hidden []fieldID) bool {
+	s := e.Kind.spec()
+	return s != nil && (slices.ContainsFunc(s.required, func(id fieldID) bool { return e.shown(id, true, hidden) }) ||
+		slices.ContainsFunc(s.optional, func(id fieldID) bool { return e.shown(id, false, hidden) }))
+}
+
+// fields prints the fields of an event but the hidden ones, each behind a space.
+func (p *textPrinter) fields(e *Event, hidden []fieldID) {
+	s := e.Kind.spec()
+	if s == nil {
+		return
+	}
+	for _, id := range s.required {
+		if e.shown(id, true, hidden) {
+			p.field(id, e)
 		}
 	}
+	for _, id := range s.optional {
+		if e.shown(id, false, hidden) {
+			p.field(id, e)
+		}
+	}
+}
+
+func (p *textPrinter) field(id fieldID, e *Event) {
 	f := &eventFields[id]
-	p.s.WriteByte(' ')
-	p.s.WriteString(f.name)
+	p.str(" ")
+	p.str(f.name)
 	if f.typ == typeFlag {
 		return
 	}
-	p.s.WriteByte('=')
+	p.str("=")
 	p.value(f.typ, f.at(e))
 }
 
 func (p *textPrinter) value(typ fieldType, at any) {
 	switch v := at.(type) {
 	case *int64:
-		p.printf("%d", *v)
+		p.b = strconv.AppendInt(p.b, *v, 10)
 	case *int32:
-		p.printf("%d", *v)
+		p.b = strconv.AppendInt(p.b, int64(*v), 10)
 	case *uint64:
 		switch typ {
 		case typeHash:
 			p.printf("%016x", *v)
 		case typeCount:
-			p.printf("%d", *v)
+			p.b = strconv.AppendUint(p.b, *v, 10)
 		default:
-			p.printf("%#x", *v)
+			p.number(*v)
 		}
 	case *[6]uint64:
 		p.numbers(v[:])
 	case *[4]uint64:
 		p.numbers(v[:])
 	case fmt.Stringer: // a word of a list
-		p.s.WriteString(v.String())
+		p.str(v.String())
 	case **Regs:
 		p.regs(*v)
 	case *[]byte:
 		b, dots := p.cut(*v)
-		p.s.WriteString(hex.EncodeToString(b) + dots)
+		for part := range slices.Chunk(b, spillAt) {
+			p.b = hex.AppendEncode(p.b, part)
+			p.spill()
+		}
+		p.str(dots)
 	case *string:
-		p.s.WriteString(strconv.QuoteToASCII(*v))
+		p.quoted([]byte(*v))
 	case *[]MapOp:
 		p.maps(*v)
 	case *[]MemWrite:
 		p.writes(*v)
 	}
+}
+
+// quoted prints bytes as strconv.QuoteToASCII does.
+func (p *textPrinter) quoted(b []byte) {
+	p.str(`"`)
+	for len(b) > 0 {
+		n := min(len(b), spillAt)
+		for k := 0; k < utf8.UTFMax && n < len(b) && !utf8.RuneStart(b[n]); k++ {
+			n++ // no rune is cut
+		}
+		at := len(p.b)
+		p.b = strconv.AppendQuoteToASCII(p.b, string(b[:n]))
+		p.b = append(p.b[:at], p.b[at+1:len(p.b)-1]...) // without quotes
+		p.spill()
+		b = b[n:]
+	}
+	p.str(`"`)
 }
 
 func (p *textPrinter) cut(b []byte) (head []byte, dots string) {
@@ -220,7 +302,8 @@ func (p *textPrinter) cut(b []byte) (head []byte, dots string) {
 
 func (p *textPrinter) numbers(v []uint64) {
 	for i, n := range v {
-		p.printf("%s%#x", mark(i > 0, ","), n)
+		p.str(mark(i > 0, ","))
+		p.number(n)
 	}
 }
 
@@ -232,33 +315,54 @@ func (p *textPrinter) regs(r *Regs) {
 			sep = ","
 		}
 	}
-	p.s.WriteString(mark(sep == "{", "{") + "}")
+	p.str(mark(sep == "{", "{") + "}")
 }
 
 func (p *textPrinter) maps(ops []MapOp) {
 	for i := range ops {
 		op := &ops[i]
-		p.printf("%s%s:%#x-%#x", sepOf(i), op.Kind, op.Start, op.End)
+		p.str(sepOf(i))
+		p.str(op.Kind.String())
+		p.rangeOf(op.Start, op.End)
 		switch op.Kind {
 		case MapOpMap:
 			m := &op.Map
 			p.printf(":%s:%s:%d:%#x:%s", protText(m.Prot), flagText(m.Flags), m.Object, m.Offset, strconv.QuoteToASCII(m.Name))
 		case MapOpMove:
-			p.printf(":%#x-%#x", op.New, op.NewEnd)
+			p.rangeOf(op.New, op.NewEnd)
 		case MapOpProtect:
-			p.printf(":%s", protText(op.Prot))
+			p.str(":")
+			p.str(protText(op.Prot))
 		case MapOpUnmap, MapOpDrop: // The range says all.
 		}
+		if p.spill(); p.err != nil {
+			return
+		}
 	}
-	p.s.WriteByte(']')
+	p.str("]")
+}
+
+// rangeOf prints a range of addresses behind a colon.
+func (p *textPrinter) rangeOf(start, end uint64) {
+	p.str(":")
+	p.number(start)
+	p.str("-")
+	p.number(end)
 }
 
 func (p *textPrinter) writes(list []MemWrite) {
 	for i := range list {
 		b, dots := p.cut(list[i].Data)
-		p.printf("%s%#x:%s%s", sepOf(i), list[i].Addr, strconv.QuoteToASCII(string(b)), dots)
+		p.str(sepOf(i))
+		p.number(list[i].Addr)
+		p.str(":")
+		p.quoted(b)
+		p.str(dots)
+		if p.spill(); p.err != nil {
+			return
+		}
 	}
-	p.s.WriteByte(']')
+	p.str("]")
 }
 
 func sepOf(i int) string {

@@ -1,7 +1,11 @@
 package checkpoint
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -102,5 +106,50 @@ func TestWriteText(t *testing.T) {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, s.String())
 		}
+	}
+}
+
+// pieces is a writer that notes the longest piece that it was given.
+type pieces struct {
+	all     strings.Builder
+	longest int
+	left    int // writes until it fails; 0: never
+}
+
+// Write implements io.Writer.
+func (p *pieces) Write(b []byte) (int, error) {
+	if p.longest = max(p.longest, len(b)); p.left == 1 {
+		return 0, io.ErrShortWrite
+	}
+	p.left--
+	return p.all.Write(b)
+}
+
+// TestWriteLongEvents prints events of megabytes: in pieces, which are the same text, and
+// no further than to the writer's error.
+func TestWriteLongEvents(t *testing.T) {
+	data := bytes.Repeat([]byte("a\u20ac\x80\xf0\x9f\"\n"), 100_000)
+	e := Event{Kind: EventExit, TID: 1, XState: data, Writes: []MemWrite{{Addr: 1, Data: data}, {Addr: 2, Data: bytes.Repeat([]byte{0x80}, 200_000)}}}
+	for i := range uint64(50_000) {
+		e.Maps = append(e.Maps, MapOp{Kind: MapOpUnmap, Start: i * PageSize, End: (i + 1) * PageSize})
+		e.Writes = append(e.Writes, MemWrite{Addr: i})
+	}
+	iv := &Interval{Events: []Event{e}}
+	for _, full := range []bool{true, false} {
+		o := TextOptions{Full: full}
+		var p pieces
+		if err := WriteText(&p, iv, o); err != nil || !strings.Contains(p.all.String(), "  "+EventLine(&e, o)+"\n") {
+			t.Errorf("full %t: %d bytes, %v", full, p.all.Len(), err)
+		}
+		if p.longest > 8*spillAt {
+			t.Errorf("full %t: a piece of %d bytes", full, p.longest)
+		}
+	}
+	if got, want := e.Text(), strconv.QuoteToASCII(string(data)); !strings.Contains(got, "0x1:"+want+";") {
+		t.Error("bytes are not quoted as strconv does")
+	}
+	p := pieces{left: 2}
+	if err := WriteText(&p, iv, TextOptions{Full: true}); !errors.Is(err, io.ErrShortWrite) || p.left != 1 {
+		t.Errorf("%v after %d more writes", err, 1-p.left)
 	}
 }
