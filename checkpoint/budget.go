@@ -27,17 +27,20 @@ type Budget struct {
 	beside atomic.Int64              // size of other files
 	reader atomic.Pointer[Recording] // the last opened
 	used   atomic.Int64
+	turned atomic.Int64 // bytes asked for since the last wait for the collector
 	worked atomic.Int64
 }
 
 // What structures decoded of a file of n bytes may take, and what decoders may go
 // through to make them, in bytes, unless the user says otherwise: the greater of
-// the least and of n times the share.
+// the least and of n times the share. Files that the user named beside it, as a core file that
+// is imported, have twice the share: they hold little but what is asked for.
 const (
 	leastDecoded = 384 << 20
-	decodedShare = 8
+	decodedShare = 4
 	leastWork    = 3 << 30
-	workOfFile   = 64
+	workOfFile   = 32
+	besideShare  = 2
 )
 
 // workShare is how many bytes decoders may go through for each byte of memory that
@@ -58,6 +61,13 @@ func NewBudget(ctx context.Context, memory int64) *Budget {
 func (b *Budget) Scaled() *Budget {
 	b.scaled = true
 	return b
+}
+
+// leave says that r is not read any more.
+func (b *Budget) leave(r *Recording) {
+	if b != nil {
+		b.reader.CompareAndSwap(r, nil)
+	}
 }
 
 // fit says that r, a file of size bytes, is read.
@@ -94,7 +104,7 @@ func (b *Budget) decoded() int64 {
 	if !b.scaled {
 		return b.memory
 	}
-	return min(b.memory, max(leastDecoded, decodedShare*(b.size.Load()+b.beside.Load())))
+	return min(b.memory, max(leastDecoded, decodedShare*(b.size.Load()+besideShare*b.beside.Load())))
 }
 
 // workLimit is the bound of what decoders may go through, in bytes.
@@ -102,7 +112,7 @@ func (b *Budget) workLimit() int64 {
 	if !b.scaled {
 		return b.work
 	}
-	return min(b.work, max(leastWork, workOfFile*(b.size.Load()+b.beside.Load())))
+	return min(b.work, max(leastWork, workOfFile*(b.size.Load()+besideShare*b.beside.Load())))
 }
 
 // Context returns what ends the reading, and the replay, of the recording.
@@ -142,8 +152,15 @@ func (e *LimitError) Error() string {
 	return s + fmt.Sprintf("%s: asks for more than the limit of %d MiB of %s", e.Part, e.Limit>>20, what)
 }
 
-// collections is how often a budget that is used up waits for the collector.
-const collections = 3
+const (
+	// collections is how often a budget that is used up waits for the collector.
+	collections = 3
+	// collectionShare is how much faster the collector goes through memory than decoders.
+	collectionShare = 4
+	// turnover is the part of the limit that is taken between two such waits where they
+	// are worth while: else the room is so little that they are all that goes on.
+	turnover = 16
+)
 
 // Take charges n bytes of memory for a part, a member or a table that the error
 // names. Errors: *LimitError, and those of the context.
@@ -155,6 +172,7 @@ func (b *Budget) Take(n int64, part string) error {
 		return err
 	}
 	limit := b.decoded()
+	b.turned.Add(n)
 	for try := 0; ; try++ {
 		if n <= limit && b.used.Add(n) <= limit {
 			return nil
@@ -162,9 +180,14 @@ func (b *Budget) Take(n int64, part string) error {
 		if n > limit || try == collections {
 			break
 		}
-		b.used.Add(-n)
+		used := b.used.Add(-n)
 		if r := b.reader.Load(); r != nil {
 			r.tables.drop() // they are there to be quick only
+		}
+		if try == 0 && b.turned.Swap(0) < limit/turnover {
+			if err := b.Spend(used/collectionShare, part); err != nil {
+				return err
+			}
 		}
 		runtime.GC() // what is dropped may not have been given back yet
 		time.Sleep(time.Millisecond)

@@ -183,6 +183,67 @@ func TestBudgetIsGivenBack(t *testing.T) {
 	}
 }
 
+// TestBudgetIsGivenBackAtClose opens a recording again and again under a budget that
+// holds what it keeps once.
+func TestBudgetIsGivenBackAtClose(t *testing.T) {
+	path := forge(t, 1, func(w *Writer, _ *Interval) {
+		if err := w.AddObject(Object{ID: 1, Kind: ObjectFile, Path: "/o"}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(100_000) {
+			if err := w.AddObjectPage(ObjectPage{1, i, PageRef{Kind: PageZero}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	b := NewBudget(context.Background(), 6<<20)
+	b.work = 1 << 40
+	for i := range 10 {
+		r, err := OpenWithin(path, b)
+		if err != nil {
+			t.Fatalf("the %dth time: %v", i, err)
+		}
+		if b.used.Load() < 4<<20 {
+			t.Errorf("an open recording of 100,000 pages takes %d bytes", b.used.Load())
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.used.Load(); n != 0 {
+			t.Errorf("closed, it takes %d bytes", n)
+		}
+	}
+}
+
+// TestBudgetOfDecoded: what a log becomes is work, too, and not only its bytes.
+func TestBudgetOfDecoded(t *testing.T) {
+	path := forge(t, 1, func(_ *Writer, iv *Interval) { iv.Events = make([]Event, 100_000); fill(iv.Events) })
+	b := NewBudget(context.Background(), 1<<30)
+	b.work = 20 << 20
+	var le *LimitError
+	if err := readAll(path, b); !errors.As(err, &le) || !le.Work {
+		t.Errorf("100,000 events are work of less than 20 MiB: %v", err)
+	}
+}
+
+// TestBudgetOfLittleRoom takes and gives back again and again what hardly fits: each time
+// the collector is waited for, which is work.
+func TestBudgetOfLittleRoom(t *testing.T) {
+	b := NewBudget(context.Background(), 16<<20)
+	if err := b.Take(16<<20-100, "all"); err != nil {
+		t.Fatal(err)
+	}
+	var le *LimitError
+	for range 100 {
+		if err := b.Take(200, "more"); !errors.As(err, &le) {
+			t.Fatal(err)
+		} else if le.Work {
+			return
+		}
+	}
+	t.Errorf("the collector has run 300 times, and work is %d bytes", b.worked.Load())
+}
+
 // TestBudgetScaled has a file of a few kilobytes ask for more than fits its size,
 // under a budget that would hold it.
 func TestBudgetScaled(t *testing.T) {

@@ -189,6 +189,12 @@ func decodeMember(b []byte, kind string, version int, limit int64, ch *charge) (
 		return nil, &offsetError{0, err}
 	}
 	var raw []byte
+	if n := rawLength(b[at:], limit); n > 0 {
+		if err := ch.add(n); err != nil {
+			return nil, &offsetError{int64(at), err}
+		}
+		raw = make([]byte, 0, n)
+	}
 	charged := 0
 	for {
 		typ, payload, n, err := readFrame(b[at:])
@@ -199,8 +205,8 @@ func decodeMember(b []byte, kind string, version int, limit int64, ch *charge) (
 		case frameBlock:
 			raw, err = decompressBlock(raw, payload)
 			if err == nil && ch != nil {
-				// A slice that grows is there twice for a moment.
-				err = ch.add(2 * int64(len(raw)-charged))
+				// What is decoded of the bytes may take as much again.
+				err = ch.add(int64(len(raw) - charged))
 				charged = len(raw)
 			}
 			if err == nil && int64(len(raw)) > limit {
@@ -219,6 +225,29 @@ func decodeMember(b []byte, kind string, version int, limit int64, ch *charge) (
 		}
 		at += n
 	}
+}
+
+// rawLength returns what the blocks of frames b say that they have, at most limit bytes, and
+// 0 where that cannot be told: whoever reads the frames says what is wrong.
+func rawLength(b []byte, limit int64) (total int64) {
+	for len(b) > 0 {
+		length, k := binary.Uvarint(b)
+		if k <= 0 || length > maxFrame || k+1+int(length)+4 > len(b) {
+			return 0
+		}
+		switch payload := b[k+1 : k+1+int(length)]; b[k] {
+		case frameEnd:
+			return total
+		case frameBlock:
+			n, m := binary.Uvarint(payload)
+			if m <= 0 || n > maxBlock || total+int64(n) > limit {
+				return 0
+			}
+			total += int64(n)
+		}
+		b = b[k+1+int(length)+4:]
+	}
+	return 0
 }
 
 // checkEnd checks an end frame's payload; after is what follows the frame.

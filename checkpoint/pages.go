@@ -114,7 +114,10 @@ func (r *Recording) readIndex(n int, count uint64) error {
 	}
 	blocks, err := decodeWhole(raw, r.version(), nil, ch, codeBlockIndexes)
 	if err == nil {
-		err = r.budget.Take(int64(count)*recordBytes, name) // as long as the recording is open
+		err = r.hold(name).add(int64(count) * recordBytes)
+	}
+	if err == nil {
+		err = r.spend(ch.n+int64(count)*recordBytes, name+": decoded")
 	}
 	defer ch.drop()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unsafe"
 )
 
 // The processes of a recording. Each is recorded, and replayed, by itself: its intervals
@@ -240,7 +239,7 @@ func (r *Recording) readFinal(name, kind string) (*Final, error) {
 		err = ch.add(int64(len(f.Maps)) * regionBytes)
 	}
 	if err == nil {
-		err = r.spend(int64(len(f.Pages))*int64(unsafe.Sizeof(PageEntry{})), name+": page table")
+		err = r.spendOn(ch)
 	}
 	if err != nil {
 		return nil, r.damage(name, err)

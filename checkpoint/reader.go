@@ -42,7 +42,8 @@ type Recording struct {
 	processes []Process
 	byPID     map[int32]*processRow
 	budget    *Budget
-	read      sync.Map // parts whose work has been charged
+	held      []*charge // for what is kept until Close
+	read      sync.Map  // parts whose work has been charged
 }
 
 // Open opens the recording at path without a bound on what reading it costs. The
@@ -104,6 +105,7 @@ func openReader(src io.ReaderAt, size int64, name string, budget *Budget) (*Reco
 	steps := []func() error{r.readDirectory, r.readManifest, r.checkMembers, r.readProcesses, r.readIndexes, r.readObjects}
 	for _, step := range steps {
 		if err := step(); err != nil {
+			r.release()
 			if limit, ok := r.limited(err); ok {
 				return nil, limit
 			}
@@ -113,9 +115,19 @@ func openReader(src io.ReaderAt, size int64, name string, budget *Budget) (*Reco
 	return r, nil
 }
 
+// release gives the budget back what the recording has kept since it was opened.
+func (r *Recording) release() {
+	r.budget.leave(r)
+	for _, ch := range r.held {
+		ch.drop()
+	}
+	r.held = nil
+}
+
 // Close releases the file. No other method may be used afterwards. The error is
 // the file's; one from OpenReader has none.
 func (r *Recording) Close() error {
+	r.release()
 	if r.closer == nil {
 		return nil
 	}
@@ -158,7 +170,7 @@ func (r *Recording) damage(member string, err error) error {
 }
 
 func (r *Recording) readDirectory() error {
-	dir := &directoryReader{src: r.src, ch: r.charge("directory")}
+	dir := &directoryReader{src: r.src, ch: r.hold("directory")}
 	zr, err := zip.NewReader(dir, r.size)
 	if dir.err != nil {
 		return dir.err
@@ -220,7 +232,7 @@ func (r *Recording) readManifest() error {
 	if err != nil {
 		return err
 	}
-	ch := r.charge(nameManifest)
+	ch := r.hold(nameManifest)
 	if err := ch.add(min(sec.Size(), maxManifest)); err != nil {
 		return err
 	}
@@ -331,29 +343,42 @@ func (r *Recording) spend(n int64, part string) error {
 		return nil
 	}
 	if _, again := r.read.LoadOrStore(part, struct{}{}); again {
-		return nil
+		return r.budget.ctx.Err()
 	}
 	return r.budget.Spend(n, part)
+}
+
+// Spend charges work that a part of the recording asks for, n bytes gone through or what
+// takes as long, the first time that it does. Errors: *LimitError, and the budget's context's.
+func (r *Recording) Spend(n int64, part string) error {
+	err, _ := r.limited(r.spend(n, part))
+	return err
 }
 
 // version is the version of the format that the recording is in.
 func (r *Recording) version() int { return r.manifest.Manifest.Version }
 
 func (r *Recording) readObjects() error {
-	ch := r.charge(nameObjects)
+	ch := r.hold(nameObjects)
 	raw, err := r.decoded(nameObjects, kindObjects, maxHeadRaw, ch)
 	if err != nil {
 		return err
 	}
 	objects, err := decodeWhole(raw, r.version(), nil, ch, codeObjects)
+	if err == nil {
+		err = r.spendOn(ch)
+	}
 	if err != nil {
 		return r.damage(nameObjects, err)
 	}
-	ch = r.charge(nameObjectPages)
+	ch = r.hold(nameObjectPages)
 	if raw, err = r.decoded(nameObjectPages, kindObjectPages, maxHeadRaw, ch); err != nil {
 		return err
 	}
 	pages, err := decodeWhole(raw, r.version(), &r.store, ch, codeObjectPages)
+	if err == nil {
+		err = r.spendOn(ch)
+	}
 	if err != nil {
 		return r.damage(nameObjectPages, err)
 	}
@@ -389,6 +414,16 @@ func (r *Recording) ObjectPage(object uint32, index uint64) (PageRef, bool) {
 		return PageRef{}, false
 	}
 	return r.objPages[i].Ref, true
+}
+
+// ObjectPagesIn returns the pages of an object with indexes from first on and below end. The
+// slice must not be changed.
+func (r *Recording) ObjectPagesIn(object uint32, first, end uint64) []ObjectPage {
+	at := func(index uint64) int {
+		i, _ := slices.BinarySearchFunc(r.objPages, ObjectPage{Object: object, Index: index}, compareObjectPages)
+		return i
+	}
+	return r.objPages[at(first):max(at(first), at(end))]
 }
 
 // ObjectPages returns all pages of objects, sorted by object and index.
@@ -428,7 +463,10 @@ func (r *Recording) Interval(id uint32) (*Interval, error) {
 	if int64(len(raw)) != info.LogRaw {
 		return nil, r.damage(name, fmt.Errorf("%d raw bytes, the manifest says %d", len(raw), info.LogRaw))
 	}
-	if iv.Events, err = decodeEvents(raw, info.Events, r.version(), ch); err != nil {
+	if iv.Events, err = decodeEvents(raw, info.Events, r.version(), ch); err == nil {
+		err = r.spendOn(ch)
+	}
+	if err != nil {
 		return nil, r.damage(name, err)
 	}
 	return iv, nil
@@ -439,6 +477,17 @@ const regionBytes = 400
 
 // charge returns an empty charge for a part.
 func (r *Recording) charge(part string) *charge { return &charge{b: r.budget, part: part} }
+
+// hold returns an empty charge for a part that is kept until Close.
+func (r *Recording) hold(part string) *charge {
+	ch := r.charge(part)
+	r.held = append(r.held, ch)
+	return ch
+}
+
+// spendOn charges the work of making what a part becomes in memory, as spend does: a byte
+// of it takes as long as one that is gone through.
+func (r *Recording) spendOn(ch *charge) error { return r.spend(ch.n, ch.part+": decoded") }
 
 // head reads an interval without its events.
 func (r *Recording) head(info *IntervalInfo) (*Interval, error) {
@@ -455,6 +504,9 @@ func (r *Recording) head(info *IntervalInfo) (*Interval, error) {
 	}
 	// Each mapping becomes a region, in a tree.
 	if err := ch.add(int64(len(iv.Maps)) * regionBytes); err != nil {
+		return nil, r.damage(name, err)
+	}
+	if err := r.spendOn(ch); err != nil {
 		return nil, r.damage(name, err)
 	}
 	keep(ch, iv)

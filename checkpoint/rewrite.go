@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"unsafe"
 )
 
 // Rewriting makes a new recording out of an old one: slimming replaces
@@ -46,12 +47,14 @@ func Rewrite(r *Recording, path string, o RewriteOptions) error {
 	if err != nil {
 		return err
 	}
-	rw := &rewriter{r: r, w: w, o: o, last: make(map[processImage]PageTable), kept: make(map[int32]bool)}
+	rw := &rewriter{r: r, w: w, o: o, last: make(map[processImage]PageTable), kept: make(map[int32]bool), ch: charge{b: r.budget, part: "what is written again"}}
+	defer rw.ch.drop()
 	if o.Interrupt == nil {
 		rw.o.Interrupt = func() error { return nil }
 	}
 	for _, step := range []func() error{rw.intervals, rw.finals, rw.objects, rw.owner, rw.o.Interrupt} {
 		if err := step(); err != nil {
+			err, _ = r.limited(err)
 			return errors.Join(err, w.Abort())
 		}
 	}
@@ -102,6 +105,28 @@ type rewriter struct {
 	o    RewriteOptions
 	last map[processImage]PageTable // the table of the newest interval written
 	kept map[int32]bool             // processes that an interval was written of
+	ch   charge                     // for what the writer keeps until it is finished
+}
+
+const (
+	// writtenPage is what a writer keeps of each page that it has stored, and
+	// writtenObjectPage of each page of an object, in a list that grows, in bytes.
+	writtenPage       = 100
+	writtenObjectPage = 2 * int64(unsafe.Sizeof(ObjectPage{}))
+	// writeWork is how many times as long as a row is decoded it takes to write it.
+	writeWork = 2
+)
+
+// clone returns a copy of a table, which the budget is charged for.
+func (rw *rewriter) clone(table PageTable, id uint32) (PageTable, error) {
+	ch := rw.r.charge(nameHead(id) + ": page table, written again")
+	n := int64(len(table)) * int64(unsafe.Sizeof(PageEntry{}))
+	if err := errors.Join(rw.r.budget.Spend(writeWork*n, ch.part), ch.add(n)); err != nil || len(table) == 0 {
+		return nil, err
+	}
+	out := slices.Clone(table)
+	keep(ch, unsafe.SliceData(out))
+	return out, nil
 }
 
 func (rw *rewriter) intervals() error {
@@ -114,7 +139,10 @@ func (rw *rewriter) intervals() error {
 		if err != nil {
 			return err
 		}
-		iv.Pages, iv.Delta = slices.Clone(table), false
+		if iv.Pages, err = rw.clone(table, info.ID); err != nil {
+			return err
+		}
+		iv.Delta = false
 		if rw.o.Interval != nil {
 			if iv, err = rw.o.Interval(rw.w, iv); err != nil {
 				return err
@@ -137,15 +165,15 @@ func (rw *rewriter) interval(iv *Interval) error {
 	}
 	out := *iv
 	out.Pages = sorted(iv.Pages)
-	if err := rw.copyPages(out.Pages); err != nil {
-		return err
-	}
 	key := processImage{iv.PID, iv.Image}
 	full := PageTable(out.Pages)
 	if base, ok := rw.last[key]; ok {
 		if delta := makeDelta(base, full); len(delta) < len(full) {
-			out.Pages, out.Delta = delta, true
+			out.Pages, out.Delta = delta, true // the pages of the others are there
 		}
+	}
+	if err := rw.copyPages(out.Pages); err != nil {
+		return err
 	}
 	rw.last[key], rw.kept[iv.PID] = full, true
 	return rw.w.AddInterval(&out)
@@ -155,7 +183,15 @@ func (rw *rewriter) interval(iv *Interval) error {
 // recording has and the new one has not, in the order of the old store.
 func (rw *rewriter) copyPages(table []PageEntry) error {
 	var need []uint32
-	for _, e := range table {
+	for n, e := range table {
+		if n%rowsPerQuestion == 0 {
+			if err := rw.o.Interrupt(); err != nil {
+				return err
+			}
+		}
+		if e.Ref.Kind != PageFull && e.Ref.Kind != PagePartial || n > 0 && e.Ref == table[n-1].Ref {
+			continue
+		}
 		if i, ok := rw.r.store.numbers[e.Ref]; ok && !rw.w.HasPage(e.Ref) {
 			need = append(need, i)
 		}
@@ -172,12 +208,19 @@ func (rw *rewriter) copyPages(table []PageEntry) error {
 		if err != nil {
 			return err
 		}
+		if err := rw.ch.add(writtenPage); err != nil {
+			return err
+		}
 		if err := rw.w.addRecord(p.ref, rec); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// rowsPerQuestion is how many rows of a table are gone through between two questions
+// whether to go on.
+const rowsPerQuestion = 1 << 16
 
 func (rw *rewriter) finals() error {
 	if len(rw.r.Processes()) == 0 { // a final image and nothing before it
@@ -232,6 +275,9 @@ func (rw *rewriter) objects() error {
 		n++
 		if rw.o.ObjectPage != nil && !rw.o.ObjectPage(p) {
 			continue
+		}
+		if err := rw.ch.add(writtenObjectPage); err != nil {
+			return err
 		}
 		if err := rw.copyPages([]PageEntry{{Ref: p.Ref}}); err != nil {
 			return err

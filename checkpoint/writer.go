@@ -34,6 +34,8 @@ type WriterOptions struct {
 	// before it gets its name. Its error makes Finish fail. The recording
 	// cannot be used after Check has returned.
 	Check func(*Recording) error
+	// Budget is what reading it may cost then; nil has no bounds.
+	Budget *Budget
 }
 
 // Writer makes a recording. Its methods are safe for concurrent use. After an
@@ -387,10 +389,12 @@ func (w *Writer) check() error {
 	if err != nil {
 		return w.broken(err)
 	}
-	r, err := OpenReader(w.f.File, st.Size(), w.path)
+	w.objPages = objectPages{} // they are written
+	r, err := openReader(w.f.File, st.Size(), w.path, w.opts.Budget)
 	if err != nil {
 		return err
 	}
+	defer r.release()
 	return w.opts.Check(r)
 }
 

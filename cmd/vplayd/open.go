@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	rtdebug "runtime/debug"
 	"sort"
 	"strconv"
 	"strings"
@@ -31,6 +33,7 @@ func openRecording(c *cobra.Command, args []string) (*checkpoint.Recording, stri
 	if err != nil {
 		return nil, path, err
 	}
+	boundHeap(path)
 	rec, err := checkpoint.OpenWithin(path, limit)
 	switch {
 	case err == nil:
@@ -54,6 +57,24 @@ func openRecording(c *cobra.Command, args []string) (*checkpoint.Recording, stri
 	}
 	return nil, path, withHint(err, exitFailed, "is it a file that you may read?")
 }
+
+// What the heap may grow to before the collector works harder: the greater of the least and
+// of so many bytes for each byte of the file. Else it lets garbage grow to what is live, and
+// decoders leave much of it.
+const (
+	leastHeap = 768 << 20
+	heapShare = 8
+)
+
+// boundHeap bounds the garbage of reading the recording at path.
+func boundHeap(path string) {
+	if st, err := os.Stat(path); err == nil && st.Size() < math.MaxInt64/heapShare {
+		rtdebug.SetMemoryLimit(min(rtdebug.SetMemoryLimit(-1), max(leastHeap, heapShare*st.Size())))
+	}
+}
+
+// freeHeap takes the bound of boundHeap back, for who keeps what --memory allows.
+func freeHeap() { rtdebug.SetMemoryLimit(math.MaxInt64) }
 
 // openSession opens the recording named by the arguments for replay; done closes it.
 func openSession(c *cobra.Command, args []string) (s *replay.Session, path string, done func(), err error) {

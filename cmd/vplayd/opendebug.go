@@ -59,6 +59,7 @@ func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*
 		done()
 		return nil, nil, err
 	}
+	freeHeap()
 	memory := f.budget() // reads /proc
 	if before != nil {
 		if err := before(s, f.symbols.access(symbols, s.Rec)); err != nil {

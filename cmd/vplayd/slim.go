@@ -80,10 +80,8 @@ func slimHere(c *cobra.Command, path string, f slimFlags) error {
 	if err != nil {
 		return err
 	}
+	f.budget = rec.Budget()
 	rec.Close()
-	if f.budget, err = budgetOf(c); err != nil {
-		return err
-	}
 	e, err := chooseEngine(c)
 	if err != nil {
 		return err
