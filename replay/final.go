@@ -2,7 +2,9 @@ package replay
 
 import (
 	"errors"
+	"runtime"
 	"slices"
+	"unsafe"
 
 	"vplay/checkpoint"
 	"vplay/loader"
@@ -104,6 +106,15 @@ func (s *Session) FinalOf(pid int32) (*FinalImage, error) {
 	img.src = &finalSource{Source: src, rec: s.Rec, pages: f.Pages}
 	img.Mem = mem.NewSpace(s.Pool, img.src)
 	img.Mem.MapAll(loader.Regions(f.Maps, s.objects))
+	size := int64(len(f.Contexts)) * int64(unsafe.Sizeof(Thread{}))
+	if err := s.Rec.Budget().Take(size, "the final image: its threads"); err != nil {
+		img.Mem.Close()
+		return nil, err
+	}
+	img.Threads = make([]Thread, 0, len(f.Contexts))
+	if b := s.Rec.Budget(); b != nil {
+		runtime.AddCleanup(img, b.Give, size)
+	}
 	for i := range f.Contexts {
 		var st x86.State
 		loader.SetRegs(&st, &f.Contexts[i].Regs)

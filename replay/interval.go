@@ -58,6 +58,11 @@ func (s *Session) interval(id uint32) (*interval, error) {
 		return nil, s.damaged(id, err.Error())
 	}
 	if iv.first, iv.others, err = s.startThreads(raw); err != nil {
+		var limit *checkpoint.LimitError
+		if errors.As(err, &limit) {
+			limit.File = s.Rec.File()
+			return nil, limit
+		}
 		return nil, s.damaged(id, err.Error())
 	}
 	space := loader.Space(s.Pool, s.Rec, raw, src)

@@ -3,12 +3,17 @@ package replay
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"slices"
+	"unsafe"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/loader"
+	"vplay/replay/mem/rangemap"
 	"vplay/replay/x86"
 )
 
@@ -25,35 +30,72 @@ type thread struct {
 	noXState bool
 }
 
-// threads are the threads of a process that do not run, by number. A list is never
-// changed, so that snapshots share it.
-type threads []*thread
+// threads are the threads of a process that do not run, by number. They are a value that
+// never changes, so that snapshots share it, and a switch costs the logarithm of their
+// number: a log can switch a million times among a hundred thousand.
+type threads struct{ byTID rangemap.Map[*thread] }
 
-func (l threads) search(tid checkpoint.TID) (int, bool) {
-	return slices.BinarySearchFunc(l, tid, func(t *thread, tid checkpoint.TID) int { return cmp.Compare(t.tid, tid) })
-}
+// place is where a thread's number stands among all that fit the type.
+func place(tid checkpoint.TID) uint64 { return uint64(int64(tid) - math.MinInt32) }
+
+// Bounds implements rangemap.Value.
+func (t *thread) Bounds() (start, end uint64) { return place(t.tid), place(t.tid) + 1 }
+
+// Cut implements rangemap.Value; there is nothing to cut.
+func (t *thread) Cut(uint64, uint64) *thread { return t }
 
 // find returns the thread with a number, nil when there is none.
 func (l threads) find(tid checkpoint.TID) *thread {
-	if i, ok := l.search(tid); ok {
-		return l[i]
+	if t := l.byTID.Find(place(tid)); t != nil {
+		return *t
 	}
 	return nil
 }
 
-// with returns the list with t, whose number it does not have, as well.
+// with returns the threads with t in the place of the one of its number.
 func (l threads) with(t *thread) threads {
-	i, _ := l.search(t.tid)
-	return slices.Insert(slices.Clone(l), i, t)
+	start, end := t.Bounds()
+	return threads{l.byTID.Replace(start, end, t)}
 }
 
-// without returns the list without the thread of that number.
+// without returns the threads without the one of that number.
 func (l threads) without(tid checkpoint.TID) threads {
-	i, ok := l.search(tid)
-	if !ok {
-		return l
+	return threads{l.byTID.Replace(place(tid), place(tid)+1)}
+}
+
+// chargeThread charges the budget for a thread, which takes ten times what it has in a
+// recording, for as long as somebody has it.
+func (s *Session) chargeThread(t *thread) error {
+	const size = int64(unsafe.Sizeof(thread{})) + threadNode
+	b := s.Rec.Budget()
+	if b == nil {
+		return nil
 	}
-	return slices.Delete(slices.Clone(l), i, i+1)
+	if err := b.Take(size, "its threads"); err != nil {
+		return err
+	}
+	runtime.AddCleanup(t, b.Give, size)
+	return nil
+}
+
+const (
+	// threadNode is what a thread takes in threads, in bytes.
+	threadNode = 64
+	// fewThreads is how many may come and go without a charge.
+	fewThreads = 1000
+)
+
+// chargeThread is that of the session, for one that is made while it replays.
+func (m *Machine) chargeThread(t *thread) error {
+	if m.others.byTID.Len() < fewThreads {
+		return nil
+	}
+	err := m.s.chargeThread(t)
+	var limit *checkpoint.LimitError
+	if errors.As(err, &limit) {
+		limit.File = m.s.Rec.File()
+	}
+	return err
 }
 
 // newThread returns the thread of a recorded context.
@@ -71,13 +113,16 @@ func (s *Session) newThread(c *checkpoint.Context) (*thread, error) {
 func (s *Session) startThreads(iv *checkpoint.Interval) (first *thread, rest threads, err error) {
 	for i := range iv.Start {
 		t, err := s.newThread(&iv.Start[i])
+		if err == nil {
+			err = s.chargeThread(t)
+		}
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("thread %d: %w", iv.Start[i].TID, err)
+			return nil, threads{}, fmt.Errorf("thread %d: %w", iv.Start[i].TID, err)
 		case &iv.Start[i] == checkpoint.Running(iv.Start):
 			first = t
 		case t.tid == first.tid || rest.find(t.tid) != nil:
-			return nil, nil, fmt.Errorf("thread %d is there twice", t.tid)
+			return nil, threads{}, fmt.Errorf("thread %d is there twice", t.tid)
 		default:
 			rest = rest.with(t)
 		}
@@ -93,7 +138,11 @@ func (m *Machine) switchTo(e *checkpoint.Event) error {
 	}
 	rest := m.others.without(e.TID)
 	if !m.gone {
-		rest = rest.with(&thread{tid: m.tid, name: m.name, cpu: m.CPU.State, inCall: m.inCall, noXState: m.noXState})
+		t := &thread{tid: m.tid, name: m.name, cpu: m.CPU.State, inCall: m.inCall, noXState: m.noXState}
+		if err := m.chargeThread(t); err != nil {
+			return err
+		}
+		rest = rest.with(t)
 	}
 	m.others = rest
 	m.resume(next)
@@ -127,6 +176,9 @@ func (m *Machine) changeThread(e *checkpoint.Event) error {
 	}
 	t := &thread{tid: e.TID, name: m.name, cpu: m.CPU.State}
 	loader.SetRegs(&t.cpu, e.Regs)
+	if err := m.chargeThread(t); err != nil {
+		return err
+	}
 	m.others = m.others.with(t)
 	return nil
 }
@@ -154,15 +206,16 @@ type Thread struct {
 // Threads returns the threads of the process at the current position, by number. There is
 // none when the last has ended.
 func (m *Machine) Threads() []Thread {
-	out := make([]Thread, 0, len(m.others)+1)
-	for _, t := range m.others {
-		out = append(out, Thread{t.tid, t.name, t.cpu, t.inCall})
+	out := make([]Thread, 0, m.others.byTID.Len()+1)
+	for t := range m.others.byTID.From(0) {
+		out = append(out, Thread{(*t).tid, (*t).name, (*t).cpu, (*t).inCall})
 	}
 	if m.gone {
 		return out
 	}
-	i, _ := m.others.search(m.tid)
-	return slices.Insert(out, i, Thread{m.tid, m.name, m.CPU.State, m.inCall || m.afterSyscall})
+	mine := Thread{m.tid, m.name, m.CPU.State, m.inCall || m.afterSyscall}
+	i, _ := slices.BinarySearchFunc(out, mine, byTID)
+	return slices.Insert(out, i, mine)
 }
 
 // hasEnded reports whether there is no such thread at the current position.
@@ -179,7 +232,7 @@ func byTID(a, b Thread) int { return cmp.Compare(a.TID, b.TID) }
 // checkThreads compares the threads with those that the recorder saw at the interval's
 // end.
 func (m *Machine) checkThreads(end []checkpoint.Context) error {
-	n := len(m.others)
+	n := m.others.byTID.Len()
 	if !m.gone {
 		n++
 	}

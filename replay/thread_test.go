@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -291,4 +292,27 @@ func finished(t *testing.T, w *checkpoint.Writer, path string, m checkpoint.Mani
 		t.Fatal(err)
 	}
 	return open(t, path)
+}
+
+// TestThreadsInOrder: the threads that do not run are a value, in the order of their numbers.
+func TestThreadsInOrder(t *testing.T) {
+	var none threads
+	all := none
+	for _, tid := range []checkpoint.TID{7, math.MaxInt32, 1, math.MinInt32, -3, 5} {
+		all = all.with(&thread{tid: tid})
+	}
+	fewer := all.without(5).without(6)
+	again := fewer.with(&thread{tid: 7, name: "newer"})
+	list := func(l threads) (tids []checkpoint.TID) {
+		for t := range l.byTID.From(0) {
+			tids = append(tids, (*t).tid)
+		}
+		return tids
+	}
+	if got, want := fmt.Sprint(list(none), list(all), list(again)), "[] [-2147483648 -3 1 5 7 2147483647] [-2147483648 -3 1 7 2147483647]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if all.find(5) == nil || fewer.find(5) != nil || fewer.find(7).name != "" || again.find(7).name != "newer" {
+		t.Errorf("%v %v %v", all, fewer, again)
+	}
 }
