@@ -89,6 +89,12 @@ func (s *Source) Range(start, end uint64) []checkpoint.PageEntry {
 	return s.table[at(start):max(at(start), at(end))]
 }
 
+// ObjectRange returns the recorded pages of an object from byte start to byte end, both
+// page-aligned.
+func (s *Source) ObjectRange(object uint32, start, end uint64) []checkpoint.ObjectPage {
+	return s.rec.ObjectPagesIn(object, start/mem.PageSize, end/mem.PageSize)
+}
+
 // Pages implements mem.PageLister.
 func (s *Source) Pages(start, end uint64, f func(a uint64)) {
 	for _, e := range s.Range(start, end) {

@@ -215,7 +215,7 @@ func (d *Diversion) sysMremap(a [6]uint64) int64 {
 			return -int64(abi.ENOMEM)
 		}
 	}
-	d.Mem.Move(at, at+was, to, to+now)
+	_ = d.Mem.Move(at, at+was, to, to+now) // nobody is asked
 	return int64(to)
 }
 

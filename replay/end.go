@@ -118,8 +118,11 @@ func (m *Machine) CheckEnd() error {
 func (m *Machine) checkPages(pages []checkpoint.PageEntry) error {
 	hasher := checkpoint.NewPageHasher()
 	var page mem.Page
-	for _, e := range pages {
-		n, f := m.Mem.Peek(e.Addr, page[:])
+	for i, e := range pages {
+		if err := m.spendOnPages(i, len(pages), "pages at the end"); err != nil {
+			return err
+		}
+		n, f := m.Mem.PeekPage(e.Addr, &page)
 		if n != len(page) {
 			return m.diverged(fmt.Sprintf("page %#x at the interval's end", e.Addr), "present", fmt.Sprintf("%v", f.Kind))
 		}
@@ -129,6 +132,24 @@ func (m *Machine) checkPages(pages []checkpoint.PageEntry) error {
 		}
 	}
 	return nil
+}
+
+const (
+	// comparedPage is the work of looking at one page, of a million that a file names, in
+	// bytes.
+	comparedPage = 1024
+	// pagesPerCharge is how many pages are looked at between two charges.
+	pagesPerCharge = 1024
+)
+
+// spendOnPages charges the budget, the first time that the interval is replayed, for the
+// way through n pages that the file names, at page i of them. It is called for each.
+func (m *Machine) spendOnPages(i, n int, what string) error {
+	if i%pagesPerCharge != 0 {
+		return nil
+	}
+	part := fmt.Sprintf("interval %d: %s, from %d on", m.iv.ID, what, i)
+	return m.s.Rec.Spend(comparedPage*int64(min(pagesPerCharge, n-i)), part)
 }
 
 // firstDifference says where a page differs, when the recording holds the

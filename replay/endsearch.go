@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"fmt"
+
 	"vplay/checkpoint"
 	"vplay/loader"
 	"vplay/replay/mem"
@@ -20,6 +22,7 @@ type endSearch struct {
 	misses  int  // positions with the right registers and the wrong memory
 	owned   []ownedPage
 	asked   bool // owned is known
+	err     error
 	discriminators
 }
 
@@ -76,7 +79,9 @@ func (s *endSearch) match() (bool, error) {
 	if _, _, _, same := compareRegs(&want.Regs, &got); !same || s.rulesOut() {
 		return false, nil
 	}
-	if !m.sameXState(want.XState) || !s.sameMemory() {
+	if same := m.sameXState(want.XState) && s.sameMemory(); s.err != nil {
+		return false, s.err
+	} else if !same {
 		s.learn()
 		return false, nil
 	}
@@ -181,12 +186,15 @@ func (s *endSearch) ownedPages() (list []ownedPage) {
 	then := m.iv.start.Open()
 	defer then.Close()
 	var now, old mem.Page
-	for _, e := range m.iv.End.Pages {
+	for i, e := range m.iv.End.Pages {
+		if s.err = m.spendOnPages(i, len(m.iv.End.Pages), "pages at the end that were not written"); s.err != nil {
+			return nil
+		}
 		if r, ok := m.Mem.Find(e.Addr); !ok || r.Shared || m.Mem.IsWritten(e.Addr) {
 			continue
 		}
 		now, old = mem.Page{}, mem.Page{}
-		m.Mem.Peek(e.Addr, now[:])
+		m.Mem.PeekPage(e.Addr, &now)
 		peekPrivate(then, e.Addr, &old)
 		if hash := checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:]); hash != 0 {
 			list = append(list, ownedPage{e.Addr, hash})
@@ -225,7 +233,7 @@ func (s *endSearch) hashSinceStart() uint64 {
 // peekPrivate reads the page at a unless it is shared: then it is left alone.
 func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
 	if r, ok := s.Find(a); ok && !r.Shared {
-		s.Peek(a, page[:])
+		s.PeekPage(a, page)
 	}
 }
 
@@ -235,14 +243,16 @@ func (s *endSearch) hashDropped(then *mem.Space) uint64 {
 	m := s.m
 	var sum uint64
 	var old mem.Page
-	seen := map[uint64]bool{}
 	for _, d := range m.Mem.Dropped() {
-		for _, e := range m.iv.src.Range(d[0], d[1]) {
+		rows := m.iv.src.Range(d[0], d[1])
+		for i, e := range rows {
+			if s.err = m.spendOnPages(i, len(rows), fmt.Sprintf("pages given up at %#x, look %d", d[0], s.misses)); s.err != nil {
+				return 0
+			}
 			r, ok := m.Mem.Find(e.Addr)
-			if seen[e.Addr] || ok && !r.Shared && m.Mem.IsWritten(e.Addr) {
+			if ok && !r.Shared && m.Mem.IsWritten(e.Addr) {
 				continue
 			}
-			seen[e.Addr] = true
 			old = mem.Page{}
 			peekPrivate(then, e.Addr, &old)
 			sum += checkpoint.HashPage(e.Addr, old[:])

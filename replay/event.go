@@ -84,9 +84,13 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	return nil
 }
 
-// smallChange is the work of an event's changes of the map that is not charged: a
-// program that makes many such calls has run as many instructions.
-const smallChange = 1 << 16
+// smallChange is the work of a call's changes of the map that is not charged, where they
+// are no more than fewChanges: a program that makes many such calls has run as many
+// instructions, and touched the pages.
+const (
+	smallChange = 1 << 14
+	fewChanges  = 4
+)
 
 // spendOnMaps returns what charges the changes of the map by the next event to the
 // recording's budget, the first time that it is replayed: a file of a few kilobytes can
@@ -96,9 +100,16 @@ func (m *Machine) spendOnMaps() func(int64) error {
 	isNew := m.next >= m.iv.charged
 	m.iv.charged = max(m.iv.charged, m.next+1)
 	m.s.mu.Unlock()
-	all := int64(0)
+	all, free := int64(0), int64(0)
+	e := &m.iv.Events[m.next]
+	if e.Kind != checkpoint.EventSignal && len(e.Maps) <= fewChanges { // a signal is there without an instruction
+		free = smallChange
+	}
 	return func(n int64) error {
-		if all += n; !isNew || all < smallChange {
+		if m.s.Pool.Full() {
+			return m.s.full(m.iv.ID)
+		}
+		if all += n; !isNew || all < free {
 			return nil
 		}
 		return m.s.Rec.Budget().Spend(n, fmt.Sprintf("interval %d: changes of the memory map", m.iv.ID))

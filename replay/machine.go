@@ -300,14 +300,17 @@ func (m *Machine) Run(t Target, skip bool) (Reason, error) {
 		}
 		r, err := m.execute(t, &skip)
 		if err == nil && m.s.Pool.Full() {
-			err = &checkpoint.LimitError{
-				File: m.s.Rec.File(), Part: fmt.Sprintf("interval %d: the program's memory", m.iv.ID), Limit: m.s.Rec.Budget().Memory(),
-			}
+			err = m.s.full(m.iv.ID)
 		}
 		if r != 0 || err != nil {
 			return r, err
 		}
 	}
+}
+
+// full is the error of an interval whose program has more memory than the budget.
+func (s *Session) full(id uint32) error {
+	return &checkpoint.LimitError{File: s.Rec.File(), Part: fmt.Sprintf("interval %d: the program's memory", id), Limit: s.Rec.Budget().Memory()}
 }
 
 // stopAt says whether Run stops before the due event e.

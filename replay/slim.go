@@ -134,6 +134,7 @@ type slimmer struct {
 	mu      sync.Mutex
 	touched map[uint32]*touched // of the intervals that replay exactly
 	failed  []Result
+	err     error // the first of finding out what is needed
 }
 
 // outOfTime reports whether ctx ended because the time given is over.
@@ -162,10 +163,13 @@ func (sl *slimmer) replay(ctx context.Context) error {
 		defer cancel()
 	}
 	err := sl.verify(ctx, sl.s, ids, false, func(r Result) {
-		needs := sl.needs(&r)
+		needs, err := sl.needs(&r)
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
-		if r.Err == nil && needs != nil {
+		if sl.err == nil {
+			sl.err = err
+		}
+		if r.Err == nil && err == nil && needs != nil {
 			sl.touched[r.Interval] = needs
 		} else if r.Err != nil && Unmatched(r.Err) {
 			sl.failed = append(sl.failed, r)
@@ -174,6 +178,9 @@ func (sl *slimmer) replay(ctx context.Context) error {
 	if err != nil && outOfTime(ctx) {
 		sl.late = true
 		return nil // what is done is done
+	}
+	if err == nil {
+		err = sl.err
 	}
 	return err
 }
@@ -221,7 +228,7 @@ func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
 	k, err := sl.keep(ctx)
 	if err == nil {
 		o := checkpoint.RewriteOptions{WriterOptions: sl.o.Writer, Interval: k.interval, ObjectPage: k.objectPage, Interrupt: ctx.Err}
-		o.Overwrite = true
+		o.Overwrite, o.Budget = true, sl.o.Budget
 		o.Check = func(r *checkpoint.Recording) error {
 			res.After = r.Sizes().File
 			return sl.check(ctx, r)

@@ -2,8 +2,10 @@ package replay
 
 import (
 	"context"
+	"runtime"
 
 	"vplay/checkpoint"
+	"vplay/loader"
 	"vplay/loader/image"
 	"vplay/replay/mem"
 )
@@ -31,6 +33,48 @@ import (
 type touched struct {
 	pages   map[uint64]bool
 	objects map[mem.ObjectPage]bool
+
+	budget  *checkpoint.Budget
+	charged int   // how many of them the budget knows
+	err     error // the budget's: no more is noted
+}
+
+const (
+	// touchedBytes is what a page takes in touched, of which there is one for each
+	// interval until the recording is written.
+	touchedBytes = 48
+	// touchedAtOnce is how many pages are charged at once.
+	touchedAtOnce = 4096
+)
+
+func newTouched(b *checkpoint.Budget) *touched {
+	return &touched{pages: map[uint64]bool{}, objects: map[mem.ObjectPage]bool{}, budget: b}
+}
+
+func (t *touched) addPage(a uint64) {
+	if t.charge() {
+		t.pages[a] = true
+	}
+}
+
+func (t *touched) addObject(o mem.ObjectPage) {
+	if t.charge() {
+		t.objects[o] = true
+	}
+}
+
+// charge reports whether another page may be noted. What is noted is charged for as long as
+// somebody has t.
+func (t *touched) charge() bool {
+	if t.budget == nil || t.err != nil || len(t.pages)+len(t.objects) < t.charged {
+		return t.err == nil
+	}
+	const n = touchedAtOnce * touchedBytes
+	if t.err = t.budget.Take(n, "what slimming has found out"); t.err == nil {
+		t.charged += touchedAtOnce
+		runtime.AddCleanup(t, t.budget.Give, n)
+	}
+	return t.err == nil
 }
 
 // compared returns the addresses of those pages of the interval's start that the
@@ -53,43 +97,62 @@ func (m *Machine) compared() []uint64 {
 }
 
 // needs turns what replay of an interval touched into what it needs; nil when it
-// was not exact.
-func (sl *slimmer) needs(r *Result) *touched {
+// was not exact. The error is the budget's.
+func (sl *slimmer) needs(r *Result) (*touched, error) {
 	if r.Err != nil || r.Touched == nil {
-		return nil
+		return nil, nil
 	}
 	m, err := sl.s.Machine(r.Interval)
 	if err != nil {
-		return nil
+		return nil, nil //nolint:nilerr // the interval stays as it is
 	}
 	defer m.Close()
-	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
+	t := newTouched(sl.s.Rec.Budget())
 	for _, set := range []map[uint64]struct{}{r.Touched.Read, r.Touched.Written, r.Touched.Executed} {
 		for key := range set {
 			for _, a := range m.Mem.AddressesOf(key) {
-				t.pages[a] = true
+				t.addPage(a)
 			}
 		}
 	}
 	for _, a := range r.Compared {
-		t.pages[a] = true
+		t.addPage(a)
 	}
 	for o := range r.Touched.Objects {
-		t.objects[o] = true
+		t.addObject(o)
 	}
-	t.addSet(m.Mem, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{m.Mem}))
-	return t
+	t.addSet(m.Mem, m.iv.src, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{m.Mem}))
+	return t, t.err
 }
 
-// addSet notes the pages of ranges of addresses.
-func (t *touched) addSet(s *mem.Space, rs []image.Range) {
+// addSet notes the pages of ranges of addresses that the recording holds, of the table of src or
+// of the objects that are mapped there: the ranges of a file's headers may be of any length.
+func (t *touched) addSet(s *mem.Space, src *loader.Source, rs []image.Range) {
 	for _, d := range rs {
-		for a := d.Start; a < d.End; a += mem.PageSize {
-			t.pages[a] = true
-			if r, ok := s.Find(a); ok && r.Object != 0 {
-				t.objects[mem.ObjectPage{Object: r.Object, Index: (a - r.Start + r.Offset) / mem.PageSize}] = true
-			}
+		for _, e := range src.Range(d.Start, d.End) {
+			t.addPage(e.Addr)
 		}
+		for r := range s.AddressMap().From(d.Start) {
+			if r.Start >= d.End || t.err != nil {
+				break
+			}
+			if r.Object == 0 {
+				continue
+			}
+			lo, hi := max(r.Start, d.Start)-r.Start+r.Offset, min(r.End, d.End)-r.Start+r.Offset
+			pages := src.ObjectRange(r.Object, lo, hi)
+			for _, p := range pages {
+				t.addObject(mem.ObjectPage{Object: p.Object, Index: p.Index})
+			}
+			t.spend(len(pages))
+		}
+	}
+}
+
+// spend charges the way through n pages of an object, which may be mapped many times.
+func (t *touched) spend(n int) {
+	if t.err == nil {
+		t.err = t.budget.Spend(int64(n+1)*touchedBytes, "what slimming looks through")
 	}
 }
 
@@ -150,9 +213,17 @@ func (sl *slimmer) keep(ctx context.Context) (*kept, error) {
 }
 
 func (k *kept) add(rows []checkpoint.PageEntry) {
-	for _, e := range rows {
-		k.contents[e.Ref] = true
+	for i, e := range rows {
+		if isStored(e.Ref) && (i == 0 || e.Ref != rows[i-1].Ref) {
+			k.contents[e.Ref] = true
+		}
 	}
+}
+
+// isStored reports whether a page has content that can be dropped. That a page is zero,
+// or that it was redacted, costs nothing to keep.
+func isStored(ref checkpoint.PageRef) bool {
+	return ref.Kind == checkpoint.PageFull || ref.Kind == checkpoint.PagePartial
 }
 
 func (k *kept) addNeeds(t *touched, table checkpoint.PageTable) {
@@ -179,25 +250,17 @@ func (k *kept) addFinal(pid int32) error {
 	if err != nil {
 		return err
 	}
-	t := &touched{map[uint64]bool{}, map[mem.ObjectPage]bool{}}
-	t.addSet(f.Mem, image.DebuggerSet(f.Maps, f.contexts, space{f.Mem}))
+	t := newTouched(k.sl.s.Rec.Budget())
+	t.addSet(f.Mem, f.src.Source, image.DebuggerSet(f.Maps, f.contexts, space{f.Mem}))
 	for _, p := range image.SectionTablePages(f.Maps, space{f.Mem}) {
-		t.objects[mem.ObjectPage(p)] = true
+		t.addObject(mem.ObjectPage(p))
 	}
 	k.addNeeds(t, table)
-	return nil
+	return t.err
 }
 
-// has reports whether a content is kept. That a page is zero, or that it was
-// redacted, costs nothing to keep.
-func (k *kept) has(ref checkpoint.PageRef) bool {
-	switch ref.Kind {
-	case checkpoint.PageFull, checkpoint.PagePartial:
-		return k.contents[ref]
-	default:
-		return true
-	}
-}
+// has reports whether a content is kept.
+func (k *kept) has(ref checkpoint.PageRef) bool { return !isStored(ref) || k.contents[ref] }
 
 // interval is what is written instead of iv: pages whose content is not kept
 // become known not to be captured, so that they never read as zero.
@@ -216,10 +279,5 @@ func (k *kept) interval(_ *checkpoint.Writer, iv *checkpoint.Interval) (*checkpo
 
 // objectPage reports whether a page of an object is kept.
 func (k *kept) objectPage(p checkpoint.ObjectPage) bool {
-	switch p.Ref.Kind {
-	case checkpoint.PageFull, checkpoint.PagePartial:
-		return k.allFiles || k.contents[p.Ref] || k.objects[mem.ObjectPage{Object: p.Object, Index: p.Index}]
-	default:
-		return true
-	}
+	return !isStored(p.Ref) || k.allFiles || k.contents[p.Ref] || k.objects[mem.ObjectPage{Object: p.Object, Index: p.Index}]
 }

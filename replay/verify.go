@@ -28,7 +28,7 @@ type Result struct {
 	// every page written.
 	Err error
 	// Touched are the pages that replay read, wrote or executed; nil unless
-	// asked for.
+	// asked for, and once Done has had them.
 	Touched *mem.Sets
 	// Compared are the addresses of pages of the interval's start that the check of
 	// its end looks at, touched or not; nil unless Touched was asked for.
@@ -72,6 +72,7 @@ func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) 
 				results[i].PID = of[ids[i]]
 				if o.Done != nil {
 					o.Done(results[i])
+					results[i].Touched, results[i].Compared = nil, nil // who asked for them has them
 				}
 			}
 		})

@@ -275,6 +275,39 @@ func (s *Space) Peek(a uint64, b []byte) (int, Fault) {
 	return done, Fault{}
 }
 
+// PeekPage copies the page at page-aligned a as Peek does, but keeps nothing: a page that
+// was not loaded is read from the source and forgotten. It is for looking through more
+// pages than memory holds. What is not known is left as it is in page.
+func (s *Space) PeekPage(a uint64, page *Page) (n int, f Fault) {
+	r := s.find(a)
+	switch {
+	case r == nil:
+		return 0, Fault{FaultNotMapped, Load, a}
+	case r.EOF != 0 && a-r.Start+r.Offset >= (r.EOF+PageSize-1)&^(PageSize-1):
+		return 0, Fault{FaultBeyondEOF, Load, a}
+	}
+	if id := lookup(s.root, s.key(r, a)); id != 0 {
+		return s.Peek(a, page[:])
+	}
+	var got Page
+	var mask Mask
+	n = PageSize
+	switch s.fill(r, a, &got, &mask) {
+	case Captured:
+	case Zero:
+		got = Page{}
+	case NotCaptured:
+		n = 0
+	case Partial:
+		for n = 0; n < PageSize && mask[n/8]>>(n%8)&1 != 0; n++ {
+		}
+	}
+	if copy(page[:n], got[:]); n < PageSize {
+		f = Fault{FaultNotCaptured, Load, a + uint64(n)}
+	}
+	return n, f
+}
+
 // PeekObject reads an object from offset off on as it was when the recording
 // began, without a mapping, and returns how many bytes of b are known, the prefix.
 func (s *Space) PeekObject(object uint32, off uint64, b []byte) int {

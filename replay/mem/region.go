@@ -114,6 +114,8 @@ func (s *Space) Find(a uint64) (Region, bool) {
 const (
 	regionWork = 256
 	pageWork   = 16
+	// loadWork is for a page that is read so that it can be moved.
+	loadWork = 2 * PageSize
 )
 
 // Work is how much changes of the map have gone through since the space was made, in
@@ -166,6 +168,7 @@ func (s *Space) take(m AddressMap, start, end uint64, isShared bool) {
 	if x := s.shared; x != nil && x.of == s.regions && !isShared && !x.meets(start, end) {
 		s.shared = &sharedIndex{of: m, byObject: x.byObject, all: x.all}
 	}
+	s.work += regionWork
 	s.useRegions(m)
 }
 
@@ -218,10 +221,12 @@ func (s *Space) Drop(start, end uint64) {
 
 // Move moves the mapping and its pages from [start, end) to [to, toEnd), as
 // mremap does: a longer target is filled with fresh pages of the same object,
-// a shorter one loses its tail.
-func (s *Space) Move(start, end, to, toEnd uint64) {
+// a shorter one loses its tail. The error is Charge's; nothing has moved then.
+func (s *Space) Move(start, end, to, toEnd uint64) error {
 	defer s.remapping(min(start, to), max(end, toEnd))()
-	s.loadRange(start, end)
+	if err := s.loadRange(start, end); err != nil {
+		return err
+	}
 	in := s.regions.Inside(start, end)
 	type moved struct {
 		key uint64
@@ -256,6 +261,7 @@ func (s *Space) Move(start, end, to, toEnd uint64) {
 	}
 	s.replace(start, end)
 	s.replace(to, toEnd, there...)
+	return nil
 }
 
 // Grow extends the stack region above a down to the page of a. It reports

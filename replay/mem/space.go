@@ -48,6 +48,10 @@ type Space struct {
 	dropped *droppedRange
 	began   *sharedIndex // the shared regions at the interval's start
 
+	// Charge, when set, is asked in the middle of a change of the map that takes long,
+	// whether it may go on.
+	Charge func() error
+
 	work   int64    // see Work
 	list   []Region // of the map listed; see Regions
 	listed AddressMap
@@ -292,14 +296,25 @@ func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
 
 // loadRange loads the pages of [start, end) that the source knows by address, so
 // that they can be moved. Their content goes on being used: they count as read.
-func (s *Space) loadRange(start, end uint64) {
+// The error is Charge's.
+func (s *Space) loadRange(start, end uint64) (err error) {
 	var page Page
 	var mask Mask
+	asked := s.work
 	load := func(a uint64) {
+		if s.work-asked > chargeEvery && s.Charge != nil && err == nil {
+			asked, err = s.work, s.Charge()
+		}
+		if err != nil {
+			return
+		}
 		s.work += regionWork
 		r := s.find(a)
 		if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
 			key := s.key(r, a)
+			if c != Zero && lookup(s.root, key) == 0 {
+				s.work += loadWork
+			}
 			s.load(r, a, key)
 			if s.track != nil {
 				s.track.add(key, Load)
@@ -318,11 +333,15 @@ func (s *Space) loadRange(start, end uint64) {
 			list.Pages(lo, hi, load)
 			continue
 		}
-		for a := lo; a < hi; a += PageSize {
+		for a := lo; a < hi && err == nil; a += PageSize {
 			load(a)
 		}
 	}
+	return err
 }
+
+// chargeEvery is how much work is done between two questions whether to go on.
+const chargeEvery = 1 << 20
 
 // AddressesOf returns the addresses at which the page of key is mapped now.
 func (s *Space) AddressesOf(key uint64) []uint64 {

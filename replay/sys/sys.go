@@ -19,23 +19,9 @@ import (
 // does not fit the guest's memory, or is ctx's or spend's: one event may change all of a
 // map of 65,000 mappings many thousand times.
 func Effects(ctx context.Context, spend func(int64) error, s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
-	before := s.Work()
-	for i := range e.Maps {
-		if n := s.Work() - before; n > 0 {
-			if err := spend(n); err != nil {
-				return err
-			}
-			before += n
-		}
-		op := &e.Maps[i]
-		if err := ctx.Err(); err != nil {
+	if len(e.Maps) > 0 {
+		if err := changeMap(ctx, spend, s, e.Maps, objects); err != nil {
 			return err
-		}
-		if !isRange(op.Start, op.End) || op.Kind == checkpoint.MapOpMove && !isRange(op.New, op.NewEnd) {
-			return fmt.Errorf("the log changes the map at %#x-%#x, which is no range of pages that a program has", op.Start, op.End)
-		}
-		if op.Start < op.End {
-			mapOp(s, op, objects)
 		}
 	}
 	for i, w := range e.Writes {
@@ -47,6 +33,38 @@ func Effects(ctx context.Context, spend func(int64) error, s *mem.Space, e *chec
 		}
 	}
 	return nil
+}
+
+// changeMap makes the changes of the map of an event, and asks before each, and within
+// those that take long, whether it may go on.
+func changeMap(ctx context.Context, spend func(int64) error, s *mem.Space, ops []checkpoint.MapOp, objects map[uint32]checkpoint.Object) error {
+	before := s.Work()
+	charge := func() error {
+		if n := s.Work() - before; n > 0 {
+			if err := spend(n); err != nil {
+				return err
+			}
+			before += n
+		}
+		return ctx.Err()
+	}
+	s.Charge = charge
+	defer func() { s.Charge = nil }()
+	for i := range ops {
+		op := &ops[i]
+		if err := charge(); err != nil {
+			return err
+		}
+		if !isRange(op.Start, op.End) || op.Kind == checkpoint.MapOpMove && !isRange(op.New, op.NewEnd) {
+			return fmt.Errorf("the log changes the map at %#x-%#x, which is no range of pages that a program has", op.Start, op.End)
+		}
+		if op.Start < op.End {
+			if err := mapOp(s, op, objects); err != nil {
+				return err
+			}
+		}
+	}
+	return charge()
 }
 
 // isRange reports whether [start, end) is a range of whole pages of the user half.
@@ -66,7 +84,8 @@ func inject(s *mem.Space, a uint64, b []byte) mem.Fault {
 	return f
 }
 
-func mapOp(s *mem.Space, op *checkpoint.MapOp, objects map[uint32]checkpoint.Object) {
+// mapOp makes one change of the map. The error is that of s.Charge.
+func mapOp(s *mem.Space, op *checkpoint.MapOp, objects map[uint32]checkpoint.Object) error {
 	switch op.Kind {
 	case checkpoint.MapOpMap:
 		m := op.Map
@@ -77,10 +96,11 @@ func mapOp(s *mem.Space, op *checkpoint.MapOp, objects map[uint32]checkpoint.Obj
 	case checkpoint.MapOpProtect:
 		s.Protect(op.Start, op.End, op.Prot)
 	case checkpoint.MapOpMove:
-		s.Move(op.Start, op.End, op.New, op.NewEnd)
+		return s.Move(op.Start, op.End, op.New, op.NewEnd)
 	case checkpoint.MapOpDrop:
 		s.Drop(op.Start, op.End)
 	}
+	return nil
 }
 
 // Name returns the name of system call nr.
