@@ -13,6 +13,7 @@ import (
 	"hash/crc32"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,8 +69,9 @@ const (
 var forges = []forge{
 	{"deltas", forgeDeltas, true},
 	{"tables", func(path string) error {
+		table := zeros(4_000_000)
 		return record(path, 20, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
-			iv.Pages = append(iv.Pages, zeros(500_000)...)
+			iv.Pages = append(iv.Pages, table...)
 			return nil
 		})
 	}, true},
@@ -78,19 +80,24 @@ var forges = []forge{
 	{"intervals", func(path string) error { return forgeManifest(path, "interval_list", "{}") }, false},
 	{"members", func(path string) error { return forgeManifest(path, "members", "{}") }, false},
 	{"strings", func(path string) error { return forgeManifest(path, "args", `""`) }, false},
+	{"strings that fit", func(path string) error { return forgeManifest(path, "args", `"`+strings.Repeat("a", 17)+`"`) }, false},
+	{"a long string", func(path string) error { return forgeManifest(path, "args", `"`+strings.Repeat("a", 60_000_000)+`"`) }, false},
 	{"logs", forgeLogs, true},
 	{"events", func(path string) error {
-		return record(path, 2, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
-			iv.Events = make([]checkpoint.Event, 600_000)
-			for i := range iv.Events {
-				iv.Events[i] = checkpoint.Event{Kind: checkpoint.EventSched, TID: 1}
-			}
+		events := make([]checkpoint.Event, 1_100_000)
+		for i := range events {
+			events[i] = checkpoint.Event{Kind: checkpoint.EventEnd, TID: 1} // due at once, whatever the registers are
+		}
+		return record(path, 10, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+			iv.Events = events
 			return nil
 		})
 	}, true},
 	{"writes", func(path string) error {
-		return record(path, 3, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
-			iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Writes: make([]checkpoint.MemWrite, 1_000_000)}}
+		writes := make([]checkpoint.MemWrite, 10_000_000)
+		return record(path, 8, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+			iv.Start[0].InCall = true
+			iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Writes: writes}}
 			return nil
 		})
 	}, true},
@@ -109,10 +116,12 @@ var forges = []forge{
 	{"deflated members", forgeDeflated, false},
 	{"pages of objects", forgeObjects, true},
 	{"sections", func(path string) error { return forgeModules(path, 1) }, true},
-	{"modules", func(path string) error { return forgeModules(path, 4000) }, true},
+	{"modules", func(path string) error { return forgeModules(path, 60_000) }, true},
 	{"link map", forgeLinkMap, true},
-	{"processes", func(path string) error { return forgeProcesses(path, 1000, 1) }, true},
-	{"final images of processes", func(path string) error { return forgeProcesses(path, 30, 500_000) }, true},
+	{"processes", func(path string) error { return forgeProcesses(path, 30_000, 1) }, true},
+	{"final images of processes", func(path string) error { return forgeProcesses(path, 20, 4_000_000) }, true},
+	{"threads", forgeThreads, true},
+	{"pages at the end", forgeEndPages, true},
 }
 
 // larges are files that are large for good reasons.
@@ -194,7 +203,7 @@ func zeros(n int) []checkpoint.PageEntry {
 func forgeDeltas(path string) error {
 	return record(path, 400, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
 		if iv.ID == 0 {
-			iv.Pages = append(iv.Pages, zeros(500_000)...)
+			iv.Pages = append(iv.Pages, zeros(5_000_000)...)
 			return nil
 		}
 		iv.Delta, iv.Pages = true, zeros(1)
@@ -212,8 +221,10 @@ func forgeProcesses(path string, n, pages int) error {
 }
 
 func forgeLogs(path string) error {
-	zero := make([]byte, 120<<20)
-	return record(path, 6, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+	zero := make([]byte, 180<<20)
+	return record(path, 17, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+		iv.Maps[1].End = stackAt + 1<<30
+		iv.Start[0].InCall = true
 		iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Writes: []checkpoint.MemWrite{{Addr: stackAt, Data: zero}}}}
 		return nil
 	})
@@ -250,14 +261,14 @@ func forgeGreatMapping(path string) error {
 	})
 }
 
-// forgeManyMappings changes all of 60,000 mappings 20,000 times in one event.
+// forgeManyMappings changes all of 65,000 mappings 2,500,000 times in one event.
 func forgeManyMappings(path string) error {
 	return record(path, 1, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
-		iv.Maps = append(append(iv.Maps[:1:1], mappings(60_000)...), iv.Maps[1])
+		iv.Maps = append(append(iv.Maps[:1:1], mappings(65_000)...), iv.Maps[1])
 		iv.Start[0].InCall = true
 		e := checkpoint.Event{Kind: checkpoint.EventExit, TID: 1}
-		for i := range 20_000 {
-			e.Maps = append(e.Maps, checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: 1 << 32, End: 1<<32 + 120_000*pageSize, Prot: uint8(1 + i%3)})
+		for i := range 2_500_000 {
+			e.Maps = append(e.Maps, checkpoint.MapOp{Kind: checkpoint.MapOpProtect, Start: 1 << 32, End: 1<<32 + 130_000*pageSize, Prot: uint8(1 + i%3)})
 		}
 		iv.Events = []checkpoint.Event{e}
 		return nil
@@ -269,11 +280,53 @@ func forgeObjects(path string) error {
 		if err := w.AddObject(checkpoint.Object{ID: 1, Kind: checkpoint.ObjectFile, Path: "/o", Size: 1 << 50}); err != nil {
 			return err
 		}
-		for i := range uint64(2_000_000) {
+		for i := range uint64(8_000_000) {
 			if err := w.AddObjectPage(checkpoint.ObjectPage{Object: 1, Index: i, Ref: checkpoint.PageRef{Kind: checkpoint.PageZero}}); err != nil {
 				return err
 			}
 		}
+		return nil
+	})
+}
+
+// forgeThreads has 60,000 threads, and switches from one to the next of them.
+func forgeThreads(path string) error {
+	return record(path, 3, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+		first := iv.Start[0]
+		first.InCall, first.XState = true, nil
+		all := make([]checkpoint.Context, 60_000)
+		for i := range all {
+			all[i] = first
+			all[i].TID = checkpoint.TID(1 + i)
+		}
+		hash := checkpoint.HashRegs(&first.Regs)
+		iv.Start, iv.End.Contexts = all, all
+		for i := range 300_000 {
+			iv.Events = append(iv.Events, checkpoint.Event{Kind: checkpoint.EventSched, TID: checkpoint.TID(1 + (i+1)%len(all)), RegHash: hash, Why: checkpoint.SchedBlocked})
+		}
+		return nil
+	})
+}
+
+// samePages is a table of n pages of the content that ref names, in memory that can be
+// written.
+func samePages(iv *checkpoint.Interval, n int, ref checkpoint.PageRef) []checkpoint.PageEntry {
+	const at = 1 << 32
+	iv.Maps = []checkpoint.Mapping{iv.Maps[0], {Start: at, End: at + uint64(n)*pageSize, Prot: 3}, iv.Maps[1]}
+	t := zeros(n)
+	for i := range t {
+		t[i].Ref = ref
+	}
+	return t
+}
+
+// forgeEndPages says that a million pages, all of one content, were written in each of 10
+// intervals.
+func forgeEndPages(path string) error {
+	return record(path, 10, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+		table := samePages(iv, 1_000_000, iv.Pages[0].Ref)
+		iv.Pages = append(iv.Pages, table...)
+		iv.End.Pages = table
 		return nil
 	})
 }

@@ -92,7 +92,7 @@ var elfVerbs = [][]string{
 // TestForgedELF opens recordings whose program's file is made to do harm with every
 // verb that reads it.
 func TestForgedELF(t *testing.T) {
-	openAll(t, elfForges, elfVerbs, false)
+	openAll(t, elfForges, elfVerbs, false, true)
 }
 
 // TestLarge opens recordings that are large for good reasons: all is read, and
