@@ -19,7 +19,7 @@ import (
 // line ends and tabs, DEL, C1, and each character that changes the direction of text
 // as an escape.
 func Escape(s string) string {
-	if !strings.ContainsFunc(s, isUnsafe) {
+	if !strings.ContainsFunc(s[plain(s):], isUnsafe) {
 		return s
 	}
 	var b strings.Builder
@@ -39,6 +39,17 @@ func Escape(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// plain returns how many bytes at the start of s are ASCII that is shown as it is. Nearly all that
+// is printed is, and a recording may print as hundreds of megabytes.
+func plain[T string | []byte](s T) int {
+	for i := range len(s) {
+		if c := s[i]; c-' ' >= '\x7f'-' ' && c != '\n' && c != '\t' {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // isUnsafe reports whether a terminal may do something else than show r. U+FFFD is
@@ -66,6 +77,12 @@ func NewEscaper(w io.Writer) *Escaper { return &Escaper{W: w} }
 
 // Write implements io.Writer.
 func (e *Escaper) Write(p []byte) (int, error) {
+	if len(e.rest) == 0 && plain(p) == len(p) {
+		if _, err := e.W.Write(p); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
 	b := append(e.rest, p...)
 	cut := len(b)
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {

@@ -9,6 +9,7 @@ import (
 func TestEscaped(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain\ttext\n":    "plain\ttext\n",
+		" ~z\x1f~":         " ~z\\x1f~",
 		"Zürich 日本 😀\n":    "Zürich 日本 😀\n",
 		"\x1b]0;title\a\n": "\\x1b]0;title\\x07\n",
 		"a\x7f\rb\x00\n":   "a\\u007f\\x0db\\x00\n",
