@@ -89,8 +89,10 @@ func (BlockEngine) Reset(c *CPU) {
 	c.code.epoch++
 	c.code.insts = 0
 	c.code.counts = false
-	c.code.pages = nil
-	clear(c.code.hash[:])
+	if c.code.pages != nil { // else there is no block: a new CPU is reset, too
+		c.code.pages = nil
+		clear(c.code.hash[:])
+	}
 	c.stop |= stopCode
 }
 
