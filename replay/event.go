@@ -55,7 +55,7 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	case checkpoint.EventSignal, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd:
 	}
 	ctx := m.s.Rec.Budget().Context()
-	if err := sys.Effects(ctx, m.spendOnMaps(), m.Mem, e, m.s.objects); err != nil {
+	if err := sys.Effects(ctx, m.spendOnEffects(), m.Mem, e, m.s.objects); err != nil {
 		var limit *checkpoint.LimitError
 		switch {
 		case ctx.Err() != nil:
@@ -92,10 +92,10 @@ const (
 	fewChanges  = 4
 )
 
-// spendOnMaps returns what charges the changes of the map by the next event to the
-// recording's budget, the first time that it is replayed: a file of a few kilobytes can
+// spendOnEffects returns what charges what the next event changes, of the map and of memory,
+// to the recording's budget, the first time that it is replayed: a file of a few kilobytes can
 // have each event change all of a map.
-func (m *Machine) spendOnMaps() func(int64) error {
+func (m *Machine) spendOnEffects() func(int64) error {
 	m.s.mu.Lock()
 	isNew := m.next >= m.iv.charged
 	m.iv.charged = max(m.iv.charged, m.next+1)
@@ -112,7 +112,7 @@ func (m *Machine) spendOnMaps() func(int64) error {
 		if all += n; !isNew || all < free {
 			return nil
 		}
-		return m.s.Rec.Budget().Spend(n, fmt.Sprintf("interval %d: changes of the memory map", m.iv.ID))
+		return m.s.Rec.Budget().Spend(n, fmt.Sprintf("interval %d: changes of its memory", m.iv.ID))
 	}
 }
 

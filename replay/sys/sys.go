@@ -6,6 +6,7 @@ package sys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"vplay/checkpoint"
@@ -14,10 +15,10 @@ import (
 	"vplay/replay/mem"
 )
 
-// Effects applies an event's map changes, then its writes. spend is called with what changes
-// of the map have gone through, in bytes of work. The error names the first effect that
-// does not fit the guest's memory, or is ctx's or spend's: one event may change all of a
-// map of 65,000 mappings many thousand times.
+// Effects applies an event's map changes, then its writes. spend is called with what they
+// have gone through, in bytes of work. The error names the first effect that does not fit
+// the guest's memory, or is ctx's or spend's: one event may change all of a map of 65,000
+// mappings many thousand times, or have millions of writes.
 func Effects(ctx context.Context, spend func(int64) error, s *mem.Space, e *checkpoint.Event, objects map[uint32]checkpoint.Object) error {
 	if len(e.Maps) > 0 {
 		if err := changeMap(ctx, spend, s, e.Maps, objects); err != nil {
@@ -25,8 +26,10 @@ func Effects(ctx context.Context, spend func(int64) error, s *mem.Space, e *chec
 		}
 	}
 	for i, w := range e.Writes {
-		if err := ctx.Err(); i%1024 == 0 && err != nil {
-			return err
+		if i%manyWrites == manyWrites-1 {
+			if err := errors.Join(ctx.Err(), spend(manyWrites*writeWork)); err != nil {
+				return err
+			}
 		}
 		if f := inject(s, w.Addr, w.Data); f.Kind != mem.FaultNone {
 			return fmt.Errorf("the log writes %d bytes at %#x, where nothing is mapped at %#x", len(w.Data), w.Addr, f.Addr)
@@ -34,6 +37,14 @@ func Effects(ctx context.Context, spend func(int64) error, s *mem.Space, e *chec
 	}
 	return nil
 }
+
+const (
+	// writeWork is what one write takes, however short, in bytes of work.
+	writeWork = 32
+	// manyWrites is how many of an event are charged at once; the last that are fewer
+	// are free.
+	manyWrites = 1024
+)
 
 // changeMap makes the changes of the map of an event, and asks before each, and within
 // those that take long, whether it may go on.

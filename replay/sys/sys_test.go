@@ -114,6 +114,19 @@ func TestBadEffects(t *testing.T) {
 	if !errors.Is(err, poor) || asked != 1 {
 		t.Errorf("%v, after %d questions", err, asked)
 	}
+	writes := checkpoint.Event{Writes: make([]checkpoint.MemWrite, 5000)}
+	for i := range writes.Writes {
+		writes.Writes[i].Addr = 0x10000
+	}
+	asked, most := 0, int64(0)
+	err = Effects(t.Context(), func(n int64) error { asked++; most = max(most, n); return nil }, newSpace(t), &writes, nil)
+	if err != nil || asked != 4 || most < 4096 {
+		t.Errorf("%v, after %d questions, for %d bytes at most", err, asked, most)
+	}
+	err = Effects(t.Context(), func(int64) error { return poor }, newSpace(t), &writes, nil)
+	if !errors.Is(err, poor) {
+		t.Errorf("5,000 writes that nobody pays for: %v", err)
+	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := Effects(ended, func(int64) error { return nil }, newSpace(t), &many, nil); !errors.Is(err, context.Canceled) {
