@@ -63,6 +63,9 @@ func (b *Budget) Scaled() *Budget {
 	return b
 }
 
+// IsScaled reports whether structures and work are bounded by the size of the file, too.
+func (b *Budget) IsScaled() bool { return b != nil && b.scaled }
+
 // leave says that r is not read any more.
 func (b *Budget) leave(r *Recording) {
 	if b != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -287,5 +288,40 @@ func TestBudgetOfTables(t *testing.T) {
 				t.Fatalf("the %dth time, table %d: %d rows, %v", i, id, len(table), err)
 			}
 		}
+	}
+}
+
+// endsAfter is a context that has ended once it was asked so often.
+type endsAfter struct {
+	context.Context
+	questions int
+}
+
+// Err implements context.Context.
+func (c *endsAfter) Err() error {
+	if c.questions--; c.questions < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestManifestEndsWithContext decodes a manifest of megabytes until somebody does not want
+// it any more, and one with something behind its end.
+func TestManifestEndsWithContext(t *testing.T) {
+	doc, err := encodeManifest(&manifestFile{Format: formatName, Manifest: Manifest{Version: 1, Args: slices.Repeat([]string{"an argument"}, 150_000)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for ; ; n++ {
+		if _, err = decodeManifest(&endsAfter{t.Context(), n}, doc); !errors.Is(err, context.Canceled) {
+			break
+		}
+	}
+	if err != nil || n < 2*len(doc)>>20 {
+		t.Errorf("%v after %d questions, of %d bytes", err, n, len(doc))
+	}
+	if _, err := decodeManifest(t.Context(), append(doc, "{}"...)); err == nil {
+		t.Error("a document behind the manifest is not noticed")
 	}
 }

@@ -190,7 +190,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	f.Add(doc)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeManifest(b)
+		m, err := decodeManifest(t.Context(), b)
 		if err != nil {
 			return
 		}
@@ -198,7 +198,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := decodeManifest(doc)
+		again, err := decodeManifest(t.Context(), doc)
 		if err != nil || again.Manifest.ID != m.Manifest.ID || len(again.Members) != len(m.Members) {
 			t.Errorf("written again: %v", err)
 		}

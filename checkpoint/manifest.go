@@ -2,11 +2,14 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -162,10 +165,10 @@ func manifestMemory(b []byte) int64 {
 }
 
 // decodeManifest reads the manifest member. The error is ErrNotRecording, a
-// *VersionError, or any other for damage.
-func decodeManifest(b []byte) (*manifestFile, error) {
+// *VersionError, ctx's, or any other for damage.
+func decodeManifest(ctx context.Context, b []byte) (*manifestFile, error) {
 	var v manifestVersion
-	if err := json.Unmarshal(b, &v); err != nil {
+	if err := decodeJSON(json.NewDecoder(reading{ctx, bytes.NewReader(b)}), &v); err != nil {
 		return nil, err
 	}
 	if v.Format != formatName {
@@ -175,9 +178,9 @@ func decodeManifest(b []byte) (*manifestFile, error) {
 		return nil, &VersionError{Have: v.Manifest.Version, Want: FormatVersion}
 	}
 	m := new(manifestFile)
-	d := json.NewDecoder(bytes.NewReader(b))
+	d := json.NewDecoder(reading{ctx, bytes.NewReader(b)})
 	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
+	if err := decodeJSON(d, m); err != nil {
 		return nil, err
 	}
 	var bad error
@@ -192,6 +195,31 @@ func decodeManifest(b []byte) (*manifestFile, error) {
 		return nil, bad
 	}
 	return m, m.check()
+}
+
+// decodeJSON reads a document that is all there is.
+func decodeJSON(d *json.Decoder, to any) error {
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return cmp.Or(err, errors.New("something stands behind the end"))
+	}
+	return nil
+}
+
+// reading is a reader that ends with its context: to decode megabytes of JSON takes long.
+type reading struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (r reading) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(b[:min(len(b), 1<<20)])
 }
 
 // check says what is inconsistent in a decoded manifest.

@@ -246,9 +246,12 @@ func (r *Recording) readManifest() error {
 	if got, want := crc32.ChecksumIEEE(b), r.entries[nameManifest].CRC32; got != want {
 		return r.damage(nameManifest, fmt.Errorf("its check is %08x, its bytes give %08x", want, got))
 	}
-	m, err := decodeManifest(b)
+	ctx := r.budget.Context()
+	m, err := decodeManifest(ctx, b)
 	var version *VersionError
 	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
 	case errors.As(err, &version):
 		version.File = r.file
 		return version

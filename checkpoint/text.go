@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func WriteText(w io.Writer, iv *Interval, o TextOptions) error {
 		p.spill()
 	}
 	for i := range iv.Events {
-		p.printf("%6d  ", i)
+		p.eventNumber(i)
 		p.line(&iv.Events[i], o)
 		p.str("\n")
 		if p.spill(); p.err != nil {
@@ -169,6 +170,16 @@ func (p *textPrinter) str(s string)                      { p.b = append(p.b, s..
 // number prints in hexadecimal, as %#x does.
 func (p *textPrinter) number(v uint64) { p.b = strconv.AppendUint(append(p.b, "0x"...), v, 16) }
 
+// eventNumber prints as %6d and two spaces do.
+func (p *textPrinter) eventNumber(i int) {
+	at := len(p.b)
+	p.b = strconv.AppendInt(append(p.b, "     "...), int64(i), 10)
+	if digits := len(p.b) - at - 5; digits > 1 {
+		p.b = append(p.b[:at], p.b[at+min(digits-1, 5):]...)
+	}
+	p.str("  ")
+}
+
 // line prints an event as EventLine does.
 func (p *textPrinter) line(e *Event, o TextOptions) {
 	if p.limit = 32; o.Full {
@@ -246,7 +257,7 @@ func (p *textPrinter) value(typ fieldType, at any) {
 	case *uint64:
 		switch typ {
 		case typeHash:
-			p.printf("%016x", *v)
+			p.b = hex.AppendEncode(p.b, binary.BigEndian.AppendUint64(nil, *v))
 		case typeCount:
 			p.b = strconv.AppendUint(p.b, *v, 10)
 		default:

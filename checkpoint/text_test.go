@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strconv"
@@ -151,5 +152,15 @@ func TestWriteLongEvents(t *testing.T) {
 	p := pieces{left: 2}
 	if err := WriteText(&p, iv, TextOptions{Full: true}); !errors.Is(err, io.ErrShortWrite) || p.left != 1 {
 		t.Errorf("%v after %d more writes", err, 1-p.left)
+	}
+}
+
+// TestEventNumbers: numbers of events are as wide as %6d, or wider.
+func TestEventNumbers(t *testing.T) {
+	for _, n := range []int{0, 9, 10, 99_999, 100_000, 999_999, 1_000_000, 12_345_678} {
+		p := &textPrinter{b: []byte("x")}
+		if p.eventNumber(n); string(p.b) != fmt.Sprintf("x%6d  ", n) {
+			t.Errorf("%d is %q", n, p.b)
+		}
 	}
 }
