@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -138,7 +139,7 @@ func dump(ctx context.Context, w io.Writer, rec *checkpoint.Recording, f dumpFla
 		if f.json {
 			write = dumpJSON
 		}
-		if err := write(untilDone{ctx, w}, iv, o); err != nil {
+		if err := write(charged{untilDone{ctx, w}, rec}, iv, o); err != nil {
 			return err
 		}
 	}
@@ -167,6 +168,28 @@ func (u untilDone) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return u.w.Write(p)
+}
+
+// printWork is how many times as long as a byte is decoded it takes to print one.
+const printWork = 3
+
+// charged is a writer that charges a recording's budget for what is written: what decodes
+// as little may print as gigabytes.
+type charged struct {
+	w   io.Writer
+	rec *checkpoint.Recording
+}
+
+// Write implements io.Writer.
+func (c charged) Write(p []byte) (int, error) {
+	if err := c.rec.Budget().Spend(printWork*int64(len(p)), "its text"); err != nil {
+		var limit *checkpoint.LimitError
+		if errors.As(err, &limit) {
+			limit.File = c.rec.File()
+		}
+		return 0, err
+	}
+	return c.w.Write(p)
 }
 
 // noMemory is a guest of which nothing is known: the log holds no argument

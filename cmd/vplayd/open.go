@@ -33,7 +33,9 @@ func openRecording(c *cobra.Command, args []string) (*checkpoint.Recording, stri
 	if err != nil {
 		return nil, path, err
 	}
-	boundHeap(path)
+	if limit.IsScaled() {
+		boundHeap(path)
+	}
 	rec, err := checkpoint.OpenWithin(path, limit)
 	switch {
 	case err == nil:
@@ -66,15 +68,18 @@ const (
 	heapShare = 8
 )
 
+// heapLimit is the bound that the heap had before (GOMEMLIMIT).
+var heapLimit = rtdebug.SetMemoryLimit(-1)
+
 // boundHeap bounds the garbage of reading the recording at path.
 func boundHeap(path string) {
 	if st, err := os.Stat(path); err == nil && st.Size() < math.MaxInt64/heapShare {
-		rtdebug.SetMemoryLimit(min(rtdebug.SetMemoryLimit(-1), max(leastHeap, heapShare*st.Size())))
+		rtdebug.SetMemoryLimit(min(heapLimit, max(leastHeap, heapShare*st.Size())))
 	}
 }
 
 // freeHeap takes the bound of boundHeap back, for who keeps what --memory allows.
-func freeHeap() { rtdebug.SetMemoryLimit(math.MaxInt64) }
+func freeHeap() { rtdebug.SetMemoryLimit(heapLimit) }
 
 // openSession opens the recording named by the arguments for replay; done closes it.
 func openSession(c *cobra.Command, args []string) (s *replay.Session, path string, done func(), err error) {
