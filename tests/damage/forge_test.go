@@ -427,7 +427,7 @@ func elfPage(filesz, memsz uint64) []byte {
 
 // forgeManifest writes a manifest of 60 MB of which one list is nearly all.
 func forgeManifest(path, list, element string) error {
-	items := bytes.Repeat([]byte(element+","), 60_000_000/(len(element)+1))
+	items := bytes.Repeat([]byte(element+","), max(1, 60_000_000/(len(element)+1)))
 	items = items[:len(items)-1]
 	var b bytes.Buffer
 	b.WriteString(`{"format":"vplay-recording","recording":{"version":1,"intervals":0`)
