@@ -118,8 +118,9 @@ func (m *Machine) CheckEnd() error {
 func (m *Machine) checkPages(pages []checkpoint.PageEntry) error {
 	hasher := checkpoint.NewPageHasher()
 	var page mem.Page
-	for i, e := range pages {
-		if err := m.spendOnPages(i, len(pages), "pages at the end"); err != nil {
+	look := pageCharge{m: m, what: "pages at the end"}
+	for _, e := range pages {
+		if err := look.at(m.Mem.IsWritten(e.Addr)); err != nil {
 			return err
 		}
 		n, f := m.Mem.PeekPage(e.Addr, &page)
@@ -137,19 +138,35 @@ func (m *Machine) checkPages(pages []checkpoint.PageEntry) error {
 const (
 	// comparedPage is the work of looking at one page, of a million that a file names, in
 	// bytes.
-	comparedPage = 1024
-	// pagesPerCharge is how many pages are looked at between two charges.
+	comparedPage = 2048
+	// pagesPerCharge is how many pages are looked at between two charges; the last that
+	// are fewer are free.
 	pagesPerCharge = 1024
 )
 
-// spendOnPages charges the budget, the first time that the interval is replayed, for the
-// way through n pages that the file names, at page i of them. It is called for each.
-func (m *Machine) spendOnPages(i, n int, what string) error {
-	if i%pagesPerCharge != 0 {
+// pageCharge charges the budget, the first time that an interval is replayed, for the way
+// through pages that the file names. Those that the program wrote cost nothing: it took
+// instructions to write them.
+type pageCharge struct {
+	m       *Machine
+	what    string
+	seen, n int // pages, and those of them that cost something
+}
+
+// at is called for each page.
+func (c *pageCharge) at(isWritten bool) error {
+	if c.seen++; c.seen%pagesPerCharge == 0 {
+		if err := c.m.s.Rec.Budget().Context().Err(); err != nil {
+			return err
+		}
+	}
+	if isWritten {
 		return nil
 	}
-	part := fmt.Sprintf("interval %d: %s, from %d on", m.iv.ID, what, i)
-	return m.s.Rec.Spend(comparedPage*int64(min(pagesPerCharge, n-i)), part)
+	if c.n++; c.n%pagesPerCharge != 0 {
+		return nil
+	}
+	return c.m.s.Rec.Spend(comparedPage*pagesPerCharge, fmt.Sprintf("interval %d: %s, %d of them", c.m.iv.ID, c.what, c.n))
 }
 
 // firstDifference says where a page differs, when the recording holds the

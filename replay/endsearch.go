@@ -186,8 +186,9 @@ func (s *endSearch) ownedPages() (list []ownedPage) {
 	then := m.iv.start.Open()
 	defer then.Close()
 	var now, old mem.Page
-	for i, e := range m.iv.End.Pages {
-		if s.err = m.spendOnPages(i, len(m.iv.End.Pages), "pages at the end that were not written"); s.err != nil {
+	look := pageCharge{m: m, what: "pages at the end that were not written"}
+	for _, e := range m.iv.End.Pages {
+		if s.err = look.at(m.Mem.IsWritten(e.Addr)); s.err != nil {
 			return nil
 		}
 		if r, ok := m.Mem.Find(e.Addr); !ok || r.Shared || m.Mem.IsWritten(e.Addr) {
@@ -245,8 +246,9 @@ func (s *endSearch) hashDropped(then *mem.Space) uint64 {
 	var old mem.Page
 	for _, d := range m.Mem.Dropped() {
 		rows := m.iv.src.Range(d[0], d[1])
-		for i, e := range rows {
-			if s.err = m.spendOnPages(i, len(rows), fmt.Sprintf("pages given up at %#x, look %d", d[0], s.misses)); s.err != nil {
+		look := pageCharge{m: m, what: fmt.Sprintf("pages given up at %#x, look %d", d[0], s.misses)}
+		for _, e := range rows {
+			if s.err = look.at(m.Mem.IsWritten(e.Addr)); s.err != nil {
 				return 0
 			}
 			r, ok := m.Mem.Find(e.Addr)
