@@ -118,7 +118,7 @@ var forges = []forge{
 	{"sections", func(path string) error { return forgeModules(path, 1) }, true},
 	{"modules", func(path string) error { return forgeModules(path, 60_000) }, true},
 	{"link map", forgeLinkMap, true},
-	{"processes", func(path string) error { return forgeProcesses(path, 30_000, 1) }, true},
+	{"processes", func(path string) error { return forgeProcesses(path, 8_000, 1) }, true},
 	{"final images of processes", func(path string) error { return forgeProcesses(path, 20, 4_000_000) }, true},
 	{"threads", forgeThreads, true},
 	{"pages at the end", forgeEndPages, true},
