@@ -96,8 +96,12 @@ func (s *Source) ObjectRange(object uint32, start, end uint64) []checkpoint.Obje
 }
 
 // Pages implements mem.PageLister.
-func (s *Source) Pages(start, end uint64, f func(a uint64)) {
+func (s *Source) Pages(start, end uint64, f func(a uint64, name mem.PageName)) {
 	for _, e := range s.Range(start, end) {
-		f(e.Addr)
+		var name mem.PageName
+		if e.Ref.Kind == checkpoint.PageFull || e.Ref.Kind == checkpoint.PagePartial {
+			name = mem.PageName(e.Ref.Hash)
+		}
+		f(e.Addr, name)
 	}
 }

@@ -66,12 +66,12 @@ func (f *finalSource) PageAt(a uint64, page *mem.Page, mask *mem.Mask) (mem.Cont
 	return loader.Content(f.rec, ref, page, mask), true
 }
 
-// Pages implements mem.PageLister.
-func (f *finalSource) Pages(start, end uint64, list func(a uint64)) {
-	f.Source.Pages(start, end, list)
+// Pages implements mem.PageLister. Nobody moves pages of a final image: they need no names.
+func (f *finalSource) Pages(start, end uint64, list func(a uint64, name mem.PageName)) {
+	f.Source.Pages(start, end, func(a uint64, _ mem.PageName) { list(a, mem.PageName{}) })
 	for _, e := range f.pages {
 		if e.Addr >= start && e.Addr < end {
-			list(e.Addr)
+			list(e.Addr, mem.PageName{})
 		}
 	}
 }

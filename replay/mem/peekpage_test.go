@@ -30,10 +30,23 @@ func (ones) PageAt(a uint64, page *Page, mask *Mask) (Content, bool) {
 func (ones) ObjectPage(uint32, uint64, *Page, *Mask) Content { return NotCaptured }
 
 // Pages implements PageLister.
-func (ones) Pages(start, end uint64, f func(a uint64)) {
+func (ones) Pages(start, end uint64, f func(a uint64, name PageName)) {
 	for a := start; a < end; a += PageSize {
-		f(a)
+		f(a, PageName{})
 	}
+}
+
+// twins are ones whose pages with one content have a name.
+type twins struct{ ones }
+
+// Pages implements PageLister.
+func (t twins) Pages(start, end uint64, f func(a uint64, name PageName)) {
+	t.ones.Pages(start, end, func(a uint64, name PageName) {
+		if a/PageSize%4 == 0 {
+			name[0] = 1
+		}
+		f(a, name)
+	})
 }
 
 // newOnes returns a space of n pages of ones at 0x10000.
@@ -103,5 +116,31 @@ func TestMoveIsCharged(t *testing.T) {
 	}
 	if _, ok := s.Find(0x10000); ok {
 		t.Error("it has not moved")
+	}
+}
+
+// TestMoveOfTwins: pages of one name are moved as one, and are two where the program writes.
+func TestMoveOfTwins(t *testing.T) {
+	const n, to = 400, 1 << 32
+	moved := func(src Source) *Space {
+		s := newOnes(t, n)
+		s.src = src
+		if err := s.Move(0x10000, 0x10000+n*PageSize, to, to+n*PageSize); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s, other := moved(twins{}), moved(ones{})
+	if less := other.pool.InUse() - s.pool.InUse(); less != (n/4-1)*PageSize {
+		t.Errorf("%d bytes less than without names", less)
+	}
+	s.Write(to+4*PageSize, []byte{7})
+	other.Write(to+4*PageSize, []byte{7})
+	for a := uint64(to); a < to+n*PageSize; a += PageSize {
+		var got, want Page
+		k, f := s.Peek(a, got[:])
+		if m, g := other.Peek(a, want[:]); k != m || f != g || got != want || s.IsWritten(a) != other.IsWritten(a) {
+			t.Errorf("%#x: %d bytes, %v, begin with % x; want %d, %v, % x", a, k, f, got[:4], m, g, want[:4])
+		}
 	}
 }

@@ -30,10 +30,15 @@ type Source interface {
 }
 
 // PageLister is a Source that lists the pages it knows by address, so that nobody
-// has to ask for each page of a range: a program may reserve terabytes.
+// has to ask for each page of a range: a program may reserve terabytes. Pages that
+// PageAt gives with one name have the same content, which is not zero; those with the
+// zero name may have any.
 type PageLister interface {
-	Pages(start, end uint64, f func(a uint64))
+	Pages(start, end uint64, f func(a uint64, name PageName))
 }
+
+// PageName is the content address of a page.
+type PageName [16]byte
 
 // MaxUser is the first address above the user half.
 const MaxUser = 1 << 47
@@ -297,30 +302,8 @@ func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
 // loadRange loads the pages of [start, end) that the source knows by address, so
 // that they can be moved. Their content goes on being used: they count as read.
 // The error is Charge's.
-func (s *Space) loadRange(start, end uint64) (err error) {
-	var page Page
-	var mask Mask
-	asked := s.work
-	load := func(a uint64) {
-		if s.work-asked > chargeEvery && s.Charge != nil && err == nil {
-			asked, err = s.work, s.Charge()
-		}
-		if err != nil {
-			return
-		}
-		s.work += regionWork
-		r := s.find(a)
-		if c, ok := s.src.PageAt(a, &page, &mask); ok && (c != Zero || r.Object != 0) {
-			key := s.key(r, a)
-			if c != Zero && lookup(s.root, key) == 0 {
-				s.work += loadWork
-			}
-			s.load(r, a, key)
-			if s.track != nil {
-				s.track.add(key, Load)
-			}
-		}
-	}
+func (s *Space) loadRange(start, end uint64) error {
+	l := rangeLoader{s: s, asked: s.work, named: map[PageName]pageID{}}
 	for r := range s.regions.From(start) {
 		if r.Start >= end {
 			break
@@ -330,14 +313,73 @@ func (s *Space) loadRange(start, end uint64) (err error) {
 		}
 		lo, hi := max(start, r.Start), min(end, r.End)
 		if list, ok := s.src.(PageLister); ok {
-			list.Pages(lo, hi, load)
+			list.Pages(lo, hi, func(a uint64, name PageName) { l.load(r, a, name) })
 			continue
 		}
-		for a := lo; a < hi && err == nil; a += PageSize {
-			load(a)
+		for a := lo; a < hi && l.err == nil; a += PageSize {
+			l.load(r, a, PageName{})
 		}
 	}
-	return err
+	return l.err
+}
+
+// rangeLoader loads pages that are to be moved.
+type rangeLoader struct {
+	s *Space
+	// named are the private pages that it has loaded: one for all addresses of that name,
+	// until the program writes there. A table of millions of rows can name one page.
+	named map[PageName]pageID
+	asked int64 // the work when Charge was asked last
+	err   error // Charge's: no more is loaded
+	page  Page
+	mask  Mask
+}
+
+// load loads the page of that name at address a of region r.
+func (l *rangeLoader) load(r *Region, a uint64, name PageName) {
+	if l.charge(); l.err != nil {
+		return
+	}
+	s := l.s
+	s.work += regionWork
+	isZero := false
+	if name == (PageName{}) {
+		c, ok := s.src.PageAt(a, &l.page, &l.mask)
+		if isZero = c == Zero; !ok || isZero && r.Object == 0 {
+			return
+		}
+	}
+	key := s.key(r, a)
+	if lookup(s.root, key) == 0 {
+		if !isZero { // else it takes no page
+			s.work += loadWork
+		}
+		l.fill(r, a, key, name)
+	}
+	if s.track != nil {
+		s.track.add(key, Load)
+	}
+}
+
+// charge asks now and then whether it may go on.
+func (l *rangeLoader) charge() {
+	if s := l.s; l.err == nil && s.work-l.asked > chargeEvery && s.Charge != nil {
+		l.asked, l.err = s.work, s.Charge()
+	}
+}
+
+// fill gives key, that has no page, the one of that name.
+func (l *rangeLoader) fill(r *Region, a, key uint64, name PageName) {
+	s := l.s
+	if same := l.named[name]; same != 0 && !r.Shared {
+		s.pool.ref(same)
+		*s.pool.slot(&s.root, key) = same
+		return
+	}
+	id := s.load(r, a, key)
+	if name != (PageName{}) && !r.Shared {
+		l.named[name] = id
+	}
 }
 
 // chargeEvery is how much work is done between two questions whether to go on.
