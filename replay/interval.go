@@ -118,10 +118,17 @@ func (s *Session) checkXStates(iv *checkpoint.Interval) error {
 	return nil
 }
 
+// intervalWork is what it takes to begin to replay an interval, however short, in bytes of
+// work: a hundred microseconds.
+const intervalWork = 160 << 10
+
 // read reads interval id. Where the budget has no room for it, the intervals that
 // are kept make room and are read again when they are wanted. Their snapshots are
 // left to the collector: somebody may be about to begin at one.
 func (s *Session) read(id uint32) (raw *checkpoint.Interval, src *loader.Source, err error) {
+	if err := s.Rec.Spend(intervalWork, fmt.Sprintf("interval %d: begun", id)); err != nil {
+		return nil, nil, err
+	}
 	for try := range 2 {
 		if raw, err = s.Rec.Interval(id); err == nil {
 			src, err = loader.NewSource(s.Rec, id)

@@ -94,12 +94,13 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.machine(iv, s.Engine), nil
+	return s.machine(iv, s.Engine, nil), nil
 }
 
-// machine returns a machine at the start of iv, which executes by what maker makes.
-func (s *Session) machine(iv *interval, maker EngineMaker) *Machine {
-	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}}
+// machine returns a machine at the start of iv, which executes by what maker makes. cpu,
+// when not nil, is the processor of a machine that nobody uses any more.
+func (s *Session) machine(iv *interval, maker EngineMaker, cpu *x86.CPU) *Machine {
+	m := &Machine{s: s, iv: iv, breaks: map[uint64]struct{}{}, CPU: cpu}
 	m.attach(iv.start.Open(), maker)
 	m.resume(iv.first)
 	m.others = iv.others
@@ -109,7 +110,10 @@ func (s *Session) machine(iv *interval, maker EngineMaker) *Machine {
 // attach joins a space to a processor of its own, with the engine that maker makes; nil means the interpreter.
 func (m *Machine) attach(space *mem.Space, maker EngineMaker) {
 	m.Mem = space
-	m.CPU = x86.New(bus{space}, m.s.cpu)
+	if m.CPU == nil {
+		m.CPU = new(x86.CPU)
+	}
+	m.CPU.Renew(bus{space}, m.s.cpu)
 	if maker != nil {
 		if e, release := maker(m.CPU); e != nil {
 			m.CPU.SetEngine(e)

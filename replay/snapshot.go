@@ -90,7 +90,7 @@ func (s *Session) Start(id uint32) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := s.machine(iv, nil) // it executes nothing
+	m := s.machine(iv, nil, nil) // it executes nothing
 	defer m.Close()
 	return m.Save(), nil
 }

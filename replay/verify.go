@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vplay/replay/mem"
+	"vplay/replay/x86"
 )
 
 // Verifying: each interval is replayed and compared with the recording. What is compared at an
@@ -67,8 +68,9 @@ func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) 
 	var wg sync.WaitGroup
 	for range min(n, len(ids)) {
 		wg.Go(func() {
+			v := verifier{s: s, o: &o}
 			for i := range work {
-				results[i] = s.verifyInterval(ctx, ids[i], &o)
+				results[i] = v.interval(ctx, ids[i])
 				results[i].PID = of[ids[i]]
 				if o.Done != nil {
 					o.Done(results[i])
@@ -88,17 +90,26 @@ func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) 
 	return results, ctx.Err()
 }
 
-// verifyInterval replays one interval from start to end.
-func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOptions) Result {
+// verifier is one of those that replay intervals at the same time.
+type verifier struct {
+	s   *Session
+	o   *VerifyOptions
+	cpu *x86.CPU // of the interval before, for the next; nil: there is none
+}
+
+// interval replays one interval from start to end.
+func (v *verifier) interval(ctx context.Context, id uint32) Result {
+	s, o := v.s, v.o
 	began := time.Now()
 	r := Result{Interval: id}
 	defer s.Forget(id)
 	for guess := true; ; guess = false {
-		m, err := s.Machine(id)
+		iv, err := s.interval(id)
 		if err != nil {
 			r.Err = err
 			return r
 		}
+		m := s.machine(iv, s.Engine, v.cpu)
 		m.guess = guess && !m.iv.End.Forced // without looking for answers first
 		m.endOnly = !o.Touch
 		if o.Touch {
@@ -114,6 +125,9 @@ func (s *Session) verifyInterval(ctx context.Context, id uint32, o *VerifyOption
 		r.Instructions, r.Events, r.Took = m.CPU.Retired, m.next, time.Since(began)
 		again := m.guessed(r.Err)
 		m.Close()
+		if v.cpu = m.CPU; ctx.Err() != nil {
+			v.cpu = nil // RunToEnd's interrupt may be on its way to it
+		}
 		if !again {
 			return r
 		}

@@ -107,6 +107,7 @@ var forges = []forge{
 	{"move of the user half", func(path string) error {
 		return forgeChange(path, 1, checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: pageSize, End: maxUser, New: 2 * pageSize, NewEnd: maxUser})
 	}, true},
+	{"move of pages of one content", forgeMovedPages, true},
 	{"drops of the user half", func(path string) error {
 		return forgeChange(path, 1000, checkpoint.MapOp{Kind: checkpoint.MapOpDrop, Start: 0, End: maxUser})
 	}, true},
@@ -118,7 +119,7 @@ var forges = []forge{
 	{"sections", func(path string) error { return forgeModules(path, 1) }, true},
 	{"modules", func(path string) error { return forgeModules(path, 60_000) }, true},
 	{"link map", forgeLinkMap, true},
-	{"processes", func(path string) error { return forgeProcesses(path, 8_000, 1) }, true},
+	{"processes", func(path string) error { return forgeProcesses(path, 30_000, 1) }, true},
 	{"final images of processes", func(path string) error { return forgeProcesses(path, 20, 4_000_000) }, true},
 	{"threads", forgeThreads, true},
 	{"pages at the end", forgeEndPages, true},
@@ -327,6 +328,18 @@ func forgeEndPages(path string) error {
 		table := samePages(iv, 1_000_000, iv.Pages[0].Ref)
 		iv.Pages = append(iv.Pages, table...)
 		iv.End.Pages = table
+		return nil
+	})
+}
+
+// forgeMovedPages moves three million pages, all of one content, in one event.
+func forgeMovedPages(path string) error {
+	return record(path, 1, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+		iv.Pages = append(iv.Pages, samePages(iv, 3_000_000, iv.Pages[0].Ref)...)
+		from := iv.Maps[1]
+		op := checkpoint.MapOp{Kind: checkpoint.MapOpMove, Start: from.Start, End: from.End, New: 1 << 40, NewEnd: 1<<40 + from.End - from.Start}
+		iv.Start[0].InCall = true
+		iv.Events = []checkpoint.Event{{Kind: checkpoint.EventExit, TID: 1, Maps: []checkpoint.MapOp{op}}}
 		return nil
 	})
 }
