@@ -33,7 +33,8 @@ that recorded them. The log alone holds no argument strings: with --strings the
 intervals are replayed, and paths and buffers are shown as strace shows them.
 INTERVALS is one ID, or a range A-B; --process chooses the intervals of one process
 of several, whose events are numbered in one order by seq. With --json each
-interval is a line of JSON, and so is each of its events, behind it.
+interval is a line of JSON, and so is each of its events, behind it. More than a
+gigabyte of text, and more than ten times the file's size, needs --limit.
 
 Once the file is open, dump can open no other file and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
