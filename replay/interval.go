@@ -120,7 +120,10 @@ func (s *Session) checkXStates(iv *checkpoint.Interval) error {
 
 // intervalWork is what it takes to begin to replay an interval, however short, in bytes of
 // work: a hundred microseconds.
-const intervalWork = 160 << 10
+const intervalWork = 224 << 10
+
+// vainShare is the part of the limit of memory that is work where an interval does not fit.
+const vainShare = 2
 
 // read reads interval id. Where the budget has no room for it, the intervals that
 // are kept make room and are read again when they are wanted. Their snapshots are
@@ -129,15 +132,20 @@ func (s *Session) read(id uint32) (raw *checkpoint.Interval, src *loader.Source,
 	if err := s.Rec.Spend(intervalWork, fmt.Sprintf("interval %d: begun", id)); err != nil {
 		return nil, nil, err
 	}
+	var limit *checkpoint.LimitError
 	for try := range 2 {
 		if raw, err = s.Rec.Interval(id); err == nil {
 			src, err = loader.NewSource(s.Rec, id)
 		}
-		var limit *checkpoint.LimitError
 		if try > 0 || len(s.intervals) == 0 || !errors.As(err, &limit) || limit.Work {
 			break
 		}
 		clear(s.intervals)
+	}
+	if errors.As(err, &limit) && !limit.Work {
+		// It was read in vain, up to the limit. A file can have thousands of intervals that do not
+		// fit, each of which would be tried: behind a few no other begins.
+		_ = s.Rec.Budget().Spend(limit.Limit/vainShare, "intervals that do not fit")
 	}
 	return raw, src, err
 }
