@@ -255,6 +255,7 @@ func (t *thread) behind(ret int64, asked bool) error {
 	}
 	ev.Reason = ""
 	t.logEvent(ev)
+	t.noteStderr(ret)
 	t.atSync = true
 	return nil
 }
@@ -273,7 +274,7 @@ func (t *thread) noteWritable() {
 // writes change what is mapped.
 func (t *thread) noteWrite() {
 	c, sp := &t.call, t.space()
-	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 {
+	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 || t.readsStderr(c.args[0]) {
 		return
 	}
 	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 {

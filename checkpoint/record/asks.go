@@ -47,8 +47,8 @@ const (
 	whyStopped  = "it was asked to end"
 )
 
-// errOver says that nothing is recorded any more.
-var errOver = errors.New("the recording has ended")
+// ErrOver says that nothing is recorded any more.
+var ErrOver = errors.New("the recording has ended")
 
 // prepareWake has wakeSignal, for which os/signal has been asked, end calls that wait.
 func prepareWake() {
@@ -112,6 +112,13 @@ func (a *asks) listen(s *session) (stop func()) {
 	}
 }
 
+// begin has what is asked wait for a thread that takes note of it.
+func (a *asks) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = false
+}
+
 // serve says which thread takes note of what is asked: 0 when nothing can be asked any more.
 func (a *asks) serve(tracer int) {
 	a.mu.Lock()
@@ -121,7 +128,7 @@ func (a *asks) serve(tracer int) {
 		return
 	}
 	for _, r := range a.queue {
-		r.end(errOver)
+		r.end(ErrOver)
 	}
 	a.queue = nil
 }
@@ -139,7 +146,7 @@ func (a *asks) ask(r *request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ended {
-		r.end(errOver)
+		r.end(ErrOver)
 		return
 	}
 	a.queue = append(a.queue, r)
@@ -198,8 +205,12 @@ func (s *session) onAsked() error {
 	if s.asks == nil {
 		return nil
 	}
-	for _, r := range s.asks.take() {
+	list := s.asks.take()
+	for i, r := range list {
 		if r.why != "" {
+			for _, late := range list[i+1:] {
+				late.end(ErrOver)
+			}
 			return s.endAsked(r.why)
 		}
 		s.beginLive(r)
@@ -211,7 +222,7 @@ func (s *session) onAsked() error {
 // endAsked ends the recording, writes what is to be kept, and lets all go.
 func (s *session) endAsked(why string) error {
 	s.answering = nil
-	s.endLive(errOver)
+	s.endLive(ErrOver)
 	if s.opt.UntilCrash && s.opt.Keep != KeepAlways {
 		why = ""
 	}

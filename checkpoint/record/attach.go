@@ -33,11 +33,13 @@ type attachment struct {
 func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 	opt.setDefaults()
 	opt.Args, opt.Agent, opt.Vsyscall = nil, false, false
+	asks := opt.Handle.queue()
+	defer asks.serve(0) // whatever comes of it, nobody waits for an answer
 	if err := attachable(pid); err != nil {
 		return Result{}, err
 	}
 	s := newSession(ctx, opt)
-	s.attach, s.asks = &attachment{pid: pid}, &asks{}
+	s.attach, s.asks = &attachment{pid: pid}, asks
 	s.relay.started = make(chan struct{})
 	defer s.asks.listen(s)()
 	defer s.asks.open(s)()

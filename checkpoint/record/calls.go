@@ -437,6 +437,8 @@ func (t *thread) afterCall(ret int64) error {
 		if ret == 0 {
 			t.robust = c.args[0]
 		}
+	case unix.SYS_WRITE, unix.SYS_WRITEV:
+		t.noteStderr(ret)
 	case unix.SYS_PRCTL:
 		if c.args[0] == unix.PR_SET_NAME {
 			t.readName()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,11 +61,31 @@ func Launch(args []string) error {
 	}
 	syscall.CloseOnExec(fd)
 	decodeInheritance(state[:]).apply()
-	why := syscall.Exec(args[1], args[2:], os.Environ())
+	why := syscall.Exec(args[1], args[2:], meantFor(os.Environ(), os.Getppid(), os.Getpid()))
 	if _, err := syscall.Write(fd, []byte(why.Error())); err != nil {
 		return fmt.Errorf("record: execve %s: %w", args[1], why)
 	}
 	return nil
+}
+
+// namesProcess are the variables by which a service manager says which process something is meant
+// for (sd_listen_fds(3), sd_watchdog_enabled(3), systemd.exec(5)): a program ignores its sockets and its watchdog when
+// they name another.
+var namesProcess = []string{"LISTEN_PID", "WATCHDOG_PID", "SYSTEMD_EXEC_PID"}
+
+// meantFor returns an environment in which what names the recorder names the program, which stands in
+// its place. LISTEN_PIDFDID, which says the same of the recorder by another number, is left out then.
+func meantFor(env []string, recorder, program int) []string {
+	listens := false
+	out := slices.Clone(env)
+	for i, e := range out {
+		name, value, _ := strings.Cut(e, "=")
+		if value == strconv.Itoa(recorder) && slices.Contains(namesProcess, name) {
+			out[i] = name + "=" + strconv.Itoa(program)
+			listens = listens || name == "LISTEN_PID"
+		}
+	}
+	return slices.DeleteFunc(out, func(e string) bool { return listens && strings.HasPrefix(e, "LISTEN_PIDFDID=") })
 }
 
 // lookProgram finds the program as a shell would.

@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"vplay/checkpoint"
@@ -27,11 +28,14 @@ type live struct {
 // errNoRing says that there is nothing to take a snapshot of.
 var errNoRing = errors.New("it keeps everything (--keep always), which is in its file when it ends; snapshots are of a ring")
 
-// errNothingYet says that no process was in a state in which it could be written.
-var errNothingYet = errors.New("nothing is recorded at this moment: a program is being executed, or all are let go")
+// errOwnPath says that a snapshot would be replaced at the end.
+var errOwnPath = errors.New("the recording itself goes to this file when the program crashes; choose another name")
 
-// errLiveBusy says that one snapshot is being written.
-var errLiveBusy = errors.New("another snapshot is being written")
+// ErrNothingYet says that no process was in a state in which it could be written.
+var ErrNothingYet = errors.New("nothing is recorded at this moment: a program is being executed, or all are let go")
+
+// ErrBusy says that one snapshot is being written.
+var ErrBusy = errors.New("another snapshot is being written")
 
 // beginLive begins a snapshot.
 func (s *session) beginLive(r *request) {
@@ -40,7 +44,10 @@ func (s *session) beginLive(r *request) {
 		r.end(errNoRing)
 		return
 	case s.live != nil:
-		r.end(errLiveBusy)
+		r.end(ErrBusy)
+		return
+	case s.isOwnPath(r.path):
+		r.end(errOwnPath)
 		return
 	}
 	out := &output{}
@@ -52,6 +59,12 @@ func (s *session) beginLive(r *request) {
 	for _, g := range s.groups {
 		g.liveDue = !g.done
 	}
+}
+
+// isOwnPath reports whether path, a whole one, is where the recording itself will be written.
+func (s *session) isOwnPath(path string) bool {
+	own, err := filepath.Abs(s.opt.Path)
+	return err == nil && s.opt.Name == nil && filepath.Clean(path) == own
 }
 
 // goOnLive writes the processes whose threads wait, and has the others come to a place where they
@@ -76,7 +89,7 @@ func (s *session) goOnLive() {
 	switch {
 	case left:
 	case len(s.live.written) == 0:
-		s.endLive(errNothingYet)
+		s.endLive(ErrNothingYet)
 	default:
 		s.endLive(s.withLive(s.writeManifest))
 	}

@@ -126,6 +126,14 @@ type Options struct {
 	// Control has the recorder answer to [Snapshot] of other processes of its user.
 	Control bool
 
+	// Handle, when set, asks for snapshots from inside this process.
+	Handle *Handle
+	// Stderr, when set, takes a snapshot when a line on standard error says so.
+	Stderr *StderrTrigger
+	// Name, when set, names the file of each recording that is made of a ring when it is to
+	// be written, instead of Path. pid is the process that it is about. It must return quickly.
+	Name func(pid int) string
+
 	// KeepEnv says which environment variables the manifest holds: see
 	// checkpoint.MaskEnvironment.
 	KeepEnv string

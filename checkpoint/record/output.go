@@ -182,9 +182,13 @@ func (g *group) writeObjects() error {
 }
 
 // crashPath returns the file for the crash of a process. With OnCrashEach there may be
-// several: those behind the first have the process's number in their names.
+// several: those behind the first have the process's number in their names, unless Options.Name
+// names them.
 func (s *session) crashPath(p *process) string {
-	if s.result.Path == "" {
+	switch {
+	case s.opt.Name != nil:
+		return s.opt.Name(p.pid)
+	case s.result.Path == "":
 		return s.opt.Path
 	}
 	base, isVplay := strings.CutSuffix(s.opt.Path, ".vplay")

@@ -32,6 +32,7 @@ type process struct {
 	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset
 	// sigsys is SIGSYS's, as the program has set it.
 	sigsys kernelAction
+	stderr lines // that it has written to its descriptor 2
 	// imageBefore is about as it was in the image before, while the new one has no interval yet.
 	imageBefore *checkpoint.Process
 }

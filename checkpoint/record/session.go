@@ -104,6 +104,8 @@ var errGone = errors.New("the program has gone")
 // runs on unrecorded.
 func Run(ctx context.Context, opt Options) (Result, error) {
 	opt.setDefaults()
+	asks := opt.Handle.queue()
+	defer asks.serve(0) // whatever comes of it, nobody waits for an answer
 	if len(opt.Args) == 0 {
 		return Result{}, &StartError{Code: 127, Err: errors.New("no program given")}
 	}
@@ -118,7 +120,7 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	s.inherited = inherited()
 	s.relay.interrupt = s.out.interrupt
 	defer s.relay.start()()
-	s.asks = &asks{}
+	s.asks = asks
 	prepareWake()
 	defer s.asks.open(s)()
 	errc := make(chan error, 1)
@@ -343,7 +345,7 @@ func (g *group) lateEnd(p *process) {
 
 // cleanup frees what the recorder holds: descriptors and shadows.
 func (s *session) cleanup() {
-	s.endLive(errOver)
+	s.endLive(ErrOver)
 	s.dropIntervals()
 	s.abandon()
 	s.sweep()
