@@ -15,8 +15,10 @@ import (
 // between the program and its standard error, which stays what it was (isatty(3), the order among
 // several writers). The snapshot is taken at that very exit where the log can end there.
 //
-// Descriptor 2 of each process that is recorded counts, wherever it leads. What several processes write
-// is not mixed: each has its own lines. The agent does not make such writes (agentstop.go).
+// Descriptor 2 of each process that is recorded counts, wherever it leads, and those that dup(2) has made
+// of it: a shell writes there by descriptor 1 (echo text >&2). Where standard output is such a one, as on
+// terminals, it counts, too. What several processes write is not mixed: each has its own lines. The agent
+// does not make such writes (agentstop.go).
 
 // StderrTrigger says which lines ask for a snapshot, and where it goes.
 type StderrTrigger struct {
@@ -38,7 +40,15 @@ const maxBlocks = 1024
 
 // readsStderr reports whether what is written to a descriptor is looked at.
 func (t *thread) readsStderr(fd uint64) bool {
-	return t.session.opt.Stderr != nil && uint32(fd) == stderrFD
+	return t.session.opt.Stderr != nil && (uint32(fd) == stderrFD || t.sameFile(uint32(fd), stderrFD))
+}
+
+// sameFile reports whether two descriptors are one open file, which nothing but kcmp(2) tells; false where a
+// kernel lacks it.
+func (t *thread) sameFile(a, b uint32) bool {
+	const kcmpFile = 0 // KCMP_FILE, linux/kcmp.h
+	order, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(t.tid), uintptr(t.tid), kcmpFile, uintptr(a), uintptr(b), 0)
+	return err == 0 && order == 0
 }
 
 // noteStderr looks at what the call, a write that returned ret, has written, if that went to standard

@@ -51,6 +51,8 @@ epoll_wait(2), whose time-out begins anew.
 An instruction that replay does not know, such as RDRAND, is refused by name when
 replay comes to it.
 
+` + triggerHelp + `
+
 If attach itself is killed by SIGKILL no recording is written, and the program
 runs on with what it sees then: on one CPU, with system calls for the vdso's
 functions, without restartable sequences, with 1 MiB of memory mapped for each
@@ -62,7 +64,8 @@ the number of the signal that killed it; 125 when it could not be recorded, and
 then the program has not been changed.`,
 		Example: `  vplayd attach 1234 --for 30s
   vplayd attach $(pidof redis-server) -o slow.vplay
-  vplayd attach --until-crash --keep-seconds 20 1234`,
+  vplayd attach --until-crash --keep-seconds 20 1234
+  vplayd attach --until-crash --trigger '! curl -fsm 2 -o /dev/null http://localhost:8080/health' 1234`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{withHint(errors.New("name one process"), exitUsage, "vplayd attach PID; pgrep -a NAME finds it")}
@@ -70,6 +73,9 @@ then the program has not been changed.`,
 			pid, err := strconv.Atoi(args[0])
 			if err != nil || pid <= 0 {
 				return usageError{withHint(fmt.Errorf("%q is not the number of a process", args[0]), exitUsage, "pgrep -a NAME finds it")}
+			}
+			if err := f.trigger.check(f.keep, 1); err != nil {
+				return err
 			}
 			return attach(c, pid, f)
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -14,16 +15,20 @@ import (
 // record_linux_amd64.go.
 
 func attach(c *cobra.Command, pid int, f attachFlags) error {
-	if f.out == "" {
-		name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		if err != nil {
-			name = "process" // the recorder says why it cannot be recorded
-		}
-		f.out = outputName(name)
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		program = "process" // the recorder says why it cannot be recorded
+	}
+	named := f.out != ""
+	if !named {
+		f.out = outputName(program)
 	}
 	opt, line, err := f.options(c)
 	if err != nil {
 		return err
+	}
+	if !named {
+		opt.Name = freeNames(program)
 	}
 	opt.For, opt.UntilCrash = f.time, f.untilCrash
 	opt.Started = func(pid int) {
@@ -31,7 +36,16 @@ func attach(c *cobra.Command, pid int, f attachFlags) error {
 			fmt.Fprintf(stderr, "vplayd: recording process %d; Ctrl-C ends it\n", pid)
 		}
 	}
+	keep, err := newKeeper(program, filepath.Dir(f.out), &f.recordFlags)
+	if err != nil {
+		return err
+	}
+	stop, err := startTriggers(&f.recordFlags, &opt, keep)
+	if err != nil {
+		return err
+	}
 	res, err := recorder.Attach(context.WithoutCancel(c.Context()), pid, opt)
+	stop()
 	line.done()
 	if err := concluded(c, &res, err, f.recordFlags); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The folder in which core-handler keeps recordings: their names, and which of them go.
+// The folder in which core-handler, services and triggers keep recordings: their names, and which of them go.
 
 // coreStore is such a folder.
 type coreStore struct {
@@ -20,12 +20,20 @@ type coreStore struct {
 	maxUse int64 // bytes
 }
 
-// coreTime is how the time stands in a name.
-const coreTime = "20060102T150405Z"
+// coreTime and fineTime are how the time stands in a name. What has the one is read as the other.
+const (
+	coreTime = "20060102T150405Z"
+	fineTime = "20060102T150405.000Z"
+)
 
 // name returns the path for the recording of a crash. comm is what the program calls itself, which may
 // be anything.
 func (s *coreStore) name(comm string, pid int, at time.Time) string {
+	return s.nameOf(comm, pid, at, coreTime)
+}
+
+// nameOf is name with a form of the time.
+func (s *coreStore) nameOf(comm string, pid int, at time.Time, form string) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '+':
@@ -37,7 +45,7 @@ func (s *coreStore) name(comm string, pid int, at time.Time) string {
 	if safe == "" {
 		safe = "program"
 	}
-	return filepath.Join(s.dir, fmt.Sprintf("%.32s-%d-%s.vplay", safe, pid, at.UTC().Format(coreTime)))
+	return filepath.Join(s.dir, fmt.Sprintf("%.32s-%d-%s.vplay", safe, pid, at.UTC().Format(form)))
 }
 
 // coreFile is a recording in the folder.

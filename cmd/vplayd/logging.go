@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 
@@ -18,9 +19,12 @@ func logger(c *cobra.Command, component string) zerolog.Logger {
 	spec, _ := c.Flags().GetString("log")
 	format, _ := c.Flags().GetString("log-format")
 	out := stderr
-	if format == "console" || format == "" && isTerminal(os.Stderr) {
+	service, _ := c.Flags().GetBool("service")
+	if j, ok := levelled(stderr); ok && format == "" {
+		out = j
+	} else if format == "console" || format == "" && isTerminal(os.Stderr) {
 		out = zerolog.ConsoleWriter{
-			Out: os.Stderr, NoColor: os.Getenv("NO_COLOR") != "", TimeFormat: "15:04:05.000", // it writes colours
+			Out: os.Stderr, NoColor: os.Getenv("NO_COLOR") != "" || service, TimeFormat: "15:04:05.000", // it writes colours
 			FormatPrepare: escapeEvent,
 		}
 	}
@@ -35,6 +39,15 @@ func logger(c *cobra.Command, component string) zerolog.Logger {
 		}
 	}
 	return zerolog.New(out).Level(level).With().Timestamp().Str("component", component).Logger()
+}
+
+// levelled returns the log's way into what has messages with levels, if w has one.
+func levelled(w io.Writer) (io.Writer, bool) {
+	l, ok := w.(interface{ log() io.Writer })
+	if !ok {
+		return nil, false
+	}
+	return l.log(), true
 }
 
 // escapeEvent escapes the message of an event of the log. The console's writer

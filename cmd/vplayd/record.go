@@ -35,6 +35,8 @@ type recordFlags struct {
 	noTrapCPUID bool
 	force       bool
 	chaos       chaosFlags
+	trigger     triggerFlags
+	service     bool
 }
 
 func newRecord() *cobra.Command {
@@ -99,6 +101,10 @@ smaller (see vplayd help slim): by default in the background, by a process of lo
 priority that replaces the file when it is done. --slim now waits for it, with
 --slim never it is left to vplayd slim, on any machine.
 
+` + triggerHelp + `
+
+` + serviceHelp + `
+
 A recording holds memory of the program, and with it whatever secrets were
 there: it is readable by its owner alone. Its manifest lists the environment, in
 plain text: values of variables whose names look like secrets (TOKEN, KEY,
@@ -112,12 +118,16 @@ SIGKILL to its process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server
   vplayd record --keep always -q -- gzip -k big.txt
-  vplayd record --chaos --tries 200 -- ./server --self-test`,
+  vplayd record --chaos --tries 200 -- ./server --self-test
+  vplayd record --trigger 'test $(ps -o rss= $VPLAY_PID) -gt 2000000' -- ./server
+  vplayd record --trigger-stderr 'deadlock|timed out' -- ./server
+  vplayd record --trigger-http /run/server/vplay.sock -- ./server
+  curl --unix-socket /run/server/vplay.sock -X POST http://localhost/snapshot`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{withHint(errors.New("no program named"), exitUsage, "vplayd record -- PROGRAM ARGUMENTS")}
 			}
-			if err := f.chaos.check(c); err != nil {
+			if err := errors.Join(f.chaos.check(c), f.trigger.check(f.keep, f.chaos.tries)); err != nil {
 				return err
 			}
 			return record(c, args, f)
@@ -135,6 +145,7 @@ func (f *recordFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.agent, "agent", "off", "`WHETHER` code inside the program makes its frequent system calls: on or off (see above)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	f.chaos.add(fs)
+	fs.BoolVar(&f.service, "service", false, "be the ExecStart of a systemd service (see above)")
 }
 
 // addCommon defines the flags that record and attach have.
@@ -151,6 +162,7 @@ func (f *recordFlags) addCommon(fs *pflag.FlagSet) {
 	fs.Var(&f.slim, "slim", "`WHEN` the recording is made smaller: background, now or never")
 	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")
 	fs.BoolVar(&f.noSlim, "no-slim", false, "the same as --slim never")
+	f.trigger.add(fs)
 	fs.StringVar(&f.env, "env", "", "`WHICH` environment variables the manifest holds: keep (all), drop (none), or NAME,... (default: all, without the values of those that look like secrets)")
 	fs.BoolVar(&f.noTrapCPUID, "no-trap-cpuid", false, "do not trap CPUID, as on a CPU that cannot (a test of vplay itself)")
 	fs.BoolVar(&f.fullRegs, "full-regs", false, "log all registers at each event (finding bugs in vplay itself)")

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,21 +36,60 @@ func launch(args []string) bool {
 }
 
 func record(c *cobra.Command, args []string, f recordFlags) error {
-	if f.out == "" {
-		f.out = outputName(args[0])
+	keep, name, err := namesOf(c, args[0], &f)
+	if err != nil {
+		return err
 	}
 	opt, line, err := f.options(c)
 	if err != nil {
 		return err
 	}
-	opt.Args = args
+	opt.Args, opt.Name = args, name
+	stop, err := startTriggers(&f, &opt, keep)
+	if err != nil {
+		return err
+	}
 	f.chaos.say(f.quiet)
 	res, err := tryToCrash(c.Context(), f, opt)
+	stop()
 	line.done()
 	if err := concluded(c, &res, err, f); err != nil {
 		return err
 	}
+	if f.service && res.Recorded {
+		keep.tidy(res.Path)
+	}
 	return leaveAs(&res)
+}
+
+// namesOf chooses f.out where it is not given, and what names recordings when they are written: nil when it is
+// f.out. The keeper has those that are asked for while the program runs, and all of a service.
+func namesOf(c *cobra.Command, program string, f *recordFlags) (keep *keeper, name func(pid int) string, err error) {
+	if f.service {
+		keep, err := prepareService(program, f, c.Flags().Changed("slim"))
+		if err != nil {
+			return nil, nil, err
+		}
+		return keep, keep.path, nil
+	}
+	if f.out == "" {
+		f.out, name = outputName(program), freeNames(program)
+	}
+	keep, err = newKeeper(program, filepath.Dir(f.out), f)
+	return keep, name, err
+}
+
+// freeNames returns what names recordings whose names were not given, with a number that is free when they are
+// written: a snapshot may have taken one since. Those behind the first have the number of their process besides.
+func freeNames(program string) func(pid int) string {
+	first := ""
+	return func(pid int) string {
+		if first == "" {
+			first = outputName(program)
+			return first
+		}
+		return fmt.Sprintf("%s-%d.vplay", strings.TrimSuffix(first, ".vplay"), pid)
+	}
 }
 
 // concluded says what came of recording, which ended with err, and has the recording slimmed. It returns an error where
@@ -79,7 +120,7 @@ func (f *recordFlags) options(c *cobra.Command) (opt recorder.Options, line *pro
 	if err := checkOutput(f.out, f.force); err != nil {
 		return opt, nil, err
 	}
-	line = newProgress(f.quiet)
+	line = newProgress(f.quiet || f.service)
 	keep := recorder.KeepCrash
 	switch f.keep {
 	case "crash":

@@ -61,7 +61,7 @@ func TestStderrTrigger(t *testing.T) {
 	prog := compile(t, "stderrlines")
 	want := (&run{args: []string{prog}}).native(t)
 	lines := []string{
-		"fault at once", "fault in parts", "not yet: fault by blocks", "fault that is long", "fault of a child", "fault around a child", "fault of a thread",
+		"fault at once", "fault in parts", "not yet: fault by blocks", "fault that is long", "fault of a child", "fault around a child", "fault of a thread", "fault by a copy",
 	}
 	for _, c := range []struct {
 		name string
