@@ -27,6 +27,9 @@ func newKeeper(program, dir string, f *recordFlags) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
+	if dir, err = filepath.Abs(dir); err != nil { // who asks by HTTP has another folder
+		return nil, err
+	}
 	return &keeper{program: filepath.Base(program), quiet: f.quiet, store: coreStore{dir: dir, keep: f.trigger.files, maxUse: use}}, nil
 }
 
