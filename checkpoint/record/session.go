@@ -150,8 +150,10 @@ func (s *session) run(prog string) error {
 		s.opt.Started(t.proc.pid)
 	}
 	err = s.loop(t)
+	s.endLive(ErrOver)
+	s.asks.serve(0) // a program that was let go may run on for long, and who asks is told now
 	if ends(err) {
-		s.dropIntervals() // a program that was let go may run on for long
+		s.dropIntervals()
 		return s.first.waitDetached()
 	}
 	s.log.Debug().Err(err).Msg("recording failed")

@@ -312,6 +312,30 @@ func TestTriggerHTTP(t *testing.T) {
 	}
 }
 
+// TestTriggerLetGo asks for a recording of a program that was let go, for it has become one that gets other
+// privileges: who asks is told at once, while the program runs on.
+func TestTriggerLetGo(t *testing.T) {
+	need.Machine(t, "root, to make a setuid program", os.Geteuid() == 0)
+	dir := t.TempDir()
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "sh")
+	if err := errors.Join(os.WriteFile(name, shell, 0o755), os.Chown(name, 65534, 65534), os.Chmod(name, 0o755|os.ModeSetuid), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	r := startRecorder(t, dir, "record", "--trigger-http", "s", "--", "/bin/sh", "-c", `exec ./sh -c "echo >runs; while ! test -e go; do sleep 0.01; done; exit 3"`)
+	until(t, "the program runs", func() bool { _, err := os.Stat(filepath.Join(dir, "runs")); return err == nil })
+	if code, answer := ask(t, filepath.Join(dir, "s"), "POST", "/snapshot"); code != http.StatusServiceUnavailable {
+		t.Errorf("POST /snapshot: %d, %v", code, answer)
+	}
+	touch(t, dir, "go")
+	if code := r.end(); code != 3 {
+		t.Errorf("the end is %d\n%s", code, &r.err)
+	}
+}
+
 // hostile sends what is refused.
 func hostile(t *testing.T, socket string) {
 	t.Helper()
