@@ -227,14 +227,23 @@ func vzeroall(c *CPU, _ *Inst) Exit {
 	return ExitNone
 }
 
-// laneAddress is the address of the lane off bytes behind the operand at a.
-// With a 32-bit address each lane's wraps at 4 GiB, as seen on AMD.
-func (c *CPU) laneAddress(in *Inst, a, off uint64) uint64 {
-	if in.Flags&InstAddr32 == 0 || c.ID.Vendor != VendorAMD {
+// laneAddress is the address of the lane of size bytes that is off bytes behind the operand at a.
+// AMD makes each lane's by itself: one of 32 bits wraps at 4 GiB, and with a segment it is the
+// lane's offset that must be canonical, as in segment, and not the operand's.
+func (c *CPU) laneAddress(in *Inst, a, off, size uint64) uint64 {
+	if in.Flags&InstAddr32 == 0 && in.Seg == NoSeg || c.ID.Vendor != VendorAMD {
 		return a + off
 	}
 	lane := *in
 	lane.Disp += int64(off)
+	if in.Seg != NoSeg {
+		last := lane
+		last.Seg = NoSeg
+		last.Disp += int64(size) - 1
+		if end := c.ea(&last); !canonical(end) {
+			return end
+		}
+	}
 	return c.ea(&lane)
 }
 
@@ -287,7 +296,7 @@ func vmaskloadD(c *CPU, in *Inst) Exit {
 	var r Vec
 	for i := range uint64(2 * vexQuads(in)) {
 		if dword256(m, i)>>31 != 0 {
-			x, e := c.load32(c.laneAddress(in, a, 4*i))
+			x, e := c.load32(c.laneAddress(in, a, 4*i, 4))
 			if e != ExitNone {
 				return e
 			}
@@ -306,7 +315,7 @@ func vmaskloadQ(c *CPU, in *Inst) Exit {
 	var r Vec
 	for i := range uint64(vexQuads(in)) {
 		if m[i]>>63 != 0 {
-			x, e := c.load64(c.laneAddress(in, a, 8*i))
+			x, e := c.load64(c.laneAddress(in, a, 8*i, 8))
 			if e != ExitNone {
 				return e
 			}
@@ -326,14 +335,14 @@ func vmaskstoreD(c *CPU, in *Inst) Exit {
 	}
 	for i := range n {
 		if dword256(m, i)>>31 != 0 {
-			if e := c.probe(c.laneAddress(in, a, 4*i), 4, Store); e != ExitNone {
+			if e := c.probe(c.laneAddress(in, a, 4*i, 4), 4, Store); e != ExitNone {
 				return e
 			}
 		}
 	}
 	for i := range n {
 		if dword256(m, i)>>31 != 0 {
-			if e := c.store32(c.laneAddress(in, a, 4*i), uint32(dword256(v, i))); e != ExitNone {
+			if e := c.store32(c.laneAddress(in, a, 4*i, 4), uint32(dword256(v, i))); e != ExitNone {
 				return e
 			}
 		}
@@ -349,14 +358,14 @@ func vmaskstoreQ(c *CPU, in *Inst) Exit {
 	}
 	for i := range n {
 		if m[i]>>63 != 0 {
-			if e := c.probe(c.laneAddress(in, a, 8*i), 8, Store); e != ExitNone {
+			if e := c.probe(c.laneAddress(in, a, 8*i, 8), 8, Store); e != ExitNone {
 				return e
 			}
 		}
 	}
 	for i := range n {
 		if m[i]>>63 != 0 {
-			if e := c.store64(c.laneAddress(in, a, 8*i), v[i]); e != ExitNone {
+			if e := c.store64(c.laneAddress(in, a, 8*i, 8), v[i]); e != ExitNone {
 				return e
 			}
 		}

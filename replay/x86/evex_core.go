@@ -87,7 +87,7 @@ func (c *CPU) evexSource(in *Inst, f *evexForm, n int, mask uint64) (zmm, Exit) 
 	if f.flags&evexEager != 0 || in.EVEX.Mask() == 0 {
 		return c.loadZMM(a, size)
 	}
-	return c.loadMasked(a, size, int(f.unit), mask)
+	return c.loadMasked(in, size, int(f.unit), mask)
 }
 
 // loadZMM loads size bytes, at most 64.
@@ -103,8 +103,12 @@ func (c *CPU) loadZMM(a uint64, size int) (z zmm, e Exit) {
 }
 
 // loadMasked loads size bytes, of which only the elements in mask need to be there.
-func (c *CPU) loadMasked(a uint64, size, unit int, mask uint64) (z zmm, e Exit) {
+func (c *CPU) loadMasked(in *Inst, size, unit int, mask uint64) (z zmm, e Exit) {
 	var b [64]byte
+	a, e := c.elementsAt(in, size, unit, mask, Load)
+	if e != ExitNone {
+		return z, e
+	}
 	if e = c.maskedRange(a, size, unit, mask, Load); e != ExitNone {
 		return z, e
 	}
@@ -165,7 +169,7 @@ func (c *CPU) storeMasked(in *Inst, r *zmm, size, unit int, mask uint64) Exit {
 	if in.EVEX.Mask() == 0 {
 		return c.storeZMM(c.ea(in), r, size)
 	}
-	return c.storeElements(c.ea(in), r, size, unit, mask)
+	return c.storeElements(in, r, size, unit, mask)
 }
 
 // storeZMM stores size bytes of r, at most 64. AMD stores 64 bytes in halves: what the first
@@ -182,7 +186,11 @@ func (c *CPU) storeZMM(a uint64, r *zmm, size int) Exit {
 }
 
 // storeElements stores the elements of r that are in mask, one by one where it comes to faults.
-func (c *CPU) storeElements(a uint64, r *zmm, size, unit int, mask uint64) Exit {
+func (c *CPU) storeElements(in *Inst, r *zmm, size, unit int, mask uint64) Exit {
+	a, e := c.elementsAt(in, size, unit, mask, Store)
+	if e != ExitNone {
+		return e
+	}
 	if e := c.probeElements(a, size, unit, mask); e != ExitNone {
 		return e
 	}
@@ -205,7 +213,11 @@ func (c *CPU) probeMasked(in *Inst, size, unit int, mask uint64) Exit {
 	if in.EVEX.Mask() == 0 {
 		return c.probe(c.ea(in), size, Store)
 	}
-	return c.probeElements(c.ea(in), size, unit, mask)
+	a, e := c.elementsAt(in, size, unit, mask, Store)
+	if e != ExitNone {
+		return e
+	}
+	return c.probeElements(a, size, unit, mask)
 }
 
 // probeElements looks whether the elements in mask can be stored.
@@ -228,6 +240,34 @@ func (c *CPU) firstFault(e Exit, a uint64, from, to, unit int, k Access) Exit {
 		}
 	}
 	return e
+}
+
+// elementsAt returns the address of an operand of which the elements in mask are accessed. With a
+// segment it is the offset of each of these that must be canonical on AMD (segment): the others'
+// need not be. What an element before the first such raises comes first.
+func (c *CPU) elementsAt(in *Inst, size, unit int, mask uint64, k Access) (a uint64, e Exit) {
+	if in.Seg == NoSeg || !c.amd() {
+		return c.ea(in), ExitNone
+	}
+	flat := *in
+	flat.Seg = NoSeg
+	off := c.ea(&flat)
+	if a = c.ea(in); canonical(off) && canonical(off+uint64(size)-1) {
+		return a, ExitNone
+	}
+	a = off + c.segmentBase(in.Seg)
+	e = eachRun(size, unit, mask, func(from, to int) Exit {
+		for at := uint64(from); at < uint64(to); at += uint64(unit) {
+			if e := c.checkCanonical(off+at, unit, k); e != ExitNone {
+				return e
+			}
+			if e := c.probe(a+at, unit, k); e != ExitNone {
+				return e
+			}
+		}
+		return ExitNone
+	})
+	return a, e
 }
 
 // maskedRange raises #GP where an element in mask has an address that is not canonical. On

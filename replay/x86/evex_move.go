@@ -172,7 +172,7 @@ func (c *CPU) openPart(in *Inst, o *evexOp, bytes int) (e Exit) {
 		for i := 0; i < o.n; i += part {
 			mask |= o.mask >> i
 		}
-		o.b, e = c.loadMasked(c.ea(in), bytes, int(o.form.elem), mask&allOf(part))
+		o.b, e = c.loadMasked(in, bytes, int(o.form.elem), mask&allOf(part))
 	}
 	return e
 }
@@ -249,7 +249,7 @@ func evCompress(c *CPU, in *Inst) Exit {
 		}
 	}
 	if isMem(in) {
-		return c.storeElements(c.ea(in), &r, at*int(f.elem), int(f.elem), ^uint64(0))
+		return c.storeElements(in, &r, at*int(f.elem), int(f.elem), ^uint64(0))
 	}
 	c.put(in, in.RM, &r, n, f.elem, uint64(1)<<at-1)
 	return ExitNone
@@ -267,7 +267,7 @@ func evExpand(c *CPU, in *Inst) Exit {
 		if in.EVEX.Mask() == 0 {
 			z, e = c.loadZMM(c.ea(in), count*int(f.elem))
 		} else {
-			z, e = c.loadMasked(c.ea(in), count*int(f.elem), int(f.elem), ^uint64(0))
+			z, e = c.loadMasked(in, count*int(f.elem), int(f.elem), ^uint64(0))
 		}
 		if e != ExitNone {
 			return e

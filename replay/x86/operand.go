@@ -41,10 +41,14 @@ func (c *CPU) segment(seg uint8, a uint64) uint64 {
 	if !canonical(a) && c.ID.Vendor == VendorAMD {
 		return a
 	}
+	return a + c.segmentBase(seg)
+}
+
+func (c *CPU) segmentBase(seg uint8) uint64 {
 	if seg == FS {
-		return a + c.FSBase
+		return c.FSBase
 	}
-	return a + c.GSBase
+	return c.GSBase
 }
 
 // intReg returns general register n of size bytes, zero-extended. Without a
