@@ -140,7 +140,7 @@ func (c *CPU) valid(b *block) bool {
 			continue
 		}
 		c.refresh(p)
-		if p.id != b.id[i] {
+		if p.id == 0 || p.id != b.id[i] {
 			return false
 		}
 	}
@@ -151,7 +151,7 @@ func (c *CPU) valid(b *block) bool {
 // drop makes b invalid for good: exits that lead to it are linked anew.
 func (b *block) drop() {
 	b.epoch, b.checked = 0, 0
-	b.id[0] = 0 // no page with code has this identity
+	b.id[0] = 0 // no page that can be executed has this identity
 }
 
 func (c *CPU) validated(b *block) {

@@ -129,6 +129,25 @@ func TestBreakpointInFormerCode(t *testing.T) {
 	wantExit(t, c, c.Run(6), ExitBreak, testText+2, 1)
 }
 
+// TestCodeThatMayNotRun: what was decoded is not executed where execution is no longer allowed.
+func TestCodeThatMayNotRun(t *testing.T) {
+	// top: inc eax; jmp top
+	c, bus := program(0xff, 0xc0, 0xeb, 0xfc)
+	for _, prot := range []string{"rx", "r", "", "rx", "r"} {
+		bus.add(testText, 1, prot)
+		c.FlushTLB()
+		c.Retired, c.RIP = 0, testText
+		if prot == "rx" {
+			wantExit(t, c, c.Run(6), ExitLimit, testText, 6)
+			continue
+		}
+		wantExit(t, c, c.Run(6), ExitFault, testText, 0)
+		if c.Fault.Access != Exec || c.Fault.Addr != testText {
+			t.Errorf("mapped %q: %+v", prot, c.Fault)
+		}
+	}
+}
+
 func TestAttention(t *testing.T) {
 	// mov [rdi], eax; mov edx, [rsi]; inc eax; ud2
 	c, bus := program(0x89, 0x07, 0x8b, 0x16, 0xff, 0xc0, 0x0f, 0x0b)
