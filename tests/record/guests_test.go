@@ -42,6 +42,7 @@ var guestCases = []guestCase{
 	{name: "madvise"},
 	{name: "memfdtwice"},
 	{name: "mremap"},
+	{name: "noexec"},
 	{name: "noclone", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
 	{name: "nodump"},
 	{name: "noeintr"},
