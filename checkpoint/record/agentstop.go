@@ -242,7 +242,7 @@ func (t *thread) behind(ret int64, asked bool) error {
 	t.sig.atExit = t.regs
 	if !asked && (isRestart(ret) || ret == errnoIntr) {
 		c.pending = true
-		return nil
+		return t.clearJump() // the kernel may make it again there, without the agent
 	}
 	if asked {
 		t.noteWritable()

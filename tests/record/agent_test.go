@@ -287,3 +287,16 @@ func orphan(t *testing.T, cmd *exec.Cmd, kill bool) (out, errs string) {
 	_ = cmd.Wait() // it was killed
 	return string(rest), stderr.String()
 }
+
+// TestAgentRestarts: a call that waits in the agent, and that a signal ends which the program ignores, is
+// made again where the program made it, and not in the midst of the jump to the agent there.
+func TestAgentRestarts(t *testing.T) {
+	prog, dir := compile(t, "agenttrees"), t.TempDir()
+	for _, m := range agentModes {
+		t.Run(m.name, func(t *testing.T) {
+			m.opt.Agent = true
+			r, c := run{args: []string{prog, "restarts", dir}, opt: m.opt}, guestCase{}
+			c.check(t, &r, r.native(t))
+		})
+	}
+}
