@@ -60,7 +60,6 @@ func (t *thread) beforeTask() (action, error) {
 	case flags&cloneVM != 0 && t.session.opt.Follow == FollowNone:
 		return action{}, t.beginGap("a child that shares the program's memory")
 	case flags&cloneVM != 0:
-		t.call.mayBlock = flags&cloneVfork != 0
 		return action{}, nil
 	}
 	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {

@@ -66,7 +66,8 @@ func (t *thread) shareWith(pid int) error {
 	g := t.group()
 	g.procs = append(g.procs, p)
 	t.call.thread = n
-	if t.call.mayBlock {
+	if t.taskFlags()&cloneVfork != 0 {
+		t.call.mayBlock = true // from now on: until here it has kept its turn, and the child starts where its parent's state is known
 		t.startThread()
 	}
 	return nil
@@ -76,6 +77,9 @@ func (t *thread) shareWith(pid int) error {
 // it has executed a program, or is let go. In their log it ends here.
 func (t *thread) splitOff() error {
 	s, g, old := t.session, t.group(), t.space()
+	if err := t.leaveBlock(); err != nil {
+		return err
+	}
 	t.logThreadEnd(0)
 	g.turns.why = checkpoint.SchedExit
 	g.forget(t)

@@ -124,3 +124,14 @@ func TestVforkFlags(t *testing.T) {
 		t.Errorf("%d children, want 3", started)
 	}
 }
+
+// TestVforkThreads: processes that share memory are made by threads while others run, and intervals end by force
+// meanwhile.
+func TestVforkThreads(t *testing.T) {
+	r := run{args: []string{compile(t, "agenttrees"), "threads", t.TempDir()}, opt: recorder.Options{ForceEvery: time.Millisecond}}
+	c := guestCase{sorted: true}
+	want := r.native(t)
+	for range 3 {
+		c.check(t, &r, want)
+	}
+}
