@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,7 @@ type threadAgent struct {
 	at     abi.Range // its mapping
 	shared agent.Shared
 	native ownState // as the agent was told
+	noted  bool     // at the stop that is answered: the call in progress is in the ring
 }
 
 // spaceAgent is the agent in an address space.
@@ -74,7 +76,7 @@ func (t *thread) agentFits(next action) bool {
 	switch {
 	case !s.opt.Agent, s.opt.Vsyscall, sp.noAgent, sp.vdso == 0, g.done, g.cur == nil:
 		return false
-	case len(s.groups) > 1 || g.shares() || s.opt.Chaos && !g.alone():
+	case g.shares() || s.opt.Chaos && !g.alone():
 		return false
 	case g.sharers != nil || s.strangers || sp.outside != nil || len(s.unrecorded) > 0:
 		return false
@@ -82,10 +84,24 @@ func (t *thread) agentFits(next action) bool {
 		return false
 	}
 	if sp.agent == nil {
-		return g.alone() && next.sig == 0 // calls are injected to bring it in
+		return g.alone() && next.sig == 0 && sp.isWorthAgent() // calls are injected to bring it in
 	}
 	return t.block != nil
 }
+
+// isWorthAgent reports whether the process has made so many calls that bringing the agent in, which costs as
+// much as some tens of them, is likely to be worth it. The program itself counts as worth it from its start.
+func (sp *space) isWorthAgent() bool {
+	s := sp.session
+	if sp.group.of == s.first || s.opt.AgentAfter < 0 {
+		return true
+	}
+	return sp.calls >= cmp.Or(s.opt.AgentAfter, agentAfter)
+}
+
+// agentAfter is the default of Options.AgentAfter. What makes threads, and can have no agent from then on,
+// has made more calls by then, but for the smallest programs.
+const agentAfter = 40
 
 // underAgent prepares a thread, which is about to be resumed with a signal unless that is 0, to run
 // under the agent. False says
@@ -374,6 +390,7 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		if isThread {
 			return nil // it has the same memory
 		}
+		a.shared.ForbidWrites() // the new one may map what is written
 		return sp.ownCode()
 	case abi.EffectExec, abi.EffectOpaque:
 		return sp.ownCode()

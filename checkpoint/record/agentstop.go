@@ -3,6 +3,8 @@
 package record
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -22,33 +24,85 @@ const regGS = 19
 // fromAgent is called first at a stop of a thread under the agent. done says that the stop was
 // the agent's own business, and that the thread is to go on by next.
 func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err error) {
-	a, shared := t.space().agent, t.block.shared
-	t.agent = false
-	noted, phase, result, saved := shared.Noted(), shared.Phase(), shared.Result(), shared.Regs()
-	saved[regGS] = 0
+	own, err := t.leaveAgent(ws)
+	if err != nil {
+		return action{}, false, err
+	}
+	next, done, err = t.placed(ws, own, own)
+	t.placing = t.placing && (done || err != nil)
+	return next, done, err
+}
+
+// killedUnderAgent puts a thread where it is in the program that was killed, and is at PTRACE_EVENT_EXIT, before
+// it was put there, or stood where it goes on under the agent.
+func (t *thread) killedUnderAgent(ws unix.WaitStatus) error {
+	if !t.placing {
+		return nil
+	}
+	t.placing = false
+	if err := t.readRegs(); err != nil {
+		return err
+	}
+	if t.redo && int64(t.regs.Orig_rax) < 0 {
+		return t.notRedone(ws)
+	}
+	t.redo = false
+	_, _, err := t.placed(ws, false, false)
+	return err
+}
+
+// haltFromAgent is fromAgent for a thread that does not go on by itself: where the stop was the agent's own
+// business, the log names the place, and the stop counts as the one that was asked for.
+func (t *thread) haltFromAgent(ws unix.WaitStatus) (unix.WaitStatus, error) {
+	own, err := t.leaveAgent(ws)
+	if err != nil {
+		return ws, err
+	}
+	_, _, err = t.placed(ws, own, false)
+	t.placing = false
+	if own {
+		ws = askedStop
+	}
+	return ws, err
+}
+
+// askedStop is the status of a stop that PTRACE_INTERRUPT has asked for.
+const askedStop = unix.WaitStatus(ptrace.EventStop<<16 | int(unix.SIGTRAP)<<8 | 0x7f)
+
+// leaveAgent logs what the agent has done up to a stop of the thread, and has it run under the agent no more. own says that
+// the stop is for a call that was not let through.
+func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
+	shared := t.block.shared
+	t.agent, t.placing = false, true
+	t.block.noted = shared.Noted()
 	lerr := t.logRing()
 	shared.Empty()
 	shared.Supervise(false)
 	if err := t.readRegs(); err != nil {
-		return action{}, false, err
+		return false, err
 	}
-	own, err := t.isDispatch(ws)
-	if err != nil {
-		return action{}, false, err
+	if own, err = t.isDispatch(ws); err != nil {
+		return false, err
 	}
-	if err := t.session.source.dispatch(t.tid, false, 0, 0); err != nil {
-		return action{}, false, err
-	}
-	if lerr != nil {
-		return action{}, false, lerr
-	}
+	return own, errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
+}
+
+// placed puts the thread where it is in the program. own says that the stop is for a call that was
+// not let through, goesOn that the thread is to make that, and go on.
+func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done bool, err error) {
+	a, shared := t.space().agent, t.block.shared
+	noted, phase, result, saved := t.block.noted, shared.Phase(), shared.Result(), shared.Regs()
+	saved[regGS] = 0
 	p := agent.Places()
 	rip := t.regs.Rip - t.block.at.Addr
 	switch {
 	case rip >= t.block.at.Len || rip > p.End:
-		if own {
+		switch {
+		case goesOn:
 			next, err = t.onDispatch()
 			return next, true, err
+		case own:
+			return action{}, false, t.before(t.regs.Rip-syscallInsnLen, false)
 		}
 		return action{}, false, t.outside(ws)
 	case rip < p.Entered:
@@ -67,11 +121,11 @@ func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err erro
 		t.sig.atExit, t.atSync = t.regs, true
 		return action{}, false, t.setRegs(&t.regs)
 	case rip >= p.Made && rip < p.Noted && !agent.Tried(&saved, int64(live.Rax)):
-		return action{}, own, t.behind(int64(live.Rax), own)
+		return action{}, goesOn, t.behind(int64(live.Rax), goesOn)
 	case phase == agent.Made && !agent.Tried(&saved, result):
-		return action{}, own, t.behind(result, own)
+		return action{}, goesOn, t.behind(result, goesOn)
 	}
-	return action{}, own, t.before(t.regs.Rip-syscallInsnLen, own)
+	return action{}, goesOn, t.before(t.regs.Rip-syscallInsnLen, goesOn)
 }
 
 // isDispatch reports whether the stop is for a call that was not let through, and undoes what
@@ -118,8 +172,8 @@ func (t *thread) outside(ws unix.WaitStatus) error {
 			return t.inStub(a.stubs[area.at.Addr+off&^(stubSize-1)])
 		}
 	}
-	if ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT && int64(r.Orig_rax) >= 0 && r.Rax == r.Orig_rax && r.Rcx == r.Rip {
-		// Killed before it could stop for the call.
+	if ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT && int64(r.Orig_rax) >= 0 && r.Rax == r.Orig_rax && r.Rcx == r.Rip && *r != t.sig.atExit {
+		// Killed before it could stop for the call, and not behind one whose result is its number.
 		noSys := errnoNoSys
 		r.Rax = uint64(noSys)
 		return t.setRegs(r)
@@ -218,6 +272,7 @@ func (t *thread) notRedone(ws unix.WaitStatus) error {
 
 // logUnmade logs the call that the thread stands before as interrupted, to be made again.
 func (t *thread) logUnmade() {
+	t.placing = false
 	r := t.regs
 	nr := int64(r.Rax)
 	after := regsOf(&r)
@@ -233,11 +288,14 @@ func (t *thread) logUnmade() {
 func (t *thread) behind(ret int64, asked bool) error {
 	c := &t.call
 	t.regs.Orig_rax = t.regs.Rax
-	t.noteEntry()
-	t.regs.Rax = uint64(ret)
-	if err := t.setRegs(&t.regs); err != nil {
+	made := t.regs
+	made.Rax = uint64(ret)
+	if err := t.setRegs(&made); err != nil {
 		return err
 	}
+	t.placing = false
+	t.noteEntry()
+	t.regs = made
 	c.in = false
 	t.sig.atExit = t.regs
 	if !asked && (isRestart(ret) || ret == errnoIntr) {
@@ -277,9 +335,20 @@ func (t *thread) noteWrite() {
 	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 || t.readsStderr(c.args[0]) {
 		return
 	}
-	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 {
+	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 && !t.mapsElsewhere(int32(c.args[0])) {
 		sp.agent.shared.AllowWrites(int32(c.args[0]))
 	}
+}
+
+// mapsElsewhere reports whether another process may map what stands behind a descriptor of the thread's, at
+// any time.
+func (t *thread) mapsElsewhere(fd int32) bool {
+	if len(t.session.groups) == 1 {
+		return false
+	}
+	st, ok := t.proc.statFD(fd)
+	kind := st.Mode & unix.S_IFMT
+	return !ok || kind == unix.S_IFREG || kind == unix.S_IFBLK
 }
 
 // logRing logs the calls that the agent has made since the last stop.

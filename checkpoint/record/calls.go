@@ -107,6 +107,7 @@ func (t *thread) noteEntry() {
 	regs := t.entryRegs()
 	t.logEvent(t.session.enterEvent(c.nr, c.args, &regs))
 	t.session.result.Stats.Calls++
+	t.space().calls++
 }
 
 // enterEvent is the event of a call's entry, with registers as they are behind SYSCALL.

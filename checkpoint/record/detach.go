@@ -186,7 +186,11 @@ func (t *thread) halt() error {
 		t.group().turns.has = nil
 	}
 	if t.agent && ws.Stopped() {
-		if _, _, err := t.fromAgent(ws); err != nil {
+		if ws, err = t.haltFromAgent(ws); err != nil {
+			return err
+		}
+	} else if t.redo && ws.Stopped() {
+		if err := t.notRedone(ws); err != nil {
 			return err
 		}
 	}

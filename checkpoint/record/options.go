@@ -105,10 +105,12 @@ type Options struct {
 	Chaos     bool
 	ChaosSeed uint64
 
-	// Agent has the frequent system calls of a program with one process made and logged by code
-	// inside the program, without stops (package agent), where the kernel and the CPU can do
-	// that. The recording is the same.
-	Agent bool
+	// Agent has the frequent system calls of processes that share no memory with others made and logged by
+	// code inside them, without stops (package agent), where the kernel and the CPU can do
+	// that. The recording is the same. AgentAfter is how many calls a process other than the program itself makes
+	// before it gets one: default 40, a negative number is none.
+	Agent      bool
+	AgentAfter int
 
 	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
 	Vsyscall bool

@@ -36,6 +36,7 @@ type space struct {
 	agentPages ranges      // likewise, of the agent; no child has them
 	agent      *spaceAgent // nil while there is none
 	noAgent    bool        // there is to be none
+	calls      int         // that were made by stops
 	spare      []abi.Range // of it, that of threads that have ended
 	noShadow   bool        // clones are refused: copy instead
 

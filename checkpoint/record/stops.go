@@ -100,7 +100,8 @@ func (t *thread) goOn(next action) error {
 }
 
 // request returns how the thread is to be resumed, and prepares for it.
-func (t *thread) request(next action) (ptrace.Request, error) {
+func (t *thread) request(next action) (req ptrace.Request, err error) {
+	defer func() { t.placing = t.placing && err != nil }()
 	if t.agentFits(next) {
 		under, err := t.underAgent(next.sig)
 		if under || err != nil {
@@ -270,6 +271,9 @@ func (t *thread) salvage(err error) (action, error) {
 		return comesTo(ws), nil
 	}
 	if err := t.meetUnseen(); err != nil {
+		return action{}, err
+	}
+	if err := t.killedUnderAgent(ws); err != nil {
 		return action{}, err
 	}
 	return t.onKilled()

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -298,5 +299,64 @@ func TestAgentRestarts(t *testing.T) {
 			r, c := run{args: []string{prog, "restarts", dir}, opt: m.opt}, guestCase{}
 			c.check(t, &r, r.native(t))
 		})
+	}
+}
+
+// TestAgentTrees records programs of several processes with the agent in each that shares no memory with
+// another, at once and when it has made some calls, and without an agent: the program's calls are the same. least is how many of a hundred the agent
+// makes where it comes at once.
+func TestAgentTrees(t *testing.T) {
+	prog := compile(t, "agenttrees")
+	for _, c := range []struct {
+		name   string
+		least  uint64
+		chance bool // decides which calls the program makes
+	}{
+		{"forks", 60, false}, {"chain", 60, false}, {"execs", 40, false}, {"threads", 20, true}, {"pipes", 80, true},
+		{"mapped", 0, false}, {"killed", 20, true}, {"dispatched", 0, true},
+	} {
+		for _, m := range agentModes {
+			for name, after := range map[string]int{"at once": -1, "worth it": 0} {
+				t.Run(c.name+"/"+m.name+"/"+name, func(t *testing.T) {
+					m.opt.FullRegs = true
+					r := run{args: []string{prog, c.name, t.TempDir()}, opt: m.opt}
+					r.opt.Agent, r.opt.AgentAfter = true, after
+					want := r.native(t)
+					got, res := r.recorded(t)
+					got.out, want.out = sortLines(got.out), sortLines(want.out)
+					same(t, got, want)
+					t.Logf("%d of %d calls by the agent, %d forced ends; %v", res.Stats.AgentCalls, res.Stats.Calls, res.Stats.ForcedEnds, verify(t, res.Path))
+					if m.name == "plain" && after != 0 && res.Stats.AgentCalls*100 < res.Stats.Calls*c.least {
+						t.Errorf("the agent has made fewer than %d %% of the calls: %s", c.least, notesOf(t, res.Path))
+					}
+					if *underAgent || c.chance || m.name != "plain" {
+						return
+					}
+					r.opt.Agent = false
+					_, by := r.recorded(t)
+					equalCalls(t, callsOf(t, res.Path), callsOf(t, by.Path))
+				})
+			}
+		}
+	}
+}
+
+// TestAgentCrashes: one process of several crashes. The others, wherever the agent has them, are in
+// the recording up to that moment.
+func TestAgentCrashes(t *testing.T) {
+	prog := compile(t, "agenttrees")
+	for i := range 5 {
+		r := run{args: []string{prog, "crashes", t.TempDir()}, opt: recorder.Options{Keep: recorder.KeepCrash, Agent: true, AgentAfter: -1}}
+		if i%2 == 1 {
+			r.opt.ForceEvery = 3 * time.Millisecond
+		}
+		got, res := r.recorded(t)
+		if got.sig != int(syscall.SIGSEGV) || !res.Recorded || res.Stats.AgentCalls == 0 {
+			t.Fatalf("signal %d, %+v", got.sig, res)
+		}
+		if n := len(openRecording(t, res.Path).Processes()); n != 4 {
+			t.Errorf("%d processes, want 4", n)
+		}
+		t.Log(verify(t, res.Path))
 	}
 }

@@ -65,7 +65,7 @@ func recordMain(args []string) int {
 		keep = recorder.Keep(k)
 	}
 	agent := *underAgent || os.Getenv(agentVariable) != ""
-	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Agent: agent, Args: args[2:]})
+	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, Args: args[2:]})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

@@ -4,6 +4,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -100,6 +101,8 @@ func collect(t *testing.T, f func(w *os.File)) string {
 
 var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
 
+var agentAfter = flag.Int("agent-after", 0, "after how many calls a process gets the agent, where a test does not say")
+
 var forceEvery = flag.Duration("force-every", 0, "end an interval by force so often, where a test does not say")
 
 var untrapped = flag.Bool("untrapped", false, "let programs execute CPUID, as on a CPU that cannot make it fault")
@@ -142,7 +145,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	o := r.opt
 	o.Args, o.Dir = r.args, r.dir
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
-	o.Agent = o.Agent || *underAgent
+	o.Agent, o.AgentAfter = o.Agent || *underAgent, cmp.Or(o.AgentAfter, *agentAfter)
 	if o.ForceEvery == 0 {
 		o.ForceEvery = *forceEvery
 	}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -266,6 +267,28 @@ static void killed(void)
 	}
 }
 
+/* Children that are killed again and again where they make calls that the agent leaves to the recorder. */
+static void dispatched(void)
+{
+	for (int i = 0; i < 60; i++) {
+		int ready[2];
+		char b;
+		pipe(ready);
+		int pid = fork();
+		if (pid == 0) {
+			write(ready[1], "r", 1);
+			for (;;)
+				getpriority(PRIO_PROCESS, 0);
+		}
+		read(ready[0], &b, 1);
+		for (volatile int k = 0; k < 20000 * (i % 10); k++);
+		kill(pid, SIGKILL);
+		note("child", status_of(pid));
+		close(ready[0]);
+		close(ready[1]);
+	}
+}
+
 /* One process crashes while others make calls, and wait. */
 static void crashes(void)
 {
@@ -277,7 +300,7 @@ static void crashes(void)
 			close(ready[0]);
 			work(50);
 			write(ready[1], "r", 1);
-			alarm(60);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			for (;;) {
 				if (i == 0)
 					getppid();
@@ -299,7 +322,7 @@ int main(int c, char **v)
 {
 	static const struct { const char *name; void (*f)(void); } cases[] = {
 		{ "restarts", restarts }, { "forks", forks }, { "chain", chain }, { "execs", execs }, { "threads", threads },
-		{ "pipes", pipes }, { "mapped", mapped }, { "killed", killed }, { "crashes", crashes },
+		{ "pipes", pipes }, { "mapped", mapped }, { "killed", killed }, { "dispatched", dispatched }, { "crashes", crashes },
 	};
 	setvbuf(stdout, 0, _IONBF, 0);
 	self = v[0];
