@@ -306,7 +306,7 @@ func TestAgentRestarts(t *testing.T) {
 // another, at once and when it has made some calls, and without an agent: the program's calls are the same. least is how many of a hundred the agent
 // makes where it comes at once.
 func TestAgentTrees(t *testing.T) {
-	prog := compile(t, "agenttrees")
+	dynamic, static := compile(t, "agenttrees"), compile(t, "agenttrees", "-static") // whose calls do not depend on what is installed
 	for _, c := range []struct {
 		name   string
 		least  uint64
@@ -319,7 +319,10 @@ func TestAgentTrees(t *testing.T) {
 			for name, after := range map[string]int{"at once": -1, "worth it": 0} {
 				t.Run(c.name+"/"+m.name+"/"+name, func(t *testing.T) {
 					m.opt.FullRegs = true
-					r := run{args: []string{prog, c.name, t.TempDir()}, opt: m.opt}
+					r := run{args: []string{static, c.name, t.TempDir()}, opt: m.opt}
+					if c.chance {
+						r.args[0] = dynamic
+					}
 					r.opt.Agent, r.opt.AgentAfter = true, after
 					want := r.native(t)
 					got, res := r.recorded(t)
