@@ -313,13 +313,21 @@ func (t *thread) setHealer(on bool) error {
 }
 
 // seesHealer reports whether the call that the thread, with registers r, is about to make would find the
-// handler, or hand it on: threads share it.
+// handler, hand it on (threads share it), or not let it be taken away any more.
 func (t *thread) seesHealer(r *ptrace.Regs) bool {
 	row, _ := abi.Lookup(int64(r.Rax))
 	if t.space().flagsOfTask(int64(r.Rax), r.Rdi)&cloneThread != 0 {
 		return false
 	}
-	return row.Effect == abi.EffectTask || r.Rax == unix.SYS_RT_SIGACTION && uint32(r.Rdi) == uint32(unix.SIGSYS)
+	switch r.Rax {
+	case unix.SYS_RT_SIGACTION:
+		return uint32(r.Rdi) == uint32(unix.SIGSYS)
+	case unix.SYS_PRCTL:
+		return r.Rdi == unix.PR_SET_SECCOMP
+	case unix.SYS_SECCOMP:
+		return true
+	}
+	return row.Effect == abi.EffectTask
 }
 
 // ownCode puts the program's own code back where jumps are written over it. They are

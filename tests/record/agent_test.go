@@ -363,3 +363,10 @@ func TestAgentCrashes(t *testing.T) {
 		t.Log(verify(t, res.Path))
 	}
 }
+
+// TestAgentStrict: once a program allows itself no call that would take the agent out, none is made.
+func TestAgentStrict(t *testing.T) {
+	r := run{args: []string{compile(t, "filters")}, opt: recorder.Options{Agent: true, AgentAfter: -1}}
+	c := guestCase{}
+	c.check(t, &r, r.native(t))
+}
