@@ -80,8 +80,9 @@ presence such calls of the program's children fail, and, unless the recorder is
 root, programs executed by any of them gain no privileges.
 
 With --agent on, code inside the program makes its most frequent system calls and
-logs them, without the two stops that a call costs otherwise. It does so while one
-process is recorded, with all its threads; calls that wait for another thread, and
+logs them, without the two stops that a call costs otherwise. It does so in each
+process, with all its threads, that shares no writable memory with another, and
+that has made some tens of calls; calls that wait for another thread, and
 what else there is, go on as without it. It needs Linux 6.4 and a CPU with
 FSGSBASE; a note says why there is none. The recording is the same, with one
 exception: a program that reads its own machine code, where it makes system calls,
