@@ -102,7 +102,8 @@ type Event struct {
 
 	// Seq is the event's place in the session's one stream of events, from 1, where
 	// several processes were recorded together, else 0: of events of different
-	// processes, which have no other order, that with the smaller number was first.
+	// processes, which have no other order, that with the smaller number was first. Those with the
+	// same number do not depend on each other.
 	Seq uint64
 
 	Reason string // gap: why; end: see End

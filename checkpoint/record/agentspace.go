@@ -133,6 +133,7 @@ func (t *thread) underAgent(sig int) (bool, error) {
 		return false, err
 	}
 	a.shared.Many(!t.group().alone())
+	a.shared.Timed(t.session.isOrdered())
 	t.noteNative()
 	own, p := t.block.shared, agent.Places()
 	own.Attend(len(t.sig.held) > 0)
@@ -192,6 +193,10 @@ func (t *thread) bringAgent() error {
 	}
 	if t.regs.Gs_base != 0 {
 		t.session.noteOnce("no agent: the program uses GS")
+		return nil
+	}
+	if !t.proc.hasOurTime() {
+		t.session.noteOnce("no agent: the program has a time namespace of its own")
 		return nil
 	}
 	sp.noAgent = false

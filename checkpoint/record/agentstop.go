@@ -294,7 +294,7 @@ func (t *thread) behind(ret int64, asked bool) error {
 		return err
 	}
 	t.placing = false
-	t.noteEntry()
+	t.noteEntryOf(rightBehind)
 	t.regs = made
 	c.in = false
 	t.sig.atExit = t.regs
@@ -360,7 +360,7 @@ func (t *thread) logRing() error {
 		copy(regs.R[:], r.Regs[:16])
 		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
 		nr := int64(regs.R[0])
-		t.logEvent(t.session.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs))
+		t.logEventOf(rightBehind, t.session.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs))
 		t.session.result.Stats.Calls++
 		t.session.result.Stats.AgentCalls++
 		exit := regs
@@ -372,7 +372,7 @@ func (t *thread) logRing() error {
 		for _, o := range r.Outs {
 			ev.Writes = append(ev.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: append([]byte(nil), o.Data...)})
 		}
-		t.logEvent(ev)
+		t.logEventOf(max(r.Time, rightBehind), ev)
 		return nil
 	})
 }

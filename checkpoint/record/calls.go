@@ -39,13 +39,13 @@ func isRestart(ret int64) bool {
 // eventCost is the memory an event takes besides its data, in bytes.
 const eventCost = 320
 
-// logEvent appends an event to the current interval.
-func (t *thread) logEvent(ev checkpoint.Event) {
+// logEvent appends an event, which happens now, to the current interval.
+func (t *thread) logEvent(ev checkpoint.Event) { t.logEventOf(happensNow, ev) }
+
+// logEventOf appends an event of a time (order.go) to the current interval.
+func (t *thread) logEventOf(at int64, ev checkpoint.Event) {
 	ev.TID = checkpoint.TID(t.tid)
-	if s := t.session; s.events > 0 || len(s.groups) > 1 {
-		s.events++
-		ev.Seq = s.events
-	}
+	ev.Seq = t.group().number(at)
 	t.group().cur.rec.Events = append(t.group().cur.rec.Events, ev)
 	n := int64(eventCost + len(ev.XState) + len(ev.Siginfo))
 	for i := range ev.Writes {
@@ -100,12 +100,15 @@ func (t *thread) enter() (action, error) {
 }
 
 // noteEntry logs the entry of the call that the thread is at.
-func (t *thread) noteEntry() {
+func (t *thread) noteEntry() { t.noteEntryOf(happensNow) }
+
+// noteEntryOf is noteEntry for a call that was entered at a time (order.go).
+func (t *thread) noteEntryOf(at int64) {
 	c := &t.call
 	*c = call{in: true, nr: int64(t.regs.Orig_rax), entry: t.regs, mem: callMem{t.proc}}
 	c.args = [6]uint64{t.regs.Rdi, t.regs.Rsi, t.regs.Rdx, t.regs.R10, t.regs.R8, t.regs.R9}
 	regs := t.entryRegs()
-	t.logEvent(t.session.enterEvent(c.nr, c.args, &regs))
+	t.logEventOf(at, t.session.enterEvent(c.nr, c.args, &regs))
 	t.session.result.Stats.Calls++
 	t.space().calls++
 }

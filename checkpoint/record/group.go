@@ -51,6 +51,8 @@ type group struct {
 	spacing  time.Duration // CPU time until the next cut
 	timer    forceTimer
 	forcedAt []time.Time // the last forced ends
+
+	lastNumber uint64 // of its events
 }
 
 // cpuTime returns the CPU time of the group's processes.

@@ -60,7 +60,7 @@ type session struct {
 
 	lastObject uint32 // the highest number of an object
 	intervals  uint32 // how many have been started
-	events     uint64 // how many were logged since there was a second process
+	began      int64  // the time from which events are numbered (order.go), 0 until there is a second process
 }
 
 func newSession(ctx context.Context, opt Options) *session {

@@ -370,3 +370,89 @@ func TestAgentStrict(t *testing.T) {
 	c := guestCase{}
 	c.check(t, &r, r.native(t))
 }
+
+// transfer is bytes that one call has written to a pipe, or read from it.
+type transfer struct {
+	upTo        int64 // of the pipe's bytes, with those of this call
+	enter, exit uint64
+}
+
+// transfersOf returns the calls nr on a descriptor that each process has made.
+func transfersOf(t *testing.T, rec *checkpoint.Recording, nr int64, fd uint64) map[checkpoint.TID][]transfer {
+	t.Helper()
+	out := map[checkpoint.TID][]transfer{}
+	entered, last := map[checkpoint.TID]checkpoint.Event{}, map[checkpoint.TID]uint64{}
+	for _, info := range rec.Intervals() {
+		iv, err := rec.Interval(info.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range iv.Events {
+			if e.Seq <= last[e.TID] && e.Seq+last[e.TID] != 0 {
+				t.Fatalf("event %d of %d comes after %d", e.Seq, e.TID, last[e.TID])
+			}
+			last[e.TID] = e.Seq
+			enter := entered[e.TID]
+			switch {
+			case e.Kind == checkpoint.EventEnter:
+				entered[e.TID] = e
+			case e.Kind == checkpoint.EventExit && e.NR == nr && enter.Args[0] == fd && e.Result > 0:
+				var before int64
+				if all := out[e.TID]; len(all) > 0 {
+					before = all[len(all)-1].upTo
+				}
+				out[e.TID] = append(out[e.TID], transfer{before + e.Result, enter.Seq, e.Seq})
+			}
+		}
+	}
+	return out
+}
+
+// TestAgentOrder: the numbers of the events of two processes, whose calls the agent makes, say that what one
+// has read the other had written before.
+func TestAgentOrder(t *testing.T) {
+	for _, m := range agentModes {
+		t.Run(m.name, func(t *testing.T) {
+			r := run{args: []string{compile(t, "agenttrees", "-static"), "pipes", t.TempDir()}, opt: m.opt}
+			r.opt.Agent, r.opt.AgentAfter = true, -1
+			_, res := r.recorded(t)
+			if res.Stats.AgentCalls*2 < res.Stats.Calls && m.name == "plain" {
+				t.Errorf("the agent has made %d of %d calls", res.Stats.AgentCalls, res.Stats.Calls)
+			}
+			rec := openRecording(t, res.Path)
+			// The pipes have descriptors 3 to 6.
+			for _, p := range []struct{ read, write uint64 }{{3, 4}, {5, 6}} {
+				for writer, wrote := range transfersOf(t, rec, abi.SYS_WRITE, p.write) {
+					n := 0
+					for reader, read := range transfersOf(t, rec, abi.SYS_READ, p.read) {
+						if reader != writer {
+							n += inOrder(t, read, wrote)
+						}
+					}
+					if n < 300 {
+						t.Errorf("descriptor %d: %d reads", p.read, n)
+					}
+				}
+			}
+		})
+	}
+}
+
+// inOrder checks that each read ends after the write of its last byte was begun. It returns how many reads
+// there are.
+func inOrder(t *testing.T, read, wrote []transfer) int {
+	t.Helper()
+	i := 0
+	for _, r := range read {
+		for i < len(wrote) && wrote[i].upTo < r.upTo {
+			i++
+		}
+		if i == len(wrote) {
+			t.Fatalf("%d bytes were read, and %d written", r.upTo, wrote[len(wrote)-1].upTo)
+		}
+		if w := wrote[i]; r.exit <= w.enter {
+			t.Fatalf("byte %d was read at %d to %d, and written at %d to %d", r.upTo, r.enter, r.exit, w.enter, w.exit)
+		}
+	}
+	return len(read)
+}

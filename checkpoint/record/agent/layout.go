@@ -43,6 +43,7 @@ const (
 	blockSelf       = 0xd0
 	blockCommon     = 0xe0
 	blockMany       = 0xe8
+	blockTimed      = 0xf0
 	blockWritable   = 0x200
 	writableCount   = 24
 	blockWrites     = 0x400

@@ -138,6 +138,14 @@ func (s Shared) Many(are bool) {
 	}
 }
 
+// Timed says whether each record is to have the time of its call.
+func (s Shared) Timed(on bool) {
+	s[Block+blockTimed] = 0
+	if on {
+		s[Block+blockTimed] = 1
+	}
+}
+
 // AllowWrites says that writing to a descriptor changes no mapped file, as long as it is not
 // closed.
 func (s Shared) AllowWrites(fd int32) {
@@ -183,6 +191,7 @@ type Output struct {
 type Record struct {
 	Regs   Regs // at its entry
 	Result int64
+	Time   int64    // of CLOCK_MONOTONIC, in nanoseconds, when the call had been made; 0 where it was not asked for
 	Outs   []Output // valid until the thread goes on
 }
 
@@ -210,7 +219,7 @@ func (s Shared) Records(f func(*Record) error) error {
 }
 
 // recordHead is the size of a record without its outputs.
-const recordHead = 8 + 8*regWords + 8
+const recordHead = 8 + 8*regWords + 16
 
 // parse reads the record at the start of b, and returns its size.
 func (r *Record) parse(b []byte) (size int, ok bool) {
@@ -224,7 +233,8 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 	for i := range r.Regs {
 		r.Regs[i] = binary.LittleEndian.Uint64(b[8+8*i:])
 	}
-	r.Result = int64(binary.LittleEndian.Uint64(b[recordHead-8:]))
+	r.Result = int64(binary.LittleEndian.Uint64(b[recordHead-16:]))
+	r.Time = int64(binary.LittleEndian.Uint64(b[recordHead-8:]))
 	r.Outs = r.Outs[:0]
 	for b = b[recordHead:size]; outs > 0; outs-- {
 		if len(b) < 16 {

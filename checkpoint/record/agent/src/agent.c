@@ -64,7 +64,8 @@ struct block {
 	struct block *common; /* the block that has, for all threads, what follows up to writes */
 	volatile u32 many;    /* there are other threads */
 	volatile u32 healing; /* a thread is at it */
-	u8 unused[0x200 - 0xf0];
+	volatile u32 timed;   /* there are other processes */
+	u8 unused[0x200 - 0xf4];
 	struct range writable[WRITABLE]; /* memory that can be written as a whole */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 writes[DESCRIPTORS]; /* of a descriptor: writing to it changes no mapped file */
@@ -98,6 +99,7 @@ struct record {
 	u32 size, outs;
 	u64 regs[REG_WORDS];
 	u64 result;
+	u64 time; /* nanoseconds of CLOCK_MONOTONIC when the call had been made, 0 where nobody asks */
 };
 
 void agent_gate(struct block *b);
@@ -169,9 +171,10 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 
 long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_FCNTL = 72, SYS_NEWFSTATAT = 262 };
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_FCNTL = 72, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262 };
 enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
 enum { POLLIN = 1, POLLOUT = 4 };
+enum { CLOCK_MONOTONIC = 1 };
 #define AT_FDCWD (-100l)
 
 /* is_file reports whether what the kernel has said of a file is that it is a regular one or a directory. */
@@ -228,6 +231,17 @@ static int waits(struct block *b, const struct row *row)
 		return open_waits(b, arg(b, 0), arg(b, 1), arg(b, 2));
 	}
 	return 0;
+}
+
+/* now returns the time, or 0 where there is no other process whose calls it would order. RDTSC may be
+ * made to fault, and the vDSO uses it. */
+static u64 now(struct block *b)
+{
+	const u64 *t = (const u64 *)b->probe;
+
+	if (!b->common->timed || agent_sys(SYS_CLOCK_GETTIME, CLOCK_MONOTONIC, (u64)t, 0, 0) < 0)
+		return 0;
+	return t[0] * 1000000000 + t[1];
 }
 
 int agent_call(struct block *b)
@@ -287,6 +301,7 @@ int agent_call(struct block *b)
 	for (int i = 0; i < REG_WORDS; i++)
 		rec->regs[i] = b->regs[i];
 	rec->result = (u64)ret;
+	rec->time = now(b);
 	rec->size = (u32)(at - (u8 *)rec);
 	*(volatile u64 *)&b->head = b->head + rec->size;
 	return DONE;

@@ -1,0 +1,60 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// The order of the events of several processes (checkpoint.Event.Seq). An event's number is the time at which
+// it was logged, in nanoseconds since the session's first numbered event. Without the agent that is at the
+// entry and at the exit of a call, while its process is stopped: what a call has sent has a smaller number than
+// what another call has received. A call that the agent makes is logged later, with the time at which it
+// had been made. Its entry comes right behind the event before, which is early enough: nothing
+// that others do depends on the program's instructions between the two.
+
+// What stands for a time of CLOCK_MONOTONIC.
+const (
+	happensNow  int64 = -1
+	rightBehind int64 = 0 // the event before
+)
+
+// monotonic returns the time of CLOCK_MONOTONIC in nanoseconds.
+func monotonic() int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // it cannot fail
+	return t.Nano()
+}
+
+// isOrdered reports whether events have numbers: there is a second process, or was one.
+func (s *session) isOrdered() bool {
+	if s.began == 0 && len(s.groups) > 1 {
+		s.began = monotonic()
+	}
+	return s.began != 0
+}
+
+// number returns the number of the group's next event, which happens at a time, or 0 where events have none. A
+// group's numbers rise whatever the time is: a program can write to the agent's memory.
+func (g *group) number(at int64) uint64 {
+	if !g.session.isOrdered() {
+		return 0
+	}
+	if at != rightBehind {
+		if now := monotonic(); at == happensNow || at > now {
+			at = now
+		}
+	}
+	g.lastNumber = max(g.lastNumber+1, uint64(max(at-g.session.began, 0)))
+	return g.lastNumber
+}
+
+// hasOurTime reports whether CLOCK_MONOTONIC of the process is the recorder's: a time namespace can have another.
+func (p *process) hasOurTime() bool {
+	own, _ := os.Readlink("/proc/self/ns/time") // a kernel without such namespaces has neither
+	its, _ := os.Readlink("/proc/" + strconv.Itoa(p.live) + "/ns/time")
+	return own == its
+}
