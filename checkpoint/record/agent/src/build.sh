@@ -15,3 +15,4 @@ gcc $flags -c -o "$dir/agent.o" agent.c
 gcc $flags -c -o "$dir/entry.o" entry.S
 ld -T agent.ld -static -nostdlib --no-warn-rwx-segments -z noexecstack -o "$dir/agent.elf" "$dir/entry.o" "$dir/agent.o"
 objcopy -O binary -j .text "$dir/agent.elf" "$out"
+chmod -x "$out"
