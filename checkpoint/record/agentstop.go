@@ -355,6 +355,7 @@ func (t *thread) mapsElsewhere(fd int32) bool {
 func (t *thread) logRing() error {
 	full := t.session.opt.FullRegs
 	seg := regsOf(&t.regs) // of the last stop: segment registers do not change
+	now := monotonic()     // the program can write another time to the agent's memory
 	return t.block.shared.Records(func(r *agent.Record) error {
 		regs := seg
 		copy(regs.R[:], r.Regs[:16])
@@ -372,7 +373,7 @@ func (t *thread) logRing() error {
 		for _, o := range r.Outs {
 			ev.Writes = append(ev.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: append([]byte(nil), o.Data...)})
 		}
-		t.logEventOf(max(r.Time, rightBehind), ev)
+		t.logEventOf(min(max(r.Time, rightBehind), now), ev)
 		return nil
 	})
 }

@@ -108,7 +108,7 @@ type Options struct {
 	// Agent has the frequent system calls of processes that share no memory with others made and logged by
 	// code inside them, without stops (package agent), where the kernel and the CPU can do
 	// that. The recording is the same. AgentAfter is how many calls a process other than the program itself makes
-	// before it gets one: default 40, a negative number is none.
+	// before it gets one: default 40; with a negative number it gets it at once.
 	Agent      bool
 	AgentAfter int
 

@@ -38,15 +38,13 @@ func (s *session) isOrdered() bool {
 }
 
 // number returns the number of the group's next event, which happens at a time, or 0 where events have none. A
-// group's numbers rise whatever the time is: a program can write to the agent's memory.
+// group's numbers rise whatever the time is.
 func (g *group) number(at int64) uint64 {
 	if !g.session.isOrdered() {
 		return 0
 	}
-	if at != rightBehind {
-		if now := monotonic(); at == happensNow || at > now {
-			at = now
-		}
+	if at == happensNow {
+		at = monotonic()
 	}
 	g.lastNumber = max(g.lastNumber+1, uint64(max(at-g.session.began, 0)))
 	return g.lastNumber
