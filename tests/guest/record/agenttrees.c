@@ -240,52 +240,60 @@ static void mapped(void)
 	unlink(name);
 }
 
+/* started forks a child that runs f, and returns when that has written to its descriptor. */
+static int started(void (*f)(int i, int ready), int i)
+{
+	int ready[2];
+	char b;
+	pipe(ready);
+	int pid = fork();
+	if (pid == 0)
+		f(i, ready[1]);
+	read(ready[0], &b, 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void makes_calls(int i, int ready)
+{
+	work(50);
+	write(ready, "r", 1);
+	for (;;) {
+		if (i % 3 != 1)
+			getpriority(PRIO_PROCESS, 0);
+		if (i % 3 != 0)
+			getppid();
+	}
+}
+
 /* Children that are killed while they make calls that the agent makes, and others. */
 static void killed(void)
 {
 	for (int i = 0; i < 12; i++) {
-		int ready[2];
-		char b;
-		pipe(ready);
-		int pid = fork();
-		if (pid == 0) {
-			work(50);
-			write(ready[1], "r", 1);
-			for (;;) {
-				if (i % 3 != 1)
-					getpriority(PRIO_PROCESS, 0);
-				if (i % 3 != 0)
-					getppid();
-			}
-		}
-		read(ready[0], &b, 1);
+		int pid = started(makes_calls, i);
 		usleep(1000 * (i % 5));
 		kill(pid, i % 2 ? SIGKILL : SIGTERM);
 		note("child", status_of(pid));
-		close(ready[0]);
-		close(ready[1]);
 	}
+}
+
+static void makes_left_calls(int i, int ready)
+{
+	(void)i;
+	write(ready, "r", 1);
+	for (;;)
+		getpriority(PRIO_PROCESS, 0);
 }
 
 /* Children that are killed again and again where they make calls that the agent leaves to the recorder. */
 static void dispatched(void)
 {
 	for (int i = 0; i < 60; i++) {
-		int ready[2];
-		char b;
-		pipe(ready);
-		int pid = fork();
-		if (pid == 0) {
-			write(ready[1], "r", 1);
-			for (;;)
-				getpriority(PRIO_PROCESS, 0);
-		}
-		read(ready[0], &b, 1);
+		int pid = started(makes_left_calls, i);
 		for (volatile int k = 0; k < 20000 * (i % 10); k++);
 		kill(pid, SIGKILL);
 		note("child", status_of(pid));
-		close(ready[0]);
-		close(ready[1]);
 	}
 }
 
