@@ -126,6 +126,11 @@ go-values VERSION="v1.27.2":
     go test ./dwarf -run TestAgainstDelve -timeout 30m -v -update -dlv "{{ justfile_directory() }}/bin/dlv"
     go test ./dwarf -run TestAgainstDelve -timeout 30m -v -toolchain go1.23.12 -dlv "{{ justfile_directory() }}/bin/dlv"
 
+# count the programs that do not end as by themselves when their recorder is killed N times
+kills N="170":
+    . tests/need/debian.sh && install_suite programs
+    go test ./tests/record -run TestKilledOutright -timeout 3h -v -programs -kills {{ N }}
+
 # compare the system call table with this kernel, N calls from each of five seeds
 fuzz-calls N="60000":
     for seed in 21 22 23 24 25; do go test ./checkpoint/abi -run TestFuzzKernel -timeout 30m -v -args -fuzzcalls {{ N }} -fuzzseed $seed; done

@@ -57,6 +57,8 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 func (s *session) runAttached() error {
 	s.asks.serve(unix.Gettid())
 	defer s.asks.serve(0)
+	s.startGuard()
+	defer func() { s.guard.end() }()
 	t, err := s.seizeProgram(s.attach.pid)
 	if err != nil {
 		return err

@@ -184,6 +184,7 @@ func (t *thread) patch(edit func(r *ptrace.Regs)) error {
 	r := t.regs
 	edit(&r)
 	t.call.patched = true
+	t.session.guard.of(t.tid).patch(&t.call)
 	return t.setRegs(&r)
 }
 

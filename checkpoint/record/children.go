@@ -150,7 +150,7 @@ func (s *session) letDie(tid, pid int, err error) error {
 	if errors.As(err, &gone) && !gone.ws.Stopped() {
 		return nil
 	}
-	delete(s.threads, tid)
+	s.drop(tid)
 	delete(s.early, tid)
 	s.unrecorded[tid] = pid
 	return resumeUnrecorded(tid, 0)

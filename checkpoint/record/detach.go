@@ -106,7 +106,7 @@ func (g *group) bringOut(but *thread) (list []leaving, err error) {
 		case err == nil:
 			list = append(list, leaving{o, sig})
 		case isGone(err):
-			delete(g.session.threads, o.tid)
+			g.session.drop(o.tid)
 		default:
 			return nil, fmt.Errorf("thread %d: %w", o.tid, err)
 		}
@@ -123,7 +123,7 @@ func (g *group) releaseAll(list []leaving) error {
 		if err := l.t.release(l.sig); err != nil && !isGone(err) {
 			return fmt.Errorf("thread %d: %w", l.t.tid, err)
 		}
-		delete(g.session.threads, l.t.tid)
+		g.session.drop(l.t.tid)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (t *thread) leave(ws unix.WaitStatus) (action, error) {
 	if err != nil {
 		return action{}, err
 	}
-	delete(t.session.threads, t.tid)
+	t.session.drop(t.tid)
 	t.group().leaveDetached(nil)
 	return action{}, errDetach
 }
@@ -336,6 +336,7 @@ func (t *thread) takeReserved(sig int) error {
 		}
 		if !again {
 			t.sig.held = append(t.sig.held, heldSignal{got, si})
+			t.noteHeld()
 		}
 	}
 	return nil
@@ -359,6 +360,7 @@ func (t *thread) restore() error {
 		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
 	}
 	t.sig.held = nil
+	t.noteHeld()
 	return nil
 }
 

@@ -22,6 +22,8 @@
 // With Options.Agent, code in the program makes the frequent calls itself (package agent;
 // agentspace.go says when). What a stop means is the same then.
 //
+// With Options.Guardian, another process puts the program right if the recorder is killed (guard.go, guardian.go).
+//
 // Where to look. The state is in five types, as the kernel has it: session (one recording),
 // group (the processes that share writable memory, and their log), space (one address
 // space), process and thread. session.go runs the loop that waits for stops; stops.go says

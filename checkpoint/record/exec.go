@@ -205,6 +205,7 @@ func (t *thread) beginImage() error {
 		return err
 	}
 	t.sig.held, t.sig.giving, t.sig.repeat, t.sig.syncPending = nil, nil, nil, false
+	t.note()
 	if err := t.inheritedActions(); err != nil {
 		return err
 	}

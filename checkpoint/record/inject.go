@@ -26,12 +26,18 @@ type injector struct {
 	mask  uint64
 	child int   // of the last call, when it made one
 	stops []int // stop signals that came in between; sent again at the end
+	undo  *undo // what the guardian knows of the thread, nil for none
 }
 
 // borrow prepares a thread of process pid, which is at a stop where nothing of its own call is
 // pending: a system call's exit, a signal, or a new child's first stop.
 func borrow(pid, tid int, site uint64) (*injector, error) {
-	in := &injector{pid: pid, tid: tid, site: site}
+	return borrowNoted(pid, tid, site, nil)
+}
+
+// borrowNoted is borrow for a thread of which the guardian knows.
+func borrowNoted(pid, tid int, site uint64, u *undo) (*injector, error) {
+	in := &injector{pid: pid, tid: tid, site: site, undo: u}
 	if err := ptrace.GetRegs(tid, &in.saved); err != nil {
 		return nil, err
 	}
@@ -39,6 +45,7 @@ func borrow(pid, tid int, site uint64) (*injector, error) {
 	if in.mask, err = ptrace.GetSigmask(tid); err != nil {
 		return nil, err
 	}
+	u.lend(maskBorrowed, &in.saved, in.mask)
 	return in, ptrace.SetSigmask(tid, ^uint64(0))
 }
 
@@ -56,7 +63,9 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 	if err := ptrace.SetRegs(in.tid, &r); err != nil {
 		return 0, err
 	}
-	in.child = 0
+	if in.child = 0; nr == unix.SYS_CLONE {
+		in.undo.copy()
+	}
 	for entered := false; ; {
 		if err := in.toSyscallStop(); err != nil {
 			return 0, fmt.Errorf("injected call %d: %w", nr, err)
@@ -124,6 +133,7 @@ func (in *injector) end() error {
 	if err := ptrace.SetSigmask(in.tid, in.mask); err != nil {
 		return err
 	}
+	in.undo.returned()
 	for _, s := range in.stops {
 		_ = unix.Tgkill(in.pid, in.tid, unix.Signal(s)) // it fails only for one that is gone
 	}

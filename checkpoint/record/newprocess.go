@@ -24,6 +24,7 @@ func (t *thread) recordChild(pid int) error {
 	p.parent, p.trap, p.segv, p.sigsys, p.about, p.wanted = of.pid, of.trap, of.segv, of.sigsys, of.about, of.wanted
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
 	n.affinity, n.name, n.starting, n.rseq = t.affinity, t.name, true, t.rseq
+	n.note()
 	n.call.mem = callMem{p}
 	n.group().cpu = t.group().cpu
 	if t.space().sharesMapped() {
@@ -60,7 +61,7 @@ func (t *thread) shareWith(pid int) error {
 	p.about.PID, p.about.Parent = int32(pid), int32(t.proc.pid)
 	n := &thread{session: t.session, proc: p, tid: pid}
 	if err := t.beginThread(n); err != nil {
-		delete(t.session.threads, pid)
+		t.session.drop(pid)
 		return err
 	}
 	g := t.group()
@@ -96,7 +97,7 @@ func (t *thread) splitOff() error {
 func (s *session) forgetProcess(p *process) {
 	g := p.space.group
 	for _, t := range g.turns.threads {
-		delete(s.threads, t.tid)
+		s.drop(t.tid)
 	}
 	g.over()
 	g.leave(p)

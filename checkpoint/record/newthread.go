@@ -44,6 +44,7 @@ func (t *thread) onThread(tid int) error {
 func (t *thread) beginThread(n *thread) (err error) {
 	n.affinity, n.starting, n.name = t.affinity, true, t.name
 	t.session.threads[n.tid] = n
+	n.note()
 	if err := t.leaveBlockOf(n.tid); err != nil {
 		return err
 	}

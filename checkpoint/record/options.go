@@ -155,6 +155,10 @@ type Options struct {
 	// __launch.
 	Launcher []string
 
+	// Guardian is the command of a process that puts the program right if the recorder is killed by
+	// SIGKILL: it must call Guard. None by default.
+	Guardian []string
+
 	Logger zerolog.Logger
 	// Started, when set, is called with the program's process once it runs.
 	// It must return quickly.

@@ -34,14 +34,17 @@ func (t *thread) dropRseq() error {
 	if err != nil || r.Area == 0 {
 		return err
 	}
+	t.rseq = r
+	t.note()
 	ret, err := t.callOnce(unix.SYS_RSEQ, r.Area, uint64(r.Size), rseqUnregister, uint64(r.Signature))
 	if err != nil {
 		return err
 	}
 	if ret != 0 {
+		t.rseq = ptrace.Rseq{}
+		t.note()
 		return fmt.Errorf("restartable sequences cannot be switched off: %w", unix.Errno(-ret))
 	}
-	t.rseq = r
 	return nil
 }
 
@@ -57,6 +60,7 @@ func (t *thread) giveRseq(in caller) error {
 
 // guestRseq returns the result of the thread's own call where its process was attached to.
 func (t *thread) guestRseq() int64 {
+	defer t.note()
 	a := &t.call.args
 	switch {
 	case a[2] == 0 && t.rseq.Area == 0:

@@ -34,6 +34,7 @@ func (t *thread) mapScratch() error {
 	if sp := t.space(); len(sp.spare) > 0 {
 		t.scratch = sp.spare[len(sp.spare)-1]
 		sp.spare = sp.spare[:len(sp.spare)-1]
+		t.note()
 		return nil
 	}
 	in, err := t.session.source.inject(t.proc.pid, t.tid, t.space().site)
@@ -49,6 +50,7 @@ func (t *thread) mapScratch() error {
 		return in.end()
 	}
 	t.scratch = abi.Range{Addr: uint64(addr), Len: scratchSize}
+	t.note()
 	pages := pageRange{t.scratch.Addr / checkpoint.PageSize, (t.scratch.Addr + scratchSize) / checkpoint.PageSize}
 	t.space().scratch = t.space().scratch.union(ranges{pages})
 	return in.end()

@@ -215,6 +215,7 @@ func (s *session) adopt(pid int, list []*seized) (*thread, error) {
 		if err := unix.SchedGetaffinity(t.tid, &t.affinity); err != nil {
 			return nil, err
 		}
+		t.note()
 		if err := unix.SchedSetaffinity(t.tid, &g.cpu); err != nil {
 			return nil, err
 		}

@@ -25,6 +25,7 @@ type session struct {
 	asks   *asks       // nil where nothing can be asked
 	live   *live       // nil where no snapshot is being written
 	source stopSource
+	guard  *guard // nil for none
 	log    zerolog.Logger
 	ctx    context.Context
 	result Result
@@ -135,6 +136,8 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 
 // run is the life of the tracer thread.
 func (s *session) run(prog string) error {
+	s.startGuard()
+	defer func() { s.guard.end() }()
 	t, err := s.start(prog)
 	if err != nil {
 		return err

@@ -171,6 +171,10 @@ func (sp *space) cloneBy(helper int) (pid int, ret int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	// What it makes has that from the start: without its tracer it would run on as a second program.
+	if err := ptrace.SetOptions(helper, sp.session.options()|ptrace.OptExitKill); err != nil {
+		return 0, 0, err
+	}
 	ret, err = cloneAgain(in, 0)
 	return in.made(), ret, err
 }

@@ -317,6 +317,7 @@ func (t *thread) hold(sig int, si *ptrace.Siginfo) {
 		t.group().timer.holdUntil(time.Now().Add(t.group().holdTime()))
 	}
 	t.sig.held = append(t.sig.held, heldSignal{sig, *si})
+	t.noteHeld()
 }
 
 // beforeCall makes registers behind a SYSCALL instruction those of a thread that is to
@@ -329,7 +330,11 @@ func beforeCall(r *ptrace.Regs, nr uint64) {
 // undo makes the program, at a call's entry, not make the call: it stands
 // before the SYSCALL instruction afterwards, at an exit stop.
 func (t *thread) undo() error {
-	r := t.regs
+	r, after, u := t.regs, t.regs, t.session.guard.of(t.tid)
+	beforeCall(&after, t.regs.Orig_rax)
+	own := t.withBlock(&after)
+	u.lend(regsBorrowed, &own, 0)
+	defer u.returned()
 	r.Orig_rax = ^uint64(0)
 	if err := t.setRegs(&r); err != nil {
 		return err
@@ -341,8 +346,7 @@ func (t *thread) undo() error {
 	if !ws.Stopped() || ptrace.StopSignal(ws) != ptrace.SyscallTrap {
 		return &goneError{ws}
 	}
-	nr := t.regs.Orig_rax
-	beforeCall(&t.regs, nr)
+	t.regs = after
 	return t.setRegs(&t.regs)
 }
 
@@ -417,6 +421,7 @@ func (t *thread) sendHeld() {
 			t.group().timer.holdUntil(time.Time{})
 		}
 		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
+		t.noteHeld()
 		if t.sig.mask&(1<<(h.signo-1)) == 0 {
 			t.sig.giving = &h
 			t.sig.syncPending = true

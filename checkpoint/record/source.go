@@ -97,7 +97,7 @@ type caller interface {
 }
 
 // ptraceSource is the source that ptrace(2) and /proc make.
-type ptraceSource struct{}
+type ptraceSource struct{ guard *guard }
 
 func (ptraceSource) resume(tid int, how ptrace.Request, sig int) error {
 	return ptrace.Resume(tid, how, sig)
@@ -132,8 +132,8 @@ func (ptraceSource) dispatch(tid int, on bool, from, n uint64) error {
 	return ptrace.SetDispatch(tid, on, from, n)
 }
 
-func (ptraceSource) inject(pid, tid int, site uint64) (caller, error) {
-	return borrow(pid, tid, site)
+func (p ptraceSource) inject(pid, tid int, site uint64) (caller, error) {
+	return borrowNoted(pid, tid, site, p.guard.of(tid))
 }
 
 func (ptraceSource) open(pid int) (memory, mmInfo, error) {

@@ -119,6 +119,7 @@ func (s *session) pin(t *thread) error {
 	if err := unix.SchedGetaffinity(t.tid, &t.affinity); err != nil {
 		return err
 	}
+	t.note()
 	cpu, err := currentCPU()
 	if err != nil || !t.affinity.IsSet(cpu) {
 		for cpu = 0; !t.affinity.IsSet(cpu) && cpu < 1024; cpu++ {

@@ -128,6 +128,9 @@ func (t *thread) request(next action) (req ptrace.Request, err error) {
 // where a request would let it end unseen: then that is its next stop, and it is not resumed.
 func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitStatus, stopped bool, err error) {
 	t.space().outsideFresh = false
+	if !t.call.in {
+		t.session.guard.of(t.tid).unpatch() // what the call has written is where the program wants it
+	}
 	t.group().boundTurn()
 	t.group().timer.enter(t, user)
 	if ws, stopped := t.session.source.poll(t.tid); stopped {
@@ -156,7 +159,7 @@ func (t *thread) runTo(req ptrace.Request, sig int) (unix.WaitStatus, error) {
 func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	switch {
 	case ws.Exited() || ws.Signaled():
-		delete(t.session.threads, t.tid)
+		t.session.drop(t.tid)
 		t.session.relay.ended(t.tid)
 		if !t.ended && (t.group().shares() || t.tid != t.proc.pid) {
 			t.onThreadGone(ws)

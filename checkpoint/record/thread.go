@@ -69,12 +69,17 @@ func (t *thread) readRegs() error {
 
 // setRegs sets the thread's registers; t.regs stays.
 func (t *thread) setRegs(r *ptrace.Regs) error {
-	if t.block == nil || r.Gs_base != 0 {
-		return t.session.source.setRegs(t.tid, r)
-	}
-	own := *r
-	own.Gs_base = t.block.gsBase()
+	own := t.withBlock(r)
 	return t.session.source.setRegs(t.tid, &own)
+}
+
+// withBlock returns registers of the program's as the kernel is to have them.
+func (t *thread) withBlock(r *ptrace.Regs) ptrace.Regs {
+	own := *r
+	if t.block != nil && r.Gs_base == 0 {
+		own.Gs_base = t.block.gsBase()
+	}
+	return own
 }
 
 // pending returns the signals that are queued for the thread, blocked or not.

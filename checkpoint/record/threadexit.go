@@ -187,7 +187,7 @@ func (t *thread) onOthersExec(ws unix.WaitStatus) error {
 		return by.onStop(ws)
 	case !ws.Stopped():
 		t.ended = true
-		delete(s.threads, t.tid)
+		s.drop(t.tid)
 		t.group().forget(t)
 		return nil
 	case ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT:
@@ -206,15 +206,16 @@ func (t *thread) becomeOnly() {
 	for _, o := range slices.Clone(g.turns.threads) {
 		if o != t && o.proc == t.proc {
 			o.ended = true
-			delete(s.threads, o.tid)
+			s.drop(o.tid)
 			g.forget(o)
 		}
 	}
-	delete(s.threads, t.tid)
+	s.drop(t.tid)
 	t.proc.lookAs(t.proc.pid)
 	s.scheduler.gone(t.tid)
 	t.tid = t.proc.pid
 	s.threads[t.tid] = t
+	t.note()
 	g.turns.logged = t
 	g.timer.turn(t)
 }

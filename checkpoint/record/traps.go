@@ -36,6 +36,7 @@ type trapState struct {
 // arm makes the instructions fault in the program's image. The program is at
 // the exit of its execve.
 func (t *thread) arm() error {
+	t.session.guard.traps(true, !t.session.opt.NoTrapCPUID)
 	ret, err := t.callOnce(unix.SYS_PRCTL, prSetTSC, prTSCSegv)
 	if err != nil {
 		return err
@@ -87,6 +88,7 @@ func (t *thread) guestTraps() error {
 		return nil
 	}
 	c.answered = true
+	t.proc.note()
 	return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 }
 
@@ -150,6 +152,9 @@ func (t *thread) emulate() (bool, error) {
 	if kind == 0 {
 		return false, nil
 	}
+	if err := t.shield(); err != nil {
+		return false, err
+	}
 	before := regsOf(&t.regs)
 	r := &t.regs
 	switch kind {
@@ -177,6 +182,9 @@ func (t *thread) emulate() (bool, error) {
 		return false, err
 	}
 	t.sig.atExit = *r
+	if err := t.unshield(); err != nil {
+		return false, err
+	}
 	return true, t.syncPoint()
 }
 

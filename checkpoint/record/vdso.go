@@ -206,6 +206,7 @@ func (t *thread) leaveVDSO() error {
 			var si ptrace.Siginfo
 			if ptrace.GetSiginfo(t.tid, &si) == nil && !isFault(sig, &si) {
 				t.sig.held = append(t.sig.held, heldSignal{sig, si})
+				t.noteHeld()
 			}
 		}
 		if err := t.readRegs(); err != nil {

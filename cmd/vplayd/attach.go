@@ -53,11 +53,13 @@ replay comes to it.
 
 ` + triggerHelp + `
 
-If attach itself is killed by SIGKILL no recording is written, and the program
-runs on with what it sees then: on one CPU, with system calls for the vdso's
-functions, without restartable sequences, with 1 MiB of memory mapped for each
-thread. It dies of SIGSEGV at the next RDTSC instruction in its own code, and a
-call in which one of several threads waited at that moment loses what it reads.
+If attach itself is killed by SIGKILL no recording is written. A second process
+of vplayd, the guardian (vplay-guardian), then gives the program back what is its
+own. A thread that comes to an RDTSC instruction before that, within about a
+millisecond, dies of SIGSEGV. Where the guardian is killed, too, the program runs
+on with what it sees then: on one CPU, with system calls for the vdso's functions,
+without restartable sequences; it dies at its next RDTSC instruction, and a call
+in which one of several threads waited loses what it reads.
 
 Exit codes: 0 when the program has been let go; else the program's own, 128 and
 the number of the signal that killed it; 125 when it could not be recorded, and

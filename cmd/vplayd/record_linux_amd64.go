@@ -25,6 +25,12 @@ const launchVerb = "__launch"
 
 // launch becomes the recorded program when the arguments say so.
 func launch(args []string) bool {
+	if len(args) == 2 && args[1] == recorder.GuardVerb {
+		if recorder.Guard() != nil { // nobody listens
+			os.Exit(exitFailed)
+		}
+		os.Exit(exitOK)
+	}
 	if len(args) < 2 || args[1] != launchVerb {
 		return false
 	}
@@ -148,7 +154,7 @@ func (f *recordFlags) options(c *cobra.Command) (opt recorder.Options, line *pro
 				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
 			}
 		},
-		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed, Control: true,
+		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed, Control: true, Guardian: []string{"/proc/self/exe", recorder.GuardVerb},
 		Agent: f.agent == "on", FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)

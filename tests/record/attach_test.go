@@ -59,7 +59,7 @@ func attachMain(arg string) int {
 	}
 	res, err := recorder.Attach(context.Background(), o.PID, recorder.Options{
 		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash, Control: true,
-		Started: func(int) { fmt.Println("records") },
+		Started: func(int) { fmt.Println("records") }, Guardian: guardian(),
 	})
 	out := attachResult{
 		Recorded: res.Recorded, Detached: res.Detached, ExitCode: res.ExitCode, Signal: res.Signal, Reason: res.Reason, MapDrift: res.Stats.MapDriftNote,

@@ -34,6 +34,13 @@ func TestMain(m *testing.M) {
 		case recorder.LaunchVerb:
 			fmt.Fprintln(os.Stderr, recorder.Launch(os.Args[2:]))
 			os.Exit(126)
+		case recorder.GuardVerb:
+			if err := recorder.Guard(); err != nil {
+				os.Exit(1)
+			}
+			os.Exit(0)
+		case orphansVerb:
+			os.Exit(orphansMain(os.Args[2:]))
 		case recordVerb:
 			os.Exit(recordMain(os.Args[2:]))
 		case attachVerb:
@@ -65,7 +72,7 @@ func recordMain(args []string) int {
 		keep = recorder.Keep(k)
 	}
 	agent := *underAgent || os.Getenv(agentVariable) != ""
-	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, Args: args[2:]})
+	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, Args: args[2:], Guardian: guardian()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

@@ -157,6 +157,18 @@ func Dispatches(tid int) bool {
 	return err == nil && c.mode != 0
 }
 
+// GetDispatch returns what RestoreDispatch gives a stopped thread back. Kernels before 6.4 cannot tell.
+func GetDispatch(tid int) (Dispatch, error) {
+	c := new(Dispatch)
+	err := raw(reqGetDispatch, tid, unsafe.Sizeof(*c), uintptr(unsafe.Pointer(c)))
+	return *c, err
+}
+
+// RestoreDispatch undoes a SetDispatch.
+func RestoreDispatch(tid int, d Dispatch) error {
+	return raw(reqSetDispatch, tid, unsafe.Sizeof(d), uintptr(unsafe.Pointer(&d)))
+}
+
 // GetRseq returns where a stopped thread has registered its struct rseq.
 func GetRseq(tid int) (Rseq, error) {
 	var c Rseq

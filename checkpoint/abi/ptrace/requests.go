@@ -73,6 +73,12 @@ type Rseq struct {
 	_         uint32
 }
 
+// Dispatch is the kernel's struct ptrace_sud_config: which system calls of a thread are dispatched to a handler.
+type Dispatch struct{ mode, selector, offset, length uint64 }
+
+// On reports whether some are.
+func (d *Dispatch) On() bool { return d.mode != 0 }
+
 // Regs is the kernel's user_regs_struct.
 type Regs = unix.PtraceRegs
 

@@ -1,0 +1,334 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// What becomes of the program when the recorder is killed outright. Its threads run from the moment
+// that their tracer is gone, as they stand: in a call that was injected, with instructions that
+// fault, on one CPU. So beside the recorder there is a guardian, another process of this same
+// executable, which then stops them and gives them back what is their own (guardian.go). What that
+// is the recorder writes to a journal in memory that both have mapped, before each change.
+
+// GuardVerb is the hidden verb of the default guardian.
+const GuardVerb = "__guard"
+
+// undo is what the journal says of a thread. The entry is written by the tracer's thread alone; the
+// guardian reads it when that has ended.
+type undo struct {
+	tid      atomic.Int32 // 0 for an entry that is free
+	pid      int32
+	ownTSC   bool // the program itself has made RDTSC fault
+	ownCPUID bool
+	affinity unix.CPUSet
+	rseq     ptrace.Rseq
+	scratch  abi.Range
+	held     uint64 // signals that are held back, signal n at bit n-1
+
+	// The thread makes calls for the recorder: its own registers, and its mask where that is changed, too.
+	borrowed atomic.Uint32
+	depth    int
+	regs     ptrace.Regs
+	mask     uint64
+	copies   atomic.Uint32 // one of the calls makes a copy of the process
+
+	// The kernel was given other arguments of its call, or another call, than the program has made.
+	patched  atomic.Uint32
+	entry    ptrace.Regs // as the program made it
+	answered bool        // the kernel runs nothing: answer is the result
+	answer   int64
+}
+
+// Values of undo.borrowed.
+const (
+	regsBorrowed = 1 + iota
+	maskBorrowed // and the registers
+)
+
+// maxUndo bounds the threads that the guardian knows of. Pages of the journal that are not used take no memory.
+const maxUndo = 1 << 15
+
+// robustEntries is how many entries the list of the tracer's thread has, of the 2,048 that the kernel looks at
+// (ROBUST_LIST_LIMIT of linux/futex.h).
+const robustEntries = 2000
+
+// robustEntry is an entry of a list of robust futexes, and its futex.
+type robustEntry struct {
+	next uint64
+	word atomic.Uint32
+	_    uint32
+}
+
+// robustHead is the kernel's struct robust_list_head (linux/futex.h).
+type robustHead struct{ list, offset, pending uint64 }
+
+// journal is the memory that the recorder and the guardian share.
+type journal struct {
+	done       atomic.Uint32 // the recording has ended in order, and nothing is to be done
+	recorder   atomic.Int32
+	tracer     atomic.Int32  // the thread that traces
+	tsc, cpuid atomic.Uint32 // RDTSC, and CPUID, are made to fault
+
+	// A list of robust futexes (man 2 set_robust_list) that the tracer's thread owns. At its end the kernel walks it before it
+	// lets the tracees go, marks the first, and wakes the guardian, which waits for that. The other
+	// entries are there for the time that they take: in it the guardian sends each tracee a SIGSTOP, so
+	// that it executes no instruction of its own.
+	head    robustHead
+	entries [robustEntries]robustEntry
+
+	used  atomic.Int32 // entries of undos up to the last that was ever in use
+	undos [maxUndo]undo
+}
+
+// guard is the recorder's side: its methods do nothing for nil.
+type guard struct {
+	journal *journal
+	mapped  []byte
+	proc    *os.Process
+	undos   map[int]*undo // by thread
+	free    []*undo
+}
+
+// startGuard starts the guardian of the calling thread, which is the tracer's, where Options.Guardian
+// names one. A recording goes on without.
+func (s *session) startGuard() {
+	if len(s.opt.Guardian) == 0 {
+		return
+	}
+	g, err := newGuard(s.opt.Guardian)
+	if err != nil {
+		s.log.Warn().Err(err).Msg("no guardian: if vplayd is killed by SIGKILL, the program may not go on as if it had not been recorded")
+		return
+	}
+	s.guard, s.source = g, ptraceSource{g}
+}
+
+// newGuard starts a guardian by a command.
+func newGuard(command []string) (*guard, error) {
+	fd, err := unix.MemfdCreate("vplay guardian", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "journal")
+	defer file.Close() // what is mapped stays
+	mapped, j, err := newJournal(fd)
+	if err != nil {
+		return nil, err
+	}
+	self, err := unix.PidfdOpen(unix.Getpid(), 0)
+	if err != nil {
+		return nil, err
+	}
+	pidfd := os.NewFile(uintptr(self), "recorder")
+	defer pidfd.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	j.recorder.Store(int32(unix.Getpid()))
+	j.tracer.Store(int32(unix.Gettid()))
+	if err := j.own(); err != nil {
+		return nil, err
+	}
+	proc, err := os.StartProcess(command[0], command, &os.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, file, pidfd},
+		Sys: &unix.SysProcAttr{Setsid: true}, // what is meant for the recorder's group or terminal is not for it
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &guard{journal: j, mapped: mapped, proc: proc, undos: map[int]*undo{}}, nil
+}
+
+// end tells the guardian that nothing is to be done any more, and waits for its end.
+func (g *guard) end() {
+	if g == nil {
+		return
+	}
+	g.journal.done.Store(1)
+	g.journal.wake()
+	_, _ = g.proc.Wait() // it may have been killed, which is as good
+}
+
+// traps notes which instructions are made to fault from now on.
+func (g *guard) traps(tsc, cpuid bool) {
+	if g == nil {
+		return
+	}
+	if tsc {
+		g.journal.tsc.Store(1)
+	}
+	if cpuid {
+		g.journal.cpuid.Store(1)
+	}
+}
+
+// of returns the entry of a thread, nil for one that has none.
+func (g *guard) of(tid int) *undo {
+	if g == nil {
+		return nil
+	}
+	return g.undos[tid]
+}
+
+// add returns an entry for a thread that has none yet; nil where there is no room.
+func (g *guard) add(tid int) *undo {
+	var u *undo
+	switch n := g.journal.used.Load(); {
+	case len(g.free) > 0:
+		u, g.free = g.free[len(g.free)-1], g.free[:len(g.free)-1]
+	case n < maxUndo:
+		u = &g.journal.undos[n]
+		g.journal.used.Store(n + 1)
+	default:
+		return nil
+	}
+	g.undos[tid] = u
+	return u
+}
+
+// drop forgets a thread that has ended, or that has its own again.
+func (g *guard) drop(tid int) {
+	if u := g.of(tid); u != nil {
+		u.tid.Store(0)
+		delete(g.undos, tid)
+		g.free = append(g.free, u)
+	}
+}
+
+// drop takes a thread out of those that are recorded.
+func (s *session) drop(tid int) {
+	delete(s.threads, tid)
+	s.guard.drop(tid)
+}
+
+// note writes what is the thread's own to the journal. It is called before that is changed.
+func (t *thread) note() {
+	g := t.session.guard
+	if g == nil {
+		return
+	}
+	u := g.of(t.tid)
+	if u == nil {
+		if u = g.add(t.tid); u == nil {
+			return
+		}
+		u.depth = 0
+		u.borrowed.Store(0)
+		u.copies.Store(0)
+		u.patched.Store(0)
+	}
+	u.pid, u.affinity, u.rseq, u.scratch = int32(t.proc.pid), t.affinity, t.rseq, t.scratch
+	u.ownTSC, u.ownCPUID = t.proc.trap.ownTSC, t.proc.trap.ownCPUID
+	u.setHeld(t.sig.held)
+	u.tid.Store(int32(t.tid))
+}
+
+// note writes what is its own of each thread of the process.
+func (p *process) note() {
+	for _, t := range p.space.group.turns.threads {
+		if t.proc == p {
+			t.note()
+		}
+	}
+}
+
+// noteHeld writes which signals are held back for the thread.
+func (t *thread) noteHeld() { t.session.guard.of(t.tid).setHeld(t.sig.held) }
+
+func (u *undo) setHeld(list []heldSignal) {
+	if u == nil {
+		return
+	}
+	u.held = 0
+	for _, h := range list {
+		u.held |= 1 << (h.signo - 1)
+	}
+}
+
+// lend notes the registers of a thread that is about to make calls for the recorder, and its mask where
+// that is changed, too. returned says that it has them again.
+func (u *undo) lend(how uint32, regs *ptrace.Regs, mask uint64) {
+	if u == nil {
+		return
+	}
+	if u.depth++; u.depth > 1 { // by what has borrowed it already, with the program's own
+		return
+	}
+	u.regs, u.mask = *regs, mask
+	u.borrowed.Store(how)
+}
+
+func (u *undo) returned() {
+	if u == nil || u.depth == 0 {
+		return
+	}
+	u.copies.Store(0)
+	if u.depth--; u.depth == 0 {
+		u.borrowed.Store(0)
+	}
+}
+
+// copy notes that one of the calls that the thread makes for the recorder makes a copy of its process.
+func (u *undo) copy() {
+	if u != nil {
+		u.copies.Store(1)
+	}
+}
+
+// patch notes that the kernel is given something else than the program's call; unpatch that this is over.
+func (u *undo) patch(c *call) {
+	if u != nil {
+		u.entry, u.answered, u.answer = c.entry, c.answered, c.answer
+		u.patched.Store(1)
+	}
+}
+
+func (u *undo) unpatch() {
+	if u != nil && u.patched.Load() != 0 {
+		u.patched.Store(0)
+	}
+}
+
+// shield has a thread that is at the delivery of a signal live on if the recorder is killed: the kernel would
+// deliver the signal, which is not the program's, unless it is blocked. The registers are those before the
+// instruction that has caused it.
+func (t *thread) shield() error {
+	u := t.session.guard.of(t.tid)
+	if u == nil {
+		return nil
+	}
+	own := t.withBlock(&t.regs)
+	u.lend(maskBorrowed, &own, t.sig.mask)
+	return t.session.source.setSigmask(t.tid, ^uint64(0))
+}
+
+// unshield undoes that.
+func (t *thread) unshield() error {
+	u := t.session.guard.of(t.tid)
+	if u == nil {
+		return nil
+	}
+	defer u.returned()
+	return t.session.source.setSigmask(t.tid, t.sig.mask)
+}
+
+// isOver reports whether the tracer's thread has ended, or has nothing more to do.
+func (j *journal) isOver() bool {
+	return j.done.Load() != 0 || j.entries[0].word.Load()&futexOwnerDied != 0
+}
+
+// Bits of a robust futex (linux/futex.h).
+const (
+	futexWaiters   = 0x80000000
+	futexOwnerDied = 0x40000000
+)

@@ -1,0 +1,75 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"math"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The journal's memory, and the calls that need its addresses. What it holds is in guard.go.
+
+// newJournal makes a journal of a file in memory.
+func newJournal(fd int) (mapped []byte, j *journal, err error) {
+	if err := unix.Ftruncate(fd, int64(unsafe.Sizeof(journal{}))); err != nil {
+		return nil, nil, err
+	}
+	return mapJournal(fd)
+}
+
+// mapJournal maps the journal that another process has made.
+func mapJournal(fd int) (mapped []byte, j *journal, err error) {
+	mapped, err = unix.Mmap(fd, 0, int(unsafe.Sizeof(journal{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mapped, (*journal)(unsafe.Pointer(&mapped[0])), nil
+}
+
+// own makes the calling thread the owner of the futexes.
+func (j *journal) own() error {
+	const offset = unsafe.Offsetof(robustEntry{}.word)
+	addr := func(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
+	j.head = robustHead{list: addr(unsafe.Pointer(&j.entries[0])), offset: uint64(offset)}
+	for i := range j.entries {
+		e := &j.entries[i]
+		e.next = addr(unsafe.Pointer(&j.head))
+		if i+1 < len(j.entries) {
+			e.next = addr(unsafe.Pointer(&j.entries[i+1]))
+		}
+		e.word.Store(uint32(unix.Gettid()) | futexWaiters)
+	}
+	_, _, errno := unix.RawSyscall(unix.SYS_SET_ROBUST_LIST, uintptr(unsafe.Pointer(&j.head)), unsafe.Sizeof(j.head), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// The operations of futex(2) on memory that processes share.
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// await waits until the journal says that it is over.
+func (j *journal) await() {
+	word := &j.entries[0].word
+	for !j.isOver() {
+		v := word.Load()
+		if v&futexOwnerDied != 0 || j.done.Load() != 0 {
+			return
+		}
+		// It returns at once where the word is another by now.
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), 0, 0, 0)
+	}
+}
+
+// wake has await look again.
+func (j *journal) wake() {
+	word := &j.entries[0].word
+	word.Or(1 << 29) // a thread's number is less
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, math.MaxInt32, 0, 0, 0)
+}

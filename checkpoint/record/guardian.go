@@ -1,0 +1,512 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi"
+	"vplay/checkpoint/abi/ptrace"
+)
+
+// The guardian waits until the recorder has ended. Where that had not said so before, it stops
+// the threads that were recorded, gives them back what is their own, and lets them go.
+
+// Descriptors of the guardian.
+const (
+	guardJournal  = 3
+	guardRecorder = 4 // a pidfd of it
+)
+
+// Guard is the hidden verb of the guardian.
+//
+// Preconditions: called on the main goroutine, first thing in main.
+func Guard() error {
+	runtime.LockOSThread() // it will trace
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
+	// A kill of all that is called vplayd is not to be the guardian's end, too.
+	if err := os.WriteFile("/proc/self/comm", []byte("vplay-guardian"), 0); err != nil {
+		return err
+	}
+	_, j, err := mapJournal(guardJournal)
+	if err != nil {
+		return err
+	}
+	go func() {
+		// For a recorder whose tracing thread ends in a way that the list does not tell.
+		fds := []unix.PollFd{{Fd: guardRecorder, Events: unix.POLLIN}}
+		for {
+			if n, err := unix.Poll(fds, -1); n == 1 || err != unix.EINTR {
+				j.entries[0].word.Or(futexOwnerDied)
+				j.wake()
+				return
+			}
+		}
+	}()
+	j.await()
+	if j.done.Load() != 0 {
+		return nil
+	}
+	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, tried: map[int]bool{}}
+	g.stop()
+	g.seize()
+	return g.heal()
+}
+
+// guardian is what the guardian knows.
+type guardian struct {
+	journal *journal
+	wards   map[int]*ward // by thread
+	places  map[int]place // by process
+	tried   map[int]bool  // threads that could not be seized
+}
+
+// ward is a thread that the guardian takes care of.
+type ward struct {
+	tid, pid int
+	undo     *undo
+	copied   bool // undo is of the thread that has made it
+	once     bool // it need not be the recorder's: where it cannot be seized at once, it is left alone
+	seized   bool
+	healed   bool
+	grouped  bool  // the SIGSTOP was delivered, and has stopped the whole process
+	killed   []int // its children that were copies of it
+	held     []heldSignal
+}
+
+// place is where a process makes calls that are injected, 0 for nowhere.
+type place struct{ vdso, end, site uint64 }
+
+// stop sends SIGSTOP to all threads that are recorded, and kills the copies of the program that the recorder has
+// made. They are still traced by the thread that ends, so that this has to be fast.
+func (g *guardian) stop() {
+	j := g.journal
+	for i := range int(j.used.Load()) {
+		u := &j.undos[i]
+		if tid := int(u.tid.Load()); tid != 0 {
+			_ = unix.Tgkill(int(u.pid), tid, unix.SIGSTOP) // it fails only for one that is gone
+			g.wards[tid] = &ward{tid: tid, pid: int(u.pid), undo: u}
+		}
+	}
+	for _, pid := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", j.recorder.Load(), j.tracer.Load())) {
+		if g.wards[pid] == nil && g.isTraced(pid) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	for _, w := range g.listed() {
+		if w.undo.copies.Load() != 0 {
+			w.killed = g.killCopies(w.pid)
+			continue
+		}
+		g.addTasks(w.pid, false, func(pid, tid int) bool { return g.isTraced(tid) && unix.Tgkill(pid, tid, unix.SIGSTOP) == nil })
+	}
+}
+
+// isTraced reports whether the recorder still traces a thread.
+func (g *guardian) isTraced(tid int) bool { return tracerOf(tid) == int(g.journal.tracer.Load()) }
+
+// killCopies kills the children of a process that the recorder knows only as copies, with theirs, and returns which.
+func (g *guardian) killCopies(pid int) (killed []int) {
+	for _, child := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", pid, pid)) {
+		if g.wards[child] != nil || !g.isTraced(child) {
+			continue
+		}
+		_ = g.killCopies(child)
+		if unix.Kill(child, unix.SIGKILL) == nil {
+			killed = append(killed, child)
+		}
+	}
+	return killed
+}
+
+// listed returns the first threads of processes.
+func (g *guardian) listed() (list []*ward) {
+	for _, w := range g.wards {
+		if w.tid == w.pid {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// addTasks adds the threads and the children of a process that are not known yet and that are wanted: what was
+// being made when the recorder was killed.
+func (g *guardian) addTasks(pid int, once bool, wanted func(pid, tid int) bool) {
+	of := g.wards[pid].undo
+	add := func(p, tid int) {
+		if g.wards[tid] == nil && wanted(p, tid) {
+			g.wards[tid] = &ward{tid: tid, pid: p, undo: of, copied: true, once: once}
+		}
+	}
+	tids, err := tasksOf(pid)
+	if err != nil {
+		return
+	}
+	for _, tid := range tids {
+		add(pid, tid)
+		for _, child := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", pid, tid)) {
+			add(child, child)
+		}
+	}
+}
+
+// guardianOptions are the ptrace options of the wards.
+const guardianOptions = ptrace.OptSysGood | ptrace.OptFork | ptrace.OptVfork | ptrace.OptClone
+
+// seizeLimit is how long it may take until the recorder's thread has let a thread go.
+const seizeLimit = 5 * time.Second
+
+// seize attaches to all as soon as they are let go, and has them stop.
+func (g *guardian) seize() {
+	for again := true; again; {
+		again = false
+		for tid, w := range g.wards {
+			switch {
+			case w.seized:
+				continue
+			case !w.seize():
+				delete(g.wards, tid)
+				g.tried[tid] = true
+			}
+			again = true
+		}
+		for _, w := range g.listed() {
+			g.addTasks(w.pid, true, func(_, tid int) bool { return !g.tried[tid] })
+		}
+	}
+}
+
+// seize attaches to one, and reports whether that was possible.
+func (w *ward) seize() bool {
+	end := time.Now().Add(seizeLimit)
+	for n := 1; ; n++ {
+		switch err := ptrace.Seize(w.tid, guardianOptions); {
+		case err == nil:
+			w.seized = true
+			_ = ptrace.Interrupt(w.tid) // it fails only for one that has gone
+			return true
+		case !errors.Is(err, unix.EPERM), w.once, n%64 == 0 && (hasEnded(w.tid) || time.Now().After(end)):
+			return false
+		}
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+}
+
+// heal gives the threads back what is their own as they come to stops, and lets them go.
+func (g *guardian) heal() error {
+	for len(g.wards) > 0 {
+		tid, ws, err := ptrace.WaitAny(0)
+		if err != nil {
+			return err
+		}
+		w := g.wards[tid]
+		switch {
+		case !ws.Stopped():
+			delete(g.wards, tid)
+			continue
+		case w == nil:
+			if w = g.made(tid); w == nil {
+				_ = ptrace.Resume(tid, ptrace.Detach, 0)
+				continue
+			}
+		}
+		gone, err := g.onStop(w, ws)
+		if gone || err != nil {
+			delete(g.wards, tid)
+		}
+		if err != nil {
+			_ = ptrace.Resume(tid, ptrace.Detach, 0)
+		}
+	}
+	return nil
+}
+
+// made returns a thread that one of the wards has made before it stopped.
+func (g *guardian) made(tid int) *ward {
+	status, err := statusOf(tid)
+	if err != nil {
+		return nil
+	}
+	pid := int(status.Number("Tgid"))
+	of := g.wards[pid]
+	if of == nil {
+		of = g.wards[int(status.Number("PPid"))]
+	}
+	if of == nil {
+		return nil
+	}
+	w := &ward{tid: tid, pid: pid, undo: of.undo, copied: true, seized: true}
+	g.wards[tid] = w
+	return w
+}
+
+// onStop heals a thread at its first stop, and lets it go once no signal of the recorder's or the guardian's is on
+// its way to it.
+func (g *guardian) onStop(w *ward, ws unix.WaitStatus) (gone bool, err error) {
+	switch event := ptrace.Event(ws); event {
+	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
+		return false, ptrace.Resume(w.tid, ptrace.Cont, 0)
+	case ptrace.EventStop:
+		w.grouped = w.grouped || ptrace.StopSignal(ws) == unix.SIGSTOP
+	}
+	if sig := signalOf(ws); sig != 0 {
+		g.hold(w, sig)
+	}
+	if !w.healed {
+		w.healed = true
+		if err := g.healWard(w); err != nil {
+			return false, err
+		}
+	}
+	pending := ptrace.Pending(w.tid, false)
+	mask, err := ptrace.GetSigmask(w.tid)
+	if err != nil {
+		return false, err
+	}
+	const drained = 1<<(unix.SIGSEGV-1) | 1<<(reservedSignal-1)
+	if pending&(1<<(unix.SIGSTOP-1)|drained&^mask) != 0 && !w.grouped {
+		return false, ptrace.Resume(w.tid, ptrace.Cont, 0)
+	}
+	for _, h := range w.held {
+		_ = unix.Tgkill(w.pid, w.tid, unix.Signal(h.signo))
+	}
+	if w.grouped {
+		_ = unix.Kill(w.pid, unix.SIGCONT)
+	}
+	return true, ptrace.Resume(w.tid, ptrace.Detach, 0)
+}
+
+// hold keeps a signal at whose delivery the thread is, unless it is the recorder's or the guardian's, or comes from
+// an instruction that is executed again.
+func (g *guardian) hold(w *ward, sig int) {
+	var si ptrace.Siginfo
+	if ptrace.GetSiginfo(w.tid, &si) != nil || isFault(sig, &si) {
+		return
+	}
+	ours := sig == int(unix.SIGSTOP) || sig == int(reservedSignal)
+	if ours && si.Code() == siTkill && g.isOurs(int(si.PID())) {
+		return
+	}
+	w.held = append(w.held, heldSignal{sig, si})
+}
+
+// isOurs reports whether the sender of a signal is the recorder or the guardian, which have no number in another
+// PID namespace.
+func (g *guardian) isOurs(pid int) bool {
+	return pid == 0 || pid == unix.Getpid() || pid == int(g.journal.recorder.Load())
+}
+
+// healWard gives a thread that is at a stop its registers, instructions, CPUs and signals.
+func (g *guardian) healWard(w *ward) error {
+	mem, mm, err := ptraceSource{}.open(w.pid)
+	if err != nil {
+		return err
+	}
+	defer mem.close()
+	defer mm.close()
+	if err := w.ownRegs(mem); err != nil {
+		return err
+	}
+	if err := g.inject(w, mem); err != nil {
+		return err
+	}
+	_ = unix.SchedSetaffinity(w.tid, &w.undo.affinity) // it fails only for one that is gone
+	if !w.copied {
+		for sig := 1; sig <= 64; sig++ {
+			if w.undo.held>>(sig-1)&1 != 0 {
+				w.held = append(w.held, heldSignal{signo: sig})
+			}
+		}
+	}
+	return nil
+}
+
+// ownRegs gives the thread the registers of its program: where it would be after what it was in.
+func (w *ward) ownRegs(mem memory) error {
+	var r ptrace.Regs
+	if err := ptrace.GetRegs(w.tid, &r); err != nil {
+		return err
+	}
+	u := w.undo
+	base := r.Gs_base // the agent's, which the program's call does not have
+	how, patched := u.borrowed.Load(), u.patched.Load() != 0
+	if w.copied {
+		how, patched = 0, false
+	}
+	switch {
+	case how != 0:
+		r = u.regs
+		if how == maskBorrowed {
+			if err := ptrace.SetSigmask(w.tid, u.mask); err != nil {
+				return err
+			}
+		}
+	case patched && u.answered && r.Rip == u.entry.Rip && int64(r.Orig_rax) < 0:
+		r = u.entry
+		r.Rax, r.Orig_rax, r.Gs_base = uint64(u.answer), ^uint64(0), base
+	case patched && !u.answered && r.Rip == u.entry.Rip && r.Orig_rax == u.entry.Orig_rax:
+		ret := r.Rax
+		if !isRestart(int64(ret)) {
+			u.copyResults(mem, &r)
+		}
+		r = u.entry
+		r.Gs_base = base
+		if r.Rax = ret; int64(ret) == restartBlock { // it would go on with what the kernel was given
+			noHand := restartNoHand
+			r.Rax = uint64(noHand)
+		}
+	}
+	w.leaveCall(&r)
+	return ptrace.SetRegs(w.tid, &r)
+}
+
+// leaveCall makes registers those of a thread behind its call, or before it where the stop has ended it.
+func (w *ward) leaveCall(r *ptrace.Regs) {
+	ret, nr := int64(r.Rax), r.Orig_rax
+	switch {
+	case int64(nr) < 0:
+	case ret == restartBlock:
+		beforeCall(r, unix.SYS_RESTART_SYSCALL)
+	case isRestart(ret), ret == errnoIntr && !w.signaled():
+		beforeCall(r, nr)
+	default:
+		r.Orig_rax = ^uint64(0)
+	}
+}
+
+// signaled reports whether a signal waits for the thread that may end a call.
+func (w *ward) signaled() bool {
+	const ours = 1<<(unix.SIGSTOP-1) | 1<<(reservedSignal-1)
+	mask, err := ptrace.GetSigmask(w.tid)
+	pending := ptrace.Pending(w.tid, false) | ptrace.Pending(w.tid, true)
+	return err == nil && (len(w.held) > 0 || pending&^mask&^ours != 0)
+}
+
+// copyResults copies what a call has written to scratch memory to where the program wants it.
+func (u *undo) copyResults(mem memory, r *ptrace.Regs) {
+	args := [6]uint64{u.entry.Rdi, u.entry.Rsi, u.entry.Rdx, u.entry.R10, u.entry.R8, u.entry.R9}
+	as := &plainMem{mem}
+	to, err := abi.Redirect(as, int64(u.entry.Orig_rax), args, u.scratch)
+	now := [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9}
+	if u.scratch.Len == 0 || err != nil || now != to.Args && now != args { // those may be the program's again
+		return
+	}
+	for _, w := range to.Results(as, int64(r.Rax)) {
+		_, _ = mem.writeAt(w.Data, w.Addr) // what cannot be written has been unmapped meanwhile
+	}
+}
+
+// plainMem is a process's memory for package abi.
+type plainMem struct{ memory }
+
+// ReadAt implements abi.Memory.
+func (m *plainMem) ReadAt(addr uint64, b []byte) int {
+	n, _ := m.readAt(b, addr)
+	return n
+}
+
+// inject has the thread make the calls that undo the recorder's.
+func (g *guardian) inject(w *ward, mem memory) error {
+	at, err := g.placeOf(w.pid, mem)
+	if err != nil || at.site == 0 {
+		return err
+	}
+	dispatch, err := ptrace.GetDispatch(w.tid)
+	if err == nil && dispatch.On() { // the agent's: its handler takes it out at the next call
+		if err := ptrace.SetDispatch(w.tid, false, 0, 0); err != nil {
+			return err
+		}
+		defer func() { _ = ptrace.RestoreDispatch(w.tid, dispatch) }()
+	}
+	in, err := borrow(w.pid, w.tid, at.site)
+	if err != nil {
+		return err
+	}
+	u, j := w.undo, g.journal
+	if j.tsc.Load() != 0 && !u.ownTSC {
+		_, err = in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable)
+	}
+	if err == nil && j.cpuid.Load() != 0 && !u.ownCPUID {
+		_, err = in.do(unix.SYS_ARCH_PRCTL, archSetCPUID, 1)
+	}
+	if err == nil && u.rseq.Area != 0 {
+		_, err = in.do(unix.SYS_RSEQ, u.rseq.Area, uint64(u.rseq.Size), 0, uint64(u.rseq.Signature))
+	}
+	if err == nil && u.scratch.Len != 0 && !w.copied {
+		_, err = in.do(unix.SYS_MUNMAP, u.scratch.Addr, u.scratch.Len)
+	}
+	for _, child := range w.killed {
+		if err == nil {
+			_, err = in.do(unix.SYS_WAIT4, uint64(child), 0, unix.WALL, 0)
+		}
+	}
+	return errors.Join(err, in.end())
+}
+
+// placeOf returns where a process makes injected calls. Its vdso gets the code back that an attach has replaced.
+func (g *guardian) placeOf(pid int, mem memory) (place, error) {
+	if at, ok := g.places[pid]; ok {
+		return at, nil
+	}
+	at, err := findPlace(pid, mem)
+	if err != nil {
+		return at, err
+	}
+	g.places[pid] = at
+	return at, ownVDSO(mem, at)
+}
+
+// findPlace looks for the vdso of a process.
+func findPlace(pid int, mem memory) (at place, err error) {
+	list, err := readMaps(pid, &objectTable{})
+	if err != nil {
+		return at, err
+	}
+	for _, m := range list {
+		if m.Name == "[vdso]" {
+			at.vdso, at.end = m.Start, m.End
+			at.site, err = findSyscall(mem, m.Start, m.End)
+		}
+	}
+	return at, err
+}
+
+// ownVDSO gives a vdso its own code back, which is what the guardian's own vdso has.
+func ownVDSO(mem memory, at place) error {
+	self := unix.Getpid()
+	own, mm, err := ptraceSource{}.open(self)
+	if err != nil {
+		return err
+	}
+	defer own.close()
+	defer mm.close()
+	from, err := findPlace(self, own)
+	if err != nil || from.vdso == 0 || from.end-from.vdso != at.end-at.vdso {
+		return err
+	}
+	image := make([]byte, from.end-from.vdso)
+	if n, err := own.readAt(image, from.vdso); err != nil || n != len(image) {
+		return err
+	}
+	patches, err := planVDSO(image, at.vdso)
+	if err != nil {
+		return err
+	}
+	for _, p := range patches[1:] {
+		now := make([]byte, len(p.now))
+		if n, err := mem.readAt(now, p.addr); err != nil || n != len(now) || string(now) != string(p.now) {
+			continue
+		}
+		if _, err := mem.writeAt(p.old, p.addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
