@@ -32,6 +32,7 @@ type undo struct {
 	rseq     ptrace.Rseq
 	scratch  abi.Range
 	held     uint64 // signals that are held back, signal n at bit n-1
+	listens  bool   // job control has stopped the thread
 
 	// The thread makes calls for the recorder: its own registers, and its mask where that is changed, too.
 	borrowed atomic.Uint32
@@ -144,19 +145,23 @@ func newGuard(command []string) (*guard, error) {
 		Sys: &unix.SysProcAttr{Setsid: true}, // what is meant for the recorder's group or terminal is not for it
 	})
 	if err != nil {
+		disown()
 		return nil, err
 	}
 	return &guard{journal: j, mapped: mapped, proc: proc, undos: map[int]*undo{}}, nil
 }
 
-// end tells the guardian that nothing is to be done any more, and waits for its end.
+// end tells the guardian that nothing is to be done any more, and waits for its end. The calling thread is the tracer's.
 func (g *guard) end() {
 	if g == nil {
 		return
 	}
 	g.journal.done.Store(1)
+	disown()
 	g.journal.wake()
 	_, _ = g.proc.Wait() // it may have been killed, which is as good
+	g.undos, g.free, g.journal = nil, nil, nil
+	_ = unix.Munmap(g.mapped) // it is what was mapped
 }
 
 // traps notes which instructions are made to fault from now on.
@@ -214,7 +219,7 @@ func (s *session) drop(tid int) {
 // note writes what is the thread's own to the journal. It is called before that is changed.
 func (t *thread) note() {
 	g := t.session.guard
-	if g == nil {
+	if g == nil || g.journal == nil || t.session.threads[t.tid] != t { // it has ended, or is let go
 		return
 	}
 	u := g.of(t.tid)
@@ -285,17 +290,23 @@ func (u *undo) copy() {
 	}
 }
 
-// patch notes that the kernel is given something else than the program's call; unpatch that this is over.
+// resumed notes that the thread goes on from a stop, or with listens stays stopped by job control. inCall says that it is
+// inside a call.
+func (u *undo) resumed(listens, inCall bool) {
+	if u == nil {
+		return
+	}
+	u.listens = listens
+	if !inCall && u.patched.Load() != 0 { // what the call has written is where the program wants it
+		u.patched.Store(0)
+	}
+}
+
+// patch notes that the kernel is given something else than the program's call, until the thread goes on behind it.
 func (u *undo) patch(c *call) {
 	if u != nil {
 		u.entry, u.answered, u.answer = c.entry, c.answered, c.answer
 		u.patched.Store(1)
-	}
-}
-
-func (u *undo) unpatch() {
-	if u != nil && u.patched.Load() != 0 {
-		u.patched.Store(0)
 	}
 }
 

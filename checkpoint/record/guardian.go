@@ -54,7 +54,7 @@ func Guard() error {
 	if j.done.Load() != 0 {
 		return nil
 	}
-	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, tried: map[int]bool{}}
+	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, left: map[int]bool{}}
 	g.stop()
 	g.seize()
 	return g.heal()
@@ -65,7 +65,7 @@ type guardian struct {
 	journal *journal
 	wards   map[int]*ward // by thread
 	places  map[int]place // by process
-	tried   map[int]bool  // threads that could not be seized
+	left    map[int]bool  // threads that are none of its business: they could not be seized, or were killed
 }
 
 // ward is a thread that the guardian takes care of.
@@ -100,11 +100,12 @@ func (g *guardian) stop() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	for _, w := range g.listed() {
+	for _, w := range g.wards {
 		if w.undo.copies.Load() != 0 {
-			w.killed = g.killCopies(w.pid)
-			continue
+			w.killed = g.killCopies(w.pid, w.tid)
 		}
+	}
+	for _, w := range g.listed() {
 		g.addTasks(w.pid, false, func(pid, tid int) bool { return g.isTraced(tid) && unix.Tgkill(pid, tid, unix.SIGSTOP) == nil })
 	}
 }
@@ -112,15 +113,16 @@ func (g *guardian) stop() {
 // isTraced reports whether the recorder still traces a thread.
 func (g *guardian) isTraced(tid int) bool { return tracerOf(tid) == int(g.journal.tracer.Load()) }
 
-// killCopies kills the children of a process that the recorder knows only as copies, with theirs, and returns which.
-func (g *guardian) killCopies(pid int) (killed []int) {
-	for _, child := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", pid, pid)) {
+// killCopies kills the children of a thread that the recorder knows only as copies, with theirs, and returns which.
+func (g *guardian) killCopies(pid, tid int) (killed []int) {
+	for _, child := range childrenOf(fmt.Sprintf("/proc/%d/task/%d", pid, tid)) {
 		if g.wards[child] != nil || !g.isTraced(child) {
 			continue
 		}
-		_ = g.killCopies(child)
+		_ = g.killCopies(child, child)
 		if unix.Kill(child, unix.SIGKILL) == nil {
 			killed = append(killed, child)
+			g.left[child] = true
 		}
 	}
 	return killed
@@ -141,7 +143,7 @@ func (g *guardian) listed() (list []*ward) {
 func (g *guardian) addTasks(pid int, once bool, wanted func(pid, tid int) bool) {
 	of := g.wards[pid].undo
 	add := func(p, tid int) {
-		if g.wards[tid] == nil && wanted(p, tid) {
+		if g.wards[tid] == nil && !g.left[tid] && wanted(p, tid) {
 			g.wards[tid] = &ward{tid: tid, pid: p, undo: of, copied: true, once: once}
 		}
 	}
@@ -160,32 +162,32 @@ func (g *guardian) addTasks(pid int, once bool, wanted func(pid, tid int) bool) 
 // guardianOptions are the ptrace options of the wards.
 const guardianOptions = ptrace.OptSysGood | ptrace.OptFork | ptrace.OptVfork | ptrace.OptClone
 
-// seizeLimit is how long it may take until the recorder's thread has let a thread go.
+// seizeLimit is how long it may take until the recorder's thread has let the threads go.
 const seizeLimit = 5 * time.Second
 
 // seize attaches to all as soon as they are let go, and has them stop.
 func (g *guardian) seize() {
+	end := time.Now().Add(seizeLimit)
 	for again := true; again; {
 		again = false
 		for tid, w := range g.wards {
 			switch {
 			case w.seized:
 				continue
-			case !w.seize():
+			case !w.seize(end):
 				delete(g.wards, tid)
-				g.tried[tid] = true
+				g.left[tid] = true
 			}
 			again = true
 		}
 		for _, w := range g.listed() {
-			g.addTasks(w.pid, true, func(_, tid int) bool { return !g.tried[tid] })
+			g.addTasks(w.pid, true, func(int, int) bool { return true })
 		}
 	}
 }
 
 // seize attaches to one, and reports whether that was possible.
-func (w *ward) seize() bool {
-	end := time.Now().Add(seizeLimit)
+func (w *ward) seize(end time.Time) bool {
 	for n := 1; ; n++ {
 		switch err := ptrace.Seize(w.tid, guardianOptions); {
 		case err == nil:
@@ -277,7 +279,7 @@ func (g *guardian) onStop(w *ward, ws unix.WaitStatus) (gone bool, err error) {
 	for _, h := range w.held {
 		_ = unix.Tgkill(w.pid, w.tid, unix.Signal(h.signo))
 	}
-	if w.grouped {
+	if w.grouped && !w.undo.listens {
 		_ = unix.Kill(w.pid, unix.SIGCONT)
 	}
 	return true, ptrace.Resume(w.tid, ptrace.Detach, 0)

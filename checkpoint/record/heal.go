@@ -34,6 +34,7 @@ func (g *group) heal(list []leaving) error {
 	sp.scratch, sp.spare, sp.patches = nil, nil, nil
 	for _, o := range g.turns.threads {
 		o.scratch = abi.Range{}
+		o.note()
 	}
 	return err
 }

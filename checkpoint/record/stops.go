@@ -128,9 +128,7 @@ func (t *thread) request(next action) (req ptrace.Request, err error) {
 // where a request would let it end unseen: then that is its next stop, and it is not resumed.
 func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitStatus, stopped bool, err error) {
 	t.space().outsideFresh = false
-	if !t.call.in {
-		t.session.guard.of(t.tid).unpatch() // what the call has written is where the program wants it
-	}
+	t.session.guard.of(t.tid).resumed(req == ptrace.Listen, t.call.in)
 	t.group().boundTurn()
 	t.group().timer.enter(t, user)
 	if ws, stopped := t.session.source.poll(t.tid); stopped {
