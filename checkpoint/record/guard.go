@@ -4,6 +4,7 @@ package record
 
 import (
 	"os"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -94,6 +95,7 @@ type guard struct {
 	journal *journal
 	mapped  []byte
 	proc    *os.Process
+	scope   string        // kernel.yama.ptrace_scope
 	undos   map[int]*undo // by thread
 	free    []*undo
 }
@@ -148,7 +150,7 @@ func newGuard(command []string) (*guard, error) {
 		disown()
 		return nil, err
 	}
-	return &guard{journal: j, mapped: mapped, proc: proc, undos: map[int]*undo{}}, nil
+	return &guard{journal: j, mapped: mapped, proc: proc, scope: readScope(), undos: map[int]*undo{}}, nil
 }
 
 // end tells the guardian that nothing is to be done any more, and waits for its end. The calling thread is the tracer's.
@@ -162,6 +164,31 @@ func (g *guard) end() {
 	_, _ = g.proc.Wait() // it may have been killed, which is as good
 	g.undos, g.free, g.journal = nil, nil, nil
 	_ = unix.Munmap(g.mapped) // it is what was mapped
+}
+
+// yamaRestricted is the value of kernel.yama.ptrace_scope with which only ancestors may trace a process, and whom it
+// allows to (Documentation/admin-guide/LSM/Yama.rst).
+const yamaRestricted = "1"
+
+// readScope returns kernel.yama.ptrace_scope, nothing where the kernel has no Yama.
+func readScope() string {
+	b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// admit has the thread's process allow the guardian to trace it, which is none of its ancestors. A child does not
+// inherit that. The thread is at a stop where calls can be injected.
+func (t *thread) admit() error {
+	const setPtracer = 0x59616d61 // PR_SET_PTRACER of linux/prctl.h
+	g := t.session.guard
+	if g == nil || g.scope != yamaRestricted {
+		return nil
+	}
+	_, err := t.callOnce(unix.SYS_PRCTL, setPtracer, uint64(g.proc.Pid)) // where it is refused the guardian may have CAP_SYS_PTRACE
+	return err
 }
 
 // traps notes which instructions are made to fault from now on.

@@ -126,6 +126,9 @@ func (t *thread) beginFork(old *space) error {
 			sp.maps.advise(m.Start, m.End, m.advice, 0)
 		}
 	}
+	if err := t.admit(); err != nil {
+		return err
+	}
 	if err := t.readRegs(); err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ type trapState struct {
 // the exit of its execve.
 func (t *thread) arm() error {
 	t.session.guard.traps(true, !t.session.opt.NoTrapCPUID)
+	if err := t.admit(); err != nil {
+		return err
+	}
 	ret, err := t.callOnce(unix.SYS_PRCTL, prSetTSC, prTSCSegv)
 	if err != nil {
 		return err

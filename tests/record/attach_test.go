@@ -541,38 +541,60 @@ func TestAttachCrash(t *testing.T) {
 	t.Log(verify(t, a.path))
 }
 
-// TestAttachKilled kills the recorder: the program goes on. It finds what the help of attach says: one CPU, no
-// restartable sequences, RDTSC that faults, and memory mapped for each thread.
+// TestAttachKilled kills the recorder: the program goes on. It is as before, or, where the guardian is killed, too, finds
+// what the help of attach says: one CPU, no restartable sequences, RDTSC that faults, and memory mapped for each thread.
 func TestAttachKilled(t *testing.T) {
 	prog := compile(t, "attachlocks")
-	p := startAlive(t, prog, "clock")
-	before := settings(t, p.pid())
-	a := attach(t, p.pid(), attachOptions{})
-	if err := a.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = a.cmd.Wait() // killed
-	for l := range strings.Lines(settings(t, p.pid())) {
-		if !strings.Contains(before, l) && !strings.Contains(l, "/memfd:") && !strings.Contains(l, "Cpus_allowed:") {
-			t.Errorf("left behind: %s", l)
+	killed := func(t *testing.T) (p *alive, before string) {
+		p = startAlive(t, prog, "clock")
+		before = settings(t, p.pid())
+		a := attach(t, p.pid(), attachOptions{})
+		if err := a.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
 		}
+		_ = a.cmd.Wait() // killed
+		t.Cleanup(func() {
+			if list, _ := filepath.Glob(filepath.Dir(a.path) + "/*"); len(list) > 0 {
+				t.Errorf("files are left: %q", list)
+			}
+		})
+		return p, before
 	}
-	got := p.finish("go")
-	var cpus unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &cpus); err != nil {
-		t.Fatal(err)
-	}
-	affinity := "changed"
-	if cpus.Count() == 1 {
-		affinity = "same"
-	}
-	want := "counts agree, 0 times back, 0 wrong CPUs, 0 of 8 threads whole\naffinity " + affinity + ", RDTSC faults\n"
-	if got.out != want || got.code != 5 {
-		t.Errorf("it ends with %+v", got)
-	}
-	if list, _ := filepath.Glob(filepath.Dir(a.path) + "/*"); len(list) > 0 {
-		t.Errorf("files are left: %q", list)
-	}
+	t.Run("guarded", func(t *testing.T) {
+		p, before := killed(t)
+		after := settings(t, p.pid())
+		for end := time.Now().Add(limit); after != before && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			after = settings(t, p.pid())
+		}
+		if after != before {
+			t.Errorf("changed:\n%s\nbefore:\n%s", after, before)
+		}
+		if got := p.finish("go"); got.out != "counts agree, 0 times back, 0 wrong CPUs, 8 of 8 threads whole\naffinity same, RDTSC runs\n" || got.code != 5 {
+			t.Errorf("it ends with %+v", got)
+		}
+	})
+	t.Run("alone", func(t *testing.T) {
+		t.Setenv(noGuardianVariable, "1")
+		p, before := killed(t)
+		for l := range strings.Lines(settings(t, p.pid())) {
+			if !strings.Contains(before, l) && !strings.Contains(l, "/memfd:") && !strings.Contains(l, "Cpus_allowed:") {
+				t.Errorf("left behind: %s", l)
+			}
+		}
+		got := p.finish("go")
+		var cpus unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &cpus); err != nil {
+			t.Fatal(err)
+		}
+		affinity := "changed"
+		if cpus.Count() == 1 {
+			affinity = "same"
+		}
+		want := "counts agree, 0 times back, 0 wrong CPUs, 0 of 8 threads whole\naffinity " + affinity + ", RDTSC faults\n"
+		if got.out != want || got.code != 5 {
+			t.Errorf("it ends with %+v", got)
+		}
+	})
 }
 
 // TestAttachRefused: what cannot be recorded is refused with a reason and a hint, and goes on as it
