@@ -191,14 +191,12 @@ func (t *thread) admit() error {
 	return err
 }
 
-// traps notes which instructions are made to fault from now on.
-func (g *guard) traps(tsc, cpuid bool) {
+// traps notes that RDTSC, and with cpuid CPUID, is made to fault from now on.
+func (g *guard) traps(cpuid bool) {
 	if g == nil {
 		return
 	}
-	if tsc {
-		g.journal.tsc.Store(1)
-	}
+	g.journal.tsc.Store(1)
 	if cpuid {
 		g.journal.cpuid.Store(1)
 	}

@@ -62,12 +62,11 @@ const (
 // await waits until the journal says that it is over.
 func (j *journal) await() {
 	word := &j.entries[0].word
-	for !j.isOver() {
-		v := word.Load()
-		if v&futexOwnerDied != 0 || j.done.Load() != 0 {
+	for {
+		v := word.Load() // first: whoever ends the wait says so before changing it
+		if j.isOver() {
 			return
 		}
-		// It returns at once where the word is another by now.
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), 0, 0, 0)
 	}
 }
