@@ -175,6 +175,7 @@ func (g *guardian) seize() {
 			case w.seized:
 				continue
 			case !w.seize(end):
+				w.leave()
 				delete(g.wards, tid)
 				g.left[tid] = true
 			}
@@ -198,6 +199,13 @@ func (w *ward) seize(end time.Time) bool {
 			return false
 		}
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+}
+
+// leave undoes the SIGSTOP of one that the guardian may not trace: a program may forbid it (PR_SET_DUMPABLE).
+func (w *ward) leave() {
+	if !w.once && !w.undo.listens {
+		_ = unix.Kill(w.pid, unix.SIGCONT) // it fails only for one that is gone
 	}
 }
 
@@ -263,9 +271,7 @@ func (g *guardian) onStop(w *ward, ws unix.WaitStatus) (gone bool, err error) {
 	}
 	if !w.healed {
 		w.healed = true
-		if err := g.healWard(w); err != nil {
-			return false, err
-		}
+		_ = g.healWard(w) // where it fails the thread still is not to stay stopped
 	}
 	pending := ptrace.Pending(w.tid, false)
 	mask, err := ptrace.GetSigmask(w.tid)
