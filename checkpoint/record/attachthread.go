@@ -48,24 +48,31 @@ func (t *thread) prepareAttached() error {
 // the call or its handling of a signal is to come, before the instruction that makes it again. What
 // has a time-out goes on by restart_syscall(2), as after a signal that nobody handles.
 func (t *thread) leaveKernel() error {
-	ret, nr := int64(t.regs.Rax), t.regs.Orig_rax
-	if int64(nr) < 0 {
+	ret := int64(t.regs.Rax)
+	if int64(t.regs.Orig_rax) < 0 {
 		return nil
 	}
 	t.interrupted = interruptedCall{}
-	switch {
-	case ret == restartBlock:
+	if isRestart(ret) {
 		t.interrupted = interruptedCall{ret, t.regs.Rip}
-		nr = unix.SYS_RESTART_SYSCALL
-	case isRestart(ret):
-		t.interrupted = interruptedCall{ret, t.regs.Rip}
-	case ret == errnoIntr && len(t.sig.held) == 0 && !t.signalsOwn():
-	default:
-		t.regs.Orig_rax = ^uint64(0)
-		return t.setRegs(&t.regs)
 	}
-	beforeCall(&t.regs, nr)
+	leaveCall(&t.regs, func() bool { return len(t.sig.held) > 0 || t.signalsOwn() })
 	return t.setRegs(&t.regs)
+}
+
+// leaveCall makes registers those of a thread behind its call, or before it where the stop has ended it. signaled
+// reports whether a signal waits for the thread that may end a call.
+func leaveCall(r *ptrace.Regs, signaled func() bool) {
+	ret, nr := int64(r.Rax), r.Orig_rax
+	switch {
+	case int64(nr) < 0:
+	case ret == restartBlock:
+		beforeCall(r, unix.SYS_RESTART_SYSCALL)
+	case isRestart(ret), ret == errnoIntr && !signaled():
+		beforeCall(r, nr)
+	default:
+		r.Orig_rax = ^uint64(0)
+	}
 }
 
 // interruptedCall is a call that the stop has ended and that is to be made again: the kernel's

@@ -349,7 +349,7 @@ func (t *thread) restore() error {
 		return err
 	}
 	if t.space().site != 0 {
-		if err := t.borrow(t.proc.pid, t.tid, t.proc.disarm, t.giveRseq); err != nil {
+		if err := t.borrow(t.proc.pid, t.tid, t.proc.trap.disarm, t.giveRseq); err != nil {
 			return err
 		}
 	}

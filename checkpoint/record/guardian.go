@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -371,22 +372,8 @@ func (w *ward) ownRegs(mem memory) error {
 			r.Rax = uint64(noHand)
 		}
 	}
-	w.leaveCall(&r)
+	leaveCall(&r, w.signaled)
 	return ptrace.SetRegs(w.tid, &r)
-}
-
-// leaveCall makes registers those of a thread behind its call, or before it where the stop has ended it.
-func (w *ward) leaveCall(r *ptrace.Regs) {
-	ret, nr := int64(r.Rax), r.Orig_rax
-	switch {
-	case int64(nr) < 0:
-	case ret == restartBlock:
-		beforeCall(r, unix.SYS_RESTART_SYSCALL)
-	case isRestart(ret), ret == errnoIntr && !w.signaled():
-		beforeCall(r, nr)
-	default:
-		r.Orig_rax = ^uint64(0)
-	}
 }
 
 // signaled reports whether a signal waits for the thread that may end a call.
@@ -433,19 +420,14 @@ func (g *guardian) inject(w *ward, mem memory) error {
 		}
 		defer func() { _ = ptrace.RestoreDispatch(w.tid, dispatch) }()
 	}
-	in, err := borrow(w.pid, w.tid, at.site)
+	in, err := borrow(w.pid, w.tid, at.site, nil)
 	if err != nil {
 		return err
 	}
 	u, j := w.undo, g.journal
-	if j.tsc.Load() != 0 && !u.ownTSC {
-		_, err = in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable)
-	}
-	if err == nil && j.cpuid.Load() != 0 && !u.ownCPUID {
-		_, err = in.do(unix.SYS_ARCH_PRCTL, archSetCPUID, 1)
-	}
-	if err == nil && u.rseq.Area != 0 {
-		_, err = in.do(unix.SYS_RSEQ, u.rseq.Area, uint64(u.rseq.Size), 0, uint64(u.rseq.Signature))
+	trap := trapState{tsc: j.tsc.Load() != 0, cpuid: j.cpuid.Load() != 0, ownTSC: u.ownTSC, ownCPUID: u.ownCPUID}
+	if err = trap.disarm(in); err == nil {
+		err = registerRseq(in, &u.rseq)
 	}
 	if err == nil && u.scratch.Len != 0 && !w.copied {
 		_, err = in.do(unix.SYS_MUNMAP, u.scratch.Addr, u.scratch.Len)
@@ -507,14 +489,9 @@ func ownVDSO(mem memory, at place) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range patches[1:] {
-		now := make([]byte, len(p.now))
-		if n, err := mem.readAt(now, p.addr); err != nil || n != len(now) || string(now) != string(p.now) {
-			continue
-		}
-		if _, err := mem.writeAt(p.old, p.addr); err != nil {
-			return err
-		}
+	now := make([]byte, len(patches[0].now))
+	if n, err := mem.readAt(now, patches[0].addr); err != nil || n != len(now) || !bytes.Equal(now, patches[0].now) {
+		return err // nobody has attached to it
 	}
-	return nil
+	return unpatchVDSO(mem, patches)
 }

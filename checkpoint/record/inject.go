@@ -30,13 +30,8 @@ type injector struct {
 }
 
 // borrow prepares a thread of process pid, which is at a stop where nothing of its own call is
-// pending: a system call's exit, a signal, or a new child's first stop.
-func borrow(pid, tid int, site uint64) (*injector, error) {
-	return borrowNoted(pid, tid, site, nil)
-}
-
-// borrowNoted is borrow for a thread of which the guardian knows.
-func borrowNoted(pid, tid int, site uint64, u *undo) (*injector, error) {
+// pending: a system call's exit, a signal, or a new child's first stop. u is what the guardian knows of it, nil for nothing.
+func borrow(pid, tid int, site uint64, u *undo) (*injector, error) {
 	in := &injector{pid: pid, tid: tid, site: site, undo: u}
 	if err := ptrace.GetRegs(tid, &in.saved); err != nil {
 		return nil, err

@@ -282,6 +282,6 @@ func (o *Options) setDefaults() {
 		o.Files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	}
 	if len(o.Launcher) == 0 {
-		o.Launcher = []string{"/proc/self/exe", "__launch"}
+		o.Launcher = []string{"/proc/self/exe", LaunchVerb}
 	}
 }

@@ -50,11 +50,13 @@ func (t *thread) dropRseq() error {
 
 // giveRseq registers the struct rseq of the thread, or of another of a process that was made with
 // a copy of its memory.
-func (t *thread) giveRseq(in caller) error {
-	if t.rseq.Area == 0 {
+func (t *thread) giveRseq(in caller) error { return registerRseq(in, &t.rseq) }
+
+func registerRseq(in caller, r *ptrace.Rseq) error {
+	if r.Area == 0 {
 		return nil
 	}
-	_, err := in.do(unix.SYS_RSEQ, t.rseq.Area, uint64(t.rseq.Size), 0, uint64(t.rseq.Signature))
+	_, err := in.do(unix.SYS_RSEQ, r.Area, uint64(r.Size), 0, uint64(r.Signature))
 	return err
 }
 

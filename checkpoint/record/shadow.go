@@ -167,7 +167,7 @@ func (sp *space) cloneBy(helper int) (pid int, ret int64, err error) {
 	if err != nil || !ws.Stopped() {
 		return 0, 0, err
 	}
-	in, err := borrow(helper, helper, sp.site)
+	in, err := borrow(helper, helper, sp.site, nil)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -271,7 +271,7 @@ func (sp *space) becomeBare(pid int) error {
 	if err := ptrace.SetOptions(pid, ptrace.OptSysGood|ptrace.OptExitKill); err != nil {
 		return err
 	}
-	in, err := borrow(pid, pid, sp.site)
+	in, err := borrow(pid, pid, sp.site, nil)
 	if err != nil {
 		return err
 	}

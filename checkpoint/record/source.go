@@ -133,7 +133,7 @@ func (ptraceSource) dispatch(tid int, on bool, from, n uint64) error {
 }
 
 func (p ptraceSource) inject(pid, tid int, site uint64) (caller, error) {
-	return borrowNoted(pid, tid, site, p.guard.of(tid))
+	return borrow(pid, tid, site, p.guard.of(tid))
 }
 
 func (ptraceSource) open(pid int) (memory, mmInfo, error) {

@@ -56,13 +56,13 @@ func (t *thread) arm() error {
 }
 
 // disarm gives a borrowed program its instructions back.
-func (p *process) disarm(in caller) error {
-	if p.trap.tsc && !p.trap.ownTSC {
+func (s *trapState) disarm(in caller) error {
+	if s.tsc && !s.ownTSC {
 		if _, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable); err != nil {
 			return err
 		}
 	}
-	if p.trap.cpuid && !p.trap.ownCPUID {
+	if s.cpuid && !s.ownCPUID {
 		if _, err := in.do(unix.SYS_ARCH_PRCTL, archSetCPUID, 1); err != nil {
 			return err
 		}

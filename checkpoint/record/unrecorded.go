@@ -47,7 +47,7 @@ func (t *thread) leaveHere() error {
 
 // makeNative gives a new child what is its own: its instructions and its CPUs.
 func (t *thread) makeNative(pid int) error {
-	if err := errors.Join(t.leaveBlockOf(pid), t.healChild(pid), t.borrow(pid, pid, t.proc.disarm)); err != nil {
+	if err := errors.Join(t.leaveBlockOf(pid), t.healChild(pid), t.borrow(pid, pid, t.proc.trap.disarm)); err != nil {
 		return err
 	}
 	if err := unix.SchedSetaffinity(pid, &t.affinity); err != nil {

@@ -52,7 +52,7 @@ func (s *shadow) openWindow() *window {
 	if err != nil || status.Number("Seccomp") != 0 {
 		return nil
 	}
-	in, err := borrow(s.pid, s.pid, s.site)
+	in, err := borrow(s.pid, s.pid, s.site, nil)
 	if err != nil {
 		return nil
 	}

@@ -19,11 +19,7 @@ import (
 // the recording, and ends as the program ended. The flags are in record.go, and slimming
 // afterwards is in slimafter.go.
 
-// launchVerb is the hidden verb that the recorder starts itself with: the
-// process that becomes the program.
-const launchVerb = "__launch"
-
-// launch becomes the recorded program when the arguments say so.
+// launch becomes the recorded program, or the guardian of one, when the arguments say so.
 func launch(args []string) bool {
 	if len(args) == 2 && args[1] == recorder.GuardVerb {
 		if recorder.Guard() != nil { // nobody listens
@@ -31,7 +27,7 @@ func launch(args []string) bool {
 		}
 		os.Exit(exitOK)
 	}
-	if len(args) < 2 || args[1] != launchVerb {
+	if len(args) < 2 || args[1] != recorder.LaunchVerb {
 		return false
 	}
 	if err := recorder.Launch(args[2:]); err != nil {

@@ -142,19 +142,18 @@ func Pending(tid int, shared bool) uint64 {
 // has it since 6.4 (PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG); execve ends it, and children have
 // it not.
 func SetDispatch(tid int, on bool, from, n uint64) error {
-	var c struct{ mode, selector, offset, length uint64 }
+	var d Dispatch
 	if on {
-		c.mode, c.offset, c.length = 1, from, n
+		d.mode, d.offset, d.length = 1, from, n
 	}
-	return raw(reqSetDispatch, tid, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)))
+	return RestoreDispatch(tid, d)
 }
 
 // Dispatches reports whether a stopped thread has system calls dispatched to a handler of its own
 // (PR_SET_SYSCALL_USER_DISPATCH). Kernels before 6.4 cannot tell: then it is false.
 func Dispatches(tid int) bool {
-	var c struct{ mode, selector, offset, length uint64 }
-	err := raw(reqGetDispatch, tid, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)))
-	return err == nil && c.mode != 0
+	d, err := GetDispatch(tid)
+	return err == nil && d.On()
 }
 
 // GetDispatch returns what RestoreDispatch gives a stopped thread back. Kernels before 6.4 cannot tell.
