@@ -238,11 +238,11 @@ func TestAgentOrphaned(t *testing.T) {
 				if how == "threads" {
 					args = []string{threads, "orphan", dir}
 				}
-				want, _ := orphan(t, exec.Command(args[0], args[1:]...), false)
+				want, _ := orphan(t, exec.Command(args[0], args[1:]...), "", func() {})
 				out := filepath.Join(t.TempDir(), "out.vplay")
 				cmd := exec.Command("/proc/self/exe", append([]string{recordVerb, out, "1m"}, args...)...)
 				cmd.Env = append(os.Environ(), agentVariable+"=1")
-				got, errs := orphan(t, cmd, true)
+				got, errs := orphan(t, cmd, "", func() { _ = cmd.Process.Kill() }) // it has not been waited for
 				if got != want {
 					t.Errorf("without its recorder:\n%s\nby itself:\n%s\n%s", got, want, errs)
 				}
@@ -251,9 +251,9 @@ func TestAgentOrphaned(t *testing.T) {
 	}
 }
 
-// orphan runs a command whose program says that it is ready, kills the command there if kill is
-// set, and returns all that the program writes.
-func orphan(t *testing.T, cmd *exec.Cmd, kill bool) (out, errs string) {
+// orphan runs a command whose program says that it is ready, calls between, then gives the program its input, and returns
+// all that it writes.
+func orphan(t *testing.T, cmd *exec.Cmd, input string, between func()) (out, errs string) {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -270,22 +270,25 @@ func orphan(t *testing.T, cmd *exec.Cmd, kill bool) (out, errs string) {
 		t.Fatal(err)
 	}
 	w.Close()
+	late := time.AfterFunc(limit, func() { r.Close() })
+	defer late.Stop()
 	b := bufio.NewReader(r)
 	line, err := b.ReadString('\n')
 	if err != nil || line != "ready\n" {
 		t.Fatalf("%q, %v: %s", line, err, stderr.String())
 	}
 	time.Sleep(150 * time.Millisecond) // it waits by then
-	if kill {
-		_ = cmd.Process.Kill() // it has not been waited for
-	}
+	between()
 	time.Sleep(50 * time.Millisecond)
+	if _, err := stdin.Write([]byte(input)); err != nil {
+		t.Error(err)
+	}
 	_ = stdin.Close() // the end of what it may read
 	rest, err := io.ReadAll(b)
 	if err != nil {
 		t.Error(err)
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // it may have been killed
 	return string(rest), stderr.String()
 }
 

@@ -3,10 +3,8 @@
 package record
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -181,56 +179,25 @@ func TestKilledWaiting(t *testing.T) {
 	}
 	guest := compile(t, "orphan")
 	once := func(t *testing.T, how string) string {
-		var cmd *exec.Cmd
-		switch path := filepath.Join(t.TempDir(), "x.vplay"); how {
-		case "started":
-			cmd = exec.Command(self, recordVerb, path, "50ms", guest, "waits")
-		default:
-			cmd = exec.Command(guest, "waits")
-		}
-		stdin, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		cmd.Stdout, cmd.Stderr = w, w
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-		late := time.AfterFunc(limit, func() { r.Close() })
-		defer late.Stop()
-		out := bufio.NewReader(r)
-		if line, err := out.ReadString('\n'); err != nil || line != "ready\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
-		time.Sleep(200 * time.Millisecond) // both threads wait
-		if how == "attached" {
-			a := attach(t, cmd.Process.Pid, attachOptions{Keep: recorder.KeepCrash, UntilCrash: true})
-			time.Sleep(200 * time.Millisecond)
-			_ = a.cmd.Process.Kill() // not waited for yet
-			_ = a.cmd.Wait()         // killed
-		}
+		cmd := exec.Command(guest, "waits")
 		if how == "started" {
-			_ = cmd.Process.Kill() // likewise
+			cmd = exec.Command(self, recordVerb, filepath.Join(t.TempDir(), "x.vplay"), "50ms", guest, "waits")
 		}
-		time.Sleep(500 * time.Millisecond)
-		if _, err := stdin.Write([]byte("abcd")); err != nil {
-			t.Error(err)
-		}
-		rest, err := io.ReadAll(out)
-		if err != nil {
-			t.Error(err)
-		}
-		err = cmd.Wait()
+		out, errs := orphan(t, cmd, "abcd", func() {
+			recording := cmd
+			if how == "attached" {
+				recording = attach(t, cmd.Process.Pid, attachOptions{Keep: recorder.KeepCrash, UntilCrash: true}).cmd
+				time.Sleep(200 * time.Millisecond)
+			}
+			if how != "" {
+				_ = recording.Process.Kill() // not waited for yet
+			}
+			time.Sleep(450 * time.Millisecond) // the guardian is done by then
+		})
 		if how != "started" && cmd.ProcessState.ExitCode() != 7 {
-			t.Errorf("it ended otherwise: %v", err)
+			t.Errorf("it ended otherwise: %v", cmd.ProcessState)
 		}
-		return string(rest)
+		return out + errs
 	}
 	native := once(t, "")
 	for _, how := range []string{"started", "attached"} {
