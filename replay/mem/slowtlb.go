@@ -85,6 +85,17 @@ func (s *Space) fillSlowTLB(key, base uint64, id pageID, store bool) {
 	}
 }
 
+// PartialPage returns the page at page-aligned address a, which Read (for Load) or Write (for Store) has just accessed,
+// and the mask of its known bytes. Until OnFlush, accesses of that kind to bytes that are known may go there directly;
+// bits may be set meanwhile. It returns nil when all is known, or each access must come here.
+func (s *Space) PartialPage(a uint64, k Access) (*Page, *Mask) {
+	e := &s.slowTLB[a/PageSize%slowTLBSize]
+	if e.base != a || e.page == nil || e.mask == nil || e.bits != &noBits || k == Store && !e.store {
+		return nil, nil
+	}
+	return e.page, e.mask
+}
+
 // flushSlowTLB empties the table.
 func (s *Space) flushSlowTLB() {
 	if s.slowTLBUsed {

@@ -69,7 +69,8 @@ type Space struct {
 	OnFlush func(a uint64, all bool)
 	// OnFull is called when the pool has more pages in use than its limit.
 	OnFull func()
-	// PartialAccesses counts the accesses to pages with unknown bytes: each is slow.
+	// PartialAccesses counts the accesses to pages with unknown bytes: each is slow. Who makes some directly
+	// (PartialPage) adds them.
 	PartialAccesses uint64
 	// OnHit is called after an access to watched bytes, once per watch.
 	OnHit func(Hit)

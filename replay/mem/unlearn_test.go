@@ -90,3 +90,51 @@ func TestUnlearn(t *testing.T) {
 		snap.Release()
 	}
 }
+
+// TestPartialPage: a page is told with its mask once it was accessed, for stores once it was stored to, and no more when
+// all of it is known or a watch stands on it.
+func TestPartialPage(t *testing.T) {
+	t.Parallel()
+	p := NewPool()
+	defer p.Close()
+	s := NewSpace(p, zeros{})
+	defer s.Close()
+	const a = 0x10000
+	s.Map(Region{Start: a, End: a + PageSize, Prot: ProtRead | ProtWrite})
+	flushed := 0
+	s.OnFlush = func(uint64, bool) { flushed++ }
+	told := func(k Access) bool {
+		page, mask := s.PartialPage(a, k)
+		if page != nil && (page[8] != 7 || mask.Has(0) || !mask.Has(8)) {
+			t.Errorf("byte 8 is %d; byte 0 known %t, byte 8 known %t", page[8], mask.Has(0), mask.Has(8))
+		}
+		return page != nil
+	}
+	s.Write(a+8, []byte{7})
+	if told(Load) || told(Store) {
+		t.Error("a page that is known is told")
+	}
+	s.Unlearn(a, 4)
+	var b [1]byte
+	s.Read(a+8, b[:])
+	if !told(Load) || told(Store) {
+		t.Error("behind a load, it must be told for loads alone")
+	}
+	s.Write(a+8, b[:])
+	if !told(Load) || !told(Store) {
+		t.Error("behind a store, it must be told")
+	}
+	flushed = 0
+	s.SetWatches([]Watch{{Addr: a + 100, Len: 1, Kind: WatchAccess}})
+	s.Read(a+8, b[:])
+	if told(Load) || flushed == 0 {
+		t.Error("a page with a watch is told, or was not flushed")
+	}
+	s.SetWatches(nil)
+	s.Read(a+8, b[:])
+	flushed = 0
+	s.Write(a, make([]byte, 4))
+	if told(Load) || flushed == 0 {
+		t.Error("a page that is known by now is told, or was not flushed")
+	}
+}

@@ -80,13 +80,17 @@ type CPU struct {
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
 	// Host is for an engine whose code finds words of its own there (HostLayout).
-	Host [16]uint64
+	Host [28]uint64
 
 	code codeCache
 	rtlb [tlbSize]tlbEntry
 	wtlb [tlbSize]tlbEntry
 
 	rslow, wslow   slowPages
+	partialBus     PartialBus // Bus, or nil
+	hasPartial     bool       // one of these was filled:
+	rpartial       partialPages
+	wpartial       partialPages
 	rfills, wfills fills // of rtlb and wtlb
 }
 
@@ -127,6 +131,8 @@ func (c *CPU) Renew(bus Bus, id *CPUIdentity) {
 		c.NotInUse = xfeatX87 | xfeatAVX | xfeatWide
 	}
 	_, c.flushesCode = bus.(CodeFlusher)
+	c.partialBus, _ = bus.(PartialBus)
+	c.hasPartial = true // none is empty yet
 	if id.Vendor == VendorAMD {
 		c.shiftAux = auxAF
 	}

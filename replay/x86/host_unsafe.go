@@ -15,7 +15,10 @@ type HostLayout struct {
 	// its bytes in the host's memory. The page of address a is in entry a>>12 mod
 	// TLBEntries, or its entry has another page's address.
 	LoadTLB, StoreTLB int32
-	Host              int32 // CPU.Host
+	// Pages with unknown bytes: PartialEntries entries of 32 bytes, the address of a page, its bytes, and the bits
+	// of those that are known. The page of address a is in entry a>>12 mod PartialEntries.
+	LoadPartial, StorePartial int32
+	Host                      int32 // CPU.Host
 }
 
 // TLBEntries is the size of a translation cache.
@@ -29,8 +32,22 @@ func Layout() HostLayout {
 		FSBase: int32(unsafe.Offsetof(c.FSBase)), GSBase: int32(unsafe.Offsetof(c.GSBase)),
 		MXCSR:   int32(unsafe.Offsetof(c.MXCSR)),
 		LoadTLB: int32(unsafe.Offsetof(c.rtlb)), StoreTLB: int32(unsafe.Offsetof(c.wtlb)),
+		LoadPartial: int32(unsafe.Offsetof(c.rpartial)), StorePartial: int32(unsafe.Offsetof(c.wpartial)),
 		Host: int32(unsafe.Offsetof(c.Host)),
 	}
+}
+
+// Direct returns the host's address of the n bytes at a, if the translation cache has them for that kind of access on one page, else 0.
+func (c *CPU) Direct(a, n uint64, store bool) uintptr {
+	t := &c.rtlb
+	if store {
+		t = &c.wtlb
+	}
+	e := &t[a>>12&tlbMask]
+	if off := a - e.base; off <= pageSize-n {
+		return uintptr(unsafe.Pointer(e.page)) + uintptr(off)
+	}
+	return 0
 }
 
 // ArithFlags returns the six arithmetic flags in their RFLAGS places.

@@ -43,6 +43,11 @@ func (c *CPU) FlushTLB() {
 	c.rfills.empty(&c.rtlb)
 	c.wfills.empty(&c.wtlb)
 	c.rslow, c.wslow = slowPages{}, slowPages{}
+	if c.hasPartial {
+		c.rpartial.empty()
+		c.wpartial.empty()
+		c.hasPartial = false
+	}
 	c.engine.Invalidate(c, AllPages)
 }
 
@@ -53,6 +58,8 @@ func (c *CPU) FlushTLBPage(a uint64) {
 	c.wtlb[i] = tlbEntry{base: emptyBase(i)}
 	c.rslow.drop(a)
 	c.wslow.drop(a)
+	c.rpartial.drop(a)
+	c.wpartial.drop(a)
 	c.engine.Invalidate(c, a&^(pageSize-1))
 }
 
@@ -187,6 +194,7 @@ func (c *CPU) busRead(a uint64, b []byte) Exit {
 	if f := c.Bus.Read(a, s); f.Kind != FaultNone {
 		return c.memFault(f)
 	}
+	c.notePartial(&c.rpartial, a, Load)
 	copy(b, s)
 	return ExitNone
 }
@@ -233,6 +241,7 @@ func (c *CPU) busWrite(a uint64, b []byte) Exit {
 	if !c.flushesCode {
 		c.engine.Invalidate(c, AllPages)
 	}
+	c.notePartial(&c.wpartial, a, Store)
 	return ExitNone
 }
 

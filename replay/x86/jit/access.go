@@ -22,6 +22,7 @@ func inMemory(in *x86.Inst) bool {
 // the base of its segment. Flags stay.
 func (t *translator) effective(to uint8) {
 	in := t.in
+	t.overwrites(to)
 	if in.Base == x86.RIPReg || in.Base == x86.NoReg && in.Index == x86.NoReg {
 		t.load64(to, uint64(in.Disp))
 		return
@@ -41,13 +42,23 @@ func (t *translator) operand(n, via uint8) uint8 {
 	if h := hostOf[n]; h != none {
 		return h
 	}
+	t.overwrites(via)
 	t.mem(opMov, via, t.guest(n))
 	return via
 }
 
-// access makes address the host's address of the memory operand, of size bytes. Behind it
-// the host's flags are lost.
+// overwrites says that register r gets another value.
+func (t *translator) overwrites(r uint8) {
+	if r == address {
+		t.holds = noAnchor
+	}
+}
+
+// access makes place the memory operand, of size bytes. Behind it the host's flags may be lost.
 func (t *translator) access(size uint8, store bool) {
+	if t.anchored(size, store) {
+		return
+	}
 	t.save()
 	t.effective(address)
 	switch t.in.Seg {
@@ -73,24 +84,36 @@ func (t *translator) rotated(n uint8) {
 	t.bytes(n)
 }
 
-// check makes the host's address of the guest's in address. Flags must have been saved.
+// check makes place what is at the guest's address in address. Flags must have been saved.
+func (t *translator) check(size uint8, store bool) {
+	jump := t.checkRange(uint32(size), store)
+	s := t.site()
+	s.checks[s.m] = addressCheck{jump: jump, back: t.n, size: size, store: store}
+	s.m++
+	t.place = at(address, 0)
+	t.lost()
+}
+
+// checkRange makes address the host's address of size bytes at the guest's in address, and returns the jump for when they are
+// not on one page of the translation cache.
 //
 //	rorx eax, r15d, 8; and eax, 16*(entries-1)
 //	sub r15, [rsp+rax+cache]; cmp r15, 4096-size; ja miss; add r15, [rsp+rax+cache+8]
-func (t *translator) check(size uint8, store bool) {
+func (t *translator) checkRange(size uint32, store bool) (jump int) {
 	cache := t.layout.LoadTLB
 	if store {
 		cache = t.layout.StoreTLB
 	}
+	t.holds = noAnchor
 	t.rotated(8)
 	t.bytes(0x25) // and eax, imm32
 	t.imm32(16 * (x86.TLBEntries - 1))
 	entry := memory{base: rsp, index: scratch, disp: cache}
 	t.mem(opSub, address, entry)
 	t.reg(opGroup1, 7, address)
-	t.imm32(pageSize - uint32(size))
-	t.miss(ifAbove)
+	t.imm32(pageSize - size)
+	jump = t.jcc(ifAbove)
 	entry.disp += 8
 	t.mem(opAdd, address, entry)
-	t.lost()
+	return jump
 }

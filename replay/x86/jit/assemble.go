@@ -118,6 +118,11 @@ func (a *assembler) mem(o opcode, r uint8, m memory) {
 		b = 0
 	}
 	a.begin(o, r, x, b)
+	a.operandBytes(r, m)
+}
+
+// operandBytes writes ModRM and what follows it for register r and memory operand m.
+func (a *assembler) operandBytes(r uint8, m memory) {
 	r = r & 7 << 3
 	if m.base == none { // SIB without a base: a displacement of 32 bits
 		index := byte(4)
@@ -209,6 +214,7 @@ func (a *assembler) load64(r uint8, v uint64) {
 // The conditions of jcc.
 const (
 	ifAbove    = 7
+	ifZero     = 4
 	ifNotEqual = 5
 	ifSign     = 8
 )

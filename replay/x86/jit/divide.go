@@ -25,6 +25,7 @@ func divide(t *translator) bool {
 	divisor := uint8(address)
 	if isMem {
 		t.access(in.Size, false)
+		t.save()
 	} else {
 		t.save()
 		divisor = t.operand(in.RM, address)
@@ -33,7 +34,7 @@ func divide(t *translator) bool {
 	operate := func(o opcode, r uint8) {
 		o.w = wide
 		if isMem {
-			t.mem(o, r, at(address, 0))
+			t.mem(o, r, t.place)
 		} else {
 			t.reg(o, r, divisor)
 		}

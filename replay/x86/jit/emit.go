@@ -72,7 +72,7 @@ func (t *translator) again(reads bool) bool {
 	if f.reg.dir != 0 {
 		reg = t.take(in.Reg, f.reg, scratch)
 	}
-	t.mem(o, reg, at(address, 0))
+	t.mem(o, reg, t.place)
 	t.immediateOf()
 	t.flagsBehind(t.memoryRecipe())
 	t.put(in.Reg, f.reg, scratch)
@@ -135,6 +135,7 @@ func (t *translator) take(n uint8, o operand, via uint8) uint8 {
 	if h := hostOf[n]; h != none {
 		return h
 	}
+	t.overwrites(via)
 	if o.dir&x86.DirRead != 0 || t.in.Size < 4 || o.byte {
 		t.mem(opMov, via, t.guest(n))
 	}
@@ -296,7 +297,7 @@ func multiply(t *translator) bool {
 		t.access(t.memorySize(), false)
 		t.flagsBefore(false)
 		t.move(rax, hostOf[x86.RAX])
-		t.mem(o, f.digit, at(address, 0))
+		t.mem(o, f.digit, t.place)
 	} else {
 		if f.rm.byte && t.highByte(in.RM) {
 			return false
@@ -322,7 +323,7 @@ func compareExchange(t *translator) bool {
 	if isMem {
 		t.access(t.memorySize(), true)
 		t.move(rax, hostOf[x86.RAX])
-		t.mem(o, hostOf[in.Reg], at(address, 0))
+		t.mem(o, hostOf[in.Reg], t.place)
 	} else {
 		if in.RM == x86.RAX { // it would have to be in two places
 			return false

@@ -84,6 +84,10 @@ func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
 		e.sliced = time.Time{}
 	}
 	e.running = false
+	if n := c.Host[wordPartial]; n != 0 {
+		c.Host[wordPartial] = 0
+		c.CountPartial(n)
+	}
 	e.reportSeen(c)
 	return x
 }
@@ -124,7 +128,8 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 		case limit-c.Retired >= uint64(len(u.insts)):
 			x, goesOn = e.execute(c, u, limit)
 		default:
-			x, goesOn = e.executePart(c, u, limit)
+			e.seen()[u.id] = 1
+			x, goesOn = e.executePart(c, u, 0, limit)
 		}
 		if x != x86.ExitNone || !goesOn || c.MustLook(limit) || !e.fits(c) {
 			return x
@@ -196,10 +201,10 @@ func (e *Engine) unitAt(c *x86.CPU) *unit {
 	return x.unit
 }
 
-// executePart has the handlers execute the instructions of u, for not all of which there is room before limit.
-func (e *Engine) executePart(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn bool) {
-	e.seen()[u.id] = 1
-	for i := range u.insts {
+// executePart has the handlers execute the instructions of u from number i on, for not all of which there is room before limit, or
+// which are for them this time.
+func (e *Engine) executePart(c *x86.CPU, u *unit, i int, limit uint64) (x x86.Exit, goesOn bool) {
+	for ; i < len(u.insts); i++ {
 		if x, goesOn = c.Execute(&u.insts[i]); x != x86.ExitNone || !goesOn || e.stale.any() || c.Retired == limit {
 			return x, goesOn
 		}
@@ -215,37 +220,41 @@ func (e *Engine) heated(c *x86.CPU) {
 	if e.unitAt(c) != nil {
 		return
 	}
-	if u := e.make(c, c.RIP); u != nil {
+	if u := e.make(c, c.RIP, 0); u != nil {
 		e.entries.at(c.RIP).unit = u // all may have been dropped: no entry from before
 	} else if e.entries.at(c.RIP).refused {
 		c.NeverHot()
 	}
 }
 
-// make translates the unit at pc, or returns nil.
-func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
+// make translates the unit with that key, or returns nil. until is as for translator.translate.
+func (e *Engine) make(c *x86.CPU, key, until uint64) *unit {
+	pc := key
+	if until != 0 {
+		pc ^= singleKey
+	}
 	if len(e.all) >= maxUnits || len(e.sites) > maxSites {
 		e.Stats.Resets++
 		e.drop()
 	}
 	p := e.page(c, pc&^(pageSize-1))
 	if p == nil || !e.pool.mayTranslate() {
-		e.entries.at(pc).refused = true
+		e.entries.at(key).refused = true
 		return nil
 	}
-	u := e.translate(pc, p, recipe{}, len(e.all))
+	u := e.translate(pc, p, recipe{}, len(e.all), until)
 	if e.t.full || e.t.away.full {
 		e.Stats.Resets++
 		e.drop()
 		return nil
 	}
 	if u == nil {
-		e.entries.at(pc).refused = true
+		e.entries.at(key).refused = true
 		return nil
 	}
 	e.count()
 	e.all = append(e.all, u)
-	e.units[pc] = u
+	e.units[key] = u
 	e.own(p, u)
 	if u.next != nil {
 		e.own(u.next, u)
@@ -255,17 +264,17 @@ func (e *Engine) make(c *x86.CPU, pc uint64) *unit {
 
 // own notes that u has bytes of p.
 func (e *Engine) own(p *page, u *unit) {
-	p.units[u.pc] = u
+	p.units[u.key] = u
 }
 
 // translate translates the unit at pc in p, number id, for flags that are saved, or made by r, or returns nil.
-func (e *Engine) translate(pc uint64, p *page, r recipe, id int) *unit {
+func (e *Engine) translate(pc uint64, p *page, r recipe, id int, until uint64) *unit {
 	text, fast := e.t.c.Bus.Translate(p.base, x86.Exec)
 	if text == nil || !fast {
 		return nil
 	}
 	began := e.t.n + e.t.away.n
-	u := e.t.translate(pc, p, text[:], r, id)
+	u := e.t.translate(pc, p, text[:], r, id, until)
 	if u != nil {
 		e.Stats.Units++
 		e.Stats.Instructions += uint64(len(u.insts))

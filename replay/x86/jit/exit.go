@@ -64,6 +64,9 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 				e.arrived(c)
 				return x86.ExitNone, true
 			}
+			if !anchored(c, s.anchors) {
+				return x86.ExitNone, true
+			}
 			flagsIn(c)
 			c.Host[wordWant] = 0
 			if s.unit.vectors {
@@ -74,7 +77,12 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			e.Stats.Edges++
 			id := why >> 2
 			c.Retired, c.RIP = retired, e.edges[id].target
-			if u = e.units[c.RIP]; u == nil || int64(c.Host[wordBudget]) < 0 || c.Interrupting() { // to link may be to translate
+			if x := e.edges[id]; x.single {
+				if u = e.single(c, id); u == nil {
+					flagsOut(c)
+					return e.executePart(c, x.unit, x.index, limit)
+				}
+			} else if u = e.units[c.RIP]; u == nil || int64(c.Host[wordBudget]) < 0 || c.Interrupting() { // to link may be to translate
 				flagsOut(c)
 				return x86.ExitNone, true
 			}
@@ -132,7 +140,7 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 		if u := e.units[u.pc]; u != nil { // that one was a version
 			e.forget(u)
 		}
-		*e.entries.at(u.pc) = entry{pc: u.pc, used: true, refused: true}
+		*e.entries.at(u.key) = entry{pc: u.key, used: true, refused: true}
 		return x86.ExitNone, true
 	}
 	panic("jit: a fault outside of the code of any unit")

@@ -177,6 +177,11 @@ func (w *flagWriter) program() {
 			w.code = append(w.code, 0xe9, 0, 0, 0, 0)
 		case 2:
 			w.code = append(w.code, 0xe8, 0, 0, 0, 0)
+		case 3, 4, 5: // LEA rcx; JMP rcx, CALL rcx, PUSH rcx and RET
+			w.code = append(w.code, 0x48, 0x8d, 0x0d, 0, 0, 0, 0)
+			jumps = append(jumps, len(w.code)-4)
+			w.code = append(w.code, [][]byte{{0xff, 0xe1}, {0xff, 0xd1}, {0x51, 0xc3}}[w.IntN(3)]...)
+			continue
 		default:
 			w.code = append(w.code, 0x0f, 0x80|byte(w.IntN(16)), 0, 0, 0, 0)
 		}

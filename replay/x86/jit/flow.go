@@ -108,14 +108,14 @@ func call(t *translator) bool {
 	return true
 }
 
-// pushReturn stores the return address at address and moves the stack pointer.
+// pushReturn stores the return address at place and moves the stack pointer.
 func (t *translator) pushReturn() {
 	if v := t.next(); v == uint64(int32(v)) {
-		t.mem(opMovImm, 0, at(address, 0))
+		t.mem(opMovImm, 0, t.place)
 		t.imm32(uint32(v))
 	} else {
 		t.load64(scratch, v)
-		t.mem(opMovTo, scratch, at(address, 0))
+		t.mem(opMovTo, scratch, t.place)
 	}
 	t.moveStack(-8)
 }
@@ -151,7 +151,8 @@ func ret(t *translator) bool {
 	}
 	t.mustSave()
 	t.top(stackPointer)
-	t.mem(opMov, address, at(address, 0))
+	t.mem(opMov, address, t.place)
+	t.lost()
 	t.find()
 	t.moveStack(8 + int32(t.in.Imm&0xffff))
 	t.spendIndirect()
@@ -168,11 +169,12 @@ func (t *translator) indirectTarget() bool {
 	t.mustSave()
 	if in.Flags&x86.InstMem != 0 {
 		t.access(8, false)
-		t.mem(opMov, address, at(address, 0))
+		t.mem(opMov, address, t.place)
 	} else {
 		t.move(address, t.operand(in.RM, address))
-		t.lost()
 	}
+	t.overwrites(address)
+	t.lost()
 	return true
 }
 

@@ -43,7 +43,7 @@ func TestFault(t *testing.T) {
 			c.SetEngine(e)
 			c.RIP = textAt
 			begin(e)
-			u := e.make(c, textAt)
+			u := e.make(c, textAt, 0)
 			copy(e.pool.rw[u.host[1]:], x.code)
 			if exit := c.Run(4000); exit != x86.ExitLimit || c.Retired != 4000 {
 				t.Errorf("exit %d behind %d instructions", exit, c.Retired)

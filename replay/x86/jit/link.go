@@ -3,6 +3,7 @@
 package jit
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"vplay/replay/x86"
@@ -31,8 +32,16 @@ func (e *Engine) link(id uint32, u *unit) bool {
 	x = &e.edges[id] // a version has edges of its own: the slice may be another one
 	x.to = u
 	u.in = append(u.in, id)
-	e.t.patch(x.jump, way)
+	if way == u.head && x.unit.id == u.id {
+		way = u.again
+	}
+	e.patch(x.jump, way)
 	return true
+}
+
+// patch has the jump whose displacement stands at p lead to another place.
+func (e *Engine) patch(p, to int) {
+	binary.LittleEndian.PutUint32(e.pool.rw[p:], uint32(to-p-4))
 }
 
 // maxVersions bounds the versions of a unit.
@@ -52,7 +61,7 @@ func (e *Engine) version(x *edge, u *unit) *unit {
 	if len(u.versions) == maxVersions {
 		return nil
 	}
-	v := e.translate(u.pc, u.page, x.recipe, u.id)
+	v := e.translate(u.pc, u.page, x.recipe, u.id, 0)
 	if v == nil || v.end != u.end { // Breakpoint looks at u alone
 		return nil
 	}
@@ -75,7 +84,11 @@ func (e *Engine) way(x *edge, u *unit) int {
 	} else {
 		t.pass(x.recipe)
 	}
-	t.jmpTo(u.head)
+	if x.unit.id == u.id {
+		t.jmpTo(u.again)
+	} else {
+		t.jmpTo(u.head)
+	}
 	return at
 }
 
@@ -88,11 +101,11 @@ func (e *Engine) remember(u *unit) {
 // forget takes u out: nothing leads there any more.
 func (e *Engine) forget(u *unit) {
 	u.dead = true
-	if e.units[u.pc] == u {
-		delete(e.units, u.pc)
-		delete(u.page.units, u.pc)
+	if e.units[u.key] == u {
+		delete(e.units, u.key)
+		delete(u.page.units, u.key)
 		if u.next != nil {
-			delete(u.next.units, u.pc)
+			delete(u.next.units, u.key)
 		}
 	}
 	for _, v := range u.versions {
@@ -102,7 +115,7 @@ func (e *Engine) forget(u *unit) {
 		x := &e.edges[id]
 		if x.to == u {
 			x.to = nil
-			e.t.patch(x.jump, x.cold)
+			e.patch(x.jump, x.cold)
 		}
 	}
 	for _, id := range u.edges {

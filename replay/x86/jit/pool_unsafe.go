@@ -29,10 +29,11 @@ const (
 // Pool is executable memory, divided among engines. There is one in a process.
 type Pool struct {
 	rw, rx  []byte
-	exit    int // where generated code leaves
-	enter   int // and where Go enters
-	fault   int // where the signal handler sends what faulted
-	vectors int // loads vector registers and goes on at the address in rax
+	exit    int                   // where generated code leaves
+	enter   int                   // and where Go enters
+	fault   int                   // where the signal handler sends what faulted
+	partial [2 * partialSizes]int // look for a page with unknown bytes, by size, for loads and for stores
+	vectors int                   // loads vector registers and goes on at the address in rax
 
 	// Max is how many units are translated at most by all engines together, 0 for any
 	// number. Halving it, with one engine at work, finds the unit that is wrong.

@@ -37,10 +37,12 @@ type fact struct {
 	plusR         bool       // its operand is the register in the opcode
 	indirect      bool       // an indirect branch
 	moves         bool       // moves the stack pointer by moveStack
+	stack         stackUse   // what it does to the stack beside its operands
 	implied       uint16     // guest registers that it writes without naming them
 	wReg, wRM, wV bool       // and of those that it names
 
 	vector    bool    // uses vector registers
+	isVectors bool    // is emitted by vectors
 	align     uint8   // of the memory operand, 0 any
 	rmGeneral bool    // of vector rows: ModRM.rm is a general register or memory
 	general   x86.Dir // and VEX.vvvv is one
@@ -119,6 +121,7 @@ func factOf(r *x86.Row, i int) fact {
 		f.address, f.plusR = r.Handler == "intLea", r.Handler == "intMovRegImm"
 		f.indirect = slices.Contains(indirect, r.Handler)
 		f.moves = slices.Contains(moves, r.Handler)
+		f.stack = stackUses[r.Handler]
 	}
 	f.results(i)
 	return f
@@ -131,6 +134,17 @@ var (
 	indirect = []string{"intRet", "intJmpRM", "intCallRM"}
 	moves    = []string{"intPush", "intPushImm", "intPop", "intCall"}
 )
+
+// stackUse is what an instruction does to the stack beside its operands.
+type stackUse uint8
+
+const (
+	pushes stackUse = iota + 1 // stores below the top
+	pops                       // loads the top
+	leaves                     // loads what rbp points to
+)
+
+var stackUses = map[string]stackUse{"intPush": pushes, "intPushImm": pushes, "intCall": pushes, "intPop": pops, "intRet": pops, "intLeave": leaves}
 
 // results notes which registers row i writes, from an instruction whose registers are all different.
 func (f *fact) results(i int) {

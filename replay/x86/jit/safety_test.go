@@ -4,6 +4,7 @@ package jit
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -22,7 +23,10 @@ func oneInst(code []byte, at int) (x86.Inst, error) {
 // RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check or [rax] of the jump
 // cache; and nothing loads rsp, or flags other than arithmetic ones.
 func unsafeIn(code []byte, from, to int) error {
-	checked, found, seen := false, false, false // r15 is a host's address; rax an entry of the jump cache, or the bytes of seen.go
+	layout := x86.Layout()
+	reach := int64(0)             // so many bytes of the guest are where r15 points to
+	found, seen := false, false   // rax is an entry of the jump cache, or the bytes of seen.go
+	var anchors [maxAnchors]int64 // as reach, where the words of anchors point to
 	for at := from; at < to; {
 		in, err := oneInst(code, at)
 		if err != nil {
@@ -48,7 +52,7 @@ func unsafeIn(code []byte, from, to int) error {
 		case in.Flags&x86.InstMem == 0:
 			return bad("implied memory")
 		case in.Base == x86.RSP:
-		case in.Base == r15 && in.Index == x86.NoReg && in.Disp == 0 && checked:
+		case in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0 && in.Disp+sizeOfAccess(&in) <= reach:
 		case marks(&in, row) && seen:
 		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8) && found && e.Write.Parts&x86.PartMemory == 0:
 		default:
@@ -57,12 +61,28 @@ func unsafeIn(code []byte, from, to int) error {
 		// An addition to r15 from the translation cache makes it a host's address; one to rax from
 		// wordCache the entry of the jump cache. Any other write undoes that.
 		cache := in.Flags&x86.InstMem != 0 && in.Base == x86.RSP
-		if e.Write.R&(1<<r15) != 0 {
-			checked = row.Mnemonic == "ADD" && cache && in.Index == rax && checkBefore(code, from, at)
+		word := (in.Disp - int64(layout.Host)) / 8
+		anchor := word - wordAnchor
+		isAnchor := row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Reg == r15 && anchor >= 0 && anchor < maxAnchors
+		if isAnchor && e.Write.R == 0 {
+			anchors[anchor] = reach
+		} else if cache && e.Write.Parts&x86.PartMemory != 0 && anchor >= 0 && anchor < maxAnchors {
+			return bad("changes an anchor")
+		}
+		switch {
+		case e.Write.R&(1<<r15) == 0:
+		case isAnchor:
+			reach = anchors[anchor]
+		case row.Mnemonic == "LEA" && in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0: // for a test of its low bits
+			reach -= in.Disp
+		case row.Mnemonic == "ADD" && cache && in.Index == rax:
+			reach = checkBefore(code, from, at)
+		default:
+			reach = 0
 		}
 		if e.Write.R&(1<<rax) != 0 {
-			seen = row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Disp == int64(x86.Layout().Host+8*wordSeen)
-			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(x86.Layout().Host+8*wordCache)
+			seen = row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordSeen)
+			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordCache)
 		}
 		at += int(in.Len)
 	}
@@ -74,13 +94,25 @@ func marks(in *x86.Inst, row *x86.Row) bool {
 	return row.Mnemonic == "MOV" && in.Opc == 0xc6 && in.Base == rax && in.Index == x86.NoReg && in.Imm == 1 && uint64(in.Disp) < maxUnits
 }
 
-// checkBefore reports whether the check of r15 stands right before at: cmp r15, 4096-n; ja.
-func checkBefore(code []byte, from, at int) bool {
+// checkBefore returns n when the check of n bytes at r15 stands right before at, else 0: cmp r15, 4096-n; ja.
+func checkBefore(code []byte, from, at int) int64 {
 	if at-from < 13 {
-		return false
+		return 0
 	}
 	b := code[at-13 : at]
-	return bytes.Equal(b[:3], []byte{0x49, 0x81, 0xff}) && b[7] == 0x0f && b[8] == 0x87
+	if !bytes.Equal(b[:3], []byte{0x49, 0x81, 0xff}) || b[7] != 0x0f || b[8] != 0x87 {
+		return 0
+	}
+	return pageSize - int64(binary.LittleEndian.Uint32(b[3:]))
+}
+
+// sizeOfAccess returns how many bytes in accesses in memory.
+func sizeOfAccess(in *x86.Inst) int64 {
+	t := translator{in: in, f: &facts()[in.Row]}
+	if t.f.isVectors {
+		return int64(t.vectorSize())
+	}
+	return int64(t.memorySize())
 }
 
 // TestTranslationsAreSafe translates random bytes, and random instructions of all rows, and looks
@@ -111,7 +143,7 @@ func TestTranslationsAreSafe(t *testing.T) {
 			fillWithRows(rng, bus.text[:])
 		}
 		pc := uint64(textAt + rng.IntN(64))
-		u := e.make(c, pc)
+		u := e.make(c, pc, 0)
 		if u == nil {
 			continue
 		}
@@ -141,6 +173,8 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"mov rcx, [rsp+8]", []byte{0x48, 0x8b, 0x4c, 0x24, 0x08}, true},
 		{"mov rcx, [r15]", []byte{0x49, 0x8b, 0x0f}, false},
 		{"mov rcx, [r15+8] behind the check", append(bytes.Clone(check), 0x49, 0x8b, 0x4f, 0x08), false},
+		{"mov cl, [r15+7] behind the check", append(bytes.Clone(check), 0x41, 0x8a, 0x4f, 0x07), true},
+		{"mov rcx, [r15-1] behind the check", append(bytes.Clone(check), 0x49, 0x8b, 0x4f, 0xff), false},
 		{"mov rcx, [r15] behind the check and a change", append(bytes.Clone(check), 0x49, 0xff, 0xc7, 0x49, 0x8b, 0x0f), false},
 		{"mov rcx, [rdx]", []byte{0x48, 0x8b, 0x0a}, false},
 		{"mov rcx, fs:[rsp]", []byte{0x64, 0x48, 0x8b, 0x0c, 0x24}, false},

@@ -10,15 +10,21 @@ import "vplay/replay/x86"
 // stackPointer is the guest's.
 const stackPointer = r13
 
-// below makes address the host's address of the 8 bytes below the stack's top, for a store.
+// below makes place the 8 bytes below the stack's top, for a store.
 func (t *translator) below() {
+	if t.anchored(8, true) {
+		return
+	}
 	t.save()
 	t.mem(opLea, address, at(stackPointer, -8))
 	t.check(8, true)
 }
 
-// top makes address the host's address of the 8 bytes at base, for a load.
+// top makes place the 8 bytes at base, for a load.
 func (t *translator) top(base uint8) {
+	if t.anchored(8, false) {
+		return
+	}
 	t.save()
 	t.move(address, base)
 	t.check(8, false)
@@ -38,7 +44,7 @@ func push(t *translator) bool {
 		return false
 	}
 	t.below()
-	t.mem(opMovTo, t.operand(t.in.Reg, scratch), at(address, 0))
+	t.mem(opMovTo, t.operand(t.in.Reg, scratch), t.place)
 	t.moveStack(-8)
 	return true
 }
@@ -49,7 +55,7 @@ func pushImmediate(t *translator) bool {
 		return false
 	}
 	t.below()
-	t.mem(opMovImm, 0, at(address, 0))
+	t.mem(opMovImm, 0, t.place)
 	t.imm32(uint32(t.in.Imm))
 	t.moveStack(-8)
 	return true
@@ -66,7 +72,7 @@ func pop(t *translator) bool {
 		r = scratch
 	}
 	t.moveStack(8)
-	t.mem(opMov, r, at(address, 0))
+	t.mem(opMov, r, t.place)
 	t.store(t.in.Reg, r)
 	return true
 }
@@ -78,6 +84,6 @@ func leave(t *translator) bool {
 	}
 	t.top(rbp)
 	t.mem(opLea, stackPointer, at(rbp, 8))
-	t.mem(opMov, rbp, at(address, 0))
+	t.mem(opMov, rbp, t.place)
 	return true
 }

@@ -61,6 +61,8 @@ func (p *Pool) makeStubs() {
 	t.imm32(0)
 	t.bytes(0xc5, 0xf8, 0x77) // vzeroupper
 	t.jmpTo(leave)
+
+	p.makePartialStubs(&t)
 }
 
 // guests writes moves of the guest's registers that are in the host's, from or to their places in the State.

@@ -23,6 +23,11 @@ const (
 	wordSeen          // address of the bytes that units set when they are entered
 	wordLeft          // the operands of a recipe
 	wordRight
+	wordBack    // partial.go: where it goes on,
+	wordSpill1  // registers of the guest meanwhile,
+	wordSpill2  //
+	wordPartial // and how many accesses there were
+	wordAnchor  // maxAnchors of them (reach.go)
 )
 
 // Kinds of exit: the low two bits. The others are the number of the site or edge.
@@ -60,10 +65,18 @@ type translator struct {
 	isCut bool  // of unit.cut
 	onto  *page // of unit.next
 
+	isSingle bool // each access is checked
+	reaches  []reach
+	members  [maxUnit]member
+	sp       [maxUnit + 1]int32 // the stack pointer, from what it was when the unit was entered or it was lost sight of
+	singles  []coldEdge         // ways out of checks of reaches
+
 	// of the instruction that is being emitted
-	i  int
-	in *x86.Inst
-	f  *fact
+	place memory // its memory operand, in the host's
+	holds int    // the anchor that address holds
+	i     int
+	in    *x86.Inst
+	f     *fact
 
 	flags flagState
 	ended bool // the unit has no way on from here
@@ -81,6 +94,8 @@ type coldSite struct {
 	id     uint32
 	jumps  [3]int // jumps that lead there
 	n      int
+	checks [2]addressCheck // and those of address checks
+	m      int
 	flags  flagState // before the instruction
 	resume int       // where it goes on behind the instruction, 0 nowhere
 	native bool      // with the flags in the host's
@@ -100,14 +115,19 @@ func (t *translator) word(n int) memory { return at(rsp, t.layout.Host+8*int32(n
 // guest returns the operand that is guest register n in the State.
 func (t *translator) guest(n uint8) memory { return at(rsp, t.layout.R+8*int32(n)) }
 
-// translate makes the unit at pc in p, whose bytes are text, or returns nil when it is not worth it.
-func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, id int) *unit {
-	end := t.decode(pc, text)
+// translate makes the unit at pc in p, whose bytes are text, or returns nil when it is not worth it. One that goes up to
+// until, not 0, checks each access.
+func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, id int, until uint64) *unit {
+	end := t.decode(pc, text, until)
 	if len(t.insts) == 0 || !t.e.All && !t.worth() {
 		return nil
 	}
-	t.u = &unit{id: id, pc: pc, end: end, cut: t.isCut, page: p, next: t.onto, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
-	t.sites, t.ways = t.sites[:0], t.ways[:0]
+	t.isSingle = until != 0
+	t.u = &unit{id: id, key: pc, pc: pc, end: end, cut: t.isCut, page: p, next: t.onto, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
+	if t.isSingle {
+		t.u.key ^= singleKey
+	}
+	t.sites, t.ways, t.singles = t.sites[:0], t.ways[:0], t.singles[:0]
 	t.flags, t.ended, t.bad = flagState{saved: true, entry: true}, false, false
 	if enters.kind != noRecipe {
 		t.i, t.u.enters, t.flags = 0, enters, flagState{recipe: enters}
@@ -115,15 +135,19 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 			return nil
 		}
 	}
+	t.findReaches()
 	t.align()
 	t.u.head = t.n
-	if t.c.HasBreakpoint(pc) {
+	if t.c.HasBreakpoint(pc) && !t.isSingle {
 		t.passBreakpoint()
 	}
 	t.u.body = t.n
 	t.markSeen()
 	if t.u.vectors = t.usesVectors(); t.u.vectors {
 		t.enterVectors()
+	}
+	if t.u.again = t.n; t.u.head != t.u.body {
+		t.u.again = t.u.head
 	}
 	for i := range t.u.insts {
 		t.i, t.in = i, &t.u.insts[i]
@@ -135,8 +159,10 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		}
 		t.afterwards(lost)
 		for j := range t.sites[known:] {
+			t.holds = noAnchor
 			if s := &t.sites[known+j]; !t.ended {
 				s.resume, s.native = t.n, t.flags.native
+				t.e.sites[s.id].anchors = t.anchors()
 			}
 		}
 	}
@@ -201,6 +227,12 @@ func (t *translator) cold() {
 	t.toCold()
 	for i := range t.sites {
 		s := &t.sites[i]
+		for j := range s.m {
+			if t.lookPartial(&s.checks[j]); j+1 < s.m {
+				s.jumps[s.n] = t.jmp()
+				s.n++
+			}
+		}
 		for _, j := range s.jumps[:s.n] {
 			t.patch(j, t.n)
 		}
@@ -218,6 +250,9 @@ func (t *translator) cold() {
 			t.loadFlags()
 			t.jmpTo(s.resume)
 		}
+	}
+	for i := range t.singles {
+		t.singleEdge(&t.singles[i])
 	}
 	t.toHot()
 	for i := range t.ways {

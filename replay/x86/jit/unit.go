@@ -34,12 +34,14 @@ var errNotAcross = errors.New("no instruction on two pages")
 // unit is a translated stretch of code.
 type unit struct {
 	id       int    // place in Engine.all
+	key      uint64 // place in Engine.units: pc, or another address for one that checks each access
 	pc, end  uint64 // guest addresses
 	insts    []x86.Inst
 	at       []uint16 // where each begins, from pc
 	host     []int    // and its code in the pool
 	head     int      // where other units enter: behind this is the test for a breakpoint
 	body     int      // where Go enters
+	again    int      // where its own edges enter: it is marked as entered, and vector registers are the guest's
 	edges    []uint32 // ways out to known addresses
 	in       []uint32 // edges of all units that are linked to this one
 	sites    []uint32
@@ -69,6 +71,8 @@ type site struct {
 	index int
 	after int // where to go on behind the instruction; 0: nowhere
 	cold  int // the way out, which saves the flags
+
+	anchors []anchor // in use behind the instruction
 }
 
 // edge is a way out of a unit to a known address.
@@ -80,13 +84,18 @@ type edge struct {
 	recipe recipe // where the flags are not saved
 	passed bool   // it leaves the recipe to the unit
 	to     *unit
+
+	single bool // to a unit that checks each access,
+	index  int  // in front of this instruction
+	entry  bool // with the flags that the unit was entered with
+	failed int  // how often it came to Go
 }
 
-// decode decodes the unit at pc into t.insts and t.at; text is its page.
-func (t *translator) decode(pc uint64, text []byte) (end uint64) {
+// decode decodes the unit at pc into t.insts and t.at, up to until if that is not 0; text is its page.
+func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 	t.insts, t.at, t.isCut, t.onto = t.insts[:0], t.at[:0], false, nil
 	base, at, branches := pc&^(pageSize-1), pc, 0
-	for len(t.insts) < maxUnit && at-base < pageSize {
+	for len(t.insts) < maxUnit && at-base < pageSize && (at != until || until == 0) {
 		if t.isCut = at != pc && t.c.HasBreakpoint(at); t.isCut {
 			break
 		}

@@ -46,7 +46,7 @@ func (f *fact) vectorFact(r *x86.Row, i int) {
 	if !f.vectorOperands(r, i) {
 		return
 	}
-	f.vector = r.File != "bmi"
+	f.vector, f.isVectors = r.File != "bmi", true
 	f.emit = vectors
 	switch {
 	case r.Attr("align16"):
@@ -112,7 +112,6 @@ func vectors(t *translator) bool {
 	if f.vector && !t.e.vectors || f.general != 0 && hostOf[in.VVVV&15] == none {
 		return false
 	}
-	m := at(address, 0)
 	rm, reg := in.RM, in.Reg
 	if isMem {
 		if !inMemory(in) || f.rm.dir == 0 {
@@ -135,7 +134,7 @@ func vectors(t *translator) bool {
 	} else {
 		o := f.op
 		o.w = in.Flags&x86.InstW != 0
-		t.legacy(o, reg, rm, m, isMem)
+		t.legacy(o, reg, rm, isMem)
 	}
 	if f.imm != x86.ImmNone {
 		t.bytes(byte(in.Imm))
@@ -178,15 +177,22 @@ func (t *translator) aligned() {
 	if n == 32 && t.in.Flags&x86.InstL == 0 {
 		n = 16
 	}
+	t.save()
+	if d := t.place.disp; d&int32(n-1) != 0 {
+		t.mem(opLea, address, t.place)
+		t.overwrites(address)
+		t.place = at(address, 0)
+	}
 	t.reg(opcode{op: 0xf6, rex: true}, 0, address) // test r15b, imm8
 	t.bytes(n - 1)
 	t.miss(ifNotEqual)
+	t.lost()
 }
 
 // legacy writes an SSE instruction.
-func (t *translator) legacy(o opcode, reg, rm uint8, m memory, isMem bool) {
+func (t *translator) legacy(o opcode, reg, rm uint8, isMem bool) {
 	if isMem {
-		t.mem(o, reg, m)
+		t.mem(o, reg, t.place)
 	} else {
 		t.reg(o, reg, rm)
 	}
@@ -195,9 +201,9 @@ func (t *translator) legacy(o opcode, reg, rm uint8, m memory, isMem bool) {
 // vex writes an instruction with a VEX prefix of three bytes.
 func (t *translator) vex(reg, rm uint8, isMem bool) {
 	in, o := t.in, t.f.op
-	b, modrm := rm, 0xc0|rm&7
+	b := rm
 	if isMem {
-		b, modrm = address, address&7
+		b = address
 	}
 	v := in.VVVV
 	if t.f.general != 0 {
@@ -222,7 +228,11 @@ func (t *translator) vex(reg, rm uint8, isMem bool) {
 	if !x86.Rows()[in.Row].Encoding.ModRM {
 		return // VZEROUPPER
 	}
-	t.bytes(reg&7<<3 | modrm)
+	if isMem {
+		t.operandBytes(reg, t.place)
+		return
+	}
+	t.bytes(0xc0 | reg&7<<3 | rm&7)
 }
 
 // usesVectors reports whether code of this unit uses vector registers.
