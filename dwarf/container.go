@@ -239,7 +239,7 @@ func (p *printer) container(v Value, depth int) bool {
 		if !c.array {
 			p.write(x.Name + " = ")
 		}
-		in := &printer{left: maxElements}
+		in := p.within(maxElements)
 		in.value(x, depth+1)
 		p.write(in.b.String())
 		return p.b.Len() <= maxText

@@ -58,7 +58,7 @@ func init() { // not a literal: shapes show values, for which the table is neede
 }
 
 // maxWalk bounds the nodes that are gone through for one answer.
-const maxWalk = 1 << 20
+const maxWalk = 1 << 23
 
 // maxHeld bounds how many values a container is believed to hold.
 const maxHeld = 1 << 40
@@ -255,9 +255,9 @@ func (h *held) at(i int, node uint64) Value {
 func (c *container) chain(h held, n int, first uint64) {
 	c.n = n
 	c.each = func(start int, yield func(Value) bool) {
-		node := first
+		node, w := first, newWalk(h.env)
 		for i := range min(n, maxWalk) {
-			next, err := h.env.pointerAt(node)
+			next, err := w.word(node)
 			if err != nil {
 				yield(h.env.unreachable(bracketed(i), err))
 				return
@@ -340,14 +340,14 @@ func treeShape(v Value, l *layout, c *container) bool {
 	c.label += " with " + numElements(int(n))
 	c.pairs, c.n = l.isMap, int(n)
 	c.each = func(start int, yield func(Value) bool) {
-		node, budget := first, maxWalk
+		node, budget, w := first, 2*maxWalk, newWalk(v)
 		for i := range min(c.n, maxWalk) {
 			var err error
-			if _, err = v.pointerAt(node); err == nil && i >= start && !yield(h.at(i, node)) {
+			if _, err = w.word(node); err == nil && i >= start && !yield(h.at(i, node)) {
 				return
 			}
 			if err == nil && i+1 < c.n {
-				node, err = v.successor(node, &budget)
+				node, err = w.successor(node, &budget)
 			}
 			if err != nil {
 				yield(v.unreachable(bracketed(i), err))
@@ -356,33 +356,4 @@ func treeShape(v Value, l *layout, c *container) bool {
 		}
 	}
 	return true
-}
-
-// successor returns the node that follows one in a tree. budget bounds the links that
-// are followed.
-func (v Value) successor(node uint64, budget *int) (uint64, error) {
-	right, err := v.pointerAt(node + treeRight)
-	if err != nil {
-		return 0, err
-	}
-	if right != 0 {
-		for ; *budget > 0; *budget-- {
-			left, err := v.pointerAt(right + treeLeft)
-			if err != nil || left == 0 {
-				return right, err
-			}
-			right = left
-		}
-	}
-	for ; *budget > 0; *budget-- {
-		parent, err := v.pointerAt(node + treeParent)
-		if err != nil {
-			return 0, err
-		}
-		if right, err = v.pointerAt(parent + treeRight); err != nil || right != node {
-			return parent, err
-		}
-		node = parent
-	}
-	return 0, errSize
 }

@@ -25,6 +25,10 @@ type Env struct {
 	TLS func(m *Module, offset uint64) (uint64, bool)
 	// Symbolize names an address, as "name+offset"; "" where nothing is. It may be nil.
 	Symbolize func(addr uint64) string
+	// Run, when it is not nil, runs the functions that expressions call. Extern returns the
+	// address of a function of another module; it may be nil.
+	Run    Runner
+	Extern func(name string) (addr uint64, ok bool)
 	// Why says why the byte at addr cannot be read. It may be nil.
 	Why func(addr uint64) error
 }

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Expressions are C's, as far as they change and call nothing: variables,
+// Expressions are C's, as far as they change nothing: variables,
 // registers ($rip), members, indices, pointers, casts, sizeof, arithmetic,
-// comparisons, && || ! and ?:. They are computed while they are parsed; length
+// comparisons, && || ! and ?:, and where somebody can make them, calls
+// (evalcall.go). They are computed while they are parsed; length
 // and nesting are bounded. Here is the parser of operators between operands; words are cut
 // in evaltoken.go, what operators compute is in evalarith.go, and what binds closer than any
 // of them in evalunary.go.

@@ -36,7 +36,7 @@ func (c *container) size() uint64 {
 	return uint64(c.n)
 }
 
-// method is v.name(), or v->name().
+// method is v.name(), or v->name(), from behind the parenthesis on.
 func (x *evalState) method(v Value, name string) Value {
 	v = v.referent()
 	if t := v.typ.strip(); t != nil && t.Kind == KindPointer {
@@ -46,7 +46,8 @@ func (x *evalState) method(v Value, name string) Value {
 	c := v.holder(0)
 	f, ok := methods[name]
 	if c == nil || !ok {
-		x.fail("functions are not called")
+		return x.callMethod(v, name)
 	}
+	x.need(")")
 	return f(x, c)
 }

@@ -29,6 +29,8 @@ func (x *evalState) primary() Value {
 		return x.literal(t.text)
 	case 'c':
 		return x.integer(uint64(int64(int8(t.char))), typeChar)
+	case 's':
+		return x.text(t.text)
 	}
 	x.fail("%q is not understood", t.text)
 	return Value{}
@@ -114,6 +116,11 @@ func (x *evalState) name(s string) Value {
 	if m := x.env.Module; m != nil {
 		if addr, ok := m.Lookup(s); ok {
 			return Value{Name: s, env: x.env, typ: x.functionType(s), pieces: []piece{{place: inMemory, addr: addr + x.env.Bias}}}
+		}
+	}
+	if x.peek() == "(" && x.env.Run != nil {
+		if v, ok := x.function(s); ok {
+			return v
 		}
 	}
 	x.fail("there is no %s here", s)

@@ -160,15 +160,13 @@ func (x *evalState) postfix() Value {
 			}
 			name := x.toks[x.at].text
 			x.at++
-			if x.peek() == "(" {
-				x.take("(")
-				x.need(")")
+			if x.take("(") {
 				v = x.method(v, name)
 			} else {
 				v = x.member(v, name)
 			}
-		case x.peek() == "(":
-			x.fail("functions are not called")
+		case x.take("("):
+			v = x.called(v, nil)
 		default:
 			return v
 		}

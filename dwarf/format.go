@@ -22,13 +22,31 @@ const (
 
 // printer writes one value.
 type printer struct {
-	b    strings.Builder
-	left int // elements
+	b     strings.Builder
+	left  int // elements
+	radix int // of integers, 0 for what is usual
 }
+
+// HasIntegers reports whether Format may write the value in another way than String: in
+// other words, whether it is more than one float, or a pointer.
+func (v Value) HasIntegers() bool {
+	defer v.lock()()
+	t := v.typ.strip()
+	if t == nil || v.golang != nil {
+		return false
+	}
+	return t.Kind != KindPointer && t.Kind != KindFunction && (t.Kind != KindBase || t.enc != encFloat && t.enc != encBoolean)
+}
+
+// within returns a printer for part of a value.
+func (p *printer) within(left int) *printer { return &printer{left: left, radix: p.radix} }
 
 // String returns the value as gdb's print shows it, those of Go programs as dlv's,
 // bounded in length. A part that is not there says why.
-func (v Value) String() (s string) {
+func (v Value) String() string { return v.Format(0) }
+
+// Format is String with integers, of C's types, in base 2, 8 or 16; 0 is the usual one.
+func (v Value) Format(radix int) (s string) {
 	defer func() {
 		if recover() != nil {
 			s = "<error: " + errExpr.Error() + ">"
@@ -38,7 +56,7 @@ func (v Value) String() (s string) {
 	if v.golang != nil {
 		return v.goText()
 	}
-	p := &printer{left: maxElements}
+	p := &printer{left: maxElements, radix: radix}
 	p.value(v, 0)
 	if p.b.Len() > maxText {
 		return p.b.String()[:maxText] + "..."
@@ -111,11 +129,28 @@ func (p *printer) number(v Value) {
 		p.wide(v)
 	case err != nil:
 		p.fail(err)
+	case p.radix != 0:
+		p.write(inRadix(v.unsigned(n), p.radix))
 	case v.typ.strip().isSigned():
 		p.write(strconv.FormatInt(int64(n), 10))
 	default:
 		p.write(strconv.FormatUint(n, 10))
 	}
+}
+
+// unsigned returns the bits that an integer has in its type.
+func (v Value) unsigned(n uint64) uint64 {
+	bits := uint64(v.bits)
+	if bits == 0 {
+		bits = uint64(max(v.typ.byteSize(v.env), 0)) * 8
+	}
+	return extend(n, bits, false)
+}
+
+// inRadix writes a number as C has it.
+func inRadix(n uint64, radix int) string {
+	prefix := map[int]string{16: "0x", 8: "0", 2: "0b"}[radix]
+	return prefix + strconv.FormatUint(n, radix)
 }
 
 // wide writes an integer of more than 64 bits.
@@ -159,11 +194,7 @@ func (p *printer) base(v Value, t *Type) {
 			p.fail(err)
 			return
 		}
-		if t.enc == encSignedChar {
-			p.write(strconv.FormatInt(int64(n), 10))
-		} else {
-			p.write(strconv.FormatUint(n, 10))
-		}
+		p.number(v)
 		p.write(" '" + charText(byte(n), '\'') + "'")
 	case encUTF:
 		n, err := v.bitsOf()
@@ -530,7 +561,7 @@ func (p *printer) array(v Value, t *Type, depth int) {
 
 // element returns the text of one element.
 func (p *printer) element(v Value, e *Type, i, size int64, depth int) string {
-	in := &printer{left: p.left}
+	in := p.within(p.left)
 	in.value(v.at("", e, i*size), depth+1)
 	if e := e.strip(); e != nil && (e.Kind == KindStruct || e.Kind == KindUnion || e.Kind == KindArray) {
 		p.left = in.left

@@ -58,5 +58,8 @@ func Open(image []byte, budget Budget) (m *Module, err error) {
 	return m, nil
 }
 
+// HasNames reports whether the file names functions.
+func (m *Module) HasNames() bool { return len(m.symbols) > 0 }
+
 // HasLines reports whether the file has debugging information.
 func (m *Module) HasLines() bool { return m.data != nil }

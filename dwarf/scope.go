@@ -234,14 +234,23 @@ func (s *Scope) lookup(name string) (Value, bool) {
 	if m.isGo(s.die) {
 		return s.goLookup(name)
 	}
+	if e := s.entry(name); e != nil {
+		return s.value(e), true
+	}
+	return Value{}, false
+}
+
+// entry returns the entry of the parameter or variable that a name means in the scope, nil
+// when there is none.
+func (s *Scope) entry(name string) *dwarf.Entry {
 	for _, list := range [][]*dwarf.Entry{s.locals, s.args} {
 		for _, e := range list {
-			if n, _ := m.attr(e, dwarf.AttrName).(string); n == name {
-				return s.value(e), true
+			if n, _ := s.env.Module.attr(e, dwarf.AttrName).(string); n == name {
+				return e
 			}
 		}
 	}
-	return Value{}, false
+	return nil
 }
 
 // nameIndex is where the names outside of functions are declared.
@@ -407,6 +416,14 @@ func (e *Env) global(name string) (Value, bool) {
 	if m == nil || m.data == nil {
 		return Value{}, false
 	}
+	if found := m.globalEntry(e, name); found != nil {
+		return e.globalValue(found, name), true
+	}
+	return Value{}, false
+}
+
+// globalEntry returns its entry, nil when there is none.
+func (m *Module) globalEntry(e *Env, name string) *dwarf.Entry {
 	var h *header
 	if us := m.unitsAt(e.pc()); len(us) > 0 {
 		h = m.headerOf(us[0].entry.Offset)
@@ -421,10 +438,7 @@ func (e *Env) global(name string) (Value, bool) {
 			found = d
 		}
 	}
-	if found == nil {
-		return Value{}, false
-	}
-	return e.globalValue(found, name), true
+	return found
 }
 
 // globalValue returns the value of a variable outside of functions.

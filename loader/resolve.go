@@ -3,6 +3,7 @@ package loader
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"vplay/checkpoint"
 	"vplay/dwarf"
@@ -180,6 +181,12 @@ func (r *Resolver) Backtrace(regs *checkpoint.Regs, limit int) []dwarf.Frame {
 var dwarfNumbers = [16]int{
 	dwarf.RAX, dwarf.RCX, dwarf.RDX, dwarf.RBX, dwarf.RSP, dwarf.RBP, dwarf.RSI, dwarf.RDI,
 	dwarf.R8, dwarf.R9, dwarf.R10, dwarf.R11, dwarf.R12, dwarf.R13, dwarf.R14, dwarf.R15,
+}
+
+// GPR returns the index in checkpoint.Regs.R of a register by its DWARF number.
+func GPR(number int) (index int, ok bool) {
+	index = slices.Index(dwarfNumbers[:], number)
+	return index, index >= 0
 }
 
 // DwarfRegs returns registers by their DWARF numbers.

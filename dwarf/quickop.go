@@ -1,0 +1,330 @@
+package dwarf
+
+import "slices"
+
+// The operators of quick expressions (quick.go): the same grammar as in eval.go, evalunary.go
+// and evalprimary.go, and the same conversions as in evalarith.go.
+
+// conditional is what stands in parentheses. c ? a : b, of which both sides are evaluated
+// elsewhere, has no quick form.
+func (c *quickener) conditional() quickValue {
+	c.x.enter()
+	v := c.binary(0)
+	c.x.depth--
+	if c.x.peek() == "?" {
+		c.give()
+	}
+	return v
+}
+
+func (c *quickener) binary(level int) quickValue {
+	if level == len(levels) {
+		return c.unary()
+	}
+	a := c.binary(level + 1)
+	for {
+		op := c.x.peek()
+		if op == "" || !isOneOf(op, levels[level]) {
+			return a
+		}
+		c.x.at++
+		b := c.binary(level + 1)
+		if op == "||" || op == "&&" {
+			a = c.logic(op == "||", c.number(a), c.number(b))
+		} else {
+			a = c.apply(op, c.rvalue(a), c.rvalue(b))
+		}
+	}
+}
+
+// logic is || and &&, whose right side counts only when the left does not decide.
+func (c *quickener) logic(or bool, a, b quickNode) quickValue {
+	return quickValue{typ: typeInt, num: func(q Quick) (uint64, bool) {
+		v, ok := a(q)
+		if !ok || (v != 0) == or {
+			return truth(v != 0), ok
+		}
+		v, ok = b(q)
+		return truth(v != 0), ok
+	}}
+}
+
+func truth(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// apply is a binary operator other than these.
+func (c *quickener) apply(op string, a, b quickValue) quickValue {
+	pa, pb := a.typ.strip().Kind == KindPointer, b.typ.strip().Kind == KindPointer
+	if (pa || pb) && (op == "+" || op == "-") {
+		return c.pointers(op, a, b, pa, pb)
+	}
+	c.width(a.typ)
+	c.width(b.typ)
+	t := promoted(a.typ, b.typ)
+	if op == "<<" || op == ">>" {
+		t = promoted(a.typ, typeInt)
+	}
+	bits, signed := uint64(t.size)*8, t.isSigned()
+	x, y := a.num, b.num
+	if test := comparison(op, signed); test != nil {
+		return quickValue{typ: typeInt, num: func(q Quick) (uint64, bool) {
+			v, ok1 := x(q)
+			w, ok2 := y(q)
+			return truth(test(extend(v, bits, signed), extend(w, bits, signed))), ok1 && ok2
+		}}
+	}
+	if !isOneOf(op, "+ - * & | ^ << >> / %") {
+		c.give()
+	}
+	isDivision := op == "/" || op == "%"
+	compute := c.x.computed
+	return quickValue{typ: t, num: func(q Quick) (uint64, bool) {
+		v, ok1 := x(q)
+		w, ok2 := y(q)
+		v, w = extend(v, bits, signed), extend(w, bits, signed)
+		if !ok1 || !ok2 || isDivision && w == 0 {
+			return 0, false
+		}
+		return extend(compute(op, v, w, signed), bits, signed), true
+	}}
+}
+
+// comparison returns the function of a comparison, nil for other operators.
+func comparison(op string, signed bool) func(a, b uint64) bool {
+	less := func(a, b uint64) bool { return a < b }
+	if signed {
+		less = func(a, b uint64) bool { return int64(a) < int64(b) }
+	}
+	switch op {
+	case "==":
+		return func(a, b uint64) bool { return a == b }
+	case "!=":
+		return func(a, b uint64) bool { return a != b }
+	case "<":
+		return less
+	case ">":
+		return func(a, b uint64) bool { return less(b, a) }
+	case "<=":
+		return func(a, b uint64) bool { return !less(b, a) }
+	case ">=":
+		return func(a, b uint64) bool { return !less(a, b) }
+	}
+	return nil
+}
+
+// pointers is pointer arithmetic.
+func (c *quickener) pointers(op string, a, b quickValue, pa, pb bool) quickValue {
+	if pb && !pa {
+		if op == "-" {
+			c.give()
+		}
+		a, b, pa, pb = b, a, pb, pa
+	}
+	if pa && pb {
+		c.give()
+	}
+	c.width(b.typ)
+	e := a.typ.strip().element()
+	size := e.byteSize(c.x.env)
+	if e.strip() == nil || size < 1 {
+		size = 1
+	}
+	if op == "-" {
+		size = -size
+	}
+	x, y := a.num, b.num
+	return quickValue{typ: a.typ, num: func(q Quick) (uint64, bool) {
+		v, ok1 := x(q)
+		w, ok2 := y(q)
+		return v + w*uint64(size), ok1 && ok2
+	}}
+}
+
+// unary is prefix operators and casts.
+func (c *quickener) unary() quickValue {
+	c.x.enter()
+	v := c.prefixed()
+	c.x.depth--
+	return v
+}
+
+func (c *quickener) prefixed() quickValue {
+	x := c.x
+	zero := quickValue{typ: typeInt, num: constantNode(0)}
+	switch x.peek() {
+	case "-":
+		x.at++
+		return c.apply("-", zero, c.rvalue(c.unary()))
+	case "+":
+		x.at++
+		return c.rvalue(c.unary())
+	case "~":
+		x.at++
+		return c.apply("^", c.rvalue(c.unary()), quickValue{typ: typeInt, num: constantNode(^uint64(0))})
+	case "!":
+		x.at++
+		return c.apply("==", quickValue{typ: typeLong, num: c.number(c.unary())}, zero)
+	case "*":
+		x.at++
+		return c.dereference(c.rvalue(c.unary()))
+	case "&":
+		x.at++
+		v := c.unary()
+		if v.addr == nil || v.typ.strip() == nil || v.typ.strip().Kind == KindReference {
+			c.give()
+		}
+		return quickValue{typ: x.pointerType(v.typ), num: v.addr}
+	case "(":
+		start := x.at
+		x.at++
+		if t, ok := x.typeName(); ok && x.take(")") {
+			return c.cast(c.rvalue(c.unary()), t)
+		}
+		x.at = start
+	}
+	if x.at < len(x.toks) && x.toks[x.at].kind == 'n' && x.toks[x.at].text == "sizeof" {
+		c.give()
+	}
+	return c.postfix()
+}
+
+func (c *quickener) cast(v quickValue, t *Type) quickValue {
+	c.width(v.typ)
+	num := v.num
+	if s := t.strip(); s != nil && s.Kind == KindBase && s.enc == encBoolean {
+		was := num
+		num = func(q Quick) (uint64, bool) {
+			n, ok := was(q)
+			return truth(n != 0), ok
+		}
+	}
+	return quickValue{typ: t, num: c.fit(num, t)}
+}
+
+// dereference is *v.
+func (c *quickener) dereference(v quickValue) quickValue {
+	t := v.typ.strip()
+	if t == nil || t.Kind != KindPointer || t.element().strip() == nil {
+		c.give()
+	}
+	return quickValue{typ: t.element(), addr: v.num}
+}
+
+// postfix is members and indices, and what they are of.
+func (c *quickener) postfix() quickValue {
+	v := c.primary()
+	for {
+		switch x := c.x; {
+		case x.take("["):
+			i := c.rvalue(c.conditional())
+			x.need("]")
+			if s := v.typ.strip(); s == nil || s.Kind != KindArray && s.Kind != KindPointer {
+				c.give() // a container's
+			}
+			v = c.dereference(c.apply("+", c.rvalue(v), i))
+		case x.take("."), x.take("->"):
+			if x.at >= len(x.toks) || x.toks[x.at].kind != 'n' {
+				c.give()
+			}
+			name := x.toks[x.at].text
+			x.at++
+			v = c.member(v, name)
+		case x.peek() == "(":
+			c.give()
+		default:
+			return v
+		}
+	}
+}
+
+// member is v.name, or v->name.
+func (c *quickener) member(v quickValue, name string) quickValue {
+	for range maxChain {
+		t := v.typ.strip()
+		if t == nil || t.Kind != KindPointer && t.Kind != KindReference {
+			break
+		}
+		v = quickValue{typ: t.element(), addr: c.number1(v)}
+	}
+	out, ok := c.find(v, name)
+	if !ok {
+		c.give()
+	}
+	return out
+}
+
+// find finds a member by asking an object at address 0 for it: its place is the offset.
+func (c *quickener) find(v quickValue, name string) (quickValue, bool) {
+	t := v.typ.strip()
+	if v.addr == nil || t == nil || t.Kind != KindStruct && t.Kind != KindUnion {
+		return quickValue{}, false
+	}
+	nowhere := *c.x.env
+	nowhere.Mem = nothing{}
+	m, ok := Value{env: &nowhere, typ: v.typ, pieces: []piece{{place: inMemory}}}.find(name)
+	if !ok || m.err != nil || m.bits != 0 || len(m.pieces) != 1 || m.pieces[0].addr != 0 {
+		return quickValue{}, false
+	}
+	return quickValue{typ: m.typ, addr: plus(v.addr, m.off)}, true
+}
+
+// primary is a name, number, character or parenthesis.
+func (c *quickener) primary() quickValue {
+	x := c.x
+	if x.take("(") {
+		v := c.conditional()
+		x.need(")")
+		return v
+	}
+	if x.at >= len(x.toks) {
+		c.give()
+	}
+	switch t := x.toks[x.at]; t.kind {
+	case 'n':
+		x.at++
+		return c.name(t.text)
+	case '0', 'c':
+		return c.constantOf(x.primary())
+	}
+	c.give()
+	return quickValue{}
+}
+
+// name is a variable, a member of this, a register or an enumerator.
+func (c *quickener) name(s string) quickValue {
+	x := c.x
+	if s[0] == '$' {
+		n, ok := registerNumber(s[1:])
+		if !ok {
+			c.give()
+		}
+		return quickValue{typ: typeLong, num: registerNode(n)}
+	}
+	if slices.Contains([]string{"true", "false", "nullptr", "NULL"}, s) {
+		return quickValue{typ: typeInt, num: constantNode(truth(s == "true"))}
+	}
+	m := x.env.Module
+	if d := x.scope.entry(s); d != nil {
+		return c.variable(d)
+	}
+	if d := x.scope.entry("this"); d != nil {
+		this := c.variable(d)
+		if t := this.typ.strip(); t != nil && t.Kind == KindPointer {
+			if v, ok := c.find(quickValue{typ: t.element(), addr: c.number1(this)}, s); ok {
+				return v
+			}
+		}
+	}
+	if d := m.globalEntry(x.env, s); d != nil && !m.isGo(d.Offset) {
+		return c.variable(d)
+	}
+	if v, ok := x.enumerator(s); ok {
+		return c.constantOf(v)
+	}
+	c.give()
+	return quickValue{}
+}
