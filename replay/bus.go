@@ -48,4 +48,13 @@ func (b bus) Fetch(a uint64, p []byte) (int, x86.Fault) {
 // FlushesCode: a store to a page of code flushes it by Space.OnFlush.
 func (b bus) FlushesCode() {}
 
+// PartialPage says which bytes of a page are known.
+func (b bus) PartialPage(a uint64, k x86.Access) (page *[4096]byte, known *[512]byte) {
+	page, mask := b.s.PartialPage(a, accessOf[k])
+	return page, (*[512]byte)(mask)
+}
+
+// CountPartial adds accesses that the processor made there.
+func (b bus) CountPartial(n uint64) { b.s.PartialAccesses += n }
+
 func (b bus) CodeID(a uint64) uint64 { return b.s.CodeID(a) }

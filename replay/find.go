@@ -284,6 +284,16 @@ func (t *Timeline) fraction(ctx context.Context, f float64) (p checkpoint.Positi
 	return p, false, nil
 }
 
+// Share returns how much of its interval's instructions lies before a position, 0 to 1: 0
+// where the interval's end is not known yet. It replays nothing.
+func (t *Timeline) Share(p checkpoint.Position) float64 {
+	end, ok := t.index.endOf(p.Interval)
+	if !ok || end.Instr == 0 {
+		return 0
+	}
+	return min(float64(p.Instr)/float64(end.Instr), 1)
+}
+
 // lengthOf returns the end of interval id, running there when it is not known.
 func (t *Timeline) lengthOf(ctx context.Context, id uint32) (checkpoint.Position, error) {
 	if p, ok := t.index.endOf(id); ok {

@@ -24,6 +24,11 @@ if command -v npm >/dev/null 2>&1; then
     timeout 120 npm install --prefix "$cache" --ignore-scripts --no-audit --no-fund --silent cdt-gdb-adapter@1.7.0 >/dev/null 2>&1 ||
     echo "npm could not install cdt-gdb-adapter" >&2
 fi
+# VS Code itself, from npm, with Debian's chromium (tests/vscode). They are skipped likewise.
+if [ -n "$linux_amd64" ] && command -v npm >/dev/null 2>&1 && install_suite vscode; then
+  timeout 400 tests/vscode/fetch.sh "${XDG_CACHE_HOME:-$HOME/.cache}/vplay-tests/vscode" ||
+    echo "npm could not install VS Code" >&2
+fi
 # GDB's own tests, where Debian's archive is: tests/gdbsuite runs a part of them. They
 # are skipped like the one above.
 if [ -n "$linux_amd64" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

@@ -16,8 +16,12 @@ import (
 
 // serveDAP serves a recording to editors.
 func serveDAP(c *cobra.Command, g *debug.Cursor, f serveFlags, l net.Listener) error {
+	var commands []dap.Command
+	for _, d := range debug.EditorCommands() {
+		commands = append(commands, dap.Command{Usage: d[0], Help: d[1]})
+	}
 	server := dap.New(g, debug.NewSymbols(g), dap.Options{
-		Once: f.once, Log: stubLog(c), Commands: debug.Commands(),
+		Once: f.once, Log: stubLog(c), Commands: commands,
 		Accesses: []string{"last-write", "writes", "reads"},
 	})
 	if f.stdio {

@@ -17,31 +17,38 @@ import (
 	"vplay/replay/debug"
 )
 
-// VS Code reaches a recording in two ways. Its C++ extension starts gdb on the
-// protocol server: it wants the program as a file, request launch with
-// miDebuggerServerAddress, and stopAtConnect, without which it may run to the end
-// at once. It has no buttons to go back. The other way is vplayd's own server of
-// the Debug Adapter Protocol: VS Code connects to a port named by "debugServer"
-// and asks no extension for an adapter then, but the debug type must be one that
-// some installed extension brings, here the same C++ extension's.
+// VS Code reaches a recording in three ways. The extension vplay starts vplayd by
+// itself, which speaks the Debug Adapter Protocol on its standard input and output.
+// Without it, VS Code connects to a port named by "debugServer", where vplayd serves the
+// same, and asks no extension for an adapter then; but the debug type must be one that
+// some installed extension brings, here the C++ extension's. And that extension itself
+// starts gdb on the server of gdb's protocol: it wants the program as a file, request
+// launch with miDebuggerServerAddress, and stopAtConnect, without which it may run to the
+// end at once. It has no buttons to go back.
 
 func newVSCode() *cobra.Command {
 	var f vscodeFlags
 	c := &cobra.Command{
 		Use:   "vscode [flags] [RECORDING]",
 		Short: "set up a folder for debugging a recording in VS Code",
-		Long: `Vscode writes two configurations into .vscode/launch.json of a folder, and the
+		Long: `Vscode writes three configurations into .vscode/launch.json of a folder, and the
 program file that one of them wants into .vplay/:
 
-  "vplay NAME"        connects to vplayd serve --dap; with the buttons for going
-                      back (step back, reverse)
-  "vplay NAME, gdb"   VS Code's C++ extension and gdb on vplayd serve; going back
-                      by -exec reverse-continue and the like in the debug console
+  "vplay NAME"          for the extension vplay: it starts vplayd by itself
+  "vplay NAME, served"  for the extension C/C++ (ms-vscode.cpptools), connects to
+                        vplayd serve --dap
+  "vplay NAME, gdb"     for the same extension, with gdb on vplayd serve
 
-Both need the extension C/C++ (ms-vscode.cpptools). A launch.json that is there
-keeps what it holds, comments included; only configurations of the same names
-are replaced. When it cannot be understood nothing is written to it, and the
-configurations are printed.
+The first two are the same debugger: buttons for going back (step back, reverse),
+conditions, hit counts and log points that hold in both directions, data
+breakpoints, functions called and variables set in a copy. The timeline, "Who
+wrote this?" and the position in the status bar are the extension's. With gdb
+there are its pretty-printers and all of its commands in the debug console; going
+back is by "-exec reverse-continue", "-exec reverse-step" and the like.
+
+A launch.json that is there keeps what it holds, comments included; only
+configurations of the same names are replaced. When it cannot be understood
+nothing is written to it, and the configurations are printed.
 
 When the sources were compiled in a folder that does not exist here, it is mapped
 to the workspace folder: change that in launch.json if they lie elsewhere.`,
@@ -78,6 +85,11 @@ type vscodeFlags struct {
 	dir, gdb      string
 	symbols       symbolFlags
 	port, dapPort int
+
+	// What the recording's configuration says, as the editor is told it.
+	recording string
+	folders   []string
+	process   int // 0: that which the recording is about
 }
 
 // workspace is what VS Code replaces by the folder it has open.
@@ -92,14 +104,21 @@ type launchConfig struct {
 	DebugServer     int               `json:"debugServer,omitempty"`
 	MIMode          string            `json:"MIMode,omitempty"`
 	MIDebuggerPath  string            `json:"miDebuggerPath,omitempty"`
-	Program         string            `json:"program"`
-	Cwd             string            `json:"cwd"`
+	Program         string            `json:"program,omitempty"`
+	Cwd             string            `json:"cwd,omitempty"`
 	ServerAddress   string            `json:"miDebuggerServerAddress,omitempty"`
 	StopAtConnect   *bool             `json:"stopAtConnect,omitempty"`
 	StopAtEntry     *bool             `json:"stopAtEntry,omitempty"`
 	ExternalConsole *bool             `json:"externalConsole,omitempty"`
 	SetupCommands   []setupCommand    `json:"setupCommands,omitempty"`
 	SourceFileMap   map[string]string `json:"sourceFileMap,omitempty"`
+
+	// These are the extension vplay's.
+	Recording string            `json:"recording,omitempty"`
+	Symbols   []string          `json:"symbols,omitempty"`
+	SourceMap map[string]string `json:"sourceMap,omitempty"`
+	Process   int               `json:"process,omitempty"`
+	At        string            `json:"at,omitempty"`
 }
 
 type setupCommand struct {
@@ -107,7 +126,7 @@ type setupCommand struct {
 	IgnoreFailures bool   `json:"ignoreFailures"`
 }
 
-// launchConfigs returns the two configurations for a program.
+// launchConfigs returns the configurations for a program. The first is the recording's.
 func launchConfigs(name, program string, sources map[string]string, f vscodeFlags) []launchConfig {
 	yes, no := true, false
 	setup := []setupCommand{{"-enable-pretty-printing", true}, {"set sysroot target:", true}}
@@ -115,7 +134,9 @@ func launchConfigs(name, program string, sources map[string]string, f vscodeFlag
 		setup = append(setup, setupCommand{fmt.Sprintf("set substitute-path %s %s", from, to), true})
 	}
 	return []launchConfig{{
-		Name: "vplay " + name, Type: "cppdbg", Request: "launch", DebugServer: f.dapPort,
+		Name: "vplay " + name, Type: "vplay", Request: "launch", Recording: f.recording, Symbols: f.folders, SourceMap: sources, Process: f.process, At: "end",
+	}, {
+		Name: "vplay " + name + ", served", Type: "cppdbg", Request: "launch", DebugServer: f.dapPort,
 		Program: program, Cwd: workspace, SourceFileMap: sources,
 	}, {
 		Name: "vplay " + name + ", gdb", Type: "cppdbg", Request: "launch", MIMode: "gdb", MIDebuggerPath: f.gdb,
@@ -131,6 +152,9 @@ func writeVSCode(c *cobra.Command, g *debug.Cursor, rec string, f vscodeFlags) e
 		return err
 	}
 	name := strings.ReplaceAll(safeName(mod.Path), "$", "_") // ${...} is VS Code's to replace
+	if err := f.locate(g, rec); err != nil {
+		return err
+	}
 	configs := launchConfigs(name, workspace+"/.vplay/"+name+".elf", sourceMap(image, g.Recording().Budget()), f)
 	launch := filepath.Join(f.dir, ".vscode", "launch.json")
 	old, err := os.ReadFile(launch)
@@ -170,9 +194,55 @@ func writeVSCode(c *cobra.Command, g *debug.Cursor, rec string, f vscodeFlags) e
 	}
 	words.WriteString(processOption(g.Recording(), g.Session().Process().PID))
 	sym := words.String()
-	fmt.Fprintf(out, "\nNow run\n    vplayd serve --dap --listen 127.0.0.1:%d%s %s\nopen %s in VS Code and start %q (F5): the toolbar goes back, too. With gdb instead:\n    vplayd serve --listen 127.0.0.1:%d%s %s\nand start %q.\n",
-		f.dapPort, sym, shellWord(rec), shellWord(f.dir), configs[0].Name, f.port, sym, shellWord(rec), configs[1].Name)
+	fmt.Fprintf(out, `
+Open %s in VS Code.
+With the extension vplay, start %q (F5): it needs nothing else.
+With the extension C/C++ alone, run
+    vplayd serve --dap --listen 127.0.0.1:%d%s %s
+and start %q. The toolbar goes back, too; there is no timeline. With gdb instead,
+    vplayd serve --listen 127.0.0.1:%d%s %s
+and start %q: gdb's pretty-printers and commands, and -exec reverse-continue in
+the debug console to go back.
+`, shellWord(f.dir), configs[0].Name, f.dapPort, sym, shellWord(rec), configs[1].Name, f.port, sym, shellWord(rec), configs[2].Name)
 	return nil
+}
+
+// locate fills in the recording, its symbol folders and its process as VS Code finds them:
+// below the folder that it opens, or by their whole paths.
+func (f *vscodeFlags) locate(g *debug.Cursor, rec string) (err error) {
+	if f.recording, err = inWorkspace(f.dir, rec); err != nil {
+		return err
+	}
+	for _, d := range f.symbols.dirs {
+		p, err := inWorkspace(f.dir, d)
+		if err != nil {
+			return err
+		}
+		f.folders = append(f.folders, p)
+	}
+	if pid := g.Session().Process().PID; processOption(g.Recording(), pid) != "" {
+		f.process = int(pid)
+	}
+	return nil
+}
+
+// inWorkspace is a path as a configuration of the folder dir has it.
+func inWorkspace(dir, name string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if name, err = filepath.Abs(name); err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(dir, name)
+	if err != nil || !filepath.IsLocal(rel) {
+		return name, nil //nolint:nilerr // it is elsewhere
+	}
+	if rel == "." {
+		return workspace, nil
+	}
+	return workspace + "/" + filepath.ToSlash(rel), nil
 }
 
 // sourceMap maps the folder that the program was compiled in to the workspace,

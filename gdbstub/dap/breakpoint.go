@@ -282,19 +282,18 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 	var v api.Value
 	if a.VariablesReference != 0 {
 		h, err := s.handle(a.VariablesReference)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			v, err = h.child(a.Name)
 		}
-		v, err = h.child(a.Name)
 		if err != nil {
 			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 		}
 	} else {
 		f, err := s.frame(a.FrameId)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			v, err = s.symbols.Eval(f, a.Name)
 		}
-		if v, err = s.symbols.Eval(f, a.Name); err != nil {
+		if err != nil {
 			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 		}
 	}

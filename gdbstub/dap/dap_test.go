@@ -92,7 +92,7 @@ func (c *client) event(name, want string) {
 }
 
 func serverOf(f *fake) *Server {
-	return New(f, fakeSymbols{f}, Options{Commands: []string{"when", "reads"}, Accesses: []string{"reads"}})
+	return New(f, fakeSymbols{f}, Options{Commands: []Command{{Usage: "when"}, {Usage: "reads WHERE", Help: "see monitor when"}}, Accesses: []string{"reads"}})
 }
 
 func TestSession(t *testing.T) {
@@ -148,7 +148,15 @@ func TestSession(t *testing.T) {
 	c.wants("nonsense", "", `"success":false`)
 	c.send(`{"seq":1`)
 	c.wants("stackTrace", `{"threadId":"x"}`, `bad arguments`)
-	c.wants("variables", `{"variablesReference":1000}`, `not known`)
+	c.wants("variables", `{"variablesReference":1000}`, `"variables":[]`) // of before
+	c.wants("scopes", `{"frameId":1000}`, `"scopes":[]`)
+	c.wants("stackTrace", `{"threadId":99}`, `"stackFrames":[]`)
+	c.wants("evaluate", `{"frameId":1000,"expression":"n","context":"watch"}`, `"showUser":false`)
+	c.wants("evaluate", `{"frameId":1000,"expression":"n","context":"repl"}`, `"result":"0"`)
+	c.wants("variables", `{"variablesReference":999}`, `nothing here has the number 999`)
+	c.wants("continue", `{"threadId":99}`, `"showUser":true`)
+	c.wants("evaluate", `{"expression":"help","context":"repl"}`, `reads WHERE                      see when`)
+	c.wants("evaluate", `{"expression":"help reads","context":"repl"}`, `reads WHERE\n  see when`)
 	c.wants("disconnect", "", `"success":true`)
 	c.event("terminated", "")
 	if err := <-c.done; err != nil {
@@ -260,7 +268,7 @@ func FuzzSession(f *testing.F) {
 		ours, theirs := net.Pipe()
 		done := make(chan error, 1)
 		var log failing
-		v := New(fk, fakeSymbols{fk}, Options{Commands: []string{"when"}, Log: log.logger()})
+		v := New(fk, fakeSymbols{fk}, Options{Commands: []Command{{Usage: "when"}}, Log: log.logger()})
 		go func() { done <- v.Serve(context.Background(), theirs) }()
 		go func() { _, _ = io.Copy(io.Discard, ours) }()
 		_ = ours.SetWriteDeadline(time.Now().Add(10 * time.Second))

@@ -182,6 +182,22 @@ func (s fakeSymbols) Eval(_ *api.Frame, expr string) (api.Value, error) {
 	return api.Value{}, fmt.Errorf("there is no {%s}", expr)
 }
 
+func (s fakeSymbols) EvalCalling(f *api.Frame, expr string, run api.Runner) (api.Value, error) {
+	if expr == "line(3)" {
+		rax, _, err := run.Call(fakeCode, []uint64{3}, nil)
+		return api.Value{Text: strconv.FormatUint(rax, 10)}, err
+	}
+	return s.Eval(f, expr)
+}
+
+func (s fakeSymbols) Assign(_ *api.Frame, _ *api.Value, expr string, _ api.Runner) (api.Patch, error) {
+	n, err := strconv.ParseUint(expr, 10, 8)
+	return api.Patch{Register: api.InMemory, Addr: fakeData, Bytes: []byte{byte(n)}}, err
+}
+
+func (s fakeSymbols) Modules() []api.Module { return []api.Module{{Path: "/bin/fake", HasLines: true}} }
+func (s fakeSymbols) Sources(int) []string  { return []string{"/src/fake.c"} }
+
 func (s fakeSymbols) Condition(_ uint64, expr string) func(api.Machine) bool {
 	return func(api.Machine) bool {
 		v, err := s.Eval(nil, expr)

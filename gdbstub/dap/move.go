@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	godap "github.com/google/go-dap"
 
@@ -22,7 +23,12 @@ type movement struct {
 	run    func(ctx context.Context, m *movement) (api.Stop, error)
 	finish func(stop api.Stop, err error) // on the session's goroutine
 	began  bool
-	paused bool // the client asked for it
+	asks   bool // it is a question, and may leave the target where it is
+	from   string
+	req    int    // the number of the request
+	title  string // for who is shown how far it is
+	told   func() (share float64, text string)
+	shown  progress
 	ended  chan struct{}
 	stop   api.Stop
 	err    error
@@ -40,6 +46,10 @@ func (s *session) begin(f func(ctx context.Context, m *movement) (api.Stop, erro
 		s: s, run: f, finish: finish, ended: make(chan struct{}, 1),
 		yield: make(chan struct{}, 1), parked: make(chan struct{}), on: make(chan struct{}), said: make(chan string),
 	}
+	m.from, m.shown.tick = s.where(), time.NewTicker(firstProgress)
+	if t, ok := s.target.(api.ProgressTarget); ok {
+		m.told = t.Progress()
+	}
 	m.ctx, m.cancel = context.WithCancel(s.ctx)
 	s.move = m
 }
@@ -50,6 +60,9 @@ func (m *movement) start() {
 		return
 	}
 	m.began = true
+	if !m.asks {
+		m.s.undivert()
+	}
 	go func() {
 		defer close(m.ended)
 		defer func() {
@@ -124,8 +137,14 @@ func (s *session) arrived() {
 	m := s.move
 	m.cancel()
 	s.move = nil
+	s.endProgress(m)
 	s.guard("arrival", func() {
-		s.refresh()
+		s.moved = !m.asks || s.where() != m.from
+		if s.moved {
+			s.undivert()
+			s.refresh()
+		}
+		clear(s.frames) // of memory that may be another
 		m.finish(m.stop, m.err)
 	})
 	s.catchUp(false)
@@ -191,7 +210,6 @@ func (m *movement) toStop(dir api.Direction) (api.Stop, error) {
 // pause answers pause.
 func pause(s *session, _ *godap.Request, _ []byte) (any, error) {
 	if s.move != nil {
-		s.move.paused = true
 		s.move.cancel()
 	}
 	return nil, nil
@@ -219,9 +237,27 @@ func (s *session) stopped(stop api.Stop, err error) {
 	s.tellStop()
 }
 
+// tellThreads tells the client which threads are there now and were not at the stop before,
+// and the other way round, whichever way time ran. It asks for those of the first stop.
+func (s *session) tellThreads() {
+	now := map[int]bool{}
+	for _, t := range s.threads {
+		if now[t.TID] = true; s.told != nil && !s.told[t.TID] {
+			s.event("thread", godap.ThreadEventBody{Reason: "started", ThreadId: t.TID})
+		}
+	}
+	for tid := range s.told {
+		if !now[tid] {
+			s.event("thread", godap.ThreadEventBody{Reason: "exited", ThreadId: tid})
+		}
+	}
+	s.told = now
+}
+
 // tellStop sends the stopped event for the present stop.
 func (s *session) tellStop() {
 	s.tellProgram()
+	s.tellThreads()
 	body := s.describe(s.stop)
 	body.ThreadId, body.AllThreadsStopped = s.stop.TID, true
 	if _, err := s.thread(s.stop.TID); err != nil && len(s.threads) > 0 {
@@ -259,60 +295,4 @@ func (s *session) describe(stop api.Stop) godap.StoppedEventBody {
 	default:
 		return godap.StoppedEventBody{Reason: "step", Description: "Paused"}
 	}
-}
-
-const sigTRAP = 5
-
-// signals are Linux's (signal(7)).
-var signals = [...]string{
-	1: "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2",
-	"SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG",
-	"SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
-}
-
-func signalName(n int) string {
-	if n > 0 && n < len(signals) {
-		return signals[n]
-	}
-	return fmt.Sprintf("signal %d", n)
-}
-
-// exceptionInfo answers with the signal that the program has stopped with.
-func exceptionInfo(s *session, _ *godap.Request, _ []byte) (any, error) {
-	if s.stop.Kind != api.StopSignal {
-		return nil, errors.New("no signal is pending here")
-	}
-	name := signalName(s.stop.Signo)
-	body := godap.ExceptionInfoResponseBody{ExceptionId: name, BreakMode: "always", Description: "the program received " + name}
-	if info, err := s.target.Siginfo(s.stop.TID); err == nil && len(info) >= 24 {
-		switch s.stop.Signo { // si_addr stands behind si_signo, si_errno, si_code (sigaction(2))
-		case 4, 7, 8, 11:
-			var addr uint64
-			for i := range 8 {
-				addr |= uint64(info[16+i]) << (8 * i)
-			}
-			body.Description += fmt.Sprintf(" at address %#x", addr)
-		}
-	}
-	return body, nil
-}
-
-// filterSignals is the exception filter that makes signals stop.
-const filterSignals = "signals"
-
-func setExceptionBreakpoints(s *session, _ *godap.Request, raw []byte) (any, error) {
-	a, err := arguments[godap.SetExceptionBreakpointsArguments](raw)
-	if err != nil {
-		return nil, err
-	}
-	s.pass = nil
-	for n := 1; n <= 64; n++ { // until the filter is named
-		s.pass = append(s.pass, n)
-	}
-	for _, f := range a.Filters {
-		if f == filterSignals {
-			s.pass = nil
-		}
-	}
-	return nil, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,9 +30,8 @@ var ErrBusy = errors.New("dap: another client is connected")
 type Options struct {
 	Log  *slog.Logger // nil discards
 	Once bool         // ServeListener ends with the first client that said something
-	// Commands are the first words of the target's monitor commands, which the
-	// client's console takes as they are.
-	Commands []string
+	// Commands are the target's monitor commands that the client's console takes.
+	Commands []Command
 	// Accesses are those of Commands that are about memory: COMMAND WHERE [LENGTH
 	// [N]]. For an expression the target gets its address, and its size for LENGTH.
 	Accesses []string
@@ -50,6 +50,7 @@ type Server struct {
 	opt     Options
 	log     *slog.Logger
 	busy    sync.Mutex // held for the length of a session
+	words   *strings.Replacer
 }
 
 // New makes a server. It does no I/O.
@@ -58,7 +59,7 @@ func New(t api.Target, s api.Symbols, opt Options) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{target: t, symbols: s, opt: opt, log: log.With("component", "dap")}
+	return &Server{target: t, symbols: s, opt: opt, log: log.With("component", "dap"), words: wordsOf(opt.Commands)}
 }
 
 // Serve holds one conversation over conn and closes it. It returns nil when the
@@ -116,7 +117,7 @@ func refuse(ctx context.Context, c net.Conn) {
 	if json.Unmarshal(b, &req) != nil {
 		return
 	}
-	_ = writeMessage(c, failure(1, &req, errors.New("another client is debugging this recording")))
+	_ = writeMessage(c, failure(1, &req, errors.New("another client is debugging this recording"), true))
 }
 
 // response is an answer to a request.
@@ -130,12 +131,13 @@ type response struct {
 	Body       any    `json:"body,omitempty"`
 }
 
-// failure is an answer that says what went wrong.
-func failure(seq int, req *godap.Request, err error) *response {
+// failure is an answer that says what went wrong. With shown VS Code puts the text in a
+// box of its own; without, only where the answer would have been.
+func failure(seq int, req *godap.Request, err error, shown bool) *response {
 	msg := clean(err.Error())
 	return &response{
 		Seq: seq, Type: "response", RequestSeq: req.Seq, Command: req.Command, Message: msg,
-		Body: godap.ErrorResponseBody{Error: &godap.ErrorMessage{Id: 1, Format: msg, ShowUser: true}},
+		Body: godap.ErrorResponseBody{Error: &godap.ErrorMessage{Id: 1, Format: msg, ShowUser: shown}},
 	}
 }
 

@@ -2,12 +2,16 @@ package dap
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
 
 	godap "github.com/google/go-dap"
 
@@ -37,23 +41,27 @@ type session struct {
 	over    bool // the conversation is
 	exit    bool
 
-	started    bool // configurationDone, or the stop has been reported to a client that does without
-	launched   bool
-	lineBase   int // of the client's line numbers
-	pathURI    bool
-	pass       []int
-	mappings   []Mapping
-	threads    []api.Thread
-	stop       api.Stop
-	frames     []api.Frame
-	framesAt   int // the generation that frames belong to
-	generation int // of handles; each movement begins another
-	handles    []handle
-	base       int // number of handles[0]
-	breaks     breakpoints
-	program    string                   // key of the present program
-	entered    bool                     // the client has not been told of the program
-	changed    map[int]godap.Breakpoint // nor of these breakpoints, by id
+	started                    bool // configurationDone, or the stop has been reported to a client that does without
+	launched                   bool
+	lineBase                   int // of the client's line numbers
+	pathURI                    bool
+	canProgress, canInvalidate bool // what the client understands
+	pass                       []int
+	mappings                   []Mapping
+	threads                    []api.Thread
+	told                       map[int]bool // the threads that the client knows of; nil before the first stop
+	stop                       api.Stop
+	moved                      bool                    // by the movement that has just ended
+	frames                     map[int][]api.Frame     // by thread
+	named                      map[nameKey][]api.Value // what completions propose
+	handles                    []handle
+	base                       int // number of handles[0]; each movement begins others
+	breaks                     breakpoints
+	program                    string                   // key of the present program
+	diverted                   bool                     // there is a copy that has been changed
+	changes                    int                      // how often it was
+	entered                    bool                     // the client has not been told of the program
+	changed                    map[int]godap.Breakpoint // nor of these breakpoints, by id
 }
 
 // message is what the reader passes on: a request as it came, or its end.
@@ -65,7 +73,7 @@ type message struct {
 func newSession(v *Server, conn io.ReadWriteCloser, ctx context.Context) *session {
 	return &session{
 		srv: v, target: v.target, symbols: v.symbols, conn: conn, ctx: ctx, in: make(chan message), done: make(chan struct{}),
-		raw: map[*godap.Request][]byte{}, lineBase: 1, mappings: v.opt.Mappings, base: 1000, breaks: newBreakpoints(), changed: map[int]godap.Breakpoint{},
+		raw: map[*godap.Request][]byte{}, frames: map[int][]api.Frame{}, named: map[nameKey][]api.Value{}, lineBase: 1, mappings: v.opt.Mappings, base: firstHandle, breaks: newBreakpoints(), changed: map[int]godap.Breakpoint{},
 	}
 }
 
@@ -99,8 +107,9 @@ func (s *session) run() error {
 	for !s.over {
 		var ended, parked <-chan struct{}
 		var said <-chan string
+		var tick <-chan time.Time
 		if s.move != nil {
-			ended, parked, said = s.move.ended, s.move.parked, s.move.said
+			ended, parked, said, tick = s.move.ended, s.move.parked, s.move.said, s.move.shown.tick.C
 		}
 		select {
 		case m := <-s.in:
@@ -115,6 +124,8 @@ func (s *session) run() error {
 			s.move.on <- struct{}{}
 		case text := <-said:
 			s.output(text + "\n")
+		case <-tick:
+			s.showProgress(s.move)
 		case <-s.ctx.Done():
 			return s.ctx.Err()
 		}
@@ -177,7 +188,9 @@ func (s *session) respond(req *godap.Request, body any) {
 	s.send(&response{Seq: s.nextSeq(), Type: "response", RequestSeq: req.Seq, Command: req.Command, Success: true, Body: body})
 }
 
-func (s *session) fail(req *godap.Request, err error) { s.send(failure(s.nextSeq(), req, err)) }
+func (s *session) fail(req *godap.Request, err error) {
+	s.send(failure(s.nextSeq(), req, err, requests[req.Command].shown))
+}
 
 // output shows a text in the client's console.
 func (s *session) output(text string) {
@@ -191,7 +204,10 @@ type request struct {
 	// the target moves; breaks that it sets breakpoints, for which a movement is
 	// interrupted and goes on.
 	free, breaks bool
-	after        func(s *session) // behind the response
+	// shown says that a user asked for it, and that VS Code shows nowhere else why it
+	// failed.
+	shown bool
+	after func(s *session) // behind the response
 }
 
 // requests are those that are known, by command.
@@ -200,19 +216,19 @@ var requests map[string]request
 func init() { // not a literal: handlers refer to the table
 	requests = map[string]request{
 		"initialize":                {run: initialize, free: true},
-		"launch":                    {run: launch, after: (*session).launchedNow},
-		"attach":                    {run: launch, after: (*session).launchedNow},
+		"launch":                    {run: launch, shown: true, after: (*session).launchedNow},
+		"attach":                    {run: launch, shown: true, after: (*session).launchedNow},
 		"configurationDone":         {run: configurationDone, after: (*session).tellStart},
 		"disconnect":                {run: goodbye, free: true, after: (*session).leave},
 		"terminate":                 {run: goodbye, free: true, after: (*session).leave},
-		"restart":                   {run: restart, after: (*session).tellStop},
+		"restart":                   {run: restart, shown: true, after: (*session).tellStop},
 		"threads":                   {run: threads, free: true},
 		"pause":                     {run: pause, free: true},
-		"setBreakpoints":            {run: setBreakpoints, breaks: true},
-		"setFunctionBreakpoints":    {run: setFunctionBreakpoints, breaks: true},
-		"setInstructionBreakpoints": {run: setInstructionBreakpoints, breaks: true},
-		"setDataBreakpoints":        {run: setDataBreakpoints, breaks: true},
-		"setExceptionBreakpoints":   {run: setExceptionBreakpoints, breaks: true},
+		"setBreakpoints":            {run: setBreakpoints, breaks: true, shown: true},
+		"setFunctionBreakpoints":    {run: setFunctionBreakpoints, breaks: true, shown: true},
+		"setInstructionBreakpoints": {run: setInstructionBreakpoints, breaks: true, shown: true},
+		"setDataBreakpoints":        {run: setDataBreakpoints, breaks: true, shown: true},
+		"setExceptionBreakpoints":   {run: setExceptionBreakpoints, breaks: true, shown: true},
 		"dataBreakpointInfo":        {run: dataBreakpointInfo},
 		"exceptionInfo":             {run: exceptionInfo},
 		"stackTrace":                {run: stackTrace},
@@ -220,16 +236,23 @@ func init() { // not a literal: handlers refer to the table
 		"variables":                 {run: variables},
 		"evaluate":                  {run: evaluate},
 		"readMemory":                {run: readMemory},
+		"setVariable":               {run: setVariable},
+		"setExpression":             {run: setExpression},
+		"writeMemory":               {run: writeMemory, shown: true},
+		"cancel":                    {run: cancel, free: true},
 		"disassemble":               {run: disassemble},
 		"source":                    {run: source, free: true},
-		"loadedSources":             {run: source, free: true},
-		"continue":                  {run: resume(api.Forward)},
-		"reverseContinue":           {run: resume(api.Backward)},
-		"next":                      {run: step(api.Forward, over)},
-		"stepIn":                    {run: step(api.Forward, into)},
-		"stepOut":                   {run: step(api.Forward, out)},
-		"stepBack":                  {run: step(api.Backward, over)},
+		"loadedSources":             {run: loadedSources},
+		"modules":                   {run: modules},
+		"completions":               {run: completions},
+		"continue":                  {run: resume(api.Forward), shown: true},
+		"reverseContinue":           {run: resume(api.Backward), shown: true},
+		"next":                      {run: step(api.Forward, over), shown: true},
+		"stepIn":                    {run: step(api.Forward, into), shown: true},
+		"stepOut":                   {run: step(api.Forward, out), shown: true},
+		"stepBack":                  {run: step(api.Backward, over), shown: true},
 	}
+	addVplay()
 }
 
 // maxPending bounds the requests that wait for the target.
@@ -315,8 +338,10 @@ func arguments[T any](raw []byte) (T, error) {
 func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
 	var m struct {
 		Arguments struct {
-			LinesStartAt1 *bool
-			PathFormat    string
+			LinesStartAt1             *bool
+			PathFormat                string
+			SupportsProgressReporting bool
+			SupportsInvalidatedEvent  bool
 		}
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -326,12 +351,15 @@ func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
 		s.lineBase = 0
 	}
 	s.pathURI = m.Arguments.PathFormat == "uri"
+	s.canProgress, s.canInvalidate = m.Arguments.SupportsProgressReporting, m.Arguments.SupportsInvalidatedEvent
 	return godap.Capabilities{
 		SupportsConfigurationDoneRequest: true, SupportsFunctionBreakpoints: true, SupportsConditionalBreakpoints: true,
 		SupportsHitConditionalBreakpoints: true, SupportsEvaluateForHovers: true, SupportsStepBack: true, SupportsRestartRequest: true,
 		SupportsExceptionInfoRequest: true, SupportsDelayedStackTraceLoading: true, SupportsLogPoints: true, SupportsTerminateRequest: true,
 		SupportsDataBreakpoints: true, SupportsReadMemoryRequest: true, SupportsDisassembleRequest: true, SupportsSteppingGranularity: true,
-		SupportsInstructionBreakpoints: true,
+		SupportsInstructionBreakpoints: true, SupportsSetVariable: true, SupportsSetExpression: true, SupportsWriteMemoryRequest: true,
+		SupportsCancelRequest: true, SupportsModulesRequest: true, SupportsLoadedSourcesRequest: true, SupportsValueFormattingOptions: true,
+		SupportsCompletionsRequest: true, CompletionTriggerCharacters: []string{".", ">", "$"},
 		ExceptionBreakpointFilters: []godap.ExceptionBreakpointsFilter{
 			{Filter: filterSignals, Label: "Signals", Description: "Stop where the recorded program received a signal", Default: true},
 		},
@@ -341,7 +369,8 @@ func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
 // launchArguments are ours and those of VS Code's C++ extension that mean something
 // here.
 type launchArguments struct {
-	SourceFileMap  map[string]any // from recorded to local paths
+	SourceFileMap  map[string]any // from recorded to local paths, as the C++ extension has it
+	SourceMap      map[string]any // likewise, as vplay's own has it
 	SubstitutePath []Mapping
 	At             string // where to stand at first: begin, end, or a position
 	StopOnEntry    bool
@@ -354,15 +383,8 @@ func launch(s *session, _ *godap.Request, raw []byte) (any, error) {
 		return nil, err
 	}
 	var given []Mapping
-	for from, to := range a.SourceFileMap {
-		switch to := to.(type) {
-		case string:
-			given = append(given, Mapping{from, to})
-		case map[string]any: // the C++ extension's longer form
-			if p, ok := to["editorPath"].(string); ok {
-				given = append(given, Mapping{from, p})
-			}
-		}
+	for _, m := range []map[string]any{a.SourceMap, a.SourceFileMap} {
+		given = append(given, mappingsOf(m)...)
 	}
 	s.mappings = append(append(given, a.SubstitutePath...), s.srv.opt.Mappings...)
 	if len(s.mappings) > 100 {
@@ -377,6 +399,22 @@ func launch(s *session, _ *godap.Request, raw []byte) (any, error) {
 	}
 	s.refresh()
 	return nil, nil
+}
+
+// mappingsOf reads a map of paths. The longer path comes first: it says more.
+func mappingsOf(m map[string]any) (list []Mapping) {
+	for from, to := range m {
+		switch to := to.(type) {
+		case string:
+			list = append(list, Mapping{from, to})
+		case map[string]any: // the C++ extension's longer form
+			if p, ok := to["editorPath"].(string); ok {
+				list = append(list, Mapping{from, p})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Mapping) int { return cmp.Or(len(b.From)-len(a.From), strings.Compare(a.From, b.From)) })
+	return list
 }
 
 // launchedNow asks the client for its breakpoints, not earlier: what source paths
@@ -412,6 +450,7 @@ func (s *session) leave() {
 
 // restart goes to the beginning of the recording.
 func restart(s *session, _ *godap.Request, _ []byte) (any, error) {
+	s.undivert()
 	if err := s.target.Rewind(); err != nil {
 		return nil, err
 	}
@@ -432,15 +471,12 @@ func threads(s *session, _ *godap.Request, _ []byte) (any, error) {
 	return body, nil
 }
 
-func source(*session, *godap.Request, []byte) (any, error) {
-	return nil, errors.New("a recording does not hold the sources")
-}
-
 // refresh forgets what was known of the position before.
 func (s *session) refresh() {
-	s.generation++
 	s.base += len(s.handles)
-	s.handles, s.frames = nil, nil
+	s.handles = nil
+	clear(s.frames)
+	clear(s.named)
 	s.threads = s.target.Threads()
 	s.follow()
 }
@@ -456,15 +492,4 @@ func (s *session) thread(id int) (int, error) {
 		return s.threads[0].TID, nil
 	}
 	return 0, fmt.Errorf("there is no thread %d", id)
-}
-
-// writer keeps what is written to it, up to a bound.
-type writer struct{ b []byte }
-
-// maxOutput bounds the output of one monitor command.
-const maxOutput = 1 << 20
-
-func (w *writer) Write(p []byte) (int, error) {
-	w.b = append(w.b, p[:min(len(p), maxOutput-len(w.b))]...)
-	return len(p), nil
 }

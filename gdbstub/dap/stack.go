@@ -16,10 +16,12 @@ const maxFrames = 1000
 
 // stack returns the frames of a thread at the present position.
 func (s *session) stack(tid int) []api.Frame {
-	if s.frames == nil || s.framesAt != tid {
-		s.frames, s.framesAt = s.symbols.Stack(tid, maxFrames), tid
+	f, ok := s.frames[tid]
+	if !ok {
+		f = s.symbols.Stack(tid, maxFrames)
+		s.frames[tid] = f
 	}
-	return s.frames
+	return f
 }
 
 func stackTrace(s *session, _ *godap.Request, raw []byte) (any, error) {
@@ -28,8 +30,8 @@ func stackTrace(s *session, _ *godap.Request, raw []byte) (any, error) {
 		return nil, err
 	}
 	tid, err := s.thread(a.ThreadId)
-	if err != nil {
-		return nil, err
+	if err != nil { // it has ended, or not begun
+		return godap.StackTraceResponseBody{StackFrames: []godap.StackFrame{}}, nil //nolint:nilerr // it has no frames
 	}
 	frames := s.stack(tid)
 	from := min(max(a.StartFrame, 0), len(frames))
@@ -40,7 +42,7 @@ func stackTrace(s *session, _ *godap.Request, raw []byte) (any, error) {
 	body := godap.StackTraceResponseBody{StackFrames: []godap.StackFrame{}, TotalFrames: len(frames)}
 	for i := from; i < to; i++ {
 		f := &frames[i]
-		id, err := s.newHandle(handle{frame: f})
+		id, err := s.newHandle(handle{isFrame: true, in: frameRef{tid, i}})
 		if err != nil {
 			return nil, err
 		}

@@ -350,7 +350,11 @@ func (st *stepper) backward() error {
 	}
 	l, known := st.line(from.pc)
 	if from.pc != l.Start {
-		return st.toStart(l, from)
+		was := st.s.where()
+		if err := st.toStart(l, from); err != nil || st.s.where() != was {
+			return err
+		}
+		// A jump came into the line here, as that to the condition of a loop: this is its start.
 	}
 	for range maxLines {
 		if _, err := st.move(api.Resume{Dir: api.Backward, Kind: api.Step}, api.StopStep); err != nil {

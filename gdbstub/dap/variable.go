@@ -1,7 +1,6 @@
 package dap
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +11,9 @@ import (
 	"vplay/replay/debug/api"
 )
 
-// The requests scopes, variables and evaluate (Debug Adapter Protocol), and the monitor
-// commands that are typed into the client's console. Expressions are evaluated by the
-// symbols; here values get the form that clients want.
+// The requests scopes, variables and evaluate (Debug Adapter Protocol). Expressions are
+// evaluated by the symbols; here values get the form that clients want. Commands that are
+// typed into the client's console are in console.go.
 
 // maxVariables bounds the variables of one answer.
 const maxVariables = 4096
@@ -24,13 +23,20 @@ func scopes(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.frame(a.FrameId)
+	body := godap.ScopesResponseBody{Scopes: []godap.Scope{}}
+	ref, err := s.frameRef(a.FrameId)
+	if errors.Is(err, errStale) {
+		return body, nil
+	}
+	var f *api.Frame
+	if err == nil {
+		f, err = s.frameAt(ref)
+	}
 	if err != nil {
 		return nil, err
 	}
-	body := godap.ScopesResponseBody{Scopes: []godap.Scope{}}
-	for _, sc := range s.symbols.Scopes(f) {
-		id, err := s.newHandle(handle{children: all(sc.Variables)})
+	for i, sc := range s.symbols.Scopes(f) {
+		id, err := s.newHandle(handle{in: ref, children: s.inScope(ref, i)})
 		if err != nil {
 			return nil, err
 		}
@@ -39,20 +45,26 @@ func scopes(s *session, _ *godap.Request, raw []byte) (any, error) {
 	return body, nil
 }
 
-// all makes children of a list that is read once.
-func all(list func() []api.Value) func(start, count int) []api.Value {
+// inScope makes children of a scope's variables, which are read once, and again when
+// something was changed.
+func (s *session) inScope(ref frameRef, scope int) func(start, count int) []api.Value {
 	var got []api.Value
-	read := false
+	at := -1
 	return func(start, count int) []api.Value {
-		if !read {
-			got, read = list(), true
+		if at != s.changes {
+			got, at = nil, s.changes
+			if f, err := s.frameAt(ref); err == nil {
+				if list := s.symbols.Scopes(f); scope < len(list) {
+					got = list[scope].Variables()
+				}
+			}
 		}
 		from := min(max(start, 0), len(got))
 		to := len(got)
 		if count > 0 {
 			to = min(to, from+count)
 		}
-		return got[from:to]
+		return slices.Clone(got[from:to])
 	}
 }
 
@@ -61,31 +73,35 @@ func variables(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	body := godap.VariablesResponseBody{Variables: []godap.Variable{}}
 	h, err := s.handle(a.VariablesReference)
-	if err != nil {
+	switch {
+	case errors.Is(err, errStale):
+		return body, nil
+	case err != nil:
 		return nil, err
-	}
-	if h.children == nil {
+	case h.children == nil:
 		return nil, fmt.Errorf("%d has no variables", a.VariablesReference)
 	}
 	count := a.Count
 	if count <= 0 || count > maxVariables {
 		count = maxVariables
 	}
-	body := godap.VariablesResponseBody{Variables: []godap.Variable{}}
-	seen := map[string]int{}
-	for _, v := range h.children(max(a.Start, 0), count) {
-		ref, err := s.reference(&v)
+	radix := h.radix
+	if a.Format != nil && a.Format.Hex {
+		radix = 16
+	}
+	list := h.page(a.Filter, max(a.Start, 0), count)
+	unique(list)
+	for i := range list {
+		v := &list[i]
+		ref, err := s.reference(v, h.in, radix)
 		if err != nil {
 			return nil, err
 		}
-		name := v.Name
-		if seen[name]++; seen[name] > 1 && name != "" { // names are unique for clients
-			name = fmt.Sprintf("%s (outer %d)", name, seen[name]-1)
-		}
 		out := godap.Variable{
-			Name: name, Value: v.Text, Type: v.Type, EvaluateName: v.Expr, VariablesReference: ref,
-			NamedVariables: v.Named, IndexedVariables: v.Indexed, MemoryReference: memoryReference(&v),
+			Name: v.Name, Value: inRadix(v, radix), Type: v.Type, EvaluateName: v.Expr, VariablesReference: ref,
+			NamedVariables: v.Named, IndexedVariables: v.Indexed, MemoryReference: memoryReference(v),
 		}
 		body.Variables = append(body.Variables, out)
 	}
@@ -93,12 +109,12 @@ func variables(s *session, _ *godap.Request, raw []byte) (any, error) {
 }
 
 // reference returns the number by which a value's children are asked for, 0 when
-// it has none.
-func (s *session) reference(v *api.Value) (int, error) {
+// it has none; in is the frame that it was read in, radix how it is shown.
+func (s *session) reference(v *api.Value, in frameRef, radix int) (int, error) {
 	if v.Children == nil || v.Named+v.Indexed == 0 {
 		return 0, nil
 	}
-	return s.newHandle(handle{children: v.Children})
+	return s.newHandle(handle{in: in, radix: radix, children: v.Children, named: v.Named, indexed: v.Indexed})
 }
 
 // memoryReference is where a client shows memory from: what a pointer points to, or
@@ -122,121 +138,64 @@ func evaluate(s *session, req *godap.Request, raw []byte) (any, error) {
 	}
 	expr := strings.TrimSpace(a.Expression)
 	if a.Context == "repl" || a.Context == "" {
+		if topic, ok := strings.CutPrefix(expr, "help"); ok && (topic == "" || topic[0] == ' ') {
+			return godap.EvaluateResponseBody{Result: s.help(strings.TrimSpace(topic))}, nil
+		}
 		if line, ok := s.command(expr); ok {
 			return s.monitor(req, s.located(a.FrameId, line))
 		}
 	}
-	f, err := s.frame(a.FrameId)
+	ref, err := s.frameRef(a.FrameId)
+	if errors.Is(err, errStale) && a.Context == "repl" { // typed since: what the user sees is here
+		ref, err = s.innermost()
+	}
 	if err != nil {
 		return nil, err
+	}
+	f, err := s.frameAt(ref)
+	if err != nil {
+		return nil, err
+	}
+	expr, radix := formatted(expr)
+	if a.Format != nil && a.Format.Hex && radix == 0 {
+		radix = 16
+	}
+	answer := func(v *api.Value) (any, error) {
+		n, err := s.reference(v, ref, radix)
+		return godap.EvaluateResponseBody{
+			Result: inRadix(v, radix), Type: v.Type, VariablesReference: n, NamedVariables: v.Named, IndexedVariables: v.Indexed, MemoryReference: memoryReference(v),
+		}, err
+	}
+	if a.Context == "repl" && mayChange(expr) {
+		return s.change(req, ref, f, nil, expr, answer)
 	}
 	v, err := s.symbols.Eval(f, expr)
 	if err != nil {
 		return nil, err
 	}
-	ref, err := s.reference(&v)
-	if err != nil {
-		return nil, err
-	}
-	return godap.EvaluateResponseBody{
-		Result: v.Text, Type: v.Type, VariablesReference: ref, NamedVariables: v.Named, IndexedVariables: v.Indexed, MemoryReference: memoryReference(&v),
-	}, nil
+	return answer(&v)
 }
 
-// command returns the monitor command in a line of the console, if it is one.
-func (s *session) command(line string) (string, bool) {
-	line = strings.TrimPrefix(line, "-exec ")
-	if rest, ok := strings.CutPrefix(line, "monitor "); ok {
-		return strings.TrimSpace(rest), true
+// inRadix is a value's text with integers in a base; 0 is the usual one.
+func inRadix(v *api.Value, radix int) string {
+	if radix == 0 || v.Format == nil {
+		return v.Text
 	}
-	word, _, _ := strings.Cut(line, " ")
-	for _, c := range s.srv.opt.Commands {
-		if c == word {
-			return line, true
-		}
-	}
-	return "", false
+	return v.Format(radix)
 }
 
-// located puts an address in the place of the expression of a command about memory,
-// with the number of bytes that the expression has unless the line says how many: so
-// a variable is meant as a whole, and locals are found. Other lines, and expressions
-// that are not in memory, stay as they are.
-func (s *session) located(frame int, line string) string {
-	word, expr, _ := strings.Cut(line, " ")
-	expr = strings.TrimSpace(expr)
-	if !slices.Contains(s.srv.opt.Accesses, word) || expr == "" {
-		return line
-	}
-	f, err := s.frame(frame)
-	if err != nil {
-		return line
-	}
-	numbers := ""
-	for range 3 { // EXPR [LENGTH [N]]
-		if v, err := s.symbols.Eval(f, expr); err == nil && v.Size > 0 {
-			if numbers == "" {
-				numbers = fmt.Sprintf(" %d", v.Size)
-			}
-			return fmt.Sprintf("%s %#x%s", word, v.Addr, numbers)
-		}
-		i := strings.LastIndexByte(expr, ' ')
-		if i < 0 {
-			break
-		}
-		expr, numbers = strings.TrimSpace(expr[:i]), expr[i:]+numbers
-	}
-	return line
-}
+// radixes are what may stand behind an expression and a comma, as in Visual Studio and lldb.
+var radixes = map[string]int{"x": 16, "h": 16, "o": 8, "b": 2, "t": 2, "d": 0}
 
-// errAnswered says that a request has been, or will be, answered elsewhere.
-var errAnswered = errors.New("answered elsewhere")
-
-// maxCommand bounds a monitor command, in bytes.
-const maxCommand = 4096
-
-// monitor runs a command as a movement: it may take long, and it may move the
-// target, of which the client is told then.
-func (s *session) monitor(req *godap.Request, line string) (any, error) {
-	if len(line) > maxCommand {
-		return nil, errors.New("the command is too long")
+// formatted takes an expression and the format that it is wanted in apart: "flags,x".
+func formatted(expr string) (rest string, radix int) {
+	i := strings.LastIndexByte(expr, ',')
+	if i < 0 {
+		return expr, 0
 	}
-	before := s.where()
-	out := &writer{}
-	run := func(ctx context.Context, m *movement) (api.Stop, error) {
-		if where, ok := seekTarget(line); ok {
-			return api.Stop{}, m.seek(where, out)
-		}
-		return api.Stop{}, s.target.Monitor(ctx, line, out)
+	radix, ok := radixes[strings.TrimSpace(expr[i+1:])]
+	if !ok {
+		return expr, 0
 	}
-	s.begin(run, func(_ api.Stop, err error) {
-		switch {
-		case errors.Is(err, api.ErrExit):
-			s.exit, s.over = true, true
-		case err != nil:
-			s.fail(req, err)
-			return
-		}
-		s.respond(req, godap.EvaluateResponseBody{Result: strings.TrimRight(string(out.b), "\n")})
-		if s.where() != before {
-			s.stop = s.target.Stop()
-			s.tellProgram()
-			body := godap.StoppedEventBody{Reason: "goto", Description: "Paused after a command", ThreadId: s.stop.TID, AllThreadsStopped: true}
-			s.event("stopped", body)
-		}
-	})
-	return nil, errAnswered
-}
-
-// where tells one position from another, as far as registers do.
-func (s *session) where() api.Registers {
-	tid, err := s.thread(0)
-	if err != nil {
-		return api.Registers{}
-	}
-	r, err := s.target.Registers(tid)
-	if err != nil || r == nil {
-		return api.Registers{}
-	}
-	return *r
+	return strings.TrimSpace(expr[:i]), radix
 }

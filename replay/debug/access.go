@@ -38,3 +38,14 @@ func (g *Cursor) LocalFiles() string { return g.files.local() }
 
 // Commands lists the names of the monitor commands.
 func Commands() []string { return slices.Sorted(maps.Keys(monitorCommands)) }
+
+// EditorCommands returns, for each monitor command that means something in an editor's
+// console, how it is used and what it does.
+func EditorCommands() (list [][2]string) {
+	for _, n := range Commands() {
+		if c := monitorCommands[n]; !c.gdbOnly {
+			list = append(list, [2]string{c.usage, c.help})
+		}
+	}
+	return list
+}

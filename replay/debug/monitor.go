@@ -20,8 +20,11 @@ import (
 // monitorCommand is one "monitor" command: it does something, or asks.
 type monitorCommand struct {
 	usage, help string
-	run         func(ctx context.Context, g *Cursor, args []string, out io.Writer) error
-	ask         question
+	// gdb is what users of gdb must be told besides; gdbOnly says that it is for them alone.
+	gdb     string
+	gdbOnly bool
+	run     func(ctx context.Context, g *Cursor, args []string, out io.Writer) error
+	ask     question
 }
 
 var monitorCommands = map[string]monitorCommand{}
@@ -31,7 +34,7 @@ func init() { // not a literal: help refers to the table
 		"help":   {usage: "help", help: "this list", run: monitorHelp},
 		"exit":   {usage: "exit", help: "end vplayd", run: func(context.Context, *Cursor, []string, io.Writer) error { return api.ErrExit }},
 		"engine": {usage: "engine", help: "what executes the recording's instructions here, and how much memory generated code takes", run: monitorEngine},
-		"python": {usage: "python", help: "a Python file with gdb commands for all of this: python exec(gdb.execute('monitor python', to_string=True))", run: monitorPython},
+		"python": {usage: "python", gdbOnly: true, help: "a Python file with gdb commands for all of this: python exec(gdb.execute('monitor python', to_string=True))", run: monitorPython},
 	})
 }
 
@@ -74,7 +77,7 @@ func monitorEngine(_ context.Context, g *Cursor, _ []string, out io.Writer) erro
 func monitorHelp(_ context.Context, _ *Cursor, args []string, out io.Writer) error {
 	if len(args) == 1 {
 		if c, ok := monitorCommands[args[0]]; ok {
-			fmt.Fprintf(out, "monitor %s\n  %s\n", c.usage, c.help)
+			fmt.Fprintf(out, "monitor %s\n  %s%s\n", c.usage, c.help, c.gdb)
 			if c.ask != nil {
 				fmt.Fprintf(out, "  %s before the arguments: one JSON object for each answer\n", jsonFlag)
 			}
@@ -82,7 +85,8 @@ func monitorHelp(_ context.Context, _ *Cursor, args []string, out io.Writer) err
 		}
 	}
 	for _, n := range Commands() {
-		fmt.Fprintf(out, "monitor %-32s %s\n", monitorCommands[n].usage, monitorCommands[n].help)
+		c := monitorCommands[n]
+		fmt.Fprintf(out, "monitor %-32s %s%s\n", c.usage, c.help, c.gdb)
 	}
 	return nil
 }

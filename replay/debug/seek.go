@@ -21,8 +21,8 @@ import (
 
 func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
-		"seek":              {usage: "seek WHERE", help: "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N; then tell gdb: maintenance flush register-cache", run: monitorSeek},
-		"resume-at":         {usage: "resume-at WHERE", help: "like seek, but move at the next step or continue, whatever it is, so that the debugger sees a stop", run: monitorResumeAt},
+		"seek":              {usage: "seek WHERE", help: "move: POSITION, begin, end, crash, PERCENT%, a fraction 0.0 to 1.0, event N, interval N, interval +N", gdb: "; then tell gdb: maintenance flush register-cache", run: monitorSeek},
+		"resume-at":         {usage: "resume-at WHERE", gdbOnly: true, help: "like seek, but move at the next step or continue, whatever it is, so that the debugger sees a stop", run: monitorResumeAt},
 		"checkpoint":        {usage: "checkpoint", help: "remember the present position", run: monitorCheckpoint},
 		"checkpoints":       {usage: "checkpoints", help: "the positions remembered", run: monitorCheckpoints},
 		"restart":           {usage: "restart N", help: "seek to what checkpoint N remembers", run: monitorRestart},

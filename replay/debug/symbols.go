@@ -57,7 +57,7 @@ func (d *Symbols) Stack(tid, limit int) (out []api.Frame) {
 	}
 	regs := loader.DwarfRegs(&checkpoint.Regs{R: st.R, RIP: st.RIP})
 	frames := dwarf.Backtrace(regs, Memory{d.g.mem()}, d.g.names().Find, min(limit+1, 4096))
-	envs := dwarf.Envs(frames, Memory{d.g.mem()})
+	envs := dwarf.Envs(frames, present{d.g}) // frames outlive a copy that is written to
 	for _, e := range envs {
 		if len(out) >= limit {
 			break
@@ -211,6 +211,33 @@ func (d *Symbols) Extent(pc uint64) (low, high uint64, ok bool) {
 	return low + mod.Bias, high + mod.Bias, ok
 }
 
+// Modules implements api.Symbols.
+func (d *Symbols) Modules() (list []api.Module) {
+	for _, mod := range d.modules() {
+		m := api.Module{Path: mod.Path, Base: mod.Base, End: mod.End, BuildID: mod.BuildID}
+		if file, ok := d.g.session.symbols.Find(mod); ok {
+			m.SymbolFile = file
+		} else if file, ok := d.g.session.symbols.SystemFile(mod); ok {
+			m.SymbolFile = file
+		}
+		if f := d.open(mod); f != nil {
+			m.HasLines, m.HasNames = f.HasLines(), f.HasNames()
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// Sources implements api.Symbols.
+func (d *Symbols) Sources(most int) (list []string) {
+	for _, mod := range d.modules() {
+		if m := d.open(mod); m != nil && len(list) < most {
+			list = append(list, m.Sources(most-len(list))...)
+		}
+	}
+	return list
+}
+
 // Body implements api.Symbols.
 func (d *Symbols) Body(entry uint64) uint64 {
 	m, mod := d.at(entry)
@@ -281,7 +308,11 @@ func (d *Symbols) values(list []dwarf.Value) []api.Value {
 
 // Value describes a variable to the server; expr is the expression that has it.
 func (d *Symbols) Value(v dwarf.Value, expr string) api.Value {
-	out := api.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String()}
+	out := api.Value{Name: v.Name, Expr: expr, Text: v.String(), Type: v.Type().String(), Handle: v}
+	if v.HasIntegers() {
+		out.Format = v.Format
+	}
+	out.Again = func() api.Value { return d.Value(v, expr) }
 	if addr, ok := v.Address(); ok {
 		if n := v.Size(); n > 0 {
 			out.Addr, out.Size = addr, n
@@ -390,71 +421,50 @@ var errNoFrame = errors.New("nothing is known of this frame")
 
 // Eval implements api.Symbols.
 func (d *Symbols) Eval(f *api.Frame, expr string) (api.Value, error) {
+	return d.EvalCalling(f, expr, nil)
+}
+
+// EvalCalling implements api.Symbols.
+func (d *Symbols) EvalCalling(f *api.Frame, expr string, run api.Runner) (api.Value, error) {
 	h, ok := f.Handle.(frameHandle)
 	if !ok {
 		return api.Value{}, errNoFrame
 	}
-	v, err := h.env.Eval(expr, h.scope)
-	if err != nil {
-		for _, mod := range d.modules() { // what is global in other modules
-			if m := d.open(mod); m != nil && m != h.env.Module && m.HasLines() {
-				e := *h.env
-				e.Module, e.Bias, e.PC, e.Caller = m, mod.Bias, mod.Bias, nil
-				if v, err := e.Eval(expr, -1); err == nil {
-					return d.Value(v, expr), nil
-				}
+	var v dwarf.Value
+	err := d.inEach(h, run, func(e *dwarf.Env, scope int) (err error) {
+		v, err = e.Eval(expr, scope)
+		return err
+	})
+	if err == nil {
+		return d.Value(v, expr), nil
+	}
+	if addr, mod := d.elsewhere(expr); mod != "" {
+		return api.Value{Name: expr, Expr: expr, Text: fmt.Sprintf("{code or data of %s} %#x <%s>", path.Base(mod), addr, expr), Bits: addr, IsNumber: true, Pointer: addr}, nil
+	}
+	return api.Value{}, err
+}
+
+// inEach calls f for a frame, and if that fails, for what is global in the other modules,
+// until it succeeds or has called a function of the program. The error is the frame's.
+func (d *Symbols) inEach(h frameHandle, run api.Runner, f func(e *dwarf.Env, scope int) error) error {
+	made := &countedRunner{Runner: run}
+	if run != nil {
+		run = made
+	}
+	err := f(d.calling(h.env, run), h.scope)
+	if err == nil {
+		return nil
+	}
+	for _, mod := range d.modules() {
+		if m := d.open(mod); made.calls == 0 && m != nil && m != h.env.Module && m.HasLines() {
+			e := *h.env
+			e.Module, e.Bias, e.PC, e.Caller = m, mod.Bias, mod.Bias, nil
+			if f(d.calling(&e, run), -1) == nil {
+				return nil
 			}
 		}
-		if addr, mod := d.elsewhere(expr); mod != "" {
-			return api.Value{Name: expr, Expr: expr, Text: fmt.Sprintf("{code or data of %s} %#x <%s>", path.Base(mod), addr, expr), Bits: addr, IsNumber: true, Pointer: addr}, nil
-		}
-		return api.Value{}, err
 	}
-	return d.Value(v, expr), nil
-}
-
-// machineMemory is the memory of the machine that a condition is tested for.
-type machineMemory struct{ api.Machine }
-
-func (m machineMemory) ReadMemory(addr uint64, b []byte) int {
-	n, _ := m.Machine.ReadMemory(addr, b)
-	return n
-}
-
-// generalRegisters returns the registers that expressions may need.
-func generalRegisters(m api.Machine) dwarf.Regs {
-	r := checkpoint.Regs{RIP: m.RIP()}
-	for i := range r.R {
-		r.R[i] = m.GPR(i)
-	}
-	return loader.DwarfRegs(&r)
-}
-
-// Condition implements api.Symbols.
-func (d *Symbols) Condition(pc uint64, expr string) func(api.Machine) bool {
-	always := func(api.Machine) bool { return true }
-	m, mod := d.at(pc)
-	if m == nil {
-		return always
-	}
-	frame := dwarf.Frame{PC: pc, Module: m, Bias: mod.Bias}
-	x, err := (&dwarf.Env{Frame: frame}).Prepare(expr, 0)
-	if err != nil {
-		return always
-	}
-	return func(a api.Machine) bool {
-		e := &dwarf.Env{Frame: frame, Mem: machineMemory{a}}
-		e.Regs = generalRegisters(a)
-		v, err := x.Eval(e)
-		if err != nil {
-			return true
-		}
-		if n, err := v.Uint(); err == nil {
-			return n != 0
-		}
-		n, ok := v.Truth()
-		return !ok || n != 0
-	}
+	return err
 }
 
 // elsewhere finds a symbol of another module than the frame's.

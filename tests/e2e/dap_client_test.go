@@ -21,6 +21,7 @@ type dapClient struct {
 	seq   int
 	left  []map[string]any // events not looked at yet
 	limit time.Duration
+	boxes []string // errors that VS Code shows in a box of their own
 }
 
 func dialDAP(t testing.TB, addr string) *dapClient {
@@ -90,6 +91,9 @@ func (c *dapClient) try(command string, args any) (map[string]any, string) {
 	body, _ := m["body"].(map[string]any)
 	if ok, _ := m["success"].(bool); !ok {
 		text, _ := m["message"].(string)
+		if e, _ := body["error"].(map[string]any); e["showUser"] == true {
+			c.boxes = append(c.boxes, command+": "+text)
+		}
 		return body, text
 	}
 	return body, ""

@@ -176,7 +176,7 @@ func TestTwoFrontEnds(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			if isDAP {
-				done <- dap.New(g, debug.NewSymbols(g), dap.Options{Commands: debug.Commands(), Accesses: []string{"writes"}}).Serve(context.Background(), theirs)
+				done <- dap.New(g, debug.NewSymbols(g), dap.Options{Commands: []dap.Command{{Usage: "writes"}}, Accesses: []string{"writes"}}).Serve(context.Background(), theirs)
 			} else {
 				done <- gdbstub.New(g, gdbstub.Options{}).Serve(context.Background(), theirs)
 			}

@@ -72,6 +72,7 @@ func TestLLDB(t *testing.T) {
 	t.Parallel()
 	lldb := need.Program(t, "lldb")
 	g := compile(t, "tour", "-O0")
+	version(t, lldb, "--version")
 	rec := g.record(t, "--keep", "always")
 	symbols := filepath.Join(g.dir, "symbols")
 	elf, sysroot := filepath.Join(g.dir, "tour.elf"), filepath.Join(g.dir, "sysroot")

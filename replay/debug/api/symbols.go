@@ -27,6 +27,15 @@ type Symbols interface {
 	Scopes(f *Frame) []Scope
 	// Eval evaluates an expression in a frame.
 	Eval(f *Frame, expr string) (Value, error)
+	// EvalCalling is Eval for an expression that may call functions; run does it.
+	EvalCalling(f *Frame, expr string, run Runner) (Value, error)
+	// Assign returns what gives to, which Eval or Scopes returned, the value of an
+	// expression in a frame.
+	Assign(f *Frame, to *Value, expr string, run Runner) (Patch, error)
+	// Modules lists the program and its libraries, and Sources the source files that
+	// they are known to be made of, most at most.
+	Modules() []Module
+	Sources(most int) []string
 	// Condition returns a test of an expression at pc for [Breakpoint]: false
 	// where the expression is 0, true also where it cannot be evaluated.
 	Condition(pc uint64, expr string) func(m Machine) bool
@@ -38,6 +47,31 @@ type Symbols interface {
 	Symbol(addr uint64) string
 }
 
+// Runner runs functions of the program.
+type Runner interface {
+	// Call calls the function at entry with what the calling convention wants in integer
+	// and in vector registers, and returns rax and the low half of xmm0.
+	Call(entry uint64, ints, vectors []uint64) (rax, xmm0 uint64, err error)
+	// Place puts bytes where functions can read and write them.
+	Place(b []byte) (addr uint64, err error)
+}
+
+// Patch is what must be stored to give a variable another value.
+type Patch struct {
+	// Register is where: an index of Registers.GPR, or one of those that follow;
+	// InMemory for none.
+	Register int
+	Addr     uint64 // in a register: how many bytes from its start
+	Bytes    []byte
+}
+
+// Registers of a Patch besides the general ones.
+const (
+	InMemory  = -1
+	PatchRIP  = 16
+	PatchYMM0 = 32
+)
+
 // Frame is one function activation, or a function inlined in one.
 type Frame struct {
 	Function string // "" when it is not known
@@ -48,6 +82,16 @@ type Frame struct {
 	CFA      uint64 // what the stack pointer was before the call; 0 when not known
 	Inlined  bool   // it shares PC and CFA with the frame that follows
 	Handle   any    // the Symbols' own
+}
+
+// Module is the program, or a library.
+type Module struct {
+	Path       string
+	Base, End  uint64
+	BuildID    string // hexadecimal; may be empty
+	SymbolFile string // that what is known of it comes from, besides the recording; may be empty
+	HasLines   bool   // source lines, types and variables are known
+	HasNames   bool   // names of functions are
 }
 
 // Place is where a breakpoint goes.
@@ -87,6 +131,11 @@ type Value struct {
 	Children func(start, count int) []Value
 	// Pointer is what a pointer points to, for clients that show memory; else 0.
 	Pointer uint64
+	// Format is Text with integers in base 2, 8 or 16; nil where it would be the same.
+	Format func(radix int) string
+	// Again reads the value once more; nil where it does not change.
+	Again  func() Value
+	Handle any // the Symbols' own
 	// Bits is an integer, truth value or pointer as 64 bits; IsNumber says that it
 	// is one.
 	Bits     uint64

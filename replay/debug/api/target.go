@@ -110,6 +110,26 @@ type ProcessTarget interface {
 	Select(pid int) error
 }
 
+// A PositionTarget can tell one moment from another.
+type PositionTarget interface {
+	// Position is the present moment in the target's own notation. It is cheap.
+	Position() string
+}
+
+// A ProgressTarget can tell how far a long movement is.
+type ProgressTarget interface {
+	// Progress returns what tells, while a Resume from here runs, how much of the history
+	// is known, from 0 to 1, and the same in words.
+	Progress() func() (share float64, text string)
+}
+
+// A ReasonTarget can say more of why the program stops than a signal does.
+type ReasonTarget interface {
+	// Reason is what the program, or its C library, said when it gave up here; "" when
+	// nothing is known.
+	Reason() string
+}
+
 // A RegionTarget can describe mappings; lldb asks for it.
 type RegionTarget interface {
 	// Region returns the mapping that holds addr, or the hole around addr

@@ -1,0 +1,64 @@
+"use strict";
+
+// The debug sessions of the type vplay, and where each stands. What is shown of a position
+// (places.js, timeline.js) listens here.
+
+const vscode = require("vscode");
+
+class Sessions {
+    constructor() {
+        this.moved = new vscode.EventEmitter();
+        // onDidMove tells of a session that stands somewhere else, or has ended, or of another that the user looks at.
+        this.onDidMove = this.moved.event;
+        this.positions = new Map(); // by session id; null while the session moves
+        this.listeners = [
+            vscode.debug.onDidTerminateDebugSession((s) => {
+                this.positions.delete(s.id);
+                this.moved.fire(s);
+            }),
+            vscode.debug.onDidChangeActiveDebugSession((s) => this.moved.fire(s)),
+        ];
+    }
+
+    // createDebugAdapterTracker sees what the adapter sends.
+    createDebugAdapterTracker(session) {
+        return {
+            onDidSendMessage: (message) => {
+                if (message.type === "event" && message.event === "stopped") {
+                    this.arrived(session);
+                } else if (message.type === "event" && message.event === "continued") {
+                    this.positions.set(session.id, null);
+                    this.moved.fire(session);
+                }
+            },
+        };
+    }
+
+    async arrived(session) {
+        try {
+            this.positions.set(session.id, await session.customRequest("vplay/position"));
+        } catch {
+            return; // it has moved on, or is over
+        }
+        this.moved.fire(session);
+    }
+
+    // active returns the session that the user looks at, if it is one of a recording.
+    active() {
+        const s = vscode.debug.activeDebugSession;
+        return s && s.type === "vplay" ? s : undefined;
+    }
+
+    // position returns where the active session stands: what vplay/position answers; undefined while it moves.
+    position() {
+        const s = this.active();
+        return (s && this.positions.get(s.id)) || undefined;
+    }
+
+    dispose() {
+        this.listeners.forEach((l) => l.dispose());
+        this.moved.dispose();
+    }
+}
+
+module.exports = { Sessions };

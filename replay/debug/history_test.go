@@ -1,0 +1,101 @@
+package debug
+
+import (
+	"testing"
+
+	"vplay/checkpoint"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/debug/api"
+	"vplay/tests/processes"
+)
+
+// TestHistory looks at the history of a process that became another program, and at where
+// the cursor is in it.
+func TestHistory(t *testing.T) {
+	s, err := replay.NewSession(processes.Open(t, processes.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d, err := Open(s, 1<<20, loader.NewSymbols(nil, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	g, err := d.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	h, err := g.History(t.Context(), 0, 1, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Intervals) != 3 || h.Intervals[0].From != 0 || h.Intervals[2].To != 1 {
+		t.Fatalf("the intervals are %+v", h.Intervals)
+	}
+	if len(h.Threads) != 1 || h.Threads[0].TID != processes.Crashed {
+		t.Errorf("the threads are %+v", h.Threads)
+	}
+	last := h.Marks[len(h.Marks)-1]
+	if last.Kind != "fault" && last.Kind != "signal" {
+		t.Errorf("the last mark is %+v", last)
+	}
+	for i := 1; i < len(h.Marks); i++ {
+		if h.Marks[i].At < h.Marks[i-1].At || h.Marks[i].Event <= h.Marks[i-1].Event {
+			t.Errorf("marks out of order: %+v, %+v", h.Marks[i-1], h.Marks[i])
+		}
+	}
+	if now := g.Moment(); now.At != 1 || now.Position != "end" || now.Event <= last.Event {
+		t.Errorf("at the end the moment is %+v", now)
+	}
+	// A mark of the program before is reached through its interval.
+	if h.Marks[0].Seek != "1:0" {
+		t.Errorf("the first mark is %+v", h.Marks[0])
+	}
+	m := h.Marks[len(h.Marks)-2]
+	if err := g.Monitor(t.Context(), "seek "+m.Seek, discard{}); err != nil {
+		t.Fatalf("seek %s: %v", m.Seek, err)
+	}
+	if now := g.Moment(); now.Event != m.Event || now.At > m.At+1e-9 || now.At < m.At-0.2 {
+		t.Errorf("at %+v the moment is %+v", m, now)
+	}
+	for _, bad := range [][2]float64{{0.5, 0.5}, {-1, 1}, {0, 1.5}} {
+		if _, err := g.History(t.Context(), bad[0], bad[1], 10); err == nil {
+			t.Errorf("there is a history of %v", bad)
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// TestMarks: marks and turns that are too close to be told apart are one, and signals never are.
+func TestMarks(t *testing.T) {
+	h := &historian{out: &api.History{From: 0, To: 1}, gap: 0.1, seen: map[checkpoint.TID]bool{}}
+	for i, m := range []struct {
+		at   float64
+		tid  int
+		kind string
+	}{{0, 1, "enter"}, {0.05, 1, "enter"}, {0.06, 2, "enter"}, {0.07, 1, "signal"}, {0.08, 1, "enter"}, {0.5, 1, "enter"}} {
+		h.mark(api.HistoryMark{At: m.at, TID: m.tid, Kind: m.kind, Count: 1, Event: i})
+	}
+	var counts []int
+	for _, m := range h.out.Marks {
+		counts = append(counts, m.Count)
+	}
+	if len(counts) != 4 || counts[0] != 3 {
+		t.Errorf("the counts are %v", counts)
+	}
+	for _, x := range []struct {
+		tid      checkpoint.TID
+		from, to float64
+	}{{1, 0, 0.3}, {2, 0.3, 0.35}, {1, 0.35, 0.6}, {3, 0.6, 1}} {
+		h.turn(x.tid, x.from, x.to)
+	}
+	if len(h.out.Turns) != 2 || h.out.Turns[0].To != 0.6 || h.out.Turns[1].TID != 3 {
+		t.Errorf("the turns are %+v", h.out.Turns)
+	}
+}
