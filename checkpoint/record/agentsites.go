@@ -26,8 +26,10 @@ type site struct {
 	resumes uint64    // in the stub: the instruction behind SYSCALL, 0 where that is executed in its place
 	next    uint64    // the size of that instruction
 	jump    abi.Range // that is written over, of length 0 where none can be
-	own     []byte    // what the program has there
+	own     []byte    // what the program has there, jumpSize bytes at least
+	moved   []byte    // of it, what the stub executes before the call
 	to      []byte    // what is written
+	via     abi.Range // INT3 instructions behind a function, to which a short jump leads and where the jump to the stub is; or of length 0
 	written bool
 	slot    int // of the jump, in what the agent takes out when the recorder is gone
 }
@@ -38,7 +40,7 @@ const (
 	stubResumes = 64 // where the program goes on, if that is in the stub
 	stubAbout   = 96 // what it tells the agent
 	areaSize    = 64 << 10
-	jumpSize    = 5
+	jumpSize    = entryJump
 	maxAreas    = 16
 	reach       = 1<<31 - areaSize
 )
@@ -64,7 +66,13 @@ func (sp *space) lookAt(addr, nr uint64) *site {
 		if !sp.mayChange(addr - start) {
 			s.jump = abi.Range{Addr: addr - start, Len: jumpSize}
 			s.own = code[before-start : before]
+			s.moved = s.own
 		}
+		return s
+	}
+	if via := sp.fillNear(addr); via != 0 && !sp.mayChange(addr) && !sp.mayChange(via) {
+		s.jump, s.own = abi.Range{Addr: addr, Len: syscallInsnLen}, code[before:before+jumpSize]
+		s.via = abi.Range{Addr: via, Len: jumpSize}
 		return s
 	}
 	if n := comparison(code[before+syscallInsnLen:]); n > 0 {
@@ -108,6 +116,24 @@ func comparison(code []byte) int {
 	} {
 		if bytes.HasPrefix(code, []byte(c.insn)) {
 			return c.size
+		}
+	}
+	return 0
+}
+
+// fillNear returns the address of INT3 instructions that fill the space behind a function, within reach of a short jump in
+// the place of the SYSCALL instruction at addr, and enough for a jump to anywhere; 0 for none. Go has them behind most
+// functions. A thread that waits in a call of the site stands behind that instruction, and is not disturbed by
+// it: one SYSCALL instruction makes most calls of a Go program.
+func (sp *space) fillNear(addr uint64) uint64 {
+	const far = 120
+	from := addr - min(addr, far)
+	code := make([]byte, 2*far)
+	code = code[:sp.readMem(from, code)]
+	fill := bytes.Repeat([]byte{0xcc}, jumpSize)
+	for i := 0; i+1+jumpSize <= len(code); i++ {
+		if at := from + uint64(i) + 1; code[i] == 0xc3 && bytes.HasPrefix(code[i+1:], fill) && sp.agent.inJump[at] == nil { // behind RET
+			return at
 		}
 	}
 	return 0
@@ -164,9 +190,7 @@ func (s *site) build(a *stubArea) {
 	s.stub = a.at.Addr + off
 	b := a.view[off:off:min(off+stubSize, uint64(len(a.view)))]
 	resume := s.addr + syscallInsnLen
-	if s.jump.Len != 0 && s.next == 0 {
-		b = append(b, s.own...)
-	}
+	b = append(b, s.moved...)
 	s.entry = s.stub + uint64(len(b))
 	b = append(b, 0x48, 0xb9) // movabs $about,%rcx
 	b = binary.LittleEndian.AppendUint64(b, s.stub+stubAbout)
@@ -182,8 +206,11 @@ func (s *site) build(a *stubArea) {
 	b = b[:stubAbout]
 	b = binary.LittleEndian.AppendUint64(b, s.addr+syscallInsnLen)
 	binary.LittleEndian.AppendUint64(b, resume)
-	if s.jump.Len != 0 {
-		s.to = binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(s.stub-s.jump.Addr-jumpSize))
+	switch {
+	case s.via.Len != 0:
+		s.to = []byte{0xeb, byte(s.via.Addr - s.jump.Addr - syscallInsnLen)}
+	case s.jump.Len != 0:
+		s.to = jumpTo(s.jump.Addr, s.stub)
 	}
 }
 
@@ -195,20 +222,29 @@ func (s *site) write(sp *space, jump bool) error {
 	if s.jump.Len == 0 || s.written == jump {
 		return nil
 	}
-	b := s.to
 	if !jump {
-		b = s.own[:jumpSize]
-	} else if err := sp.noteCodePages(s.jump); err != nil {
+		s.written = false
+		_, err := sp.mem.writeAt(s.own[:s.jump.Len], s.jump.Addr)
+		sp.agent.shared.PutJump(s.slot, 0, nil)
+		if err == nil && s.via.Len != 0 {
+			_, err = sp.mem.writeAt(bytes.Repeat([]byte{0xcc}, jumpSize), s.via.Addr)
+		}
 		return err
 	}
-	s.written = jump
-	if jump {
-		sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+	if err := sp.noteCodePages(s.jump); err != nil {
+		return err
 	}
-	_, err := sp.mem.writeAt(b, s.jump.Addr)
-	if !jump {
-		sp.agent.shared.PutJump(s.slot, 0, nil)
+	if s.via.Len != 0 { // its own jump first, and not taken out again when the recorder is gone: nothing leads there then
+		if err := sp.noteCodePages(s.via); err != nil {
+			return err
+		}
+		if _, err := sp.mem.writeAt(jumpTo(s.via.Addr, s.stub), s.via.Addr); err != nil {
+			return err
+		}
 	}
+	s.written = true
+	sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+	_, err := sp.mem.writeAt(s.to, s.jump.Addr)
 	return err
 }
 
@@ -304,7 +340,7 @@ func (sp *space) gapBelow(addr uint64) uint64 {
 // writing. A mapping at an address that is not 0 is made only where there is none. view is nil
 // where the kernel refuses.
 func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where abi.Range, view []byte, err error) {
-	fd, err := newMemFile(in, sp.vdso, size)
+	fd, err := newMemFile(in, sp.pid, sp.vdso, size)
 	if err != nil || fd < 0 {
 		return where, nil, err
 	}
@@ -372,6 +408,9 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 		for i := range s.jump.Len {
 			sp.agent.inJump[s.jump.Addr+i] = s
 		}
+		if s.via.Len != 0 {
+			sp.agent.inJump[s.via.Addr] = s
+		}
 	}
 	return s.entry, s.write(sp, !t.group().within(s, t))
 }
@@ -405,7 +444,7 @@ func (sp *space) forgetSites(c *call) error {
 	}
 	for addr, s := range sp.agent.sites {
 		for _, r := range changed {
-			const most = 8 // a site's bytes lie so near
+			const most = 128 // a site's bytes lie so near
 			if addr+most <= pageDown(r.Addr) || addr >= pageUp(r.Addr+r.Len)+most {
 				continue
 			}
@@ -416,6 +455,7 @@ func (sp *space) forgetSites(c *call) error {
 			for i := range s.jump.Len {
 				delete(sp.agent.inJump, s.jump.Addr+i)
 			}
+			delete(sp.agent.inJump, s.via.Addr)
 			break
 		}
 	}

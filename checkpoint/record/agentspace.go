@@ -38,7 +38,7 @@ type spaceAgent struct {
 	sites        map[uint64]*site  // by the address of the SYSCALL instruction
 	stubs        map[uint64]*site  // by the address of the stub
 	pages        map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
-	inJump       map[uint64]*site  // by each byte that their jumps are written over
+	inJump       map[uint64]*site  // by each byte that their jumps are written over, and by where short ones lead
 	slots        int               // that jumps have had
 	clean        bool              // no jump is written
 	sigsys       sigsysAction      // which the kernel has
@@ -66,19 +66,17 @@ func (a *spaceAgent) close() {
 	}
 }
 
+// has reports whether an address is the agent's.
+func (a *threadAgent) has(addr uint64) bool { return addr-a.at.Addr < a.at.Len }
+
 // gsBase returns the base of GS that a thread with this agent has.
 func (a *threadAgent) gsBase() uint64 { return a.at.Addr + agent.Block }
 
-// agentFits reports whether the thread, which goes on by next, may run under the agent: what its calls
-// do is known from these alone.
+// agentFits reports whether the thread, which goes on by next, may run under the agent.
 func (t *thread) agentFits(next action) bool {
-	s, g, sp := t.session, t.group(), t.space()
+	g, sp := t.group(), t.space()
 	switch {
-	case !s.opt.Agent, s.opt.Vsyscall, sp.noAgent, sp.vdso == 0, g.done, g.cur == nil:
-		return false
-	case g.shares() || s.opt.Chaos && !g.alone():
-		return false
-	case g.sharers != nil || s.strangers || sp.outside != nil || len(s.unrecorded) > 0:
+	case !sp.allowsAgent(), g.done, g.cur == nil:
 		return false
 	case next.req != 0 && next.req != ptrace.Syscall, t.call.in, t.call.pending, t.redo, t.leaves, t.exiting, t.parked.noXState:
 		return false
@@ -87,6 +85,18 @@ func (t *thread) agentFits(next action) bool {
 		return g.alone() && next.sig == 0 && sp.isWorthAgent() // calls are injected to bring it in
 	}
 	return t.block != nil
+}
+
+// allowsAgent reports whether what the calls of the space's threads do is known from these alone.
+func (sp *space) allowsAgent() bool {
+	s, g := sp.session, sp.group
+	switch {
+	case !s.opt.Agent, s.opt.Vsyscall, sp.noAgent, sp.vdso == 0:
+		return false
+	case g.shares() || s.opt.Chaos && (!g.alone() || g.sharers != nil):
+		return false
+	}
+	return !s.strangers && sp.outside == nil && len(s.unrecorded) == 0
 }
 
 // isWorthAgent reports whether the process has made so many calls that bringing the agent in, which costs as
@@ -132,11 +142,18 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	} else if err := t.clearJump(); err != nil {
 		return false, err
 	}
-	a.shared.Many(!t.group().alone())
+	a.shared.Many(!t.group().alone() || t.group().sharers != nil)
 	a.shared.Timed(t.session.isOrdered())
 	t.noteNative()
 	own, p := t.block.shared, agent.Places()
 	own.Attend(len(t.sig.held) > 0)
+	own.Patient(t.mayWait())
+	if int64(t.regs.Orig_rax) >= 0 && t.regs.Rax == t.regs.Orig_rax { // the result is the call's number: the guardian would take it for a call that was not let through
+		t.regs.Orig_rax = ^uint64(0)
+		if err := t.setRegs(&t.regs); err != nil {
+			return false, err
+		}
+	}
 	if err := t.session.source.dispatch(t.tid, true, t.block.at.Addr+p.Made, p.Sysed-p.Made+1); err != nil {
 		return false, err
 	}
@@ -159,6 +176,18 @@ func (t *thread) clearJump() error {
 		return nil
 	}
 	if s := sp.agent.inJump[t.regs.Rip]; s != nil && s.within(t.regs.Rip) {
+		return s.write(sp, false)
+	}
+	return nil
+}
+
+// ownCall takes out the jump that is written over the SYSCALL instruction at addr, which the thread executes next, or the
+// kernel may go back to, and not under the agent.
+func (sp *space) ownCall(addr uint64) error {
+	if sp.agent == nil {
+		return nil
+	}
+	if s := sp.agent.inJump[addr]; s != nil {
 		return s.write(sp, false)
 	}
 	return nil
@@ -191,7 +220,7 @@ func (t *thread) bringAgent() error {
 		t.session.noteOnce(fmt.Sprintf("no agent: PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG, of Linux 6.4: %v", err))
 		return nil
 	}
-	if t.regs.Gs_base != 0 {
+	if slices.ContainsFunc(t.group().turns.threads, func(o *thread) bool { return o.regs.Gs_base != 0 }) {
 		t.session.noteOnce("no agent: the program uses GS")
 		return nil
 	}
@@ -351,8 +380,9 @@ func (sp *space) ownCode() error {
 	return nil
 }
 
-// Of arch_prctl(2), asm/prctl.h.
+// Of arch_prctl(2), asm/prctl.h; of ioctl(2), asm-generic/ioctls.h.
 const (
+	fionbio   = 0x5421
 	archSetGS = 0x1001
 	archGetGS = 0x1004
 )
@@ -369,6 +399,10 @@ func (t *thread) agentCall(effect abi.Effect) error {
 	case unix.SYS_CLOSE_RANGE:
 		a.shared.ForbidWrites()
 		sp.noAgent = sp.noAgent || c.args[2]&unix.CLOSE_RANGE_UNSHARE != 0
+	case unix.SYS_IOCTL:
+		if c.args[1] == fionbio {
+			a.shared.ForbidWrites()
+		}
 	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
 		a.shared.ForbidWrites()
 	case unix.SYS_MMAP:

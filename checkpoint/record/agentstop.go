@@ -4,10 +4,11 @@ package record
 
 import (
 	"errors"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 	"vplay/checkpoint/record/agent"
 )
@@ -84,7 +85,19 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	if own, err = t.isDispatch(ws); err != nil {
 		return false, err
 	}
+	if own && !t.block.has(t.regs.Rip) {
+		if err := t.makesCall(t.regs); err != nil {
+			return own, err
+		}
+	}
 	return own, errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
+}
+
+// makesCall has the thread, whose call was not let through, make it if the recorder is killed before it has set the
+// registers r otherwise: the kernel, which does not go back to it, forgets the signal then.
+func (t *thread) makesCall(r ptrace.Regs) error {
+	beforeCall(&r, r.Rax)
+	return t.setRegs(&r)
 }
 
 // placed puts the thread where it is in the program. own says that the stop is for a call that was
@@ -120,9 +133,9 @@ func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done
 		t.regs.Rax = uint64(result)
 		t.sig.atExit, t.atSync = t.regs, true
 		return action{}, false, t.setRegs(&t.regs)
-	case rip >= p.Made && rip < p.Noted && !agent.Tried(&saved, int64(live.Rax)):
+	case rip >= p.Made && rip < p.Noted && !shared.Tried(int64(live.Rax)):
 		return action{}, goesOn, t.behind(int64(live.Rax), goesOn)
-	case phase == agent.Made && !agent.Tried(&saved, result):
+	case phase == agent.Made && !shared.Tried(result):
 		return action{}, goesOn, t.behind(result, goesOn)
 	}
 	return action{}, goesOn, t.before(t.regs.Rip-syscallInsnLen, goesOn)
@@ -138,6 +151,7 @@ func (t *thread) isDispatch(ws unix.WaitStatus) (bool, error) {
 	if err := t.session.source.getSiginfo(t.tid, &si); err != nil || si.Code() != ptrace.UserDispatch {
 		return false, err
 	}
+	t.session.result.Stats.Dispatches++
 	const bit = 1 << (unix.SIGSYS - 1)
 	a := t.space().agent
 	if t.sig.mask&bit != 0 || a.sigsys == ofGuest && t.proc.sigsys.handler == 1 { // blocked, or ignored
@@ -171,6 +185,10 @@ func (t *thread) outside(ws unix.WaitStatus) error {
 		if off := r.Rip - area.at.Addr; off < area.used {
 			return t.inStub(a.stubs[area.at.Addr+off&^(stubSize-1)])
 		}
+	}
+	if s := a.inJump[r.Rip]; s != nil && r.Rip == s.via.Addr { // it was on its way to the stub
+		r.Rip = s.addr
+		return t.setRegs(r)
 	}
 	if ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT && int64(r.Orig_rax) >= 0 && r.Rax == r.Orig_rax && r.Rcx == r.Rip && *r != t.sig.atExit {
 		// Killed before it could stop for the call, and not behind one whose result is its number.
@@ -236,13 +254,11 @@ func (t *thread) setSaved(saved *agent.Regs) {
 // R11, so the call counts as interrupted and made again.
 func (t *thread) before(addr uint64, again bool) error {
 	t.regs.Rip, t.regs.Orig_rax = addr, ^uint64(0)
-	if again {
-		t.redo = true
-	} else {
+	if !again {
 		t.logUnmade()
-	}
-	if s := t.space().agent.inJump[addr]; s != nil && again {
-		if err := s.write(t.space(), false); err != nil {
+	} else {
+		t.redo = true
+		if err := t.space().ownCall(addr); err != nil {
 			return err
 		}
 	}
@@ -295,12 +311,13 @@ func (t *thread) behind(ret int64, asked bool) error {
 	}
 	t.placing = false
 	t.noteEntryOf(rightBehind)
+	c.byAgent, c.since = true, sinceOf(t.block.shared.Began())
 	t.regs = made
 	c.in = false
 	t.sig.atExit = t.regs
 	if !asked && (isRestart(ret) || ret == errnoIntr) {
 		c.pending = true
-		return t.clearJump() // the kernel may make it again there, without the agent
+		return nil
 	}
 	if asked {
 		t.noteWritable()
@@ -318,13 +335,26 @@ func (t *thread) behind(ret int64, asked bool) error {
 	return nil
 }
 
+// sinceOf returns when a call began, from a time of CLOCK_MONOTONIC; the zero time from 0.
+func sinceOf(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(monotonic() - at))
+}
+
 // noteWritable tells the agent of memory that can be written as a whole: that into which the
 // call has read.
 func (t *thread) noteWritable() {
-	c := &t.call
-	m := t.space().maps.at(c.args[1])
-	if m != nil && m.Object == 0 && c.mem.Writable(m.Start, m.End-m.Start) {
-		t.space().agent.shared.AddWritable(m.Start, m.End)
+	c, shared := &t.call, t.space().agent.shared
+	row, _ := abi.Lookup(c.nr)
+	for i := range row.Args {
+		if k := row.Args[i].Kind; k != abi.KindOut && k != abi.KindLenPtr || shared.IsWritable(c.args[i]) {
+			continue
+		}
+		if m := t.space().maps.at(c.args[i]); m != nil && m.Object == 0 && c.mem.Writable(m.Start, m.End-m.Start) {
+			shared.AddWritable(m.Start, m.End)
+		}
 	}
 }
 
@@ -332,7 +362,7 @@ func (t *thread) noteWritable() {
 // writes change what is mapped.
 func (t *thread) noteWrite() {
 	c, sp := &t.call, t.space()
-	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 || t.readsStderr(c.args[0]) {
+	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 && c.nr != unix.SYS_WRITEV || t.readsStderr(c.args[0]) {
 		return
 	}
 	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 && !t.mapsElsewhere(int32(c.args[0])) {
@@ -349,31 +379,4 @@ func (t *thread) mapsElsewhere(fd int32) bool {
 	st, ok := t.proc.statFD(fd)
 	kind := st.Mode & unix.S_IFMT
 	return !ok || kind == unix.S_IFREG || kind == unix.S_IFBLK
-}
-
-// logRing logs the calls that the agent has made since the last stop.
-func (t *thread) logRing() error {
-	full := t.session.opt.FullRegs
-	seg := regsOf(&t.regs) // of the last stop: segment registers do not change
-	now := monotonic()     // the program can write another time to the agent's memory
-	return t.block.shared.Records(func(r *agent.Record) error {
-		regs := seg
-		copy(regs.R[:], r.Regs[:16])
-		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
-		nr := int64(regs.R[0])
-		t.logEventOf(rightBehind, t.session.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs))
-		t.session.result.Stats.Calls++
-		t.session.result.Stats.AgentCalls++
-		exit := regs
-		exit.R[0] = uint64(r.Result)
-		ev := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: r.Result, RegHash: checkpoint.HashRegs(&exit)}
-		if full {
-			ev.Regs = &exit
-		}
-		for _, o := range r.Outs {
-			ev.Writes = append(ev.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: append([]byte(nil), o.Data...)})
-		}
-		t.logEventOf(min(max(r.Time, rightBehind), now), ev)
-		return nil
-	})
 }

@@ -29,10 +29,10 @@ type attachment struct {
 // for: when Options.For has passed, Stop is closed, or the recorder gets a signal that asks it
 // to end. Then what is recorded is written, unless Options.UntilCrash says otherwise, and the
 // program is let go as it was. A program that cannot be attached to is a *StartError, and is not
-// changed. Args, Env, Dir, Files, Launcher, Agent and Vsyscall of opt are not used.
+// changed. Args, Env, Dir, Files, Launcher and Vsyscall of opt are not used.
 func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 	opt.setDefaults()
-	opt.Args, opt.Agent, opt.Vsyscall = nil, false, false
+	opt.Args, opt.Vsyscall = nil, false
 	asks := opt.Handle.queue()
 	defer asks.serve(0) // whatever comes of it, nobody waits for an answer
 	if err := attachable(pid); err != nil {
@@ -50,6 +50,7 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 		errc <- s.runAttached()
 	}()
 	err := <-errc
+	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err
 }
 
@@ -57,6 +58,7 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 func (s *session) runAttached() error {
 	s.asks.serve(unix.Gettid())
 	defer s.asks.serve(0)
+	reserveThreads(recorderReserve)
 	s.startGuard()
 	defer func() { s.guard.end() }()
 	t, err := s.seizeProgram(s.attach.pid)
@@ -128,11 +130,38 @@ func (t *thread) beginAttached() error {
 		return err
 	}
 	sp.findStorers()
+	if err := t.bringAgentAttached(); err != nil {
+		return err
+	}
 	m, err := sp.takeSnapshot()
 	if err != nil {
 		return err
 	}
 	return g.startInterval(t, m, g.contexts(t))
+}
+
+// bringAgentAttached brings the agent into the program, where it may be, with a block for each thread. All are stopped where calls
+// can be injected: threads that were not recorded from their start get no block later.
+func (t *thread) bringAgentAttached() error {
+	s, sp := t.session, t.space()
+	if !sp.allowsAgent() {
+		return nil
+	}
+	if err := t.bringAgent(); err != nil || sp.agent == nil {
+		return err
+	}
+	for _, o := range t.group().turns.threads {
+		if o == t {
+			continue
+		}
+		if err := o.bringBlock(); err != nil {
+			return fmt.Errorf("thread %d: %w", o.tid, err)
+		}
+		if o.block == nil {
+			s.noteOnce("a thread got no memory of the agent's, and makes its calls with stops")
+		}
+	}
+	return nil
 }
 
 // prepareThreads does for each thread, once all are stopped, what execve and clone do.
@@ -144,6 +173,10 @@ func (t *thread) prepareThreads() error {
 		}
 	}
 	if err := sp.findVDSO(); err != nil {
+		return err
+	}
+	traps, err := t.proc.dispositionOf(int(unix.SIGTRAP))
+	if err != nil {
 		return err
 	}
 	for _, o := range g.turns.threads {
@@ -158,6 +191,9 @@ func (t *thread) prepareThreads() error {
 		return err
 	}
 	if err := t.readActions(); err != nil {
+		return err
+	}
+	if err := t.ignoreAgain(int(unix.SIGTRAP), traps); err != nil {
 		return err
 	}
 	for _, o := range g.turns.threads {

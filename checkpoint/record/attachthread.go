@@ -200,6 +200,20 @@ func (t *thread) readActions() (err error) {
 	})
 }
 
+// ignoreAgain has the program ignore a signal that it ignored before, as disp says: the kernel takes that back where it
+// forces the signal on a thread.
+func (t *thread) ignoreAgain(sig int, disp disposition) error {
+	if disp != dispIgnore {
+		return nil
+	}
+	a, err := t.askAction(sig)
+	if err != nil || a.handler == sigIgn {
+		return err
+	}
+	a.handler = sigIgn
+	return t.setAction(sig, a)
+}
+
 // readAuxv reads the auxiliary vector that a process was started with.
 func readAuxv(pid int) ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid)) }
 

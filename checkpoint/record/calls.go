@@ -179,13 +179,18 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 	return action{}, t.resumeTimeout()
 }
 
-// patch replaces the call's arguments for the kernel; the exit restores them.
+// patch replaces the call's arguments for the kernel, those that are not replaced yet and those that are; the exit
+// restores them.
 func (t *thread) patch(edit func(r *ptrace.Regs)) error {
-	r := t.regs
-	edit(&r)
-	t.call.patched = true
-	t.session.guard.of(t.tid).patch(&t.call)
-	return t.setRegs(&r)
+	c := &t.call
+	if !c.patched {
+		c.given = t.regs
+	}
+	edit(&c.given)
+	c.patched = true
+	t.session.guard.of(t.tid).patch(c)
+	given := c.given
+	return t.setRegs(&given)
 }
 
 // refuse answers a call that cannot be replayed in the kernel's place.

@@ -60,7 +60,7 @@ func (g *group) letGo(at *thread) error {
 			}
 			at.call.in = false
 		}
-		list = append(list, leaving{at, 0})
+		list = append(list, at)
 	}
 	g.timer.holdUntil(time.Time{})
 	if slices.Contains(g.procs, s.first) {
@@ -92,7 +92,7 @@ func (g *group) letOthersGo(t *thread) error {
 
 // bringOut stops the threads of the group but one, out of their calls, and returns them. One that
 // waits in vfork(2) for another of them cannot be stopped there: it is let go at its next stop.
-func (g *group) bringOut(but *thread) (list []leaving, err error) {
+func (g *group) bringOut(but *thread) (list []*thread, err error) {
 	for _, o := range slices.Clone(g.turns.threads) {
 		switch {
 		case o == but:
@@ -101,10 +101,10 @@ func (g *group) bringOut(but *thread) (list []leaving, err error) {
 			o.leaves = true
 			continue
 		}
-		sig, err := o.leaveCall()
+		err := o.leaveCall()
 		switch {
 		case err == nil:
-			list = append(list, leaving{o, sig})
+			list = append(list, o)
 		case isGone(err):
 			g.session.drop(o.tid)
 		default:
@@ -114,16 +114,23 @@ func (g *group) bringOut(but *thread) (list []leaving, err error) {
 	return list, nil
 }
 
-// releaseAll lets stopped threads of the group go, once nothing of the recorder's is left in their memory.
-func (g *group) releaseAll(list []leaving) error {
+// releaseAll lets stopped threads of the group go, once nothing of the recorder's is left in their memory, and each has what is
+// its own: the first that runs may send others signals, without end.
+func (g *group) releaseAll(list []*thread) error {
 	if err := g.heal(list); err != nil && !isGone(err) {
 		return err
 	}
-	for _, l := range list {
-		if err := l.t.release(l.sig); err != nil && !isGone(err) {
-			return fmt.Errorf("thread %d: %w", l.t.tid, err)
+	for _, t := range list {
+		if err := t.giveAll(); err != nil && !isGone(err) {
+			return fmt.Errorf("thread %d: %w", t.tid, err)
 		}
-		g.session.drop(l.t.tid)
+		g.session.guard.drop(t.tid) // should the recorder be killed now, nothing is to be undone
+	}
+	for _, t := range list {
+		if err := t.session.source.resume(t.tid, ptrace.Detach, 0); err != nil && !isGone(err) {
+			return fmt.Errorf("thread %d: %w", t.tid, err)
+		}
+		g.session.drop(t.tid)
 	}
 	return nil
 }
@@ -157,9 +164,9 @@ func (t *thread) leave(ws unix.WaitStatus) (action, error) {
 		return action{}, nil
 	}
 	t.leaves, t.parked.waits, t.parked.next = false, false, comesTo(ws)
-	sig, err := t.leaveCall()
+	err := t.leaveCall()
 	if err == nil {
-		err = t.release(sig)
+		err = t.release()
 	}
 	if err != nil {
 		return action{}, err
@@ -204,53 +211,66 @@ func (t *thread) halt() error {
 }
 
 // leaveCall brings a thread whose stop, if it is at one, is not being answered to a stop in its
-// own code, and returns the signal with which it is to go on. A call in which it waits is ended, as
+// own code, and holds back the signal at whose delivery it was. A call in which it waits is ended, as
 // the kernel would for a signal that is ignored, and made again. One that ends is let go, with errGone.
-func (t *thread) leaveCall() (sig int, err error) {
+func (t *thread) leaveCall() error {
 	if err := t.halt(); err != nil {
-		return 0, err
+		return err
 	}
 	ws := t.parked.next.status
 	switch {
 	case t.parked.next.ended:
 		t.session.noteEnd(t.tid, ws)
-		return 0, errGone
+		return errGone
 	case ws != 0 && ptrace.Event(ws) == unix.PTRACE_EVENT_EXIT:
-		return 0, errors.Join(errGone, t.session.source.resume(t.tid, ptrace.Detach, 0))
+		return errors.Join(errGone, t.session.source.resume(t.tid, ptrace.Detach, 0))
 	}
 	if err := t.readRegs(); err != nil {
-		return 0, err
+		return err
 	}
 	isCall := ws != 0 && ptrace.StopSignal(ws) == ptrace.SyscallTrap
 	switch {
 	case t.call.in && !t.call.entering:
 		if err := t.endCall(); err != nil {
-			return 0, err
+			return err
 		}
 	case isCall: // at the entry of one
 		if err := t.undo(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	sig = signalOf(ws)
+	sig := signalOf(ws)
 	if t.group().timer.seen(t.tid, unix.Signal(sig)) {
-		return 0, nil
+		return nil
 	}
 	if kind, _ := t.trappedHere(); sig == 0 && kind != 0 && t.pending()&^t.sig.mask&(1<<(unix.SIGSEGV-1)) != 0 {
 		// The stop that was asked for came before the signal for the instruction, which would kill.
+		var err error
 		if ws, err = t.runTo(ptrace.Syscall, 0); err != nil {
-			return 0, err
+			return err
 		}
 		if !ws.Stopped() {
-			return 0, &goneError{ws}
+			return &goneError{ws}
 		}
 		sig = signalOf(ws)
 	}
+	return t.holdBack(sig)
+}
+
+// holdBack holds the signal back at whose delivery the thread is, 0 for none, unless it comes from an instruction that
+// the thread executes again.
+func (t *thread) holdBack(sig int) error {
 	again, err := t.faultsAgain(sig)
-	if again {
-		sig = 0
+	var si ptrace.Siginfo
+	if sig == 0 || again || err != nil || t.session.source.getSiginfo(t.tid, &si) != nil {
+		return err
 	}
-	return sig, err
+	if err := t.given(sig, &si); err != nil {
+		return err
+	}
+	t.sig.held = append(t.sig.held, heldSignal{sig, si})
+	t.noteHeld()
+	return nil
 }
 
 // faultsAgain reports whether a signal at whose delivery the thread is comes from an instruction that it executes again when
@@ -297,28 +317,29 @@ func (t *thread) endCall() error {
 	return t.setRegs(&t.regs)
 }
 
-// release gives a thread that is at a stop, in no call, what is its own, and lets it go, with
-// a signal unless that is 0.
-func (t *thread) release(sig int) error {
-	if timer := &t.group().timer; timer.comes(t) {
-		if err := t.takeReserved(sig); err != nil {
-			return err
-		}
-		sig = 0
-	}
-	if err := t.restore(); err != nil {
+// giveAll gives a thread that is at a stop, in no call, what is its own.
+func (t *thread) giveAll() error {
+	if err := t.takeReserved(); err != nil {
 		return err
 	}
-	return t.session.source.resume(t.tid, ptrace.Detach, sig)
+	return t.restore()
+}
+
+// release does so, and lets the thread go.
+func (t *thread) release() error {
+	if err := t.giveAll(); err != nil {
+		return err
+	}
+	return t.session.source.resume(t.tid, ptrace.Detach, 0)
 }
 
 // takeReserved has the thread take the timer's signal: it is not to outlive the tracer, for it would
 // kill. Other stops come before it, such as the one that halt has asked for where the thread came to
 // another.
-func (t *thread) takeReserved(sig int) error {
+func (t *thread) takeReserved() error {
 	timer := &t.group().timer
-	for ; timer.comes(t); sig = 0 {
-		ws, err := t.runToReserved(sig)
+	for timer.comes(t) {
+		ws, err := t.runToReserved(0)
 		switch {
 		case err != nil:
 			return err
@@ -330,13 +351,8 @@ func (t *thread) takeReserved(sig int) error {
 		if got == 0 || t.session.source.getSiginfo(t.tid, &si) != nil || timer.arrived(t.tid, got, &si) {
 			continue
 		}
-		again, err := t.faultsAgain(got)
-		if err != nil {
+		if err := t.holdBack(got); err != nil {
 			return err
-		}
-		if !again {
-			t.sig.held = append(t.sig.held, heldSignal{got, si})
-			t.noteHeld()
 		}
 	}
 	return nil
@@ -349,15 +365,15 @@ func (t *thread) restore() error {
 		return err
 	}
 	if t.space().site != 0 {
-		if err := t.borrow(t.proc.pid, t.tid, t.proc.trap.disarm, t.giveRseq); err != nil {
+		if err := t.borrow(t.proc.pid, t.tid, t.proc.trap.disarm, t.giveRseq, t.giveSignals); err != nil {
 			return err
 		}
 	}
 	if err := unix.SchedSetaffinity(t.tid, &t.affinity); err != nil {
 		t.session.log.Warn().Err(err).Msg("affinity not restored")
 	}
-	for _, h := range t.sig.held {
-		_ = t.session.source.send(t.proc.pid, t.tid, unix.Signal(h.signo)) // it fails only for one that is gone
+	for i := range t.sig.held {
+		sendAs(t.proc.pid, t.tid, &t.sig.held[i])
 	}
 	t.sig.held = nil
 	t.noteHeld()

@@ -36,7 +36,7 @@ func (s *session) endOthers(but *group, why string) error {
 		}
 		if !g.done && why != "" {
 			switch err := g.endHere(why); {
-			case errors.Is(err, errLost): // nothing of it is written yet, and the others count
+			case errors.Is(err, ErrLost): // nothing of it is written yet, and the others count
 				s.noteOnce(fmt.Sprintf("process %d is left out: %v", g.of.pid, err))
 			case err != nil && !errors.Is(err, errGone):
 				return err
@@ -147,7 +147,13 @@ func (g *group) finishCall() error {
 // isHalfway reports whether the thread has the turn and is inside such a call. None of them waits long but for a child of
 // vfork(2) that is not recorded, and in that no signal ends it anyway.
 func (t *thread) isHalfway() bool {
-	if !t.call.in || t.group().turns.has != t || t.session.threads[t.tid] != t {
+	if t.group().turns.has != t || t.session.threads[t.tid] != t {
+		return false
+	}
+	if t.redo { // it is about to make a call that the agent has left to the recorder, perhaps one of these
+		return true
+	}
+	if !t.call.in {
 		return false
 	}
 	switch t.call.nr {

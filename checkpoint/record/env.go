@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -29,13 +30,14 @@ const stackLimit = 6 << 20 / 8
 // readStack reads the new stack at the program's stack pointer.
 func (t *thread) readStack() (*newStack, error) {
 	at := t.regs.Rsp
+	ahead := lookahead{space: t.space()}
 	word := func() (uint64, error) {
-		var w [8]byte
-		if at-t.regs.Rsp > 8*stackLimit || t.space().readMem(at, w[:]) != len(w) {
+		v, ok := ahead.word(at)
+		if at-t.regs.Rsp > 8*stackLimit || !ok {
 			return 0, fmt.Errorf("the new stack cannot be read at %#x", at)
 		}
 		at += 8
-		return le64(w[:]), nil
+		return v, nil
 	}
 	list := func() (out []uint64, err error) {
 		for {
@@ -137,10 +139,57 @@ func (t *thread) editEnv() error {
 // stringsAt reads strings. One that is too long is none of those looked for.
 func (sp *space) stringsAt(addrs []uint64) []string {
 	out := make([]string, len(addrs))
+	ahead := lookahead{space: sp}
 	for i, addr := range addrs {
-		out[i], _ = sp.readString(addr)
+		out[i] = ahead.string(addr)
 	}
 	return out
+}
+
+// lookahead reads what stands close together in a program's memory: a call for each word or string takes longer than
+// reading all of a new stack. The memory must not change meanwhile.
+type lookahead struct {
+	space *space
+	at    uint64
+	b     []byte // what is there, from at on
+}
+
+// lookaheadSize is how much is read at once, in bytes.
+const lookaheadSize = 16384
+
+// from returns what is known from addr on: n bytes or more, where so many can be read.
+func (l *lookahead) from(addr uint64, n int) []byte {
+	if addr < l.at || addr-l.at > uint64(len(l.b)) || len(l.b)-int(addr-l.at) < n {
+		if l.b == nil {
+			l.b = make([]byte, lookaheadSize)
+		}
+		l.at, l.b = addr, l.b[:cap(l.b)]
+		l.b = l.b[:l.space.readMem(addr, l.b)]
+	}
+	return l.b[addr-l.at:]
+}
+
+// word reads the word at addr.
+func (l *lookahead) word(addr uint64) (v uint64, ok bool) {
+	b := l.from(addr, 8)
+	if len(b) < 8 {
+		return 0, false
+	}
+	return le64(b), true
+}
+
+// string reads the string at addr, or as much of it as space.readString does.
+func (l *lookahead) string(addr uint64) string {
+	b := l.from(addr, 1)
+	end := bytes.IndexByte(b, 0)
+	if end < 0 {
+		b = l.from(addr, stringLimit)
+		end = bytes.IndexByte(b, 0)
+	}
+	if end < 0 || end > stringLimit {
+		end = min(len(b), stringLimit)
+	}
+	return string(b[:end])
 }
 
 // change changes the lists of a stack that ends at end. It returns where the text of what is new

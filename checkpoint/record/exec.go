@@ -185,13 +185,13 @@ func (t *thread) beginImage() error {
 	t.space().brk = stat.StartBrk
 	t.space().noteExecImplied()
 	t.readName()
+	t.space().artefact = nil
 	if err := t.space().findSite(); err != nil {
 		return err
 	}
 	if t.proc.unwanted {
 		return t.leaveHere()
 	}
-	t.space().artefact = nil
 	if err := t.editEnv(); err != nil {
 		return err
 	}
@@ -245,16 +245,12 @@ func (t *thread) inheritedActions() error {
 	return t.refreshMask()
 }
 
-// findSite finds the instruction for injected calls.
+// findSite finds a place for injected calls.
 func (sp *space) findSite() error {
 	for m := range sp.maps.tree.From(0) {
 		if m.Name == "[vdso]" {
-			site, err := findSyscall(sp.mem, m.Start, m.End)
-			if err != nil {
-				return err
-			}
-			sp.site, sp.vdso = site, m.Start
-			return nil
+			sp.vdso = m.Start
+			return sp.placeSite(m)
 		}
 	}
 	return errors.New("the program has no vdso")
@@ -264,12 +260,13 @@ func (sp *space) findSite() error {
 // instructions from the program. The vector stands above the environment on
 // the new stack.
 func (t *thread) editAuxv() error {
-	var w [8]byte
+	ahead := lookahead{space: t.space()}
 	word := func(addr uint64) (uint64, error) {
-		if t.space().readMem(addr, w[:]) != len(w) {
+		v, ok := ahead.word(addr)
+		if !ok {
 			return 0, fmt.Errorf("the new stack cannot be read at %#x", addr)
 		}
-		return le64(w[:]), nil
+		return v, nil
 	}
 	argc, err := word(t.regs.Rsp)
 	if err != nil {
@@ -367,7 +364,10 @@ func (s *session) describeHost(p *process) error {
 		return err
 	}
 	m.Hostname, m.Kernel = unix.ByteSliceToString(uts.Nodename[:]), unix.ByteSliceToString(uts.Release[:])
-	m.Tool, m.Keep, m.CPU = "vplay", string(s.opt.Keep), p.identity()
+	m.Tool, m.Keep = "vplay", string(s.opt.Keep)
+	if s.cpuOf = p; p.trap.cpuid { // the answers to the program's CPUID are made of it
+		m.CPU, s.cpuOf = p.identity(), nil
+	}
 	if p == s.first || m.Start.IsZero() {
 		m.Start = time.Now()
 	}

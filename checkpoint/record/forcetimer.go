@@ -40,6 +40,9 @@ type forceTimer struct {
 	cutDue  time.Duration // likewise, at which it is to end
 	shared  agent.Shared  // of the agent that the thread runs under, if it does
 	signo   unix.Signal
+	stood   int           // looks since the program ran last; from standsFor on the ticker looks no more until it runs
+	used    time.Duration // CPU time of the program when it had last used some
+	usedAt  time.Time     // when that was seen
 }
 
 // sentSignal is what is on its way to a thread.
@@ -184,33 +187,79 @@ func (p *forceTimer) check(now time.Time) {
 	}
 	if due && p.shared != nil && p.shared.Phase() != agent.None {
 		p.shared.Attend(true)
-		if stuck := p.stuck; !stuck {
+		waits := p.asked && p.shared.Phase() == agent.Waits // and may do so for ever
+		if stuck := p.stuck; !stuck && !waits {
 			p.stuck = !p.turnEnd.IsZero() && now.After(p.turnEnd)
 			return // it is in a call, which a signal would end
 		} // the call waits, perhaps for a thread that waits for the turn
 	}
-	if due && p.source.send(p.pid, p.tid, p.signo) == nil {
-		if p.sent == nil {
-			p.sent = map[int]sentSignal{}
-		}
-		p.sent[p.tid] = sentSignal{signo: p.signo, n: p.sent[p.tid].n + 1}
+	if due {
+		p.send()
 	}
 }
 
-// rest returns for how long check need not be called, if no other method is: half as long as the
-// program can run before it is overdue.
+// send sends the signal to the thread that runs.
+func (p *forceTimer) send() {
+	if p.source.send(p.pid, p.tid, p.signo) != nil {
+		return
+	}
+	if p.sent == nil {
+		p.sent = map[int]sentSignal{}
+	}
+	p.sent[p.tid] = sentSignal{signo: p.signo, n: p.sent[p.tid].n + 1}
+}
+
+// endWait ends a call of the agent's in which the thread that has the turn waits, and has it wait in no other: another
+// thread is ready. It reports whether there was such a call.
+func (p *forceTimer) endWait() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running || p.signo == 0 || p.shared == nil {
+		return false
+	}
+	p.shared.Patient(false)
+	if p.shared.Phase() != agent.Waits || p.sent[p.tid].n > 0 {
+		return false
+	}
+	p.send()
+	return true
+}
+
+// How long no timer looks at a program that uses no CPU time. A look costs 0.3 ms, for Go's runtime looks about itself when it is woken.
+const (
+	standsFor = 8                      // looks at one that stands, as in a call, until it is waited for: most go on at once
+	waitsFor  = 250 * time.Millisecond // and at most this for one that waits under the agent: it can go on unseen
+	littleCPU = time.Millisecond       // is nothing
+)
+
+// rest returns for how long check need not be called, if no other method is: as long as the program can run before its
+// interval is to end, or is overdue; longer where it does not run.
 func (p *forceTimer) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.running || p.signo == 0 || len(p.sent) > 0 || p.asked || p.every > 0 || p.shared != nil || p.cpuDue == 0 ||
-		!p.hold.IsZero() || !p.turnEnd.IsZero() || !p.turnAsk.IsZero() {
+	if p.signo == 0 || len(p.sent) > 0 || p.asked || p.every > 0 || p.cpuDue == 0 || !p.hold.IsZero() || !p.turnEnd.IsZero() || !p.turnAsk.IsZero() {
+		return 0
+	}
+	if !p.running {
+		if p.stood++; p.stood >= standsFor {
+			return longestRest
+		}
 		return 0
 	}
 	cpu, err := cpuTime(p.pid)
 	if err != nil {
 		return 0
 	}
-	return (p.cpuDue - cpu) / 2
+	left := p.cpuDue - cpu
+	if cpu < p.cutDue {
+		left = p.cutDue - cpu
+	}
+	if now := time.Now(); cpu-p.used > littleCPU || cpu < p.used {
+		p.used, p.usedAt = cpu, now
+	} else if waits := now.Sub(p.usedAt); p.shared != nil && waits > littleCPU {
+		left = max(left, min(waits, waitsFor))
+	}
+	return left
 }
 
 // lost reports whether a SIGCONT has taken away what was sent to the running thread. It was not
@@ -234,7 +283,8 @@ func (p *forceTimer) enter(t *thread, user bool) {
 	if t.agent {
 		p.shared = t.block.shared
 	}
-	other = other || p.shared != nil
+	other = other || p.stood >= standsFor
+	p.stood = 0
 	p.mu.Unlock()
 	if other {
 		p.ticker.changed()

@@ -21,6 +21,13 @@ func computing(k *ticker) *forceTimer {
 	return p
 }
 
+// looks has the ticker look n times.
+func looks(p *forceTimer, n int) {
+	for range n {
+		p.rest()
+	}
+}
+
 // TestRest: the timers rest only where no deadline but that of CPU time is set.
 func TestRest(t *testing.T) {
 	soon := time.Now()
@@ -39,7 +46,8 @@ func TestRest(t *testing.T) {
 		"stands":            {func(p *forceTimer) { p.leave() }, false},
 		"is off":            {func(p *forceTimer) { p.off() }, false},
 		"gets a signal":     {func(p *forceTimer) { p.sent = map[int]sentSignal{1: {n: 1}} }, false},
-		"has an agent":      {func(p *forceTimer) { p.shared = agent.Shared{} }, false},
+		"stands for long":   {func(p *forceTimer) { p.leave(); looks(p, standsFor) }, true},
+		"has an agent":      {func(p *forceTimer) { p.shared = agent.Shared{} }, true},
 		"has gone":          {func(p *forceTimer) { p.pid = 1 << 22 }, false},
 		"holds none":        {func(p *forceTimer) { p.holdUntil(soon); p.holdUntil(time.Time{}) }, true},
 		"is asked no more":  {func(p *forceTimer) { p.ask(true); p.ask(false) }, true},
@@ -60,6 +68,29 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// TestRestWaiting: while a program waits under the agent the timer looks at it seldom, though its interval is overdue, but at least
+// four times a second. One that computes is looked at.
+func TestRestWaiting(t *testing.T) {
+	p := computing(&ticker{})
+	p.interval(1, 1)
+	p.shared = agent.Shared{}
+	looks(p, 1)
+	for waits, want := range map[time.Duration]time.Duration{0: 0, 20 * time.Millisecond: 20 * time.Millisecond, time.Hour: waitsFor} {
+		cpu, err := cpuTime(p.pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.used, p.usedAt = cpu, time.Now().Add(-waits)
+		if got := max(p.rest(), 0); got < want || got > want+10*time.Millisecond {
+			t.Errorf("it has waited %v: rests for %v, want %v", waits, got, want)
+		}
+		p.used = 0
+		if got := p.rest(); got > 0 {
+			t.Errorf("it has computed, and rests for %v", got)
+		}
+	}
+}
+
 // TestRestEnds: what sets a deadline ends a rest, and then it is kept.
 func TestRestEnds(t *testing.T) {
 	f, th := newFake(t, Options{})
@@ -71,6 +102,7 @@ func TestRestEnds(t *testing.T) {
 		"interval": func(p *forceTimer) { p.interval(1, 1) },
 		"process":  func(p *forceTimer) { p.pid++; p.enter(th, true) },
 		"program":  func(p *forceTimer) { p.ticker.add(&forceTimer{}) },
+		"runs":     func(p *forceTimer) { p.leave(); looks(p, standsFor); p.enter(th, true) },
 	} {
 		k := &ticker{wake: make(chan struct{}, 1)}
 		p := computing(k)

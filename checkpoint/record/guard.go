@@ -4,6 +4,7 @@ package record
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -86,6 +87,10 @@ type journal struct {
 	head    robustHead
 	entries [robustEntries]robustEntry
 
+	// Likewise of the sentry, a thread of the recorder that does nothing but to die with it, as soon as a CPU is to be had.
+	sentryHead robustHead
+	sentry     robustEntry
+
 	used  atomic.Int32 // entries of undos up to the last that was ever in use
 	undos [maxUndo]undo
 }
@@ -96,6 +101,7 @@ type guard struct {
 	mapped  []byte
 	proc    *os.Process
 	scope   string        // kernel.yama.ptrace_scope
+	over    chan struct{} // closed to end the sentry
 	undos   map[int]*undo // by thread
 	free    []*undo
 }
@@ -142,15 +148,22 @@ func newGuard(command []string) (*guard, error) {
 	if err := j.own(); err != nil {
 		return nil, err
 	}
+	over := make(chan struct{})
+	if err := j.post(over); err != nil {
+		disown()
+		close(over)
+		return nil, err
+	}
 	proc, err := os.StartProcess(command[0], command, &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, file, pidfd},
 		Sys: &unix.SysProcAttr{Setsid: true}, // what is meant for the recorder's group or terminal is not for it
 	})
 	if err != nil {
 		disown()
+		close(over)
 		return nil, err
 	}
-	return &guard{journal: j, mapped: mapped, proc: proc, scope: readScope(), undos: map[int]*undo{}}, nil
+	return &guard{journal: j, mapped: mapped, proc: proc, scope: readScope(), over: over, undos: map[int]*undo{}}, nil
 }
 
 // end tells the guardian that nothing is to be done any more, and waits for its end. The calling thread is the tracer's.
@@ -160,7 +173,8 @@ func (g *guard) end() {
 	}
 	g.journal.done.Store(1)
 	disown()
-	g.journal.wake()
+	close(g.over)
+	wake(&g.journal.sentry.word)
 	_, _ = g.proc.Wait() // it may have been killed, which is as good
 	g.undos, g.free, g.journal = nil, nil, nil
 	_ = unix.Munmap(g.mapped) // it is what was mapped
@@ -358,9 +372,36 @@ func (t *thread) unshield() error {
 	return t.session.source.setSigmask(t.tid, t.sig.mask)
 }
 
-// isOver reports whether the tracer's thread has ended, or has nothing more to do.
+// post starts the sentry, which is over when that is closed.
+func (j *journal) post(over chan struct{}) error {
+	posted := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := j.ownSentry()
+		hurry()
+		posted <- err
+		<-over
+		disown()
+	}()
+	return <-posted
+}
+
+// hurry has the calling thread run as soon as it has something to do, before all others where that is allowed, else before those
+// that have had their share. What it makes does not inherit that.
+func hurry() {
+	const resetOnFork, fifo = 1, 1 // SCHED_FLAG_RESET_ON_FORK, SCHED_FIFO of linux/sched.h
+	if unix.SchedSetAttr(0, &unix.SchedAttr{Policy: fifo, Priority: 1, Flags: resetOnFork}, 0) != nil {
+		const slice = 100_000 // nanoseconds, of Linux 6.12: who asks for less gets it sooner
+		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Flags: resetOnFork, Runtime: slice}, 0)
+	}
+}
+
+// unhurry undoes that.
+func unhurry() { _ = unix.SchedSetAttr(0, &unix.SchedAttr{}, 0) }
+
+// isOver reports whether the sentry or the tracer's thread has ended, or there is nothing more to do.
 func (j *journal) isOver() bool {
-	return j.done.Load() != 0 || j.entries[0].word.Load()&futexOwnerDied != 0
+	return j.done.Load() != 0 || (j.sentry.word.Load()|j.entries[0].word.Load())&futexOwnerDied != 0
 }
 
 // Bits of a robust futex (linux/futex.h).

@@ -4,6 +4,7 @@ package record
 
 import (
 	"math"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,17 @@ import (
 
 // newJournal makes a journal of a file in memory.
 func newJournal(fd int) (mapped []byte, j *journal, err error) {
-	if err := unix.Ftruncate(fd, int64(unsafe.Sizeof(journal{}))); err != nil {
+	const size = unsafe.Sizeof(journal{})
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return nil, nil, err
+	}
+	if limit.Cur < uint64(size) { // which counts for a file in memory, too, though it takes no room
+		raised := unix.Rlimit{Cur: limit.Max, Max: limit.Max}
+		_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &raised)                   // not above what it may be
+		defer func() { _ = unix.Setrlimit(unix.RLIMIT_FSIZE, &limit) }() // it was that
+	}
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		return nil, nil, err
 	}
 	return mapJournal(fd)
@@ -41,7 +52,21 @@ func (j *journal) own() error {
 		}
 		e.word.Store(uint32(unix.Gettid()) | futexWaiters)
 	}
-	_, _, errno := unix.RawSyscall(unix.SYS_SET_ROBUST_LIST, uintptr(unsafe.Pointer(&j.head)), unsafe.Sizeof(j.head), 0)
+	return j.head.set()
+}
+
+// ownSentry makes the calling thread the owner of the sentry's futex.
+func (j *journal) ownSentry() error {
+	head := uint64(uintptr(unsafe.Pointer(&j.sentryHead)))
+	j.sentryHead = robustHead{list: uint64(uintptr(unsafe.Pointer(&j.sentry))), offset: uint64(unsafe.Offsetof(robustEntry{}.word))}
+	j.sentry.next = head
+	j.sentry.word.Store(uint32(unix.Gettid()) | futexWaiters)
+	return j.sentryHead.set()
+}
+
+// set makes it the list of the calling thread.
+func (h *robustHead) set() error {
+	_, _, errno := unix.RawSyscall(unix.SYS_SET_ROBUST_LIST, uintptr(unsafe.Pointer(h)), unsafe.Sizeof(*h), 0)
 	if errno != 0 {
 		return errno
 	}
@@ -59,9 +84,8 @@ const (
 	futexWake = 1
 )
 
-// await waits until the journal says that it is over.
-func (j *journal) await() {
-	word := &j.entries[0].word
+// await waits until the journal says that it is over. Whoever says so changes word, and wakes whom that concerns.
+func (j *journal) await(word *atomic.Uint32) {
 	for {
 		v := word.Load() // first: whoever ends the wait says so before changing it
 		if j.isOver() {
@@ -72,8 +96,7 @@ func (j *journal) await() {
 }
 
 // wake has await look again.
-func (j *journal) wake() {
-	word := &j.entries[0].word
+func wake(word *atomic.Uint32) {
 	word.Or(1 << 29) // a thread's number is less
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, math.MaxInt32, 0, 0, 0)
 }

@@ -15,6 +15,7 @@ import (
 
 	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
+	"vplay/checkpoint/record/agent"
 )
 
 // The guardian waits until the recorder has ended. Where that had not said so before, it stops
@@ -31,6 +32,7 @@ const (
 // Preconditions: called on the main goroutine, first thing in main.
 func Guard() error {
 	runtime.LockOSThread() // it will trace
+	reserveThreads(guardianReserve)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
 	// A kill of all that is called vplayd is not to be the guardian's end, too.
 	if err := os.WriteFile("/proc/self/comm", []byte("vplay-guardian"), 0); err != nil {
@@ -45,18 +47,24 @@ func Guard() error {
 		fds := []unix.PollFd{{Fd: guardRecorder, Events: unix.POLLIN}}
 		for {
 			if n, err := unix.Poll(fds, -1); n == 1 || err != unix.EINTR {
-				j.entries[0].word.Or(futexOwnerDied)
-				j.wake()
+				j.sentry.word.Or(futexOwnerDied)
+				wake(&j.sentry.word)
 				return
 			}
 		}
 	}()
-	j.await()
+	go func() { // the tracer's thread may end first
+		j.await(&j.entries[0].word)
+		wake(&j.sentry.word)
+	}()
+	hurry()
+	j.await(&j.sentry.word)
 	if j.done.Load() != 0 {
 		return nil
 	}
 	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, left: map[int]bool{}}
 	g.stop()
+	unhurry() // who is waited for needs the CPU
 	g.seize()
 	return g.heal()
 }
@@ -283,8 +291,8 @@ func (g *guardian) onStop(w *ward, ws unix.WaitStatus) (gone bool, err error) {
 	if pending&(1<<(unix.SIGSTOP-1)|drained&^mask) != 0 && !w.grouped {
 		return false, ptrace.Resume(w.tid, ptrace.Cont, 0)
 	}
-	for _, h := range w.held {
-		_ = unix.Tgkill(w.pid, w.tid, unix.Signal(h.signo))
+	for i := range w.held {
+		sendAs(w.pid, w.tid, &w.held[i])
 	}
 	if w.grouped && !w.undo.listens {
 		_ = unix.Kill(w.pid, unix.SIGCONT)
@@ -371,9 +379,27 @@ func (w *ward) ownRegs(mem memory) error {
 			noHand := restartNoHand
 			r.Rax = uint64(noHand)
 		}
+	case patched && !u.answered && r.Rip == u.entry.Rip-syscallInsnLen && r.Rsp == u.entry.Rsp: // about to make it again
+		r = u.entry
+		r.Gs_base = base
+		beforeCall(&r, u.entry.Orig_rax)
+	case w.isUnmade(&r):
+		beforeCall(&r, r.Orig_rax)
 	}
 	leaveCall(&r, w.signaled)
 	return ptrace.SetRegs(w.tid, &r)
+}
+
+// isUnmade reports whether a thread is behind a call that was not let through, because it was to be the agent's. The signal that
+// says so was the recorder's to give, and is gone with it.
+func (w *ward) isUnmade(r *ptrace.Regs) bool {
+	return int64(r.Orig_rax) >= 0 && r.Rax == r.Orig_rax && r.Rip-(r.Gs_base-agent.Block) >= agent.Size && w.isUnderAgent(r)
+}
+
+// isUnderAgent reports whether only the agent's own calls of a thread, with registers r, are let through.
+func (w *ward) isUnderAgent(r *ptrace.Regs) bool {
+	dispatch, err := ptrace.GetDispatch(w.tid) // it fails before Linux 6.4, where there is no agent
+	return err == nil && dispatch.On() && dispatch.In(r.Gs_base-agent.Block, agent.Block)
 }
 
 // signaled reports whether a signal waits for the thread that may end a call.
@@ -413,12 +439,8 @@ func (g *guardian) inject(w *ward, mem memory) error {
 	if err != nil || at.site == 0 {
 		return err
 	}
-	dispatch, err := ptrace.GetDispatch(w.tid)
-	if err == nil && dispatch.On() { // the agent's: its handler takes it out at the next call
-		if err := ptrace.SetDispatch(w.tid, false, 0, 0); err != nil {
-			return err
-		}
-		defer func() { _ = ptrace.RestoreDispatch(w.tid, dispatch) }()
+	if err := w.letThrough(mem); err != nil {
+		return err
 	}
 	in, err := borrow(w.pid, w.tid, at.site, nil)
 	if err != nil {
@@ -438,6 +460,20 @@ func (g *guardian) inject(w *ward, mem memory) error {
 		}
 	}
 	return errors.Join(err, in.end())
+}
+
+// letThrough has all calls of a thread that was under the agent let through, and the agent leave it at the next of them that comes
+// there.
+func (w *ward) letThrough(mem memory) error {
+	var r ptrace.Regs
+	if err := ptrace.GetRegs(w.tid, &r); err != nil || !w.isUnderAgent(&r) {
+		return err
+	}
+	at, off := agent.Unsupervised(r.Gs_base)
+	if _, err := mem.writeAt(off, at); err != nil {
+		return err
+	}
+	return ptrace.SetDispatch(w.tid, false, 0, 0)
 }
 
 // placeOf returns where a process makes injected calls. Its vdso gets the code back that an attach has replaced.

@@ -3,6 +3,8 @@
 package record
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -13,25 +15,24 @@ import (
 // a child of it goes on unrecorded: scratch memory, and the changes to the vdso. What each thread
 // gets back is in detach.go.
 
-// leaving is a thread that is at a stop in its own code and goes on with a signal, or 0.
-type leaving struct {
-	t   *thread
-	sig int
-}
-
 // heal takes out of the group's address space what the recorder has put there. All threads in it
 // are stopped.
-func (g *group) heal(list []leaving) error {
+func (g *group) heal(list []*thread) error {
 	if len(list) == 0 {
 		return nil
 	}
-	t := list[0].t
+	t := list[0]
 	sp := t.space()
 	if !sp.attached {
 		return nil
 	}
-	err := t.borrow(t.proc.pid, t.tid, func(in caller) error { return sp.healBy(in, sp.mem) })
-	sp.scratch, sp.spare, sp.patches = nil, nil, nil
+	if err := sp.takeAgentOut(list); err != nil {
+		return err
+	}
+	err := t.borrow(t.proc.pid, t.tid, func(in caller) error {
+		return errors.Join(sp.healBy(in, sp.mem), unmapAll(in, sp.agentPages))
+	})
+	sp.scratch, sp.spare, sp.patches, sp.agentPages = nil, nil, nil, nil
 	for _, o := range g.turns.threads {
 		o.scratch = abi.Range{}
 		o.note()
@@ -42,12 +43,39 @@ func (g *group) heal(list []leaving) error {
 // healBy has a borrowed thread of the process with memory mem, which is sp's or a copy, unmap
 // scratch memory, and gives the vdso its code back.
 func (sp *space) healBy(in caller, mem memory) error {
-	for _, r := range sp.scratch {
+	if err := unmapAll(in, sp.scratch); err != nil {
+		return err
+	}
+	return unpatchVDSO(mem, sp.patches)
+}
+
+// unmapAll has a borrowed thread unmap pages.
+func unmapAll(in caller, pages ranges) error {
+	for _, r := range pages {
 		if _, err := in.do(unix.SYS_MUNMAP, r.lo*checkpoint.PageSize, (r.hi-r.lo)*checkpoint.PageSize); err != nil {
 			return err
 		}
 	}
-	return unpatchVDSO(mem, sp.patches)
+	return nil
+}
+
+// takeAgentOut has nothing of the agent's left in the program but its memory. The list has the threads that go
+// on in it.
+func (sp *space) takeAgentOut(list []*thread) error {
+	if sp.agent == nil {
+		return nil
+	}
+	if err := errors.Join(sp.ownCode(), list[0].setHealer(false)); err != nil {
+		return err
+	}
+	for _, t := range list {
+		if err := t.leaveBlock(); err != nil && !isGone(err) {
+			return err
+		}
+	}
+	sp.agent.close()
+	sp.agent, sp.noAgent = nil, true
+	return nil
 }
 
 // healChild gives a new child, which is at its first stop and has a copy of t's memory, what t

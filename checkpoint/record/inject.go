@@ -13,9 +13,8 @@ import (
 	"vplay/checkpoint/abi/ptrace"
 )
 
-// Injection makes a stopped program execute system calls for the recorder, on
-// a SYSCALL instruction of its own vdso, which stays mapped though its address
-// is hidden from the program.
+// Injection makes a stopped program execute system calls for the recorder, behind the end
+// of its own vdso (callSite), which stays mapped though its address is hidden from the program.
 
 // injector is a program borrowed for calls; end gives it back unchanged.
 type injector struct {

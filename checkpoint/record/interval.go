@@ -16,7 +16,8 @@ import (
 
 // interval is one that is recorded, or that stands in the ring.
 type interval struct {
-	rec     checkpoint.Interval
+	rec     checkpoint.Interval // its events are without the agent's calls
+	calls   []agentCalls
 	space   *space            // of which it is
 	src     pageReader        // memory at its start
 	present ranges            // private pages at its start
@@ -54,7 +55,7 @@ type intervalEnd struct {
 // cut ends the interval and starts the next at the same stop of t, where calls can be
 // injected.
 func (g *group) cut(t *thread, b intervalEnd) error {
-	start := time.Now()
+	start := g.beginBorder()
 	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (g *group) cut(t *thread, b intervalEnd) error {
 		return err
 	}
 	g.between = nil
-	g.session.result.Stats.Cuts += time.Since(start)
+	g.noteBorder(start, m)
 	return nil
 }
 
@@ -120,6 +121,7 @@ func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 		}
 		end.Pages = without(m.refs, m.changed)
 	}
+	m.space.subtractStart(cur.hash)
 	cur.finishHash()
 	g.unwritten = true
 	return nil
@@ -143,7 +145,14 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 	}
 	m.stored = true
 	var err error
-	if m.refs, err = g.storePages(m.reader(), m.dirty, h); err != nil {
+	m.sums = map[uint64]uint64{}
+	note := func(addr, n uint64, page []byte) {
+		h.add(addr, n, page)
+		for i := addr / checkpoint.PageSize; n > 0; i, n = i+1, n-1 {
+			m.sums[i] = checkpoint.HashPage(i*checkpoint.PageSize, page)
+		}
+	}
+	if m.refs, err = g.storePages(m.reader(), m.dirty, note); err != nil {
 		return err
 	}
 	for a, p := range m.space.changedCopies(m) {
@@ -181,6 +190,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 			l.rec.Pages = append(l.rec.Pages, removedEntries(l.removed)...)
 			sortEntries(l.rec.Pages)
 		}
+		m.space.noteStart(m)
 		g.prev.close()
 	}
 	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize

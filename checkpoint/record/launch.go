@@ -3,8 +3,10 @@
 package record
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -33,7 +35,7 @@ func init() {
 // FD that it runs, waits there for the signals that PROG inherits, ignored and
 // blocked, and executes PROG, a path, with PROG's argument vector ARGS (ARGS[0]
 // included). When PROG cannot be executed it tells
-// the recorder why and returns nil; other failures are returned.
+// the recorder the number of the error and returns nil; other failures are returned.
 //
 // Preconditions: called on the main goroutine, first thing in main.
 func Launch(args []string) error {
@@ -62,10 +64,35 @@ func Launch(args []string) error {
 	syscall.CloseOnExec(fd)
 	decodeInheritance(state[:]).apply()
 	why := syscall.Exec(args[1], args[2:], meantFor(os.Environ(), os.Getppid(), os.Getpid()))
-	if _, err := syscall.Write(fd, []byte(why.Error())); err != nil {
+	var errno syscall.Errno
+	errors.As(why, &errno) // it is one
+	if _, err := syscall.Write(fd, binary.LittleEndian.AppendUint32(nil, uint32(errno))); err != nil {
 		return fmt.Errorf("record: execve %s: %w", args[1], why)
 	}
 	return nil
+}
+
+// whyNot reads why the launcher could not execute the program; "" when it has not said so.
+func whyNot(r io.Reader) string {
+	var errno [4]byte
+	if _, err := io.ReadFull(r, errno[:]); err != nil {
+		return ""
+	}
+	return syscall.Errno(binary.LittleEndian.Uint32(errno[:])).Error()
+}
+
+// launchFD returns what the launcher is told of its descriptor. With a sign before it the launcher
+// is Go: an executable may have another one in front of Go's runtime, which starts
+// faster, and leaves the environment as it is (cmd/vplayd/entry_linux_amd64.s).
+func launchFD(fd int, env []string) string {
+	own := strconv.Itoa(os.Getpid())
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if value == own && slices.Contains(namesProcess, name) {
+			return "+" + strconv.Itoa(fd)
+		}
+	}
+	return strconv.Itoa(fd)
 }
 
 // namesProcess are the variables by which a service manager says which process something is meant

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"maps"
 	"sort"
 
 	"vplay/checkpoint"
@@ -49,7 +50,11 @@ func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 		return nil
 	})
 	for a, old := range sp.logged {
-		if old != nil && !cur.isShared(a) {
+		switch page := a / checkpoint.PageSize; {
+		case cur.isShared(a):
+		case sp.session.streams() && cur.present.has(page):
+			h.sum -= sp.startSums[page]
+		case old != nil:
 			h.sum -= checkpoint.HashPage(a, old)
 		}
 	}
@@ -100,6 +105,31 @@ func (h *pendingHash) add(addr, n uint64, page []byte) {
 	h.now.within(first, first+n, func(lo, hi uint64) {
 		h.sum += checkpoint.HashPages(lo*checkpoint.PageSize, hi-lo, page)
 	})
+}
+
+// noteStart takes note of what the private pages are at the start of an interval with memory m, which are stored.
+func (sp *space) noteStart(m *snapshot) {
+	if sp.startSums == nil {
+		sp.startSums = map[uint64]uint64{}
+	}
+	_ = m.gone.each(func(page uint64) error {
+		delete(sp.startSums, page)
+		return nil
+	})
+	maps.Copy(sp.startSums, m.sums)
+}
+
+// subtractStart subtracts the pages at the start of the current interval, where the file is written all along.
+// h may be nil.
+func (sp *space) subtractStart(h *pendingHash) {
+	if h == nil {
+		return
+	}
+	_ = h.then.each(func(page uint64) error {
+		h.sum -= sp.startSums[page]
+		return nil
+	})
+	h.then = nil
 }
 
 // finishHash completes the hash of a forced end, to which the pages of its end have

@@ -216,7 +216,10 @@ type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
 	// AgentCalls counts those of Calls that the agent has made.
-	AgentCalls                        uint64
+	AgentCalls uint64
+	// Dispatches counts stops for calls from which no jump leads to the agent, or not yet, and for those that it leaves
+	// to the recorder.
+	Dispatches                        uint64
 	Shadows, Children, Threads, Execs uint64
 	// KnownPages counts pages of files that were neither read nor hashed, because the
 	// recording had them from another process.
@@ -228,6 +231,8 @@ type Stats struct {
 	CrashReaders uint64
 	// Cuts is the wall time that was spent on ending intervals and starting the next.
 	Cuts time.Duration
+	// Borders says how long the program stood at each of them.
+	Borders Borders
 	// MissedPages counts pages that changed without being seen, where that was
 	// checked. It is a defect when it is not 0.
 	MissedPages uint64

@@ -37,17 +37,38 @@ func (s *session) isOrdered() bool {
 	return s.began != 0
 }
 
-// number returns the number of the group's next event, which happens at a time, or 0 where events have none. A
-// group's numbers rise whatever the time is.
-func (g *group) number(at int64) uint64 {
-	if !g.session.isOrdered() {
+// numbering makes the numbers of a group's events. They rise whatever the times are.
+type numbering struct {
+	last  uint64
+	began int64 // of CLOCK_MONOTONIC, 0 where events have no numbers
+}
+
+// next returns the number of the next event, which happens at a time, or 0 where events have none.
+func (n *numbering) next(at int64) uint64 {
+	if n.began == 0 {
 		return 0
 	}
 	if at == happensNow {
 		at = monotonic()
 	}
-	g.lastNumber = max(g.lastNumber+1, uint64(max(at-g.session.began, 0)))
-	return g.lastNumber
+	n.last = max(n.last+1, uint64(max(at-n.began, 0)))
+	return n.last
+}
+
+// numbering returns the group's as it is now.
+func (g *group) numbering() numbering {
+	if !g.session.isOrdered() {
+		return numbering{}
+	}
+	return numbering{g.lastNumber, g.session.began}
+}
+
+// number returns the number of the group's next event, which happens at a time, or 0 where events have none.
+func (g *group) number(at int64) uint64 {
+	n := g.numbering()
+	seq := n.next(at)
+	g.lastNumber = n.last
+	return seq
 }
 
 // hasOurTime reports whether CLOCK_MONOTONIC of the process is the recorder's: a time namespace can have another.

@@ -127,7 +127,7 @@ func (g *group) writeInterval(iv *interval) error {
 	if s := g.session; !slices.Contains(s.written, g.of) {
 		s.written = append(s.written, g.of)
 	}
-	return g.session.out.interval(&iv.rec)
+	return g.session.out.interval(g.session.asWritten(iv))
 }
 
 // writeEnd writes the last that is recorded of a process: with a ring everything that stands
@@ -235,6 +235,9 @@ func (s *session) writeManifest() error {
 		return w.Abort()
 	}
 	main := s.about()
+	if s.cpuOf != nil {
+		s.manifest.CPU, s.cpuOf = s.cpuOf.identity(), nil
+	}
 	m := s.manifest
 	m.PID, m.Parent, m.Program, m.Args, m.Env = main.about.PID, main.about.Parent, main.about.Program, main.about.Args, main.about.Env
 	m.Cwd, m.Auxv, m.Signo, m.ExitCode = main.about.Cwd, main.about.Auxv, main.about.Signo, main.about.ExitCode

@@ -326,7 +326,7 @@ func TestLostShadows(t *testing.T) {
 				syscall.Kill(pid, syscall.SIGCONT)
 			})
 			if all {
-				if res.Recorded || !errors.Is(res.Err, errLost) {
+				if res.Recorded || !errors.Is(res.Err, ErrLost) {
 					t.Errorf("recorded: %t, %v", res.Recorded, res.Err)
 				}
 				return

@@ -114,7 +114,10 @@ func (r *relay) arrive(sig unix.Signal) {
 	if sig == unix.SIGINT {
 		r.interrupt()
 	}
-	if sig == unix.SIGTTIN || sig == unix.SIGTTOU {
+	switch sig {
+	case unix.SIGTTIN, unix.SIGTTOU:
+		return
+	case unix.SIGXFSZ, unix.SIGXCPU: // the recorder itself is at a limit: what it writes, or how long it runs, is not the program's doing
 		return
 	}
 	if sig == 0 {

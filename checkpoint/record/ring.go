@@ -42,8 +42,8 @@ func (g *group) dropOldest() {
 // this one: its range is no longer mapped.
 func (l *interval) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) == nil }
 
-// errLost says that the system has killed what holds the program's past.
-var errLost = errors.New("memory ran short, and the system took what held the program's past")
+// ErrLost says that the system has killed what holds the program's past.
+var ErrLost = errors.New("memory ran short, and the system took what held the program's past")
 
 // dropLost drops the intervals whose start is lost, and those before them: shadows are
 // the first that the system kills when memory runs short.
@@ -55,7 +55,7 @@ func (g *group) dropLost() error {
 		}
 	}
 	if newest == len(g.ring)-1 {
-		return errLost
+		return ErrLost
 	}
 	for range newest + 1 {
 		g.dropOldest()
@@ -98,6 +98,9 @@ func (g *group) writeRing(m *snapshot) error {
 		if err != nil {
 			return err
 		}
+		if isLost(iv.src) { // meanwhile, and it may have been read as empty
+			return ErrLost
+		}
 		iv.finishHash()
 		later = later.union(iv.delta)
 		next = without(refs, iv.views)
@@ -119,7 +122,7 @@ func (g *group) writeRing(m *snapshot) error {
 // storeFrom writes pages of an interval's start, which r reads, and adds them to the hash of the end
 // before, if that has one.
 func (g *group) storeFrom(iv *interval, r pageReader, set ranges, before *pendingHash) ([]checkpoint.PageEntry, error) {
-	refs, err := g.storePages(r, set, before)
+	refs, err := g.storePages(r, set, before.add)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +137,12 @@ func (g *group) storeFrom(iv *interval, r pageReader, set ranges, before *pendin
 	return refs, nil
 }
 
-// storePages writes the pages of set that r has, adds them to the hash of the end that they
-// belong to, if that has one, and returns their rows.
-func (g *group) storePages(r pageReader, set ranges, h *pendingHash) ([]checkpoint.PageEntry, error) {
+// storePages writes the pages of set that r has, calls note for each run of n pages with one content, and returns
+// their rows.
+func (g *group) storePages(r pageReader, set ranges, note func(addr, n uint64, page []byte)) ([]checkpoint.PageEntry, error) {
 	refs := make([]checkpoint.PageEntry, 0, set.count())
 	err := eachRun(r, set, func(addr, n uint64, page []byte) error {
-		h.add(addr, n, page)
+		note(addr, n, page)
 		ref, err := g.session.out.page(page)
 		for ; n > 0; n-- {
 			refs = append(refs, checkpoint.PageEntry{Addr: addr, Ref: ref})

@@ -41,7 +41,7 @@ func (t *thread) mapScratch() error {
 	if err != nil {
 		return err
 	}
-	addr, err := t.space().mapScratchFile(in)
+	addr, err := t.space().mapScratchIn(in)
 	if err != nil {
 		return err
 	}
@@ -56,20 +56,12 @@ func (t *thread) mapScratch() error {
 	return in.end()
 }
 
-// mapScratchFile maps a new file in memory, which is never joined to mappings of the
-// program's, and closes it. The result is the address, or a negated errno.
-func (sp *space) mapScratchFile(in caller) (addr int64, err error) {
-	fd, err := newMemFile(in, sp.vdso, scratchSize)
-	if err != nil || fd < 0 {
-		return fd, err
-	}
+// mapScratchIn maps scratch memory: anonymous and shared, which is never joined to mappings of the program's, and needs neither
+// a descriptor nor a file of that size, of which the program may be allowed no more. The result is the address, or a negated errno.
+func (sp *space) mapScratchIn(in caller) (addr int64, err error) {
 	// The kernel takes another address where this one is not free. Each has as much room below it.
 	below := scratchDistance + 2*sp.scratch.count()*checkpoint.PageSize
-	if addr, err = in.do(unix.SYS_MMAP, pageDown(sp.vdso-min(below, sp.vdso)), scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uint64(fd), 0); err != nil {
-		return addr, err
-	}
-	_, err = in.do(unix.SYS_CLOSE, uint64(fd))
-	return addr, err
+	return in.do(unix.SYS_MMAP, pageDown(sp.vdso-min(below, sp.vdso)), scratchSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uint64(0), 0)
 }
 
 // isScratch reports whether a mapping is scratch memory, or the agent's.

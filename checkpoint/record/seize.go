@@ -180,8 +180,8 @@ func (z *seized) letGo(pid int) {
 	if !z.stopped {
 		return // with the tracer's thread
 	}
-	for _, h := range z.held {
-		_ = unix.Tgkill(pid, z.tid, unix.Signal(h.signo)) // it fails only for one that is gone
+	for i := range z.held {
+		sendAs(pid, z.tid, &z.held[i])
 	}
 	_ = ptrace.Resume(z.tid, ptrace.Detach, 0) // likewise
 }

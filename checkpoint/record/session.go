@@ -29,6 +29,9 @@ type session struct {
 	log    zerolog.Logger
 	ctx    context.Context
 	result Result
+	border borderCost // of the one that is being made
+
+	logMemory logMemory // of the agents'
 
 	relay      relay
 	inherited  inheritance     // of the program
@@ -51,6 +54,7 @@ type session struct {
 	crashed  *process             // the first that crashed
 	manifest checkpoint.Manifest  // but for what it says of processes
 	cpu      *checkpoint.Identity // see hostCPU
+	cpuOf    *process             // whose CPU manifest.CPU is to say, once a recording is written; nil where it does
 	out      *output
 	written  []*process // that have intervals in the file, by the first of them
 
@@ -131,11 +135,13 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 		errc <- s.run(prog)
 	}()
 	err = <-errc
+	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err
 }
 
 // run is the life of the tracer thread.
 func (s *session) run(prog string) error {
+	reserveThreads(recorderReserve)
 	s.startGuard()
 	defer func() { s.guard.end() }()
 	t, err := s.start(prog)

@@ -76,6 +76,7 @@ func (s *shadow) reap() {
 // newSource returns what will hold the program's memory as it is now: a
 // shadow, or copies of its private pages when clones are refused.
 func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
+	defer sp.group.spend(&sp.session.border.clone, sp.group.cpuSpent())
 	if !sp.noShadow && !t.childrenElsewhere() {
 		s, err := sp.newShadow(t)
 		if err != nil || s != nil {

@@ -234,7 +234,7 @@ func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 		if t.healerHas(sig) {
 			pass = 0
 		}
-		if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
+		if t.endedForNothing() {
 			return action{sig: pass}, t.again()
 		}
 		t.recheck()
@@ -293,6 +293,10 @@ func (t *thread) again() error {
 	t.regs = r
 	t.sig.syncPending = false
 	t.sig.repeat = repeatOf(c)
+	t.redo = t.space().agent != nil // which would make it with the whole time-out
+	if err := t.space().ownCall(r.Rip); err != nil {
+		return err
+	}
 	return t.setRegs(&r)
 }
 

@@ -23,7 +23,8 @@ type snapshot struct {
 	changed ranges            // those of copies that belong to changed files
 	refs    []checkpoint.PageEntry
 	stored  bool
-	helper  *shadow // shares the program's memory, and reads it for this; nil where there is none
+	sums    map[uint64]uint64 // of the dirty pages, by page: HashPage, once they are stored for a file that is written all along
+	helper  *shadow           // shares the program's memory, and reads it for this; nil where there is none
 }
 
 // reader returns what reads the memory.
@@ -37,6 +38,7 @@ func (m *snapshot) reader() pageReader {
 // takeSnapshot looks at the program's memory.
 func (sp *space) takeSnapshot() (*snapshot, error) {
 	began := sp.group.cpuSpent()
+	defer sp.group.spend(&sp.session.border.scan, began)
 	if err := sp.ownCode(); err != nil {
 		return nil, err
 	}
@@ -165,7 +167,7 @@ func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
 	}
-	if cp, ok := cur.src.(*copySource); ok && !cp.has(addr) {
+	if cp, ok := cur.src.(*copySource); ok && !cp.has(addr) || isLost(cur.src) && !present {
 		return sp.fileContent(cur.keyAt(addr), addr, b)
 	}
 	if cur.src.readPage(addr, b) != nil {

@@ -45,6 +45,9 @@ type space struct {
 	// logged holds the pages of private mappings that the log, not the program,
 	// has written in this interval: their content at its start, nil for zero.
 	logged map[uint64][]byte
+	// startSums has HashPage of each private page at the current interval's start, by page, where the file is written
+	// all along. What holds the pages may be killed before the interval ends.
+	startSums map[uint64]uint64
 	// sharedNow holds the pages that a fork would not hold, at the current
 	// interval's start.
 	sharedNow map[uint64][]byte
@@ -92,9 +95,12 @@ func (sp *space) close() {
 	sp.agent = nil
 }
 
+// stringLimit bounds the strings that are read of a program's memory, in bytes with the 0 behind them.
+const stringLimit = 4096
+
 // readString reads a NUL-terminated string of at most 4096 bytes.
 func (sp *space) readString(addr uint64) (string, bool) {
-	b := make([]byte, 4096)
+	b := make([]byte, stringLimit)
 	n := sp.readMem(addr, b)
 	s, _, ok := strings.Cut(string(b[:n]), "\x00")
 	return s, ok

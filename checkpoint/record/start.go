@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -29,9 +28,10 @@ func (s *session) start(prog string) (*thread, error) {
 	defer func() { _ = w.Close() }() // its end is news to nobody
 	passed, closePassed := passedOn(len(s.opt.Files))
 	files := slices.Concat(s.opt.Files, passed, []*os.File{r})
-	args := append(append([]string{}, s.opt.Launcher...), strconv.Itoa(len(files)-1), prog)
+	env := s.startEnv(prog)
+	args := append(append([]string{}, s.opt.Launcher...), launchFD(len(files)-1, env), prog)
 	proc, err := os.StartProcess(s.opt.Launcher[0], append(args, s.opt.Args...), &os.ProcAttr{
-		Dir: s.opt.Dir, Env: s.startEnv(prog), Files: files,
+		Dir: s.opt.Dir, Env: env, Files: files,
 	})
 	_ = r.Close() // the launcher has its own
 	closePassed()
@@ -70,10 +70,8 @@ func (s *session) start(prog string) (*thread, error) {
 		return fail(err, "")
 	}
 	if ws.Exited() {
-		why := make([]byte, 200)
-		n, _ := w.Read(why) // at its end when the launcher said nothing
 		return nil, &StartError{
-			Program: s.opt.Args[0], Code: 126, Err: fmt.Errorf("cannot be executed: %s", why[:n]),
+			Program: s.opt.Args[0], Code: 126, Err: fmt.Errorf("cannot be executed: %s", whyNot(w)),
 			Hint: "is it a program for this machine, or a script with a valid #! line?",
 		}
 	}

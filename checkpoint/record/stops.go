@@ -102,6 +102,11 @@ func (t *thread) goOn(next action) error {
 // request returns how the thread is to be resumed, and prepares for it.
 func (t *thread) request(next action) (req ptrace.Request, err error) {
 	defer func() { t.placing = t.placing && err != nil }()
+	if t.call.pending {
+		if err := t.space().ownCall(t.regs.Rip - syscallInsnLen); err != nil {
+			return 0, err
+		}
+	}
 	if t.agentFits(next) {
 		under, err := t.underAgent(next.sig)
 		if under || err != nil {
@@ -137,7 +142,15 @@ func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitSta
 	if req != ptrace.Listen { // from which it comes without any signal
 		t.session.relay.runs(t)
 	}
-	if err := t.session.source.resume(t.tid, req, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+	err = t.session.source.resume(t.tid, req, sig)
+	if req == ptrace.Listen && errors.Is(err, unix.EIO) {
+		// A call was injected since it stopped, as where an interval has begun: it is at that call's end. It comes to
+		// the stop again before it executes anything.
+		if err = t.session.source.interrupt(t.tid); err == nil {
+			err = t.session.source.resume(t.tid, ptrace.Syscall, 0)
+		}
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return 0, false, err
 	}
 	return 0, false, nil // ESRCH: killed, and on its way to that stop
@@ -307,7 +320,7 @@ func (t *thread) onForced() (action, error) {
 	if err := t.readRegs(); err != nil {
 		return action{}, err
 	}
-	if t.call.pending && int64(t.sig.atExit.Rax) == errnoIntr && !t.anyPending() {
+	if t.endedForNothing() {
 		return action{}, t.again() // the timer's signal alone has ended it, under the agent
 	}
 	if t.signalDue() {

@@ -95,11 +95,41 @@ func (sp *space) mayHaveStorers(m *checkpoint.Mapping) bool {
 	return m.Flags&checkpoint.MapShared != 0 && m.Object != 0 && sp.objects.at(m.Object).Path != sharedAnonymous
 }
 
+// The lease of fcntl(2) and the signal that tells of its end (linux/fcntl.h, asm-generic/fcntl.h).
+const (
+	fSetSig   = 10
+	fSetLease = 1024
+)
+
+// noWriters reports whether nobody has the file that is mapped open for writing, and so has it mapped for that either, which
+// saves a look at all processes: the kernel gives a read lease only then. False where it is not known, as for files of other users.
+func (sp *space) noWriters(m *checkpoint.Mapping) bool {
+	o := sp.objects.at(m.Object)
+	for _, path := range []string{mapFile(sp.pid, m.Start, m.End), o.Path} { // the first is for root alone
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		same := unix.Fstat(fd, &st) == nil && st.Dev == o.Dev && st.Ino == o.Inode && st.Mode&unix.S_IFMT == unix.S_IFREG
+		// Who opens the file meanwhile waits until it is closed here; the recorder is told by a signal that it does not pass on.
+		_, err = unix.FcntlInt(uintptr(fd), fSetSig, int(unix.SIGURG))
+		if same && err == nil {
+			_, err = unix.FcntlInt(uintptr(fd), fSetLease, unix.F_RDLCK)
+		}
+		_ = unix.Close(fd) // ends the lease
+		if same {
+			return err == nil
+		}
+	}
+	return false
+}
+
 // noteStorers looks for storers to what a call has mapped.
 func (sp *space) noteStorers(ops []checkpoint.MapOp) {
 	for i := range ops {
 		m := &ops[i].Map
-		if ops[i].Kind != checkpoint.MapOpMap || !sp.mayHaveStorers(m) || sp.stored[m.Object] {
+		if ops[i].Kind != checkpoint.MapOpMap || !sp.mayHaveStorers(m) || sp.stored[m.Object] || sp.noWriters(m) {
 			continue
 		}
 		o := sp.objects.at(m.Object)
@@ -123,7 +153,7 @@ func (sp *space) noteStorers(ops []checkpoint.MapOp) {
 func (sp *space) noteLateStorers() {
 	sp.session.storers.pids = nil // look again: there is no later
 	for m := range sp.maps.tree.From(0) {
-		if !sp.mayHaveStorers(&m.Mapping) || sp.looksAfter(m) {
+		if !sp.mayHaveStorers(&m.Mapping) || sp.looksAfter(m) || sp.noWriters(&m.Mapping) {
 			continue
 		}
 		o := sp.objects.at(m.Object)

@@ -37,7 +37,8 @@ type thread struct {
 	interrupted interruptedCall // by the stop at which it was attached to
 	jobStopped  bool            // by job control, when it was attached to
 
-	block *threadAgent // where the agent keeps its own, nil for none
+	block    *threadAgent // where the agent keeps its own, nil for none
+	patience patience
 
 	agent       bool        // it runs under the agent, or did so up to the stop that is answered
 	placing     bool        // it was under the agent, and is not where it is in the program yet
@@ -92,6 +93,7 @@ type call struct {
 	args        [6]uint64
 	entry       ptrace.Regs // as the program made it
 	patched     bool        // arguments were replaced for the kernel
+	given       ptrace.Regs // what it has then
 	answered    bool        // the kernel does not run it: answer is the result
 	answer      int64
 	pending     bool                  // the exit is seen but how it ends is the next stop's business
@@ -107,6 +109,7 @@ type call struct {
 	joined      bool             // it brought processes together that share memory
 	mayBlock    bool             // it may wait for another thread
 	redirection *abi.Redirection // it writes to scratch memory
+	byAgent     bool             // the agent has made it, with the program's own arguments
 	thread      *thread          // that it has made
 	entering    bool             // it is logged, and waits for the turn before it is made
 	tries       bool             // it is made so that it does not wait, and again when it need not

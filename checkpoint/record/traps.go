@@ -205,10 +205,14 @@ func (t *thread) repairSegv() error {
 			return err
 		}
 	}
-	a := t.proc.segv
-	if a.handler == 0 {
+	if t.proc.segv.handler == 0 {
 		return nil
 	}
+	return t.setAction(int(unix.SIGSEGV), t.proc.segv)
+}
+
+// setAction has the thread set its process's action for a signal.
+func (t *thread) setAction(sig int, a kernelAction) error {
 	var b [32]byte
 	for i, v := range []uint64{a.handler, a.flags, a.restorer, a.mask} {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
@@ -217,7 +221,7 @@ func (t *thread) repairSegv() error {
 		if _, err := t.space().mem.writeAt(b[:], addr); err != nil {
 			return err
 		}
-		_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), addr, 0, 8)
+		_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(sig), addr, 0, 8)
 		return err
 	})
 }

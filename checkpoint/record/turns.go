@@ -79,7 +79,7 @@ func (g *group) beginTurn(t *thread) {
 }
 
 // boundTurn tells the timer when to force an end because others wait for the turn: threads of
-// the group, or processes that share its memory.
+// the group, or processes that share its memory. Who has it and waits under the agent gives it up at once.
 func (g *group) boundTurn() {
 	u := &g.turns
 	var ask, at time.Time
@@ -87,11 +87,18 @@ func (g *group) boundTurn() {
 		ask, at = u.since.Add(u.limits.slice), u.since.Add(u.limits.force)
 	}
 	if u.has != nil && g.othersReady() {
-		if ends := g.sharers.since.Add(g.sharers.lasts(u.limits.force)); at.IsZero() || ends.Before(at) {
+		c := g.sharers
+		if asks := c.since.Add(c.lasts(u.limits.slice)); ask.IsZero() || asks.Before(ask) {
+			ask = asks
+		}
+		if ends := c.since.Add(c.lasts(u.limits.force)); at.IsZero() || ends.Before(at) {
 			at = ends
 		}
 	}
 	g.timer.turnEnds(ask, at)
+	if !at.IsZero() && g.timer.endWait() {
+		u.has.patience.lose(time.Now())
+	}
 }
 
 // boundTurns is boundTurn for the group and for those that it shares memory with.

@@ -68,17 +68,66 @@ var vdsoStubs = []struct {
 // vdsoStubSize is the room of each.
 const vdsoStubSize = 32
 
+// callSite is the code for injected calls, the last of the stubs. A program whose recorder is killed comes out of the call
+// with the recorder's registers, and must do no harm until the guardian has it: it waits here, for some seconds, then it
+// ends, as it would have by going on.
+var callSite = []byte{
+	0x0f, 0x05, // SYSCALL
+	0xb9, 0, 0, 0, 8, // MOV ECX, 1<<27
+	0xf3, 0x90, // PAUSE, of 40 to 140 cycles
+	0xff, 0xc9, // DEC ECX
+	0x75, 0xfa, // JNZ to the PAUSE
+	0x0f, 0x0b, // UD2
+}
+
+// siteAt is where it is in a vdso that ends at end.
+func siteAt(end uint64) uint64 { return end - vdsoStubSize }
+
 // stubs returns the code of all, each at a multiple of vdsoStubSize.
 func stubs() []byte {
-	b := make([]byte, len(vdsoStubs)*vdsoStubSize)
+	b := make([]byte, (len(vdsoStubs)+1)*vdsoStubSize)
 	for i, s := range vdsoStubs {
 		copy(b[i*vdsoStubSize:], s.code)
 	}
+	copy(b[len(vdsoStubs)*vdsoStubSize:], callSite)
 	return b
 }
 
-// findVDSO finds the vdso, what is to be replaced in it, and an instruction for injected calls
-// that stays.
+// isRoom reports whether memory behind the end of a vdso is free, or has all or part of the code that is to
+// go there, of an earlier recording.
+func isRoom(room, code []byte) bool {
+	if len(room) != len(code) {
+		return false
+	}
+	for i := range room {
+		if room[i] != 0 && room[i] != code[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// placeSite writes the code for injected calls behind the end of the vdso of a new program, from which it is hidden. Where it
+// has no room there, an instruction of the vdso's own must do.
+func (sp *space) placeSite(m *mapping) error {
+	room := make([]byte, vdsoStubSize)
+	all := stubs()
+	code := all[len(all)-vdsoStubSize:]
+	at := siteAt(m.End)
+	if sp.readMem(at, room) != len(room) || !isRoom(room, code) {
+		var err error
+		sp.site, err = findSyscall(sp.mem, m.Start, m.End)
+		return err
+	}
+	if n, err := sp.mem.writeAt(code, at); err != nil || n != len(code) {
+		return fmt.Errorf("the vdso cannot be changed: %w", err)
+	}
+	sp.site = at
+	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: at, Old: room, What: "code for the recorder's system calls, behind the end of the vdso"})
+	return nil
+}
+
+// findVDSO finds the vdso and what is to be replaced in it.
 func (sp *space) findVDSO() error {
 	var at *mapping
 	for m := range sp.maps.tree.From(0) {
@@ -91,14 +140,10 @@ func (sp *space) findVDSO() error {
 	}
 	sp.vdso, sp.vdsoEnd = at.Start, at.End
 	image := make([]byte, at.End-at.Start)
-	var err error
 	if n := sp.readMem(at.Start, image); n != len(image) {
 		return errors.New("the vdso cannot be read")
 	}
-	sp.site, err = findSyscall(sp.mem, at.Start, at.End)
-	if err != nil {
-		return err
-	}
+	var err error
 	sp.patches, err = planVDSO(image, at.Start)
 	for i, p := range sp.patches {
 		what := "code that makes system calls, behind the end of the vdso"
@@ -123,7 +168,7 @@ func planVDSO(image []byte, start uint64) ([]codePatch, error) {
 	}
 	code := stubs()
 	at := len(image) - len(code)
-	if room := image[max(at, 0):]; at < 0 || !bytes.Equal(room, code) && len(bytes.Trim(room, "\x00")) > 0 {
+	if at < 0 || !isRoom(image[at:], code) {
 		return nil, &refusal{"its vdso has no room behind its end", "please report it, with the version of the kernel"}
 	}
 	list := []codePatch{{start + uint64(at), bytes.Clone(image[at:]), code}}
@@ -142,14 +187,14 @@ func planVDSO(image []byte, start uint64) ([]codePatch, error) {
 	return list, nil
 }
 
-// patchVDSO has the functions of the vdso make system calls.
+// patchVDSO has the functions of the vdso make system calls, and injected calls their place.
 func (sp *space) patchVDSO() error {
 	for _, p := range sp.patches {
 		if n, err := sp.mem.writeAt(p.now, p.addr); err != nil || n != len(p.now) {
 			return fmt.Errorf("the vdso cannot be changed: %w", err)
 		}
 	}
-	sp.attached = true
+	sp.attached, sp.site = true, siteAt(sp.vdsoEnd)
 	return nil
 }
 
@@ -189,8 +234,20 @@ func (t *thread) returnsIntoPatch() bool {
 }
 
 // leaveVDSO has a thread execute instructions, one at a time, until it is neither in the vdso nor
-// in a restartable sequence. Signals wait.
-func (t *thread) leaveVDSO() error {
+// in a restartable sequence. Signals wait. The kernel forces the SIGTRAP of each step on a thread that blocks it, and takes it out
+// of its mask and its action away then: so it is not blocked meanwhile.
+func (t *thread) leaveVDSO() (err error) {
+	const trap = 1 << (unix.SIGTRAP - 1)
+	mask, err := t.session.source.getSigmask(t.tid)
+	if err != nil {
+		return err
+	}
+	if mask&trap != 0 && (t.inVDSO() || t.rseqSection()) {
+		if err := t.session.source.setSigmask(t.tid, mask&^trap); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.session.source.setSigmask(t.tid, mask)) }()
+	}
 	for n := 0; t.inVDSO() || t.rseqSection(); n++ {
 		if n == stepLimit {
 			return &refusal{fmt.Sprintf("thread %d does not leave the vdso", t.tid), "try again"}
@@ -202,7 +259,7 @@ func (t *thread) leaveVDSO() error {
 		case !ws.Stopped():
 			return &goneError{ws}
 		}
-		if sig := signalOf(ws); sig != 0 && unix.Signal(sig) != unix.SIGTRAP {
+		if sig := signalOf(ws); sig != 0 {
 			var si ptrace.Siginfo
 			if ptrace.GetSiginfo(t.tid, &si) == nil && !isFault(sig, &si) {
 				t.sig.held = append(t.sig.held, heldSignal{sig, si})

@@ -56,7 +56,8 @@ func (s *shadow) openWindow() *window {
 	if err != nil {
 		return nil
 	}
-	fd, err := newMemFile(in, s.vdso, windowSize)
+	liftFileLimit(s.pid)
+	fd, err := newMemFile(in, s.pid, s.vdso, windowSize)
 	if err != nil || fd < 0 {
 		return nil
 	}
@@ -70,6 +71,15 @@ func (s *shadow) openWindow() *window {
 		*s.scans++
 	}
 	return w
+}
+
+// liftFileLimit lets a shadow make files as large as it may have them: the limit is its own.
+func liftFileLimit(pid int) {
+	var limit unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &limit) == nil {
+		limit.Cur = limit.Max
+		_ = unix.Prlimit(pid, unix.RLIMIT_FSIZE, &limit, nil) // newMemFile looks at what it is
+	}
 }
 
 // mapHere maps a file in memory that another process has open; nil where that fails.
@@ -87,9 +97,14 @@ func mapHere(pid, fd, size int) []byte {
 }
 
 // newMemFile makes a file in memory, without a name, of size bytes, in the process that in
-// has borrowed. It returns its descriptor, or a negated errno. vdso is where the process has its
+// has borrowed, whose number is pid. It returns its descriptor, or a negated errno. vdso is where the process has its
 // vdso.
-func newMemFile(in caller, vdso, size uint64) (fd int64, err error) {
+func newMemFile(in caller, pid int, vdso, size uint64) (fd int64, err error) {
+	var limit unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &limit) == nil && limit.Cur < size { // ftruncate(2) would send SIGXFSZ, which kills
+		tooLarge := -int64(unix.EFBIG)
+		return tooLarge, nil
+	}
 	if fd, err = in.do(unix.SYS_MEMFD_CREATE, vdso+emptyString, unix.MFD_CLOEXEC); err != nil || fd < 0 {
 		return fd, err
 	}

@@ -20,17 +20,18 @@ type attachFlags struct {
 }
 
 func newAttach() *cobra.Command {
-	f := attachFlags{recordFlags: recordFlags{agent: "off"}}
+	f := attachFlags{}
 	c := &cobra.Command{
 		Use:   "attach [flags] PID",
 		Short: "record a program that runs already",
 		Long: `Attach records the running program whose process is PID, with all its threads,
 and from then on with the children that it starts, as record does. It goes on
 until --for is over, until attach gets Ctrl-C, SIGTERM, SIGHUP or SIGQUIT, or
-until the program ends or crashes. Then the last seconds become a recording,
+until the program crashes. Then the last seconds become a recording,
 PROGRAM-N.vplay in this folder, and the program runs on by itself, as if nothing
-had been. --until-crash keeps a recording only when the program crashes; --keep
-always keeps everything from the attach on.
+had been. A program that ends without a crash leaves none, and attach says so:
+--keep always keeps everything from the attach on, its end too. --until-crash keeps
+a recording only when the program crashes.
 
 It asks for what a debugger asks for: the same user, and, where
 kernel.yama.ptrace_scope is 1, root (vplayd doctor tells). Not recorded are
@@ -42,11 +43,12 @@ store in memory that they share with it is.
 While it is recorded the program sees these differences: its threads run one at a
 time on one CPU; the functions of the vdso (clock_gettime and the like) make
 system calls; restartable sequences (rseq) are switched off, so that
-sched_getcpu(3) asks the kernel; io_uring is refused. A program that it executes
-is started as record does, with variables such as GLIBC_TUNABLES where CPUID
-cannot be trapped, and without a vdso; it keeps that until it ends. A call that
-waited at the attach goes on waiting; what it had waited counts, but for
-epoll_wait(2), whose time-out begins anew.
+sched_getcpu(3) asks the kernel; io_uring is refused; and where it reads its own
+machine code, calls that the agent makes (see vplayd help record) are jumps. A
+program that it executes is started as record does, with variables such as
+GLIBC_TUNABLES where CPUID cannot be trapped, and without a vdso; it keeps that
+until it ends. A call that waited at the attach goes on waiting; what it had
+waited counts, but for epoll_wait(2), whose time-out begins anew.
 
 An instruction that replay does not know, such as RDRAND, is refused by name when
 replay comes to it.
@@ -55,11 +57,12 @@ replay comes to it.
 
 If attach itself is killed by SIGKILL no recording is written. A second process
 of vplayd, the guardian (vplay-guardian), then gives the program back what is its
-own. A thread that comes to an RDTSC instruction before that, within about a
-millisecond, dies of SIGSEGV. Where the guardian is killed, too, the program runs
-on with what it sees then: on one CPU, with system calls for the vdso's functions,
-without restartable sequences; it dies at its next RDTSC instruction, and a call
-in which one of several threads waited loses what it reads.
+own, but for the agent's memory. A thread that comes to an RDTSC instruction
+before that, within about a millisecond, dies of SIGSEGV. Where the guardian is
+killed, too, the program runs on with what it sees then: on one CPU, with system
+calls for the vdso's functions, without restartable sequences; it dies at its next
+RDTSC instruction, and a call in which one of several threads waited loses what it
+reads.
 
 Exit codes: 0 when the program has been let go; else the program's own, 128 and
 the number of the signal that killed it; 125 when it could not be recorded, and

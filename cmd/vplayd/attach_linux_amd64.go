@@ -36,6 +36,7 @@ func attach(c *cobra.Command, pid int, f attachFlags) error {
 			fmt.Fprintf(stderr, "vplayd: recording process %d; Ctrl-C ends it\n", pid)
 		}
 	}
+	keepHeapLow()
 	keep, err := newKeeper(program, filepath.Dir(f.out), &f.recordFlags)
 	if err != nil {
 		return err
@@ -49,6 +50,9 @@ func attach(c *cobra.Command, pid int, f attachFlags) error {
 	line.done()
 	if err := concluded(c, &res, err, f.recordFlags); err != nil {
 		return err
+	}
+	if !res.Detached && !res.Recorded && res.Err == nil && !f.quiet {
+		fmt.Fprintf(stderr, "vplayd: the program has ended with exit code %d, without a crash: there is no recording (--keep always keeps one)\n", res.ExitCode)
 	}
 	switch {
 	case res.Detached && res.Err == nil:

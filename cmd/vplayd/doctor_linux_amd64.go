@@ -162,10 +162,10 @@ func diskFinding() finding {
 	return ok("disk", "%s free in this folder", size(free))
 }
 
-// trialProgram is a static ELF file: XOR EDI, EDI; MOV EAX, 60; SYSCALL.
+// trialProgram is a static ELF file: MOV EAX, 39 (getpid); SYSCALL; XOR EDI, EDI; MOV EAX, 60 (exit); SYSCALL.
 func trialProgram() []byte {
 	const base, head, phdr = 0x400000, 64, 56
-	code := []byte{0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05}
+	code := []byte{0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05}
 	var b bytes.Buffer
 	b.WriteString("\x7fELF\x02\x01\x01")
 	b.Write(make([]byte, 9))
@@ -191,7 +191,7 @@ func trialFindings(ctx context.Context) []finding {
 	if err := os.WriteFile(prog, trialProgram(), 0o700); err != nil {
 		return []finding{fail("trial", err.Error(), "make room in the temporary folder, or name another with $TMPDIR")}
 	}
-	res, err := recorder.Run(ctx, recorder.Options{Path: rec, Keep: recorder.KeepAlways, Args: []string{prog}})
+	res, err := recorder.Run(ctx, recorder.Options{Path: rec, Keep: recorder.KeepAlways, Agent: true, Args: []string{prog}})
 	if err == nil {
 		err = res.Err
 	}
@@ -205,11 +205,15 @@ func trialFindings(ctx context.Context) []finding {
 	if res.Stats.Shadows == 0 {
 		shadow = lack("shadows", "clone is refused: memory is copied instead", "raise the limit on processes (ulimit -u): recording is slower without")
 	}
+	calls := ok("system calls", "frequent ones are made by code in the program, without stops")
+	if res.Stats.AgentCalls == 0 {
+		calls = lack("system calls", "each costs two stops, 50 microseconds or more", "code in the program makes them without stops on Linux 6.4 and later, on a CPU with FSGSBASE")
+	}
 	n, err := replayTrial(ctx, rec)
 	if err != nil {
-		return []finding{shadow, fail("trial", "recorded, but the replay failed: "+err.Error(), "please report it, with this output")}
+		return []finding{shadow, calls, fail("trial", "recorded, but the replay failed: "+err.Error(), "please report it, with this output")}
 	}
-	return []finding{shadow, ok("trial", "a program of %d instructions was recorded and replayed exactly", n)}
+	return []finding{shadow, calls, ok("trial", "a program of %d instructions was recorded and replayed exactly", n)}
 }
 
 // trialHint says what helps when the trial could not be recorded.

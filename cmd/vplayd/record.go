@@ -79,14 +79,14 @@ to the first. With --vsyscall they are recorded, by a seccomp filter, in whose
 presence such calls of the program's children fail, and, unless the recorder is
 root, programs executed by any of them gain no privileges.
 
-With --agent on, code inside the program makes its most frequent system calls and
+Code inside the program, the agent, makes its most frequent system calls and
 logs them, without the two stops that a call costs otherwise. It does so in each
-process, with all its threads, that shares no writable memory with another, and
-that has made some tens of calls; calls that wait for another thread, and
-what else there is, go on as without it. It needs Linux 6.4 and a CPU with
-FSGSBASE; a note says why there is none. The recording is the same, with one
-exception: a program that reads its own machine code, where it makes system calls,
-finds it changed.
+process that has made some tens of calls, with all its threads; calls that wait
+while another thread is ready, and what else there is, go on as without it. It
+needs Linux 6.4 and a CPU with FSGSBASE; a note in the recording says why there is
+none. The recording is the same, with one exception: a program that reads its own
+machine code, where it makes system calls, finds it changed, and may not replay.
+--agent off does without.
 
 With --chaos threads get random priorities and slices, and wait for tens or
 hundreds of milliseconds now and then, so that races show that a fair schedule
@@ -113,7 +113,7 @@ PASSWORD and the like) are masked there, unless --env says otherwise. The
 environment on the program's stack is memory as any other, and is not masked.
 
 If record itself is killed by another process, no recording is written, and the
-program may die at its next RDTSC instruction; with --agent on it goes on from its
+program may die at its next RDTSC instruction; under the agent it goes on from its
 next system call that the agent does not make. When the program does it, by
 SIGKILL to its process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
@@ -143,7 +143,6 @@ SIGKILL to its process group say, the recording is written first.`,
 func (f *recordFlags) add(fs *pflag.FlagSet) {
 	f.addCommon(fs)
 	fs.StringVar(&f.keep, "keep", "crash", "`WHEN` a recording is kept: at a crash only, or always")
-	fs.StringVar(&f.agent, "agent", "off", "`WHETHER` code inside the program makes its frequent system calls: on or off (see above)")
 	fs.BoolVar(&f.vsyscall, "vsyscall", false, "record calls through the vsyscall page (see above)")
 	f.chaos.add(fs)
 	fs.BoolVar(&f.service, "service", false, "be the ExecStart of a systemd service (see above)")
@@ -159,6 +158,7 @@ func (f *recordFlags) addCommon(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.interval, "interval", 50*time.Millisecond, "CPU time between two images of memory")
 	fs.Float64Var(&f.keepSeconds, "keep-seconds", 5, "how much is kept, in `SECONDS` of the program's CPU time")
 	fs.Int64Var(&f.ringBytes, "ring-bytes", 1<<30, "how much is kept, in `BYTES` of memory")
+	fs.StringVar(&f.agent, "agent", "on", "`WHETHER` code inside the program makes its frequent system calls: on or off (see vplayd help record)")
 	fs.IntVar(&f.forceEvery, "force-every", 0, "end an interval at an arbitrary instruction every so many `MS` (a test of vplay itself)")
 	fs.Var(&f.slim, "slim", "`WHEN` the recording is made smaller: background, now or never")
 	fs.DurationVar(&f.slimTime, "slim-time", time.Minute, "how long slimming may take")

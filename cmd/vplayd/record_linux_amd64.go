@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +32,9 @@ func launch(args []string) bool {
 		os.Exit(exitOK)
 	}
 	if len(args) < 2 || args[1] != recorder.LaunchVerb {
+		// At a limit on the size of files (ulimit -f) writing is to fail with an error: Go's runtime would die of the signal. A
+		// program that is executed has the default action again.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ)
 		return false
 	}
 	if err := recorder.Launch(args[2:]); err != nil {
@@ -47,6 +54,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 		return err
 	}
 	opt.Args, opt.Name = args, name
+	keepHeapLow()
 	stop, err := startTriggers(&f, &opt, keep)
 	if err != nil {
 		return err
@@ -115,6 +123,41 @@ func concluded(c *cobra.Command, res *recorder.Result, err error, f recordFlags)
 		slimBehind(res.Path, f)
 	}
 	return nil
+}
+
+// quietHeap is up to where the collector has nothing to do, in bytes.
+const quietHeap = 64 << 20
+
+// keepHeapLow has the collector run once the heap has grown by a fifth: nearly all of a recorder's memory is the ring, bytes in
+// which there is nothing to look for, and left alone it would grow to twice its bound. A fifth of little is reached again and again,
+// which is an eighth of what it costs to record a short program: so up to quietHeap it runs only there.
+func keepHeapLow() {
+	limit := debug.SetMemoryLimit(-1)
+	if limit <= quietHeap {
+		debug.SetGCPercent(20)
+		return
+	}
+	debug.SetMemoryLimit(quietHeap)
+	afterCollection(func() (again bool) {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() < quietHeap/2 {
+			return true
+		}
+		debug.SetGCPercent(20)
+		debug.SetMemoryLimit(limit)
+		return false
+	})
+	debug.SetGCPercent(-1)
+}
+
+// afterCollection calls f after the collector has run, as long as it wants to be called again.
+func afterCollection(f func() (again bool)) {
+	type object struct{ _ [64]byte } // one that shares its memory with none
+	runtime.AddCleanup(new(object), func(f func() bool) {
+		if f() {
+			afterCollection(f)
+		}
+	}, f)
 }
 
 // options returns what the flags say to the recorder, which shows its progress on line, once the output can be written.
@@ -227,7 +270,13 @@ func failure(code int) string {
 // codes.
 func startError(err *recorder.StartError) error {
 	hint := err.Hint
-	if hint == "" {
+	switch {
+	case hint != "":
+	case errors.Is(err, syscall.EAGAIN):
+		hint = "the limit on processes and threads is reached: ulimit -u shows it"
+	case errors.Is(err, syscall.EMFILE):
+		hint = "the limit on open files is reached: ulimit -n shows it"
+	default:
 		hint = "vplayd doctor tells what this machine can do"
 	}
 	return withHint(err, err.Code, "%s", hint)
@@ -238,8 +287,12 @@ func startError(err *recorder.StartError) error {
 func notWritten(err error) error {
 	hint := "vplayd doctor tells what this machine can do"
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		hint = "make room, or write it elsewhere: record -o FILE"
+	case errors.Is(err, syscall.EFBIG):
+		hint = "raise the limit on the size of files (ulimit -f), or, where the file system has one, write it elsewhere: record -o FILE"
+	case errors.Is(err, recorder.ErrLost):
+		hint = "give the machine, or the control group, more memory, or write while the program runs: record --keep always"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOENT):
 		hint = "write it elsewhere: record -o FILE"
 	}

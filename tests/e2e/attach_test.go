@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/tests/need"
 )
 
 // TestAttach attaches to a program that runs, which then crashes: the recording leads back to what
@@ -34,18 +37,7 @@ func TestAttach(t *testing.T) {
 		t.Fatalf("%q, %v", l, err)
 	}
 	rec := filepath.Join(g.dir, "rec.vplay")
-	cmd := exec.CommandContext(limited(t, 5*time.Minute), vplayd, "attach", "--until-crash", "--slim", "now", "-o", rec, strconv.Itoa(prog.Process.Pid))
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(said)
-	if l, err := lines.ReadString('\n'); err != nil || !strings.Contains(l, "recording process") {
-		t.Fatalf("attach says %q, %v", l, err)
-	}
+	cmd, lines := startAttach(t, prog, "--until-crash", "--slim", "now", "-o", rec)
 	if _, err := io.WriteString(stdin, "crash\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -67,4 +59,65 @@ func TestAttach(t *testing.T) {
 		`#0 .*main \(\) at .*LINE:CRASH`, `\* \d +Thread .*"attachcrash"`, `= .*0x1230`, `hit Hardware watchpoint 1`, `Old value = .*0x1230`,
 		`spoils \(n=.*\) at .*LINE:CAUSE`, `#1 .*meddles`, `= 1`,
 	})...)
+}
+
+// startAttach attaches to a program, with flags, and returns when it is recorded, with what the command says behind that.
+func startAttach(t *testing.T, prog *exec.Cmd, flags ...string) (cmd *exec.Cmd, lines *bufio.Reader) {
+	t.Helper()
+	args := append([]string{"attach", strconv.Itoa(prog.Process.Pid)}, flags...)
+	cmd = exec.CommandContext(limited(t, 5*time.Minute), vplayd, args...)
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines = bufio.NewReader(said)
+	if l, err := lines.ReadString('\n'); err != nil || !strings.Contains(l, "recording process") {
+		t.Fatalf("attach says %q, %v", l, err)
+	}
+	return cmd, lines
+}
+
+// TestAttachEnded attaches to a program that ends by itself: attach says that there is no recording, and why, and ends as the
+// program has; --keep always keeps one.
+func TestAttachEnded(t *testing.T) {
+	need.Recorder(t)
+	for _, c := range []struct {
+		name, says string
+		flags      []string
+		kept       bool
+	}{
+		{"by default", "exit code 3, without a crash: there is no recording (--keep always", nil, false},
+		{"kept", "rec.vplay: ", []string{"--keep", "always", "--slim", "never"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			prog := exec.CommandContext(limited(t, 5*time.Minute), "sh", "-c", "read x; exit 3")
+			stdin, err := prog.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := prog.Start(); err != nil {
+				t.Fatal(err)
+			}
+			rec := filepath.Join(t.TempDir(), "rec.vplay")
+			cmd, lines := startAttach(t, prog, append(c.flags, "-o", rec)...)
+			if err := stdin.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_ = prog.Wait() // attach tells how it has ended
+			rest, err := io.ReadAll(lines)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var exit *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(string(rest), c.says) {
+				t.Errorf("attach ends with %v\n%s", err, rest)
+			}
+			if _, err := os.Stat(rec); (err == nil) != c.kept {
+				t.Errorf("recording: %v, kept %v", err, c.kept)
+			}
+		})
+	}
 }

@@ -40,6 +40,8 @@ type attachOptions struct {
 	For        time.Duration
 	ForceEvery time.Duration
 	UntilCrash bool
+	Agent      bool
+	NoAgent    bool // also where all recordings are made with it
 }
 
 // attachResult is what it says at the end.
@@ -58,7 +60,7 @@ func attachMain(arg string) int {
 		return 2
 	}
 	res, err := recorder.Attach(context.Background(), o.PID, recorder.Options{
-		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash, Control: true,
+		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash, Agent: o.Agent, Control: true,
 		Started: func(int) { fmt.Println("records") }, Guardian: guardian(),
 	})
 	out := attachResult{
@@ -96,7 +98,7 @@ func attach(t *testing.T, pid int, o attachOptions) *attaching {
 	if o.Path == "" {
 		o.Path = filepath.Join(t.TempDir(), "out.vplay")
 	}
-	o.PID = pid
+	o.PID, o.Agent = pid, o.Agent || *underAgent && !o.NoAgent
 	arg, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
@@ -285,6 +287,11 @@ func TestAttach(t *testing.T) {
 		{"locks, all kept", guest("attachlocks"), true, attachOptions{Keep: recorder.KeepAlways}},
 		{"threads that come and go", guest("attachlocks", "churn"), false, attachOptions{}},
 		{"python", python, false, attachOptions{}},
+		{"waits, by the agent", guest("attachwaits"), false, attachOptions{Agent: true}},
+		{"locks, by the agent", guest("attachlocks"), true, attachOptions{Agent: true}},
+		{"locks, forced ends, by the agent", guest("attachlocks"), true, attachOptions{Agent: true, ForceEvery: 5 * time.Millisecond}},
+		{"threads that come and go, by the agent", guest("attachlocks", "churn"), false, attachOptions{Agent: true}},
+		{"python, by the agent", python, false, attachOptions{Agent: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := c.args(t)
@@ -312,15 +319,16 @@ func TestAttach(t *testing.T) {
 // to one whose threads wait.
 func TestAttachAgain(t *testing.T) {
 	const times = 50
-	for _, name := range []string{"attachlocks", "attachwaits"} {
-		t.Run(name, func(t *testing.T) {
+	for i, name := range []string{"attachlocks", "attachwaits", "attachlocks", "attachwaits"} {
+		by := []string{"stops", "agent"}[i/2]
+		t.Run(name+", by "+by, func(t *testing.T) {
 			prog := compile(t, name)
 			want := startAlive(t, prog).finish("go")
 			p := startAlive(t, prog)
 			before := settings(t, p.pid())
 			path := ""
 			for range times {
-				a := attach(t, p.pid(), attachOptions{For: time.Millisecond})
+				a := attach(t, p.pid(), attachOptions{For: time.Millisecond, Agent: by == "agent"})
 				if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
 					t.Fatalf("the end: %+v", r)
 				}
@@ -346,12 +354,13 @@ func TestAttachAgain(t *testing.T) {
 func TestAttachSpawns(t *testing.T) {
 	const times = 20
 	prog := compile(t, "attachspawn")
-	for _, how := range []string{"vfork", "fork", "self"} {
-		t.Run(how, func(t *testing.T) {
+	for i, how := range []string{"vfork", "fork", "self", "vfork", "fork", "self"} {
+		by := []string{"stops", "agent"}[i/3]
+		t.Run(how+", by "+by, func(t *testing.T) {
 			want := startAlive(t, prog, how).finish("go")
 			p := startAlive(t, prog, how)
 			for i := range times {
-				a := attach(t, p.pid(), attachOptions{For: time.Duration(1+i) * time.Millisecond})
+				a := attach(t, p.pid(), attachOptions{For: time.Duration(1+i) * time.Millisecond, Agent: by == "agent"})
 				if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
 					t.Fatalf("the end: %+v", r)
 				}
@@ -545,10 +554,10 @@ func TestAttachCrash(t *testing.T) {
 // what the help of attach says: one CPU, no restartable sequences, RDTSC that faults, and memory mapped for each thread.
 func TestAttachKilled(t *testing.T) {
 	prog := compile(t, "attachlocks")
-	killed := func(t *testing.T) (p *alive, before string) {
+	killed := func(t *testing.T, agent bool) (p *alive, before string) {
 		p = startAlive(t, prog, "clock")
 		before = settings(t, p.pid())
-		a := attach(t, p.pid(), attachOptions{})
+		a := attach(t, p.pid(), attachOptions{Agent: agent, NoAgent: !agent})
 		if err := a.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -561,7 +570,7 @@ func TestAttachKilled(t *testing.T) {
 		return p, before
 	}
 	t.Run("guarded", func(t *testing.T) {
-		p, before := killed(t)
+		p, before := killed(t, false)
 		after := settings(t, p.pid())
 		for end := time.Now().Add(limit); after != before && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			after = settings(t, p.pid())
@@ -573,11 +582,32 @@ func TestAttachKilled(t *testing.T) {
 			t.Errorf("it ends with %+v", got)
 		}
 	})
+	// Its memory stays, and perhaps its handler, for who is inside; and the kernel does not join again what was writable
+	// meanwhile with what was not.
+	t.Run("guarded, by the agent", func(t *testing.T) {
+		p, before := killed(t, true)
+		own := func(all string) string {
+			return joined(slices.DeleteFunc(strings.SplitAfter(all, "\n"), func(l string) bool {
+				return strings.Contains(l, "/memfd:") || strings.Contains(l, " SigCgt:")
+			}))
+		}
+		before = own(before)
+		after := own(settings(t, p.pid()))
+		for end := time.Now().Add(limit); after != before && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			after = own(settings(t, p.pid()))
+		}
+		if after != before {
+			t.Errorf("changed:\n%s\nbefore:\n%s", after, before)
+		}
+		if got := p.finish("go"); got.out != "counts agree, 0 times back, 0 wrong CPUs, 8 of 8 threads whole\naffinity same, RDTSC runs\n" || got.code != 5 {
+			t.Errorf("it ends with %+v", got)
+		}
+	})
 	t.Run("alone", func(t *testing.T) {
 		t.Setenv(noGuardianVariable, "1")
-		p, before := killed(t)
+		p, before := killed(t, false)
 		for l := range strings.Lines(settings(t, p.pid())) {
-			if !strings.Contains(before, l) && !strings.Contains(l, "/memfd:") && !strings.Contains(l, "Cpus_allowed:") {
+			if !strings.Contains(before, l) && !strings.Contains(l, "/dev/zero (deleted)") && !strings.Contains(l, "Cpus_allowed:") {
 				t.Errorf("left behind: %s", l)
 			}
 		}
@@ -595,6 +625,28 @@ func TestAttachKilled(t *testing.T) {
 			t.Errorf("it ends with %+v", got)
 		}
 	})
+}
+
+// joined returns lines of a process's settings in which mappings that are parts of one stand as that.
+func joined(lines []string) string {
+	var out []string
+	var start, end, offset uint64
+	var rest string
+	for _, l := range lines {
+		var from, to, at uint64
+		var prot, of string
+		if n, _ := fmt.Sscanf(l, "%x-%x %s %x", &from, &to, &prot, &at); n == 4 {
+			_, of, _ = strings.Cut(l, fmt.Sprintf(" %08x ", at))
+			if of = prot + of; strings.Contains(of, "/") && of == rest && from == end && at == offset+end-start {
+				end = to
+				out[len(out)-1] = fmt.Sprintf("%x-%x %s %08x %s", start, end, prot, offset, of[len(prot):])
+				continue
+			}
+		}
+		start, end, offset, rest = from, to, at, of
+		out = append(out, l)
+	}
+	return strings.Join(out, "")
 }
 
 // TestAttachRefused: what cannot be recorded is refused with a reason and a hint, and goes on as it

@@ -98,9 +98,6 @@ func orphansMain(args []string) int {
 	}
 }
 
-// beginLimit is how long it may take until a recorder has begun to start its program.
-const beginLimit = 50 * time.Millisecond
-
 // orphansLimit is how long the orphans may take.
 const orphansLimit = 30 * time.Second
 
@@ -251,6 +248,7 @@ func TestKilledOutright(t *testing.T) {
 	}
 	for _, c := range list {
 		t.Run(c.name, func(t *testing.T) {
+			begun := false // the last program that was recorded
 			once := func(after time.Duration, recorded bool) (string, time.Duration) {
 				dir := t.TempDir()
 				named := func(s string) string { return strings.ReplaceAll(s, "SOCKET", filepath.Join(dir, "s")) }
@@ -264,7 +262,7 @@ func TestKilledOutright(t *testing.T) {
 				}
 				cmd := exec.Command(self, args...)
 				cmd.Stderr = os.Stderr
-				cmd.Env = append(os.Environ(), keepVariable+"="+string(recorder.KeepCrash))
+				cmd.Env = append(os.Environ(), keepVariable+"="+string(recorder.KeepCrash), begunVariable+"="+filepath.Join(dir, "begun"))
 				if *noGuardian {
 					cmd.Env = append(cmd.Env, noGuardianVariable+"=1")
 				}
@@ -277,6 +275,8 @@ func TestKilledOutright(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				_, err = os.Stat(filepath.Join(dir, "begun"))
+				begun = err == nil
 				lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 				slices.Sort(lines)
 				return strings.Join(lines, "\n"), time.Since(start)
@@ -290,8 +290,8 @@ func TestKilledOutright(t *testing.T) {
 			for n := 0; n < *kills; n++ {
 				after := rand.N(took)
 				got, _ := once(after, true)
-				if strings.Contains(got, "launcher: the recorder has gone") || after < beginLimit && (got == "" || got == "late") {
-					n-- // the program had not begun
+				if !begun {
+					n--
 					continue
 				}
 				if got != native {

@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	rows.print()
+	removeVplayd()
 	os.Exit(code)
 }
 
@@ -59,6 +60,9 @@ const keepVariable = "VPLAY_TEST_KEEP"
 
 // agentVariable, set there, has the agent make calls.
 const agentVariable = "VPLAY_TEST_AGENT"
+
+// begunVariable names a file there that is made when the program has begun.
+const begunVariable = "VPLAY_TEST_BEGUN"
 
 // recordMain is the recorder as a command.
 func recordMain(args []string) int {
@@ -72,7 +76,12 @@ func recordMain(args []string) int {
 		keep = recorder.Keep(k)
 	}
 	agent := *underAgent || os.Getenv(agentVariable) != ""
-	res, err := recorder.Run(context.Background(), recorder.Options{Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, Args: args[2:], Guardian: guardian()})
+	started := func(int) {
+		if begun := os.Getenv(begunVariable); begun != "" {
+			_ = os.WriteFile(begun, nil, 0o600) // who asks for it misses it
+		}
+	}
+	res, err := recorder.Run(context.Background(), recorder.Options{Started: started, Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, Args: args[2:], Guardian: guardian()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

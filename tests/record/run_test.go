@@ -62,8 +62,9 @@ type run struct {
 	dir   string
 	stdin string // a file, or "" for nothing
 	// kick is called with the program's process once it runs.
-	kick func(pid int)
-	opt  recorder.Options
+	kick    func(pid int)
+	opt     recorder.Options
+	noAgent bool // also where all recordings are made with it
 }
 
 func (r *run) open(t *testing.T) (stdin *os.File) {
@@ -145,7 +146,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	o := r.opt
 	o.Args, o.Dir = r.args, r.dir
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
-	o.Agent, o.AgentAfter = o.Agent || *underAgent, cmp.Or(o.AgentAfter, *agentAfter)
+	o.Agent, o.AgentAfter = o.Agent || *underAgent && !r.noAgent, cmp.Or(o.AgentAfter, *agentAfter)
 	if o.ForceEvery == 0 {
 		o.ForceEvery = *forceEvery
 	}

@@ -105,6 +105,16 @@ func SetSiginfo(tid int, s *Siginfo) error {
 	return raw(unix.PTRACE_SETSIGINFO, tid, 0, uintptr(unsafe.Pointer(s)))
 }
 
+// Queue sends a signal to a thread with what comes with it (man 2 rt_tgsigqueueinfo). For signals that the kernel, kill(2)
+// or tgkill(2) has sent it fails with EPERM.
+func Queue(pid, tid int, s *Siginfo) error {
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(pid), uintptr(tid), uintptr(s.Signo()), uintptr(unsafe.Pointer(s)), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
 // Pending returns the signals in the thread's own queue, or with shared in its
 // process's, blocked or not: bit n-1 is signal n.
 func Pending(tid int, shared bool) uint64 {
@@ -146,7 +156,7 @@ func SetDispatch(tid int, on bool, from, n uint64) error {
 	if on {
 		d.mode, d.offset, d.length = 1, from, n
 	}
-	return RestoreDispatch(tid, d)
+	return raw(reqSetDispatch, tid, unsafe.Sizeof(d), uintptr(unsafe.Pointer(&d)))
 }
 
 // Dispatches reports whether a stopped thread has system calls dispatched to a handler of its own
@@ -156,16 +166,11 @@ func Dispatches(tid int) bool {
 	return err == nil && d.On()
 }
 
-// GetDispatch returns what RestoreDispatch gives a stopped thread back. Kernels before 6.4 cannot tell.
+// GetDispatch returns which system calls of a stopped thread are dispatched. Kernels before 6.4 cannot tell.
 func GetDispatch(tid int) (Dispatch, error) {
 	c := new(Dispatch)
 	err := raw(reqGetDispatch, tid, unsafe.Sizeof(*c), uintptr(unsafe.Pointer(c)))
 	return *c, err
-}
-
-// RestoreDispatch undoes a SetDispatch.
-func RestoreDispatch(tid int, d Dispatch) error {
-	return raw(reqSetDispatch, tid, unsafe.Sizeof(d), uintptr(unsafe.Pointer(&d)))
 }
 
 // GetRseq returns where a stopped thread has registered its struct rseq.

@@ -79,6 +79,11 @@ type Dispatch struct{ mode, selector, offset, length uint64 }
 // On reports whether some are.
 func (d *Dispatch) On() bool { return d.mode != 0 }
 
+// In reports whether the code whose calls are let through is inside of size bytes at start.
+func (d *Dispatch) In(start, size uint64) bool {
+	return d.offset >= start && d.offset-start < size && d.length <= size-(d.offset-start)
+}
+
 // Regs is the kernel's user_regs_struct.
 type Regs = unix.PtraceRegs
 

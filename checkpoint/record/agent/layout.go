@@ -41,12 +41,16 @@ const (
 	blockResult     = 0x20
 	blockRegs       = 0x30
 	blockSelf       = 0xd0
+	blockFourth     = 0xd8
 	blockCommon     = 0xe0
 	blockMany       = 0xe8
 	blockTimed      = 0xf0
+	blockPatient    = 0xf4
+	blockBegan      = 0x100
+	blockLast       = 0x108
 	blockWritable   = 0x200
 	writableCount   = 24
-	blockWrites     = 0x400
+	blockAbout      = 0x400
 	descriptors     = 1024
 	blockSupervised = 0x800
 	blockTraps      = 0x804

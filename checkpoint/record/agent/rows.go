@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"vplay/checkpoint/abi"
 )
@@ -16,11 +17,12 @@ type when uint8
 const (
 	never when = iota
 	always
-	unless    // the argument has none of some bits
-	writes    // the descriptor is one that AllowWrites has named
-	closes    // the descriptor ends
-	byCommand // the argument is a command of those listed
-	isNull    // the argument is 0
+	unless       // the argument has none of some bits
+	writes       // the descriptor is one that AllowWrites has named
+	closes       // the descriptor ends
+	byCommand    // the argument is a command of those listed
+	isNull       // the argument is 0
+	changesFlags // always, and what makes descriptors wait is not known any more
 )
 
 // waits says how a call may wait for another thread.
@@ -33,14 +35,22 @@ const (
 	toWrite         // until it takes something
 	toOpen          // where the file is a FIFO or a device
 	toOpenAt        // likewise, in a directory
-	forEvents       // for as long as the fourth argument says: it is tried without waiting
+	forEvents       // for as long as the fourth argument says: it can be tried without waiting
+	inPoll          // for as long as the third argument says
+	toSend          // where the descriptor does not say that it never waits
+	alwaysWaits
 )
 
 // How much the kernel writes at an argument, as agent.c has it.
 const (
-	fixed   = 1
-	counted = 2
+	fixed = 1 + iota
+	counted
+	array   // as many as an argument says
+	address // of a socket, with its length behind a pointer
 )
+
+// maxAddress is the size of struct sockaddr_storage (linux/socket.h): no address is longer.
+const maxAddress = 128
 
 // out is memory that a call writes.
 type out struct {
@@ -67,8 +77,17 @@ var plainCalls = []int64{
 	abi.SYS_FSYNC, abi.SYS_FDATASYNC, abi.SYS_FADVISE64, abi.SYS_UMASK, abi.SYS_DUP,
 	abi.SYS_CLOCK_GETTIME, abi.SYS_GETTIMEOFDAY, abi.SYS_TIME, abi.SYS_TIMES, abi.SYS_GETRUSAGE,
 	abi.SYS_GETPID, abi.SYS_GETPPID, abi.SYS_GETTID, abi.SYS_GETUID, abi.SYS_GETEUID, abi.SYS_GETGID, abi.SYS_GETEGID, abi.SYS_GETPGRP,
-	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT, abi.SYS_SENDTO, abi.SYS_EPOLL_WAIT, abi.SYS_EPOLL_CTL,
+	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT, abi.SYS_EPOLL_WAIT, abi.SYS_EPOLL_CTL, abi.SYS_POLL,
+	abi.SYS_SOCKET, abi.SYS_BIND, abi.SYS_LISTEN, abi.SYS_SHUTDOWN, abi.SYS_CONNECT, abi.SYS_ACCEPT, abi.SYS_ACCEPT4,
+	abi.SYS_GETSOCKNAME, abi.SYS_GETPEERNAME, abi.SYS_SENDTO, abi.SYS_SENDMSG, abi.SYS_RECVFROM,
+	abi.SYS_PIPE, abi.SYS_PIPE2, abi.SYS_SOCKETPAIR, abi.SYS_EVENTFD2, abi.SYS_EPOLL_CREATE1,
 }
+
+// socketLevels are the levels of setsockopt(2) whose options are read and no more. Those of IP may replace tables,
+// and the kernel writes counters of the old ones.
+var socketLevels = []uint32{abi.SOL_SOCKET, solTCP}
+
+const solTCP = 6 // linux/socket.h
 
 // Requests of ioctl(2) (asm-generic/ioctls.h) and commands of fcntl(2) that are the agent's.
 // F_SETLK does not wait.
@@ -81,12 +100,20 @@ var (
 // without: they wake others.
 var futexWakes = []uint32{abi.FUTEX_WAKE, abi.FUTEX_WAKE | 128, abi.FUTEX_WAKE_BITSET, abi.FUTEX_WAKE_BITSET | 128}
 
+// futexWaits are those that wait, with FUTEX_CLOCK_REALTIME and without, too.
+var futexWaits = []uint32{
+	abi.FUTEX_WAIT, abi.FUTEX_WAIT | 128, abi.FUTEX_WAIT_BITSET, abi.FUTEX_WAIT_BITSET | 128,
+	abi.FUTEX_WAIT_BITSET | 256, abi.FUTEX_WAIT_BITSET | 128 | 256,
+}
+
 // waiting has the calls that may wait for another thread.
 var waiting = map[int64]waits{
 	abi.SYS_READ: toRead, abi.SYS_PREAD64: toRead, abi.SYS_RECVFROM: toRead,
 	abi.SYS_WRITE: toWrite, abi.SYS_PWRITE64: toWrite, abi.SYS_SENDTO: toWrite,
 	abi.SYS_OPEN: toOpen, abi.SYS_OPENAT: toOpenAt,
-	abi.SYS_EPOLL_WAIT: forEvents, abi.SYS_EPOLL_PWAIT: forEvents,
+	abi.SYS_EPOLL_WAIT: forEvents, abi.SYS_EPOLL_PWAIT: forEvents, abi.SYS_POLL: inPoll,
+	abi.SYS_ACCEPT: toRead, abi.SYS_ACCEPT4: toRead, abi.SYS_CONNECT: toSend, abi.SYS_SENDMSG: toSend, abi.SYS_WRITEV: toSend,
+	abi.SYS_NANOSLEEP: alwaysWaits, abi.SYS_CLOCK_NANOSLEEP: alwaysWaits,
 }
 
 // tableOfRows returns the rows, by number; those of commands stand behind the last call.
@@ -95,24 +122,32 @@ func tableOfRows() map[uint32]row {
 	for _, nr := range plainCalls {
 		t[uint32(nr)] = row{when: always, waits: waiting[nr], outs: outsOf(nr)}
 	}
-	for _, nr := range []int64{abi.SYS_RECVFROM, abi.SYS_EPOLL_PWAIT} { // the address, the mask
-		t[uint32(nr)] = row{when: isNull, arg: 4, waits: waiting[nr], outs: outsOf(nr)}
-	}
+	t[abi.SYS_EPOLL_PWAIT] = row{when: isNull, arg: 4, waits: forEvents, outs: outsOf(abi.SYS_EPOLL_PWAIT)} // the mask
+	t[abi.SYS_NANOSLEEP] = row{when: isNull, arg: 1, waits: alwaysWaits}                                    // what is left of the time
+	t[abi.SYS_CLOCK_NANOSLEEP] = row{when: isNull, arg: 3, waits: alwaysWaits}
 	t[abi.SYS_OPEN] = row{when: unless, arg: 1, val: abi.O_TRUNC, waits: toOpen}
 	t[abi.SYS_OPENAT] = row{when: unless, arg: 2, val: abi.O_TRUNC, waits: toOpenAt}
 	t[abi.SYS_WRITE] = row{when: writes, waits: toWrite}
 	t[abi.SYS_PWRITE64] = row{when: writes, waits: toWrite}
+	t[abi.SYS_WRITEV] = row{when: writes, waits: toSend}
 	t[abi.SYS_CLOSE] = row{when: closes}
 	next := uint32(rowCount)
 	for _, c := range []struct {
 		nr       int64
 		commands []uint32
-	}{{abi.SYS_IOCTL, ioctlCommands}, {abi.SYS_FCNTL, fcntlCommands}, {abi.SYS_FUTEX, futexWakes}} {
+	}{{abi.SYS_IOCTL, ioctlCommands}, {abi.SYS_FCNTL, fcntlCommands}, {abi.SYS_SETSOCKOPT, socketLevels}, {abi.SYS_FUTEX, slices.Concat(futexWakes, futexWaits)}} {
 		n := uint32(len(c.commands))
 		next -= n
 		t[uint32(c.nr)] = row{when: byCommand, arg: 1, val: next | n<<16}
 		for i, cmd := range c.commands {
-			t[next+uint32(i)] = row{when: always, val: cmd, outs: outsOfCommand(c.nr, cmd)}
+			r := row{when: always, val: cmd, outs: outsOfCommand(c.nr, cmd)}
+			if c.nr == abi.SYS_FCNTL && cmd == abi.F_SETFL {
+				r.when = changesFlags
+			}
+			if c.nr == abi.SYS_FUTEX && slices.Contains(futexWaits, cmd) {
+				r.waits = alwaysWaits
+			}
+			t[next+uint32(i)] = r
 		}
 	}
 	return t
@@ -124,6 +159,10 @@ func outsOf(nr int64) []out {
 	var outs []out
 	for i := range s.Args {
 		a := &s.Args[i]
+		if a.Kind == abi.KindSockOut {
+			outs = append(outs, out{how: address, arg: uint8(i), of: a.Of, size: maxAddress})
+			continue
+		}
 		if a.Kind != abi.KindOut && a.Kind != abi.KindInOut {
 			continue
 		}
@@ -133,7 +172,9 @@ func outsOf(nr int64) []out {
 			o.size *= a.N
 		case abi.LenRet:
 			o.how, o.of = counted, a.Of
-		case abi.LenOne, abi.LenArg: // no plain call has the second: TestRows
+		case abi.LenArg:
+			o.how, o.of = array, a.Of
+		case abi.LenOne:
 		}
 		outs = append(outs, o)
 	}

@@ -3,8 +3,7 @@ package agent
 import (
 	"encoding/binary"
 	"errors"
-
-	"vplay/checkpoint/abi"
+	"math/bits"
 )
 
 // What the agent and the supervisor share, as the supervisor sees it. It may look at all of it
@@ -21,6 +20,7 @@ const (
 	None    Phase = iota // no call is in progress
 	Entered              // the program's registers are saved, the call is not made
 	Made                 // Result is the call's
+	Waits                // as Entered, and the call may wait, which a signal may end
 )
 
 // regWords is how many registers are saved: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15,
@@ -44,16 +44,22 @@ func (s Shared) Init(base, common uint64) {
 func (s Shared) at(offset int) uint64     { return binary.LittleEndian.Uint64(s[Block+offset:]) }
 func (s Shared) put(offset int, v uint64) { binary.LittleEndian.PutUint64(s[Block+offset:], v) }
 
+// say sets a word of the block to 1 or 0.
+func (s Shared) say(offset int, yes bool) {
+	n := uint32(0)
+	if yes {
+		n = 1
+	}
+	s.word(offset).Store(n)
+}
+
 // Phase returns how far the agent is.
-func (s Shared) Phase() Phase { return Phase(s[Block+blockPhase]) }
+func (s Shared) Phase() Phase { return Phase(s.word(blockPhase).Load()) }
 
 // Attend has the agent leave the next call to the supervisor, and those after it until it is
 // told not to.
 func (s Shared) Attend(on bool) {
-	s[Block+blockAttention] = 0
-	if on {
-		s[Block+blockAttention] = 1
-	}
+	s.say(blockAttention, on)
 }
 
 // Result returns the result of the call in progress, in phase Made.
@@ -67,11 +73,21 @@ func (s Shared) Regs() (r Regs) {
 	return r
 }
 
-// Tried reports whether a call with these registers and this result counts as not made: a wait for
+// Tried reports whether the call in progress, with this result, counts as not made: a wait for
 // events that was tried without waiting, and there were none.
-func Tried(r *Regs, result int64) bool {
-	return (r[0] == abi.SYS_EPOLL_WAIT || r[0] == abi.SYS_EPOLL_PWAIT) && r[10] != 0 && result == 0
+func (s Shared) Tried(result int64) bool {
+	return result == 0 && s.at(blockFourth) != s.at(blockRegs+8*10)
 }
+
+// Patient says whether the thread may wait in a call, because no other is ready. What Phase returns afterwards is what
+// the agent has decided: in phase Waits it may do so all the same.
+func (s Shared) Patient(on bool) {
+	s.say(blockPatient, on)
+}
+
+// Began returns the time, by CLOCK_MONOTONIC in nanoseconds, at which the call in progress began, if it has a
+// time-out and waits; 0 for others.
+func (s Shared) Began() int64 { return int64(s.at(blockBegan)) }
 
 // Noted reports whether the call in progress is in the ring.
 func (s Shared) Noted() bool { return s.at(blockHead) != s.at(blockHead0) }
@@ -83,15 +99,19 @@ func (s Shared) Rest() { binary.LittleEndian.PutUint32(s[Block+blockPhase:], uin
 func (s Shared) Empty() {
 	s.put(blockHead, 0)
 	s.put(blockHead0, 0)
+	clear(s[Block+blockLast : Block+blockLast+8*regWords])
 }
 
 // Supervise says whether the thread runs under the eyes of the supervisor. When it runs and does not,
 // the supervisor is gone, and the agent leaves the program.
 func (s Shared) Supervise(on bool) {
-	s[Block+blockSupervised] = 0
-	if on {
-		s[Block+blockSupervised] = 1
-	}
+	s.say(blockSupervised, on)
+}
+
+// Unsupervised returns what is to be written where in the memory of a program whose recorder is gone, for a thread with that base of
+// GS, to have the agent leave it.
+func Unsupervised(gsBase uint64) (at uint64, word []byte) {
+	return gsBase + blockSupervised, make([]byte, 4)
 }
 
 // Native says what the thread would be without a recorder: the CPUs that it would have, as
@@ -132,30 +152,27 @@ func (s Shared) putAction(at int, a Action) (offset uint64) {
 
 // Many says whether there are other threads.
 func (s Shared) Many(are bool) {
-	s[Block+blockMany] = 0
-	if are {
-		s[Block+blockMany] = 1
-	}
+	s.say(blockMany, are)
 }
 
 // Timed says whether each record is to have the time of its call.
 func (s Shared) Timed(on bool) {
-	s[Block+blockTimed] = 0
-	if on {
-		s[Block+blockTimed] = 1
-	}
+	s.say(blockTimed, on)
 }
+
+// mappedNowhere is a bit of what is known of a descriptor, as agent.c has it.
+const mappedNowhere = 1
 
 // AllowWrites says that writing to a descriptor changes no mapped file, as long as it is not
 // closed.
 func (s Shared) AllowWrites(fd int32) {
 	if fd >= 0 && fd < descriptors {
-		s[Block+blockWrites+int(fd)] = 1
+		s[Block+blockAbout+int(fd)] |= mappedNowhere
 	}
 }
 
-// ForbidWrites takes back what AllowWrites has said.
-func (s Shared) ForbidWrites() { clear(s[Block+blockWrites : Block+blockWrites+descriptors]) }
+// ForbidWrites takes back what AllowWrites has said, and what the agent knows of which descriptors wait.
+func (s Shared) ForbidWrites() { clear(s[Block+blockAbout : Block+blockAbout+descriptors]) }
 
 // AddWritable says that all of [start,end) can be written.
 func (s Shared) AddWritable(start, end uint64) {
@@ -163,6 +180,17 @@ func (s Shared) AddWritable(start, end uint64) {
 	copy(words[16:], words[:16*(writableCount-1)])
 	binary.LittleEndian.PutUint64(words, start)
 	binary.LittleEndian.PutUint64(words[8:], end)
+}
+
+// IsWritable reports whether AddWritable has named a range with addr.
+func (s Shared) IsWritable(addr uint64) bool {
+	words := s[Block+blockWritable : Block+blockWritable+16*writableCount]
+	for ; len(words) > 0; words = words[16:] {
+		if addr >= binary.LittleEndian.Uint64(words) && addr < binary.LittleEndian.Uint64(words[8:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // ForgetWritable takes back what AddWritable has said.
@@ -184,7 +212,7 @@ func (s Shared) PutJump(slot int, addr uint64, own []byte) {
 // Output is bytes that the kernel has written for a call.
 type Output struct {
 	Addr uint64
-	Data []byte // of the ring
+	Data []byte // of the log
 }
 
 // Record is a call that the agent has made.
@@ -192,51 +220,66 @@ type Record struct {
 	Regs   Regs // at its entry
 	Result int64
 	Time   int64    // of CLOCK_MONOTONIC, in nanoseconds, when the call had been made; 0 where it was not asked for
-	Outs   []Output // valid until the thread goes on
+	Outs   []Output // valid until the next record
 }
 
 // errRing says that the ring is damaged, which a program that writes where it should not can do.
 var errRing = errors.New("the agent's log is damaged")
 
-// Records calls f for each record of the ring, in order.
-func (s Shared) Records(f func(*Record) error) error {
+// Take returns a copy of the records in the ring, made by clone, for Records, and calls f for each. Where the ring is damaged it
+// returns those before the damage, and an error.
+func (s Shared) Take(clone func([]byte) []byte, f func(*Record)) ([]byte, error) {
 	head := s.at(blockHead)
 	if head > ringSize {
-		return errRing
+		return nil, errRing
 	}
 	var r Record
-	for b := []byte(s[ring : ring+head]); len(b) > 0; {
-		n, ok := r.parse(b)
+	log := clone(s[ring : ring+head]) // the program can write to the ring
+	for at := 0; at < len(log); {
+		n, ok := r.parse(log[at:])
 		if !ok {
-			return errRing
+			return log[:at], errRing
 		}
-		if err := f(&r); err != nil {
-			return err
-		}
-		b = b[n:]
+		f(&r)
+		at += n
 	}
-	return nil
+	return log, nil
 }
 
-// recordHead is the size of a record without its outputs.
-const recordHead = 8 + 8*regWords + 16
+// Records calls f for each record of what Take has returned, in order. Outs refer to the log.
+func Records(log []byte, f func(*Record)) {
+	var r Record
+	for len(log) > 0 {
+		n, ok := r.parse(log)
+		if !ok {
+			return
+		}
+		f(&r)
+		log = log[n:]
+	}
+}
 
-// parse reads the record at the start of b, and returns its size.
+// recordHead is the size of a record without registers and outputs.
+const recordHead = 32
+
+// parse reads the record at the start of b, the one before which r has, and returns its size.
 func (r *Record) parse(b []byte) (size int, ok bool) {
 	if len(b) < recordHead {
 		return 0, false
 	}
-	size, outs := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
-	if size < recordHead || size > len(b) {
+	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+	size, regs, outs := int(word(0)), word(4), word(8)
+	at := recordHead + 8*bits.OnesCount32(regs)
+	if size < at || size > len(b) || regs>>regWords != 0 {
 		return 0, false
 	}
-	for i := range r.Regs {
-		r.Regs[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+	r.Result, r.Time = int64(binary.LittleEndian.Uint64(b[16:])), int64(binary.LittleEndian.Uint64(b[24:]))
+	for from := b[recordHead:]; regs != 0; regs &= regs - 1 {
+		r.Regs[bits.TrailingZeros32(regs)] = binary.LittleEndian.Uint64(from)
+		from = from[8:]
 	}
-	r.Result = int64(binary.LittleEndian.Uint64(b[recordHead-16:]))
-	r.Time = int64(binary.LittleEndian.Uint64(b[recordHead-8:]))
 	r.Outs = r.Outs[:0]
-	for b = b[recordHead:size]; outs > 0; outs-- {
+	for b = b[at:size]; outs > 0; outs-- {
 		if len(b) < 16 {
 			return 0, false
 		}

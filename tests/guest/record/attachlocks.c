@@ -6,6 +6,7 @@
 // back, or a setting is not what it was.
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -95,7 +96,9 @@ int main(int argc, char **argv) {
 	printf("ready\n");
 	fflush(stdout);
 	char line[16];
-	fgets(line, sizeof line, stdin);
+	errno = 0;
+	if (!fgets(line, sizeof line, stdin))
+		printf("no line: %s, end %d\n", strerror(errno), feof(stdin));
 	stop = 1;
 	long sum = 0, all = 0, whole = 0;
 	for (int i = 0; i < threads; i++) {

@@ -1,8 +1,11 @@
 // Ignored signals must not end blocking calls: SIGWINCH and SIGCHLD arrive in
-// ppoll, epoll_wait, select, read, nanosleep and pause-like calls.
+// ppoll, epoll_wait, select, read, nanosleep and pause-like calls, and what such a call tells
+// comes where the program wants it, also with another thread, while which a wait writes to
+// memory of the recorder's.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +32,14 @@ static void say(const char *what, long r, pid_t p) {
 	waitpid(p, 0, 0);
 }
 
+static int fds[2];
+static void *writer(void *arg) {
+	usleep(60000);
+	write(fds[1], "w", 1);
+	return arg;
+}
+
 int main(void) {
-	int fds[2];
 	pipe(fds);
 	struct pollfd f = {fds[0], POLLIN, 0};
 	struct timespec ts = {0, 50000000};
@@ -63,5 +72,18 @@ int main(void) {
 	p = pester(5);
 	say("semtimedop", semtimedop(sem, &op, 1, &ts), p);
 	semctl(sem, 0, IPC_RMID);
+	pthread_t t;
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before); // in the writer
+	pthread_create(&t, 0, writer, 0);
+	pthread_sigmask(SIG_SETMASK, &before, 0);
+	struct epoll_event got = {.events = 99, .data.u64 = 99};
+	ev.data.u64 = 5;
+	epoll_ctl(e, EPOLL_CTL_MOD, fds[0], &ev);
+	p = pester(5);
+	say("epoll_wait", epoll_wait(e, &got, 1, 5000), p);
+	printf("events %u data %lu\n", got.events, (unsigned long)got.data.u64);
+	pthread_join(t, 0);
 	return 0;
 }

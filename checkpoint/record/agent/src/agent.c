@@ -10,7 +10,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long u64;
 
-enum { ASK = 1, DONE = 0 };
+enum { ASK = 1, DONE = 0, EINTR = 4 };
 
 /* When a row's call is the agent's. */
 enum {
@@ -21,6 +21,13 @@ enum {
 	CLOSES, /* argument 0 is a descriptor that ends */
 	BY_COMMAND, /* argument arg is one of the commands of rows val & 0xffff, val >> 16 of them */
 	NULL_ARG, /* argument arg is 0 */
+	CHANGES_FLAGS, /* always, and what is known of waiting is not any more */
+};
+
+/* What is known of a descriptor. */
+enum {
+	MAPPED_NOWHERE = 1, /* writing to it changes no mapped file, says the supervisor */
+	NEVER_WAITS = 2, /* it is a file or does not block, has the agent found */
 };
 
 /* How a call may wait for another thread. */
@@ -30,15 +37,24 @@ enum {
 	TO_WRITE, /* until it takes something */
 	TO_OPEN, /* where the file, argument 0, is a FIFO or a device */
 	TO_OPEN_AT, /* likewise, argument 1 in directory argument 0 */
-	FOR_EVENTS, /* for as long as argument 3 says: it is tried without waiting */
+	FOR_EVENTS, /* for as long as argument 3 says: it can be tried without waiting */
+	IN_POLL, /* for as long as argument 2 says */
+	TO_SEND, /* where descriptor argument 0 does not say that it never waits */
+	ALWAYS_WAITS,
 };
 
 /* What the kernel has written at argument arg. */
-enum { NOTHING, FIXED, COUNTED /* result times size bytes, with room for argument of */ };
+enum {
+	NOTHING,
+	FIXED, /* size bytes */
+	COUNTED, /* result times size bytes, with room for argument of */
+	ARRAY, /* argument of times size bytes */
+	ADDRESS, /* at most as many bytes as argument of points to, which is changed */
+};
 
 struct out {
 	u8 how, arg, of, unused;
-	u32 size;
+	u32 size; /* at most, of ADDRESS */
 };
 
 struct row {
@@ -61,14 +77,18 @@ struct block {
 	u64 regs[REG_WORDS];
 	struct block *self;
 	u64 fourth;	      /* the call's fourth argument as the gate has it */
-	struct block *common; /* the block that has, for all threads, what follows up to writes */
+	struct block *common; /* the block that has, for all threads, what follows up to about */
 	volatile u32 many;    /* there are other threads */
 	volatile u32 healing; /* a thread is at it */
 	volatile u32 timed;   /* there are other processes */
-	u8 unused[0x200 - 0xf4];
+	volatile u32 patient; /* the thread may wait in a call: no other is ready */
+	u64 third;	      /* the call's third argument as the gate has it */
+	u64 began;	      /* when a call with a time-out began, in nanoseconds of CLOCK_MONOTONIC */
+	u64 last[REG_WORDS];  /* the registers of the last record of the ring */
+	u8 unused[0x200 - 0x108 - 8 * REG_WORDS];
 	struct range writable[WRITABLE]; /* memory that can be written as a whole */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
-	u8 writes[DESCRIPTORS]; /* of a descriptor: writing to it changes no mapped file */
+	u8 about[DESCRIPTORS]; /* of a descriptor: what is known of it, as long as it is not closed */
 	volatile u32 supervised; /* the thread runs under the supervisor's eyes */
 	u32 traps;		 /* which instructions are made to fault */
 	u64 action[4];		 /* for rt_sigaction */
@@ -88,16 +108,22 @@ _Static_assert(__builtin_offsetof(struct block, regs) == B_REGS, "");
 _Static_assert(__builtin_offsetof(struct block, ret) == B_RETURN, "");
 _Static_assert(__builtin_offsetof(struct block, self) == B_SELF, "");
 _Static_assert(__builtin_offsetof(struct block, fourth) == B_FOURTH, "");
+_Static_assert(__builtin_offsetof(struct block, patient) == 0xf4, "");
+_Static_assert(__builtin_offsetof(struct block, third) == B_THIRD, "");
+_Static_assert(__builtin_offsetof(struct block, began) == 0x100, "");
+_Static_assert(__builtin_offsetof(struct block, last) == 0x108, "");
 _Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
-_Static_assert(__builtin_offsetof(struct block, writes) == 0x400, "");
+_Static_assert(__builtin_offsetof(struct block, about) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
 
-/* A record of the ring: one call. Outputs follow, each an address, a length and the bytes,
- * padded to eight. */
+/* A record of the ring: one call. The registers that are not as in the record before follow, then outputs, each an
+ * address, a length and the bytes, padded to eight. */
 struct record {
-	u32 size, outs;
-	u64 regs[REG_WORDS];
+	u32 size;
+	u32 regs; /* which registers follow, a bit each */
+	u32 outs;
+	u32 unused;
 	u64 result;
 	u64 time; /* nanoseconds of CLOCK_MONOTONIC when the call had been made, 0 where nobody asks */
 };
@@ -141,6 +167,20 @@ static int is_writable(const struct block *b, u64 addr, u64 n)
 	return 0;
 }
 
+/* is_known reports whether something is known of descriptor argument 0. */
+static int is_known(const struct block *b, u8 what)
+{
+	u32 fd = (u32)arg(b, 0);
+	return fd < DESCRIPTORS && b->common->about[fd] & what;
+}
+
+/* forget_waiting is for a call that changes what makes descriptors wait: others may be of the same open file. */
+static void forget_waiting(const struct block *b)
+{
+	for (u32 i = 0; i < DESCRIPTORS; i++)
+		b->common->about[i] &= ~NEVER_WAITS;
+}
+
 /* row_of returns the row of the call, or 0 when it is the supervisor's. */
 static const struct row *row_of(struct block *b, const struct row *rows)
 {
@@ -155,25 +195,28 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 		return arg(b, row->arg) & row->val ? 0 : row;
 	case CLOSES:
 		if ((u32)arg(b, 0) < DESCRIPTORS)
-			b->common->writes[(u32)arg(b, 0)] = 0;
+			b->common->about[(u32)arg(b, 0)] = 0;
 		return row;
 	case WRITES:
-		return (u32)arg(b, 0) < DESCRIPTORS && b->common->writes[(u32)arg(b, 0)] ? row : 0;
+		return is_known(b, MAPPED_NOWHERE) ? row : 0;
 	case NULL_ARG:
 		return arg(b, row->arg) ? 0 : row;
 	case BY_COMMAND:
 		for (u32 i = row->val & 0xffff, n = row->val >> 16; n > 0; i++, n--)
-			if (rows[i].val == (u32)arg(b, row->arg))
+			if (rows[i].val == (u32)arg(b, row->arg)) {
+				if (rows[i].when == CHANGES_FLAGS)
+					forget_waiting(b);
 				return &rows[i];
+			}
 	}
 	return 0;
 }
 
 long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_FCNTL = 72, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262 };
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262 };
 enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
-enum { POLLIN = 1, POLLOUT = 4 };
+enum { POLLIN = 1, POLLOUT = 4, MSG_WAITALL = 0x100 };
 enum { CLOCK_MONOTONIC = 1 };
 #define AT_FDCWD (-100l)
 
@@ -184,17 +227,23 @@ static int is_file(const struct block *b)
 	return kind == 0100000 || kind == 0040000;
 }
 
-/* fd_waits reports whether descriptor argument 0 may have a call wait for poll's event. */
+/* fd_waits reports whether descriptor argument 0 may have a call wait for poll's event, or for more than poll
+ * can tell if that is 0. */
 static int fd_waits(struct block *b, int event)
 {
 	u64 fd = arg(b, 0);
 	struct { int fd; short events, revents; } *p = (void *)b->probe;
 
-	if (agent_sys(SYS_FSTAT, fd, (u64)b->probe, 0, 0) < 0 || is_file(b))
+	if (is_known(b, NEVER_WAITS))
 		return 0;
-	if (agent_sys(SYS_FCNTL, fd, F_GETFL, 0, 0) & O_NONBLOCK)
+	if (agent_sys(SYS_FSTAT, fd, (u64)b->probe, 0, 0) < 0)
 		return 0;
-	if (event == POLLOUT && arg(b, 2) > PIPE_ROOM)
+	if (is_file(b) || agent_sys(SYS_FCNTL, fd, F_GETFL, 0, 0) & O_NONBLOCK) {
+		if (fd < DESCRIPTORS)
+			b->common->about[fd] |= NEVER_WAITS;
+		return 0;
+	}
+	if (event == 0 || (event == POLLOUT && arg(b, 2) > PIPE_ROOM))
 		return 1;
 	p->fd = (int)fd;
 	p->events = (short)event;
@@ -216,92 +265,189 @@ static int open_waits(struct block *b, u64 dir, u64 path, u64 flags)
 	return agent_sys(SYS_NEWFSTATAT, dir, path, (u64)b->probe, 0) == 0 && !is_file(b) && !is_memory(b);
 }
 
+/* waits_for_all reports whether the call waits until it has all that it asks for, and gives back a part where it is ended. */
+static int waits_for_all(const struct block *b)
+{
+	return b->regs[0] == SYS_RECVFROM && arg(b, 3) & MSG_WAITALL;
+}
+
 /* waits reports whether the call may wait for another thread. The thread has its turn while the agent
  * makes a call; the supervisor takes care of those that wait. One that waits all the same is ended by the supervisor. */
 static int waits(struct block *b, const struct row *row)
 {
+	if (waits_for_all(b))
+		return 1;
 	switch (row->waits) {
 	case TO_READ:
 		return fd_waits(b, POLLIN);
 	case TO_WRITE:
 		return fd_waits(b, POLLOUT);
+	case TO_SEND:
+		return fd_waits(b, 0);
 	case TO_OPEN:
 		return open_waits(b, (u64)AT_FDCWD, arg(b, 0), arg(b, 1));
 	case TO_OPEN_AT:
 		return open_waits(b, arg(b, 0), arg(b, 1), arg(b, 2));
+	case IN_POLL:
+		return (int)arg(b, 2) != 0;
+	case ALWAYS_WAITS:
+		return 1;
 	}
 	return 0;
 }
 
-/* now returns the time, or 0 where there is no other process whose calls it would order. RDTSC may be
- * made to fault, and the vDSO uses it. */
-static u64 now(struct block *b)
+/* clock returns the time in nanoseconds, or 0. RDTSC may be made to fault, and the vDSO uses it. */
+static u64 clock(struct block *b)
 {
 	const u64 *t = (const u64 *)b->probe;
 
-	if (!b->common->timed || agent_sys(SYS_CLOCK_GETTIME, CLOCK_MONOTONIC, (u64)t, 0, 0) < 0)
+	if (agent_sys(SYS_CLOCK_GETTIME, CLOCK_MONOTONIC, (u64)t, 0, 0) < 0)
 		return 0;
 	return t[0] * 1000000000 + t[1];
 }
+
+/* is_whole reports whether a call that is ended while it waits has done nothing, so that it can be made again. Of what is
+ * to be sent a part may be gone. */
+static int is_whole(const struct block *b, const struct row *row)
+{
+	return row->waits != TO_WRITE && row->waits != TO_SEND && !waits_for_all(b);
+}
+
+/* begin decides how the call is made that may wait, and returns 0 when that is not the agent's. As long as no other
+ * thread is ready it may wait as it is, with the thread's turn. The supervisor takes the patience first when one becomes ready,
+ * then looks at the phase; here it is the other way round, so that one of both notices. */
+static int begin(struct block *b, const struct row *row)
+{
+	int timeout = row->waits == FOR_EVENTS ? (int)arg(b, 3) : row->waits == IN_POLL ? (int)arg(b, 2) : 0;
+
+	b->third = arg(b, 2);
+	b->fourth = arg(b, 3);
+	if (row->waits == NOT_AT_ALL)
+		return 1;
+	b->began = b->patient && timeout > 0 ? clock(b) : 0;
+	if (is_whole(b, row)) {
+		__atomic_store_n(&b->phase, PHASE_WAITS, __ATOMIC_SEQ_CST);
+		if (b->patient)
+			return 1;
+		b->phase = PHASE_ENTERED;
+	}
+	if (row->waits == FOR_EVENTS)
+		b->fourth = 0;
+	return !b->common->many || !waits(b, row);
+}
+
+/* room_of returns how much the log of the call may take, more than the ring where that is not known. *length is the room for an
+ * address that the program gives (ADDRESS). */
+static u64 room_of(const struct block *b, const struct row *row, u32 *length)
+{
+	u64 need = sizeof(struct record) + 8 * REG_WORDS;
+
+	for (int i = 0; i < row->outs; i++) {
+		const struct out *o = &row->out[i];
+		u64 n = o->size;
+		if (o->how == COUNTED || o->how == ARRAY) {
+			n = arg(b, o->of);
+			if (n > RING_SIZE)
+				return RING_SIZE + 1;
+			n *= o->size;
+		}
+		if (o->how == ADDRESS) { /* getsockname writes the length without an address, too */
+			if (arg(b, o->of) == 0)
+				continue;
+			if (!is_writable(b, arg(b, o->of), 4) || (*length = *(const u32 *)arg(b, o->of)) > n)
+				return RING_SIZE + 1;
+			need += 16 + 8;
+		}
+		need += 16 + ALIGN8(n);
+	}
+	return need;
+}
+
+/* put_regs writes the registers that have changed since the record before. */
+static u8 *put_regs(struct block *b, struct record *rec)
+{
+	u64 *at = (u64 *)(rec + 1);
+
+	rec->regs = 0;
+	for (int i = 0; i < REG_WORDS; i++)
+		if (b->regs[i] != b->last[i]) {
+			*at++ = b->last[i] = b->regs[i];
+			rec->regs |= 1u << i;
+		}
+	return (u8 *)at;
+}
+
+static u8 *put_out(struct record *rec, u8 *at, u64 addr, u64 n)
+{
+	if (addr == 0 || n == 0)
+		return at;
+	((u64 *)at)[0] = addr;
+	((u64 *)at)[1] = n;
+	copy(at + 16, addr, n);
+	rec->outs++;
+	return at + 16 + ALIGN8(n);
+}
+
+/* is_tried says that a call's result is only that of not having waited. */
+static int is_tried(const struct block *b, long ret) { return ret == 0 && b->fourth != arg(b, 3); }
 
 int agent_call(struct block *b)
 {
 	const struct row *rows = (const struct row *)((u8 *)b + (ROWS - BLOCK));
 	const struct row *row;
+	u32 length = 0;
 
 	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !(row = row_of(b, rows)))
 		return ASK;
-	u64 room = RING_SIZE - b->head, need = sizeof(struct record);
-	for (int i = 0; i < row->outs; i++) {
-		const struct out *o = &row->out[i];
-		u64 n = o->size;
-		if (o->how == COUNTED) {
-			n = arg(b, o->of);
-			if (n > RING_SIZE)
-				return ASK;
-			n *= o->size;
-		}
-		need += 16 + ALIGN8(n);
-	}
-	if (need > room || (b->common->many && waits(b, row)))
+	if (room_of(b, row, &length) > RING_SIZE - b->head)
 		return ASK;
-
-	b->fourth = row->waits == FOR_EVENTS ? 0 : arg(b, 3);
+	if (!begin(b, row))
+		return ASK;
 	agent_gate(b);
 
 	long ret = (long)b->result;
-	if (ret == 0 && b->fourth != arg(b, 3))
+	if (is_tried(b, ret))
 		return ASK; /* which takes it for not made */
 	int outs = row->outs;
+	if (ret == -EINTR)
+		return ASK;
 	if (ret < 0 && outs) {
 		if (!is_clean(ret))
 			return ASK;
 		outs = 0;
 	}
 	struct record *rec = (struct record *)((u8 *)b + (RING - BLOCK) + b->head);
-	u8 *at = (u8 *)(rec + 1);
+	u8 *at = put_regs(b, rec);
 	rec->outs = 0;
 	for (int i = 0; i < outs; i++) {
 		const struct out *o = &row->out[i];
 		u64 addr = arg(b, o->arg), n = o->size;
-		if (o->how == COUNTED) {
+		switch (o->how) {
+		case COUNTED: {
 			u64 most = arg(b, o->of) * o->size;
 			n *= (u64)ret;
+			if (n > most) /* MSG_TRUNC */
+				n = most;
 			if (n != most && !is_writable(b, addr, most))
 				return ASK;
+			break;
 		}
-		if (addr == 0 || n == 0)
-			continue;
-		((u64 *)at)[0] = addr;
-		((u64 *)at)[1] = n;
-		copy(at + 16, addr, n);
-		at += 16 + ALIGN8(n);
-		rec->outs++;
+		case ARRAY:
+			n *= (u32)arg(b, o->of);
+			break;
+		case ADDRESS:
+			if (arg(b, o->of) == 0)
+				continue;
+			n = *(const u32 *)arg(b, o->of);
+			if (n > length)
+				n = length;
+			at = put_out(rec, at, arg(b, o->of), 4);
+			break;
+		}
+		at = put_out(rec, at, addr, n);
 	}
-	for (int i = 0; i < REG_WORDS; i++)
-		rec->regs[i] = b->regs[i];
 	rec->result = (u64)ret;
-	rec->time = now(b);
+	rec->time = b->common->timed ? clock(b) : 0;
 	rec->size = (u32)(at - (u8 *)rec);
 	*(volatile u64 *)&b->head = b->head + rec->size;
 	return DONE;
@@ -370,7 +516,7 @@ void agent_unasked(struct block *b)
 {
 	heal(b);
 	b->ret = b->regs[16];
-	if (b->phase != PHASE_MADE) {
+	if (b->phase != PHASE_MADE || is_tried(b, (long)b->result)) {
 		b->result = b->regs[0];
 		b->ret -= 2;
 	}

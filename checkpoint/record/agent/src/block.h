@@ -46,9 +46,12 @@
 #define B_SELF       0xd0 /* the address of the block */
 #define B_FOURTH     0xd8 /* the call's fourth argument as the gate has it */
 
+#define B_THIRD      0xf8 /* likewise, the third */
+
 #define PHASE_NONE   0 /* no call has been begun */
 #define PHASE_ENTERED 1 /* the program's registers are saved, its call is not made */
 #define PHASE_MADE   2 /* B_RESULT has the call's result */
+#define PHASE_WAITS  3 /* likewise entered, and the call may wait, which the supervisor may end */
 
 /* What a stub says of its site, at RCX when it enters the agent. */
 #define D_RIP        0 /* behind the SYSCALL instruction */

@@ -96,7 +96,7 @@ agent_gate:
 	mov	R_RAX(%rbx), %rax
 	mov	R_RDI(%rbx), %rdi
 	mov	R_RSI(%rbx), %rsi
-	mov	R_RDX(%rbx), %rdx
+	mov	B_THIRD(%rbx), %rdx
 	mov	B_FOURTH(%rbx), %r10
 	mov	R_R8(%rbx), %r8
 	mov	R_R9(%rbx), %r9

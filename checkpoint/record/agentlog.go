@@ -1,0 +1,96 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"vplay/checkpoint"
+	"vplay/checkpoint/record/agent"
+)
+
+// The log of the agent. What it has written to its ring is kept as it is, and becomes events when the
+// interval is written: to make two events of each call takes several times as long as to copy the
+// bytes, and most intervals are dropped from the ring unwritten.
+
+// agentCalls are calls that the agent has made, one behind the other.
+type agentCalls struct {
+	behind int // how many of the interval's events come before them
+	tid    checkpoint.TID
+	seg    checkpoint.Regs // has the segment registers, which do not change
+	seq    numbering       // before the first
+	now    int64           // of CLOCK_MONOTONIC when the ring was read: no call was later
+	count  int
+	data   []byte // of the ring
+}
+
+// logRing logs the calls that the agent has made since the last stop.
+func (t *thread) logRing() error {
+	g, s := t.group(), t.session
+	l := agentCalls{
+		behind: len(g.cur.rec.Events), tid: checkpoint.TID(t.tid), seg: regsOf(&t.regs), seq: g.numbering(), now: monotonic(),
+	}
+	seq := l.seq
+	var err error
+	l.data, err = t.block.shared.Take(s.logMemory.clone, func(r *agent.Record) {
+		l.count++
+		l.number(&seq, r)
+	})
+	if l.count == 0 {
+		return err
+	}
+	g.lastNumber = seq.last
+	g.cur.calls = append(g.cur.calls, l)
+	g.cur.bytes += int64(len(l.data))
+	s.result.Stats.Calls += uint64(l.count)
+	s.result.Stats.AgentCalls += uint64(l.count)
+	s.result.Stats.Events += 2 * uint64(l.count)
+	return err
+}
+
+// number returns the numbers of a call's entry and exit.
+func (l *agentCalls) number(seq *numbering, r *agent.Record) (enter, exit uint64) {
+	enter = seq.next(rightBehind)
+	return enter, seq.next(min(max(r.Time, rightBehind), l.now)) // the program can write another time to the agent's memory
+}
+
+// appendEvents appends the events of each call, in order. They refer to the bytes of the log.
+func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) []checkpoint.Event {
+	seq := l.seq
+	agent.Records(l.data, func(r *agent.Record) {
+		regs := l.seg
+		copy(regs.R[:], r.Regs[:16])
+		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
+		nr := int64(regs.R[0])
+		enter := s.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs)
+		after := regs
+		after.R[0] = uint64(r.Result)
+		exit := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: r.Result, RegHash: checkpoint.HashRegs(&after), Regs: s.debugRegs(&after)}
+		enter.TID, exit.TID = l.tid, l.tid
+		enter.Seq, exit.Seq = l.number(&seq, r)
+		for _, o := range r.Outs {
+			exit.Writes = append(exit.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: o.Data})
+		}
+		list = append(list, enter, exit)
+	})
+	return list
+}
+
+// asWritten returns the interval as it is written: its events with those of the agent's calls among them.
+func (s *session) asWritten(l *interval) *checkpoint.Interval {
+	if len(l.calls) == 0 {
+		return &l.rec
+	}
+	rec, n := l.rec, len(l.rec.Events)
+	for i := range l.calls {
+		n += 2 * l.calls[i].count
+	}
+	rec.Events = make([]checkpoint.Event, 0, n)
+	from := 0
+	for i := range l.calls {
+		c := &l.calls[i]
+		rec.Events = append(rec.Events, l.rec.Events[from:c.behind]...)
+		from = c.behind
+		rec.Events = s.appendEvents(rec.Events, c)
+	}
+	rec.Events = append(rec.Events, l.rec.Events[from:]...)
+	return &rec
+}
