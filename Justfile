@@ -5,6 +5,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 
 golangci := "v2.15.0"
 benchstat := "latest"
+vsce := "2.32.0"
 
 # list the recipes
 default:
@@ -58,6 +59,17 @@ engines:
 races SEEDS="20":
     go test ./tests/record -timeout 2h -run TestRaces -nativeruns 1000 -plainruns 1000 -v
     go test ./tests/record -timeout 2h -run 'TestThreads/.*/chaos' -chaos-seeds {{ SEEDS }} -v
+
+# bin/vplay.vsix, the extension for VS Code: install it with "code --install-extension"
+vsix:
+    npm install --prefix bin/vsce --ignore-scripts --no-audit --no-fund --silent @vscode/vsce@{{ vsce }}
+    gdbstub/dap/vscode/pack.sh bin/vsce/node_modules/.bin/vsce bin/vplay.vsix
+
+# the extension in the real editor: every scene with its picture in FOLDER, and how long a step back takes
+vscode FOLDER="/tmp/vplay-shots":
+    . tests/need/debian.sh && install_suite vscode
+    tests/vscode/fetch.sh "${XDG_CACHE_HOME:-$HOME/.cache}/vplay-tests/vscode"
+    go test ./tests/vscode -timeout 30m -v -shots {{ FOLDER }} -long -latency 50
 
 # random moves over 3 processes with 8 threads, each compared with single steps
 moves N="10000" SEED="1":
@@ -131,6 +143,14 @@ kills N="170":
     . tests/need/debian.sh && install_suite programs
     go test ./tests/record -run TestKilledOutright -timeout 3h -v -programs -kills {{ N }}
 
+# attach N times to a busy program of fifty threads, and let it go
+attaches N="1000":
+    go test ./tests/record -run TestAttachMany -timeout 3h -v -attaches {{ N }}
+
+# programs and vplayd at the limits of what they may have, with a program of THREADS threads
+limits THREADS="4000":
+    go test ./tests/record -run 'TestLimits|TestCopiesKilled|TestSmallRing' -timeout 3h -v -limit-threads {{ THREADS }}
+
 # compare the system call table with this kernel, N calls from each of five seeds
 fuzz-calls N="60000":
     for seed in 21 22 23 24 25; do go test ./checkpoint/abi -run TestFuzzKernel -timeout 30m -v -args -fuzzcalls {{ N }} -fuzzseed $seed; done
@@ -143,6 +163,16 @@ questions N="5000":
 side-by-side *ARGS:
     . tests/need/debian.sh && install_suite sidebyside
     go run ./tests/bench/sidebyside {{ ARGS }}
+
+# what recording costs: programs and servers natively, recorded, and under strace, in alternation: just overhead --only gzip,redis --rounds 3 --json
+overhead *ARGS:
+    . tests/need/debian.sh && install_suite overhead
+    go run ./tests/bench/overhead {{ ARGS }}
+
+# how long a redis with much memory stands still at the borders between intervals, and what memory recording takes: just pauses --size 2048
+pauses *ARGS:
+    . tests/need/debian.sh && install_suite overhead
+    go run ./tests/bench/pauses {{ ARGS }}
 
 # compare two benchmark files
 benchcmp OLD NEW:

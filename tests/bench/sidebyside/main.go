@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,35 +12,27 @@ import (
 	"regexp"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"vplay/tests/internal/tool"
-	"vplay/tests/need"
+	"vplay/tests/bench/command"
 )
 
 // The command's flags, and the table or JSON that it prints. What is run is in work.go,
 // and how it is timed in measure.go.
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "sidebyside:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("sidebyside", run) }
 
 // report is what --json prints.
 type report struct {
-	CPU     string             `json:"cpu"`
-	Date    string             `json:"date"`
-	Load    string             `json:"load"`
+	command.Machine
 	Qemu    string             `json:"qemu,omitempty"`
 	Rounds  int                `json:"rounds"`
 	Results []*result          `json:"results"`
 	Means   map[string]float64 `json:"vplay_x_native_geomean"`
 }
 
-func run(args []string, out io.Writer) (err error) {
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	f := flag.NewFlagSet("sidebyside", flag.ContinueOnError)
+	f.SetOutput(progress)
 	asJSON := f.Bool("json", false, "print JSON")
 	rounds := f.Int("rounds", 3, "`N` runs of each, in alternation; the median counts")
 	only := f.String("only", "", "`REGEXP` of names to run")
@@ -59,16 +51,14 @@ func run(args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, rounds: max(*rounds, 1), tiny: *tiny, vplayd: *vplayd}
-	if b.vplayd == "" {
-		if b.vplayd, err = tool.Build(dir); err != nil {
-			return err
-		}
+	b := &bench{dir: dir, rounds: max(*rounds, 1), tiny: *tiny}
+	if b.vplayd, err = command.Vplayd(*vplayd, dir); err != nil {
+		return err
 	}
-	rep := &report{CPU: need.CPUName(), Date: time.Now().UTC().Format("2006-01-02 15:04 MST"), Load: load(), Rounds: b.rounds}
+	rep := &report{Machine: command.ThisMachine(), Rounds: b.rounds}
 	if !*noQemu {
 		if b.qemu, err = exec.LookPath("qemu-x86_64"); err != nil {
-			fmt.Fprintln(os.Stderr, "sidebyside: without qemu-x86_64 (Debian package qemu-user)")
+			fmt.Fprintln(progress, "sidebyside: without qemu-x86_64 (Debian package qemu-user)")
 		} else {
 			rep.Qemu = qemuVersion(b.qemu)
 		}
@@ -77,6 +67,9 @@ func run(args []string, out io.Writer) (err error) {
 		if !names.MatchString(w.name) {
 			continue
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		r, err := b.measure(w)
 		if err != nil {
 			return err
@@ -84,12 +77,7 @@ func run(args []string, out io.Writer) (err error) {
 		rep.Results = append(rep.Results, r)
 	}
 	rep.Means = means(rep.Results, func(r *result) float64 { return r.VplayRatio })
-	if *asJSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(rep)
-	}
-	return rep.print(out)
+	return command.Write(out, rep, *asJSON)
 }
 
 // means returns the geometric mean of a ratio for each group.
@@ -105,8 +93,8 @@ func means(rs []*result, ratio func(*result) float64) map[string]float64 {
 	return sum
 }
 
-// print writes the table.
-func (rep *report) print(out io.Writer) error {
+// Print writes the table.
+func (rep *report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n%s, load %s, median of %d\n%s\n\n", rep.CPU, rep.Date, rep.Load, rep.Rounds, rep.Qemu)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "\tM insn\tnative s\tqemu s\tvplay s\tqemu\tvplay\tM insn/s of vplay\t\n")
@@ -122,15 +110,6 @@ func (rep *report) print(out io.Writer) error {
 		}
 	}
 	return w.Flush()
-}
-
-// load returns the load averages: what else the machine is doing.
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if f := strings.Fields(string(b)); err == nil && len(f) > 3 {
-		return strings.Join(f[:3], " ")
-	}
-	return "unknown"
 }
 
 // qemuVersion returns the first line of its --version.

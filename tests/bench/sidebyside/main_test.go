@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"testing"
 
 	"vplay/tests/need"
@@ -14,7 +15,7 @@ func TestTiny(t *testing.T) {
 	need.Recorder(t)
 	need.Program(t, "gcc", "gzip")
 	var out bytes.Buffer
-	if err := run([]string{"-json", "-tiny", "-rounds", "1", "-no-qemu", "-only", "fib|gzip"}, &out); err != nil {
+	if err := run(t.Context(), []string{"-json", "-tiny", "-rounds", "1", "-no-qemu", "-only", "fib|gzip"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var rep report
