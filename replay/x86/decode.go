@@ -222,6 +222,12 @@ func (d *decoder) vexFields(p byte) {
 // evexPrefix consumes the rest of an EVEX prefix, and the opcode (SDM vol. 2A,
 // 2.7). What the row says of the fields is in evex_form.go.
 func (d *decoder) evexPrefix() {
+	if d.lacksEVEX() { // it is BOUND, whose operands are fetched though 64-bit mode does not have it
+		d.modrm = d.byte()
+		d.modRM(&Inst{})
+		d.fail(decodeUD)
+		return
+	}
 	d.noPrefixes()
 	d.space = spaceEVEX
 	p0 := d.byte()

@@ -268,6 +268,15 @@ func (d *decoder) evexRegisters(r *Row, in *Inst) {
 	}
 }
 
+// lacksEVEX reports whether the CPU is one from before EVEX prefixes.
+func (d *decoder) lacksEVEX() bool {
+	if d.id == nil {
+		return false
+	}
+	has, known := d.id.Has("AVX512F")
+	return known && !has || d.id.XCR0 != 0 && d.id.XCR0&xfeatWide != xfeatWide
+}
+
 // present looks whether the CPU has an instruction of AVX-512: without its features, or
 // where the system has not enabled the state, it is #UD.
 func (d *decoder) present(r *Row, in *Inst) {

@@ -478,8 +478,11 @@ func (g *Generator) shapeGather(k *Case, in *instruction) {
 			z[i] = z[i]&0xffffffff | index()<<32
 		}
 	}
-	if !in.row.Encoding.EVEX {
+	switch {
+	case !in.row.Encoding.EVEX:
 		clear(z[4:])
+	case !g.wide:
+		return // the CPU has neither the instruction nor all of the register
 	}
 	k.In.setZMM(in.vindex, z)
 	if in.row.Encoding.EVEX {
