@@ -19,9 +19,13 @@ struct config *config;
 char *moved, *shared, *in_the_way;
 volatile int sum;
 
+#ifndef SPIN /* milliseconds of CPU time: replaying them takes a few times as long */
+#define SPIN 25
+#endif
+
 static void spin(void) {
   if (vfork() == 0) _exit(0);
-  clock_t end = clock() + CLOCKS_PER_SEC / 40;
+  clock_t end = clock() + CLOCKS_PER_SEC * SPIN / 1000;
   while (clock() < end)
     for (volatile int i = 0; i < 10000; i++)
       ;
