@@ -20,6 +20,7 @@ type agentCalls struct {
 	now    int64           // of CLOCK_MONOTONIC when the ring was read: no call was later
 	count  int
 	data   []byte // of the ring
+	from   *logPortion
 }
 
 // logRing logs the calls that the agent has made since the last stop.
@@ -30,11 +31,13 @@ func (t *thread) logRing() error {
 	}
 	seq := l.seq
 	var err error
-	l.data, err = t.block.shared.Take(s.logMemory.clone, func(r *agent.Record) {
+	clone := func(b []byte) (c []byte) { c, l.from = s.logMemory.clone(b); return c }
+	l.data, err = t.block.shared.Take(clone, func(r *agent.Record) {
 		l.count++
 		l.number(&seq, r)
 	})
 	if l.count == 0 {
+		s.logMemory.release(l.from)
 		return err
 	}
 	g.lastNumber = seq.last

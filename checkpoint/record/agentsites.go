@@ -415,24 +415,34 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 	return s.entry, s.write(sp, !t.group().within(s, t))
 }
 
-// forgetSites forgets the sites in memory that a call, at its entry, may change or unmap. Their own
-// code is put back first.
-func (sp *space) forgetSites(c *call) error {
+// changedBy returns the memory that a call of EffectMem, at its entry, may unmap, map anew or give another protection, where there
+// may have been memory before.
+func (sp *space) changedBy(c *call) []abi.Range {
 	a := &c.args
-	changed := []abi.Range{{Addr: a[0], Len: a[1]}}
 	switch c.nr {
-	case unix.SYS_BRK, unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MUNLOCK, unix.SYS_MSYNC:
+	case unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MUNLOCK, unix.SYS_MSYNC:
+		return nil
+	case unix.SYS_BRK:
+		if old := pageUp(sp.brk); pageUp(a[0]) < old {
+			return []abi.Range{{Addr: a[0], Len: old - a[0]}} // which fails where a[0] is 0
+		}
 		return nil
 	case unix.SYS_MMAP:
 		if a[3]&unix.MAP_FIXED == 0 {
 			return nil
 		}
 	case unix.SYS_MREMAP:
-		changed = append(changed, abi.Range{Addr: a[4], Len: a[2]})
+		return []abi.Range{{Addr: a[0], Len: a[1]}, {Addr: a[4], Len: a[2]}}
 	case unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE, unix.SYS_REMAP_FILE_PAGES:
 	default: // where, is not told by the first two arguments
-		changed[0] = abi.Range{Len: abi.TaskSize}
+		return []abi.Range{{Len: abi.TaskSize}}
 	}
+	return []abi.Range{{Addr: a[0], Len: a[1]}}
+}
+
+// forgetSites forgets the sites in memory that a call, at its entry, may change or unmap. Their own
+// code is put back first.
+func (sp *space) forgetSites(c *call, changed []abi.Range) error {
 	if c.nr != unix.SYS_MPROTECT && c.nr != unix.SYS_PKEY_MPROTECT {
 		for page := range sp.agent.pages {
 			for _, r := range changed {

@@ -427,8 +427,11 @@ func (t *thread) agentCall(effect abi.Effect) error {
 	}
 	switch effect {
 	case abi.EffectMem:
-		a.shared.ForgetWritable()
-		return sp.forgetSites(c)
+		changed := sp.changedBy(c)
+		for _, r := range changed {
+			a.shared.ForgetWritable(pageDown(r.Addr), max(pageUp(r.Addr+r.Len), r.Addr)) // a length can be anything
+		}
+		return sp.forgetSites(c, changed)
 	case abi.EffectTask:
 		flags := t.taskFlags()
 		isThread := flags&cloneThread != 0

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 	"vplay/checkpoint/record/agent"
@@ -181,10 +182,8 @@ func (t *thread) onDispatch() (action, error) {
 // outside is a stop outside of the agent: in the program, or in one of its stubs.
 func (t *thread) outside(ws unix.WaitStatus) error {
 	a, r := t.space().agent, &t.regs
-	for _, area := range a.areas {
-		if off := r.Rip - area.at.Addr; off < area.used {
-			return t.inStub(a.stubs[area.at.Addr+off&^(stubSize-1)])
-		}
+	if s := a.stubAt(r.Rip); s != nil {
+		return t.inStub(s)
 	}
 	if s := a.inJump[r.Rip]; s != nil && r.Rip == s.via.Addr { // it was on its way to the stub
 		r.Rip = s.addr
@@ -195,6 +194,27 @@ func (t *thread) outside(ws unix.WaitStatus) error {
 		noSys := errnoNoSys
 		r.Rax = uint64(noSys)
 		return t.setRegs(r)
+	}
+	return nil
+}
+
+// stubAt returns the site whose stub has addr, or nil.
+func (a *spaceAgent) stubAt(addr uint64) *site {
+	for _, area := range a.areas {
+		if off := addr - area.at.Addr; off < area.used {
+			return a.stubs[area.at.Addr+off&^(stubSize-1)]
+		}
+	}
+	return nil
+}
+
+// leaveStub puts a thread that was sent into a stub (onDispatch), but is not to go on there now, before its call: another
+// thread has its turn, or the agent may not be there any more when it goes on.
+func (t *thread) leaveStub() error {
+	if a := t.space().agent; a != nil {
+		if s := a.stubAt(t.regs.Rip); s != nil {
+			return t.inStub(s)
+		}
 	}
 	return nil
 }
@@ -346,15 +366,31 @@ func sinceOf(at int64) time.Time {
 // noteWritable tells the agent of memory that can be written as a whole: that into which the
 // call has read.
 func (t *thread) noteWritable() {
-	c, shared := &t.call, t.space().agent.shared
+	c, sp := &t.call, t.space()
 	row, _ := abi.Lookup(c.nr)
 	for i := range row.Args {
-		if k := row.Args[i].Kind; k != abi.KindOut && k != abi.KindLenPtr || shared.IsWritable(c.args[i]) {
-			continue
+		if k := row.Args[i].Kind; k == abi.KindOut || k == abi.KindLenPtr {
+			sp.noteWritableAt(c.args[i])
 		}
-		if m := t.space().maps.at(c.args[i]); m != nil && m.Object == 0 && c.mem.Writable(m.Start, m.End-m.Start) {
-			shared.AddWritable(m.Start, m.End)
-		}
+	}
+}
+
+// noteNewMemory does so of memory that a call, which has returned ret, has mapped: what a program asks for it soon reads into.
+func (sp *space) noteNewMemory(c *call, ret int64) {
+	switch {
+	case sp.agent == nil || ret <= 0:
+	case c.nr == unix.SYS_BRK:
+		sp.noteWritableAt(uint64(ret) - 1)
+	case c.nr == unix.SYS_MMAP && c.args[3]&mapAnonymous != 0:
+		sp.noteWritableAt(uint64(ret))
+	}
+}
+
+// noteWritableAt tells the agent of the mapping at addr, if that is memory of the program's own that can be written.
+func (sp *space) noteWritableAt(addr uint64) {
+	m, shared := sp.maps.at(addr), sp.agent.shared
+	if m != nil && m.Object == 0 && m.Prot&checkpoint.ProtWrite != 0 && !shared.IsWritable(m.Start, m.End) {
+		shared.AddWritable(m.Start, m.End)
 	}
 }
 

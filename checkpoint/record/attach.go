@@ -50,6 +50,7 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 		errc <- s.runAttached()
 	}()
 	err := <-errc
+	s.logMemory.close()
 	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err
 }

@@ -3,10 +3,17 @@
 package record
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"vplay/checkpoint/abi"
 )
 
 // What the borders between intervals cost the program: at each it stands still. The log has a line for each border at
@@ -74,5 +81,15 @@ func (g *group) noteBorder(start time.Time, m *snapshot) {
 func (s *Stats) MarshalZerologObject(e *zerolog.Event) {
 	e.Uint64("events", s.Events).Uint64("calls", s.Calls).Uint64("agent_calls", s.AgentCalls).Uint64("intervals", s.Intervals).
 		Uint64("forced_ends", s.ForcedEnds).Uint64("shadows", s.Shadows).Dur("borders", s.Cuts).Dur("border_p50", s.Borders.Percentile(0.5)).
-		Dur("border_p99", s.Borders.Percentile(0.99)).Dur("border_max", s.Borders.Longest)
+		Dur("border_p99", s.Borders.Percentile(0.99)).Dur("border_max", s.Borders.Longest).Str("stopped", s.mostStopped(12))
+}
+
+// mostStopped names the n calls that were made most often with stops, and how often.
+func (s *Stats) mostStopped(n int) string {
+	nrs := slices.SortedFunc(maps.Keys(s.Stopped), func(a, b int64) int { return cmp.Or(cmp.Compare(s.Stopped[b], s.Stopped[a]), cmp.Compare(a, b)) })
+	var list []string
+	for _, nr := range nrs[:min(n, len(nrs))] {
+		list = append(list, fmt.Sprintf("%s(%d)", abi.Name(nr), s.Stopped[nr]))
+	}
+	return strings.Join(list, " ")
 }

@@ -110,6 +110,7 @@ func (t *thread) noteEntryOf(at int64) {
 	regs := t.entryRegs()
 	t.logEventOf(at, t.session.enterEvent(c.nr, c.args, &regs))
 	t.session.result.Stats.Calls++
+	t.session.result.Stats.Stopped[c.nr]++
 	t.space().calls++
 }
 
@@ -347,6 +348,7 @@ func (sp *space) mapEffects(c *call, ev *checkpoint.Event, ret int64) error {
 		return err
 	}
 	apply(ops)
+	sp.noteNewMemory(c, ret)
 	if !sp.asksKernel(c, ret) {
 		ev.Writes = c.shown
 		return nil

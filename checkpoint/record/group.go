@@ -80,11 +80,11 @@ func (g *group) dropImage() {
 
 // close gives up the memory of the intervals that are not written.
 func (g *group) close() {
-	for _, iv := range g.ring {
+	for _, iv := range slices.Concat(g.ring, []*interval{g.cur, g.prev}) { // prev may be the ring's last
 		iv.close()
+		g.session.dropLog(iv)
 	}
-	g.cur.close()
-	g.prev.close()
+	g.session.logMemory.trim()
 	g.ring, g.cur, g.prev = nil, nil, nil
 }
 

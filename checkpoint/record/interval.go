@@ -134,6 +134,7 @@ func (g *group) flush() error {
 		return nil
 	}
 	g.unwritten = false
+	defer g.session.dropLog(g.prev)
 	return g.writeInterval(g.prev)
 }
 

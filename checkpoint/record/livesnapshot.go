@@ -206,6 +206,10 @@ func copiesOf(list []*interval) []*interval {
 	for i, iv := range list {
 		c := *iv
 		c.extra = maps.Clone(iv.extra)
+		c.calls = slices.Clone(iv.calls)
+		for i := range c.calls {
+			c.calls[i].from = nil // the original's
+		}
 		if iv.hash != nil {
 			h := *iv.hash
 			c.hash = &h

@@ -219,7 +219,9 @@ type Stats struct {
 	AgentCalls uint64
 	// Dispatches counts stops for calls from which no jump leads to the agent, or not yet, and for those that it leaves
 	// to the recorder.
-	Dispatches                        uint64
+	Dispatches uint64
+	// Stopped counts those of Calls that were made with stops, by number.
+	Stopped                           map[int64]uint64
 	Shadows, Children, Threads, Execs uint64
 	// KnownPages counts pages of files that were neither read nor hashed, because the
 	// recording had them from another process.

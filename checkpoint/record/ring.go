@@ -24,6 +24,7 @@ func (g *group) evict(now time.Duration) {
 	for range firstKept(entries, now, keep, room) {
 		g.dropOldest()
 	}
+	g.session.logMemory.trim()
 }
 
 // dropOldest drops the first interval of the ring, which has a second.
@@ -35,6 +36,7 @@ func (g *group) dropOldest() {
 		}
 	}
 	first.close()
+	g.session.dropLog(first)
 	g.ring = g.ring[1:]
 }
 

@@ -74,6 +74,7 @@ func newSession(ctx context.Context, opt Options) *session {
 		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out,
 		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, executing: map[int]string{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
+		result: Result{Stats: Stats{Stopped: map[int64]uint64{}}},
 	}
 }
 
@@ -135,6 +136,7 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 		errc <- s.run(prog)
 	}()
 	err = <-errc
+	s.logMemory.close()
 	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err
 }

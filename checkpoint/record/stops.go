@@ -58,6 +58,9 @@ func (t *thread) goOn(next action) error {
 		return t.onStop(next.status)
 	}
 	if why := t.mustPass(next); why != 0 {
+		if err := t.leaveStub(); err != nil {
+			return err
+		}
 		t.giveUpTurn(next, false, why)
 		return t.clearJump()
 	}
@@ -113,7 +116,7 @@ func (t *thread) request(next action) (req ptrace.Request, err error) {
 			return ptrace.Cont, err
 		}
 	} else if sp := t.space(); !t.call.in && !t.call.pending && !t.redo {
-		if err := sp.ownCode(); err != nil {
+		if err := errors.Join(t.leaveStub(), sp.ownCode()); err != nil {
 			return 0, err
 		}
 		if next.sig == 0 && next.req == 0 && !t.group().done {

@@ -350,6 +350,20 @@ func TestAgentRestarts(t *testing.T) {
 	}
 }
 
+// TestAgentAway: a process that is to enter the agent loses its turn there, and meanwhile another begins to write what it maps,
+// with which a random schedule has no agent any more. It goes on without.
+func TestAgentAway(t *testing.T) {
+	prog := compile(t, "trees")
+	r, c := run{args: []string{prog, "pwrites"}}, guestCase{}
+	want := r.native(t)
+	for seed := range uint64(12) { // one of eight did not replay, before
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r.opt = recorder.Options{Agent: true, Chaos: true, ChaosSeed: seed}
+			c.check(t, &r, want)
+		})
+	}
+}
+
 // TestAgentTrees records programs of several processes with the agent in each that shares no memory with
 // another, at once and when it has made some calls, and without an agent: the program's calls are the same. least is how many of a hundred the agent
 // makes where it comes at once.

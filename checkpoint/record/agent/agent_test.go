@@ -150,3 +150,32 @@ func TestDamagedRing(t *testing.T) {
 		t.Error("a ring that is fuller than it can be was read")
 	}
 }
+
+// TestWritable: what is known of memory that can be written grows with a mapping, and ends with it.
+func TestWritable(t *testing.T) {
+	s := Shared(make([]byte, Size))
+	is := func(start, end uint64, want bool) {
+		t.Helper()
+		if s.IsWritable(start, end) != want {
+			t.Errorf("[%#x,%#x) can be written: %t", start, end, !want)
+		}
+	}
+	is(0, 0x1000, false)
+	s.AddWritable(0x10000, 0x20000)
+	for i := range uint64(writableCount - 1) {
+		s.AddWritable(0x100000+i<<16, 0x101000+i<<16)
+	}
+	is(0x10000, 0x20000, true)
+	s.AddWritable(0x10000, 0x30000) // it has grown, and takes no other's place
+	is(0x18000, 0x30000, true)
+	is(0x100000, 0x101000, true)
+	is(0x18000, 0x30001, false)
+	s.AddWritable(0x40000, 0x50000) // the first that was said is forgotten
+	is(0x100000, 0x101000, false)
+	is(0x110000, 0x111000, true)
+	s.ForgetWritable(0x2f000, 0x40000)
+	is(0x10000, 0x11000, false)
+	is(0x40000, 0x41000, true)
+	s.ForgetWritable(0, ^uint64(0))
+	is(0x110000, 0x111000, false)
+}

@@ -92,7 +92,7 @@ const solTCP = 6 // linux/socket.h
 // Requests of ioctl(2) (asm-generic/ioctls.h) and commands of fcntl(2) that are the agent's.
 // F_SETLK does not wait.
 var (
-	ioctlCommands = []uint32{0x5401 /* TCGETS */, 0x5413 /* TIOCGWINSZ */, 0x541b /* FIONREAD */}
+	ioctlCommands = []uint32{0x5401 /* TCGETS */, 0x5413 /* TIOCGWINSZ */, 0x541b /* FIONREAD */, 0x5450 /* FIONCLEX */, 0x5451 /* FIOCLEX */}
 	fcntlCommands = []uint32{abi.F_DUPFD, abi.F_DUPFD_CLOEXEC, abi.F_GETFD, abi.F_SETFD, abi.F_GETFL, abi.F_SETFL, abi.F_SETLK}
 )
 

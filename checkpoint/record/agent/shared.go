@@ -174,28 +174,44 @@ func (s Shared) AllowWrites(fd int32) {
 // ForbidWrites takes back what AllowWrites has said, and what the agent knows of which descriptors wait.
 func (s Shared) ForbidWrites() { clear(s[Block+blockAbout : Block+blockAbout+descriptors]) }
 
-// AddWritable says that all of [start,end) can be written.
+// AddWritable says that all of [start,end) can be written. It takes the place of what it has in common with, else of what was
+// said first.
 func (s Shared) AddWritable(start, end uint64) {
 	words := s[Block+blockWritable : Block+blockWritable+16*writableCount]
-	copy(words[16:], words[:16*(writableCount-1)])
+	gap := 16 * (writableCount - 1)
+	for at := 0; at < gap; at += 16 {
+		if from, to := s.writable(at); from < end && start < to {
+			gap = at
+		}
+	}
+	copy(words[16:], words[:gap])
 	binary.LittleEndian.PutUint64(words, start)
 	binary.LittleEndian.PutUint64(words[8:], end)
 }
 
-// IsWritable reports whether AddWritable has named a range with addr.
-func (s Shared) IsWritable(addr uint64) bool {
-	words := s[Block+blockWritable : Block+blockWritable+16*writableCount]
-	for ; len(words) > 0; words = words[16:] {
-		if addr >= binary.LittleEndian.Uint64(words) && addr < binary.LittleEndian.Uint64(words[8:]) {
+// writable returns the range at an offset of those that can be written.
+func (s Shared) writable(at int) (start, end uint64) {
+	return s.at(blockWritable + at), s.at(blockWritable + at + 8)
+}
+
+// IsWritable reports whether AddWritable has named a range with all of [start,end).
+func (s Shared) IsWritable(start, end uint64) bool {
+	for at := 0; at < 16*writableCount; at += 16 {
+		if from, to := s.writable(at); from <= start && end <= to {
 			return true
 		}
 	}
 	return false
 }
 
-// ForgetWritable takes back what AddWritable has said.
-func (s Shared) ForgetWritable() {
-	clear(s[Block+blockWritable : Block+blockWritable+16*writableCount])
+// ForgetWritable takes back what AddWritable has said of ranges that have memory in [start,end).
+func (s Shared) ForgetWritable(start, end uint64) {
+	for at := 0; at < 16*writableCount; at += 16 {
+		if from, to := s.writable(at); from < end && start < to {
+			s.put(blockWritable+at, 0)
+			s.put(blockWritable+at+8, 0)
+		}
+	}
 }
 
 // Jumps is how many jumps the agent can take out of the program when the supervisor is gone.

@@ -142,9 +142,13 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
+
 /* Errors that the kernel finds before it writes to any argument. */
-static int is_clean(long ret)
+static int is_clean(const struct block *b, long ret)
 {
+	if (ret == -22) /* EINVAL, of what is no link */
+		return b->regs[0] == SYS_READLINK || b->regs[0] == SYS_READLINKAT;
 	switch (-ret) {
 	case 11: /* EAGAIN */
 	case 9:  /* EBADF */
@@ -152,6 +156,7 @@ static int is_clean(long ret)
 	case 20: /* ENOTDIR */
 	case 88: /* ENOTSOCK */
 	case 21: /* EISDIR */
+	case 25: /* ENOTTY */
 	case 29: /* ESPIPE */
 		return 1;
 	}
@@ -214,7 +219,6 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 
 long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262 };
 enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
 enum { POLLIN = 1, POLLOUT = 4, MSG_WAITALL = 0x100 };
 enum { CLOCK_MONOTONIC = 1 };
@@ -412,7 +416,7 @@ int agent_call(struct block *b)
 	if (ret == -EINTR)
 		return ASK;
 	if (ret < 0 && outs) {
-		if (!is_clean(ret))
+		if (!is_clean(b, ret))
 			return ASK;
 		outs = 0;
 	}
