@@ -201,6 +201,31 @@ class Editor {
         });
     }
 
+    // point moves the mouse to a word in the line of the shown text that has text.
+    async point(text, word) {
+        const at = await this.until(`the line ${text}`, () => this.page.evaluate(([wanted, part]) => {
+            for (const line of document.querySelectorAll(".editor-instance .view-line")) {
+                if (!line.textContent.replace(/\u00a0/g, " ").includes(wanted)) {
+                    continue;
+                }
+                const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+                for (let n = texts.nextNode(); n; n = texts.nextNode()) {
+                    const from = n.data.indexOf(part);
+                    if (from >= 0) {
+                        const range = document.createRange();
+                        range.setStart(n, from);
+                        range.setEnd(n, from + part.length);
+                        const box = range.getBoundingClientRect();
+                        return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+                    }
+                }
+            }
+            return undefined;
+        }, [text, word]));
+        await this.page.mouse.move(at.x - 3, at.y, { steps: 3 });
+        await this.page.mouse.move(at.x, at.y, { steps: 3 });
+    }
+
     // breakpoint sets one in a line of the file that is shown; with what, a "condition", a "hit"
     // count or a "log" message of that text.
     async breakpoint(file, line, kind, text) {

@@ -231,6 +231,47 @@ const scenes = {
         await ed.until("how to get it", async () => (await ed.toasts()).some((t) => t.isError && t.text.includes("no-such-vplayd is not on the PATH") && t.text.includes("go build")));
     },
 
+    // Another process of the recording is debugged beside the one that crashed, each at its own place.
+    async processes(stage) {
+        const ed = await stage.open("family");
+        await ed.open("family.c");
+        await ed.page.keyboard.press("F5");
+        await ed.atLine(ed.story.lines.CRASH);
+        await ed.variable("question", 2);
+        await ed.command("vplay: Debug Another Process...");
+        const parents = ed.page.locator(".quick-input-list .monaco-list-row");
+        await ed.until("the parent", async () => (await parents.count()) === 1 && (await parents.first().innerText()).includes("family"));
+        await parents.first().click();
+        await ed.until("both sessions", async () => (await ed.texts(".debug-call-stack .monaco-list-row .session")).length === 2);
+        await ed.row("Call Stack", "family\\.vplay").click();
+        await ed.until("the parent's stack", async () => (await ed.stack()).some((f) => f.startsWith("main:"))); // where it was when the child crashed
+        await ed.variable("status", /^-?\d+$/);
+        await ed.button("Reverse");
+        await ed.atPosition("(0.0%)");
+        await ed.row("Call Stack", "Debug family").click();
+        await ed.atPosition("end (100%)");
+        await ed.variable("a", "0x0");
+    },
+
+    // The hover over an expression has its value and the questions of its past.
+    async hover(stage) {
+        const ed = await crashed(stage);
+        const over = async (seen) => { // the mouse comes to it, and rests there
+            await ed.page.mouse.move(5, 5);
+            await ed.point("total += a->balance", "total");
+            await wait(700);
+            return seen();
+        };
+        await ed.until("the value", () => over(async () => (await ed.texts(".debug-hover-widget")).some((t) => t.includes("1850"))));
+        await ed.page.keyboard.down("Alt"); // the language's hover, not the debugger's
+        const who = ed.page.locator(".monaco-hover a", { hasText: "Who wrote this?" }).first();
+        await ed.until("the questions", () => over(() => who.isVisible()));
+        await who.click({ timeout: 20000 });
+        await ed.page.keyboard.up("Alt");
+        await ed.until("the answer", async () => (await ed.toasts()).some((t) => /^total: .*by sum \(ledger\.c:\d+\)/.test(t.text)));
+        await ed.until("an earlier place", async () => !(await ed.position()).includes("end (100%)"));
+    },
+
     // Two editors debug the same recording at the same time, each at its own place.
     async two(stage) {
         const [a, b] = [await crashed(stage), await crashed(stage)];

@@ -11,6 +11,10 @@ const vplayd = require("./vplayd");
 const maxRecordings = 200;
 
 class Configurations {
+    constructor(sessions) {
+        this.sessions = sessions;
+    }
+
     // debug starts a session for a recording: the one given, or the one shown.
     async debug(uri) {
         const input = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
@@ -20,6 +24,34 @@ class Configurations {
         }
         const folder = vscode.workspace.getWorkspaceFolder(uri);
         await vscode.debug.startDebugging(folder, forRecording(uri));
+    }
+
+    // debugProcess starts a second session for another process of the recording that is debugged. Each
+    // session stands where it is, whatever the others do.
+    async debugProcess() {
+        const session = this.sessions.active();
+        if (!session) {
+            return;
+        }
+        const config = session.configuration;
+        const listed = await vplayd.run(["processes", "--json", "--", config.recording], config);
+        if (listed.code !== 0) {
+            vscode.window.showErrorMessage(`vplay: ${listed.missing || vplayd.complaint(listed.err)}`);
+            return;
+        }
+        const all = listed.out.trim().split("\n").map((line) => JSON.parse(line));
+        const items = all.filter((p) => (config.process ? p.pid !== config.process : !p.main)).map((p) => ({
+            label: `${p.crashed ? "$(error) " : ""}${path.posix.basename(p.program)}`, description: `process ${p.pid}, ${p.ended}`, detail: p.args.join(" "), pid: p.pid,
+        }));
+        if (items.length === 0) {
+            vscode.window.showInformationMessage("The recording has no other process.");
+            return;
+        }
+        const picked = await vscode.window.showQuickPick(items, { placeHolder: "The process to debug as well", matchOnDescription: true, matchOnDetail: true });
+        if (picked) {
+            const name = `${path.basename(config.recording)}, process ${picked.pid}`;
+            await vscode.debug.startDebugging(session.workspaceFolder, { ...config, name, process: picked.pid, at: "end" });
+        }
     }
 
     // dynamic returns a provider that offers each recording of the folder.

@@ -17,7 +17,7 @@ function activate(context) {
     const sessions = new Sessions();
     const places = new Places(sessions, context.workspaceState);
     const questions = new Questions(sessions, places);
-    const configurations = new Configurations();
+    const configurations = new Configurations(sessions);
     context.subscriptions.push(
         sessions,
         places,
@@ -34,6 +34,7 @@ function activate(context) {
             webviewOptions: { retainContextWhenHidden: true },
         }),
         vscode.commands.registerCommand("vplay.debug", (uri) => configurations.debug(uri)),
+        vscode.commands.registerCommand("vplay.debugProcess", () => configurations.debugProcess()),
     );
 }
 
