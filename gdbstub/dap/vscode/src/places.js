@@ -9,6 +9,9 @@ const path = require("path");
 // maxTrail bounds how many places one can go back to.
 const maxTrail = 100;
 
+// longMove is how long a movement takes, in milliseconds, before it is shown. A step is over long before.
+const longMove = 300;
+
 class Places {
     constructor(sessions, memory) {
         this.sessions = sessions;
@@ -33,6 +36,7 @@ class Places {
 
     // show puts the position in the status bar.
     show() {
+        clearTimeout(this.late);
         const session = this.sessions.active();
         if (!session) {
             this.item.hide();
@@ -43,11 +47,14 @@ class Places {
             this.item.text = `$(history) ${p.position} (${percent(p.at)})`;
             this.item.tooltip = `${path.basename(session.configuration.recording)}: interval, instruction and step where the program stands, ` +
                 "and how much of the recorded time lies before.\nClick to go elsewhere.";
+            this.item.show();
         } else {
-            this.item.text = "$(sync~spin) moving";
-            this.item.tooltip = "The recording is being replayed. Pause stops it.";
+            this.late = setTimeout(() => {
+                this.item.text = "$(sync~spin) moving";
+                this.item.tooltip = "The recording is being replayed. Pause stops it.";
+                this.item.show();
+            }, longMove);
         }
-        this.item.show();
     }
 
     // goTo moves the active session to what "seek" takes. It returns whether that worked.

@@ -5,15 +5,21 @@
 
 const vscode = require("vscode");
 
+// afterPaint is how long a stop is left to the editor alone, in milliseconds: it draws the line, and what is asked
+// and shown besides would delay that.
+const afterPaint = 60;
+
 class Sessions {
     constructor() {
         this.moved = new vscode.EventEmitter();
         // onDidMove tells of a session that stands somewhere else, or has ended, or of another that the user looks at.
         this.onDidMove = this.moved.event;
         this.positions = new Map(); // by session id; null while the session moves
+        this.stops = new Map(); // how often it has stopped or gone on, by session id
         this.listeners = [
             vscode.debug.onDidTerminateDebugSession((s) => {
                 this.positions.delete(s.id);
+                this.stops.delete(s.id);
                 this.moved.fire(s);
             }),
             vscode.debug.onDidChangeActiveDebugSession((s) => this.moved.fire(s)),
@@ -24,9 +30,14 @@ class Sessions {
     createDebugAdapterTracker(session) {
         return {
             onDidSendMessage: (message) => {
-                if (message.type === "event" && message.event === "stopped") {
-                    this.arrived(session);
-                } else if (message.type === "event" && message.event === "continued") {
+                if (message.type !== "event" || (message.event !== "stopped" && message.event !== "continued")) {
+                    return;
+                }
+                const now = (this.stops.get(session.id) || 0) + 1;
+                this.stops.set(session.id, now);
+                if (message.event === "stopped") {
+                    setTimeout(() => this.stops.get(session.id) === now && this.arrived(session), afterPaint);
+                } else {
                     this.positions.set(session.id, null);
                     this.moved.fire(session);
                 }
