@@ -49,7 +49,7 @@ func OutputsBy(dst []Range, m, blocks Memory, nr int64, args [6]uint64, ret int6
 	if e == ENOSYS && !s.Irregular || known && s.Absent {
 		return dst, nil // the kernel has not looked at the arguments
 	}
-	o := outputs{m: m, blocks: blocks, args: args, ret: ret, errno: e, ranges: dst}
+	o := outputs{m: m, blocks: blocks, nr: nr, args: args, ret: ret, errno: e, ranges: dst}
 	o.hints, _ = m.(Hints)
 	switch f := irregular[nr]; {
 	case !known:
@@ -72,6 +72,7 @@ type outputs struct {
 	m      Memory
 	blocks Memory // in which vectors and the pointers of messages are
 	hints  Hints  // nil when m has none
+	nr     int64
 	args   [6]uint64
 	ret    int64
 	errno  Errno // 0 when the call succeeded
@@ -133,6 +134,8 @@ func (o *outputs) clean() bool {
 	switch o.errno {
 	case EBADF, ENOENT, ENOTDIR, ENOTSOCK, ENOSYS, EISDIR, ESPIPE:
 		return true
+	case EINVAL: // what is no link
+		return o.nr == SYS_READLINK || o.nr == SYS_READLINKAT
 	default:
 		return false
 	}

@@ -45,6 +45,7 @@ func (o *outputs) ioctl() {
 	req := uint32(o.args[1])
 	row, ok := ioctls[req]
 	switch {
+	case o.errno == ENOTTY, o.errno == EBADF: // no driver took the request
 	case ok && row.list != nil:
 		row.list(o)
 	case ok && row.out == outEncoded:
@@ -56,8 +57,7 @@ func (o *outputs) ioctl() {
 			o.arg(2, iocSize(req))
 		}
 	default:
-		// The kernel answers ENOTTY or EBADF where no driver took the request.
-		o.opaque = o.errno != ENOTTY && o.errno != EBADF
+		o.opaque = true
 	}
 }
 

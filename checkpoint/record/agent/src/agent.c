@@ -142,13 +142,17 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
 {
+	u64 nr = b->regs[0];
+
 	if (ret == -22) /* EINVAL, of what is no link */
-		return b->regs[0] == SYS_READLINK || b->regs[0] == SYS_READLINKAT;
+		return nr == SYS_READLINK || nr == SYS_READLINKAT;
+	if (ret == -25) /* ENOTTY, where no driver took the request */
+		return nr == SYS_IOCTL;
 	switch (-ret) {
 	case 11: /* EAGAIN */
 	case 9:  /* EBADF */
@@ -156,7 +160,6 @@ static int is_clean(const struct block *b, long ret)
 	case 20: /* ENOTDIR */
 	case 88: /* ENOTSOCK */
 	case 21: /* EISDIR */
-	case 25: /* ENOTTY */
 	case 29: /* ESPIPE */
 		return 1;
 	}
