@@ -150,6 +150,10 @@ type Options struct {
 	// Files are the program's descriptors from 0 on; nil: the recorder's 0 to 2.
 	Files []*os.File
 
+	// TimerSlack is what the program inherits, in nanoseconds (prctl(2), PR_SET_TIMERSLACK), where the recorder
+	// has another for itself. 0: the recorder's.
+	TimerSlack uint64
+
 	// Launcher is the command that becomes the program: it gets the arguments
 	// FD PROG ARGS... appended and must call Launch. Default: /proc/self/exe
 	// __launch.

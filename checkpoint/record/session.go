@@ -144,6 +144,9 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 // run is the life of the tracer thread.
 func (s *session) run(prog string) error {
 	reserveThreads(recorderReserve)
+	if s.opt.TimerSlack != 0 {
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(s.opt.TimerSlack), 0, 0, 0) // it does not fail
+	}
 	s.startGuard()
 	defer func() { s.guard.end() }()
 	t, err := s.start(prog)

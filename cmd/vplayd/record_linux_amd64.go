@@ -193,7 +193,7 @@ func (f *recordFlags) options(c *cobra.Command) (opt recorder.Options, line *pro
 				fmt.Fprintf(stderr, "vplayd: recording ends here: %s; %s\n", reason, whatIsKept(kept))
 			}
 		},
-		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed, Control: true, Guardian: []string{"/proc/self/exe", recorder.GuardVerb},
+		Chaos: f.chaos.on, ChaosSeed: f.chaos.seed, Control: true, TimerSlack: timerSlack, Guardian: []string{"/proc/self/exe", recorder.GuardVerb},
 		Agent: f.agent == "on", FullRegs: f.fullRegs, Vsyscall: f.vsyscall, NoTrapCPUID: f.noTrapCPUID, Logger: logger(c, "record"),
 		Progress: func(done, total int) {
 			line.show("writing [%s] %d of %d intervals", bar(float64(done)/float64(max(total, 1))), done, total)

@@ -83,6 +83,7 @@ func startSlimming(path string, limit time.Duration) (pid int, err error) {
 	go func() {
 		// What is set for this thread is inherited by the process, and ends with it.
 		runtime.LockOSThread()
+		ownSlack()
 		giveWay()
 		done <- cmd.Start()
 	}()

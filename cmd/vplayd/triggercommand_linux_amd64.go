@@ -47,6 +47,7 @@ func (a *alarm) asks(says answer) bool {
 // watch runs the command until ctx ends.
 func (g *triggers) watch(ctx context.Context, pid int) {
 	runtime.LockOSThread() // the command is killed when this thread ends, should the recorder be killed
+	ownSlack()
 	var a alarm
 	for {
 		if a.asks(g.probe(ctx, pid)) {
