@@ -59,7 +59,7 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 func (s *session) runAttached() error {
 	s.asks.serve(unix.Gettid())
 	defer s.asks.serve(0)
-	reserveThreads(recorderReserve)
+	s.reserved.Do(reserveForRecorder)
 	s.startGuard()
 	defer func() { s.guard.end() }()
 	t, err := s.seizeProgram(s.attach.pid)

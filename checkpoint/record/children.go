@@ -51,8 +51,9 @@ func (sp *space) flagsOfTask(nr int64, arg uint64) uint64 {
 	return 0
 }
 
-// beforeTask prepares for a new child.
+// beforeTask prepares for a new child, or thread.
 func (t *thread) beforeTask() (action, error) {
+	t.session.reserved.Do(reserveForRecorder)
 	flags := t.taskFlags()
 	switch {
 	case flags&cloneThread != 0:

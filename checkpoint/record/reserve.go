@@ -9,13 +9,15 @@ import (
 
 // Where processes are limited (ulimit -u, the cgroup's pids.max) a program that makes them without end takes all that there
 // may be, and Go's runtime ends the whole process when it cannot have a thread. So the recorder makes the threads that it may
-// come to need before the program runs. The runtime keeps those that have nothing to do.
+// come to need before the program makes its first process or thread. The runtime keeps those that have nothing to do.
 
 // Threads that are in reserve: for calls that wait, the writing, and the collector of garbage, beside those that run.
 const (
 	recorderReserve = 12
 	guardianReserve = 3
 )
+
+func reserveForRecorder() { reserveThreads(recorderReserve) }
 
 // reserveThreads has the runtime make n threads.
 func reserveThreads(n int) {

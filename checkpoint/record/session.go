@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -58,8 +59,9 @@ type session struct {
 	out      *output
 	written  []*process // that have intervals in the file, by the first of them
 
-	leaving   bool // the threads that are not recorded are being let go
-	strangers bool // there are, or were, children that are not recorded
+	leaving   bool      // the threads that are not recorded are being let go
+	strangers bool      // there are, or were, children that are not recorded
+	reserved  sync.Once // reserveForRecorder
 	storers   storers
 	kicked    bool // a turn is free that nobody's stop has freed
 
@@ -143,7 +145,6 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 
 // run is the life of the tracer thread.
 func (s *session) run(prog string) error {
-	reserveThreads(recorderReserve)
 	if s.opt.TimerSlack != 0 {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(s.opt.TimerSlack), 0, 0, 0) // it does not fail
 	}
