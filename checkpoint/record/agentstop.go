@@ -94,6 +94,22 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	return own, errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
 }
 
+// dispatchComes reports whether the thread, which is at a stop that was asked for, or of its whole process, has yet to stop for a
+// call that was not let through. The kernel looks for such a stop before it looks for signals (linux kernel/signal.c, get_signal).
+func (t *thread) dispatchComes(ws unix.WaitStatus) bool {
+	return ws.Stopped() && ptrace.Event(ws) == ptrace.EventStop && t.session.source.pendingDispatch(t.tid)
+}
+
+// takeDispatch has such a thread come to the stop for the call, which is the next, unless it is killed. It comes to the other stop behind
+// that. So the signal is taken where the agent's stops are: later it would be the program's, and end it.
+func (t *thread) takeDispatch() (unix.WaitStatus, error) {
+	ws, err := t.runTo(ptrace.Cont, 0)
+	if err == nil && ws.Stopped() {
+		err = t.session.source.interrupt(t.tid)
+	}
+	return ws, err
+}
+
 // makesCall has the thread, whose call was not let through, make it if the recorder is killed before it has set the
 // registers r otherwise: the kernel, which does not go back to it, forgets the signal then.
 func (t *thread) makesCall(r ptrace.Regs) error {

@@ -192,6 +192,11 @@ func (t *thread) halt() error {
 	if has {
 		t.group().turns.has = nil
 	}
+	if t.agent && t.dispatchComes(ws) {
+		if ws, err = t.takeDispatch(); err != nil {
+			return err
+		}
+	}
 	if t.agent && ws.Stopped() {
 		if ws, err = t.haltFromAgent(ws); err != nil {
 			return err

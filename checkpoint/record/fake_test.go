@@ -82,6 +82,7 @@ func (f *fakeSource) setRegs(_ int, r *ptrace.Regs) error        { f.regs = *r; 
 func (f *fakeSource) getSigmask(int) (uint64, error)             { return f.mask, nil }
 func (f *fakeSource) setSigmask(_ int, mask uint64) error        { f.mask = mask; return nil }
 func (f *fakeSource) pending(int) uint64                         { return f.queued }
+func (f *fakeSource) pendingDispatch(int) bool                   { return false }
 func (f *fakeSource) stopQueued(int) bool                        { return f.queued&(1<<(unix.SIGSTOP-1)) != 0 }
 func (f *fakeSource) getSiginfo(_ int, si *ptrace.Siginfo) error { *si = f.info; return nil }
 func (f *fakeSource) setSiginfo(_ int, si *ptrace.Siginfo) error { f.info = *si; return nil }

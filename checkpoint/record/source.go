@@ -45,6 +45,8 @@ type stopSource interface {
 	getSigmask(tid int) (uint64, error)
 	setSigmask(tid int, mask uint64) error
 	pending(tid int) uint64
+	// pendingDispatch reports whether it has yet to stop for a call that was not let through.
+	pendingDispatch(tid int) bool
 	// stopQueued reports whether a SIGSTOP is in the queue of a thread that may run, or the
 	// thread is at a stop.
 	stopQueued(tid int) bool
@@ -118,6 +120,8 @@ func (ptraceSource) setSigmask(tid int, mask uint64) error { return ptrace.SetSi
 func (ptraceSource) pending(tid int) uint64 {
 	return ptrace.Pending(tid, false) | ptrace.Pending(tid, true)
 }
+
+func (ptraceSource) pendingDispatch(tid int) bool { return ptrace.PendingDispatch(tid) }
 
 func (ptraceSource) stopQueued(tid int) bool {
 	status, err := statusOf(tid)

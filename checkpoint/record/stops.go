@@ -187,6 +187,10 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	}
 	switch {
 	case t.agent:
+		if t.dispatchComes(ws) {
+			ws, err := t.takeDispatch()
+			return comesTo(ws), err
+		}
 		if next, done, err := t.fromAgent(ws); done || err != nil {
 			return next, err
 		}

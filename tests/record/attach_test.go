@@ -316,11 +316,11 @@ func TestAttach(t *testing.T) {
 }
 
 // TestAttachAgain attaches many times in a row to a program with threads that compute, and
-// to one whose threads wait.
+// to one whose threads wait, and to one that is nearly always about to stop for a call that the agent does not make.
 func TestAttachAgain(t *testing.T) {
 	const times = 50
-	for i, name := range []string{"attachlocks", "attachwaits", "attachlocks", "attachwaits"} {
-		by := []string{"stops", "agent"}[i/2]
+	for i, name := range []string{"attachlocks", "attachwaits", "attachlocks", "attachwaits", "attachcalls"} {
+		by := []string{"stops", "agent", "agent"}[i/2]
 		t.Run(name+", by "+by, func(t *testing.T) {
 			prog := compile(t, name)
 			want := startAlive(t, prog).finish("go")

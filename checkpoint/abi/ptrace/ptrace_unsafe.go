@@ -119,6 +119,25 @@ func Queue(pid, tid int, s *Siginfo) error {
 // process's, blocked or not: bit n-1 is signal n.
 func Pending(tid int, shared bool) uint64 {
 	var set uint64
+	eachPending(tid, shared, func(s *Siginfo) {
+		if n := s.Signo(); n >= 1 && n <= 64 {
+			set |= 1 << (n - 1)
+		}
+	})
+	return set
+}
+
+// PendingDispatch reports whether the thread has a call that system call dispatch has not let through, and
+// has yet to stop for it (SetDispatch).
+func PendingDispatch(tid int) (pending bool) {
+	eachPending(tid, false, func(s *Siginfo) {
+		pending = pending || s.Signo() == int32(unix.SIGSYS) && s.Code() == UserDispatch
+	})
+	return pending
+}
+
+// eachPending calls f for each signal in a queue. f must not keep what it gets.
+func eachPending(tid int, shared bool, f func(*Siginfo)) {
 	var buf [8]Siginfo
 	args := struct {
 		off   uint64
@@ -132,15 +151,13 @@ func Pending(tid int, shared bool) uint64 {
 		n, _, e := unix.RawSyscall6(unix.SYS_PTRACE, reqPeekSiginfo, uintptr(tid),
 			uintptr(unsafe.Pointer(&args)), uintptr(unsafe.Pointer(&buf)), 0, 0)
 		if e != 0 || n == 0 {
-			return set
+			return
 		}
 		for i := range buf[:n] {
-			if s := buf[i].Signo(); s >= 1 && s <= 64 {
-				set |= 1 << (s - 1)
-			}
+			f(&buf[i])
 		}
 		if int(n) < len(buf) {
-			return set
+			return
 		}
 		args.off += uint64(n)
 	}
