@@ -400,7 +400,11 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		a.shared.ForbidWrites()
 		sp.noAgent = sp.noAgent || c.args[2]&unix.CLOSE_RANGE_UNSHARE != 0
 	case unix.SYS_IOCTL:
-		if c.args[1] == fionbio {
+		if uint32(c.args[1]) == fionbio {
+			a.shared.ForbidWrites()
+		}
+	case unix.SYS_FCNTL:
+		if uint32(c.args[1]) == abi.F_SETFL {
 			a.shared.ForbidWrites()
 		}
 	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
