@@ -33,7 +33,7 @@ transparency:
 # more real programs, recorded and verified: openssl, cc1, ghostscript, java, node, redis, ...
 programs:
     . tests/need/debian.sh && install_suite programs
-    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers|TestAttachServers' -timeout 1h -v -programs
+    go test ./tests/record -run 'TestMorePrograms|TestThreadPrograms|TestTreePrograms|TestServers|TestAttachServers|TestAgentLogs' -timeout 1h -v -programs
 
 # Chromium and Firefox, whole, with all their processes: recorded, verified
 browsers:
