@@ -19,11 +19,22 @@ import (
 // kept yet.
 func (sp *space) keepFilePages(list []filePage) error {
 	var v *fileVersion
-	of := uint32(0) // the object whose version v is
+	of := uint32(0)    // the object whose version v is
+	var run []filePage // of it, one behind the other in memory
+	keep := func() error {
+		defer func() { run = run[:0] }()
+		return sp.keepRun(v, run)
+	}
 	for _, p := range list {
 		k := pageKey{p.object, p.index}
 		if sp.objects.done[k] {
 			continue
+		}
+		n := len(run)
+		if n == mostAtOnce || n > 0 && (p.object != of || p.addr != run[n-1].addr+checkpoint.PageSize) {
+			if err := keep(); err != nil {
+				return err
+			}
 		}
 		if of != p.object {
 			of, v = p.object, sp.version(sp.maps.at(p.addr))
@@ -32,16 +43,34 @@ func (sp *space) keepFilePages(list []filePage) error {
 		if err != nil {
 			return err
 		}
-		if known {
-			continue
+		if !known {
+			run = append(run, p)
 		}
-		b := make([]byte, checkpoint.PageSize)
-		if sp.readMem(p.addr, b) != len(b) {
-			continue
+	}
+	return keep()
+}
+
+// mostAtOnce is how many pages are read at once: most of what it takes to read a page alone is the system call.
+const mostAtOnce = 64
+
+// keepRun takes pages of an object, of version v unless that is nil, that follow each other in memory. Those that cannot be
+// read are left out.
+func (sp *space) keepRun(v *fileVersion, run []filePage) error {
+	for len(run) > 0 {
+		b := make([]byte, len(run)*checkpoint.PageSize)
+		n := sp.readMem(run[0].addr, b) / checkpoint.PageSize
+		for _, p := range run[:n] {
+			page := b[:checkpoint.PageSize:checkpoint.PageSize]
+			b = b[checkpoint.PageSize:]
+			k := pageKey{p.object, p.index}
+			if sp.objects.done[k] { // the run has it twice
+				continue
+			}
+			if err := sp.objects.keepRead(v, k, page); err != nil {
+				return err
+			}
 		}
-		if err := sp.objects.keepRead(v, k, b); err != nil {
-			return err
-		}
+		run = run[min(n+1, len(run)):]
 	}
 	return nil
 }
