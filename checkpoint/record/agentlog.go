@@ -3,7 +3,12 @@
 package record
 
 import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/checkpoint/record/agent"
 )
 
@@ -21,6 +26,7 @@ type agentCalls struct {
 	count  int
 	data   []byte // of the ring
 	from   *logPortion
+	maps   map[int][]checkpoint.MapOp // what calls have done to the memory map, by which of the calls it is
 }
 
 // logRing logs the calls that the agent has made since the last stop.
@@ -32,10 +38,14 @@ func (t *thread) logRing() error {
 	seq := l.seq
 	var err error
 	clone := func(b []byte) (c []byte) { c, l.from = s.logMemory.clone(b); return c }
-	l.data, err = t.block.shared.Take(clone, func(r *agent.Record) {
+	data, terr := t.block.shared.Take(clone, func(r *agent.Record) {
+		if merr := t.space().ofAgent(r, &l); err == nil {
+			err = merr
+		}
 		l.count++
 		l.number(&seq, r)
 	})
+	l.data, err = data, errors.Join(err, terr)
 	if l.count == 0 {
 		s.logMemory.release(l.from)
 		return err
@@ -49,6 +59,43 @@ func (t *thread) logRing() error {
 	return err
 }
 
+// ofAgent has the model of the memory map, and the log l, follow a call that the agent has made.
+func (sp *space) ofAgent(r *agent.Record, l *agentCalls) error {
+	c := call{nr: int64(r.Regs[0]), args: argsOf(&r.Regs)}
+	switch {
+	case c.nr != unix.SYS_MMAP && c.nr != unix.SYS_BRK || isError(r.Result):
+		return nil
+	case !sp.mayReturn(&c, uint64(r.Result)):
+		return errAgentMap
+	}
+	var ev checkpoint.Event
+	if err := sp.mapEffects(&c, &ev, r.Result); err != nil {
+		return err
+	}
+	if len(ev.Maps) > 0 {
+		if l.maps == nil {
+			l.maps = map[int][]checkpoint.MapOp{}
+		}
+		l.maps[l.count] = ev.Maps
+	}
+	return nil
+}
+
+// errAgentMap says that what the agent has logged cannot be: the program can write to its memory.
+var errAgentMap = errors.New("the agent's log has a change of memory that cannot be")
+
+// mayReturn reports whether mmap(2) or brk(2), of those that the agent makes, can have returned ret.
+func (sp *space) mayReturn(c *call, ret uint64) bool {
+	if c.nr == unix.SYS_BRK {
+		return ret == sp.brk || ret == c.args[0] && ret < abi.TaskSize
+	}
+	size := pageUp(c.args[1])
+	return agent.IsNewMemory(&c.args) && ret&pageMask == 0 && size > 0 && ret < abi.TaskSize && size <= abi.TaskSize-ret
+}
+
+// argsOf returns the arguments of a call that the agent has made.
+func argsOf(r *agent.Regs) [6]uint64 { return [6]uint64{r[7], r[6], r[2], r[10], r[8], r[9]} }
+
 // number returns the numbers of a call's entry and exit.
 func (l *agentCalls) number(seq *numbering, r *agent.Record) (enter, exit uint64) {
 	enter = seq.next(rightBehind)
@@ -57,18 +104,20 @@ func (l *agentCalls) number(seq *numbering, r *agent.Record) (enter, exit uint64
 
 // appendEvents appends the events of each call, in order. They refer to the bytes of the log.
 func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) []checkpoint.Event {
-	seq := l.seq
+	seq, at := l.seq, 0
 	agent.Records(l.data, func(r *agent.Record) {
 		regs := l.seg
 		copy(regs.R[:], r.Regs[:16])
 		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
 		nr := int64(regs.R[0])
-		enter := s.enterEvent(nr, [6]uint64{regs.R[7], regs.R[6], regs.R[2], regs.R[10], regs.R[8], regs.R[9]}, &regs)
+		enter := s.enterEvent(nr, argsOf(&r.Regs), &regs)
 		after := regs
 		after.R[0] = uint64(r.Result)
 		exit := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: r.Result, RegHash: checkpoint.HashRegs(&after), Regs: s.debugRegs(&after)}
 		enter.TID, exit.TID = l.tid, l.tid
 		enter.Seq, exit.Seq = l.number(&seq, r)
+		exit.Maps = l.maps[at]
+		at++
 		for _, o := range r.Outs {
 			exit.Writes = append(exit.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: o.Data})
 		}

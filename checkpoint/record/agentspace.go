@@ -91,7 +91,7 @@ func (t *thread) agentFits(next action) bool {
 func (sp *space) allowsAgent() bool {
 	s, g := sp.session, sp.group
 	switch {
-	case !s.opt.Agent, s.opt.Vsyscall, sp.noAgent, sp.vdso == 0:
+	case !s.opt.Agent, s.opt.Vsyscall, sp.noAgent, sp.vdso == 0, sp.readExec:
 		return false
 	case g.shares() || s.opt.Chaos && (!g.alone() || g.sharers != nil):
 		return false

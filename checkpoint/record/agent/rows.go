@@ -23,6 +23,8 @@ const (
 	byCommand    // the argument is a command of those listed
 	isNull       // the argument is 0
 	changesFlags // always, and what makes descriptors wait is not known any more
+	newMemory    // of mmap(2): IsNewMemory
+	otherSignals // the argument is no signal whose action the recorder has a hand in: SIGSEGV, SIGSYS
 )
 
 // waits says how a call may wait for another thread.
@@ -131,6 +133,9 @@ func tableOfRows() map[uint32]row {
 	t[abi.SYS_PWRITE64] = row{when: writes, waits: toWrite}
 	t[abi.SYS_WRITEV] = row{when: writes, waits: toSend}
 	t[abi.SYS_CLOSE] = row{when: closes}
+	t[abi.SYS_BRK] = row{when: always}
+	t[abi.SYS_MMAP] = row{when: newMemory}
+	t[abi.SYS_RT_SIGACTION] = row{when: otherSignals, outs: outsOf(abi.SYS_RT_SIGACTION)}
 	next := uint32(rowCount)
 	for _, c := range []struct {
 		nr       int64
@@ -151,6 +156,19 @@ func tableOfRows() map[uint32]row {
 		}
 	}
 	return t
+}
+
+// Flags of mmap(2), asm-generic/mman-common.h, and its PROT_EXEC.
+const (
+	mapPrivateAnonymous = 0x22
+	mapAdvice           = 0x24000 // MAP_NORESERVE, MAP_STACK
+	protExec            = 4
+)
+
+// IsNewMemory reports whether mmap(2) with these arguments makes memory that is the program's alone and holds no code, where the
+// kernel chooses: that changes the map in a way that follows from the call's result. The agent makes such calls.
+func IsNewMemory(args *[6]uint64) bool {
+	return args[2]&protExec == 0 && args[3]&^mapAdvice == mapPrivateAnonymous
 }
 
 // outsOf returns what a call writes, from its row in the table of calls.

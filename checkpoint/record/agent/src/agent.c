@@ -22,6 +22,8 @@ enum {
 	BY_COMMAND, /* argument arg is one of the commands of rows val & 0xffff, val >> 16 of them */
 	NULL_ARG, /* argument arg is 0 */
 	CHANGES_FLAGS, /* always, and what is known of waiting is not any more */
+	NEW_MEMORY, /* mmap: memory that is the program's alone, holds no code, and lies where the kernel chooses */
+	OTHER_SIGNALS, /* argument 0 is no signal whose action the supervisor has a hand in */
 };
 
 /* What is known of a descriptor. */
@@ -189,6 +191,9 @@ static void forget_waiting(const struct block *b)
 		b->common->about[i] &= ~NEVER_WAITS;
 }
 
+enum { PROT_EXEC = 4, MAP_PRIVATE_ANONYMOUS = 0x22, SIGSEGV = 11, SIGSYS = 31 };
+#define MAP_ADVICE 0x24000ul /* MAP_NORESERVE, MAP_STACK */
+
 /* row_of returns the row of the call, or 0 when it is the supervisor's. */
 static const struct row *row_of(struct block *b, const struct row *rows)
 {
@@ -209,6 +214,10 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 		return is_known(b, MAPPED_NOWHERE) ? row : 0;
 	case NULL_ARG:
 		return arg(b, row->arg) ? 0 : row;
+	case NEW_MEMORY:
+		return arg(b, 2) & PROT_EXEC || (arg(b, 3) & ~MAP_ADVICE) != MAP_PRIVATE_ANONYMOUS ? 0 : row;
+	case OTHER_SIGNALS:
+		return (u32)arg(b, 0) == SIGSEGV || (u32)arg(b, 0) == SIGSYS ? 0 : row;
 	case BY_COMMAND:
 		for (u32 i = row->val & 0xffff, n = row->val >> 16; n > 0; i++, n--)
 			if (rows[i].val == (u32)arg(b, row->arg)) {
@@ -464,7 +473,7 @@ int agent_call(struct block *b)
  * either. Each thread does so for itself, and the first for the program's code. */
 
 enum { SYS_MPROTECT = 10, SYS_SCHED_YIELD = 24, SYS_RT_SIGACTION = 13, SYS_GETPID = 39, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
-enum { SIGSYS = 31, SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59, ARCH_SET_CPUID = 0x1012 };
+enum { SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59, ARCH_SET_CPUID = 0x1012 };
 enum { TRAP_TSC = 1, TRAP_CPUID = 2 };
 #define PAGE 4096ul
 
