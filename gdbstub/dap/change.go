@@ -338,7 +338,7 @@ func (s *session) change(req *godap.Request, ref frameRef, f *api.Frame, to *api
 			s.tellChanged()
 		}
 	})
-	s.move.asks, s.move.req, s.move.title = true, req.Seq, expr
+	s.question(req, expr)
 	return nil, errAnswered
 }
 

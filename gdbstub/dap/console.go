@@ -114,11 +114,13 @@ var errAnswered = errors.New("answered elsewhere")
 // maxCommand bounds a monitor command, in bytes.
 const maxCommand = 4096
 
+var errTooLong = errors.New("the command is too long")
+
 // monitor runs a command as a movement: it may take long, and it may move the
 // target, of which the client is told then.
 func (s *session) monitor(req *godap.Request, line string) (any, error) {
 	if len(line) > maxCommand {
-		return nil, errors.New("the command is too long")
+		return nil, errTooLong
 	}
 	if _, ok := seekTarget(line); ok {
 		s.undivert()
@@ -149,7 +151,8 @@ func (s *session) monitor(req *godap.Request, line string) (any, error) {
 			s.event("stopped", body)
 		}
 	})
-	s.move.asks, s.move.req, s.move.title, s.move.told = true, req.Seq, line, out.progress
+	s.question(req, line)
+	s.move.told = out.progress
 	return nil, errAnswered
 }
 

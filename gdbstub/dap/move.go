@@ -54,6 +54,13 @@ func (s *session) begin(f func(ctx context.Context, m *movement) (api.Stop, erro
 	s.move = m
 }
 
+// question makes the movement that has just begun a question: where the target stands
+// afterwards as before, frames, variables and what was changed stay. The request's number can
+// cancel it, and the title is shown while it takes long.
+func (s *session) question(req *godap.Request, title string) {
+	s.move.asks, s.move.req, s.move.title = true, req.Seq, title
+}
+
 // start starts it, once.
 func (m *movement) start() {
 	if m.began {

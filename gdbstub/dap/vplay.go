@@ -87,16 +87,24 @@ type whatArguments struct {
 	Size               uint64
 }
 
+// name is what the client calls it.
+func (a *whatArguments) name() string {
+	switch {
+	case a.Address != "":
+		return a.Address
+	case a.VariablesReference != 0:
+		return a.Name
+	}
+	return a.Expression
+}
+
 // where finds the memory. The error says why there is none.
 func (a *whatArguments) where(s *session) (v api.Value, err error) {
-	name := a.Expression
 	switch {
 	case a.Address != "":
 		v.Size = int64(a.Size)
 		v.Addr, err = parseAddress(a.Address)
-		name = a.Address
 	case a.VariablesReference != 0:
-		name = a.Name
 		var h *handle
 		if h, err = s.handle(a.VariablesReference); err == nil {
 			v, err = h.child(a.Name)
@@ -108,7 +116,7 @@ func (a *whatArguments) where(s *session) (v api.Value, err error) {
 		}
 	}
 	if err == nil && (v.Size <= 0 || v.Size > api.MaxWatchLen) {
-		err = fmt.Errorf("%s is not in memory here, or has more than %d bytes", clip(name), api.MaxWatchLen)
+		err = fmt.Errorf("%s is not in memory here, or has more than %d bytes", clip(a.name()), api.MaxWatchLen)
 	}
 	return v, err
 }
@@ -182,7 +190,7 @@ func vplayAccesses(s *session, req *godap.Request, raw []byte) (any, error) {
 	}
 	body := accessesBody{Address: hex(v.Addr), Size: v.Size, Accesses: []accessBody{}}
 	line := fmt.Sprintf("%s --json %#x %d %d", command, v.Addr, v.Size, a.Count)
-	return s.ask(req, line, func(answer []byte) error {
+	return s.ask(req, "Looking for "+command+" of "+clip(a.name()), line, func(answer []byte) error {
 		var x struct {
 			Position, Instruction, Old, New string
 			At                              location
@@ -219,7 +227,8 @@ func vplayCalls(s *session, req *godap.Request, raw []byte) (any, error) {
 		Arguments []string `json:"arguments"`
 	}
 	calls := []call{}
-	return s.ask(req, fmt.Sprintf("calls --json %s %d", name, a.Count), func(answer []byte) error {
+	line := fmt.Sprintf("calls --json %s %d", name, a.Count)
+	return s.ask(req, "Looking for calls of "+clip(name), line, func(answer []byte) error {
 		var x struct {
 			Position  string
 			Arguments []string
@@ -233,12 +242,19 @@ func vplayCalls(s *session, req *godap.Request, raw []byte) (any, error) {
 	}, func() any { return map[string]any{"calls": calls} })
 }
 
-// ask runs a monitor command that answers in JSON, one object a line, as a movement, and
-// responds with body when each answer has been taken.
-func (s *session) ask(req *godap.Request, line string, take func(answer []byte) error, body func() any) (any, error) {
+// ask runs a monitor command that answers in JSON, one object a line, as a question, and
+// responds with body when each answer has been taken. The title is for who waits for it.
+func (s *session) ask(req *godap.Request, title, line string, take func(answer []byte) error, body func() any) (any, error) {
+	if len(line) > maxCommand {
+		return nil, errTooLong
+	}
 	out := &writer{}
 	run := func(ctx context.Context, _ *movement) (api.Stop, error) {
-		return api.Stop{}, s.target.Monitor(ctx, line, out)
+		err := s.target.Monitor(ctx, line, out)
+		if ctx.Err() != nil {
+			err = errCancelled
+		}
+		return api.Stop{}, err
 	}
 	s.begin(run, func(_ api.Stop, err error) {
 		for answer := range strings.Lines(string(out.b)) {
@@ -247,11 +263,13 @@ func (s *session) ask(req *godap.Request, line string, take func(answer []byte) 
 			}
 		}
 		if err != nil {
-			s.fail(req, err)
+			s.fail(req, errors.New(s.ours(err.Error())))
 			return
 		}
 		s.respond(req, body())
 	})
+	s.question(req, title)
+	s.move.told = out.progress
 	return nil, errAnswered
 }
 

@@ -2,10 +2,13 @@ package dap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+
+	godap "github.com/google/go-dap"
 
 	"vplay/replay/debug/api"
 )
@@ -19,6 +22,9 @@ type historian struct {
 func (h *historian) Monitor(ctx context.Context, line string, out io.Writer) error {
 	h.asked = line
 	switch {
+	case h.hang:
+		<-ctx.Done()
+		return errors.New("interrupted")
 	case strings.HasPrefix(line, "writes --json"):
 		fmt.Fprintln(out, `{"position":"1:2.0","at":{"addr":4096,"function":"old","file":"/src/fake.c","line":3},"instruction":"mov","old":"0100000000000000","new":"feffffffffffffff","changed":true}`)
 		fmt.Fprintln(out, `{"position":"1:8.0","at":{"addr":4104},"instruction":"mov","old":"","new":"07"}`)
@@ -62,6 +68,29 @@ func TestVplayRequests(t *testing.T) {
 	c.wants("vplay/watch", `{"expression":"n","remove":true}`, `"success":true`)
 	if h.breaks[placedKey{api.WatchWrite, fakeData, 8}] {
 		t.Error("the watch is still there")
+	}
+}
+
+// TestVplayQuestion: a question leaves the numbers of variables as they are, can be cancelled by
+// its number, and has a title and a bound.
+func TestVplayQuestion(t *testing.T) {
+	h := &historian{fake: newFake()}
+	c := connect(t, New(h, fakeSymbols{h.fake}, Options{Commands: []Command{{Usage: "when"}}}))
+	c.ask("initialize", `{"supportsProgressReporting":true}`)
+	c.ask("launch", "")
+	c.ask("configurationDone", "")
+	c.wants("scopes", `{"frameId":0}`, `"variablesReference":1000`)
+	c.wants("vplay/accesses", `{"expression":"n"}`, `"success":true`)
+	c.wants("variables", `{"variablesReference":1000}`, `"evaluateName":"n"`)
+	c.wants("vplay/calls", `{"function":"`+strings.Repeat("f", maxCommand)+`"}`, errTooLong.Error())
+	h.hang = true
+	c.seq++
+	c.send(fmt.Sprintf(`{"seq":%d,"type":"request","command":"vplay/accesses","arguments":{"expression":"n"}}`, c.seq))
+	c.event("progressStart", fmt.Sprintf(`"title":"Looking for writes of n","requestId":%d`, c.seq))
+	c.ask("cancel", fmt.Sprintf(`{"requestId":%d}`, c.seq))
+	c.event("progressEnd", "")
+	if b, err := godap.ReadBaseMessage(c.r); err != nil || !strings.Contains(string(b), `"success":false,"command":"vplay/accesses","message":"cancelled"`) {
+		t.Errorf("cancelled: %s, %v", b, err)
 	}
 }
 

@@ -15,9 +15,16 @@ func TestDAPPast(t *testing.T) {
 		t.Errorf("the moment is %v", m)
 	}
 	next := map[string]any{"expression": "accounts[2].next"}
+	scope := c.scope(0, "Locals")
+	locals := c.variables(scope)
+	c.do("setExpression", map[string]any{"expression": "deposits", "value": "7", "frameId": c.frames()[0]["id"]})
 	list := c.do("vplay/accesses", map[string]any{"expression": "accounts[2].next", "count": 9})["accesses"].([]any)
 	if len(list) != 6 {
 		t.Fatalf("the writes are %v", list)
+	}
+	// It is a question: what is shown of the position, and what was changed, stays.
+	if got := c.variables(scope); len(got) != len(locals) || c.eval(0, "deposits") != "7" || strings.Contains(c.said(), "what was changed is dropped") {
+		t.Errorf("after the question the variables are %v and deposits are %s", got, c.eval(0, "deposits"))
 	}
 	newest, oldest := list[0].(map[string]any), list[5].(map[string]any)
 	if newest["function"] != "rename_account" || int(newest["line"].(float64)) != g.line(t, "CULPRIT") || newest["changed"] != true {
