@@ -291,6 +291,19 @@ const scenes = {
         await a.atPosition("end (100%)");
     },
 
+    // While the program moves for long the status bar says so, and no position; Pause stops it.
+    async moving(stage) {
+        const ed = await stage.open("busy");
+        await ed.open("busy.c");
+        await ed.page.keyboard.press("F5");
+        await ed.atPosition("end (100%)");
+        await ed.breakpoint("busy.c", ed.story.lines.BEAT, "condition", "i == -1.5");
+        await ed.button("Reverse");
+        await ed.atPosition("moving");
+        await ed.button("Pause");
+        await ed.until("a position", async () => /^\d+:\d+/.test(await ed.position()));
+    },
+
     // How long a step back takes, from the key to the painted line; the argument says how often.
     async latency(stage) {
         const ed = await crashed(stage, 5000); // a person opens an editor, and then debugs

@@ -103,6 +103,7 @@ func TestVSCode(t *testing.T) {
 	stories := map[string]story{
 		"ledger":   ledger,
 		"ample":    tell(t, "ample.cc"),
+		"busy":     tell(t, "busy.c"),
 		"family":   tell(t, "family.c"),
 		"stripped": stripped(t),
 		"damaged":  ledger.beside(t, func(b []byte) []byte { return b[:len(b)/2] }),
@@ -113,7 +114,7 @@ func TestVSCode(t *testing.T) {
 	e := start(t, stories)
 	scenes := "page crash back damaged missing" // the others take minutes, and a machine with nothing else to do
 	if *long {
-		scenes += " culprit conditions whowrote timeline call disassembly map stripped frames ample processes hover two"
+		scenes += " culprit conditions whowrote timeline call disassembly map stripped frames ample processes hover two moving"
 	}
 	for _, scene := range strings.Fields(scenes) {
 		t.Run(scene, func(t *testing.T) { e.play(t, scene, 0) })

@@ -9,10 +9,13 @@ const vscode = require("vscode");
 // and shown besides would delay that.
 const afterPaint = 60;
 
+// movements are the requests that the server answers before it moves; a stop follows.
+const movements = new Set(["continue", "reverseContinue", "next", "stepIn", "stepOut", "stepBack"]);
+
 class Sessions {
     constructor() {
         this.moved = new vscode.EventEmitter();
-        // onDidMove tells of a session that stands somewhere else, or has ended, or of another that the user looks at.
+        // onDidMove tells of a session that moves or stands somewhere else, or has ended, or of another that the user looks at.
         this.onDidMove = this.moved.event;
         this.positions = new Map(); // by session id; null while the session moves
         this.stops = new Map(); // how often it has stopped or gone on, by session id
@@ -30,13 +33,14 @@ class Sessions {
     createDebugAdapterTracker(session) {
         return {
             onDidSendMessage: (message) => {
-                if (message.type !== "event" || (message.event !== "stopped" && message.event !== "continued")) {
+                const stops = message.type === "event" && message.event === "stopped";
+                if (!stops && !goesOn(message)) {
                     return;
                 }
                 const now = (this.stops.get(session.id) || 0) + 1;
                 this.stops.set(session.id, now);
-                if (message.event === "stopped") {
-                    setTimeout(() => this.stops.get(session.id) === now && this.arrived(session), afterPaint);
+                if (stops) {
+                    setTimeout(() => this.stops.get(session.id) === now && this.arrived(session, now), afterPaint);
                 } else {
                     this.positions.set(session.id, null);
                     this.moved.fire(session);
@@ -45,13 +49,18 @@ class Sessions {
         };
     }
 
-    async arrived(session) {
+    // arrived asks where a session stands, after that many stops and movements.
+    async arrived(session, now) {
+        let position;
         try {
-            this.positions.set(session.id, await session.customRequest("vplay/position"));
+            position = await session.customRequest("vplay/position");
         } catch {
-            return; // it has moved on, or is over
+            return; // it is over
         }
-        this.moved.fire(session);
+        if (this.stops.get(session.id) === now) { // else it has moved on
+            this.positions.set(session.id, position);
+            this.moved.fire(session);
+        }
     }
 
     // active returns the session that the user looks at, if it is one of a recording.
@@ -70,6 +79,12 @@ class Sessions {
         this.listeners.forEach((l) => l.dispose());
         this.moved.dispose();
     }
+}
+
+// goesOn reports whether a message says that the program moves from now on.
+function goesOn(message) {
+    return message.type === "event" ? message.event === "continued"
+        : message.type === "response" && message.success && movements.has(message.command);
 }
 
 module.exports = { Sessions };

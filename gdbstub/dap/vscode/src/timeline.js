@@ -25,7 +25,10 @@ class Timeline {
     // reveal shows the view when a session stands for the first time. The editor keeps the focus.
     async reveal() {
         const session = this.sessions.active();
-        await vscode.commands.executeCommand("setContext", "vplay.active", Boolean(session));
+        if (this.isActive !== Boolean(session)) { // each step comes here, and is not to wait for it
+            this.isActive = Boolean(session);
+            await vscode.commands.executeCommand("setContext", "vplay.active", this.isActive);
+        }
         if (!session || !this.sessions.position() || this.revealed.has(session.id)) {
             return;
         }
