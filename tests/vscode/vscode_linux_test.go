@@ -121,6 +121,14 @@ func TestVSCode(t *testing.T) {
 	}
 }
 
+// TestLate plays what no scene can: answers of the server that come late. Any node has what it takes.
+func TestLate(t *testing.T) {
+	need.Program(t, "node")
+	if out, err := exec.Command("node", "--test", "late.test.js").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestLatency measures how long a step back takes, from the key to the painted line. Beside
 // other tests the figure says nothing: it is taken by the recipe "just vscode".
 func TestLatency(t *testing.T) {

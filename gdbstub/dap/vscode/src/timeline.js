@@ -77,7 +77,6 @@ class Timeline {
     // update sends the view what has changed: the recording's history, or where it stands only.
     async update() {
         const session = this.sessions.active();
-        const position = this.sessions.position();
         if (!this.webview) {
             return;
         }
@@ -87,21 +86,31 @@ class Timeline {
             this.webview.postMessage({ command: "clear" });
             return;
         }
-        if (!position) {
+        if (!this.sessions.position()) {
             return;
         }
         const wanted = `${session.id} ${this.range}`;
         if (this.loaded !== wanted) {
             this.loaded = wanted;
+            let history;
             try {
-                const history = await session.customRequest("vplay/history", { from: this.range[0], to: this.range[1], most: mostMarks });
-                this.webview?.postMessage({ command: "history", history });
+                history = await session.customRequest("vplay/history", { from: this.range[0], to: this.range[1], most: mostMarks });
             } catch {
-                this.loaded = undefined; // it moves, or is over: the next stop asks again
+                // It moves, or is over: the next stop asks again.
+            }
+            if (this.loaded !== wanted) {
+                return; // another part, or another session, has been asked for since
+            }
+            if (!history) {
+                this.loaded = undefined;
                 return;
             }
+            this.webview?.postMessage({ command: "history", history });
         }
-        this.webview?.postMessage({ command: "position", position });
+        const position = this.sessions.position(); // it may have moved meanwhile
+        if (position) {
+            this.webview?.postMessage({ command: "position", position });
+        }
     }
 }
 
