@@ -93,9 +93,6 @@ class Configurations {
             vplayd.tellMissing(config);
             return undefined;
         }
-        if (config.sourceMap) {
-            config.sourceFileMap = { ...config.sourceFileMap, ...config.sourceMap };
-        }
         return config;
     }
 }
@@ -140,4 +137,4 @@ async function choose(folder) {
     return picked?.uri;
 }
 
-module.exports = { Configurations };
+module.exports = { Configurations, forRecording };

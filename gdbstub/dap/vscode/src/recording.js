@@ -6,6 +6,7 @@
 const vscode = require("vscode");
 const path = require("path");
 const vplayd = require("./vplayd");
+const { forRecording } = require("./configuration");
 
 class RecordingPage {
     constructor(extensionUri) {
@@ -30,7 +31,7 @@ class RecordingPage {
     }
 
     clicked(message, uri, folder) {
-        const config = { type: "vplay", request: "launch", name: `Debug ${path.basename(uri.fsPath)}`, recording: uri.fsPath };
+        const config = forRecording(uri);
         if (message.at) {
             config.at = message.at;
         }
