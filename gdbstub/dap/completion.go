@@ -12,6 +12,32 @@ import (
 // The request completions: what may follow in a line of the console. Names come from the
 // selected frame, members from the value before the point, commands from the target.
 
+// completionsBody is the answer.
+type completionsBody struct {
+	Targets []completionItem `json:"targets"`
+}
+
+// completionItem is a proposal that takes the place of length characters of the text from
+// start on. The library's type leaves out a start of 0.
+type completionItem struct {
+	Label  string `json:"label"`
+	Type   string `json:"type"`
+	Start  *int   `json:"start,omitempty"` // as the client counts columns
+	Length int    `json:"length"`
+}
+
+// proposal makes an item that takes the place of what stands before a column. VS Code is told
+// no start: it counts that from 0, whatever it says of its columns, and finds no proposal
+// then; without one it replaces what stands before the cursor, too.
+func (s *session) proposal(label, kind string, column, length int) completionItem {
+	item := completionItem{Label: label, Type: kind, Length: length}
+	if s.clientID != "vscode" {
+		start := column - length
+		item.Start = &start
+	}
+	return item
+}
+
 // maxCompletions bounds the proposals of one answer.
 const maxCompletions = 500
 
@@ -20,8 +46,8 @@ func completions(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := godap.CompletionsResponseBody{Targets: []godap.CompletionItem{}}
-	line, ok := upTo(a.Text, a.Line-s.lineBase, a.Column-s.lineBase)
+	body := completionsBody{Targets: []completionItem{}}
+	line, ok := upTo(a.Text, a.Line-s.lineBase, a.Column-s.columnBase)
 	if !ok {
 		return body, nil
 	}
@@ -32,7 +58,7 @@ func completions(s *session, _ *godap.Request, raw []byte) (any, error) {
 	word, before := line[start:], line[:start]
 	add := func(label, kind string) {
 		if strings.HasPrefix(label, word) && label != word && len(body.Targets) < maxCompletions {
-			body.Targets = append(body.Targets, godap.CompletionItem{Label: label, Type: godap.CompletionItemType(kind), Start: a.Column - len(word) - s.lineBase, Length: len(word)})
+			body.Targets = append(body.Targets, s.proposal(label, kind, a.Column, len(word)))
 		}
 	}
 	s.addCommands(a, line, &body)
@@ -58,20 +84,20 @@ func completions(s *session, _ *godap.Request, raw []byte) (any, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(body.Targets, func(a, b godap.CompletionItem) int { return strings.Compare(a.Label, b.Label) })
-	body.Targets = slices.CompactFunc(body.Targets, func(a, b godap.CompletionItem) bool { return a.Label == b.Label })
+	slices.SortStableFunc(body.Targets, func(a, b completionItem) int { return strings.Compare(a.Label, b.Label) })
+	body.Targets = slices.CompactFunc(body.Targets, func(a, b completionItem) bool { return a.Label == b.Label })
 	return body, nil
 }
 
 // addCommands proposes the commands that begin like a line.
-func (s *session) addCommands(a godap.CompletionsArguments, line string, body *godap.CompletionsResponseBody) {
+func (s *session) addCommands(a godap.CompletionsArguments, line string, body *completionsBody) {
 	names := []string{"help"}
 	for i := range s.srv.opt.Commands {
 		names = append(names, s.srv.opt.Commands[i].name())
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, line) && name != line {
-			body.Targets = append(body.Targets, godap.CompletionItem{Label: name, Type: "keyword", Start: a.Column - len(line) - s.lineBase, Length: len(line)})
+			body.Targets = append(body.Targets, s.proposal(name, "keyword", a.Column, len(line)))
 		}
 	}
 }

@@ -43,7 +43,8 @@ type session struct {
 
 	started                    bool // configurationDone, or the stop has been reported to a client that does without
 	launched                   bool
-	lineBase                   int // of the client's line numbers
+	clientID                   string
+	lineBase, columnBase       int // of the client's numbers
 	pathURI                    bool
 	canProgress, canInvalidate bool // what the client understands
 	pass                       []int
@@ -73,7 +74,7 @@ type message struct {
 func newSession(v *Server, conn io.ReadWriteCloser, ctx context.Context) *session {
 	return &session{
 		srv: v, target: v.target, symbols: v.symbols, conn: conn, ctx: ctx, in: make(chan message), done: make(chan struct{}),
-		raw: map[*godap.Request][]byte{}, frames: map[int][]api.Frame{}, named: map[nameKey][]api.Value{}, lineBase: 1, mappings: v.opt.Mappings, base: firstHandle, breaks: newBreakpoints(), changed: map[int]godap.Breakpoint{},
+		raw: map[*godap.Request][]byte{}, frames: map[int][]api.Frame{}, named: map[nameKey][]api.Value{}, lineBase: 1, columnBase: 1, mappings: v.opt.Mappings, base: firstHandle, breaks: newBreakpoints(), changed: map[int]godap.Breakpoint{},
 	}
 }
 
@@ -338,7 +339,9 @@ func arguments[T any](raw []byte) (T, error) {
 func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
 	var m struct {
 		Arguments struct {
+			ClientID                  string
 			LinesStartAt1             *bool
+			ColumnsStartAt1           *bool
 			PathFormat                string
 			SupportsProgressReporting bool
 			SupportsInvalidatedEvent  bool
@@ -350,6 +353,10 @@ func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if m.Arguments.LinesStartAt1 != nil && !*m.Arguments.LinesStartAt1 {
 		s.lineBase = 0
 	}
+	if m.Arguments.ColumnsStartAt1 != nil && !*m.Arguments.ColumnsStartAt1 {
+		s.columnBase = 0
+	}
+	s.clientID = m.Arguments.ClientID
 	s.pathURI = m.Arguments.PathFormat == "uri"
 	s.canProgress, s.canInvalidate = m.Arguments.SupportsProgressReporting, m.Arguments.SupportsInvalidatedEvent
 	return godap.Capabilities{

@@ -54,7 +54,7 @@ func stackTrace(s *session, _ *godap.Request, raw []byte) (any, error) {
 			}
 		}
 		if f.File != "" {
-			out.Source, out.Line, out.Column = s.source(f.File), f.Line-1+s.lineBase, s.lineBase
+			out.Source, out.Line, out.Column = s.source(f.File), f.Line-1+s.lineBase, s.columnBase
 		} else {
 			out.PresentationHint = "subtle"
 		}

@@ -39,10 +39,10 @@ func TestDAPInfo(t *testing.T) {
 		var list []string
 		for _, x := range body["targets"].([]any) {
 			x := x.(map[string]any)
-			start, _ := x["start"].(float64)
+			start, _ := x["start"].(float64) // from 1, as the client counts
 			length, _ := x["length"].(float64)
-			list = append(list, text[:int(start)]+x["label"].(string))
-			if int(start+length) != len(text) {
+			list = append(list, text[:int(start)-1]+x["label"].(string))
+			if int(start-1+length) != len(text) {
 				t.Errorf("%s: %v replaces other than the word", text, x)
 			}
 		}

@@ -156,6 +156,20 @@ const scenes = {
         await ed.atPosition("end (100%)");
     },
 
+    // The console completes a name, and a member in the middle of a line.
+    async completion(stage) {
+        const ed = await crashed(stage);
+        for (const [typed, label, line] of [["depos", "deposits", "deposits"], ["0 + accounts[1].balan", "balance", "0 + accounts[1].balance"]]) {
+            await ed.console();
+            await ed.page.locator(".repl-input-wrapper .view-lines").click();
+            await ed.page.keyboard.type(typed);
+            await ed.until(`${label} among the proposals`, async () => (await ed.texts(".suggest-widget.visible .monaco-list-row")).some((r) => r.includes(label)));
+            await ed.page.keyboard.press("Tab");
+            await ed.page.keyboard.press("Enter");
+            await ed.said(line);
+        }
+    },
+
     // The disassembly view steps instruction by instruction, back too.
     async disassembly(stage) {
         const ed = await crashed(stage);

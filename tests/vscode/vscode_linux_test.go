@@ -114,7 +114,7 @@ func TestVSCode(t *testing.T) {
 	e := start(t, stories)
 	scenes := "page crash back damaged missing" // the others take minutes, and a machine with nothing else to do
 	if *long {
-		scenes += " culprit conditions whowrote timeline call disassembly map stripped frames ample processes hover two moving"
+		scenes += " culprit conditions whowrote timeline call disassembly map stripped frames ample processes hover two moving completion"
 	}
 	for _, scene := range strings.Fields(scenes) {
 		t.Run(scene, func(t *testing.T) { e.play(t, scene, 0) })
