@@ -48,7 +48,7 @@ func vplayPosition(s *session, _ *godap.Request, _ []byte) (any, error) {
 	return t.Moment(), nil
 }
 
-// maxMarks bounds the marks of one answer.
+// maxMarks bounds the marks of a kind and a thread in one answer.
 const maxMarks = 20_000
 
 func vplayHistory(s *session, _ *godap.Request, raw []byte) (any, error) {

@@ -117,7 +117,8 @@ func (g *Cursor) History(ctx context.Context, from, to float64, most int) (*api.
 	if !(0 <= from && from < to && to <= 1) || most < 1 {
 		return nil, fmt.Errorf("bad part of the recorded time: %g to %g, %d events", from, to, most)
 	}
-	h := &historian{out: &api.History{From: from, To: to}, image: g.image, names: map[checkpoint.TID]string{}, seen: map[checkpoint.TID]bool{}}
+	h := newHistorian(from, to, most)
+	h.image = g.image
 	all := g.session.shares()
 	events := 0
 	for i := range all {
@@ -126,7 +127,6 @@ func (g *Cursor) History(ctx context.Context, from, to float64, most int) (*api.
 			events += all[i].info.Events
 		}
 	}
-	h.gap = (to - from) / float64(most)
 	for i := range all {
 		s := &all[i]
 		if s.from >= to || s.to < from || s.to == from && from > 0 {
@@ -145,6 +145,7 @@ func (g *Cursor) History(ctx context.Context, from, to float64, most int) (*api.
 		}
 		h.interval(s, iv)
 	}
+	h.thinSignals(most)
 	for _, tid := range slices.SortedFunc(maps.Keys(h.seen), cmp.Compare) {
 		h.out.Threads = append(h.out.Threads, api.HistoryThread{TID: int(tid), Name: text.Printable(h.names[tid])})
 	}
@@ -157,17 +158,25 @@ const maxHistoryEvents = 500_000
 
 // historian goes through the intervals and fills in the history.
 type historian struct {
-	out   *api.History
-	image int     // the present one: "seek event" counts its events
-	gap   float64 // marks and turns that are closer are one
-	names map[checkpoint.TID]string
-	seen  map[checkpoint.TID]bool
+	out     *api.History
+	image   int     // the present one: "seek event" counts its events
+	gap     float64 // marks and turns that are closer are one
+	names   map[checkpoint.TID]string
+	seen    map[checkpoint.TID]bool
+	last    map[series]int // the newest mark of each, as an index
+	signals int            // and faults, of the marks
+}
+
+func newHistorian(from, to float64, most int) *historian {
+	return &historian{
+		out: &api.History{From: from, To: to}, gap: (to - from) / float64(most),
+		names: map[checkpoint.TID]string{}, seen: map[checkpoint.TID]bool{}, last: map[series]int{},
+	}
 }
 
 // summary tells no more of an interval than its list of intervals does.
 func (h *historian) summary(s *share) {
-	h.seen[0] = true
-	h.out.Marks = append(h.out.Marks, api.HistoryMark{
+	h.mark(api.HistoryMark{
 		At: s.from, Event: s.number, Kind: checkpoint.EventEnter.String(), Text: fmt.Sprintf("interval %d", s.info.ID), Count: s.info.Events, Seek: fmt.Sprintf("%d:0", s.info.ID),
 	})
 }
@@ -203,17 +212,63 @@ func (h *historian) interval(s *share, iv *checkpoint.Interval) {
 	h.turn(runs, since, s.to)
 }
 
-// mark adds a mark, or counts it with the one before of the same thread. A signal always
-// has its own.
+// series are the marks that can stand for each other.
+type series struct {
+	tid        int
+	kind, name string
+}
+
+// mark adds a mark, or counts it with the one before of the same thread and kind. A signal, or
+// a fault, has its own.
 func (h *historian) mark(m api.HistoryMark) {
 	h.seen[checkpoint.TID(m.TID)] = true
-	for i := len(h.out.Marks) - 1; i >= 0 && m.At-h.out.Marks[i].At < h.gap; i-- {
-		if last := &h.out.Marks[i]; last.TID == m.TID && last.Kind == m.Kind && m.Kind == checkpoint.EventEnter.String() {
-			last.Count++
-			return
-		}
+	if isSignal(&m) {
+		h.signals++
+		h.out.Marks = append(h.out.Marks, m)
+		return
 	}
-	h.out.Marks = append(h.out.Marks, m)
+	h.out.Marks = h.join(h.out.Marks, h.last, &m, series{m.TID, m.Kind, ""})
+}
+
+// join appends a mark to a list, or counts it with the newest one of its series where they are
+// too close to be told apart.
+func (h *historian) join(list []api.HistoryMark, last map[series]int, m *api.HistoryMark, of series) []api.HistoryMark {
+	if i, ok := last[of]; ok && m.At-list[i].At < h.gap {
+		list[i].Count += m.Count
+		return list
+	}
+	last[of] = len(list)
+	return append(list, *m)
+}
+
+// isSignal reports whether a mark is that of a signal or a fault.
+func isSignal(m *api.HistoryMark) bool {
+	return m.Kind == checkpoint.EventSignal.String() || m.Kind == checkpoint.EventFault.String()
+}
+
+// thinSignals counts close signals of a thread and a number together where there are more than
+// most: a profiler's timer has thousands, of which no one matters. The newest one keeps its
+// own mark, for the program may have died of it.
+func (h *historian) thinSignals(most int) {
+	if h.signals <= most {
+		return
+	}
+	marks, last := h.out.Marks, map[series]int{}
+	newest := len(marks) - 1
+	for !isSignal(&marks[newest]) {
+		newest--
+	}
+	out := marks[:0]
+	for i := range marks {
+		m := marks[i]
+		if !isSignal(&m) || i == newest {
+			out = append(out, m)
+			continue
+		}
+		name, _, _ := strings.Cut(m.Text, " {") // "--- SIGPROF {si_signo=..."
+		out = h.join(out, last, &m, series{m.TID, m.Kind, name})
+	}
+	h.out.Marks = out
 }
 
 // turn adds a turn, or makes the one before longer where it is the same thread's, or where

@@ -1,6 +1,8 @@
 package debug
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"vplay/checkpoint"
@@ -72,22 +74,26 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// TestMarks: marks and turns that are too close to be told apart are one, and signals never are.
+// TestMarks: marks and turns that are too close to be told apart are one.
 func TestMarks(t *testing.T) {
-	h := &historian{out: &api.History{From: 0, To: 1}, gap: 0.1, seen: map[checkpoint.TID]bool{}}
+	h := newHistorian(0, 1, 10)
 	for i, m := range []struct {
 		at   float64
 		tid  int
 		kind string
-	}{{0, 1, "enter"}, {0.05, 1, "enter"}, {0.06, 2, "enter"}, {0.07, 1, "signal"}, {0.08, 1, "enter"}, {0.5, 1, "enter"}} {
+	}{
+		{0, 1, "enter"}, {0.01, 1, "instr"}, {0.02, 1, "thread"}, {0.05, 1, "enter"}, {0.06, 2, "enter"}, {0.07, 1, "signal"}, {0.075, 1, "signal"},
+		{0.08, 1, "enter"}, {0.085, 1, "instr"}, {0.09, 1, "thread"}, {0.5, 1, "enter"}, {0.5, 1, "fault"},
+	} {
 		h.mark(api.HistoryMark{At: m.at, TID: m.tid, Kind: m.kind, Count: 1, Event: i})
 	}
-	var counts []int
+	h.thinSignals(10)
+	var got []string
 	for _, m := range h.out.Marks {
-		counts = append(counts, m.Count)
+		got = append(got, fmt.Sprintf("%d:%s*%d", m.TID, m.Kind, m.Count))
 	}
-	if len(counts) != 4 || counts[0] != 3 {
-		t.Errorf("the counts are %v", counts)
+	if text := strings.Join(got, " "); text != "1:enter*3 1:instr*2 1:thread*2 2:enter*1 1:signal*1 1:signal*1 1:enter*1 1:fault*1" {
+		t.Errorf("the marks are %s", text)
 	}
 	for _, x := range []struct {
 		tid      checkpoint.TID
@@ -97,5 +103,29 @@ func TestMarks(t *testing.T) {
 	}
 	if len(h.out.Turns) != 2 || h.out.Turns[0].To != 0.6 || h.out.Turns[1].TID != 3 {
 		t.Errorf("the turns are %+v", h.out.Turns)
+	}
+}
+
+// TestManySignals: of thousands of signals those that are alike and close are one mark, but for the
+// newest, and the others stay.
+func TestManySignals(t *testing.T) {
+	h := newHistorian(0, 1, 10)
+	for i := range 5000 {
+		h.mark(api.HistoryMark{At: float64(i) / 5000, TID: 1, Kind: "signal", Text: fmt.Sprintf("--- SIGPROF {si_value=%d} ---", i), Count: 1, Event: i})
+	}
+	h.mark(api.HistoryMark{At: 0.99, TID: 1, Kind: "enter", Count: 1, Event: 5000})
+	h.mark(api.HistoryMark{At: 0.99, TID: 1, Kind: "signal", Text: "--- SIGTERM {} ---", Count: 1, Event: 5001})
+	h.mark(api.HistoryMark{At: 1, TID: 1, Kind: "signal", Text: "--- SIGPROF {} ---", Count: 1, Event: 5002})
+	h.thinSignals(10)
+	all := 0
+	for _, m := range h.out.Marks {
+		all += m.Count
+	}
+	n := len(h.out.Marks)
+	if all != 5003 || n < 13 || n > 14 {
+		t.Fatalf("%d marks stand for %d events", n, all)
+	}
+	if last := h.out.Marks[n-1]; last.Event != 5002 || last.Count != 1 || h.out.Marks[n-2].Event != 5001 {
+		t.Errorf("the last marks are %+v, %+v", h.out.Marks[n-2], last)
 	}
 }

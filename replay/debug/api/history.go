@@ -10,9 +10,11 @@ type HistoryTarget interface {
 	// Moment tells where the target stands. It replays nothing.
 	Moment() Moment
 
-	// History tells what lies between two shares of the recorded time, from < to. At most
-	// most marks and as many turns are returned: where there is more, some stand for
-	// those behind them.
+	// History tells what lies between two shares of the recorded time, from < to, in about
+	// most turns, and as many marks of each kind for each thread: where there is more, some
+	// stand for those behind them. Signals and faults have a mark each, unless they are
+	// more than most; then those of a thread and a number stand for each other, and the
+	// newest of all has its own.
 	History(ctx context.Context, from, to float64, most int) (*History, error)
 }
 
