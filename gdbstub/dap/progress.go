@@ -1,6 +1,7 @@
 package dap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -97,6 +98,21 @@ const maxOutput = 1 << 20
 
 func (w *writer) Write(p []byte) (int, error) {
 	w.b = append(w.b, p[:min(len(p), maxOutput-len(w.b))]...)
+	return len(p), nil
+}
+
+// tail is a writer that keeps the newest lines instead, whole, and knows whether there were more.
+type tail struct {
+	writer
+	isCut bool
+}
+
+func (w *tail) Write(p []byte) (int, error) {
+	w.b = append(w.b, p...)
+	if over := len(w.b) - maxOutput; over > 0 {
+		_, w.b, _ = bytes.Cut(w.b[over-1:], []byte("\n"))
+		w.isCut = true
+	}
 	return len(p), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ import (
 //
 // WHAT is one of: expression and frameId; variablesReference and name, as in
 // dataBreakpointInfo; address and size. Answers are [api.Moment], [api.History], and the
-// types below.
+// types below. "cut": true says that the newest ones are there and others did not fit.
 
 // addVplay adds the requests to those of the protocol.
 func addVplay() {
@@ -126,6 +127,7 @@ type accessesBody struct {
 	Address  string       `json:"address"`
 	Size     int64        `json:"size"`
 	Accesses []accessBody `json:"accesses"`
+	IsCut    bool         `json:"cut,omitempty"`
 }
 
 // accessBody is a write or a read.
@@ -199,12 +201,16 @@ func vplayAccesses(s *session, req *godap.Request, raw []byte) (any, error) {
 		if err := json.Unmarshal(answer, &x); err != nil {
 			return err
 		}
-		body.Accesses = append([]accessBody{{
+		body.Accesses = append(body.Accesses, accessBody{
 			placeBody: s.placeOf(x.Position, &x.At), Instruction: x.Instruction, IsChanged: x.Changed,
 			Before: shown(x.Old, &v), After: shown(x.New, &v),
-		}}, body.Accesses...)
+		})
 		return nil
-	}, func() any { return body })
+	}, func(isCut bool) any {
+		slices.Reverse(body.Accesses)
+		body.IsCut = isCut
+		return body
+	})
 }
 
 func vplayCalls(s *session, req *godap.Request, raw []byte) (any, error) {
@@ -226,7 +232,10 @@ func vplayCalls(s *session, req *godap.Request, raw []byte) (any, error) {
 		placeBody
 		Arguments []string `json:"arguments"`
 	}
-	calls := []call{}
+	body := struct {
+		Calls []call `json:"calls"`
+		IsCut bool   `json:"cut,omitempty"`
+	}{Calls: []call{}}
 	line := fmt.Sprintf("calls --json %s %d", name, a.Count)
 	return s.ask(req, "Looking for calls of "+clip(name), line, func(answer []byte) error {
 		var x struct {
@@ -237,18 +246,23 @@ func vplayCalls(s *session, req *godap.Request, raw []byte) (any, error) {
 		if err := json.Unmarshal(answer, &x); err != nil {
 			return err
 		}
-		calls = append([]call{{s.placeOf(x.Position, x.From), x.Arguments}}, calls...)
+		body.Calls = append(body.Calls, call{s.placeOf(x.Position, x.From), x.Arguments})
 		return nil
-	}, func() any { return map[string]any{"calls": calls} })
+	}, func(isCut bool) any {
+		slices.Reverse(body.Calls)
+		body.IsCut = isCut
+		return body
+	})
 }
 
-// ask runs a monitor command that answers in JSON, one object a line, as a question, and
-// responds with body when each answer has been taken. The title is for who waits for it.
-func (s *session) ask(req *godap.Request, title, line string, take func(answer []byte) error, body func() any) (any, error) {
+// ask runs a monitor command that answers in JSON, one object a line and the newest last, as a
+// question, and responds with body when each answer has been taken. isCut says that older ones
+// did not fit. The title is for who waits for it.
+func (s *session) ask(req *godap.Request, title, line string, take func(answer []byte) error, body func(isCut bool) any) (any, error) {
 	if len(line) > maxCommand {
 		return nil, errTooLong
 	}
-	out := &writer{}
+	out := &tail{}
 	run := func(ctx context.Context, _ *movement) (api.Stop, error) {
 		err := s.target.Monitor(ctx, line, out)
 		if ctx.Err() != nil {
@@ -266,7 +280,7 @@ func (s *session) ask(req *godap.Request, title, line string, take func(answer [
 			s.fail(req, errors.New(s.ours(err.Error())))
 			return
 		}
-		s.respond(req, body())
+		s.respond(req, body(out.isCut))
 	})
 	s.question(req, title)
 	s.move.told = out.progress

@@ -25,6 +25,11 @@ func (h *historian) Monitor(ctx context.Context, line string, out io.Writer) err
 	case h.hang:
 		<-ctx.Done()
 		return errors.New("interrupted")
+	case strings.HasSuffix(line, " 9999"):
+		for i := range 9999 {
+			fmt.Fprintf(out, `{"position":"1:%d.0","at":{"addr":4096,"function":"a_function_with_a_name_that_is_quite_long","file":"/src/fake.c","line":3},"instruction":"mov"}`+"\n", i)
+		}
+		return nil
 	case strings.HasPrefix(line, "writes --json"):
 		fmt.Fprintln(out, `{"position":"1:2.0","at":{"addr":4096,"function":"old","file":"/src/fake.c","line":3},"instruction":"mov","old":"0100000000000000","new":"feffffffffffffff","changed":true}`)
 		fmt.Fprintln(out, `{"position":"1:8.0","at":{"addr":4104},"instruction":"mov","old":"","new":"07"}`)
@@ -69,6 +74,18 @@ func TestVplayRequests(t *testing.T) {
 	if h.breaks[placedKey{api.WatchWrite, fakeData, 8}] {
 		t.Error("the watch is still there")
 	}
+}
+
+// TestVplayMany: of more answers than fit the newest come, and the client is told.
+func TestVplayMany(t *testing.T) {
+	h := &historian{fake: newFake()}
+	c := connect(t, New(h, fakeSymbols{h.fake}, Options{}))
+	c.ask("initialize", "")
+	c.ask("launch", "")
+	c.ask("configurationDone", "")
+	c.wants("vplay/accesses", `{"expression":"n","count":9999}`, `"accesses":[{"position":"1:9998.0"`)
+	c.wants("vplay/accesses", `{"expression":"n","count":9999}`, `"cut":true`)
+	c.wants("vplay/calls", `{"function":"line","count":9999}`, `"cut":true`)
 }
 
 // TestVplayQuestion: a question leaves the numbers of variables as they are, can be cancelled by
