@@ -279,23 +279,9 @@ func dataBreakpointInfo(s *session, _ *godap.Request, raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v api.Value
-	if a.VariablesReference != 0 {
-		h, err := s.handle(a.VariablesReference)
-		if err == nil {
-			v, err = h.child(a.Name)
-		}
-		if err != nil {
-			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
-		}
-	} else {
-		f, err := s.frame(a.FrameId)
-		if err == nil {
-			v, err = s.symbols.Eval(f, a.Name)
-		}
-		if err != nil {
-			return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
-		}
+	v, err := s.valueOf(a.VariablesReference, a.Name, a.FrameId)
+	if err != nil {
+		return godap.DataBreakpointInfoResponseBody{Description: err.Error()}, nil //nolint:nilerr // it is the answer
 	}
 	if v.Size <= 0 || v.Size > api.MaxWatchLen {
 		return godap.DataBreakpointInfoResponseBody{Description: a.Name + " is not in memory"}, nil

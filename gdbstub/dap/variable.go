@@ -108,6 +108,23 @@ func variables(s *session, _ *godap.Request, raw []byte) (any, error) {
 	return body, nil
 }
 
+// valueOf returns the variable of a group that has a name, or, where the group is 0, what an
+// expression is in a frame.
+func (s *session) valueOf(group int, name string, frame int) (api.Value, error) {
+	if group != 0 {
+		h, err := s.handle(group)
+		if err != nil {
+			return api.Value{}, err
+		}
+		return h.child(name)
+	}
+	f, err := s.frame(frame)
+	if err != nil {
+		return api.Value{}, err
+	}
+	return s.symbols.Eval(f, name)
+}
+
 // reference returns the number by which a value's children are asked for, 0 when
 // it has none; in is the frame that it was read in, radix how it is shown.
 func (s *session) reference(v *api.Value, in frameRef, radix int) (int, error) {

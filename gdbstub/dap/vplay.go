@@ -106,15 +106,9 @@ func (a *whatArguments) where(s *session) (v api.Value, err error) {
 		v.Size = int64(a.Size)
 		v.Addr, err = parseAddress(a.Address)
 	case a.VariablesReference != 0:
-		var h *handle
-		if h, err = s.handle(a.VariablesReference); err == nil {
-			v, err = h.child(a.Name)
-		}
+		v, err = s.valueOf(a.VariablesReference, a.Name, 0)
 	default:
-		var f *api.Frame
-		if f, err = s.frame(a.FrameID); err == nil {
-			v, err = s.symbols.Eval(f, a.Expression)
-		}
+		v, err = s.valueOf(0, a.Expression, a.FrameID)
 	}
 	if err == nil && (v.Size <= 0 || v.Size > api.MaxWatchLen) {
 		err = fmt.Errorf("%s is not in memory here, or has more than %d bytes", clip(a.name()), api.MaxWatchLen)
