@@ -36,15 +36,7 @@ func (e *Env) Assign(to Value, expr string, scope int) (p Patch, err error) {
 		return p, err
 	}
 	return to.store(e, func(int64) (b []byte, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				thrown, ok := p.(evalError)
-				if !ok {
-					thrown = evalError{errExpr}
-				}
-				err = thrown.error
-			}
-		}()
+		defer caught(&err)
 		x := &evalState{env: e}
 		return x.encode(to.referent().typ, from), nil
 	})

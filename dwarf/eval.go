@@ -67,27 +67,30 @@ func (p *Expression) Eval(e *Env) (v Value, err error) {
 		e.Module.mu.Lock()
 		defer e.Module.mu.Unlock()
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			thrown, ok := p.(evalError)
-			if !ok {
-				thrown = evalError{errExpr}
-			}
-			v, err = Value{}, thrown.error
-		}
-	}()
-	v = x.conditional()
+	defer caught(&err)
+	out := x.conditional()
 	if x.at < len(x.toks) {
 		x.fail("%q is not understood", x.toks[x.at].text)
 	}
-	if v.Name == "" || len(x.toks) > 1 {
-		v.Name = p.text
+	if out.Name == "" || len(x.toks) > 1 {
+		out.Name = p.text
 	}
-	return v, nil
+	return out, nil
 }
 
-// evalError is thrown by the parser and caught in Eval.
+// evalError is thrown by the parser and by what computes, and caught by caught.
 type evalError struct{ error }
+
+// caught is deferred where an evaluation begins: what was thrown becomes its error.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		thrown, ok := p.(evalError)
+		if !ok {
+			thrown = evalError{errExpr}
+		}
+		*err = thrown.error
+	}
+}
 
 type evalState struct {
 	env   *Env

@@ -162,8 +162,8 @@ func (x *evalState) apply(op string, a, b Value) Value {
 	}
 	bits := uint64(t.size) * 8
 	na, nb := extend(x.number(a), bits, t.isSigned()), extend(x.number(b), bits, t.isSigned())
-	if r, ok := compared(op, na, nb, t.isSigned()); ok {
-		return x.boolean(r)
+	if test := comparison(op, t.isSigned()); test != nil {
+		return x.boolean(test(na, nb))
 	}
 	return x.integer(extend(x.computed(op, na, nb, t.isSigned()), bits, t.isSigned()), t)
 }
@@ -176,27 +176,27 @@ func (x *evalState) toFloat(v Value) float64 {
 	}
 }
 
-// compared computes a comparison.
-func compared(op string, a, b uint64, signed bool) (r, ok bool) {
-	less := a < b
+// comparison returns the function of a comparison, nil for other operators.
+func comparison(op string, signed bool) func(a, b uint64) bool {
+	less := func(a, b uint64) bool { return a < b }
 	if signed {
-		less = int64(a) < int64(b)
+		less = func(a, b uint64) bool { return int64(a) < int64(b) }
 	}
 	switch op {
 	case "==":
-		return a == b, true
+		return func(a, b uint64) bool { return a == b }
 	case "!=":
-		return a != b, true
+		return func(a, b uint64) bool { return a != b }
 	case "<":
-		return less, true
+		return less
 	case ">":
-		return !less && a != b, true
+		return func(a, b uint64) bool { return less(b, a) }
 	case "<=":
-		return less || a == b, true
+		return func(a, b uint64) bool { return !less(b, a) }
 	case ">=":
-		return !less, true
+		return func(a, b uint64) bool { return !less(a, b) }
 	}
-	return false, false
+	return nil
 }
 
 // computed computes integer arithmetic.

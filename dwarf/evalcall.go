@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"debug/dwarf"
+	"encoding/binary"
 	"errors"
 	"math"
 	"strconv"
@@ -137,10 +138,7 @@ func (x *evalState) pass(a *arguments, v Value, want *Type) {
 	}
 	var w [8]byte
 	copy(w[:], x.encode(want, v))
-	n := uint64(0)
-	for i, c := range w {
-		n |= uint64(c) << (8 * i)
-	}
+	n := binary.LittleEndian.Uint64(w[:])
 	if s.Kind != KindBase || s.enc != encFloat {
 		x.integerRegister(a, extend(n, uint64(s.byteSize(x.env))*8, s.isSigned()))
 		return

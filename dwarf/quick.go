@@ -32,7 +32,7 @@ type quickValue struct {
 	num  quickNode
 }
 
-// quickener makes a quick expression. What it cannot do panics with errNotQuick.
+// quickener makes a quick expression. What it cannot do panics with notQuick{}.
 type quickener struct {
 	x *evalState
 }

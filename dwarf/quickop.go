@@ -93,29 +93,6 @@ func (c *quickener) apply(op string, a, b quickValue) quickValue {
 	}}
 }
 
-// comparison returns the function of a comparison, nil for other operators.
-func comparison(op string, signed bool) func(a, b uint64) bool {
-	less := func(a, b uint64) bool { return a < b }
-	if signed {
-		less = func(a, b uint64) bool { return int64(a) < int64(b) }
-	}
-	switch op {
-	case "==":
-		return func(a, b uint64) bool { return a == b }
-	case "!=":
-		return func(a, b uint64) bool { return a != b }
-	case "<":
-		return less
-	case ">":
-		return func(a, b uint64) bool { return less(b, a) }
-	case "<=":
-		return func(a, b uint64) bool { return !less(b, a) }
-	case ">=":
-		return func(a, b uint64) bool { return !less(a, b) }
-	}
-	return nil
-}
-
 // pointers is pointer arithmetic.
 func (c *quickener) pointers(op string, a, b quickValue, pa, pb bool) quickValue {
 	if pb && !pa {

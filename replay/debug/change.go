@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -60,7 +61,7 @@ func (d *Symbols) Assign(f *api.Frame, to *api.Value, expr string, run api.Runne
 		case !isInnermost:
 			return api.Patch{}, errOfCaller
 		}
-		return api.Patch{Register: n, Bytes: word(v.Bits)}, nil
+		return api.Patch{Register: n, Bytes: binary.LittleEndian.AppendUint64(nil, v.Bits)}, nil
 	}
 	v, ok := to.Handle.(dwarf.Value)
 	if !ok {
@@ -84,15 +85,6 @@ func (d *Symbols) Assign(f *api.Frame, to *api.Value, expr string, run api.Runne
 		return api.Patch{}, errors.New("it is in a register that is not set")
 	}
 	return api.Patch{Register: n, Addr: p.Addr, Bytes: p.Bytes}, nil
-}
-
-// word is a register's bytes.
-func word(n uint64) []byte {
-	b := make([]byte, 8)
-	for i := range b {
-		b[i] = byte(n >> (8 * i))
-	}
-	return b
 }
 
 // registerIndex returns the register that an expression names, as a Patch has it.
