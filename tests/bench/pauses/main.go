@@ -27,7 +27,7 @@ func main() {
 const usage = `pauses measures how long a redis stands still while it is recorded, and what memory that takes.
 
   just pauses                              1 GiB of data, 10 s of writing
-  just pauses --size 2048 --seconds 30     more
+  just pauses --size 2048 --seconds 30s    more
   just pauses --json                       for a program
 
 `

@@ -150,4 +150,12 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q is no error", args)
 		}
 	}
+	for line := range strings.Lines(usage) { // what the help shows works
+		command, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if flags, ok := strings.CutPrefix(command, "just pauses"); ok {
+			if _, _, err := parse(strings.Fields(flags), io.Discard); err != nil {
+				t.Errorf("%s: %v", command, err)
+			}
+		}
+	}
 }
