@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,7 +123,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestInterrupted cancels a run while vplayd records.
+// TestInterrupted cancels a run when vplayd has begun to record.
 func TestInterrupted(t *testing.T) {
 	need.Recorder(t)
 	need.Program(t, "sleep")
@@ -132,14 +133,23 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &bench{ctx: ctx, dir: dir, vplayd: bin, rounds: 1, modes: []string{native, agent}, progress: io.Discard}
 	r := row{name: "sleeper", program: func(*bench, string) (*program, error) {
-		return &program{args: []string{"sleep", "1"}}, nil
+		return &program{args: []string{"sleep", "3"}}, nil
 	}}
-	time.AfterFunc(1500*time.Millisecond, cancel) // in the first counted run
+	records := make(chan bool, 1)
+	counted := func() { // the warm-up before is native
+		go func() {
+			defer cancel()
+			records <- isSeen(filepath.Base(bin), "sleep")
+		}()
+	}
+	b := &bench{ctx: ctx, dir: dir, vplayd: bin, rounds: 1, modes: []string{agent}, progress: canceller{"round 1 of 1, agent", counted}}
 	start := time.Now()
-	if _, err := b.measure(r); err == nil || time.Since(start) > 20*time.Second {
+	if _, err := b.measure(r); !errors.Is(err, context.Canceled) || time.Since(start) > 20*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	if !<-records {
+		t.Error("it was not vplayd that was interrupted")
 	}
 	for _, p := range meter.Below(os.Getpid()) {
 		t.Errorf("left behind: %+v", p)
@@ -147,6 +157,20 @@ func TestInterrupted(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+// isSeen waits until processes of these names run below this one, for as long as a program here does.
+func isSeen(names ...string) bool {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		seen := map[string]bool{}
+		for _, p := range meter.Below(os.Getpid()) {
+			seen[p.Name] = true
+		}
+		if !slices.ContainsFunc(names, func(n string) bool { return !seen[n] }) {
+			return true
+		}
+	}
+	return false
 }
 
 // store is a server with as much of memcached's protocol as its client here uses.
@@ -262,7 +286,7 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// canceller cancels when a text is written to it.
+// canceller calls cancel when a text is written to it.
 type canceller struct {
 	text   string
 	cancel func()
