@@ -4,26 +4,43 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Parsers of the small text files of /proc/PID. Nothing here opens a file.
 
 // ProcStat is what vplay uses of /proc/PID/stat (man 5 proc_pid_stat).
 type ProcStat struct {
-	State                  byte // as in ps: R, S, D, T, t (stopped by a tracer), Z, ...
-	Parent, Group, Session int  // process, process group and session numbers
-	UserTicks, SystemTicks uint64
+	Name                   string // of the program, or what it is called since
+	State                  byte   // as in ps: R, S, D, T, t (stopped by a tracer), Z, ...
+	Parent, Group, Session int    // process, process group and session numbers
+	UserTicks, SystemTicks uint64 // of processor time, by all its threads
+	ChildUserTicks         uint64 // of its children that it has waited for
+	ChildSystemTicks       uint64
+	Started                uint64 // when, in ticks since the machine's start
 	StartBrk               uint64 // start of the heap; 0 for who may not know it
+}
+
+// clockTick is the unit of ticks: USER_HZ, which is 100 on x86 and arm64.
+const clockTick = 10 * time.Millisecond
+
+// CPU is the processor time that the process has taken.
+func (s *ProcStat) CPU() time.Duration { return time.Duration(s.UserTicks+s.SystemTicks) * clockTick }
+
+// ChildCPU is what its children took that it has waited for.
+func (s *ProcStat) ChildCPU() time.Duration {
+	return time.Duration(s.ChildUserTicks+s.ChildSystemTicks) * clockTick
 }
 
 // ParseProcStat reads the text of /proc/PID/stat. ok is false when it is none. The
 // second field is the program's name in parentheses: it may hold any character,
 // parentheses and newlines too, so that the last ")" ends it.
 func ParseProcStat(text []byte) (s ProcStat, ok bool) {
-	i := bytes.LastIndexByte(text, ')')
-	if i < 0 {
+	open, i := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || i < open {
 		return s, false
 	}
+	s.Name = string(text[open+1 : i])
 	f := strings.Fields(string(text[i+1:]))
 	const first = 3 // number of the field behind the name
 	if len(f) < 47-first+1 || len(f[0]) != 1 {
@@ -43,7 +60,8 @@ func ParseProcStat(text []byte) (s ProcStat, ok bool) {
 		return uint64(v)
 	}
 	s.Parent, s.Group, s.Session = int(number(4)), int(number(5)), int(number(6))
-	s.UserTicks, s.SystemTicks, s.StartBrk = number(14), number(15), number(47)
+	s.UserTicks, s.SystemTicks, s.ChildUserTicks, s.ChildSystemTicks = number(14), number(15), number(16), number(17)
+	s.Started, s.StartBrk = number(22), number(47)
 	return s, ok
 }
 

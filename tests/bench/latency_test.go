@@ -190,7 +190,7 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	s, _ := abi.ParseProcStat(text)
-	return time.Duration(s.UserTicks+s.SystemTicks) * 10 * time.Millisecond // in hundredths of a second
+	return s.CPU()
 }
 
 // benchSteps takes chains of reverse-stepi at random places: the first of a chain

@@ -218,7 +218,7 @@ func cpuOf(pid int) time.Duration {
 		return 0
 	}
 	s, _ := abi.ParseProcStat(b)
-	return time.Duration(s.UserTicks+s.SystemTicks) * (time.Second / 100)
+	return s.CPU()
 }
 
 // listen returns what a command says. Of a server that has come up, a client asks

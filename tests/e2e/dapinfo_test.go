@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/checkpoint/abi"
 )
 
 // What an editor is told beside stops and variables: modules, sources, signals, completions,
@@ -107,21 +108,18 @@ func TestDAPSignals(t *testing.T) {
 	}
 }
 
-// processorTime is what a process has used so far (proc(5), stat: fields 14 and 15, in
-// hundredths of a second).
+// processorTime is what a process has used so far.
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))
-	user, err1 := strconv.Atoi(fields[12])
-	system, err2 := strconv.Atoi(fields[13])
-	if err1 != nil || err2 != nil {
-		t.Fatalf("the time of process %d is %s", pid, b)
+	s, ok := abi.ParseProcStat(b)
+	if !ok {
+		t.Fatalf("the state of process %d is %s", pid, b)
 	}
-	return time.Duration(user+system) * 10 * time.Millisecond
+	return s.CPU()
 }
 
 // TestDAPLarge looks at arrays and containers of a million elements: their pages come at

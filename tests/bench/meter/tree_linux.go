@@ -1,7 +1,6 @@
 package meter
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"vplay/checkpoint/abi"
 )
 
 // What a tree that runs is made of, and what it has taken so far.
@@ -22,9 +23,6 @@ type Process struct {
 	Program string // the path of what it executes, "" where that cannot be read
 	started uint64 // when, in ticks since the machine's start
 }
-
-// clockTick is the unit of cutime and cstime: USER_HZ, which is 100 on x86 and arm64.
-const clockTick = 10 * time.Millisecond
 
 // Below returns the processes below pid, the oldest first.
 func Below(pid int) []Process {
@@ -61,32 +59,21 @@ func Below(pid int) []Process {
 
 // lookAt returns what a process is; false when it has gone.
 func lookAt(pid int) (Process, bool) {
-	name, fields, err := stat(pid)
-	if err != nil {
+	s, ok := stat(pid)
+	if !ok {
 		return Process{}, false
 	}
 	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // "" for a zombie
-	return Process{PID: pid, Name: name, Program: exe, started: fields(22)}, true
+	return Process{PID: pid, Name: s.Name, Program: exe, started: s.Started}, true
 }
 
-// stat reads /proc/PID/stat: the name, and a function that returns the fields behind it by their numbers in man 5 proc.
-func stat(pid int) (name string, field func(n int) uint64, err error) {
+// stat reads /proc/PID/stat; false when the process has gone.
+func stat(pid int) (abi.ProcStat, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", nil, err
+		return abi.ProcStat{}, false
 	}
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if open < 0 || end < open {
-		return "", nil, fmt.Errorf("/proc/%d/stat: %q", pid, b)
-	}
-	fields := strings.Fields(string(b[end+1:]))
-	return string(b[open+1 : end]), func(n int) uint64 {
-		if n-3 >= len(fields) {
-			return 0
-		}
-		v, _ := strconv.ParseUint(fields[n-3], 10, 64) // those that are asked for are numbers
-		return v
-	}, nil
+	return abi.ParseProcStat(b)
 }
 
 // CPU returns the processor time that the tree has taken so far.
@@ -100,11 +87,8 @@ func (t *Tree) CPU() time.Duration {
 
 // waitedFor returns what the children of a process took that it has waited for.
 func waitedFor(pid int) time.Duration {
-	_, field, err := stat(pid)
-	if err != nil {
-		return 0
-	}
-	return time.Duration(field(16)+field(17)) * clockTick
+	s, _ := stat(pid) // nothing where it has gone
+	return s.ChildCPU()
 }
 
 // clockOf returns the processor time of a process, with its threads that have ended; 0 when it has gone.
