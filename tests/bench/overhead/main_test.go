@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"vplay/tests/bench/command"
 	"vplay/tests/bench/meter"
 	"vplay/tests/internal/tool"
 	"vplay/tests/need"
@@ -97,7 +98,7 @@ func TestServer(t *testing.T) {
 	}
 	b := &bench{ctx: t.Context(), dir: dir, vplayd: bin, rounds: 1, tiny: true, modes: []string{native, agent}, progress: io.Discard}
 	r := row{name: "store", server: func(b *bench, _ string) (*server, error) {
-		port, err := freePort()
+		port, err := command.FreePort()
 		if err != nil {
 			return nil, err
 		}

@@ -11,9 +11,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
+	"vplay/tests/bench/command"
 	"vplay/tests/bench/meter"
 )
 
@@ -71,11 +71,7 @@ type bench struct {
 func (b *bench) command(mode string, args []string) []string {
 	switch mode {
 	case agent, stops:
-		on := map[string]string{agent: "on", stops: "off"}[mode]
-		return append([]string{
-			b.vplayd, "--log", "record=debug", "--log-format", "json", "record", "--keep", "crash", "--agent", on,
-			"-o", filepath.Join(b.dir, "crash.vplay"), "--",
-		}, args...)
+		return append(command.Record(b.vplayd, b.dir, mode == agent), args...)
 	case strace:
 		return append([]string{"strace", "-f", "-o", "/dev/null", "--"}, args...)
 	}
@@ -216,11 +212,4 @@ func whatItDid(stderr []byte) (d *did) {
 		}
 	}
 	return d
-}
-
-// median returns the middle value; v is not empty.
-func median[T int64 | float64 | time.Duration](v []T) T {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	return v[len(v)/2]
 }

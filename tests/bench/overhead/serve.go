@@ -38,26 +38,17 @@ func (b *bench) serve(s *server, mode, dir string) (out sample, d *did, err erro
 		return out, nil, err
 	}
 	defer func() { err = errors.Join(err, said.Close()) }()
-	t, err := meter.Start(meter.Command{Args: b.command(mode, s.args), Dir: dir, Stdout: said, Stderr: said, Pinned: mode == pinned})
+	t, err := command.Start(meter.Command{Args: b.command(mode, s.args), Dir: dir, Stdout: said, Stderr: said, Pinned: mode == pinned})
 	if err != nil {
 		return out, nil, err
 	}
-	ended := make(chan error, 1)
-	go func() {
-		u, err := t.Wait()
-		if err == nil && u.Code != 0 {
-			err = fmt.Errorf("exit code %d", u.Code)
-		}
-		ended <- err
-	}()
 	out, err = b.ask(s, mode, t)
 	if err != nil {
-		t.Kill()
-		werr := <-ended
+		serr := t.Stop()
 		text, _ := os.ReadFile(said.Name()) // more about err
-		return out, nil, errors.Join(fmt.Errorf("%w\n%.2000s", err, text), werr)
+		return out, nil, errors.Join(fmt.Errorf("%w\n%.2000s", err, text), serr)
 	}
-	if err := end(s, t, ended); err != nil {
+	if err := t.End(s.binary, s.end); err != nil {
 		return out, nil, err
 	}
 	text, err := os.ReadFile(said.Name())
@@ -65,8 +56,8 @@ func (b *bench) serve(s *server, mode, dir string) (out sample, d *did, err erro
 }
 
 // ask has the client ask a server that is starting.
-func (b *bench) ask(s *server, mode string, t *meter.Tree) (out sample, err error) {
-	if err := listening(b.ctx, s.address); err != nil {
+func (b *bench) ask(s *server, mode string, t *command.Server) (out sample, err error) {
+	if err := t.Listening(b.ctx, s.address); err != nil {
 		return out, err
 	}
 	if s.prepare != nil {
@@ -88,42 +79,6 @@ func (b *bench) ask(s *server, mode string, t *meter.Tree) (out sample, err erro
 	out.wall = time.Since(start) / time.Duration(n)
 	out.cpu = (t.CPU() - before) / time.Duration(n)
 	return out, nil
-}
-
-// end has the server end in order, and waits for that.
-func end(s *server, t *meter.Tree, ended <-chan error) error {
-	p, ok := t.Oldest(s.binary)
-	if !ok {
-		t.Kill()
-		return errors.Join(fmt.Errorf("no process executes %s", s.binary), <-ended)
-	}
-	if err := p.Signal(s.end); err != nil {
-		t.Kill()
-		return errors.Join(err, <-ended)
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(time.Minute):
-		t.Kill()
-		return errors.Join(errors.New("the server does not end"), <-ended)
-	}
-}
-
-// listening waits until somebody listens at an address.
-func listening(ctx context.Context, address string) error {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			return c.Close()
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("nobody listens at %s", address)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
 }
 
 // askMemcached makes n requests, of which half store and half fetch, from a number of clients that each wait for their

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"vplay/tests/bench/command"
 	"vplay/tests/bench/meter"
 )
 
@@ -33,19 +33,8 @@ type server struct {
 	load func(n int) (p50, p99 time.Duration, err error)
 }
 
-// freePort returns a port of the loopback that nobody listens at.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close() //nolint:errcheck // nobody has connected
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
-}
-
 func redis(b *bench, dir string) (*server, error) {
-	port, err := freePort()
+	port, err := command.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +82,7 @@ func inMilliseconds(s string) (time.Duration, error) {
 }
 
 func nginx(b *bench, dir string) (*server, error) {
-	port, err := freePort()
+	port, err := command.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +144,7 @@ func abLatency(file string) (p50, p99 time.Duration, err error) {
 }
 
 func memcached(b *bench, _ string) (*server, error) {
-	port, err := freePort()
+	port, err := command.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +169,7 @@ func postgresql(b *bench, dir string) (*server, error) {
 		return nil, errors.New("no PostgreSQL in " + postgresFolders)
 	}
 	bin := found[len(found)-1]
-	port, err := freePort()
+	port, err := command.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -188,16 +177,16 @@ func postgresql(b *bench, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := func(name string, args ...string) []string {
+	program := func(name string, args ...string) []string {
 		return slices.Concat(as, []string{filepath.Join(bin, name)}, args)
 	}
-	fill := command("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N")
+	fill := program("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N")
 	cmd := exec.CommandContext(b.ctx, fill[0], fill[1:]...)
 	cmd.Dir = data
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	args := command("postgres", "-D", data, "-k", "", "-h", "127.0.0.1", "-p", port)
+	args := program("postgres", "-D", data, "-k", "", "-h", "127.0.0.1", "-p", port)
 	s, err := b.newServer(port, args[0], args[1:]...)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vplay/tests/bench/command"
+	"vplay/tests/bench/meter"
 )
 
 // The figures of a row, and the table or JSON that holds them.
@@ -70,12 +71,12 @@ func (r *result) conclude(modes []string) {
 	wall := func(s sample) time.Duration { return s.wall }
 	for _, mode := range modes {
 		c, w := all(mode, cpu), all(mode, wall)
-		f := &way{CPU: median(c), CPULeast: slices.Min(c), Wall: median(w), WallLeast: slices.Min(w)}
-		f.Ratio = median(beside(c, all(native, cpu)))
-		f.WallRatio = median(beside(w, all(native, wall)))
+		f := &way{CPU: meter.Median(c), CPULeast: slices.Min(c), Wall: meter.Median(w), WallLeast: slices.Min(w)}
+		f.Ratio = meter.Median(beside(c, all(native, cpu)))
+		f.WallRatio = meter.Median(beside(w, all(native, wall)))
 		f.Least = f.CPULeast / slices.Min(all(native, cpu))
-		f.P50 = median(all(mode, func(s sample) time.Duration { return s.p50 }))
-		f.P99 = median(all(mode, func(s sample) time.Duration { return s.p99 }))
+		f.P50 = meter.Median(all(mode, func(s sample) time.Duration { return s.p50 }))
+		f.P99 = meter.Median(all(mode, func(s sample) time.Duration { return s.p99 }))
 		r.Ways[mode] = f
 	}
 	if f := r.Ways[agent]; f != nil && r.Bound > 0 {

@@ -33,17 +33,13 @@ type client struct {
 	stop func() bool
 }
 
-// dial connects, and waits for a server that is starting. What the client does fails when ctx ends.
+// dial connects. What the client does fails when ctx ends.
 func dial(ctx context.Context, address string) (*client, error) {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			return &client{c, bufio.NewReader(c), context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })}, nil
-		}
-		if time.Now().After(end) || ctx.Err() != nil {
-			return nil, err
-		}
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
 	}
+	return &client{c, bufio.NewReader(c), context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })}, nil
 }
 
 func (c *client) close() {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"vplay/tests/bench/command"
 	"vplay/tests/bench/meter"
 )
 
@@ -65,20 +66,13 @@ func (b *bench) command(mode, port string) []string {
 	if mode == native {
 		return args
 	}
-	on := map[string]string{agent: "on", stops: "off"}[mode]
-	record := []string{b.vplayd, "--log", "record=debug", "--log-format", "json", "record", "--agent", on, "-o", filepath.Join(b.dir, "crash.vplay")}
-	return append(append(append(record, b.extra...), "--"), args...)
+	return append(command.Record(b.vplayd, b.dir, mode == agent, b.extra...), args...)
 }
 
 // measure runs the server in one way.
 func (b *bench) measure(mode string) (res *result, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := command.FreePort()
 	if err != nil {
-		return nil, err
-	}
-	address := l.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	if err := errors.Join(err, l.Close()); err != nil {
 		return nil, err
 	}
 	said, err := os.Create(filepath.Join(b.dir, mode))
@@ -86,31 +80,24 @@ func (b *bench) measure(mode string) (res *result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, said.Close()) }()
-	t, err := meter.Start(meter.Command{Args: b.command(mode, port), Dir: b.dir, Stderr: said})
+	t, err := command.Start(meter.Command{Args: b.command(mode, port), Dir: b.dir, Stderr: said})
 	if err != nil {
 		return nil, err
 	}
-	res, err = b.load(mode, address, t, said.Name())
+	res, err = b.load(mode, net.JoinHostPort("127.0.0.1", port), t, said.Name())
 	if err != nil {
-		t.Kill()
-		_, werr := t.Wait()
+		serr := t.Stop()
 		text, _ := os.ReadFile(said.Name()) // more about err
-		return nil, errors.Join(fmt.Errorf("%w\n%s", err, text[max(len(text)-2000, 0):]), werr)
+		return nil, errors.Join(fmt.Errorf("%w\n%s", err, text[max(len(text)-2000, 0):]), serr)
 	}
-	if p, ok := t.Oldest(b.redis); !ok || p.Signal(meter.Terminate) != nil {
-		t.Kill()
-	}
-	stop := time.AfterFunc(time.Minute, t.Kill)
-	defer stop.Stop()
-	u, err := t.Wait()
-	if err == nil && u.Code != 0 {
-		err = fmt.Errorf("the server ends with exit code %d", u.Code)
-	}
-	return res, err
+	return res, t.End(b.redis, meter.Terminate)
 }
 
 // load fills the server and has clients write.
-func (b *bench) load(mode, address string, t *meter.Tree, log string) (*result, error) {
+func (b *bench) load(mode, address string, t *command.Server, log string) (*result, error) {
+	if err := t.Listening(b.ctx, address); err != nil {
+		return nil, err
+	}
 	b.tell(mode, "fills the server with %d MiB", b.size>>20)
 	keys, err := fill(b.ctx, address, b.size)
 	if err != nil {
@@ -187,7 +174,7 @@ func readBorders(log []byte, wall time.Duration) (*borders, error) {
 }
 
 // memory looks at what the processes of the tree have.
-func (b *bench) memory(t *meter.Tree) (m memory, err error) {
+func (b *bench) memory(t *command.Server) (m memory, err error) {
 	server, ok := t.Oldest(b.redis)
 	if !ok {
 		return m, errors.New("the server has gone")

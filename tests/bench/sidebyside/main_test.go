@@ -32,11 +32,8 @@ func TestTiny(t *testing.T) {
 	}
 }
 
-// TestMedian is the arithmetic of the table.
-func TestMedian(t *testing.T) {
-	if m := median([]float64{3, 1, 2}); m != 2 {
-		t.Errorf("median %v", m)
-	}
+// TestMeans is the arithmetic of the table.
+func TestMeans(t *testing.T) {
 	rs := []*result{{Group: "g", VplayRatio: 2}, {Group: "g", VplayRatio: 8}}
 	if m := means(rs, func(r *result) float64 { return r.VplayRatio })["g"]; m < 3.999 || m > 4.001 {
 		t.Errorf("geometric mean %v", m)

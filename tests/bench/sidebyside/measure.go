@@ -8,8 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"vplay/tests/bench/meter"
 )
 
 // How one program is measured: recorded once, then run on the CPU, in qemu and in replay
@@ -99,10 +100,10 @@ func (b *bench) measure(w work) (r *result, err error) {
 			return nil, err
 		}
 	}
-	r.Native, r.Vplay = median(native), median(vplay)
+	r.Native, r.Vplay = meter.Median(native), meter.Median(vplay)
 	r.VplayRatio, r.Rate = r.Vplay/r.Native, float64(r.Instructions)/1e6/r.Vplay
 	if b.qemu != "" {
-		r.Qemu = median(qemu)
+		r.Qemu = meter.Median(qemu)
 		r.QemuRatio = r.Qemu / r.Native
 	}
 	return r, nil
@@ -119,10 +120,4 @@ func instructions(out []byte) (uint64, error) {
 		return 0, errors.New("the recording does not replay exactly")
 	}
 	return sum.Instructions, nil
-}
-
-// median returns the middle value; v is not empty.
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
 }
