@@ -62,7 +62,11 @@ func TestAttachMany(t *testing.T) {
 	took := time.Since(began)
 	p.ask("pause")
 	stays(t, withoutPending(before), withoutPending(settings(t, p.pid())))
-	for _, pid := range processesOf(t, prog) {
+	pids, err := processesOf(prog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
 		if pid != p.pid() {
 			t.Errorf("process %d is left", pid)
 		}
@@ -90,11 +94,10 @@ func (p *alive) ask(line string) {
 }
 
 // processesOf returns the processes that execute a program.
-func processesOf(t *testing.T, prog string) (pids []int) {
-	t.Helper()
+func processesOf(prog string) (pids []int, err error) {
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for _, link := range links {
 		if to, err := os.Readlink(link); err != nil || to != prog { // it has ended, or is another user's
@@ -102,9 +105,9 @@ func processesOf(t *testing.T, prog string) (pids []int) {
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		pids = append(pids, pid)
 	}
-	return pids
+	return pids, nil
 }

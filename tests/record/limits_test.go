@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"vplay/tests/internal/tool"
 	"vplay/tests/need"
 )
 
@@ -47,9 +48,9 @@ var vplayd = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	vplaydFolder = dir
-	path := filepath.Join(dir, "vplayd")
-	if b, err := exec.Command("go", "build", "-o", path, "../../cmd/vplayd").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, b)
+	path, err := tool.BuildShipped(dir)
+	if err != nil {
+		return "", err
 	}
 	return path, os.Chmod(dir, 0o755) //nolint:gosec // another user executes what is in it
 })
@@ -174,18 +175,23 @@ func TestSmallRing(t *testing.T) {
 		t.Run("agent "+agent, func(t *testing.T) {
 			dir := t.TempDir()
 			want := underLimits(t, dir, "", 0, prog, "memory", "60")
-			snapshots := make(chan int)
+			snapshots := make(chan int, 1)
 			over := make(chan struct{})
 			go func() {
 				n := 0
+				defer func() { snapshots <- n }()
 				for {
 					select {
 					case <-over:
-						snapshots <- n
 						return
 					case <-time.After(time.Millisecond):
 					}
-					for _, pid := range processesOf(t, prog) {
+					pids, err := processesOf(prog)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, pid := range pids {
 						if exec.Command(command, "snapshot", "-q", "-o", filepath.Join(dir, fmt.Sprintf("s%d.vplay", n)), strconv.Itoa(pid)).Run() == nil {
 							n++
 						}
@@ -270,7 +276,12 @@ func TestCopiesKilled(t *testing.T) {
 				go func() {
 					defer close(done)
 					for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-						for _, pid := range processesOf(t, prog) {
+						pids, err := processesOf(prog)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						for _, pid := range pids {
 							score, _ := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
 							if strings.TrimSpace(string(score)) == "1000" && syscall.Kill(pid, syscall.SIGKILL) == nil {
 								killed++

@@ -24,11 +24,20 @@ import (
 // Build builds vplayd into the folder dir and returns its path: without cgo, as
 // it is shipped, or with the race detector in a test that runs with it. The error
 // holds what the go command printed.
-func Build(dir string) (path string, err error) {
+func Build(dir string) (path string, err error) { return build(dir, raceFlags, raceEnv) }
+
+// BuildShipped is Build as vplayd is shipped, whatever the test runs with: for tests of what
+// vplayd itself takes.
+func BuildShipped(dir string) (path string, err error) { return build(dir, nil, shippedEnv) }
+
+// shippedEnv is the environment in which vplayd is built to be shipped.
+var shippedEnv = []string{"CGO_ENABLED=0"}
+
+func build(dir string, flags, env []string) (path string, err error) {
 	path = filepath.Join(dir, "vplayd")
-	args := append([]string{"build", "-o", path}, raceFlags...)
+	args := append([]string{"build", "-o", path}, flags...)
 	cmd := exec.Command("go", append(args, "vplay/cmd/vplayd")...)
-	cmd.Env = append(os.Environ(), raceEnv...)
+	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
