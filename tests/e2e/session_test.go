@@ -203,12 +203,11 @@ func TestInterrupt(t *testing.T) {
 		if dir == "" {
 			m.Say(`-interpreter-exec console "monitor seek begin"`, `\^done`)
 			m.Say(`-interpreter-exec console "maintenance flush register-cache"`, `\^done`)
+			m.Say("-break-insert -t main", `\^done`) // gdb stops at each library before, by itself, and drops an interrupt that comes meanwhile
+			m.Say("-exec-continue", `\*stopped,.*func="main"`)
 		}
 		m.Say("-exec-continue "+dir, `\*running`)
 		time.Sleep(300 * time.Millisecond)
-		if dir == "" {
-			time.Sleep(3 * time.Second) // gdb stops at each library first, by itself, and drops an interrupt that comes meanwhile
-		}
 		start := time.Now()
 		m.Say("-exec-interrupt", `\*stopped,.*signal-name="(SIGINT|0)"`)
 		if d := time.Since(start); d > 3*time.Second {

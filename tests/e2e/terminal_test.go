@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -177,25 +178,25 @@ const emacsScript = `
 (require 'gdb-mi)
 (setq gdb-show-main nil gdb-many-windows nil)
 (defun said () (with-current-buffer gud-comint-buffer (buffer-substring-no-properties (point-min) (point-max))))
-(defun wait (re)
+(defun until (seen)
   (let ((end (+ (float-time) 90)))
-    (while (and (not (string-match-p re (said))) (< (float-time) end))
-      (accept-process-output nil 0.05))
-    (unless (string-match-p re (said)) (princ (said)) (kill-emacs 1))))
+    (while (not (funcall seen))
+      (accept-process-output nil 0.05)
+      (when (> (float-time) end) (princ (format "not seen: %S\n%s" seen (said))) (kill-emacs 1)))))
+(defun wait (re) (until (lambda () (string-match-p re (said)))))
 (defun ask (line re) (gud-basic-call line) (wait re))
 (defvar checked nil) ; Emacs asks for non-stop mode, and takes that back when gdb has no asynchronous target, by commands of its own
 (advice-add 'gdb-check-target-async :after (lambda (&rest _) (setq checked t)))
 (gdb "gdb -i=mi WORDS")
 (wait "(gdb) ")
-(let ((end (+ (float-time) 90)))
-  (while (and (not checked) (< (float-time) end)) (accept-process-output nil 0.05)))
+(until (lambda () checked))
 (ask "echo settled\\n" "settled")
 (ask "target remote ADDRESS" "in sum (a=0x")
 (ask "break deposit" "Breakpoint 1 at")
 (ask "reverse-continue" "Breakpoint 1, deposit (.*amount=49)")
 (ask "reverse-continue" "Breakpoint 1, deposit (.*amount=48)")
 (ask "print amount" "\\$1 = 48")
-(dotimes (i 40) (accept-process-output nil 0.05))
+(until (lambda () (and gdb-breakpoints-list (equal (cdr gud-last-last-frame) LINE)))) ; it asks gdb for both by itself
 (princ (format "emacs %s at %s:%s, %d breakpoint\n" emacs-version (file-name-nondirectory (car gud-last-last-frame)) (cdr gud-last-last-frame) (length gdb-breakpoints-list)))
 (kill-emacs 0)
 `
@@ -205,7 +206,7 @@ func TestEmacs(t *testing.T) {
 	g, addr := ledgerServer(t)
 	words := strings.Join([]string{"-q", "-nx", "-iex", `\"set debuginfod enabled off\"`, "-ex", `\"set style enabled off\"`}, " ")
 	script := filepath.Join(t.TempDir(), "walk.el")
-	text := strings.NewReplacer("WORDS", words, "ADDRESS", addr).Replace(emacsScript)
+	text := strings.NewReplacer("WORDS", words, "ADDRESS", addr, "LINE", strconv.Itoa(g.line(t, "DEPOSIT"))).Replace(emacsScript)
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
