@@ -5,7 +5,6 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 
 golangci := "v2.15.0"
 benchstat := "latest"
-vsce := "2.32.0"
 
 # list the recipes
 default:
@@ -62,7 +61,7 @@ races SEEDS="20":
 
 # bin/vplay.vsix, the extension for VS Code: install it with "code --install-extension"
 vsix:
-    npm install --prefix bin/vsce --ignore-scripts --no-audit --no-fund --silent @vscode/vsce@{{ vsce }}
+    npm install --prefix bin/vsce --ignore-scripts --no-audit --no-fund --silent "@vscode/vsce@$(sed -n 's/^vsce=//p' tests/vscode/fetch.sh)"
     gdbstub/dap/vscode/pack.sh bin/vsce/node_modules/.bin/vsce bin/vplay.vsix
 
 # the extension in the real editor: every scene with its picture in FOLDER, and how long a step back takes

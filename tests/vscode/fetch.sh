@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs a real VS Code into a folder, from npm alone, unless it is there: its server part
 # (code-server), what drives it in a browser (playwright-core), and what packs extensions
-# (vsce). Their versions are fixed; nothing is compiled, and no install script runs.
+# (vsce). Their versions are fixed, that of vsce for the recipe vsix, too; nothing is compiled,
+# and no install script runs.
 #
 #   tests/vscode/fetch.sh FOLDER
 set -euo pipefail

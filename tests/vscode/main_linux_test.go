@@ -1,7 +1,6 @@
 package vscode
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,23 +13,7 @@ import (
 // vplayd is the path of the command under test, in a folder that holds nothing else.
 var vplayd string
 
-func TestMain(m *testing.M) {
-	os.Exit(testMain(m))
-}
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "vplay-vscode")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if vplayd, err = tool.Build(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { tool.Main(m, &vplayd) }
 
 // installed is the folder of fetch.sh.
 func installed(t *testing.T) string {

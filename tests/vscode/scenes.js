@@ -4,11 +4,11 @@
 
 const { wait } = require("./editor");
 
-// crashed opens the story of the ledger at its crash. With settles, the milliseconds that the editor has to start, F5 is to take no more
+// crashed opens the story of a program at its crash. With settles, the milliseconds that the editor has to start, F5 is to take no more
 // than two seconds; without, the editor is at it still.
-async function crashed(stage, settles = 0) {
-    const ed = await stage.open("ledger");
-    await ed.open("ledger.c");
+async function crashed(stage, settles = 0, file = "ledger.c") {
+    const ed = await stage.open(file.split(".")[0]);
+    await ed.open(file);
     await wait(settles);
     const began = Date.now();
     await ed.page.keyboard.press("F5");
@@ -184,10 +184,7 @@ const scenes = {
 
     // A million elements and a map: only what is looked at is asked for.
     async ample(stage) {
-        const ed = await stage.open("ample");
-        await ed.open("ample.cc");
-        await ed.page.keyboard.press("F5");
-        await ed.atLine(ed.story.lines.CRASH);
+        const ed = await crashed(stage, 0, "ample.cc");
         await ed.expand("Globals");
         const began = Date.now();
         await ed.expand("numbers", "\\[990000\\.\\.999999\\]", "\\[999900\\.\\.999999\\]");
@@ -197,10 +194,7 @@ const scenes = {
     },
 
     async map(stage) {
-        const ed = await stage.open("ample");
-        await ed.open("ample.cc");
-        await ed.page.keyboard.press("F5");
-        await ed.atLine(ed.story.lines.CRASH);
+        const ed = await crashed(stage, 0, "ample.cc");
         await ed.expand("Globals", "ages");
         await ed.until("the entries of the map", async () => {
             const rows = (await ed.rows("Variables")).join("\n");
@@ -253,10 +247,7 @@ const scenes = {
 
     // Another process of the recording is debugged beside the one that crashed, each at its own place.
     async processes(stage) {
-        const ed = await stage.open("family");
-        await ed.open("family.c");
-        await ed.page.keyboard.press("F5");
-        await ed.atLine(ed.story.lines.CRASH);
+        const ed = await crashed(stage, 0, "family.c");
         await ed.variable("question", 2);
         await ed.command("vplay: Debug Another Process...");
         const parents = ed.page.locator(".quick-input-list .monaco-list-row");

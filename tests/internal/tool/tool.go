@@ -26,6 +26,24 @@ import (
 // holds what the go command printed.
 func Build(dir string) (path string, err error) { return build(dir, raceFlags, raceEnv) }
 
+// Main runs the tests of a package with vplayd, which is built into a folder of its own, and ends
+// the process.
+func Main(m interface{ Run() int }, vplayd *string) { os.Exit(run(m, vplayd)) }
+
+func run(m interface{ Run() int }, vplayd *string) int {
+	dir, err := os.MkdirTemp("", "vplay-tests")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is in the folder for temporary files
+	if *vplayd, err = Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
 // BuildShipped is Build as vplayd is shipped, whatever the test runs with: for tests of what
 // vplayd itself takes.
 func BuildShipped(dir string) (path string, err error) { return build(dir, nil, shippedEnv) }
