@@ -75,13 +75,15 @@ class Editor {
 
     // open opens a file by its name, at a line.
     async open(name, line) {
-        await this.pick("Control+p", name, name);
-        if (line) {
-            await this.page.locator(".quick-input-widget input.input").fill(`${name}:${line}`);
-            await wait(200);
-        }
-        await this.page.keyboard.press("Enter");
-        await this.page.waitForSelector(`.tab.active[data-resource-name="${name}"]`);
+        await this.until(`${name} opened`, async () => { // the box closes when something else takes the focus, as a view that is shown
+            await this.pick("Control+p", name, name);
+            if (line) {
+                await this.page.locator(".quick-input-widget input.input").fill(`${name}:${line}`, { timeout: 2000 });
+                await wait(200);
+            }
+            await this.page.keyboard.press("Enter");
+            return this.page.waitForSelector(`.tab.active[data-resource-name="${name}"]`, { timeout: 5000 });
+        });
     }
 
     // line is the number of the line that the debugger marks as the present one, 0 for none.
