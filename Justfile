@@ -146,6 +146,11 @@ kills N="170":
 attaches N="1000":
     go test ./tests/record -run TestAttachMany -timeout 3h -v -attaches {{ N }}
 
+# attach to servers that clients have used for AFTER, record them for FOR, twice, let them go, and verify
+attach-servers AFTER="1m" FOR="10s":
+    . tests/need/debian.sh && install_suite programs
+    go test ./tests/record -run TestAttachServers -timeout 3h -v -programs -agent -attach-after {{ AFTER }} -attach-for {{ FOR }}
+
 # programs and vplayd at the limits of what they may have, with a program of THREADS threads
 limits THREADS="4000":
     go test ./tests/record -run 'TestLimits|TestCopiesKilled|TestSmallRing' -timeout 3h -v -limit-threads {{ THREADS }}

@@ -146,11 +146,14 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 	}
 	m.stored = true
 	var err error
-	m.sums = map[uint64]uint64{}
-	note := func(addr, n uint64, page []byte) {
-		h.add(addr, n, page)
-		for i := addr / checkpoint.PageSize; n > 0; i, n = i+1, n-1 {
-			m.sums[i] = checkpoint.HashPage(i*checkpoint.PageSize, page)
+	note := h.add
+	if g.session.streams() { // what stands there now is subtracted when it has changed
+		m.sums = map[uint64]uint64{}
+		note = func(addr, n uint64, page []byte) {
+			for i := addr / checkpoint.PageSize; n > 0; i, n = i+1, n-1 {
+				m.sums[i] = checkpoint.HashPage(i*checkpoint.PageSize, page)
+				h.addSum(i, m.sums[i])
+			}
 		}
 	}
 	if m.refs, err = g.storePages(m.reader(), m.dirty, note); err != nil {

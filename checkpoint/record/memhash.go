@@ -107,6 +107,13 @@ func (h *pendingHash) add(addr, n uint64, page []byte) {
 	})
 }
 
+// addSum adds a page as it is at the end, of which the hash is known. h may be nil.
+func (h *pendingHash) addSum(page, sum uint64) {
+	if h != nil && h.now.has(page) {
+		h.sum += sum
+	}
+}
+
 // noteStart takes note of what the private pages are at the start of an interval with memory m, which are stored.
 func (sp *space) noteStart(m *snapshot) {
 	if sp.startSums == nil {

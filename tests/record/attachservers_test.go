@@ -3,6 +3,7 @@
 package record
 
 import (
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -15,12 +16,18 @@ import (
 	"testing"
 	"time"
 
+	recorder "vplay/checkpoint/record"
 	"vplay/tests/need"
+)
+
+var (
+	attachAfter = flag.Duration("attach-after", 0, "how long TestAttachServers has clients use a server before it attaches")
+	attachFor   = flag.Duration("attach-for", recordsFor, "how long it records then, all of which is kept where this is more than the default")
 )
 
 // TestAttachServers attaches to servers while clients use them: no client sees an error, what is
 // recorded replays exactly, and the server ends as it does by itself. Those that `just programs`
-// installs are attached to there.
+// installs are attached to there. `just attach-servers` takes longer.
 func TestAttachServers(t *testing.T) {
 	port := freePort(t)
 	for _, c := range []struct {
@@ -45,9 +52,14 @@ func TestAttachServers(t *testing.T) {
 			want, _ := served(t, c.args, addr, c.use, func(int) {})
 			var paths []string
 			got, runs := served(t, c.args, addr, c.use, func(pid int) {
+				time.Sleep(*attachAfter)
+				o := attachOptions{}
+				if *attachFor > recordsFor {
+					o.Keep = recorder.KeepAlways
+				}
 				for range 2 {
-					a := attach(t, pid, attachOptions{})
-					time.Sleep(recordsFor)
+					a := attach(t, pid, o)
+					time.Sleep(*attachFor)
 					a.end()
 					paths = append(paths, a.path)
 				}
