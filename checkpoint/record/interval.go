@@ -174,8 +174,10 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 // of start.
 func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context) error {
 	l := &interval{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
+	copied := uint64(0) // pages that the kernel has copied because a shadow held them
 	if g.prev != nil {
 		l.removed = m.space.removedFrom(m)
+		copied = uint64(m.dirty.intersect(g.prev.present).count())
 	}
 	l.rec = checkpoint.Interval{
 		ID: g.session.intervals, PID: int32(g.of.pid), Image: m.space.image, Start: start,
@@ -218,7 +220,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	g.turns.logged = t
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = map[uint64][]byte{}
-	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began)
+	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began, time.Duration(copied)*pageCopy)
 	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil
 }
@@ -239,11 +241,22 @@ const (
 	cutShare      = 8
 )
 
+// pageCopy is what the first write to a page that a shadow holds takes: a fault, and a copy.
+// Copies make an interval copiesStretch times as long as it is meant to be at most: those of a
+// program that writes everywhere are as many in a longer one.
+const (
+	pageCopy      = 3 * time.Microsecond
+	copiesStretch = 4
+)
+
 // spacing returns the CPU time after which an interval that is meant to last wanted ends,
-// when the cut before it took cut. A cut costs a fork and a look at every mapping: with tens
+// when the cut before it took cut, and the copies of pages in the one before it took copies. A cut
+// costs a fork and a look at every mapping: with tens
 // of thousands of mappings that is more than the interval, and a program that had a cut at
 // each call would hardly run.
-func spacing(wanted, cut time.Duration) time.Duration { return max(wanted, intervalShare*cut) }
+func spacing(wanted, cut, copies time.Duration) time.Duration {
+	return max(wanted, intervalShare*cut, min(intervalShare*(cut+copies), copiesStretch*wanted))
+}
 
 // without returns the rows that are not in set. Clean private views of a file
 // are part of the next table but not of an end: stores through a shared view of
