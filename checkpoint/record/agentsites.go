@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -284,7 +285,8 @@ func (sp *space) onlyJumps(set ranges) (out ranges) {
 	return out
 }
 
-// areaFor returns memory for a stub of the site at addr; nil where there is none in reach.
+// areaFor returns memory for a stub of the site at addr; nil where there is none in reach. That is looked for once: it takes
+// as long as a hundred calls.
 func (t *thread) areaFor(addr uint64) (*stubArea, error) {
 	sp := t.space()
 	for _, a := range sp.agent.areas {
@@ -292,7 +294,7 @@ func (t *thread) areaFor(addr uint64) (*stubArea, error) {
 			return a, nil
 		}
 	}
-	if len(sp.agent.areas) == maxAreas {
+	if len(sp.agent.areas) == maxAreas || sp.agent.apart[addr] {
 		return nil, nil
 	}
 	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
@@ -300,11 +302,7 @@ func (t *thread) areaFor(addr uint64) (*stubArea, error) {
 		return nil, err
 	}
 	a := &stubArea{}
-	for tries := range uint64(64) {
-		at := sp.gapBelow(addr) - (tries+2)*areaSize
-		if at>>47 != 0 || !within(at, addr) {
-			break
-		}
+	for _, at := range sp.roomNear(addr) {
 		if a.at, a.view, err = sp.mapHidden(in, at, areaSize, 0, true); err != nil {
 			return nil, err
 		}
@@ -313,26 +311,52 @@ func (t *thread) areaFor(addr uint64) (*stubArea, error) {
 			return a, in.end()
 		}
 	}
+	if sp.agent.apart == nil {
+		sp.agent.apart = map[uint64]bool{}
+	}
+	sp.agent.apart[addr] = true
 	return nil, in.end()
 }
 
 // within reports whether a jump from one address reaches the other.
 func within(a, b uint64) bool { return max(a, b)-min(a, b) < reach }
 
-// gapBelow returns the start of the mappings without a gap that addr is in.
-func (sp *space) gapBelow(addr uint64) uint64 {
-	m := sp.maps.at(addr)
-	if m == nil {
-		return pageDown(addr)
-	}
-	start := m.Start
-	for {
-		prev := sp.maps.at(start - 1)
-		if prev == nil {
-			return start
+// roomNear returns addresses where memory for stubs may be mapped, in reach of addr, in the order in which they are to be tried: in the
+// gaps between mappings below, then above. The kernel may know of mappings that the model has not.
+func (sp *space) roomNear(addr uint64) (list []uint64) {
+	const lowest, mostTries, mostInGap = 1 << 16, 16, 4
+	from := max(addr, reach+lowest) - reach
+	type gap struct{ from, to uint64 }
+	var below, above []gap
+	note := func(to uint64) {
+		switch {
+		case to < from+3*areaSize: // what is mapped on both sides may grow by as much
+		case to <= addr:
+			below = append(below, gap{from, to})
+		case from >= addr:
+			above = append(above, gap{from, to})
 		}
-		start = prev.Start
 	}
+	end := min(addr+reach, abi.TaskSize)
+	for _, m := range sp.maps.overlap(from, end) {
+		note(max(m.Start, from))
+		from = max(from, m.End)
+	}
+	note(end)
+	for _, g := range slices.Backward(below) {
+		for n := uint64(2); n < 2+mostInGap && g.from+(n+1)*areaSize <= g.to; n++ {
+			list = append(list, g.to-n*areaSize)
+		}
+	}
+	for _, g := range above {
+		for n := uint64(1); n < 1+mostInGap && g.from+(n+2)*areaSize <= g.to; n++ {
+			list = append(list, g.from+n*areaSize)
+		}
+	}
+	list = slices.DeleteFunc(list, func(at uint64) bool {
+		return !within(at, addr) || len(sp.agentPages.intersect(ranges{{at / checkpoint.PageSize, (at + areaSize) / checkpoint.PageSize}})) > 0
+	})
+	return list[:min(len(list), mostTries)]
 }
 
 // mapHidden maps a new nameless file in memory, of size bytes, in the program that in has

@@ -39,6 +39,7 @@ type spaceAgent struct {
 	stubs        map[uint64]*site  // by the address of the stub
 	pages        map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
 	inJump       map[uint64]*site  // by each byte that their jumps are written over, and by where short ones lead
+	apart        map[uint64]bool   // sites without memory for a stub in reach
 	slots        int               // that jumps have had
 	clean        bool              // no jump is written
 	sigsys       sigsysAction      // which the kernel has

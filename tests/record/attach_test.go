@@ -59,9 +59,10 @@ func attachMain(arg string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
+	began := false
 	res, err := recorder.Attach(context.Background(), o.PID, recorder.Options{
 		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash, Agent: o.Agent, Control: true,
-		Started: func(int) { fmt.Println("records") }, Guardian: guardian(),
+		Started: func(int) { began = true; fmt.Println("records") }, Guardian: guardian(),
 	})
 	out := attachResult{
 		Recorded: res.Recorded, Detached: res.Detached, ExitCode: res.ExitCode, Signal: res.Signal, Reason: res.Reason, MapDrift: res.Stats.MapDriftNote,
@@ -72,6 +73,8 @@ func attachMain(arg string) int {
 	}
 	if err != nil {
 		out.Error = err.Error()
+	}
+	if !began {
 		fmt.Println("refused")
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
