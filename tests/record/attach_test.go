@@ -319,12 +319,14 @@ func TestAttach(t *testing.T) {
 }
 
 // TestAttachAgain attaches many times in a row to a program with threads that compute, and
-// to one whose threads wait, and to one that is nearly always about to stop for a call that the agent does not make.
+// to one whose threads wait, and to one that is nearly always about to stop for a call that the agent does not make. They share
+// the CPUs, so that threads have to wait for one anywhere.
 func TestAttachAgain(t *testing.T) {
 	const times = 50
 	for i, name := range []string{"attachlocks", "attachwaits", "attachlocks", "attachwaits", "attachcalls"} {
 		by := []string{"stops", "agent", "agent"}[i/2]
 		t.Run(name+", by "+by, func(t *testing.T) {
+			t.Parallel()
 			prog := compile(t, name)
 			want := startAlive(t, prog).finish("go")
 			p := startAlive(t, prog)
