@@ -98,7 +98,7 @@ func TestRows(t *testing.T) {
 			case isNull:
 				args[r.arg] = 0
 			case newMemory:
-				args[2], args[3] = args[2]&^protExec, mapPrivateAnonymous|args[3]&mapAdvice
+				args[2], args[3] = args[2]&^abi.PROT_EXEC, abi.MAP_PRIVATE|abi.MAP_ANONYMOUS|args[3]&mapAdvice
 			default:
 			}
 			ret := int64(rnd.Uint64N(4096))

@@ -158,17 +158,13 @@ func tableOfRows() map[uint32]row {
 	return t
 }
 
-// Flags of mmap(2), asm-generic/mman-common.h, and its PROT_EXEC.
-const (
-	mapPrivateAnonymous = 0x22
-	mapAdvice           = 0x24000 // MAP_NORESERVE, MAP_STACK
-	protExec            = 4
-)
+// mapAdvice are flags of mmap(2) that change nothing of what is mapped.
+const mapAdvice = abi.MAP_NORESERVE | abi.MAP_STACK
 
 // IsNewMemory reports whether mmap(2) with these arguments makes memory that is the program's alone and holds no code, where the
 // kernel chooses: that changes the map in a way that follows from the call's result. The agent makes such calls.
 func IsNewMemory(args *[6]uint64) bool {
-	return args[2]&protExec == 0 && args[3]&^mapAdvice == mapPrivateAnonymous
+	return args[2]&abi.PROT_EXEC == 0 && args[3]&^mapAdvice == abi.MAP_PRIVATE|abi.MAP_ANONYMOUS
 }
 
 // outsOf returns what a call writes, from its row in the table of calls.
