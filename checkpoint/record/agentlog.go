@@ -36,16 +36,16 @@ func (t *thread) logRing() error {
 		behind: len(g.cur.rec.Events), tid: checkpoint.TID(t.tid), seg: regsOf(&t.regs), seq: g.numbering(), now: monotonic(),
 	}
 	seq := l.seq
-	var err error
+	var err, merr error
 	clone := func(b []byte) (c []byte) { c, l.from = s.logMemory.clone(b); return c }
-	data, terr := t.block.shared.Take(clone, func(r *agent.Record) {
-		if merr := t.space().ofAgent(r, &l); err == nil {
-			err = merr
+	l.data, err = t.block.shared.Take(clone, func(r *agent.Record) {
+		if e := t.space().ofAgent(r, &l); merr == nil {
+			merr = e
 		}
 		l.count++
 		l.number(&seq, r)
 	})
-	l.data, err = data, errors.Join(err, terr)
+	err = errors.Join(err, merr)
 	if l.count == 0 {
 		s.logMemory.release(l.from)
 		return err
@@ -61,11 +61,11 @@ func (t *thread) logRing() error {
 
 // ofAgent has the model of the memory map, and the log l, follow a call that the agent has made.
 func (sp *space) ofAgent(r *agent.Record, l *agentCalls) error {
+	if nr := r.Regs[0]; nr != unix.SYS_MMAP && nr != unix.SYS_BRK || isError(r.Result) {
+		return nil // nearly all: it is asked of each
+	}
 	c := call{nr: int64(r.Regs[0]), args: argsOf(&r.Regs)}
-	switch {
-	case c.nr != unix.SYS_MMAP && c.nr != unix.SYS_BRK || isError(r.Result):
-		return nil
-	case !sp.mayReturn(&c, uint64(r.Result)):
+	if !sp.mayReturn(&c, uint64(r.Result)) {
 		return errAgentMap
 	}
 	var ev checkpoint.Event
