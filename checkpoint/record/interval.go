@@ -174,10 +174,10 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 // of start.
 func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context) error {
 	l := &interval{space: m.space, present: m.private, delta: m.dirty, views: m.changed}
-	copied := uint64(0) // pages that the kernel has copied because a shadow held them
+	var copies time.Duration // what it took the kernel to copy pages because a shadow held them
 	if g.prev != nil {
 		l.removed = m.space.removedFrom(m)
-		copied = uint64(m.dirty.intersect(g.prev.present).count())
+		copies = time.Duration(m.dirty.intersect(g.prev.present).count()) * pageCopy
 	}
 	l.rec = checkpoint.Interval{
 		ID: g.session.intervals, PID: int32(g.of.pid), Image: m.space.image, Start: start,
@@ -220,7 +220,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	g.turns.logged = t
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = map[uint64][]byte{}
-	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began, time.Duration(copied)*pageCopy)
+	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began, copies)
 	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil
 }
