@@ -11,12 +11,19 @@ import (
 	"vplay/tests/need"
 )
 
-// TestAddressSpaceLimit runs vplayd where Go's runtime cannot start.
-func TestAddressSpaceLimit(t *testing.T) {
+// built returns the executable, with its own entry point, which test executables have not.
+func built(t *testing.T) string {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "vplayd")
 	if b, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, b)
 	}
+	return bin
+}
+
+// TestAddressSpaceLimit runs vplayd where Go's runtime cannot start.
+func TestAddressSpaceLimit(t *testing.T) {
+	bin := built(t)
 	for args, code := range map[string]int{
 		"record -- true": 125, "verify x.vplay": 1, "info x.vplay": 1, "": 1, "recorder": 1, "rec": 1,
 	} {
@@ -34,10 +41,7 @@ func TestAddressSpaceLimit(t *testing.T) {
 // TestTimerSlack: a recorder has a timer slack of its own, and what it starts has what vplayd was started with.
 func TestTimerSlack(t *testing.T) {
 	need.Recorder(t)
-	bin := filepath.Join(t.TempDir(), "vplayd")
-	if b, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, b)
-	}
+	bin := built(t)
 	const cat = "cat /proc/self/timerslack_ns"
 	said := func(args ...string) string {
 		t.Helper()

@@ -16,10 +16,7 @@ import (
 func TestLauncher(t *testing.T) {
 	need.Recorder(t)
 	need.Program(t, "bash", "grep")
-	bin := filepath.Join(t.TempDir(), "vplayd")
-	if b, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, b)
-	}
+	bin := built(t)
 	run := func(before, program string) string {
 		// The shell that executes vplayd, or the program, is the one whose number LISTEN_PID has.
 		out, err := exec.Command("bash", "-c", fmt.Sprintf("trap '' INT HUP USR2 RTMAX; exec 3</dev/null 7>&1; export LISTEN_PID=$$; %s exec %s", before, program)).CombinedOutput()
