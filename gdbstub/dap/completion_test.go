@@ -19,9 +19,7 @@ func TestCompletionStart(t *testing.T) {
 		{`{"columnsStartAt1":true,"clientID":"vscode"}`, 3, `{"label":"when","type":"keyword","length":2}`},
 	} {
 		s := connect(t, serverOf(newFake()))
-		s.ask("initialize", c.client)
-		s.ask("launch", "")
-		s.ask("configurationDone", "")
+		s.begin(c.client)
 		s.wants("completions", fmt.Sprintf(`{"text":"wh","column":%d}`, c.column), c.want)
 	}
 }

@@ -35,6 +35,14 @@ func connect(t testing.TB, v *Server) *client {
 	return c
 }
 
+// begin begins to debug; args are those of initialize.
+func (c *client) begin(args string) {
+	c.t.Helper()
+	c.ask("initialize", args)
+	c.ask("launch", "")
+	c.ask("configurationDone", "")
+}
+
 func (c *client) send(text string) {
 	c.t.Helper()
 	_ = c.conn.SetDeadline(time.Now().Add(20 * time.Second))

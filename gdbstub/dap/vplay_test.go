@@ -51,9 +51,7 @@ func (h *historian) History(_ context.Context, from, to float64, most int) (*api
 func TestVplayRequests(t *testing.T) {
 	h := &historian{fake: newFake()}
 	c := connect(t, New(h, fakeSymbols{h.fake}, Options{}))
-	c.ask("initialize", "")
-	c.ask("launch", "")
-	c.ask("configurationDone", "")
+	c.begin("")
 	c.wants("vplay/position", "", `"position":"1:8.0","at":0.5,"event":3`)
 	c.wants("vplay/history", `{"from":0.25,"to":0.5,"most":2}`, `"from":0.25,"to":0.5`)
 	c.wants("vplay/accesses", `{"expression":"n","count":5}`, `"address":"0x8000","size":8,"accesses":[{"position":"1:8.0","instructionPointer":"0x1008","instruction":"mov","before":"?","after":"07","changed":false},`+
@@ -80,9 +78,7 @@ func TestVplayRequests(t *testing.T) {
 func TestVplayMany(t *testing.T) {
 	h := &historian{fake: newFake()}
 	c := connect(t, New(h, fakeSymbols{h.fake}, Options{}))
-	c.ask("initialize", "")
-	c.ask("launch", "")
-	c.ask("configurationDone", "")
+	c.begin("")
 	c.wants("vplay/accesses", `{"expression":"n","count":9999}`, `"accesses":[{"position":"1:9998.0"`)
 	c.wants("vplay/accesses", `{"expression":"n","count":9999}`, `"cut":true`)
 	c.wants("vplay/calls", `{"function":"line","count":9999}`, `"cut":true`)
@@ -93,9 +89,7 @@ func TestVplayMany(t *testing.T) {
 func TestVplayQuestion(t *testing.T) {
 	h := &historian{fake: newFake()}
 	c := connect(t, New(h, fakeSymbols{h.fake}, Options{Commands: []Command{{Usage: "when"}}}))
-	c.ask("initialize", `{"supportsProgressReporting":true}`)
-	c.ask("launch", "")
-	c.ask("configurationDone", "")
+	c.begin(`{"supportsProgressReporting":true}`)
 	c.wants("scopes", `{"frameId":0}`, `"variablesReference":1000`)
 	c.wants("vplay/accesses", `{"expression":"n"}`, `"success":true`)
 	c.wants("variables", `{"variablesReference":1000}`, `"evaluateName":"n"`)
