@@ -7,10 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static pthread_barrier_t started;
 static volatile int stop;
 
 static void *calls(void *arg) {
 	long bad = 0;
+	pthread_barrier_wait(&started);
 	do
 		bad += syscall(SYS_sched_get_priority_max, 0) != 0; // 0 is SCHED_OTHER
 	while (!stop);
@@ -21,7 +23,9 @@ int main(void) {
 	pthread_t t;
 	void *bad;
 	char line[16];
+	pthread_barrier_init(&started, NULL, 2);
 	pthread_create(&t, NULL, calls, NULL);
+	pthread_barrier_wait(&started);
 	printf("ready\n");
 	fflush(stdout);
 	if (!fgets(line, sizeof line, stdin))
