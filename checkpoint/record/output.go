@@ -154,12 +154,71 @@ func (g *group) writeEnd(m *snapshot, final *checkpoint.Final) error {
 		return err
 	}
 	final.Pages = append(final.Pages, m.refs...)
-	if ring {
-		if err := g.writeRing(m); err != nil {
+	p := past{group: g, ring: g.ring, memory: m, final: final}
+	if ring && s.ending { // the process goes on
+		g.ring, g.prev = nil, nil
+		s.late = append(s.late, p)
+		return nil
+	}
+	err := p.write()
+	g.ring = p.ring
+	return err
+}
+
+// past is what is left to write of a process when the pages are written that it has at its end: the intervals of its ring, if that
+// is kept in one, and the image of its end. The process, which may go on, is not needed for it any more.
+type past struct {
+	group  *group
+	ring   []*interval
+	memory *snapshot
+	final  *checkpoint.Final
+}
+
+func (p *past) write() (err error) {
+	g := p.group
+	if len(p.ring) > 0 {
+		if p.ring, err = g.session.dropLost(p.ring); err == nil {
+			err = g.writeRing(p.ring, p.memory)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(g.session.out.w.SetFinalOf(int32(g.of.pid), p.final), g.writeObjects())
+}
+
+// close gives up the memory of the intervals.
+func (p *past) close() {
+	for _, iv := range p.ring {
+		iv.close()
+		p.group.session.dropLog(iv)
+	}
+}
+
+// writeLate writes the pasts of the processes that were let go before.
+func (s *session) writeLate() error {
+	s.out.begin()
+	defer s.out.pause()
+	defer s.dropLate()
+	for i := range s.late {
+		p := &s.late[i]
+		switch err := p.write(); {
+		case errors.Is(err, ErrLost): // nothing of it is written yet, and the others count
+			s.noteOnce(fmt.Sprintf("process %d is left out: %v", p.group.of.pid, err))
+		case err != nil:
 			return err
 		}
 	}
-	return errors.Join(s.out.w.SetFinalOf(int32(g.of.pid), final), g.writeObjects())
+	return nil
+}
+
+// dropLate gives up those that are not written.
+func (s *session) dropLate() {
+	for i := range s.late {
+		s.late[i].close()
+	}
+	s.late = nil
+	s.logMemory.trim()
 }
 
 // writeObjects writes the objects of the group, and their pages that are not written yet.
@@ -199,9 +258,9 @@ func (s *session) crashPath(p *process) string {
 	return path
 }
 
-// finishWhenOver makes the recording whole once there is nothing more to come.
+// finishWhenOver makes the recording whole once there is nothing more to come, and all are let go that go on.
 func (s *session) finishWhenOver() error {
-	if !s.out.open() || len(s.unrecorded) > 0 {
+	if !s.out.open() || s.ending || len(s.unrecorded) > 0 || s.anyLeaves() {
 		return nil
 	}
 	for _, g := range s.groups {
@@ -214,6 +273,9 @@ func (s *session) finishWhenOver() error {
 
 // finish makes the recording whole.
 func (s *session) finish() error {
+	if err := s.writeLate(); err != nil {
+		return err
+	}
 	if err := s.out.check(); err != nil {
 		return err
 	}

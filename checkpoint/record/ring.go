@@ -22,22 +22,22 @@ func (g *group) evict(now time.Duration) {
 	keep := time.Duration(g.session.opt.KeepSeconds * float64(time.Second))
 	room := g.session.opt.RingBytes / int64(max(len(g.session.groups), 1)) // each group has its share
 	for range firstKept(entries, now, keep, room) {
-		g.dropOldest()
+		g.ring = g.session.dropOldest(g.ring)
 	}
 	g.session.logMemory.trim()
 }
 
-// dropOldest drops the first interval of the ring, which has a second.
-func (g *group) dropOldest() {
-	first, second := g.ring[0], g.ring[1]
+// dropOldest drops the first interval of a ring, which has a second, and returns the rest.
+func (s *session) dropOldest(ring []*interval) []*interval {
+	first, second := ring[0], ring[1]
 	for a, p := range first.extra {
 		if _, ok := second.extra[a]; !ok && !second.isGone(a) {
 			second.extra[a] = p
 		}
 	}
 	first.close()
-	g.session.dropLog(first)
-	g.ring = g.ring[1:]
+	s.dropLog(first)
+	return ring[1:]
 }
 
 // isGone reports whether a copied page of the interval before is not part of
@@ -47,23 +47,23 @@ func (l *interval) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) 
 // ErrLost says that the system has killed what holds the program's past.
 var ErrLost = errors.New("memory ran short, and the system took what held the program's past")
 
-// dropLost drops the intervals whose start is lost, and those before them: shadows are
+// dropLost drops the intervals of a ring whose start is lost, and those before them, and returns the others: shadows are
 // the first that the system kills when memory runs short.
-func (g *group) dropLost() error {
+func (s *session) dropLost(ring []*interval) ([]*interval, error) {
 	newest := -1
-	for i := range g.ring {
-		if isLost(g.ring[i].src) {
+	for i := range ring {
+		if isLost(ring[i].src) {
 			newest = i
 		}
 	}
-	if newest == len(g.ring)-1 {
-		return ErrLost
+	if newest == len(ring)-1 {
+		return ring, ErrLost
 	}
 	for range newest + 1 {
-		g.dropOldest()
-		g.session.noteOnce("memory ran short: what was recorded earlier is lost")
+		ring = s.dropOldest(ring)
+		s.noteOnce("memory ran short: what was recorded earlier is lost")
 	}
-	return nil
+	return ring, nil
 }
 
 // isLost reports whether r is a shadow that was killed.
@@ -72,18 +72,15 @@ func isLost(r pageReader) bool {
 	return ok && (s.reaped || stateOf(s.pid) != 't')
 }
 
-// writeRing writes the intervals of the ring. The pages at the end of each are
+// writeRing writes the intervals of a ring, behind which memory is m. The pages at the end of each are
 // those that the next one's table changes.
-func (g *group) writeRing(m *snapshot) error {
-	if err := g.dropLost(); err != nil {
-		return err
-	}
+func (g *group) writeRing(ring []*interval, m *snapshot) error {
 	next, later := without(m.refs, m.changed), m.dirty
-	for i := len(g.ring) - 1; i >= 0; i-- {
+	for i := len(ring) - 1; i >= 0; i-- {
 		if err := errors.Join(g.session.out.check(), g.session.ctx.Err()); err != nil {
 			return err
 		}
-		iv := g.ring[i]
+		iv := ring[i]
 		if len(iv.rec.End.Pages) == 0 && iv.rec.End.Kind != checkpoint.EndGap && !iv.noPages {
 			iv.rec.End.Pages = next
 		}
@@ -94,7 +91,7 @@ func (g *group) writeRing(m *snapshot) error {
 		}
 		var before *pendingHash // of the end that is this start
 		if i > 0 {
-			before = g.ring[i-1].hash
+			before = ring[i-1].hash
 		}
 		refs, err := g.storeFrom(iv, m.startOf(iv, later), set, before)
 		if err != nil {
@@ -115,7 +112,7 @@ func (g *group) writeRing(m *snapshot) error {
 			return err
 		}
 		if g.session.opt.Progress != nil {
-			g.session.opt.Progress(len(g.ring)-i, len(g.ring))
+			g.session.opt.Progress(len(ring)-i, len(ring))
 		}
 	}
 	return nil

@@ -50,6 +50,7 @@ type session struct {
 	mayHaveOrphans bool
 	answering      *thread // whose stop is being answered
 	ending         bool    // endOthers is under way: there is more to write
+	late           []past  // what it leaves to write when the processes go on
 
 	first    *process             // the program that was started
 	crashed  *process             // the first that crashed
@@ -363,6 +364,7 @@ func (g *group) lateEnd(p *process) {
 // cleanup frees what the recorder holds: descriptors and shadows.
 func (s *session) cleanup() {
 	s.endLive(ErrOver)
+	s.dropLate()
 	s.dropIntervals()
 	s.abandon()
 	s.sweep()

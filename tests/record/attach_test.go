@@ -47,6 +47,7 @@ type attachOptions struct {
 // attachResult is what it says at the end.
 type attachResult struct {
 	Recorded, Detached bool
+	Traced             bool // the program, while the recording was written
 	ExitCode, Signal   int
 	Reason, Error      string
 	Hint               string
@@ -59,13 +60,17 @@ func attachMain(arg string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	began := false
+	began, traced := false, false
 	res, err := recorder.Attach(context.Background(), o.PID, recorder.Options{
 		Path: o.Path, Keep: o.Keep, Follow: o.Follow, For: o.For, ForceEvery: o.ForceEvery, UntilCrash: o.UntilCrash, Agent: o.Agent, Control: true,
 		Started: func(int) { began = true; fmt.Println("records") }, Guardian: guardian(),
+		Progress: func(int, int) {
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.PID))
+			traced = traced || err == nil && !strings.Contains(string(status), "\nTracerPid:\t0\n")
+		},
 	})
 	out := attachResult{
-		Recorded: res.Recorded, Detached: res.Detached, ExitCode: res.ExitCode, Signal: res.Signal, Reason: res.Reason, MapDrift: res.Stats.MapDriftNote,
+		Recorded: res.Recorded, Detached: res.Detached, Traced: traced, ExitCode: res.ExitCode, Signal: res.Signal, Reason: res.Reason, MapDrift: res.Stats.MapDriftNote,
 	}
 	var start *recorder.StartError
 	if errors.As(err, &start) {
@@ -144,7 +149,7 @@ func (a *attaching) end() {
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		a.t.Fatal(err)
 	}
-	if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
+	if r := a.result(); !r.Recorded || !r.Detached || r.Traced || r.Error != "" {
 		a.t.Fatalf("the end: %+v", r)
 	}
 }
@@ -306,7 +311,7 @@ func TestAttach(t *testing.T) {
 			}
 			c.opt.For = recordsFor
 			a := attach(t, p.pid(), c.opt)
-			if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
+			if r := a.result(); !r.Recorded || !r.Detached || r.Traced || r.Error != "" {
 				t.Fatalf("the end: %+v", r)
 			}
 			if c.fixed {
@@ -334,7 +339,7 @@ func TestAttachAgain(t *testing.T) {
 			path := ""
 			for range times {
 				a := attach(t, p.pid(), attachOptions{For: time.Millisecond, Agent: by == "agent"})
-				if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
+				if r := a.result(); !r.Recorded || !r.Detached || r.Traced || r.Error != "" {
 					t.Fatalf("the end: %+v", r)
 				}
 				path = a.path
@@ -366,7 +371,7 @@ func TestAttachSpawns(t *testing.T) {
 			p := startAlive(t, prog, how)
 			for i := range times {
 				a := attach(t, p.pid(), attachOptions{For: time.Duration(1+i) * time.Millisecond, Agent: by == "agent"})
-				if r := a.result(); !r.Recorded || !r.Detached || r.Error != "" {
+				if r := a.result(); !r.Recorded || !r.Detached || r.Traced || r.Error != "" {
 					t.Fatalf("the end: %+v", r)
 				}
 				t.Log(verify(t, a.path))
