@@ -96,6 +96,19 @@ func (g *group) endQuietly(t *thread, b intervalEnd) error {
 	return s.finishWhenOver()
 }
 
+// dieOf is crash for a signal that the thread is given now. Until the kernel takes it nothing of the process runs: an execve(2) by
+// another thread would end this one, and the signal with it.
+func (t *thread) dieOf(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
+	next, err := t.crash(sig, si, forced)
+	if err == nil {
+		t.proc.killed = t
+	}
+	return next, err
+}
+
+// isDoomed reports whether the thread is not to run any more, because its process has been given a signal that kills.
+func (t *thread) isDoomed() bool { return t.proc.killed != nil && t.proc.killed != t && !t.dead }
+
 // crash ends the recording of the process at the signal that kills it.
 func (t *thread) crash(sig int, si *ptrace.Siginfo, forced bool) (action, error) {
 	g := t.group()

@@ -27,6 +27,8 @@ type process struct {
 	wanted   bool               // its program is to be recorded, and with it what it makes
 	unwanted bool               // it has left its parent's memory for a program that is not to be recorded
 
+	killed *thread // has been given the signal that kills the process; nil for none
+
 	live int // a thread that has not ended: what /proc/PID tells of a process ends with its first thread
 	trap trapState
 	segv kernelAction // SIGSEGV's, which a trapped RDTSC may reset

@@ -199,7 +199,7 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 	if disp == dispHandler {
 		return t.deliver(sig, si)
 	}
-	next, err := t.crash(sig, si, false)
+	next, err := t.dieOf(sig, si, false)
 	if err == nil && t.group().done && t.proc.isInit() {
 		return action{}, t.letProcessGo() // while it is traced this does not kill it
 	}
@@ -245,7 +245,7 @@ func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 		if t.call.pending {
 			t.finishPending(t.asIs())
 		}
-		return t.crash(sig, si, !atSync)
+		return t.dieOf(sig, si, !atSync)
 	case dispHandler: // Its frame is built now or at a better place.
 	}
 	if t.healerHas(sig) {

@@ -57,6 +57,9 @@ func (t *thread) goOn(next action) error {
 	if next.status != 0 || next.ended {
 		return t.onStop(next.status)
 	}
+	if t.isDoomed() {
+		return nil
+	}
 	if why := t.mustPass(next); why != 0 {
 		if err := t.leaveStub(); err != nil {
 			return err
@@ -214,6 +217,7 @@ func (t *thread) answer(ws unix.WaitStatus) (action, error) {
 	case unix.PTRACE_EVENT_EXEC:
 		return action{}, t.onExec()
 	case unix.PTRACE_EVENT_EXIT:
+		t.dead = true
 		return t.onExitEvent()
 	case unix.PTRACE_EVENT_SECCOMP:
 		return t.onSeccomp()

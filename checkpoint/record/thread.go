@@ -48,6 +48,7 @@ type thread struct {
 	leaves      bool        // it is let go at its next stop
 	exiting     bool        // it is in exit(2), and others stay
 	atExitEvent bool        // its last stop is answered
+	dead        bool        // it has come to PTRACE_EVENT_EXIT
 	ended       bool        // it has gone
 	clearTID    uint64      // the word that the kernel clears at its end, 0 for none
 	robust      uint64      // its struct robust_list_head, 0 for none

@@ -200,6 +200,19 @@ func (t *thread) onOthersExec(ws unix.WaitStatus) error {
 	return nil
 }
 
+// replacedBy returns the other thread that has executed a program, and has the number of t since then, the first of the process;
+// nil where t is at no such stop.
+func (t *thread) replacedBy(ws unix.WaitStatus) *thread {
+	if !ws.Stopped() || ptrace.Event(ws) != unix.PTRACE_EVENT_EXEC {
+		return nil
+	}
+	former, err := t.session.source.message(t.tid, unix.PTRACE_EVENT_EXEC)
+	if err != nil || int(former) == t.tid {
+		return nil
+	}
+	return t.session.threads[int(former)]
+}
+
 // becomeOnly makes the thread the first and only one of its process.
 func (t *thread) becomeOnly() {
 	s, g := t.session, t.group()
@@ -212,6 +225,7 @@ func (t *thread) becomeOnly() {
 	}
 	s.drop(t.tid)
 	t.proc.lookAs(t.proc.pid)
+	t.proc.killed = nil
 	s.scheduler.gone(t.tid)
 	t.tid = t.proc.pid
 	s.threads[t.tid] = t

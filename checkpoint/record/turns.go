@@ -213,7 +213,11 @@ func (t *thread) onWait(ws unix.WaitStatus) error {
 	u := &g.turns
 	var err error
 	switch {
-	case t.group().done:
+	case g.done:
+		if by := t.replacedBy(ws); by != nil {
+			by.becomeOnly()
+			t = by
+		}
 		err = t.onStop(ws)
 	case u.has == t:
 		g.timer.leave()

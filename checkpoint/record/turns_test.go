@@ -241,6 +241,30 @@ func TestNoTurnsWhenDone(t *testing.T) {
 	}
 }
 
+// TestDoomed: once a process has been given the signal that kills it, its other threads stay where they stopped until they are
+// killed, too. One that executed a program first would live, and the signal be lost.
+func TestDoomed(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	th.session.threads[other.tid] = other
+	g.turns.threads = append(g.turns.threads, other)
+	g.done, th.proc.killed = true, th
+	var resumed []int
+	f.onResume = func(tid int) { resumed = append(resumed, tid) }
+	for _, err := range []error{
+		other.goOn(action{}), other.onWait(stopOf(ptrace.SyscallTrap)), th.goOn(action{sig: int(unix.SIGABRT)}),
+		other.onWait(eventOf(unix.PTRACE_EVENT_EXIT)), th.onWait(eventOf(unix.PTRACE_EVENT_EXIT)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{th.tid, other.tid, th.tid}; !slices.Equal(resumed, want) {
+		t.Errorf("resumed %d, want %d", resumed, want)
+	}
+}
+
 // TestUnloggedGoesFirst: a thread that has given the turn to another process at the exit of its
 // call goes on before the other threads of its own, whoever has waited longer and whatever the
 // scheduler wants: what the call has done is in memory, and not in the log.
