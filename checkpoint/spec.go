@@ -57,10 +57,16 @@ func codec[T any](name string, code func(*coder, *T), isZero func(*T) bool) fiel
 
 func isZero[T comparable](p *T) bool     { var z T; return *p == z }
 func isEmpty[T any](p *[]T) bool         { return len(*p) == 0 }
-func flagBytes(c *coder, p *bool)        { *p = true }
 func codeInstr(c *coder, p *InstrKind)   { enum(c, p, InstrRDTSC, InstrCPUID, "instruction kind") }
 func codeSched(c *coder, p *SchedReason) { enum(c, p, SchedBlocked, SchedStart, "reason of a switch") }
 func codeThread(c *coder, p *ThreadOp)   { enum(c, p, ThreadStart, ThreadExit, "change of a thread") }
+
+// codeFlag writes nothing when it encodes: others may read the event.
+func codeFlag(c *coder, p *bool) {
+	if c.decoding {
+		*p = true
+	}
+}
 
 func codeNumbers(c *coder, p []uint64) {
 	for i := range p {
@@ -82,7 +88,7 @@ var fieldCodecs = [numFieldTypes]fieldCodec{
 	typeCount:  codec("count", (*coder).u64, isZero[uint64]),
 	typeAddr:   codec("addr", (*coder).u64, isZero[uint64]),
 	typeHash:   codec("hash", (*coder).fixed64, isZero[uint64]),
-	typeFlag:   codec("flag", flagBytes, isZero[bool]),
+	typeFlag:   codec("flag", codeFlag, isZero[bool]),
 	typeArgs:   codec("6 addr", func(c *coder, p *[6]uint64) { codeNumbers(c, p[:]) }, isZero[[6]uint64]),
 	typeOut:    codec("4 addr", func(c *coder, p *[4]uint64) { codeNumbers(c, p[:]) }, isZero[[4]uint64]),
 	typeInstr:  codec("instr", codeInstr, isZero[InstrKind]),

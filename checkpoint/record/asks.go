@@ -25,6 +25,8 @@ type request struct {
 	path  string        // where a snapshot goes
 	taken chan struct{} // closed when the thread has taken note
 	done  chan error    // gets what became of a snapshot
+
+	written *live // this snapshot is written, but for what makes it whole
 }
 
 // asks is what other goroutines want of the tracer's thread.
@@ -207,6 +209,10 @@ func (s *session) onAsked() error {
 	}
 	list := s.asks.take()
 	for i, r := range list {
+		if r.written != nil {
+			s.finishLive(r.written)
+			continue
+		}
 		if r.why != "" {
 			for _, late := range list[i+1:] {
 				late.end(ErrOver)

@@ -16,24 +16,30 @@ import (
 
 // interval is one that is recorded, or that stands in the ring.
 type interval struct {
-	rec     checkpoint.Interval // its events are without the agent's calls
-	calls   []agentCalls
-	space   *space            // of which it is
-	src     pageReader        // memory at its start
-	present ranges            // private pages at its start
-	delta   ranges            // of these, what differs from the interval before
-	removed ranges            // pages of the interval before that are gone
-	views   ranges            // clean private views of changed files at its start
-	extra   map[uint64][]byte // pages no fork would hold, where they differ from the interval before
-	bytes   int64             // memory taken, about
-	hash    *pendingHash      // of a forced end, until the pages of both ends were read
-	noPages bool              // of its end
+	rec      checkpoint.Interval // its events are without the agent's calls
+	calls    []agentCalls
+	space    *space            // of which it is
+	src      pageReader        // memory at its start
+	present  ranges            // private pages at its start
+	delta    ranges            // of these, what differs from the interval before
+	removed  ranges            // pages of the interval before that are gone
+	views    ranges            // clean private views of changed files at its start
+	extra    map[uint64][]byte // pages no fork would hold, where they differ from the interval before
+	bytes    int64             // memory taken, about
+	hash     *pendingHash      // of a forced end, until the pages of both ends were read
+	noPages  bool              // of its end
+	retained int               // how many snapshots are being written of it
+	closes   bool              // it was dropped meanwhile
 
 	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
 }
 
 func (l *interval) close() {
-	if l != nil && l.src != nil {
+	switch {
+	case l == nil || l.src == nil:
+	case l.retained > 0:
+		l.closes = true
+	default:
 		l.src.close()
 		l.src = nil
 	}
@@ -65,7 +71,7 @@ func (g *group) cut(t *thread, b intervalEnd) error {
 		return err
 	}
 	if g.liveDue {
-		g.writeLive(g.ring, m, b.contexts)
+		g.writeLive(g.ring, m, b.contexts, nil)
 	}
 	g.between = m
 	if err := g.startInterval(t, m, b.contexts); err != nil {
@@ -135,7 +141,8 @@ func (g *group) flush() error {
 	}
 	g.unwritten = false
 	defer g.session.dropLog(g.prev)
-	return g.writeInterval(g.prev)
+	g.session.noteWritten(g.of)
+	return g.session.out.interval(g.session.asWritten(g.prev))
 }
 
 // store writes the pages that changed since the last shadow, and adds them to the
@@ -156,7 +163,7 @@ func (g *group) store(m *snapshot, h *pendingHash) error {
 			}
 		}
 	}
-	if m.refs, err = g.storePages(m.reader(), m.dirty, note); err != nil {
+	if m.refs, err = g.session.out.storePages(m.reader(), m.dirty, note); err != nil {
 		return err
 	}
 	for a, p := range m.space.changedCopies(m) {

@@ -16,13 +16,16 @@ import (
 // thread of it waits in a call at once, else at the end of a call, or where the timer forces an end.
 //
 // What is written are copies of the intervals, so that a later recording is as it would be
-// without. Pages that are kept meanwhile wait for that one, too.
+// without. Pages that are kept meanwhile wait for that one, too. A process stands still until what its memory is there is written,
+// and the rest is written beside it, by another thread, from shadows that stay until then.
 
 // live is a snapshot that is being written.
 type live struct {
 	asked   *request
 	out     *output
 	written []*process
+	pasts   []past     // of the processes whose memory is written
+	over    chan error // gets the error of writing them, once that is done; nil before it begins
 }
 
 // errNoRing says that there is nothing to take a snapshot of.
@@ -34,8 +37,8 @@ var errOwnPath = errors.New("the recording itself goes to this file when the pro
 // ErrNothingYet says that no process was in a state in which it could be written.
 var ErrNothingYet = errors.New("nothing is recorded at this moment: a program is being executed, or all are let go")
 
-// ErrBusy says that one snapshot is being written.
-var ErrBusy = errors.New("another snapshot is being written")
+// ErrBusy says that one snapshot has begun, of processes that are not at a place yet where they can be written.
+var ErrBusy = errors.New("another snapshot is being taken")
 
 // beginLive begins a snapshot.
 func (s *session) beginLive(r *request) {
@@ -88,10 +91,63 @@ func (s *session) goOnLive() {
 	}
 	switch {
 	case left:
-	case len(s.live.written) == 0:
+	case len(s.live.pasts) == 0:
 		s.endLive(ErrNothingYet)
 	default:
-		s.endLive(s.withLive(s.writeManifest))
+		s.writeBeside()
+	}
+}
+
+// besideLimit is how many snapshots are written at once.
+const besideLimit = 4
+
+// writeBeside has the snapshot written by another thread, which says when it has. Other snapshots may begin.
+func (s *session) writeBeside() {
+	if len(s.beside) >= besideLimit {
+		s.finishLive(s.beside[0])
+	}
+	l := s.live
+	l.over = make(chan error, 1)
+	s.live, s.beside = nil, append(s.beside, l)
+	go func() {
+		var err error
+		for i := range l.pasts {
+			if err == nil {
+				err = l.pasts[i].write()
+			}
+		}
+		l.over <- err
+		s.asks.ask(&request{written: l})
+	}()
+}
+
+// finishLive waits until a snapshot is written, and makes it whole.
+func (s *session) finishLive(l *live) {
+	i := slices.Index(s.beside, l)
+	if i < 0 {
+		return // it was waited for
+	}
+	s.beside = slices.Delete(s.beside, i, i+1)
+	err := <-l.over
+	for i := range l.pasts {
+		p := &l.pasts[i]
+		if p.begun {
+			l.written = append(l.written, p.of)
+		}
+		if err == nil && slices.ContainsFunc(p.from, func(iv *interval) bool { return isLost(iv.src) }) {
+			err = ErrLost // and was perhaps read as empty
+		}
+	}
+	if err == nil {
+		err = s.withLive(l, s.writeManifest)
+	}
+	s.closeLive(l, err)
+}
+
+// finishBeside waits for all of them.
+func (s *session) finishBeside() {
+	for len(s.beside) > 0 {
+		s.finishLive(s.beside[0])
 	}
 }
 
@@ -105,7 +161,7 @@ func (g *group) waitsInCall() bool {
 // turnWaits reports whether a thread is about to get the turn.
 func (g *group) turnWaits() bool { return g.cur != nil && len(g.turns.ready) > 0 }
 
-// endLive ends the snapshot, if one is being written, and says how.
+// endLive ends the snapshot that has begun, if one has, which is not written then.
 func (s *session) endLive(err error) {
 	if s.live == nil {
 		return
@@ -114,19 +170,28 @@ func (s *session) endLive(err error) {
 		g.liveDue = false
 		g.timer.ask(false)
 	}
-	if err != nil {
-		s.live.out.abort()
-	}
-	s.live.asked.end(err)
+	l := s.live
 	s.live = nil
+	s.closeLive(l, err)
 }
 
-// withLive has f write to the snapshot.
-func (s *session) withLive(f func() error) error {
+// closeLive says how a snapshot has ended, and gives up what was held for it.
+func (s *session) closeLive(l *live, err error) {
+	if err != nil {
+		l.out.abort()
+	}
+	for i := range l.pasts {
+		s.unretain(l.pasts[i].from)
+	}
+	l.asked.end(err)
+}
+
+// withLive has f write to a snapshot.
+func (s *session) withLive(l *live, f func() error) error {
 	out, written, missing, progress := s.out, s.written, s.result.Missing, s.opt.Progress
-	s.out, s.written, s.opt.Progress = s.live.out, s.live.written, nil
+	s.out, s.written, s.opt.Progress = l.out, l.written, nil
 	err := f()
-	s.live.written = s.written
+	l.written = s.written
 	s.out, s.written, s.result.Missing, s.opt.Progress = out, written, missing, progress
 	return err
 }
@@ -141,17 +206,17 @@ func (g *group) writeWaiting() {
 		g.session.endLive(err)
 		return
 	}
-	if g.cur != nil {
-		cur := *g.cur
-		cpu, err := g.cpuTime()
-		if err != nil {
-			cpu = cur.rec.CPUStart
-		}
-		cur.noPages = true
-		cur.rec.End = checkpoint.End{Kind: checkpoint.EndStop, Contexts: contexts, CPUTime: cpu - cur.rec.CPUStart, Reason: liveReason}
-		list = append(list, &cur)
+	cur := g.cur
+	if cur == nil {
+		g.writeLive(list, m, contexts, nil)
+		return
 	}
-	g.writeLive(list, m, contexts)
+	cpu, err := g.cpuTime()
+	if err != nil {
+		cpu = cur.rec.CPUStart
+	}
+	end := checkpoint.End{Kind: checkpoint.EndStop, Contexts: contexts, CPUTime: cpu - cur.rec.CPUStart, Reason: liveReason}
+	g.writeLive(append(list, cur), m, contexts, &end)
 }
 
 // waitingContexts returns the states of the group's threads, all of which wait, the one that ran last
@@ -177,34 +242,62 @@ func (g *group) waitingContexts() []checkpoint.Context {
 // liveReason says why the last interval of a snapshot ends.
 const liveReason = "a snapshot was taken here; the program ran on"
 
-// writeLive writes intervals, the last of which ends with memory m, to the snapshot.
-func (g *group) writeLive(list []*interval, m *snapshot, contexts []checkpoint.Context) {
+// writeLive has intervals, the last of which ends with memory m, written to the snapshot. Where that has not ended,
+// end is how it does there.
+func (g *group) writeLive(list []*interval, m *snapshot, contexts []checkpoint.Context, end *checkpoint.End) {
 	s := g.session
 	g.liveDue = false
 	g.timer.ask(false)
 	if len(list) == 0 {
 		return
 	}
-	ring := g.ring
-	defer func() { g.ring, m.stored, m.refs = ring, false, nil }()
-	g.ring = copiesOf(list)
-	last := &g.ring[len(g.ring)-1].rec.End
-	last.Kind, last.Reason = checkpoint.EndStop, liveReason
-	final := &checkpoint.Final{Maps: m.space.maps.mappings(), Contexts: contexts}
-	err := m.space.keepDebuggerSet(&call{}, final)
-	if err == nil {
-		err = s.withLive(func() error { return g.writeEnd(m, final) })
-	}
-	if err != nil {
+	if err := g.takeLive(list, *m, contexts, end); err != nil {
 		s.endLive(err)
 	}
 }
 
-// copiesOf returns copies of intervals, of which what is made when they are written can be changed.
+// takeLive takes what the snapshot has of the group. m is a copy: the pages that are written here are not in the recording.
+func (g *group) takeLive(list []*interval, m snapshot, contexts []checkpoint.Context, end *checkpoint.End) error {
+	s := g.session
+	list, err := s.dropLost(list)
+	if err != nil {
+		return err
+	}
+	ring := slices.DeleteFunc(slices.Clone(list), func(iv *interval) bool { return iv == g.cur })
+	defer func() { g.ring = ring }()
+	g.ring = copiesOf(list)
+	last := g.ring[len(g.ring)-1]
+	if end != nil {
+		last.rec.End, last.noPages = *end, true
+	}
+	last.rec.End.Kind, last.rec.End.Reason = checkpoint.EndStop, liveReason
+	final := &checkpoint.Final{Maps: m.space.maps.mappings(), Contexts: contexts}
+	if err := m.space.keepDebuggerSet(&call{}, final); err != nil {
+		return err
+	}
+	var p past
+	err = s.withLive(s.live, func() (err error) {
+		p, err = g.takePast(&m, final)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.from = list
+	s.retain(list)
+	s.live.pasts = append(s.live.pasts, p)
+	return nil
+}
+
+// copiesOf returns copies of intervals, of which what is made when they are written can be changed, beside the session.
 func copiesOf(list []*interval) []*interval {
 	out := make([]*interval, len(list))
 	for i, iv := range list {
 		c := *iv
+		c.retained, c.closes = 0, false
+		if sh, ok := iv.src.(*shadow); ok {
+			c.src = sh.memReader // its window is the tracer's
+		}
 		c.extra = maps.Clone(iv.extra)
 		c.calls = slices.Clone(iv.calls)
 		for i := range c.calls {
@@ -217,4 +310,22 @@ func copiesOf(list []*interval) []*interval {
 		out[i] = &c
 	}
 	return out
+}
+
+// retain has intervals keep their memory until they are not retained any more.
+func (s *session) retain(list []*interval) {
+	for _, iv := range list {
+		iv.retained++
+	}
+}
+
+// unretain has them give it up that were dropped meanwhile.
+func (s *session) unretain(list []*interval) {
+	for _, iv := range list {
+		if iv.retained--; iv.retained == 0 && iv.closes {
+			iv.close()
+			s.dropLog(iv)
+		}
+	}
+	s.logMemory.trim()
 }

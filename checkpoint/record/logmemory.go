@@ -115,9 +115,9 @@ func (m *logMemory) unmap(p *logPortion) {
 	_ = unix.Munmap(p.mem) // it is mapped
 }
 
-// dropLog gives up the memory of the interval's calls by the agent. The interval is written, or dropped.
+// dropLog gives up the memory of the interval's calls by the agent, unless that is retained. The interval is written, or dropped.
 func (s *session) dropLog(l *interval) {
-	if l == nil {
+	if l == nil || l.retained > 0 {
 		return
 	}
 	for i := range l.calls {

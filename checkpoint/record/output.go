@@ -122,89 +122,49 @@ func (s *session) hasWritten(pid int) bool {
 	return had
 }
 
-// writeInterval writes an interval, whose pages are written.
-func (g *group) writeInterval(iv *interval) error {
-	if s := g.session; !slices.Contains(s.written, g.of) {
-		s.written = append(s.written, g.of)
+// noteWritten notes that intervals of the process are in the file.
+func (s *session) noteWritten(p *process) {
+	if !slices.Contains(s.written, p) {
+		s.written = append(s.written, p)
 	}
-	return g.session.out.interval(g.session.asWritten(iv))
 }
 
 // writeEnd writes the last that is recorded of a process: with a ring everything that stands
-// in it, and the final image.
+// in it, and the final image. While others end, too, most of it is left to writeLate.
 func (g *group) writeEnd(m *snapshot, final *checkpoint.Final) error {
 	s := g.session
 	s.out.begin()
 	defer s.out.pause()
-	g.reportMissing()
-	ring := !s.streams()
-	if !s.out.open() {
-		if err := s.out.create(s.crashPath(g.of)); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(m.space.keepWhole(m.space.maps.all(), m.private), g.flush()); err != nil {
+	p, err := g.takePast(m, final)
+	if err != nil {
 		return err
 	}
-	var last *pendingHash
-	if ring {
-		last = g.ring[len(g.ring)-1].hash
+	if p.ring == nil {
+		return s.writePast(&p)
 	}
-	if err := g.store(m, last); err != nil {
-		return err
-	}
-	final.Pages = append(final.Pages, m.refs...)
-	p := past{group: g, ring: g.ring, memory: m, final: final}
-	if ring && s.ending { // the process goes on
+	if s.ending {
 		g.ring, g.prev = nil, nil
 		s.late = append(s.late, p)
 		return nil
 	}
-	err := p.write()
+	err = s.writePast(&p)
 	g.ring = p.ring
 	return err
 }
 
-// past is what is left to write of a process when the pages are written that it has at its end: the intervals of its ring, if that
-// is kept in one, and the image of its end. The process, which may go on, is not needed for it any more.
-type past struct {
-	group  *group
-	ring   []*interval
-	memory *snapshot
-	final  *checkpoint.Final
-}
-
-func (p *past) write() (err error) {
-	g := p.group
-	if len(p.ring) > 0 {
-		if p.ring, err = g.session.dropLost(p.ring); err == nil {
-			err = g.writeRing(p.ring, p.memory)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(g.session.out.w.SetFinalOf(int32(g.of.pid), p.final), g.writeObjects())
-}
-
-// close gives up the memory of the intervals.
-func (p *past) close() {
-	for _, iv := range p.ring {
-		iv.close()
-		p.group.session.dropLog(iv)
-	}
-}
-
 // writeLate writes the pasts of the processes that were let go before.
 func (s *session) writeLate() error {
+	if len(s.late) == 0 {
+		return nil
+	}
 	s.out.begin()
 	defer s.out.pause()
 	defer s.dropLate()
 	for i := range s.late {
 		p := &s.late[i]
-		switch err := p.write(); {
+		switch err := s.writePast(p); {
 		case errors.Is(err, ErrLost): // nothing of it is written yet, and the others count
-			s.noteOnce(fmt.Sprintf("process %d is left out: %v", p.group.of.pid, err))
+			s.noteOnce(fmt.Sprintf("process %d is left out: %v", p.of.pid, err))
 		case err != nil:
 			return err
 		}
@@ -215,29 +175,13 @@ func (s *session) writeLate() error {
 // dropLate gives up those that are not written.
 func (s *session) dropLate() {
 	for i := range s.late {
-		s.late[i].close()
+		for _, iv := range s.late[i].ring {
+			iv.close()
+			s.dropLog(iv)
+		}
 	}
 	s.late = nil
 	s.logMemory.trim()
-}
-
-// writeObjects writes the objects of the group, and their pages that are not written yet.
-func (g *group) writeObjects() error {
-	out := g.session.out
-	for _, p := range g.objects.pending {
-		if _, err := out.objectPage(p.key, p.data); err != nil {
-			return err
-		}
-	}
-	if g.session.live == nil || out != g.session.live.out {
-		g.objects.pending = nil
-	} // else a later recording has them, too
-	for _, o := range g.objects.list {
-		if err := out.w.AddObject(o); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // crashPath returns the file for the crash of a process. With OnCrashEach there may be

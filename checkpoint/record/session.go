@@ -24,7 +24,8 @@ type session struct {
 	opt    Options
 	attach *attachment // nil where the program was started
 	asks   *asks       // nil where nothing can be asked
-	live   *live       // nil where no snapshot is being written
+	live   *live       // nil where no snapshot has begun
+	beside []*live     // those that are being written
 	source stopSource
 	guard  *guard // nil for none
 	log    zerolog.Logger
@@ -364,6 +365,7 @@ func (g *group) lateEnd(p *process) {
 // cleanup frees what the recorder holds: descriptors and shadows.
 func (s *session) cleanup() {
 	s.endLive(ErrOver)
+	s.finishBeside()
 	s.dropLate()
 	s.dropIntervals()
 	s.abandon()

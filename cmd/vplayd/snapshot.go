@@ -18,8 +18,9 @@ func newSnapshot() *cobra.Command {
 		Short: "write what a recorder holds by now, while the program runs on",
 		Long: `Snapshot has a running vplayd record or vplayd attach write the last seconds,
 which it holds in memory, to a file: a recording of how the program came to where
-it is now. The program stands still while that is written, and then runs on and
-is recorded on. PID is the process of the recorder or of the program.
+it is now. The program stands still for some milliseconds, while what it has
+changed in memory lately is written, and runs on and is recorded on while the
+rest is. PID is the process of the recorder or of the program.
 
 The recorder writes the file, with its privileges. It is asked by a socket in
 /run/user/UID/vplay, or /tmp/vplay-UID where there is no such folder, which only

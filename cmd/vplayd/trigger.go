@@ -68,8 +68,8 @@ func (f *triggerFlags) check(keep string, tries int) error {
 
 // triggerHelp explains the flags.
 const triggerHelp = `A recording can be asked for while the program runs on, as by vplayd snapshot: of
-the last seconds, which led to a fault that is no crash. The program stands still
-while it is written. It is NAME-PID-TIME.vplay, in the folder of the recording
+the last seconds, which led to a fault that is no crash. The program runs on while
+it is written. It is NAME-PID-TIME.vplay, in the folder of the recording
 itself. When there are more than --keep-files recordings with such names in the
 folder, or they take more than --max-use, the oldest are deleted.
 
