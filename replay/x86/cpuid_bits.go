@@ -73,12 +73,19 @@ var cpuidBits = map[string]cpuidBit{
 	"CMPCCXADD":           {7, 1, 0, 7, true, false},
 }
 
+// hiddenOnZen5 are instructions that every AMD CPU from Zen 5 on has. A hypervisor can hide their bits, but not have
+// them fault: family 26 model 2 in a virtual machine, 2026-11-26, executes both and has neither bit.
+var hiddenOnZen5 = map[string]bool{"MOVDIRI": true, "MOVDIR64B": true}
+
 // Has reports whether the CPU has the instructions of CPUID bit name. It is
 // unknown where the recorded answers of the leaf were edited and the CPU's own
 // were not kept, or where they do not have the subleaf that the leaf says exists.
 func (id *CPUIdentity) Has(name string) (has, known bool) {
 	b, ok := cpuidBits[name]
 	if !ok {
+		return true, true
+	}
+	if hiddenOnZen5[name] && id.isZen5() {
 		return true, true
 	}
 	missing := false

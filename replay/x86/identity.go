@@ -81,6 +81,9 @@ func (id *CPUIdentity) isZen4() bool {
 // isZen3 reports whether the CPU is AMD's Zen 3 or a later one.
 func (id *CPUIdentity) isZen3() bool { return id.Vendor == VendorAMD && id.Family >= 0x19 }
 
+// isZen5 reports whether the CPU is AMD's Zen 5 or a later one.
+func (id *CPUIdentity) isZen5() bool { return id.Vendor == VendorAMD && id.Family >= 0x1a }
+
 // IsLike reports whether two CPUs are taken to be alike in what the manuals leave undefined: they
 // are of one maker and family, and of AMD's family 25 of one generation.
 func (id *CPUIdentity) IsLike(other *CPUIdentity) bool {
