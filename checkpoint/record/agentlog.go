@@ -52,6 +52,7 @@ func (t *thread) logRing() error {
 	}
 	g.lastNumber = seq.last
 	g.cur.calls = append(g.cur.calls, l)
+	g.cur.made += l.count
 	g.cur.bytes += int64(len(l.data))
 	s.result.Stats.Calls += uint64(l.count)
 	s.result.Stats.AgentCalls += uint64(l.count)

@@ -414,11 +414,12 @@ func (sp *space) noteWritableAt(addr uint64) {
 // writes change what is mapped.
 func (t *thread) noteWrite() {
 	c, sp := &t.call, t.space()
-	if sp.agent == nil || c.nr != unix.SYS_WRITE && c.nr != unix.SYS_PWRITE64 && c.nr != unix.SYS_WRITEV || t.readsStderr(c.args[0]) {
+	arg, writes := agent.WritesTo(c.nr)
+	if sp.agent == nil || !writes || t.readsStderr(c.args[arg]) {
 		return
 	}
-	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 && !t.mapsElsewhere(int32(c.args[0])) {
-		sp.agent.shared.AllowWrites(int32(c.args[0]))
+	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 && !t.mapsElsewhere(int32(c.args[arg])) {
+		sp.agent.shared.AllowWrites(int32(c.args[arg]))
 	}
 }
 

@@ -486,12 +486,13 @@ func (t *thread) syncPoint() error {
 			return err
 		}
 	}
-	cpu, err := t.group().cpuTime()
+	g := t.group()
+	cpu, err := g.cpuTime()
 	if err != nil {
 		return err
 	}
-	if cpu-t.group().cur.rec.CPUStart >= t.group().spacing || t.group().liveDue {
-		return t.group().cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
+	if past := cpu - g.cur.rec.CPUStart; past >= g.spacing || past >= g.leastSpacing && g.cur.isFull() || g.liveDue {
+		return g.cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil
 }

@@ -48,9 +48,11 @@ type group struct {
 	unwritten bool        // prev is not in the file yet
 	execEnd   *pendingEnd // the end of the image, while an execve is under way
 
-	spacing  time.Duration // CPU time until the next cut
-	timer    forceTimer
-	forcedAt []time.Time // the last forced ends
+	spacing time.Duration // CPU time until the next cut
+	// leastSpacing is that of an interval that is full before.
+	leastSpacing time.Duration
+	timer        forceTimer
+	forcedAt     []time.Time // the last forced ends
 
 	lastNumber uint64 // of its events
 }

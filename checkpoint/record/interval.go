@@ -28,6 +28,8 @@ type interval struct {
 	bytes    int64             // memory taken, about
 	hash     *pendingHash      // of a forced end, until the pages of both ends were read
 	noPages  bool              // of its end
+	made     int               // calls by the agent
+	atStart  int64             // of bytes, what its start takes
 	retained int               // how many snapshots are being written of it
 	closes   bool              // it was dropped meanwhile
 
@@ -43,6 +45,18 @@ func (l *interval) close() {
 		l.src.close()
 		l.src = nil
 	}
+}
+
+// eventLimit is how many events an interval has, about, and dataLimit how many bytes from outside: what reads the recording holds
+// those of one at a time, and refuses to hold more than some hundred MiB (checkpoint.Budget).
+const (
+	eventLimit = 200_000
+	dataLimit  = 32 << 20
+)
+
+// isFull reports whether the interval has as much as one may have.
+func (l *interval) isFull() bool {
+	return len(l.rec.Events)+2*l.made > eventLimit || l.bytes-l.atStart > dataLimit
 }
 
 // intervalEnd says how an interval ends.
@@ -207,6 +221,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 		g.prev.close()
 	}
 	l.bytes += int64(m.dirty.count()) * checkpoint.PageSize
+	l.atStart = l.bytes
 	m.space.sharedNow = m.copies
 	var err error
 	if l.src, err = m.space.newSource(t, m.private); err != nil {
@@ -219,6 +234,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 		return err
 	}
 	l.rec.CPUStart = cpu
+	cut := g.cpuSpent() - m.began // not what the log of the one before costs, which is the longer the longer that was
 	if err := g.flush(); err != nil {
 		l.close()
 		return err
@@ -227,7 +243,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	g.turns.logged = t
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = map[uint64][]byte{}
-	g.spacing = spacing(g.session.opt.Interval, g.cpuSpent()-m.began, copies)
+	g.spacing, g.leastSpacing = spacing(g.session.opt.Interval, cut, copies), fullShare*cut
 	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil
 }
@@ -241,10 +257,11 @@ func (g *group) cpuSpent() time.Duration {
 	return time.Duration(own.Nano()) + cpu
 }
 
-// intervalShare is how many times as long as the last cut took an interval lasts at least;
+// intervalShare is how many times as long as the last cut took an interval lasts at least, fullShare one that is full;
 // cutShare is the like for what is done between intervals.
 const (
 	intervalShare = 16
+	fullShare     = 2
 	cutShare      = 8
 )
 

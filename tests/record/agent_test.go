@@ -87,6 +87,18 @@ func treeOfFiles(t *testing.T, dir string) string {
 	return tree
 }
 
+// TestAgentFull: an interval ends when it has many events, however long intervals are: what reads the recording holds all of one.
+func TestAgentFull(t *testing.T) {
+	const calls = 400_000
+	r := run{args: []string{need.Program(t, "dd"), "if=/dev/zero", "of=/dev/null", "bs=16", fmt.Sprint("count=", calls/2), "status=none"}}
+	r.opt = recorder.Options{Agent: true, AgentAfter: 1, Keep: recorder.KeepAlways, Interval: time.Hour, ForceAfter: time.Hour}
+	_, res := r.recorded(t)
+	if res.Stats.AgentCalls < calls || res.Stats.Intervals < 3 {
+		t.Errorf("%d calls by the agent in %d intervals", res.Stats.AgentCalls, res.Stats.Intervals)
+	}
+	t.Log(verify(t, res.Path))
+}
+
 // TestAgentThreads records programs with threads: the agent makes their calls, too, but those that wait
 // for another thread, or it would be for ever. least is how many of a hundred it makes.
 func TestAgentThreads(t *testing.T) {

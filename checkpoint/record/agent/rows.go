@@ -18,8 +18,8 @@ const (
 	never when = iota
 	always
 	unless       // the argument has none of some bits
-	writes       // the descriptor is one that AllowWrites has named
-	closes       // the descriptor ends
+	writes       // the argument is a descriptor that AllowWrites has named
+	closes       // the argument is a descriptor that ends
 	byCommand    // the argument is a command of those listed
 	isNull       // the argument is 0
 	changesFlags // always, and what makes descriptors wait is not known any more
@@ -75,10 +75,15 @@ var plainCalls = []int64{
 	abi.SYS_READ, abi.SYS_PREAD64, abi.SYS_GETDENTS64, abi.SYS_LSEEK, abi.SYS_GETRANDOM,
 	abi.SYS_STAT, abi.SYS_FSTAT, abi.SYS_LSTAT, abi.SYS_NEWFSTATAT, abi.SYS_STATX, abi.SYS_STATFS, abi.SYS_FSTATFS,
 	abi.SYS_ACCESS, abi.SYS_FACCESSAT, abi.SYS_FACCESSAT2, abi.SYS_READLINK, abi.SYS_READLINKAT, abi.SYS_GETCWD,
-	abi.SYS_CHDIR, abi.SYS_FCHDIR, abi.SYS_MKDIR, abi.SYS_RMDIR, abi.SYS_UNLINK, abi.SYS_UNLINKAT, abi.SYS_RENAME,
+	abi.SYS_GETXATTR, abi.SYS_LGETXATTR, abi.SYS_FGETXATTR, abi.SYS_LISTXATTR, abi.SYS_LLISTXATTR, abi.SYS_FLISTXATTR,
+	abi.SYS_CHDIR, abi.SYS_FCHDIR, abi.SYS_MKDIR, abi.SYS_MKDIRAT, abi.SYS_RMDIR, abi.SYS_UNLINK, abi.SYS_UNLINKAT,
+	abi.SYS_RENAME, abi.SYS_RENAMEAT, abi.SYS_RENAMEAT2, abi.SYS_LINK, abi.SYS_LINKAT, abi.SYS_SYMLINK, abi.SYS_SYMLINKAT,
+	abi.SYS_CHMOD, abi.SYS_FCHMOD, abi.SYS_FCHMODAT, abi.SYS_CHOWN, abi.SYS_FCHOWN, abi.SYS_LCHOWN, abi.SYS_FCHOWNAT,
+	abi.SYS_UTIME, abi.SYS_UTIMES, abi.SYS_FUTIMESAT, abi.SYS_UTIMENSAT,
 	abi.SYS_FSYNC, abi.SYS_FDATASYNC, abi.SYS_FADVISE64, abi.SYS_UMASK, abi.SYS_DUP,
 	abi.SYS_CLOCK_GETTIME, abi.SYS_GETTIMEOFDAY, abi.SYS_TIME, abi.SYS_TIMES, abi.SYS_GETRUSAGE,
 	abi.SYS_GETPID, abi.SYS_GETPPID, abi.SYS_GETTID, abi.SYS_GETUID, abi.SYS_GETEUID, abi.SYS_GETGID, abi.SYS_GETEGID, abi.SYS_GETPGRP,
+	abi.SYS_GETPGID, abi.SYS_GETSID,
 	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT, abi.SYS_EPOLL_WAIT, abi.SYS_EPOLL_CTL, abi.SYS_POLL,
 	abi.SYS_SOCKET, abi.SYS_BIND, abi.SYS_LISTEN, abi.SYS_SHUTDOWN, abi.SYS_CONNECT, abi.SYS_ACCEPT, abi.SYS_ACCEPT4,
 	abi.SYS_GETSOCKNAME, abi.SYS_GETPEERNAME, abi.SYS_SENDTO, abi.SYS_SENDMSG, abi.SYS_RECVFROM,
@@ -132,7 +137,11 @@ func tableOfRows() map[uint32]row {
 	t[abi.SYS_WRITE] = row{when: writes, waits: toWrite}
 	t[abi.SYS_PWRITE64] = row{when: writes, waits: toWrite}
 	t[abi.SYS_WRITEV] = row{when: writes, waits: toSend}
+	t[abi.SYS_SENDFILE] = row{when: writes, waits: toSend, outs: outsOf(abi.SYS_SENDFILE)}
+	t[abi.SYS_COPY_FILE_RANGE] = row{when: writes, arg: 2, waits: toSend, outs: outsOf(abi.SYS_COPY_FILE_RANGE)}
 	t[abi.SYS_CLOSE] = row{when: closes}
+	t[abi.SYS_DUP2] = row{when: closes, arg: 1}
+	t[abi.SYS_DUP3] = row{when: closes, arg: 1}
 	t[abi.SYS_BRK] = row{when: always}
 	t[abi.SYS_MMAP] = row{when: newMemory}
 	t[abi.SYS_RT_SIGACTION] = row{when: otherSignals, outs: outsOf(abi.SYS_RT_SIGACTION)}
@@ -226,12 +235,26 @@ func putRows(b []byte) {
 }
 
 // Makes reports whether the agent may make calls with this number.
-func Makes(nr uint64) bool { return nr < callCount && byNumber[nr] }
+func Makes(nr uint64) bool { return nr < callCount && byNumber[nr].makes }
+
+// WritesTo reports whether a call writes to a descriptor that AllowWrites may name, and which argument that is.
+func WritesTo(nr int64) (arg int, writes bool) {
+	if !Makes(uint64(nr)) {
+		return 0, false
+	}
+	return int(byNumber[nr].descriptor), byNumber[nr].writes
+}
+
+// number is what is known of calls with a number.
+type number struct {
+	makes, writes bool
+	descriptor    uint8 // the argument that it writes to
+}
 
 // byNumber says which calls have a row.
-var byNumber = func() (list [rowCount]bool) {
+var byNumber = func() (list [rowCount]number) {
 	for nr, r := range tableOfRows() {
-		list[nr] = r.when != never
+		list[nr] = number{makes: r.when != never, writes: r.when == writes, descriptor: r.arg}
 	}
 	return list
 }()

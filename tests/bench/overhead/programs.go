@@ -39,7 +39,8 @@ var rows = []row{
 	{name: "threads", what: "a C program that computes with a thread for each CPU", threads: runtime.NumCPU(), program: threads},
 	{name: "zstd-T2", what: "zstd -T2 of 64 MB of text", quoted: 5.9, threads: 2, program: zstd},
 	{name: "redis", what: "redis-benchmark, SET and GET, 20 clients", bound: serving, server: redis},
-	{name: "nginx", what: "ab -k, 20 clients, one worker, 20 kB", bound: serving, server: nginx},
+	{name: "nginx", what: "ab -k, 20 clients, one worker, 20 kB", bound: serving, server: nginx("off")},
+	{name: "nginx-sendfile", what: "the same with sendfile, as Debian's configuration has it", bound: serving, server: nginx("on")},
 	{name: "memcached", what: "set and get, 20 clients", bound: serving, server: memcached},
 	{name: "postgresql", what: "pgbench -S, 4 clients", bound: serving, server: postgresql},
 }

@@ -81,7 +81,11 @@ func inMilliseconds(s string) (time.Duration, error) {
 	return time.Duration(ms * float64(time.Millisecond)), err
 }
 
-func nginx(b *bench, dir string) (*server, error) {
+func nginx(sendfile string) func(b *bench, dir string) (*server, error) {
+	return func(b *bench, dir string) (*server, error) { return startNginx(b, dir, sendfile) }
+}
+
+func startNginx(b *bench, dir, sendfile string) (*server, error) {
 	port, err := command.FreePort()
 	if err != nil {
 		return nil, err
@@ -89,11 +93,11 @@ func nginx(b *bench, dir string) (*server, error) {
 	conf := fmt.Sprintf(`worker_processes 1; daemon off; pid %[1]s/pid; error_log %[1]s/errors;
 events { worker_connections 128; }
 http {
-	access_log off; keepalive_requests 100000000; client_body_temp_path %[1]s/1; proxy_temp_path %[1]s/2;
+	sendfile %[3]s; access_log off; keepalive_requests 100000000; client_body_temp_path %[1]s/1; proxy_temp_path %[1]s/2;
 	fastcgi_temp_path %[1]s/3; uwsgi_temp_path %[1]s/4; scgi_temp_path %[1]s/5;
 	server { listen 127.0.0.1:%[2]s; root %[1]s; }
 }
-`, dir, port)
+`, dir, port, sendfile)
 	if os.Getuid() == 0 {
 		conf = "user root; " + conf
 	}

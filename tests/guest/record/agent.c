@@ -14,10 +14,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +53,68 @@ static void files(const char *dir, int depth)
 	}
 	if (d)
 		closedir(d);
+}
+
+/* Calls on names and attributes of files, and those that copy from one to another. Three times: the first may be made at stops. */
+static void names(void)
+{
+	char dir[40], value[64];
+	snprintf(dir, sizeof dir, "/tmp/agent-names-%d", getpid());
+	note("mkdir", mkdir(dir, 0700));
+	int d = open(dir, O_RDONLY | O_DIRECTORY), p[2];
+	pipe(p);
+	fcntl(p[0], F_SETFL, O_NONBLOCK);
+	fcntl(p[1], F_SETFL, O_NONBLOCK);
+	for (int i = 0; i < 3; i++) {
+		note("mkdirat", mkdirat(d, "sub", 0700));
+		int from = openat(d, "from", O_RDWR | O_CREAT, 0600), to = openat(d, "to", O_RDWR | O_CREAT, 0600);
+		for (int k = 0; k < 3; k++)
+			note("write", write(from, "some bytes of a file", 20));
+		note("linkat", linkat(d, "from", d, "sub/hard", 0));
+		note("symlinkat", symlinkat("from", d, "soft"));
+		note("renameat", renameat(d, "sub/hard", d, "moved"));
+		note("fchmod", fchmod(from, 0640));
+		note("fchmodat", fchmodat(d, "to", 0600, 0));
+		note("fchown", fchown(from, -1, -1));
+		note("fchownat", fchownat(d, "to", -1, -1, 0));
+		struct timespec times[2] = {{1, 2}, {3, 4}};
+		note("utimensat", utimensat(d, "from", times, 0));
+		memset(value, i, sizeof value);
+		note("fgetxattr", fgetxattr(from, "user.none", value, sizeof value));
+		int set = fsetxattr(from, "user.some", "its value", 9, 0) == 0; /* not every file system has them */
+		note("size", set ? fgetxattr(from, "user.some", 0, 0) : 9);
+		note("value", set ? fgetxattr(from, "user.some", value, sizeof value) : 9);
+		note("too small", set ? fgetxattr(from, "user.some", value, 3) : -1);
+		note("list", set ? flistxattr(from, value, sizeof value) > 0 : 1);
+		add(value, set ? 64 : 0);
+		off_t at = 5, into = 7;
+		note("sendfile", sendfile(p[1], from, &at, 10));
+		note("at", at);
+		note("sendfile from where it is", lseek(from, 0, SEEK_SET) == 0 && sendfile(p[1], from, 0, 10) == 10);
+		note("sendfile nowhere", sendfile(p[1], from, (void *)16, 10));
+		note("sendfile beyond", (at = 1000, sendfile(p[1], from, &at, 10)));
+		note("read", read(p[0], value, 20));
+		add(value, 20);
+		at = 3;
+		note("copy_file_range", copy_file_range(from, &at, to, &into, 12, 0));
+		note("at", at * 1000 + into);
+		note("copy_file_range", copy_file_range(from, 0, to, 0, 12, 0));
+		note("copy to nothing", copy_file_range(from, 0, 999, 0, 12, 0));
+		note("dup3", dup3(from, to, O_CLOEXEC) == to);
+		for (int k = 0; k < 3; k++)
+			note("write", write(to, "through the other", 17));
+		note("size", lseek(from, 0, SEEK_END));
+		note("getsid", getsid(0) > 0 && getpgid(0) > 0);
+		close(from);
+		close(to);
+		for (const char *n[] = {"from", "to", "moved", "soft", 0}, **l = n; *l; l++)
+			note("unlinkat", unlinkat(d, *l, 0));
+		note("rmdir", unlinkat(d, "sub", AT_REMOVEDIR));
+	}
+	close(p[0]);
+	close(p[1]);
+	close(d);
+	note("rmdir", rmdir(dir));
 }
 
 /* What SYSCALL keeps: all registers but RAX, RCX and R11, and the flags. */
@@ -122,6 +186,7 @@ int main(int c, char **v)
 		return 0;
 	}
 	files(v[1], 0);
+	names();
 	registers();
 
 	/* A buffer that ends with its mapping, one that is absent in part, and one that is nowhere. */

@@ -144,7 +144,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
@@ -155,6 +155,8 @@ static int is_clean(const struct block *b, long ret)
 		return nr == SYS_READLINK || nr == SYS_READLINKAT;
 	if (ret == -25) /* ENOTTY, where no driver took the request */
 		return nr == SYS_IOCTL;
+	if (ret == -61 || ret == -95 || ret == -34) /* ENODATA, EOPNOTSUPP, ERANGE */
+		return nr >= SYS_GETXATTR && nr <= SYS_FLISTXATTR;
 	switch (-ret) {
 	case 11: /* EAGAIN */
 	case 9:  /* EBADF */
@@ -177,10 +179,10 @@ static int is_writable(const struct block *b, u64 addr, u64 n)
 	return 0;
 }
 
-/* is_known reports whether something is known of descriptor argument 0. */
-static int is_known(const struct block *b, u8 what)
+/* is_known reports whether something is known of descriptor argument i. */
+static int is_known(const struct block *b, u8 i, u8 what)
 {
-	u32 fd = (u32)arg(b, 0);
+	u32 fd = (u32)arg(b, i);
 	return fd < DESCRIPTORS && b->common->about[fd] & what;
 }
 
@@ -207,11 +209,11 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 	case UNLESS:
 		return arg(b, row->arg) & row->val ? 0 : row;
 	case CLOSES:
-		if ((u32)arg(b, 0) < DESCRIPTORS)
-			b->common->about[(u32)arg(b, 0)] = 0;
+		if ((u32)arg(b, row->arg) < DESCRIPTORS)
+			b->common->about[(u32)arg(b, row->arg)] = 0;
 		return row;
 	case WRITES:
-		return is_known(b, MAPPED_NOWHERE) ? row : 0;
+		return is_known(b, row->arg, MAPPED_NOWHERE) ? row : 0;
 	case NULL_ARG:
 		return arg(b, row->arg) ? 0 : row;
 	case NEW_MEMORY:
@@ -250,7 +252,7 @@ static int fd_waits(struct block *b, int event)
 	u64 fd = arg(b, 0);
 	struct { int fd; short events, revents; } *p = (void *)b->probe;
 
-	if (is_known(b, NEVER_WAITS))
+	if (is_known(b, 0, NEVER_WAITS))
 		return 0;
 	if (agent_sys(SYS_FSTAT, fd, (u64)b->probe, 0, 0) < 0)
 		return 0;
