@@ -88,6 +88,7 @@ func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
 		d.evexFields(r, in)
 	}
 	d.fill(r, pc, in)
+	d.opmaskRegisters(r)
 	d.present(r, in)
 	if d.bad {
 		d.fail(decodeUD)

@@ -194,7 +194,7 @@ func (d *decoder) evexFields(r *Row, in *Inst) {
 	}
 	f, e := &r.evex, d.evex
 	isMem := d.modrm < 0xc0
-	if d.amd { // ignores b and z where they mean nothing (family 25 model 17)
+	if d.amd && !d.id.isZen5() { // ignores b and z where they mean nothing (family 25 model 17; not family 26 model 2)
 		if e.broadcasts() && !isMem && f.flags&(evexRound|evexQuiet) == 0 && f.flags&evexBroadcast != 0 {
 			e &^= evexB
 		}
@@ -263,6 +263,22 @@ func (d *decoder) evexRegisters(r *Row, in *Inst) {
 		in.Index |= d.high & 2 << 3
 		in.VVVV = 0
 		if f.flags&evexStores == 0 && in.Reg == in.Index {
+			d.bad = true
+		}
+	}
+}
+
+// opmaskRegisters: where a mask register is meant, Zen 5 (family 26 model 2) takes no VEX.R and no fourth bit of VEX.vvvv, which
+// others ignore. VEX.B all ignore.
+func (d *decoder) opmaskRegisters(r *Row) {
+	if r.File != "opmask" || !d.amd || !d.id.isZen5() {
+		return
+	}
+	for i, at := range operandFields(r) {
+		if operandKindOf(r.Operands[i]) != operandMask {
+			continue
+		}
+		if at == fieldReg && d.rex&4 != 0 || at == fieldVVVV && d.vvvv > 7 {
 			d.bad = true
 		}
 	}

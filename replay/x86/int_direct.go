@@ -50,10 +50,14 @@ func (c *CPU) registerAddr(in *Inst, a uint64) uint64 {
 	return a
 }
 
-// intClzero clears the cache line that RAX points into (APM vol. 3).
+// intClzero clears the cache line that RAX points into (APM vol. 3). Zen 5 takes no F2 and F3 before it (family 26 model 2),
+// which those before ignore.
 func intClzero(c *CPU, in *Inst) Exit {
 	if e := c.gate(in); e != ExitNone {
 		return e
+	}
+	if in.Flags&(InstRep|InstRepne) != 0 && c.ID.isZen5() {
+		return c.ud()
 	}
 	var b [64]byte
 	return c.storeBytes(c.implicitAddr(in)&^63, b[:])

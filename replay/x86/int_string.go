@@ -144,11 +144,11 @@ func lods1(c *CPU, in *Inst) Exit {
 }
 
 // cmps1: when both operands fault, the one at rdi is reported, but by REPE CMPSB
-// on Zen 4 the one at rsi (family 25 model 17; not on model 1).
+// on Zen 4 the one at rsi (family 25 model 17; not on model 1), and by all on Zen 5 (family 26 model 2).
 func cmps1(c *CPU, in *Inst) Exit {
 	var a, b uint64
 	var e Exit
-	if in.Size == 1 && in.Flags&InstRep != 0 && c.ID.isZen4() {
+	if in.Size == 1 && in.Flags&InstRep != 0 && c.ID.isZen4() || c.ID.isZen5() {
 		if a, e = c.loadN(c.source(in), in.Size); e != ExitNone {
 			return e
 		}
