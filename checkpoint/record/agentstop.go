@@ -420,7 +420,26 @@ func (t *thread) noteWrite() {
 	}
 	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 && !t.mapsElsewhere(int32(c.args[arg])) {
 		sp.agent.shared.AllowWrites(int32(c.args[arg]))
+		t.listMapped()
 	}
+}
+
+// listMapped tells the agent which files are mapped: any may be as long as another process may map some.
+func (t *thread) listMapped() {
+	sp := t.space()
+	shared := sp.agent.shared
+	switch {
+	case t.session.opt.Stderr != nil || shared.HasList():
+		return
+	case len(t.session.groups) > 1:
+		shared.AnyMapped()
+		return
+	}
+	var list []agent.File
+	for f := range sp.views().objects {
+		list = append(list, agent.File{Dev: f.dev, Inode: f.inode})
+	}
+	shared.ListMapped(list)
 }
 
 // mapsElsewhere reports whether another process may map what stands behind a descriptor of the thread's, at

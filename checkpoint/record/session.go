@@ -100,6 +100,11 @@ func (s *session) newGroup(t *thread) {
 	g := &group{session: s, timer: forceTimer{source: s.source, every: s.opt.ForceEvery}, objects: newObjectStore(s.out, &s.lastObject), of: t.proc, procs: []*process{t.proc}}
 	t.proc.space = newSpace(g, t.proc.pid)
 	g.turns.threads = []*thread{t}
+	for _, o := range s.groups {
+		if a := o.of.space.agent; a != nil {
+			a.shared.ForbidWrites() // the new one may map what they write
+		}
+	}
 	s.groups = append(s.groups, g)
 	s.ticker.add(&g.timer)
 }

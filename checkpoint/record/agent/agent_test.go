@@ -93,7 +93,7 @@ func TestRows(t *testing.T) {
 				}
 			}
 			switch r.when {
-			case unless:
+			case truncates:
 				args[r.arg] &^= uint64(r.val)
 			case isNull:
 				args[r.arg] = 0

@@ -58,6 +58,9 @@ const (
 	blockAffinity   = 0x828
 	affinitySize    = 128
 	blockGuest      = 0x938
+	blockListed     = 0x958
+	blockMapped     = 0x960
+	mappedCount     = 96
 )
 
 // Offsets in what a stub tells the agent of its site, two words.

@@ -17,8 +17,8 @@ type when uint8
 const (
 	never when = iota
 	always
-	unless       // the argument has none of some bits
-	writes       // the argument is a descriptor that AllowWrites has named
+	truncates    // the argument has none of some bits, with which the file is emptied, or that is not mapped
+	writes       // the argument is a descriptor of what is not mapped: AllowWrites, ListMapped
 	closes       // the argument is a descriptor that ends
 	byCommand    // the argument is a command of those listed
 	isNull       // the argument is 0
@@ -132,8 +132,8 @@ func tableOfRows() map[uint32]row {
 	t[abi.SYS_EPOLL_PWAIT] = row{when: isNull, arg: 4, waits: forEvents, outs: outsOf(abi.SYS_EPOLL_PWAIT)} // the mask
 	t[abi.SYS_NANOSLEEP] = row{when: isNull, arg: 1, waits: alwaysWaits}                                    // what is left of the time
 	t[abi.SYS_CLOCK_NANOSLEEP] = row{when: isNull, arg: 3, waits: alwaysWaits}
-	t[abi.SYS_OPEN] = row{when: unless, arg: 1, val: abi.O_TRUNC, waits: toOpen}
-	t[abi.SYS_OPENAT] = row{when: unless, arg: 2, val: abi.O_TRUNC, waits: toOpenAt}
+	t[abi.SYS_OPEN] = row{when: truncates, arg: 1, val: abi.O_TRUNC, waits: toOpen}
+	t[abi.SYS_OPENAT] = row{when: truncates, arg: 2, val: abi.O_TRUNC, waits: toOpenAt}
 	t[abi.SYS_WRITE] = row{when: writes, waits: toWrite}
 	t[abi.SYS_PWRITE64] = row{when: writes, waits: toWrite}
 	t[abi.SYS_WRITEV] = row{when: writes, waits: toSend}
@@ -237,7 +237,7 @@ func putRows(b []byte) {
 // Makes reports whether the agent may make calls with this number.
 func Makes(nr uint64) bool { return nr < callCount && byNumber[nr].makes }
 
-// WritesTo reports whether a call writes to a descriptor that AllowWrites may name, and which argument that is.
+// WritesTo reports whether a call writes to a descriptor whose file must not be mapped, and which argument that is.
 func WritesTo(nr int64) (arg int, writes bool) {
 	if !Makes(uint64(nr)) {
 		return 0, false

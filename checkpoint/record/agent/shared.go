@@ -171,8 +171,40 @@ func (s Shared) AllowWrites(fd int32) {
 	}
 }
 
-// ForbidWrites takes back what AllowWrites has said, and what the agent knows of which descriptors wait.
-func (s Shared) ForbidWrites() { clear(s[Block+blockAbout : Block+blockAbout+descriptors]) }
+// File is a file, by what stat(2) says of it.
+type File struct{ Dev, Inode uint64 }
+
+// ListMapped says which files are mapped, and that no other process maps any, until ForbidWrites. The agent finds out by itself then
+// which writes change memory. Where there are more than it has room for, it takes any file for mapped.
+func (s Shared) ListMapped(files []File) {
+	if len(files) > mappedCount {
+		s.AnyMapped()
+		return
+	}
+	for i, f := range files {
+		s.put(blockMapped+16*i, f.Dev)
+		s.put(blockMapped+16*i+8, f.Inode)
+	}
+	s.word(blockListed).Store(uint32(len(files)) + 1)
+}
+
+// anyFile is in the place of the number of files.
+const anyFile = mappedCount + 2
+
+// AnyMapped says that any file may be mapped, until ForbidWrites. Pipes and sockets are not.
+func (s Shared) AnyMapped() { s.word(blockListed).Store(anyFile) }
+
+// HasList reports whether ListMapped holds.
+func (s Shared) HasList() bool {
+	n := s.word(blockListed).Load()
+	return n != 0 && n != anyFile
+}
+
+// ForbidWrites takes back what AllowWrites, ListMapped and AnyMapped have said, and what the agent knows of which descriptors wait.
+func (s Shared) ForbidWrites() {
+	s.word(blockListed).Store(0)
+	clear(s[Block+blockAbout : Block+blockAbout+descriptors])
+}
 
 // AddWritable says that all of [start,end) can be written. It takes the place of what it has in common with, else of what was
 // said first.

@@ -239,6 +239,29 @@ int main(int c, char **v)
 	null = open(name, O_WRONLY);
 	note("write", write(null, "anew", 4));
 	add(f, 8192);
+
+	/* New descriptors, of the file that is mapped, of others, and of memory. */
+	char second[48];
+	snprintf(second, sizeof second, "%s-2", name);
+	for (int i = 0; i < 4; i++) {
+		int o = open(second, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		note("write", write(o, "elsewhere", 9));
+		note("write", write(o, "elsewhere", 9));
+		close(o);
+		o = open(name, O_WRONLY);
+		note("write", pwrite(o, "through a new one", 17, 100 * i));
+		close(o);
+		add(f, 8192);
+		o = open("/proc/self/mem", O_RDWR);
+		note("write", pwrite(o, "by the file of memory", 21, (off_t)m + 100 * i));
+		close(o);
+		add(m, 4096);
+		o = open(name, O_WRONLY | O_TRUNC);
+		note("truncate", ftruncate(o, 16384));
+		close(o);
+		add(f, 8192);
+		unlink(i & 1 ? second : "/nonexistent");
+	}
 	munmap(f, 8192);
 	ftruncate(fd, 0);
 	close(null);

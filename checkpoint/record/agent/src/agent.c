@@ -16,9 +16,9 @@ enum { ASK = 1, DONE = 0, EINTR = 4 };
 enum {
 	NEVER,
 	ALWAYS,
-	UNLESS, /* argument arg has none of the bits of val */
-	WRITES, /* descriptor argument 0 is known to be mapped nowhere */
-	CLOSES, /* argument 0 is a descriptor that ends */
+	TRUNCATES, /* argument arg has none of the bits of val, or the file is not mapped */
+	WRITES, /* argument arg is a descriptor of what is mapped nowhere */
+	CLOSES, /* argument arg is a descriptor that ends */
 	BY_COMMAND, /* argument arg is one of the commands of rows val & 0xffff, val >> 16 of them */
 	NULL_ARG, /* argument arg is 0 */
 	CHANGES_FLAGS, /* always, and what is known of waiting is not any more */
@@ -67,7 +67,12 @@ struct row {
 
 struct range { u64 start, end; };
 
+/* A file, as the kernel says which it is. */
+struct file { u64 dev, ino; };
+
 #define DESCRIPTORS 1024
+#define MAPPED 96
+#define ANY_FILE (MAPPED + 2)
 #define WRITABLE 24
 
 struct block {
@@ -97,6 +102,9 @@ struct block {
 	u8 affinity[128];	 /* that the thread would have */
 	u8 probe[144];		 /* for what the kernel says of a file */
 	u64 guest[4];		 /* the program's action for SIGSYS, as rt_sigaction has it */
+	volatile u32 listed;	 /* how many of mapped there are, and 1; ANY_FILE where it may be any; 0 where nothing is known of writes */
+	u32 unused3;
+	struct file mapped[MAPPED];
 };
 
 /* Where the program's code is written over, and what it has there. */
@@ -116,6 +124,9 @@ _Static_assert(__builtin_offsetof(struct block, began) == 0x100, "");
 _Static_assert(__builtin_offsetof(struct block, last) == 0x108, "");
 _Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
+_Static_assert(__builtin_offsetof(struct block, listed) == 0x958, "");
+_Static_assert(__builtin_offsetof(struct block, mapped) == 0x960, "");
+_Static_assert(sizeof(struct block) <= ROWS - BLOCK, "");
 _Static_assert(__builtin_offsetof(struct block, about) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
 
@@ -144,7 +155,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
@@ -196,6 +207,80 @@ static void forget_waiting(const struct block *b)
 enum { PROT_EXEC = 4, MAP_PRIVATE_ANONYMOUS = 0x22, SIGSEGV = 11, SIGSYS = 31 };
 #define MAP_ADVICE 0x24000ul /* MAP_NORESERVE, MAP_STACK */
 
+long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
+
+#define AT_FDCWD (-100l)
+#define PROC_SUPER_MAGIC 0x9fa0
+enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFCHR = 0020000, S_IFIFO = 0010000 };
+
+static u32 kind_of_file(const struct block *b) { return *(const u32 *)(b->probe + 24) & S_IFMT; }
+
+/* is_mapped reports whether what the kernel has said of a file is that it is one that is mapped. */
+static int is_mapped(const struct block *b)
+{
+	const struct block *c = b->common;
+	const u64 *stat = (const u64 *)b->probe;
+
+	if (c->listed == ANY_FILE)
+		return 1;
+	for (u32 i = 0; i + 1 < c->listed && i < MAPPED; i++)
+		if (stat[0] == c->mapped[i].dev && stat[1] == c->mapped[i].ino)
+			return 1;
+	return 0;
+}
+
+/* is_sink reports whether what the kernel has said of a file is that it is /dev/null or /dev/zero. */
+static int is_sink(const struct block *b)
+{
+	u64 rdev = *(const u64 *)(b->probe + 40);
+
+	return kind_of_file(b) == S_IFCHR && (rdev == 0x103 || rdev == 0x105);
+}
+
+/* writes_nothing_mapped reports whether writing to descriptor argument i changes no memory. It is found out once, where it is known
+ * which files are mapped. Files of /proc may be memory. */
+static int writes_nothing_mapped(struct block *b, u8 i)
+{
+	u32 fd = (u32)arg(b, i);
+
+	if (is_known(b, i, MAPPED_NOWHERE))
+		return 1;
+	if (fd >= DESCRIPTORS || !b->common->listed || agent_sys(SYS_FSTAT, fd, (u64)b->probe, 0, 0) < 0)
+		return 0;
+	switch (kind_of_file(b)) {
+	case S_IFREG:
+		if (is_mapped(b) || agent_sys(SYS_FSTATFS, fd, (u64)b->probe, 0, 0) < 0 || *(const u64 *)b->probe == PROC_SUPER_MAGIC)
+			return 0;
+		break;
+	case S_IFIFO:
+	case S_IFSOCK:
+		break;
+	default:
+		if (!is_sink(b))
+			return 0;
+	}
+	b->common->about[fd] |= MAPPED_NOWHERE;
+	__sync_synchronize();
+	if (b->common->listed)
+		return 1;
+	b->common->about[fd] = 0; /* the supervisor has just begun to record another process, and forbidden all */
+	return 0;
+}
+
+/* truncates_nothing_mapped reports whether opening a file, at its whole, changes no memory. */
+static int truncates_nothing_mapped(struct block *b, const struct row *row)
+{
+	long ret;
+
+	if (!b->common->listed)
+		return 0;
+	if (row->waits == TO_OPEN)
+		ret = agent_sys(SYS_NEWFSTATAT, (u64)AT_FDCWD, arg(b, 0), (u64)b->probe, 0);
+	else
+		ret = agent_sys(SYS_NEWFSTATAT, arg(b, 0), arg(b, 1), (u64)b->probe, 0);
+	return ret == -2 /* ENOENT: it is made */ || (ret == 0 && (is_sink(b) || (kind_of_file(b) == S_IFREG && !is_mapped(b))));
+}
+
 /* row_of returns the row of the call, or 0 when it is the supervisor's. */
 static const struct row *row_of(struct block *b, const struct row *rows)
 {
@@ -206,14 +291,14 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 	switch (row->when) {
 	case ALWAYS:
 		return row;
-	case UNLESS:
-		return arg(b, row->arg) & row->val ? 0 : row;
+	case TRUNCATES:
+		return !(arg(b, row->arg) & row->val) || truncates_nothing_mapped(b, row) ? row : 0;
 	case CLOSES:
 		if ((u32)arg(b, row->arg) < DESCRIPTORS)
 			b->common->about[(u32)arg(b, row->arg)] = 0;
 		return row;
 	case WRITES:
-		return is_known(b, row->arg, MAPPED_NOWHERE) ? row : 0;
+		return writes_nothing_mapped(b, row->arg) ? row : 0;
 	case NULL_ARG:
 		return arg(b, row->arg) ? 0 : row;
 	case NEW_MEMORY:
@@ -231,18 +316,14 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 	return 0;
 }
 
-long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
-
 enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
 enum { POLLIN = 1, POLLOUT = 4, MSG_WAITALL = 0x100 };
 enum { CLOCK_MONOTONIC = 1 };
-#define AT_FDCWD (-100l)
-
 /* is_file reports whether what the kernel has said of a file is that it is a regular one or a directory. */
 static int is_file(const struct block *b)
 {
-	u32 kind = *(const u32 *)(b->probe + 24) & 0170000;
-	return kind == 0100000 || kind == 0040000;
+	u32 kind = kind_of_file(b);
+	return kind == S_IFREG || kind == 0040000;
 }
 
 /* fd_waits reports whether descriptor argument 0 may have a call wait for poll's event, or for more than poll
@@ -272,7 +353,7 @@ static int fd_waits(struct block *b, int event)
 /* is_memory reports whether what the kernel has said of a file is that it is /dev/null or the like. */
 static int is_memory(const struct block *b)
 {
-	return (*(const u32 *)(b->probe + 24) & 0170000) == 0020000 && *(const u64 *)(b->probe + 40) >> 8 == 1;
+	return kind_of_file(b) == S_IFCHR && *(const u64 *)(b->probe + 40) >> 8 == 1;
 }
 
 /* open_waits reports whether opening a file may wait. */
