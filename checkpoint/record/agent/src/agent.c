@@ -319,6 +319,7 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
 enum { POLLIN = 1, POLLOUT = 4, MSG_WAITALL = 0x100 };
 enum { CLOCK_MONOTONIC = 1 };
+
 /* is_file reports whether what the kernel has said of a file is that it is a regular one or a directory. */
 static int is_file(const struct block *b)
 {
