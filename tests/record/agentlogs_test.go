@@ -62,6 +62,7 @@ var notAlike = map[string]string{
 	"filters":         "a thread makes calls until another forbids them",
 	"python3 asyncio": "how often it looks at the clock depends on when its timers are due",
 	"orphans":         "processes end sooner or later than their parents",
+	"bash jobs":       "a child has executed its program when its parent moves it to a process group, or not",
 	"make -j2":        "its jobs end sooner or later than it looks",
 }
 
