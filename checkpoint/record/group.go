@@ -129,7 +129,7 @@ func (g *group) over() {
 // shadows are gone before it. Where the kernel will write for it in memory that it shares, it
 // keeps its turn until it is gone.
 func (g *group) dies() {
-	g.session.finishBeside() // it may hold shadows
+	g.session.finishBeside(g)
 	g.done = true
 	g.timer.off()
 	g.close()

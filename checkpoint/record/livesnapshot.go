@@ -132,7 +132,7 @@ func (s *session) finishLive(l *live) {
 	for i := range l.pasts {
 		p := &l.pasts[i]
 		if p.begun {
-			l.written = append(l.written, p.of)
+			l.written = append(l.written, p.group.of)
 		}
 		if err == nil && slices.ContainsFunc(p.from, func(iv *interval) bool { return isLost(iv.src) }) {
 			err = ErrLost // and was perhaps read as empty
@@ -144,11 +144,23 @@ func (s *session) finishLive(l *live) {
 	s.closeLive(l, err)
 }
 
-// finishBeside waits for all of them.
-func (s *session) finishBeside() {
-	for len(s.beside) > 0 {
-		s.finishLive(s.beside[0])
+// finishBeside waits for the snapshots that hold shadows of a group, or for all if that is nil.
+func (s *session) finishBeside(of *group) {
+	for _, l := range slices.Clone(s.beside) {
+		if of == nil || l.has(of) {
+			s.finishLive(l)
+		}
 	}
+}
+
+// has reports whether the snapshot has something of the group.
+func (l *live) has(g *group) bool {
+	for i := range l.pasts { // of which another thread may be writing
+		if l.pasts[i].group == g {
+			return true
+		}
+	}
+	return false
 }
 
 // waitsInCall reports whether nothing of the group runs its own code. One that executes a program,
@@ -215,7 +227,7 @@ func (g *group) writeWaiting() {
 	if err != nil {
 		cpu = cur.rec.CPUStart
 	}
-	end := checkpoint.End{Kind: checkpoint.EndStop, Contexts: contexts, CPUTime: cpu - cur.rec.CPUStart, Reason: liveReason}
+	end := checkpoint.End{Contexts: contexts, CPUTime: cpu - cur.rec.CPUStart}
 	g.writeLive(append(list, cur), m, contexts, &end)
 }
 

@@ -164,7 +164,7 @@ func (s *session) writeLate() error {
 		p := &s.late[i]
 		switch err := s.writePast(p); {
 		case errors.Is(err, ErrLost): // nothing of it is written yet, and the others count
-			s.noteOnce(fmt.Sprintf("process %d is left out: %v", p.of.pid, err))
+			s.noteOnce(fmt.Sprintf("process %d is left out: %v", p.group.of.pid, err))
 		case err != nil:
 			return err
 		}

@@ -14,8 +14,7 @@ import (
 
 // past is what is left to write then: the intervals of the process's ring, if they are kept in one, and the image of its end.
 type past struct {
-	session  *session
-	of       *process
+	group    *group // whose past it is
 	out      *output
 	ring     []*interval
 	memory   *snapshot // at the end, whose pages are written
@@ -41,7 +40,7 @@ func (g *group) takePast(m *snapshot, final *checkpoint.Final) (past, error) {
 	if err := errors.Join(m.space.keepWhole(m.space.maps.all(), m.private), g.flush()); err != nil {
 		return past{}, err
 	}
-	p := past{session: s, of: g.of, out: s.out, memory: m, final: final, progress: s.opt.Progress}
+	p := past{group: g, out: s.out, memory: m, final: final, progress: s.opt.Progress}
 	var last *pendingHash
 	if !streams {
 		p.ring = g.ring
@@ -67,12 +66,12 @@ func (s *session) writePast(p *past) (err error) {
 	}
 	err = p.write()
 	if p.begun {
-		s.noteWritten(p.of)
+		s.noteWritten(p.group.of)
 	}
 	return err
 }
 
-// write writes it. Of the session it uses what never changes.
+// write writes it. Of the group and the session it uses what never changes.
 func (p *past) write() error {
 	if err := p.writeRing(); err != nil {
 		return err
@@ -87,7 +86,7 @@ func (p *past) write() error {
 			return err
 		}
 	}
-	return p.out.w.SetFinalOf(int32(p.of.pid), p.final)
+	return p.out.w.SetFinalOf(int32(p.group.of.pid), p.final)
 }
 
 // writeRing writes the intervals. The pages at the end of each are those that the next one's table changes.
@@ -95,7 +94,7 @@ func (p *past) writeRing() error {
 	ring, m := p.ring, p.memory
 	next, later := without(m.refs, m.changed), m.dirty
 	for i := len(ring) - 1; i >= 0; i-- {
-		if err := errors.Join(p.out.check(), p.session.ctx.Err()); err != nil {
+		if err := errors.Join(p.out.check(), p.group.session.ctx.Err()); err != nil {
 			return err
 		}
 		iv := ring[i]
@@ -126,7 +125,7 @@ func (p *past) writeRing() error {
 			iv.rec.Pages = slices.Concat(refs, removedEntries(iv.removed))
 			sortEntries(iv.rec.Pages)
 		}
-		if err := p.out.interval(p.session.asWritten(iv)); err != nil {
+		if err := p.out.interval(p.group.session.asWritten(iv)); err != nil {
 			return err
 		}
 		p.begun = true

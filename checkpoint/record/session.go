@@ -370,7 +370,7 @@ func (g *group) lateEnd(p *process) {
 // cleanup frees what the recorder holds: descriptors and shadows.
 func (s *session) cleanup() {
 	s.endLive(ErrOver)
-	s.finishBeside()
+	s.finishBeside(nil)
 	s.dropLate()
 	s.dropIntervals()
 	s.abandon()

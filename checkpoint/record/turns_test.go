@@ -265,6 +265,22 @@ func TestDoomed(t *testing.T) {
 	}
 }
 
+// TestDiesBeside: a process that dies does not wait for the snapshot of another, which is being written.
+func TestDiesBeside(t *testing.T) {
+	_, th := newFake(t, Options{})
+	g, s := th.group(), th.session
+	other := &live{asked: &request{}, out: &output{}, pasts: []past{{group: &group{session: s}}}, over: make(chan error, 1)}
+	s.beside = []*live{other}
+	if g.dies(); len(s.beside) != 1 {
+		t.Fatal("it has waited")
+	}
+	other.pasts[0].group = g
+	other.over <- ErrLost
+	if g.dies(); len(s.beside) != 0 {
+		t.Error("it has not waited for its own")
+	}
+}
+
 // TestUnloggedGoesFirst: a thread that has given the turn to another process at the exit of its
 // call goes on before the other threads of its own, whoever has waited longer and whatever the
 // scheduler wants: what the call has done is in memory, and not in the log.
