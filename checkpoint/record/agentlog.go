@@ -132,11 +132,8 @@ func (s *session) asWritten(l *interval) *checkpoint.Interval {
 	if len(l.calls) == 0 {
 		return &l.rec
 	}
-	rec, n := l.rec, len(l.rec.Events)
-	for i := range l.calls {
-		n += 2 * l.calls[i].count
-	}
-	rec.Events = make([]checkpoint.Event, 0, n)
+	rec := l.rec
+	rec.Events = make([]checkpoint.Event, 0, l.eventCount())
 	from := 0
 	for i := range l.calls {
 		c := &l.calls[i]

@@ -54,9 +54,12 @@ const (
 	dataLimit  = 32 << 20
 )
 
+// eventCount is how many events the interval has, with those of the agent's calls.
+func (l *interval) eventCount() int { return len(l.rec.Events) + 2*l.made }
+
 // isFull reports whether the interval has as much as one may have.
 func (l *interval) isFull() bool {
-	return len(l.rec.Events)+2*l.made > eventLimit || l.bytes-l.atStart > dataLimit
+	return l.eventCount() > eventLimit || l.bytes-l.atStart > dataLimit
 }
 
 // intervalEnd says how an interval ends.
