@@ -267,17 +267,22 @@ static int writes_nothing_mapped(struct block *b, u8 i)
 	return 0;
 }
 
-/* truncates_nothing_mapped reports whether opening a file, at its whole, changes no memory. */
+/* stat_opened asks what the kernel says of the file that the call opens. */
+static long stat_opened(struct block *b, const struct row *row)
+{
+	if (row->waits == TO_OPEN)
+		return agent_sys(SYS_NEWFSTATAT, (u64)AT_FDCWD, arg(b, 0), (u64)b->probe, 0);
+	return agent_sys(SYS_NEWFSTATAT, arg(b, 0), arg(b, 1), (u64)b->probe, 0);
+}
+
+/* truncates_nothing_mapped reports whether opening a file so that it is emptied changes no memory. */
 static int truncates_nothing_mapped(struct block *b, const struct row *row)
 {
 	long ret;
 
 	if (!b->common->listed)
 		return 0;
-	if (row->waits == TO_OPEN)
-		ret = agent_sys(SYS_NEWFSTATAT, (u64)AT_FDCWD, arg(b, 0), (u64)b->probe, 0);
-	else
-		ret = agent_sys(SYS_NEWFSTATAT, arg(b, 0), arg(b, 1), (u64)b->probe, 0);
+	ret = stat_opened(b, row);
 	return ret == -2 /* ENOENT: it is made */ || (ret == 0 && (is_sink(b) || (kind_of_file(b) == S_IFREG && !is_mapped(b))));
 }
 
@@ -357,12 +362,12 @@ static int is_memory(const struct block *b)
 	return kind_of_file(b) == S_IFCHR && *(const u64 *)(b->probe + 40) >> 8 == 1;
 }
 
-/* open_waits reports whether opening a file may wait. */
-static int open_waits(struct block *b, u64 dir, u64 path, u64 flags)
+/* open_waits reports whether opening a file may wait. The row's argument has the flags. */
+static int open_waits(struct block *b, const struct row *row)
 {
-	if (flags & (O_NONBLOCK | O_PATH))
+	if (arg(b, row->arg) & (O_NONBLOCK | O_PATH))
 		return 0;
-	return agent_sys(SYS_NEWFSTATAT, dir, path, (u64)b->probe, 0) == 0 && !is_file(b) && !is_memory(b);
+	return stat_opened(b, row) == 0 && !is_file(b) && !is_memory(b);
 }
 
 /* waits_for_all reports whether the call waits until it has all that it asks for, and gives back a part where it is ended. */
@@ -385,9 +390,8 @@ static int waits(struct block *b, const struct row *row)
 	case TO_SEND:
 		return fd_waits(b, 0);
 	case TO_OPEN:
-		return open_waits(b, (u64)AT_FDCWD, arg(b, 0), arg(b, 1));
 	case TO_OPEN_AT:
-		return open_waits(b, arg(b, 0), arg(b, 1), arg(b, 2));
+		return open_waits(b, row);
 	case IN_POLL:
 		return (int)arg(b, 2) != 0;
 	case ALWAYS_WAITS:
