@@ -85,7 +85,7 @@ func (id *CPUIdentity) Has(name string) (has, known bool) {
 	if !ok {
 		return true, true
 	}
-	if hiddenOnZen5[name] && id.isZen5() {
+	if id.isZen5() && hiddenOnZen5[name] {
 		return true, true
 	}
 	missing := false
