@@ -245,7 +245,7 @@ func (t *thread) leaveCall() error {
 		}
 	}
 	sig := signalOf(ws)
-	if t.group().timer.seen(t.tid, unix.Signal(sig)) {
+	if ours, _ := t.group().timer.seen(t.tid, unix.Signal(sig)); ours {
 		return nil
 	}
 	if kind, _ := t.trappedHere(); sig == 0 && kind != 0 && t.pending()&^t.sig.mask&(1<<(unix.SIGSEGV-1)) != 0 {
@@ -353,7 +353,10 @@ func (t *thread) takeReserved() error {
 		}
 		var si ptrace.Siginfo
 		got := signalOf(ws)
-		if got == 0 || t.session.source.getSiginfo(t.tid, &si) != nil || timer.arrived(t.tid, got, &si) {
+		if got == 0 || t.session.source.getSiginfo(t.tid, &si) != nil {
+			continue
+		}
+		if ours, _ := timer.arrived(t.tid, got, &si); ours {
 			continue
 		}
 		if err := t.holdBack(got); err != nil {

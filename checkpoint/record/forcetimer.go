@@ -50,6 +50,7 @@ type sentSignal struct {
 	signo  unix.Signal
 	n      int  // how often it was sent
 	missed bool // it was not in the thread's queue when the timer looked last
+	wait   bool // it is to end a call in which the thread waits, and nothing else: no deadline has passed
 }
 
 // The reserved signal is the last real-time signal while the program does not
@@ -222,6 +223,10 @@ func (p *forceTimer) endWait() bool {
 		return false
 	}
 	p.send()
+	if s, ok := p.sent[p.tid]; ok {
+		s.wait = true
+		p.sent[p.tid] = s
+	}
 	return true
 }
 
@@ -299,9 +304,9 @@ func (p *forceTimer) leave() {
 
 // arrived is seen for a signal whose sender is known: the program may send itself the same. In
 // another PID namespace the recorder has no number, and is 0.
-func (p *forceTimer) arrived(tid, sig int, si *ptrace.Siginfo) bool {
+func (p *forceTimer) arrived(tid, sig int, si *ptrace.Siginfo) (ours, wait bool) {
 	if from := int(si.PID()); si.Code() != siTkill || from != unix.Getpid() && from != 0 {
-		return false
+		return false, false
 	}
 	return p.seen(tid, unix.Signal(sig))
 }
@@ -328,20 +333,21 @@ func (p *forceTimer) gone(tid int) bool {
 	return ok
 }
 
-// seen takes note that a thread has stopped for a signal, and says whether it was one of ours.
-func (p *forceTimer) seen(tid int, sig unix.Signal) bool {
+// seen takes note that a thread has stopped for a signal, and says whether it was one of ours, and one that was only
+// to end a call in which the thread waits.
+func (p *forceTimer) seen(tid int, sig unix.Signal) (ours, wait bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.sent[tid]
 	if !ok || s.signo != sig {
-		return false
+		return false, false
 	}
 	if s.n--; s.n == 0 {
 		delete(p.sent, tid)
 	} else {
 		p.sent[tid] = s
 	}
-	return true
+	return true, s.wait
 }
 
 // turn chooses the signal for the thread that gets its turn.

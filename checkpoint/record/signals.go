@@ -131,8 +131,8 @@ func (t *thread) onSignal(sig int) (action, error) {
 	if err := t.session.source.getSiginfo(t.tid, &si); err != nil {
 		return action{}, nil //nolint:nilerr // killed meanwhile, or a group stop: the next wait tells
 	}
-	if t.group().timer.arrived(t.tid, sig, &si) {
-		return t.onForced()
+	if ours, wait := t.group().timer.arrived(t.tid, sig, &si); ours {
+		return t.onForced(wait)
 	}
 	if t.sig.givingMask == nil { // else it was noted when it came first
 		t.session.relay.delivered(t, &si)

@@ -322,8 +322,9 @@ func (t *thread) killed(err error) (unix.WaitStatus, bool) {
 	return t.session.source.poll(t.tid)
 }
 
-// onForced is the stop that the timer has asked for.
-func (t *thread) onForced() (action, error) {
+// onForced is the stop that the timer has asked for. wait says that it was asked for only to end a call in which the thread
+// waits: where that had ended by itself there is nothing to do.
+func (t *thread) onForced(wait bool) (action, error) {
 	if t.sig.draining || t.group().done {
 		t.sig.draining = false
 		return action{}, nil
@@ -334,8 +335,8 @@ func (t *thread) onForced() (action, error) {
 	if t.endedForNothing() {
 		return action{}, t.again() // the timer's signal alone has ended it, under the agent
 	}
-	if t.signalDue() {
-		return action{}, nil // that comes first; the timer asks again
+	if wait || t.signalDue() {
+		return action{}, nil // a signal comes first; the timer asks again
 	}
 	t.sig.syncPending = false
 	if t.group().forcedAt = append(t.group().forcedAt, time.Now()); len(t.group().forcedAt) > forcedRate {

@@ -165,8 +165,7 @@ func TestTimersSignal(t *testing.T) {
 	}
 	send(other)
 	g.timer.leave()
-	f.info = ptrace.Siginfo{0: byte(reservedSignal), 8: 0xfa, 9: 0xff, 10: 0xff, 11: 0xff}
-	binary.LittleEndian.PutUint32(f.info[16:], uint32(os.Getpid()))
+	f.info = timersSiginfo()
 	g.pass(th)
 	if _, err := th.onSignal(int(reservedSignal)); err != nil {
 		t.Fatal(err)
@@ -174,6 +173,31 @@ func TestTimersSignal(t *testing.T) {
 	if n := th.session.result.Stats.ForcedEnds; n != 0 || g.timer.comes(th) || !g.timer.comes(other) {
 		t.Errorf("%d forced ends; on its way: %v", n, g.timer.sent)
 	}
+}
+
+// TestWaitHadEnded: the timer's signal is to end a call in which the thread waits, because another is ready, and comes when the call
+// has ended by itself. No end of the interval is forced then, which costs much; it is when a deadline has passed.
+func TestWaitHadEnded(t *testing.T) {
+	for _, wait := range []bool{true, false} {
+		f, th := newFake(t, Options{})
+		g := th.group()
+		g.pass(th)
+		g.timer.sent = map[int]sentSignal{th.tid: {signo: reservedSignal, n: 1, wait: wait}}
+		f.info = timersSiginfo()
+		if _, err := th.onSignal(int(reservedSignal)); err != nil {
+			t.Fatal(err)
+		}
+		if n := th.session.result.Stats.ForcedEnds; (n == 0) != wait || g.timer.comes(th) {
+			t.Errorf("to end a wait %v: %d forced ends; on its way: %v", wait, n, g.timer.sent)
+		}
+	}
+}
+
+// timersSiginfo is what the kernel says of a signal of the timer's.
+func timersSiginfo() ptrace.Siginfo {
+	info := ptrace.Siginfo{0: byte(reservedSignal), 8: 0xfa, 9: 0xff, 10: 0xff, 11: 0xff}
+	binary.LittleEndian.PutUint32(info[16:], uint32(os.Getpid()))
+	return info
 }
 
 // TestLostStop: a SIGCONT has taken the timer's SIGSTOP out of the queue. The timer sends it again,
