@@ -215,7 +215,12 @@ func (sp *space) captureView(c *call, op *checkpoint.MapOp, at uint64, b []byte)
 	k := pageKey{op.Map.Object, (op.Map.Offset + at) / checkpoint.PageSize}
 	old := sp.objects.base[k]
 	if o := sp.objects.at(op.Map.Object); o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
-		old = make([]byte, checkpoint.PageSize) // Replay knows that it was made of zeros.
+		old = zeroes // Replay knows that it was made of zeros.
+	} else if old == nil && sp.objects.holes[k.object].has(k.index) { // when it was mapped before
+		sp.objects.base[k], old = zeroes, zeroes
+		if err := sp.objects.keep(k, zeroes); err != nil {
+			return err
+		}
 	}
 	if old != nil {
 		if !bytes.Equal(old, b) && sp.readMem(op.Start+at, b) == len(b) {

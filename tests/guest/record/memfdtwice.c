@@ -1,5 +1,6 @@
 // One memfd mapped twice, as mirror rings and double-mapped code are: a store
 // at one address is seen at the other, also by a string instruction across.
+// What is stored before it is mapped again was zero when it was mapped first.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +12,10 @@ int main(void) {
 	ftruncate(fd, 8192);
 	char *r = mmap(0, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mmap(r, 8192, 3, MAP_SHARED | MAP_FIXED, fd, 0);
+	((volatile char *)r)[5000] += 5;
 	mmap(r + 8192, 8192, 3, MAP_SHARED | MAP_FIXED, fd, 0);
-	unsigned long sum = 0;
+	((volatile char *)r)[8192 + 5000] += 7;
+	unsigned long sum = ((volatile char *)r)[5000];
 	for (int i = 0; i < 3000; i++) {
 		int at = i * 37 % 8192;
 		memset(r + at, i, 300); // may run over the border of the ring
