@@ -46,14 +46,6 @@ const (
 	reach       = 1<<31 - areaSize
 )
 
-// stubArea is memory for stubs: a nameless file in memory, which is mapped in the program for
-// reading and executing.
-type stubArea struct {
-	at   abi.Range
-	view []byte
-	used uint64
-}
-
 // lookAt finds out how the SYSCALL instruction at addr, of which the program makes call nr, can
 // lead to the agent.
 func (sp *space) lookAt(addr, nr uint64) *site {
@@ -285,130 +277,6 @@ func (sp *space) onlyJumps(set ranges) (out ranges) {
 	return out
 }
 
-// areaFor returns memory for a stub of the site at addr; nil where there is none in reach. That is looked for once: it takes
-// as long as a hundred calls.
-func (t *thread) areaFor(addr uint64) (*stubArea, error) {
-	sp := t.space()
-	for _, a := range sp.agent.areas {
-		if a.used+stubSize <= a.at.Len && within(a.at.Addr, addr) {
-			return a, nil
-		}
-	}
-	if len(sp.agent.areas) == maxAreas || sp.agent.apart[addr] {
-		return nil, nil
-	}
-	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
-	if err != nil {
-		return nil, err
-	}
-	a := &stubArea{}
-	for _, at := range sp.roomNear(addr) {
-		if a.at, a.view, err = sp.mapHidden(in, at, areaSize, 0, true); err != nil {
-			return nil, err
-		}
-		if a.view != nil {
-			sp.agent.areas = append(sp.agent.areas, a)
-			return a, in.end()
-		}
-	}
-	if sp.agent.apart == nil {
-		sp.agent.apart = map[uint64]bool{}
-	}
-	sp.agent.apart[addr] = true
-	return nil, in.end()
-}
-
-// within reports whether a jump from one address reaches the other.
-func within(a, b uint64) bool { return max(a, b)-min(a, b) < reach }
-
-// roomNear returns addresses where memory for stubs may be mapped, in reach of addr, in the order in which they are to be tried: in the
-// gaps between mappings below, then above. The kernel may know of mappings that the model has not.
-func (sp *space) roomNear(addr uint64) (list []uint64) {
-	const lowest, mostTries, mostInGap = 1 << 16, 16, 4
-	from := max(addr, reach+lowest) - reach
-	type gap struct{ from, to uint64 }
-	var below, above []gap
-	note := func(to uint64) {
-		switch {
-		case to < from+3*areaSize: // what is mapped on both sides may grow by as much
-		case to <= addr:
-			below = append(below, gap{from, to})
-		case from >= addr:
-			above = append(above, gap{from, to})
-		}
-	}
-	end := min(addr+reach, abi.TaskSize)
-	for _, m := range sp.maps.overlap(from, end) {
-		note(max(m.Start, from))
-		from = max(from, m.End)
-	}
-	note(end)
-	for _, g := range slices.Backward(below) {
-		for n := uint64(2); n < 2+mostInGap && g.from+(n+1)*areaSize <= g.to; n++ {
-			list = append(list, g.to-n*areaSize)
-		}
-	}
-	for _, g := range above {
-		for n := uint64(1); n < 1+mostInGap && g.from+(n+2)*areaSize <= g.to; n++ {
-			list = append(list, g.from+n*areaSize)
-		}
-	}
-	list = slices.DeleteFunc(list, func(at uint64) bool {
-		return !within(at, addr) || len(sp.agentPages.intersect(ranges{{at / checkpoint.PageSize, (at + areaSize) / checkpoint.PageSize}})) > 0
-	})
-	return list[:min(len(list), mostTries)]
-}
-
-// mapHidden maps a new nameless file in memory, of size bytes, in the program that in has
-// borrowed, and here. The first code bytes, or with exec all, are for executing, not for
-// writing. A mapping at an address that is not 0 is made only where there is none. view is nil
-// where the kernel refuses.
-func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where abi.Range, view []byte, err error) {
-	fd, err := newMemFile(in, sp.pid, sp.vdso, size)
-	if err != nil || fd < 0 {
-		return where, nil, err
-	}
-	flags, prot := uint64(unix.MAP_SHARED), uint64(unix.PROT_READ|unix.PROT_WRITE)
-	if at != 0 {
-		flags |= unix.MAP_FIXED_NOREPLACE
-	}
-	if exec {
-		prot = unix.PROT_READ | unix.PROT_EXEC
-	}
-	hint := at
-	if at == 0 { // far from the program's, as scratch memory is
-		hint = pageDown(sp.vdso - min(sp.vdso, 2*scratchDistance+2*sp.agentPages.count()*checkpoint.PageSize))
-	}
-	addr, err := in.do(unix.SYS_MMAP, hint, size, prot, flags, uint64(fd), 0)
-	if err != nil {
-		return where, nil, err
-	}
-	ok := addr > 0 && (at == 0 || uint64(addr) == at)
-	if ok {
-		view = mapHere(sp.pid, int(fd), int(size))
-		where = abi.Range{Addr: uint64(addr), Len: size}
-		pages := pageRange{where.Addr / checkpoint.PageSize, (where.Addr + size) / checkpoint.PageSize}
-		sp.agentPages = sp.agentPages.union(ranges{pages})
-	}
-	calls := [][]uint64{{unix.SYS_CLOSE, uint64(fd)}}
-	if ok {
-		calls = append(calls, []uint64{unix.SYS_MADVISE, where.Addr, size, madvDontFork})
-		if code != 0 {
-			calls = append(calls, []uint64{unix.SYS_MPROTECT, where.Addr, code, unix.PROT_READ | unix.PROT_EXEC})
-		}
-	}
-	for _, c := range calls {
-		ret, err := in.do(int64(c[0]), c[1:]...)
-		if err != nil {
-			return where, nil, err
-		}
-		if ret < 0 {
-			view = nil
-		}
-	}
-	return where, view, nil
-}
-
 // reachAgent returns where the site at addr, of which the program is making call nr, enters its
 // stub, behind the program's own instructions there, and has the site lead to it if it can; 0 when
 // there is no stub.
@@ -476,22 +344,29 @@ func (sp *space) forgetSites(c *call, changed []abi.Range) error {
 			}
 		}
 	}
-	for addr, s := range sp.agent.sites {
-		for _, r := range changed {
+	return sp.forget(func(s *site) bool {
+		return slices.ContainsFunc(changed, func(r abi.Range) bool {
 			const most = 128 // a site's bytes lie so near
-			if addr+most <= pageDown(r.Addr) || addr >= pageUp(r.Addr+r.Len)+most {
-				continue
-			}
-			if err := s.write(sp, false); err != nil {
-				return err
-			}
-			delete(sp.agent.sites, addr)
-			for i := range s.jump.Len {
-				delete(sp.agent.inJump, s.jump.Addr+i)
-			}
-			delete(sp.agent.inJump, s.via.Addr)
-			break
+			return s.addr+most > pageDown(r.Addr) && s.addr < pageUp(r.Addr+r.Len)+most
+		})
+	})
+}
+
+// forget forgets the sites for which f holds, whose own code is put back.
+func (sp *space) forget(f func(*site) bool) error {
+	a := sp.agent
+	for addr, s := range a.sites {
+		if !f(s) {
+			continue
 		}
+		if err := s.write(sp, false); err != nil {
+			return err
+		}
+		delete(a.sites, addr)
+		for i := range s.jump.Len {
+			delete(a.inJump, s.jump.Addr+i)
+		}
+		delete(a.inJump, s.via.Addr)
 	}
 	return nil
 }

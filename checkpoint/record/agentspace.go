@@ -436,7 +436,10 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		for _, r := range changed {
 			a.shared.ForgetWritable(pageDown(r.Addr), max(pageUp(r.Addr+r.Len), r.Addr)) // a length can be anything
 		}
-		return sp.forgetSites(c, changed)
+		if err := sp.forgetSites(c, changed); err != nil {
+			return err
+		}
+		return t.yieldAreas()
 	case abi.EffectTask:
 		flags := t.taskFlags()
 		isThread := flags&cloneThread != 0

@@ -110,6 +110,7 @@ type call struct {
 	joined      bool             // it brought processes together that share memory
 	mayBlock    bool             // it may wait for another thread
 	redirection *abi.Redirection // it writes to scratch memory
+	overAgent   bool             // memory for stubs is, or was, where it acts
 	byAgent     bool             // the agent has made it, with the program's own arguments
 	thread      *thread          // that it has made
 	entering    bool             // it is logged, and waits for the turn before it is made
