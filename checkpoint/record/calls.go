@@ -343,6 +343,9 @@ func (sp *space) mapEffects(c *call, ev *checkpoint.Event, ret int64) error {
 		}
 		ev.Maps = append(ev.Maps, ops...)
 	}
+	if c.overAgent {
+		sp.overAgent(c, ret)
+	}
 	ops, err := sp.mapOps(c, ret)
 	if err != nil {
 		return err
@@ -478,12 +481,11 @@ func (t *thread) syncPoint() error {
 	if t.sig.syncPending {
 		return nil
 	}
-	if err := t.dropShared(); err != nil {
-		return err
-	}
 	if t.group().sharers != nil {
-		if err := t.mapScratch(); err != nil {
-			return err
+		for _, f := range []func() error{t.watchStores, t.dropShared, t.mapScratch} {
+			if err := f(); err != nil {
+				return err
+			}
 		}
 	}
 	g := t.group()

@@ -100,11 +100,10 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 	if start >= end {
 		return nil
 	}
-	list := sp.maps.overlap(start, end)
-	if slices.ContainsFunc(list, func(m mapping) bool { return isShared(&m) }) {
+	if sp.maps.anyIn(start, end, isShared) {
 		sp.noteStores() // what leaves the page tables is not found there any more
 	}
-	for _, m := range list {
+	for _, m := range sp.maps.overlap(start, end) {
 		if m.Object == 0 || sp.objects.at(m.Object).Kind == checkpoint.ObjectSpecial {
 			continue
 		}

@@ -162,8 +162,7 @@ func (t *thread) joinsBy(ret int64) (waits bool) {
 func (sp *space) newlyShared(c *call, ret uint64) (out []sharedFile) {
 	add := func(m *mapping, written bool) {
 		if isShared(m) {
-			o := sp.objects.at(m.Object)
-			out = append(out, sharedFile{fileID{o.Dev, o.Inode}, written})
+			out = append(out, sharedFile{sp.objects.file(m.Object), written})
 		}
 	}
 	switch {
@@ -171,7 +170,7 @@ func (sp *space) newlyShared(c *call, ret uint64) (out []sharedFile) {
 		if m, err := sp.lineAt(ret); err == nil {
 			add(&m, m.Prot&checkpoint.ProtWrite != 0)
 		}
-	case c.nr == unix.SYS_MPROTECT && c.args[2]&unix.PROT_WRITE != 0:
+	case (c.nr == unix.SYS_MPROTECT || c.nr == unix.SYS_PKEY_MPROTECT) && c.args[2]&unix.PROT_WRITE != 0:
 		for _, m := range sp.maps.overlap(c.args[0], c.args[0]+pageUp(c.args[1])) {
 			add(&m, true)
 		}

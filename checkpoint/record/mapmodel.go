@@ -84,6 +84,19 @@ func (m *mapModel) overlap(start, end uint64) []mapping {
 	return out
 }
 
+// anyIn reports whether f holds for a range that meets [start,end).
+func (m *mapModel) anyIn(start, end uint64, f func(*mapping) bool) bool {
+	for r := range m.tree.From(start) {
+		if r.Start >= end {
+			break
+		}
+		if f(r) {
+			return true
+		}
+	}
+	return false
+}
+
 // change cuts the ranges at start and end and changes those between.
 func (m *mapModel) change(start, end uint64, f func(*mapping)) {
 	in := m.tree.Inside(start, end)

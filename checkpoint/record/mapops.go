@@ -74,6 +74,10 @@ func (t *thread) beforeMem() error {
 		if a[2]&shmRemap != 0 { // The segment's size is not among the arguments.
 			return t.space().captureFilePages(&t.call, pageDown(a[1]), abi.TaskSize)
 		}
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
+		if a[2]&unix.PROT_WRITE == 0 && t.space().maps.anyIn(pageDown(a[0]), pageUp(a[0]+a[1]), isSharedWritable) {
+			t.space().noteStores() // they are looked for where the process may store
+		}
 	case unix.SYS_MADVISE:
 		return t.beforeAdvice()
 	}

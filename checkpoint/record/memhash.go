@@ -175,14 +175,16 @@ func (sp *space) sharedHash(m *snapshot, cur *interval) (sum uint64, counted map
 // page of which nothing is known at the start was zero, unless it is one that the program
 // can only read: of large files not all pages are taken when they are mapped.
 func (sp *space) sharedChange(cur *interval, addr uint64, p []byte) uint64 {
-	sum := checkpoint.HashPage(addr, p)
 	if base := sp.objectAtStart(cur, sp.keyAt(addr)); base != nil {
-		return sum - checkpoint.HashPage(addr, base)
+		if &base[0] == &p[0] { // what has not changed is kept once (takeKnown)
+			return 0
+		}
+		return checkpoint.HashPage(addr, p) - checkpoint.HashPage(addr, base)
 	}
 	if m := sp.maps.at(addr); m != nil && sp.onlyReads(m) {
 		return 0
 	}
-	return sum
+	return checkpoint.HashPage(addr, p)
 }
 
 // aliases returns the addresses of the shared page at addr, it included: a mapping

@@ -100,6 +100,12 @@ type objectTable struct {
 // next is made.
 func (t *objectTable) at(id uint32) *checkpoint.Object { return &t.list[t.index[id]] }
 
+// file returns which file, or segment, an object is.
+func (t *objectTable) file(id uint32) fileID {
+	o := t.at(id)
+	return fileID{o.Dev, o.Inode}
+}
+
 // add gives an object its number.
 func (t *objectTable) add(o checkpoint.Object) uint32 {
 	if t.index == nil {

@@ -41,14 +41,61 @@ const (
 // [start,end) and returns how many, and where the walk stopped
 // (PAGEMAP_SCAN, Linux 6.7).
 func scanRegions(fd int, start, end uint64, vec []pageRegion) (int, uint64, error) {
-	a := scanArg{
-		start: start, end: end, vec: &vec[0], vecLen: uint64(len(vec)),
-		anyOf: pageIsPresent | pageIsSwapped, ret: pageIsPresent | pageIsSwapped,
-	}
-	a.size = uint64(unsafe.Sizeof(a))
-	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan, uintptr(unsafe.Pointer(&a)))
+	return scan(fd, &scanArg{start: start, end: end, anyOf: pageIsPresent | pageIsSwapped, ret: pageIsPresent | pageIsSwapped}, vec)
+}
+
+// scan makes the request, with vec for the runs.
+func scan(fd int, a *scanArg, vec []pageRegion) (int, uint64, error) {
+	a.size, a.vec, a.vecLen = uint64(unsafe.Sizeof(*a)), &vec[0], uint64(len(vec))
+	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan, uintptr(unsafe.Pointer(a)))
 	if e != 0 {
 		return 0, 0, e
 	}
 	return int(n), a.walkEnd, nil
+}
+
+// Write protection that the kernel takes away by itself at the first store (include/uapi/linux/fs.h and userfaultfd.h).
+const (
+	scanProtects   = 1 << 0 // PM_SCAN_WP_MATCHING
+	scanAllWatched = 1 << 1 // PM_SCAN_CHECK_WPASYNC
+	pageIsWritten  = 1 << 1
+
+	uffdUserModeOnly  = 1
+	uffdAPI           = 0xaa
+	uffdAsync         = 1 << 15    // UFFD_FEATURE_WP_ASYNC
+	uffdioAPI         = 0xc018aa3f // _IOWR(0xaa, 0x3f, struct uffdio_api)
+	uffdioRegister    = 0xc020aa00 // _IOWR(0xaa, 0x00, struct uffdio_register)
+	uffdioProtect     = 0xc018aa06 // _IOWR(0xaa, 0x06, struct uffdio_writeprotect)
+	uffdWriteProtects = 2          // UFFDIO_REGISTER_MODE_WP
+)
+
+// takeWritten fills vec with the runs of pages of [start,end) that the process has stored in since the last time, and
+// returns how many, and where the walk stopped. EPERM says that not all of it is watched.
+func takeWritten(fd int, start, end uint64, vec []pageRegion) (int, uint64, error) {
+	return scan(fd, &scanArg{
+		flags: scanProtects | scanAllWatched, start: start, end: end,
+		mask: pageIsWritten, anyOf: pageIsPresent | pageIsSwapped, ret: pageIsWritten,
+	}, vec)
+}
+
+// uffdBegin says what a new descriptor of userfaultfd(2) is for.
+func uffdBegin(fd int) error {
+	return uffd(fd, uffdioAPI, unsafe.Pointer(&struct{ api, features, ioctls uint64 }{api: uffdAPI, features: uffdAsync}))
+}
+
+// uffdWatch has the kernel watch the stores to [start,end) from now on. All pages count as stored to.
+func uffdWatch(fd int, start, end uint64) error {
+	err := uffd(fd, uffdioRegister, unsafe.Pointer(&struct{ start, len, mode, ioctls uint64 }{start, end - start, uffdWriteProtects, 0}))
+	if err != nil {
+		return err
+	}
+	// Before Linux 6.13 what was moved by mremap(2) keeps the marks that it had.
+	return uffd(fd, uffdioProtect, unsafe.Pointer(&struct{ start, len, mode uint64 }{start, end - start, 0}))
+}
+
+func uffd(fd int, request uintptr, arg unsafe.Pointer) error {
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg)); e != 0 {
+		return e
+	}
+	return nil
 }

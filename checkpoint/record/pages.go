@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -201,10 +202,17 @@ func (r *pageRuns) next() (n uint64, page []byte) {
 // the copying.
 const pagesPerRead = 64
 
+// pageBuffer has room for the pages that are read at once.
+type pageBuffer [pagesPerRead * checkpoint.PageSize]byte
+
+var pageBuffers = sync.Pool{New: func() any { return new(pageBuffer) }}
+
 // eachRun calls f for the pages of set that r has, in order, n pages from addr on that have
 // the same content. f must not keep that.
 func eachRun(r pageReader, set ranges, f func(addr, n uint64, page []byte) error) error {
-	buf := make([]byte, min(pagesPerRead, set.count())*checkpoint.PageSize)
+	own := pageBuffers.Get().(*pageBuffer)
+	defer pageBuffers.Put(own)
+	buf := own[:]
 	many, _ := r.(runReader)
 	for _, s := range set {
 		for at := s.lo; at < s.hi; {

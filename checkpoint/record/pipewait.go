@@ -105,14 +105,19 @@ func isReadable(f *os.File) bool {
 
 // dup returns a descriptor of the process's as one of the recorder's.
 func (p *process) dup(fd int) (*os.File, error) {
-	of, err := unix.PidfdOpen(p.pid, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = unix.Close(of) }() // opened here
-	own, err := unix.PidfdGetfd(of, fd, 0)
+	own, err := p.getFD(fd)
 	if err != nil {
 		return nil, err
 	}
 	return os.NewFile(uintptr(own), "pipe"), nil
+}
+
+// getFD is dup for a descriptor as such.
+func (p *process) getFD(fd int) (int, error) {
+	of, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(of) }() // opened here
+	return unix.PidfdGetfd(of, fd, 0)
 }

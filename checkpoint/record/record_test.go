@@ -37,9 +37,15 @@ func TestMain(m *testing.M) {
 // guest compiles a program of testdata.
 func guest(t *testing.T, name string, flags ...string) string {
 	t.Helper()
+	return compiled(t, filepath.Join("testdata", name+".c"), flags...)
+}
+
+// compiled compiles a program.
+func compiled(t *testing.T, source string, flags ...string) string {
+	t.Helper()
 	gcc := need.Program(t, "gcc")
-	out := filepath.Join(t.TempDir(), name)
-	args := append([]string{"-g", "-O1", "-w", "-o", out, filepath.Join("testdata", name+".c"), "-lpthread"}, flags...)
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
+	args := append([]string{"-g", "-O1", "-w", "-o", out, source, "-lpthread"}, flags...)
 	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, b)
 	}
@@ -421,6 +427,18 @@ func TestEndsAtOnce(t *testing.T) {
 		}}
 		if _, res := recorded(t, o, nil); said != 1 || res.Recorded != (keep == KeepAlways) {
 			t.Errorf("%s: said %d times, recorded %v", keep, said, res.Recorded)
+		}
+	}
+}
+
+// TestStoresNoted: what processes store in memory that they share is noted at each turn's end, however they map, move and
+// protect it meanwhile, with stores that the kernel watches as well as by comparing all.
+func TestStoresNoted(t *testing.T) {
+	prog := compiled(t, filepath.Join("..", "..", "tests", "guest", "record", "trees.c"))
+	want := native(t, prog, "remaps")
+	for _, agent := range []bool{false, true} {
+		if got, _ := recorded(t, Options{Args: []string{prog, "remaps"}, Agent: agent}, nil); got != want {
+			t.Errorf("agent %t: %+v, natively %+v", agent, got, want)
 		}
 	}
 }

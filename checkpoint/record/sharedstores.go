@@ -38,36 +38,50 @@ func (c *sharers) noteStores(g *group) {
 	if g == nil || g.of.space.mm == nil {
 		return
 	}
-	_ = g.of.space.scanShared(func(m *mapping, pages ranges) error { // an error says that it is gone
-		c.notePages(g, g.of.space, m, pages, false)
-		return nil
-	})
-}
-
-// scanShared calls f for each mapping that is shared and writable, with its pages that are in
-// the page tables.
-func (sp *space) scanShared(f func(m *mapping, pages ranges) error) error {
+	sp := g.of.space
 	for _, m := range sp.maps.all() {
 		if !isSharedWritable(&m) {
 			continue
 		}
+		pages, err := sp.storedIn(&m)
+		if err != nil {
+			return // it is gone
+		}
+		c.notePages(g, sp, &m, pages, false)
+	}
+	sp.watch.noted()
+	if sp.session.opt.checkClean {
+		c.verifyNoted(sp)
+	}
+}
+
+// verifyNoted counts pages of watched memory that are not as they were noted.
+func (c *sharers) verifyNoted(sp *space) {
+	for _, m := range sp.maps.all() {
+		if !sp.mayWatch(&m) {
+			continue
+		}
 		scan, err := sp.scanPages([]mapping{m})
 		if err != nil {
-			return err
+			return // it is gone
 		}
-		if err := f(&m, scan.shared); err != nil {
-			return err
-		}
+		id := sp.objects.file(m.Object)
+		_ = eachPage(sp.reader(), scan.shared, func(addr uint64, page []byte) error {
+			if !bytes.Equal(c.content[sharedPage{id, keyIn(&m.Mapping, addr).index}], page) {
+				sp.session.result.Stats.MissedPages++
+				sp.session.log.Error().Uint64("addr", addr).Msg("shared page changed without being noted")
+			}
+			return nil
+		})
 	}
-	return nil
 }
 
 // notePages has the groups but g log those pages of a mapping of sp's that are not as they were
 // the last time, or all.
 func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all bool) {
-	o := sp.objects.at(m.Object)
+	id := sp.objects.file(m.Object)
 	_ = eachPage(sp.reader(), pages, func(addr uint64, page []byte) error {
-		k := sharedPage{fileID{o.Dev, o.Inode}, keyIn(&m.Mapping, addr).index}
+		k := sharedPage{id, keyIn(&m.Mapping, addr).index}
 		if all || !bytes.Equal(c.content[k], page) {
 			c.content[k] = slices.Clone(page)
 			c.tellOthers(g, k)
@@ -106,7 +120,7 @@ func (c *sharers) tellOthers(g *group, k sharedPage) {
 // dropFloor is from how many pages on dropShared is worth it.
 const dropFloor = 256
 
-// dropShared takes shared memory out of the page tables of a process that has the turn again,
+// dropShared takes shared memory that is not watched out of the page tables of a process that has the turn again,
 // where there is much of it: then what is found there at the turn's end is what the process has
 // used, and not all that it ever did. The memory keeps its content. The thread is at a sync
 // point.
@@ -119,12 +133,18 @@ func (t *thread) dropShared() error {
 	var list []mapping
 	var pages []ranges
 	count := uint64(0)
-	err := sp.scanShared(func(m *mapping, p ranges) error {
-		list, pages, count = append(list, *m), append(pages, p), count+p.count()
+	for _, m := range sp.maps.all() {
+		if !isSharedWritable(&m) || sp.mayWatch(&m) {
+			continue
+		}
+		scan, err := sp.scanPages([]mapping{m})
+		if err != nil {
+			return err
+		}
+		list, pages, count = append(list, m), append(pages, scan.shared), count+scan.shared.count()
+	}
+	if count < dropFloor {
 		return nil
-	})
-	if err != nil || count < dropFloor {
-		return err
 	}
 	in, err := t.session.source.inject(t.proc.pid, t.tid, sp.site)
 	if err != nil {
@@ -165,6 +185,34 @@ func (sp *space) storedByAny() ranges {
 	return rangesOf(pages)
 }
 
+// takeKnown adds to copies those pages of set of which it is known what processes have stored there, and returns the others. The copies
+// are of the sharers, for all of them at all times: they are not to be changed.
+func (sp *space) takeKnown(set ranges, copies map[uint64][]byte) ranges {
+	g := sp.group
+	c := g.sharers
+	if c == nil || c.has != g || sp.outside != nil {
+		return set
+	}
+	c.noteStores(g)
+	var known ranges
+	for _, m := range sp.maps.all() {
+		if !isSharedWritable(&m) || sp.objects.at(m.Object).Kind != checkpoint.ObjectShared {
+			continue
+		}
+		id := sp.objects.file(m.Object)
+		set.within(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize, func(lo, hi uint64) {
+			for page := lo; page < hi; page++ {
+				addr := page * checkpoint.PageSize
+				if b := c.content[sharedPage{id, keyIn(&m.Mapping, addr).index}]; b != nil {
+					copies[addr] = b
+					known.add(page, page+1)
+				}
+			}
+		})
+	}
+	return set.minus(known)
+}
+
 // eachView calls f for the addresses at which a space has a page mapped shared.
 func (sp *space) eachView(k sharedPage, f func(addr uint64)) {
 	for _, id := range sp.views().objects[k.file] {
@@ -202,6 +250,7 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 func (c *sharers) noteWritten(g *group, id fileID, all bool) {
 	for _, o := range c.groups {
 		sp := o.of.space
+		sp.noteFileWritten(id)
 		if o == g || sp.mm == nil {
 			continue
 		}

@@ -71,7 +71,7 @@ func (sp *space) takeSnapshot() (*snapshot, error) {
 		return nil, err
 	}
 	m := &snapshot{space: sp, began: began, private: c.private, dirty: c.dirty, changed: c.changed, copies: map[uint64][]byte{}}
-	for _, set := range []ranges{c.shared, c.unforked, c.changed} {
+	for _, set := range []ranges{sp.takeKnown(c.shared, m.copies), c.unforked, c.changed} {
 		cp, err := copyPages(sp.reader(), set)
 		if err != nil {
 			return nil, err

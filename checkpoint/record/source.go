@@ -85,6 +85,9 @@ type mmInfo interface {
 	// visitSince is visit for anonymous memory, of pages that are not among known with an entry
 	// that may say no more than that they are there, and this process's alone.
 	visitSince(start, end uint64, known ranges, f func(page, entry uint64)) error
+	// written returns the pages of watched memory (storeWatch) that the process may have stored in since it was asked
+	// last. EPERM says that not all of [start,end) is watched.
+	written(start, end uint64) (ranges, error)
 	close()
 }
 

@@ -60,6 +60,7 @@ type space struct {
 	outsideFresh bool            // the program has not run since
 	childStores  bool            // the others are children, which share all that is shared
 	stored       map[uint32]bool // objects to which others store that are no children
+	watch        *storeWatch     // nil until it is wanted
 }
 
 // newSpace returns the address space of a process before its first execve.
@@ -91,6 +92,7 @@ func (sp *space) close() {
 		sp.mm.close()
 	}
 	sp.mem, sp.mm = nil, nil
+	sp.watch.close()
 	sp.agent.close()
 	sp.agent = nil
 }

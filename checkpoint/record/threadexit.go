@@ -168,8 +168,7 @@ func (g *group) robustPages() (out []sharedPage) {
 		sp := t.space()
 		for _, w := range t.robustWords() {
 			if m := sp.maps.at(w.Addr); m != nil && isShared(m) {
-				o := sp.objects.at(m.Object)
-				out = append(out, sharedPage{fileID{o.Dev, o.Inode}, keyIn(&m.Mapping, w.Addr).index})
+				out = append(out, sharedPage{sp.objects.file(m.Object), keyIn(&m.Mapping, w.Addr).index})
 			}
 		}
 	}

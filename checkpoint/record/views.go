@@ -26,8 +26,7 @@ func (sp *space) views() *objectViews {
 			continue
 		}
 		if v.list[m.Object] == nil {
-			o := sp.objects.at(m.Object)
-			k := fileID{o.Dev, o.Inode}
+			k := sp.objects.file(m.Object)
 			v.objects[k] = append(v.objects[k], m.Object)
 		}
 		v.list[m.Object] = append(v.list[m.Object], m)

@@ -33,6 +33,7 @@ var treeCases = []struct {
 	{"conds", true},
 	{"sems", true},
 	{"spins", true},
+	{"remaps", true},
 	{"later", true},
 	{"semopen", true},
 	{"robust", true},

@@ -271,6 +271,60 @@ static void conds(void) { four(waiter); }
 static void sems(void) { four(semwaiter); }
 static void spins(void) { four(spinner); }
 
+// Pages that four processes share. Each stores to them, and drops, protects, moves and maps its view of them all the time.
+enum { PAGES = 96, PAGES_SIZE = PAGES * 4096 };
+static int pagesFile;
+static char *mapPages(char *at) {
+	char *m = mmap(at, PAGES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), pagesFile, 0);
+	if (m == MAP_FAILED) abort();
+	return m;
+}
+static void adds(int page) { *(volatile long *)(mapPages(0) + page * 4096) += 1000; }
+static char *changesView(char *m, char *other, int how, int page) {
+	long v = page;
+	int ends[2];
+	switch (how) {
+	case 0: if (madvise(m, PAGES_SIZE, MADV_DONTNEED)) abort(); break;
+	case 1:
+		if (mprotect(m, PAGES_SIZE, PROT_READ)) abort();
+		pthread_mutex_unlock(&sync_->m);
+		sched_yield();
+		pthread_mutex_lock(&sync_->m);
+		if (mprotect(m, PAGES_SIZE, PROT_READ | PROT_WRITE)) abort();
+		break;
+	case 2: if (mremap(m, PAGES_SIZE, PAGES_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, other) != other) abort(); return other;
+	case 3: if (munmap(m, PAGES_SIZE)) abort(); return mapPages(m);
+	case 4: if (pipe(ends) || write(ends[1], &v, 8) != 8 || read(ends[0], m + page * 4096 + 8, 8) != 8) abort(); close(ends[0]); close(ends[1]); break;
+	case 5: if (pwrite(pagesFile, &v, 8, page * 4096 + 16) != 8) abort(); break;
+	case 6: if (waitpid(child(adds, page), 0, 0) < 0) abort(); break;
+	case 7: mapPages(m + PAGES_SIZE); *(volatile long *)(m + PAGES_SIZE + page * 4096 + 24) = v; munmap(m + PAGES_SIZE, PAGES_SIZE); break;
+	}
+	return m;
+}
+static void remapper(int i) {
+	char *room = mmap(0, 4 * PAGES_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *m = mapPages(room);
+	unsigned long x = i + 1;
+	for (int k = 0; k < 120; k++) {
+		pthread_mutex_lock(&sync_->m);
+		for (int j = 0; j < 3; j++) {
+			x = x * 6364136223846793005 + 1442695040888963407;
+			*(volatile long *)(m + (x >> 33) % PAGES * 4096) += x >> 56;
+		}
+		m = changesView(m, m == room ? room + 2 * PAGES_SIZE : room, (x >> 20) % 10, (x >> 40) % PAGES);
+		pthread_mutex_unlock(&sync_->m);
+	}
+}
+static void remaps(void) {
+	pagesFile = memfd_create("pages", 0);
+	if (ftruncate(pagesFile, PAGES_SIZE)) abort();
+	four(remapper);
+	unsigned long sum = 0;
+	char *m = mapPages(0);
+	for (int i = 0; i < PAGES; i++)
+		for (int k = 0; k < 4; k++) sum = sum * 31 + ((long *)(m + 4096 * i))[k];
+	say("%lx\n", sum);
+}
+
 // A file that a second process maps later, and a flag in it that the first spins on.
 static char path[64];
 static volatile int *mapFile(void) {
@@ -703,7 +757,7 @@ static void forever(void) {
 static struct { const char *name; void (*run)(void); } cases[] = {
 	{"fork", forkOne}, {"chain", chain}, {"many", many}, {"vfork", vforkExec}, {"vforkfails", vforkFails}, {"spawn", spawns}, {"shells", shells},
 	{"clonevm", cloneVM}, {"clonevmexec", cloneVMExec}, {"forklocked", forkLocked}, {"forkthread", forkThread}, {"forkexecthread", forkExecThread},
-	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
+	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"remaps", remaps}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
 	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"stopshared", stopShared}, {"stopwrite", stopWrite}, {"sessions", sessions}, {"again", again}, {"lwps", lwps}, {"execloops", execLoops},
 	{"robust", robust}, {"spinturns", spinTurns}, {"killedvm", killedVM}, {"pwrites", pwrites}, {"remote", remote}, {"namespaces", namespaces},
 	{"tracer", tracer}, {"attach", attach},
