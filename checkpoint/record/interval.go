@@ -27,6 +27,7 @@ type interval struct {
 	extra    map[uint64][]byte // pages no fork would hold, where they differ from the interval before
 	bytes    int64             // memory taken, about
 	hash     *pendingHash      // of a forced end, until the pages of both ends were read
+	jumps    ranges            // dirty at a forced end because of the agent's jumps alone: no part of that hash
 	noPages  bool              // of its end
 	made     int               // calls by the agent
 	atStart  int64             // of bytes, what its start takes
@@ -142,7 +143,7 @@ func (g *group) endInterval(m *snapshot, b intervalEnd) error {
 		if err := g.store(m, cur.hash); err != nil {
 			return err
 		}
-		end.Pages = without(m.refs, m.changed)
+		end.Pages = without(m.refs, m.changed.union(cur.jumps))
 	}
 	m.space.subtractStart(cur.hash)
 	cur.finishHash()

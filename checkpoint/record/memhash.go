@@ -37,7 +37,8 @@ type pendingHash struct {
 func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 	sum, shared := sp.sharedHash(m, cur)
 	logged := pagesOf(sp.logged)
-	dirty := m.dirty.minus(sp.onlyJumps(m.dirty))
+	cur.jumps = sp.onlyJumps(m.dirty)
+	dirty := m.dirty.minus(cur.jumps)
 	written := dirty.union(logged)
 	touched := written.union(m.gone).minus(logged)
 	h := &pendingHash{sum: sum, now: dirty.minus(logged), then: touched.intersect(cur.present)}

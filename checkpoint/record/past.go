@@ -99,7 +99,7 @@ func (p *past) writeRing() error {
 		}
 		iv := ring[i]
 		if len(iv.rec.End.Pages) == 0 && iv.rec.End.Kind != checkpoint.EndGap && !iv.noPages {
-			iv.rec.End.Pages = next
+			iv.rec.End.Pages = without(next, iv.jumps)
 		}
 		set := iv.delta
 		iv.rec.Delta = i > 0
