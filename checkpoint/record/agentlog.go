@@ -62,10 +62,15 @@ func (t *thread) logRing() error {
 
 // ofAgent has the model of the memory map, and the log l, follow a call that the agent has made.
 func (sp *space) ofAgent(r *agent.Record, l *agentCalls) error {
-	if nr := r.Regs[0]; nr != unix.SYS_MMAP && nr != unix.SYS_BRK || isError(r.Result) {
-		return nil // nearly all: it is asked of each
+	switch r.Regs[0] {
+	case unix.SYS_MMAP, unix.SYS_BRK, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE:
+	default:
+		return nil
 	}
-	c := call{nr: int64(r.Regs[0]), args: argsOf(&r.Regs)}
+	if isError(r.Result) {
+		return nil
+	}
+	c := call{nr: int64(r.Regs[0]), args: argsOf(&r.Regs), byAgent: true}
 	if !sp.mayReturn(&c, uint64(r.Result)) {
 		return errAgentMap
 	}
@@ -85,13 +90,29 @@ func (sp *space) ofAgent(r *agent.Record, l *agentCalls) error {
 // errAgentMap says that what the agent has logged cannot be: the program can write to its memory.
 var errAgentMap = errors.New("the agent's log has a change of memory that cannot be")
 
-// mayReturn reports whether mmap(2) or brk(2), of those that the agent makes, can have returned ret.
+// mayReturn reports whether a call on memory, of those that the agent makes, can have returned ret.
 func (sp *space) mayReturn(c *call, ret uint64) bool {
-	if c.nr == unix.SYS_BRK {
+	switch c.nr {
+	case unix.SYS_BRK:
 		return ret == sp.brk || ret == c.args[0] && ret < abi.TaskSize
+	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
+		return ret == 0 && sp.isOwn(c.args[0], c.args[1])
+	case unix.SYS_MREMAP:
+		return ret == c.args[0] && sp.isOwn(c.args[0], c.args[1]) && agent.IsShrunk(&c.args)
 	}
 	size := pageUp(c.args[1])
 	return agent.IsNewMemory(&c.args) && ret&pageMask == 0 && size > 0 && ret < abi.TaskSize && size <= abi.TaskSize-ret
+}
+
+// isOwn reports whether memory is the program's alone, of no file, and not executed.
+func (sp *space) isOwn(start, n uint64) bool {
+	end := start + pageUp(n)
+	return start&pageMask == 0 && start < end && end <= abi.TaskSize && !sp.maps.anyIn(start, end, func(m *mapping) bool { return !isOwnMemory(m) })
+}
+
+// isOwnMemory reports whether a mapping is such memory.
+func isOwnMemory(m *mapping) bool {
+	return m.private() && m.Object == 0 && m.Prot&checkpoint.ProtExec == 0
 }
 
 // argsOf returns the arguments of a call that the agent has made.

@@ -324,7 +324,9 @@ func (sp *space) changedBy(c *call) []abi.Range {
 			return nil
 		}
 	case unix.SYS_MREMAP:
-		return []abi.Range{{Addr: a[0], Len: a[1]}, {Addr: a[4], Len: a[2]}}
+		if a[3]&unix.MREMAP_FIXED != 0 {
+			return []abi.Range{{Addr: a[0], Len: a[1]}, {Addr: a[4], Len: a[2]}}
+		}
 	case unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE, unix.SYS_REMAP_FILE_PAGES:
 	default: // where, is not told by the first two arguments
 		return []abi.Range{{Len: abi.TaskSize}}

@@ -397,15 +397,16 @@ func (sp *space) noteNewMemory(c *call, ret int64) {
 	case sp.agent == nil || ret <= 0:
 	case c.nr == unix.SYS_BRK:
 		sp.noteWritableAt(uint64(ret) - 1)
-	case c.nr == unix.SYS_MMAP && c.args[3]&mapAnonymous != 0:
+	case c.nr == unix.SYS_MMAP && c.args[3]&mapAnonymous != 0 && !c.byAgent: // who takes note of its own
 		sp.noteWritableAt(uint64(ret))
 	}
 }
 
-// noteWritableAt tells the agent of the mapping at addr, if that is memory of the program's own that can be written.
+// noteWritableAt tells the agent of the mapping at addr, if that is memory of the program's own that can be written. The agent
+// unmaps such memory.
 func (sp *space) noteWritableAt(addr uint64) {
 	m, shared := sp.maps.at(addr), sp.agent.shared
-	if m != nil && m.Object == 0 && m.Prot&checkpoint.ProtWrite != 0 && !shared.IsWritable(m.Start, m.End) {
+	if m != nil && isOwnMemory(m) && m.Prot&checkpoint.ProtWrite != 0 && !shared.IsWritable(m.Start, m.End) {
 		shared.AddWritable(m.Start, m.End)
 	}
 }

@@ -48,6 +48,7 @@ var guestCases = []guestCase{
 	{name: "nodump"},
 	{name: "noeintr"},
 	{name: "orphans", sorted: true},
+	{name: "ownmem", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
 	{name: "pwritemap"},
 	{name: "queries"},
 	{name: "rdtscblocked"},

@@ -48,7 +48,7 @@ func (memory) Datagram(int32) bool           { return false }
 
 // callOfCommand returns the call whose commands have the row.
 func callOfCommand(nr uint32) int64 {
-	for _, call := range []int64{abi.SYS_IOCTL, abi.SYS_FCNTL, abi.SYS_SETSOCKOPT, abi.SYS_FUTEX} {
+	for _, call := range []int64{abi.SYS_IOCTL, abi.SYS_FCNTL, abi.SYS_SETSOCKOPT, abi.SYS_FUTEX, abi.SYS_MADVISE} {
 		if v := tableOfRows()[uint32(call)].val; nr >= v&0xffff && nr < v&0xffff+v>>16 {
 			return call
 		}
@@ -59,6 +59,7 @@ func callOfCommand(nr uint32) int64 {
 // effects are those of the agent's calls that change more than what they write: the recorder follows them in the log.
 var effects = map[int64]abi.Effect{
 	abi.SYS_MMAP: abi.EffectMem, abi.SYS_BRK: abi.EffectMem, abi.SYS_RT_SIGACTION: abi.EffectSignal,
+	abi.SYS_MUNMAP: abi.EffectMem, abi.SYS_MREMAP: abi.EffectMem, abi.SYS_MADVISE: abi.EffectMem,
 }
 
 // TestRows compares what the agent logs of its calls with what the recorder would.
@@ -85,7 +86,7 @@ func TestRows(t *testing.T) {
 				args[i] = 1<<20 + uint64(i)<<16 + rnd.Uint64N(4096)
 			}
 			if nr >= callCount {
-				args[1] = cmd
+				args[tableOfRows()[uint32(call)].arg] = cmd
 			}
 			for _, o := range r.outs {
 				if o.how == array {
@@ -97,6 +98,8 @@ func TestRows(t *testing.T) {
 				args[r.arg] &^= uint64(r.val)
 			case isNull:
 				args[r.arg] = 0
+			case shrinks:
+				args[2], args[3] = args[1], abi.MREMAP_MAYMOVE
 			case newMemory:
 				args[2], args[3] = args[2]&^abi.PROT_EXEC, abi.MAP_PRIVATE|abi.MAP_ANONYMOUS|args[3]&mapAdvice
 			default:
@@ -180,9 +183,14 @@ func TestWritable(t *testing.T) {
 	s.AddWritable(0x40000, 0x50000) // the first that was said is forgotten
 	is(0x100000, 0x101000, false)
 	is(0x110000, 0x111000, true)
-	s.ForgetWritable(0x2f000, 0x40000)
-	is(0x10000, 0x11000, false)
-	is(0x40000, 0x41000, true)
+	s.ForgetWritable(0x2f000, 0x41000)
+	is(0x10000, 0x2f000, true)
+	is(0x2f000, 0x30000, false)
+	is(0x40000, 0x41000, false)
+	is(0x41000, 0x50000, true)
+	s.ForgetWritable(0x42000, 0x43000)
+	is(0x41000, 0x42000, true)
+	is(0x43000, 0x44000, false)
 	s.ForgetWritable(0, ^uint64(0))
 	is(0x110000, 0x111000, false)
 }

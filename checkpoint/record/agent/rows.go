@@ -25,6 +25,8 @@ const (
 	changesFlags // always, and what makes descriptors wait is not known any more
 	newMemory    // of mmap(2): IsNewMemory
 	otherSignals // the argument is no signal whose action the recorder has a hand in: SIGSEGV, SIGSYS
+	ownMemory    // the first arguments are the address and the length of memory that AddWritable has named, or the agent has mapped
+	shrinks      // of mremap(2): likewise, and it becomes less where it is
 )
 
 // waits says how a call may wait for another thread.
@@ -113,6 +115,9 @@ var futexWaits = []uint32{
 	abi.FUTEX_WAIT_BITSET | 256, abi.FUTEX_WAIT_BITSET | 128 | 256,
 }
 
+// advice is of madvise(2) and the agent's: what gives up pages, and what changes nothing.
+var advice = []uint32{abi.MADV_DONTNEED, abi.MADV_WILLNEED, abi.MADV_HUGEPAGE, abi.MADV_NOHUGEPAGE}
+
 // waiting has the calls that may wait for another thread.
 var waiting = map[int64]waits{
 	abi.SYS_READ: toRead, abi.SYS_PREAD64: toRead, abi.SYS_RECVFROM: toRead,
@@ -144,17 +149,24 @@ func tableOfRows() map[uint32]row {
 	t[abi.SYS_DUP3] = row{when: closes, arg: 1}
 	t[abi.SYS_BRK] = row{when: always}
 	t[abi.SYS_MMAP] = row{when: newMemory}
+	t[abi.SYS_MUNMAP] = row{when: ownMemory}
+	t[abi.SYS_MREMAP] = row{when: shrinks}
 	t[abi.SYS_RT_SIGACTION] = row{when: otherSignals, outs: outsOf(abi.SYS_RT_SIGACTION)}
 	next := uint32(rowCount)
 	for _, c := range []struct {
 		nr       int64
+		arg      uint8
+		when     when
 		commands []uint32
-	}{{abi.SYS_IOCTL, ioctlCommands}, {abi.SYS_FCNTL, fcntlCommands}, {abi.SYS_SETSOCKOPT, socketLevels}, {abi.SYS_FUTEX, slices.Concat(futexWakes, futexWaits)}} {
+	}{
+		{abi.SYS_IOCTL, 1, always, ioctlCommands}, {abi.SYS_FCNTL, 1, always, fcntlCommands}, {abi.SYS_SETSOCKOPT, 1, always, socketLevels},
+		{abi.SYS_FUTEX, 1, always, slices.Concat(futexWakes, futexWaits)}, {abi.SYS_MADVISE, 2, ownMemory, advice},
+	} {
 		n := uint32(len(c.commands))
 		next -= n
-		t[uint32(c.nr)] = row{when: byCommand, arg: 1, val: next | n<<16}
+		t[uint32(c.nr)] = row{when: byCommand, arg: c.arg, val: next | n<<16}
 		for i, cmd := range c.commands {
-			r := row{when: always, val: cmd, outs: outsOfCommand(c.nr, cmd)}
+			r := row{when: c.when, val: cmd, outs: outsOfCommand(c.nr, cmd)}
 			if c.nr == abi.SYS_FCNTL && cmd == abi.F_SETFL {
 				r.when = changesFlags
 			}
@@ -174,6 +186,13 @@ const mapAdvice = abi.MAP_NORESERVE | abi.MAP_STACK
 // kernel chooses: that changes the map in a way that follows from the call's result. The agent makes such calls.
 func IsNewMemory(args *[6]uint64) bool {
 	return args[2]&abi.PROT_EXEC == 0 && args[3]&^mapAdvice == abi.MAP_PRIVATE|abi.MAP_ANONYMOUS
+}
+
+// IsShrunk reports whether mremap(2) with these arguments takes away a part of what is mapped, and moves nothing. The agent makes such calls.
+func IsShrunk(args *[6]uint64) bool {
+	pages := func(n uint64) uint64 { return (n + 0xfff) &^ 0xfff }
+	size := pages(args[2])
+	return args[3]&^abi.MREMAP_MAYMOVE == 0 && size != 0 && size <= pages(args[1])
 }
 
 // outsOf returns what a call writes, from its row in the table of calls.

@@ -236,13 +236,22 @@ func (s Shared) IsWritable(start, end uint64) bool {
 	return false
 }
 
-// ForgetWritable takes back what AddWritable has said of ranges that have memory in [start,end).
+// ForgetWritable takes back what AddWritable has said of [start,end). Of a range that has memory on both sides the part before it is kept.
 func (s Shared) ForgetWritable(start, end uint64) {
 	for at := 0; at < 16*writableCount; at += 16 {
-		if from, to := s.writable(at); from < end && start < to {
-			s.put(blockWritable+at, 0)
-			s.put(blockWritable+at+8, 0)
+		from, to := s.writable(at)
+		switch {
+		case from >= end || start >= to:
+			continue
+		case from < start:
+			to = start
+		case to > end:
+			from = end
+		default:
+			from, to = 0, 0
 		}
+		s.put(blockWritable+at, from)
+		s.put(blockWritable+at+8, to)
 	}
 }
 

@@ -24,6 +24,8 @@ enum {
 	CHANGES_FLAGS, /* always, and what is known of waiting is not any more */
 	NEW_MEMORY, /* mmap: memory that is the program's alone, holds no code, and lies where the kernel chooses */
 	OTHER_SIGNALS, /* argument 0 is no signal whose action the supervisor has a hand in */
+	OWN_MEMORY, /* argument 0 is the address, 1 the length of memory that is writable as below */
+	SHRINKS, /* mremap: likewise, and it becomes less where it is */
 };
 
 /* What is known of a descriptor. */
@@ -93,7 +95,7 @@ struct block {
 	u64 began;	      /* when a call with a time-out began, in nanoseconds of CLOCK_MONOTONIC */
 	u64 last[REG_WORDS];  /* the registers of the last record of the ring */
 	u8 unused[0x200 - 0x108 - 8 * REG_WORDS];
-	struct range writable[WRITABLE]; /* memory that can be written as a whole */
+	struct range writable[WRITABLE]; /* the program's own nameless memory that can be written as a whole, and not executed */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 about[DESCRIPTORS]; /* of a descriptor: what is known of it, as long as it is not closed */
 	volatile u32 supervised; /* the thread runs under the supervisor's eyes */
@@ -155,7 +157,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
+enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
@@ -190,6 +192,51 @@ static int is_writable(const struct block *b, u64 addr, u64 n)
 	return 0;
 }
 
+/* note_writable says that memory has been mapped that is writable as a whole. */
+static void note_writable(const struct block *b, u64 start, u64 end)
+{
+	struct range *r = b->common->writable;
+
+	for (int i = 0; i < WRITABLE; i++)
+		if (r[i].end && start <= r[i].end && r[i].start <= end) {
+			r[i].start = start < r[i].start ? start : r[i].start;
+			r[i].end = end > r[i].end ? end : r[i].end;
+			return;
+		}
+	for (int i = WRITABLE - 1; i > 0; i--) /* what was said first is forgotten */
+		r[i] = r[i - 1];
+	r[0].start = start;
+	r[0].end = end;
+}
+
+/* forget_writable is for memory that is gone. Of what it was in the midst of the part before it is kept. */
+static void forget_writable(const struct block *b, u64 start, u64 end)
+{
+	struct range *r = b->common->writable;
+
+	for (int i = 0; i < WRITABLE; i++)
+		if (start < r[i].end && r[i].start < end) {
+			if (r[i].start < start)
+				r[i].end = start;
+			else if (r[i].end > end)
+				r[i].start = end;
+			else
+				r[i].start = r[i].end = 0;
+		}
+}
+
+#define PAGE 4096ul
+#define PAGES(n) (((n) + PAGE - 1) & -PAGE)
+#define MREMAP_MAYMOVE 1
+
+/* is_own reports whether memory whose address and length are arguments 0 and 1 is writable as above. */
+static int is_own(const struct block *b)
+{
+	u64 n = PAGES(arg(b, 1));
+
+	return arg(b, 0) % PAGE == 0 && n >= arg(b, 1) && n > 0 && is_writable(b, arg(b, 0), n);
+}
+
 /* is_known reports whether something is known of descriptor argument i. */
 static int is_known(const struct block *b, u8 i, u8 what)
 {
@@ -204,7 +251,7 @@ static void forget_waiting(const struct block *b)
 		b->common->about[i] &= ~NEVER_WAITS;
 }
 
-enum { PROT_EXEC = 4, MAP_PRIVATE_ANONYMOUS = 0x22, SIGSEGV = 11, SIGSYS = 31 };
+enum { PROT_WRITE = 2, PROT_EXEC = 4, MAP_PRIVATE_ANONYMOUS = 0x22, SIGSEGV = 11, SIGSYS = 31 };
 #define MAP_ADVICE 0x24000ul /* MAP_NORESERVE, MAP_STACK */
 
 long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
@@ -310,12 +357,16 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 		return arg(b, 2) & PROT_EXEC || (arg(b, 3) & ~MAP_ADVICE) != MAP_PRIVATE_ANONYMOUS ? 0 : row;
 	case OTHER_SIGNALS:
 		return (u32)arg(b, 0) == SIGSEGV || (u32)arg(b, 0) == SIGSYS ? 0 : row;
+	case OWN_MEMORY:
+		return is_own(b) ? row : 0;
+	case SHRINKS:
+		return arg(b, 3) & ~MREMAP_MAYMOVE || PAGES(arg(b, 2)) == 0 || PAGES(arg(b, 2)) > PAGES(arg(b, 1)) || !is_own(b) ? 0 : row;
 	case BY_COMMAND:
 		for (u32 i = row->val & 0xffff, n = row->val >> 16; n > 0; i++, n--)
 			if (rows[i].val == (u32)arg(b, row->arg)) {
 				if (rows[i].when == CHANGES_FLAGS)
 					forget_waiting(b);
-				return &rows[i];
+				return rows[i].when == OWN_MEMORY && !is_own(b) ? 0 : &rows[i];
 			}
 	}
 	return 0;
@@ -495,6 +546,22 @@ static u8 *put_out(struct record *rec, u8 *at, u64 addr, u64 n)
 /* is_tried says that a call's result is only that of not having waited. */
 static int is_tried(const struct block *b, long ret) { return ret == 0 && b->fourth != arg(b, 3); }
 
+/* follow_memory keeps what is known of writable memory in step with a call that has been made, of which the rows are these. */
+static void follow_memory(const struct block *b, const struct row *row, long ret)
+{
+	u64 addr = arg(b, 0), len = PAGES(arg(b, 1));
+
+	if (row->when == NEW_MEMORY && ret > 0 && arg(b, 2) & PROT_WRITE)
+		note_writable(b, (u64)ret, (u64)ret + len);
+	if (b->regs[0] == SYS_MUNMAP)
+		forget_writable(b, addr, addr + len);
+	if (row->when == SHRINKS)
+		forget_writable(b, addr + PAGES(arg(b, 2)), addr + len);
+}
+
+/* is_memory_call says that the supervisor has to look at what a call has done that failed: it may have gone half the way. */
+static int is_memory_call(const struct row *row) { return row->when == OWN_MEMORY || row->when == SHRINKS; }
+
 int agent_call(struct block *b)
 {
 	const struct row *rows = (const struct row *)((u8 *)b + (ROWS - BLOCK));
@@ -513,8 +580,9 @@ int agent_call(struct block *b)
 	if (is_tried(b, ret))
 		return ASK; /* which takes it for not made */
 	int outs = row->outs;
-	if (ret == -EINTR)
+	if (ret == -EINTR || (ret < 0 && is_memory_call(row)))
 		return ASK;
+	follow_memory(b, row, ret);
 	if (ret < 0 && outs) {
 		if (!is_clean(b, ret))
 			return ASK;
@@ -563,7 +631,6 @@ int agent_call(struct block *b)
 enum { SYS_MPROTECT = 10, SYS_SCHED_YIELD = 24, SYS_RT_SIGACTION = 13, SYS_GETPID = 39, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
 enum { SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59, ARCH_SET_CPUID = 0x1012 };
 enum { TRAP_TSC = 1, TRAP_CPUID = 2 };
-#define PAGE 4096ul
 
 /* as_guest gives SIGSYS the action that the program wants. */
 static void as_guest(struct block *b)
