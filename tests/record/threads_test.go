@@ -61,3 +61,15 @@ func (c *guestCase) checkSchedules(t *testing.T, r run) {
 		t.Run(fmt.Sprintf("chaos%d", 1+seed), func(t *testing.T) { c.check(t, &r, want) })
 	}
 }
+
+// TestThreadsMemory: threads that map and unmap memory of their own all the time, and by chance.
+func TestThreadsMemory(t *testing.T) {
+	prog := compile(t, "ownmem")
+	c := guestCase{name: "ownmem"}
+	for name, opt := range map[string]recorder.Options{"plain": {}, "forced": {ForceEvery: 3 * time.Millisecond}, "chaos": {Chaos: true, ChaosSeed: 1}} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: []string{prog, "4"}, opt: opt}
+			c.check(t, &r, r.native(t))
+		})
+	}
+}

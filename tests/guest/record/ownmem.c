@@ -1,7 +1,8 @@
 // Maps memory of its own, stores and reads files into parts of it, gives pages up, makes it smaller, larger and
-// unmaps it in parts, all the time and by chance; what is mapped anew is zero.
+// unmaps it in parts, all the time and by chance; what is mapped anew is zero. With a number that many threads do.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 
 enum { BLOCKS = 40, MOST = 24, PAGE = 4096, ROUNDS = 4000 };
 
-static struct { unsigned char *at; long pages; int parts; /* it may be two mappings, which cannot grow */ } blocks[BLOCKS];
-static unsigned long state = 12345, sum;
+static __thread struct { unsigned char *at; long pages; int parts; /* it may be two mappings, which cannot grow */ } blocks[BLOCKS];
+static __thread unsigned long state, sum;
+static int fd, rounds = ROUNDS;
 
 static unsigned long draw(unsigned long n) {
 	state = state * 6364136223846793005 + 1442695040888963407;
@@ -35,7 +37,7 @@ static void drop(int i) {
 	blocks[i].pages = 0;
 }
 
-static void change(int i, int fd) {
+static void change(int i) {
 	unsigned char *p = blocks[i].at;
 	long n = blocks[i].pages, k = draw(n), size;
 	switch (draw(8)) {
@@ -58,23 +60,40 @@ static void change(int i, int fd) {
 		if (draw(2)) { if (munmap(p + k * PAGE, (n - k) * PAGE)) abort(); blocks[i].pages = k; }
 		else { if (munmap(p, k * PAGE)) abort(); blocks[i].at += k * PAGE; blocks[i].pages = n - k; }
 		break;
-	case 6: // a page in its midst, which is mapped again at once
+	case 6: // another page in its midst
 		blocks[i].parts = 1;
-		if (munmap(p + k * PAGE, PAGE) || mmap(p + k * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) abort();
+		if (mmap(p + k * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) abort();
 		break;
 	case 7: if (madvise(p + 1, PAGE, MADV_DONTNEED) == 0 || munmap(p + 1, PAGE) == 0) abort(); break;
 	}
 	add(blocks[i].at, blocks[i].pages * PAGE);
 }
 
-int main(int argc, char **argv) {
-	int fd = open(argv[0], O_RDONLY);
-	for (int k = 0; k < ROUNDS; k++) {
+static void *run(void *seed) {
+	state = (unsigned long)seed;
+	for (int k = 0; k < rounds; k++) {
 		int i = draw(BLOCKS);
 		if (blocks[i].pages == 0) make(i);
 		else if (draw(6) == 0) drop(i);
-		else change(i, fd);
+		else change(i);
 	}
-	printf("%lx\n", sum);
+	for (int i = 0; i < BLOCKS; i++)
+		if (blocks[i].pages) drop(i);
+	return (void *)sum;
+}
+
+int main(int argc, char **argv) {
+	int n = argc > 1 ? atoi(argv[1]) : 0;
+	pthread_t threads[n + 1];
+	void *all = 0;
+	fd = open(argv[0], O_RDONLY);
+	if (n) rounds /= n;
+	for (long i = 0; i < n; i++)
+		if (pthread_create(&threads[i], 0, run, (void *)(i + 1))) abort();
+	for (int i = 0; i < n; i++) {
+		if (pthread_join(threads[i], &all)) abort();
+		printf("%lx\n", (unsigned long)all);
+	}
+	printf("%lx\n", (unsigned long)run((void *)12345));
 	return 0;
 }
