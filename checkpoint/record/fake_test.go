@@ -195,6 +195,10 @@ func (m *fakeMM) visit(start, end uint64, f func(page, entry uint64)) error {
 	return nil
 }
 
+func (m *fakeMM) mappingAt(int, uint64, *objectTable) (mapping, error) {
+	return mapping{}, unix.ENOTTY
+}
+
 func (m *fakeMM) written(uint64, uint64) (ranges, error) { return nil, unix.ENOTTY }
 
 func (m *fakeMM) visitSince(start, end uint64, known ranges, f func(page, entry uint64)) error {

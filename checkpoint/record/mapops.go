@@ -3,8 +3,6 @@
 package record
 
 import (
-	"fmt"
-
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
@@ -235,20 +233,6 @@ func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 		c.shown = append(c.shown, checkpoint.MemWrite{Addr: a, Data: b})
 	}
 	sp.noteRefill(c.shown)
-}
-
-// lineAt returns the kernel's description of the mapping at addr, from its list of
-// all.
-func (sp *space) lineAt(addr uint64) (mapping, error) {
-	list, err := sp.kernelMaps()
-	if err != nil {
-		return mapping{}, err
-	}
-	m := newMapModel(list)
-	if r := m.at(addr); r != nil {
-		return *r, nil
-	}
-	return mapping{}, fmt.Errorf("the new mapping at %#x is not in the kernel's list", addr)
 }
 
 // brkOps compares the new break with the old one.

@@ -4,6 +4,7 @@ package record
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,26 @@ func (sp *space) kernelMaps() ([]mapping, error) {
 		list = slices.DeleteFunc(list, func(m mapping) bool { return sp.isScratch(&m) })
 	}
 	return list, err
+}
+
+// lineAt returns the kernel's description of the mapping at addr.
+func (sp *space) lineAt(addr uint64) (mapping, error) {
+	m, err := sp.mm.mappingAt(sp.pid, addr, &sp.objects.objectTable)
+	switch {
+	case err == nil && !sp.isScratch(&m):
+		return m, nil
+	case err != nil && !errors.Is(err, unix.ENOTTY):
+		return mapping{}, fmt.Errorf("the new mapping at %#x: %w", addr, err)
+	}
+	list, err := sp.kernelMaps()
+	if err != nil {
+		return mapping{}, err
+	}
+	all := newMapModel(list)
+	if r := all.at(addr); r != nil {
+		return *r, nil
+	}
+	return mapping{}, fmt.Errorf("the new mapping at %#x is not in the kernel's list", addr)
 }
 
 // readMaps parses the map of a process.
@@ -51,39 +72,57 @@ func readMaps(pid int, objs *objectTable) ([]mapping, error) {
 // parseMapsLine reads "start-end perms offset dev inode   path"
 // (Documentation/filesystems/proc.rst).
 func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
-	var m mapping
+	var l mapsLine
 	f := strings.SplitN(line, " ", 6)
 	if len(f) < 5 || len(f[1]) != 4 {
-		return m, false
+		return mapping{}, false
 	}
 	lo, hi, ok := strings.Cut(f[0], "-")
 	file, ok2 := parseFileID(f[3], f[4])
 	if !ok || !ok2 {
-		return m, false
+		return mapping{}, false
 	}
 	var err [3]error
-	m.Start, err[0] = strconv.ParseUint(lo, 16, 64)
-	m.End, err[1] = strconv.ParseUint(hi, 16, 64)
-	m.Offset, err[2] = strconv.ParseUint(f[2], 16, 64)
+	l.file = file
+	l.start, err[0] = strconv.ParseUint(lo, 16, 64)
+	l.end, err[1] = strconv.ParseUint(hi, 16, 64)
+	l.offset, err[2] = strconv.ParseUint(f[2], 16, 64)
 	for _, e := range err {
 		if e != nil {
-			return m, false
+			return mapping{}, false
 		}
 	}
-	path := ""
 	if len(f) == 6 {
-		path = strings.TrimLeft(f[5], " ")
+		l.path = strings.TrimLeft(f[5], " ")
 	}
+	for i, c := range []byte("rwx") {
+		if f[1][i] == c {
+			l.prot |= 1 << i
+		}
+	}
+	l.shared = f[1][3] == 's'
+	return l.mapping(pid, objs), true
+}
+
+// mapsLine is what the kernel says of a mapping.
+type mapsLine struct {
+	start, end, offset uint64
+	prot               uint8
+	shared             bool
+	file               fileID
+	path               string // with \012 for each newline
+}
+
+// mapping returns the mapping. An object that is new gets its number.
+func (l *mapsLine) mapping(pid int, objs *objectTable) mapping {
+	var m mapping
+	m.Start, m.End, m.Offset, m.Prot = l.start, l.end, l.offset, l.prot
+	path := l.path
 	if strings.HasPrefix(path, "[anon_shmem:") {
 		path = sharedAnonymous // named by PR_SET_VMA_ANON_NAME, and the same object
 	}
 	m.Name = path
-	for i, c := range []byte("rwx") {
-		if f[1][i] == c {
-			m.Prot |= 1 << i
-		}
-	}
-	if f[1][3] == 's' {
+	if l.shared {
 		m.Flags |= checkpoint.MapShared
 	}
 	switch path {
@@ -92,13 +131,29 @@ func parseMapsLine(line string, pid int, objs *objectTable) (mapping, bool) {
 	case "[stack]":
 		m.Flags |= checkpoint.MapStack | checkpoint.MapGrowsDown
 	}
-	kind := kindOf(path, file.inode)
+	kind := kindOf(path, l.file.inode)
 	if kind == checkpoint.ObjectAnon {
 		m.Offset = 0
-		return m, true
+		return m
 	}
-	m.Object = objs.id(objectKey{file.dev, file.inode, path}, kind, func() int64 { return fileSize(pid, m.Start, m.End) }, mapFileOpener(pid, m.Start, m.End))
-	return m, true
+	m.Object = objs.id(objectKey{l.file.dev, l.file.inode, path}, kind, func() int64 { return fileSize(pid, m.Start, m.End) }, mapFileOpener(pid, m.Start, m.End))
+	return m
+}
+
+// readMapsAt asks for the mapping at addr alone, of a process's map that may have thousands. ENOTTY says that the kernel has not got
+// the request, before Linux 6.11, and ENOENT that nothing is mapped there.
+func readMapsAt(pid int, addr uint64, objs *objectTable) (mapping, error) {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return mapping{}, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	l, err := queryMaps(int(f.Fd()), addr)
+	if err != nil {
+		return mapping{}, err
+	}
+	l.path = strings.ReplaceAll(l.path, "\n", `\012`)
+	return l.mapping(pid, objs), nil
 }
 
 // parseFileID reads the dev and inode fields of such a line.

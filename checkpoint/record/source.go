@@ -79,6 +79,8 @@ type mmInfo interface {
 	// mappings lists what is mapped, by address, as a thread that lives sees it. Objects that
 	// are new get their numbers.
 	mappings(tid int, objects *objectTable) ([]mapping, error)
+	// mappingAt returns the one at addr. ENOTTY says that the kernel cannot be asked for one.
+	mappingAt(tid int, addr uint64, objects *objectTable) (mapping, error)
 	// visit calls f for every page of [start,end) that is present or swapped, with its entry
 	// in the form of /proc/PID/pagemap.
 	visit(start, end uint64, f func(page, entry uint64)) error
@@ -161,6 +163,10 @@ type procMM struct{ pagemapReader }
 
 func (*procMM) mappings(tid int, objects *objectTable) ([]mapping, error) {
 	return readMaps(tid, objects)
+}
+
+func (*procMM) mappingAt(tid int, addr uint64, objects *objectTable) (mapping, error) {
+	return readMapsAt(tid, addr, objects)
 }
 
 // procMem is a descriptor of /proc/PID/mem.
