@@ -76,7 +76,8 @@ func (sp *space) keepRun(v *fileVersion, run []filePage) error {
 }
 
 // keepReadShared takes the pages of shared mappings that the program can only
-// read: of large objects not all pages were taken when they were mapped.
+// read: of large objects not all pages were taken when they were mapped. Those of holes are to be kept before: there the
+// program, which may have been allowed to write once, may have stored.
 func (sp *space) keepReadShared(set ranges) error {
 	return set.each(func(page uint64) error {
 		addr := page * checkpoint.PageSize
@@ -121,7 +122,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 				return err
 			}
 		}
-		if err := errors.Join(sp.keepReadShared(scan.shared), sp.keepHoles(scan.shared)); err != nil {
+		if err := errors.Join(sp.keepHoles(scan.shared), sp.keepReadShared(scan.shared)); err != nil {
 			return err
 		}
 		sp.noteUnmapped(&m, scan.shared)

@@ -64,7 +64,7 @@ func (sp *space) takeSnapshot() (*snapshot, error) {
 	if err := sp.keepFilePages(c.file); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(sp.keepReadShared(c.shared), sp.keepHoles(c.shared)); err != nil {
+	if err := errors.Join(sp.keepHoles(c.shared), sp.keepReadShared(c.shared)); err != nil {
 		return nil, err
 	}
 	if err := sp.keepOriginals(sp.maps.all(), c.private); err != nil {
