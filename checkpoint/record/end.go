@@ -80,6 +80,7 @@ func (t *thread) onExitCall() error {
 		return nil
 	}
 	t.proc.about.ExitCode = int32(uint8(t.call.args[0]))
+	t.proc.killed = t
 	return g.endQuietly(t, intervalEnd{kind: checkpoint.EndExit, code: int(uint8(t.call.args[0]))})
 }
 
@@ -106,7 +107,8 @@ func (t *thread) dieOf(sig int, si *ptrace.Siginfo, forced bool) (action, error)
 	return next, err
 }
 
-// isDoomed reports whether the thread is not to run any more, because its process has been given a signal that kills.
+// isDoomed reports whether the thread is not to run any more, because its process has been given a signal that kills, or another
+// thread has called exit_group(2): what it waited for has been ended by the recorder, perhaps, and nothing is recorded any more.
 func (t *thread) isDoomed() bool { return t.proc.killed != nil && t.proc.killed != t && !t.dead }
 
 // crash ends the recording of the process at the signal that kills it.

@@ -289,6 +289,26 @@ func TestDoomed(t *testing.T) {
 	}
 }
 
+// TestExits: once a thread has called exit_group(2), the others stay where they stopped until they are killed.
+func TestExits(t *testing.T) {
+	f, th := newFake(t, Options{})
+	g := th.group()
+	g.pass(th)
+	other := &thread{session: th.session, proc: th.proc, tid: 1 << 30}
+	g.turns.threads, g.turns.ready = append(g.turns.threads, other), []*thread{other}
+	var resumed []int
+	f.onResume = func(tid int) { resumed = append(resumed, tid) }
+	entry := f.call(unix.SYS_EXIT_GROUP, 0, nil, 3)[0]
+	for _, err := range []error{th.onWait(entry(0, 0)), other.onWait(eventOf(unix.PTRACE_EVENT_EXIT))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{th.tid, other.tid}; !slices.Equal(resumed, want) {
+		t.Errorf("resumed %d, want %d", resumed, want)
+	}
+}
+
 // TestDiesBeside: a process that dies does not wait for the snapshot of another, which is being written.
 func TestDiesBeside(t *testing.T) {
 	_, th := newFake(t, Options{})
