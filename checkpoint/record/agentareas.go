@@ -147,8 +147,8 @@ func (sp *space) mapHidden(in caller, at, size, code uint64, exec bool) (where a
 	return where, view, nil
 }
 
-// yieldAreas gives up memory for stubs where the call that the thread is at the entry of is to map or unmap something. Where a program has unmapped
-// memory it may map it again. No thread is in a stub: who has the turn is at this call.
+// yieldAreas gives up memory for stubs where the call that the thread is at the entry of is to map or unmap something: a program that
+// has unmapped memory may map it again. No thread is in a stub: who has the turn is at this call.
 func (t *thread) yieldAreas() error {
 	c, a := &t.call, t.space().agent
 	at, ok := c.replaces()
@@ -183,7 +183,7 @@ func (t *thread) yieldAreas() error {
 func (c *call) replaces() (at abi.Range, ok bool) {
 	a := &c.args
 	switch {
-	case c.nr == unix.SYS_MUNMAP, c.nr == unix.SYS_MMAP && a[3]&(unix.MAP_FIXED|unix.MAP_FIXED_NOREPLACE) != 0, c.nr == unix.SYS_REMAP_FILE_PAGES:
+	case c.nr == unix.SYS_MUNMAP, c.nr == unix.SYS_MMAP && a[3]&(unix.MAP_FIXED|unix.MAP_FIXED_NOREPLACE) != 0:
 		at = abi.Range{Addr: a[0], Len: pageUp(a[1])}
 	case c.nr == unix.SYS_MREMAP && a[3]&unix.MREMAP_FIXED != 0:
 		at = abi.Range{Addr: a[4], Len: pageUp(a[2])}

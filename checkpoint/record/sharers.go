@@ -152,7 +152,7 @@ func (t *thread) atCallExit() (action, error) {
 		}
 		t.call.joined = false
 	}
-	if !t.call.patched && t.joinsBy(int64(t.regs.Rax)) {
+	if (!t.call.patched || t.call.overAgent) && t.joinsBy(int64(t.regs.Rax)) {
 		return t.leaveAtExit(checkpoint.SchedBlocked), nil
 	}
 	if !t.parked.passed && t.leavesTurn() {
