@@ -22,6 +22,20 @@ type storeWatch struct {
 	written map[fileID]bool
 }
 
+// CanWatchStores returns why the kernel cannot tell in which pages of shared memory a process has stored, nil if it can. All pages are
+// compared then, at the end of each turn of processes that share memory.
+func CanWatchStores() error {
+	fd, _, e := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
+	if e != 0 {
+		return fmt.Errorf("userfaultfd: %w", e)
+	}
+	defer func() { _ = unix.Close(int(fd)) }() // nothing was registered
+	if err := uffdBegin(int(fd)); err != nil {
+		return fmt.Errorf("asynchronous write protection: %w", err)
+	}
+	return nil
+}
+
 // mayWatch reports whether the stores to a mapping can be watched. Files are not: who is not recorded may write to them.
 func (sp *space) mayWatch(m *mapping) bool {
 	return sp.watch != nil && sp.watch.fd >= 0 && sp.outside == nil && isSharedWritable(m) && sp.objects.at(m.Object).Kind == checkpoint.ObjectShared

@@ -25,7 +25,7 @@ import (
 // machineFindings looks at what recording needs here.
 func machineFindings(ctx context.Context) []finding {
 	return append([]finding{
-		cpuFinding(), kernelFinding(), yamaFinding(), attachFinding(), seccompFinding(), tscFinding(), cpuidFinding(), pagemapFinding(), diskFinding(),
+		cpuFinding(), kernelFinding(), yamaFinding(), attachFinding(), seccompFinding(), tscFinding(), cpuidFinding(), pagemapFinding(), sharedFinding(), diskFinding(),
 	}, trialFindings(ctx)...)
 }
 
@@ -118,6 +118,15 @@ func cpuidFinding() finding {
 	}
 	return lack("CPUID", "cannot be trapped: no CPUID faulting on this CPU, or none in this virtual machine",
 		"glibc, OpenSSL, Go, Node.js and Java are told by variables and an option instead; another program that asks the CPU itself may use instructions that replay refuses by name")
+}
+
+// sharedFinding says whether the kernel tells the recorder in which pages processes that share memory have stored.
+func sharedFinding() finding {
+	if err := recorder.CanWatchStores(); err != nil {
+		return lack("shared memory", "the kernel does not tell which pages are stored to: "+err.Error(),
+			"processes that share memory, as PostgreSQL's, are recorded, and slower; it takes Linux 6.7 and userfaultfd(2), which a container's seccomp profile may forbid")
+	}
+	return ok("shared memory", "the kernel tells which pages are stored to")
 }
 
 // pagemapFinding reads this process's own page map (Documentation/admin-guide/mm/pagemap.rst).
