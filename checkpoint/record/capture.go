@@ -130,7 +130,7 @@ func (sp *space) captureFilePages(c *call, start, end uint64) error {
 			return err
 		}
 		if m.private() && sp.objects.at(m.Object).Changed {
-			c.refill = c.refill.union(scan.private)
+			c.refill = c.refill.union(scan.private).union(scan.changed) // of these the log may have what was written to the file
 		}
 	}
 	return nil

@@ -33,3 +33,16 @@ func TestFileWindows(t *testing.T) {
 		})
 	}
 }
+
+// TestFileMemory: mappings of a file that are stored to, given up, moved, protected and unmapped while the file is
+// written and cut, by chance. RATIONALE.md of checkpoint/record says which of such programs do not replay.
+func TestFileMemory(t *testing.T) {
+	prog := compile(t, "filemem")
+	c := guestCase{name: "filemem"}
+	for name, args := range map[string][]string{"shared": {"shared"}, "private": {"private"}, "memory": {"shared", "memory"}} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: append([]string{prog}, args...), dir: t.TempDir()}
+			c.check(t, &r, r.native(t))
+		})
+	}
+}
