@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -244,10 +245,28 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 	return out
 }
 
+// forgetCut forgets the pages of a file that nobody can read any more: a call may have cut it.
+func (c *sharers) forgetCut(id fileID) {
+	maps.DeleteFunc(c.content, func(k sharedPage, _ []byte) bool {
+		return k.file == id && !slices.ContainsFunc(c.groups, func(o *group) bool { return o.of.space.canRead(k) })
+	})
+}
+
+// canRead reports whether the space has a page mapped shared that is there.
+func (sp *space) canRead(k sharedPage) (can bool) {
+	if sp.mm == nil {
+		return false
+	}
+	var b [1]byte
+	sp.eachView(k, func(addr uint64) { can = can || sp.readMem(addr, b[:]) == len(b) })
+	return can
+}
+
 // noteWritten has the others log what a call of g's process has changed in a file that they
 // have mapped shared, as far as sharedLimit goes. No page table tells of it. With all they log
 // whatever they see of it: they joined at this call, and what they saw before is not known.
 func (c *sharers) noteWritten(g *group, id fileID, all bool) {
+	c.forgetCut(id)
 	for _, o := range c.groups {
 		sp := o.of.space
 		sp.noteFileWritten(id)
