@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"vplay/checkpoint"
@@ -26,10 +27,14 @@ func TestFind(t *testing.T) {
 		}
 		var want []int
 		if w.r.IntN(2) == 0 {
-			rip := w.all[w.r.IntN(len(w.all))].regs.RIP
+			at := w.r.IntN(len(w.all))
+			if w.r.IntN(4) == 0 { // where a signal comes
+				at = max(0, slices.IndexFunc(w.all, func(m moment) bool { return m.signal }))
+			}
+			rip := w.all[at].regs.RIP
 			q.Exec = []uint64{rip}
 			for i := range end {
-				if w.all[i].regs.RIP == rip && (i == 0 || !w.insideRep(i)) {
+				if w.isExec(i, rip) {
 					want = append(want, i)
 				}
 			}

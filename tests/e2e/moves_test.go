@@ -140,6 +140,12 @@ func (w *walker) insideRep(i int) bool {
 	return a.pos.Interval == b.pos.Interval && a.pos.Instr == b.pos.Instr && a.regs.RIP == b.regs.RIP && a.regs.R[x86.RCX] == b.regs.R[x86.RCX]+1
 }
 
+// isExec reports whether the instruction at pc begins at moment i. Where a signal is
+// pending its frame comes first, and the instruction behind the handler.
+func (w *walker) isExec(i int, pc uint64) bool {
+	return w.all[i].regs.RIP == pc && !w.all[i].signal && (i == 0 || !w.insideRep(i))
+}
+
 func (w *walker) move() {
 	ctx := context.Background()
 	var err error

@@ -121,12 +121,6 @@ func (h *historian) accesses() {
 	}
 }
 
-// isExec reports whether the instruction at pc begins at moment i. Where a signal is
-// pending its frame comes first, and the instruction behind the handler.
-func (h *historian) isExec(i int, pc uint64) bool {
-	return h.all[i].regs.RIP == pc && !h.all[i].signal && (i == 0 || !h.insideRep(i))
-}
-
 // execs asks for executions of an instruction, in both directions.
 func (h *historian) execs() {
 	pc, at, n := h.all[h.somewhere()].regs.RIP, h.somewhere(), 1+h.r.IntN(4)
