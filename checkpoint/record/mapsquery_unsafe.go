@@ -34,8 +34,8 @@ func queryMaps(fd int, addr uint64) (mapsLine, error) {
 	name := make([]byte, unix.PathMax)
 	q := mapsQuery{addr: addr, nameSize: uint32(len(name)), name: &name[0]}
 	q.size = uint64(unsafe.Sizeof(q))
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), procmapQuery, uintptr(unsafe.Pointer(&q))); e != 0 {
-		return mapsLine{}, e
+	if _, err := ioctl(fd, procmapQuery, unsafe.Pointer(&q)); err != nil {
+		return mapsLine{}, err
 	}
 	path, _, _ := bytes.Cut(name[:q.nameSize], []byte{0}) // the size is with the 0
 	return mapsLine{

@@ -47,11 +47,17 @@ func scanRegions(fd int, start, end uint64, vec []pageRegion) (int, uint64, erro
 // scan makes the request, with vec for the runs.
 func scan(fd int, a *scanArg, vec []pageRegion) (int, uint64, error) {
 	a.size, a.vec, a.vecLen = uint64(unsafe.Sizeof(*a)), &vec[0], uint64(len(vec))
-	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan, uintptr(unsafe.Pointer(a)))
+	n, err := ioctl(fd, pagemapScan, unsafe.Pointer(a))
+	return n, a.walkEnd, err
+}
+
+// ioctl makes a request of ioctl(2) whose argument is a pointer.
+func ioctl(fd int, request uintptr, arg unsafe.Pointer) (int, error) {
+	n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg))
 	if e != 0 {
-		return 0, 0, e
+		return 0, e
 	}
-	return int(n), a.walkEnd, nil
+	return int(n), nil
 }
 
 // Write protection that the kernel takes away by itself at the first store (include/uapi/linux/fs.h and userfaultfd.h).
@@ -80,22 +86,17 @@ func takeWritten(fd int, start, end uint64, vec []pageRegion) (int, uint64, erro
 
 // uffdBegin says what a new descriptor of userfaultfd(2) is for.
 func uffdBegin(fd int) error {
-	return uffd(fd, uffdioAPI, unsafe.Pointer(&struct{ api, features, ioctls uint64 }{api: uffdAPI, features: uffdAsync}))
+	_, err := ioctl(fd, uffdioAPI, unsafe.Pointer(&struct{ api, features, ioctls uint64 }{api: uffdAPI, features: uffdAsync}))
+	return err
 }
 
 // uffdWatch has the kernel watch the stores to [start,end) from now on. All pages count as stored to.
 func uffdWatch(fd int, start, end uint64) error {
-	err := uffd(fd, uffdioRegister, unsafe.Pointer(&struct{ start, len, mode, ioctls uint64 }{start, end - start, uffdWriteProtects, 0}))
+	_, err := ioctl(fd, uffdioRegister, unsafe.Pointer(&struct{ start, len, mode, ioctls uint64 }{start, end - start, uffdWriteProtects, 0}))
 	if err != nil {
 		return err
 	}
 	// Before Linux 6.13 what was moved by mremap(2) keeps the marks that it had.
-	return uffd(fd, uffdioProtect, unsafe.Pointer(&struct{ start, len, mode uint64 }{start, end - start, 0}))
-}
-
-func uffd(fd int, request uintptr, arg unsafe.Pointer) error {
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg)); e != 0 {
-		return e
-	}
-	return nil
+	_, err = ioctl(fd, uffdioProtect, unsafe.Pointer(&struct{ start, len, mode uint64 }{start, end - start, 0}))
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -59,25 +60,40 @@ func (p *pagemapReader) runs(start, end uint64, f func(page, entry uint64), run 
 	if (end-start)/checkpoint.PageSize <= sparse {
 		return p.dense(start, end, f)
 	}
-	for at := start; at < end; {
-		n, stop, err := scanRegions(p.fd, at, end, p.reg[:])
-		if err != nil {
-			if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
-				return p.dense(at, end, f)
-			}
-			return fmt.Errorf("page table scan of %x-%x: %w", at, end, err)
+	for r, err := range p.regions(start, end, scanRegions) {
+		switch {
+		case errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EINVAL):
+			return p.dense(r.start, end, f)
+		case err != nil:
+			return fmt.Errorf("page table scan of %x-%x: %w", r.start, end, err)
 		}
-		for _, r := range p.reg[:n] {
-			if err := run(r.start, r.end); err != nil {
-				return err
-			}
+		if err := run(r.start, r.end); err != nil {
+			return err
 		}
-		if stop <= at {
-			return nil
-		}
-		at = stop
 	}
 	return nil
+}
+
+// regions returns the runs of pages of [start,end) that a scan finds. With an error comes where that was.
+func (p *pagemapReader) regions(start, end uint64, scan func(fd int, start, end uint64, vec []pageRegion) (int, uint64, error)) iter.Seq2[pageRegion, error] {
+	return func(yield func(pageRegion, error) bool) {
+		for at := start; at < end; {
+			n, stop, err := scan(p.fd, at, end, p.reg[:])
+			if err != nil {
+				yield(pageRegion{start: at, end: end}, err)
+				return
+			}
+			for _, r := range p.reg[:n] {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if stop <= at {
+				return
+			}
+			at = stop
+		}
+	}
 }
 
 func (p *pagemapReader) close() { _ = unix.Close(p.fd) } // only read

@@ -134,18 +134,11 @@ func (w *storeWatch) noted() {
 // written implements mmInfo.
 func (p *pagemapReader) written(start, end uint64) (ranges, error) {
 	var out ranges
-	for at := start; at < end; {
-		n, stop, err := takeWritten(p.fd, at, end, p.reg[:])
+	for r, err := range p.regions(start, end, takeWritten) {
 		if err != nil {
-			return nil, fmt.Errorf("stores to %x-%x: %w", at, end, err)
+			return nil, fmt.Errorf("stores to %x-%x: %w", r.start, end, err)
 		}
-		for _, r := range p.reg[:n] {
-			out.add(r.start/checkpoint.PageSize, r.end/checkpoint.PageSize)
-		}
-		if stop <= at {
-			break
-		}
-		at = stop
+		out.add(r.start/checkpoint.PageSize, r.end/checkpoint.PageSize)
 	}
 	return out, nil
 }
