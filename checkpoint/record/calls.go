@@ -482,10 +482,14 @@ func (t *thread) syncPoint() error {
 		return nil
 	}
 	if t.group().sharers != nil {
-		for _, f := range []func() error{t.watchStores, t.dropShared, t.mapScratch} {
-			if err := f(); err != nil {
-				return err
-			}
+		if err := t.watchStores(); err != nil {
+			return err
+		}
+		if err := t.dropShared(); err != nil {
+			return err
+		}
+		if err := t.mapScratch(); err != nil {
+			return err
 		}
 	}
 	g := t.group()

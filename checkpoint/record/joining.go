@@ -3,6 +3,7 @@
 package record
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -76,12 +77,21 @@ func isSharedWritable(m *mapping) bool { return isShared(m) && m.Prot&checkpoint
 // sharesMapped reports whether the space has memory mapped that a child shares, and that one
 // of them may write.
 func (sp *space) sharesMapped() bool {
-	for m := range sp.maps.tree.From(0) {
-		if isSharedWritable(m) {
-			return true
-		}
+	for range sp.sharedWritable() {
+		return true
 	}
 	return false
+}
+
+// sharedWritable returns the mappings in which the process may store what others see.
+func (sp *space) sharedWritable() iter.Seq[*mapping] {
+	return func(yield func(*mapping) bool) {
+		for m := range sp.maps.tree.From(0) {
+			if isSharedWritable(m) && !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 // shares reports whether a file is mapped shared, writable unless another has it so.

@@ -40,15 +40,12 @@ func (c *sharers) noteStores(g *group) {
 		return
 	}
 	sp := g.of.space
-	for _, m := range sp.maps.all() {
-		if !isSharedWritable(&m) {
-			continue
-		}
-		pages, err := sp.storedIn(&m)
+	for m := range sp.sharedWritable() {
+		pages, err := sp.storedIn(m)
 		if err != nil {
 			return // it is gone
 		}
-		c.notePages(g, sp, &m, pages, false)
+		c.notePages(g, sp, m, pages, false)
 	}
 	sp.watch.noted()
 	if sp.session.opt.checkClean {
@@ -58,11 +55,11 @@ func (c *sharers) noteStores(g *group) {
 
 // verifyNoted counts pages of watched memory that are not as they were noted.
 func (c *sharers) verifyNoted(sp *space) {
-	for _, m := range sp.maps.all() {
-		if !sp.mayWatch(&m) {
+	for m := range sp.sharedWritable() {
+		if !sp.mayWatch(m) {
 			continue
 		}
-		scan, err := sp.scanPages([]mapping{m})
+		scan, err := sp.scanPages([]mapping{*m})
 		if err != nil {
 			return // it is gone
 		}
@@ -123,26 +120,26 @@ const dropFloor = 256
 
 // dropShared takes shared memory that is not watched out of the page tables of a process that has the turn again,
 // where there is much of it: then what is found there at the turn's end is what the process has
-// used, and not all that it ever did. The memory keeps its content. The thread is at a sync
-// point.
+// used, and not all that it ever did. The memory keeps its content. The thread, whose group
+// shares memory, is at a sync point.
 func (t *thread) dropShared() error {
 	g, sp := t.group(), t.space()
-	if g.sharers == nil || !g.regained {
+	if !g.regained {
 		return nil
 	}
 	g.regained = false
 	var list []mapping
 	var pages []ranges
 	count := uint64(0)
-	for _, m := range sp.maps.all() {
-		if !isSharedWritable(&m) || sp.mayWatch(&m) {
+	for m := range sp.sharedWritable() {
+		if sp.mayWatch(m) {
 			continue
 		}
-		scan, err := sp.scanPages([]mapping{m})
+		scan, err := sp.scanPages([]mapping{*m})
 		if err != nil {
 			return err
 		}
-		list, pages, count = append(list, m), append(pages, scan.shared), count+scan.shared.count()
+		list, pages, count = append(list, *m), append(pages, scan.shared), count+scan.shared.count()
 	}
 	if count < dropFloor {
 		return nil
@@ -196,8 +193,8 @@ func (sp *space) takeKnown(set ranges, copies map[uint64][]byte) ranges {
 	}
 	c.noteStores(g)
 	var known ranges
-	for _, m := range sp.maps.all() {
-		if !isSharedWritable(&m) || sp.objects.at(m.Object).Kind != checkpoint.ObjectShared {
+	for m := range sp.sharedWritable() {
+		if sp.objects.at(m.Object).Kind != checkpoint.ObjectShared {
 			continue
 		}
 		id := sp.objects.file(m.Object)

@@ -36,15 +36,15 @@ func CanWatchStores() error {
 	return nil
 }
 
-// mayWatch reports whether the stores to a mapping can be watched. Files are not: who is not recorded may write to them.
+// mayWatch reports whether the stores to a mapping that is shared and writable can be watched. Files are not: who is not recorded may write to them.
 func (sp *space) mayWatch(m *mapping) bool {
-	return sp.watch != nil && sp.watch.fd >= 0 && sp.outside == nil && isSharedWritable(m) && sp.objects.at(m.Object).Kind == checkpoint.ObjectShared
+	return sp.watch != nil && sp.watch.fd >= 0 && sp.outside == nil && sp.objects.at(m.Object).Kind == checkpoint.ObjectShared
 }
 
-// watchStores begins to watch the stores of the thread's space, if it shares memory. The thread is at a sync point.
+// watchStores begins to watch the stores of the thread's space. The thread, whose group shares memory, is at a sync point.
 func (t *thread) watchStores() error {
 	sp := t.space()
-	if t.group().sharers == nil || sp.watch != nil {
+	if sp.watch != nil {
 		return nil
 	}
 	sp.watch = &storeWatch{fd: -1}
