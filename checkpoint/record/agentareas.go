@@ -195,8 +195,8 @@ func (c *call) replaces() (at abi.Range, ok bool) {
 	return at, at.Addr < abi.TaskSize && at.Len <= abi.TaskSize-at.Addr
 }
 
-// overAgent is called at the exit of a call that had memory for stubs in its way.
-func (sp *space) overAgent(c *call, ret int64) {
+// noteReplaced is called at the exit of a call that had memory for stubs in its way.
+func (sp *space) noteReplaced(c *call, ret int64) {
 	at, ok := c.replaces()
 	if !ok || isError(ret) {
 		return // what is there is not used any more, and stays hidden

@@ -344,7 +344,7 @@ func (sp *space) mapEffects(c *call, ev *checkpoint.Event, ret int64) error {
 		ev.Maps = append(ev.Maps, ops...)
 	}
 	if c.overAgent {
-		sp.overAgent(c, ret)
+		sp.noteReplaced(c, ret)
 	}
 	ops, err := sp.mapOps(c, ret)
 	if err != nil {

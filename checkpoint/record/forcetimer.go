@@ -195,19 +195,19 @@ func (p *forceTimer) check(now time.Time) {
 		} // the call waits, perhaps for a thread that waits for the turn
 	}
 	if due {
-		p.send()
+		p.send(false)
 	}
 }
 
-// send sends the signal to the thread that runs.
-func (p *forceTimer) send() {
+// send sends the signal to the thread that runs, to end a wait and nothing else if wait is set.
+func (p *forceTimer) send(wait bool) {
 	if p.source.send(p.pid, p.tid, p.signo) != nil {
 		return
 	}
 	if p.sent == nil {
 		p.sent = map[int]sentSignal{}
 	}
-	p.sent[p.tid] = sentSignal{signo: p.signo, n: p.sent[p.tid].n + 1}
+	p.sent[p.tid] = sentSignal{signo: p.signo, n: p.sent[p.tid].n + 1, wait: wait}
 }
 
 // endWait ends a call of the agent's in which the thread that has the turn waits, and has it wait in no other: another
@@ -222,11 +222,7 @@ func (p *forceTimer) endWait() bool {
 	if p.shared.Phase() != agent.Waits || p.sent[p.tid].n > 0 {
 		return false
 	}
-	p.send()
-	if s, ok := p.sent[p.tid]; ok {
-		s.wait = true
-		p.sent[p.tid] = s
-	}
+	p.send(true)
 	return true
 }
 
