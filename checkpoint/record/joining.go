@@ -18,7 +18,7 @@ import (
 
 // join makes g and o share their turns. A thread that runs its own code keeps the turn.
 func (g *group) join(o *group) {
-	c := &sharers{since: time.Now(), content: map[sharedPage][]byte{}}
+	c := &sharers{since: time.Now(), content: map[fileID]map[uint64][]byte{}}
 	for _, from := range []*group{g, o} {
 		if from.sharers == nil {
 			c.groups = append(c.groups, from)
@@ -26,7 +26,9 @@ func (g *group) join(o *group) {
 		}
 		from.sharers.noteAll(nil)
 		c.groups = append(c.groups, from.sharers.groups...)
-		maps.Copy(c.content, from.sharers.content)
+		for id, pages := range from.sharers.content {
+			maps.Copy(c.knownOf(id), pages)
+		}
 	}
 	for _, m := range c.groups {
 		if m.sharers == nil {

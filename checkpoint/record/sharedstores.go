@@ -63,9 +63,9 @@ func (c *sharers) verifyNoted(sp *space) {
 		if err != nil {
 			return // it is gone
 		}
-		id := sp.objects.file(m.Object)
+		known := c.content[sp.objects.file(m.Object)]
 		_ = eachPage(sp.reader(), scan.shared, func(addr uint64, page []byte) error {
-			if !bytes.Equal(c.content[sharedPage{id, keyIn(&m.Mapping, addr).index}], page) {
+			if !bytes.Equal(known[keyIn(&m.Mapping, addr).index], page) {
 				sp.session.result.Stats.MissedPages++
 				sp.session.log.Error().Uint64("addr", addr).Msg("shared page changed without being noted")
 			}
@@ -74,15 +74,26 @@ func (c *sharers) verifyNoted(sp *space) {
 	}
 }
 
+// knownOf returns the content of a file's pages, as far as it is known, to be added to.
+func (c *sharers) knownOf(id fileID) map[uint64][]byte {
+	pages := c.content[id]
+	if pages == nil {
+		pages = map[uint64][]byte{}
+		c.content[id] = pages
+	}
+	return pages
+}
+
 // notePages has the groups but g log those pages of a mapping of sp's that are not as they were
 // the last time, or all.
 func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all bool) {
 	id := sp.objects.file(m.Object)
+	known := c.knownOf(id)
 	_ = eachPage(sp.reader(), pages, func(addr uint64, page []byte) error {
-		k := sharedPage{id, keyIn(&m.Mapping, addr).index}
-		if all || !bytes.Equal(c.content[k], page) {
-			c.content[k] = slices.Clone(page)
-			c.tellOthers(g, k)
+		index := keyIn(&m.Mapping, addr).index
+		if all || !bytes.Equal(known[index], page) {
+			known[index] = slices.Clone(page)
+			c.tellOthers(g, sharedPage{id, index})
 		}
 		return nil
 	})
@@ -177,8 +188,10 @@ func (sp *space) storedByAny() ranges {
 		return nil
 	}
 	var pages []uint64
-	for k := range c.content {
-		sp.eachView(k, func(addr uint64) { pages = append(pages, addr/checkpoint.PageSize) })
+	for id, known := range c.content {
+		for index := range known {
+			sp.eachView(sharedPage{id, index}, func(addr uint64) { pages = append(pages, addr/checkpoint.PageSize) })
+		}
 	}
 	return rangesOf(pages)
 }
@@ -197,11 +210,11 @@ func (sp *space) takeKnown(set ranges, copies map[uint64][]byte) ranges {
 		if sp.objects.at(m.Object).Kind != checkpoint.ObjectShared {
 			continue
 		}
-		id := sp.objects.file(m.Object)
+		content := c.content[sp.objects.file(m.Object)]
 		set.within(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize, func(lo, hi uint64) {
 			for page := lo; page < hi; page++ {
 				addr := page * checkpoint.PageSize
-				if b := c.content[sharedPage{id, keyIn(&m.Mapping, addr).index}]; b != nil {
+				if b := content[keyIn(&m.Mapping, addr).index]; b != nil {
 					copies[addr] = b
 					known.add(page, page+1)
 				}
@@ -235,7 +248,7 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 	g.stored = nil
 	for k := range stored {
 		sp.eachView(k, func(addr uint64) {
-			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k]})
+			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k.file][k.index]})
 		})
 	}
 	slices.SortFunc(out, func(a, b checkpoint.MemWrite) int { return cmp.Compare(a.Addr, b.Addr) })
@@ -244,8 +257,8 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 
 // forgetCut forgets the pages of a file that nobody can read any more: a call may have cut it.
 func (c *sharers) forgetCut(id fileID) {
-	maps.DeleteFunc(c.content, func(k sharedPage, _ []byte) bool {
-		return k.file == id && !slices.ContainsFunc(c.groups, func(o *group) bool { return o.of.space.canRead(k) })
+	maps.DeleteFunc(c.content[id], func(index uint64, _ []byte) bool {
+		return !slices.ContainsFunc(c.groups, func(o *group) bool { return o.of.space.canRead(sharedPage{id, index}) })
 	})
 }
 
