@@ -172,16 +172,25 @@ const maxString = 64 << 10
 // stringAt returns the string at an offset of a section of strings, charged to the
 // meter.
 func (m *meter) stringAt(section []byte, off uint64) (string, bool) {
-	if off >= uint64(len(section)) {
+	b, ok := stringIn(section, off)
+	if !ok || m.spend(len(b)) != nil {
 		return "", false
+	}
+	return string(b), true
+}
+
+// stringIn returns the bytes of the string at an offset of a section of strings.
+func stringIn(section []byte, off uint64) ([]byte, bool) {
+	if off >= uint64(len(section)) {
+		return nil, false
 	}
 	b := section[off:]
 	b = b[:min(len(b), maxString)]
 	n := bytes.IndexByte(b, 0)
 	if n < 0 {
 		if n = len(b); n < maxString {
-			return "", false
+			return nil, false
 		}
 	}
-	return string(b[:n]), m.spend(n) == nil
+	return b[:n], true
 }

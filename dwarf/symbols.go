@@ -47,10 +47,15 @@ func readSymbols(f *file) []symbol {
 				t != elf.STT_FUNC && t != elf.STT_OBJECT && t != elf.STT_NOTYPE && t != elf.STT_GNU_IFUNC {
 				continue
 			}
-			name, ok := f.meter.stringAt(names, uint64(le.Uint32(b)))
-			if !ok || name == "" {
+			text, ok := stringIn(names, uint64(le.Uint32(b)))
+			if !ok || len(text) == 0 {
 				continue
 			}
+			// The first refusal ends the table: millions of others would cost their names' length each.
+			if f.meter.spend(len(text)) != nil {
+				break
+			}
+			name := string(text)
 			x := symbol{addr: value, size: le.Uint64(b[16:]), name: name, rank: rank(info, name)}
 			if seen[x] {
 				continue
