@@ -31,6 +31,9 @@ const (
 // Costs of decompressing, in bytes of work for each byte that comes out.
 const inflateWork = 4
 
+// inflateAtOnce is how many bytes are charged at once, so that Ctrl-C is soon heard.
+const inflateAtOnce = 1 << 20
+
 // section returns the content of a section, nil when it has none or cannot be read.
 // It is not copied when it is not compressed.
 func (f *file) section(s *elf.Section) []byte {
@@ -57,7 +60,7 @@ func (f *file) inflate(raw []byte, size uint64, open func() (io.Reader, error)) 
 	if len(raw) >= 4 && elf.CompressionType(binary.LittleEndian.Uint32(raw)) == elf.COMPRESS_ZSTD {
 		ratio = zstdRatio
 	}
-	if size > ratio*uint64(len(raw)) || size > 1<<40 || f.meter.take(int(size)) != nil || f.meter.spend(inflateWork*int(size)) != nil {
+	if size > ratio*uint64(len(raw)) || size > 1<<40 || f.meter.take(int(size)) != nil {
 		return nil
 	}
 	r, err := open()
@@ -65,8 +68,15 @@ func (f *file) inflate(raw []byte, size uint64, open func() (io.Reader, error)) 
 		return nil
 	}
 	b := make([]byte, size)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return nil
+	for rest := b; len(rest) > 0; {
+		part := rest[:min(len(rest), inflateAtOnce)]
+		if f.meter.spend(inflateWork*len(part)) != nil {
+			return nil
+		}
+		if _, err := io.ReadFull(r, part); err != nil {
+			return nil
+		}
+		rest = rest[len(part):]
 	}
 	return b
 }
