@@ -310,7 +310,7 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	ev.Writes = append(ev.Writes, t.space().ownMemWrites(&t.call, ret)...)
 	ev.Writes = append(ev.Writes, t.space().outsideWrites()...)
 	refilled := t.space().refilled(&t.call)
-	t.space().noteRefill(refilled)
+	t.space().noteLogged(refilled)
 	ev.Writes = append(ev.Writes, refilled...)
 	now, was := regsOf(&t.regs), regsOf(&c.entry)
 	was.R[0] = uint64(ret)
@@ -351,6 +351,7 @@ func (sp *space) mapEffects(c *call, ev *checkpoint.Event, ret int64) error {
 		return err
 	}
 	apply(ops)
+	sp.noteLogged(c.shown)
 	sp.noteNewMemory(c, ret)
 	if !sp.asksKernel(c, ret) {
 		ev.Writes = c.shown

@@ -100,16 +100,12 @@ func (p *process) beforeFileWrite(c *call) {
 			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
 		}
 		p.space.keepBase(m)
+		p.space.keepKept(c, m)
 		p.space.objects.at(m.Object).Changed = true
 		for _, w := range p.space.viewPages(c, m) {
 			c.before[w.Addr] = w.Data
 		}
 	}
-}
-
-// mappedAtStart reports whether addr was mapped when the interval began.
-func (sp *space) mappedAtStart(addr uint64) bool {
-	return mappedAt(sp.group.cur.rec.Maps, addr) != nil
 }
 
 // fileEffects returns the mapped bytes that the call has changed by writing to
@@ -119,6 +115,7 @@ func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
 		return nil
 	}
 	var out []checkpoint.MemWrite
+	defer func() { p.space.noteLogged(out) }()
 	for _, m := range p.mappedTargets(c) {
 		if o := p.space.objects.at(m.Object); o.Size >= 0 {
 			if size := p.sizeNow(c, m); size >= 0 {
@@ -131,12 +128,6 @@ func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
 				continue
 			}
 			out = append(out, w)
-			if _, ok := p.space.logged[w.Addr]; m.private() && !ok {
-				if !p.space.mappedAtStart(w.Addr) {
-					old = nil
-				}
-				p.space.logged[w.Addr] = old
-			}
 		}
 	}
 	return out
@@ -289,25 +280,63 @@ func (sp *space) keepBase(m *mapping) {
 	})
 }
 
-// noteRefill makes pages that MADV_DONTNEED refills from a changed file part of
-// the interval's written pages.
-func (sp *space) noteRefill(w []checkpoint.MemWrite) {
-	for i := range w {
-		addr := w[i].Addr
-		if _, ok := sp.logged[addr]; ok || !sp.mappedAtStart(addr) {
-			if !ok {
-				sp.logged[addr] = nil
-			}
-			continue
-		}
-		b := make([]byte, checkpoint.PageSize)
-		if p, ok := sp.sharedNow[addr]; ok {
-			b = p
-		} else if !sp.group.cur.present.has(addr / checkpoint.PageSize) {
-			b = sp.objects.base[sp.keyAt(addr)]
-		} else if sp.group.cur.src.readPage(addr, b) != nil {
-			b = nil
-		}
-		sp.logged[addr] = b
+// keepKept keeps in memory what the recording has of the pages of m's object that the call may
+// change: the hash of a forced end subtracts what was mapped at the interval's start, there or
+// where nothing of the object is mapped any more, and the file will not tell.
+func (sp *space) keepKept(c *call, m *mapping) {
+	pages := sp.objects.keptOnly(m.Object, c)
+	if len(pages) == 0 {
+		return
 	}
+	f, done, err := sp.openMapped(m)
+	if err != nil {
+		return
+	}
+	defer done()
+	for _, k := range pages {
+		b := make([]byte, checkpoint.PageSize)
+		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n > 0 {
+			sp.objects.base[k] = b
+		}
+	}
+}
+
+// keptOnly returns the pages of an object that the call may change, that the recording has, and
+// that are not in base.
+func (o *objectStore) keptOnly(object uint32, c *call) (out []pageKey) {
+	if c.nr == unix.SYS_PWRITE64 {
+		off, n := c.args[3], min(c.args[2], 1<<31) // no call writes more (man 2 write)
+		for i := off / checkpoint.PageSize; i < pageUp(off+n)/checkpoint.PageSize; i++ {
+			if k := (pageKey{object, i}); o.done[k] && o.base[k] == nil {
+				out = append(out, k)
+			}
+		}
+		return out
+	}
+	if o.looked[object] == len(o.done) {
+		return nil
+	}
+	if o.looked == nil {
+		o.looked = map[uint32]int{}
+	}
+	o.looked[object] = len(o.done)
+	for k := range o.done {
+		if k.object == object && o.base[k] == nil {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// noteLogged makes the private pages that the log gives another content, which is that of a file
+// that has changed, part of the interval's written pages.
+func (sp *space) noteLogged(w []checkpoint.MemWrite) {
+	var pages []uint64
+	for i := range w {
+		if m := sp.maps.at(w[i].Addr); m != nil && m.private() {
+			pages = append(pages, w[i].Addr/checkpoint.PageSize)
+		}
+	}
+	slices.Sort(pages)
+	sp.logged = sp.logged.union(rangesOf(pages))
 }

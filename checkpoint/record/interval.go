@@ -246,7 +246,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	g.cur, g.prev = l, nil
 	g.turns.logged = t
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
-	m.space.logged = map[uint64][]byte{}
+	m.space.logged = nil
 	g.spacing, g.leastSpacing = spacing(g.session.opt.Interval, cut, copies), fullShare*cut
 	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil

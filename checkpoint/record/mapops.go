@@ -153,16 +153,42 @@ func (sp *space) mapOps(c *call, ret int64) ([]checkpoint.MapOp, error) {
 // without writing to them: moved pages, and the zero page read where something
 // was dropped, are shared and do not look dirty.
 func (sp *space) noteRemapped(c *call, op *checkpoint.MapOp) {
-	lo, hi := op.Start, op.End
-	switch op.Kind {
-	case checkpoint.MapOpProtect:
+	if op.Kind == checkpoint.MapOpProtect {
 		return
+	}
+	lo, hi := op.Start, op.End
+	carried := sp.moveLogged(op)
+	sp.logged = sp.logged.minus(ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}})
+	switch op.Kind {
 	case checkpoint.MapOpMove:
 		lo, hi = op.New, op.NewEnd
 		sp.captureGrown(c, lo, hi)
-	case checkpoint.MapOpMap, checkpoint.MapOpUnmap, checkpoint.MapOpDrop: // The range itself.
+	case checkpoint.MapOpMap, checkpoint.MapOpUnmap, checkpoint.MapOpDrop, checkpoint.MapOpProtect: // The range itself.
 	}
-	sp.moved = sp.moved.union(ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}})
+	there := ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}}
+	sp.logged = sp.logged.minus(there).union(carried)
+	sp.moved = sp.moved.union(there)
+}
+
+// moveLogged returns the pages that the program has not written to and that belong to their
+// address nevertheless, because their file has changed, where the move brings them: replay counts
+// them among the interval's written pages.
+func (sp *space) moveLogged(op *checkpoint.MapOp) (there ranges) {
+	if op.Kind != checkpoint.MapOpMove {
+		return nil
+	}
+	first, last := op.Start/checkpoint.PageSize, (op.Start+min(op.End-op.Start, op.NewEnd-op.New))/checkpoint.PageSize
+	to := op.New/checkpoint.PageSize - first
+	for page := first; page < last; page++ {
+		m := sp.maps.at((page + to) * checkpoint.PageSize)
+		if m == nil || m.Object == 0 || !m.private() {
+			continue
+		}
+		if _, copied := sp.sharedNow[page*checkpoint.PageSize]; sp.logged.has(page) || copied && !sp.moved.has(page) {
+			there.add(page+to, page+to+1)
+		}
+	}
+	return there
 }
 
 // captureGrown takes the pages of shared objects that a moved or grown mapping
@@ -222,17 +248,21 @@ func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 	if o.Kind == checkpoint.ObjectShared {
 		o.Changed = true
 	}
-	if !o.Changed {
-		return
+	if o.Changed {
+		c.shown = append(c.shown, sp.readMapped(op)...)
 	}
+}
+
+// readMapped reads what a mapping shows of its object, so that its pages are in the page tables.
+func (sp *space) readMapped(op *checkpoint.MapOp) (out []checkpoint.MemWrite) {
 	for a := op.Start; a < op.Start+sp.objects.sharedPart(op); a += checkpoint.PageSize {
 		b := make([]byte, checkpoint.PageSize)
 		if sp.readMem(a, b) != len(b) {
 			break // beyond the end of the file
 		}
-		c.shown = append(c.shown, checkpoint.MemWrite{Addr: a, Data: b})
+		out = append(out, checkpoint.MemWrite{Addr: a, Data: b})
 	}
-	sp.noteRefill(c.shown)
+	return out
 }
 
 // brkOps compares the new break with the old one.

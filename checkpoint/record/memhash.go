@@ -36,7 +36,7 @@ type pendingHash struct {
 // beginHash returns what the hash of an interval that ends with memory m is made of.
 func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 	sum, shared := sp.sharedHash(m, cur)
-	logged := pagesOf(sp.logged)
+	logged := sp.logged
 	cur.jumps = sp.onlyJumps(m.dirty)
 	dirty := m.dirty.minus(cur.jumps)
 	written := dirty.union(logged)
@@ -50,24 +50,14 @@ func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 		}
 		return nil
 	})
-	for a, old := range sp.logged {
-		switch page := a / checkpoint.PageSize; {
-		case cur.isShared(a):
+	b := make([]byte, checkpoint.PageSize)
+	_ = logged.union(touched.minus(cur.present).intersect(sp.heldElsewhere(cur))).each(func(page uint64) error {
+		addr := page * checkpoint.PageSize
+		switch {
+		case cur.isShared(addr):
 		case sp.session.streams() && cur.present.has(page):
 			h.sum -= sp.startSums[page]
-		case old != nil:
-			h.sum -= checkpoint.HashPage(a, old)
-		}
-	}
-	b := make([]byte, checkpoint.PageSize)
-	_ = touched.minus(cur.present).intersect(sp.heldElsewhere(cur)).each(func(page uint64) error {
-		addr := page * checkpoint.PageSize
-		if cur.isShared(addr) {
-			return nil
-		}
-		if p, ok := sp.sharedNow[addr]; ok {
-			h.sum -= checkpoint.HashPage(addr, p)
-		} else if sp.startContent(cur, addr, b) {
+		case sp.startContent(cur, addr, b):
 			h.sum -= checkpoint.HashPage(addr, b)
 		}
 		return nil

@@ -150,12 +150,21 @@ func (t *thread) beginFork(old *space) error {
 }
 
 // keepInherited keeps what the objects hold that a new process, a copy of one whose memory is
-// old, has mapped shared.
+// old, has mapped shared. What it has mapped of shared memory for itself is read now, as showChanged
+// does for a new mapping: fork(2) copies no entries of page tables for such pages.
 func (sp *space) keepInherited(old *space) error {
 	c := &call{}
 	hidden := old.hiddenShared(nil)
 	for _, m := range sp.maps.all() {
-		if m.private() || m.Object == 0 {
+		if m.Object == 0 {
+			continue
+		}
+		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}
+		if o := sp.objects.at(m.Object); m.private() {
+			if o.Kind == checkpoint.ObjectShared {
+				o.Changed = true
+				sp.readMapped(&op)
+			}
 			continue
 		}
 		known := sp.group.sharers != nil && m.Prot&checkpoint.ProtWrite != 0 && !sp.session.strangers
@@ -165,7 +174,6 @@ func (sp *space) keepInherited(old *space) error {
 			sp.noteUnmapped(&m, hidden.intersect(ranges{{m.Start / checkpoint.PageSize, m.End / checkpoint.PageSize}}))
 			continue
 		}
-		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}
 		if err := sp.captureFrom(c, &op, mapFile(sp.pid, m.Start, m.End)); err != nil {
 			return err
 		}

@@ -31,7 +31,9 @@ type objectStore struct {
 	base map[pageKey][]byte
 	// holes are the pages of objects that had no data when they were mapped shared, and
 	// missing is how many bytes were there that were not read.
-	holes   map[uint32]ranges
+	holes map[uint32]ranges
+	// looked is how many pages were kept when keptOnly looked for those of an object.
+	looked  map[uint32]int
 	missing map[uint32]uint64
 }
 
@@ -47,7 +49,7 @@ func newObjectStore(out *output, last *uint32) objectStore {
 // content of objects: the next image maps them anew.
 func (o *objectStore) forgetPages() {
 	o.done, o.pending, o.wholeBytes = map[pageKey]bool{}, nil, 0
-	o.base, o.holes, o.missing = map[pageKey][]byte{}, nil, nil
+	o.base, o.holes, o.missing, o.looked = map[pageKey][]byte{}, nil, nil, nil
 }
 
 // pageKey names a page of an object.

@@ -167,8 +167,17 @@ func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 	if m := mappedAt(cur.rec.Maps, addr); m == nil || !present && m.Object == 0 && m.Flags&checkpoint.MapShared == 0 {
 		return false
 	}
+	if known, ok := sp.sharedNow[addr]; ok {
+		copy(b, known)
+		return true
+	}
+	key := cur.keyAt(addr)
+	if known := sp.objects.base[key]; known != nil && !present {
+		copy(b, known)
+		return true
+	}
 	if cp, ok := cur.src.(*copySource); ok && !cp.has(addr) || isLost(cur.src) && !present {
-		return sp.fileContent(cur.keyAt(addr), addr, b)
+		return sp.fileContent(key, addr, b)
 	}
 	if cur.src.readPage(addr, b) != nil {
 		return false
@@ -176,8 +185,8 @@ func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 	if present {
 		return true
 	}
-	if k := cur.keyAt(addr); k.object != 0 && !sp.objects.at(k.object).Changed {
-		if err := sp.objects.keep(k, append([]byte(nil), b...)); err != nil {
+	if key.object != 0 { // one that has changed meanwhile nobody has looked at: replay needs what is subtracted here
+		if err := sp.objects.keep(key, append([]byte(nil), b...)); err != nil {
 			sp.session.log.Error().Err(err).Msg("page of a file")
 		}
 	}

@@ -43,8 +43,8 @@ type space struct {
 	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
 	moved           ranges // pages remapped since the last shadow
 	// logged holds the pages of private mappings that the log, not the program,
-	// has written in this interval: their content at its start, nil for zero.
-	logged map[uint64][]byte
+	// has written in this interval and that are still mapped as then.
+	logged ranges
 	// startSums has HashPage of each private page at the current interval's start, by page, where the file is written
 	// all along. What holds the pages may be killed before the interval ends.
 	startSums map[uint64]uint64

@@ -196,6 +196,25 @@ func TestMoveKeepsPages(t *testing.T) {
 	}
 }
 
+// TestMoveLeavesFilePages: a page of a mapped file that was read, and not written to, is not
+// written where the mapping moves, and is the file's there. One that the recording has by its
+// address moves as the program's own.
+func TestMoveLeavesFilePages(t *testing.T) {
+	s := newTestSpace(t)
+	s.Map(Region{Start: 0x1000, End: 0x20000, Prot: ProtRead | ProtWrite, Object: 3})
+	was := map[uint64]byte{0x2004: 0, 0xd008: 0}
+	for a := range was {
+		was[a] = read(t, s, a, 1)[0]
+	}
+	const by = 0x100000
+	s.Move(0x1000, 0x20000, 0x1000+by, 0x20000+by)
+	for a, written := range map[uint64]bool{0x2004: true, 0xd008: false} {
+		if got := read(t, s, a+by, 1)[0]; got != was[a] || s.IsWritten((a+by)&^(PageSize-1)) != written {
+			t.Errorf("%#x: reads %#x, want %#x, written %t", a, got, was[a], !written)
+		}
+	}
+}
+
 func TestDropAndGrow(t *testing.T) {
 	s := newTestSpace(t)
 	s.Map(Region{Start: 0x30000, End: 0x32000, Prot: ProtRead | ProtWrite, GrowsDown: true})

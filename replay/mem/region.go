@@ -224,7 +224,8 @@ func (s *Space) Drop(start, end uint64) {
 // a shorter one loses its tail. The error is Charge's; nothing has moved then.
 func (s *Space) Move(start, end, to, toEnd uint64) error {
 	defer s.remapping(min(start, to), max(end, toEnd))()
-	if err := s.loadRange(start, end); err != nil {
+	own, err := s.loadRange(start, end)
+	if err != nil {
 		return err
 	}
 	in := s.regions.Inside(start, end)
@@ -235,6 +236,9 @@ func (s *Space) Move(start, end, to, toEnd uint64) error {
 	var pages []moved
 	n := min(end-start, toEnd-to)
 	walk(s.root, start, start+n, func(k uint64, id pageID) {
+		if _, ok := slices.BinarySearch(own, k); !ok && !s.pool.meta(id).dirty.Load() && s.regions.Find(k).Object != 0 {
+			return // the object's page, that nobody has written to: it is the object's there, too
+		}
 		s.pool.ref(id)
 		pages = append(pages, moved{k - start + to, id})
 	})

@@ -301,9 +301,9 @@ func (s *Space) eachAlias(r *Region, key uint64, f func(a uint64)) {
 }
 
 // loadRange loads the pages of [start, end) that the source knows by address, so
-// that they can be moved. Their content goes on being used: they count as read.
-// The error is Charge's.
-func (s *Space) loadRange(start, end uint64) error {
+// that they can be moved. Their content goes on being used: they count as read. It returns
+// the addresses of those that are private, sorted. The error is Charge's.
+func (s *Space) loadRange(start, end uint64) (own []uint64, err error) {
 	l := rangeLoader{s: s, asked: s.work, named: map[PageName]pageID{}}
 	for r := range s.regions.From(start) {
 		if r.Start >= end {
@@ -321,7 +321,7 @@ func (s *Space) loadRange(start, end uint64) error {
 			l.load(r, a, PageName{})
 		}
 	}
-	return l.err
+	return l.own, l.err
 }
 
 // rangeLoader loads pages that are to be moved.
@@ -330,7 +330,8 @@ type rangeLoader struct {
 	// named are the private pages that it has loaded: one for all addresses of that name,
 	// until the program writes there. A table of millions of rows can name one page.
 	named map[PageName]pageID
-	asked int64 // the work when Charge was asked last
+	own   []uint64 // see loadRange
+	asked int64    // the work when Charge was asked last
 	err   error // Charge's: no more is loaded
 	page  Page
 	mask  Mask
@@ -351,6 +352,9 @@ func (l *rangeLoader) load(r *Region, a uint64, name PageName) {
 		}
 	}
 	key := s.key(r, a)
+	if !r.Shared {
+		l.own = append(l.own, key)
+	}
 	if lookup(s.root, key) == 0 {
 		if !isZero { // else it takes no page
 			s.work += loadWork

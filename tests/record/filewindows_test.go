@@ -3,6 +3,7 @@
 package record
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -35,14 +36,16 @@ func TestFileWindows(t *testing.T) {
 }
 
 // TestFileMemory: mappings of a file that are stored to, given up, moved, protected and unmapped while the file is
-// written and cut, by chance. RATIONALE.md of checkpoint/record says which of such programs do not replay.
+// written and cut, and looked at by children, by chance.
 func TestFileMemory(t *testing.T) {
 	prog := compile(t, "filemem")
 	c := guestCase{name: "filemem"}
-	for name, args := range map[string][]string{"shared": {"shared"}, "private": {"private"}, "memory": {"shared", "memory"}} {
-		t.Run(name, func(t *testing.T) {
-			r := run{args: append([]string{prog}, args...), dir: t.TempDir()}
-			c.check(t, &r, r.native(t))
-		})
+	for _, args := range [][]string{{"shared"}, {"private"}, {"quiet"}, {"shared", "memory"}, {"private", "memory"}} {
+		for name, opt := range map[string]recorder.Options{"plain": {}, "forced": {ForceEvery: 3 * time.Millisecond}} {
+			t.Run(strings.Join(append(args, name), " "), func(t *testing.T) {
+				r := run{args: append([]string{prog}, args...), dir: t.TempDir(), opt: opt}
+				c.check(t, &r, r.native(t))
+			})
+		}
 	}
 }

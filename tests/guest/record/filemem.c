@@ -1,5 +1,5 @@
 // Maps parts of a file, shared (filemem shared) or for itself (filemem private), stores to them, writes and cuts the file
-// meanwhile, gives pages up, moves, protects and unmaps mappings, and has children look at them, all by chance. With one more
+// meanwhile (not as filemem quiet, which is private otherwise), gives pages up, moves, protects and unmaps mappings, and has children look at them, all by chance. With one more
 // argument it is a file in memory.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,7 +14,7 @@ enum { VIEWS = 12, MOST = 8, PAGE = 4096, FILE_PAGES = 32, ROUNDS = 1500 };
 
 static struct { unsigned char *at; long first, pages; int readOnly; } views[VIEWS];
 static unsigned long state = 4711, sum;
-static int fd, shared;
+static int fd, shared, quiet;
 
 static unsigned long draw(unsigned long n) {
 	state = state * 6364136223846793005 + 1442695040888963407;
@@ -62,11 +62,14 @@ static void change(int i) {
 		size = draw(1000);
 		memset(p + k * PAGE + draw(3000), i + state, size);
 		break;
-	case 2: memset(b, state, sizeof b); if (pwrite(fd, b, sizeof b, draw(FILE_PAGES * PAGE - sizeof b)) != sizeof b) abort(); break;
+	case 2: if (quiet) break; memset(b, state, sizeof b); if (pwrite(fd, b, sizeof b, draw(FILE_PAGES * PAGE - sizeof b)) != sizeof b) abort(); break;
 	case 3: if (madvise(p + k * PAGE, PAGE, MADV_DONTNEED)) abort(); break;
 	case 4: protect(i); break;
 	case 5: if (!views[i].readOnly) sum = sum * 31 + pread(fd, p + k * PAGE, PAGE, draw(FILE_PAGES) * PAGE); break;
-	case 6: if ((views[i].at = mremap(p, n * PAGE, n * PAGE, MREMAP_MAYMOVE)) == MAP_FAILED) abort(); break;
+	case 6: // to elsewhere
+		views[i].at = mmap(0, n * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (mremap(p, n * PAGE, n * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, views[i].at) != views[i].at) abort();
+		break;
 	case 7: // its start or its end
 		if (k == 0) break;
 		if (draw(2)) { if (munmap(p, k * PAGE)) abort(); views[i].at += k * PAGE; views[i].first += k; views[i].pages -= k; }
@@ -86,6 +89,7 @@ static void change(int i) {
 int main(int argc, char **argv) {
 	char page[PAGE];
 	shared = argv[1][0] == 's';
+	quiet = argv[1][0] == 'q';
 	fd = argc > 2 ? memfd_create("filemem", 0) : open("filemem.data", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	for (int i = 0; i < FILE_PAGES; i++) {
 		memset(page, i * 7, PAGE);
