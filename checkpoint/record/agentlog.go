@@ -4,6 +4,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -72,7 +73,7 @@ func (sp *space) ofAgent(r *agent.Record, l *agentCalls) error {
 	}
 	c := call{nr: int64(r.Regs[0]), args: argsOf(&r.Regs), byAgent: true}
 	if !sp.mayReturn(&c, uint64(r.Result)) {
-		return errAgentMap
+		return fmt.Errorf("%w: %s(%#x, %#x, %#x, %#x) = %#x", errAgentMap, abi.Name(c.nr), c.args[0], c.args[1], c.args[2], c.args[3], uint64(r.Result))
 	}
 	var ev checkpoint.Event
 	if err := sp.mapEffects(&c, &ev, r.Result); err != nil {

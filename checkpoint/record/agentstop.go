@@ -348,6 +348,10 @@ func (t *thread) behind(ret int64, asked bool) error {
 	t.placing = false
 	t.noteEntryOf(rightBehind)
 	c.byAgent, c.since = true, sinceOf(t.block.shared.Began())
+	if row, _ := abi.Lookup(c.nr); row.Effect == abi.EffectMem {
+		// It has noted nothing of what the call did to memory, or half of that.
+		t.space().agent.shared.ForgetWritable(0, ^uint64(0))
+	}
 	t.regs = made
 	c.in = false
 	t.sig.atExit = t.regs
