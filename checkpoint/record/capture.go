@@ -30,6 +30,12 @@ func (sp *space) keepFilePages(list []filePage) error {
 		if sp.objects.done[k] {
 			continue
 		}
+		if sp.objects.holes[k.object].has(k.index) { // what it holds now was stored there
+			if err := sp.keepHole(k); err != nil {
+				return err
+			}
+			continue
+		}
 		n := len(run)
 		if n == mostAtOnce || n > 0 && (p.object != of || p.addr != run[n-1].addr+checkpoint.PageSize) {
 			if err := keep(); err != nil {

@@ -187,9 +187,14 @@ func (sp *space) keepHoles(set ranges) error {
 		if sp.objects.done[k] || sp.objects.base[k] != nil || !sp.objects.holes[k.object].has(k.index) {
 			return nil
 		}
-		sp.objects.base[k] = zeroes
-		return sp.objects.keep(k, zeroes)
+		return sp.keepHole(k)
 	})
+}
+
+// keepHole keeps a page of a hole, which was zero when its object was mapped.
+func (sp *space) keepHole(k pageKey) error {
+	sp.objects.base[k] = zeroes
+	return sp.objects.keep(k, zeroes)
 }
 
 // captureMapped reads the pages of a new shared mapping through the program.
@@ -217,8 +222,8 @@ func (sp *space) captureView(c *call, op *checkpoint.MapOp, at uint64, b []byte)
 	if o := sp.objects.at(op.Map.Object); o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
 		old = zeroes // Replay knows that it was made of zeros.
 	} else if old == nil && sp.objects.holes[k.object].has(k.index) { // when it was mapped before
-		sp.objects.base[k], old = zeroes, zeroes
-		if err := sp.objects.keep(k, zeroes); err != nil {
+		old = zeroes
+		if err := sp.keepHole(k); err != nil {
 			return err
 		}
 	}

@@ -70,6 +70,9 @@ func (o *objectStore) keep(k pageKey, data []byte) error {
 		return nil
 	}
 	o.done[k] = true
+	if o.base[k] == nil && o.at(k.object).Kind == checkpoint.ObjectShared { // replay takes it for what the page held at first
+		o.base[k] = data
+	}
 	if o.out.open() {
 		_, err := o.out.objectPage(k, data)
 		return err

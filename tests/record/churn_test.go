@@ -9,23 +9,26 @@ import (
 	recorder "vplay/checkpoint/record"
 )
 
-// TestChurn: threads that do by chance what programs do. The guest is for finding what no other test
-// has: with other numbers of threads, and other seeds, it found what TestUnmapSignals holds.
+// TestChurn: threads, and processes that share memory, that do by chance what programs do. The guests are for
+// finding what no other test has: with other numbers of threads, and other seeds, they found what TestUnmapSignals
+// holds, and that pages of a memfd were taken from private views of it.
 func TestChurn(t *testing.T) {
-	prog := compile(t, "churn")
-	c := guestCase{name: "churn"}
 	for _, m := range []struct {
-		name, threads string
-		opt           recorder.Options
+		name, guest, threads, rounds string
+		opt                          recorder.Options
 	}{
-		{"plain", "3", recorder.Options{}},
-		{"agent", "4", recorder.Options{Agent: true}},
-		{"agent, forced", "3", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
-		{"agent, one thread, forced", "1", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
-		{"agent, chaos", "4", recorder.Options{Agent: true, Chaos: true, ChaosSeed: 1}},
+		{"threads", "churn", "3", "1500", recorder.Options{}},
+		{"threads, agent", "churn", "4", "1500", recorder.Options{Agent: true}},
+		{"threads, agent, forced", "churn", "3", "1500", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
+		{"one thread, agent, forced", "churn", "1", "1500", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
+		{"threads, agent, chaos", "churn", "4", "1500", recorder.Options{Agent: true, Chaos: true, ChaosSeed: 1}},
+		{"processes, forced", "churnshared", "2", "700", recorder.Options{ForceEvery: 3 * time.Millisecond}},
+		{"two processes, agent, forced", "churnshared", "2", "1500", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
+		{"processes, agent, forced", "churnshared", "3", "1500", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
-			r := run{args: []string{prog, m.threads, "1500", "7"}, dir: t.TempDir(), opt: m.opt}
+			r := run{args: []string{compile(t, m.guest), m.threads, m.rounds, "7"}, dir: t.TempDir(), opt: m.opt}
+			c := guestCase{name: m.guest}
 			c.check(t, &r, outcome{out: "end\n"})
 		})
 	}
