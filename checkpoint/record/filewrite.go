@@ -115,7 +115,6 @@ func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
 		return nil
 	}
 	var out []checkpoint.MemWrite
-	defer func() { p.space.noteLogged(out) }()
 	for _, m := range p.mappedTargets(c) {
 		if o := p.space.objects.at(m.Object); o.Size >= 0 {
 			if size := p.sizeNow(c, m); size >= 0 {
@@ -130,6 +129,7 @@ func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
 			out = append(out, w)
 		}
 	}
+	p.space.noteLogged(out)
 	return out
 }
 
@@ -337,6 +337,5 @@ func (sp *space) noteLogged(w []checkpoint.MemWrite) {
 			pages = append(pages, w[i].Addr/checkpoint.PageSize)
 		}
 	}
-	slices.Sort(pages)
 	sp.logged = sp.logged.union(rangesOf(pages))
 }

@@ -156,27 +156,23 @@ func (sp *space) noteRemapped(c *call, op *checkpoint.MapOp) {
 	if op.Kind == checkpoint.MapOpProtect {
 		return
 	}
-	lo, hi := op.Start, op.End
-	carried := sp.moveLogged(op)
-	sp.logged = sp.logged.minus(ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}})
-	switch op.Kind {
-	case checkpoint.MapOpMove:
-		lo, hi = op.New, op.NewEnd
-		sp.captureGrown(c, lo, hi)
-	case checkpoint.MapOpMap, checkpoint.MapOpUnmap, checkpoint.MapOpDrop, checkpoint.MapOpProtect: // The range itself.
+	from := ranges{{op.Start / checkpoint.PageSize, pageUp(op.End) / checkpoint.PageSize}}
+	if op.Kind != checkpoint.MapOpMove {
+		sp.logged = sp.logged.minus(from)
+		sp.moved = sp.moved.union(from)
+		return
 	}
-	there := ranges{{lo / checkpoint.PageSize, pageUp(hi) / checkpoint.PageSize}}
-	sp.logged = sp.logged.minus(there).union(carried)
-	sp.moved = sp.moved.union(there)
+	sp.captureGrown(c, op.New, op.NewEnd)
+	carried := sp.moveLogged(op)
+	to := ranges{{op.New / checkpoint.PageSize, pageUp(op.NewEnd) / checkpoint.PageSize}}
+	sp.logged = sp.logged.minus(from).minus(to).union(carried)
+	sp.moved = sp.moved.union(to)
 }
 
 // moveLogged returns the pages that the program has not written to and that belong to their
-// address nevertheless, because their file has changed, where the move brings them: replay counts
+// address nevertheless, because their file has changed, where a move has brought them: replay counts
 // them among the interval's written pages.
 func (sp *space) moveLogged(op *checkpoint.MapOp) (there ranges) {
-	if op.Kind != checkpoint.MapOpMove {
-		return nil
-	}
 	first, last := op.Start/checkpoint.PageSize, (op.Start+min(op.End-op.Start, op.NewEnd-op.New))/checkpoint.PageSize
 	to := op.New/checkpoint.PageSize - first
 	for page := first; page < last; page++ {

@@ -125,13 +125,29 @@ func (sp *space) readMem(addr uint64, b []byte) int {
 func (sp *space) readWrites(ranges []abi.Range) []checkpoint.MemWrite {
 	var out []checkpoint.MemWrite
 	for _, r := range ranges {
-		b := make([]byte, r.Len)
-		n := sp.readMem(r.Addr, b)
-		if n > 0 {
+		b := make([]byte, sp.writableBy(r))
+		if n := sp.readMem(r.Addr, b); n > 0 {
 			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b[:n]})
 		}
 	}
 	return out
+}
+
+// writableBy returns how many bytes of a range the kernel can have written: it writes neither to memory that is not the
+// program's, nor to code. What a call that failed was told of its buffer's length can be anything.
+func (sp *space) writableBy(r abi.Range) uint64 {
+	end := r.Addr
+	for m := range sp.maps.tree.From(r.Addr) {
+		isStack := m.Flags&checkpoint.MapGrowsDown != 0 // which may have grown down to there
+		isCode := m.Prot&(checkpoint.ProtWrite|checkpoint.ProtExec) == checkpoint.ProtExec
+		if m.Start > end && !isStack || isCode {
+			break
+		}
+		if end = m.End; end-r.Addr >= r.Len {
+			return r.Len
+		}
+	}
+	return end - r.Addr
 }
 
 // reader returns what reads the program's memory.

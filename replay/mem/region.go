@@ -236,7 +236,8 @@ func (s *Space) Move(start, end, to, toEnd uint64) error {
 	var pages []moved
 	n := min(end-start, toEnd-to)
 	walk(s.root, start, start+n, func(k uint64, id pageID) {
-		if _, ok := slices.BinarySearch(own, k); !ok && !s.pool.meta(id).dirty.Load() && s.regions.Find(k).Object != 0 {
+		_, isOwn := slices.BinarySearch(own, k)
+		if r := s.regions.Find(k); r != nil && r.Object != 0 && !isOwn && !s.pool.meta(id).dirty.Load() {
 			return // the object's page, that nobody has written to: it is the object's there, too
 		}
 		s.pool.ref(id)

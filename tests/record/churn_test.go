@@ -41,3 +41,23 @@ func TestUnmapSignals(t *testing.T) {
 	c := guestCase{name: "unmapsignals"}
 	c.check(t, &r, outcome{out: "end\n"})
 }
+
+// TestBadPointers: calls whose pointers are good, or bad, by chance. A getsockopt that fails has a length that can be
+// anything: what lay that far was taken for what the kernel had written, with the agent's memory and its jumps.
+func TestBadPointers(t *testing.T) {
+	prog := compile(t, "badpointers")
+	for _, m := range []struct {
+		name string
+		opt  recorder.Options
+	}{
+		{"stops", recorder.Options{}},
+		{"agent", recorder.Options{Agent: true}},
+		{"agent, forced", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			r := run{args: []string{prog, "2500", "3"}, dir: t.TempDir(), opt: m.opt}
+			c := guestCase{name: "badpointers"}
+			c.check(t, &r, outcome{out: "end\n"})
+		})
+	}
+}
