@@ -30,8 +30,8 @@ func (sp *space) keepFilePages(list []filePage) error {
 		if sp.objects.done[k] {
 			continue
 		}
-		if sp.objects.holes[k.object].has(k.index) { // what it holds now was stored there
-			if err := sp.keepHole(k); err != nil {
+		if sp.objects.isHole(k) {
+			if err := sp.objects.keep(k, zeroes); err != nil {
 				return err
 			}
 			continue

@@ -184,17 +184,11 @@ func (sp *space) keepHoles(set ranges) error {
 	}
 	return set.each(func(page uint64) error {
 		k := sp.keyAt(page * checkpoint.PageSize)
-		if sp.objects.done[k] || sp.objects.base[k] != nil || !sp.objects.holes[k.object].has(k.index) {
+		if sp.objects.base[k] != nil || !sp.objects.isHole(k) {
 			return nil
 		}
-		return sp.keepHole(k)
+		return sp.objects.keep(k, zeroes)
 	})
-}
-
-// keepHole keeps a page of a hole, which was zero when its object was mapped.
-func (sp *space) keepHole(k pageKey) error {
-	sp.objects.base[k] = zeroes
-	return sp.objects.keep(k, zeroes)
 }
 
 // captureMapped reads the pages of a new shared mapping through the program.
@@ -221,9 +215,9 @@ func (sp *space) captureView(c *call, op *checkpoint.MapOp, at uint64, b []byte)
 	old := sp.objects.base[k]
 	if o := sp.objects.at(op.Map.Object); o.Kind == checkpoint.ObjectShared && strings.HasPrefix(o.Path, "/dev/zero") {
 		old = zeroes // Replay knows that it was made of zeros.
-	} else if old == nil && sp.objects.holes[k.object].has(k.index) { // when it was mapped before
+	} else if old == nil && sp.objects.isHole(k) { // when it was mapped before
 		old = zeroes
-		if err := sp.keepHole(k); err != nil {
+		if err := sp.objects.keep(k, zeroes); err != nil {
 			return err
 		}
 	}

@@ -64,13 +64,20 @@ type objectPage struct {
 	data []byte
 }
 
-// keep takes a page of an object. data is kept.
+// isHole reports whether a page had no data when its object was mapped shared: what it holds now
+// was stored there.
+func (o *objectStore) isHole(k pageKey) bool { return o.holes[k.object].has(k.index) }
+
+// keep takes a page of an object, which replay takes for what it held at first. data is kept.
 func (o *objectStore) keep(k pageKey, data []byte) error {
 	if o.done[k] {
 		return nil
 	}
 	o.done[k] = true
-	if o.base[k] == nil && o.at(k.object).Kind == checkpoint.ObjectShared { // replay takes it for what the page held at first
+	if o.isHole(k) {
+		data = zeroes
+	}
+	if o.base[k] == nil && (o.isHole(k) || o.at(k.object).Kind == checkpoint.ObjectShared) {
 		o.base[k] = data
 	}
 	if o.out.open() {

@@ -14,6 +14,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -31,7 +32,7 @@ static struct {
 	pid_t pid[MOST];
 } *sh;
 static unsigned char *mem, *filemem;
-static int procs, rounds, memfd, file, pipes[2], pair[2], semid;
+static int procs, rounds, memfd, file, pipes[2], pair[2], semid, shmid;
 static unsigned long state;
 static long sum;
 
@@ -91,7 +92,7 @@ static void locks(long k) {
 static void memory(long k) {
 	char b[600] = "";
 	int fd = draw(2) ? memfd : file;
-	switch (draw(6)) {
+	switch (draw(11)) {
 	case 0: sh->count++; mem[k * PAGE + draw(PAGE)]++; break;
 	case 1: sum += filemem[k * PAGE + 8]; filemem[k * PAGE + 8] = sum; break;
 	case 2: memset(b, sum, sizeof b); sum += pwrite(fd, b, draw(sizeof b), draw(SIZE - sizeof b)); break;
@@ -109,6 +110,30 @@ static void memory(long k) {
 		if (draw(2)) madvise(p, PAGE, MADV_DONTNEED);
 		sum += p[5];
 		munmap(p, 4 * PAGE);
+		break;
+	}
+	case 6: fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, draw(PAGES - 2) * PAGE, PAGE * (1 + draw(2))); break;
+	case 7: madvise(mem + k * PAGE, PAGE, MADV_DONTNEED); sum += mem[k * PAGE + 3]; break;
+	case 8: {
+		unsigned char *p = shmat(shmid, 0, 0);
+		p[k * 100]++;
+		sum += p[k * 50];
+		shmdt(p);
+		break;
+	}
+	case 9: {
+		unsigned char *p = mmap(0, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, draw(PAGES - 4) * PAGE);
+		p[5] += 1;
+		sum += p[PAGE + 9];
+		if (draw(2)) p = mremap(p, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, mmap(0, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+		sum += p[5] + p[2 * PAGE];
+		munmap(p, 4 * PAGE);
+		break;
+	}
+	case 10: {
+		unsigned char *p = mmap(0, 2 * PAGE, PROT_READ, MAP_SHARED, fd, draw(PAGES - 2) * PAGE);
+		sum += p[PAGE + 8];
+		munmap(p, 2 * PAGE);
 		break;
 	}
 	}
@@ -155,6 +180,7 @@ static void make_shared(void) {
 	if (ftruncate(memfd, SIZE) || ftruncate(file, SIZE)) abort();
 	mem = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	filemem = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	shmid = shmget(IPC_PRIVATE, 4 * PAGE, 0600);
 	semid = semget(IPC_PRIVATE, 1, 0600);
 	if (pipe2(pipes, O_NONBLOCK) || socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) abort();
 }
@@ -177,7 +203,7 @@ int main(int argc, char **argv) {
 	}
 	for (int k = 0; k < rounds; k++) step(0);
 	while ((p = wait(&st)) > 0 || errno == EINTR) {}
-	semctl(semid, 0, IPC_RMID);
+	semctl(semid, 0, IPC_RMID), shmctl(shmid, IPC_RMID, 0);
 	puts("end");
 	return 0;
 }
