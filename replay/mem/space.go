@@ -332,7 +332,7 @@ type rangeLoader struct {
 	named map[PageName]pageID
 	own   []uint64 // see loadRange
 	asked int64    // the work when Charge was asked last
-	err   error // Charge's: no more is loaded
+	err   error    // Charge's: no more is loaded
 	page  Page
 	mask  Mask
 }
