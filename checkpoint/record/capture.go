@@ -30,12 +30,6 @@ func (sp *space) keepFilePages(list []filePage) error {
 		if sp.objects.done[k] {
 			continue
 		}
-		if sp.objects.isHole(k) {
-			if err := sp.objects.keep(k, zeroes); err != nil {
-				return err
-			}
-			continue
-		}
 		n := len(run)
 		if n == mostAtOnce || n > 0 && (p.object != of || p.addr != run[n-1].addr+checkpoint.PageSize) {
 			if err := keep(); err != nil {

@@ -99,7 +99,6 @@ func (p *process) beforeFileWrite(c *call) {
 		if err := p.space.captureFilePages(c, m.Start, m.End); err != nil {
 			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
 		}
-		p.space.keepBase(m)
 		p.space.keepKept(c, m)
 		p.space.objects.at(m.Object).Changed = true
 		for _, w := range p.space.viewPages(c, m) {
@@ -250,34 +249,6 @@ func (sp *space) viewPages(c *call, m *mapping) []checkpoint.MemWrite {
 		return nil
 	})
 	return out
-}
-
-// keepBase keeps what the file holds behind the program's own pages of a
-// private mapping, before the file changes: MADV_DONTNEED may bring them back.
-func (sp *space) keepBase(m *mapping) {
-	if !m.private() {
-		return
-	}
-	c, err := sp.scanPages([]mapping{*m})
-	if err != nil || len(c.private) == 0 {
-		return
-	}
-	f, done, err := sp.openMapped(m)
-	if err != nil {
-		return
-	}
-	defer done()
-	_ = c.private.each(func(page uint64) error {
-		k := sp.keyAt(page * checkpoint.PageSize)
-		if sp.objects.base[k] != nil {
-			return nil
-		}
-		b := make([]byte, checkpoint.PageSize)
-		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n > 0 {
-			sp.objects.base[k] = b
-		}
-		return nil
-	})
 }
 
 // keepKept keeps in memory what the recording has of the pages of m's object that the call may

@@ -56,9 +56,9 @@ func (sp *space) version(m *mapping) *fileVersion {
 }
 
 // keepKnown keeps a page of a file of which the recording has that version's content. It
-// reports whether it has.
+// reports whether it has. A page that was a hole is not the version's: it is kept as zero.
 func (o *objectStore) keepKnown(v *fileVersion, k pageKey) (bool, error) {
-	if v == nil {
+	if v == nil || o.isHole(k) {
 		return false, nil
 	}
 	ref, ok := o.out.known[*v][k.index]
@@ -73,7 +73,7 @@ func (o *objectStore) keepKnown(v *fileVersion, k pageKey) (bool, error) {
 // keepRead keeps a page of a file that was read, as version v has it unless that is nil. data
 // is kept.
 func (o *objectStore) keepRead(v *fileVersion, k pageKey, data []byte) error {
-	if v == nil {
+	if v == nil || o.isHole(k) {
 		return o.keep(k, data)
 	}
 	o.done[k] = true

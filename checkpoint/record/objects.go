@@ -31,10 +31,9 @@ type objectStore struct {
 	base map[pageKey][]byte
 	// holes are the pages of objects that had no data when they were mapped shared, and
 	// missing is how many bytes were there that were not read.
-	holes map[uint32]ranges
-	// looked is how many pages were kept when keptOnly looked for those of an object.
-	looked  map[uint32]int
+	holes   map[uint32]ranges
 	missing map[uint32]uint64
+	looked  map[uint32]int // by object: how many pages were kept when keptOnly looked
 }
 
 // newObjectStore returns a store that has no object. last is the highest number that the
@@ -74,10 +73,11 @@ func (o *objectStore) keep(k pageKey, data []byte) error {
 		return nil
 	}
 	o.done[k] = true
-	if o.isHole(k) {
+	hole := o.isHole(k)
+	if hole {
 		data = zeroes
 	}
-	if o.base[k] == nil && (o.isHole(k) || o.at(k.object).Kind == checkpoint.ObjectShared) {
+	if o.base[k] == nil && (hole || o.at(k.object).Kind == checkpoint.ObjectShared) {
 		o.base[k] = data
 	}
 	if o.out.open() {
