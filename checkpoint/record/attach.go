@@ -78,9 +78,7 @@ func (s *session) runAttached() error {
 	if ends(err) {
 		return nil
 	}
-	s.log.Debug().Err(err).Msg("recording failed")
-	s.result.Reason, s.result.Err = err.Error(), err
-	s.abandon()
+	s.fail(err)
 	_ = s.letAllGo() // what is left is let go with the thread
 	var r *refusal
 	if errors.As(err, &r) {

@@ -25,14 +25,21 @@ func (t *thread) letProcessGo() error {
 	return errDetach
 }
 
-// letAllGo lets everything go that is traced, because recording has failed.
+// letAllGo lets everything go that is traced, because recording has failed: a process, too, that comes to be meanwhile, by a call
+// that cannot be left halfway.
 func (s *session) letAllGo() error {
 	var errs []error
-	for _, g := range slices.Clone(s.groups) {
-		at := s.answering
+	seen := map[*group]bool{}
+	for {
+		i := slices.IndexFunc(s.groups, func(g *group) bool { return !seen[g] })
+		if i < 0 {
+			break
+		}
+		g, at := s.groups[i], s.answering
 		if at != nil && at.group() != g {
 			at = nil
 		}
+		seen[g] = true
 		errs = append(errs, g.letGo(at))
 	}
 	s.letUnrecordedGo()
@@ -49,6 +56,9 @@ func (g *group) letGo(at *thread) error {
 		}
 	}
 	g.over()
+	if err := g.of.space.needSite(); err != nil {
+		return err
+	}
 	list, err := g.bringOut(at)
 	if err != nil {
 		return err

@@ -256,6 +256,19 @@ func (sp *space) findSite() error {
 	return errors.New("the program has no vdso")
 }
 
+// needSite finds the place where recording failed before it was found.
+func (sp *space) needSite() error {
+	if sp.site != 0 || sp.mm == nil {
+		return nil
+	}
+	list, err := sp.kernelMaps()
+	if err != nil {
+		return err
+	}
+	sp.maps = newMapModel(list)
+	return sp.findSite()
+}
+
 // editAuxv hides the vdso, whose clocks read the TSC, and the FSGSBASE
 // instructions from the program. The vector stands above the environment on
 // the new stack.

@@ -177,8 +177,9 @@ type Options struct {
 
 	// This package's tests alone set what follows. checkClean compares, at the end of
 	// every interval, the pages that are taken to be clean with those of its start;
-	// refuseShadows makes every clone count as refused.
+	// refuseShadows makes every clone count as refused; source, when set, is in the place of ptrace's.
 	checkClean, refuseShadows bool
+	source                    stopSource
 }
 
 // Result says how the program ended and what became of the recording.

@@ -79,6 +79,16 @@ func native(t *testing.T, args ...string) ended {
 // with the program's process once it has printed its first line.
 func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
 	t.Helper()
+	end, res, err := recordedOr(t, o, kick)
+	if err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	return end, res
+}
+
+// recordedOr is recorded where the recorder may fail.
+func recordedOr(t *testing.T, o Options, kick func(pid int)) (ended, Result, error) {
+	t.Helper()
 	need.Recorder(t)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -118,16 +128,13 @@ func recorded(t *testing.T, o Options, kick func(pid int)) (ended, Result) {
 	res, err := Run(ctx, o)
 	w.Close()
 	<-done
-	if err != nil {
-		t.Fatalf("Run: %v", err)
-	}
 	if res.Stats.MapDrift != 0 {
 		t.Errorf("the map model drifted %d times: %s", res.Stats.MapDrift, res.Stats.MapDriftNote)
 	}
 	if res.Stats.MissedPages != 0 {
 		t.Errorf("%d pages changed unseen", res.Stats.MissedPages)
 	}
-	return ended{buf.String(), res.ExitCode, res.Signal}, res
+	return ended{buf.String(), res.ExitCode, res.Signal}, res, err
 }
 
 // check reads a recording and checks its structure.

@@ -74,8 +74,12 @@ type session struct {
 
 func newSession(ctx context.Context, opt Options) *session {
 	out := &output{}
+	var source stopSource = ptraceSource{}
+	if opt.source != nil {
+		source = opt.source
+	}
 	return &session{
-		opt: opt, source: ptraceSource{}, log: opt.Logger, ctx: ctx, out: out,
+		opt: opt, source: source, log: opt.Logger, ctx: ctx, out: out,
 		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, executing: map[int]string{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 		result: Result{Stats: Stats{Stopped: map[int64]uint64{}}},
@@ -114,7 +118,8 @@ var errGone = errors.New("the program has gone")
 
 // Run records one program from start to end and returns when it has ended.
 // A program that could not be started is a *StartError. Any other error
-// says that the recorder failed; the program's end is in Result all the same.
+// says that the recorder failed; the program's end is in Result all the same, and with KeepAlways
+// what came before is kept, if it could be.
 // When ctx ends, writing stops, the recording is given up, and the program
 // runs on unrecorded.
 func Run(ctx context.Context, opt Options) (Result, error) {
@@ -178,9 +183,7 @@ func (s *session) run(prog string) error {
 		s.dropIntervals()
 		return s.first.waitDetached()
 	}
-	s.log.Debug().Err(err).Msg("recording failed")
-	s.result.Reason, s.result.Err = err.Error(), err
-	s.abandon()
+	s.fail(err)
 	if derr := s.letAllGo(); derr == nil {
 		s.dropIntervals()
 		if werr := s.first.waitDetached(); werr != nil {
