@@ -256,7 +256,7 @@ func (sp *space) findSite() error {
 	return errors.New("the program has no vdso")
 }
 
-// needSite finds the place where recording failed before it was found.
+// needSite finds the place for injected calls where recording failed before it was found.
 func (sp *space) needSite() error {
 	if sp.site != 0 || sp.mm == nil {
 		return nil
