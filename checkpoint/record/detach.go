@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -25,25 +26,36 @@ func (t *thread) letProcessGo() error {
 	return errDetach
 }
 
-// letAllGo lets everything go that is traced, because recording has failed: a process, too, that comes to be meanwhile, by a call
-// that cannot be left halfway.
+// letAllGo lets everything go that is traced, because recording has failed.
 func (s *session) letAllGo() error {
 	var errs []error
-	seen := map[*group]bool{}
-	for {
-		i := slices.IndexFunc(s.groups, func(g *group) bool { return !seen[g] })
-		if i < 0 {
-			break
-		}
-		g, at := s.groups[i], s.answering
+	for g := range s.allGroups(nil) {
+		at := s.answering
 		if at != nil && at.group() != g {
 			at = nil
 		}
-		seen[g] = true
 		errs = append(errs, g.letGo(at))
 	}
 	s.letUnrecordedGo()
 	return errors.Join(append(errs, s.awaitLeaving())...)
+}
+
+// allGroups yields each group but one once, those too that come to be meanwhile, by a call that cannot be left halfway.
+func (s *session) allGroups(but *group) iter.Seq[*group] {
+	return func(yield func(*group) bool) {
+		seen := map[*group]bool{but: true}
+		for {
+			i := slices.IndexFunc(s.groups, func(g *group) bool { return !seen[g] })
+			if i < 0 {
+				return
+			}
+			g := s.groups[i]
+			seen[g] = true
+			if !yield(g) {
+				return
+			}
+		}
+	}
 }
 
 // letGo restores everything and lets the group's processes go. Of their threads at, which may

@@ -23,14 +23,7 @@ import (
 func (s *session) endOthers(but *group, why string) error {
 	defer func(was bool) { s.ending = was }(s.ending)
 	s.ending = true
-	ended := map[*group]bool{but: true}
-	for {
-		i := slices.IndexFunc(s.groups, func(g *group) bool { return !ended[g] })
-		if i < 0 {
-			break
-		}
-		g := s.groups[i]
-		ended[g] = true
+	for g := range s.allGroups(but) {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
