@@ -132,11 +132,8 @@ func (sp *space) fillNear(addr uint64) uint64 {
 	return 0
 }
 
-// How far around a site jumps to the midst of it are looked for.
-const (
-	nearJumps  = 128 + 8
-	otherJumps = 64 << 10
-)
+// otherJumps is how far around a site jumps to the midst of it are looked for.
+const otherJumps = 64 << 10
 
 // mayChange reports whether code is where the program may change it.
 func (sp *space) mayChange(addr uint64) bool {
@@ -151,26 +148,38 @@ func (sp *space) isTarget(from, to uint64) bool {
 	if m == nil {
 		return true
 	}
-	hits := func(at uint64) bool { return at >= from && at < to }
 	start := max(m.Start, from-min(from, otherJumps))
 	code := make([]byte, min(m.End, to+otherJumps)-start)
 	code = code[:sp.readMem(start, code)]
-	for i := 0; i+jumpSize < len(code); i++ {
-		at := start + uint64(i)
-		switch b := code[i]; {
-		case b == 0xe8, b == 0xe9, b == 0x0f && code[i+1]&0xf0 == 0x80:
-			n := 1
-			if b == 0x0f {
-				n = 2
-			}
-			if hits(at + uint64(n) + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(code[i+n:]))))) {
-				return true
-			}
-		case at+nearJumps < from || at > to+nearJumps:
-		case b&0xf0 == 0x70, b == 0xeb, b&0xfc == 0xe0:
-			if hits(at + 2 + uint64(int64(int8(code[i+1])))) {
-				return true
-			}
+	return hasFarJump(code, start, from, to) || hasShortJump(code, start, from, to)
+}
+
+// hasFarJump reports whether code, which lies at start, has a jump or call with an offset of 32 bits that leads into [from,to).
+// It looks for the offset first, which hardly ever fits: most of what a site costs is this loop.
+func hasFarJump(code []byte, start, from, to uint64) bool {
+	for i := 1; i+4 <= len(code); i++ {
+		offset := uint64(int64(int32(binary.LittleEndian.Uint32(code[i:]))))
+		if start+uint64(i)+4+offset-from >= to-from {
+			continue
+		}
+		if op := code[i-1]; op == 0xe8 || op == 0xe9 || op&0xf0 == 0x80 && i > 1 && code[i-2] == 0x0f {
+			return true
+		}
+	}
+	return false
+}
+
+// hasShortJump is likewise for jumps with an offset of 8 bits.
+func hasShortJump(code []byte, start, from, to uint64) bool {
+	const most = 1 << 7
+	first := max(start, from-min(from, most+2)) - start
+	for i := first; i+2 <= uint64(len(code)) && start+i < to+most; i++ {
+		op := code[i]
+		if op&0xf0 != 0x70 && op != 0xeb && op&0xfc != 0xe0 {
+			continue
+		}
+		if start+i+2+uint64(int64(int8(code[i+1])))-from < to-from {
+			return true
 		}
 	}
 	return false

@@ -77,7 +77,7 @@ func (a *asks) open(s *session) (stop func()) {
 // to, until the returned function is called. A second SIGINT stops the writing.
 func (a *asks) listen(s *session) (stop func()) {
 	ch := make(chan os.Signal, 16)
-	signal.Notify(ch, append(relayed(), unix.SIGPIPE, unix.SIGTTIN, wakeSignal)...) // none is to end the recorder by itself
+	signal.Notify(ch, append(byRuntime(), unix.SIGPIPE, unix.SIGTTIN, wakeSignal)...) // none is to end the recorder by itself
 	prepareWake()
 	endRaw := watchRaw(&s.relay)
 	done := make(chan struct{})

@@ -88,14 +88,7 @@ func ownPending(pid int) uint64 {
 	if err != nil {
 		return 0
 	}
-	mask, blocked := uint64(0), status.Mask("SigBlk")
-	for _, s := range relayed() { // Go unblocks these
-		mask |= 1 << (s.(unix.Signal) - 1)
-	}
-	for _, sig := range rawSignals {
-		mask |= 1 << (sig - 1) &^ blocked
-	}
-	return mask & status.Mask("ShdPnd")
+	return maskOf(relayed()) & status.Mask("ShdPnd")
 }
 
 // hasToTake reports whether a thread of the recorder's has yet to take its SIGCHLD.

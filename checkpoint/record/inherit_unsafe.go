@@ -26,6 +26,12 @@ func setMask(mask uint64) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&mask)), 0, 8, 0, 0)
 }
 
+// currentMask returns the calling thread's blocked signals.
+func currentMask() (mask uint64) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, 0, uintptr(unsafe.Pointer(&mask)), 8, 0, 0)
+	return mask
+}
+
 // actionOf returns a signal's action.
 func actionOf(sig unix.Signal) (act kernelAction) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&act)), 8, 0, 0)

@@ -4,19 +4,45 @@ package record
 
 import (
 	"os"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Signals 32 to 34 are real-time signals that C libraries keep for themselves, or
-// take for SIGRTMIN, and Go's runtime leaves them at their default action, which is to
-// die. So the recorder has a handler of its own for them, in assembly, for it runs
-// where no Go code may run: it writes the signal's number to a pipe.
+// Most signals that the recorder passes on it takes by a handler of its own, in assembly, for it runs
+// where no Go code may run: it writes the signal's number to a pipe. Signals 32 to 34 cannot be had
+// otherwise: they are real-time signals that C libraries keep for themselves, or take for SIGRTMIN, and Go's
+// runtime leaves them at their default action, which is to die. The others could be asked for by os/signal,
+// which changes threads four times for each of them, at the start and again at the end: that was a sixth
+// of what it costs to record a short program.
 
-// rawSignals are the signals that os/signal does not pass on.
-var rawSignals = [...]unix.Signal{32, 33, 34}
+// rawSignals are the signals that the recorder has this handler for. The runtime's own are not among them, nor those that
+// other parts of vplayd ask os/signal for.
+var rawSignals = slices.Concat(
+	[]unix.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGSTKFLT, unix.SIGCONT, unix.SIGTSTP, unix.SIGXCPU, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGIO, unix.SIGPWR},
+	cSignals, realTime())
+
+// cSignals are those that a C library in this process may have taken.
+var cSignals = []unix.Signal{32, 33, 34}
+
+// realTime returns the real-time signals that are for programs.
+func realTime() (list []unix.Signal) {
+	for sig := cSignals[len(cSignals)-1] + 1; sig <= 64; sig++ {
+		list = append(list, sig)
+	}
+	return list
+}
+
+// maskOf returns a set of signals as the kernel has it.
+func maskOf(signals []unix.Signal) (mask uint64) {
+	for _, sig := range signals {
+		mask |= 1 << (sig - 1)
+	}
+	return mask
+}
 
 // rawPipe is where onRawSignal writes.
 var rawPipe int32
@@ -33,8 +59,9 @@ var raw struct {
 	mu     sync.Mutex
 	pipe   *os.File // its end to read from; made once
 	relays map[*relay]struct{}
-	taken  []unix.Signal // those that the handler is set for
-	last   byte          // the last relay's mark
+	before map[unix.Signal]kernelAction // of those that the handler is set for
+	taker  chan struct{}                // closed to end the thread that takes what others block; nil where none does
+	last   byte                         // the last relay's mark
 }
 
 // watchRaw passes raw signals to the relay, until the returned function is called.
@@ -64,10 +91,12 @@ func watchRaw(r *relay) (end func()) {
 		if len(raw.relays) > 0 {
 			return
 		}
-		for _, sig := range raw.taken {
-			setAction(sig, &kernelAction{})
+		for sig, act := range raw.before {
+			setAction(sig, &act)
 		}
-		raw.taken = nil
+		if raw.taker != nil {
+			close(raw.taker)
+		}
 		tellStops(true)
 	}
 }
@@ -84,17 +113,30 @@ func tellStops(tell bool) {
 	setAction(unix.SIGCHLD, &act)
 }
 
-// setRawHandlers sets the handler for the raw signals that have their default action. Others
-// are ignored, which does for the recorder, or in use by a C library.
+// setRawHandlers sets the handler for the raw signals. Where one of a C library is not at its default action, it is
+// ignored, which does for the recorder, or in use.
 func setRawHandlers() {
 	const siginfo, onStack, restart, restorer = 0x4, 0x08000000, 0x10000000, 0x04000000 // SA_* of asm/signal.h
 	act := kernelAction{handler: rawHandler(), flags: siginfo | onStack | restart | restorer, restorer: rawReturn(), mask: ^uint64(0)}
+	raw.before, raw.taker = map[unix.Signal]kernelAction{}, nil
 	for _, sig := range rawSignals {
-		if actionOf(sig).handler == 0 {
+		if was := actionOf(sig); was.handler == 0 || !slices.Contains(cSignals, sig) {
 			setAction(sig, &act)
-			raw.taken = append(raw.taken, sig)
+			raw.before[sig] = was
 		}
 	}
+	if mask := maskOf(rawSignals); currentMask()&mask != 0 {
+		raw.taker = make(chan struct{})
+		go takeBlocked(mask, raw.taker)
+	}
+}
+
+// takeBlocked has a thread of its own for signals that the recorder was started with blocked, as Go's threads
+// have them from then on, until done is closed.
+func takeBlocked(mask uint64, done <-chan struct{}) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its mask
+	setMask(currentMask() &^ mask)
+	<-done
 }
 
 // readRaw passes on what the handler writes.

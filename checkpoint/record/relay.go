@@ -45,14 +45,23 @@ type arrival struct {
 const copySettles = 5 * time.Millisecond
 
 // relayed returns the signals that the recorder lives through and passes on.
-// It leaves out those that cannot be caught, those that Go's runtime uses, those that
-// it does not know (rawSignals), SIGCHLD, which comes with the program's stops, and those
-// that the recorder gets for what it does itself.
-func relayed() (list []os.Signal) {
+// It leaves out those that cannot be caught, those that Go's runtime uses, SIGCHLD, which comes with the
+// program's stops, and those that the recorder gets for what it does itself.
+func relayed() (list []unix.Signal) {
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		switch sig {
-		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, rawSignals[0], rawSignals[1], rawSignals[2], unix.SIGCHLD, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU:
+		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGPROF, unix.SIGCHLD, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU:
 		default:
+			list = append(list, sig)
+		}
+	}
+	return list
+}
+
+// byRuntime returns the signals that come by os/signal: those that are relayed and not raw.
+func byRuntime() (list []os.Signal) {
+	for _, sig := range relayed() {
+		if !slices.Contains(rawSignals, sig) {
 			list = append(list, sig)
 		}
 	}
@@ -71,8 +80,7 @@ func (r *relay) start() (stop func()) {
 	r.queue, r.started = make(chan arrival, 256), make(chan struct{})
 	r.noted, r.passed = make(chan struct{}, 1), make(chan struct{}, 2)
 	r.own, r.done = newOwnSignals(), make(chan struct{})
-	signal.Notify(ch, relayed()...)
-	signal.Notify(ch, unix.SIGTTIN, unix.SIGTTOU)
+	signal.Notify(ch, append(byRuntime(), unix.SIGTTIN, unix.SIGTTOU)...)
 	endRaw := watchRaw(r)
 	go func() {
 		for {

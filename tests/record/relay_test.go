@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,11 +46,13 @@ func TestSignalsToRecorder(t *testing.T) {
 		name string
 		args []string
 		send func(pid int, tty *os.File)
+		by   []string // what starts it, natively or recorded
 	}{
-		{"to the process", nil, all(func(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) })},
-		{"to the group", nil, all(func(pid int, sig syscall.Signal) { _ = syscall.Kill(-pid, sig) })},
-		{"SIGABRT by the program to its group", []string{"6"}, func(int, *os.File) {}},
-		{"SIGTRAP by the program to its group", []string{"5"}, func(int, *os.File) {}},
+		{"to the process", nil, all(func(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }), nil},
+		{"to the process, which is started with all blocked", nil, all(func(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }), []string{"env", "--block-signal"}},
+		{"to the group", nil, all(func(pid int, sig syscall.Signal) { _ = syscall.Kill(-pid, sig) }), nil},
+		{"SIGABRT by the program to its group", []string{"6"}, func(int, *os.File) {}, nil},
+		{"SIGTRAP by the program to its group", []string{"5"}, func(int, *os.File) {}, nil},
 		{"by the terminal", nil, func(_ int, tty *os.File) {
 			for _, b := range []byte{3, 28} { // Ctrl-C and Ctrl-\
 				_, _ = tty.Write([]byte{b})
@@ -57,7 +60,7 @@ func TestSignalsToRecorder(t *testing.T) {
 			}
 			_ = unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 90})
 			time.Sleep(20 * time.Millisecond)
-		}},
+		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			self, err := os.Executable()
@@ -65,8 +68,8 @@ func TestSignalsToRecorder(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := append([]string{prog}, c.args...)
-			want := onTerminal(t, args, c.send)
-			got := onTerminal(t, append([]string{self, recordVerb, filepath.Join(t.TempDir(), "x.vplay"), "50ms"}, args...), c.send)
+			want := onTerminal(t, slices.Concat(c.by, args), c.send)
+			got := onTerminal(t, slices.Concat(c.by, []string{self, recordVerb, filepath.Join(t.TempDir(), "x.vplay"), "50ms"}, args), c.send)
 			if got != want || !strings.Contains(want, ":") {
 				t.Errorf("recorded: %s\nnative:   %s", got, want)
 			}
