@@ -26,9 +26,9 @@ type group struct {
 	cpu     unix.CPUSet // that its threads run on
 	turns   turns
 	sharers *sharers // nil while it shares no memory with other recorded processes
-	// stored are the pages that others that share its memory have stored in since this group ran, and
+	// stored says where others that share its memory have stored since this group ran, and
 	// paused says that an interval begins when it runs again.
-	stored   map[sharedPage]struct{}
+	stored   map[sharedPage]pageLines
 	remote   []abi.Range // that calls of others have written to since
 	paused   bool
 	hasRun   bool // since its stores were looked for

@@ -18,7 +18,7 @@ import (
 
 // join makes g and o share their turns. A thread that runs its own code keeps the turn.
 func (g *group) join(o *group) {
-	c := &sharers{since: time.Now(), content: map[fileID]map[uint64][]byte{}}
+	c := &sharers{since: time.Now(), content: sharedContent{}}
 	for _, from := range []*group{g, o} {
 		if from.sharers == nil {
 			c.groups = append(c.groups, from)
@@ -27,7 +27,7 @@ func (g *group) join(o *group) {
 		from.sharers.noteAll(nil)
 		c.groups = append(c.groups, from.sharers.groups...)
 		for id, pages := range from.sharers.content {
-			maps.Copy(c.knownOf(id), pages)
+			maps.Copy(c.content.of(id), pages)
 		}
 	}
 	for _, m := range c.groups {

@@ -442,10 +442,12 @@ func TestEndsAtOnce(t *testing.T) {
 // protect it meanwhile, with stores that the kernel watches as well as by comparing all.
 func TestStoresNoted(t *testing.T) {
 	prog := compiled(t, filepath.Join("..", "..", "tests", "guest", "record", "trees.c"))
-	want := native(t, prog, "remaps")
-	for _, agent := range []bool{false, true} {
-		if got, _ := recorded(t, Options{Args: []string{prog, "remaps"}, Agent: agent}, nil); got != want {
-			t.Errorf("agent %t: %+v, natively %+v", agent, got, want)
+	for _, memory := range []string{"remaps", "remapsnamed"} {
+		want := native(t, prog, memory)
+		for _, agent := range []bool{false, true} {
+			if got, _ := recorded(t, Options{Args: []string{prog, memory}, Agent: agent}, nil); got != want {
+				t.Errorf("%s, agent %t: %+v, natively %+v", memory, agent, got, want)
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (c *sharers) verifyNoted(sp *space) {
 		}
 		known := c.content[sp.objects.file(m.Object)]
 		_ = eachPage(sp.reader(), scan.shared, func(addr uint64, page []byte) error {
-			if !bytes.Equal(known[keyIn(&m.Mapping, addr).index], page) {
+			if p := known[keyIn(&m.Mapping, addr).index]; p == nil || !bytes.Equal(p.data, page) {
 				sp.session.result.Stats.MissedPages++
 				sp.session.log.Error().Uint64("addr", addr).Msg("shared page changed without being noted")
 			}
@@ -74,28 +74,22 @@ func (c *sharers) verifyNoted(sp *space) {
 	}
 }
 
-// knownOf returns the content of a file's pages, as far as it is known, to be added to.
-func (c *sharers) knownOf(id fileID) map[uint64][]byte {
-	pages := c.content[id]
-	if pages == nil {
-		pages = map[uint64][]byte{}
-		c.content[id] = pages
-	}
-	return pages
-}
-
 // notePages has the groups but g log those pages of a mapping of sp's that are not as they were
 // the last time, or all.
 func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all bool) {
 	id := sp.objects.file(m.Object)
-	known := c.knownOf(id)
-	_ = eachPage(sp.reader(), pages, func(addr uint64, page []byte) error {
+	known := c.content.of(id)
+	sp.eachPageAtOnce(pages, func(addr uint64, page []byte) {
 		index := keyIn(&m.Mapping, addr).index
-		if all || !bytes.Equal(known[index], page) {
-			known[index] = slices.Clone(page)
-			c.tellOthers(g, sharedPage{id, index})
+		changed := allLines
+		if p := known[index]; p == nil {
+			known[index] = &knownPage{data: slices.Clone(page)}
+		} else if new := p.update(page); !all {
+			changed = new
 		}
-		return nil
+		if changed != 0 {
+			c.tellOthers(g, sharedPage{id, index}, changed)
+		}
 	})
 }
 
@@ -113,16 +107,16 @@ func (c *sharers) notePage(g *group, k sharedPage) {
 	}
 }
 
-// tellOthers has the groups but g log a page.
-func (c *sharers) tellOthers(g *group, k sharedPage) {
+// tellOthers has the groups but g log what has changed of a page.
+func (c *sharers) tellOthers(g *group, k sharedPage, changed pageLines) {
 	for _, o := range c.groups {
 		if o == g {
 			continue
 		}
 		if o.stored == nil {
-			o.stored = map[sharedPage]struct{}{}
+			o.stored = map[sharedPage]pageLines{}
 		}
-		o.stored[k] = struct{}{}
+		o.stored[k] |= changed
 	}
 }
 
@@ -214,8 +208,8 @@ func (sp *space) takeKnown(set ranges, copies map[uint64][]byte) ranges {
 		set.within(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize, func(lo, hi uint64) {
 			for page := lo; page < hi; page++ {
 				addr := page * checkpoint.PageSize
-				if b := content[keyIn(&m.Mapping, addr).index]; b != nil {
-					copies[addr] = b
+				if p := content[keyIn(&m.Mapping, addr).index]; p != nil {
+					copies[addr] = p.keep()
 					known.add(page, page+1)
 				}
 			}
@@ -246,9 +240,18 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 	}
 	stored := g.stored
 	g.stored = nil
-	for k := range stored {
-		sp.eachView(k, func(addr uint64) {
-			out = append(out, checkpoint.MemWrite{Addr: addr, Data: g.sharers.content[k.file][k.index]})
+	for k, changed := range stored {
+		p := g.sharers.content[k.file][k.index]
+		if p == nil { // nobody can read it any more
+			continue
+		}
+		data := make([]byte, 0, changed.size())
+		changed.each(func(from, to int) {
+			at := len(data)
+			data = append(data, p.data[from:to]...)
+			sp.eachView(k, func(addr uint64) {
+				out = append(out, checkpoint.MemWrite{Addr: addr + uint64(from), Data: data[at:len(data):len(data)]})
+			})
 		})
 	}
 	slices.SortFunc(out, func(a, b checkpoint.MemWrite) int { return cmp.Compare(a.Addr, b.Addr) })
@@ -257,7 +260,7 @@ func (g *group) othersWrites(sp *space) []checkpoint.MemWrite {
 
 // forgetCut forgets the pages of a file that nobody can read any more: a call may have cut it.
 func (c *sharers) forgetCut(id fileID) {
-	maps.DeleteFunc(c.content[id], func(index uint64, _ []byte) bool {
+	maps.DeleteFunc(c.content[id], func(index uint64, _ *knownPage) bool {
 		return !slices.ContainsFunc(c.groups, func(o *group) bool { return o.of.space.canRead(sharedPage{id, index}) })
 	})
 }

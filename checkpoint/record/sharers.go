@@ -30,7 +30,7 @@ type sharers struct {
 	since  time.Time
 	cost   time.Duration // of finding out, the last time, what a group had stored
 	// content holds the shared pages as they were when a group had had its turn.
-	content map[fileID]map[uint64][]byte // by page
+	content sharedContent
 }
 
 // next returns the thread that has the turn next, nil when somebody has it or nobody can.

@@ -5,6 +5,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -36,10 +37,18 @@ func CanWatchStores() error {
 	return nil
 }
 
-// mayWatch reports whether the stores to a mapping that is shared and writable can be watched. Files are not: who is not recorded may write to them.
+// mayWatch reports whether the stores to a mapping that is shared and writable can be watched. Files that are no shared memory are not: who is
+// not recorded may write to them, and their pages leave the page tables when memory is short.
 func (sp *space) mayWatch(m *mapping) bool {
-	return sp.watch != nil && sp.watch.fd >= 0 && sp.outside == nil && sp.objects.at(m.Object).Kind == checkpoint.ObjectShared
+	if sp.watch == nil || sp.watch.fd < 0 || sp.outside != nil {
+		return false
+	}
+	o := sp.objects.at(m.Object)
+	return o.Kind == checkpoint.ObjectShared || strings.HasPrefix(o.Path, namedShared)
 }
+
+// namedShared is where shm_open(3) has its files (man 7 shm_overview).
+const namedShared = "/dev/shm/"
 
 // watchStores begins to watch the stores of the thread's space. The thread, whose group shares memory, is at a sync point.
 func (t *thread) watchStores() error {

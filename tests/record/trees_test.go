@@ -34,6 +34,7 @@ var treeCases = []struct {
 	{"sems", true},
 	{"spins", true},
 	{"remaps", true},
+	{"remapsnamed", true},
 	{"later", true},
 	{"semopen", true},
 	{"robust", true},

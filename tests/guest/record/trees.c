@@ -314,8 +314,8 @@ static void remapper(int i) {
 		pthread_mutex_unlock(&sync_->m);
 	}
 }
-static void remaps(void) {
-	pagesFile = memfd_create("pages", 0);
+static void remapsFile(int fd) {
+	pagesFile = fd;
 	if (ftruncate(pagesFile, PAGES_SIZE)) abort();
 	four(remapper);
 	unsigned long sum = 0;
@@ -323,6 +323,14 @@ static void remaps(void) {
 	for (int i = 0; i < PAGES; i++)
 		for (int k = 0; k < 4; k++) sum = sum * 31 + ((long *)(m + 4096 * i))[k];
 	say("%lx\n", sum);
+}
+static void remaps(void) { remapsFile(memfd_create("pages", 0)); }
+static void remapsNamed(void) {
+	char name[64];
+	snprintf(name, sizeof name, "/trees-%d", getpid());
+	int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (fd < 0 || shm_unlink(name)) abort();
+	remapsFile(fd);
 }
 
 // A file that a second process maps later, and a flag in it that the first spins on.
@@ -757,7 +765,7 @@ static void forever(void) {
 static struct { const char *name; void (*run)(void); } cases[] = {
 	{"fork", forkOne}, {"chain", chain}, {"many", many}, {"vfork", vforkExec}, {"vforkfails", vforkFails}, {"spawn", spawns}, {"shells", shells},
 	{"clonevm", cloneVM}, {"clonevmexec", cloneVMExec}, {"forklocked", forkLocked}, {"forkthread", forkThread}, {"forkexecthread", forkExecThread},
-	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"remaps", remaps}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
+	{"pipes", pipes}, {"mutexes", mutexes}, {"conds", conds}, {"sems", sems}, {"spins", spins}, {"remaps", remaps}, {"remapsnamed", remapsNamed}, {"later", later}, {"semopen", semOpen}, {"sysv", sysv},
 	{"daemon", daemon_}, {"killed", killed}, {"handler", handler}, {"stops", stops}, {"stopshared", stopShared}, {"stopwrite", stopWrite}, {"sessions", sessions}, {"again", again}, {"lwps", lwps}, {"execloops", execLoops},
 	{"robust", robust}, {"spinturns", spinTurns}, {"killedvm", killedVM}, {"pwrites", pwrites}, {"remote", remote}, {"namespaces", namespaces},
 	{"tracer", tracer}, {"attach", attach},
