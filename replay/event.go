@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -310,11 +311,22 @@ func (m *Machine) isLogged(f x86.Fault) bool {
 		return false
 	}
 	e := &m.iv.Events[m.next]
-	if e.Kind != checkpoint.EventFault || !sameAddr(f, e) {
+	if e.Kind != checkpoint.EventFault || !sameAddr(f, e) && !m.isForced(e) {
 		return false
 	}
 	got := loader.Regs(&m.CPU.State)
 	return checkpoint.HashRegs(&got) == e.RegHash
+}
+
+// isForced reports whether an event is the SIGSEGV that the kernel forces where it cannot write the frame of a signal: behind a
+// fault whose handler has no stack. It has no address, and comes at the same place.
+func (m *Machine) isForced(e *checkpoint.Event) bool {
+	const sigsegv, siKernel = 11, 0x80 // asm/signal.h, asm-generic/siginfo.h
+	if m.next == 0 || e.Signo != sigsegv || len(e.Siginfo) < 12 || binary.LittleEndian.Uint32(e.Siginfo[8:]) != siKernel {
+		return false
+	}
+	before := &m.iv.Events[m.next-1]
+	return before.Kind == checkpoint.EventFault && before.RegHash == e.RegHash
 }
 
 // mayFault reports whether the instruction at RIP can be the one that makes the

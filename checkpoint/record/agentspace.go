@@ -238,7 +238,16 @@ func (t *thread) bringAgent() error {
 		sp.agent, sp.noAgent = nil, true
 		t.session.noteOnce("no agent: its memory could not be mapped")
 	}
+	t.proc.note()
 	return nil
+}
+
+// agentAt returns where the agent is that has what all threads share; 0 for nowhere.
+func (sp *space) agentAt() uint64 {
+	if sp.agent == nil || sp.agent.threadAgent == nil {
+		return 0
+	}
+	return sp.agent.at.Addr
 }
 
 // bringBlock gives the thread, which is at a stop where calls can be injected, memory of the agent's, if
@@ -344,6 +353,7 @@ func (t *thread) setHealer(on bool) error {
 		at = a.shared.Healer(a.at.Addr)
 	}
 	_, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), a.at.Addr+at, 0, 8)
+	t.proc.note()
 	return err
 }
 

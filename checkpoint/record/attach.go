@@ -200,7 +200,7 @@ func (t *thread) prepareThreads() error {
 			return fmt.Errorf("thread %d: %w", o.tid, err)
 		}
 	}
-	return nil
+	return t.handleSegv()
 }
 
 // findStorers looks for processes that have mapped what the program has, and may store there.

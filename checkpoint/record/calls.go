@@ -287,6 +287,9 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	if c.nr == unix.SYS_PRCTL && c.args[0] == prGetTSC && ret == 0 && t.proc.trap.tsc {
 		t.answerTSC()
 	}
+	if ret == 0 {
+		t.answerSegv()
+	}
 	// Before what comes into the memory only now.
 	ev.Writes = append(ev.Writes, t.group().othersWrites(t.space())...)
 	if c.redirection != nil {

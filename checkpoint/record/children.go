@@ -25,6 +25,7 @@ var errDetach = errors.New("the program was detached")
 // Flags of clone(2), linux/sched.h.
 const (
 	cloneVM       = 0x100
+	cloneSighand  = 0x800
 	cloneVfork    = 0x4000
 	cloneParent   = 0x8000
 	cloneThread   = 0x10000

@@ -400,6 +400,7 @@ func (t *thread) restore() error {
 		if err := t.borrow(t.proc.pid, t.tid, t.proc.trap.disarm, t.giveRseq, t.giveSignals); err != nil {
 			return err
 		}
+		t.proc.trap.handler = 0 // its other threads may set another action from now on
 	}
 	if err := unix.SchedSetaffinity(t.tid, &t.affinity); err != nil {
 		t.session.log.Warn().Err(err).Msg("affinity not restored")

@@ -169,6 +169,7 @@ func (t *thread) beginImage() error {
 	t.scratch, t.lastRedirection, t.clearTID, t.robust, t.rseq = abi.Range{}, nil, 0, 0, ptrace.Rseq{}
 	t.group().dropImage()
 	t.proc.space = t.space().successor()
+	t.proc.trap.handler = 0 // execve sets the default
 	if t.regs.Cs != userCS64 {
 		t.session.noteOnce(fmt.Sprintf("process %d: a 32-bit program cannot be recorded", t.proc.pid))
 		if t.proc == t.session.first {
@@ -206,7 +207,7 @@ func (t *thread) beginImage() error {
 	}
 	t.sig.held, t.sig.giving, t.sig.repeat, t.sig.syncPending = nil, nil, nil, false
 	t.note()
-	if err := t.inheritedActions(); err != nil {
+	if err := errors.Join(t.inheritedActions(), t.handleSegv()); err != nil {
 		return err
 	}
 	if err := t.proc.describe(); err != nil {

@@ -30,6 +30,9 @@ type undo struct {
 	pid      int32
 	ownTSC   bool // the program itself has made RDTSC fault
 	ownCPUID bool
+	segv     uint64 // the handler that takes SIGSEGV in the program, 0 for its own action
+	agent    uint64 // where the agent of the process is, 0 for none
+	healer   bool   // it has SIGSYS's action
 	affinity unix.CPUSet
 	rseq     ptrace.Rseq
 	scratch  abi.Range
@@ -272,7 +275,9 @@ func (t *thread) note() {
 		u.patched.Store(0)
 	}
 	u.pid, u.affinity, u.rseq, u.scratch = int32(t.proc.pid), t.affinity, t.rseq, t.scratch
-	u.ownTSC, u.ownCPUID = t.proc.trap.ownTSC, t.proc.trap.ownCPUID
+	u.ownTSC, u.ownCPUID, u.segv = t.proc.trap.ownTSC, t.proc.trap.ownCPUID, t.proc.trap.handler
+	u.agent = t.space().agentAt()
+	u.healer = u.agent != 0 && t.space().agent.sigsys == ofAgent
 	u.setHeld(t.sig.held)
 	u.tid.Store(int32(t.tid))
 }

@@ -62,7 +62,7 @@ func Guard() error {
 	if j.done.Load() != 0 {
 		return nil
 	}
-	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, left: map[int]bool{}}
+	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, actions: map[int]bool{}, jumps: map[int][]agent.Jump{}, own: map[int]bool{}, left: map[int]bool{}}
 	g.stop()
 	unhurry() // who is waited for needs the CPU
 	g.seize()
@@ -72,9 +72,12 @@ func Guard() error {
 // guardian is what the guardian knows.
 type guardian struct {
 	journal *journal
-	wards   map[int]*ward // by thread
-	places  map[int]place // by process
-	left    map[int]bool  // threads that are none of its business: they could not be seized, or were killed
+	wards   map[int]*ward        // by thread
+	places  map[int]place        // by process
+	actions map[int]bool         // the processes that have their own actions for signals
+	jumps   map[int][]agent.Jump // of the agent of a process
+	own     map[int]bool         // the processes that have their own code
+	left    map[int]bool         // threads that are none of its business: they could not be seized, or were killed
 }
 
 // ward is a thread that the guardian takes care of.
@@ -115,8 +118,13 @@ func (g *guardian) stop() {
 		}
 	}
 	for _, w := range g.listed() {
-		g.addTasks(w.pid, false, func(pid, tid int) bool { return g.isTraced(tid) && unix.Tgkill(pid, tid, unix.SIGSTOP) == nil })
+		g.stopTasks(w.pid)
 	}
+}
+
+// stopTasks sends SIGSTOP to the threads and the children of a process that are not known yet and still traced.
+func (g *guardian) stopTasks(pid int) {
+	g.addTasks(pid, false, func(pid, tid int) bool { return g.isTraced(tid) && unix.Tgkill(pid, tid, unix.SIGSTOP) == nil })
 }
 
 // isTraced reports whether the recorder still traces a thread.
@@ -191,6 +199,7 @@ func (g *guardian) seize() {
 			again = true
 		}
 		for _, w := range g.listed() {
+			g.stopTasks(w.pid) // made since: the recorder's thread need not be gone yet
 			g.addTasks(w.pid, true, func(int, int) bool { return true })
 		}
 	}
@@ -331,6 +340,7 @@ func (g *guardian) healWard(w *ward) error {
 	if err := w.ownRegs(mem); err != nil {
 		return err
 	}
+	g.ownCode(w, mem)
 	if err := g.inject(w, mem); err != nil {
 		return err
 	}
@@ -343,6 +353,44 @@ func (g *guardian) healWard(w *ward) error {
 		}
 	}
 	return nil
+}
+
+// ownCode takes the jumps to the agent out of a process, or out of a new child of one, which has the jumps and not what they lead to. The
+// agent itself does so only at the next of its calls.
+func (g *guardian) ownCode(w *ward, mem memory) {
+	of := int(w.undo.pid)
+	if g.own[w.pid] || w.undo.agent == 0 {
+		return
+	}
+	g.own[w.pid] = true
+	list, known := g.jumps[of]
+	if !known {
+		list = jumpsOf(of, w.undo.agent)
+		g.jumps[of] = list
+	}
+	for _, j := range list {
+		var now [1]byte
+		if n, err := mem.readAt(now[:], j.Addr); err == nil && n == 1 && isJump(now[0]) {
+			_, _ = mem.writeAt(j.Own, j.Addr) // it fails only where the process has gone
+		}
+	}
+}
+
+// isJump reports whether code begins with a JMP that leads to the agent.
+func isJump(opcode byte) bool { return opcode == 0xe9 || opcode == 0xeb }
+
+// jumpsOf reads the jumps of a process, which may have gone.
+func jumpsOf(pid int, at uint64) []agent.Jump {
+	mem, mm, err := ptraceSource{}.open(pid)
+	if err != nil {
+		return nil
+	}
+	defer mem.close()
+	defer mm.close()
+	return agent.JumpsOf(at, func(addr uint64, b []byte) bool {
+		n, err := mem.readAt(b, addr)
+		return err == nil && n == len(b)
+	})
 }
 
 // ownRegs gives the thread the registers of its program: where it would be after what it was in.
@@ -448,8 +496,15 @@ func (g *guardian) inject(w *ward, mem memory) error {
 	}
 	u, j := w.undo, g.journal
 	trap := trapState{tsc: j.tsc.Load() != 0, cpuid: j.cpuid.Load() != 0, ownTSC: u.ownTSC, ownCPUID: u.ownCPUID}
+	sigsys := false
+	if !g.actions[w.pid] { // another of its threads may run by now, and set what it wants
+		trap.handler, sigsys, g.actions[w.pid] = u.segv, u.healer && w.pid == int(u.pid), true
+	}
 	if err = trap.disarm(in); err == nil {
 		err = registerRseq(in, &u.rseq)
+	}
+	if err == nil && sigsys {
+		_, err = in.do(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), agent.OwnAction(u.agent), 0, 8)
 	}
 	if err == nil && u.scratch.Len != 0 && !w.copied {
 		_, err = in.do(unix.SYS_MUNMAP, u.scratch.Addr, u.scratch.Len)

@@ -75,6 +75,7 @@ func (sp *space) takeAgentOut(list []*thread) error {
 	}
 	sp.agent.close()
 	sp.agent, sp.noAgent = nil, true
+	list[0].proc.note()
 	return nil
 }
 

@@ -54,6 +54,9 @@ func (in *injector) do(nr int64, args ...uint64) (int64, error) {
 		}
 	}
 	r.Eflags &^= 0x100
+	if nr == unix.SYS_CLONE && isCallSite(in.site) {
+		r.Rip += copies
+	}
 	if err := ptrace.SetRegs(in.tid, &r); err != nil {
 		return 0, err
 	}
@@ -177,10 +180,15 @@ func findSyscall(mem memory, start, end uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if i := bytes.Index(b[:n], []byte{0x0f, 0x05}); i >= 0 {
-		return start + uint64(i), nil
+	for at := 0; ; at++ {
+		i := bytes.Index(b[at:n], []byte{0x0f, 0x05})
+		if i < 0 {
+			return 0, errors.New("no SYSCALL instruction in the vdso")
+		}
+		if at += i; !isCallSite(start + uint64(at)) {
+			return start + uint64(at), nil
+		}
 	}
-	return 0, errors.New("no SYSCALL instruction in the vdso")
 }
 
 // pageMask holds the bits of an address that are its place in a page.

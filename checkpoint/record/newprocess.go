@@ -60,6 +60,12 @@ func (t *thread) shareWith(pid int) error {
 	}
 	p.about.PID, p.about.Parent = int32(pid), int32(t.proc.pid)
 	n := &thread{session: t.session, proc: p, tid: pid}
+	if t.taskFlags()&cloneSighand != 0 { // what one of them sets is the other's, too
+		if err := t.borrow(pid, pid, t.proc.trap.defaultSegv); err != nil {
+			return err
+		}
+		t.proc.trap.handler, p.trap.handler = 0, 0
+	}
 	if err := t.beginThread(n); err != nil {
 		t.session.drop(pid)
 		return err
@@ -87,7 +93,7 @@ func (t *thread) splitOff() error {
 	g.leave(t.proc)
 	s.newGroup(t)
 	sp, n := t.space(), t.group()
-	sp.image, sp.site, sp.vdso = old.image, old.site, old.vdso
+	sp.image, sp.site, sp.segv, sp.vdso = old.image, old.site, old.segv, old.vdso
 	n.cpu, n.turns.has = g.cpu, t
 	n.timer.blocked(t.sig.mask)
 	return sp.open()
@@ -109,7 +115,7 @@ func (t *thread) beginFork(old *space) error {
 	if err := sp.open(); err != nil {
 		return err
 	}
-	sp.image, sp.site, sp.vdso, sp.brk, sp.readExec = old.image, old.site, old.vdso, old.brk, old.readExec
+	sp.image, sp.site, sp.segv, sp.vdso, sp.brk, sp.readExec = old.image, old.site, old.segv, old.vdso, old.brk, old.readExec
 	sp.artefact, sp.noShadow = slices.Clone(old.artefact), old.noShadow
 	sp.attached, sp.vdsoEnd, sp.patches = old.attached, old.vdsoEnd, old.patches
 	sp.scratch = old.scratch // mapped, and its parent's

@@ -64,9 +64,16 @@ func (t *thread) refreshMask() error {
 // SIGSEGV's, and the agent has SIGSYS's.
 func (p *process) noteAction(c *call) {
 	a := &c.args
-	keep := map[uint64]*kernelAction{uint64(unix.SIGSEGV): &p.segv, uint64(unix.SIGSYS): &p.sigsys}[a[0]]
+	keep := map[unix.Signal]*kernelAction{unix.SIGSEGV: &p.segv, unix.SIGSYS: &p.sigsys}[unix.Signal(int32(a[0]))]
+	if keep == nil || a[1] == 0 {
+		return
+	}
+	if keep == &p.segv {
+		p.trap.handler = 0 // the program's has taken its place
+		p.note()
+	}
 	var b [32]byte
-	if keep == nil || a[1] == 0 || p.space.readMem(a[1], b[:]) != len(b) {
+	if p.space.readMem(a[1], b[:]) != len(b) {
 		return
 	}
 	*keep = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
@@ -97,6 +104,9 @@ func (p *process) dispositionOf(sig int) (disposition, error) {
 	bit := uint64(1) << (sig - 1)
 	if a := p.space.agent; unix.Signal(sig) == unix.SIGSYS && a != nil && a.sigsys != ofGuest {
 		return p.sigsys.disposition(), nil
+	}
+	if unix.Signal(sig) == unix.SIGSEGV && p.trap.handler != 0 {
+		return p.segv.disposition(), nil
 	}
 	if status.Mask("SigIgn")&bit != 0 {
 		return dispIgnore, nil
@@ -186,6 +196,11 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 			return action{}, err
 		}
 	}
+	if unix.Signal(sig) == unix.SIGSEGV {
+		if again, err := t.segvAgain(si); again || err != nil {
+			return action{}, err
+		}
+	}
 	regs := regsOf(&t.regs)
 	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventFault, Signo: int32(sig), Siginfo: append([]byte(nil), si[:]...),
@@ -220,6 +235,11 @@ func isInit(status abi.ProcStatus) bool {
 
 // onAsync handles a signal that came from outside.
 func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
+	if unix.Signal(sig) == unix.SIGSEGV {
+		if again, err := t.segvAgain(si); again || err != nil {
+			return action{}, err
+		}
+	}
 	disp, err := t.proc.dispositionOf(sig)
 	if err != nil {
 		return action{}, err

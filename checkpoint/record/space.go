@@ -26,6 +26,7 @@ type space struct {
 
 	attached bool        // it was there before the recording: its vdso is patched
 	vdsoEnd  uint64      // where that is so
+	segv     uint64      // where the handler for SIGSEGV is (trapsegv.go), 0 for nowhere
 	patches  []codePatch // in the vdso
 
 	maps       mapModel

@@ -31,6 +31,7 @@ type trapState struct {
 	// What the program itself asked to fault, and therefore sees.
 	ownTSC, ownCPUID bool
 	answers          []checkpoint.CPUIDLeaf
+	handler          uint64 // takes SIGSEGV in the program (trapsegv.go); 0 for the program's own action
 }
 
 // arm makes the instructions fault in the program's image. The program is at
@@ -67,7 +68,7 @@ func (s *trapState) disarm(in caller) error {
 			return err
 		}
 	}
-	return nil
+	return s.defaultSegv(in)
 }
 
 // guestTraps answers the program's own requests about what faults: the kernel's

@@ -78,10 +78,24 @@ var callSite = []byte{
 	0xff, 0xc9, // DEC ECX
 	0x75, 0xfa, // JNZ to the PAUSE
 	0x0f, 0x0b, // UD2
+	0xcc,
+	// copies: the same for a call that makes a copy of the process, which ends at once where nobody traces it.
+	0x0f, 0x05, // SYSCALL
+	0x85, 0xc0, // TEST EAX, EAX
+	0x75, 0xec, // JNZ to the MOV above
+	0xb8, 60, 0, 0, 0, // MOV EAX, exit(2)
+	0x31, 0xff, // XOR EDI, EDI
+	0x0f, 0x05, // SYSCALL
 }
+
+// copies is where in callSite a copy is made.
+const copies = 16
 
 // siteAt is where it is in a vdso that ends at end.
 func siteAt(end uint64) uint64 { return end - vdsoStubSize }
+
+// isCallSite reports whether an address for injected calls has that code, and not an instruction of the vdso's own.
+func isCallSite(site uint64) bool { return siteAt(site&^pageMask+checkpoint.PageSize) == site }
 
 // stubs returns the code of all, each at a multiple of vdsoStubSize.
 func stubs() []byte {
@@ -124,7 +138,7 @@ func (sp *space) placeSite(m *mapping) error {
 	}
 	sp.site = at
 	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: at, Old: room, What: "code for the recorder's system calls, behind the end of the vdso"})
-	return nil
+	return sp.placeSegv(m.End)
 }
 
 // findVDSO finds the vdso and what is to be replaced in it.
@@ -195,7 +209,7 @@ func (sp *space) patchVDSO() error {
 		}
 	}
 	sp.attached, sp.site = true, siteAt(sp.vdsoEnd)
-	return nil
+	return sp.placeSegv(sp.vdsoEnd)
 }
 
 // unpatchVDSO gives the functions their own code back.

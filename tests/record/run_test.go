@@ -144,7 +144,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	var res recorder.Result
 	var err error
 	o := r.opt
-	o.Args, o.Dir = r.args, r.dir
+	o.Args, o.Dir, o.Guardian = r.args, r.dir, guardian()
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
 	o.Agent, o.AgentAfter = o.Agent || *underAgent && !r.noAgent, cmp.Or(o.AgentAfter, *agentAfter)
 	if o.ForceEvery == 0 {

@@ -114,6 +114,10 @@ func Unsupervised(gsBase uint64) (at uint64, word []byte) {
 	return gsBase + blockSupervised, make([]byte, 4)
 }
 
+// OwnAction returns where the program's action for SIGSYS is that Guest was given, of a program whose recorder is gone, and which has the
+// agent of all threads at an address.
+func OwnAction(at uint64) uint64 { return at + Block + blockGuest }
+
 // Native says what the thread would be without a recorder: the CPUs that it would have, as
 // sched_setaffinity(2) has them, and which instructions would not fault.
 func (s Shared) Native(affinity []byte, tsc, cpuid bool) {
@@ -264,6 +268,29 @@ func (s Shared) PutJump(slot int, addr uint64, own []byte) {
 	b := s[jumps+jumpSlotSize*slot:]
 	copy(b[8:jumpSlotSize], own)
 	binary.LittleEndian.PutUint64(b, addr)
+}
+
+// Jump is where a program's code is written over, and what it has there.
+type Jump struct {
+	Addr uint64
+	Own  []byte // 5 bytes
+}
+
+// JumpsOf returns the jumps of a program whose recorder is gone, and which has the agent of all threads at an address. read
+// fills its argument with the program's memory, or returns false. There are none where no agent is at that address.
+func JumpsOf(at uint64, read func(addr uint64, b []byte) bool) (list []Jump) {
+	const size = 5
+	var self [8]byte
+	table := make([]byte, jumpSlotSize*jumpSlots)
+	if !read(at+Block+blockSelf, self[:]) || binary.LittleEndian.Uint64(self[:]) != at+Block || !read(at+jumps, table) {
+		return nil
+	}
+	for ; len(table) > 0; table = table[jumpSlotSize:] {
+		if addr := binary.LittleEndian.Uint64(table); addr != 0 {
+			list = append(list, Jump{addr, table[8 : 8+size]})
+		}
+	}
+	return list
 }
 
 // Output is bytes that the kernel has written for a call.
