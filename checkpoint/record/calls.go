@@ -59,8 +59,7 @@ func (t *thread) logEventOf(at int64, ev checkpoint.Event) {
 func (t *thread) onEntry() (action, error) {
 	c := &t.call
 	if c.pending {
-		// The interrupted call is made again: no handler has run.
-		t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
+		t.finishPending(t.atNextEntry())
 	}
 	if t.group().timer.comes(t) {
 		return t.drain()
@@ -222,7 +221,7 @@ func (t *thread) onExit() (action, error) {
 	if c.gap {
 		return action{}, t.endGap(ret)
 	}
-	if c.nr != unix.SYS_RT_SIGRETURN && (isRestart(ret) || ret == errnoIntr && t.anyPending()) {
+	if c.nr != unix.SYS_RT_SIGRETURN && (isRestart(ret) || ret == errnoIntr && t.anyDue()) {
 		c.pending = true
 		if t.parked.noXState { // a handler begins with another one
 			var err error
@@ -405,6 +404,15 @@ type outcome struct {
 
 // asIs is the outcome of a call that is interrupted by the program's end.
 func (t *thread) asIs() outcome { return outcome{result: int64(t.sig.atExit.Rax)} }
+
+// atNextEntry is the outcome of an interrupted call behind which the thread, at the entry of a call, has taken no signal: the
+// kernel makes it again by the code of a restart, and this is its entry. EINTR is what the program has seen.
+func (t *thread) atNextEntry() outcome {
+	if !isRestart(int64(t.sig.atExit.Rax)) {
+		return t.asIs()
+	}
+	return outcome{true, int64(t.regs.Orig_rax)}
+}
 
 // finishPending logs the exit of an interrupted call, whose end is now known.
 func (t *thread) finishPending(o outcome) {

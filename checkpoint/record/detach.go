@@ -339,7 +339,7 @@ func (t *thread) endCall() error {
 	if t.call.redirection != nil {
 		t.redirected(ret)
 	}
-	if !isRestart(ret) && (ret != errnoIntr || t.anyPending()) {
+	if !isRestart(ret) && (ret != errnoIntr || t.anyDue()) {
 		return nil
 	}
 	beforeCall(&t.regs, uint64(t.call.nr))
@@ -396,7 +396,7 @@ func (t *thread) restore() error {
 	if err := errors.Join(t.space().ownCode(), t.setHealer(false), t.leaveBlock()); err != nil {
 		return err
 	}
-	if t.space().site != 0 {
+	if t.space().site != 0 && !t.hasOwnFilter() { // which may kill it for the calls: then RDTSC goes on to fault
 		if err := t.borrow(t.proc.pid, t.tid, t.proc.trap.disarm, t.giveRseq, t.giveSignals); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (t *thread) endOutsideCall(ws unix.WaitStatus, b *intervalEnd) error {
 	entry := ptrace.StopSignal(ws) == ptrace.SyscallTrap
 	if t.call.pending {
 		if entry {
-			t.finishPending(outcome{true, int64(t.regs.Orig_rax)})
+			t.finishPending(t.atNextEntry())
 		} else {
 			t.finishPending(t.asIs())
 		}

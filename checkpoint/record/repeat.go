@@ -27,7 +27,7 @@ type repeat struct {
 func (t *thread) endedForNothing() bool {
 	c, code := &t.call, int64(t.sig.atExit.Rax)
 	ended := code == errnoIntr || code == restartBlock && c.nr == unix.SYS_POLL && c.byAgent
-	return c.pending && ended && !t.anyPending()
+	return c.pending && ended && !t.anyDue()
 }
 
 // repeatOf returns how to repeat the call, or nil when it has no time-out in a

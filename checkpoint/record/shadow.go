@@ -77,6 +77,10 @@ func (s *shadow) reap() {
 // shadow, or copies of its private pages when clones are refused.
 func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 	defer sp.group.spend(&sp.session.border.clone, sp.group.cpuSpent())
+	if !sp.noShadow && t.hasOwnFilter() {
+		sp.noShadow = true
+		sp.session.noteOnce("the program has a seccomp filter, which may kill it for being cloned: pages are copied instead")
+	}
 	if !sp.noShadow && !t.childrenElsewhere() {
 		s, err := sp.newShadow(t)
 		if err != nil || s != nil {
@@ -86,6 +90,17 @@ func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 		sp.session.noteOnce("the program cannot be cloned: pages are copied instead")
 	}
 	return copyPages(sp.reader(), private)
+}
+
+// hasOwnFilter reports whether the thread has a seccomp filter that the recorder does not have itself, as in a container: one of
+// the program's own may kill it for a call that it never makes.
+func (t *thread) hasOwnFilter() bool {
+	status, err := statusOf(t.tid)
+	if err != nil || status.Number("Seccomp") == 0 {
+		return false
+	}
+	own, err := statusOf(os.Getpid())
+	return err != nil || status.Number("Seccomp") != own.Number("Seccomp") || status.Number("Seccomp_filters") > own.Number("Seccomp_filters")
 }
 
 // childrenElsewhere reports whether the thread's children begin in another PID namespace, as they do

@@ -79,9 +79,15 @@ func (p *process) noteAction(c *call) {
 	*keep = kernelAction{le64(b[0:]), le64(b[8:]), le64(b[16:]), le64(b[24:])}
 }
 
-// anyPending reports whether a signal is queued, blocked or not.
-func (t *thread) anyPending() bool {
-	return t.pending() != 0
+// anyDue reports whether a signal is queued that the thread, which comes out of its call, does not block. In a call with a
+// mask of its own any may be: the mask that the kernel tells is the thread's.
+func (t *thread) anyDue() bool {
+	mask := t.sig.mask
+	switch t.call.nr {
+	case unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_RT_SIGSUSPEND, unix.SYS_IO_PGETEVENTS:
+		mask = 0
+	}
+	return t.pending()&^mask != 0
 }
 
 // disposition is what the kernel will do with a signal.
