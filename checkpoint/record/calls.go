@@ -64,11 +64,16 @@ func (t *thread) onEntry() (action, error) {
 	if t.group().timer.comes(t) {
 		return t.drain()
 	}
-	if len(t.sig.held) > 0 {
+	comes := len(t.sig.held) > 0
+	if comes && !t.endsBySignal() {
 		return t.handBack()
 	}
 	t.sig.syncPending = false
 	t.noteEntry()
+	if comes {
+		t.sendHeld()
+		t.sig.syncPending = false // it comes with the exit of the call
+	}
 	if e := t.session.log.Trace(); e.Enabled() {
 		row, known := abi.Lookup(t.call.nr)
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")

@@ -82,12 +82,10 @@ func (p *process) noteAction(c *call) {
 // anyDue reports whether a signal is queued that the thread, which comes out of its call, does not block. In a call with a
 // mask of its own any may be: the mask that the kernel tells is the thread's.
 func (t *thread) anyDue() bool {
-	mask := t.sig.mask
-	switch t.call.nr {
-	case unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_RT_SIGSUSPEND, unix.SYS_IO_PGETEVENTS:
-		mask = 0
+	if hasOwnMask(t.call.nr) {
+		return t.pending() != 0
 	}
-	return t.pending()&^mask != 0
+	return t.pending()&^t.sig.mask != 0
 }
 
 // disposition is what the kernel will do with a signal.
@@ -412,6 +410,28 @@ func (t *thread) runToReserved(sig int) (unix.WaitStatus, error) {
 		return ws, err
 	}
 	return ws, t.session.source.setSigmask(t.tid, mask)
+}
+
+// endsBySignal reports whether a signal that is held back may come in the call at whose entry the thread is, and end its wait. It has
+// come while the program ran its own code, perhaps between a look at what the handler sets and this call: before
+// the call it would be lost, and the wait never ends, as with poll(2) and a flag. Calls that
+// hand signals on, change what becomes of them, or wait with another mask get it before.
+func (t *thread) endsBySignal() bool {
+	nr, r := int64(t.regs.Orig_rax), &t.regs
+	switch nr {
+	case unix.SYS_RT_SIGTIMEDWAIT, unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CLONE, unix.SYS_CLONE3:
+		return false
+	}
+	return !hasOwnMask(nr) && abi.MayBlock(nr, [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9})
+}
+
+// hasOwnMask reports whether a call waits with a mask of its own.
+func hasOwnMask(nr int64) bool {
+	switch nr {
+	case unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_RT_SIGSUSPEND, unix.SYS_IO_PGETEVENTS:
+		return true
+	}
+	return false
 }
 
 // handBack gives the first held signal to the kernel at a call's entry.

@@ -37,6 +37,7 @@ var guestCases = []guestCase{
 	{name: "failrows"},
 	{name: "fdevents"},
 	{name: "filters"},
+	{name: "flagpoll"},
 	{name: "forkkilled"},
 	{name: "hypervisor"},
 	{name: "largeread", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
