@@ -58,7 +58,8 @@ replay comes to it.
 If attach itself is killed by SIGKILL no recording is written. A second process
 of vplayd, the guardian (vplay-guardian), then gives the program back what is its
 own, but for the agent's memory. A thread that comes to an RDTSC instruction
-before that, within about a millisecond, dies of SIGSEGV. Where the guardian is
+before that, within about a millisecond, goes on, but dies of SIGSEGV where the
+program has set its own action for that signal. Where the guardian is
 killed, too, the program runs on with what it sees then: on one CPU, with system
 calls for the vdso's functions, without restartable sequences; it dies at its next
 RDTSC instruction, and a call in which one of several threads waited loses what it

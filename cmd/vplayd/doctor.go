@@ -51,8 +51,9 @@ Each lack comes with what can be done.
 Replay needs none of it: it works wherever vplayd runs.
 
 When a recorder is killed outright (SIGKILL), no recording is written. A second
-process of vplayd, the guardian, then lets the program go on by itself; a thread
-that executes RDTSC or CPUID at that very moment dies of SIGSEGV all the same.
+process of vplayd, the guardian, then lets the program go on by itself. Where the
+program has set its own action for SIGSEGV, a thread that executes RDTSC or CPUID at
+that very moment dies all the same.
 
 Exit codes: 0 recording works here, 5 it does not.`,
 		Example: "  vplayd doctor\n  vplayd doctor --json",

@@ -112,10 +112,10 @@ plain text: values of variables whose names look like secrets (TOKEN, KEY,
 PASSWORD and the like) are masked there, unless --env says otherwise. The
 environment on the program's stack is memory as any other, and is not masked.
 
-If record itself is killed by another process, no recording is written, and the
-program may die at its next RDTSC instruction; under the agent it goes on from its
-next system call that the agent does not make. When the program does it, by
-SIGKILL to its process group say, the recording is written first.`,
+If record itself is killed by another process, no recording is written. A second
+process of vplayd, the guardian (vplay-guardian), then lets the program go on by
+itself, as vplayd help attach says. When the program does it, by SIGKILL to its
+process group say, the recording is written first.`,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server
   vplayd record --keep always -q -- gzip -k big.txt
