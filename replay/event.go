@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -321,8 +320,7 @@ func (m *Machine) isLogged(f x86.Fault) bool {
 // isForced reports whether an event is the SIGSEGV that the kernel forces where it cannot write the frame of a signal: behind a
 // fault whose handler has no stack. It has no address, and comes at the same place.
 func (m *Machine) isForced(e *checkpoint.Event) bool {
-	const sigsegv, siKernel = 11, 0x80 // asm/signal.h, asm-generic/siginfo.h
-	if m.next == 0 || e.Signo != sigsegv || len(e.Siginfo) < 12 || binary.LittleEndian.Uint32(e.Siginfo[8:]) != siKernel {
+	if si := abi.Siginfo(e.Siginfo); m.next == 0 || si.Signo() != abi.SIGSEGV || si.Code() != abi.SI_KERNEL {
 		return false
 	}
 	before := &m.iv.Events[m.next-1]

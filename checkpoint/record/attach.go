@@ -93,11 +93,10 @@ func (t *thread) beginAttached() error {
 	if err := sp.open(); err != nil {
 		return err
 	}
-	list, err := sp.kernelMaps()
-	if err != nil {
+	if err := sp.readModel(); err != nil {
 		return err
 	}
-	sp.image, sp.maps = 1, newMapModel(list)
+	sp.image = 1
 	sp.readForkAdvice()
 	sp.noteExecImplied()
 	if err := t.prepareThreads(); err != nil {
@@ -108,7 +107,8 @@ func (t *thread) beginAttached() error {
 		return err
 	}
 	sp.brk = uint64(end)
-	if list, err = sp.kernelMaps(); err != nil { // a step may have made the stack grow
+	list, err := sp.kernelMaps() // a step may have made the stack grow
+	if err != nil {
 		return err
 	}
 	sp.maps.adopt(list)

@@ -64,16 +64,12 @@ func (t *thread) onEntry() (action, error) {
 	if t.group().timer.comes(t) {
 		return t.drain()
 	}
-	comes := len(t.sig.held) > 0
-	if comes && !t.endsBySignal() {
+	if len(t.sig.held) > 0 && !t.endsBySignal() {
 		return t.handBack()
 	}
-	t.sig.syncPending = false
 	t.noteEntry()
-	if comes {
-		t.sendHeld()
-		t.sig.syncPending = false // it comes with the exit of the call
-	}
+	t.sendHeld()
+	t.sig.syncPending = false // what is sent comes with the exit of the call
 	if e := t.session.log.Trace(); e.Enabled() {
 		row, known := abi.Lookup(t.call.nr)
 		e.Str("sys", row.Name).Bool("known", known).Msg("enter")

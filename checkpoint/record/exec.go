@@ -177,11 +177,9 @@ func (t *thread) beginImage() error {
 		}
 		return t.letProcessGo()
 	}
-	list, err := t.space().kernelMaps()
-	if err != nil {
+	if err := t.space().readModel(); err != nil {
 		return err
 	}
-	t.space().maps = newMapModel(list)
 	stat, _ := statOf(t.proc.pid) // it is stopped, so it is there
 	t.space().brk = stat.StartBrk
 	t.space().noteExecImplied()
@@ -262,11 +260,9 @@ func (sp *space) needSite() error {
 	if sp.site != 0 || sp.mm == nil {
 		return nil
 	}
-	list, err := sp.kernelMaps()
-	if err != nil {
+	if err := sp.readModel(); err != nil {
 		return err
 	}
-	sp.maps = newMapModel(list)
 	return sp.findSite()
 }
 

@@ -371,7 +371,7 @@ func (g *guardian) ownCode(w *ward, mem memory) {
 	for _, j := range list {
 		var now [1]byte
 		if n, err := mem.readAt(now[:], j.Addr); err == nil && n == 1 && isJump(now[0]) {
-			_, _ = mem.writeAt(j.Own, j.Addr) // it fails only where the process has gone
+			_, _ = mem.writeAt(j.Own[:jumpSize], j.Addr) // it fails only where the process has gone
 		}
 	}
 }

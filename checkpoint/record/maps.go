@@ -29,6 +29,15 @@ func (sp *space) kernelMaps() ([]mapping, error) {
 	return list, err
 }
 
+// readModel makes the model of the map what the kernel lists.
+func (sp *space) readModel() error {
+	list, err := sp.kernelMaps()
+	if err == nil {
+		sp.maps = newMapModel(list)
+	}
+	return err
+}
+
 // lineAt returns the kernel's description of the mapping at addr.
 func (sp *space) lineAt(addr uint64) (mapping, error) {
 	m, err := sp.mm.mappingAt(sp.pid, addr, &sp.objects.objectTable)

@@ -122,11 +122,9 @@ func (t *thread) beginFork(old *space) error {
 	if sp.stored = maps.Clone(old.stored); sp.stored != nil {
 		sp.outside = map[uint64][]byte{}
 	}
-	list, err := sp.kernelMaps()
-	if err != nil {
+	if err := sp.readModel(); err != nil {
 		return err
 	}
-	sp.maps = newMapModel(list)
 	for m := range old.maps.tree.From(0) {
 		if m.advice != 0 {
 			sp.maps.advise(m.Start, m.End, m.advice, 0)

@@ -19,10 +19,15 @@ import (
 // scan ends.
 const scanSize = 256
 
-// codeOfScan and scanHere are in scanruns_amd64.s. scanHere is the scan with n pages and room slots, each
+// copyCode copies len(to) bytes of this process's code, or of what stands behind it, from an address. scanCode returns that of
+// the scan. They and scanHere are in scanruns_amd64.s. scanHere is the scan with n pages and room slots, each
 // at addresses that are multiples of 16, in this process; it returns how many pages it has looked at.
-func codeOfScan(b *[scanSize]byte)
+func copyCode(to []byte, from uint64)
+func scanCode() uint64
 func scanHere(pages, slots *byte, counts *uint32, n, room uint64) (done uint64)
+
+// codeOfScan returns the code.
+func codeOfScan(b *[scanSize]byte) { copyCode(b[:], scanCode()) }
 
 // scanPages bounds how many pages are looked at in one go, in which the recorder waits.
 const scanPages = 1 << 16

@@ -70,13 +70,19 @@ other:
 done:
 	JMP R11
 
-// func codeOfScan(b *[256]byte)
-TEXT ·codeOfScan(SB), NOSPLIT, $0-8
-	MOVQ b+0(FP), DI
-	LEAQ ·scanRuns(SB), SI
-	MOVQ $32, CX
+// func scanCode() uint64
+TEXT ·scanCode(SB), NOSPLIT, $0-8
+	LEAQ ·scanRuns(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
+// func copyCode(to []byte, from uint64)
+TEXT ·copyCode(SB), NOSPLIT, $0-32
+	MOVQ to_base+0(FP), DI
+	MOVQ to_len+8(FP), CX
+	MOVQ from+24(FP), SI
 	CLD
-	REP; MOVSQ
+	REP; MOVSB
 	RET
 
 // func scanHere(pages, slots *byte, counts *uint32, n, room uint64) (done uint64)

@@ -84,8 +84,8 @@ func (c *sharers) notePages(g *group, sp *space, m *mapping, pages ranges, all b
 		changed := allLines
 		if p := known[index]; p == nil {
 			known[index] = &knownPage{data: slices.Clone(page)}
-		} else if new := p.update(page); !all {
-			changed = new
+		} else if lines := p.update(page); !all {
+			changed = lines
 		}
 		if changed != 0 {
 			c.tellOthers(g, sharedPage{id, index}, changed)

@@ -200,10 +200,8 @@ func (t *thread) onFault(sig int, si *ptrace.Siginfo) (action, error) {
 			return action{}, err
 		}
 	}
-	if unix.Signal(sig) == unix.SIGSEGV {
-		if again, err := t.segvAgain(si); again || err != nil {
-			return action{}, err
-		}
+	if again, err := t.segvAgain(sig, si); again || err != nil {
+		return action{}, err
 	}
 	regs := regsOf(&t.regs)
 	t.logEvent(checkpoint.Event{
@@ -239,10 +237,8 @@ func isInit(status abi.ProcStatus) bool {
 
 // onAsync handles a signal that came from outside.
 func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
-	if unix.Signal(sig) == unix.SIGSEGV {
-		if again, err := t.segvAgain(si); again || err != nil {
-			return action{}, err
-		}
+	if again, err := t.segvAgain(sig, si); again || err != nil {
+		return action{}, err
 	}
 	disp, err := t.proc.dispositionOf(sig)
 	if err != nil {

@@ -4,11 +4,9 @@ package record
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
-	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -27,8 +25,8 @@ const (
 	segvSize    = segvDefault + 32
 )
 
-// codeOfSegv returns the code, and what stands behind it here. It is in trapsegv_amd64.s.
-func codeOfSegv(b *[segvCode]byte)
+// segvHandler returns the address of the code, which is in trapsegv_amd64.s.
+func segvHandler() uint64
 
 // segvAt is where it stands in a vdso that ends at end.
 func segvAt(end uint64) uint64 { return siteAt(end) - uint64(len(vdsoStubs)*vdsoStubSize) - segvSize }
@@ -36,9 +34,8 @@ func segvAt(end uint64) uint64 { return siteAt(end) - uint64(len(vdsoStubs)*vdso
 // segvImage returns what stands at an address.
 func segvImage(at uint64) []byte {
 	const siginfo, onStack, hasRestorer = 0x4, 0x08000000, 0x04000000 // SA_* of asm/signal.h
-	var code [segvCode]byte
-	codeOfSegv(&code)
-	b := code[:]
+	b := make([]byte, segvCode, segvSize)
+	copyCode(b, segvHandler())
 	for _, v := range []uint64{at, siginfo | onStack | hasRestorer, at, 0} { // the kernel wants a restorer, which is not used
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -48,17 +45,15 @@ func segvImage(at uint64) []byte {
 // placeSegv writes the handler behind the end of a vdso, where it has room.
 func (sp *space) placeSegv(end uint64) error {
 	sp.segv = 0
-	room, at := make([]byte, segvSize), segvAt(end)
-	image := segvImage(at)
-	if sp.session.guard == nil || sp.readMem(at, room) != len(room) || !isRoom(room, image) {
+	if sp.session.guard == nil {
 		return nil
 	}
-	if n, err := sp.mem.writeAt(image, at); err != nil || n != len(image) {
-		return fmt.Errorf("the vdso cannot be changed: %w", err)
+	at := segvAt(end)
+	placed, err := sp.placeBehind(at, segvImage(at), "a handler for the case that the recorder is killed")
+	if placed {
+		sp.segv = at
 	}
-	sp.segv = at
-	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: at, Old: room, What: "a handler for the case that the recorder is killed, behind the end of the vdso"})
-	return nil
+	return err
 }
 
 // handleSegv has the handler take SIGSEGV, where the thread's process has the default action for it and
@@ -85,28 +80,21 @@ func (s *trapState) defaultSegv(in caller) error {
 	return err
 }
 
-// ownSegv gives the process its own action for SIGSEGV. The thread is at a stop where calls can be injected. It reports whether it
-// had another.
-func (t *thread) ownSegv() (bool, error) {
+// segvAgain is called at the delivery of a signal that is not the recorder's, where calls can be injected. Where it is a SIGSEGV that the
+// handler would take, the process gets its own action, and the signal comes again: the instruction faults once more, or it is sent once more.
+func (t *thread) segvAgain(sig int, si *ptrace.Siginfo) (bool, error) {
 	trap := &t.proc.trap
-	if trap.handler == 0 {
+	if unix.Signal(sig) != unix.SIGSEGV || trap.handler == 0 {
 		return false, nil
 	}
 	err := t.borrow(t.proc.pid, t.tid, trap.defaultSegv)
 	trap.handler = 0
 	t.proc.note()
-	return true, err
-}
-
-// segvAgain is called at the delivery of a SIGSEGV that is not the recorder's. Where the handler would take it the program gets its own
-// action, and the signal comes again: the instruction faults once more, or it is sent once more.
-func (t *thread) segvAgain(si *ptrace.Siginfo) (bool, error) {
-	again, err := t.ownSegv()
-	if !again || err != nil || isFault(int(unix.SIGSEGV), si) {
-		return again, err
+	if err != nil || isFault(sig, si) {
+		return true, err
 	}
 	mask := t.sig.mask
-	t.sig.giving, t.sig.givingMask = &heldSignal{int(unix.SIGSEGV), *si}, &mask
+	t.sig.giving, t.sig.givingMask = &heldSignal{sig, *si}, &mask
 	return true, t.session.source.send(t.proc.pid, t.tid, unix.SIGSEGV)
 }
 

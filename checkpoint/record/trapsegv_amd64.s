@@ -8,7 +8,7 @@
 //	DX  ucontext_t: RIP is at 168 (asm/sigcontext.h)
 //
 // rt_sigreturn(2) gives the program all registers back, so that any can be used here.
-TEXT ·segvHandler(SB), NOSPLIT|NOFRAME, $0-0
+TEXT ·onSegv(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL 8(SI), R12
 	CMPL R12, $0x80 // SI_KERNEL: no address is to blame
 	JNE  other
@@ -83,11 +83,8 @@ return:
 	SYSCALL
 	INT  $3
 
-// func codeOfSegv(b *[224]byte)
-TEXT ·codeOfSegv(SB), NOSPLIT, $0-8
-	MOVQ b+0(FP), DI
-	LEAQ ·segvHandler(SB), SI
-	MOVQ $28, CX
-	CLD
-	REP; MOVSQ
+// func segvHandler() uint64
+TEXT ·segvHandler(SB), NOSPLIT, $0-8
+	LEAQ ·onSegv(SB), AX
+	MOVQ AX, ret+0(FP)
 	RET

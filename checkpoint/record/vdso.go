@@ -124,21 +124,31 @@ func isRoom(room, code []byte) bool {
 // placeSite writes the code for injected calls behind the end of the vdso of a new program, from which it is hidden. Where it
 // has no room there, an instruction of the vdso's own must do.
 func (sp *space) placeSite(m *mapping) error {
-	room := make([]byte, vdsoStubSize)
 	all := stubs()
-	code := all[len(all)-vdsoStubSize:]
 	at := siteAt(m.End)
-	if sp.readMem(at, room) != len(room) || !isRoom(room, code) {
-		var err error
+	placed, err := sp.placeBehind(at, all[len(all)-vdsoStubSize:], "code for the recorder's system calls")
+	if err != nil {
+		return err
+	}
+	if !placed {
 		sp.site, err = findSyscall(sp.mem, m.Start, m.End)
 		return err
 	}
-	if n, err := sp.mem.writeAt(code, at); err != nil || n != len(code) {
-		return fmt.Errorf("the vdso cannot be changed: %w", err)
-	}
 	sp.site = at
-	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: at, Old: room, What: "code for the recorder's system calls, behind the end of the vdso"})
 	return sp.placeSegv(m.End)
+}
+
+// placeBehind writes what the recorder needs behind the end of the vdso, and reports whether it has room there.
+func (sp *space) placeBehind(at uint64, code []byte, what string) (bool, error) {
+	room := make([]byte, len(code))
+	if sp.readMem(at, room) != len(room) || !isRoom(room, code) {
+		return false, nil
+	}
+	if n, err := sp.mem.writeAt(code, at); err != nil || n != len(code) {
+		return false, fmt.Errorf("the vdso cannot be changed: %w", err)
+	}
+	sp.artefact = append(sp.artefact, checkpoint.Artefact{Addr: at, Old: room, What: what + ", behind the end of the vdso"})
+	return true, nil
 }
 
 // findVDSO finds the vdso and what is to be replaced in it.

@@ -273,13 +273,12 @@ func (s Shared) PutJump(slot int, addr uint64, own []byte) {
 // Jump is where a program's code is written over, and what it has there.
 type Jump struct {
 	Addr uint64
-	Own  []byte // 5 bytes
+	Own  []byte // 8 bytes, of which PutJump was given the first
 }
 
 // JumpsOf returns the jumps of a program whose recorder is gone, and which has the agent of all threads at an address. read
 // fills its argument with the program's memory, or returns false. There are none where no agent is at that address.
 func JumpsOf(at uint64, read func(addr uint64, b []byte) bool) (list []Jump) {
-	const size = 5
 	var self [8]byte
 	table := make([]byte, jumpSlotSize*jumpSlots)
 	if !read(at+Block+blockSelf, self[:]) || binary.LittleEndian.Uint64(self[:]) != at+Block || !read(at+jumps, table) {
@@ -287,7 +286,7 @@ func JumpsOf(at uint64, read func(addr uint64, b []byte) bool) (list []Jump) {
 	}
 	for ; len(table) > 0; table = table[jumpSlotSize:] {
 		if addr := binary.LittleEndian.Uint64(table); addr != 0 {
-			list = append(list, Jump{addr, table[8 : 8+size]})
+			list = append(list, Jump{addr, table[8:jumpSlotSize:jumpSlotSize]})
 		}
 	}
 	return list
