@@ -46,10 +46,6 @@ func Region(m *checkpoint.Mapping, objects map[uint32]checkpoint.Object, fresh b
 		Name:      m.Name,
 	}
 	o := objects[m.Object]
-	anonymous := o.Kind == checkpoint.ObjectShared && !strings.HasPrefix(o.Path, "/memfd:") // of one size for ever
-	if (o.Kind == checkpoint.ObjectFile || anonymous) && o.Size > 0 {
-		r.EOF = uint64(o.Size)
-	}
 	if m.Start == abi.VsyscallPage {
 		r.Prot &^= mem.ProtExec // The kernel acts where it is fetched; it holds no code.
 	}

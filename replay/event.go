@@ -76,6 +76,7 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	m.step += 1 + uint32(m.CPU.RepIter)
 	m.CPU.RepIter = 0
 	m.next++
+	m.expectBusError()
 	switch e.Kind {
 	case checkpoint.EventExit, checkpoint.EventSignal, checkpoint.EventSched:
 		return m.compare(e)
@@ -191,6 +192,7 @@ func (m *Machine) trapped(x x86.Exit) error {
 			}
 			m.setOut(kind, e.Out)
 			m.next++
+			m.expectBusError()
 			return nil
 		}
 	}
@@ -259,6 +261,9 @@ func (m *Machine) onFault() error {
 		if m.Mem.Grow(f.Addr, stackLimit) {
 			return nil
 		}
+	case x86.FaultBeyondEOF:
+		m.allowAccess()
+		return nil
 	case x86.FaultNotCaptured:
 		return &NotCapturedError{At: m.Position(), RIP: m.CPU.RIP, Addr: f.Addr}
 	case x86.FaultUD:

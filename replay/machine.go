@@ -43,6 +43,7 @@ type Machine struct {
 	inCall       bool // between enter and exit
 	faulted      bool // the next event is the fault of the instruction at RIP
 	ended        bool // a forced end is here
+	allowed      bool // see allowAccess
 
 	others   threads // those that do not run
 	noXState bool    // the extended state is not known: the exit of the call has it
@@ -104,6 +105,7 @@ func (s *Session) machine(iv *interval, maker EngineMaker, cpu *x86.CPU) *Machin
 	m.attach(iv.start.Open(), maker)
 	m.resume(iv.first)
 	m.others = iv.others
+	m.expectBusError()
 	return m
 }
 
@@ -362,6 +364,10 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 	c := m.CPU
 	limit := m.limit(t)
 	before := c.Retired
+	if m.takeAllowance() {
+		defer m.expectBusError()
+		limit, *skip = before, true
+	}
 	c.SkipBreak = *skip
 	var x x86.Exit
 	if c.Retired >= limit {

@@ -59,6 +59,7 @@ func (m *Machine) Restore(k *Snapshot) {
 	m.name, m.others, m.noXState, m.gone = k.name, k.others, k.noXState, k.gone
 	m.CPU.State = k.cpu
 	m.Mem.Restore(k.mem)
+	m.allowed = false
 }
 
 // hold adds a reference, which a Release of its own gives up.

@@ -13,14 +13,10 @@ import (
 
 // why explains a byte that cannot be read.
 func why(f mem.Fault) string {
-	switch f.Kind {
-	case mem.FaultNotCaptured:
+	if f.Kind == mem.FaultNotCaptured {
 		return fmt.Sprintf("the byte at %#x was not captured", f.Addr)
-	case mem.FaultBeyondEOF:
-		return fmt.Sprintf("%#x is mapped, but lies behind the end of its file", f.Addr)
-	default:
-		return fmt.Sprintf("nothing is mapped at %#x", f.Addr)
 	}
+	return fmt.Sprintf("nothing is mapped at %#x", f.Addr)
 }
 
 // why explains a byte that cannot be read here, with what the recording says of
@@ -38,10 +34,29 @@ func (g *Cursor) why(f mem.Fault) string {
 	case dropped:
 		return why(f) + ": the program did not use its page in the recorded time, nor write it, so slimming dropped it"
 	}
+	if g.isBehindEnd(f.Addr) {
+		return fmt.Sprintf("%#x is mapped, but lies behind the end of its file", f.Addr)
+	}
 	if g.s.Rec.IsOfCore() {
 		return why(f) + ": its page was not in the core file, nor in a file that was found when that was imported"
 	}
 	return why(f) + ": its page was not in the program's memory, or could not be read there"
+}
+
+// isBehindEnd reports whether an address is behind the last page of the file that is mapped there, as long as that was
+// when the recorder looked last.
+func (g *Cursor) isBehindEnd(a uint64) bool {
+	r, ok := g.mem().Find(a)
+	if !ok || r.Object == 0 {
+		return false
+	}
+	for _, o := range g.s.Rec.Objects() {
+		if o.ID == r.Object {
+			page := (a - r.Start + r.Offset) / mem.PageSize * mem.PageSize
+			return o.Size > 0 && page >= uint64(o.Size)
+		}
+	}
+	return false
 }
 
 // pageRecord returns what the recording says of the page of a, and whether slimming

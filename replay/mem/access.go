@@ -257,9 +257,6 @@ func (s *Space) Peek(a uint64, b []byte) (int, Fault) {
 			return done, Fault{FaultNotMapped, Load, p}
 		}
 		base := p &^ (PageSize - 1)
-		if r.EOF != 0 && p-r.Start+r.Offset >= (r.EOF+PageSize-1)&^(PageSize-1) {
-			return done, Fault{FaultBeyondEOF, Load, p}
-		}
 		step := min(PageSize-(p-base), uint64(len(b)-done))
 		bad, ok := s.known(r, p, step)
 		if !ok {
@@ -280,11 +277,8 @@ func (s *Space) Peek(a uint64, b []byte) (int, Fault) {
 // pages than memory holds. What is not known is left as it is in page.
 func (s *Space) PeekPage(a uint64, page *Page) (n int, f Fault) {
 	r := s.find(a)
-	switch {
-	case r == nil:
+	if r == nil {
 		return 0, Fault{FaultNotMapped, Load, a}
-	case r.EOF != 0 && a-r.Start+r.Offset >= (r.EOF+PageSize-1)&^(PageSize-1):
-		return 0, Fault{FaultBeyondEOF, Load, a}
 	}
 	if id := lookup(s.root, s.key(r, a)); id != 0 {
 		return s.Peek(a, page[:])

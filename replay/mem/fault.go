@@ -22,7 +22,7 @@ const (
 	FaultNotMapped             // no region there
 	FaultProtection            // the region does not allow the access
 	FaultNotCaptured           // the recording lacks the byte
-	FaultBeyondEOF             // mapped, but behind the end of the file
+	FaultBeyondEOF             // mapped, but behind the end of the file, or the like: see SetBusError
 	FaultNonCanon              // not a user address at all
 )
 

@@ -26,7 +26,6 @@ type Region struct {
 	GrowsDown  bool   // a stack
 	Object     uint32 // 0: private anonymous memory
 	Offset     uint64 // bytes into the object at Start
-	EOF        uint64 // bytes of the object; pages wholly behind it fault. 0: no limit
 	// Zero says that pages of the object without a record are zero: shared
 	// anonymous memory.
 	Zero bool

@@ -17,6 +17,7 @@ type Snapshot struct {
 	regions AddressMap
 	dropped *droppedRange
 	began   *sharedIndex
+	bus     uint64 // see Space.SetBusError
 }
 
 // droppedRange is a range whose private pages were given up, and those before it.
@@ -29,7 +30,7 @@ type droppedRange struct {
 func (s *Space) Snapshot() *Snapshot {
 	s.root.refs.Add(1)
 	s.flush() // pages handed out for stores are shared now
-	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped, s.began}
+	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped, s.began, s.busError}
 }
 
 // Restore makes the space what it was when the snapshot was taken. Watches
@@ -38,14 +39,14 @@ func (s *Space) Restore(n *Snapshot) {
 	n.root.refs.Add(1)
 	s.pool.release(s.root)
 	s.root, s.src = n.root, n.src
-	s.dropped, s.began = n.dropped, n.began
+	s.dropped, s.began, s.busError = n.dropped, n.began, n.bus
 	s.useAll(n.regions)
 }
 
 // Open returns a new space with the snapshot's content.
 func (n *Snapshot) Open() *Space {
 	n.root.refs.Add(1)
-	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped, began: n.began}
+	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped, began: n.began, busError: n.bus}
 }
 
 // Release gives the snapshot's pages back. The snapshot may not be used

@@ -62,6 +62,7 @@ type Space struct {
 	listed AddressMap
 	shared *sharedIndex
 
+	busError  uint64          // the page that SetBusError named
 	hasShared map[uint32]bool // objects that were mapped shared at some time; see mayShare
 
 	// OnFlush is called when pointers handed out by Translate are no longer
@@ -93,7 +94,7 @@ type Space struct {
 
 // NewSpace returns an empty space whose pages come from src.
 func NewSpace(pool *Pool, src Source) *Space {
-	return &Space{pool: pool, src: src, root: pool.newNode(false)}
+	return &Space{pool: pool, src: src, root: pool.newNode(false), busError: noPage}
 }
 
 // Close gives the space's pages back to the pool.
@@ -138,7 +139,7 @@ func (s *Space) check(a uint64, k Access) (*Region, FaultKind) {
 			return nil, FaultProtection
 		}
 	}
-	if r.EOF != 0 && a-r.Start+r.Offset >= (r.EOF+PageSize-1)&^(PageSize-1) {
+	if a&^(PageSize-1) == s.busError {
 		return nil, FaultBeyondEOF
 	}
 	return r, FaultNone
