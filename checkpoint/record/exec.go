@@ -85,6 +85,9 @@ const atFDCWD = 1<<64 - 100
 // hostPath returns the host's path for a name that the program resolves
 // relative to directory descriptor dir.
 func (p *process) hostPath(name string, dir uint64) string {
+	if own, ok := strings.CutPrefix(name, "/proc/self/"); ok { // which is the recorder's for the recorder
+		return fmt.Sprintf("/proc/%d/%s", p.live, own)
+	}
 	if strings.HasPrefix(name, "/") {
 		return fmt.Sprintf("/proc/%d/root%s", p.live, name)
 	}
