@@ -94,6 +94,7 @@ func (t *thread) enter() (action, error) {
 	if err := t.call.keepRemote(); err != nil {
 		return action{}, err
 	}
+	t.keepViews()
 	c.tries = t.mayWaitForPipe()
 	c.vectors = abi.Blocks(&c.mem, c.nr, c.args)
 	return t.classify(abi.Name(c.nr), effect, why)
@@ -247,12 +248,18 @@ func (t *thread) unpatch() error {
 	return t.setRegs(&t.regs)
 }
 
+// sizeChanged is why an interval ends at a call that cuts a file that is mapped, or has it grow.
+const sizeChanged = "a mapped file changed its size"
+
 // finishCall logs a call's exit and does what a sync point allows.
 func (t *thread) finishCall(ret int64) error {
 	ev, err := t.exitEvent(ret)
 	if err != nil {
 		t.call.in = true // killed, and the log has no exit
 		return err
+	}
+	if t.group().cutOff {
+		ev.Reason = sizeChanged
 	}
 	if ev.Reason != "" {
 		// The effects cannot be listed after all: what was logged ends at the
@@ -292,6 +299,7 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 	}
 	// Before what comes into the memory only now.
 	ev.Writes = append(ev.Writes, t.group().othersWrites(t.space())...)
+	ev.Writes = append(ev.Writes, t.group().seenWrites(t.space())...)
 	if c.redirection != nil {
 		ev.Writes = append(ev.Writes, t.redirected(ret)...)
 	} else if !c.answered {
@@ -306,7 +314,7 @@ func (t *thread) exitEvent(ret int64) (checkpoint.Event, error) {
 		ev.Writes = append(ev.Writes, t.space().readWrites(ranges)...)
 	}
 	if t.proc.resized(&t.call) {
-		ev.Reason = "a mapped file changed its size"
+		ev.Reason = sizeChanged
 		return ev, nil
 	}
 	ev.Writes = append(ev.Writes, t.proc.fileEffects(&t.call)...)

@@ -41,6 +41,7 @@ func (sp *space) mappings(objects []uint32) (out []*mapping) {
 type target struct {
 	id   fileID
 	path string // the host's; "" of what is known by its mapping
+	size int64  // what keepViews has found
 }
 
 // fileTargets returns the files that the call may change. One that it is to make is mapped
@@ -52,7 +53,7 @@ func (p *process) fileTargets(c *call) (out []target) {
 	for _, path := range p.targetPaths(c) {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil && st.Ino != 0 {
-			out = append(out, target{fileID{st.Dev, st.Ino}, path})
+			out = append(out, target{id: fileID{st.Dev, st.Ino}, path: path})
 		}
 	}
 	return out
@@ -96,14 +97,19 @@ func (p *process) targetPaths(c *call) []string {
 func (p *process) beforeFileWrite(c *call) {
 	c.before = map[uint64][]byte{}
 	for _, m := range p.mappedTargets(c) {
-		if err := p.space.captureFilePages(c, m.Start, m.End); err != nil {
-			p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
-		}
-		p.space.keepKept(c, m)
-		p.space.objects.at(m.Object).Changed = true
-		for _, w := range p.space.viewPages(c, m) {
-			c.before[w.Addr] = w.Data
-		}
+		p.keepView(c, m)
+	}
+}
+
+// keepView keeps, at the call's entry, what the pages of a mapping hold that it may change.
+func (p *process) keepView(c *call, m *mapping) {
+	if err := p.space.captureFilePages(c, m.Start, m.End); err != nil {
+		p.session.log.Warn().Err(err).Msg("pages of a file before it changes")
+	}
+	p.space.keepKept(c, m)
+	p.space.objects.at(m.Object).Changed = true
+	for _, w := range p.space.viewPages(c, m) {
+		c.before[w.Addr] = w.Data
 	}
 }
 
@@ -120,15 +126,19 @@ func (p *process) fileEffects(c *call) []checkpoint.MemWrite {
 				o.Size = size
 			}
 		}
-		for _, w := range p.space.viewPages(c, m) {
-			old := c.before[w.Addr]
-			if string(old) == string(w.Data) {
-				continue
-			}
+		out = append(out, p.space.changedView(c, m)...)
+	}
+	p.space.noteLogged(out)
+	return out
+}
+
+// changedView returns the pages of a mapping that are not what they were at the call's entry.
+func (sp *space) changedView(c *call, m *mapping) (out []checkpoint.MemWrite) {
+	for _, w := range sp.viewPages(c, m) {
+		if string(c.before[w.Addr]) != string(w.Data) {
 			out = append(out, w)
 		}
 	}
-	p.space.noteLogged(out)
 	return out
 }
 
@@ -149,7 +159,7 @@ func (p *process) resized(c *call) bool {
 		}
 		was, now := pageUp(uint64(o.Size)), pageUp(uint64(size))
 		if was != now && m.Offset+(m.End-m.Start) > min(was, now) {
-			p.space.objects.forget(o.Dev, o.Inode)
+			p.space.objects.resize(o.Dev, o.Inode, size)
 			found = true
 		}
 	}
@@ -192,6 +202,7 @@ func (p *process) beforeMapFile(fd int) {
 
 // renewObjects gives mappings whose file was forgotten their new object.
 func (sp *space) renewObjects(c *call) error {
+	sp.group.cutOff = false
 	list, err := sp.kernelMaps()
 	if err != nil {
 		return err
@@ -199,10 +210,15 @@ func (sp *space) renewObjects(c *call) error {
 	old := sp.maps
 	sp.maps.adopt(list)
 	for m := range sp.maps.tree.From(0) {
-		if r := old.at(m.Start); m.private() || m.Object == 0 || r != nil && r.Object == m.Object {
+		if r := old.at(m.Start); m.Object == 0 || r != nil && r.Object == m.Object {
 			continue
 		}
+		sp.objects.knowSize(m.Object)
 		op := checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: m.Start, End: m.End, Map: m.Mapping}
+		if m.private() {
+			sp.showChanged(c, &op) // what is read then is in the page tables, and so in the new interval
+			continue
+		}
 		if err := sp.captureMapped(c, &op); err != nil {
 			return err
 		}

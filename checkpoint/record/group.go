@@ -30,6 +30,8 @@ type group struct {
 	// paused says that an interval begins when it runs again.
 	stored   map[sharedPage]pageLines
 	remote   []abi.Range // that calls of others have written to since
+	seen     []abi.Range // of private mappings: what others have changed since, by writing to the file
+	cutOff   bool        // others have cut a file that it has mapped: a new interval is to begin
 	paused   bool
 	hasRun   bool // since its stores were looked for
 	regained bool // it has the turn again, and is at no sync point since
@@ -73,7 +75,7 @@ func (g *group) cpuTime() (time.Duration, error) {
 // dropImage forgets what belonged to the image before.
 func (g *group) dropImage() {
 	g.finishExecEnd()
-	g.remote = nil
+	g.remote, g.seen, g.cutOff = nil, nil, false
 	g.close()
 	if g.session.opt.Keep == KeepCrash {
 		g.objects.forgetPages()

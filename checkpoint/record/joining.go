@@ -103,11 +103,17 @@ func (sp *space) shares(f fileID, written bool) bool {
 	})
 }
 
+// hasView reports whether a file is mapped for the process alone.
+func (sp *space) hasView(f fileID) bool {
+	return sp.mm != nil && slices.ContainsFunc(sp.mappings(sp.views().objects[f]), isView)
+}
+
 // sharedFile is a file or a segment that a call shares with other processes; written says that
 // the call may lead to its being changed.
 type sharedFile struct {
 	id      fileID
 	written bool
+	byCall  bool // the call itself changes it, so that those see it who have it mapped for themselves alone
 }
 
 // joinFiles joins the groups that have mapped any of some files shared, and reports whether there
@@ -116,7 +122,7 @@ func (t *thread) joinFiles(files []sharedFile) (found bool) {
 	g := t.group()
 	for _, f := range files {
 		for _, other := range g.session.groups {
-			if other != g && !other.done && other.of.space.shares(f.id, f.written) {
+			if other != g && !other.done && (other.of.space.shares(f.id, f.written) || f.byCall && other.of.space.hasView(f.id)) {
 				t.joinGroup(other)
 				found = true
 			}
@@ -174,7 +180,7 @@ func (t *thread) joinsBy(ret int64) (waits bool) {
 func (sp *space) newlyShared(c *call, ret uint64) (out []sharedFile) {
 	add := func(m *mapping, written bool) {
 		if isShared(m) {
-			out = append(out, sharedFile{sp.objects.file(m.Object), written})
+			out = append(out, sharedFile{id: sp.objects.file(m.Object), written: written})
 		}
 	}
 	switch {

@@ -226,6 +226,9 @@ func (sp *space) mmapOp(c *call, addr uint64) ([]checkpoint.MapOp, error) {
 	if m.Start < addr && m.Object != 0 {
 		op.Map.Offset += addr - m.Start // merged with its neighbour
 	}
+	if m.Object != 0 {
+		sp.objects.knowSize(m.Object)
+	}
 	if err := sp.captureNewShared(c, &op); err != nil {
 		return nil, err
 	}

@@ -161,6 +161,24 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 	return id
 }
 
+// knowSize gives an object the size that its file had when it was mapped, or cut, last, where the kernel tells that by
+// /proc/PID/map_files to root alone.
+func (o *objectStore) knowSize(id uint32) {
+	obj := o.at(id)
+	if was, ok := o.stamps[[2]uint64{obj.Dev, obj.Inode}]; ok && obj.Size < 0 {
+		obj.Size = was.size
+	}
+}
+
+// resize notes the size of a file that is mapped, of which the next mapping is another object.
+func (o *objectStore) resize(dev, inode uint64, size int64) {
+	k := [2]uint64{dev, inode}
+	if was, ok := o.stamps[k]; ok {
+		o.stamps[k] = stamp{size, was.mtime}
+	}
+	o.forget(dev, inode)
+}
+
 // forget makes the next mapping of a file refer to a new object.
 func (t *objectTable) forget(dev, inode uint64) {
 	for k := range t.ids {

@@ -99,7 +99,7 @@ func (p *process) memBehind(c *call) (pid int, at uint64, err error) {
 // filesWritten returns the files that the call may change.
 func (c *call) filesWritten() (out []sharedFile) {
 	for _, f := range c.targets {
-		out = append(out, sharedFile{f.id, true})
+		out = append(out, sharedFile{f.id, true, true})
 	}
 	return out
 }

@@ -117,11 +117,16 @@ func (t *thread) pauseForced() (action, error) {
 // come, with which it could say what others have stored, a new interval begins.
 func (g *group) goesOnWith(t *thread) error {
 	comes := t.call.in || t.call.pending
-	if g.cur != nil && (len(g.stored)+len(g.remote) == 0 || comes) || g.cur == nil && !g.paused {
+	if g.cur != nil && (len(g.stored)+len(g.remote)+len(g.seen) == 0 && !g.cutOff || comes) || g.cur == nil && !g.paused {
 		return nil
 	}
 	g.paused = false
 	contexts := g.contexts(t)
+	if g.cutOff && !comes {
+		if err := t.space().renewObjects(&t.call); err != nil {
+			return err
+		}
+	}
 	m, err := t.space().takeSnapshot()
 	if err != nil {
 		return err
@@ -131,7 +136,7 @@ func (g *group) goesOnWith(t *thread) error {
 			return err
 		}
 	}
-	g.stored, g.remote = nil, nil
+	g.stored, g.remote, g.seen = nil, nil, nil
 	if comes {
 		return g.startCopied(t, m, contexts)
 	}
@@ -145,6 +150,7 @@ func (t *thread) atCallExit() (action, error) {
 		return next, err
 	}
 	t.call.noteRemote(int64(t.regs.Rax))
+	t.noteViews()
 	t.joinFiles(t.call.filesWritten()) // mapped since its entry
 	if g.sharers != nil {
 		for _, f := range t.call.targets {

@@ -117,6 +117,7 @@ type call struct {
 	tries       bool             // it is made so that it does not wait, and again when it need not
 	pipe        *os.File         // what it waits for meanwhile
 	remote      *remoteWrite     // it writes to the memory of another process
+	views       []fileView       // of other processes, of the files that it may change
 	toOwnMem    bool             // it writes to the program's own memory, at ownMem
 	ownMem      uint64
 	since       time.Time // when it was entered, for time-outs

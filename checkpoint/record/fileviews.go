@@ -1,0 +1,147 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+)
+
+// What a call does to a file that another recorded process has mapped. One that has it mapped shared logs what it sees as with other
+// shared memory (sharedstores.go). One that has it mapped for itself alone (MAP_PRIVATE) sees it, too, in the pages that
+// it has not stored to, so it takes turns with the process that makes the call from then on, and logs what
+// it sees with the exit of its next call. And where the file is cut pages vanish, of a private mapping even those
+// that were stored to (linux mm/truncate.c, truncate_pagecache): there a new interval of that process begins.
+
+// fileView is what another process has mapped for itself alone of the files that a call may change.
+type fileView struct {
+	of   *process
+	call *call // the call, as if that process made it
+}
+
+// isView reports whether a mapping shows a file to the process alone.
+func isView(m *mapping) bool { return m.private() && m.Object != 0 }
+
+// sharingGroups returns the groups that the thread's takes turns with, and whose memory is still there.
+func (t *thread) sharingGroups() (out []*group) {
+	c := t.group().sharers
+	if c == nil {
+		return nil
+	}
+	for _, g := range c.groups {
+		if g != t.group() && !g.done && g.of.space.mm != nil {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// keepViews keeps what other processes have of the files that the call, at whose entry the thread is, may change.
+func (t *thread) keepViews() {
+	c := &t.call
+	if len(c.targets) == 0 {
+		return
+	}
+	for i := range c.targets {
+		c.targets[i].size = c.targets[i].sizeNow()
+	}
+	for _, g := range t.sharingGroups() {
+		if list := g.of.mappedTargets(c); len(list) > 0 {
+			t.keepViewsOf(g.of, list)
+		}
+	}
+}
+
+// keepViewsOf is keepViews for a process that has mapped the files so.
+func (t *thread) keepViewsOf(p *process, list []*mapping) {
+	c := &t.call
+	v := fileView{of: p, call: &call{nr: c.nr, args: c.args, mem: callMem{p}, targets: c.targets, before: map[uint64][]byte{}}}
+	for _, m := range list {
+		switch {
+		case isView(m):
+			p.keepView(v.call, m)
+		case c.mayCut():
+			if err := p.space.captureFilePages(v.call, m.Start, m.End); err != nil {
+				t.session.log.Warn().Err(err).Msg("pages of a file before it is cut")
+			}
+		}
+	}
+	c.views = append(c.views, v)
+}
+
+// mayCut reports whether a call that may change files may make one of them shorter.
+func (c *call) mayCut() bool {
+	switch c.nr {
+	case unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE, unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_OPENAT, unix.SYS_OPENAT2:
+		return true
+	case unix.SYS_FALLOCATE:
+		return c.args[1]&unix.FALLOC_FL_COLLAPSE_RANGE != 0
+	}
+	return false
+}
+
+// noteViews has other processes log what the call, at whose exit the thread is, has changed of what they see.
+func (t *thread) noteViews() {
+	for i := range t.call.views {
+		v := &t.call.views[i]
+		sp := v.of.space
+		if sp.mm == nil || sp.group.done {
+			continue
+		}
+		for _, m := range v.of.mappedTargets(v.call) {
+			if !isView(m) {
+				continue
+			}
+			for _, w := range sp.changedView(v.call, m) {
+				sp.group.seen = append(sp.group.seen, abi.Range{Addr: w.Addr, Len: uint64(len(w.Data))})
+			}
+		}
+	}
+	t.call.views = nil
+	for i := range t.call.targets {
+		f := &t.call.targets[i]
+		if now := f.sizeNow(); now >= 0 && now < f.size {
+			for _, g := range t.sharingGroups() {
+				g.noteCut(f.id, uint64(now))
+			}
+			f.size = now // the thread may come to the exit again, when it has its turn
+		}
+	}
+}
+
+// sizeNow returns the size of a file that a call may change, -1 where it is not known.
+func (f *target) sizeNow() int64 {
+	var st unix.Stat_t
+	if f.path == "" || unix.Stat(f.path, &st) != nil || f.id != (fileID{st.Dev, st.Ino}) {
+		return -1
+	}
+	return st.Size
+}
+
+// noteCut takes note of a file that another process has cut, if the group has a page behind the new end mapped. What
+// is mapped there is another object from then on, with other pages.
+func (g *group) noteCut(f fileID, size uint64) {
+	sp := g.of.space
+	for _, m := range sp.mappings(sp.views().objects[f]) {
+		if m.Offset+(m.End-m.Start) > pageUp(size) {
+			g.cutOff = true
+			sp.objects.resize(f.dev, f.inode, int64(size))
+			return
+		}
+	}
+}
+
+// seenWrites returns what private mappings show since calls of other processes have changed files.
+func (g *group) seenWrites(sp *space) (out []checkpoint.MemWrite) {
+	for _, r := range g.seen {
+		b := make([]byte, r.Len)
+		if sp.readMem(r.Addr, b) == len(b) { // else the file was cut since
+			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b})
+		}
+	}
+	g.seen = nil
+	sp.noteLogged(out)
+	return out
+}

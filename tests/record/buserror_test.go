@@ -1,0 +1,62 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	recorder "vplay/checkpoint/record"
+)
+
+// TestBusError has a program access pages of mapped files that lie behind the end, where that was from the beginning, and
+// where it, a thread, or another process has cut the file: memory without a name, a file in memory, and one on a disk. In the
+// case outside the process that cuts the file is the test, which nobody records.
+func TestBusError(t *testing.T) {
+	prog := compile(t, "buserror")
+	for _, kind := range []string{"memfd", "shm", "file"} {
+		for _, way := range []string{"shared", "private"} {
+			for _, name := range []string{
+				"beyond", "cut", "empty", "grown", "mapped", "across", "calls", "code", "repeated", "child", "emptied", "meanwhile", "outside", "thread", "kills",
+			} {
+				if name == "outside" && kind == "memfd" && way == "private" {
+					continue // pages of such memory take part in the hash of a forced end, and that these have gone no event says
+				}
+				t.Run(kind+"/"+way+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					c := guestCase{name: name}
+					r := run{args: []string{prog, kind, way, name}, dir: t.TempDir()}
+					if name == "outside" {
+						r.kick = func(pid int) { cutFile(fmt.Sprintf("/proc/%d/fd/3", pid)) }
+					}
+					want := r.native(t)
+					for _, m := range []struct {
+						name string
+						opt  recorder.Options
+					}{
+						{"plain", recorder.Options{}},
+						{"agent", recorder.Options{Agent: true}},
+						{"agent, forced", recorder.Options{Agent: true, ForceEvery: 3 * time.Millisecond}},
+					} {
+						r.opt = m.opt
+						t.Run(m.name, func(t *testing.T) { c.check(t, &r, want) })
+					}
+				})
+			}
+		}
+	}
+}
+
+// cutFile makes a file one page long once it has been four for a while.
+func cutFile(name string) {
+	for range 1000 {
+		time.Sleep(10 * time.Millisecond)
+		if fi, err := os.Stat(name); err == nil && fi.Size() == 4*4096 {
+			break
+		}
+	}
+	time.Sleep(300 * time.Millisecond) // of a file that is cut so, the recording has what was read before the last interval
+	_ = os.Truncate(name, 4096)        // where it fails the program runs on, until the limit of a run
+}
