@@ -39,6 +39,11 @@ type undo struct {
 	held     uint64 // signals that are held back, signal n at bit n-1
 	listens  bool   // job control has stopped the thread
 
+	// The signal at whose delivery the thread is, 0 for none, and what came with it: when the recorder has waited for that stop the
+	// kernel has forgotten the signal, and gives it to the thread only where the recorder says so as it has the thread go on.
+	arrived     atomic.Uint32
+	arrivedInfo ptrace.Siginfo
+
 	// The thread makes calls for the recorder: its own registers, and its mask where that is changed, too.
 	borrowed atomic.Uint32
 	depth    int
@@ -273,6 +278,7 @@ func (t *thread) note() {
 		u.borrowed.Store(0)
 		u.copies.Store(0)
 		u.patched.Store(0)
+		u.arrived.Store(0)
 	}
 	u.pid, u.affinity, u.rseq, u.scratch = int32(t.proc.pid), t.affinity, t.rseq, t.scratch
 	u.ownTSC, u.ownCPUID, u.segv = t.proc.trap.ownTSC, t.proc.trap.ownCPUID, t.proc.trap.handler
@@ -331,6 +337,23 @@ func (u *undo) returned() {
 func (u *undo) copy() {
 	if u != nil {
 		u.copies.Store(1)
+	}
+}
+
+// arrives notes that the thread is at the delivery of a signal.
+func (u *undo) arrives(sig int, si *ptrace.Siginfo) {
+	if u == nil {
+		return
+	}
+	u.arrived.Store(0)
+	u.arrivedInfo = *si
+	u.arrived.Store(uint32(sig))
+}
+
+// delivered notes that the thread has gone on, with the signal or without it.
+func (u *undo) delivered() {
+	if u != nil {
+		u.arrived.Store(0)
 	}
 }
 

@@ -313,14 +313,29 @@ func (g *guardian) onStop(w *ward, ws unix.WaitStatus) (gone bool, err error) {
 // an instruction that is executed again.
 func (g *guardian) hold(w *ward, sig int) {
 	var si ptrace.Siginfo
-	if ptrace.GetSiginfo(w.tid, &si) != nil || isFault(sig, &si) {
-		return
+	if ptrace.GetSiginfo(w.tid, &si) == nil && g.isPrograms(sig, &si) {
+		w.held = append(w.held, heldSignal{sig, si})
+	}
+}
+
+// isPrograms reports whether a signal is the program's, and would not come again by itself: it is neither the recorder's nor the
+// guardian's, nor comes from an instruction that is executed again.
+func (g *guardian) isPrograms(sig int, si *ptrace.Siginfo) bool {
+	if isFault(sig, si) || unix.Signal(sig) == unix.SIGSYS && si.Code() == ptrace.UserDispatch {
+		return false
 	}
 	ours := sig == int(unix.SIGSTOP) || sig == int(reservedSignal)
-	if ours && si.Code() == siTkill && g.isOurs(int(si.PID())) {
-		return
+	return !ours || si.Code() != siTkill || !g.isOurs(int(si.PID()))
+}
+
+// holdArrived keeps the signal at whose delivery the thread was when the recorder was killed. It returns its number, 0 for none.
+func (g *guardian) holdArrived(w *ward) int {
+	sig := int(w.undo.arrived.Load())
+	if w.copied || sig == 0 || !g.isPrograms(sig, &w.undo.arrivedInfo) {
+		return 0
 	}
-	w.held = append(w.held, heldSignal{sig, si})
+	w.held = append(w.held, heldSignal{sig, w.undo.arrivedInfo})
+	return sig
 }
 
 // isOurs reports whether the sender of a signal is the recorder or the guardian, which have no number in another
@@ -337,6 +352,7 @@ func (g *guardian) healWard(w *ward) error {
 	}
 	defer mem.close()
 	defer mm.close()
+	arrived := g.holdArrived(w) // a call that it has ended is not made again
 	if err := w.ownRegs(mem); err != nil {
 		return err
 	}
@@ -347,7 +363,7 @@ func (g *guardian) healWard(w *ward) error {
 	_ = unix.SchedSetaffinity(w.tid, &w.undo.affinity) // it fails only for one that is gone
 	if !w.copied {
 		for sig := 1; sig <= 64; sig++ {
-			if w.undo.held>>(sig-1)&1 != 0 {
+			if w.undo.held>>(sig-1)&1 != 0 && sig != arrived {
 				w.held = append(w.held, heldSignal{signo: sig})
 			}
 		}

@@ -179,6 +179,7 @@ func (t *thread) given(sig int, si *ptrace.Siginfo) error {
 			return err
 		}
 	}
+	t.session.guard.of(t.tid).arrives(sig, si)
 	return t.session.source.setSiginfo(t.tid, si)
 }
 

@@ -36,6 +36,7 @@ const callStop = unix.WaitStatus(ptrace.SyscallTrap)<<8 | 0x7f
 func (t *thread) onStop(ws unix.WaitStatus) error {
 	t.atSync, t.regsRead = false, false
 	t.session.answering = t
+	t.noteArrived(ws)
 	next, err := t.answer(ws)
 	if err != nil {
 		if next, err = t.salvage(err); err != nil {
@@ -46,6 +47,19 @@ func (t *thread) onStop(ws unix.WaitStatus) error {
 		t.session.relay.looked(t)
 	}
 	return t.goOn(next)
+}
+
+// noteArrived notes for the guardian at which signal's delivery the thread is. Of the calls that are not the agent's to make, which
+// are as many as a program makes, the guardian knows without.
+func (t *thread) noteArrived(ws unix.WaitStatus) {
+	u, sig := t.session.guard.of(t.tid), signalOf(ws)
+	if u == nil || sig == 0 || t.agent && unix.Signal(sig) == unix.SIGSYS {
+		return
+	}
+	var si ptrace.Siginfo
+	if t.session.source.getSiginfo(t.tid, &si) == nil { // else it is killed, or stopped by job control
+		u.arrives(sig, &si)
+	}
 }
 
 // goOn resumes the thread as its last stop wants, unless it is at the next one already. It
@@ -149,6 +163,7 @@ func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitSta
 		t.session.relay.runs(t)
 	}
 	err = t.session.source.resume(t.tid, req, sig)
+	t.session.guard.of(t.tid).delivered()
 	if req == ptrace.Listen && errors.Is(err, unix.EIO) {
 		// A call was injected since it stopped, as where an interval has begun: it is at that call's end. It comes to
 		// the stop again before it executes anything.

@@ -242,6 +242,7 @@ func TestKilledOutright(t *testing.T) {
 		{"calls", []string{guest, "calls"}, ""},
 		{"forks", []string{guest, "forks"}, ""},
 		{"tsc", []string{guest, "tsc"}, ""},
+		{"broken", []string{guest, "broken"}, ""},
 	}
 	if *programs {
 		redis, cli := need.Program(t, "redis-server"), need.Program(t, "redis-cli")+" -s SOCKET "

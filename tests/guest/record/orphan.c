@@ -1,11 +1,12 @@
 // A program whose recorder is killed at some moment: what it prints does not depend on when. Its argument says what it
 // does: tsc has threads that execute RDTSC; calls has threads that hand bytes to each other by pipes, with registers that
-// are looked at after each call; forks makes children, one after the other, that make some of their own; waits waits in
+// are looked at after each call; broken has children that write to pipes without a reader; forks makes children, one after the other, that make some of their own; waits waits in
 // calls meanwhile, and says then what it has of its own.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,11 +141,46 @@ static int forks(int depth) {
 	return sum;
 }
 
+static volatile sig_atomic_t signals;
+
+static void count(int sig) { signals++; }
+
+// broken has each child write to a pipe that nobody reads: SIGPIPE, which comes with the end of the call, kills one half of them, and
+// the others count it.
+static int broken(void) {
+	int killed = 0, counted = 0, p[2], status;
+	for (int i = 0; i < 150; i++) {
+		if (pipe(p) || close(p[0]))
+			exit(1);
+		pid_t pid = fork();
+		if (pid == 0) {
+			if (i % 2)
+				signal(SIGPIPE, count);
+			if (write(p[1], "x", 1) != -1 || errno != EPIPE)
+				_exit(2);
+			_exit(signals == 1 ? 1 : 3 + signals);
+		}
+		close(p[1]);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			exit(1);
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
+			killed++;
+		else if (WIFEXITED(status) && WEXITSTATUS(status) == 1)
+			counted++;
+		else
+			printf("child %d: %x\n", i, status);
+	}
+	printf("broken: %d killed, %d counted\n", killed, counted);
+	return 7;
+}
+
 int main(int argc, char **argv) {
 	const char *how = argc > 1 ? argv[1] : "";
 	setvbuf(stdout, 0, _IOLBF, 0);
 	if (!strcmp(how, "waits"))
 		return waits();
+	if (!strcmp(how, "broken"))
+		return broken();
 	if (!strcmp(how, "forks")) {
 		printf("forks: %d\n", forks(0));
 		return 7;
