@@ -28,9 +28,9 @@ func (sp *space) asksKernel(c *call, ret int64) bool {
 		return isError(ret) || a[3]&unix.MAP_HUGETLB != 0 || sp.readExec
 	case unix.SYS_MREMAP: // No bytes of a shared mapping: another view of it.
 		return isError(ret) || a[1] == 0
-	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_BRK, unix.SYS_SHMAT:
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_SHMAT:
 		return isError(ret) || sp.readExec
-	case unix.SYS_MUNMAP, unix.SYS_SHMDT:
+	case unix.SYS_MUNMAP, unix.SYS_SHMDT, unix.SYS_BRK:
 		return isError(ret)
 	case unix.SYS_REMAP_FILE_PAGES:
 		return true

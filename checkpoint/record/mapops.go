@@ -275,6 +275,9 @@ func (sp *space) brkOps(ret uint64) []checkpoint.MapOp {
 			Start: old, End: now, Prot: checkpoint.ProtRead | checkpoint.ProtWrite,
 			Flags: checkpoint.MapHeap, Name: "[heap]",
 		}
+		if sp.readExec { // known without the kernel's list: there are allocators that ask for one page at a time
+			op.Map.Prot |= checkpoint.ProtExec
+		}
 		return []checkpoint.MapOp{op}
 	case now < old:
 		return []checkpoint.MapOp{{Kind: checkpoint.MapOpUnmap, Start: now, End: old}}

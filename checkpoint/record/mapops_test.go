@@ -88,4 +88,14 @@ func TestMapOps(t *testing.T) {
 			t.Errorf("%s: %q (%v), want %q", c.what, got, err, c.want)
 		}
 	}
+
+	// With READ_IMPLIES_EXEC the heap is executed, too, and the kernel's list is not read for it: a program that asks for
+	// memory page by page (GCL, and so maxima, 25,000 times) would wait a minute for that.
+	sp := newSpace(&group{session: newSession(t.Context(), Options{})}, 1)
+	sp.brk, sp.readExec = 48*page, true
+	cl := call{nr: unix.SYS_BRK}
+	ops, err := sp.mapOps(&cl, 49*page)
+	if got, want := opsText(ops), "map 48-49 prot 7 flags 8 object 0 [heap]"; err != nil || got != want || sp.asksKernel(&cl, 49*page) {
+		t.Errorf("a break where reading implies executing: %q (%v), want %q, and no look at the kernel's list", got, err, want)
+	}
 }
