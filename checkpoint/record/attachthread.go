@@ -182,7 +182,7 @@ func (t *thread) askAction(sig int) (kernelAction, error) {
 }
 
 // readActions reads the actions that the recorder has a hand in, and what the program itself has
-// made to fault.
+// made to fault, and whether orphans come to it.
 func (t *thread) readActions() (err error) {
 	if t.proc.segv, err = t.askAction(int(unix.SIGSEGV)); err != nil {
 		return err
@@ -195,6 +195,13 @@ func (t *thread) readActions() (err error) {
 		var b [4]byte
 		if err == nil && ret == 0 && t.space().readMem(addr, b[:]) == len(b) {
 			t.proc.trap.ownTSC = le32(b[:]) == prTSCSegv
+		}
+		if err != nil {
+			return err
+		}
+		ret, err = t.callOnce(unix.SYS_PRCTL, unix.PR_GET_CHILD_SUBREAPER, addr)
+		if err == nil && ret == 0 && t.space().readMem(addr, b[:]) == len(b) {
+			t.proc.setReaper(le32(b[:]) != 0)
 		}
 		return err
 	})

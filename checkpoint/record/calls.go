@@ -476,8 +476,11 @@ func (t *thread) afterCall(ret int64) error {
 	case unix.SYS_WRITE, unix.SYS_WRITEV:
 		t.noteStderr(ret)
 	case unix.SYS_PRCTL:
-		if c.args[0] == unix.PR_SET_NAME {
+		switch {
+		case c.args[0] == unix.PR_SET_NAME:
 			t.readName()
+		case c.args[0] == unix.PR_SET_CHILD_SUBREAPER && ret == 0:
+			t.proc.setReaper(c.args[1] != 0)
 		}
 	case unix.SYS_PERSONALITY:
 		t.space().noteExecImplied()

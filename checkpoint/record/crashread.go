@@ -35,7 +35,7 @@ func (t *thread) newCrashReader(m *snapshot) *crashReader {
 	if t.session.streams() {
 		set = m.dirty
 	}
-	if set.count() < crashWorth || sp.noShadow || sp.session.opt.refuseShadows || t.group().shares() || t.childrenElsewhere() {
+	if set.count() < crashWorth || sp.noShadow || sp.session.opt.refuseShadows || t.group().shares() || t.copiesAreSeen() {
 		return nil
 	}
 	status, err := statusOf(t.proc.live)

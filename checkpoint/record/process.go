@@ -25,6 +25,7 @@ type process struct {
 	detached bool               // it was let go
 	over     bool               // it has ended
 	wanted   bool               // its program is to be recorded, and with it what it makes
+	reaper   bool               // orphans come to it (PR_SET_CHILD_SUBREAPER)
 	unwanted bool               // it has left its parent's memory for a program that is not to be recorded
 
 	killed *thread // has been given the signal that kills the process; nil for none

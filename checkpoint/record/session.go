@@ -35,6 +35,7 @@ type session struct {
 
 	logMemory logMemory // of the agents'
 
+	reapers    bool // a process is or was one to which orphans come
 	relay      relay
 	inherited  inheritance     // of the program
 	threads    map[int]*thread // by tid

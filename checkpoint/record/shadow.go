@@ -81,7 +81,7 @@ func (sp *space) newSource(t *thread, private ranges) (pageReader, error) {
 		sp.noShadow = true
 		sp.session.noteOnce("the program has a seccomp filter, which may kill it for being cloned: pages are copied instead")
 	}
-	if !sp.noShadow && !t.childrenElsewhere() {
+	if !sp.noShadow && !t.copiesAreSeen() {
 		s, err := sp.newShadow(t)
 		if err != nil || s != nil {
 			return s, err
@@ -103,14 +103,21 @@ func (t *thread) hasOwnFilter() bool {
 	return err != nil || status.Number("Seccomp") != own.Number("Seccomp") || status.Number("Seccomp_filters") > own.Number("Seccomp_filters")
 }
 
-// childrenElsewhere reports whether the thread's children begin in another PID namespace, as they do
-// after unshare(2) and setns(2). A shadow takes a number there, and if it is the first it is the
-// namespace's init, with whose end all end.
+// copiesAreSeen reports whether the program could see a copy of the thread's process: where that takes a number in a
+// PID namespace of the program's, or has a recorded process for a parent once who made it has ended.
+func (t *thread) copiesAreSeen() bool { return t.childrenElsewhere() || t.hasReaper() }
+
+// childrenElsewhere reports whether the thread's children begin in another PID namespace than the recorder's: it was made there,
+// or has called unshare(2) or setns(2). A shadow takes a number there, and if it is the first it is the namespace's init, with
+// whose end all end. Whose maker has ended there is a child of that init, which waits for it.
 func (t *thread) childrenElsewhere() bool {
 	folder := fmt.Sprintf("/proc/%d/task/%d/ns/", t.proc.pid, t.tid)
 	own, err := os.Readlink(folder + "pid")
 	if err != nil {
 		return false
+	}
+	if recorders, err := os.Readlink("/proc/thread-self/ns/pid"); err == nil && own != recorders {
+		return true
 	}
 	children, err := os.Readlink(folder + "pid_for_children")
 	if err != nil { // it has no init yet (man 7 namespaces), or the kernel is older than 4.12
@@ -118,6 +125,41 @@ func (t *thread) childrenElsewhere() bool {
 		return err == nil
 	}
 	return children != own
+}
+
+// hasReaper reports whether a recorded process takes the place of init for orphans of the thread's process: the process itself
+// or one above it (PR_SET_CHILD_SUBREAPER, man 2 prctl). The shadows of the first are no orphans (cloneMemory).
+func (t *thread) hasReaper() bool {
+	s := t.session
+	if !s.reapers || t.proc == s.first && s.attach == nil {
+		return false
+	}
+	for pid := t.proc.pid; pid > 1; {
+		if s.isReaper(pid) {
+			return true
+		}
+		status, err := statusOf(pid)
+		if err != nil {
+			return false
+		}
+		pid = int(status.Number("PPid"))
+	}
+	return false
+}
+
+func (s *session) isReaper(pid int) bool {
+	for _, t := range s.threads {
+		if t.proc.pid == pid {
+			return t.proc.reaper
+		}
+	}
+	return false
+}
+
+// setReaper notes whether orphans come to the process.
+func (p *process) setReaper(is bool) {
+	p.reaper = is
+	p.session.reapers = p.session.reapers || is
 }
 
 // newShadow clones the program, which is at a stop where calls can be

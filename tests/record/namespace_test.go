@@ -52,3 +52,23 @@ func TestUnshared(t *testing.T) {
 	}
 	t.Log(verify(t, res.Path))
 }
+
+// TestReaper records processes to which orphans come: of the recorder's copies of their children none is among these.
+func TestReaper(t *testing.T) {
+	prog := compile(t, "reaper")
+	for _, how := range []string{"namespace", "subreaper"} {
+		for _, force := range []time.Duration{0, time.Millisecond} {
+			t.Run(fmt.Sprintf("%s/%v", how, force), func(t *testing.T) {
+				r := run{args: []string{prog, how}, opt: recorder.Options{ForceEvery: force}}
+				want := r.native(t)
+				need.Machine(t, "a kernel that lets anybody make PID namespaces", !strings.HasPrefix(want.out, "refused"))
+				got, res := r.recorded(t)
+				same(t, got, want)
+				if res.Reason != "" || !res.Recorded {
+					t.Fatalf("result: %+v", res)
+				}
+				t.Log(verify(t, res.Path))
+			})
+		}
+	}
+}
