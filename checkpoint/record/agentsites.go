@@ -31,6 +31,7 @@ type site struct {
 	moved   []byte    // of it, what the stub executes before the call
 	to      []byte    // what is written
 	via     abi.Range // INT3 instructions behind a function, to which a short jump leads and where the jump to the stub is; or of length 0
+	tsc     bool      // it is RDTSC, not SYSCALL, and HLT is written
 	written bool
 	slot    int // of the jump, in what the agent takes out when the recorder is gone
 }
@@ -298,10 +299,10 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 			return 0, err
 		}
 		s = sp.lookAt(addr, nr)
-		if s.slot = sp.agent.slots; s.slot >= agent.Jumps {
-			s.jump, s.own, s.next = abi.Range{}, nil, 0
-		} else if s.jump.Len != 0 {
-			sp.agent.slots++
+		if s.jump.Len != 0 {
+			if s.slot = sp.agent.slot(); s.slot >= agent.Jumps {
+				s.jump, s.own, s.next = abi.Range{}, nil, 0
+			}
 		}
 		s.build(a)
 		sp.agent.sites[addr] = s
@@ -314,6 +315,20 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 		}
 	}
 	return s.entry, s.write(sp, !t.group().within(s, t))
+}
+
+// slot returns a slot for a jump, agent.Jumps where there is none.
+func (a *spaceAgent) slot() int {
+	if n := len(a.free); n > 0 {
+		slot := a.free[n-1]
+		a.free = a.free[:n-1]
+		return slot
+	}
+	if a.slots < agent.Jumps {
+		a.slots++
+		return a.slots - 1
+	}
+	return agent.Jumps
 }
 
 // changedBy returns the memory that a call of EffectMem, at its entry, may unmap, map anew or give another protection, where there
@@ -374,6 +389,12 @@ func (sp *space) forget(f func(*site) bool) error {
 			return err
 		}
 		delete(a.sites, addr)
+		if s.jump.Len != 0 {
+			a.free = append(a.free, s.slot)
+		}
+		if s.tsc {
+			sp.forgetTSC()
+		}
 		for i := range s.jump.Len {
 			delete(a.inJump, s.jump.Addr+i)
 		}

@@ -41,7 +41,9 @@ type spaceAgent struct {
 	inJump       map[uint64]*site  // by each byte that their jumps are written over, and by where short ones lead
 	apart        map[uint64]bool   // sites without memory for a stub in reach
 	slots        int               // that jumps have had
+	free         []int             // of these, those of sites that are forgotten
 	clean        bool              // no jump is written
+	halts        bool              // HLT is written where the program has RDTSC, perhaps without any jump
 	sigsys       sigsysAction      // which the kernel has
 }
 
@@ -127,6 +129,11 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	a := sp.agent
 	if a.sigsys != ofAgent && sig == 0 {
 		if err := t.setHealer(true); err != nil {
+			return false, err
+		}
+	}
+	if sig == 0 && sp.tsc.known {
+		if err := t.letTSC(true); err != nil {
 			return false, err
 		}
 	}
@@ -379,7 +386,7 @@ func (t *thread) seesHealer(r *ptrace.Regs) bool {
 // written again when a thread runs under the agent next.
 func (sp *space) ownCode() error {
 	a := sp.agent
-	if a == nil || a.clean {
+	if a == nil || a.clean && !a.halts {
 		return nil
 	}
 	for _, s := range a.sites {
@@ -387,7 +394,7 @@ func (sp *space) ownCode() error {
 			return err
 		}
 	}
-	a.clean = true
+	a.clean, a.halts = true, false
 	return nil
 }
 
@@ -439,6 +446,9 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		if c.args[0] == unix.PR_SET_SECCOMP {
 			sp.noAgent = true
 		}
+	}
+	if mapsCode(c) {
+		sp.forgetTSC()
 	}
 	switch effect {
 	case abi.EffectMem:

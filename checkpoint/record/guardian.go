@@ -392,8 +392,8 @@ func (g *guardian) ownCode(w *ward, mem memory) {
 	}
 }
 
-// isJump reports whether code begins with a JMP that leads to the agent.
-func isJump(opcode byte) bool { return opcode == 0xe9 || opcode == 0xeb }
+// isJump reports whether code begins with a JMP that leads to the agent, or with HLT in the place of RDTSC.
+func isJump(opcode byte) bool { return opcode == 0xe9 || opcode == 0xeb || opcode == hlt }
 
 // jumpsOf reads the jumps of a process, which may have gone.
 func jumpsOf(pid int, at uint64) []agent.Jump {

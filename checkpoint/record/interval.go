@@ -247,6 +247,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	g.turns.logged = t
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = nil
+	m.space.noteSwitches()
 	g.spacing, g.leastSpacing = spacing(g.session.opt.Interval, cut, copies), fullShare*cut
 	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil

@@ -52,7 +52,13 @@ func (sp *space) version(m *mapping) *fileVersion {
 	if err != nil || st.Dev != o.Dev || st.Ino != o.Inode || time.Since(time.Unix(st.Ctim.Unix())) < versionSettled {
 		return nil
 	}
-	return &fileVersion{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
+	v := versionOf(&st)
+	return &v
+}
+
+// versionOf returns what a file is by its status.
+func versionOf(st *unix.Stat_t) fileVersion {
+	return fileVersion{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
 }
 
 // keepKnown keeps a page of a file of which the recording has that version's content. It

@@ -111,6 +111,9 @@ type Options struct {
 	// before it gets one: default 40; with a negative number it gets it at once.
 	Agent      bool
 	AgentAfter int
+	// TSCAfter is how often the threads of a process with an agent must have been switched to before its files are looked through for
+	// RDTSC, so that it need not fault any more: default 1000; with a negative number they are at once.
+	TSCAfter int
 
 	// Vsyscall records calls through the vsyscall page, under a seccomp filter.
 	Vsyscall bool
@@ -228,6 +231,8 @@ type Stats struct {
 	// Stopped counts those of Calls that were made with stops, by number.
 	Stopped                           map[int64]uint64
 	Shadows, Children, Threads, Execs uint64
+	// TSCRuns counts how often RDTSC was allowed to run in a thread, because all such instructions of its code are known.
+	TSCRuns uint64
 	// KnownPages counts pages of files that were neither read nor hashed, because the
 	// recording had them from another process.
 	KnownPages uint64

@@ -34,6 +34,7 @@ type session struct {
 	border borderCost // of the one that is being made
 
 	logMemory logMemory // of the agents'
+	tscFiles  tscFiles
 
 	reapers    bool // a process is or was one to which orphans come
 	relay      relay
@@ -152,6 +153,7 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	}()
 	err = <-errc
 	s.logMemory.close()
+	s.tscFiles.close()
 	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err
 }

@@ -37,6 +37,7 @@ type space struct {
 	agentPages ranges      // likewise, of the agent; no child has them
 	agent      *spaceAgent // nil while there is none
 	noAgent    bool        // there is to be none
+	tsc        tscState
 	calls      int         // that were made by stops
 	spare      []abi.Range // of it, that of threads that have ended
 	noShadow   bool        // clones are refused: copy instead

@@ -82,7 +82,7 @@ func (t *thread) goOn(next action) error {
 		return t.clearJump()
 	}
 	user := (next.req == 0 || next.req == ptrace.Syscall) && !t.call.in && !t.call.pending
-	req, err := t.request(next)
+	req, err := t.request(&next)
 	if err != nil {
 		if next, err = t.salvage(err); err != nil {
 			return err
@@ -120,21 +120,32 @@ func (t *thread) goOn(next action) error {
 }
 
 // request returns how the thread is to be resumed, and prepares for it.
-func (t *thread) request(next action) (req ptrace.Request, err error) {
+func (t *thread) request(next *action) (req ptrace.Request, err error) {
 	defer func() { t.placing = t.placing && err != nil }()
+	ownCode := !t.call.in && !t.call.pending && !t.redo
+	if ownCode {
+		if err := t.guardTSC(next); err != nil {
+			return 0, err
+		}
+	}
 	if t.call.pending {
 		if err := t.space().ownCall(t.regs.Rip - syscallInsnLen); err != nil {
 			return 0, err
 		}
 	}
-	if t.agentFits(next) {
+	if t.agentFits(*next) {
 		under, err := t.underAgent(next.sig)
 		if under || err != nil {
 			return ptrace.Cont, err
 		}
-	} else if sp := t.space(); !t.call.in && !t.call.pending && !t.redo {
+	} else if sp := t.space(); ownCode {
 		if err := errors.Join(t.leaveStub(), sp.ownCode()); err != nil {
 			return 0, err
+		}
+		if t.tscRuns && !t.group().done {
+			if err := sp.writeTSC(); err != nil {
+				return 0, err
+			}
 		}
 		if next.sig == 0 && next.req == 0 && !t.group().done {
 			if err := t.setHealer(false); err != nil {

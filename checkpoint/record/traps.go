@@ -45,6 +45,7 @@ func (t *thread) arm() error {
 	if err != nil {
 		return err
 	}
+	t.tscRuns = false
 	if t.proc.trap.tsc = ret == 0; !t.proc.trap.tsc {
 		t.session.noteOnce("RDTSC cannot be trapped here; a program that executes it does not replay")
 	}
@@ -130,7 +131,7 @@ func trapped(b []byte) (checkpoint.InstrKind, uint64) {
 func (t *thread) trappedHere() (checkpoint.InstrKind, uint64) {
 	var code [15]byte
 	n := t.space().readMem(t.regs.Rip, code[:])
-	kind, size := trapped(code[:n])
+	kind, size := trapped(t.tscHere(code[:n]))
 	if kind == 0 || kind == checkpoint.InstrCPUID && !t.proc.trap.cpuid || kind != checkpoint.InstrCPUID && !t.proc.trap.tsc {
 		return 0, 0
 	}

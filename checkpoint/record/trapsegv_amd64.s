@@ -14,6 +14,8 @@ TEXT ·onSegv(SB), NOSPLIT|NOFRAME, $0-0
 	JNE  other
 	MOVQ 168(DX), CX
 	MOVW (CX), AX
+	CMPB AX, $0xf4 // HLT, in the place of RDTSC: the guardian is about to take it out
+	JEQ  return
 	CMPW AX, $0x310f // RDTSC
 	JEQ  tsc
 	CMPW AX, $0xa20f // CPUID

@@ -105,7 +105,7 @@ var imports = []struct {
 	{"loader/image/imagetest", "checkpoint"},
 	{"loader/image", "checkpoint dwarf/elffile"},
 	{"checkpoint/record/agent", "checkpoint/abi"},
-	{"checkpoint/record", "checkpoint checkpoint/abi checkpoint/abi/ptrace checkpoint/record/agent loader/image replay/mem/rangemap"},
+	{"checkpoint/record", "checkpoint checkpoint/abi checkpoint/abi/ptrace checkpoint/record/agent loader/image replay/mem/rangemap replay/x86"},
 	{"checkpoint/corefile", "checkpoint checkpoint/abi loader/image"},
 	{"loader", "checkpoint checkpoint/abi loader/image replay/mem replay/x86 dwarf"},
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},

@@ -81,7 +81,7 @@ func recordMain(args []string) int {
 			_ = os.WriteFile(begun, nil, 0o600) // who asks for it misses it
 		}
 	}
-	res, err := recorder.Run(context.Background(), recorder.Options{Started: started, Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, Args: args[2:], Guardian: guardian()})
+	res, err := recorder.Run(context.Background(), recorder.Options{Started: started, Path: args[0], Interval: every, Keep: keep, Agent: agent, AgentAfter: *agentAfter, TSCAfter: *tscAfter, Args: args[2:], Guardian: guardian()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

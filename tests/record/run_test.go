@@ -102,6 +102,8 @@ func collect(t *testing.T, f func(w *os.File)) string {
 
 var underAgent = flag.Bool("agent", false, "have the agent make frequent calls in all recordings")
 
+var tscAfter = flag.Int("tsc-after", 0, "after how many switches to its threads a process's code is looked through for RDTSC, where a test does not say")
+
 var agentAfter = flag.Int("agent-after", 0, "after how many calls a process gets the agent, where a test does not say")
 
 var forceEvery = flag.Duration("force-every", 0, "end an interval by force so often, where a test does not say")
@@ -147,6 +149,7 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	o.Args, o.Dir, o.Guardian = r.args, r.dir, guardian()
 	o.NoTrapCPUID = o.NoTrapCPUID || *untrapped
 	o.Agent, o.AgentAfter = o.Agent || *underAgent && !r.noAgent, cmp.Or(o.AgentAfter, *agentAfter)
+	o.TSCAfter = cmp.Or(o.TSCAfter, *tscAfter)
 	if o.ForceEvery == 0 {
 		o.ForceEvery = *forceEvery
 	}

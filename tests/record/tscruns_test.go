@@ -1,0 +1,41 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"testing"
+	"time"
+
+	recorder "vplay/checkpoint/record"
+)
+
+// TestTSCRuns: RDTSC runs in a program whose code is known, and is in the log all the same. Where one may be that is in no
+// function, it faults.
+func TestTSCRuns(t *testing.T) {
+	known, bare := compile(t, "tscruns"), compile(t, "tscruns", "-DBARE")
+	for name, c := range map[string]struct {
+		prog string
+		opt  recorder.Options
+		runs bool
+	}{
+		"often":  {known, recorder.Options{}, true},
+		"once":   {known, recorder.Options{TSCAfter: -1}, true},
+		"forced": {known, recorder.Options{TSCAfter: -1, ForceEvery: 3 * time.Millisecond}, true},
+		"many":   {known, recorder.Options{TSCAfter: -1, Interval: time.Millisecond}, true},
+		"bare":   {bare, recorder.Options{TSCAfter: -1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: []string{c.prog}, opt: c.opt}
+			native := r.native(t)
+			r.opt.Agent, r.opt.AgentAfter, r.opt.Keep = true, -1, recorder.KeepAlways
+			got, res := r.recorded(t)
+			if got.out != native.out {
+				t.Errorf("output\n%swant\n%s", got.out, native.out)
+			}
+			if runs := res.Stats.TSCRuns > 0; runs != c.runs {
+				t.Errorf("RDTSC was let run %d times", res.Stats.TSCRuns)
+			}
+			t.Log(verify(t, res.Path))
+		})
+	}
+}
