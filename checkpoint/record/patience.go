@@ -36,3 +36,17 @@ func (t *thread) mayWait() bool {
 	g := t.group()
 	return g.chooseNext() < 0 && !g.othersReady() && time.Now().After(t.patience.until)
 }
+
+// hopeLasts is how long a turn lasts, at least, in which the thread may wait for a little under the agent though another process that
+// shares its memory is ready.
+const hopeLasts = time.Millisecond
+
+// hopesUntil returns, by CLOCK_MONOTONIC, until when that is so, 0 for threads of a process that shares no memory. To pass the turn to another process
+// and back takes three stops each and a look at what was stored, as long as a client needs to ask again.
+func (t *thread) hopesUntil() int64 {
+	c := t.group().sharers
+	if c == nil {
+		return 0
+	}
+	return monotonic() + int64(time.Until(c.since.Add(c.lasts(hopeLasts))))
+}

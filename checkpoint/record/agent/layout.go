@@ -48,6 +48,7 @@ const (
 	blockPatient    = 0xf4
 	blockBegan      = 0x100
 	blockLast       = 0x108
+	blockUntil      = 0x1a8
 	blockWritable   = 0x200
 	writableCount   = 24
 	blockAbout      = 0x400

@@ -85,6 +85,10 @@ func (s Shared) Patient(on bool) {
 	s.say(blockPatient, on)
 }
 
+// Hope says until when by CLOCK_MONOTONIC, in nanoseconds, the thread may wait for a little at each call that would wait, though another
+// process that shares its memory is ready; 0 says that it may not.
+func (s Shared) Hope(until int64) { s.put(blockUntil, uint64(until)) }
+
 // Began returns the time, by CLOCK_MONOTONIC in nanoseconds, at which the call in progress began, if it has a
 // time-out and waits; 0 for others.
 func (s Shared) Began() int64 { return int64(s.at(blockBegan)) }

@@ -94,7 +94,9 @@ struct block {
 	u64 third;	      /* the call's third argument as the gate has it */
 	u64 began;	      /* when a call with a time-out began, in nanoseconds of CLOCK_MONOTONIC */
 	u64 last[REG_WORDS];  /* the registers of the last record of the ring */
-	u8 unused[0x200 - 0x108 - 8 * REG_WORDS];
+	u64 until;	      /* it may wait for a little at each call, and keep the turn, until then by CLOCK_MONOTONIC; 0 for not at all */
+	u32 missed, pass;     /* see comes_soon */
+	u8 unused[0x200 - 0x118 - 8 * REG_WORDS];
 	struct range writable[WRITABLE]; /* the program's own nameless memory that can be written as a whole, and not executed */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 about[DESCRIPTORS]; /* of a descriptor: what is known of it, as long as it is not closed */
@@ -125,6 +127,7 @@ _Static_assert(__builtin_offsetof(struct block, third) == B_THIRD, "");
 _Static_assert(__builtin_offsetof(struct block, began) == 0x100, "");
 _Static_assert(__builtin_offsetof(struct block, last) == 0x108, "");
 _Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
+_Static_assert(__builtin_offsetof(struct block, until) == 0x1a8, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
 _Static_assert(__builtin_offsetof(struct block, listed) == 0x958, "");
 _Static_assert(__builtin_offsetof(struct block, mapped) == 0x960, "");
@@ -157,7 +160,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_FSTAT = 5, SYS_POLL = 7, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267 };
+enum { SYS_FSTAT = 5, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267, SYS_PPOLL = 271 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
@@ -383,12 +386,60 @@ static int is_file(const struct block *b)
 	return kind == S_IFREG || kind == 0040000;
 }
 
+/* clock returns the time in nanoseconds, or 0. RDTSC may be made to fault, and the vDSO uses it. */
+static u64 clock(struct block *b)
+{
+	const u64 *t = (const u64 *)b->probe;
+
+	if (agent_sys(SYS_CLOCK_GETTIME, CLOCK_MONOTONIC, (u64)t, 0, 0) < 0)
+		return 0;
+	return t[0] * 1000000000 + t[1];
+}
+
+#define SOON 150000 /* nanoseconds: to pass the turn takes longer */
+#define MOST_MISSED 6
+
+/* hopes reports whether a descriptor, which is not ready, is waited for with the turn: for a little, and only while the thread's
+ * turn lasts. A thread for which nothing came goes without for a time, 2^n - 1 waits after the nth. */
+static int hopes(struct block *b)
+{
+	if (b->until == 0 || clock(b) > b->until)
+		return 0;
+	if (b->pass) {
+		b->pass--;
+		return 0;
+	}
+	return 1;
+}
+
+/* comes_soon reports whether a descriptor is ready for poll's event, or becomes so in about the time that it takes to pass the turn to
+ * another process and back: a client that has its answer mostly asks again at once. */
+static int comes_soon(struct block *b, u64 fd, int event)
+{
+	struct { int fd; short events, revents; u64 seconds, nanoseconds; } *p = (void *)b->probe;
+	int hope = hopes(b), ready;
+
+	p->fd = (int)fd;
+	p->events = (short)event;
+	p->revents = 0;
+	p->seconds = 0;
+	p->nanoseconds = hope ? SOON : 0;
+	ready = agent_sys(SYS_PPOLL, (u64)p, 1, (u64)&p->seconds, 0) == 1;
+	if (ready)
+		b->missed = 0;
+	else if (hope) {
+		if (b->missed < MOST_MISSED)
+			b->missed++;
+		b->pass = (1u << b->missed) - 1;
+	}
+	return ready;
+}
+
 /* fd_waits reports whether descriptor argument 0 may have a call wait for poll's event, or for more than poll
  * can tell if that is 0. */
 static int fd_waits(struct block *b, int event)
 {
 	u64 fd = arg(b, 0);
-	struct { int fd; short events, revents; } *p = (void *)b->probe;
 
 	if (is_known(b, 0, NEVER_WAITS))
 		return 0;
@@ -401,10 +452,7 @@ static int fd_waits(struct block *b, int event)
 	}
 	if (event == 0 || (event == POLLOUT && arg(b, 2) > PIPE_ROOM))
 		return 1;
-	p->fd = (int)fd;
-	p->events = (short)event;
-	p->revents = 0;
-	return agent_sys(SYS_POLL, (u64)p, 1, 0, 0) != 1;
+	return !comes_soon(b, fd, event);
 }
 
 /* is_memory reports whether what the kernel has said of a file is that it is /dev/null or the like. */
@@ -451,16 +499,6 @@ static int waits(struct block *b, const struct row *row)
 	return 0;
 }
 
-/* clock returns the time in nanoseconds, or 0. RDTSC may be made to fault, and the vDSO uses it. */
-static u64 clock(struct block *b)
-{
-	const u64 *t = (const u64 *)b->probe;
-
-	if (agent_sys(SYS_CLOCK_GETTIME, CLOCK_MONOTONIC, (u64)t, 0, 0) < 0)
-		return 0;
-	return t[0] * 1000000000 + t[1];
-}
-
 /* is_whole reports whether a call that is ended while it waits has done nothing, so that it can be made again. Of what is
  * to be sent a part may be gone. */
 static int is_whole(const struct block *b, const struct row *row)
@@ -486,8 +524,11 @@ static int begin(struct block *b, const struct row *row)
 			return 1;
 		b->phase = PHASE_ENTERED;
 	}
-	if (row->waits == FOR_EVENTS)
+	if (row->waits == FOR_EVENTS) {
+		if (timeout != 0 && b->until != 0)
+			comes_soon(b, arg(b, 0), POLLIN);
 		b->fourth = 0;
+	}
 	return !b->common->many || !waits(b, row);
 }
 
