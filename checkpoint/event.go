@@ -98,7 +98,7 @@ type Event struct {
 	Status int32    // thread: the exit code, at an exit
 
 	Instr InstrKind // instr
-	Out   [4]uint64 // instr: rax, rbx, rcx, rdx afterwards
+	Out   [4]uint64 // instr: rax, rbx, rcx, rdx afterwards; of InstrRandom the destination and the carry flag
 
 	// Seq is the event's place in the session's one stream of events, from 1, where
 	// several processes were recorded together, else 0: of events of different
@@ -120,6 +120,7 @@ const (
 	InstrRDTSC InstrKind = 1 + iota
 	InstrRDTSCP
 	InstrCPUID
+	InstrRandom // RDRAND or RDSEED
 )
 
 // MemWrite is a run of bytes that came in from outside.

@@ -57,7 +57,7 @@ func codec[T any](name string, code func(*coder, *T), isZero func(*T) bool) fiel
 
 func isZero[T comparable](p *T) bool     { var z T; return *p == z }
 func isEmpty[T any](p *[]T) bool         { return len(*p) == 0 }
-func codeInstr(c *coder, p *InstrKind)   { enum(c, p, InstrRDTSC, InstrCPUID, "instruction kind") }
+func codeInstr(c *coder, p *InstrKind)   { enum(c, p, InstrRDTSC, InstrRandom, "instruction kind") }
 func codeSched(c *coder, p *SchedReason) { enum(c, p, SchedBlocked, SchedStart, "reason of a switch") }
 func codeThread(c *coder, p *ThreadOp)   { enum(c, p, ThreadStart, ThreadExit, "change of a thread") }
 

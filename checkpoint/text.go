@@ -19,7 +19,7 @@ import (
 //	hash         16 hexadecimal digits
 //	flag         the name alone
 //	args, out    addresses between commas
-//	instr        rdtsc, rdtscp or cpuid
+//	instr        rdtsc, rdtscp, cpuid or random (RDRAND, RDSEED)
 //	sched        blocked, slice, yield, exit or start
 //	thread       start or exit
 //	regs         {rax:0x1,rip:0x2}, registers that are zero left out
@@ -383,7 +383,7 @@ func sepOf(i int) string {
 	return ";"
 }
 
-var instrNames = [...]string{InstrRDTSC: "rdtsc", InstrRDTSCP: "rdtscp", InstrCPUID: "cpuid"}
+var instrNames = [...]string{InstrRDTSC: "rdtsc", InstrRDTSCP: "rdtscp", InstrCPUID: "cpuid", InstrRandom: "random"}
 
 // String returns the mnemonic.
 func (k InstrKind) String() string {

@@ -253,7 +253,7 @@ func (d *Diversion) exit(x x86.Exit) error {
 	switch x {
 	case x86.ExitSyscall:
 		return d.systemCall(int64(c.R[x86.RAX]), 2)
-	case x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID:
+	case x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
 		d.trapped(x)
 	case x86.ExitFault:
 		return d.fault()
@@ -298,9 +298,13 @@ func (d *Diversion) notCaptured(a uint64) error {
 }
 
 // trapped answers RDTSC, RDTSCP and CPUID as the recorded CPU would. Time goes
-// on from the last one that the program saw, an instruction a tick.
+// on from the last one that the program saw, an instruction a tick. Random numbers are made of that count.
 func (d *Diversion) trapped(x x86.Exit) {
 	c := d.CPU
+	if x == x86.ExitRandom {
+		c.SetRandom((c.Retired+1)*0x9e3779b97f4a7c15, true)
+		return
+	}
 	if x == x86.ExitCPUID {
 		o := d.s.cpu.CPUID(uint32(c.R[x86.RAX]), uint32(c.R[x86.RCX]))
 		c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RCX], c.R[x86.RDX] = uint64(o[0]), uint64(o[1]), uint64(o[2]), uint64(o[3])

@@ -178,7 +178,7 @@ func (m *Machine) expected() string {
 // recorder could not trap is answered from the recorded CPU's table.
 func (m *Machine) trapped(x x86.Exit) error {
 	kind := map[x86.Exit]checkpoint.InstrKind{
-		x86.ExitRDTSC: checkpoint.InstrRDTSC, x86.ExitRDTSCP: checkpoint.InstrRDTSCP, x86.ExitCPUID: checkpoint.InstrCPUID,
+		x86.ExitRDTSC: checkpoint.InstrRDTSC, x86.ExitRDTSCP: checkpoint.InstrRDTSCP, x86.ExitCPUID: checkpoint.InstrCPUID, x86.ExitRandom: checkpoint.InstrRandom,
 	}[x]
 	c := m.CPU
 	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventInstr {
@@ -210,13 +210,19 @@ func (m *Machine) trapped(x x86.Exit) error {
 		m.setOut(kind, [4]uint64{uint64(out[0]), uint64(out[1]), uint64(out[2]), uint64(out[3])})
 		return nil
 	}
+	if x == x86.ExitRandom { // the recorder has not seen it
+		return m.unsupported()
+	}
 	return m.diverged("trapped instruction", m.expected(), fmt.Sprintf("instruction kind %d", kind))
 }
 
-// setOut stores the result of a trapped instruction, rax, rbx, rcx and rdx,
-// and retires it.
+// setOut stores the result of a trapped instruction, as an event has it, and retires it.
 func (m *Machine) setOut(kind checkpoint.InstrKind, out [4]uint64) {
 	c := m.CPU
+	if kind == checkpoint.InstrRandom {
+		c.SetRandom(out[0], out[1] != 0)
+		return
+	}
 	c.R[x86.RAX], c.R[x86.RDX] = out[0], out[3]
 	if kind != checkpoint.InstrRDTSC {
 		c.R[x86.RCX] = out[2]

@@ -407,16 +407,21 @@ func (m *Machine) execute(t Target, skip *bool) (Reason, error) {
 		return m.atBreak(skip)
 	case x86.ExitSyscall:
 		return 0, m.atSyscall()
-	case x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID:
+	case x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
 		m.step = 0
 		return 0, m.trapped(x)
 	case x86.ExitFault:
 		return 0, m.onFault()
 	case x86.ExitUnsupported:
-		b, name := c.Undefined()
-		return 0, &UnsupportedError{At: m.Position(), RIP: c.RIP, Bytes: b, Name: name}
+		return 0, m.unsupported()
 	}
 	return 0, fmt.Errorf("replay: the processor stopped for an unknown reason %d", x)
+}
+
+// unsupported is the error of an instruction at which the processor stopped because replay cannot execute it.
+func (m *Machine) unsupported() error {
+	b, name := m.CPU.Undefined()
+	return &UnsupportedError{At: m.Position(), RIP: m.CPU.RIP, Bytes: b, Name: name}
 }
 
 // limit is the count up to which the processor may run in one go.

@@ -31,7 +31,7 @@ type site struct {
 	moved   []byte    // of it, what the stub executes before the call
 	to      []byte    // what is written
 	via     abi.Range // INT3 instructions behind a function, to which a short jump leads and where the jump to the stub is; or of length 0
-	tsc     bool      // it is RDTSC, not SYSCALL, and HLT is written
+	kind    siteKind  // SYSCALL, or what HLT is written over
 	written bool
 	slot    int // of the jump, in what the agent takes out when the recorder is gone
 }
@@ -392,8 +392,8 @@ func (sp *space) forget(f func(*site) bool) error {
 		if s.jump.Len != 0 {
 			a.free = append(a.free, s.slot)
 		}
-		if s.tsc {
-			sp.forgetTSC()
+		if s.kind != siteCall {
+			sp.forgetCode()
 		}
 		for i := range s.jump.Len {
 			delete(a.inJump, s.jump.Addr+i)

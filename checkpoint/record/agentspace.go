@@ -103,10 +103,10 @@ func (sp *space) allowsAgent() bool {
 }
 
 // isWorthAgent reports whether the process has made so many calls that bringing the agent in, which costs as
-// much as some tens of them, is likely to be worth it. The program itself counts as worth it from its start.
+// much as some tens of them, is likely to be worth it. The program itself counts as worth it from its start, and what has RDRAND in its code.
 func (sp *space) isWorthAgent() bool {
 	s := sp.session
-	if sp.group.of == s.first || s.opt.AgentAfter < 0 {
+	if sp.group.of == s.first || s.opt.AgentAfter < 0 || sp.hasRandom {
 		return true
 	}
 	return sp.calls >= cmp.Or(s.opt.AgentAfter, agentAfter)
@@ -125,6 +125,9 @@ func (t *thread) underAgent(sig int) (bool, error) {
 		if err := t.bringAgent(); err != nil || sp.agent == nil {
 			return false, err
 		}
+	}
+	if err := sp.lookForRandom(); err != nil { // it may be new
+		return false, err
 	}
 	a := sp.agent
 	if a.sigsys != ofAgent && sig == 0 {
@@ -449,7 +452,7 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		}
 	}
 	if mapsCode(c) {
-		sp.forgetTSC()
+		sp.forgetCode()
 	}
 	switch effect {
 	case abi.EffectMem:

@@ -272,7 +272,7 @@ func (t *thread) leaveCall() error {
 	if ours, _ := t.group().timer.seen(t.tid, unix.Signal(sig)); ours {
 		return nil
 	}
-	if kind, _ := t.trappedHere(); sig == 0 && kind != 0 && t.pending()&^t.sig.mask&(1<<(unix.SIGSEGV-1)) != 0 {
+	if kind, _, _ := t.trappedHere(); sig == 0 && kind != 0 && t.pending()&^t.sig.mask&(1<<(unix.SIGSEGV-1)) != 0 {
 		// The stop that was asked for came before the signal for the instruction, which would kill.
 		var err error
 		if ws, err = t.runTo(ptrace.Syscall, 0); err != nil {

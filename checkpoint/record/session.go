@@ -35,6 +35,7 @@ type session struct {
 
 	logMemory logMemory // of the agents'
 	tscFiles  tscFiles
+	random    map[codeRange]*foundCode // RDRAND and RDSEED
 
 	reapers    bool // a process is or was one to which orphans come
 	relay      relay

@@ -29,18 +29,20 @@ type space struct {
 	segv     uint64      // where the handler for SIGSEGV is (trapsegv.go), 0 for nowhere
 	patches  []codePatch // in the vdso
 
-	maps       mapModel
-	brk        uint64
-	readExec   bool // PROT_READ means PROT_EXEC too
-	artefact   []checkpoint.Artefact
-	scratch    ranges      // hidden from the recording, in pages
-	agentPages ranges      // likewise, of the agent; no child has them
-	agent      *spaceAgent // nil while there is none
-	noAgent    bool        // there is to be none
-	tsc        tscState
-	calls      int         // that were made by stops
-	spare      []abi.Range // of it, that of threads that have ended
-	noShadow   bool        // clones are refused: copy instead
+	maps         mapModel
+	brk          uint64
+	readExec     bool // PROT_READ means PROT_EXEC too
+	artefact     []checkpoint.Artefact
+	scratch      ranges      // hidden from the recording, in pages
+	agentPages   ranges      // likewise, of the agent; no child has them
+	agent        *spaceAgent // nil while there is none
+	noAgent      bool        // there is to be none
+	tsc          tscState
+	hasRandom    bool        // RDRAND or RDSEED is made to fault
+	randomLooked bool        // the code was looked through for these as it is now
+	calls        int         // that were made by stops
+	spare        []abi.Range // of it, that of threads that have ended
+	noShadow     bool        // clones are refused: copy instead
 
 	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
 	moved           ranges // pages remapped since the last shadow

@@ -122,23 +122,32 @@ func trapped(b []byte) (checkpoint.InstrKind, uint64) {
 		return checkpoint.InstrRDTSCP, n + 3
 	case len(b) >= 2 && b[0] == 0x0f && b[1] == 0xa2:
 		return checkpoint.InstrCPUID, n + 2
+	case len(b) >= 3 && b[0] == 0x0f && b[1] == 0xc7 && b[2] >= 0xf0:
+		return checkpoint.InstrRandom, n + 3
 	}
 	return 0, 0
 }
 
-// trappedHere returns which instruction at rip the recorder has made to fault, and its length; 0
+// trappedHere returns which instruction at rip the recorder has made to fault, and its bytes, at most 15; 0
 // for none.
-func (t *thread) trappedHere() (checkpoint.InstrKind, uint64) {
-	var code [15]byte
-	n := t.space().readMem(t.regs.Rip, code[:])
-	kind, size := trapped(t.tscHere(code[:n]))
-	if kind == 0 || kind == checkpoint.InstrCPUID && !t.proc.trap.cpuid || kind != checkpoint.InstrCPUID && !t.proc.trap.tsc {
-		return 0, 0
+func (t *thread) trappedHere() (checkpoint.InstrKind, uint64, []byte) {
+	var there [15]byte
+	n := t.space().readMem(t.regs.Rip, there[:])
+	code := t.ownInsn(there[:n])
+	kind, size := trapped(code)
+	faults := false
+	switch trap := &t.proc.trap; kind {
+	case checkpoint.InstrRDTSC, checkpoint.InstrRDTSCP:
+		faults = trap.tsc && !trap.ownTSC // else the program wants the fault
+	case checkpoint.InstrCPUID:
+		faults = trap.cpuid && !trap.ownCPUID
+	case checkpoint.InstrRandom:
+		faults = there[0] == hlt
 	}
-	if kind == checkpoint.InstrCPUID && t.proc.trap.ownCPUID || kind != checkpoint.InstrCPUID && t.proc.trap.ownTSC {
-		return 0, 0 // the program wants the fault
+	if !faults {
+		return 0, 0, nil
 	}
-	return kind, size
+	return kind, size, code
 }
 
 // atTrapped reports whether the thread, at the delivery of a SIGSEGV, has it for such an instruction.
@@ -147,13 +156,13 @@ func (t *thread) atTrapped() bool {
 	if t.session.source.getSiginfo(t.tid, &si) != nil || si.Code() != siKernel {
 		return false
 	}
-	kind, _ := t.trappedHere()
+	kind, _, _ := t.trappedHere()
 	return kind != 0
 }
 
 // emulate executes the trapped instruction at rip, if there is one.
 func (t *thread) emulate() (bool, error) {
-	kind, size := t.trappedHere()
+	kind, size, code := t.trappedHere()
 	if kind == 0 {
 		return false, nil
 	}
@@ -162,7 +171,10 @@ func (t *thread) emulate() (bool, error) {
 	}
 	before := regsOf(&t.regs)
 	r := &t.regs
+	var random [4]uint64
 	switch kind {
+	case checkpoint.InstrRandom:
+		random = giveRandom(r, code)
 	case checkpoint.InstrCPUID:
 		l := t.proc.cpuidAnswer(uint32(r.Rax), uint32(r.Rcx))
 		r.Rax, r.Rbx, r.Rcx, r.Rdx = uint64(l.EAX), uint64(l.EBX), uint64(l.ECX), uint64(l.EDX)
@@ -173,9 +185,12 @@ func (t *thread) emulate() (bool, error) {
 		tsc := rdtsc()
 		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
 	}
+	out := [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx}
+	if kind == checkpoint.InstrRandom {
+		out = random
+	}
 	t.logEvent(checkpoint.Event{
-		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.session.debugRegs(&before),
-		Out: [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx},
+		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.session.debugRegs(&before), Out: out,
 	})
 	t.session.result.Stats.Instrs++
 	r.Rip += size

@@ -3,21 +3,15 @@
 package record
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
-	"vplay/checkpoint"
-	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
-	"vplay/checkpoint/record/agent"
 )
 
 // Programs in which RDTSC need not fault. Where it does, each switch between such a thread and another, the idle one
@@ -27,9 +21,6 @@ import (
 // HLT instructions are sites like those of the agent's jumps, and are taken out with these.
 //
 // Code that is not known ends it: what is mapped for execution and is no unchanged file, or one whose bytes leave a doubt.
-
-// hlt is HLT, which faults like RDTSC that is made to: #GP, with SI_KERNEL (Intel SDM volume 2, HLT).
-const hlt = 0xf4
 
 // switchesToCare is how often threads must have been switched to before it is worth while to look through their code. That is
 // looked at where an interval begins, and after so many stops.
@@ -57,8 +48,8 @@ type tscFiles struct {
 type tscFile struct {
 	r    *os.File
 	v    fileVersion
-	code tscCode // once none is left
-	err  error   // likewise: nothing is known of it
+	code foundCode // once none is left
+	err  error     // likewise: nothing is known of it
 }
 
 // of returns a file, which may still have to be looked through.
@@ -103,7 +94,7 @@ func (f *tscFile) look() {
 	case versionOf(&st) != f.v:
 		f.err = fmt.Errorf("%s has changed", f.r.Name())
 	default:
-		f.code, f.err = findTSC(f.r)
+		f.code, f.err = findCode(f.r, &classTSC)
 	}
 }
 
@@ -140,8 +131,8 @@ func (sp *space) noteSwitches() {
 	sp.tsc.due = n >= least
 }
 
-// forgetTSC says that there is other code, or a site of such an instruction less.
-func (sp *space) forgetTSC() { sp.tsc.known, sp.tsc.looked = false, false }
+// forgetCode says that there is other code, or a site of such an instruction less.
+func (sp *space) forgetCode() { sp.tsc.known, sp.tsc.looked, sp.randomLooked = false, false, false }
 
 // lookForTSC looks at the code of the space, if that is worth while and there is something new, and makes each
 // RDTSC in it a site.
@@ -151,6 +142,9 @@ func (sp *space) lookForTSC() error {
 		return nil
 	}
 	list, ok := sp.codeFiles()
+	for i := range list {
+		list[i].tsc = l.of(list[i].version, list[i].path)
+	}
 	if s.looked = !ok; !ok || l.left.Load() > 0 {
 		return nil // or not yet
 	}
@@ -160,128 +154,24 @@ func (sp *space) lookForTSC() error {
 	}
 	var sites []*site
 	for _, m := range list {
-		more, ok := m.tscSites(sp)
-		if !ok {
+		more, ok := m.sites(sp, siteTSC, &m.tsc.code)
+		if !ok || m.tsc.err != nil {
 			sp.session.log.Debug().Int("pid", sp.pid).Str("file", m.path).Msg("RDTSC has to fault: the code is not known")
 			return nil
 		}
 		sites = append(sites, more...)
 	}
-	s.known = sp.addTSC(sites)
-	return sp.writeTSC()
+	s.known = sp.addHalts(sites)
+	return sp.writeHalts()
 }
 
-// codeFile is a file of which a mapping can be executed.
-type codeFile struct {
-	mapping
-	path string
-	file *tscFile
-}
-
-// codeFiles returns all that the program can execute. False says that it is not of files alone. The program cannot call the vdso as
-// it is: its functions read memory that the kernel writes.
-func (sp *space) codeFiles() (list []codeFile, ok bool) {
-	for _, m := range sp.maps.all() {
-		if m.Prot&checkpoint.ProtExec == 0 || m.Start <= sp.vdso && sp.vdso < m.End || m.Start >= abi.TaskSize {
-			continue
-		}
-		if !m.private() || m.Prot&checkpoint.ProtWrite != 0 || !sp.objects.isCleanFile(&m) {
-			return nil, false
-		}
-		o := sp.objects.at(m.Object)
-		path := fmt.Sprintf("/proc/%d/root%s", sp.pid, o.Path)
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil || st.Dev != o.Dev || st.Ino != o.Inode {
-			return nil, false
-		}
-		list = append(list, codeFile{m, path, sp.session.tscFiles.of(versionOf(&st), path)})
-	}
-	return list, true
-}
-
-// tscSites returns the instructions in a mapping that can be executed. False says that they are not known.
-func (m *codeFile) tscSites(sp *space) (list []*site, ok bool) {
-	isIn := func(off uint64) bool { return off-m.Offset < m.End-m.Start }
-	if m.file.err != nil || slices.ContainsFunc(m.file.code.doubt, isIn) || !m.isUnchanged(sp) {
-		return nil, false
-	}
-	for i := range m.file.code.known {
-		if insn := &m.file.code.known[i]; isIn(insn.off) {
-			addr := m.Start + insn.off - m.Offset
-			list = append(list, &site{addr: addr, tsc: true, jump: abi.Range{Addr: addr, Len: 1}, own: insn.own[:], to: []byte{hlt}})
-		}
-	}
-	return list, true
-}
-
-// isUnchanged reports whether a mapping holds what its file does. Pages that are the process's own need not; but most of them
-// are so because a jump was written there, in the process or in its parent.
-func (m *codeFile) isUnchanged(sp *space) bool {
-	var pages []uint64
-	err := sp.mm.visit(m.Start, m.End, func(page, entry uint64) {
-		if entry&(pmPresent|pmSwap) != 0 && entry&pmFile == 0 {
-			pages = append(pages, page)
-		}
-	})
-	if err != nil || len(pages) == 0 {
-		return err == nil
-	}
-	f, err := os.Open(m.path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	want := make([]byte, checkpoint.PageSize)
-	return eachPage(sp.reader(), rangesOf(pages), func(addr uint64, b []byte) error {
-		clear(want)
-		if _, err := f.ReadAt(want, int64(m.Offset+addr-m.Start)); err != nil && err != io.EOF {
-			return err
-		}
-		if !bytes.Equal(b, want) {
-			return errOtherCode
-		}
-		return nil
-	}) == nil
-}
-
-// errOtherCode says that code is not what its file has.
-var errOtherCode = errors.New("the code was changed")
-
-// addTSC adds those of the sites that there are not yet. False says that there is no room for them.
-func (sp *space) addTSC(list []*site) bool {
-	a := sp.agent
-	for _, s := range list {
-		if a.sites[s.addr] != nil {
-			continue
-		}
-		if s.slot = a.slot(); s.slot >= agent.Jumps {
-			return false
-		}
-		a.sites[s.addr] = s
-		a.inJump[s.addr] = s
-	}
-	return true
-}
-
-// writeTSC has all RDTSC instructions of the program fault that are known, by what is written there.
-func (sp *space) writeTSC() error {
-	if sp.agent == nil || !sp.tsc.known {
-		return nil
-	}
-	for _, s := range sp.agent.sites {
-		if s.tsc {
-			sp.agent.halts = true
-			if err := s.write(sp, true); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// guardTSC is called before the thread runs its own code by next, which may change: RDTSC must fault in it, one way or the other.
-func (t *thread) guardTSC(next *action) error {
+// guardCode is called before the thread runs its own code by next, which may change: RDTSC must fault in it, one way or the other, and
+// RDRAND where that is known.
+func (t *thread) guardCode(next *action) error {
 	sp := t.space()
+	if err := sp.lookForRandom(); err != nil {
+		return err
+	}
 	if sp.tsc.stops++; sp.tsc.stops%stopsToLook == 0 || sp.session.opt.TSCAfter < 0 {
 		sp.noteSwitches()
 	}
@@ -317,28 +207,4 @@ func (t *thread) letTSC(run bool) error {
 		}
 	}
 	return err
-}
-
-// tscHere returns what the program has at rip, where that is an instruction which was written over.
-func (t *thread) tscHere(code []byte) []byte {
-	if a := t.space().agent; a != nil && len(code) > 0 && code[0] == hlt {
-		if s := a.sites[t.regs.Rip]; s != nil && s.tsc {
-			return s.own
-		}
-	}
-	return code
-}
-
-// mapsCode reports whether a call, at its entry, may make memory executable.
-func mapsCode(c *call) bool {
-	switch c.nr {
-	case unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
-		return c.args[2]&unix.PROT_EXEC != 0
-	case unix.SYS_SHMAT:
-		const shmExec = 0o100000 // linux/shm.h
-		return c.args[2]&shmExec != 0
-	case unix.SYS_MREMAP, unix.SYS_REMAP_FILE_PAGES, unix.SYS_PERSONALITY:
-		return true
-	}
-	return false
 }

@@ -50,7 +50,7 @@ GLIBC_TUNABLES where CPUID cannot be trapped, and without a vdso; it keeps that
 until it ends. A call that waited at the attach goes on waiting; what it had
 waited counts, but for epoll_wait(2), whose time-out begins anew.
 
-An instruction that replay does not know, such as RDRAND, is refused by name when
+An instruction that replay does not know, such as XBEGIN, is refused by name when
 replay comes to it.
 
 ` + triggerHelp + `

@@ -91,6 +91,29 @@ func intCPUID(*CPU, *Inst) Exit  { return ExitCPUID }
 func intRDTSC(*CPU, *Inst) Exit  { return ExitRDTSC }
 func intRDTSCP(*CPU, *Inst) Exit { return ExitRDTSCP }
 
+// intRandom is RDRAND and RDSEED. An owner that has no number for it may refuse it: CPU.Undefined has its name.
+func intRandom(c *CPU, in *Inst) Exit {
+	if e := c.gate(in); e != ExitNone {
+		return e
+	}
+	_ = c.refuse(in)
+	return ExitRandom
+}
+
+// SetRandom executes the RDRAND or RDSEED at RIP, which gives as many bits of value as its destination has. ok is the carry flag: the processor
+// had a random number (Intel SDM volume 2, RDRAND). False says that there is no such instruction.
+func (c *CPU) SetRandom(value uint64, ok bool) bool {
+	if !c.SkipInstruction() {
+		return false
+	}
+	in := &c.step
+	c.setIntReg(in.RM, in.Size, true, value)
+	if c.setFlagsRaw(0); ok {
+		c.setFlagsRaw(FlagCF)
+	}
+	return true
+}
+
 // intInt3 and intInt1 are traps: RIP is behind the instruction when the signal
 // arrives, but here they leave with RIP at it, as every fault does.
 func intInt3(c *CPU, _ *Inst) Exit { return c.fault(FaultBP, c.RIP) }

@@ -252,6 +252,28 @@ func TestCrossPage(t *testing.T) {
 	}
 }
 
+// TestSetRandom: the number goes to as many bits as the destination has, and the carry flag alone is set.
+func TestSetRandom(t *testing.T) {
+	for _, c := range []struct {
+		code []byte
+		reg  int
+		want uint64
+	}{
+		{[]byte{0x0f, 0xc7, 0xf1}, RCX, 0x55667788},
+		{[]byte{0x66, 0x0f, 0xc7, 0xf9}, RCX, 0xffffffffffff7788},
+		{[]byte{0x49, 0x0f, 0xc7, 0xf1}, R9, 0x1122334455667788},
+	} {
+		s, bus := program()
+		bus.put(testText, c.code)
+		s.R[c.reg] = ^uint64(0)
+		s.SetFlags(FlagOF | FlagZF)
+		wantExit(t, s, s.Run(1), ExitRandom, testText, 0)
+		if !s.SetRandom(0x1122334455667788, true) || s.R[c.reg] != c.want || s.Flags()&(FlagOF|FlagZF|FlagCF) != FlagCF || s.RIP != testText+uint64(len(c.code)) || s.Retired != 1 {
+			t.Errorf("% x: %#x, flags %#x, rip %#x", c.code, s.R[c.reg], s.Flags(), s.RIP)
+		}
+	}
+}
+
 // TestExits: what each instruction leaves Run with, and where.
 func TestExits(t *testing.T) {
 	for _, k := range []struct {
@@ -266,7 +288,7 @@ func TestExits(t *testing.T) {
 		{"cpuid", []byte{0x90, 0x0f, 0xa2}, ExitCPUID, 0, 1, 1},
 		{"rdtsc", []byte{0x90, 0x0f, 0x31}, ExitRDTSC, 0, 1, 1},
 		{"rdtscp", []byte{0x90, 0x0f, 0x01, 0xf9}, ExitRDTSCP, 0, 1, 1},
-		{"rdrand", []byte{0x90, 0x0f, 0xc7, 0xf0}, ExitUnsupported, 0, 1, 1},
+		{"rdrand", []byte{0x90, 0x0f, 0xc7, 0xf0}, ExitRandom, 0, 1, 1},
 		{"vrcp14ps", []byte{0x90, 0x62, 0xf2, 0x7d, 0x48, 0x4c, 0xc1}, ExitUnsupported, 0, 1, 1},
 		{"hlt", []byte{0x90, 0xf4}, ExitFault, FaultGP, 1, 1},
 		{"int3", []byte{0x90, 0xcc}, ExitFault, FaultBP, 1, 1},

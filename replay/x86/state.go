@@ -209,10 +209,11 @@ const (
 	ExitAttention
 	// ExitSyscall: SYSCALL retired; rip is behind it, rcx = rip, r11 = flags.
 	ExitSyscall
-	// ExitRDTSC, ExitRDTSCP, ExitCPUID: the instruction at RIP was not executed.
+	// ExitRDTSC, ExitRDTSCP, ExitCPUID, ExitRandom (RDRAND, RDSEED): the instruction at RIP was not executed.
 	ExitRDTSC
 	ExitRDTSCP
 	ExitCPUID
+	ExitRandom
 	// ExitInUse: the instruction at RIP, which was not executed, shows which
 	// state components are in use, and the state does not decide that: see
 	// CPU.AskInUse.

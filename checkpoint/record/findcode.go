@@ -9,25 +9,43 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay/x86"
 )
 
-// Where the code of an ELF file has RDTSC and RDTSCP. Their bytes, 0F 31 and 0F 01 F9, are often part of other
-// instructions, so each function that has them is decoded from its start. Where functions start and end the
+// Where the code of an ELF file has instructions of some kind: RDTSC and RDTSCP, or RDRAND and RDSEED. Their bytes, as 0F 31, are
+// often part of other instructions, so each function that has them is decoded from its start. Where functions start and end the
 // unwind table tells (.eh_frame, found by .eh_frame_hdr: Linux Standard Base Core Specification, 10.6), which
 // compilers write for all of them. Bytes that belong to no function, or to one that cannot be decoded, stay
 // in doubt: they may be data, and then nothing may be written there.
 
-// tscCode is where a file has such instructions.
-type tscCode struct {
-	known []tscInsn // by offset
-	doubt []uint64  // offsets in the file of bytes that may be one, in order
+// insnClass is a kind of instructions.
+type insnClass struct {
+	first     []byte                 // that their bytes begin with, but for prefixes
+	matches   func(code []byte) bool // whether code that begins so may be one
+	mnemonics []string
 }
 
-// tscInsn is an instruction, and what the file has there.
-type tscInsn struct {
+// The kinds.
+var (
+	classTSC = insnClass{[]byte{0x0f}, func(code []byte) bool {
+		k, _ := trapped(code)
+		return k == checkpoint.InstrRDTSC || k == checkpoint.InstrRDTSCP
+	}, []string{"RDTSC", "RDTSCP"}}
+	classRandom = insnClass{[]byte{0x0f, 0xc7}, func(code []byte) bool { return len(code) > 2 && code[2] >= 0xf0 }, []string{"RDRAND", "RDSEED"}}
+)
+
+// foundCode is where a file has instructions of a kind.
+type foundCode struct {
+	known []foundInsn // by offset
+	doubt []uint64    // offsets in the file of bytes that may be one, in order
+}
+
+// foundInsn is an instruction, and what the file has there.
+type foundInsn struct {
 	off uint64 // in the file
 	own [jumpSize]byte
 }
@@ -38,9 +56,9 @@ const codeLimit = 128 << 20
 // errNotOurs says that a file is no ELF file of this architecture with sections, whose code nothing is known of.
 var errNotOurs = errors.New("no ELF file for x86-64 with sections")
 
-// findTSC looks through the executable sections of a file. Nothing outside of them is executed.
-func findTSC(r io.ReaderAt) (tscCode, error) {
-	var c tscCode
+// findCode looks through the executable sections of a file. Nothing outside of them is executed.
+func findCode(r io.ReaderAt, class *insnClass) (foundCode, error) {
+	var c foundCode
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return c, err
@@ -48,7 +66,7 @@ func findTSC(r io.ReaderAt) (tscCode, error) {
 	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 || len(f.Sections) == 0 {
 		return c, errNotOurs
 	}
-	functions := functionsOf(f)
+	functions := sync.OnceValue(func() []abi.Range { return functionsOf(f) })
 	size := uint64(0)
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type == elf.SHT_NOBITS {
@@ -61,40 +79,34 @@ func findTSC(r io.ReaderAt) (tscCode, error) {
 		if _, err := r.ReadAt(b, int64(s.Offset)); err != nil {
 			return c, err
 		}
-		c.look(b, s, functions)
+		c.look(b, s, class, functions)
 	}
-	slices.SortFunc(c.known, func(a, b tscInsn) int { return int(a.off) - int(b.off) })
+	slices.SortFunc(c.known, func(a, b foundInsn) int { return int(a.off) - int(b.off) })
 	slices.Sort(c.doubt)
 	return c, nil
 }
 
 // look looks through the code b of a section.
-func (c *tscCode) look(b []byte, s *elf.Section, functions []abi.Range) {
+func (c *foundCode) look(b []byte, s *elf.Section, class *insnClass, functions func() []abi.Range) {
 	for i := 0; ; i++ {
-		n := bytes.IndexByte(b[i:], 0x0f)
+		n := bytes.Index(b[i:], class.first)
 		if n < 0 {
 			return
 		}
-		if i += n; !isTSC(b[i:]) {
+		if i += n; !class.matches(b[i:]) {
 			continue
 		}
-		at, found, err := tscAt(b, s.Addr, s.Addr+uint64(i), functions)
+		at, found, err := class.at(b, s.Addr, s.Addr+uint64(i), functions())
 		switch off := s.Offset + at - s.Addr; {
 		case errors.Is(err, errOutside) && isAmidData(b, i):
 		case err != nil, found && uint64(len(b))-(at-s.Addr) < jumpSize:
 			c.doubt = append(c.doubt, s.Offset+uint64(i))
 		case found:
-			insn := tscInsn{off: off}
+			insn := foundInsn{off: off}
 			copy(insn.own[:], b[at-s.Addr:])
 			c.known = append(c.known, insn)
 		}
 	}
-}
-
-// isTSC reports whether code begins with RDTSC or RDTSCP without prefixes.
-func isTSC(code []byte) bool {
-	kind, size := trapped(code)
-	return kind != 0 && code[0] == 0x0f && size > 0 && !bytes.HasPrefix(code, []byte{0x0f, 0xa2})
 }
 
 // Why it is not known whether bytes are an instruction.
@@ -103,9 +115,8 @@ var (
 	errDecode  = errors.New("in a function that cannot be decoded")
 )
 
-// tscAt finds the instruction that has the bytes at an address in b, which lies at base, and reports whether it is
-// RDTSC or RDTSCP.
-func tscAt(b []byte, base, addr uint64, functions []abi.Range) (at uint64, is bool, err error) {
+// at finds the instruction that has the bytes at an address in b, which lies at base, and reports whether it is of the kind.
+func (class *insnClass) at(b []byte, base, addr uint64, functions []abi.Range) (at uint64, is bool, err error) {
 	i, found := slices.BinarySearchFunc(functions, addr, func(f abi.Range, addr uint64) int {
 		switch {
 		case addr < f.Addr:
@@ -124,7 +135,7 @@ func tscAt(b []byte, base, addr uint64, functions []abi.Range) (at uint64, is bo
 			return 0, false, errDecode
 		}
 		if addr-at < uint64(d.Len) {
-			return at, d.Mnemonic == "RDTSC" || d.Mnemonic == "RDTSCP", nil
+			return at, slices.Contains(class.mnemonics, d.Mnemonic), nil
 		}
 		at += uint64(d.Len)
 	}

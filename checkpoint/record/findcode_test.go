@@ -13,8 +13,8 @@ import (
 	"vplay/checkpoint/abi"
 )
 
-// TestTSCAt: an instruction is told from its bytes in another one.
-func TestTSCAt(t *testing.T) {
+// TestInsnAt: an instruction is told from its bytes in another one.
+func TestInsnAt(t *testing.T) {
 	const base = 0x1000
 	code := []byte{
 		0xb8, 0x0f, 0x31, 0x0f, 0x31, // MOV EAX, 0x310f310f
@@ -29,15 +29,15 @@ func TestTSCAt(t *testing.T) {
 		at uint64
 		is bool
 	}{1: {0, false}, 3: {0, false}, 5: {5, true}, 8: {7, true}, 11: {10, false}} {
-		at, is, err := tscAt(code, base, base+uint64(i), functions)
+		at, is, err := classTSC.at(code, base, base+uint64(i), functions)
 		if err != nil || is != want.is || at != base+want.at {
 			t.Errorf("bytes at %d: at %#x, %v, %v", i, at, is, err)
 		}
 	}
-	if _, _, err := tscAt(code, base, base+15, functions); err != errDecode {
+	if _, _, err := classTSC.at(code, base, base+15, functions); err != errDecode {
 		t.Errorf("behind bytes that are none: %v", err)
 	}
-	if _, _, err := tscAt(code, base, base+5, nil); err != errOutside {
+	if _, _, err := classTSC.at(code, base, base+5, nil); err != errOutside {
 		t.Errorf("in no function: %v", err)
 	}
 }
@@ -61,8 +61,8 @@ func TestAmidData(t *testing.T) {
 	}
 }
 
-// FuzzFindTSC: the files that a program has mapped are input like any other.
-func FuzzFindTSC(f *testing.F) {
+// FuzzFindCode: the files that a program has mapped are input like any other.
+func FuzzFindCode(f *testing.F) {
 	var b bytes.Buffer
 	h := elf.Header64{Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1, Shoff: 64, Ehsize: 64, Shentsize: 64, Shnum: 5, Shstrndx: 4}
 	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
@@ -86,7 +86,7 @@ func FuzzFindTSC(f *testing.F) {
 	b.Write(frames)
 	b.Write(append(hdr, make([]byte, 32-len(hdr))...))
 	b.WriteString(names)
-	c, err := findTSC(bytes.NewReader(b.Bytes()))
+	c, err := findCode(bytes.NewReader(b.Bytes()), &classTSC)
 	if err != nil || len(c.known) != 1 || c.known[0].off != at || !slices.Equal(c.doubt, []uint64{at + 8}) {
 		f.Fatalf("the seed has %+v, %v", c, err)
 	}
@@ -95,7 +95,7 @@ func FuzzFindTSC(f *testing.F) {
 		f.Add(exe[:min(len(exe), 4<<10)])
 	}
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		c, err := findTSC(bytes.NewReader(b))
+		c, err := findCode(bytes.NewReader(b), &classTSC)
 		if err != nil {
 			return
 		}
