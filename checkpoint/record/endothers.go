@@ -85,12 +85,17 @@ func (g *group) endHere(why string) error {
 // the entry of a call, which it has not made then.
 func (t *thread) endOutsideCall(ws unix.WaitStatus, b *intervalEnd) error {
 	entry := ptrace.StopSignal(ws) == ptrace.SyscallTrap
-	if t.call.pending {
-		if entry {
-			t.finishPending(t.atNextEntry())
-		} else {
-			t.finishPending(t.asIs())
+	switch {
+	case !t.call.pending:
+	case entry:
+		t.finishPending(t.atNextEntry())
+	case t.endedForNothing(): // by the stop
+		if err := t.again(); err != nil {
+			return err
 		}
+		t.sig.atExit = t.regs
+	default:
+		t.finishPending(t.asIs())
 	}
 	switch {
 	case entry:

@@ -76,6 +76,7 @@ func TestTreeCrashes(t *testing.T) {
 				{"ring", recorder.Options{Keep: recorder.KeepCrash}},
 				{"whole", recorder.Options{Keep: recorder.KeepAlways}},
 				{"short", recorder.Options{Keep: recorder.KeepCrash, Interval: time.Microsecond}},
+				{"agent", recorder.Options{Keep: recorder.KeepCrash, Agent: true, AgentAfter: -1}},
 			} {
 				r.opt = m.opt
 				t.Run(m.name, func(t *testing.T) {
