@@ -155,6 +155,10 @@ func (t *thread) yieldAreas() error {
 	if !ok {
 		return nil
 	}
+	if c.nr == unix.SYS_MUNMAP && t.space().hides(at) {
+		c.answered, c.answer = true, 0 // the program has found it in /proc/self/maps
+		return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
+	}
 	lost := func(o *stubArea) bool { return o.at.Addr < at.Addr+at.Len && at.Addr < o.at.Addr+o.at.Len }
 	if !slices.ContainsFunc(a.areas, lost) {
 		return nil
@@ -177,6 +181,12 @@ func (t *thread) yieldAreas() error {
 		return t.patch(func(r *ptrace.Regs) { r.R10 = r.R10&^unix.MAP_FIXED_NOREPLACE | unix.MAP_FIXED })
 	}
 	return nil
+}
+
+// hides reports whether all of some memory is the agent's, or scratch memory, which the program does not have as replay sees it.
+func (sp *space) hides(at abi.Range) bool {
+	pages := ranges{{at.Addr / checkpoint.PageSize, (at.Addr + at.Len) / checkpoint.PageSize}}
+	return at.Addr%checkpoint.PageSize == 0 && at.Len > 0 && len(pages.minus(sp.agentPages).minus(sp.scratch)) == 0
 }
 
 // replaces returns the memory that the call is to unmap, or to map something in the place of, in whole pages.

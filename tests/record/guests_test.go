@@ -71,6 +71,7 @@ var guestCases = []guestCase{
 	{name: "truncatemap"},
 	{name: "twosignals"},
 	{name: "unlinkmap"},
+	{name: "unmaphidden"},
 	{name: "vfork"},
 	{name: "vforkkilled"},
 	{name: "vsyscall", opt: func(o *recorder.Options) { o.Vsyscall = true }, page: "[vsyscall]"},
