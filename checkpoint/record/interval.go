@@ -248,6 +248,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	m.space.dirtyBeforeFork, m.space.moved = nil, nil
 	m.space.logged = nil
 	m.space.noteSwitches()
+	m.space.tsc.looked = false // code that was made may be gone
 	g.spacing, g.leastSpacing = spacing(g.session.opt.Interval, cut, copies), fullShare*cut
 	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil

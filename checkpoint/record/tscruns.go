@@ -52,6 +52,9 @@ type tscFile struct {
 	err  error     // likewise: nothing is known of it
 }
 
+// mostOpen is how many files may wait for it: each is open.
+const mostOpen = 64
+
 // of returns a file, which may still have to be looked through.
 func (l *tscFiles) of(v fileVersion, path string) *tscFile {
 	if f := l.files[v]; f != nil {
@@ -66,7 +69,7 @@ func (l *tscFiles) of(v fileVersion, path string) *tscFile {
 		return f
 	}
 	if l.queue == nil {
-		l.queue = make(chan *tscFile, 1<<10)
+		l.queue = make(chan *tscFile, mostOpen)
 		go func(queue chan *tscFile) {
 			for f := range queue {
 				f.look()
@@ -79,10 +82,15 @@ func (l *tscFiles) of(v fileVersion, path string) *tscFile {
 	case l.queue <- f:
 	default:
 		l.left.Add(-1)
-		f.err = errors.New("too many files at once")
+		f.r.Close()
+		f.err = errLater
+		delete(l.files, v)
 	}
 	return f
 }
+
+// errLater says that nothing is known of a file because too many wait.
+var errLater = errors.New("too many files at once")
 
 // look looks through the file, and closes it.
 func (f *tscFile) look() {
@@ -109,7 +117,6 @@ func (l *tscFiles) close() {
 // noteSwitches finds out whether the threads of the space are switched to often.
 func (sp *space) noteSwitches() {
 	if sp.tsc.due || sp.agent == nil {
-		sp.tsc.looked = false // code that was made may be gone
 		return
 	}
 	least := int64(cmp.Or(sp.session.opt.TSCAfter, switchesToCare))
@@ -145,18 +152,24 @@ func (sp *space) lookForTSC() error {
 	for i := range list {
 		list[i].tsc = l.of(list[i].version, list[i].path)
 	}
-	if s.looked = !ok; !ok || l.left.Load() > 0 {
-		return nil // or not yet
+	if l.left.Load() > 0 {
+		return nil // not yet
 	}
 	s.looked = true
+	for i := range list {
+		ok = ok && list[i].tsc.err == nil
+	}
+	if !ok {
+		return nil
+	}
 	if err := sp.ownCode(); err != nil { // it is compared
 		return err
 	}
 	var sites []*site
-	for _, m := range list {
-		more, ok := m.sites(sp, siteTSC, &m.tsc.code)
-		if !ok || m.tsc.err != nil {
-			sp.session.log.Debug().Int("pid", sp.pid).Str("file", m.path).Msg("RDTSC has to fault: the code is not known")
+	for i := range list {
+		more, ok := list[i].sites(sp, siteTSC, &list[i].tsc.code)
+		if !ok {
+			sp.session.log.Debug().Int("pid", sp.pid).Str("file", list[i].path).Msg("RDTSC has to fault: the code is not known")
 			return nil
 		}
 		sites = append(sites, more...)
