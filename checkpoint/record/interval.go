@@ -58,10 +58,13 @@ const (
 // eventCount is how many events the interval has, with those of the agent's calls.
 func (l *interval) eventCount() int { return len(l.rec.Events) + 2*l.made }
 
-// isFull reports whether the interval has as much as one may have.
-func (l *interval) isFull() bool {
-	return l.eventCount() > eventLimit || l.bytes-l.atStart > dataLimit
+// isFull reports whether the interval has n times as much as one should have.
+func (l *interval) isFull(n int) bool {
+	return l.eventCount() > n*eventLimit || l.bytes-l.atStart > int64(n)*dataLimit
 }
+
+// overfull is from where on an interval ends though cuts are dear: one with more may not be read by default.
+const overfull = 4
 
 // intervalEnd says how an interval ends.
 type intervalEnd struct {
