@@ -451,9 +451,7 @@ func (t *thread) agentCall(effect abi.Effect) error {
 			sp.noAgent = true
 		}
 	}
-	if mapsCode(c) {
-		sp.forgetCode()
-	}
+	sp.beforeNewCode(c)
 	switch effect {
 	case abi.EffectMem:
 		changed := sp.changedBy(c)

@@ -521,7 +521,9 @@ func (t *thread) syncPoint() error {
 	if err != nil {
 		return err
 	}
-	full := func(past time.Duration) bool { return past >= g.leastSpacing && g.cur.isFull(1) || g.cur.isFull(overfull) }
+	full := func(past time.Duration) bool {
+		return past >= g.leastSpacing && g.cur.isFull(1) || g.cur.isFull(overfull)
+	}
 	if past := cpu - g.cur.rec.CPUStart; past >= g.spacing || full(past) || g.liveDue {
 		return g.cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
 	}

@@ -154,16 +154,36 @@ func (t *thread) ownInsn(code []byte) []byte {
 	return code
 }
 
-// mapsCode reports whether a call, at its entry, may make memory executable.
-func mapsCode(c *call) bool {
+// forgetCode says that what is known of the code does not hold any more: a site is gone, or a call, at its entry, may make
+// memory executable.
+func (sp *space) forgetCode() { sp.tsc.known, sp.tsc.looked, sp.randomLooked = false, false, false }
+
+// beforeNewCode is called at the entry of a call that may make memory executable, as far as it does. What is no file's is not looked at: JIT
+// compilers make it all the time.
+func (sp *space) beforeNewCode(c *call) {
+	a := &c.args
+	isFile := func(m *mapping) bool { return m.Object != 0 }
+	isCode := func(m *mapping) bool { return m.Prot&checkpoint.ProtExec != 0 }
+	const shmExec = 0o100000 // linux/shm.h
 	switch c.nr {
 	case unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
-		return c.args[2]&unix.PROT_EXEC != 0
+		ofFile := c.nr == unix.SYS_MMAP && a[3]&mapAnonymous == 0 || c.nr != unix.SYS_MMAP && sp.maps.anyIn(pageDown(a[0]), pageUp(a[0]+a[1]), isFile)
+		switch {
+		case a[2]&unix.PROT_EXEC == 0:
+		case ofFile:
+			sp.forgetCode()
+		default: // until the next interval
+			sp.tsc.known, sp.tsc.looked = false, true
+		}
+	case unix.SYS_MREMAP:
+		if sp.maps.anyIn(pageDown(a[0]), pageUp(a[0]+a[1]), isCode) {
+			sp.forgetCode()
+		}
 	case unix.SYS_SHMAT:
-		const shmExec = 0o100000 // linux/shm.h
-		return c.args[2]&shmExec != 0
-	case unix.SYS_MREMAP, unix.SYS_REMAP_FILE_PAGES, unix.SYS_PERSONALITY:
-		return true
+		if a[2]&shmExec != 0 {
+			sp.forgetCode()
+		}
+	case unix.SYS_REMAP_FILE_PAGES, unix.SYS_PERSONALITY:
+		sp.forgetCode()
 	}
-	return false
 }

@@ -138,9 +138,6 @@ func (sp *space) noteSwitches() {
 	sp.tsc.due = n >= least
 }
 
-// forgetCode says that there is other code, or a site of such an instruction less.
-func (sp *space) forgetCode() { sp.tsc.known, sp.tsc.looked, sp.randomLooked = false, false, false }
-
 // lookForTSC looks at the code of the space, if that is worth while and there is something new, and makes each
 // RDTSC in it a site.
 func (sp *space) lookForTSC() error {
