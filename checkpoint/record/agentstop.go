@@ -275,12 +275,10 @@ func (t *thread) unenter(s *site, rip uint64, saved *agent.Regs) {
 // setSaved makes the thread's registers the saved ones.
 func (t *thread) setSaved(saved *agent.Regs) {
 	r := &t.regs
-	for i, p := range []*uint64{
-		&r.Rax, &r.Rcx, &r.Rdx, &r.Rbx, &r.Rsp, &r.Rbp, &r.Rsi, &r.Rdi, &r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15,
-		&r.Rip, &r.Eflags, &r.Fs_base, &r.Gs_base,
-	} {
-		*p = saved[i]
+	for n := range byte(16) {
+		*register(r, n) = saved[n]
 	}
+	r.Rip, r.Eflags, r.Fs_base, r.Gs_base = saved[16], saved[17], saved[18], saved[regGS]
 	r.Orig_rax = ^uint64(0)
 }
 

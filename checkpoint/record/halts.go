@@ -5,7 +5,6 @@ package record
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -52,14 +51,12 @@ func (sp *space) codeFiles() (list []codeFile, all bool) {
 			all = false
 			continue
 		}
-		o := sp.objects.at(m.Object)
-		path := fmt.Sprintf("/proc/%d/root%s", sp.pid, o.Path)
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil || st.Dev != o.Dev || st.Ino != o.Inode {
+		path, version, ok := sp.fileNow(m.Object)
+		if !ok {
 			all = false
 			continue
 		}
-		list = append(list, codeFile{mapping: m, path: path, version: versionOf(&st)})
+		list = append(list, codeFile{mapping: m, path: path, version: version})
 	}
 	return list, all
 }
@@ -142,6 +139,15 @@ func (sp *space) writeHalts() error {
 		}
 	}
 	return nil
+}
+
+// haltsAlone has the instructions fault that are to in a thread which runs its own code, for a while, without the agent.
+func (t *thread) haltsAlone() error {
+	sp := t.space()
+	if err := sp.lookForRandom(); err != nil || !t.tscRuns && !sp.hasRandom {
+		return err
+	}
+	return sp.writeHalts()
 }
 
 // ownInsn returns what the program has at rip, where code, which is there, has HLT in its place.

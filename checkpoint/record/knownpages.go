@@ -45,15 +45,23 @@ func (sp *space) version(m *mapping) *fileVersion {
 	if !slices.ContainsFunc(sp.views().list[m.Object], func(m *mapping) bool { return m.Prot&checkpoint.ProtExec != 0 }) {
 		return nil
 	}
-	o := sp.objects.at(m.Object)
-	// By its path: /proc/PID/map_files is for root alone.
-	var st unix.Stat_t
-	err := unix.Stat(fmt.Sprintf("/proc/%d/root%s", sp.pid, o.Path), &st)
-	if err != nil || st.Dev != o.Dev || st.Ino != o.Inode || time.Since(time.Unix(st.Ctim.Unix())) < versionSettled {
+	_, v, ok := sp.fileNow(m.Object)
+	if !ok || time.Since(time.Unix(v.ctime.Unix())) < versionSettled {
 		return nil
 	}
-	v := versionOf(&st)
 	return &v
+}
+
+// fileNow returns where the file of an object is, and what it is now. By its path: /proc/PID/map_files is for root alone. False says that
+// another file is there, or none.
+func (sp *space) fileNow(object uint32) (path string, v fileVersion, ok bool) {
+	o := sp.objects.at(object)
+	path = fmt.Sprintf("/proc/%d/root%s", sp.pid, o.Path)
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil || st.Dev != o.Dev || st.Ino != o.Inode {
+		return "", fileVersion{}, false
+	}
+	return path, versionOf(&st), true
 }
 
 // versionOf returns what a file is by its status.

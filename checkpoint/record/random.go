@@ -136,11 +136,3 @@ func giveRandom(r *ptrace.Regs, code []byte) (out [4]uint64) {
 	}
 	return [4]uint64{*reg, r.Eflags & 1}
 }
-
-// register returns a general register by its number (Intel SDM volume 2, table 2-2).
-func register(r *ptrace.Regs, n byte) *uint64 {
-	return [...]*uint64{
-		&r.Rax, &r.Rcx, &r.Rdx, &r.Rbx, &r.Rsp, &r.Rbp, &r.Rsi, &r.Rdi,
-		&r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15,
-	}[n&15]
-}

@@ -24,6 +24,14 @@ func regsOf(r *ptrace.Regs) checkpoint.Regs {
 	}
 }
 
+// register returns a general register by its number (Intel SDM volume 2, table 2-2).
+func register(r *ptrace.Regs, n byte) *uint64 {
+	return [...]*uint64{
+		&r.Rax, &r.Rcx, &r.Rdx, &r.Rbx, &r.Rsp, &r.Rbp, &r.Rsi, &r.Rdi,
+		&r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15,
+	}[n&15]
+}
+
 // debugRegs returns the registers for an event that needs only their hash.
 func (s *session) debugRegs(r *checkpoint.Regs) *checkpoint.Regs {
 	if s.opt.FullRegs {

@@ -124,7 +124,7 @@ func (t *thread) request(next *action) (req ptrace.Request, err error) {
 	defer func() { t.placing = t.placing && err != nil }()
 	ownCode := !t.call.in && !t.call.pending && !t.redo
 	if ownCode {
-		if err := t.guardCode(next); err != nil {
+		if err := t.guardTSC(next); err != nil {
 			return 0, err
 		}
 	}
@@ -142,8 +142,8 @@ func (t *thread) request(next *action) (req ptrace.Request, err error) {
 		if err := errors.Join(t.leaveStub(), sp.ownCode()); err != nil {
 			return 0, err
 		}
-		if (t.tscRuns || sp.hasRandom) && !t.group().done {
-			if err := sp.writeHalts(); err != nil {
+		if !t.group().done {
+			if err := t.haltsAlone(); err != nil {
 				return 0, err
 			}
 		}

@@ -171,24 +171,7 @@ func (t *thread) emulate() (bool, error) {
 	}
 	before := regsOf(&t.regs)
 	r := &t.regs
-	var random [4]uint64
-	switch kind {
-	case checkpoint.InstrRandom:
-		random = giveRandom(r, code)
-	case checkpoint.InstrCPUID:
-		l := t.proc.cpuidAnswer(uint32(r.Rax), uint32(r.Rcx))
-		r.Rax, r.Rbx, r.Rcx, r.Rdx = uint64(l.EAX), uint64(l.EBX), uint64(l.ECX), uint64(l.EDX)
-	case checkpoint.InstrRDTSCP:
-		r.Rcx = uint64(rdtscpAux())
-		fallthrough
-	default:
-		tsc := rdtsc()
-		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
-	}
-	out := [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx}
-	if kind == checkpoint.InstrRandom {
-		out = random
-	}
+	out := t.execute(kind, code)
 	t.logEvent(checkpoint.Event{
 		Kind: checkpoint.EventInstr, Instr: kind, RegHash: checkpoint.HashRegs(&before), Regs: t.session.debugRegs(&before), Out: out,
 	})
@@ -206,6 +189,25 @@ func (t *thread) emulate() (bool, error) {
 		return false, err
 	}
 	return true, t.syncPoint()
+}
+
+// execute executes a trapped instruction, whose bytes are code, but does not move behind it. It returns what the log has of it.
+func (t *thread) execute(kind checkpoint.InstrKind, code []byte) (out [4]uint64) {
+	r := &t.regs
+	switch kind {
+	case checkpoint.InstrRandom:
+		return giveRandom(r, code)
+	case checkpoint.InstrCPUID:
+		l := t.proc.cpuidAnswer(uint32(r.Rax), uint32(r.Rcx))
+		r.Rax, r.Rbx, r.Rcx, r.Rdx = uint64(l.EAX), uint64(l.EBX), uint64(l.ECX), uint64(l.EDX)
+	case checkpoint.InstrRDTSCP:
+		r.Rcx = uint64(rdtscpAux())
+		fallthrough
+	default:
+		tsc := rdtsc()
+		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
+	}
+	return [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx}
 }
 
 // repairSegv undoes what the kernel does to a program that blocks or ignores

@@ -175,13 +175,9 @@ func (sp *space) lookForTSC() error {
 	return sp.writeHalts()
 }
 
-// guardCode is called before the thread runs its own code by next, which may change: RDTSC must fault in it, one way or the other, and
-// RDRAND where that is known.
-func (t *thread) guardCode(next *action) error {
+// guardCode is called before the thread runs its own code by next, which may change: RDTSC must fault in it, one way or the other.
+func (t *thread) guardTSC(next *action) error {
 	sp := t.space()
-	if err := sp.lookForRandom(); err != nil {
-		return err
-	}
 	if sp.tsc.stops++; sp.tsc.stops%stopsToLook == 0 || sp.session.opt.TSCAfter < 0 {
 		sp.noteSwitches()
 	}

@@ -43,14 +43,7 @@ func TestFirstOfNamespace(t *testing.T) {
 // that one's init, whatever copies of the program the recorder has made before.
 func TestUnshared(t *testing.T) {
 	r := run{args: []string{compile(t, "unshared")}, opt: recorder.Options{ForceEvery: time.Millisecond}}
-	want := r.native(t)
-	need.Machine(t, "a kernel that lets anybody make PID namespaces", !strings.HasPrefix(want.out, "refused"))
-	got, res := r.recorded(t)
-	same(t, got, want)
-	if res.Reason != "" || !res.Recorded {
-		t.Fatalf("result: %+v", res)
-	}
-	t.Log(verify(t, res.Path))
+	r.checkInNamespace(t)
 }
 
 // TestReaper records processes to which orphans come: of the recorder's copies of their children none is among these.
@@ -60,15 +53,21 @@ func TestReaper(t *testing.T) {
 		for _, force := range []time.Duration{0, time.Millisecond} {
 			t.Run(fmt.Sprintf("%s/%v", how, force), func(t *testing.T) {
 				r := run{args: []string{prog, how}, opt: recorder.Options{ForceEvery: force}}
-				want := r.native(t)
-				need.Machine(t, "a kernel that lets anybody make PID namespaces", !strings.HasPrefix(want.out, "refused"))
-				got, res := r.recorded(t)
-				same(t, got, want)
-				if res.Reason != "" || !res.Recorded {
-					t.Fatalf("result: %+v", res)
-				}
-				t.Log(verify(t, res.Path))
+				r.checkInNamespace(t)
 			})
 		}
 	}
+}
+
+// checkInNamespace records a program that makes a PID namespace.
+func (r *run) checkInNamespace(t *testing.T) {
+	t.Helper()
+	want := r.native(t)
+	need.Machine(t, "a kernel that lets anybody make PID namespaces", !strings.HasPrefix(want.out, "refused"))
+	got, res := r.recorded(t)
+	same(t, got, want)
+	if res.Reason != "" || !res.Recorded {
+		t.Fatalf("result: %+v", res)
+	}
+	t.Log(verify(t, res.Path))
 }
