@@ -162,7 +162,7 @@ func newGuard(command []string) (*guard, error) {
 		close(over)
 		return nil, err
 	}
-	proc, err := os.StartProcess(command[0], command, &os.ProcAttr{
+	proc, err := os.StartProcess(command[0], guardCommand(command), &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, file, pidfd},
 		Sys: &unix.SysProcAttr{Setsid: true}, // what is meant for the recorder's group or terminal is not for it
 	})
@@ -241,6 +241,9 @@ func (g *guard) add(tid int) *undo {
 	case n < maxUndo:
 		u = &g.journal.undos[n]
 		g.journal.used.Store(n + 1)
+		if n == 1 {
+			nudge(&g.journal.sentry.word) // at first the guardian waits for this, too
+		}
 	default:
 		return nil
 	}

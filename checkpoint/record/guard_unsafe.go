@@ -4,6 +4,8 @@ package record
 
 import (
 	"math"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"unsafe"
 
@@ -37,6 +39,21 @@ func mapJournal(fd int) (mapped []byte, j *journal, err error) {
 		return nil, nil, err
 	}
 	return mapped, (*journal)(unsafe.Pointer(&mapped[0])), nil
+}
+
+// guardCommand returns the command of the guardian with where what is in the journal: its size, done, the sentry's futex, used, the first of
+// undos, and how many bytes one is, its thread, and its process. An executable may have a guardian in front of Go's runtime
+// that begins sooner (cmd/vplayd/guard_linux_amd64.s).
+func guardCommand(command []string) []string {
+	var j *journal
+	var u *undo
+	for _, n := range []uintptr{
+		unsafe.Sizeof(*j), unsafe.Offsetof(j.done), unsafe.Offsetof(j.sentry) + unsafe.Offsetof(j.sentry.word), unsafe.Offsetof(j.used),
+		unsafe.Offsetof(j.undos), unsafe.Sizeof(*u), unsafe.Offsetof(u.tid), unsafe.Offsetof(u.pid),
+	} {
+		command = append(slices.Clip(command), strconv.FormatUint(uint64(n), 10))
+	}
+	return command
 }
 
 // own makes the calling thread the owner of the futexes.
@@ -98,5 +115,10 @@ func (j *journal) await(word *atomic.Uint32) {
 // wake has await look again.
 func wake(word *atomic.Uint32) {
 	word.Or(1 << 29) // a thread's number is less
+	nudge(word)
+}
+
+// nudge has those look again who wait for a change of word, which has not changed.
+func nudge(word *atomic.Uint32) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, math.MaxInt32, 0, 0, 0)
 }

@@ -116,6 +116,7 @@ func (m *mapModel) apply(op *checkpoint.MapOp) {
 	case checkpoint.MapOpMap:
 		x := mapping{Mapping: op.Map}
 		x.Start, x.End = op.Start, op.End
+		x = m.joined(x)
 		m.tree = m.tree.Replace(x.Start, x.End, x)
 	case checkpoint.MapOpUnmap:
 		m.tree = m.tree.Replace(op.Start, op.End)
@@ -125,6 +126,27 @@ func (m *mapModel) apply(op *checkpoint.MapOp) {
 		m.move(op)
 	case checkpoint.MapOpDrop: // The content goes, the map stays.
 	}
+}
+
+// joined returns a new range with its neighbours that are memory of the same kind: the kernel makes one of them, too. A heap that grows
+// by a few pages each time would be many ranges, and what is read into it lie in two.
+func (m *mapModel) joined(x mapping) mapping {
+	if x.Object != 0 {
+		return x
+	}
+	if p := m.at(x.Start - 1); p != nil && p.sameKind(x) {
+		x.Start = p.Start
+	}
+	if n := m.at(x.End); n != nil && n.sameKind(x) {
+		x.End = n.End
+	}
+	return x
+}
+
+// sameKind reports whether two ranges differ in where they are and in nothing else.
+func (m *mapping) sameKind(o mapping) bool {
+	o.Start, o.End = m.Start, m.End
+	return *m == o
 }
 
 // move is mremap: the ranges keep what they map; the last one grows or is cut.

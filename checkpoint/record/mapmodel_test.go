@@ -2,6 +2,7 @@ package record
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"vplay/checkpoint"
@@ -163,5 +164,38 @@ func TestAdopt(t *testing.T) {
 		if r != nil && (r.advice != c.advice || r.Flags&checkpoint.MapGrowsDown != 0 != c.grows) {
 			t.Errorf("%#x: %+v", c.addr, *r)
 		}
+	}
+}
+
+// TestModelJoins: memory that grows piece by piece is one range, as the kernel has it; what differs in anything is not.
+func TestModelJoins(t *testing.T) {
+	const page = checkpoint.PageSize
+	heap := checkpoint.Mapping{Prot: checkpoint.ProtRead | checkpoint.ProtWrite, Flags: checkpoint.MapHeap, Name: "[heap]"}
+	code := heap
+	code.Prot |= checkpoint.ProtExec
+	file := checkpoint.Mapping{Prot: checkpoint.ProtRead, Object: 1}
+	var m mapModel
+	put := func(from, to uint64, as checkpoint.Mapping) {
+		as.Start, as.End = from*page, to*page
+		m.apply(&checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: as.Start, End: as.End, Map: as})
+	}
+	put(1, 2, heap)
+	put(2, 3, heap)
+	put(5, 6, heap)
+	put(3, 5, heap)   // between both
+	put(2, 4, heap)   // in the midst
+	put(6, 7, code)   // behind
+	put(7, 8, file)   // a file
+	put(8, 9, file)   // and what is not its next page
+	put(11, 12, heap) // not behind
+	m.advise(11*page, 12*page, wipeOnFork, 0)
+	put(12, 13, heap)
+	var got []uint64
+	for _, r := range m.all() {
+		got = append(got, r.Start/page, r.End/page)
+	}
+	want := []uint64{1, 6, 6, 7, 7, 8, 8, 9, 11, 12, 12, 13}
+	if !slices.Equal(got, want) {
+		t.Errorf("ranges %d, want %d", got, want)
 	}
 }

@@ -223,4 +223,4 @@ gone:
 	INT     $3                      // not reached
 
 runtime:
-	JMP     _rt0_amd64(SB)
+	JMP     vplayd_guard(SB)

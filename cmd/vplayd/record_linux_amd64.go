@@ -25,7 +25,7 @@ import (
 
 // launch becomes the recorded program, or the guardian of one, when the arguments say so.
 func launch(args []string) bool {
-	if len(args) == 2 && args[1] == recorder.GuardVerb {
+	if len(args) > 1 && args[1] == recorder.GuardVerb {
 		if recorder.Guard() != nil { // nobody listens
 			os.Exit(exitFailed)
 		}

@@ -614,7 +614,7 @@ func TestAttachKilled(t *testing.T) {
 		}
 	})
 	t.Run("alone", func(t *testing.T) {
-		t.Setenv(noGuardianVariable, "1")
+		t.Setenv(guardianVariable, "none")
 		p, before := killed(t, false)
 		for l := range strings.Lines(settings(t, p.pid())) {
 			if !strings.Contains(before, l) && !strings.Contains(l, "/dev/zero (deleted)") && !strings.Contains(l, "Cpus_allowed:") {

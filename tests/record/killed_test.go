@@ -24,19 +24,23 @@ import (
 )
 
 var (
-	kills      = flag.Int("kills", 0, "how often TestKilledOutright kills the recorder of each program")
-	noGuardian = flag.Bool("no-guardian", false, "TestKilledOutright records without a guardian")
+	kills     = flag.Int("kills", 0, "how often TestKilledOutright kills the recorder of each program")
+	guardedBy = flag.String("guardian", "", "the guardian of TestKilledOutright: an executable vplayd, which has one in front of Go's runtime, or none")
 )
 
-// noGuardianVariable says in the environment of recordVerb that there is to be none.
-const noGuardianVariable = "VPLAY_TEST_NO_GUARDIAN"
+// guardianVariable says in the environment of recordVerb which executable is the guardian, or that there is to be none.
+const guardianVariable = "VPLAY_TEST_GUARDIAN"
 
 // guardian is Options.Guardian of the tests, as vplayd has it.
 func guardian() []string {
-	if os.Getenv(noGuardianVariable) != "" {
+	switch by := os.Getenv(guardianVariable); by {
+	case "":
+		return []string{"/proc/self/exe", recorder.GuardVerb}
+	case "none":
 		return nil
+	default:
+		return []string{by, recorder.GuardVerb}
 	}
-	return []string{"/proc/self/exe", recorder.GuardVerb}
 }
 
 // orphansVerb makes the test binary the reaper of all that a command leaves behind: MICROSECONDS FILE CLIENT
@@ -267,10 +271,7 @@ func TestKilledOutright(t *testing.T) {
 				}
 				cmd := exec.Command(self, args...)
 				cmd.Stderr = os.Stderr
-				cmd.Env = append(os.Environ(), keepVariable+"="+string(recorder.KeepCrash), begunVariable+"="+filepath.Join(dir, "begun"))
-				if *noGuardian {
-					cmd.Env = append(cmd.Env, noGuardianVariable+"=1")
-				}
+				cmd.Env = append(os.Environ(), keepVariable+"="+string(recorder.KeepCrash), begunVariable+"="+filepath.Join(dir, "begun"), guardianVariable+"="+*guardedBy)
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 				start := time.Now()
 				if err := cmd.Run(); err != nil {

@@ -1,0 +1,179 @@
+#include "textflag.h"
+
+// The guardian (checkpoint/record/guardian.go) while nothing has happened yet. Most recordings are of programs that
+// end soon, and Go's start would be a quarter of what it costs to record a short one. So it waits here at first, in front of Go's
+// runtime: for a quarter of a second, as long as one thread is recorded. When the recorder dies meanwhile each thread is
+// sent its SIGSTOP at once; the rest is Go's.
+//
+// On the stack are argc, argv[0], "__guard", eight numbers that say what lies where in the journal (guardCommand in
+// guard_unsafe.go), 0, and the environment. The journal is descriptor 3.
+TEXT vplayd_guard(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    SP, R13
+	CMPQ    0(SP), $10              // argc
+	JNE     runtime
+	MOVQ    16(SP), AX              // argv[1]
+	MOVQ    $0x0064726175675f5f, CX // "__guard"
+	CMPQ    0(AX), CX
+	JNE     runtime
+	SUBQ    $128, SP                // the eight numbers; the end of the wait at 64, struct sched_attr at 80
+	XORL    R12, R12
+number:
+	MOVQ    24(R13)(R12*8), BX
+	XORL    AX, AX
+digit:
+	MOVBLZX 0(BX), CX
+	TESTL   CX, CX
+	JEQ     parsed
+	SUBL    $48, CX
+	CMPL    CX, $9
+	JHI     runtime
+	IMUL3Q  $10, AX, AX
+	ADDQ    CX, AX
+	INCQ    BX
+	JMP     digit
+parsed:
+	MOVQ    AX, 0(SP)(R12*8)
+	INCL    R12
+	CMPL    R12, $8
+	JCS     number
+
+	MOVL    $157, AX                // SYS_prctl: a kill of all that is called vplayd is not to be the guardian's end
+	MOVL    $15, DI                 // PR_SET_NAME
+	LEAQ    guardName<>(SB), SI
+	SYSCALL
+	MOVQ    $1, 80(SP)              // SIG_IGN
+	MOVQ    $0, 88(SP)
+	MOVQ    $0, 96(SP)
+	MOVQ    $0, 104(SP)
+	MOVL    $0x4a07, R14            // SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM
+	MOVL    $1, BX
+signal:
+	TESTL   $1, R14
+	JEQ     other
+	MOVL    $13, AX                 // SYS_rt_sigaction
+	MOVL    BX, DI
+	LEAQ    80(SP), SI
+	XORL    DX, DX
+	MOVL    $8, R10
+	SYSCALL
+other:
+	INCL    BX
+	SHRL    $1, R14
+	JNE     signal
+
+	MOVL    $9, AX                  // SYS_mmap
+	XORL    DI, DI
+	MOVQ    0(SP), SI
+	MOVL    $3, DX                  // PROT_READ, PROT_WRITE
+	MOVL    $1, R10                 // MAP_SHARED
+	MOVL    $3, R8
+	XORL    R9, R9
+	SYSCALL
+	CMPQ    AX, $-4096
+	JHI     runtime
+	MOVQ    AX, R15
+	MOVQ    16(SP), R14
+	ADDQ    R15, R14                // the sentry's futex
+
+	MOVL    $1, CX                  // SCHED_FIFO; hurry in guard.go has the same
+	MOVL    $1, DX                  // its priority
+	XORL    BX, BX
+	CALL    schedule<>(SB)
+	TESTQ   AX, AX
+	JEQ     hurried
+	XORL    CX, CX
+	XORL    DX, DX
+	MOVL    $100000, BX             // nanoseconds of a slice
+	CALL    schedule<>(SB)
+hurried:
+	MOVL    $228, AX                // SYS_clock_gettime
+	MOVL    $1, DI                  // CLOCK_MONOTONIC
+	LEAQ    64(SP), SI
+	SYSCALL
+	ADDQ    $250000000, 72(SP)
+	CMPQ    72(SP), $1000000000
+	JCS     wait
+	SUBQ    $1000000000, 72(SP)
+	INCQ    64(SP)
+wait:
+	MOVL    0(R14), DX              // first: whoever ends the wait says so before changing it
+	MOVQ    8(SP), AX
+	CMPL    0(R15)(AX*1), $0
+	JNE     quit
+	TESTL   $0x40000000, DX         // FUTEX_OWNER_DIED
+	JNE     died
+	MOVQ    24(SP), AX
+	CMPL    0(R15)(AX*1), $1        // threads
+	JHI     more
+	MOVL    $202, AX                // SYS_futex
+	MOVQ    R14, DI
+	MOVL    $9, SI                  // FUTEX_WAIT_BITSET, whose time is absolute
+	LEAQ    64(SP), R10
+	XORL    R8, R8
+	MOVL    $-1, R9
+	SYSCALL
+	CMPQ    AX, $-110               // ETIMEDOUT
+	JNE     wait
+more:
+	XORL    CX, CX
+	XORL    DX, DX
+	XORL    BX, BX
+	CALL    schedule<>(SB)
+	MOVL    $11, AX                 // SYS_munmap
+	MOVQ    R15, DI
+	MOVQ    0(SP), SI
+	SYSCALL
+	MOVQ    R13, SP
+	JMP     _rt0_amd64(SB)
+
+died:
+	MOVQ    24(SP), AX
+	MOVL    0(R15)(AX*1), R12
+	MOVQ    32(SP), BX
+	ADDQ    R15, BX
+thread:
+	SUBL    $1, R12
+	JLT     runtime
+	MOVQ    48(SP), AX
+	MOVL    0(BX)(AX*1), SI
+	MOVQ    56(SP), AX
+	MOVL    0(BX)(AX*1), DI
+	ADDQ    40(SP), BX
+	TESTL   SI, SI
+	JEQ     thread
+	MOVL    $234, AX                // SYS_tgkill
+	MOVL    $19, DX                 // SIGSTOP
+	SYSCALL
+	JMP     thread
+
+quit:
+	XORL    DI, DI
+	MOVL    $231, AX                // SYS_exit_group
+	SYSCALL
+	INT     $3                      // not reached
+
+runtime:
+	MOVQ    R13, SP
+	JMP     _rt0_amd64(SB)
+
+// schedule makes the thread one of policy CX, priority DX and slice BX, whose children are none. The result is in AX, of
+// the others BX, R12 to R15 stay.
+TEXT schedule<>(SB), NOSPLIT|NOFRAME, $0
+	MOVL    $48, 88(SP)             // struct sched_attr is behind the return address: size
+	MOVL    CX, 92(SP)              // policy
+	MOVQ    $1, 96(SP)              // SCHED_FLAG_RESET_ON_FORK
+	MOVL    $0, 104(SP)             // nice
+	MOVL    DX, 108(SP)             // priority
+	MOVQ    BX, 112(SP)             // runtime
+	MOVQ    $0, 120(SP)             // deadline
+	MOVQ    $0, 128(SP)             // period
+	MOVL    $314, AX                // SYS_sched_setattr
+	XORL    DI, DI
+	LEAQ    88(SP), SI
+	XORL    DX, DX
+	SYSCALL
+	RET
+
+DATA guardName<>+0(SB)/8, $"vplay-gu"
+DATA guardName<>+8(SB)/8, $"ardian\000\000"
+GLOBL guardName<>(SB), RODATA, $16
