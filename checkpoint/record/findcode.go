@@ -4,8 +4,8 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -24,18 +24,18 @@ import (
 
 // insnClass is a kind of instructions.
 type insnClass struct {
-	first     []byte                 // that their bytes begin with, but for prefixes
-	matches   func(code []byte) bool // whether code that begins so may be one
+	index     func(b []byte) int     // where bytes stand first that one may begin with, but for prefixes; -1 for nowhere
+	matches   func(code []byte) bool // whether code that begins so may be one; it looks at three bytes at most
 	mnemonics []string
 }
 
 // The kinds.
 var (
-	classTSC = insnClass{[]byte{0x0f}, func(code []byte) bool {
+	classTSC = insnClass{func(b []byte) int { return bytes.IndexByte(b, 0x0f) }, func(code []byte) bool {
 		k, _ := trapped(code)
 		return k == checkpoint.InstrRDTSC || k == checkpoint.InstrRDTSCP
 	}, []string{"RDTSC", "RDTSCP"}}
-	classRandom = insnClass{[]byte{0x0f, 0xc7}, func(code []byte) bool { return len(code) > 2 && code[2] >= 0xf0 }, []string{"RDRAND", "RDSEED"}}
+	classRandom = insnClass{indexRandom, func(code []byte) bool { return len(code) > 2 && code[2] >= 0xf0 }, []string{"RDRAND", "RDSEED"}}
 )
 
 // foundCode is where a file has instructions of a kind.
@@ -56,57 +56,125 @@ const codeLimit = 128 << 20
 // errNotOurs says that a file is no ELF file of this architecture with sections, whose code nothing is known of.
 var errNotOurs = errors.New("no ELF file for x86-64 with sections")
 
+// errTooMany says that a file has more of them than a program has.
+var errTooMany = errors.New("too many instructions of a kind")
+
+// mostFound bounds the places in a file.
+const mostFound = 1 << 16
+
 // findCode looks through the executable sections of a file. Nothing outside of them is executed.
 func findCode(r io.ReaderAt, class *insnClass) (foundCode, error) {
-	var c foundCode
+	c, err := newCodeSearch(r, class)
+	if err != nil {
+		return foundCode{}, err
+	}
+	for _, s := range c.sections {
+		if err := class.each(r, s.Offset, s.FileSize, c.look); err != nil {
+			return foundCode{}, err
+		}
+	}
+	return c.result(), nil
+}
+
+// pieceSize is how much of a file is looked through at once.
+const pieceSize = 64 << 10
+
+// each calls f, until that fails, with the offset of each place in n bytes of a file, from off on, that may be an instruction of the kind. It is
+// asked of each file that a program maps for execution, so that it has to be fast.
+func (class *insnClass) each(r io.ReaderAt, off, n uint64, f func(off uint64) error) error {
+	const ahead = 2 // bytes behind the first that matches looks at
+	b := make([]byte, min(n, pieceSize))
+	for n > 0 {
+		b = b[:min(n, uint64(len(b)))]
+		got, err := r.ReadAt(b, int64(off))
+		begins := got // in b, before that
+		if err == nil && uint64(got) < n {
+			begins -= ahead
+		}
+		for i := 0; ; i++ {
+			at := class.index(b[i:got])
+			if i += at; at < 0 || i >= begins {
+				break
+			}
+			if !class.matches(b[i:got]) {
+				continue
+			}
+			if err := f(off + uint64(i)); err != nil {
+				return err
+			}
+		}
+		if err != nil && uint64(got) < n {
+			return err
+		}
+		off, n = off+uint64(begins), n-uint64(begins)
+	}
+	return nil
+}
+
+// codeSearch finds out what is an instruction of a kind.
+type codeSearch struct {
+	r         io.ReaderAt
+	class     *insnClass
+	sections  []*elf.Section                      // with code
+	functions func(addr uint64) (abi.Range, bool) // which one has an address
+	found     foundCode
+
+	// What it is in. Places come in order, so that each function is decoded once.
+	fn   abi.Range
+	code []byte // of fn, and some bytes behind it
+	at   uint64 // of an instruction in it, up to which it has been decoded
+}
+
+func newCodeSearch(r io.ReaderAt, class *insnClass) (*codeSearch, error) {
 	f, err := elf.NewFile(r)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 || len(f.Sections) == 0 {
-		return c, errNotOurs
+		return nil, errNotOurs
 	}
-	functions := sync.OnceValue(func() []abi.Range { return functionsOf(f) })
+	c := &codeSearch{r: r, class: class}
 	size := uint64(0)
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type == elf.SHT_NOBITS {
 			continue
 		}
 		if size += s.FileSize; s.FileSize > codeLimit || size > codeLimit {
-			return c, errNotOurs
+			return nil, errNotOurs
 		}
-		b := make([]byte, s.FileSize)
-		if _, err := r.ReadAt(b, int64(s.Offset)); err != nil {
-			return c, err
-		}
-		c.look(b, s, class, functions)
+		c.sections = append(c.sections, s)
 	}
-	slices.SortFunc(c.known, func(a, b foundInsn) int { return int(a.off) - int(b.off) })
-	slices.Sort(c.doubt)
+	table := sync.OnceValue(func() *unwindTable { return readUnwindTable(f, r) })
+	c.functions = func(addr uint64) (abi.Range, bool) { return table().holding(addr) }
 	return c, nil
 }
 
-// look looks through the code b of a section.
-func (c *foundCode) look(b []byte, s *elf.Section, class *insnClass, functions func() []abi.Range) {
-	for i := 0; ; i++ {
-		n := bytes.Index(b[i:], class.first)
-		if n < 0 {
-			return
-		}
-		if i += n; !class.matches(b[i:]) {
-			continue
-		}
-		at, found, err := class.at(b, s.Addr, s.Addr+uint64(i), functions())
-		switch off := s.Offset + at - s.Addr; {
-		case errors.Is(err, errOutside) && isAmidData(b, i):
-		case err != nil, found && uint64(len(b))-(at-s.Addr) < jumpSize:
-			c.doubt = append(c.doubt, s.Offset+uint64(i))
-		case found:
-			insn := foundInsn{off: off}
-			copy(insn.own[:], b[at-s.Addr:])
-			c.known = append(c.known, insn)
-		}
+// result returns what was found, in order.
+func (c *codeSearch) result() foundCode {
+	slices.SortFunc(c.found.known, func(a, b foundInsn) int { return cmp.Compare(a.off, b.off) })
+	slices.Sort(c.found.doubt)
+	return c.found
+}
+
+// look looks at a place that may be an instruction of the kind, by its offset in the file.
+func (c *codeSearch) look(off uint64) error {
+	i := slices.IndexFunc(c.sections, func(s *elf.Section) bool { return off-s.Offset < s.FileSize })
+	if i < 0 {
+		return nil
 	}
+	s := c.sections[i]
+	at, is, err := c.insnAt(s, s.Addr+off-s.Offset)
+	switch own := c.code[min(at-c.fn.Addr, uint64(len(c.code))):]; {
+	case errors.Is(err, errOutside) && c.isAmidData(s, off):
+	case err != nil, is && len(own) < jumpSize:
+		c.found.doubt = append(c.found.doubt, off)
+	case is:
+		c.found.known = append(c.found.known, foundInsn{s.Offset + at - s.Addr, [jumpSize]byte(own)})
+	}
+	if len(c.found.known)+len(c.found.doubt) > mostFound {
+		return errTooMany
+	}
+	return nil
 }
 
 // Why it is not known whether bytes are an instruction.
@@ -115,39 +183,58 @@ var (
 	errDecode  = errors.New("in a function that cannot be decoded")
 )
 
-// at finds the instruction that has the bytes at an address in b, which lies at base, and reports whether it is of the kind.
-func (class *insnClass) at(b []byte, base, addr uint64, functions []abi.Range) (at uint64, is bool, err error) {
-	i, found := slices.BinarySearchFunc(functions, addr, func(f abi.Range, addr uint64) int {
-		switch {
-		case addr < f.Addr:
-			return 1
-		case addr-f.Addr >= f.Len:
-			return -1
+// insnAt finds the instruction that has the byte at an address in a section, and reports whether it is of the kind.
+func (c *codeSearch) insnAt(s *elf.Section, addr uint64) (at uint64, is bool, err error) {
+	if addr-c.fn.Addr >= c.fn.Len || addr < c.at {
+		if err := c.enter(s, addr); err != nil {
+			return 0, false, err
 		}
-		return 0
-	})
-	if !found || functions[i].Addr < base {
-		return 0, false, errOutside
 	}
-	for at = functions[i].Addr; ; {
-		d, err := x86.Decode(b[at-base:])
+	for {
+		d, err := x86.Decode(c.code[c.at-c.fn.Addr:])
 		if err != nil {
 			return 0, false, errDecode
 		}
-		if addr-at < uint64(d.Len) {
-			return at, slices.Contains(class.mnemonics, d.Mnemonic), nil
+		if addr-c.at < uint64(d.Len) {
+			return c.at, slices.Contains(c.class.mnemonics, d.Mnemonic), nil
 		}
-		at += uint64(d.Len)
+		c.at += uint64(d.Len)
 	}
 }
 
-// isAmidData reports whether what surrounds b[i], which is in no function, cannot be code: tables of constants stand among the code of some
+// enter reads the function that has an address in a section.
+func (c *codeSearch) enter(s *elf.Section, addr uint64) error {
+	const behind = 16 // the last instruction, which may be too long, and the bytes that a jump takes
+	fn, ok := c.functions(addr)
+	if !ok || fn.Addr < s.Addr {
+		return errOutside
+	}
+	code := make([]byte, min(s.FileSize-(fn.Addr-s.Addr), fn.Len+behind))
+	if _, err := c.r.ReadAt(code, int64(s.Offset+fn.Addr-s.Addr)); err != nil {
+		return errDecode
+	}
+	c.fn, c.code, c.at = fn, code, fn.Addr
+	return nil
+}
+
+// isAmidData reads what surrounds a place in a section that is in no function.
+func (c *codeSearch) isAmidData(s *elf.Section, off uint64) bool {
+	from, to := max(off, s.Offset+dataAround)-dataAround, min(off+dataAround, s.Offset+s.FileSize)
+	b := make([]byte, to-from)
+	_, err := c.r.ReadAt(b, int64(from))
+	return err == nil && isAmidData(b, int(off-from))
+}
+
+// isAmidData reports whether b, what surrounds b[i], which is in no function, cannot be code: tables of constants stand among the code of some
 // libraries. On both sides there are several instructions that no program can execute; code without an entry in the unwind table
 // has none.
 func isAmidData(b []byte, i int) bool {
-	const around, enough = 2048, 24
-	return impossible(b[max(i-around, 0):i]) >= enough && impossible(b[i:min(i+around, len(b))]) >= enough
+	const enough = 24
+	return impossible(b[:i]) >= enough && impossible(b[i:]) >= enough
 }
+
+// dataAround is how much of what surrounds a place, on each side, is looked at.
+const dataAround = 2048
 
 // impossible counts the instructions in b that no program can execute.
 func impossible(b []byte) (n int) {
@@ -168,52 +255,3 @@ func impossible(b []byte) (n int) {
 
 // needsPrivilege are instructions of an operating system (Intel SDM volume 3, 6.9), those of a single byte.
 var needsPrivilege = map[string]bool{"HLT": true, "CLI": true, "STI": true, "IN": true, "OUT": true, "INS": true, "OUTS": true, "IRET": true}
-
-// Encodings of pointers in .eh_frame_hdr (DW_EH_PE_* of the Linux Standard Base, 10.5.1), as all linkers write it.
-const (
-	pcrelInt32   = 0x1b
-	uint32Plain  = 0x03
-	datarelInt32 = 0x3b
-)
-
-// functionsOf returns the functions of a file by its unwind table, in order; none where that is not as usual.
-func functionsOf(f *elf.File) []abi.Range {
-	s, h := f.Section(".eh_frame"), f.Section(".eh_frame_hdr")
-	if s == nil || h == nil || s.FileSize > codeLimit || h.FileSize > codeLimit || s.Type == elf.SHT_NOBITS || h.Type == elf.SHT_NOBITS {
-		return nil
-	}
-	frames, err := s.Data()
-	table, terr := h.Data()
-	if err != nil || terr != nil || len(table) < 12 || !bytes.Equal(table[:4], []byte{1, pcrelInt32, uint32Plain, datarelInt32}) {
-		return nil
-	}
-	var list []abi.Range
-	for row := table[12:]; len(row) >= 8; row = row[8:] {
-		start, entry := h.Addr+offset32(row), h.Addr+offset32(row[4:])
-		if fn, ok := functionOf(frames, s.Addr, entry); ok && fn.Addr == start {
-			list = append(list, fn)
-		}
-	}
-	slices.SortFunc(list, func(a, b abi.Range) int {
-		if a.Addr < b.Addr {
-			return -1
-		}
-		return 1
-	})
-	return list
-}
-
-// functionOf reads the function that the entry at an address of the unwind table is for. Its start is taken for an offset from where that
-// stands, which is right where it is what the sorted table says, too.
-func functionOf(frames []byte, base, entry uint64) (fn abi.Range, ok bool) {
-	const start, size = 8, 12 // behind a length and the offset of what it has in common with others
-	at := entry - base
-	if entry < base || at > uint64(len(frames)) || uint64(len(frames))-at < size+4 {
-		return fn, false
-	}
-	b := frames[at:]
-	return abi.Range{Addr: entry + start + offset32(b[start:]), Len: uint64(binary.LittleEndian.Uint32(b[size:]))}, true
-}
-
-// offset32 is a signed offset of 32 bits.
-func offset32(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"io"
 	"os"
 	"slices"
 	"testing"
@@ -24,21 +25,71 @@ func TestInsnAt(t *testing.T) {
 		0x06,       // no instruction in 64-bit mode
 		0x0f, 0x31, // behind it
 	}
-	functions := []abi.Range{{Addr: base, Len: uint64(len(code))}}
-	for i, want := range map[int]struct {
-		at uint64
-		is bool
-	}{1: {0, false}, 3: {0, false}, 5: {5, true}, 8: {7, true}, 11: {10, false}} {
-		at, is, err := classTSC.at(code, base, base+uint64(i), functions)
-		if err != nil || is != want.is || at != base+want.at {
-			t.Errorf("bytes at %d: at %#x, %v, %v", i, at, is, err)
+	section := &elf.Section{SectionHeader: elf.SectionHeader{Addr: base, FileSize: uint64(len(code))}}
+	search := func(functions ...abi.Range) *codeSearch {
+		return &codeSearch{r: bytes.NewReader(code), class: &classTSC, functions: func(addr uint64) (fn abi.Range, ok bool) {
+			for _, f := range functions {
+				if addr-f.Addr < f.Len {
+					return f, true
+				}
+			}
+			return fn, false
+		}}
+	}
+	whole := search(abi.Range{Addr: base, Len: uint64(len(code))})
+	for _, c := range []struct {
+		i, at uint64
+		is    bool
+	}{{1, 0, false}, {3, 0, false}, {5, 5, true}, {8, 7, true}, {11, 10, false}, {5, 5, true}} {
+		at, is, err := whole.insnAt(section, base+c.i)
+		if err != nil || is != c.is || at != base+c.at {
+			t.Errorf("bytes at %d: at %#x, %v, %v", c.i, at, is, err)
 		}
 	}
-	if _, _, err := classTSC.at(code, base, base+15, functions); err != errDecode {
+	if _, _, err := whole.insnAt(section, base+15); err != errDecode {
 		t.Errorf("behind bytes that are none: %v", err)
 	}
-	if _, _, err := classTSC.at(code, base, base+5, nil); err != errOutside {
+	if _, _, err := search().insnAt(section, base+5); err != errOutside {
 		t.Errorf("in no function: %v", err)
+	}
+	parts := search(abi.Range{Addr: base, Len: 5}, abi.Range{Addr: base + 5, Len: 2}, abi.Range{Addr: base + 8, Len: 2})
+	for _, c := range []struct {
+		i, at uint64
+		err   error
+	}{{3, 0, nil}, {5, 5, nil}, {7, 0, errOutside}, {8, 8, nil}} {
+		if at, _, err := parts.insnAt(section, base+c.i); err != c.err || err == nil && at != base+c.at {
+			t.Errorf("of several functions, bytes at %d: at %#x, %v", c.i, at, err)
+		}
+	}
+}
+
+// TestEachPlace: places are found across the pieces that a file is read in, each once.
+func TestEachPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		class *insnClass
+		insn  []byte
+		size  int
+	}{"RDTSC": {&classTSC, []byte{0x0f, 0x31}, 2}, "RDTSCP": {&classTSC, []byte{0x0f, 0x01, 0xf9}, 3}, "RDSEED": {&classRandom, []byte{0x0f, 0xc7, 0xf9}, 3}} {
+		for _, at := range []int{0, 1, pieceSize - 4, pieceSize - 3, pieceSize - 2, pieceSize - 1, pieceSize, 2*pieceSize - 6, 2*pieceSize - 5, 2*pieceSize - 4, 3*pieceSize - c.size} {
+			b := bytes.Repeat([]byte{0x0f, 0xc7, 0x0e}, pieceSize) // CMPXCHG8B
+			copy(b[at:], c.insn)
+			if end := at + len(c.insn); end < len(b) {
+				b[end] = 0x90
+			}
+			const before = 7 // what stands there is not asked for
+			var got []uint64
+			note := func(off uint64) error { got = append(got, off); return nil }
+			if err := c.class.each(bytes.NewReader(append([]byte{0x0f, 0x31, 0x0f, 0xc7, 0xf9, 0x0f, 0x31}, b...)), before, uint64(len(b)), note); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, []uint64{uint64(before + at)}) {
+				t.Errorf("%s at %d: found at %d", name, before+at, got)
+			}
+		}
+	}
+	err := classTSC.each(bytes.NewReader(make([]byte, 10)), 3, 8, nil)
+	if err != io.EOF {
+		t.Errorf("beyond the end of the file: %v", err)
 	}
 }
 
@@ -50,12 +101,16 @@ func TestAmidData(t *testing.T) {
 		x = x*6364136223846793005 + 1442695040888963407
 		binary.LittleEndian.PutUint64(table[i:], x^x>>29)
 	}
-	if !isAmidData(table, len(table)/2) {
+	around := func(b []byte, i int) ([]byte, int) {
+		from := max(i-dataAround, 0)
+		return b[from:min(i+dataAround, len(b))], i - from
+	}
+	if !isAmidData(around(table, len(table)/2)) {
 		t.Error("a table is taken for code")
 	}
 	code := bytes.Repeat([]byte{0x48, 0x89, 0xd8, 0xc3, 0x0f, 0x31, 0xc3, 0x90}, 2<<10)
 	for _, i := range []int{4, len(code)/2 + 4} {
-		if isAmidData(code, i) || isAmidData(append(slices.Clone(table), code...), len(table)+i) {
+		if isAmidData(around(code, i)) || isAmidData(around(append(slices.Clone(table), code...), len(table)+i)) {
 			t.Errorf("code at %d is taken for a table", i)
 		}
 	}

@@ -66,37 +66,19 @@ func (s *session) randomIn(m *codeFile) *foundCode {
 		return c
 	}
 	defer f.Close()
-	if !mayHaveRandom(io.NewSectionReader(f, int64(at.off), int64(at.len))) {
-		return c
-	}
-	if found, err := findCode(f, &classRandom); err == nil {
-		*c = found
+	var search *codeSearch // hardly any file has such bytes
+	err = classRandom.each(f, at.off, at.len, func(off uint64) (err error) {
+		if search == nil {
+			if search, err = newCodeSearch(f, &classRandom); err != nil {
+				return err
+			}
+		}
+		return search.look(off)
+	})
+	if search != nil && (err == nil || err == io.EOF) { // a mapping ends behind its file
+		*c = search.result()
 	}
 	return c
-}
-
-// mayHaveRandom reports whether there are bytes like those of such an instruction, which hardly any file has. It is asked of each that a program
-// maps, so that it has to be fast.
-func mayHaveRandom(r io.Reader) bool {
-	b := make([]byte, 32<<10)
-	kept := 0
-	for {
-		n, err := io.ReadFull(r, b[kept:])
-		all := b[:kept+n]
-		for i := 0; ; i++ {
-			at := indexRandom(all[i:])
-			if at < 0 {
-				break
-			}
-			if i += at; classRandom.matches(all[i:]) {
-				return true
-			}
-		}
-		if err != nil {
-			return false
-		}
-		kept = copy(b, all[len(all)-2:])
-	}
 }
 
 // indexRandom returns where the bytes 0F C7 stand first, -1 for nowhere. It is in cpu_amd64.s.

@@ -26,18 +26,3 @@ func TestIndexRandom(t *testing.T) {
 		}
 	}
 }
-
-// TestMayHaveRandom: an instruction is found across the pieces that a file is read in.
-func TestMayHaveRandom(t *testing.T) {
-	const piece = 32 << 10
-	for _, at := range []int{0, 1, piece - 4, piece - 3, piece - 2, piece - 1, piece, 2*piece - 4, 2*piece - 3, 2*piece - 2} {
-		b := bytes.Repeat([]byte{0x0f, 0xc7, 0x0e}, piece) // CMPXCHG8B
-		copy(b[at:], []byte{0x90, 0x0f, 0xc7, 0xf9})
-		if !mayHaveRandom(bytes.NewReader(b)) {
-			t.Errorf("RDSEED at %d is not found", at+1)
-		}
-	}
-	if mayHaveRandom(bytes.NewReader(bytes.Repeat([]byte{0x0f, 0xc7, 0x0e}, piece))) {
-		t.Error("CMPXCHG8B is taken for RDRAND")
-	}
-}
