@@ -87,7 +87,7 @@ type Options struct {
 	Follow Follow
 	// OnCrash is for KeepCrash; default OnCrashFirst.
 	OnCrash OnCrash
-	// Interval is the CPU time of the program between two images; default 50 ms.
+	// Interval is the CPU time of the program between two images; default 100 ms.
 	Interval time.Duration
 	// KeepSeconds bounds the ring by the program's CPU time; default 5.
 	KeepSeconds float64
@@ -281,7 +281,7 @@ func (o *Options) setDefaults() {
 		o.OnCrash = OnCrashFirst
 	}
 	if o.Interval <= 0 {
-		o.Interval = 50 * time.Millisecond
+		o.Interval = 100 * time.Millisecond
 	}
 	if o.KeepSeconds <= 0 {
 		o.KeepSeconds = 5

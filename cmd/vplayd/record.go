@@ -155,7 +155,7 @@ func (f *recordFlags) addCommon(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
 	fs.StringVar(&f.follow, "follow", "all", "`WHICH` children are recorded with the program: all, none or exec=PATTERN")
 	fs.StringVar(&f.onCrash, "on-crash", "first", "`WHICH` crashes of several processes give a recording: the first, or each one of its own")
-	fs.DurationVar(&f.interval, "interval", 50*time.Millisecond, "CPU time between two images of memory")
+	fs.DurationVar(&f.interval, "interval", 100*time.Millisecond, "CPU time between two images of memory")
 	fs.Float64Var(&f.keepSeconds, "keep-seconds", 5, "how much is kept, in `SECONDS` of the program's CPU time")
 	fs.Int64Var(&f.ringBytes, "ring-bytes", 1<<30, "how much is kept, in `BYTES` of memory")
 	fs.StringVar(&f.agent, "agent", "on", "`WHETHER` code inside the program makes its frequent system calls: on or off (see vplayd help record)")
