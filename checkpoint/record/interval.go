@@ -279,7 +279,7 @@ const (
 // program that writes everywhere are as many in a longer one.
 const (
 	pageCopy      = 3 * time.Microsecond
-	copiesStretch = 2
+	copiesStretch = 4
 )
 
 // spacing returns the CPU time after which an interval that is meant to last wanted ends,
