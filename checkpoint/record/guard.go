@@ -87,6 +87,7 @@ type journal struct {
 	recorder   atomic.Int32
 	tracer     atomic.Int32  // the thread that traces
 	tsc, cpuid atomic.Uint32 // RDTSC, and CPUID, are made to fault
+	herald     atomic.Int32  // a child of the guardian that does the most urgent while that starts, 0 for none
 
 	// A list of robust futexes (man 2 set_robust_list) that the tracer's thread owns. At its end the kernel walks it before it
 	// lets the tracees go, marks the first, and wakes the guardian, which waits for that. The other

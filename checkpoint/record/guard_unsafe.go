@@ -42,14 +42,14 @@ func mapJournal(fd int) (mapped []byte, j *journal, err error) {
 }
 
 // guardCommand returns the command of the guardian with where what is in the journal: its size, done, the sentry's futex, used, the first of
-// undos, and how many bytes one is, its thread, and its process. An executable may have a guardian in front of Go's runtime
+// undos, how many bytes one is, its thread, and its process; and herald. An executable may have a guardian in front of Go's runtime
 // that begins sooner (cmd/vplayd/guard_linux_amd64.s).
 func guardCommand(command []string) []string {
 	var j *journal
 	var u *undo
 	for _, n := range []uintptr{
 		unsafe.Sizeof(*j), unsafe.Offsetof(j.done), unsafe.Offsetof(j.sentry) + unsafe.Offsetof(j.sentry.word), unsafe.Offsetof(j.used),
-		unsafe.Offsetof(j.undos), unsafe.Sizeof(*u), unsafe.Offsetof(u.tid), unsafe.Offsetof(u.pid),
+		unsafe.Offsetof(j.undos), unsafe.Sizeof(*u), unsafe.Offsetof(u.tid), unsafe.Offsetof(u.pid), unsafe.Offsetof(j.herald),
 	} {
 		command = append(slices.Clip(command), strconv.FormatUint(uint64(n), 10))
 	}

@@ -58,6 +58,9 @@ func Guard() error {
 		wake(&j.sentry.word)
 	}()
 	hurry()
+	if err := j.relieve(); err != nil {
+		return err
+	}
 	j.await(&j.sentry.word)
 	if j.done.Load() != 0 {
 		return nil
@@ -67,6 +70,19 @@ func Guard() error {
 	unhurry() // who is waited for needs the CPU
 	g.seize()
 	return g.heal()
+}
+
+// relieve ends the herald. What that sends when all is healed would leave a process stopped.
+func (j *journal) relieve() error {
+	pid := int(j.herald.Load())
+	if pid == 0 {
+		return nil
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil { // it has not been waited for, so it is there
+		return err
+	}
+	_, err := ptrace.Wait(pid, 0)
+	return err
 }
 
 // guardian is what the guardian knows.

@@ -3,19 +3,19 @@
 // The guardian (checkpoint/record/guardian.go) while nothing has happened yet. Most recordings are of programs that
 // end soon, and Go's start would be a quarter of what it costs to record a short one. So it waits here at first, in front of Go's
 // runtime: for a quarter of a second, as long as one thread is recorded. When the recorder dies meanwhile each thread is
-// sent its SIGSTOP at once; the rest is Go's.
+// sent its SIGSTOP at once; the rest is Go's. While Go starts, a child, the herald, waits in the same way; the Go code kills it.
 //
-// On the stack are argc, argv[0], "__guard", eight numbers that say what lies where in the journal (guardCommand in
+// On the stack are argc, argv[0], "__guard", nine numbers that say what lies where in the journal (guardCommand in
 // guard_unsafe.go), 0, and the environment. The journal is descriptor 3.
 TEXT vplayd_guard(SB), NOSPLIT|NOFRAME, $0
 	MOVQ    SP, R13
-	CMPQ    0(SP), $10              // argc
+	CMPQ    0(SP), $11              // argc
 	JNE     runtime
 	MOVQ    16(SP), AX              // argv[1]
 	MOVQ    $0x0064726175675f5f, CX // "__guard"
 	CMPQ    0(AX), CX
 	JNE     runtime
-	SUBQ    $128, SP                // the eight numbers; the end of the wait at 64, struct sched_attr at 80
+	SUBQ    $144, SP                // the nine numbers; the end of the wait at 72, struct sched_attr at 88, whether it is the herald at 136
 	XORL    R12, R12
 number:
 	MOVQ    24(R13)(R12*8), BX
@@ -34,17 +34,17 @@ digit:
 parsed:
 	MOVQ    AX, 0(SP)(R12*8)
 	INCL    R12
-	CMPL    R12, $8
+	CMPL    R12, $9
 	JCS     number
 
 	MOVL    $157, AX                // SYS_prctl: a kill of all that is called vplayd is not to be the guardian's end
 	MOVL    $15, DI                 // PR_SET_NAME
 	LEAQ    guardName<>(SB), SI
 	SYSCALL
-	MOVQ    $1, 80(SP)              // SIG_IGN
-	MOVQ    $0, 88(SP)
+	MOVQ    $1, 88(SP)              // SIG_IGN
 	MOVQ    $0, 96(SP)
 	MOVQ    $0, 104(SP)
+	MOVQ    $0, 112(SP)
 	MOVL    $0x4a07, R14            // SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM
 	MOVL    $1, BX
 signal:
@@ -52,7 +52,7 @@ signal:
 	JEQ     other
 	MOVL    $13, AX                 // SYS_rt_sigaction
 	MOVL    BX, DI
-	LEAQ    80(SP), SI
+	LEAQ    88(SP), SI
 	XORL    DX, DX
 	MOVL    $8, R10
 	SYSCALL
@@ -74,7 +74,8 @@ other:
 	MOVQ    AX, R15
 	MOVQ    16(SP), R14
 	ADDQ    R15, R14                // the sentry's futex
-
+	MOVQ    $0, 136(SP)
+begin:
 	MOVL    $1, CX                  // SCHED_FIFO; hurry in guard.go has the same
 	MOVL    $1, DX                  // its priority
 	XORL    BX, BX
@@ -88,13 +89,13 @@ other:
 hurried:
 	MOVL    $228, AX                // SYS_clock_gettime
 	MOVL    $1, DI                  // CLOCK_MONOTONIC
-	LEAQ    64(SP), SI
+	LEAQ    72(SP), SI
 	SYSCALL
-	ADDQ    $250000000, 72(SP)
-	CMPQ    72(SP), $1000000000
+	ADDQ    $250000000, 80(SP)
+	CMPQ    80(SP), $1000000000
 	JCS     wait
-	SUBQ    $1000000000, 72(SP)
-	INCQ    64(SP)
+	SUBQ    $1000000000, 80(SP)
+	INCQ    72(SP)
 wait:
 	MOVL    0(R14), DX              // first: whoever ends the wait says so before changing it
 	MOVQ    8(SP), AX
@@ -102,19 +103,31 @@ wait:
 	JNE     quit
 	TESTL   $0x40000000, DX         // FUTEX_OWNER_DIED
 	JNE     died
+	XORL    R10, R10                // the herald waits until it is killed
+	CMPQ    136(SP), $0
+	JNE     asleep
 	MOVQ    24(SP), AX
 	CMPL    0(R15)(AX*1), $1        // threads
 	JHI     more
+	LEAQ    72(SP), R10
+asleep:
 	MOVL    $202, AX                // SYS_futex
 	MOVQ    R14, DI
 	MOVL    $9, SI                  // FUTEX_WAIT_BITSET, whose time is absolute
-	LEAQ    64(SP), R10
 	XORL    R8, R8
 	MOVL    $-1, R9
 	SYSCALL
 	CMPQ    AX, $-110               // ETIMEDOUT
 	JNE     wait
 more:
+	MOVL    $57, AX                 // SYS_fork
+	SYSCALL
+	TESTQ   AX, AX
+	JEQ     herald
+	JLT     alone
+	MOVQ    64(SP), CX
+	MOVL    AX, 0(R15)(CX*1)
+alone:
 	XORL    CX, CX
 	XORL    DX, DX
 	XORL    BX, BX
@@ -126,6 +139,14 @@ more:
 	MOVQ    R13, SP
 	JMP     _rt0_amd64(SB)
 
+herald:
+	MOVL    $157, AX                // SYS_prctl
+	MOVL    $1, DI                  // PR_SET_PDEATHSIG: nobody would undo what it does
+	MOVL    $9, SI                  // SIGKILL
+	SYSCALL
+	MOVQ    $1, 136(SP)
+	JMP     begin                   // a child has another priority
+
 died:
 	MOVQ    24(SP), AX
 	MOVL    0(R15)(AX*1), R12
@@ -133,7 +154,7 @@ died:
 	ADDQ    R15, BX
 thread:
 	SUBL    $1, R12
-	JLT     runtime
+	JLT     stopped
 	MOVQ    48(SP), AX
 	MOVL    0(BX)(AX*1), SI
 	MOVQ    56(SP), AX
@@ -146,6 +167,9 @@ thread:
 	SYSCALL
 	JMP     thread
 
+stopped:
+	CMPQ    136(SP), $0
+	JEQ     runtime
 quit:
 	XORL    DI, DI
 	MOVL    $231, AX                // SYS_exit_group
@@ -159,17 +183,17 @@ runtime:
 // schedule makes the thread one of policy CX, priority DX and slice BX, whose children are none. The result is in AX, of
 // the others BX, R12 to R15 stay.
 TEXT schedule<>(SB), NOSPLIT|NOFRAME, $0
-	MOVL    $48, 88(SP)             // struct sched_attr is behind the return address: size
-	MOVL    CX, 92(SP)              // policy
-	MOVQ    $1, 96(SP)              // SCHED_FLAG_RESET_ON_FORK
-	MOVL    $0, 104(SP)             // nice
-	MOVL    DX, 108(SP)             // priority
-	MOVQ    BX, 112(SP)             // runtime
-	MOVQ    $0, 120(SP)             // deadline
-	MOVQ    $0, 128(SP)             // period
+	MOVL    $48, 96(SP)             // struct sched_attr is behind the return address: size
+	MOVL    CX, 100(SP)             // policy
+	MOVQ    $1, 104(SP)             // SCHED_FLAG_RESET_ON_FORK
+	MOVL    $0, 112(SP)             // nice
+	MOVL    DX, 116(SP)             // priority
+	MOVQ    BX, 120(SP)             // runtime
+	MOVQ    $0, 128(SP)             // deadline
+	MOVQ    $0, 136(SP)             // period
 	MOVL    $314, AX                // SYS_sched_setattr
 	XORL    DI, DI
-	LEAQ    88(SP), SI
+	LEAQ    96(SP), SI
 	XORL    DX, DX
 	SYSCALL
 	RET
