@@ -86,6 +86,9 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	if own, err = t.isDispatch(ws); err != nil {
 		return false, err
 	}
+	if own && t.inClock(shared.Phase()) {
+		t.space().noClock = true // it asks the kernel itself: the clock source is not the TSC any more
+	}
 	if own && !t.block.has(t.regs.Rip) {
 		if err := t.makesCall(t.regs); err != nil {
 			return own, err
@@ -125,6 +128,9 @@ func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done
 	saved[regGS] = 0
 	p := agent.Places()
 	rip := t.regs.Rip - t.block.at.Addr
+	if t.inClock(phase) {
+		rip = p.Noted // in the agent, and at none of the places that matter
+	}
 	switch {
 	case rip >= t.block.at.Len || rip > p.End:
 		switch {

@@ -251,7 +251,7 @@ func (t *thread) inheritedActions() error {
 func (sp *space) findSite() error {
 	for m := range sp.maps.tree.From(0) {
 		if m.Name == "[vdso]" {
-			sp.vdso = m.Start
+			sp.vdso, sp.vdsoEnd = m.Start, m.End
 			return sp.placeSite(m)
 		}
 	}

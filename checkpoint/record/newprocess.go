@@ -118,7 +118,7 @@ func (t *thread) beginFork(old *space) error {
 	sp.image, sp.site, sp.segv, sp.vdso, sp.brk, sp.readExec = old.image, old.site, old.segv, old.vdso, old.brk, old.readExec
 	sp.artefact, sp.noShadow = slices.Clone(old.artefact), old.noShadow
 	sp.attached, sp.vdsoEnd, sp.patches = old.attached, old.vdsoEnd, old.patches
-	sp.hasRandom = old.hasRandom
+	sp.hasRandom, sp.noClock = old.hasRandom, old.noClock
 	sp.scratch = old.scratch // mapped, and its parent's
 	if sp.stored = maps.Clone(old.stored); sp.stored != nil {
 		sp.outside = map[uint64][]byte{}

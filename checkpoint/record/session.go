@@ -37,6 +37,8 @@ type session struct {
 	tscFiles  tscFiles
 	random    map[codeRange]*foundCode // RDRAND and RDSEED
 
+	clockOffset uint64 // of clock_gettime in the vDSO, 0 while nobody has looked
+
 	reapers    bool // a process is or was one to which orphans come
 	relay      relay
 	inherited  inheritance     // of the program

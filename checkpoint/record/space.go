@@ -24,8 +24,9 @@ type space struct {
 	site  uint64 // address of a SYSCALL instruction in the vdso
 	vdso  uint64 // its start
 
+	vdsoEnd  uint64
+	noClock  bool        // the agent is not to call it
 	attached bool        // it was there before the recording: its vdso is patched
-	vdsoEnd  uint64      // where that is so
 	segv     uint64      // where the handler for SIGSEGV is (trapsegv.go), 0 for nowhere
 	patches  []codePatch // in the vdso
 

@@ -182,13 +182,9 @@ func (sp *space) findVDSO() error {
 // planVDSO returns what is to be changed in a vdso at an address: the first is new code, the
 // others jumps to it.
 func planVDSO(image []byte, start uint64) ([]codePatch, error) {
-	f, err := elf.NewFile(bytes.NewReader(image))
+	symbols, err := vdsoSymbols(image)
 	if err != nil {
-		return nil, fmt.Errorf("the vdso: %w", err)
-	}
-	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		return nil, fmt.Errorf("the vdso: %w", err)
+		return nil, err
 	}
 	code := stubs()
 	at := len(image) - len(code)
@@ -209,6 +205,19 @@ func planVDSO(image []byte, start uint64) ([]codePatch, error) {
 		}
 	}
 	return list, nil
+}
+
+// vdsoSymbols returns the functions of a vdso.
+func vdsoSymbols(image []byte) ([]elf.Symbol, error) {
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return nil, fmt.Errorf("the vdso: %w", err)
+	}
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, fmt.Errorf("the vdso: %w", err)
+	}
+	return symbols, nil
 }
 
 // patchVDSO has the functions of the vdso make system calls, and injected calls their place.

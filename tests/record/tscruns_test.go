@@ -39,3 +39,29 @@ func TestTSCRuns(t *testing.T) {
 		})
 	}
 }
+
+// TestClocks: where RDTSC runs the agent reads clocks by the vDSO, in which a thread may be found at any time.
+func TestClocks(t *testing.T) {
+	prog := compile(t, "manyclocks")
+	for name, c := range map[string]struct {
+		rounds string
+		opt    recorder.Options
+	}{
+		"often":    {"20000", recorder.Options{}},
+		"once":     {"20000", recorder.Options{TSCAfter: -1}},
+		"forced":   {"10000", recorder.Options{TSCAfter: -1, ForceEvery: time.Millisecond}},
+		"chaos":    {"500", recorder.Options{TSCAfter: -1, Chaos: true, ChaosSeed: 7}},
+		"many":     {"5000", recorder.Options{TSCAfter: -1, Interval: time.Millisecond}},
+		"no agent": {"100", recorder.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: []string{prog, c.rounds}, opt: c.opt}
+			r.opt.Agent, r.opt.AgentAfter, r.opt.Keep = name != "no agent", -1, recorder.KeepAlways
+			got, res := r.recorded(t)
+			if want := "errors right\nerrors right\n0 times back, the child 0\n"; got.out != want {
+				t.Errorf("output\n%swant\n%s", got.out, want)
+			}
+			t.Log(verify(t, res.Path))
+		})
+	}
+}

@@ -49,6 +49,7 @@ const (
 	blockBegan      = 0x100
 	blockLast       = 0x108
 	blockUntil      = 0x1a8
+	blockClock      = 0x1b8
 	blockWritable   = 0x200
 	writableCount   = 24
 	blockAbout      = 0x400

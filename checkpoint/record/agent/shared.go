@@ -89,6 +89,10 @@ func (s Shared) Patient(on bool) {
 // process that shares its memory is ready; 0 says that it may not.
 func (s Shared) Hope(until int64) { s.put(blockUntil, uint64(until)) }
 
+// Clock says where the vDSO's clock_gettime is, which the thread may call in the place of the kernel; 0 for that it may not. A thread in
+// a phase but None that is found there is in the agent.
+func (s Shared) Clock(at uint64) { s.put(blockClock, at) }
+
 // Began returns the time, by CLOCK_MONOTONIC in nanoseconds, at which the call in progress began, if it has a
 // time-out and waits; 0 for others.
 func (s Shared) Began() int64 { return int64(s.at(blockBegan)) }
