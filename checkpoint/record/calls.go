@@ -136,6 +136,9 @@ func (t *thread) entryRegs() checkpoint.Regs {
 // classify does what a call's class needs before it runs.
 func (t *thread) classify(name string, effect abi.Effect, why string) (action, error) {
 	c := &t.call
+	if err := t.beforeServing(); err != nil {
+		return action{}, err
+	}
 	switch effect {
 	case abi.EffectRefuse:
 		return t.refuse(name, why)

@@ -35,7 +35,11 @@ func (s *session) traced(pid int) bool { return s.threads[pid] != nil }
 
 // letTracedGo ends the recording of a group whose process another is about to trace.
 func (g *group) letTracedGo() error {
-	const why = "another process of the recording traces it"
+	return g.letGoFor("another process of the recording traces it")
+}
+
+// letGoFor ends the recording of a group, wherever its threads are, and lets its processes go.
+func (g *group) letGoFor(why string) error {
 	if g.session.streams() {
 		if err := g.endHere(why); err != nil && !errors.Is(err, errGone) {
 			return err

@@ -25,6 +25,7 @@ func (t *thread) recordChild(pid int) error {
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
 	n.affinity, n.name, n.starting, n.rseq, n.tscRuns = t.affinity, t.name, true, t.rseq, t.tscRuns
 	n.note()
+	t.session.inheritServing(of, p)
 	n.call.mem = callMem{p}
 	n.group().cpu = t.group().cpu
 	if t.space().sharesMapped() {

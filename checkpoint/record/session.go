@@ -54,9 +54,10 @@ type session struct {
 	// mayHaveOrphans says that a process that is not recorded was killed, perhaps with a new child
 	// that nobody tells of.
 	mayHaveOrphans bool
-	answering      *thread // whose stop is being answered
-	ending         bool    // endOthers is under way: there is more to write
-	late           []past  // what it leaves to write when the processes go on
+	servers        []*process // that serve files, as far as they are recorded
+	answering      *thread    // whose stop is being answered
+	ending         bool       // endOthers is under way: there is more to write
+	late           []past     // what it leaves to write when the processes go on
 
 	first    *process             // the program that was started
 	crashed  *process             // the first that crashed

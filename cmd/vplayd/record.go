@@ -71,7 +71,8 @@ Threads are recorded, one of a process running at a time, so a program that comp
 with several takes as long as with one. Processes that share memory run one at a
 time, too; with --follow none, a program that goes on sharing its memory with a
 child is let go, unrecorded, with a message. So are, in any case, programs that
-would not get their privileges under a recorder (setuid), and those for 32 bits.
+would not get their privileges under a recorder (setuid), those for 32 bits, and
+those that serve a file system (FUSE) to others that are recorded.
 
 Programs linked with a glibc from before 2.14 ask for the time by calls through
 the vsyscall page, of which a recorder hears nothing: their recordings replay up

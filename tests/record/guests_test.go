@@ -57,6 +57,7 @@ var guestCases = []guestCase{
 	{name: "restart"},
 	{name: "rwpid"},
 	{name: "selfmod"},
+	{name: "servesfiles"},
 	{name: "shmdetach"},
 	{name: "sigchld"},
 	{name: "sandbox"},
