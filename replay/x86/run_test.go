@@ -289,7 +289,7 @@ func TestExits(t *testing.T) {
 		{"rdtsc", []byte{0x90, 0x0f, 0x31}, ExitRDTSC, 0, 1, 1},
 		{"rdtscp", []byte{0x90, 0x0f, 0x01, 0xf9}, ExitRDTSCP, 0, 1, 1},
 		{"rdrand", []byte{0x90, 0x0f, 0xc7, 0xf0}, ExitRandom, 0, 1, 1},
-		{"vrcp14ps", []byte{0x90, 0x62, 0xf2, 0x7d, 0x48, 0x4c, 0xc1}, ExitUnsupported, 0, 1, 1},
+		{"enclu", []byte{0x90, 0x0f, 0x01, 0xd7}, ExitUnsupported, 0, 1, 1},
 		{"hlt", []byte{0x90, 0xf4}, ExitFault, FaultGP, 1, 1},
 		{"int3", []byte{0x90, 0xcc}, ExitFault, FaultBP, 1, 1},
 		{"ud2", []byte{0x90, 0x0f, 0x0b}, ExitFault, FaultUD, 1, 1},
