@@ -86,11 +86,13 @@ var futexWaits = map[uint64]bool{
 }
 
 // ioctlWaits has the requests that wait: for a terminal's output to be
-// taken, for its lines to change, for a console to become the one that is seen.
+// taken, for its lines to change, for a console to become the one that is seen, for a call that a seccomp
+// filter tells of.
 var ioctlWaits = map[uint32]bool{
 	0x5403: true, 0x5404: true, 0x5407: true, 0x5408: true, 0x5409: true, 0x5425: true, // TCSETSW, TCSETSF, TCSETAW, TCSETAF, TCSBRK, TCSBRKP
 	0x402c542c: true, 0x402c542d: true, // TCSETSW2, TCSETSF2
 	0x545c: true, 0x5607: true, // TIOCMIWAIT, VT_WAITACTIVE
+	0xc0502100: true, // SECCOMP_IOCTL_NOTIF_RECV
 }
 
 func ioctlMayBlock(args [6]uint64) bool {

@@ -198,7 +198,9 @@ func TestMayBlock(t *testing.T) {
 		{SYS_FUTEX, argv(pa, FUTEX_WAKE|128), false},
 		{SYS_IOCTL, argv(3, 0x5401), false},
 		{SYS_IOCTL, argv(3, 0x5403), true},
-		{SYS_IOCTL, argv(3, 0xc0502100), true}, // SECCOMP_IOCTL_NOTIF_RECV, not in the table
+		{SYS_IOCTL, argv(3, 0xc0502100), true},  // SECCOMP_IOCTL_NOTIF_RECV
+		{SYS_IOCTL, argv(3, 0xc0182101), false}, // SECCOMP_IOCTL_NOTIF_SEND
+		{SYS_IOCTL, argv(3, 0xc050ee00), true},  // not in the table
 		{SYS_OPENAT, argv(0, pa, O_NONBLOCK), false},
 		{SYS_OPENAT, argv(0, pa, 0), true},
 		{SYS_VFORK, argv(), true},

@@ -202,6 +202,9 @@ var ioctls = map[uint32]ioctlRow{
 	0x40085400: {name: "TFD_IOC_SET_TICKS"}, 0x80045200: {name: "RNDGETENTCNT", out: 4}, 0x40045201: {name: "RNDADDTOENTCNT"},
 
 	// Tunnels and loop devices: linux/if_tun.h, linux/loop.h.
+	// Who answers the calls that a seccomp filter tells of: linux/seccomp.h.
+	0xc0502100: {name: "SECCOMP_IOCTL_NOTIF_RECV", out: outEncoded}, 0xc0182101: {name: "SECCOMP_IOCTL_NOTIF_SEND"}, 0x40082102: {name: "SECCOMP_IOCTL_NOTIF_ID_VALID"},
+	0x40182103: {name: "SECCOMP_IOCTL_NOTIF_ADDFD"}, 0x40082104: {name: "SECCOMP_IOCTL_NOTIF_SET_FLAGS"},
 	0x400454ca: {name: "TUNSETIFF", out: 40}, 0x800454d2: {name: "TUNGETIFF", out: 40}, 0x800454cf: {name: "TUNGETFEATURES", out: 4},
 	0x400454cb: {name: "TUNSETPERSIST"}, 0x400454cc: {name: "TUNSETOWNER"}, 0x400454ce: {name: "TUNSETGROUP"},
 	0x4c00: {name: "LOOP_SET_FD"}, 0x4c01: {name: "LOOP_CLR_FD"}, 0x4c05: {name: "LOOP_GET_STATUS64", out: 232}, 0x4c82: {name: "LOOP_CTL_GET_FREE"},

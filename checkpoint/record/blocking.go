@@ -17,6 +17,8 @@ func (t *thread) mayBlock() bool {
 	c := &t.call
 	row, _ := abi.Lookup(c.nr)
 	switch {
+	case t.listened:
+		return true
 	case !abi.MayBlock(c.nr, c.args):
 		return false
 	case c.nr == unix.SYS_FLOCK, c.nr == unix.SYS_FCNTL:

@@ -166,6 +166,8 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 		return action{}, t.guestTraps()
 	case unix.SYS_PTRACE:
 		return action{}, t.beforePtrace()
+	case unix.SYS_SECCOMP:
+		t.noteListener()
 	}
 	if next, err := t.beforeKill(); err != nil || t.group().done {
 		return next, err

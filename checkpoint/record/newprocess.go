@@ -23,7 +23,7 @@ func (t *thread) recordChild(pid int) error {
 	p, of := n.proc, t.proc
 	p.parent, p.trap, p.segv, p.sigsys, p.about, p.wanted = of.pid, of.trap, of.segv, of.sigsys, of.about, of.wanted
 	p.about.PID, p.about.Parent = int32(pid), int32(of.pid)
-	n.affinity, n.name, n.starting, n.rseq, n.tscRuns = t.affinity, t.name, true, t.rseq, t.tscRuns
+	n.affinity, n.name, n.starting, n.rseq, n.tscRuns, n.listened = t.affinity, t.name, true, t.rseq, t.tscRuns, t.listened
 	n.note()
 	t.session.inheritServing(of, p)
 	n.call.mem = callMem{p}

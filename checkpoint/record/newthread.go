@@ -42,7 +42,7 @@ func (t *thread) onThread(tid int) error {
 // beginThread takes note of a thread that the program's call has made in its memory, and that
 // is at its first stop.
 func (t *thread) beginThread(n *thread) (err error) {
-	n.affinity, n.starting, n.name, n.tscRuns = t.affinity, true, t.name, t.tscRuns
+	n.affinity, n.starting, n.name, n.tscRuns, n.listened = t.affinity, true, t.name, t.tscRuns, t.listened
 	t.session.threads[n.tid] = n
 	n.note()
 	if err := t.leaveBlockOf(n.tid); err != nil {

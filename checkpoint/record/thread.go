@@ -40,6 +40,7 @@ type thread struct {
 	block    *threadAgent // where the agent keeps its own, nil for none
 	patience patience
 
+	listened    bool        // its calls may wait for who listens to its seccomp filter (listeners.go)
 	tscRuns     bool        // RDTSC does not fault in it
 	agent       bool        // it runs under the agent, or did so up to the stop that is answered
 	placing     bool        // it was under the agent, and is not where it is in the program yet

@@ -41,6 +41,7 @@ var guestCases = []guestCase{
 	{name: "forkkilled"},
 	{name: "hypervisor"},
 	{name: "largeread", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
+	{name: "listeners", flags: []string{"-pthread"}},
 	{name: "longjmp"},
 	{name: "madvise"},
 	{name: "memfdtwice"},
