@@ -183,6 +183,9 @@ func (t *thread) beginImage() error {
 	if err := t.space().readModel(); err != nil {
 		return err
 	}
+	for _, m := range t.space().maps.all() {
+		t.space().showShared(&m)
+	}
 	stat, _ := statOf(t.proc.pid) // it is stopped, so it is there
 	t.space().brk = stat.StartBrk
 	t.space().noteExecImplied()

@@ -252,6 +252,18 @@ func (sp *space) showChanged(c *call, op *checkpoint.MapOp) {
 	}
 }
 
+// showShared does it for a private mapping of shared memory that no call has told of: the kernel has made it, in fork(2) or for a program
+// that was executed from a memfd. Its pages come with the image.
+func (sp *space) showShared(m *mapping) {
+	if m.Object == 0 || !m.private() {
+		return
+	}
+	if o := sp.objects.at(m.Object); o.Kind == checkpoint.ObjectShared {
+		o.Changed = true
+		sp.readMapped(&checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping})
+	}
+}
+
 // readMapped reads what a mapping shows of its object, so that its pages are in the page tables.
 func (sp *space) readMapped(op *checkpoint.MapOp) (out []checkpoint.MemWrite) {
 	for a := op.Start; a < op.Start+sp.objects.sharedPart(op); a += checkpoint.PageSize {

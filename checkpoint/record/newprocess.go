@@ -166,11 +166,8 @@ func (sp *space) keepInherited(old *space) error {
 			continue
 		}
 		op := checkpoint.MapOp{Start: m.Start, End: m.End, Map: m.Mapping}
-		if o := sp.objects.at(m.Object); m.private() {
-			if o.Kind == checkpoint.ObjectShared {
-				o.Changed = true
-				sp.readMapped(&op)
-			}
+		if m.private() {
+			sp.showShared(&m)
 			continue
 		}
 		known := sp.group.sharers != nil && m.Prot&checkpoint.ProtWrite != 0 && !sp.session.strangers
