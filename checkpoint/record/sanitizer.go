@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"slices"
@@ -75,17 +76,53 @@ func hasLeakSanitizer(path string) bool {
 			}
 		}
 	}
-	// A runtime that is linked statically is exported, for plug-ins.
+	return exportsLeaks(f)
+}
+
+// leakNames are functions of a runtime that is linked statically: they are exported, for plug-ins.
+var leakNames = []string{"__asan_init", "__lsan_init", "__lsan_do_leak_check"}
+
+// exportsLeaks reports whether an executable defines one of them. The symbols are read only where such a name is among theirs: GHC's
+// programs export hundreds of thousands.
+func exportsLeaks(f *elf.File) bool {
+	if !namesLeaks(f) {
+		return false
+	}
 	syms, err := f.DynamicSymbols()
 	if err != nil {
 		return false
 	}
-	for i := range syms {
-		if n := syms[i].Name; syms[i].Section != elf.SHN_UNDEF && (n == "__asan_init" || n == "__lsan_init" || n == "__lsan_do_leak_check") {
-			return true
+	return slices.ContainsFunc(syms, func(s elf.Symbol) bool {
+		return s.Section != elf.SHN_UNDEF && slices.Contains(leakNames, s.Name)
+	})
+}
+
+// leakPiece is how many bytes of the names are looked through at once. Two pieces have the length of the longest name in common.
+const leakPiece = 1 << 18
+
+// namesLeaks reports whether one of them is among the names of an executable's dynamic symbols.
+func namesLeaks(f *elf.File) bool {
+	symbols := f.SectionByType(elf.SHT_DYNSYM)
+	if symbols == nil || int(symbols.Link) >= len(f.Sections) {
+		return false
+	}
+	names := f.Sections[symbols.Link]
+	if names.ReaderAt == nil { // compressed, which ld.so could not read either
+		return false
+	}
+	const common = len("\x00__lsan_do_leak_check\x00")
+	b := make([]byte, leakPiece)
+	for at := int64(0); ; at += leakPiece - int64(common) {
+		n, err := names.ReadAt(b, at)
+		for _, name := range leakNames {
+			if bytes.Contains(b[:n], []byte("\x00"+name+"\x00")) {
+				return true
+			}
+		}
+		if err != nil {
+			return false // its end, or nothing that can be read
 		}
 	}
-	return false
 }
 
 // withoutLeaks returns the variable that leaves leak detection out, and the index
