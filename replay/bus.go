@@ -48,10 +48,10 @@ func (b bus) Fetch(a uint64, p []byte) (int, x86.Fault) {
 // FlushesCode: a store to a page of code flushes it by Space.OnFlush.
 func (b bus) FlushesCode() {}
 
-// PartialPage says which bytes of a page are known.
-func (b bus) PartialPage(a uint64, k x86.Access) (page *[4096]byte, known *[512]byte) {
-	page, mask := b.s.PartialPage(a, accessOf[k])
-	return page, (*[512]byte)(mask)
+// PartialPage says which bytes of a page the processor may access directly. Accesses to unknown bytes' neighbours are counted.
+func (b bus) PartialPage(a uint64, k x86.Access) x86.PartialPage {
+	page, plain, unknown := b.s.PartialPage(a, accessOf[k])
+	return x86.PartialPage{Page: page, Plain: (*[512]byte)(plain), Counted: unknown}
 }
 
 // CountPartial adds accesses that the processor made there.

@@ -1,5 +1,7 @@
 package mem
 
+import "encoding/binary"
+
 // A page with a watch on it, or with bytes that are not known, is not handed out
 // for direct access, so that each access to it comes here; and few of them touch
 // such a byte. The pages accessed last are in a small translation cache of their own, with
@@ -86,14 +88,33 @@ func (s *Space) fillSlowTLB(key, base uint64, id pageID, store bool) {
 }
 
 // PartialPage returns the page at page-aligned address a, which Read (for Load) or Write (for Store) has just accessed,
-// and the mask of its known bytes. Until OnFlush, accesses of that kind to bytes that are known may go there directly;
-// bits may be set meanwhile. It returns nil when all is known, or each access must come here.
-func (s *Space) PartialPage(a uint64, k Access) (*Page, *Mask) {
+// and its plain bytes: those that are known, or, where a watch is on the page, those not watched for such accesses. Until
+// OnFlush, accesses of that kind to plain bytes may go there directly; bits may be set meanwhile. Unknown says that the page has
+// unknown bytes. Page is nil when each access must come here, as on a page that has watched bytes and unknown ones, or none must.
+func (s *Space) PartialPage(a uint64, k Access) (page *Page, plain *Mask, unknown bool) {
 	e := &s.slowTLB[a/PageSize%slowTLBSize]
-	if e.base != a || e.page == nil || e.mask == nil || e.bits != &noBits || k == Store && !e.store {
-		return nil, nil
+	switch {
+	case e.base != a || e.page == nil || k == Store && !e.store:
+		return nil, nil, false
+	case e.bits == &noBits:
+		return e.page, e.mask, true
+	case e.mask != nil:
+		return nil, nil, false
+	case k == Store:
+		return e.page, maskWithout(&e.bits.plainStore, &e.bits.store), false
 	}
-	return e.page, e.mask
+	return e.page, maskWithout(&e.bits.plainLoad, &e.bits.load), false
+}
+
+// maskWithout returns *m, which it makes of the bytes whose bits are not set in watched when it is nil.
+func maskWithout(m **Mask, watched *[PageSize / 64]uint64) *Mask {
+	if *m == nil {
+		*m = new(Mask)
+		for i, w := range watched {
+			binary.LittleEndian.PutUint64((*m)[8*i:], ^w)
+		}
+	}
+	return *m
 }
 
 // flushSlowTLB empties the table.

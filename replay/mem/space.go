@@ -71,7 +71,7 @@ type Space struct {
 	// OnFull is called when the pool has more pages in use than its limit.
 	OnFull func()
 	// PartialAccesses counts the accesses to pages with unknown bytes: each is slow. Who makes some directly
-	// (PartialPage) adds them.
+	// (PartialPage) adds them, but those to pages where there are only watches.
 	PartialAccesses uint64
 	// OnHit is called after an access to watched bytes, once per watch.
 	OnHit func(Hit)

@@ -104,7 +104,10 @@ func TestPartialPage(t *testing.T) {
 	flushed := 0
 	s.OnFlush = func(uint64, bool) { flushed++ }
 	told := func(k Access) bool {
-		page, mask := s.PartialPage(a, k)
+		page, mask, unknown := s.PartialPage(a, k)
+		if page != nil && !unknown {
+			t.Error("unknown bytes are not told")
+		}
 		if page != nil && (page[8] != 7 || mask.Has(0) || !mask.Has(8)) {
 			t.Errorf("byte 8 is %d; byte 0 known %t, byte 8 known %t", page[8], mask.Has(0), mask.Has(8))
 		}
@@ -128,7 +131,7 @@ func TestPartialPage(t *testing.T) {
 	s.SetWatches([]Watch{{Addr: a + 100, Len: 1, Kind: WatchAccess}})
 	s.Read(a+8, b[:])
 	if told(Load) || flushed == 0 {
-		t.Error("a page with a watch is told, or was not flushed")
+		t.Error("a page with a watch and unknown bytes is told, or was not flushed")
 	}
 	s.SetWatches(nil)
 	s.Read(a+8, b[:])

@@ -55,6 +55,8 @@ type watchIndex struct {
 // are watched.
 type watchBits struct {
 	load, store [PageSize / 64]uint64
+
+	plainLoad, plainStore *Mask // the other bytes, once PartialPage was asked for them
 }
 
 // SetWatches replaces the watches.

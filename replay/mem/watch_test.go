@@ -143,3 +143,48 @@ func TestHugeWatch(t *testing.T) {
 		t.Errorf("%d hits, want 1", hits)
 	}
 }
+
+// TestPartialPageOfWatches: a page with a watch is told with the bytes that are not watched for that kind of access, once it was
+// accessed so, and not after the watch is gone.
+func TestPartialPageOfWatches(t *testing.T) {
+	t.Parallel()
+	p := NewPool()
+	defer p.Close()
+	s := NewSpace(p, zeros{})
+	defer s.Close()
+	const a = 0x10000
+	s.Map(Region{Start: a, End: a + PageSize, Prot: ProtRead | ProtWrite})
+	s.SetWatches([]Watch{{Addr: a + 62, Len: 4, Kind: WatchWrite}, {Addr: a + 200, Len: 1, Kind: WatchRead}})
+	hits := 0
+	s.OnHit = func(Hit) { hits++ }
+	if page, _, _ := s.PartialPage(a, Store); page != nil {
+		t.Error("a page is told that nobody has accessed")
+	}
+	var b [8]byte
+	s.Read(a, b[:])
+	if page, _, _ := s.PartialPage(a, Store); page != nil {
+		t.Error("behind a load, a page is told for stores")
+	}
+	s.Write(a, b[:])
+	s.Write(a+58, b[:]) // is a hit
+	for _, c := range []struct {
+		k       Access
+		lo, end int
+	}{{Load, 200, 201}, {Store, 62, 66}} {
+		page, plain, unknown := s.PartialPage(a, c.k)
+		if page == nil || unknown {
+			t.Fatalf("access %d: told %t, unknown %t", c.k, page != nil, unknown)
+		}
+		for i := range PageSize {
+			if plain.Has(i) == (i >= c.lo && i < c.end) {
+				t.Errorf("access %d: byte %d plain %t", c.k, i, plain.Has(i))
+			}
+		}
+	}
+	flushed := false
+	s.OnFlush = func(uint64, bool) { flushed = true }
+	s.SetWatches(nil)
+	if page, _, _ := s.PartialPage(a, Store); page != nil || !flushed || hits != 1 {
+		t.Errorf("without watches: told %t, flushed %t; %d hits, want 1", page != nil, flushed, hits)
+	}
+}

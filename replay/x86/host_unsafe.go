@@ -15,8 +15,8 @@ type HostLayout struct {
 	// its bytes in the host's memory. The page of address a is in entry a>>12 mod
 	// TLBEntries, or its entry has another page's address.
 	LoadTLB, StoreTLB int32
-	// Pages with unknown bytes: PartialEntries entries of 32 bytes, the address of a page, its bytes, and the bits
-	// of those that are known. The page of address a is in entry a>>12 mod PartialEntries.
+	// Pages for direct use in part: PartialEntries entries of 32 bytes, the address of a page, its bytes, the bits
+	// of those that are plain, and what an access adds to the count. The page of address a is in entry a>>12 mod PartialEntries.
 	LoadPartial, StorePartial int32
 	Host                      int32 // CPU.Host
 }

@@ -1,18 +1,25 @@
 package x86
 
-// Pages of which not every byte is known. Translate never gives such a page for direct use, so each access to it is one
-// of the Bus's, and a program that works on one, as a stack page is behind XSAVE, works nowhere else. So a Bus may tell
-// which bytes are known, and an engine that looks at that itself needs nobody else for accesses to known bytes.
+// Pages that the processor may access directly in part: those of which not every byte is known, and those with a watch on
+// them. Translate never gives such a page for direct use, so each access to it is one of the Bus's, and a program that works on
+// one, as a stack page is behind XSAVE, or the page of a watched variable and of a counter, works nowhere else. So a Bus may tell
+// which bytes are plain, and an engine that looks at that itself needs nobody else for accesses to plain bytes.
 
-// PartialBus is a Bus that tells which bytes of a page are known.
+// PartialBus is a Bus that tells which bytes of a page are plain.
 type PartialBus interface {
 	Bus
-	// PartialPage returns the bytes of the page at page-aligned address a, which Read (for Load) or Write (for Store) has just
-	// accessed, and a bit for each that is known. Until FlushTLB or FlushTLBPage, accesses of that kind to known bytes may
-	// be made there; bits may be set meanwhile. It returns nil where each access must go through the Bus.
-	PartialPage(a uint64, k Access) (page *[pageSize]byte, known *[pageSize / 8]byte)
-	// CountPartial says that n accesses were made so.
+	// PartialPage returns the page at page-aligned address a, which Read (for Load) or Write (for Store) has just accessed.
+	// Page is nil where each access must go through the Bus.
+	PartialPage(a uint64, k Access) PartialPage
+	// CountPartial says that n accesses were made directly to pages that are counted.
 	CountPartial(n uint64)
+}
+
+// PartialPage is a page with the bytes that may be accessed directly, by one kind of access, until FlushTLB or FlushTLBPage.
+type PartialPage struct {
+	Page    *[pageSize]byte
+	Plain   *[pageSize / 8]byte // a bit for each byte; bits may be set meanwhile
+	Counted bool                // CountPartial wants to know of accesses
 }
 
 // PartialEntries is how many such pages are remembered for each kind of access.
@@ -22,8 +29,8 @@ const PartialEntries = 8
 type partialEntry struct {
 	base  uint64
 	page  *[pageSize]byte
-	known *[pageSize / 8]byte
-	_     uint64
+	plain *[pageSize / 8]byte
+	count uint64 // what an access adds to those that CountPartial is told of
 }
 
 // partialPages are those for one kind of access, by page number: those of a page are in no other entry, and an
@@ -51,11 +58,14 @@ func (c *CPU) notePartial(t *partialPages, a uint64, k Access) {
 	if e.base == base {
 		return
 	}
-	if page, known := c.partialBus.PartialPage(base, k); page != nil && aligned(page) {
-		*e = partialEntry{base: base, page: page, known: known}
+	if p := c.partialBus.PartialPage(base, k); p.Page != nil && aligned(p.Page) {
+		*e = partialEntry{base: base, page: p.Page, plain: p.Plain}
+		if p.Counted {
+			e.count = 1
+		}
 		c.hasPartial = true
 	}
 }
 
-// CountPartial says that an engine has made n accesses to such pages.
+// CountPartial says that an engine has made n accesses to pages that are counted.
 func (c *CPU) CountPartial(n uint64) { c.partialBus.CountPartial(n) }

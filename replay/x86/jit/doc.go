@@ -16,7 +16,7 @@
 // Where things are: unit.go decides what a unit of translation is, and flags.go where
 // its flags must be saved; row.go says what is emitted for which row of the tables,
 // once; assemble.go encodes; emit.go, access.go, stack.go and flow.go emit;
-// engine.go and exit.go run; partial.go looks for pages with unknown bytes; reach.go makes one check of several; start.go begins and ends an engine, reuse.go hands it on; link.go joins units; pool, enter and
+// engine.go and exit.go run; partial.go looks for pages with unknown or watched bytes; reach.go makes one check of several; start.go begins and ends an engine, reuse.go hands it on; link.go joins units; pool, enter and
 // signal have the executable memory, the way in, and what happens when generated code
 // faults. RATIONALE.md draws the code and says why it is so.
 //

@@ -8,8 +8,8 @@ import (
 	"vplay/replay/x86"
 )
 
-// Pages of which not all is known (x86.PartialBus). What misses the translation cache looks there before it leaves: a few
-// stack pages of most programs stay so for long, behind XSAVE.
+// Pages that may be accessed directly in part (x86.PartialBus). What misses the translation cache looks there before it leaves: a few
+// stack pages of most programs are not all known for long, behind XSAVE, and a watched variable has others beside it.
 
 // addressCheck is a check whose way out is still to be emitted.
 type addressCheck struct {
@@ -108,15 +108,16 @@ func (t *translator) partialStub(size uint8, store bool) {
 	t.imm32(all)
 	t.reg(opGroup32, 7, rdx)
 	t.imm32(all)
-	isUnknown := t.jcc(ifNotEqual)
+	isNotPlain := t.jcc(ifNotEqual)
 
+	t.mem(opMov, rdx, entry(24))
 	t.mem(opMov, rcx, t.word(wordPartial))
-	t.mem(opLea, rcx, at(rcx, 1))
+	t.mem(opLea, rcx, memory{base: rcx, index: rdx}) // an addition that keeps ZF
 	t.mem(opMovTo, rcx, t.word(wordPartial))
 	t.mem(opMov, rcx, entry(8))
 	t.mem(opLea, address, memory{base: address, index: rcx})
 	t.patch(isOther, t.n)
-	t.patch(isUnknown, t.n)
+	t.patch(isNotPlain, t.n)
 	t.mem(opMov, rcx, t.word(wordSpill1))
 	t.mem(opMov, rdx, t.word(wordSpill2))
 	t.mem(opJmpMem, 4, t.word(wordBack))
