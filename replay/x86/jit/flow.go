@@ -212,11 +212,11 @@ func callIndirect(t *translator) bool {
 }
 
 // passBreakpoint emits what stands before a unit with a breakpoint: while a search by state
-// looks for a state here, one register that differs is enough to go on; all else leaves.
+// looks for a state here, one register that differs is enough to go on, whatever Pass would say; all else leaves.
 func (t *translator) passBreakpoint() {
 	var body [16]int
 	n := 0
-	if s := t.c.Sieve; s != nil && s.PC == t.u.pc && t.c.Pass == nil && !isRep(&t.insts[0]) {
+	if s := t.c.Sieve; s != nil && s.PC == t.u.pc && !isRep(&t.insts[0]) {
 		for i := range s.R {
 			t.load64(scratch, s.R[i])
 			if h := hostOf[i]; h != none {
