@@ -42,7 +42,8 @@ give source lines. Of a recording of several processes it shows the one that the
 recording is about, and names the others; --process PID shows another. Intervals,
 events, CPU time and instructions are then those of the process. Files of this machine
 that lie where the program had them, and debug files in /usr/lib/debug, are used when
-their build-id is the recorded one, and named; --no-local-files leaves them alone.
+their build-id is the recorded one, or they have none and the recorded content, and
+named; --no-local-files leaves them alone.
 
 Once the file is open, info can open no files but these and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
@@ -244,7 +245,7 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 			in.NotCanonical = debug.NotCanonical(st, b[:n])
 		}
 	}
-	in.LocalFiles = debug.LocalFiles(r.Modules(), symbols)
+	in.LocalFiles = debug.LocalFiles(r.Modules(), mem, symbols)
 	at := r.At(st.RIP)
 	in.Where, in.Source = at.String(), at.Source()
 	regs := loader.Regs(st)
@@ -352,7 +353,7 @@ func (in *info) print(w io.Writer) error {
 	line("cpu", "%s", in.CPU)
 	line("replay", "by %s", in.Replay)
 	if in.LocalFiles != "" {
-		line("files", "%s: used, for they have the recorded build-id", in.LocalFiles)
+		line("files", "%s: used, for they have the recorded build-id, or none and what was recorded", in.LocalFiles)
 	}
 	line("environment", "%s", in.Environment)
 	for _, n := range in.Notes {

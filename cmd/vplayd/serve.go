@@ -51,7 +51,8 @@ func newServe() *cobra.Command {
 the debugger gets ELF images rebuilt from the recording, merged with symbol
 files of the same build-id from the --symbols folders. Files of this machine that
 lie where the program had them are used in the same way, and named at the start, if
-and only if their build-id is the recorded one; --no-local-files leaves them alone.
+and only if their build-id is the recorded one, or they have none and the recorded
+content; --no-local-files leaves them alone.
 What was captured wins over any file. Debug files in /usr/lib/debug give names and
 lines to vplay's own answers. gdb, too, finds them by the build-ids that it is given,
 and with DEBUGINFOD_URLS those of a debuginfod server ("set debuginfod enabled on").
@@ -134,7 +135,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		}
 		p := g.Session().Process()
 		if names := g.LocalFiles(); names != "" {
-			fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
+			fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id, or the content where there is none, is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
 		}
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))

@@ -76,7 +76,7 @@ func buildELF(mod *Module, m Memory, symbols *Symbols) ([]byte, error) {
 			return b, err
 		}
 	}
-	if path, ok := symbols.Find(mod); ok {
+	if path, ok := symbols.Find(mod, m); ok {
 		b, err := symbols.build(mod, m, path)
 		if err == nil {
 			return b, nil

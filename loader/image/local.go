@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path"
 	"runtime"
@@ -17,32 +18,36 @@ import (
 // symbol files, and the search by build-id, are in symbols.go.
 
 // Local returns the file of this machine that lies where the module's file was
-// recorded, if it has the same build-id. The path is what a recording says, which
+// recorded, if it has the same build-id, or neither has one and the file has what was captured
+// (m is the memory). The path is what a recording says, which
 // may be anything: only regular files below ordinary folders are opened.
-func (s *Symbols) Local(mod *Module) (name string, ok bool) {
-	if !s.local || runtime.GOOS != "linux" || len(mod.BuildID) < 4 {
+func (s *Symbols) Local(mod *Module, m Memory) (name string, ok bool) {
+	if !s.local || runtime.GOOS != "linux" || mod.BuildID != "" && len(mod.BuildID) < 4 {
 		return "", false
 	}
-	return mod.Path, localID(mod.Path) == mod.BuildID
+	if id, isELF := localID(mod.Path); !isELF || id != mod.BuildID {
+		return "", false
+	}
+	return mod.Path, mod.BuildID != "" || s.Agrees(mod, m, mod.Path)
 }
 
-// localID returns the build-id of the file at a recorded path, "" when there is none
-// that may be opened.
-func localID(name string) string {
+// localID returns the build-id of the ELF file at a recorded path, "" when it has none. isELF is
+// false when there is no such file that may be opened.
+func localID(name string) (id string, isELF bool) {
 	if !path.IsAbs(name) || path.Clean(name) != name {
-		return ""
+		return "", false
 	}
 	for _, special := range []string{"/proc/", "/dev/", "/sys/"} {
 		if strings.HasPrefix(name, special) {
-			return ""
+			return "", false
 		}
 	}
 	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSymbolFile {
-		return ""
+		return "", false
 	}
-	id, _, _ := idOfFile(name)
-	return id
+	id, debug, whole := idOfFile(name)
+	return id, debug || whole
 }
 
 // systemDebug is where distributions keep the debugging information of what they install,
@@ -63,8 +68,11 @@ func (s *Symbols) system(id string) (name string, ok bool) {
 	if _, err := hex.DecodeString(id); err != nil || !s.local || runtime.GOOS != "linux" || len(id) < 4 {
 		return "", false
 	}
-	name, ok = named([]string{s.systemDebug}, id)
-	return name, ok && localID(name) == id
+	if name, ok = named([]string{s.systemDebug}, id); !ok {
+		return "", false
+	}
+	found, isELF := localID(name)
+	return name, isELF && found == id
 }
 
 // maxLocalFiles bounds how many recorded paths Files looks at.
@@ -72,7 +80,7 @@ const maxLocalFiles = 10_000
 
 // Files returns the files that Find may name for the modules of a recording with these
 // objects, besides those that lie in the folders: files of this machine that are ELF
-// files with a build-id, the recorded one where that is known, their debug files, and what
+// files, of the recorded build-id where that is known, their debug files, and what
 // the folders have symbolic links to. It is for those who must say beforehand what they open.
 func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 	seen := map[string]bool{}
@@ -92,8 +100,8 @@ func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 		if !s.local || runtime.GOOS != "linux" {
 			continue
 		}
-		id := localID(o.Path)
-		if id != "" && (o.BuildID == "" || o.BuildID == id) {
+		id, isELF := localID(o.Path)
+		if isELF && (o.BuildID == "" || o.BuildID == id) {
 			names = append(names, o.Path)
 		}
 		if o.BuildID != "" {
@@ -108,9 +116,13 @@ func (s *Symbols) Files(objects []checkpoint.Object) (names []string) {
 
 // Agrees reports whether a file has what was captured of a module, where the
 // program cannot have changed it: in segments that are not writable. Two files with
-// one build-id can differ: one of them was patched after it was linked.
+// one build-id can differ: one of them was patched after it was linked. Of a module without
+// one the code must be known in part.
 func (s *Symbols) Agrees(mod *Module, m Memory, name string) bool {
 	key := mod.BuildID + name
+	if mod.BuildID == "" {
+		key = fmt.Sprint(mod.Object, name)
+	}
 	s.mu.Lock()
 	same, ok := s.agree[key]
 	s.mu.Unlock()
@@ -119,7 +131,7 @@ func (s *Symbols) Agrees(mod *Module, m Memory, name string) bool {
 	}
 	if f, err := s.readSymbolFile(name); err == nil {
 		im, err := memoryImage(mod, m, &s.unwind)
-		same = err == nil && im.agrees(f.raw)
+		same = err == nil && im.agrees(f.raw) && (mod.BuildID != "" || im.hasCode())
 	}
 	s.mu.Lock()
 	s.agree[key] = same

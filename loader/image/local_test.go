@@ -83,7 +83,7 @@ func TestLocalFile(t *testing.T) {
 			if f.Section(".gnu_debugdata") == nil {
 				t.Error("functions have no names")
 			}
-			if got, ok := s.Local(mod); ok && got != path {
+			if got, ok := s.Local(mod, part); ok && got != path {
 				t.Errorf("the file is %s", got)
 			}
 		})
@@ -95,7 +95,7 @@ func TestLocalOdd(t *testing.T) {
 	s := testSymbols(nil, true)
 	dir := t.TempDir()
 	for _, name := range []string{"", "f.so", "/", dir, "/dev/zero", "/proc/self/exe", "/../etc/passwd", "//host/share/f.so", "/no/such/file"} {
-		if got, ok := s.Local(&Module{Path: name, BuildID: "abababab"}); ok {
+		if got, ok := s.Local(&Module{Path: name, BuildID: "abababab"}, nil); ok {
 			t.Errorf("%q: %s", name, got)
 		}
 	}

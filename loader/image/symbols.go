@@ -40,6 +40,8 @@ type Symbols struct {
 	once  sync.Once
 	index map[string]string
 	whole map[string]string // files that hold the code, too
+
+	unnamed map[string][]string // those without a build-id that hold the code, by the name in their folder
 }
 
 // listFunctions returns the functions that a section at a file virtual address has,
@@ -85,15 +87,16 @@ func (s *Symbols) SystemFolder(dir string) *Symbols {
 func (s *Symbols) Budget() *checkpoint.Budget { return s.budget }
 
 // Find returns the file with a module's build-id. Those in the folders come first,
-// and of them those with debugging information.
-func (s *Symbols) Find(mod *Module) (path string, ok bool) {
-	if len(mod.BuildID) < 4 {
-		return "", false
+// and of them those with debugging information. Where the module has none, it is a file
+// that has none either and has what was captured (m is the memory).
+func (s *Symbols) Find(mod *Module, m Memory) (path string, ok bool) {
+	if mod.BuildID == "" {
+		return s.byContent(mod, m)
 	}
 	if path, ok = s.inFolders(mod.BuildID); ok {
 		return path, true
 	}
-	return s.Local(mod)
+	return s.Local(mod, m)
 }
 
 func (s *Symbols) inFolders(id string) (path string, ok bool) {
@@ -127,7 +130,7 @@ func named(dirs []string, id string) (path string, ok bool) {
 
 // scan reads the build-id of every ELF file in the folders.
 func (s *Symbols) scan() {
-	s.index, s.whole = map[string]string{}, map[string]string{}
+	s.index, s.whole, s.unnamed = map[string]string{}, map[string]string{}, map[string][]string{}
 	withDebug := map[string]bool{}
 	n := 0
 	for _, dir := range s.dirs {
@@ -139,8 +142,12 @@ func (s *Symbols) scan() {
 				return filepath.SkipAll
 			}
 			id, debug, whole := idOfFile(p)
-			if id != "" && whole {
+			switch base := filepath.Base(p); {
+			case !whole:
+			case id != "":
 				s.whole[id] = p
+			default:
+				s.unnamed[base] = append(s.unnamed[base], p)
 			}
 			if id != "" && (s.index[id] == "" || debug && !withDebug[id]) {
 				s.index[id], withDebug[id] = p, debug

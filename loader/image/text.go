@@ -46,16 +46,16 @@ func (s *Symbols) Text(mod *Module, m Memory, addr uint64, b []byte) int {
 	return 0
 }
 
-// Whole returns the file that a module is: one of the same build-id, in the folders or at the module's
+// Whole returns the file that a module is: one of the same build-id, or none, in the folders or at the module's
 // path, that holds code, and what was captured (m is the memory) of segments that are never writable.
 func (s *Symbols) Whole(mod *Module, m Memory) (path string, ok bool) {
 	if mod.BuildID == "" {
-		return "", false
+		return s.byContent(mod, m)
 	}
 	s.once.Do(s.scan)
 	path, ok = s.whole[mod.BuildID]
 	if !ok {
-		path, ok = s.Local(mod)
+		path, ok = s.Local(mod, m)
 	}
 	return path, ok && s.Agrees(mod, m, path)
 }

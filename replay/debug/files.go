@@ -16,7 +16,7 @@ import (
 
 // files is the file system that debuggers see: ELF images rebuilt from the
 // recording, and what /proc says of the process. Of the machine that replays
-// there are only files with the build-id that was recorded.
+// there are only files with the build-id that was recorded, or with none and the content.
 type files struct {
 	g      *Cursor
 	images map[string][]byte // by path
@@ -26,7 +26,7 @@ func newFiles(g *Cursor) *files { return &files{g: g, images: map[string][]byte{
 
 // local names the files of this machine that are used.
 func (f *files) local() string {
-	return LocalFiles(f.g.Modules(), f.g.session.symbols)
+	return LocalFiles(f.g.Modules(), Memory{f.g.mem()}, f.g.session.symbols)
 }
 
 // file is content in memory.
@@ -213,9 +213,10 @@ const shownFiles = 3
 
 // LocalFiles names the files of this machine that are used, the first of them: the
 // modules' own, then their debug files; "" when there are none.
-func LocalFiles(mods []*image.Module, s *image.Symbols) string {
+func LocalFiles(mods []*image.Module, m image.Memory, s *image.Symbols) string {
 	var names []string
-	for _, find := range []func(*image.Module) (string, bool){s.Local, s.SystemFile} {
+	local := func(mod *image.Module) (string, bool) { return s.Local(mod, m) }
+	for _, find := range []func(*image.Module) (string, bool){local, s.SystemFile} {
 		for _, mod := range mods {
 			if name, ok := find(mod); ok && !slices.Contains(names, name) {
 				names = append(names, name)

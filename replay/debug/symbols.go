@@ -215,7 +215,7 @@ func (d *Symbols) Extent(pc uint64) (low, high uint64, ok bool) {
 func (d *Symbols) Modules() (list []api.Module) {
 	for _, mod := range d.modules() {
 		m := api.Module{Path: mod.Path, Base: mod.Base, End: mod.End, BuildID: mod.BuildID}
-		if file, ok := d.g.session.symbols.Find(mod); ok {
+		if file, ok := d.g.session.symbols.Find(mod, Memory{d.g.mem()}); ok {
 			m.SymbolFile = file
 		} else if file, ok := d.g.session.symbols.SystemFile(mod); ok {
 			m.SymbolFile = file
