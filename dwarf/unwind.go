@@ -178,7 +178,7 @@ func load(mem Memory, addr uint64) (uint64, bool) {
 // Frame is one function activation.
 type Frame struct {
 	Regs   Regs
-	PC     uint64  // of the instruction to show: in a caller, inside the call
+	PC     uint64  // of the instruction to show: in a caller, inside the call, but for signal trampolines
 	Module *Module // nil where nothing is known of PC
 	Bias   uint64
 	Signal bool // the frame is a signal trampoline
@@ -190,7 +190,7 @@ type Modules func(addr uint64) (m *Module, bias uint64, ok bool)
 
 // Backtrace returns at most limit frames, innermost first, the first being
 // that of regs. It ends where unwinding fails. Where call frame information
-// lacks, it believes the frame pointer, and at a jump to nowhere the return
+// lacks, it knows signal trampolines by their code, and believes the frame pointer, and at a jump to nowhere the return
 // address on the stack.
 func Backtrace(regs Regs, mem Memory, modules Modules, limit int) []Frame {
 	var out []Frame
@@ -209,7 +209,14 @@ func Backtrace(regs Regs, mem Memory, modules Modules, limit int) []Frame {
 		if mod != nil {
 			caller, signal, err = mod.Unwind(&regs, mem, bias, inCall)
 		}
-		f.Signal = signal
+		if !signal {
+			if r, ok := interrupted(&regs, mem); ok {
+				caller, signal, err = r, true, nil
+			}
+		}
+		if f.Signal = signal; signal {
+			f.PC = regs.V[RIP] // no call led there
+		}
 		out = append(out, f)
 		if errors.Is(err, errNoFrame) {
 			caller, err = guess(&regs, mem, mapped, len(out) == 1)

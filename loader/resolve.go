@@ -105,10 +105,15 @@ type Location struct {
 	Line     int    `json:"line,omitempty"`
 }
 
+// SignalFrame is the function of a signal trampoline's location: what gdb calls it.
+const SignalFrame = "<signal handler called>"
+
 // String writes "function+offset in module", as far as known.
 func (l Location) String() string {
 	mod := path.Base(l.Module)
 	switch {
+	case l.Function == SignalFrame:
+		return SignalFrame
 	case l.Inlined:
 		return fmt.Sprintf("%s, inlined, in %s", l.Function, mod)
 	case l.Function != "" && l.Offset == 0:

@@ -133,6 +133,13 @@ type info struct {
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
+// shownCalls returns how many calls of a backtrace are listed: where a signal's handler is among them, as many behind it,
+// for runtimes abort in handlers of theirs (Go, Java), and what led to the signal is what matters.
+func shownCalls(backtrace []loader.Location) int {
+	at := slices.IndexFunc(backtrace, func(l loader.Location) bool { return l.Function == loader.SignalFrame })
+	return max(at, 0) + shownFrames
+}
+
 // gatherInfo gathers what is known of a recording and of one process of it: pid, or for 0
 // that which the recording is about.
 func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path string, symbols *image.Symbols, e engine) (*info, error) {
@@ -323,11 +330,12 @@ func (in *info) print(w io.Writer) error {
 	if in.Overwrite != nil {
 		printOverwrite(in.Overwrite, line)
 	}
+	shown := shownCalls(in.Backtrace)
 	for i, l := range in.Backtrace {
 		if i == 0 {
 			continue
 		}
-		if i > shownFrames {
+		if i > shown {
 			line("", "and %d more", len(in.Backtrace)-i)
 			break
 		}

@@ -19,6 +19,14 @@ func Backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {
 func backtrace(r *loader.Resolver, regs *checkpoint.Regs, limit int) []loader.Location {
 	var out []loader.Location
 	for _, frame := range r.Backtrace(regs, limit) {
+		if frame.Signal {
+			l := loader.Location{Addr: frame.PC, Function: loader.SignalFrame}
+			if mod := r.Module(frame.PC); mod != nil {
+				l.Module = mod.Path
+			}
+			out = append(out, l)
+			continue
+		}
 		back := frame.Regs.V[dwarf.RIP] - frame.PC
 		for _, l := range r.Stack(frame.PC) {
 			l.Addr += back

@@ -130,13 +130,14 @@ func (d *Symbols) frames(e *dwarf.Env, st *x86.State) []api.Frame {
 		return []api.Frame{f}
 	}
 	f.CFA, _ = e.Module.CFA(&e.Regs, e.Mem, e.Bias, e.PC != e.Regs.V[dwarf.RIP])
+	if e.Signal {
+		f.Function = loader.SignalFrame
+		return []api.Frame{f}
+	}
 	pc := e.PC - e.Bias
 	f.File, f.Line, _ = e.Module.Line(pc)
 	if name, _, ok := e.Module.Function(pc); ok {
 		f.Function = name
-	}
-	if e.Signal {
-		f.Function = "<signal handler called>"
 	}
 	var out []api.Frame
 	for i, s := range e.Scopes() {
