@@ -67,6 +67,17 @@ func TestPythonAPI(t *testing.T) {
 		`pairs \['square\(6, .*', 'square\(7, `, `BreakpointEvent square.*BreakpointEvent add.*BreakpointEvent`)
 }
 
+// TestStackLines: gdb reads stacks in larger lines, unless the user has chosen a size.
+func TestStackLines(t *testing.T) {
+	t.Parallel()
+	path, err := filepath.Abs("../../replay/debug/gdb/vplay.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, gdb(t, "| true", "source "+path, "show dcache line-size"), `line size is 1024\.`)
+	expect(t, gdb(t, "| true", "set dcache line-size 128", "source "+path, "show dcache line-size"), `line size is 128\.`)
+}
+
 // TestProgressOnTerminal: how far a question is goes to a terminal alone.
 func TestProgressOnTerminal(t *testing.T) {
 	t.Parallel()

@@ -502,6 +502,10 @@ for _name, _doc, _does in (
     ("delete checkpoint", "Forget a position: delete checkpoint N", lambda arg, tty: gdb.execute("vplay delete-checkpoint " + arg, tty)),
 ):
     _Own(_name, _doc, _does)
+# gdb reads stacks in lines of 64 bytes, each a question over the connection, which is most of the time of a backtrace of 30,000 frames.
+# A line that is not captured to its end costs one question more.
+if gdb.parameter("dcache line-size") == 64:
+    gdb.execute("set dcache line-size 1024")
 gdb.events.new_objfile.connect(lambda event: _load_printers(event.new_objfile))
 for _objfile in gdb.objfiles():
     _load_printers(_objfile)
