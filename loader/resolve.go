@@ -147,6 +147,9 @@ func (r *Resolver) Stack(addr uint64) []Location {
 		for i := range r.maps {
 			if g := &r.maps[i]; addr >= g.Start && addr < g.End {
 				l.Module, l.Offset = g.Name, addr-g.Start
+				if g.Object != 0 {
+					l.Offset += g.Offset // where it lies in the file, which is what other tools take
+				}
 				if l.Module == "" {
 					l.Module = "anonymous memory"
 				}

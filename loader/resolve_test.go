@@ -21,3 +21,18 @@ func FuzzResolver(f *testing.F) {
 		_ = r.At(regs.RIP).String()
 	})
 }
+
+// TestUnknownFile: an address in a file whose ELF header was not captured is said by its place in the file, not in the
+// mapping, which begins in the midst of the file.
+func TestUnknownFile(t *testing.T) {
+	maps := []checkpoint.Mapping{
+		{Start: 0x7000, End: 0x9000, Object: 3, Offset: 0x26000, Name: "/lib/libc.so.6"},
+		{Start: 0xa000, End: 0xb000, Name: "[heap]"},
+	}
+	r := NewResolver(maps, imagetest.Memory{}, NewModuleFiles(NewSymbols(nil, false)))
+	for addr, want := range map[uint64]string{0x824a: "libc.so.6+0x2724a", 0xa010: "[heap]+0x10", 0x100: "nothing is mapped there"} {
+		if got := r.At(addr).String(); got != want {
+			t.Errorf("%#x is %s, want %s", addr, got, want)
+		}
+	}
+}
