@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay/mem"
 )
 
@@ -27,6 +28,8 @@ func (g *Cursor) why(f mem.Fault) string {
 	}
 	ref, dropped := g.pageRecord(f.Addr)
 	switch {
+	case g.isRefused(f.Addr):
+		return fmt.Sprintf("%#x is mapped, but the kernel could not give its page, which is why SIGBUS comes: most often the file has become shorter", f.Addr)
 	case ref.Kind == checkpoint.PageRedacted:
 		return fmt.Sprintf("the byte at %#x was redacted: its page was taken out of the recording on purpose", f.Addr)
 	case ref.Kind == checkpoint.PagePartial:
@@ -41,6 +44,20 @@ func (g *Cursor) why(f mem.Fault) string {
 		return why(f) + ": its page was not in the core file, nor in a file that was found when that was imported"
 	}
 	return why(f) + ": its page was not in the program's memory, or could not be read there"
+}
+
+// isRefused reports whether the signal that comes here, or the next event, says that the kernel could not give the page of an address:
+// that the program used it before, in a longer file, or never, does not matter then.
+func (g *Cursor) isRefused(a uint64) bool {
+	if g.mem().IsBusError(a) {
+		return true
+	}
+	b, err := g.Siginfo(g.tid())
+	if err != nil || len(b) < abi.SizeofSiginfo {
+		return false
+	}
+	info := abi.Siginfo(b)
+	return info.Signo() == abi.SIGBUS && info.Code() == abi.BUS_ADRERR && info.Addr()/mem.PageSize == a/mem.PageSize
 }
 
 // isBehindEnd reports whether an address is behind the last page of the file that is mapped there, as long as that was

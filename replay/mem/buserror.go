@@ -13,6 +13,9 @@ func (s *Space) SetBusError(a uint64) { s.setBusError(a &^ (PageSize - 1)) }
 // ClearBusError has accesses to all pages go on.
 func (s *Space) ClearBusError() { s.setBusError(noPage) }
 
+// IsBusError reports whether address a is on the page that SetBusError has named.
+func (s *Space) IsBusError(a uint64) bool { return s.busError == a&^(PageSize-1) }
+
 func (s *Space) setBusError(page uint64) {
 	old := s.busError
 	if old == page {
