@@ -44,18 +44,18 @@ func TestTSCRuns(t *testing.T) {
 func TestClocks(t *testing.T) {
 	prog := compile(t, "manyclocks")
 	for name, c := range map[string]struct {
-		rounds string
-		opt    recorder.Options
+		args []string
+		opt  recorder.Options
 	}{
-		"often":    {"20000", recorder.Options{}},
-		"once":     {"20000", recorder.Options{TSCAfter: -1}},
-		"forced":   {"10000", recorder.Options{TSCAfter: -1, ForceEvery: time.Millisecond}},
-		"chaos":    {"500", recorder.Options{TSCAfter: -1, Chaos: true, ChaosSeed: 7}},
-		"many":     {"5000", recorder.Options{TSCAfter: -1, Interval: time.Millisecond}},
-		"no agent": {"100", recorder.Options{}},
+		"often":    {[]string{"20000", "2000"}, recorder.Options{}},
+		"once":     {[]string{"20000", "2000"}, recorder.Options{TSCAfter: -1}},
+		"forced":   {[]string{"10000", "2000"}, recorder.Options{TSCAfter: -1, ForceEvery: time.Millisecond}},
+		"chaos":    {[]string{"500", "20000"}, recorder.Options{TSCAfter: -1, Chaos: true, ChaosSeed: 7}}, // in which all takes long
+		"many":     {[]string{"5000", "3000"}, recorder.Options{TSCAfter: -1, Interval: time.Millisecond}},
+		"no agent": {[]string{"100", "20000"}, recorder.Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run{args: []string{prog, c.rounds}, opt: c.opt}
+			r := run{args: append([]string{prog}, c.args...), opt: c.opt}
 			r.opt.Agent, r.opt.AgentAfter, r.opt.Keep = name != "no agent", -1, recorder.KeepAlways
 			got, res := r.recorded(t)
 			if want := "errors right\nerrors right\n0 times back, the child 0\n"; got.out != want {

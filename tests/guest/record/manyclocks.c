@@ -1,5 +1,6 @@
-/* Reads clocks all the time, in two threads and in a handler that a timer calls, into memory of all kinds: what is read by one way is
- * never before what was read by another. Into data of the file the agent has the kernel write, onto the stack and the heap the vDSO. */
+/* ROUNDS MICROSECONDS: reads clocks all the time, in two threads and in a handler that a timer calls each MICROSECONDS, into
+ * memory of all kinds: what is read by one way is never before what was read by another. Into data of the file the agent has
+ * the kernel write, onto the stack and the heap the vDSO. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -84,8 +85,10 @@ static void errors(void)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 20000;
-	struct itimerval every = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+	if (argc != 3)
+		return 2;
+	int rounds = atoi(argv[1]), us = atoi(argv[2]);
+	struct itimerval every = {{0, us}, {0, us}}, never = {{0, 0}, {0, 0}};
 	pthread_t other;
 
 	signal(SIGALRM, on_tick);
