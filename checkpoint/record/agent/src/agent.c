@@ -412,12 +412,13 @@ static u64 clock(struct block *b)
 static int tells_time(struct block *b)
 {
 	const u64 *t = (const u64 *)b->probe;
+	u32 id = (u32)arg(b, 0);
 	u64 *to;
 
 	switch (b->regs[0]) {
 	case SYS_CLOCK_GETTIME:
 		to = (u64 *)arg(b, 1);
-		if ((u32)arg(b, 0) > 7 || !(VDSO_CLOCKS >> arg(b, 0) & 1) || !is_writable(b, (u64)to, 16) || !read_clock(b, (int)arg(b, 0)))
+		if (id > 7 || !(VDSO_CLOCKS >> id & 1) || !is_writable(b, (u64)to, 16) || !read_clock(b, (int)id))
 			return 0;
 		to[0] = t[0];
 		to[1] = t[1];
@@ -656,7 +657,7 @@ int agent_call(struct block *b)
 		return ASK;
 	if (!begin(b, row))
 		return ASK;
-	if (!b->vclock || !tells_time(b))
+	if (!tells_time(b))
 		agent_gate(b);
 
 	long ret = (long)b->result;
