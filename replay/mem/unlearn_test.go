@@ -91,16 +91,21 @@ func TestUnlearn(t *testing.T) {
 	}
 }
 
+// onePage returns a space with one page, at a, that can be written.
+func onePage(t *testing.T) (s *Space, a uint64) {
+	p := NewPool()
+	t.Cleanup(func() { _ = p.Close() })
+	s, a = NewSpace(p, zeros{}), 0x10000
+	t.Cleanup(s.Close)
+	s.Map(Region{Start: a, End: a + PageSize, Prot: ProtRead | ProtWrite})
+	return s, a
+}
+
 // TestPartialPage: a page is told with its mask once it was accessed, for stores once it was stored to, and no more when
 // all of it is known or a watch stands on it.
 func TestPartialPage(t *testing.T) {
 	t.Parallel()
-	p := NewPool()
-	defer p.Close()
-	s := NewSpace(p, zeros{})
-	defer s.Close()
-	const a = 0x10000
-	s.Map(Region{Start: a, End: a + PageSize, Prot: ProtRead | ProtWrite})
+	s, a := onePage(t)
 	flushed := 0
 	s.OnFlush = func(uint64, bool) { flushed++ }
 	told := func(k Access) bool {

@@ -148,12 +148,7 @@ func TestHugeWatch(t *testing.T) {
 // accessed so, and not after the watch is gone.
 func TestPartialPageOfWatches(t *testing.T) {
 	t.Parallel()
-	p := NewPool()
-	defer p.Close()
-	s := NewSpace(p, zeros{})
-	defer s.Close()
-	const a = 0x10000
-	s.Map(Region{Start: a, End: a + PageSize, Prot: ProtRead | ProtWrite})
+	s, a := onePage(t)
 	s.SetWatches([]Watch{{Addr: a + 62, Len: 4, Kind: WatchWrite}, {Addr: a + 200, Len: 1, Kind: WatchRead}})
 	hits := 0
 	s.OnHit = func(Hit) { hits++ }
