@@ -28,6 +28,8 @@ type agentCalls struct {
 	data   []byte // of the ring
 	from   *logPortion
 	maps   map[int][]checkpoint.MapOp // what calls have done to the memory map, by which of the calls it is
+	files  map[int32]*leasedFile      // that calls refer to, by descriptor
+	held   []*leasedFile              // of these, those that must be there as long as the log is
 }
 
 // logRing logs the calls that the agent has made since the last stop.
@@ -37,12 +39,20 @@ func (t *thread) logRing() error {
 		behind: len(g.cur.rec.Events), tid: checkpoint.TID(t.tid), seg: regsOf(&t.regs), seq: g.numbering(), now: monotonic(),
 	}
 	seq := l.seq
+	a, worth := t.space().agent, int32(-1)
 	var err, merr error
 	clone := func(b []byte) (c []byte) { c, l.from = s.logMemory.clone(b); return c }
 	l.data, err = t.block.shared.Take(clone, func(r *agent.Record) {
-		if e := t.space().ofAgent(r, &l); merr == nil {
+		e := t.space().ofAgent(r, &l)
+		if r.Refers && e == nil {
+			e = l.refer(a, &r.Written)
+			g.cur.referred += int64(r.Written.Len)
+			s.result.Stats.Referred += r.Written.Len
+		}
+		if merr == nil {
 			merr = e
 		}
+		worth = max(worth, a.followFiles(r))
 		l.count++
 		l.number(&seq, r)
 	})
@@ -51,6 +61,7 @@ func (t *thread) logRing() error {
 		s.logMemory.release(l.from)
 		return err
 	}
+	a.referTo(t.space(), worth)
 	g.lastNumber = seq.last
 	g.cur.calls = append(g.cur.calls, l)
 	g.cur.made += l.count
@@ -126,7 +137,7 @@ func (l *agentCalls) number(seq *numbering, r *agent.Record) (enter, exit uint64
 }
 
 // appendEvents appends the events of each call, in order. They refer to the bytes of the log.
-func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) []checkpoint.Event {
+func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) (_ []checkpoint.Event, err error) {
 	seq, at := l.seq, 0
 	agent.Records(l.data, func(r *agent.Record) {
 		regs := l.seg
@@ -144,15 +155,20 @@ func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) []checkpo
 		for _, o := range r.Outs {
 			exit.Writes = append(exit.Writes, checkpoint.MemWrite{Addr: o.Addr, Data: o.Data})
 		}
+		if r.Refers && err == nil {
+			w := checkpoint.MemWrite{Addr: r.Written.Addr}
+			w.Data, err = l.files[r.Written.FD].read(r.Written.Offset, r.Written.Len)
+			exit.Writes = []checkpoint.MemWrite{w}
+		}
 		list = append(list, enter, exit)
 	})
-	return list
+	return list, err
 }
 
 // asWritten returns the interval as it is written: its events with those of the agent's calls among them.
-func (s *session) asWritten(l *interval) *checkpoint.Interval {
+func (s *session) asWritten(l *interval) (*checkpoint.Interval, error) {
 	if len(l.calls) == 0 {
-		return &l.rec
+		return &l.rec, nil
 	}
 	rec := l.rec
 	rec.Events = make([]checkpoint.Event, 0, l.eventCount())
@@ -161,8 +177,11 @@ func (s *session) asWritten(l *interval) *checkpoint.Interval {
 		c := &l.calls[i]
 		rec.Events = append(rec.Events, l.rec.Events[from:c.behind]...)
 		from = c.behind
-		rec.Events = s.appendEvents(rec.Events, c)
+		var err error
+		if rec.Events, err = s.appendEvents(rec.Events, c); err != nil {
+			return nil, err
+		}
 	}
 	rec.Events = append(rec.Events, l.rec.Events[from:]...)
-	return &rec
+	return &rec, nil
 }

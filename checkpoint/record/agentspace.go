@@ -45,6 +45,7 @@ type spaceAgent struct {
 	clean        bool              // no jump is written
 	halts        bool              // HLT is written where the program has RDTSC, perhaps without any jump
 	sigsys       sigsysAction      // which the kernel has
+	files        agentFiles
 }
 
 // sigsysAction is whose action for SIGSYS the kernel has.
@@ -61,6 +62,7 @@ func (a *spaceAgent) close() {
 	if a == nil {
 		return
 	}
+	a.forgetFiles()
 	for _, t := range a.all {
 		_ = unix.Munmap(t.shared) // it is mapped
 	}
@@ -419,7 +421,10 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		return nil
 	}
 	switch c.nr {
+	case unix.SYS_SENDMSG, unix.SYS_SENDMMSG: // it may give descriptors to others, which may read there
+		a.forgetFiles()
 	case unix.SYS_CLOSE_RANGE:
+		a.forgetFiles()
 		a.shared.ForbidWrites()
 		sp.noAgent = sp.noAgent || c.args[2]&unix.CLOSE_RANGE_UNSHARE != 0
 	case unix.SYS_IOCTL:
@@ -430,7 +435,10 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		if uint32(c.args[1]) == abi.F_SETFL {
 			a.shared.ForbidWrites()
 		}
-	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
+	case unix.SYS_CLOSE, unix.SYS_DUP2, unix.SYS_DUP3:
+		a.forgetFiles()
+		a.shared.ForbidWrites()
+	case unix.SYS_REMAP_FILE_PAGES, unix.SYS_MREMAP, unix.SYS_SHMAT:
 		a.shared.ForbidWrites()
 	case unix.SYS_MMAP:
 		if c.args[3]&mapAnonymous == 0 {
@@ -472,6 +480,7 @@ func (t *thread) agentCall(effect abi.Effect) error {
 			return nil // it has the same memory
 		}
 		a.shared.ForbidWrites() // the new one may map what is written
+		a.forgetFiles()         // and read where this one does
 		return sp.ownCode()
 	case abi.EffectExec, abi.EffectOpaque:
 		return sp.ownCode()

@@ -51,6 +51,7 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 	}()
 	err := <-errc
 	s.logMemory.close()
+	s.leases.close()
 	s.tscFiles.close()
 	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err

@@ -88,6 +88,7 @@ func (t *thread) enter() (action, error) {
 	if err := t.beforeWrite(effect); err != nil {
 		return action{}, err
 	}
+	t.proc.giveUpLeases(c)
 	if c.entering = t.joinsBefore(); c.entering {
 		return t.giveUpGroupTurn(action{status: callStop}, checkpoint.SchedBlocked), nil
 	}

@@ -26,6 +26,7 @@ type interval struct {
 	views    ranges            // clean private views of changed files at its start
 	extra    map[uint64][]byte // pages no fork would hold, where they differ from the interval before
 	bytes    int64             // memory taken, about
+	referred int64             // bytes that calls have read and the log refers to
 	hash     *pendingHash      // of a forced end, until the pages of both ends were read
 	jumps    ranges            // dirty at a forced end because of the agent's jumps alone: no part of that hash
 	noPages  bool              // of its end
@@ -60,7 +61,7 @@ func (l *interval) eventCount() int { return len(l.rec.Events) + 2*l.made }
 
 // isFull reports whether the interval has n times as much as one should have.
 func (l *interval) isFull(n int) bool {
-	return l.eventCount() > n*eventLimit || l.bytes-l.atStart > int64(n)*dataLimit
+	return l.eventCount() > n*eventLimit || l.bytes-l.atStart+l.referred > int64(n)*dataLimit
 }
 
 // overfull is from where on an interval ends though cuts are dear: one with more may not be read by default.
@@ -163,7 +164,11 @@ func (g *group) flush() error {
 	g.unwritten = false
 	defer g.session.dropLog(g.prev)
 	g.session.noteWritten(g.of)
-	return g.session.out.interval(g.session.asWritten(g.prev))
+	rec, err := g.session.asWritten(g.prev)
+	if err != nil {
+		return err
+	}
+	return g.session.out.interval(rec)
 }
 
 // store writes the pages that changed since the last shadow, and adds them to the

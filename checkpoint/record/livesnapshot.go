@@ -313,7 +313,7 @@ func copiesOf(list []*interval) []*interval {
 		c.extra = maps.Clone(iv.extra)
 		c.calls = slices.Clone(iv.calls)
 		for i := range c.calls {
-			c.calls[i].from = nil // the original's
+			c.calls[i].from, c.calls[i].held = nil, nil // the original's
 		}
 		if iv.hash != nil {
 			h := *iv.hash

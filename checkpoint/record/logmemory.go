@@ -122,6 +122,9 @@ func (s *session) dropLog(l *interval) {
 	}
 	for i := range l.calls {
 		s.logMemory.release(l.calls[i].from)
+		for _, f := range l.calls[i].held {
+			f.unuse()
+		}
 	}
 	l.calls = nil
 }

@@ -225,6 +225,9 @@ type Stats struct {
 	Intervals, ForcedEnds, Gaps            uint64
 	// AgentCalls counts those of Calls that the agent has made.
 	AgentCalls uint64
+	// Referred counts the bytes that these have read from files and that are not in the log's memory, which says where in
+	// the file they are.
+	Referred uint64
 	// Dispatches counts stops for calls from which no jump leads to the agent, or not yet, and for those that it leaves
 	// to the recorder.
 	Dispatches uint64

@@ -125,7 +125,11 @@ func (p *past) writeRing() error {
 			iv.rec.Pages = slices.Concat(refs, removedEntries(iv.removed))
 			sortEntries(iv.rec.Pages)
 		}
-		if err := p.out.interval(p.group.session.asWritten(iv)); err != nil {
+		rec, err := p.group.session.asWritten(iv)
+		if err != nil {
+			return err
+		}
+		if err := p.out.interval(rec); err != nil {
 			return err
 		}
 		p.begun = true

@@ -44,12 +44,12 @@ func (l *interval) isGone(addr uint64) bool { return mappedAt(l.rec.Maps, addr) 
 // ErrLost says that the system has killed what holds the program's past.
 var ErrLost = errors.New("memory ran short, and the system took what held the program's past")
 
-// dropLost drops the intervals of a ring whose start is lost, and those before them, and returns the others: shadows are
-// the first that the system kills when memory runs short.
+// dropLost drops the intervals of a ring whose start is lost, or what they have read, and those before them, and returns the others:
+// shadows are the first that the system kills when memory runs short.
 func (s *session) dropLost(ring []*interval) ([]*interval, error) {
 	newest := -1
 	for i := range ring {
-		if isLost(ring[i].src) {
+		if ring[i].isLost() {
 			newest = i
 		}
 	}

@@ -34,6 +34,7 @@ type session struct {
 	border borderCost // of the one that is being made
 
 	logMemory logMemory // of the agents'
+	leases    leases
 	tscFiles  tscFiles
 	random    map[codeRange]*foundCode // RDRAND and RDSEED
 
@@ -157,6 +158,7 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	}()
 	err = <-errc
 	s.logMemory.close()
+	s.leases.close()
 	s.tscFiles.close()
 	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
 	return s.result, err

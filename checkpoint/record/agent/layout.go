@@ -26,7 +26,8 @@ const (
 	jumps        = 0x8000
 	jumpSlots    = 1024
 	jumpSlotSize = 16
-	ring         = 0xc000
+	referred     = 0xc000
+	ring         = 0xd000
 	ringSize     = 1 << 20
 	Size         = ring + ringSize // of the mapping
 )
@@ -50,6 +51,7 @@ const (
 	blockLast       = 0x108
 	blockUntil      = 0x1a8
 	blockClock      = 0x1b8
+	blockStood      = 0x1c8
 	blockWritable   = 0x200
 	writableCount   = 24
 	blockAbout      = 0x400
@@ -61,6 +63,7 @@ const (
 	affinitySize    = 128
 	blockGuest      = 0x938
 	blockListed     = 0x958
+	blockReferring  = 0x95c
 	blockMapped     = 0x960
 	mappedCount     = 96
 )

@@ -27,6 +27,7 @@ const (
 	otherSignals // the argument is no signal whose action the recorder has a hand in: SIGSEGV, SIGSYS
 	ownMemory    // the first arguments are the address and the length of memory that AddWritable has named, or the agent has mapped
 	shrinks      // of mremap(2): likewise, and it becomes less where it is
+	unreferred   // no descriptor is referred to: Refer
 )
 
 // waits says how a call may wait for another thread.
@@ -88,7 +89,7 @@ var plainCalls = []int64{
 	abi.SYS_GETPGID, abi.SYS_GETSID,
 	abi.SYS_UNAME, abi.SYS_SYSINFO, abi.SYS_GETRLIMIT, abi.SYS_EPOLL_WAIT, abi.SYS_EPOLL_CTL, abi.SYS_POLL,
 	abi.SYS_SOCKET, abi.SYS_BIND, abi.SYS_LISTEN, abi.SYS_SHUTDOWN, abi.SYS_CONNECT, abi.SYS_ACCEPT, abi.SYS_ACCEPT4,
-	abi.SYS_GETSOCKNAME, abi.SYS_GETPEERNAME, abi.SYS_SENDTO, abi.SYS_SENDMSG, abi.SYS_RECVFROM,
+	abi.SYS_GETSOCKNAME, abi.SYS_GETPEERNAME, abi.SYS_SENDTO, abi.SYS_RECVFROM,
 	abi.SYS_PIPE, abi.SYS_PIPE2, abi.SYS_SOCKETPAIR, abi.SYS_EVENTFD2, abi.SYS_EPOLL_CREATE1,
 }
 
@@ -124,7 +125,7 @@ var waiting = map[int64]waits{
 	abi.SYS_WRITE: toWrite, abi.SYS_PWRITE64: toWrite, abi.SYS_SENDTO: toWrite,
 	abi.SYS_OPEN: toOpen, abi.SYS_OPENAT: toOpenAt,
 	abi.SYS_EPOLL_WAIT: forEvents, abi.SYS_EPOLL_PWAIT: forEvents, abi.SYS_POLL: inPoll,
-	abi.SYS_ACCEPT: toRead, abi.SYS_ACCEPT4: toRead, abi.SYS_CONNECT: toSend, abi.SYS_SENDMSG: toSend, abi.SYS_WRITEV: toSend,
+	abi.SYS_ACCEPT: toRead, abi.SYS_ACCEPT4: toRead, abi.SYS_CONNECT: toSend, abi.SYS_WRITEV: toSend,
 	abi.SYS_NANOSLEEP: alwaysWaits, abi.SYS_CLOCK_NANOSLEEP: alwaysWaits,
 }
 
@@ -144,6 +145,7 @@ func tableOfRows() map[uint32]row {
 	t[abi.SYS_WRITEV] = row{when: writes, waits: toSend}
 	t[abi.SYS_SENDFILE] = row{when: writes, waits: toSend, outs: outsOf(abi.SYS_SENDFILE)}
 	t[abi.SYS_COPY_FILE_RANGE] = row{when: writes, arg: 2, waits: toSend, outs: outsOf(abi.SYS_COPY_FILE_RANGE)}
+	t[abi.SYS_SENDMSG] = row{when: unreferred, waits: toSend} // it may give descriptors to others, which may read there
 	t[abi.SYS_CLOSE] = row{when: closes}
 	t[abi.SYS_DUP2] = row{when: closes, arg: 1}
 	t[abi.SYS_DUP3] = row{when: closes, arg: 1}

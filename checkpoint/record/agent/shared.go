@@ -103,8 +103,9 @@ func (s Shared) Noted() bool { return s.at(blockHead) != s.at(blockHead0) }
 // Rest says that the thread is in no call.
 func (s Shared) Rest() { binary.LittleEndian.PutUint32(s[Block+blockPhase:], uint32(None)) }
 
-// Empty empties the ring.
+// Empty empties the ring. Other threads may make calls from then on, until the thread goes on.
 func (s Shared) Empty() {
+	s.word(blockStood).Store(0)
 	s.put(blockHead, 0)
 	s.put(blockHead0, 0)
 	clear(s[Block+blockLast : Block+blockLast+8*regWords])
@@ -218,6 +219,31 @@ func (s Shared) ForbidWrites() {
 	clear(s[Block+blockAbout : Block+blockAbout+descriptors])
 }
 
+// LeastReferred is how many bytes a call must have read for the agent to refer to them.
+const LeastReferred = 1024
+
+// Refer says that what is read from a descriptor is in a file that does not change, so that the log need only say where. It holds until the
+// descriptor is closed, or Forget is called.
+func (s Shared) Refer(fd int32) {
+	if CanRefer(fd) {
+		s[referred+int(fd)] = 1
+		s.say(blockReferring, true)
+	}
+}
+
+// CanRefer reports whether the agent has room for what Refer says of a descriptor.
+func CanRefer(fd int32) bool { return fd >= 0 && fd < descriptors }
+
+// Forget takes back what Refer has said of a descriptor, which must be one that CanRefer. Any thread may call it, at any time: the agent
+// looks when it has read, so what it refers to was read before.
+func (s Shared) Forget(fd int32) { s[referred+int(fd)] = 0 }
+
+// ForgetAll takes back all that Refer has said.
+func (s Shared) ForgetAll() {
+	clear(s[referred : referred+descriptors])
+	s.say(blockReferring, false)
+}
+
 // AddWritable says that all of [start,end) can be written. It takes the place of what it has in common with, else of what was
 // said first.
 func (s Shared) AddWritable(start, end uint64) {
@@ -306,12 +332,21 @@ type Output struct {
 	Data []byte // of the log
 }
 
+// Reference is bytes of a file that were read, from a descriptor that Refer has named.
+type Reference struct {
+	Addr, Len uint64
+	Offset    int64
+	FD        int32
+}
+
 // Record is a call that the agent has made.
 type Record struct {
-	Regs   Regs // at its entry
-	Result int64
-	Time   int64    // of CLOCK_MONOTONIC, in nanoseconds, when the call had been made; 0 where it was not asked for
-	Outs   []Output // valid until the next record
+	Regs    Regs // at its entry
+	Result  int64
+	Time    int64     // of CLOCK_MONOTONIC, in nanoseconds, when the call had been made; 0 where it was not asked for
+	Outs    []Output  // valid until the next record
+	Refers  bool      // what the kernel has written is not here
+	Written Reference // but there
 }
 
 // errRing says that the ring is damaged, which a program that writes where it should not can do.
@@ -359,7 +394,7 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 		return 0, false
 	}
 	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	size, regs, outs := int(word(0)), word(4), word(8)
+	size, regs, outs, refers := int(word(0)), word(4), word(8), word(12)
 	at := recordHead + 8*bits.OnesCount32(regs)
 	if size < at || size > len(b) || regs>>regWords != 0 {
 		return 0, false
@@ -370,6 +405,9 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 		from = from[8:]
 	}
 	r.Outs = r.Outs[:0]
+	if r.Refers = refers != 0; r.Refers {
+		return size, outs == 1 && r.Written.parse(b[at:size])
+	}
 	for b = b[at:size]; outs > 0; outs-- {
 		if len(b) < 16 {
 			return 0, false
@@ -384,4 +422,14 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 		b = b[padded:]
 	}
 	return size, true
+}
+
+// parse reads the only output of a record, which b is.
+func (w *Reference) parse(b []byte) bool {
+	if len(b) != 32 {
+		return false
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	*w = Reference{Addr: word(0), Len: word(1), Offset: int64(word(2)), FD: int32(word(3))}
+	return w.Len <= 1<<31 && w.Offset >= 0 && w.Offset <= 1<<62 // linux: MAX_RW_COUNT, and off_t
 }

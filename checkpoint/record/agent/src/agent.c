@@ -16,7 +16,7 @@ enum { ASK = 1, DONE = 0, EINTR = 4 };
 enum {
 	NEVER,
 	ALWAYS,
-	TRUNCATES, /* argument arg has none of the bits of val, or the file is not mapped */
+	TRUNCATES, /* argument arg, of an open, has none of the bits of val, or the file is not mapped */
 	WRITES, /* argument arg is a descriptor of what is mapped nowhere */
 	CLOSES, /* argument arg is a descriptor that ends */
 	BY_COMMAND, /* argument arg is one of the commands of rows val & 0xffff, val >> 16 of them */
@@ -26,6 +26,7 @@ enum {
 	OTHER_SIGNALS, /* argument 0 is no signal whose action the supervisor has a hand in */
 	OWN_MEMORY, /* argument 0 is the address, 1 the length of memory that is writable as below */
 	SHRINKS, /* mremap: likewise, and it becomes less where it is */
+	UNREFERRED, /* no descriptor is referred to */
 };
 
 /* What is known of a descriptor. */
@@ -97,7 +98,9 @@ struct block {
 	u64 until;	      /* it may wait for a little at each call, and keep the turn, until then by CLOCK_MONOTONIC; 0 for not at all */
 	u32 missed, pass;     /* see comes_soon */
 	u64 vclock;	      /* the vDSO's clock_gettime, 0 where it is not to be called: RDTSC may be made to fault */
-	u8 unused[0x200 - 0x120 - 8 * REG_WORDS];
+	u64 stands;	      /* where the open file of the descriptor below stands */
+	u32 stood;	      /* the descriptor, and 1, that the last call but writes has read from, and referred to; else 0 */
+	u8 unused[0x200 - 0x12c - 8 * REG_WORDS];
 	struct range writable[WRITABLE]; /* the program's own nameless memory that can be written as a whole, and not executed */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 about[DESCRIPTORS]; /* of a descriptor: what is known of it, as long as it is not closed */
@@ -108,7 +111,7 @@ struct block {
 	u8 probe[144];		 /* for what the kernel says of a file */
 	u64 guest[4];		 /* the program's action for SIGSYS, as rt_sigaction has it */
 	volatile u32 listed;	 /* how many of mapped there are, and 1; ANY_FILE where it may be any; 0 where nothing is known of writes */
-	u32 unused3;
+	volatile u32 referring; /* a descriptor is referred to: others must not get it */
 	struct file mapped[MAPPED];
 };
 
@@ -130,20 +133,23 @@ _Static_assert(__builtin_offsetof(struct block, last) == 0x108, "");
 _Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
 _Static_assert(__builtin_offsetof(struct block, until) == 0x1a8, "");
 _Static_assert(__builtin_offsetof(struct block, vclock) == 0x1b8, "");
+_Static_assert(__builtin_offsetof(struct block, stood) == 0x1c8, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
 _Static_assert(__builtin_offsetof(struct block, listed) == 0x958, "");
+_Static_assert(__builtin_offsetof(struct block, referring) == 0x95c, "");
 _Static_assert(__builtin_offsetof(struct block, mapped) == 0x960, "");
 _Static_assert(sizeof(struct block) <= ROWS - BLOCK, "");
 _Static_assert(__builtin_offsetof(struct block, about) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
 
 /* A record of the ring: one call. The registers that are not as in the record before follow, then outputs, each an
- * address, a length and the bytes, padded to eight. */
+ * address, a length and the bytes, padded to eight. What was read from a file that does not change has, in the
+ * place of the bytes, where it is in the file, and the descriptor. */
 struct record {
 	u32 size;
 	u32 regs; /* which registers follow, a bit each */
 	u32 outs;
-	u32 unused;
+	u32 refers; /* the output is of such a file, of which there is one then */
 	u64 result;
 	u64 time; /* nanoseconds of CLOCK_MONOTONIC when the call had been made, 0 where nobody asks */
 };
@@ -162,7 +168,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_FSTAT = 5, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_GETTIMEOFDAY = 96, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267, SYS_PPOLL = 271 };
+enum { SYS_READ = 0, SYS_WRITE = 1, SYS_FSTAT = 5, SYS_LSEEK = 8, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_PREAD64 = 17, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_GETTIMEOFDAY = 96, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267, SYS_PPOLL = 271 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
@@ -338,6 +344,22 @@ static int truncates_nothing_mapped(struct block *b, const struct row *row)
 	return ret == -2 /* ENOENT: it is made */ || (ret == 0 && (is_sink(b) || (kind_of_file(b) == S_IFREG && !is_mapped(b))));
 }
 
+/* referred has a byte for each descriptor, which is not 0 while what is read there is in a file that does not change. The supervisor
+ * sets it, and may take it back at any time: what was read before that is in the copy that it makes then. */
+static volatile u8 *referred(const struct block *b) { return (volatile u8 *)b->common + (REFERRED - BLOCK); }
+
+#define LEAST_REFERRED 1024 /* bytes: to copy less is faster than to ask where the file stands */
+
+/* refers reports whether the call reads such a file, at most n bytes. */
+static int refers(const struct block *b, u64 n)
+{
+	u64 nr = b->regs[0];
+
+	return (nr == SYS_READ || nr == SYS_PREAD64) && n >= LEAST_REFERRED && (u32)arg(b, 0) < DESCRIPTORS && referred(b)[(u32)arg(b, 0)];
+}
+
+enum { O_WRITES = 03 /* O_WRONLY, O_RDWR */, O_NONBLOCK = 04000 };
+
 /* row_of returns the row of the call, or 0 when it is the supervisor's. */
 static const struct row *row_of(struct block *b, const struct row *rows)
 {
@@ -348,11 +370,17 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 	switch (row->when) {
 	case ALWAYS:
 		return row;
+	case UNREFERRED:
+		return b->common->referring ? 0 : row;
 	case TRUNCATES:
+		if (arg(b, row->arg) & O_NONBLOCK && arg(b, row->arg) & (row->val | O_WRITES))
+			return 0; /* it fails where the supervisor has a lease */
 		return !(arg(b, row->arg) & row->val) || truncates_nothing_mapped(b, row) ? row : 0;
 	case CLOSES:
-		if ((u32)arg(b, row->arg) < DESCRIPTORS)
+		if ((u32)arg(b, row->arg) < DESCRIPTORS) {
 			b->common->about[(u32)arg(b, row->arg)] = 0;
+			referred(b)[(u32)arg(b, row->arg)] = 0;
+		}
 		return row;
 	case WRITES:
 		return writes_nothing_mapped(b, row->arg) ? row : 0;
@@ -377,7 +405,7 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 	return 0;
 }
 
-enum { F_GETFL = 3, O_NONBLOCK = 04000, O_PATH = 010000000, PIPE_ROOM = 4096 };
+enum { F_GETFL = 3, O_PATH = 010000000, PIPE_ROOM = 4096 };
 enum { POLLIN = 1, POLLOUT = 4, MSG_WAITALL = 0x100 };
 enum { CLOCK_REALTIME, CLOCK_MONOTONIC };
 
@@ -580,6 +608,8 @@ static u64 room_of(const struct block *b, const struct row *row, u32 *length)
 {
 	u64 need = sizeof(struct record) + 8 * REG_WORDS;
 
+	if (refers(b, arg(b, 2)))
+		return need + 32;
 	for (int i = 0; i < row->outs; i++) {
 		const struct out *o = &row->out[i];
 		u64 n = o->size;
@@ -626,6 +656,39 @@ static u8 *put_out(struct record *rec, u8 *at, u64 addr, u64 n)
 	return at + 16 + ALIGN8(n);
 }
 
+/* offset_of returns where in the file a call has begun to read n bytes, or less than 0. The file's position is mostly the one behind the
+ * read before: of the calls of this thread, and the others stand, only writes have come between. These move no file that can be
+ * referred to, which nobody has open for writing. */
+static long offset_of(struct block *b, u32 stood, u64 n)
+{
+	u32 fd = (u32)arg(b, 0);
+
+	if (b->regs[0] == SYS_PREAD64)
+		return (long)arg(b, 3);
+	if (stood == fd + 1)
+		b->stands += n;
+	else if ((b->stands = (u64)agent_sys(SYS_LSEEK, fd, 0, 1 /* SEEK_CUR */, 0)) >> 63)
+		return -1;
+	b->stood = fd + 1;
+	return (long)(b->stands - n);
+}
+
+/* put_reference writes, as an output, where what has been read is in the file; 0 where that is not known. */
+static u8 *put_reference(struct block *b, struct record *rec, u8 *at, u32 stood, u64 n)
+{
+	long offset = offset_of(b, stood, n);
+	u64 *out = (u64 *)at;
+
+	if (offset < 0)
+		return 0;
+	out[0] = arg(b, 1);
+	out[1] = n;
+	out[2] = (u64)offset;
+	out[3] = (u32)arg(b, 0);
+	rec->outs = rec->refers = 1;
+	return at + 32;
+}
+
 /* is_tried says that a call's result is only that of not having waited. */
 static int is_tried(const struct block *b, long ret) { return ret == 0 && b->fourth != arg(b, 3); }
 
@@ -649,8 +712,10 @@ int agent_call(struct block *b)
 {
 	const struct row *rows = (const struct row *)((u8 *)b + (ROWS - BLOCK));
 	const struct row *row;
-	u32 length = 0;
+	u32 length = 0, stood = b->stood;
 
+	if (b->regs[0] != SYS_WRITE)
+		b->stood = 0;
 	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !(row = row_of(b, rows)))
 		return ASK;
 	if (room_of(b, row, &length) > RING_SIZE - b->head)
@@ -673,8 +738,8 @@ int agent_call(struct block *b)
 		outs = 0;
 	}
 	struct record *rec = (struct record *)((u8 *)b + (RING - BLOCK) + b->head);
-	u8 *at = put_regs(b, rec);
-	rec->outs = 0;
+	u8 *at = put_regs(b, rec), *next;
+	rec->outs = rec->refers = 0;
 	for (int i = 0; i < outs; i++) {
 		const struct out *o = &row->out[i];
 		u64 addr = arg(b, o->arg), n = o->size;
@@ -685,6 +750,12 @@ int agent_call(struct block *b)
 			if (n > most) /* MSG_TRUNC */
 				n = most;
 			if (n != most && !is_writable(b, addr, most))
+				return ASK;
+			if (refers(b, n) && (next = put_reference(b, rec, at, stood, n))) {
+				at = next;
+				continue;
+			}
+			if (n + 24 > (u64)((u8 *)b + (RING - BLOCK) + RING_SIZE - at)) /* it was to be referred to */
 				return ASK;
 			break;
 		}

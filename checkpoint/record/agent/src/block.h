@@ -10,7 +10,8 @@
 #define STACK_TOP   0x8000
 #define JUMPS       0x8000
 #define JUMP_COUNT  1024
-#define RING        0xc000
+#define REFERRED    0xc000 /* a byte for each descriptor, see struct record */
+#define RING        0xd000
 #define RING_SIZE   0x100000
 
 /* struct block, for entry.S */
