@@ -82,7 +82,7 @@ func (sp *space) ofAgent(r *agent.Record, l *agentCalls) error {
 	if isError(r.Result) {
 		return nil
 	}
-	c := call{nr: int64(r.Regs[0]), args: argsOf(&r.Regs), byAgent: true}
+	c := call{nr: int64(r.Regs[0]), args: r.Regs.Args(), byAgent: true}
 	if !sp.mayReturn(&c, uint64(r.Result)) {
 		return fmt.Errorf("%w: %s(%#x, %#x, %#x, %#x) = %#x", errAgentMap, abi.Name(c.nr), c.args[0], c.args[1], c.args[2], c.args[3], uint64(r.Result))
 	}
@@ -127,9 +127,6 @@ func isOwnMemory(m *mapping) bool {
 	return m.private() && m.Object == 0 && m.Prot&checkpoint.ProtExec == 0
 }
 
-// argsOf returns the arguments of a call that the agent has made.
-func argsOf(r *agent.Regs) [6]uint64 { return [6]uint64{r[7], r[6], r[2], r[10], r[8], r[9]} }
-
 // number returns the numbers of a call's entry and exit.
 func (l *agentCalls) number(seq *numbering, r *agent.Record) (enter, exit uint64) {
 	enter = seq.next(rightBehind)
@@ -144,7 +141,7 @@ func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) (_ []chec
 		copy(regs.R[:], r.Regs[:16])
 		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
 		nr := int64(regs.R[0])
-		enter := s.enterEvent(nr, argsOf(&r.Regs), &regs)
+		enter := s.enterEvent(nr, r.Regs.Args(), &regs)
 		after := regs
 		after.R[0] = uint64(r.Result)
 		exit := checkpoint.Event{Kind: checkpoint.EventExit, NR: nr, Result: r.Result, RegHash: checkpoint.HashRegs(&after), Regs: s.debugRegs(&after)}

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/bits"
 )
 
@@ -385,8 +386,24 @@ func Records(log []byte, f func(*Record)) {
 	}
 }
 
-// recordHead is the size of a record without registers and outputs.
-const recordHead = 32
+// recordHead is the size of what each record has, of which agent.c tells.
+const recordHead = 16
+
+// What a record has, above a bit for each register that is there, as agent.c has it.
+const (
+	outsShift  = regWords // 3 bits
+	refers     = 1 << 23
+	timed      = 1 << 24
+	wideResult = 1 << 25
+)
+
+// Registers by number.
+const (
+	regRCX    = 1
+	regR11    = 11
+	regRIP    = 16
+	regRFLAGS = 17
+)
 
 // parse reads the record at the start of b, the one before which r has, and returns its size.
 func (r *Record) parse(b []byte) (size int, ok bool) {
@@ -394,42 +411,70 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 		return 0, false
 	}
 	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	size, regs, outs, refers := int(word(0)), word(4), word(8), word(12)
-	at := recordHead + 8*bits.OnesCount32(regs)
-	if size < at || size > len(b) || regs>>regWords != 0 {
+	size, what, wide, result := int(word(0)), word(4), word(8), word(12)
+	narrow := what & (1<<regWords - 1) &^ wide
+	at := recordHead + 8*bits.OnesCount32(what&(wideResult|timed)) + 8*bits.OnesCount32(wide) + 4*bits.OnesCount32(narrow)
+	if at = (at + 7) &^ 7; size < at || size > len(b) || wide>>regWords != 0 {
 		return 0, false
 	}
-	r.Result, r.Time = int64(binary.LittleEndian.Uint64(b[16:])), int64(binary.LittleEndian.Uint64(b[24:]))
-	for from := b[recordHead:]; regs != 0; regs &= regs - 1 {
-		r.Regs[bits.TrailingZeros32(regs)] = binary.LittleEndian.Uint64(from)
-		from = from[8:]
+	from := b[recordHead:]
+	next := func() (v uint64) {
+		v, from = binary.LittleEndian.Uint64(from), from[8:]
+		return v
 	}
-	r.Outs = r.Outs[:0]
-	if r.Refers = refers != 0; r.Refers {
-		return size, outs == 1 && r.Written.parse(b[at:size])
+	if r.Result = int64(int32(result)); what&wideResult != 0 {
+		r.Result = int64(next())
 	}
-	for b = b[at:size]; outs > 0; outs-- {
-		if len(b) < 16 {
-			return 0, false
+	if r.Time = 0; what&timed != 0 {
+		r.Time = int64(next())
+	}
+	for ; wide != 0; wide &= wide - 1 {
+		r.Regs[bits.TrailingZeros32(wide)] = next()
+	}
+	for ; narrow != 0; narrow &= narrow - 1 {
+		reg := &r.Regs[bits.TrailingZeros32(narrow)]
+		*reg, from = *reg&^math.MaxUint32|uint64(binary.LittleEndian.Uint32(from)), from[4:]
+	}
+	r.Regs[regRCX], r.Regs[regR11] = r.Regs[regRIP], r.Regs[regRFLAGS]
+	return size, r.parseOuts(b[at:size], what)
+}
+
+// parseOuts reads the outputs of a record.
+func (r *Record) parseOuts(b []byte, what uint32) bool {
+	r.Outs, r.Refers = r.Outs[:0], what&refers != 0
+	for outs := what >> outsShift & 7; outs > 0; outs-- {
+		if len(b) < 8 {
+			return false
 		}
-		addr, n := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-		b = b[16:]
-		padded := (n + 7) &^ 7
-		if n > uint64(len(b)) || padded > uint64(len(b)) {
-			return 0, false
+		n, arg := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		if b = b[8:]; arg >= uint32(len(argRegs)) {
+			return false
+		}
+		addr := r.Regs[argRegs[arg]]
+		if r.Refers {
+			if len(b) != 8 {
+				return false
+			}
+			r.Written = Reference{Addr: addr, Len: uint64(n), Offset: int64(binary.LittleEndian.Uint64(b)), FD: int32(r.Regs[argRegs[0]])}
+			return r.Written.Offset >= 0
+		}
+		padded := (uint64(n) + 7) &^ 7
+		if padded > uint64(len(b)) {
+			return false
 		}
 		r.Outs = append(r.Outs, Output{addr, b[:n:n]})
 		b = b[padded:]
 	}
-	return size, true
+	return !r.Refers
 }
 
-// parse reads the only output of a record, which b is.
-func (w *Reference) parse(b []byte) bool {
-	if len(b) != 32 {
-		return false
+// argRegs are the registers of a call's arguments.
+var argRegs = [6]uint8{7, 6, 2, 10, 8, 9}
+
+// Args returns the arguments of the call.
+func (r *Regs) Args() (args [6]uint64) {
+	for i := range args {
+		args[i] = r[argRegs[i]]
 	}
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	*w = Reference{Addr: word(0), Len: word(1), Offset: int64(word(2)), FD: int32(word(3))}
-	return w.Len <= 1<<31 && w.Offset >= 0 && w.Offset <= 1<<62 // linux: MAX_RW_COUNT, and off_t
+	return args
 }

@@ -142,21 +142,31 @@ _Static_assert(sizeof(struct block) <= ROWS - BLOCK, "");
 _Static_assert(__builtin_offsetof(struct block, about) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
 
-/* A record of the ring: one call. The registers that are not as in the record before follow, then outputs, each an
- * address, a length and the bytes, padded to eight. What was read from a file that does not change has, in the
- * place of the bytes, where it is in the file, and the descriptor. */
+/* A record of the ring: one call. Behind it stand, as it says: the result, the time, the registers that are not as in the record before,
+ * and the outputs. Of a register of which the upper half is the same the lower half is there, behind the others, all together padded to
+ * eight bytes. RCX and R11 are what SYSCALL makes them, RIP and RFLAGS. An output is its length, which of the arguments has its address,
+ * and the bytes, padded to eight; or, of what was read from a file that does not change, where it is in the file of argument 0. */
 struct record {
 	u32 size;
-	u32 regs; /* which registers follow, a bit each */
-	u32 outs;
-	u32 refers; /* the output is of such a file, of which there is one then */
-	u64 result;
-	u64 time; /* nanoseconds of CLOCK_MONOTONIC when the call had been made, 0 where nobody asks */
+	u32 what;
+	u32 wide;   /* which registers are there as a whole */
+	u32 result; /* the lower half */
 };
+
+/* What a record has, above a bit for each register that is there. */
+enum {
+	ONE_OUT = 1 << REG_WORDS, /* times up to 7 */
+	REFERS = 1 << 23, /* the output is of such a file, of which there is one then */
+	TIMED = 1 << 24, /* the time, nanoseconds of CLOCK_MONOTONIC when the call had been made */
+	WIDE_RESULT = 1 << 25, /* the result, which is not its lower half extended with its sign */
+};
+
+struct head { u32 size, arg; }; /* of an output */
 
 void agent_gate(struct block *b);
 
 static const u8 arg_reg[6] = { 7, 6, 2, 10, 8, 9 }; /* rdi rsi rdx r10 r8 r9 */
+enum { RCX = 1, R11 = 11 };
 
 static inline u64 arg(const struct block *b, u8 i) { return b->regs[arg_reg[i]]; }
 
@@ -606,10 +616,10 @@ static int begin(struct block *b, const struct row *row)
  * address that the program gives (ADDRESS). */
 static u64 room_of(const struct block *b, const struct row *row, u32 *length)
 {
-	u64 need = sizeof(struct record) + 8 * REG_WORDS;
+	u64 need = sizeof(struct record) + 8 + 8 + 8 * REG_WORDS;
 
 	if (refers(b, arg(b, 2)))
-		return need + 32;
+		return need + sizeof(struct head) + 8;
 	for (int i = 0; i < row->outs; i++) {
 		const struct out *o = &row->out[i];
 		u64 n = o->size;
@@ -624,36 +634,48 @@ static u64 room_of(const struct block *b, const struct row *row, u32 *length)
 				continue;
 			if (!is_writable(b, arg(b, o->of), 4) || (*length = *(const u32 *)arg(b, o->of)) > n)
 				return RING_SIZE + 1;
-			need += 16 + 8;
+			need += sizeof(struct head) + 8;
 		}
-		need += 16 + ALIGN8(n);
+		need += sizeof(struct head) + ALIGN8(n);
 	}
 	return need;
 }
 
 /* put_regs writes the registers that have changed since the record before. */
-static u8 *put_regs(struct block *b, struct record *rec)
+static u8 *put_regs(struct block *b, struct record *rec, u64 *at)
 {
-	u64 *at = (u64 *)(rec + 1);
+	u32 wide = 0, narrow = 0, *low;
 
-	rec->regs = 0;
-	for (int i = 0; i < REG_WORDS; i++)
-		if (b->regs[i] != b->last[i]) {
-			*at++ = b->last[i] = b->regs[i];
-			rec->regs |= 1u << i;
-		}
-	return (u8 *)at;
+	for (u32 i = 0; i < REG_WORDS; i++) {
+		u64 changed = b->regs[i] ^ b->last[i];
+		if (changed == 0 || i == RCX || i == R11)
+			continue;
+		b->last[i] = b->regs[i];
+		if (changed >> 32) {
+			*at++ = b->regs[i];
+			wide |= 1u << i;
+		} else
+			narrow |= 1u << i;
+	}
+	rec->what |= wide | narrow;
+	rec->wide = wide;
+	for (low = (u32 *)at; narrow; narrow &= narrow - 1)
+		*low++ = (u32)b->regs[__builtin_ctz(narrow)];
+	return (u8 *)ALIGN8((u64)low);
 }
 
-static u8 *put_out(struct record *rec, u8 *at, u64 addr, u64 n)
+/* put_out writes n bytes at argument i. */
+static u8 *put_out(const struct block *b, struct record *rec, u8 *at, u8 i, u64 n)
 {
-	if (addr == 0 || n == 0)
+	struct head *h = (struct head *)at;
+
+	if (arg(b, i) == 0 || n == 0)
 		return at;
-	((u64 *)at)[0] = addr;
-	((u64 *)at)[1] = n;
-	copy(at + 16, addr, n);
-	rec->outs++;
-	return at + 16 + ALIGN8(n);
+	h->size = (u32)n;
+	h->arg = i;
+	copy((u8 *)(h + 1), arg(b, i), n);
+	rec->what += ONE_OUT;
+	return (u8 *)(h + 1) + ALIGN8(n);
 }
 
 /* offset_of returns where in the file a call has begun to read n bytes, or less than 0. The file's position is mostly the one behind the
@@ -677,16 +699,15 @@ static long offset_of(struct block *b, u32 stood, u64 n)
 static u8 *put_reference(struct block *b, struct record *rec, u8 *at, u32 stood, u64 n)
 {
 	long offset = offset_of(b, stood, n);
-	u64 *out = (u64 *)at;
+	struct head *h = (struct head *)at;
 
 	if (offset < 0)
 		return 0;
-	out[0] = arg(b, 1);
-	out[1] = n;
-	out[2] = (u64)offset;
-	out[3] = (u32)arg(b, 0);
-	rec->outs = rec->refers = 1;
-	return at + 32;
+	h->size = (u32)n;
+	h->arg = 1;
+	*(long *)(h + 1) = offset;
+	rec->what += ONE_OUT | REFERS;
+	return (u8 *)(h + 1) + 8;
 }
 
 /* is_tried says that a call's result is only that of not having waited. */
@@ -738,24 +759,34 @@ int agent_call(struct block *b)
 		outs = 0;
 	}
 	struct record *rec = (struct record *)((u8 *)b + (RING - BLOCK) + b->head);
-	u8 *at = put_regs(b, rec), *next;
-	rec->outs = rec->refers = 0;
+	u64 *words = (u64 *)(rec + 1), *time = 0;
+	rec->what = 0;
+	rec->result = (u32)ret;
+	if (ret != (int)ret) {
+		*words++ = (u64)ret;
+		rec->what |= WIDE_RESULT;
+	}
+	if (b->common->timed) {
+		time = words++;
+		rec->what |= TIMED;
+	}
+	u8 *at = put_regs(b, rec, words), *next;
 	for (int i = 0; i < outs; i++) {
 		const struct out *o = &row->out[i];
-		u64 addr = arg(b, o->arg), n = o->size;
+		u64 n = o->size;
 		switch (o->how) {
 		case COUNTED: {
 			u64 most = arg(b, o->of) * o->size;
 			n *= (u64)ret;
 			if (n > most) /* MSG_TRUNC */
 				n = most;
-			if (n != most && !is_writable(b, addr, most))
+			if (n != most && !is_writable(b, arg(b, o->arg), most))
 				return ASK;
 			if (refers(b, n) && (next = put_reference(b, rec, at, stood, n))) {
 				at = next;
 				continue;
 			}
-			if (n + 24 > (u64)((u8 *)b + (RING - BLOCK) + RING_SIZE - at)) /* it was to be referred to */
+			if (sizeof(struct head) + ALIGN8(n) > (u64)((u8 *)b + (RING - BLOCK) + RING_SIZE - at)) /* it was to be referred to */
 				return ASK;
 			break;
 		}
@@ -768,13 +799,13 @@ int agent_call(struct block *b)
 			n = *(const u32 *)arg(b, o->of);
 			if (n > length)
 				n = length;
-			at = put_out(rec, at, arg(b, o->of), 4);
+			at = put_out(b, rec, at, o->of, 4);
 			break;
 		}
-		at = put_out(rec, at, addr, n);
+		at = put_out(b, rec, at, o->arg, n);
 	}
-	rec->result = (u64)ret;
-	rec->time = b->common->timed ? clock(b) : 0;
+	if (time)
+		*time = clock(b);
 	rec->size = (u32)(at - (u8 *)rec);
 	*(volatile u64 *)&b->head = b->head + rec->size;
 	return DONE;
