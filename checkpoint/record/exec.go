@@ -42,6 +42,9 @@ func (t *thread) beforeExec() (action, error) {
 		if why, _ := unrecordable(path); why != "" {
 			return action{}, t.giveUp(why + ": " + path)
 		}
+		if err := t.letTSCInExec(); err != nil {
+			return action{}, err
+		}
 		if t.group().shares() {
 			t.noteExitWords() // of the memory that it leaves, its end
 		} else if err := t.group().prepareExec(t); err != nil {
@@ -203,15 +206,15 @@ func (t *thread) beginImage() error {
 	if err := t.editAuxv(); err != nil {
 		return err
 	}
+	t.sig.held, t.sig.giving, t.sig.repeat, t.sig.syncPending = nil, nil, nil, false
+	t.note()
+	if err := errors.Join(t.inheritedActions(), t.handleSegv()); err != nil { // before anything is made to fault
+		return err
+	}
 	if err := t.arm(); err != nil {
 		return err
 	}
 	if err := t.armVsyscall(); err != nil {
-		return err
-	}
-	t.sig.held, t.sig.giving, t.sig.repeat, t.sig.syncPending = nil, nil, nil, false
-	t.note()
-	if err := errors.Join(t.inheritedActions(), t.handleSegv()); err != nil {
 		return err
 	}
 	if err := t.proc.describe(); err != nil {

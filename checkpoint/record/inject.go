@@ -127,6 +127,24 @@ func (in *injector) end() error {
 	if err := ptrace.SetRegs(in.tid, &in.saved); err != nil {
 		return err
 	}
+	return in.giveBack()
+}
+
+// enter implements caller. All signals but SIGSTOP are blocked on the way.
+func (in *injector) enter() error {
+	if err := ptrace.SetRegs(in.tid, &in.saved); err != nil {
+		return err
+	}
+	for entered := false; !entered; entered = ptrace.SyscallOp(in.tid) == 1 {
+		if err := in.toSyscallStop(); err != nil {
+			return err
+		}
+	}
+	return in.giveBack()
+}
+
+// giveBack restores the mask, and sends the signals again that came in between.
+func (in *injector) giveBack() error {
 	if err := ptrace.SetSigmask(in.tid, in.mask); err != nil {
 		return err
 	}

@@ -101,6 +101,8 @@ type caller interface {
 	made() int
 	// end gives the thread back, unchanged.
 	end() error
+	// enter gives a thread that stands before a SYSCALL instruction of its own back at the entry of that call.
+	enter() error
 }
 
 // ptraceSource is the source that ptrace(2) and /proc make.

@@ -56,11 +56,10 @@ func (sp *space) placeSegv(end uint64) error {
 	return err
 }
 
-// handleSegv has the handler take SIGSEGV, where the thread's process has the default action for it and
-// instructions fault. Calls can be injected at the stop.
+// handleSegv has the handler take SIGSEGV, where the thread's process has the default action for it. Calls can be injected at the stop.
 func (t *thread) handleSegv() error {
 	trap, at := &t.proc.trap, t.space().segv
-	if at == 0 || !trap.tsc && !trap.cpuid || t.proc.segv != (kernelAction{}) {
+	if at == 0 || t.proc.segv != (kernelAction{}) {
 		return nil
 	}
 	ret, err := t.callOnce(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), at+segvAction, 0, 8)

@@ -214,3 +214,35 @@ func (t *thread) letTSC(run bool) error {
 	}
 	return err
 }
+
+// letTSCInExec has RDTSC run while the thread, at the entry of its execve, executes a program, whose loader has that instruction: if the
+// recorder is killed meanwhile nobody else can have it run. It faults again before the new program runs (arm), and, where there is none,
+// before the thread does.
+func (t *thread) letTSCInExec() error {
+	if t.tscRuns || !t.proc.trap.tsc || t.proc.trap.ownTSC || t.session.guard == nil || t.hasOwnFilter() {
+		return nil
+	}
+	entry, mask := t.regs, t.sig.mask
+	before := entry
+	beforeCall(&before, entry.Orig_rax)
+	own, u := t.withBlock(&before), t.session.guard.of(t.tid)
+	u.lend(maskBorrowed, &own, mask)
+	defer u.returned()
+	err := t.undo()
+	var in caller
+	if err == nil {
+		in, err = t.session.source.inject(t.proc.pid, t.tid, t.space().site)
+	}
+	if err == nil {
+		var ret int64
+		ret, err = in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable)
+		t.tscRuns = err == nil && ret == 0
+	}
+	if err == nil {
+		err = in.enter()
+	}
+	if t.regs = entry; err != nil { // killed there
+		return err
+	}
+	return t.readRegs()
+}
