@@ -7,8 +7,7 @@ import "vplay/checkpoint/record/agent"
 // The agent reads clocks as programs do, by the vDSO: many ask for the time at each request that they serve. The vDSO, which is
 // hidden from the program, reads the time stamp counter, so this is where that runs (tscruns.go), and its memory is the kernel's own.
 
-// agentClock returns the address of the vDSO's clock_gettime where the thread may call it, else 0. It has the agent know of the
-// thread's stack, where most programs want the time.
+// agentClock returns the address of the vDSO's clock_gettime where the thread may call it, else 0.
 func (t *thread) agentClock() uint64 {
 	sp, s := t.space(), t.session
 	if !t.tscRuns || sp.noClock || sp.attached || sp.vdsoEnd == 0 {
@@ -19,9 +18,6 @@ func (t *thread) agentClock() uint64 {
 			sp.noClock = true
 			return 0
 		}
-	}
-	if !sp.agent.shared.IsWritable(t.regs.Rsp, t.regs.Rsp+1) {
-		sp.noteWritableAt(t.regs.Rsp)
 	}
 	return sp.vdso + s.clockOffset
 }

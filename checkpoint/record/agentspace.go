@@ -163,6 +163,8 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	own.Patient(t.mayWait())
 	own.Hope(t.hopesUntil())
 	own.Clock(t.agentClock())
+	own.Together(t.staysTogether())
+	t.noteStack()
 	if int64(t.regs.Orig_rax) >= 0 && t.regs.Rax == t.regs.Orig_rax { // the result is the call's number: the guardian would take it for a call that was not let through
 		t.regs.Orig_rax = ^uint64(0)
 		if err := t.setRegs(&t.regs); err != nil {

@@ -42,8 +42,15 @@ func (t *thread) killedUnderAgent(ws unix.WaitStatus) error {
 		return nil
 	}
 	t.placing = false
+	own := t.regs
 	if err := t.readRegs(); err != nil {
 		return err
+	}
+	if t.inInjected() {
+		t.regs = own
+		if err := t.setRegs(&t.regs); err != nil {
+			return err
+		}
 	}
 	if t.redo && int64(t.regs.Orig_rax) < 0 {
 		return t.notRedone(ws)
@@ -51,6 +58,12 @@ func (t *thread) killedUnderAgent(ws unix.WaitStatus) error {
 	t.redo = false
 	_, _, err := t.placed(ws, false, false)
 	return err
+}
+
+// inInjected reports whether the thread's registers are those of a call that the recorder has it make.
+func (t *thread) inInjected() bool {
+	site := t.space().site
+	return isCallSite(site) && t.regs.Rip-site < vdsoStubSize
 }
 
 // haltFromAgent is fromAgent for a thread that does not go on by itself: where the stop was the agent's own
@@ -72,7 +85,7 @@ func (t *thread) haltFromAgent(ws unix.WaitStatus) (unix.WaitStatus, error) {
 const askedStop = unix.WaitStatus(ptrace.EventStop<<16 | int(unix.SIGTRAP)<<8 | 0x7f)
 
 // leaveAgent logs what the agent has done up to a stop of the thread, and has it run under the agent no more. own says that
-// the stop is for a call that was not let through.
+// the stop is for a call that was not let through, or did not come to the agent.
 func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	shared := t.block.shared
 	t.agent, t.placing = false, true
@@ -83,9 +96,17 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	if err := t.readRegs(); err != nil {
 		return false, err
 	}
+	if err := t.followMask(); err != nil {
+		return false, err
+	}
 	if own, err = t.isDispatch(ws); err != nil {
 		return false, err
 	}
+	lost, err := t.hasLostBlock(ws)
+	if err != nil {
+		return own, err
+	}
+	own = own || lost
 	if own && t.inClock(shared.Phase()) {
 		t.space().noClock = true // it asks the kernel itself: the clock source is not the TSC any more
 	}
@@ -94,7 +115,31 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 			return own, err
 		}
 	}
-	return own, errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
+	err = errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
+	if lost && err == nil {
+		err = t.repairSegv()
+	}
+	return own, err
+}
+
+// hasLostBlock reports whether the stop is for a stub that faulted, because the program has loaded GS, with whose base the stub
+// finds the agent. The registers are then those behind the SYSCALL instruction, its call not made, and the base comes back with them.
+func (t *thread) hasLostBlock(ws unix.WaitStatus) (bool, error) {
+	if signalOf(ws) != int(unix.SIGSEGV) {
+		return false, nil
+	}
+	s := t.space().agent.stubAt(t.regs.Rip)
+	if s == nil {
+		return false, nil
+	}
+	var si ptrace.Siginfo
+	if err := t.session.source.getSiginfo(t.tid, &si); err != nil || !isFault(int(unix.SIGSEGV), &si) {
+		return false, err
+	}
+	r := &t.regs
+	r.Rip = s.addr + syscallInsnLen
+	r.Rcx, r.R11 = r.Rip, r.Eflags&^flagRF
+	return true, nil
 }
 
 // dispatchComes reports whether the thread, which is at a stop that was asked for, or of its whole process, has yet to stop for a
@@ -157,9 +202,9 @@ func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done
 		t.sig.atExit, t.atSync = t.regs, true
 		return action{}, false, t.setRegs(&t.regs)
 	case rip >= p.Made && rip < p.Noted && !shared.Tried(int64(live.Rax)):
-		return action{}, goesOn, t.behind(int64(live.Rax), goesOn)
+		return action{}, goesOn, t.behind(ws, int64(live.Rax), goesOn)
 	case phase == agent.Made && !shared.Tried(result):
-		return action{}, goesOn, t.behind(result, goesOn)
+		return action{}, goesOn, t.behind(ws, result, goesOn)
 	}
 	return action{}, goesOn, t.before(t.regs.Rip-syscallInsnLen, goesOn)
 }
@@ -340,8 +385,8 @@ func (t *thread) logUnmade() {
 
 // behind puts a thread, whose registers are those at the entry of a call that the agent has
 // made with result ret, at the call's exit, and logs it. asked says that the agent has
-// stopped for that, and not a signal.
-func (t *thread) behind(ret int64, asked bool) error {
+// stopped for that, and not a signal; ws is the stop.
+func (t *thread) behind(ws unix.WaitStatus, ret int64, asked bool) error {
 	c := &t.call
 	t.regs.Orig_rax = t.regs.Rax
 	made := t.regs
@@ -376,6 +421,7 @@ func (t *thread) behind(ret int64, asked bool) error {
 	t.logEvent(ev)
 	t.noteStderr(ret)
 	t.atSync = true
+	t.followUnblocked(ws)
 	return nil
 }
 
@@ -385,6 +431,14 @@ func sinceOf(at int64) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(-time.Duration(monotonic() - at))
+}
+
+// noteStack has the agent know of the thread's stack: most programs want the time there, and have signal masks there.
+func (t *thread) noteStack() {
+	sp := t.space()
+	if !sp.agent.shared.IsWritable(t.regs.Rsp, t.regs.Rsp+1) {
+		sp.noteWritableAt(t.regs.Rsp)
+	}
 }
 
 // noteWritable tells the agent of memory that can be written as a whole: that into which the

@@ -201,13 +201,22 @@ func (p *forceTimer) check(now time.Time) {
 
 // send sends the signal to the thread that runs, to end a wait and nothing else if wait is set.
 func (p *forceTimer) send(wait bool) {
-	if p.source.send(p.pid, p.tid, p.signo) != nil {
+	signo := p.signo
+	if p.shared != nil { // it may change the mask
+		p.shared.Attend(true)
+		signo = signalFor(p.shared.Closed())
+	}
+	if p.source.send(p.pid, p.tid, signo) != nil {
 		return
 	}
 	if p.sent == nil {
 		p.sent = map[int]sentSignal{}
 	}
-	p.sent[p.tid] = sentSignal{signo: p.signo, n: p.sent[p.tid].n + 1, wait: wait}
+	n := 1
+	if s := p.sent[p.tid]; s.signo == signo { // else what was sent before is lost
+		n += s.n
+	}
+	p.sent[p.tid] = sentSignal{signo: signo, n: n, wait: wait}
 }
 
 // endWait ends a call of the agent's in which the thread that has the turn waits, and has it wait in no other: another
@@ -393,11 +402,19 @@ func (p *forceTimer) interval(cut, due time.Duration) {
 // blocked chooses the signal by the program's mask.
 func (p *forceTimer) blocked(mask uint64) {
 	p.mu.Lock()
-	p.signo = reservedSignal
-	if mask&(1<<(reservedSignal-1)) != 0 {
-		p.signo = unix.SIGSTOP
-	}
+	p.signo = signalFor(blocksReserved(mask))
 	p.mu.Unlock()
+}
+
+// blocksReserved reports whether a mask blocks the reserved signal.
+func blocksReserved(mask uint64) bool { return mask&(1<<(reservedSignal-1)) != 0 }
+
+// signalFor returns the signal for a thread that blocks the reserved one, or does not.
+func signalFor(blocked bool) unix.Signal {
+	if blocked {
+		return unix.SIGSTOP
+	}
+	return reservedSignal
 }
 
 // off stops the timer from interrupting: nothing is recorded any more.

@@ -136,3 +136,22 @@ func TestRestEnds(t *testing.T) {
 		t.Errorf("sent %v", f.sent)
 	}
 }
+
+// TestTimerSignal: under the agent the timer's signal is by what the thread blocks now. One of another
+// kind that was sent before is lost.
+func TestTimerSignal(t *testing.T) {
+	f, _ := newFake(t, Options{})
+	p := computing(&ticker{})
+	p.source, p.shared = f, agent.Shared(make([]byte, agent.Size))
+	for _, closed := range []bool{true, true, false, true} {
+		p.shared.Together(together, closed)
+		p.send(false)
+		want := signalFor(closed)
+		if got := f.sent[len(f.sent)-1]; got != want || p.sent[p.tid].signo != want {
+			t.Errorf("%v was sent, %v is noted, want %v", got, p.sent[p.tid].signo, want)
+		}
+	}
+	if n := p.sent[p.tid].n; n != 1 {
+		t.Errorf("%d are on their way", n)
+	}
+}

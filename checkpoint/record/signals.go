@@ -261,6 +261,7 @@ func (t *thread) onAsync(sig int, si *ptrace.Siginfo) (action, error) {
 		t.recheck()
 		return action{sig: pass}, nil
 	case dispStop:
+		t.recheck()
 		return action{sig: sig}, nil
 	case dispKill:
 		if t.call.pending {
@@ -294,8 +295,8 @@ func (t *thread) signalDue() bool {
 	return t.call.pending || t.sig.syncPending && t.regs.Rip == t.sig.atExit.Rip && t.regs.Rsp == t.sig.atExit.Rsp
 }
 
-// recheck finds out whether more signals come right here after one that the
-// program ignores.
+// recheck finds out whether more signals come right here after one that is not delivered: the
+// program ignores it, it stops the program, or it is the timer's.
 func (t *thread) recheck() {
 	if t.sig.syncPending {
 		pending := t.pending()

@@ -351,6 +351,7 @@ func (t *thread) killed(err error) (unix.WaitStatus, bool) {
 // onForced is the stop that the timer has asked for. wait says that it was asked for only to end a call in which the thread
 // waits: where that had ended by itself there is nothing to do.
 func (t *thread) onForced(wait bool) (action, error) {
+	t.recheck()
 	if t.sig.draining || t.group().done {
 		t.sig.draining = false
 		return action{}, nil

@@ -44,6 +44,7 @@ var guestCases = []guestCase{
 	{name: "listeners", flags: []string{"-pthread"}},
 	{name: "longjmp"},
 	{name: "madvise"},
+	{name: "masks"},
 	{name: "memfdexec"},
 	{name: "memfdtwice"},
 	{name: "mremap"},

@@ -247,6 +247,7 @@ func TestKilledOutright(t *testing.T) {
 		{"forks", []string{guest, "forks"}, ""},
 		{"tsc", []string{guest, "tsc"}, ""},
 		{"broken", []string{guest, "broken"}, ""},
+		{"masks", []string{compile(t, "masks")}, ""},
 	}
 	if *programs {
 		redis, cli := need.Program(t, "redis-server"), need.Program(t, "redis-cli")+" -s SOCKET "

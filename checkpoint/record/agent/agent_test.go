@@ -58,7 +58,7 @@ func callOfCommand(nr uint32) int64 {
 
 // effects are those of the agent's calls that change more than what they write: the recorder follows them in the log.
 var effects = map[int64]abi.Effect{
-	abi.SYS_MMAP: abi.EffectMem, abi.SYS_BRK: abi.EffectMem, abi.SYS_RT_SIGACTION: abi.EffectSignal,
+	abi.SYS_MMAP: abi.EffectMem, abi.SYS_BRK: abi.EffectMem, abi.SYS_RT_SIGACTION: abi.EffectSignal, abi.SYS_RT_SIGPROCMASK: abi.EffectSignal,
 	abi.SYS_MUNMAP: abi.EffectMem, abi.SYS_MREMAP: abi.EffectMem, abi.SYS_MADVISE: abi.EffectMem,
 }
 

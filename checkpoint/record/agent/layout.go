@@ -51,7 +51,10 @@ const (
 	blockLast       = 0x108
 	blockUntil      = 0x1a8
 	blockClock      = 0x1b8
-	blockStood      = 0x1c8
+	blockTogether   = 0x1c0
+	blockMasked     = 0x1c8
+	blockClosed     = 0x1cc
+	blockStood      = 0x1e0
 	blockWritable   = 0x200
 	writableCount   = 24
 	blockAbout      = 0x400

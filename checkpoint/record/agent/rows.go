@@ -28,6 +28,7 @@ const (
 	ownMemory    // the first arguments are the address and the length of memory that AddWritable has named, or the agent has mapped
 	shrinks      // of mremap(2): likewise, and it becomes less where it is
 	unreferred   // no descriptor is referred to: Refer
+	mask         // of rt_sigprocmask(2): it asks for the mask, or changes it as Together says
 )
 
 // waits says how a call may wait for another thread.
@@ -154,6 +155,7 @@ func tableOfRows() map[uint32]row {
 	t[abi.SYS_MUNMAP] = row{when: ownMemory}
 	t[abi.SYS_MREMAP] = row{when: shrinks}
 	t[abi.SYS_RT_SIGACTION] = row{when: otherSignals, outs: outsOf(abi.SYS_RT_SIGACTION)}
+	t[abi.SYS_RT_SIGPROCMASK] = row{when: mask, outs: outsOf(abi.SYS_RT_SIGPROCMASK)}
 	next := uint32(rowCount)
 	for _, c := range []struct {
 		nr       int64

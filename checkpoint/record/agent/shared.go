@@ -94,6 +94,20 @@ func (s Shared) Hope(until int64) { s.put(blockUntil, uint64(until)) }
 // a phase but None that is found there is in the agent.
 func (s Shared) Clock(at uint64) { s.put(blockClock, at) }
 
+// Together says which signals, as a mask, the thread blocks all of, if closed is set, or none. The agent changes the mask so that it stays
+// so, and not at all where there are none such.
+func (s Shared) Together(signals uint64, closed bool) {
+	s.put(blockTogether, signals)
+	s.say(blockMasked, false)
+	s.say(blockClosed, closed)
+}
+
+// Masked reports whether the agent may have changed the signal mask since Together.
+func (s Shared) Masked() bool { return s.word(blockMasked).Load() != 0 }
+
+// Closed reports whether the signals of Together may be blocked. Attend is to come first: then they are blocked at no call from here on.
+func (s Shared) Closed() bool { return s.word(blockClosed).Load() != 0 }
+
 // Began returns the time, by CLOCK_MONOTONIC in nanoseconds, at which the call in progress began, if it has a
 // time-out and waits; 0 for others.
 func (s Shared) Began() int64 { return int64(s.at(blockBegan)) }

@@ -27,6 +27,7 @@ enum {
 	OWN_MEMORY, /* argument 0 is the address, 1 the length of memory that is writable as below */
 	SHRINKS, /* mremap: likewise, and it becomes less where it is */
 	UNREFERRED, /* no descriptor is referred to */
+	MASK, /* of rt_sigprocmask: it asks for the mask, or changes it for all or none of the signals that the supervisor has a hand in */
 };
 
 /* What is known of a descriptor. */
@@ -98,9 +99,13 @@ struct block {
 	u64 until;	      /* it may wait for a little at each call, and keep the turn, until then by CLOCK_MONOTONIC; 0 for not at all */
 	u32 missed, pass;     /* see comes_soon */
 	u64 vclock;	      /* the vDSO's clock_gettime, 0 where it is not to be called: RDTSC may be made to fault */
+	u64 together;	      /* signals of which the thread blocks all or none; 0 where the mask is the supervisor's to change */
+	u32 masked;	      /* the agent may have changed the mask since the supervisor looked */
+	volatile u32 closed;  /* the thread blocks them, or is about to, or has just done so */
+	u32 closes;	      /* it blocks them behind the call in progress */
 	u64 stands;	      /* where the open file of the descriptor below stands */
 	u32 stood;	      /* the descriptor, and 1, that the last call but writes has read from, and referred to; else 0 */
-	u8 unused[0x200 - 0x12c - 8 * REG_WORDS];
+	u8 unused[0x200 - 0x144 - 8 * REG_WORDS];
 	struct range writable[WRITABLE]; /* the program's own nameless memory that can be written as a whole, and not executed */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 about[DESCRIPTORS]; /* of a descriptor: what is known of it, as long as it is not closed */
@@ -133,7 +138,10 @@ _Static_assert(__builtin_offsetof(struct block, last) == 0x108, "");
 _Static_assert(__builtin_offsetof(struct block, common) == 0xe0, "");
 _Static_assert(__builtin_offsetof(struct block, until) == 0x1a8, "");
 _Static_assert(__builtin_offsetof(struct block, vclock) == 0x1b8, "");
-_Static_assert(__builtin_offsetof(struct block, stood) == 0x1c8, "");
+_Static_assert(__builtin_offsetof(struct block, together) == 0x1c0, "");
+_Static_assert(__builtin_offsetof(struct block, closed) == 0x1cc, "");
+_Static_assert(__builtin_offsetof(struct block, stood) == 0x1e0, "");
+_Static_assert(__builtin_offsetof(struct block, writable) == 0x200, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
 _Static_assert(__builtin_offsetof(struct block, listed) == 0x958, "");
 _Static_assert(__builtin_offsetof(struct block, referring) == 0x95c, "");
@@ -178,7 +186,7 @@ static inline void copy(u8 *to, u64 from, u64 n)
 #define ALIGN8(n) (((n) + 7) & ~7ul)
 #define FLAG_AC (1 << 18)
 
-enum { SYS_READ = 0, SYS_WRITE = 1, SYS_FSTAT = 5, SYS_LSEEK = 8, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_PREAD64 = 17, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_GETTIMEOFDAY = 96, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267, SYS_PPOLL = 271 };
+enum { SYS_READ = 0, SYS_WRITE = 1, SYS_FSTAT = 5, SYS_LSEEK = 8, SYS_MUNMAP = 11, SYS_IOCTL = 16, SYS_PREAD64 = 17, SYS_GETPID = 39, SYS_RECVFROM = 45, SYS_FCNTL = 72, SYS_READLINK = 89, SYS_GETTIMEOFDAY = 96, SYS_FSTATFS = 138, SYS_GETXATTR = 191, SYS_FLISTXATTR = 196, SYS_CLOCK_GETTIME = 228, SYS_NEWFSTATAT = 262, SYS_READLINKAT = 267, SYS_PPOLL = 271, SYS_PROCESS_VM_READV = 310 };
 
 /* Errors that the kernel finds before it writes to any argument. */
 static int is_clean(const struct block *b, long ret)
@@ -276,6 +284,7 @@ enum { PROT_WRITE = 2, PROT_EXEC = 4, MAP_PRIVATE_ANONYMOUS = 0x22, SIGSEGV = 11
 #define MAP_ADVICE 0x24000ul /* MAP_NORESERVE, MAP_STACK */
 
 long agent_sys(long nr, u64 a, u64 b, u64 c, u64 d);
+long agent_sys5(long nr, u64 a, u64 b, u64 c, u64 d, u64 e);
 
 #define AT_FDCWD (-100l)
 #define PROC_SUPER_MAGIC 0x9fa0
@@ -369,6 +378,57 @@ static int refers(const struct block *b, u64 n)
 }
 
 enum { O_WRITES = 03 /* O_WRONLY, O_RDWR */, O_NONBLOCK = 04000 };
+/* read_word reads a word of the program's memory. A fault in the agent would be nobody's, so where it is not known that it can be
+ * read the kernel does it, as it would for the call. */
+static int read_word(const struct block *b, u64 addr, u64 *word)
+{
+	struct { u64 at, size; } to = { (u64)word, sizeof *word }, from = { addr, sizeof *word };
+
+	if (is_writable(b, addr, sizeof *word)) {
+		*word = *(const u64 *)addr;
+		return 1;
+	}
+	return agent_sys5(SYS_PROCESS_VM_READV, (u64)agent_sys(SYS_GETPID, 0, 0, 0, 0), (u64)&to, 1, (u64)&from, 1) == sizeof *word;
+}
+
+enum { SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK };
+
+/* closes_with reports whether the thread blocks the signals behind a change of the mask of which it blocks all or none. */
+static int closes_with(const struct block *b, u64 set)
+{
+	switch ((int)arg(b, 0)) {
+	case SIG_BLOCK:
+		return b->closed || set & b->together;
+	case SIG_UNBLOCK:
+		return b->closed && !(set & b->together);
+	}
+	return (set & b->together) != 0;
+}
+
+/* may_mask reports whether the agent makes a call that asks for the signal mask or changes it. The timer's signal is one of those that
+ * stay together. The timer takes another where they are blocked; it asks for attention first and looks then, here it is the
+ * other way round, so that one of both notices. */
+static int may_mask(struct block *b)
+{
+	u64 set;
+
+	if (arg(b, 1) == 0)
+		return 1;
+	if (b->together == 0 || !read_word(b, arg(b, 1), &set) || ((set & b->together) != 0 && (set & b->together) != b->together))
+		return 0;
+	b->closes = (u32)closes_with(b, set);
+	if (b->closes)
+		__atomic_store_n(&b->closed, 1, __ATOMIC_SEQ_CST);
+	b->masked = 1;
+	return !b->attention;
+}
+
+/* follow_mask is for such a call that has been made. */
+static void follow_mask(struct block *b)
+{
+	if (arg(b, 1))
+		b->closed = b->closes;
+}
 
 /* row_of returns the row of the call, or 0 when it is the supervisor's. */
 static const struct row *row_of(struct block *b, const struct row *rows)
@@ -404,6 +464,8 @@ static const struct row *row_of(struct block *b, const struct row *rows)
 		return is_own(b) ? row : 0;
 	case SHRINKS:
 		return arg(b, 3) & ~MREMAP_MAYMOVE || PAGES(arg(b, 2)) == 0 || PAGES(arg(b, 2)) > PAGES(arg(b, 1)) || !is_own(b) ? 0 : row;
+	case MASK:
+		return may_mask(b) ? row : 0;
 	case BY_COMMAND:
 		for (u32 i = row->val & 0xffff, n = row->val >> 16; n > 0; i++, n--)
 			if (rows[i].val == (u32)arg(b, row->arg)) {
@@ -753,6 +815,8 @@ int agent_call(struct block *b)
 	if (ret == -EINTR || (ret < 0 && is_memory_call(row)))
 		return ASK;
 	follow_memory(b, row, ret);
+	if (row->when == MASK && ret == 0)
+		follow_mask(b);
 	if (ret < 0 && outs) {
 		if (!is_clean(b, ret))
 			return ASK;
@@ -814,7 +878,7 @@ int agent_call(struct block *b)
 /* What the agent does when the supervisor is gone: it makes the program what it would be without
  * either. Each thread does so for itself, and the first for the program's code. */
 
-enum { SYS_MPROTECT = 10, SYS_SCHED_YIELD = 24, SYS_RT_SIGACTION = 13, SYS_GETPID = 39, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
+enum { SYS_MPROTECT = 10, SYS_SCHED_YIELD = 24, SYS_RT_SIGACTION = 13, SYS_PRCTL = 157, SYS_ARCH_PRCTL = 158, SYS_GETTID = 186, SYS_SCHED_SETAFFINITY = 203, SYS_TGKILL = 234 };
 enum { SYS_USER_DISPATCH = 2, PR_SET_TSC = 26, PR_SET_SYSCALL_USER_DISPATCH = 59, ARCH_SET_CPUID = 0x1012 };
 enum { TRAP_TSC = 1, TRAP_CPUID = 2 };
 

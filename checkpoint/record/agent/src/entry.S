@@ -113,14 +113,18 @@ agent_restorer:
 	mov	$15, %eax
 	syscall
 
-/* agent_sys makes a call of the agent's own: number, then four arguments. It is let through, too. */
-	.globl agent_sys
+/* agent_sys makes a call of the agent's own: number, then four arguments. It is let through, too. agent_sys5 has five, and 0 as the
+ * sixth. */
+	.globl agent_sys, agent_sys5
 agent_sys:
+agent_sys5:
 	mov	%rdi, %rax
 	mov	%rsi, %rdi
 	mov	%rdx, %rsi
 	mov	%rcx, %rdx
 	mov	%r8, %r10
+	mov	%r9, %r8
+	xor	%r9d, %r9d
 	syscall
 agent_sysed:
 	ret
