@@ -358,11 +358,14 @@ func initialize(s *session, _ *godap.Request, raw []byte) (any, error) {
 	}
 	s.clientID = m.Arguments.ClientID
 	s.pathURI = m.Arguments.PathFormat == "uri"
+	// With it VS Code asks for the innermost frame, draws the call stack, and asks for the rest, some of it before it draws the line.
+	// All of what it asks for takes us less than a millisecond.
+	canDelay := s.clientID != "vscode"
 	s.canProgress, s.canInvalidate = m.Arguments.SupportsProgressReporting, m.Arguments.SupportsInvalidatedEvent
 	return godap.Capabilities{
 		SupportsConfigurationDoneRequest: true, SupportsFunctionBreakpoints: true, SupportsConditionalBreakpoints: true,
 		SupportsHitConditionalBreakpoints: true, SupportsEvaluateForHovers: true, SupportsStepBack: true, SupportsRestartRequest: true,
-		SupportsExceptionInfoRequest: true, SupportsDelayedStackTraceLoading: true, SupportsLogPoints: true, SupportsTerminateRequest: true,
+		SupportsExceptionInfoRequest: true, SupportsDelayedStackTraceLoading: canDelay, SupportsLogPoints: true, SupportsTerminateRequest: true,
 		SupportsDataBreakpoints: true, SupportsReadMemoryRequest: true, SupportsDisassembleRequest: true, SupportsSteppingGranularity: true,
 		SupportsInstructionBreakpoints: true, SupportsSetVariable: true, SupportsSetExpression: true, SupportsWriteMemoryRequest: true,
 		SupportsCancelRequest: true, SupportsModulesRequest: true, SupportsLoadedSourcesRequest: true, SupportsValueFormattingOptions: true,

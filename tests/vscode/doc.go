@@ -8,6 +8,9 @@
 // that fails the test when somebody uses it. No scene but those about errors may show an
 // error. A scene that fails leaves a picture, whose name the test prints.
 //
+// How long the editor takes by itself is known from a debugger that does nothing (folder null),
+// which TestLatency measures beside vplay.
+//
 //	go test ./tests/vscode -run 'TestVSCode/timeline' -v
 //	go test ./tests/vscode -v -long -shots /tmp/shots     # all scenes, and a picture of each one's end
 //	go test ./tests/vscode -run TestLatency -v -latency 50

@@ -54,8 +54,29 @@ func pack(t *testing.T, npm string) string {
 	return file
 }
 
-// start starts a fresh editor with the extension, and a browser. stories go to the scenes.
-func start(t *testing.T, stories map[string]story) *editor {
+// packNull packs the debugger that does nothing.
+func packNull(t *testing.T, npm string) string {
+	t.Helper()
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "null.vsix")
+	for _, name := range []string{"package.json", "extension.js"} {
+		b, err := os.ReadFile(filepath.Join("null", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(npm, "node_modules", ".bin", "vsce"), "package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", file)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("vsce: %v\n%s", err, out)
+	}
+	return file
+}
+
+// start starts a fresh editor with extensions, and a browser. stories go to the scenes.
+func start(t *testing.T, stories map[string]story, packs ...func(t *testing.T, npm string) string) *editor {
 	t.Helper()
 	npm := installed(t)
 	dir := t.TempDir()
@@ -78,10 +99,12 @@ func start(t *testing.T, stories map[string]story) *editor {
 	}
 	entry := filepath.Join(npm, "node_modules", "code-server", "out", "node", "entry.js")
 	common := []string{entry, "--user-data-dir", user, "--extensions-dir", extensions}
-	install := exec.Command("node", append(common, "--install-extension", pack(t, npm))...)
-	install.Env = env
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("install the extension: %v\n%s", err, out)
+	for _, pack := range packs {
+		install := exec.Command("node", append(common, "--install-extension", pack(t, npm))...)
+		install.Env = env
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Fatalf("install the extension: %v\n%s", err, out)
+		}
 	}
 	serve := exec.Command("node", append(common, "--auth", "none", "--bind-addr", fmt.Sprintf("127.0.0.1:%d", port),
 		"--disable-telemetry", "--disable-update-check", "--disable-workspace-trust")...)

@@ -314,25 +314,44 @@ const scenes = {
         const ed = await crashed(stage, 5000); // a person opens an editor, and then debugs
         await ed.page.keyboard.press("Alt+F10");
         await ed.until("another position", async () => /^\d+:\d+/.test(await ed.position()));
-        await ed.page.evaluate(watchLine);
-        const times = [];
-        for (const end = Date.now() + 120000; times.length < stage.argument && Date.now() < end;) {
-            await wait(500); // as a person who looks at each
-            const painted = ed.page.evaluate(() => window.vplayPainted());
-            await ed.page.keyboard.press("Alt+F10");
-            const took = await painted;
-            if (took > 0) { // else it is the same line as before
-                times.push(took);
-            }
-        }
-        times.sort((a, b) => a - b);
-        const p99 = times[Math.ceil(0.99 * times.length) - 1];
-        stage.note(`a step back to the painted line: median ${times[times.length >> 1].toFixed(0)} ms, p99 ${p99.toFixed(0)} ms of ${times.length}`);
+        const p99 = await measure(stage, ed, "a step back to the painted line");
         if (p99 > 100) {
-            throw new Error(`p99 is ${p99.toFixed(0)} ms, more than 100: ${times.map((t) => t.toFixed(0))}`);
+            throw new Error(`p99 is ${p99.toFixed(0)} ms, more than 100`);
         }
     },
+
+    // The same with a debugger that does nothing (folder null).
+    async nothing(stage) {
+        const ed = await stage.open("nothing");
+        await ed.open("ledger.c");
+        await wait(5000);
+        await ed.page.keyboard.press("F5");
+        await ed.atLine(38);
+        await ed.page.keyboard.press("Alt+F10");
+        await ed.atLine(37);
+        await measure(stage, ed, "the same with a debugger that does nothing");
+    },
 };
+
+// measure steps back as often as the argument says, and returns the 99th percentile of the times from the key to the painted
+// line. It notes them in their order, and the median.
+async function measure(stage, ed, what) {
+    await ed.page.evaluate(watchLine);
+    const times = [];
+    for (const end = Date.now() + 120000; times.length < stage.argument && Date.now() < end;) {
+        await wait(500); // as a person who looks at each
+        const painted = ed.page.evaluate(() => window.vplayPainted());
+        await ed.page.keyboard.press("Alt+F10");
+        const took = await painted;
+        if (took > 0) { // else it is the same line as before
+            times.push(took);
+        }
+    }
+    const sorted = times.toSorted((a, b) => a - b);
+    const p99 = sorted[Math.ceil(0.99 * times.length) - 1];
+    stage.note(`${what}: median ${sorted[times.length >> 1].toFixed(0)} ms, p99 ${p99.toFixed(0)} ms of ${times.length}: ${times.map((t) => t.toFixed(0))}`);
+    return p99;
+}
 
 // watchLine runs in the page. It makes a function that resolves to the milliseconds from the next
 // key to the frame in which another line is marked as the present one, or to 0 after 2 seconds.

@@ -111,7 +111,7 @@ func TestVSCode(t *testing.T) {
 	}
 	missing := stories["missing"]
 	missing.write(t, ".vscode/settings.json", []byte(`{"vplay.vplayd": "no-such-vplayd"}`))
-	e := start(t, stories)
+	e := start(t, stories, pack)
 	scenes := "page crash back damaged missing" // the others take minutes, and a machine with nothing else to do
 	if *long {
 		scenes += " culprit conditions whowrote timeline call disassembly map stripped frames ample processes hover two moving completion"
@@ -134,6 +134,16 @@ func TestLate(t *testing.T) {
 func TestLatency(t *testing.T) {
 	need.Machine(t, "to be asked for by -latency", *latency > 0)
 	installed(t)
-	e := start(t, map[string]story{"ledger": tell(t, "ledger.c")})
-	e.play(t, "latency", *latency)
+	ledger := tell(t, "ledger.c")
+	nothing := story{Folder: t.TempDir()}
+	text, err := os.ReadFile(filepath.Join(ledger.Folder, "ledger.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing.write(t, "ledger.c", text)
+	nothing.write(t, ".vscode/launch.json", []byte(`{"configurations": [{"type": "null", "request": "launch", "name": "null", "program": "${workspaceFolder}/ledger.c", "internalConsoleOptions": "neverOpen"}]}`))
+	e := start(t, map[string]story{"ledger": ledger, "nothing": nothing}, pack, packNull)
+	for _, scene := range []string{"nothing", "latency"} {
+		t.Run(scene, func(t *testing.T) { e.play(t, scene, *latency) })
+	}
 }

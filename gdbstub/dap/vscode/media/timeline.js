@@ -12,10 +12,16 @@ const list = document.getElementById("events");
 const scale = 18, lane = 20, right = 8, near = 6; // pixels
 const mostLanes = 24;
 
+const picture = document.createElement("canvas"); // all but where the program stands, which each step changes
+const colours = new Map(); // by name: each costs the browser a look through all rules
+
 let history, position, drag;
 
 function colour(name) {
-    return getComputedStyle(document.body).getPropertyValue(`--vscode-${name}`).trim();
+    if (!colours.has(name)) {
+        colours.set(name, getComputedStyle(document.body).getPropertyValue(`--vscode-${name}`).trim());
+    }
+    return colours.get(name);
 }
 
 const isSignal = (m) => m.kind === "signal" || m.kind === "fault";
@@ -26,24 +32,40 @@ const at = (px) => history.from + Math.min(Math.max((px - left()) / width(), 0),
 const lanes = () => history.threads.slice(0, mostLanes);
 const laneTop = (tid) => scale + lane * Math.max(lanes().findIndex((t) => t.tid === tid), 0);
 
+const height = () => (history ? scale + lane * lanes().length + 4 : 0);
+const ratio = () => window.devicePixelRatio || 1;
+
+// draw draws all of it.
 function draw() {
-    const height = history ? scale + lane * lanes().length + 4 : 0;
-    canvas.style.height = `${height}px`;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.width = canvas.clientWidth * ratio;
-    canvas.height = height * ratio;
+    colours.clear(); // there may be another theme
+    canvas.style.height = `${height()}px`;
+    canvas.width = picture.width = canvas.clientWidth * ratio();
+    canvas.height = picture.height = height() * ratio();
     if (!history) {
         return;
     }
-    const g = canvas.getContext("2d");
-    g.scale(ratio, ratio);
+    const g = picture.getContext("2d");
+    g.scale(ratio(), ratio());
     g.font = `10px ${colour("font-family") || "sans-serif"}`;
     g.textBaseline = "middle";
-    drawScale(g, height);
+    drawScale(g, height());
     lanes().forEach((t) => drawLane(g, t));
     history.marks.forEach((m) => drawMark(g, m));
+    drawPosition();
+}
+
+// drawPosition shows the picture, and in it where the program stands.
+function drawPosition() {
+    if (!history || canvas.width === 0 || canvas.height === 0) {
+        return; // it is hidden
+    }
+    const g = canvas.getContext("2d");
+    g.setTransform(1, 0, 0, 1, 0, 0);
+    g.clearRect(0, 0, canvas.width, canvas.height);
+    g.drawImage(picture, 0, 0);
     if (position) {
-        drawCursor(g, height);
+        g.scale(ratio(), ratio());
+        drawCursor(g, height());
     }
 }
 
@@ -268,15 +290,17 @@ window.addEventListener("message", ({ data }) => {
     if (data.command === "history") {
         history = data.history;
         fill();
+        draw();
     } else if (data.command === "position") {
         position = data.position;
         document.body.dataset.position = position.position;
         document.body.dataset.at = position.at;
+        drawPosition();
     } else if (data.command === "clear") {
         history = position = undefined;
         fill();
+        draw();
     }
-    draw();
     say();
     follow();
 });

@@ -7,6 +7,7 @@
 const vscode = require("vscode");
 const fs = require("fs");
 const { spawn } = require("child_process");
+const { Movements } = require("./movements");
 const vplayd = require("./vplayd");
 
 class Adapters {
@@ -51,6 +52,7 @@ class Adapter {
         this.waiting = new Map(); // requests without an answer, by number
         this.asked = new Map(); // what takes the answers to our own requests, by number
         this.questions = 0;
+        this.movements = new Movements((answer) => this.emitter.fire(answer));
         this.present = new Map(); // whether a source is on this machine, by path
         this.child = spawn(vplayd.program(config), serveArguments(config), { windowsHide: true });
         this.child.on("error", (e) => this.ended(`${vplayd.missingText(config)} ${vplayd.howToGet} (${e.message})`));
@@ -63,6 +65,9 @@ class Adapter {
     handleMessage(message) {
         if (this.over) {
             this.refuse(message, this.over);
+            return;
+        }
+        if (!this.movements.begins(message)) {
             return;
         }
         if (message.type === "request") {
@@ -101,6 +106,7 @@ class Adapter {
             this.ask("stackTrace", { threadId: message.body.threadId, startFrame: 0, levels: fewFrames }, async (answer) => {
                 await this.stopped(message, hasNoSource(this.missing(answer)));
                 this.emitter.fire(message);
+                this.movements.stood(message.body.reason);
             });
             return;
         }
@@ -113,8 +119,14 @@ class Adapter {
             }
             this.waiting.delete(message.request_seq);
             this.missing(message);
+            if (this.movements.answered(message)) {
+                return;
+            }
         }
         this.emitter.fire(message);
+        if (message.event === "stopped") {
+            this.movements.stood(message.body.reason);
+        }
     }
 
     // stopped prepares VS Code for a stop. Where no frame has a source it would show nothing of where
@@ -168,6 +180,7 @@ class Adapter {
             return;
         }
         this.over = why;
+        this.movements.flush();
         for (const request of this.waiting.values()) {
             this.refuse(request, why);
         }
@@ -188,6 +201,7 @@ class Adapter {
 
     dispose() {
         this.over = this.over || "the session is over";
+        this.movements.dispose();
         this.child.stdin.end();
         this.child.kill();
     }

@@ -4,13 +4,13 @@
 // (places.js, timeline.js) listens here.
 
 const vscode = require("vscode");
+const movements = require("./movements").names;
 
-// afterPaint is how long a stop is left to the editor alone, in milliseconds: it draws the line, and what is asked
-// and shown besides would delay that.
-const afterPaint = 60;
-
-// movements are the requests that the server answers before it moves; a stop follows.
-const movements = new Set(["continue", "reverseContinue", "next", "stepIn", "stepOut", "stepBack"]);
+// afterPaint is how long the editor is left alone after it has chosen the frame of a stop, in milliseconds: it draws the
+// line, and what is asked and shown besides would delay that. Only the session that the user looks at gets
+// a frame; noFrame bounds the wait for one. At the first stop the timeline opens, and VS Code loses the line of a
+// disassembly that is being shown meanwhile. So that stop does not wait for the frame.
+const afterPaint = 60, noFrame = 400;
 
 class Sessions {
     constructor() {
@@ -18,39 +18,64 @@ class Sessions {
         // onDidMove tells of a session that moves or stands somewhere else, or has ended, or of another that the user looks at.
         this.onDidMove = this.moved.event;
         this.positions = new Map(); // by session id; null while the session moves
-        this.stops = new Map(); // how often it has stopped or gone on, by session id
+        this.stops = new Map(); // the newest stop or movement of each, by session id
         this.listeners = [
             vscode.debug.onDidTerminateDebugSession((s) => {
+                this.change(s);
                 this.positions.delete(s.id);
                 this.stops.delete(s.id);
                 this.moved.fire(s);
             }),
             vscode.debug.onDidChangeActiveDebugSession((s) => this.moved.fire(s)),
         ];
+        if (vscode.debug.onDidChangeActiveStackItem) { // since VS Code 1.90
+            this.listeners.push(vscode.debug.onDidChangeActiveStackItem((item) => item?.frameId !== undefined && this.shown(item.session)));
+        }
     }
 
-    // createDebugAdapterTracker sees what the adapter sends.
+    // createDebugAdapterTracker sees what goes to the adapter and what it sends. That a session moves is told by the request:
+    // the adapter may hold the answer back until the stop.
     createDebugAdapterTracker(session) {
         return {
+            onWillReceiveMessage: (message) => message.type === "request" && movements.has(message.command) && this.goesOn(session),
             onDidSendMessage: (message) => {
-                const stops = message.type === "event" && message.event === "stopped";
-                if (!stops && !goesOn(message)) {
-                    return;
-                }
-                const now = (this.stops.get(session.id) || 0) + 1;
-                this.stops.set(session.id, now);
-                if (stops) {
-                    setTimeout(() => this.stops.get(session.id) === now && this.arrived(session, now), afterPaint);
-                } else {
-                    this.positions.set(session.id, null);
-                    this.moved.fire(session);
+                if (message.event === "continued") {
+                    this.goesOn(session);
+                } else if (message.event === "stopped" || isRefused(message)) {
+                    const now = this.change(session);
+                    now.ask = () => this.arrived(session, now);
+                    now.timer = setTimeout(now.ask, this.positions.has(session.id) ? noFrame : afterPaint);
                 }
             },
         };
     }
 
-    // arrived asks where a session stands, after that many stops and movements.
+    // change begins another state of a session.
+    change(session) {
+        clearTimeout(this.stops.get(session.id)?.timer);
+        const now = {};
+        this.stops.set(session.id, now);
+        return now;
+    }
+
+    goesOn(session) {
+        this.change(session);
+        this.positions.set(session.id, null);
+        this.moved.fire(session);
+    }
+
+    // shown is called when the editor has chosen the frame that it shows.
+    shown(session) {
+        const now = this.stops.get(session.id);
+        if (now?.ask && this.positions.has(session.id)) {
+            clearTimeout(now.timer);
+            now.timer = setTimeout(now.ask, afterPaint);
+        }
+    }
+
+    // arrived asks where a session stands since its newest stop.
     async arrived(session, now) {
+        now.ask = undefined;
         let position;
         try {
             position = await session.customRequest("vplay/position");
@@ -81,10 +106,9 @@ class Sessions {
     }
 }
 
-// goesOn reports whether a message says that the program moves from now on.
-function goesOn(message) {
-    return message.type === "event" ? message.event === "continued"
-        : message.type === "response" && message.success && movements.has(message.command);
+// isRefused reports whether a message says that the program does not move: it stands where it was.
+function isRefused(message) {
+    return message.type === "response" && !message.success && movements.has(message.command);
 }
 
 module.exports = { Sessions };
