@@ -8,8 +8,8 @@ const movements = require("./movements").names;
 
 // afterPaint is how long the editor is left alone after it has chosen the frame of a stop, in milliseconds: it draws the
 // line, and what is asked and shown besides would delay that. Only the session that the user looks at gets
-// a frame; noFrame bounds the wait for one. At the first stop the timeline opens, and VS Code loses the line of a
-// disassembly that is being shown meanwhile. So that stop does not wait for the frame.
+// a frame; noFrame bounds the wait for one. At the first stop the timeline opens, and VS Code may lose its place in a
+// disassembly that is being loaded meanwhile. So that stop does not wait for the frame.
 const afterPaint = 60, noFrame = 400;
 
 class Sessions {
