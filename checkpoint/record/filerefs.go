@@ -9,8 +9,11 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,7 +65,7 @@ type refMark struct {
 }
 
 // errRefLost says that a file was changed which the log refers to.
-var errRefLost = errors.New("a file that the program has read was changed, and there was no memory for a copy")
+var errRefLost = errors.New("a file that the program has read was changed, and could not be copied in time")
 
 // read returns n bytes of the file, as they were when they were read.
 func (f *leasedFile) read(offset int64, n uint64) ([]byte, error) {
@@ -132,11 +135,7 @@ func hasLeases(f *os.File) bool {
 // lease takes a lease on an open file. When it is to be given up the watch wakes.
 func (l *leases) lease(f *os.File) error {
 	if l.watch == nil {
-		w, err := watchLeases(l.giveUpAsked)
-		if err != nil {
-			return err
-		}
-		l.watch = w
+		l.watch = watchLeases(l.giveUpAsked)
 	}
 	if err := setOwner(int(f.Fd()), l.watch.tid); err != nil {
 		return err
@@ -202,7 +201,11 @@ func (f *leasedFile) giveUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over.Store(true)
+	began := time.Now()
 	c, err := copyOf(f.file)
+	if err == nil && time.Since(began) > leaseTime()/2 {
+		err = errors.Join(errRefLost, c.Close())
+	}
 	if err != nil {
 		f.lost.Store(true)
 		_, _ = unix.FcntlInt(f.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK) // it has one
@@ -210,6 +213,17 @@ func (f *leasedFile) giveUp() {
 	}
 	_ = f.file.Close() // it was read from
 	f.file = c
+}
+
+// leaseTime returns how long the kernel waits for a lease to be given up. Then it takes it away (proc(5), lease-break-time).
+func leaseTime() time.Duration {
+	const usual = 45
+	b, err := os.ReadFile("/proc/sys/fs/lease-break-time")
+	n, aerr := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || aerr != nil {
+		n = usual
+	}
+	return time.Duration(n) * time.Second
 }
 
 // copyOf returns a copy of a file, in memory.
@@ -249,7 +263,7 @@ type leaseWatch struct {
 }
 
 // watchLeases has f called, on a thread of its own, when leases are to be given up.
-func watchLeases(f func()) (*leaseWatch, error) {
+func watchLeases(f func()) *leaseWatch {
 	w, ready := &leaseWatch{}, make(chan int)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its mask
@@ -262,7 +276,7 @@ func watchLeases(f func()) (*leaseWatch, error) {
 		}
 	}()
 	w.tid = <-ready
-	return w, nil
+	return w
 }
 
 // end ends the thread.

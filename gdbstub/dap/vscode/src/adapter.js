@@ -11,8 +11,13 @@ const { Movements } = require("./movements");
 const vplayd = require("./vplayd");
 
 class Adapters {
+    // showTimeline shows the timeline of a session, once.
+    constructor(showTimeline) {
+        this.showTimeline = showTimeline;
+    }
+
     createDebugAdapterDescriptor(session) {
-        return new vscode.DebugAdapterInlineImplementation(new Adapter(session.configuration));
+        return new vscode.DebugAdapterInlineImplementation(new Adapter(session.configuration, () => this.showTimeline(session)));
     }
 }
 
@@ -44,7 +49,8 @@ function hasNoSource(answer) {
 }
 
 class Adapter {
-    constructor(config) {
+    constructor(config, showTimeline) {
+        this.showTimeline = showTimeline;
         this.emitter = new vscode.EventEmitter();
         this.onDidSendMessage = this.emitter.event;
         this.input = Buffer.alloc(0);
@@ -132,9 +138,11 @@ class Adapter {
     // stopped prepares VS Code for a stop. Where no frame has a source it would show nothing of where
     // the program stands, but for one reason, for which it opens the disassembly; what it says of
     // the stop is the description. Once open, it stays in front, so we close what we have opened
-    // when there is a source again, unless the user steps in it.
+    // when there is a source again, unless the user steps in it. It loses its place when the panel opens while it is
+    // loaded, so that is opened before.
     async stopped(message, noSource) {
         if (noSource) {
+            await this.showTimeline();
             message.body.reason = "instruction breakpoint";
             this.opened = true;
         } else if (this.opened && message.body.reason !== "step") {

@@ -18,6 +18,7 @@ function activate(context) {
     const places = new Places(sessions, context.workspaceState);
     const questions = new Questions(sessions, places);
     const configurations = new Configurations(sessions);
+    const timeline = new Timeline(context.extensionUri, sessions, places);
     context.subscriptions.push(
         sessions,
         places,
@@ -25,12 +26,12 @@ function activate(context) {
         vscode.debug.registerDebugConfigurationProvider("vplay", configurations),
         vscode.debug.registerDebugConfigurationProvider(
             "vplay", configurations.dynamic(), vscode.DebugConfigurationProviderTriggerKind.Dynamic),
-        vscode.debug.registerDebugAdapterDescriptorFactory("vplay", new Adapters()),
+        vscode.debug.registerDebugAdapterDescriptorFactory("vplay", new Adapters((session) => timeline.show(session))),
         vscode.debug.registerDebugAdapterTrackerFactory("vplay", sessions),
         vscode.window.registerCustomEditorProvider("vplay.recording", new RecordingPage(context.extensionUri), {
             supportsMultipleEditorsPerDocument: true,
         }),
-        vscode.window.registerWebviewViewProvider("vplay.timeline", new Timeline(context.extensionUri, sessions, places), {
+        vscode.window.registerWebviewViewProvider("vplay.timeline", timeline, {
             webviewOptions: { retainContextWhenHidden: true },
         }),
         vscode.commands.registerCommand("vplay.debug", (uri) => configurations.debug(uri)),

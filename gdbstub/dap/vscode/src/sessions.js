@@ -8,8 +8,7 @@ const movements = require("./movements").names;
 
 // afterPaint is how long the editor is left alone after it has chosen the frame of a stop, in milliseconds: it draws the
 // line, and what is asked and shown besides would delay that. Only the session that the user looks at gets
-// a frame; noFrame bounds the wait for one. At the first stop the timeline opens, and VS Code may lose its place in a
-// disassembly that is being loaded meanwhile. So that stop does not wait for the frame.
+// a frame; noFrame bounds the wait for one.
 const afterPaint = 60, noFrame = 400;
 
 class Sessions {
@@ -44,7 +43,7 @@ class Sessions {
                 } else if (message.event === "stopped" || isRefused(message)) {
                     const now = this.change(session);
                     now.ask = () => this.arrived(session, now);
-                    now.timer = setTimeout(now.ask, this.positions.has(session.id) ? noFrame : afterPaint);
+                    now.timer = setTimeout(now.ask, noFrame);
                 }
             },
         };
@@ -67,7 +66,7 @@ class Sessions {
     // shown is called when the editor has chosen the frame that it shows.
     shown(session) {
         const now = this.stops.get(session.id);
-        if (now?.ask && this.positions.has(session.id)) {
+        if (now?.ask) {
             clearTimeout(now.timer);
             now.timer = setTimeout(now.ask, afterPaint);
         }

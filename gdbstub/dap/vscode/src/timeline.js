@@ -22,17 +22,30 @@ class Timeline {
         });
     }
 
-    // reveal shows the view when a session stands for the first time. The editor keeps the focus.
+    // reveal shows the view when a session stands for the first time.
     async reveal() {
         const session = this.sessions.active();
-        if (this.isActive !== Boolean(session)) { // each step comes here, and is not to wait for it
-            this.isActive = Boolean(session);
-            await vscode.commands.executeCommand("setContext", "vplay.active", this.isActive);
+        await this.activate(Boolean(session));
+        if (session && this.sessions.position()) {
+            await this.show(session);
         }
-        if (!session || !this.sessions.position() || this.revealed.has(session.id)) {
+    }
+
+    // activate says whether there is a session: without one there is no view.
+    async activate(is) {
+        if (this.isActive !== is) { // each step comes here, and is not to wait for it
+            this.isActive = is;
+            await vscode.commands.executeCommand("setContext", "vplay.active", is);
+        }
+    }
+
+    // show shows the view for a session, once. The editor keeps the focus.
+    async show(session) {
+        if (this.revealed.has(session.id)) {
             return;
         }
         this.revealed.add(session.id);
+        await this.activate(true);
         if (vscode.workspace.getConfiguration("vplay").get("showTimeline")) {
             await vscode.commands.executeCommand("vplay.timeline.focus", { preserveFocus: true });
         }
