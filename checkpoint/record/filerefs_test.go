@@ -12,18 +12,25 @@ import (
 	"vplay/tests/need"
 )
 
-// TestLeasedFile: whoever opens a file for writing that the log refers to waits until there is a copy, and the log has what was read.
-func TestLeasedFile(t *testing.T) {
+// fileOf returns a file with some content, opened for reading.
+func fileOf(t *testing.T, content []byte) *os.File {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	was := bytes.Repeat([]byte("as it was "), 100_000)
-	if err := os.WriteFile(path, was, 0o600); err != nil {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.Open(path)
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer own.Close()
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestLeasedFile: whoever opens a file for writing that the log refers to waits until there is a copy, and the log has what was read.
+func TestLeasedFile(t *testing.T) {
+	was := bytes.Repeat([]byte("as it was "), 100_000)
+	own := fileOf(t, was)
 	var l leases
 	defer l.close()
 	f := l.take(os.Getpid(), int32(own.Fd()))
@@ -31,7 +38,7 @@ func TestLeasedFile(t *testing.T) {
 	if again := l.take(os.Getpid(), int32(own.Fd())); again != f {
 		t.Fatal("there are two of one file")
 	}
-	if err := os.WriteFile(path, []byte("other"), 0o600); err != nil { // it waits
+	if err := os.WriteFile(own.Name(), []byte("other"), 0o600); err != nil { // it waits
 		t.Fatal(err)
 	}
 	if got, err := f.read(1234, 5000); err != nil || !bytes.Equal(got, was[1234:6234]) {
@@ -63,20 +70,12 @@ func TestLeaseWhileWritten(t *testing.T) {
 
 // TestLeaseEnds: nobody waits for a recorder that has ended its recording.
 func TestLeaseEnds(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, make([]byte, 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	own, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer own.Close()
+	own := fileOf(t, make([]byte, 1000))
 	var l leases
 	need.Machine(t, "a file system with leases", l.take(os.Getpid(), int32(own.Fd())) != nil)
 	l.close()
 	began := time.Now()
-	if err := os.Truncate(path, 0); err != nil {
+	if err := os.Truncate(own.Name(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
