@@ -64,6 +64,9 @@ func (t *thread) beforeTask() (action, error) {
 	case flags&cloneVM != 0:
 		return action{}, nil
 	}
+	if err := t.letTSCInCall(); err != nil {
+		return action{}, err
+	}
 	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {
 		if err := t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced }); err != nil {
 			return action{}, err

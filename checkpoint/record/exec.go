@@ -42,7 +42,7 @@ func (t *thread) beforeExec() (action, error) {
 		if why, _ := unrecordable(path); why != "" {
 			return action{}, t.giveUp(why + ": " + path)
 		}
-		if err := t.letTSCInExec(); err != nil {
+		if err := t.letTSCInCall(); err != nil {
 			return action{}, err
 		}
 		if t.group().shares() {

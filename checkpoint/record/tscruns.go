@@ -215,10 +215,10 @@ func (t *thread) letTSC(run bool) error {
 	return err
 }
 
-// letTSCInExec has RDTSC run while the thread, at the entry of its execve, executes a program, whose loader has that instruction: if the
-// recorder is killed meanwhile nobody else can have it run. It faults again before the new program runs (arm), and, where there is none,
-// before the thread does.
-func (t *thread) letTSCInExec() error {
+// letTSCInCall has RDTSC run while the thread makes the call at whose entry it is. That is one that executes a program, whose loader has
+// that instruction, or makes a process that may do so: if the recorder is killed before it has seen what comes of it, nobody else can
+// have RDTSC run there. It faults again before the new program runs (arm), and before this thread, or its child, runs its own code.
+func (t *thread) letTSCInCall() error {
 	if t.tscRuns || !t.proc.trap.tsc || t.proc.trap.ownTSC || t.session.guard == nil || t.hasOwnFilter() {
 		return nil
 	}
