@@ -14,6 +14,18 @@ import (
 // The verb record on every system: its flags and help, and the name and check of the
 // file to write. Recording itself is in record_linux_amd64.go.
 
+// besideHelp tells what recording does beside the program, and what becomes of that without record.
+const besideHelp = `What the program reads from a file of more than 256 KiB is not copied: record takes a
+lease on the file (fcntl(2), F_SETLEASE). Another program that opens the file for
+writing, or cuts it, waits until record has made a copy, which takes a quarter of a
+second for 256 MiB; with O_NONBLOCK it gets EWOULDBLOCK. Files of more than 512 MiB are
+copied as they are read.
+
+If record itself is killed by another process, no recording is written. A second
+process of vplayd, the guardian (vplay-guardian), then lets the program go on by
+itself, as vplayd help attach says. When the program does it, by SIGKILL to its
+process group say, the recording is written first.`
+
 // recordFlags are the flags of record.
 type recordFlags struct {
 	out         string
@@ -113,16 +125,7 @@ plain text: values of variables whose names look like secrets (TOKEN, KEY,
 PASSWORD and the like) are masked there, unless --env says otherwise. The
 environment on the program's stack is memory as any other, and is not masked.
 
-What the program reads from a file of more than 256 KiB is not copied: record takes a
-lease on the file (fcntl(2), F_SETLEASE). Another program that opens the file for
-writing, or cuts it, waits until record has made a copy, which takes a quarter of a
-second for 256 MiB; with O_NONBLOCK it gets EWOULDBLOCK. Files of more than 512 MiB are
-copied as they are read.
-
-If record itself is killed by another process, no recording is written. A second
-process of vplayd, the guardian (vplay-guardian), then lets the program go on by
-itself, as vplayd help attach says. When the program does it, by SIGKILL to its
-process group say, the recording is written first.`,
+` + besideHelp,
 		Example: `  vplayd record -- ./server --port 80
   vplayd record -o crash.vplay --keep-seconds 20 -- ./server
   vplayd record --keep always -q -- gzip -k big.txt
