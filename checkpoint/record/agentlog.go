@@ -139,7 +139,7 @@ func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) (_ []chec
 	agent.Records(l.data, func(r *agent.Record) {
 		regs := l.seg
 		copy(regs.R[:], r.Regs[:16])
-		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[16], r.Regs[17], r.Regs[18]
+		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[agent.RIP], r.Regs[agent.RFLAGS], r.Regs[agent.FS]
 		nr := int64(regs.R[0])
 		enter := s.enterEvent(nr, r.Regs.Args(), &regs)
 		after := regs

@@ -20,9 +20,6 @@ import (
 // program: before its call, in it at its exit, or behind it. So a signal finds the program, never the
 // agent, and no handler can run there.
 
-// regGS is where agent.Regs has the base of GS, the agent's.
-const regGS = 19
-
 // fromAgent is called first at a stop of a thread under the agent. done says that the stop was
 // the agent's own business, and that the thread is to go on by next.
 func (t *thread) fromAgent(ws unix.WaitStatus) (next action, done bool, err error) {
@@ -136,10 +133,14 @@ func (t *thread) hasLostBlock(ws unix.WaitStatus) (bool, error) {
 	if err := t.session.source.getSiginfo(t.tid, &si); err != nil || !isFault(int(unix.SIGSEGV), &si) {
 		return false, err
 	}
-	r := &t.regs
+	s.afterSyscall(&t.regs)
+	return true, nil
+}
+
+// afterSyscall sets what the SYSCALL instruction of the site changes: RIP, RCX and R11.
+func (s *site) afterSyscall(r *ptrace.Regs) {
 	r.Rip = s.addr + syscallInsnLen
 	r.Rcx, r.R11 = r.Rip, r.Eflags&^flagRF
-	return true, nil
 }
 
 // dispatchComes reports whether the thread, which is at a stop that was asked for, or of its whole process, has yet to stop for a
@@ -170,7 +171,7 @@ func (t *thread) makesCall(r ptrace.Regs) error {
 func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done bool, err error) {
 	a, shared := t.space().agent, t.block.shared
 	noted, phase, result, saved := t.block.noted, shared.Phase(), shared.Result(), shared.Regs()
-	saved[regGS] = 0
+	saved[agent.GS] = 0
 	p := agent.Places()
 	rip := t.regs.Rip - t.block.at.Addr
 	if t.inClock(phase) {
@@ -298,7 +299,7 @@ func (t *thread) inStub(s *site) error {
 	case r.Rip == s.stub && s.entry != s.stub:
 		r.Rip = s.jump.Addr
 	default:
-		r.Rip, r.Rcx, r.R11 = behind, behind, r.Eflags&^flagRF
+		s.afterSyscall(r)
 		return t.before(s.addr, false)
 	}
 	return t.setRegs(r)
@@ -319,8 +320,7 @@ func (t *thread) unenter(s *site, rip uint64, saved *agent.Regs) {
 	if rip >= p.Numbered {
 		r.Rax = saved[0]
 	}
-	r.Rip = s.addr + syscallInsnLen
-	r.Rcx, r.R11 = r.Rip, r.Eflags&^flagRF
+	s.afterSyscall(r)
 }
 
 // setSaved makes the thread's registers the saved ones.
@@ -329,7 +329,7 @@ func (t *thread) setSaved(saved *agent.Regs) {
 	for n := range byte(16) {
 		*register(r, n) = saved[n]
 	}
-	r.Rip, r.Eflags, r.Fs_base, r.Gs_base = saved[16], saved[17], saved[18], saved[regGS]
+	r.Rip, r.Eflags, r.Fs_base, r.Gs_base = saved[agent.RIP], saved[agent.RFLAGS], saved[agent.FS], saved[agent.GS]
 	r.Orig_rax = ^uint64(0)
 }
 

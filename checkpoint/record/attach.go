@@ -50,11 +50,7 @@ func Attach(ctx context.Context, pid int, opt Options) (Result, error) {
 		errc <- s.runAttached()
 	}()
 	err := <-errc
-	s.logMemory.close()
-	s.leases.close()
-	s.tscFiles.close()
-	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
-	return s.result, err
+	return s.close(), err
 }
 
 // runAttached is the life of the tracer thread.

@@ -36,15 +36,15 @@ const (
 // leases are the files that the logs of all processes refer to. The zero value is ready to use.
 type leases struct {
 	mu      sync.Mutex
-	files   map[agent.File]*leasedFile // with a lease
-	changed map[agent.File]bool        // that others have opened for writing: such a file is not referred to again
+	files   map[fileID]*leasedFile // with a lease
+	changed map[fileID]bool        // that others have opened for writing: such a file is not referred to again
 	watch   *leaseWatch
 }
 
 // leasedFile is a file that logs refer to.
 type leasedFile struct {
 	of   *leases
-	key  agent.File
+	key  fileID
 	size int64
 	over atomic.Bool // the lease is given up
 	lost atomic.Bool // and there is no copy
@@ -96,7 +96,7 @@ func (f *leasedFile) unuse() {
 
 // take returns the file of a descriptor, with one use more, or nil where it cannot be referred to.
 func (l *leases) take(pid int, fd int32) *leasedFile {
-	own, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	own, err := os.OpenFile(procPath(pid, int(fd)), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (l *leases) take(pid int, fd int32) *leasedFile {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := agent.File{Dev: st.Dev, Inode: st.Ino}
+	key := fileID{st.Dev, st.Ino}
 	if f := l.files[key]; f != nil {
 		_ = own.Close() // likewise
 		f.uses++
@@ -119,7 +119,7 @@ func (l *leases) take(pid int, fd int32) *leasedFile {
 	}
 	f := &leasedFile{of: l, key: key, size: st.Size, file: own, uses: 1, marks: map[refMark]bool{}}
 	if l.files == nil {
-		l.files = map[agent.File]*leasedFile{}
+		l.files = map[fileID]*leasedFile{}
 	}
 	l.files[key] = f
 	return f
@@ -177,7 +177,7 @@ func (p *process) giveUpLeases(c *call) {
 		return
 	}
 	for _, to := range p.fileTargets(c) {
-		if f := l.files[agent.File{Dev: to.id.dev, Inode: to.id.inode}]; f != nil {
+		if f := l.files[to.id]; f != nil {
 			l.giveUp(f)
 		}
 	}
@@ -187,7 +187,7 @@ func (p *process) giveUpLeases(c *call) {
 func (l *leases) giveUp(f *leasedFile) {
 	delete(l.files, f.key)
 	if l.changed == nil {
-		l.changed = map[agent.File]bool{}
+		l.changed = map[fileID]bool{}
 	}
 	l.changed[f.key] = true
 	f.giveUp()
@@ -298,9 +298,9 @@ func (a *spaceAgent) followFiles(r *agent.Record) int32 {
 	case unix.SYS_OPEN, unix.SYS_OPENAT:
 		a.noteFile(r.Result)
 	case unix.SYS_CLOSE:
-		a.forgetFile(int32(r.Regs[7]))
+		a.forgetFile(int32(r.Regs.Arg(0)))
 	case unix.SYS_DUP, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_FCNTL:
-		old, second := int32(r.Regs[7]), uint32(r.Regs[6])
+		old, second := int32(r.Regs.Arg(0)), uint32(r.Regs.Arg(1))
 		_, known := a.files.copied[old]
 		switch {
 		case r.Result < 0, r.Result == int64(old), r.Regs[0] == unix.SYS_FCNTL && second != unix.F_DUPFD && second != unix.F_DUPFD_CLOEXEC:
@@ -314,7 +314,7 @@ func (a *spaceAgent) followFiles(r *agent.Record) int32 {
 		if r.Refers || r.Result < agent.LeastReferred {
 			return -1
 		}
-		fd := int32(r.Regs[7])
+		fd := int32(r.Regs.Arg(0))
 		if n, ok := a.files.copied[fd]; ok {
 			a.files.copied[fd] = n + r.Result
 			if n+r.Result >= referAfter {

@@ -157,11 +157,16 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 		errc <- s.run(prog)
 	}()
 	err = <-errc
+	return s.close(), err
+}
+
+// close gives up what the recording has held, and returns what became of it. Its thread has ended.
+func (s *session) close() Result {
 	s.logMemory.close()
 	s.leases.close()
 	s.tscFiles.close()
 	s.log.Debug().EmbedObject(&s.result.Stats).Msg("recording ended")
-	return s.result, err
+	return s.result
 }
 
 // run is the life of the tracer thread.

@@ -222,27 +222,31 @@ func (t *thread) letTSCInCall() error {
 	if t.tscRuns || !t.proc.trap.tsc || t.proc.trap.ownTSC || t.session.guard == nil || t.hasOwnFilter() {
 		return nil
 	}
-	entry, mask := t.regs, t.sig.mask
-	before := entry
+	entry, before := t.regs, t.regs
 	beforeCall(&before, entry.Orig_rax)
 	own, u := t.withBlock(&before), t.session.guard.of(t.tid)
-	u.lend(maskBorrowed, &own, mask)
+	u.lend(maskBorrowed, &own, t.sig.mask)
 	defer u.returned()
 	err := t.undo()
-	var in caller
 	if err == nil {
-		in, err = t.session.source.inject(t.proc.pid, t.tid, t.space().site)
-	}
-	if err == nil {
-		var ret int64
-		ret, err = in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable)
-		t.tscRuns = err == nil && ret == 0
-	}
-	if err == nil {
-		err = in.enter()
+		err = t.enterWithTSC()
 	}
 	if t.regs = entry; err != nil { // killed there
 		return err
 	}
 	return t.readRegs()
+}
+
+// enterWithTSC has RDTSC run in the thread, which stands before a call, and has it come to the entry of that.
+func (t *thread) enterWithTSC() error {
+	in, err := t.session.source.inject(t.proc.pid, t.tid, t.space().site)
+	if err != nil {
+		return err
+	}
+	ret, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable)
+	if err != nil {
+		return err
+	}
+	t.tscRuns = ret == 0
+	return in.enter()
 }

@@ -32,6 +32,30 @@ const regWords = 20
 // behind the SYSCALL instruction, and RCX and R11 are what that leaves there.
 type Regs [regWords]uint64
 
+// Registers by number. Those below RIP have the numbers of the instruction set.
+const (
+	regRCX = 1
+	regR11 = 11
+	RIP    = 16
+	RFLAGS = 17
+	FS     = 18 // the base
+	GS     = 19 // likewise
+)
+
+// argRegs are the registers of a call's arguments.
+var argRegs = [6]uint8{7, 6, 2, 10, 8, 9}
+
+// Arg returns an argument of the call, by number from 0 to 5.
+func (r *Regs) Arg(i int) uint64 { return r[argRegs[i]] }
+
+// Args returns the arguments of the call.
+func (r *Regs) Args() (args [6]uint64) {
+	for i := range args {
+		args[i] = r.Arg(i)
+	}
+	return args
+}
+
 // Init prepares new memory for an agent whose mapping begins at base in the program. What all threads
 // have in common is where the first agent's mapping begins.
 func (s Shared) Init(base, common uint64) {
@@ -411,14 +435,6 @@ const (
 	wideResult = 1 << 25
 )
 
-// Registers by number.
-const (
-	regRCX    = 1
-	regR11    = 11
-	regRIP    = 16
-	regRFLAGS = 17
-)
-
 // parse reads the record at the start of b, the one before which r has, and returns its size.
 func (r *Record) parse(b []byte) (size int, ok bool) {
 	if len(b) < recordHead {
@@ -449,7 +465,7 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 		reg := &r.Regs[bits.TrailingZeros32(narrow)]
 		*reg, from = *reg&^math.MaxUint32|uint64(binary.LittleEndian.Uint32(from)), from[4:]
 	}
-	r.Regs[regRCX], r.Regs[regR11] = r.Regs[regRIP], r.Regs[regRFLAGS]
+	r.Regs[regRCX], r.Regs[regR11] = r.Regs[RIP], r.Regs[RFLAGS]
 	return size, r.parseOuts(b[at:size], what)
 }
 
@@ -464,12 +480,12 @@ func (r *Record) parseOuts(b []byte, what uint32) bool {
 		if b = b[8:]; arg >= uint32(len(argRegs)) {
 			return false
 		}
-		addr := r.Regs[argRegs[arg]]
+		addr := r.Regs.Arg(int(arg))
 		if r.Refers {
 			if len(b) != 8 {
 				return false
 			}
-			r.Written = Reference{Addr: addr, Len: uint64(n), Offset: int64(binary.LittleEndian.Uint64(b)), FD: int32(r.Regs[argRegs[0]])}
+			r.Written = Reference{Addr: addr, Len: uint64(n), Offset: int64(binary.LittleEndian.Uint64(b)), FD: int32(r.Regs.Arg(0))}
 			return r.Written.Offset >= 0
 		}
 		padded := (uint64(n) + 7) &^ 7
@@ -480,15 +496,4 @@ func (r *Record) parseOuts(b []byte, what uint32) bool {
 		b = b[padded:]
 	}
 	return !r.Refers
-}
-
-// argRegs are the registers of a call's arguments.
-var argRegs = [6]uint8{7, 6, 2, 10, 8, 9}
-
-// Args returns the arguments of the call.
-func (r *Regs) Args() (args [6]uint64) {
-	for i := range args {
-		args[i] = r[argRegs[i]]
-	}
-	return args
 }

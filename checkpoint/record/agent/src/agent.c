@@ -377,7 +377,6 @@ static int refers(const struct block *b, u64 n)
 	return (nr == SYS_READ || nr == SYS_PREAD64) && n >= LEAST_REFERRED && (u32)arg(b, 0) < DESCRIPTORS && referred(b)[(u32)arg(b, 0)];
 }
 
-enum { O_WRITES = 03 /* O_WRONLY, O_RDWR */, O_NONBLOCK = 04000 };
 /* read_word reads a word of the program's memory. A fault in the agent would be nobody's, so where it is not known that it can be
  * read the kernel does it, as it would for the call. */
 static int read_word(const struct block *b, u64 addr, u64 *word)
@@ -429,6 +428,8 @@ static void follow_mask(struct block *b)
 	if (arg(b, 1))
 		b->closed = b->closes;
 }
+
+enum { O_WRITES = 03 /* O_WRONLY, O_RDWR */, O_NONBLOCK = 04000 };
 
 /* row_of returns the row of the call, or 0 when it is the supervisor's. */
 static const struct row *row_of(struct block *b, const struct row *rows)
@@ -741,7 +742,7 @@ static u8 *put_out(const struct block *b, struct record *rec, u8 *at, u8 i, u64 
 }
 
 /* offset_of returns where in the file a call has begun to read n bytes, or less than 0. The file's position is mostly the one behind the
- * read before: of the calls of this thread, and the others stand, only writes have come between. These move no file that can be
+ * read before: the other threads stand still, and of this thread's calls only writes have come since. These do not move a file that is
  * referred to, which nobody has open for writing. */
 static long offset_of(struct block *b, u32 stood, u64 n)
 {
