@@ -42,19 +42,13 @@ func (sp *space) keepDebuggerSet(c *call, f *checkpoint.Final) error {
 
 // ReadFile implements image.FileReader.
 func (m spaceMemory) ReadFile(object uint32, off uint64, b []byte) int {
-	for _, g := range m.maps.all() {
-		if g.Object != object {
-			continue
-		}
-		f, done, err := m.openMapped(&g)
-		if err != nil {
-			return 0
-		}
-		defer done()
-		n, _ := f.ReadAt(b, int64(off)) // a short read is one
-		return n
+	f, done, err := m.openObject(object)
+	if err != nil {
+		return 0
 	}
-	return 0
+	defer done()
+	n, _ := f.ReadAt(b, int64(off)) // a short read is one
+	return n
 }
 
 // keepSectionTables keeps the pages that hold the section tables of the modules,

@@ -57,21 +57,14 @@ func (sp *space) keepOriginalsOf(m *mapping, pages ranges) error {
 	})
 }
 
-// fileContent reads what a page of a file held that no process holds any more: the program has
-// written to its copy of it, at addr, since the interval's start. keepOriginals has kept it.
-func (sp *space) fileContent(k pageKey, addr uint64, b []byte) bool {
-	m := sp.maps.at(addr)
-	if m == nil || k.object == 0 || keyIn(&m.Mapping, addr) != k || sp.objects.at(k.object).Kind != checkpoint.ObjectFile {
+// fileContent reads what a page of a file holds that no process had a copy of, or none that still stands. It is kept: replay
+// must find the same.
+func (sp *space) fileContent(k pageKey, b []byte) bool {
+	if k.object == 0 || sp.objects.at(k.object).Kind != checkpoint.ObjectFile {
 		return false
 	}
-	f, done, err := sp.openMapped(m)
-	if err != nil {
-		return false
-	}
-	defer done()
 	clear(b)
-	n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize))
-	return n > 0
+	return spaceMemory{sp}.ReadFile(k.object, k.index*checkpoint.PageSize, b) > 0
 }
 
 // openMapped opens the file behind a mapping: the very file where the kernel
@@ -80,7 +73,21 @@ func (sp *space) openMapped(m *mapping) (io.ReaderAt, func(), error) {
 	if f, done, err := mapFileOpener(sp.pid, m.Start, m.End)(); err == nil {
 		return f, done, nil
 	}
-	o := sp.objects.at(m.Object)
+	return openNamed(sp.objects.at(m.Object))
+}
+
+// openObject opens the file of an object: behind a mapping of it, or by its name if it is not mapped any more.
+func (sp *space) openObject(object uint32) (io.ReaderAt, func(), error) {
+	for _, m := range sp.maps.all() {
+		if m.Object == object {
+			return sp.openMapped(&m)
+		}
+	}
+	return openNamed(sp.objects.at(object))
+}
+
+// openNamed opens the file that o describes by its name.
+func openNamed(o *checkpoint.Object) (io.ReaderAt, func(), error) {
 	f, err := os.Open(o.Path)
 	if err != nil {
 		return nil, nil, err

@@ -177,9 +177,10 @@ func (sp *space) startContent(cur *interval, addr uint64, b []byte) bool {
 		return true
 	}
 	if cp, ok := cur.src.(*copySource); ok && !cp.has(addr) || isLost(cur.src) && !present {
-		return sp.fileContent(key, addr, b)
-	}
-	if cur.src.readPage(addr, b) != nil {
+		if !sp.fileContent(key, b) {
+			return false
+		}
+	} else if cur.src.readPage(addr, b) != nil {
 		return false
 	}
 	if present {
