@@ -40,5 +40,12 @@ func (sp *space) findClock() uint64 {
 	return 0
 }
 
+// tellTime stores the time for a thread that was found while it did so, and is behind its call then.
+func (t *thread) tellTime() error {
+	b, addr := t.block.shared.Time()
+	_, err := t.space().mem.writeAt(b, addr)
+	return err
+}
+
 // inClock reports whether the thread, which ran under the agent and was found in a phase, is where the agent reads a clock.
 func (t *thread) inClock(phase agent.Phase) bool { return phase != agent.None && t.inVDSO() }

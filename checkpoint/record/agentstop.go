@@ -206,6 +206,8 @@ func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done
 		return action{}, goesOn, t.behind(ws, int64(live.Rax), goesOn)
 	case phase == agent.Made && !shared.Tried(result):
 		return action{}, goesOn, t.behind(ws, result, goesOn)
+	case phase == agent.Tells:
+		return action{}, goesOn, errors.Join(t.tellTime(), t.behind(ws, 0, goesOn))
 	}
 	return action{}, goesOn, t.before(t.regs.Rip-syscallInsnLen, goesOn)
 }

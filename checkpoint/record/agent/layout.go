@@ -64,6 +64,7 @@ const (
 	blockAction     = 0x808
 	blockAffinity   = 0x828
 	affinitySize    = 128
+	blockProbe      = 0x8a8
 	blockGuest      = 0x938
 	blockListed     = 0x958
 	blockReferring  = 0x95c

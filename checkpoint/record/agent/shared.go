@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+
+	"vplay/checkpoint/abi"
 )
 
 // What the agent and the supervisor share, as the supervisor sees it. It may look at all of it
@@ -22,6 +24,7 @@ const (
 	Entered              // the program's registers are saved, the call is not made
 	Made                 // Result is the call's
 	Waits                // as Entered, and the call may wait, which a signal may end
+	Tells                // the call returns 0, and some of the time that it asks for is in memory: Time has it all
 )
 
 // regWords is how many registers are saved: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15,
@@ -34,6 +37,7 @@ type Regs [regWords]uint64
 
 // Registers by number. Those below RIP have the numbers of the instruction set.
 const (
+	regRAX = 0
 	regRCX = 1
 	regR11 = 11
 	RIP    = 16
@@ -89,6 +93,19 @@ func (s Shared) Attend(on bool) {
 
 // Result returns the result of the call in progress, in phase Made.
 func (s Shared) Result() int64 { return int64(s.at(blockResult)) }
+
+// timeSize is the size of struct timespec, and of struct timeval.
+const timeSize = 16
+
+// Time returns what the call in progress stores in memory, and where, in phase Tells. It stays the agent's.
+func (s Shared) Time() (b []byte, addr uint64) {
+	r := s.Regs()
+	addr = r.Arg(1)
+	if r[regRAX] == abi.SYS_GETTIMEOFDAY {
+		addr = r.Arg(0)
+	}
+	return s[Block+blockProbe:][:timeSize], addr
+}
 
 // Regs returns the program's registers at the entry of the call in progress.
 func (s Shared) Regs() (r Regs) {

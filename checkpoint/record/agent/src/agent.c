@@ -142,6 +142,7 @@ _Static_assert(__builtin_offsetof(struct block, together) == 0x1c0, "");
 _Static_assert(__builtin_offsetof(struct block, closed) == 0x1cc, "");
 _Static_assert(__builtin_offsetof(struct block, stood) == 0x1e0, "");
 _Static_assert(__builtin_offsetof(struct block, writable) == 0x200, "");
+_Static_assert(__builtin_offsetof(struct block, probe) == 0x8a8, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
 _Static_assert(__builtin_offsetof(struct block, listed) == 0x958, "");
 _Static_assert(__builtin_offsetof(struct block, referring) == 0x95c, "");
@@ -508,33 +509,34 @@ static u64 clock(struct block *b)
 /* The clocks that the vDSO reads without a system call: real time, monotonic, raw, both coarse ones, and since the start. */
 #define VDSO_CLOCKS 0xf3u
 
+#define TIME_SIZE 16 /* of struct timespec, and of struct timeval */
+
 /* tells_time makes a call that asks for the time, if it can do so without the kernel. A fault in the agent would be nobody's, so it
- * is known of the memory that it can be written. */
+ * is known of the memory that it can be written. Whoever finds the thread while it stores the time there has all of it in probe. */
 static int tells_time(struct block *b)
 {
-	const u64 *t = (const u64 *)b->probe;
+	u64 *t = (u64 *)b->probe, *to;
 	u32 id = (u32)arg(b, 0);
-	u64 *to;
 
 	switch (b->regs[0]) {
 	case SYS_CLOCK_GETTIME:
 		to = (u64 *)arg(b, 1);
-		if (id > 7 || !(VDSO_CLOCKS >> id & 1) || !is_writable(b, (u64)to, 16) || !read_clock(b, (int)id))
+		if (id > 7 || !(VDSO_CLOCKS >> id & 1) || !is_writable(b, (u64)to, TIME_SIZE) || !read_clock(b, (int)id))
 			return 0;
-		to[0] = t[0];
-		to[1] = t[1];
 		break;
 	case SYS_GETTIMEOFDAY:
 		to = (u64 *)arg(b, 0);
-		if (arg(b, 1) || !is_writable(b, (u64)to, 16) || !read_clock(b, CLOCK_REALTIME))
+		if (arg(b, 1) || !is_writable(b, (u64)to, TIME_SIZE) || !read_clock(b, CLOCK_REALTIME))
 			return 0;
-		to[0] = t[0];
-		to[1] = t[1] / 1000;
+		t[1] /= 1000;
 		break;
 	default:
 		return 0;
 	}
 	b->result = 0;
+	__atomic_store_n(&b->phase, PHASE_TELLS, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	copy((u8 *)to, (u64)t, TIME_SIZE);
 	b->phase = PHASE_MADE;
 	return 1;
 }

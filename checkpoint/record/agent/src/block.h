@@ -53,6 +53,7 @@
 #define PHASE_ENTERED 1 /* the program's registers are saved, its call is not made */
 #define PHASE_MADE   2 /* B_RESULT has the call's result */
 #define PHASE_WAITS  3 /* likewise entered, and the call may wait, which the supervisor may end */
+#define PHASE_TELLS  4 /* the call's result is 0, and what it stores in memory is in probe, and not all of it there */
 
 /* What a stub says of its site, at RCX when it enters the agent. */
 #define D_RIP        0 /* behind the SYSCALL instruction */
