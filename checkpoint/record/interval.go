@@ -59,9 +59,10 @@ const (
 // eventCount is how many events the interval has, with those of the agent's calls.
 func (l *interval) eventCount() int { return len(l.rec.Events) + 2*l.made }
 
-// isFull reports whether the interval has n times as much as one should have.
+// isFull reports whether the interval has n times as much as one should have. What the log refers to counts by half: it takes no
+// memory until the interval is written.
 func (l *interval) isFull(n int) bool {
-	return l.eventCount() > n*eventLimit || l.bytes-l.atStart+l.referred > int64(n)*dataLimit
+	return l.eventCount() > n*eventLimit || l.bytes-l.atStart+l.referred/2 > int64(n)*dataLimit
 }
 
 // overfull is from where on an interval ends though cuts are dear: one with more may not be read by default.

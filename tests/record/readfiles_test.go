@@ -3,11 +3,14 @@
 package record
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	recorder "vplay/checkpoint/record"
+	"vplay/tests/need"
 )
 
 // TestReadFiles: what is read from large files is not copied while nobody changes them.
@@ -36,5 +39,21 @@ func TestReadFiles(t *testing.T) {
 			}
 			t.Log(verify(t, res.Path))
 		})
+	}
+}
+
+// TestReadMuch: however little room it takes in the agent's log what is referred to, an interval has not much of it.
+func TestReadMuch(t *testing.T) {
+	const size = 400 << 20
+	file := filepath.Join(t.TempDir(), "holes")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, size)); err != nil {
+		t.Fatal(err)
+	}
+	r := run{args: []string{need.Program(t, "dd"), "if=" + file, "of=/dev/null", "bs=256k"}}
+	r.opt.Agent, r.opt.AgentAfter, r.opt.Keep = true, -1, recorder.KeepCrash
+	_, res := r.recorded(t)
+	referred, intervals := res.Stats.Referred, uint64(res.Stats.Intervals)
+	if referred < size*9/10 || referred/intervals > 80<<20 {
+		t.Errorf("%d MiB are referred to in %d intervals", referred>>20, intervals)
 	}
 }
