@@ -111,11 +111,13 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 		if err := t.makesCall(t.regs); err != nil {
 			return own, err
 		}
+		t.redo = true // that is in no log, if it is killed now
 	}
 	err = errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
 	if lost && err == nil {
 		err = t.repairSegv()
 	}
+	t.redo = t.redo && err != nil
 	return own, err
 }
 

@@ -107,8 +107,8 @@ func TestWaitAny(t *testing.T) {
 	_ = traced.Wait() // collected above
 }
 
-// TestEventMessage: the message of a stop is not that of the one at which a thread is by now that was
-// killed there.
+// TestEventMessage: the message of a stop, and what came with its signal, are not those of the one at which a thread is by now that
+// was killed there.
 func TestEventMessage(t *testing.T) {
 	need.Ptrace(t)
 	runtime.LockOSThread()
@@ -148,6 +148,9 @@ func TestEventMessage(t *testing.T) {
 	}
 	if msg, err := EventMessage(pid, made); err != unix.ESRCH {
 		t.Errorf("killed: the child is %d, %v", msg, err)
+	}
+	if err := GetSiginfo(pid, new(Siginfo)); err != unix.ESRCH {
+		t.Errorf("killed: what came with its signal can be read: %v", err)
 	}
 	if msg, err := EventMessage(pid, unix.PTRACE_EVENT_EXIT); err != nil || msg != uint64(unix.SIGKILL) {
 		t.Errorf("killed: its end is %d, %v", msg, err)

@@ -74,14 +74,17 @@ func EventMessage(tid, event int) (uint64, error) {
 		return 0, err
 	}
 	var si Siginfo
-	if err := GetSiginfo(tid, &si); err != nil {
+	if err := siginfo(tid, &si); err != nil {
 		return 0, err
 	}
-	if int(si.Code()) != int(unix.SIGTRAP)|event<<8 {
+	if si.Code() != codeOf(event) {
 		return 0, unix.ESRCH
 	}
 	return v, nil
 }
+
+// codeOf is si_code of the stop for an event (man 2 ptrace).
+func codeOf(event int) int32 { return int32(unix.SIGTRAP) | int32(event)<<8 }
 
 // GetSigmask returns the blocked signals of a stopped thread: bit n-1 is signal n.
 func GetSigmask(tid int) (uint64, error) {
@@ -95,8 +98,17 @@ func SetSigmask(tid int, mask uint64) error {
 	return raw(reqSetSigmask, tid, 8, uintptr(unsafe.Pointer(&mask)))
 }
 
-// GetSiginfo reads what came with the signal of a signal-delivery-stop.
+// GetSiginfo reads what came with the signal of a signal-delivery-stop. A thread that was killed there may be at PTRACE_EVENT_EXIT by
+// now, whose code is not the signal's: the error is ESRCH, as on its way there.
 func GetSiginfo(tid int, s *Siginfo) error {
+	err := siginfo(tid, s)
+	if err == nil && s.Signo() == int32(unix.SIGTRAP) && s.Code() == codeOf(unix.PTRACE_EVENT_EXIT) {
+		return unix.ESRCH
+	}
+	return err
+}
+
+func siginfo(tid int, s *Siginfo) error {
 	return raw(unix.PTRACE_GETSIGINFO, tid, 0, uintptr(unsafe.Pointer(s)))
 }
 

@@ -47,7 +47,7 @@ int main(void)
 		kill(parent, SIGKILL);
 		int status = 0;
 		waitpid(parent, &status, 0);
-		killed += WIFSIGNALED(status);
+		killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 	}
 	printf("%d killed\n", killed);
 	return 0;
