@@ -50,6 +50,11 @@ func (t *thread) killedUnderAgent(ws unix.WaitStatus) error {
 		}
 	}
 	if t.redo && int64(t.regs.Orig_rax) < 0 {
+		if t.regs.Rip == t.regs.Rcx { // while the recorder had it make calls of its own first
+			if err := t.makesCall(t.regs); err != nil {
+				return err
+			}
+		}
 		return t.notRedone(ws)
 	}
 	t.redo = false
@@ -111,13 +116,11 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 		if err := t.makesCall(t.regs); err != nil {
 			return own, err
 		}
-		t.redo = true // that is in no log, if it is killed now
 	}
 	err = errors.Join(t.session.source.dispatch(t.tid, false, 0, 0), lerr)
 	if lost && err == nil {
 		err = t.repairSegv()
 	}
-	t.redo = t.redo && err != nil
 	return own, err
 }
 
@@ -162,10 +165,12 @@ func (t *thread) takeDispatch() (unix.WaitStatus, error) {
 }
 
 // makesCall has the thread, whose call was not let through, make it if the recorder is killed before it has set the
-// registers r otherwise: the kernel, which does not go back to it, forgets the signal then.
+// registers r otherwise: the kernel, which does not go back to it, forgets the signal then. That it stands there is in no log.
 func (t *thread) makesCall(r ptrace.Regs) error {
 	beforeCall(&r, r.Rax)
-	return t.setRegs(&r)
+	err := t.setRegs(&r)
+	t.redo = err == nil
+	return err
 }
 
 // placed puts the thread where it is in the program. own says that the stop is for a call that was
@@ -245,7 +250,9 @@ func (t *thread) onDispatch() (action, error) {
 		}
 		if entry != 0 {
 			t.regs.Rip = entry
-			return action{}, t.setRegs(&t.regs)
+			err := t.setRegs(&t.regs)
+			t.redo = t.redo && err != nil
+			return action{}, err
 		}
 	}
 	return action{}, t.before(addr, true)
@@ -344,14 +351,15 @@ func (t *thread) setSaved(saved *agent.Regs) {
 func (t *thread) before(addr uint64, again bool) error {
 	t.regs.Rip, t.regs.Orig_rax = addr, ^uint64(0)
 	if !again {
+		t.redo = false
 		t.logUnmade()
-	} else {
-		t.redo = true
-		if err := t.space().ownCall(addr); err != nil {
-			return err
-		}
+	} else if err := t.space().ownCall(addr); err != nil {
+		return err
 	}
 	err := t.setRegs(&t.regs)
+	if err == nil {
+		t.redo = again
+	}
 	if err == nil && again && t.seesHealer(&t.regs) {
 		err = t.setHealer(false)
 	}
