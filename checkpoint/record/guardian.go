@@ -354,10 +354,10 @@ func (g *guardian) holdArrived(w *ward) int {
 	return sig
 }
 
-// isOurs reports whether the sender of a signal is the recorder or the guardian, which have no number in another
+// isOurs reports whether the sender of a signal is the recorder, the guardian or its herald, which have no number in another
 // PID namespace.
 func (g *guardian) isOurs(pid int) bool {
-	return pid == 0 || pid == unix.Getpid() || pid == int(g.journal.recorder.Load())
+	return pid == 0 || pid == unix.Getpid() || pid == int(g.journal.recorder.Load()) || pid == int(g.journal.herald.Load())
 }
 
 // healWard gives a thread that is at a stop its registers, instructions, CPUs and signals.

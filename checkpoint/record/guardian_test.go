@@ -3,11 +3,14 @@
 package record
 
 import (
+	"encoding/binary"
 	"os/exec"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vplay/checkpoint/abi/ptrace"
 )
 
 // TestWardIsLeft: a process that the guardian has stopped, and may not trace, goes on.
@@ -36,4 +39,34 @@ func TestWardIsLeft(t *testing.T) {
 	w := ward{tid: pid, pid: pid, undo: &undo{}}
 	w.leave()
 	await(false)
+}
+
+// TestStopIsPrograms: a SIGSTOP that the recorder, the guardian or its herald has sent is not sent to the program again, which
+// would stop for ever. Any other is.
+func TestStopIsPrograms(t *testing.T) {
+	const recorder, herald, other = 1 << 23, 1<<23 + 1, 1<<23 + 2 // above all that a process has
+	g := guardian{journal: &journal{}}
+	g.journal.recorder.Store(recorder)
+	g.journal.herald.Store(herald)
+	for _, c := range []struct {
+		from int
+		code int32
+		want bool
+	}{
+		{recorder, siTkill, false},
+		{unix.Getpid(), siTkill, false},
+		{herald, siTkill, false},
+		{0, siTkill, false}, // from another PID namespace
+		{other, siTkill, true},
+		{other, 0, true}, // by kill(2)
+		{recorder, 0, true},
+	} {
+		var si ptrace.Siginfo
+		binary.LittleEndian.PutUint32(si[0:], uint32(unix.SIGSTOP))
+		binary.LittleEndian.PutUint32(si[8:], uint32(c.code))
+		binary.LittleEndian.PutUint32(si[16:], uint32(c.from))
+		if got := g.isPrograms(int(unix.SIGSTOP), &si); got != c.want {
+			t.Errorf("a SIGSTOP of process %d with code %d is the program's: %v", c.from, c.code, got)
+		}
+	}
 }
