@@ -87,7 +87,8 @@ type journal struct {
 	recorder   atomic.Int32
 	tracer     atomic.Int32  // the thread that traces
 	tsc, cpuid atomic.Uint32 // RDTSC, and CPUID, are made to fault
-	herald     atomic.Int32  // a child of the guardian that does the most urgent while that starts, 0 for none
+	herald     atomic.Int32  // a child of the guardian that does the most urgent, 0 for none
+	heralded   atomic.Uint32 // not 0: the herald is on watch. It changes when that has seen the recorder's end
 
 	// A list of robust futexes (man 2 set_robust_list) that the tracer's thread owns. At its end the kernel walks it before it
 	// lets the tracees go, marks the first, and wakes the guardian, which waits for that. The other
@@ -172,6 +173,7 @@ func newGuard(command []string) (*guard, error) {
 		close(over)
 		return nil, err
 	}
+	hurry(proc.Pid) // it does so itself, but had to wait for a CPU first
 	return &guard{journal: j, mapped: mapped, proc: proc, scope: readScope(), over: over, undos: map[int]*undo{}}, nil
 }
 
@@ -183,7 +185,7 @@ func (g *guard) end() {
 	g.journal.done.Store(1)
 	disown()
 	close(g.over)
-	wake(&g.journal.sentry.word)
+	g.journal.tell()
 	_, _ = g.proc.Wait() // it may have been killed, which is as good
 	g.undos, g.free, g.journal = nil, nil, nil
 	_ = unix.Munmap(g.mapped) // it is what was mapped
@@ -410,7 +412,7 @@ func (j *journal) post(over chan struct{}) error {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		err := j.ownSentry()
-		hurry()
+		hurry(0)
 		posted <- err
 		<-over
 		disown()
@@ -418,13 +420,13 @@ func (j *journal) post(over chan struct{}) error {
 	return <-posted
 }
 
-// hurry has the calling thread run as soon as it has something to do, before all others where that is allowed, else before those
-// that have had their share. What it makes does not inherit that.
-func hurry() {
+// hurry has a thread, 0 for the calling one, run as soon as it has something to do, before all others where that is allowed, else
+// before those that have had their share. What it makes does not inherit that.
+func hurry(tid int) {
 	const resetOnFork, fifo = 1, 1 // SCHED_FLAG_RESET_ON_FORK, SCHED_FIFO of linux/sched.h
-	if unix.SchedSetAttr(0, &unix.SchedAttr{Policy: fifo, Priority: 1, Flags: resetOnFork}, 0) != nil {
+	if unix.SchedSetAttr(tid, &unix.SchedAttr{Policy: fifo, Priority: 1, Flags: resetOnFork}, 0) != nil {
 		const slice = 100_000 // nanoseconds, of Linux 6.12: who asks for less gets it sooner
-		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Flags: resetOnFork, Runtime: slice}, 0)
+		_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Flags: resetOnFork, Runtime: slice}, 0)
 	}
 }
 

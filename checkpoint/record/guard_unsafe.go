@@ -42,7 +42,7 @@ func mapJournal(fd int) (mapped []byte, j *journal, err error) {
 }
 
 // guardCommand returns the command of the guardian with where what is in the journal: its size, done, the sentry's futex, used, the first of
-// undos, how many bytes one is, its thread, and its process; and herald. An executable may have a guardian in front of Go's runtime
+// undos, how many bytes one is, its thread, and its process; herald, heralded, and the tracer's futex. An executable may have a guardian in front of Go's runtime
 // that begins sooner (cmd/vplayd/guard_linux_amd64.s).
 func guardCommand(command []string) []string {
 	var j *journal
@@ -50,6 +50,7 @@ func guardCommand(command []string) []string {
 	for _, n := range []uintptr{
 		unsafe.Sizeof(*j), unsafe.Offsetof(j.done), unsafe.Offsetof(j.sentry) + unsafe.Offsetof(j.sentry.word), unsafe.Offsetof(j.used),
 		unsafe.Offsetof(j.undos), unsafe.Sizeof(*u), unsafe.Offsetof(u.tid), unsafe.Offsetof(u.pid), unsafe.Offsetof(j.herald),
+		unsafe.Offsetof(j.heralded), unsafe.Offsetof(j.entries) + unsafe.Offsetof(j.sentry.word),
 	} {
 		command = append(slices.Clip(command), strconv.FormatUint(uint64(n), 10))
 	}
@@ -110,6 +111,12 @@ func (j *journal) await(word *atomic.Uint32) {
 		}
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), 0, 0, 0)
 	}
+}
+
+// tell has all look again who wait for the recorder's end.
+func (j *journal) tell() {
+	wake(&j.sentry.word)
+	wake(&j.heralded)
 }
 
 // wake has await look again.

@@ -48,38 +48,49 @@ func Guard() error {
 		for {
 			if n, err := unix.Poll(fds, -1); n == 1 || err != unix.EINTR {
 				j.sentry.word.Or(futexOwnerDied)
-				wake(&j.sentry.word)
+				j.entries[0].word.Or(futexOwnerDied)
+				nudge(&j.entries[0].word)
+				j.tell()
 				return
 			}
 		}
 	}()
 	go func() { // the tracer's thread may end first
 		j.await(&j.entries[0].word)
-		wake(&j.sentry.word)
+		nudge(&j.entries[0].word) // the kernel wakes one of those that wait
+		j.tell()
 	}()
-	hurry()
-	if err := j.relieve(); err != nil {
-		return err
-	}
-	j.await(&j.sentry.word)
+	hurry(0)
+	j.awaitEnd()
 	if j.done.Load() != 0 {
-		return nil
+		return j.relieve()
 	}
 	g := &guardian{journal: j, wards: map[int]*ward{}, places: map[int]place{}, actions: map[int]bool{}, jumps: map[int][]agent.Jump{}, own: map[int]bool{}, left: map[int]bool{}}
 	g.stop()
+	if err := j.relieve(); err != nil {
+		return err
+	}
 	unhurry() // who is waited for needs the CPU
 	g.seize()
 	return g.heal()
 }
 
-// relieve ends the herald. What that sends when all is healed would leave a process stopped.
+// awaitEnd waits for the recorder's end. The sentry's futex is the herald's, where there is one: the kernel wakes one of those that
+// wait.
+func (j *journal) awaitEnd() {
+	if j.herald.Load() != 0 {
+		j.await(&j.heralded)
+	} else {
+		j.await(&j.sentry.word)
+	}
+}
+
+// relieve waits for the end of the herald, which has been on watch until now, for a thread of Go may have to wait for others when it
+// comes out of a call. What the herald sends when all is healed would leave a process stopped.
 func (j *journal) relieve() error {
 	pid := int(j.herald.Load())
 	if pid == 0 {
 		return nil
-	}
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil { // it has not been waited for, so it is there
-		return err
 	}
 	_, err := ptrace.Wait(pid, 0)
 	return err

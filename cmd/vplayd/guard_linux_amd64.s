@@ -3,19 +3,20 @@
 // The guardian (checkpoint/record/guardian.go) while nothing has happened yet. Most recordings are of programs that
 // end soon, and Go's start would be a quarter of what it costs to record a short one. So it waits here at first, in front of Go's
 // runtime: for a quarter of a second, as long as one thread is recorded. When the recorder dies meanwhile each thread is
-// sent its SIGSTOP at once; the rest is Go's. While Go starts, a child, the herald, waits in the same way; the Go code kills it.
+// sent its SIGSTOP at once; the rest is Go's. Before Go starts, a child, the herald, takes its place, and waits in the same way:
+// Go's scheduler may let a thread wait that has just come out of a call. It ends when it has sent what it has to.
 //
-// On the stack are argc, argv[0], "__guard", nine numbers that say what lies where in the journal (guardCommand in
+// On the stack are argc, argv[0], "__guard", eleven numbers that say what lies where in the journal (guardCommand in
 // guard_unsafe.go), 0, and the environment. The journal is descriptor 3.
 TEXT vplayd_guard(SB), NOSPLIT|NOFRAME, $0
 	MOVQ    SP, R13
-	CMPQ    0(SP), $11              // argc
+	CMPQ    0(SP), $13              // argc
 	JNE     runtime
 	MOVQ    16(SP), AX              // argv[1]
 	MOVQ    $0x0064726175675f5f, CX // "__guard"
 	CMPQ    0(AX), CX
 	JNE     runtime
-	SUBQ    $144, SP                // the nine numbers; the end of the wait at 72, struct sched_attr at 88, whether it is the herald at 136
+	SUBQ    $168, SP                // the eleven numbers; the end of the wait at 88, struct sched_attr at 104, whether it is the herald at 152, the herald's number at 160
 	XORL    R12, R12
 number:
 	MOVQ    24(R13)(R12*8), BX
@@ -34,17 +35,17 @@ digit:
 parsed:
 	MOVQ    AX, 0(SP)(R12*8)
 	INCL    R12
-	CMPL    R12, $9
+	CMPL    R12, $11
 	JCS     number
 
 	MOVL    $157, AX                // SYS_prctl: a kill of all that is called vplayd is not to be the guardian's end
 	MOVL    $15, DI                 // PR_SET_NAME
 	LEAQ    guardName<>(SB), SI
 	SYSCALL
-	MOVQ    $1, 88(SP)              // SIG_IGN
-	MOVQ    $0, 96(SP)
-	MOVQ    $0, 104(SP)
+	MOVQ    $1, 104(SP)              // SIG_IGN
 	MOVQ    $0, 112(SP)
+	MOVQ    $0, 120(SP)
+	MOVQ    $0, 128(SP)
 	MOVL    $0x4a07, R14            // SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM
 	MOVL    $1, BX
 signal:
@@ -52,7 +53,7 @@ signal:
 	JEQ     other
 	MOVL    $13, AX                 // SYS_rt_sigaction
 	MOVL    BX, DI
-	LEAQ    88(SP), SI
+	LEAQ    104(SP), SI
 	XORL    DX, DX
 	MOVL    $8, R10
 	SYSCALL
@@ -74,7 +75,8 @@ other:
 	MOVQ    AX, R15
 	MOVQ    16(SP), R14
 	ADDQ    R15, R14                // the sentry's futex
-	MOVQ    $0, 136(SP)
+	MOVQ    $0, 152(SP)
+	MOVQ    $0, 160(SP)
 begin:
 	MOVL    $1, CX                  // SCHED_FIFO; hurry in guard.go has the same
 	MOVL    $1, DX                  // its priority
@@ -87,15 +89,13 @@ begin:
 	MOVL    $100000, BX             // nanoseconds of a slice
 	CALL    schedule<>(SB)
 hurried:
-	MOVL    $228, AX                // SYS_clock_gettime
-	MOVL    $1, DI                  // CLOCK_MONOTONIC
-	LEAQ    72(SP), SI
-	SYSCALL
-	ADDQ    $250000000, 80(SP)
-	CMPQ    80(SP), $1000000000
-	JCS     wait
-	SUBQ    $1000000000, 80(SP)
-	INCQ    72(SP)
+	CMPQ    152(SP), $0
+	JEQ     guards
+	MOVQ    72(SP), AX
+	MOVL    $1, 0(R15)(AX*1)        // the herald is on watch
+guards:
+	MOVL    $250000000, BX
+	CALL    later<>(SB)
 wait:
 	MOVL    0(R14), DX              // first: whoever ends the wait says so before changing it
 	MOVQ    8(SP), AX
@@ -103,13 +103,15 @@ wait:
 	JNE     quit
 	TESTL   $0x40000000, DX         // FUTEX_OWNER_DIED
 	JNE     died
-	XORL    R10, R10                // the herald waits until it is killed
-	CMPQ    136(SP), $0
+	XORL    R10, R10                // the herald waits for nothing else
+	CMPQ    152(SP), $0
 	JNE     asleep
+	CMPQ    160(SP), $0
+	JNE     relieved
 	MOVQ    24(SP), AX
 	CMPL    0(R15)(AX*1), $1        // threads
 	JHI     more
-	LEAQ    72(SP), R10
+	LEAQ    88(SP), R10
 asleep:
 	MOVL    $202, AX                // SYS_futex
 	MOVQ    R14, DI
@@ -119,6 +121,8 @@ asleep:
 	SYSCALL
 	CMPQ    AX, $-110               // ETIMEDOUT
 	JNE     wait
+	CMPQ    160(SP), $0
+	JNE     wait
 more:
 	MOVL    $57, AX                 // SYS_fork
 	SYSCALL
@@ -127,6 +131,18 @@ more:
 	JLT     alone
 	MOVQ    64(SP), CX
 	MOVL    AX, 0(R15)(CX*1)
+	MOVQ    AX, 160(SP)
+	JMP     wait
+
+relieved:                               // once the herald is on watch: it may have to wait for a CPU first
+	MOVQ    72(SP), AX
+	CMPL    0(R15)(AX*1), $0
+	JNE     alone
+	MOVL    $1000000, BX
+	CALL    later<>(SB)
+	LEAQ    88(SP), R10
+	JMP     asleep
+
 alone:
 	XORL    CX, CX
 	XORL    DX, DX
@@ -144,10 +160,15 @@ herald:
 	MOVL    $1, DI                  // PR_SET_PDEATHSIG: nobody would undo what it does
 	MOVL    $9, SI                  // SIGKILL
 	SYSCALL
-	MOVQ    $1, 136(SP)
+	MOVQ    $1, 152(SP)
 	JMP     begin                   // a child has another priority
 
 died:
+	MOVL    $250000000, BX
+	CALL    later<>(SB)
+again:
+	MOVQ    80(SP), AX
+	MOVL    0(R15)(AX*1), BP        // before the signals are sent
 	MOVQ    24(SP), AX
 	MOVL    0(R15)(AX*1), R12
 	MOVQ    32(SP), BX
@@ -168,7 +189,36 @@ thread:
 	JMP     thread
 
 stopped:
-	CMPQ    136(SP), $0
+	CMPQ    152(SP), $0
+	JEQ     told
+	MOVQ    72(SP), DI
+	ADDQ    R15, DI
+	MOVL    $2, 0(DI)               // Go's code waits for a change of it
+	MOVL    $202, AX                // SYS_futex
+	MOVL    $1, SI                  // FUTEX_WAKE
+	MOVL    $0x7fffffff, DX
+	SYSCALL
+told:
+	// As long as the tracer's thread had not ended its last wait4(2) may take a SIGSTOP that has come to its delivery, which
+	// is lost then. So those that are sent once it has ended are the ones that count.
+	TESTL   $0x40000000, BP
+	JNE     over
+ends:
+	MOVQ    80(SP), DI
+	ADDQ    R15, DI
+	MOVL    0(DI), DX
+	TESTL   $0x40000000, DX
+	JNE     again
+	MOVL    $202, AX                // SYS_futex
+	MOVL    $9, SI                  // FUTEX_WAIT_BITSET
+	LEAQ    88(SP), R10
+	XORL    R8, R8
+	MOVL    $-1, R9
+	SYSCALL
+	CMPQ    AX, $-110               // ETIMEDOUT
+	JNE     ends
+over:
+	CMPQ    152(SP), $0
 	JEQ     runtime
 quit:
 	XORL    DI, DI
@@ -183,19 +233,33 @@ runtime:
 // schedule makes the thread one of policy CX, priority DX and slice BX, whose children are none. The result is in AX, of
 // the others BX, R12 to R15 stay.
 TEXT schedule<>(SB), NOSPLIT|NOFRAME, $0
-	MOVL    $48, 96(SP)             // struct sched_attr is behind the return address: size
-	MOVL    CX, 100(SP)             // policy
-	MOVQ    $1, 104(SP)             // SCHED_FLAG_RESET_ON_FORK
-	MOVL    $0, 112(SP)             // nice
-	MOVL    DX, 116(SP)             // priority
-	MOVQ    BX, 120(SP)             // runtime
-	MOVQ    $0, 128(SP)             // deadline
-	MOVQ    $0, 136(SP)             // period
+	MOVL    $48, 112(SP)            // struct sched_attr is behind the return address: size
+	MOVL    CX, 116(SP)             // policy
+	MOVQ    $1, 120(SP)             // SCHED_FLAG_RESET_ON_FORK
+	MOVL    $0, 128(SP)             // nice
+	MOVL    DX, 132(SP)             // priority
+	MOVQ    BX, 136(SP)             // runtime
+	MOVQ    $0, 144(SP)             // deadline
+	MOVQ    $0, 152(SP)             // period
 	MOVL    $314, AX                // SYS_sched_setattr
 	XORL    DI, DI
-	LEAQ    96(SP), SI
+	LEAQ    112(SP), SI
 	XORL    DX, DX
 	SYSCALL
+	RET
+
+// later sets the end of the wait to BX nanoseconds from now, less than a second. DX, BX and R12 to R15 stay.
+TEXT later<>(SB), NOSPLIT|NOFRAME, $0
+	MOVL    $228, AX                // SYS_clock_gettime
+	MOVL    $1, DI                  // CLOCK_MONOTONIC
+	LEAQ    96(SP), SI              // behind the return address
+	SYSCALL
+	ADDQ    BX, 104(SP)
+	CMPQ    104(SP), $1000000000
+	JCS     set
+	SUBQ    $1000000000, 104(SP)
+	INCQ    96(SP)
+set:
 	RET
 
 DATA guardName<>+0(SB)/8, $"vplay-gu"

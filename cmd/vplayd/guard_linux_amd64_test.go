@@ -84,6 +84,56 @@ func TestGuardianStarts(t *testing.T) {
 	}
 }
 
+// TestGuardianWatches: when the recorder is killed the program's processes are stopped though the guardian, once Go's runtime has
+// started, cannot run; and they go on, and end as by themselves, when it can.
+func TestGuardianWatches(t *testing.T) {
+	need.Recorder(t)
+	perl := need.Program(t, "perl")
+	bin := built(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	written := func() []string {
+		b, err := os.ReadFile(out.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(b))
+	}
+	const script = `$| = 1; $p = fork; print "$$\n"; $end = time + 3; getppid while time < $end; exit 0 unless $p; wait; print "done $?\n"`
+	rec := exec.Command(bin, "record", "-q", "-o", out.Name()+".vplay", "--", perl, "-e", script)
+	rec.Stdout = out
+	if err := rec.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "both processes", func() bool { return len(written()) == 2 })
+	guardian := 0
+	await(t, "the guardian's threads", func() (started bool) {
+		pid, threads := guardianOf(rec.Process.Pid)
+		guardian = pid
+		return threads > 1
+	})
+	if err := syscall.Kill(guardian, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = rec.Wait()
+	for _, pid := range written() {
+		await(t, "a stop of process "+pid, func() bool {
+			b, _ := os.ReadFile("/proc/" + pid + "/stat")
+			return strings.Contains(string(b), ") T ")
+		})
+	}
+	if err := syscall.Kill(guardian, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the program's last line", func() bool { return strings.HasSuffix(strings.Join(written(), " "), "done 0") })
+}
+
 // guardianOf returns the guardian of a recorder, and how many threads that has: 0 where there is none.
 func guardianOf(recorder int) (pid, threads int) {
 	names, _ := filepath.Glob("/proc/" + strconv.Itoa(recorder) + "/task/*/children")
