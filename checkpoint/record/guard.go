@@ -32,6 +32,7 @@ type undo struct {
 	ownCPUID bool
 	segv     uint64 // the handler that takes SIGSEGV in the program, 0 for its own action
 	agent    uint64 // where the agent of the process is, 0 for none
+	site     uint64 // where it makes calls for the recorder, 0 for nowhere
 	healer   bool   // it has SIGSYS's action
 	affinity unix.CPUSet
 	rseq     ptrace.Rseq
@@ -288,7 +289,7 @@ func (t *thread) note() {
 	}
 	u.pid, u.affinity, u.rseq, u.scratch = int32(t.proc.pid), t.affinity, t.rseq, t.scratch
 	u.ownTSC, u.ownCPUID, u.segv = t.proc.trap.ownTSC, t.proc.trap.ownCPUID, t.proc.trap.handler
-	u.agent = t.space().agentAt()
+	u.agent, u.site = t.space().agentAt(), t.space().site
 	u.healer = u.agent != 0 && t.space().agent.sigsys == ofAgent
 	u.setHeld(t.sig.held)
 	u.tid.Store(int32(t.tid))

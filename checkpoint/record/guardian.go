@@ -113,6 +113,7 @@ type ward struct {
 	undo     *undo
 	copied   bool // undo is of the thread that has made it
 	once     bool // it need not be the recorder's: where it cannot be seized at once, it is left alone
+	executed bool // another program than undo is of
 	seized   bool
 	healed   bool
 	grouped  bool  // the SIGSTOP was delivered, and has stopped the whole process
@@ -379,6 +380,7 @@ func (g *guardian) healWard(w *ward) error {
 	}
 	defer mem.close()
 	defer mm.close()
+	w.executed = w.undo.isOther(mem)
 	arrived := g.holdArrived(w) // a call that it has ended is not made again
 	if err := w.ownRegs(mem); err != nil {
 		return err
@@ -402,7 +404,7 @@ func (g *guardian) healWard(w *ward) error {
 // agent itself does so only at the next of its calls.
 func (g *guardian) ownCode(w *ward, mem memory) {
 	of := int(w.undo.pid)
-	if g.own[w.pid] || w.undo.agent == 0 {
+	if g.own[w.pid] || w.undo.agent == 0 || w.executed {
 		return
 	}
 	g.own[w.pid] = true
@@ -445,17 +447,18 @@ func (w *ward) ownRegs(mem memory) error {
 	u := w.undo
 	base := r.Gs_base // the agent's, which the program's call does not have
 	how, patched := u.borrowed.Load(), u.patched.Load() != 0
+	if how == maskBorrowed {
+		if err := w.ownMask(); err != nil {
+			return err
+		}
+	}
 	if w.copied {
 		how, patched = 0, false
 	}
 	switch {
+	case w.executed, how != 0 && u.hasMade(&r): // they are its own
 	case how != 0:
 		r = u.regs
-		if how == maskBorrowed {
-			if err := ptrace.SetSigmask(w.tid, u.mask); err != nil {
-				return err
-			}
-		}
 	case patched && u.answered && r.Rip == u.entry.Rip && int64(r.Orig_rax) < 0:
 		r = u.entry
 		r.Rax, r.Orig_rax, r.Gs_base = uint64(u.answer), ^uint64(0), base
@@ -479,6 +482,34 @@ func (w *ward) ownRegs(mem memory) error {
 	}
 	leaveCall(&r, w.signaled)
 	return ptrace.SetRegs(w.tid, &r)
+}
+
+// isOther reports whether a process with memory mem has executed another program since the entry was written: that has not the
+// recorder's place for injected calls, or has it elsewhere.
+func (u *undo) isOther(mem memory) bool {
+	if u.site == 0 {
+		return false
+	}
+	var code [syscallInsnLen]byte
+	n, err := mem.readAt(code[:], u.site)
+	return err != nil || n != len(code) || !bytes.Equal(code[:], callSite[:syscallInsnLen])
+}
+
+// hasMade reports whether a thread, whose registers are r, has made the call of its own before which it was lent: the recorder
+// gives it back at the entry of that (letTSCInCall).
+func (u *undo) hasMade(r *ptrace.Regs) bool {
+	return int64(r.Orig_rax) >= 0 && r.Orig_rax == u.regs.Rax && r.Rip == u.regs.Rip+syscallInsnLen
+}
+
+// ownMask gives a thread that was lent its mask, and likewise a child of such a one, which has inherited that all are blocked.
+func (w *ward) ownMask() error {
+	const unblocked = 1<<(unix.SIGKILL-1) | 1<<(unix.SIGSTOP-1)
+	if w.copied {
+		if mask, err := ptrace.GetSigmask(w.tid); err != nil || mask|unblocked != ^uint64(0) {
+			return err
+		}
+	}
+	return ptrace.SetSigmask(w.tid, w.undo.mask)
 }
 
 // isUnmade reports whether a thread is behind a call that was not let through, because it was to be the agent's. The signal that
@@ -543,13 +574,16 @@ func (g *guardian) inject(w *ward, mem memory) error {
 	if !g.actions[w.pid] { // another of its threads may run by now, and set what it wants
 		trap.handler, sigsys, g.actions[w.pid] = u.segv, u.healer && w.pid == int(u.pid), true
 	}
-	if err = trap.disarm(in); err == nil {
+	if w.executed { // nothing of that is left
+		trap.handler, sigsys = 0, false
+	}
+	if err = trap.disarm(in); err == nil && !w.executed {
 		err = registerRseq(in, &u.rseq)
 	}
 	if err == nil && sigsys {
 		_, err = in.do(unix.SYS_RT_SIGACTION, uint64(unix.SIGSYS), agent.OwnAction(u.agent), 0, 8)
 	}
-	if err == nil && u.scratch.Len != 0 && !w.copied {
+	if err == nil && u.scratch.Len != 0 && !w.copied && !w.executed {
 		_, err = in.do(unix.SYS_MUNMAP, u.scratch.Addr, u.scratch.Len)
 	}
 	for _, child := range w.killed {

@@ -115,6 +115,7 @@ func TestGuardianWatches(t *testing.T) {
 		guardian = pid
 		return threads > 1
 	})
+	time.Sleep(300 * time.Millisecond) // it waits in Go's code by now
 	if err := syscall.Kill(guardian, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
