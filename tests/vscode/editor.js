@@ -203,7 +203,16 @@ class Editor {
         });
     }
 
-    // point moves the mouse to a word in the line of the shown text that has text.
+    // stopped waits until all is there that a first stop shows besides the line: the exception and the timeline. When they come the
+    // text is laid out anew, and VS Code drops the hover that is shown, or is about to be.
+    async stopped(signal) {
+        await this.until("the signal", async () => (await this.texts(".exception-widget .title"))[0]?.includes(signal));
+        await this.webview(".event");
+    }
+
+    // point moves the mouse to a word in the line of the shown text that has text, and returns where that is. It comes as a
+    // hand does, from the views beside the text, along the line and a few pixels at a time (gdbstub/dap/RATIONALE.md says what
+    // VS Code makes of one that jumps).
     async point(text, word) {
         const at = await this.until(`the line ${text}`, () => this.page.evaluate(([wanted, part]) => {
             for (const line of document.querySelectorAll(".editor-instance .view-line")) {
@@ -224,8 +233,10 @@ class Editor {
             }
             return undefined;
         }, [text, word]));
-        await this.page.mouse.move(at.x - 3, at.y, { steps: 3 });
-        await this.page.mouse.move(at.x, at.y, { steps: 3 });
+        const views = (await this.page.locator(".part.sidebar").boundingBox()).width / 2;
+        await this.page.mouse.move(views, at.y);
+        await this.page.mouse.move(at.x, at.y, { steps: Math.ceil((at.x - views) / 6) });
+        return at;
     }
 
     // breakpoint sets one in a line of the file that is shown; with what, a "condition", a "hit"

@@ -24,18 +24,22 @@ class Questions {
         ];
     }
 
-    // hover offers the questions for the expression under the mouse.
-    hover(document, position) {
-        if (!this.sessions.position()) {
-            return undefined;
-        }
-        const found = expressionAt(document, position);
+    // hover offers the questions for the expression under the mouse, below its value: VS Code shows this hover in some places
+    // where it should show the debugger's, which has the value.
+    async hover(document, position) {
+        const session = this.sessions.active();
+        const found = this.sessions.position() && expressionAt(document, position);
         if (!found) {
             return undefined;
         }
         const link = (command, title) => `[${title}](command:vplay.${command}?${encodeURIComponent(JSON.stringify([{ expression: found.text }]))})`;
-        const text = new vscode.MarkdownString(
-            `${link("lastWrite", "$(history) Who wrote this?")} \u2002 ${link("writes", "All writes")} \u2002 ${link("breakOnChange", "Break when this changes")}`, true);
+        const text = new vscode.MarkdownString("", true);
+        const value = await valueOf(session, found.text);
+        if (value !== undefined) {
+            text.appendCodeblock(`${found.text} = ${value}`, document.languageId);
+        }
+        text.appendMarkdown(
+            `${link("lastWrite", "$(history) Who wrote this?")} \u2002 ${link("writes", "All writes")} \u2002 ${link("breakOnChange", "Break when this changes")}`);
         text.isTrusted = { enabledCommands: ["vplay.lastWrite", "vplay.writes", "vplay.breakOnChange"] };
         return new vscode.Hover(text, found.range);
     }
@@ -190,6 +194,15 @@ function expressionAt(document, position) {
 // frame is the frame that the user looks at, 0 for the innermost.
 function frame() {
     return vscode.debug.activeStackItem?.frameId || 0;
+}
+
+// valueOf returns what an expression is in the frame that the user looks at, undefined if it is nothing there.
+async function valueOf(session, text) {
+    try {
+        return (await session.customRequest("evaluate", { expression: text, frameId: frame(), context: "hover" })).result;
+    } catch {
+        return undefined; // a word of the language, or a name of another frame
+    }
 }
 
 function change(w) {
