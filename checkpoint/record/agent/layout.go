@@ -55,7 +55,7 @@ const (
 	blockMasked     = 0x1c8
 	blockClosed     = 0x1cc
 	blockStood      = 0x1e0
-	blockBehind     = 0x1e8
+	blockReferred   = 0x1e8
 	blockWritable   = 0x200
 	writableCount   = 24
 	blockAbout      = 0x400

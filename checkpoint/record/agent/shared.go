@@ -162,7 +162,7 @@ func (s Shared) Rest() { binary.LittleEndian.PutUint32(s[Block+blockPhase:], uin
 // Empty empties the ring. Other threads may make calls from then on, until the thread goes on.
 func (s Shared) Empty() {
 	s.word(blockStood).Store(0)
-	s.put(blockBehind, 0)
+	s.put(blockReferred, 0)
 	s.put(blockHead, 0)
 	s.put(blockHead0, 0)
 	clear(s[Block+blockLast : Block+blockLast+8*regWords])

@@ -105,7 +105,7 @@ struct block {
 	u32 closes;	      /* it blocks them behind the call in progress */
 	u64 stands;	      /* where the open file of the descriptor below stands */
 	u32 stood;	      /* the descriptor, and 1, that the last call but writes has read from, and referred to; else 0 */
-	u64 behind;	      /* how many bytes the records in the ring refer to */
+	u64 sum_referred;     /* how many bytes the records in the ring refer to */
 	u8 unused[0x200 - 0x150 - 8 * REG_WORDS];
 	struct range writable[WRITABLE]; /* the program's own nameless memory that can be written as a whole, and not executed */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
@@ -142,7 +142,7 @@ _Static_assert(__builtin_offsetof(struct block, vclock) == 0x1b8, "");
 _Static_assert(__builtin_offsetof(struct block, together) == 0x1c0, "");
 _Static_assert(__builtin_offsetof(struct block, closed) == 0x1cc, "");
 _Static_assert(__builtin_offsetof(struct block, stood) == 0x1e0, "");
-_Static_assert(__builtin_offsetof(struct block, behind) == 0x1e8, "");
+_Static_assert(__builtin_offsetof(struct block, sum_referred) == 0x1e8, "");
 _Static_assert(__builtin_offsetof(struct block, writable) == 0x200, "");
 _Static_assert(__builtin_offsetof(struct block, probe) == 0x8a8, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
@@ -370,7 +370,7 @@ static int truncates_nothing_mapped(struct block *b, const struct row *row)
  * sets it, and may take it back at any time: what was read before that is in the copy that it makes then. */
 static volatile u8 *referred(const struct block *b) { return (volatile u8 *)b->common + (REFERRED - BLOCK); }
 
-#define MOST_BEHIND (16 << 20) /* bytes: an interval is not to have much more, and the supervisor ends intervals */
+#define MOST_REFERRED (16 << 20) /* bytes: an interval is not to have much more, and the supervisor ends intervals */
 #define LEAST_REFERRED 1024 /* bytes: to copy less is faster than to ask where the file stands */
 
 /* refers reports whether the call reads such a file, at most n bytes. */
@@ -771,7 +771,7 @@ static u8 *put_reference(struct block *b, struct record *rec, u8 *at, u32 stood,
 
 	if (offset < 0)
 		return 0;
-	b->behind += n;
+	b->sum_referred += n;
 	h->size = (u32)n;
 	h->arg = 1;
 	*(long *)(h + 1) = offset;
@@ -808,7 +808,7 @@ int agent_call(struct block *b)
 		b->stood = 0;
 	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !(row = row_of(b, rows)))
 		return ASK;
-	if (b->behind > MOST_BEHIND || room_of(b, row, &length) > RING_SIZE - b->head)
+	if (b->sum_referred > MOST_REFERRED || room_of(b, row, &length) > RING_SIZE - b->head)
 		return ASK;
 	if (!begin(b, row))
 		return ASK;
