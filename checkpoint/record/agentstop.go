@@ -356,14 +356,14 @@ func (t *thread) before(addr uint64, again bool) error {
 	} else if err := t.space().ownCall(addr); err != nil {
 		return err
 	}
-	err := t.setRegs(&t.regs)
-	if err == nil {
-		t.redo = again
+	if err := t.setRegs(&t.regs); err != nil || !again {
+		return err
 	}
-	if err == nil && again && t.seesHealer(&t.regs) {
-		err = t.setHealer(false)
+	t.redo = true
+	if t.seesHealer(&t.regs) {
+		return t.setHealer(false)
 	}
-	return err
+	return nil
 }
 
 // notRedone is called at the first stop of a thread that was to make a call again. It may be

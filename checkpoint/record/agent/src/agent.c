@@ -370,7 +370,7 @@ static int truncates_nothing_mapped(struct block *b, const struct row *row)
  * sets it, and may take it back at any time: what was read before that is in the copy that it makes then. */
 static volatile u8 *referred(const struct block *b) { return (volatile u8 *)b->common + (REFERRED - BLOCK); }
 
-#define MOST_REFERRED (16 << 20) /* bytes: an interval is not to have much more, and the supervisor ends intervals */
+#define MOST_REFERRED (16 << 20) /* bytes: with more the supervisor is asked, who may end the interval */
 #define LEAST_REFERRED 1024 /* bytes: to copy less is faster than to ask where the file stands */
 
 /* refers reports whether the call reads such a file, at most n bytes. */
