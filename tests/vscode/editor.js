@@ -206,8 +206,13 @@ class Editor {
     // stopped waits until all is there that a first stop shows besides the line: the exception and the timeline. When they come the
     // text is laid out anew, and VS Code drops the hover that is shown, or is about to be.
     async stopped(signal) {
-        await this.until("the signal", async () => (await this.texts(".exception-widget .title"))[0]?.includes(signal));
+        await this.signal(signal);
         await this.webview(".event");
+    }
+
+    // signal waits until the box of an exception names a signal.
+    async signal(name) {
+        await this.until("the signal", async () => (await this.texts(".exception-widget .title"))[0]?.includes(name));
     }
 
     // point moves the mouse to a word in the line of the shown text that has text, and returns where that is. It comes as a
