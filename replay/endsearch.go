@@ -2,6 +2,8 @@ package replay
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 
 	"vplay/checkpoint"
 	"vplay/loader"
@@ -27,7 +29,7 @@ type endSearch struct {
 }
 
 // ownedPage is a private page that the recorder counted and that the program had not written where
-// the search began.
+// the search first looked at memory. hash is what the hash of memory gains when it is the program's own.
 type ownedPage struct{ addr, hash uint64 }
 
 // startSearch begins to look for the forced end, and looks at the current position.
@@ -146,32 +148,37 @@ func (s *endSearch) sameMemory() bool {
 	if m.solver != nil {
 		want -= m.solver.hashOpen()
 	}
-	if s.hashing {
-		sum := m.Mem.Sum()
-		return sum == want || sum+s.hashUnwritten() == want
-	}
-	sum := s.hashSinceStart()
-	if sum == want || sum+s.hashUnwritten() == want {
+	sum := s.hashNow()
+	if sum == want || sum+s.hashOwned(false) == want {
 		return true
 	}
-	if s.misses++; s.misses > maxMisses {
+	if s.misses++; s.misses > maxMisses && !s.hashing {
 		s.hashing = true
+		s.owned = slices.DeleteFunc(s.owned, func(p ownedPage) bool { return m.Mem.IsWritten(p.addr) }) // sum has them
 		m.Mem.Hash(checkpoint.HashWord, sum)
 	}
 	return false
 }
 
-// hashUnwritten is what the recorder's hash has of private pages that the program
-// had not written yet: one stopped in the page fault of a store owns its page
-// already, and the store comes after the end. They weigh their content, minus
-// what was at their address at the start.
-func (s *endSearch) hashUnwritten() uint64 {
+// hashNow is the hash of what the interval has changed so far. Where each store keeps it, it
+// lacks what becomes the program's own by its first store.
+func (s *endSearch) hashNow() uint64 {
+	if !s.hashing {
+		return s.hashSinceStart()
+	}
+	return s.m.Mem.Sum() + s.hashOwned(true)
+}
+
+// hashOwned is what the hash gains by the private pages that the recorder counted, of those that the program has written
+// since the search began, or those that it has not: one stopped in the page fault of a store owns
+// its page already, and the store comes after the end.
+func (s *endSearch) hashOwned(written bool) uint64 {
 	if !s.asked {
 		s.owned, s.asked = s.ownedPages(), true
 	}
 	var sum uint64
 	for _, p := range s.owned {
-		if !s.m.Mem.IsWritten(p.addr) {
+		if s.m.Mem.IsWritten(p.addr) == written {
 			sum += p.hash
 		}
 	}
@@ -185,6 +192,7 @@ func (s *endSearch) ownedPages() (list []ownedPage) {
 	m := s.m
 	then := m.iv.start.Open()
 	defer then.Close()
+	dropped := m.Mem.Dropped()
 	var now, old mem.Page
 	look := pageCharge{m: m, what: "pages at the end that were not written"}
 	for _, e := range m.iv.End.Pages {
@@ -196,12 +204,23 @@ func (s *endSearch) ownedPages() (list []ownedPage) {
 		}
 		now, old = mem.Page{}, mem.Page{}
 		m.Mem.PeekPage(e.Addr, &now)
-		peekPrivate(then, e.Addr, &old)
-		if hash := checkpoint.HashPage(e.Addr, now[:]) - checkpoint.HashPage(e.Addr, old[:]); hash != 0 {
+		hash := checkpoint.HashPage(e.Addr, now[:])
+		if !m.iv.hasDropped(dropped, e.Addr) { // else hashDropped has subtracted it
+			peekPrivate(then, e.Addr, &old)
+			hash -= checkpoint.HashPage(e.Addr, old[:])
+		}
+		if hash != 0 {
 			list = append(list, ownedPage{e.Addr, hash})
 		}
 	}
 	return list
+}
+
+// hasDropped reports whether the interval began with a private page at addr and gave it up: it lies in one of the sorted ranges
+// dropped.
+func (iv *interval) hasDropped(dropped [][2]uint64, addr uint64) bool {
+	i := sort.Search(len(dropped), func(i int) bool { return dropped[i][1] > addr })
+	return i < len(dropped) && dropped[i][0] <= addr && len(iv.src.Range(addr, addr+mem.PageSize)) > 0
 }
 
 // hashSinceStart returns the additive hash of what the interval has changed so far:

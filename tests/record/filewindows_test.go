@@ -49,3 +49,16 @@ func TestFileMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestDropped: forced ends at stores to private pages of a file that the interval has given up, which are the
+// file's again by then: in the page fault of the store, and behind it where each store keeps the hash of memory.
+func TestDropped(t *testing.T) {
+	prog := compile(t, "dropped")
+	for _, name := range []string{"faults", "marks"} {
+		t.Run(name, func(t *testing.T) {
+			c := guestCase{name: name}
+			r := run{args: []string{prog, name}, dir: t.TempDir(), opt: recorder.Options{ForceEvery: 3 * time.Millisecond}}
+			c.check(t, &r, r.native(t))
+		})
+	}
+}
