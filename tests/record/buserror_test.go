@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	recorder "vplay/checkpoint/record"
 )
 
@@ -29,7 +31,7 @@ func TestBusError(t *testing.T) {
 					c := guestCase{name: name}
 					r := run{args: []string{prog, kind, way, name}, dir: t.TempDir()}
 					if name == "outside" {
-						r.kick = func(pid int) { cutFile(fmt.Sprintf("/proc/%d/fd/3", pid)) }
+						r.kick = cutFile
 					}
 					want := r.native(t)
 					for _, m := range []struct {
@@ -49,14 +51,32 @@ func TestBusError(t *testing.T) {
 	}
 }
 
-// cutFile makes a file one page long once it has been four for a while.
-func cutFile(name string) {
+// cutFile makes the file that a process has as descriptor 3 one page long, once it has been four while the process worked.
+func cutFile(pid int) {
+	name := fmt.Sprintf("/proc/%d/fd/3", pid)
 	for range 1000 {
 		time.Sleep(10 * time.Millisecond)
 		if fi, err := os.Stat(name); err == nil && fi.Size() == 4*4096 {
 			break
 		}
 	}
-	time.Sleep(300 * time.Millisecond) // of a file that is cut so, the recording has what was read before the last interval
-	_ = os.Truncate(name, 4096)        // where it fails the program runs on, until the limit of a run
+	// Of a file that is cut so, the recording has what was read before the last interval. On a busy machine
+	// a process that has no CPU has no intervals.
+	for begin := cpuTime(pid); cpuTime(pid) < begin+300*time.Millisecond; {
+		time.Sleep(10 * time.Millisecond)
+		if _, err := os.Stat(name); err != nil {
+			return
+		}
+	}
+	_ = os.Truncate(name, 4096) // where it fails the program runs on, until the limit of a run
+}
+
+// cpuTime is the processor time that a process has used, 0 when it is gone.
+func cpuTime(pid int) time.Duration {
+	const schedClock = 2 // CPUCLOCK_SCHED, include/linux/posix-timers_types.h
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|schedClock), &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }
