@@ -488,8 +488,8 @@ func (t *thread) agentCall(effect abi.Effect) error {
 		return sp.ownCode()
 	default:
 	}
-	if sp.noAgent {
-		return sp.ownCode()
+	if sp.noAgent && !a.clean {
+		return sp.onlyHalts()
 	}
 	return nil
 }

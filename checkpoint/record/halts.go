@@ -125,13 +125,18 @@ func (sp *space) addHalts(list []*site) bool {
 	return true
 }
 
-// writeHalts has the instructions fault that are to, whether or not a thread runs under the agent.
+// mustHalt reports whether a site has an instruction that is to fault, whether or not a thread runs under the agent.
+func (sp *space) mustHalt(s *site) bool {
+	return s.kind == siteRandom || s.kind == siteTSC && sp.tsc.known
+}
+
+// writeHalts has the instructions fault that are to.
 func (sp *space) writeHalts() error {
 	if sp.agent == nil {
 		return nil
 	}
 	for _, s := range sp.agent.sites {
-		if s.kind == siteRandom || s.kind == siteTSC && sp.tsc.known {
+		if sp.mustHalt(s) {
 			sp.agent.halts = true
 			if err := s.write(sp, true); err != nil {
 				return err
@@ -141,13 +146,35 @@ func (sp *space) writeHalts() error {
 	return nil
 }
 
-// haltsAlone has the instructions fault that are to in a thread which runs its own code, for a while, without the agent.
-func (t *thread) haltsAlone() error {
+// codeAlone gives a thread its own code, which it runs for a while without the agent: no jumps, and the instructions
+// fault that are to. Those that do already are left alone: a library of cryptography has hundreds, and a
+// program with a fast timer would not get on.
+func (t *thread) codeAlone() error {
 	sp := t.space()
-	if err := sp.lookForRandom(); err != nil || !t.tscRuns && !sp.hasRandom {
+	if t.group().done || sp.agent == nil {
+		return sp.ownCode()
+	}
+	if err := sp.lookForRandom(); err != nil {
 		return err
 	}
-	return sp.writeHalts()
+	if !t.tscRuns && !sp.hasRandom {
+		return sp.ownCode()
+	}
+	return sp.onlyHalts()
+}
+
+// onlyHalts puts the program's own code back where jumps are written over it, and has the instructions fault that are to.
+func (sp *space) onlyHalts() error {
+	a := sp.agent
+	for _, s := range a.sites {
+		halt := sp.mustHalt(s)
+		a.halts = a.halts || halt
+		if err := s.write(sp, halt); err != nil {
+			return err
+		}
+	}
+	a.clean = true
+	return nil
 }
 
 // ownInsn returns what the program has at rip, where code, which is there, has HLT in its place.

@@ -138,14 +138,9 @@ func (t *thread) request(next *action) (req ptrace.Request, err error) {
 		if under || err != nil {
 			return ptrace.Cont, err
 		}
-	} else if sp := t.space(); ownCode {
-		if err := errors.Join(t.leaveStub(), sp.ownCode()); err != nil {
+	} else if ownCode {
+		if err := errors.Join(t.leaveStub(), t.codeAlone()); err != nil {
 			return 0, err
-		}
-		if !t.group().done {
-			if err := t.haltsAlone(); err != nil {
-				return 0, err
-			}
 		}
 		if next.sig == 0 && next.req == 0 && !t.group().done {
 			if err := t.setHealer(false); err != nil {

@@ -72,6 +72,7 @@ var guestCases = []guestCase{
 	{name: "textsum", noAgent: true},
 	{name: "thread2"},
 	{name: "threadkilled"},
+	{name: "timerhalts"},
 	{name: "truncatemap"},
 	{name: "twosignals"},
 	{name: "unlinkmap"},
