@@ -60,6 +60,9 @@ func (g *Cursor) resume(ctx context.Context, r api.Resume) (api.Stop, error) {
 		return api.Stop{Kind: api.StopReplayBegin, TID: g.tid(), Note: g.momentNote()}, nil
 	}
 	if err := g.leaveFinal(ctx); err != nil {
+		if replay.Unmatched(err) {
+			err = fmt.Errorf("%w (what lies before it can be gone to, as by seek begin)", err)
+		}
 		return g.failed(err)
 	}
 	g.arm(&r)

@@ -74,6 +74,38 @@ func TestOpenProcess(t *testing.T) {
 	}
 }
 
+// TestSeekBeforeDivergence: a process whose last interval does not replay is at its final image, which cannot be come to; what
+// lies before it can be gone to, and to stay is to stay there.
+func TestSeekBeforeDivergence(t *testing.T) {
+	s, err := replay.NewSession(processes.Open(t, processes.Options{Diverges: processes.Exited}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d, err := OpenProcess(s, processes.Exited, 1<<20, loader.NewSymbols(nil, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	g, err := d.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.seek(t.Context(), where{kind: whereEnd}, true); err == nil || !replay.Unmatched(err) {
+		t.Errorf("to the end: %v", err)
+	}
+	expectData(t, g, -processes.Exited)
+	if err := g.seek(t.Context(), where{kind: whereBegin}, true); err != nil {
+		t.Fatal(err)
+	}
+	expectData(t, g, processes.Exited)
+	if err := g.seek(t.Context(), where{kind: whereEnd}, true); err == nil || !replay.Unmatched(err) {
+		t.Errorf("to the end from the beginning: %v", err)
+	}
+	expectData(t, g, processes.Exited)
+}
+
 // expectData wants a number at the beginning of the data of the present position.
 func expectData(t *testing.T, g *Cursor, want int64) {
 	t.Helper()

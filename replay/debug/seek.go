@@ -104,12 +104,15 @@ func (v *Inferiors) Seek(ctx context.Context, place string) error {
 }
 
 // seek moves the cursor, with anyImage also to another program that the process was.
-// When that fails or is interrupted, it stays.
+// When that fails or is interrupted, it stays. Where replay does not come to the final image, what lies
+// before the divergence can be gone to all the same.
 func (g *Cursor) seek(ctx context.Context, w where, anyImage bool) error {
 	g.Undivert()
-	if err := g.leaveFinal(ctx); err != nil {
+	if err := g.leaveFinal(ctx); err != nil && !replay.Unmatched(err) {
 		return err
 	}
+	final := g.final // nil unless replay diverges on the way there
+	g.final = nil
 	from, was := g.cur.Position(), g.image
 	if w.kind == whereInterval {
 		if w.relative {
@@ -130,7 +133,13 @@ func (g *Cursor) seek(ctx context.Context, w where, anyImage bool) error {
 		if g.image != was {
 			err = errors.Join(err, g.enter(ctx, was, false))
 		}
+		if g.final = final; final != nil {
+			return err
+		}
 		return errors.Join(err, g.cur.Seek(ctx, from))
+	}
+	if final != nil {
+		final.Mem.Close()
 	}
 	g.reported = nowhere
 	g.stop = api.Stop{Kind: api.StopStep, TID: g.tid()}
