@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -125,10 +126,12 @@ func (r *run) native(t *testing.T) outcome {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		var kick sync.WaitGroup
 		if r.kick != nil {
-			go r.kick(cmd.Process.Pid)
+			kick.Go(func() { r.kick(cmd.Process.Pid) })
 		}
 		_ = cmd.Wait()
+		kick.Wait()
 		ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		o.code = ws.ExitStatus()
 		if ws.Signaled() {
@@ -158,14 +161,16 @@ func (r *run) recorded(t *testing.T) (outcome, recorder.Result) {
 	}
 	o.Path = filepath.Join(t.TempDir(), "out.vplay")
 	o.Logger = zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+	var kick sync.WaitGroup // it may fail the test, which must not be over then
 	if r.kick != nil {
-		o.Started = func(pid int) { go r.kick(pid) }
+		o.Started = func(pid int) { kick.Go(func() { r.kick(pid) }) }
 	}
 	out := collect(t, func(w *os.File) {
 		o.Files = []*os.File{r.open(t), w, w}
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		res, err = recorder.Run(ctx, o)
+		kick.Wait()
 	})
 	if err != nil {
 		t.Fatalf("recorder: %v", err)
