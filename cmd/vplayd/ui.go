@@ -20,12 +20,17 @@ func printError(err error) {
 	fmt.Fprintf(stderr, "vplayd: error: %v\n", err)
 	var limit *checkpoint.LimitError
 	if errors.As(err, &limit) {
-		err = withHint(err, exitDamaged, "it may be made to do harm; if you trust it, allow more: --limit %d", 2*limit.Limit)
+		err = withHint(err, exitDamaged, "%s", limitHint(limit))
 	}
 	var h hintError
 	if errors.As(err, &h) && h.hint != "" {
 		fmt.Fprintf(stderr, "vplayd: hint: %s\n", h.hint)
 	}
+}
+
+// limitHint says what to do about a recording that asks for more than it may.
+func limitHint(err *checkpoint.LimitError) string {
+	return fmt.Sprintf("it may be made to do harm; if you trust it, allow more: --limit %d", 2*err.Limit)
 }
 
 // isTerminal reports whether f is a terminal.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -183,6 +184,10 @@ func reportVerify(out io.Writer, rec *checkpoint.Recording, results []replay.Res
 	}
 	switch {
 	case all.failed > 0:
+		var limit *checkpoint.LimitError
+		if slices.ContainsFunc(results, func(r replay.Result) bool { return errors.As(r.Err, &limit) }) {
+			fmt.Fprintf(stderr, "vplayd: hint: %s\n", limitHint(limit))
+		}
 		return exitError{exitDamaged}
 	case all.diverged > 0:
 		return exitError{exitDiverged}
