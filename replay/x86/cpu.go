@@ -53,6 +53,9 @@ type CPU struct {
 	// for each range [from, to) since the last FlushTLB: blocks, of which not every
 	// instruction need be executed, and addresses that Run came to where nothing can be.
 	OnCode func(from, to uint64)
+	// Tracer, when set, is told of the instructions that are executed one by one: all of
+	// them with TraceEngine.
+	Tracer Tracer
 	// AskInUse makes XSAVE, XSAVEOPT, XSAVEC and XGETBV stop with ExitInUse where
 	// they show more than the state decides. InUse says what, and StepInUse
 	// executes the instruction. Without it the state decides alone.

@@ -35,6 +35,17 @@ func (in *Inst) holdsTrap() bool {
 
 // exec executes in, which stands at RIP, and retires it.
 func (c *CPU) exec(in *Inst) Exit {
+	if c.Tracer == nil {
+		return c.perform(in)
+	}
+	c.Tracer.Before(c, in)
+	e := c.perform(in)
+	c.Tracer.After(c, in, e)
+	return e
+}
+
+// perform is exec without a tracer.
+func (c *CPU) perform(in *Inst) Exit {
 	pc := c.RIP
 	e := c.handler(in)(c, in)
 	if e == ExitSyscall {
