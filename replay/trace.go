@@ -230,3 +230,34 @@ func (x *Tracing) Seam(ctx context.Context, prev, next uint32) (before, after *S
 	events := x.seek.m.iv.Events
 	return side(x.seek.m), side(m), events[len(events)-1], nil
 }
+
+// Look goes to positions, in their order, on a machine of its own: before is called at each,
+// and after behind the instruction that stands there. It is quick where snapshots are near.
+// The cursor stays where it is. Errors: those of a movement, and ctx's.
+func (t *Timeline) Look(ctx context.Context, at []checkpoint.Position, before, after func(i int, m *Machine)) error {
+	if len(at) == 0 {
+		return nil
+	}
+	t.pause()
+	defer t.resume()
+	w, err := newWorker(t.index, at[0].Interval, stops{noSignals: true})
+	if err != nil {
+		return err
+	}
+	defer w.m.Close()
+	defer w.guard(ctx)()
+	for i, p := range at {
+		if err := w.goTo(ctx, p); err != nil {
+			return err
+		}
+		before(i, w.m)
+		if _, err := w.through(ctx, Target{Instr: p.Instr + 1}); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		after(i, w.m)
+	}
+	return nil
+}

@@ -113,7 +113,7 @@ var imports = []struct {
 	{"replay/lockstep", "checkpoint checkpoint/abi/ptrace replay replay/mem replay/x86"},
 	{"replay/analysis/slice", "checkpoint checkpoint/abi replay replay/mem replay/x86"},
 	{"replay/debug/text", ""},
-	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/mem replay/x86 replay/debug/api replay/debug/text"},
+	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
 }

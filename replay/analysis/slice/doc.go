@@ -32,5 +32,6 @@
 // taken as known, or all would depend on each push before it. Control dependences are not
 // followed: which branch led to an instruction is not asked.
 //
-// [Origin] is the first step of that, repeated as long as the value is only copied.
+// With [Options.Copies] it is the origin of a value: the first step of the slice, repeated as
+// long as the value is only copied.
 package slice

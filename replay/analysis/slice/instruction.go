@@ -144,6 +144,23 @@ func (c *compiler) compile() {
 	}
 	c.copy(&c.k.flows[0])
 	c.exchange()
+	c.shift()
+}
+
+// shift makes two flows of a shift or rotation: the flags may stay what they were, but what is
+// shifted does not depend on them.
+func (c *compiler) shift() {
+	switch c.mnemonic {
+	case "SHL", "SHR", "SAR", "ROL", "ROR", "SHLD", "SHRD":
+	default:
+		return
+	}
+	flags := flagsOf(allFlags)
+	data, rest := c.k.flows[0], c.k.flows[0]
+	data.dst.remove(flags)
+	data.src.remove(flags)
+	rest.dst, rest.store = rest.dst.and(flags), -1
+	c.k.flows = []flow{data, rest}
 }
 
 // operand adds what o reads and writes to f.

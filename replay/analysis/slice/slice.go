@@ -32,6 +32,9 @@ type Options struct {
 	// Values leaves out what only decided where something was loaded from or stored to: a
 	// thin slice.
 	Values bool
+	// Copies follows the value only as long as it is copied: what has no Needs then is what
+	// made it.
+	Copies bool
 	// Oldest is an interval: the slice goes back no further than its start.
 	Oldest uint32
 	// Progress, when not nil, is called now and then with the number of instructions that
@@ -75,7 +78,7 @@ const stretchLength = 2_000_000
 func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 	p := newProgram()
 	w := newWalker(p)
-	w.thin, w.visit = o.Values, o.visit
+	w.thin, w.only, w.visit = o.Values || o.Copies, o.Copies, o.visit
 	w.want(&o)
 	executed, from, err := w.back(ctx, t, &o)
 	if err != nil {

@@ -23,6 +23,7 @@ type walker struct {
 	sets  *needSets
 	graph *graph
 	thin  bool // addresses are not followed
+	only  bool // only copies are followed
 	visit func(Instance)
 
 	s     *stretch
@@ -162,7 +163,7 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at moment) {
 		case !hits[i]:
 		case f.copies:
 			w.putPlace(f.from, ws, masks[i], need)
-		default:
+		case !w.only:
 			w.putRegs(f.src, need)
 			for _, l := range f.loads {
 				w.putMemory(ws[l], int(k.ops[l].size), need)
@@ -277,6 +278,9 @@ func (w *walker) spied(k *instruction, seen []access) func(need uint32) {
 		w.cur.take(live, w.needed)
 	}
 	return func(need uint32) {
+		if w.only {
+			return
+		}
 		w.putRegs(f.src, need)
 		for _, a := range seen {
 			if !a.stores {

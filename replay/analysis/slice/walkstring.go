@@ -45,6 +45,9 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(need uint32) {
 		for _, s := range spans {
 			w.over = !w.mem.put(src+s.off, s.mask, need, w.sets) || w.over
 		}
+		if w.only {
+			return
+		}
 		if isData {
 			w.putRegs(data.src, need)
 			if !data.copies {
