@@ -36,6 +36,9 @@ func (in *Inst) holdsTrap() bool {
 // exec executes in, which stands at RIP, and retires it.
 func (c *CPU) exec(in *Inst) Exit {
 	pc := c.RIP
+	if c.OnInst != nil {
+		c.OnInst(in)
+	}
 	e := c.handler(in)(c, in)
 	if e == ExitSyscall {
 		c.Retired++
