@@ -26,6 +26,11 @@ type Observer struct {
 	Enter     func(v *View)
 	Leave     func(v *View, slot uint64)
 
+	// Mapped is called behind each event that maps code, as the dynamic linker does for a library, and
+	// returns what Addresses and Functions are to have as well from then on. It is called at once, whatever
+	// Options.Ordered says.
+	Mapped func(v *View) (addresses, functions []uint64)
+
 	// Ranges are the bytes whose accesses are told: Access is called behind the instruction, or the event, that
 	// made them. With AllAccesses it is called for each access to memory that an instruction makes,
 	// whatever Ranges are, behind that instruction and before the next one.
@@ -43,8 +48,8 @@ type Observer struct {
 	// event whose effects cannot be applied is not told as applied. The caller must not change it.
 	Event, Applied func(v *View, e *checkpoint.Event)
 
-	// Done is called at the end of the interval, once it is known to be that of the recording.
-	Done func(v *View)
+	// Start is called at the interval's start, Done is called at the end of the interval, once it is known to be that of the recording.
+	Start, Done func(v *View)
 }
 
 // traces reports whether every instruction must be looked at.

@@ -127,8 +127,8 @@ func (w *worker) stop(err error) {
 // arm has the machine notice what the observer asks for.
 func (w *worker) arm() {
 	ob, m := w.ob, w.m
+	w.isExec = map[uint64]bool{}
 	if ob.Exec != nil {
-		w.isExec = map[uint64]bool{}
 		for _, a := range ob.Addresses {
 			w.isExec[a] = true
 		}
@@ -146,7 +146,7 @@ func (w *worker) arm() {
 	} else if ob.Access != nil && len(ob.Ranges) > 0 {
 		w.watch()
 	}
-	if ob.Event != nil || ob.Applied != nil || ob.Access != nil || ob.traces() {
+	if ob.Event != nil || ob.Applied != nil || ob.Mapped != nil || ob.Access != nil || ob.traces() {
 		m.OnEvent, m.OnApplied = w.event, w.applied
 	}
 }
@@ -160,6 +160,9 @@ func (w *worker) replay() error {
 		return w.ctx.Err()
 	}
 	w.arm()
+	if w.ob.Start != nil {
+		w.tell(w.ob.Start)
+	}
 	stop := context.AfterFunc(w.ctx, w.m.CPU.Interrupt)
 	defer stop()
 	for skip := false; ; {
@@ -222,8 +225,36 @@ func (w *worker) event(e *checkpoint.Event) {
 func (w *worker) applied(e *checkpoint.Event) {
 	w.inEvent = false
 	w.live.event = w.m.CPU.Retired
+	if w.ob.Mapped != nil && mapsCode(e) {
+		w.extend(w.ob.Mapped(&w.live))
+	}
 	if f := w.ob.Applied; f != nil {
 		w.tell(func(v *View) { f(v, e) })
+	}
+}
+
+// mapsCode reports whether an event maps memory that can be executed.
+func mapsCode(e *checkpoint.Event) bool {
+	for i := range e.Maps {
+		if op := &e.Maps[i]; op.Kind == checkpoint.MapOpMap && op.Map.Prot&checkpoint.ProtExec != 0 || op.Kind == checkpoint.MapOpProtect && op.Prot&checkpoint.ProtExec != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// extend adds addresses that the observer is told of.
+func (w *worker) extend(addresses, functions []uint64) {
+	for _, a := range addresses {
+		w.isExec[a] = true
+		w.m.AddBreakpoint(a)
+	}
+	if w.calls == nil {
+		return
+	}
+	for _, a := range functions {
+		w.calls.entries[a] = true
+		w.m.AddBreakpoint(a)
 	}
 }
 

@@ -114,6 +114,7 @@ var imports = []struct {
 	{"replay/observe", "checkpoint replay replay/mem replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/mem replay/x86 replay/debug/api replay/debug/text"},
+	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/debug replay/mem replay/observe replay/x86"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
 }
