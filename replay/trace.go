@@ -16,9 +16,12 @@ import (
 type Stretch struct {
 	From checkpoint.Position
 	To   checkpoint.Position // in the same interval; behind its end: up to that
-	// Begin is called with the machine at From, before anything is executed, and
-	// returns who is told of the instructions.
-	Begin func(m *Machine) x86.Tracer
+	// Begin is called with the machine at From, before anything is executed.
+	Begin func(m *Machine)
+	// Before is called before each instruction, After behind it; see x86.CPU.OnInst and
+	// AfterInst. A callback that keeps in makes a copy of it.
+	Before func(c *x86.CPU, in *x86.Inst)
+	After  func(c *x86.CPU, in *x86.Inst, e x86.Exit)
 	// Event is called before each event is applied, with the machine as it was before.
 	Event func(m *Machine, e *checkpoint.Event)
 	// End is called with the machine where the stretch ended.
@@ -95,9 +98,11 @@ func (x *Tracing) Run(ctx context.Context, s Stretch) error {
 		return err
 	}
 	m := x.run.m
-	m.CPU.Tracer = s.Begin(m)
+	s.Begin(m)
+	m.CPU.OnInst = func(in *x86.Inst) { s.Before(m.CPU, in) }
+	m.CPU.AfterInst = func(in *x86.Inst, e x86.Exit) { s.After(m.CPU, in, e) }
 	m.OnEvent = func(e *checkpoint.Event) { s.Event(m, e) }
-	defer func() { m.CPU.Tracer, m.OnEvent = nil, nil }()
+	defer func() { m.CPU.OnInst, m.CPU.AfterInst, m.OnEvent = nil, nil, nil }()
 	if err := x.through(ctx, Target{s.To.Instr, s.To.Step}); err != nil {
 		return err
 	}

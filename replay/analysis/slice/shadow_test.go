@@ -16,7 +16,7 @@ import (
 // comes from outside is given to it as it comes. The stack pointer, and RBP where it is the frame
 // pointer, are those of the recording, as the slice takes them for known.
 
-// shadow implements x86.Tracer, for the machine that replays the recording beside it.
+// shadow executes beside the machine that replays the recording.
 type shadow struct {
 	cpu   *x86.CPU
 	mem   *shadowMemory
@@ -214,8 +214,8 @@ func (s *shadow) settle() {
 	s.mapped = nil
 }
 
-// Before implements x86.Tracer.
-func (s *shadow) Before(c *x86.CPU, _ *x86.Inst) {
+// instruction is called before each instruction of the recorded machine.
+func (s *shadow) instruction(c *x86.CPU, _ *x86.Inst) {
 	if s.copyOut != nil || s.mapped != nil {
 		s.settle()
 	}
@@ -241,8 +241,8 @@ func (s *shadow) isIn(retires bool) bool {
 	return false
 }
 
-// After implements x86.Tracer.
-func (s *shadow) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
+// executed is called behind it.
+func (s *shadow) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	if l := s.in[s.real.Interval()]; len(l) == 0 || l[0].instr > s.pre.retired {
 		return
 	}

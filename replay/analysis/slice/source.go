@@ -9,7 +9,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
-	"vplay/replay/x86"
 )
 
 // Where traces come from: the stretches are made ahead of the walk, each on a machine of its
@@ -161,13 +160,13 @@ func (x *traces) trace(tr *replay.Tracing, t *tracer, j *job) (*stretch, error) 
 	t.s, t.m, t.shared = s, nil, false
 	err := tr.Run(x.ctx, replay.Stretch{
 		From: j.from, To: j.to,
-		Begin: func(m *replay.Machine) x86.Tracer {
+		Begin: func(m *replay.Machine) {
 			t.m = m
 			for _, r := range m.Mem.Regions() {
 				t.shared = t.shared || r.Shared
 			}
-			return t
 		},
+		Before: t.instruction, After: t.executed,
 		Event: t.event,
 		End: func(m *replay.Machine) {
 			s.retired, s.tid = m.CPU.Retired, m.TID()

@@ -46,7 +46,7 @@ type event struct {
 	keys    []uint64   // of Writes, where memory has several addresses
 }
 
-// tracer makes the trace of a stretch. It implements x86.Tracer.
+// tracer makes the trace of a stretch.
 type tracer struct {
 	p *program
 	s *stretch
@@ -80,8 +80,8 @@ type cached struct {
 // pointer, in bytes.
 const maxFrame = 1 << 16
 
-// Before implements x86.Tracer.
-func (t *tracer) Before(c *x86.CPU, in *x86.Inst) {
+// instruction is called before each instruction.
+func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 	pc := c.RIP
 	e := &t.cache[(pc^pc>>14)&(cacheSize-1)]
 	if e.pc != pc || e.in != *in {
@@ -128,8 +128,8 @@ func address(c *x86.CPU, in *x86.Inst, o operand) uint64 {
 	return c.Address(in)
 }
 
-// After implements x86.Tracer.
-func (t *tracer) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
+// executed is called behind it.
+func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	s := t.s
 	if t.spy.Bus != nil {
 		s.spied[len(s.spied)-1] = t.spy.end(c, t)
@@ -230,11 +230,11 @@ type spy struct {
 func (s *spy) begin(c *x86.CPU) {
 	s.seen = nil
 	s.Bus = c.Bus
-	c.SwapBus(s)
+	c.SetBus(s)
 }
 
 func (s *spy) end(c *x86.CPU, t *tracer) []access {
-	c.SwapBus(s.Bus)
+	c.SetBus(s.Bus)
 	s.Bus = nil
 	for i := range s.seen {
 		s.seen[i].addr = t.key(s.seen[i].addr)

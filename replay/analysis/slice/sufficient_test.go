@@ -163,10 +163,7 @@ func recompute(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) error
 				return err
 			}
 		}
-		err := tr.Run(t.Context(), replay.Stretch{From: from, To: to, Event: s.event, Begin: func(m *replay.Machine) x86.Tracer {
-			s.begin(m, live)
-			return s
-		}, End: func(m *replay.Machine) {
+		err := tr.Run(t.Context(), replay.Stretch{From: from, To: to, Event: s.event, Begin: func(m *replay.Machine) { s.begin(m, live) }, Before: s.instruction, After: s.executed, End: func(m *replay.Machine) {
 			if id == o.At.Interval {
 				err = s.compare(m, &o)
 			}
