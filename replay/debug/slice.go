@@ -63,7 +63,7 @@ func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.rows(ctx, s, what, max(q.Most, 1))
+	return g.rows(ctx, s, what, max(q.Most, 1), q.Copies)
 }
 
 // criterion fills in what is wanted, and where, and names it.
@@ -202,7 +202,10 @@ func (g *Cursor) crashCriterion(ctx context.Context, o *slice.Options) (string, 
 	if !ok {
 		return g.targetCriterion(ctx, o)
 	}
-	o.Want = slice.CrashWants(m.CPU, &in, isAddress)
+	// An address that cannot be one is refused at the jump, not behind it.
+	if o.Want = slice.TargetWants(m.CPU, &in); len(o.Want) == 0 || o.Want[0].IsMemory && o.Want[0].Addr == e.Addr {
+		o.Want = slice.CrashWants(m.CPU, &in, isAddress)
+	}
 	if len(o.Want) == 0 {
 		return "", fmt.Errorf("%w (the address is made of constants and the stack pointer)", ErrNoCriterion)
 	}

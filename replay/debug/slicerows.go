@@ -59,6 +59,7 @@ type rowKey struct {
 // rowMaker makes rows of a graph.
 type rowMaker struct {
 	g     *Cursor
+	each  bool // instruction is a row, whatever its line
 	rows  map[*slice.Vertex]*protoRow
 	byKey map[rowKey]*protoRow
 }
@@ -74,9 +75,10 @@ type protoRow struct {
 	number int
 }
 
-// rows puts a slice in rows, of which it gives the most.
-func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int) (*Slice, error) {
-	m := rowMaker{g: g, rows: map[*slice.Vertex]*protoRow{}, byKey: map[rowKey]*protoRow{}}
+// rows puts a slice in rows, of which it gives the most. With each every instruction has a row:
+// of an origin the one that made the value matters, not the line's last.
+func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int, each bool) (*Slice, error) {
+	m := rowMaker{g: g, each: each, rows: map[*slice.Vertex]*protoRow{}, byKey: map[rowKey]*protoRow{}}
 	for _, v := range append([]*slice.Vertex{s.Root}, s.Vertices...) {
 		if !v.IsSave() {
 			m.add(v)
@@ -100,7 +102,7 @@ func (m *rowMaker) add(v *slice.Vertex) {
 	k := rowKey{v: v}
 	var at loader.Location
 	if v.Kind == slice.Instruction {
-		if at = m.g.names().At(v.PC); at.File != "" && at.Line > 0 {
+		if at = m.g.names().At(v.PC); at.File != "" && at.Line > 0 && !m.each {
 			k = rowKey{function: at.Function, file: at.File, line: at.Line}
 		}
 	}

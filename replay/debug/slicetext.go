@@ -9,7 +9,8 @@ import (
 )
 
 // A slice as text: a tree in which what a value was made of stands below it. As long as
-// there is only one such thing the tree does not become deeper, so that a chain is a list.
+// there is only one such thing the tree does not become deeper, so that a chain is a list; where
+// there are several, each begins with a dash.
 
 // maxIndent bounds how deep the tree is shown, in steps.
 const maxIndent = 12
@@ -18,7 +19,7 @@ const maxIndent = 12
 func (s *Slice) String() string {
 	w := treeWriter{s: s, done: make([]bool, len(s.Rows))}
 	if len(s.Rows) > 0 {
-		w.write(0, 0)
+		w.write(0, 0, false)
 	}
 	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Instructions), "instruction"), grouped(s.Executed), s.From)
 	if s.IsExplained {
@@ -46,11 +47,15 @@ type treeWriter struct {
 	done []bool
 }
 
-// write writes row n and what it needs.
-func (w *treeWriter) write(n, depth int) {
+// write writes row n and what it needs. isBranch says that it is one of several that a row needs.
+func (w *treeWriter) write(n, depth int, isBranch bool) {
 	for !w.done[n] {
 		w.done[n] = true
-		fmt.Fprintf(&w.b, "%s%s\n", indent(depth), &w.s.Rows[n])
+		if isBranch {
+			fmt.Fprintf(&w.b, "%s- %s\n", indent(depth-1), &w.s.Rows[n])
+		} else {
+			fmt.Fprintf(&w.b, "%s%s\n", indent(depth), &w.s.Rows[n])
+		}
 		var next, seen []int
 		for _, k := range w.s.Rows[n].Needs {
 			if w.done[k] {
@@ -68,8 +73,9 @@ func (w *treeWriter) write(n, depth int) {
 		if len(next) == 0 {
 			return
 		}
+		isBranch = len(next) > 1
 		for _, k := range next[:len(next)-1] {
-			w.write(k, depth)
+			w.write(k, depth, true)
 		}
 		n = next[len(next)-1] // a chain is no recursion
 	}
