@@ -66,6 +66,12 @@ func (x *Tracing) End(ctx context.Context, id uint32) (checkpoint.Position, erro
 	x.t.pause()
 	defer x.t.resume()
 	defer x.seek.guard(ctx)()
+	if _, ok := x.t.index.endOf(id); !ok {
+		// What is touched on the way there tells which stretches need no trace.
+		if err := x.t.explore(ctx, id); err != nil || ctx.Err() != nil {
+			return checkpoint.Position{}, errorOr(ctx.Err(), err)
+		}
+	}
 	p, err := x.seek.endOf(ctx, id)
 	if err == nil {
 		err = ctx.Err()

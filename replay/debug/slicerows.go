@@ -39,7 +39,7 @@ type Slice struct {
 type SliceRow struct {
 	Number int    `json:"number"` // from 0
 	Kind   string `json:"kind"`   // "value", "code", "call", "signal", "gap", "start"
-	// Position is before the last time, Oldest before the first, of Count.
+	// Position is before the last time of Count.
 	Position    checkpoint.Position `json:"position"`
 	Count       uint64              `json:"count"`
 	At          *loader.Location    `json:"at,omitempty"`          // of code

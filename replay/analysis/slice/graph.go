@@ -25,10 +25,9 @@ const (
 
 // Vertex is an instruction of the slice, or a source.
 type Vertex struct {
-	Kind  Kind
-	Count uint64 // how often it is in the slice
-	// Newest and Oldest are the positions before it, of the last and of the first time.
-	Newest, Oldest checkpoint.Position
+	Kind   Kind
+	Count  uint64              // how often it is in the slice
+	Newest checkpoint.Position // before it, of the last time
 
 	PC   uint64 // Instruction
 	Inst x86.Inst
@@ -51,11 +50,19 @@ type Edge struct {
 // graph is the slice under way.
 type graph struct {
 	sets  *needSets
-	nodes map[uint32]*node
+	nodes []*node          // of instructions, by the number of their vertex
+	other map[uint32]*node // of sources
 	edges map[[2]uint32]*edge
 	keys  map[source]uint32
-	total uint64 // instances
 }
+
+// positioner tells a position when it is needed: that is seldom.
+type positioner interface{ position() checkpoint.Position }
+
+// here is a position that is known.
+type here checkpoint.Position
+
+func (h here) position() checkpoint.Position { return checkpoint.Position(h) }
 
 // sourceBit marks numbers of vertices that are no instruction. The first is the criterion.
 const sourceBit = 1 << 31
@@ -71,11 +78,10 @@ type source struct {
 
 // node is a vertex under way.
 type node struct {
-	id             uint32
-	need           uint32 // the set of it alone
-	count          uint64
-	newest, oldest checkpoint.Position
-	oldestAt       func() checkpoint.Position
+	id     uint32
+	need   uint32 // the set of it alone
+	count  uint64
+	newest checkpoint.Position
 
 	last  uint32 // the need that it was met for last, and its edges
 	edges []*edge
@@ -89,20 +95,14 @@ type edge struct {
 }
 
 func newGraph(sets *needSets) *graph {
-	return &graph{sets: sets, nodes: map[uint32]*node{}, edges: map[[2]uint32]*edge{}, keys: map[source]uint32{}}
+	return &graph{sets: sets, other: map[uint32]*node{}, edges: map[[2]uint32]*edge{}, keys: map[source]uint32{}}
 }
 
 // hit adds one more instance of vertex v, which was needed by the vertices of need, and
 // returns the need of v alone.
-func (g *graph) hit(v, need uint32, at func() checkpoint.Position) uint32 {
-	n := g.nodes[v]
-	if n == nil {
-		n = &node{id: v, need: g.sets.of(v), newest: at(), last: ^uint32(0)}
-		g.nodes[v] = n
-	}
+func (g *graph) hit(v, need uint32, at positioner) uint32 {
+	n := g.node(v, at)
 	n.count++
-	g.total++
-	n.oldestAt = nil
 	if n.last != need {
 		n.last, n.edges = need, g.edgesOf(n, need, at)
 	}
@@ -112,15 +112,40 @@ func (g *graph) hit(v, need uint32, at func() checkpoint.Position) uint32 {
 	return n.need
 }
 
+// node returns vertex v, which is met at a position.
+func (g *graph) node(v uint32, at positioner) *node {
+	if v&sourceBit != 0 {
+		n := g.other[v]
+		if n == nil {
+			n = g.newNode(v, at)
+			g.other[v] = n
+		}
+		return n
+	}
+	if int(v) >= len(g.nodes) {
+		g.nodes = append(g.nodes, make([]*node, int(v)+1-len(g.nodes))...)
+	}
+	n := g.nodes[v]
+	if n == nil {
+		n = g.newNode(v, at)
+		g.nodes[v] = n
+	}
+	return n
+}
+
+func (g *graph) newNode(v uint32, at positioner) *node {
+	return &node{id: v, need: g.sets.of(v), newest: at.position(), last: ^uint32(0)}
+}
+
 // edgesOf returns the edges to n of all in need.
-func (g *graph) edgesOf(n *node, need uint32, at func() checkpoint.Position) []*edge {
+func (g *graph) edgesOf(n *node, need uint32, at positioner) []*edge {
 	list := g.sets.lists[need]
 	out := make([]*edge, 0, len(list))
 	for _, from := range list {
 		k := [2]uint32{from, n.id}
 		e := g.edges[k]
 		if e == nil {
-			e = &edge{from: from, to: n.id, newest: at()}
+			e = &edge{from: from, to: n.id, newest: at.position()}
 			g.edges[k] = e
 		}
 		out = append(out, e)
@@ -139,7 +164,7 @@ func (g *graph) source(s source) uint32 {
 }
 
 // outside adds a source to the slice.
-func (g *graph) outside(s source, need uint32, at func() checkpoint.Position) {
+func (g *graph) outside(s source, need uint32, at positioner) {
 	g.hit(g.source(s), need, at)
 }
 

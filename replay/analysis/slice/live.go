@@ -170,17 +170,18 @@ func (r *liveRegs) take(s regSet, f func(need uint32)) {
 
 // put makes the parts in s live for need.
 func (r *liveRegs) put(s regSet, need uint32, sets *needSets) {
-	old := s.and(r.set)
-	s.each(func(n int) { r.putPart(n, old, need, sets) })
-	r.set.add(s)
-	r.sum = r.set.summary()
-}
-
-func (r *liveRegs) putPart(n int, old regSet, need uint32, sets *needSets) {
-	switch {
-	case old[n/64]>>(n%64)&1 == 0:
-		r.needs[n] = need
-	case r.needs[n] != need:
-		r.needs[n] = sets.union(r.needs[n], need)
+	for i, w := range s {
+		old := r.set[i]
+		for ; w != 0; w &= w - 1 {
+			b := bits.TrailingZeros64(w)
+			n := &r.needs[i*64+b]
+			if old>>b&1 == 0 {
+				*n = need
+			} else if *n != need {
+				*n = sets.union(*n, need)
+			}
+		}
+		r.set[i] |= s[i]
 	}
+	r.sum = r.set.summary()
 }

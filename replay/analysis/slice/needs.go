@@ -14,11 +14,21 @@ type needSets struct {
 	index  map[string]uint32
 	unions map[[2]uint32]uint32
 	single map[uint32]uint32
+	recent [recentUnions]union // by the numbers of what was joined
 }
+
+// union is a set and the two that it joins.
+type union struct{ a, b, of uint32 }
+
+// recentUnions is how many unions are found without the map; a power of two.
+const recentUnions = 1 << 12
 
 // maxNeeds bounds a set. What a location is needed by beyond that has no edge of its own;
 // it is in the slice all the same.
 const maxNeeds = 12
+
+// maxSets bounds the sets that are made by joining; beyond it edges are left out.
+const maxSets = 1 << 20
 
 func newNeedSets() *needSets {
 	return &needSets{index: map[string]uint32{}, unions: map[[2]uint32]uint32{}, single: map[uint32]uint32{}}
@@ -49,8 +59,20 @@ func (s *needSets) union(a, b uint32) uint32 {
 	if a == b {
 		return a
 	}
+	u := &s.recent[(a*31+b)%recentUnions]
+	if u.a != a || u.b != b || a == 0 && b == 0 {
+		*u = union{a, b, s.join(a, b)}
+	}
+	return u.of
+}
+
+// join is union without the recent ones.
+func (s *needSets) join(a, b uint32) uint32 {
 	k := [2]uint32{min(a, b), max(a, b)}
 	n, ok := s.unions[k]
+	if !ok && len(s.lists) >= maxSets {
+		return a
+	}
 	if !ok {
 		all := slices.Concat(s.lists[a], s.lists[b])
 		slices.Sort(all)

@@ -108,15 +108,8 @@ func (s *regSet) each(f func(n int)) {
 // summary has a bit for each register that has a part in s, so that two sets can be told
 // to be disjoint by one comparison.
 func (s *regSet) summary() (sum uint64) {
-	for i := range 16 {
-		if s[i/8]>>(i%8*8)&0xff != 0 {
-			sum |= 1 << i
-		}
-	}
-	for i := range 32 {
-		if s[vecWord+i/8]>>(i%8*8)&0xff != 0 {
-			sum |= 1 << (16 + i)
-		}
+	for i, w := range s[:miscWord] {
+		sum |= nonzeroBytes(w) << (8 * i)
 	}
 	if s[miscWord]&0xff != 0 {
 		sum |= 1 << 48
@@ -125,4 +118,10 @@ func (s *regSet) summary() (sum uint64) {
 		sum |= 1 << 49
 	}
 	return sum
+}
+
+// nonzeroBytes has a bit for each byte of w that is not 0.
+func nonzeroBytes(w uint64) uint64 {
+	const low = 0x7f7f7f7f7f7f7f7f
+	return ((w&low + low | w) &^ low >> 7) * 0x0102040810204080 >> 56
 }

@@ -47,7 +47,7 @@ func (w *walker) seam(s *seam) {
 		}
 	}
 	if w.isHit {
-		w.graph.outside(callSource(Gap, &s.gap, &s.gap.Args, "memory"), w.need, func() checkpoint.Position { return s.at })
+		w.graph.outside(callSource(Gap, &s.gap, &s.gap.Args, "memory"), w.need, here(s.at))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/mem"
 )
 
 // What a slice is asked for and what it is, and the way there: stretch by stretch, newest
@@ -126,14 +127,22 @@ func (w *walker) back(ctx context.Context, t *replay.Timeline, o *Options) (exec
 		if err != nil || s == nil {
 			return executed, from, err
 		}
-		if err := w.stretch(s); err != nil {
-			return executed, from, err
+		if s.skipped && !w.canSkip(t, s) { // it was looked at too early
+			if err = src.make(s); err != nil {
+				return executed, from, err
+			}
+		}
+		if !s.skipped {
+			if err := w.stretch(s); err != nil {
+				return executed, from, err
+			}
 		}
 		executed += s.retired - s.from.Instr
 		from = s.from
 		if s.seam != nil {
 			w.seam(s.seam)
 		}
+		src.idle.Store(w.idle())
 		src.recycle(s)
 		if o.Progress != nil {
 			o.Progress(executed, src.planned.Load())
@@ -142,9 +151,45 @@ func (w *walker) back(ctx context.Context, t *replay.Timeline, o *Options) (exec
 	return executed, from, nil
 }
 
+// maxIdle bounds the pages that are looked up to skip a stretch.
+const maxIdle = 64
+
+// idle returns the live pages when nothing else is live, so that stretches which do not write
+// them matter not; nil otherwise, or when they are many.
+func (w *walker) idle() *[]uint64 {
+	if !w.registersDone() {
+		return nil
+	}
+	var out []uint64
+	for base, p := range w.mem.pages {
+		if p.count > 0 {
+			if out = append(out, base); len(out) > maxIdle {
+				return nil
+			}
+		}
+	}
+	return &out
+}
+
+// canSkip reports whether s writes nothing that is live now.
+func (w *walker) canSkip(t *replay.Timeline, s *stretch) bool {
+	pages := w.idle()
+	return pages != nil && untouched(t, *pages, s.from, s.to)
+}
+
+// untouched reports whether it is known that none of the pages is written in a stretch.
+func untouched(t *replay.Timeline, pages []uint64, from, to checkpoint.Position) bool {
+	for _, p := range pages {
+		if p >= mem.MaxUser || !t.Untouched(from, to, p, mem.PageSize) {
+			return false
+		}
+	}
+	return true
+}
+
 // atStart says that what is live still was there when the recording began.
 func (w *walker) atStart(from checkpoint.Position) {
-	at := func() checkpoint.Position { return from }
+	at := here(from)
 	w.isHit = false
 	w.mem.within(0, ^uint64(0), func(a, mask uint64) { w.mem.take(a, mask, w.needed) })
 	if w.isHit {
@@ -161,7 +206,7 @@ func (w *walker) atStart(from checkpoint.Position) {
 
 // slice returns the graph as it is shown.
 func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
-	s := &Slice{Root: &Vertex{Kind: Criterion, Count: 1, Newest: at, Oldest: at}}
+	s := &Slice{Root: &Vertex{Kind: Criterion, Count: 1, Newest: at}}
 	of := map[uint32]*Vertex{sourceBit: s.Root}
 	code := map[uint32]*instruction{}
 	for _, k := range p.all() {
@@ -171,7 +216,15 @@ func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
 	for k, n := range g.keys {
 		sources[n] = k
 	}
-	for id, n := range g.nodes {
+	all := g.nodes
+	for _, n := range g.other {
+		all = append(all, n)
+	}
+	for _, n := range all {
+		if n == nil {
+			continue
+		}
+		id := n.id
 		v := &Vertex{Count: n.count, Newest: n.newest, Arg: noArg}
 		if k, ok := sources[id]; ok {
 			v.Kind, v.NR, v.Arg, v.Note, v.What = k.kind, k.nr, k.arg, k.note, k.what

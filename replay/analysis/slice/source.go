@@ -25,6 +25,14 @@ type traces struct {
 	free    chan *stretch
 	planned atomic.Uint64 // instructions of the intervals looked at
 	running sync.WaitGroup
+	idle    atomic.Pointer[[]uint64] // the pages that are live when nothing else is, see walker.idle
+	late    *tracing                 // of stretches that were skipped too early
+}
+
+// tracing is a machine and who looks at it.
+type tracing struct {
+	*replay.Tracing
+	t *tracer
 }
 
 // job is one stretch to be made.
@@ -58,7 +66,33 @@ func newSource(ctx context.Context, t *replay.Timeline, p *program, o *Options) 
 	return x
 }
 
-func (x *traces) close() { x.running.Wait() }
+func (x *traces) close() {
+	x.running.Wait()
+	if x.late != nil {
+		x.late.Close()
+	}
+}
+
+// newTracing returns a machine for traces.
+func (x *traces) newTracing() (*tracing, error) {
+	tr, err := x.t.NewTracing()
+	if err != nil {
+		return nil, err
+	}
+	return &tracing{tr, &tracer{p: x.p, spy: &spy{}}}, nil
+}
+
+// make makes the trace of a stretch that was skipped.
+func (x *traces) make(s *stretch) (err error) {
+	if x.late == nil {
+		if x.late, err = x.newTracing(); err != nil {
+			return err
+		}
+	}
+	seam := s.seam
+	*s = stretch{from: s.from, to: s.to, seam: seam}
+	return x.late.trace(x.ctx, s)
+}
 
 // next returns the stretch before the one returned last, nil when there is none.
 func (x *traces) next() (*stretch, error) {
@@ -137,29 +171,44 @@ func (x *traces) send(c chan *job, j *job) bool {
 
 // work makes stretches.
 func (x *traces) work() {
-	var tr *replay.Tracing
+	var tr *tracing
 	var err error
-	t := &tracer{p: x.p, spy: &spy{}}
 	for j := range x.jobs {
 		if tr == nil {
-			if tr, err = x.t.NewTracing(); err != nil {
+			if tr, err = x.newTracing(); err != nil {
 				j.done <- made{err: err}
 				continue
 			}
 			defer tr.Close()
 		}
-		s, err := x.trace(tr, t, j)
+		s, err := x.do(tr, j)
 		j.done <- made{s, err}
 	}
 }
 
-// trace makes the stretch of j.
-func (x *traces) trace(tr *replay.Tracing, t *tracer, j *job) (*stretch, error) {
+// do makes the stretch of j, without a trace where that is not needed.
+func (x *traces) do(tr *tracing, j *job) (*stretch, error) {
 	s := x.empty()
 	s.from, s.to = j.from, j.to
+	var err error
+	if j.isSeam {
+		if s.seam, err = newSeam(x.ctx, tr.Tracing, j.seam, j.from.Interval); err != nil {
+			return nil, err
+		}
+	}
+	if pages := x.idle.Load(); pages != nil && untouched(x.t, *pages, j.from, j.to) {
+		s.skipped, s.retired = true, j.to.Instr
+		return s, nil
+	}
+	return s, tr.trace(x.ctx, s)
+}
+
+// trace makes the trace of s.
+func (tr *tracing) trace(ctx context.Context, s *stretch) error {
+	t := tr.t
 	t.s, t.m, t.shared = s, nil, false
-	err := tr.Run(x.ctx, replay.Stretch{
-		From: j.from, To: j.to,
+	return tr.Run(ctx, replay.Stretch{
+		From: s.from, To: s.to,
 		Begin: func(m *replay.Machine) {
 			t.m = m
 			for _, r := range m.Mem.Regions() {
@@ -172,10 +221,6 @@ func (x *traces) trace(tr *replay.Tracing, t *tracer, j *job) (*stretch, error) 
 			s.retired, s.tid = m.CPU.Retired, m.TID()
 		},
 	})
-	if err == nil && j.isSeam {
-		s.seam, err = newSeam(x.ctx, tr, j.seam, j.from.Interval)
-	}
-	return s, err
 }
 
 // empty returns a stretch with nothing in it.

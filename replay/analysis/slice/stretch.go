@@ -23,6 +23,7 @@ type stretch struct {
 	words    []uint64   // what the instructions have of addresses, see instruction.words
 	spied    [][]access // of instructions whose accesses were watched
 	events   []event
+	skipped  bool   // there is no trace: nothing that was live was written
 	retired  uint64 // at the end
 	tid      checkpoint.TID
 	seam     *seam // to the interval before, behind a gap

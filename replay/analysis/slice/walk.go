@@ -66,12 +66,14 @@ func (w *walker) stretch(s *stretch) error {
 	w.s, w.list = s, w.p.all()
 	w.cur = w.of(s.tid)
 	words, retired := len(s.words), s.retired
+	at := &moment{s: s}
 	for i := len(s.ids) - 1; i >= 0; i-- {
 		id := s.ids[i]
 		if id&eventBit != 0 {
 			e := &s.events[id&^eventBit]
 			retired = e.retired
-			w.event(e, i)
+			at.index, at.retired = i, retired
+			w.event(e, at)
 			continue
 		}
 		k := w.list[id]
@@ -82,7 +84,8 @@ func (w *walker) stretch(s *stretch) error {
 		if k.touch&w.cur.sum == 0 && !k.stores {
 			continue
 		}
-		w.instruction(k, words, moment{i, retired})
+		at.index, at.retired = i, retired
+		w.instruction(k, words, at)
 	}
 	if w.over {
 		return ErrTooMany
@@ -90,17 +93,18 @@ func (w *walker) stretch(s *stretch) error {
 	return nil
 }
 
-// moment is where an instruction is in the present stretch.
+// moment is where an instruction or an event is in a stretch.
 type moment struct {
+	s       *stretch
 	index   int // of stretch.ids
 	retired uint64
 }
 
 // position returns the settled position of m, before the instruction.
-func (w *walker) position(m moment) checkpoint.Position {
-	p := checkpoint.Position{Interval: w.s.from.Interval, Instr: m.retired}
-	for i := m.index - 1; i >= 0 && w.s.ids[i]&eventBit != 0; i-- {
-		e := &w.s.events[w.s.ids[i]&^eventBit]
+func (m *moment) position() checkpoint.Position {
+	p := checkpoint.Position{Interval: m.s.from.Interval, Instr: m.retired}
+	for i := m.index - 1; i >= 0 && m.s.ids[i]&eventBit != 0; i-- {
+		e := &m.s.events[m.s.ids[i]&^eventBit]
 		if e.retired != m.retired {
 			break
 		}
@@ -118,7 +122,7 @@ func (w *walker) needed(n uint32) {
 }
 
 // instruction explains what k wrote, if it was needed. words is where its words begin.
-func (w *walker) instruction(k *instruction, words int, at moment) {
+func (w *walker) instruction(k *instruction, words int, at *moment) {
 	w.isHit = false
 	var ws [4]uint64
 	copy(ws[:], w.s.words[words:words+int(k.words)])
@@ -138,8 +142,8 @@ func (w *walker) instruction(k *instruction, words int, at moment) {
 }
 
 // hit adds the present instruction to the slice and returns the need of it alone.
-func (w *walker) hit(k *instruction, at moment) uint32 {
-	need := w.graph.hit(k.vertex, w.need, func() checkpoint.Position { return w.position(at) })
+func (w *walker) hit(k *instruction, at *moment) uint32 {
+	need := w.graph.hit(k.vertex, w.need, at)
 	if w.visit != nil {
 		w.visit(Instance{Interval: w.s.from.Interval, Instr: at.retired, Retires: k.retires, in: k})
 	}
@@ -147,7 +151,7 @@ func (w *walker) hit(k *instruction, at moment) uint32 {
 }
 
 // plain explains what an ordinary instruction wrote.
-func (w *walker) plain(k *instruction, ws *[4]uint64, at moment) {
+func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 	var masks [2]uint64
 	var hits [2]bool
 	for i := range k.flows {

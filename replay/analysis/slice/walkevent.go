@@ -10,9 +10,8 @@ import (
 // explained by that. A signal's frame holds the registers that were, and sigreturn brings them
 // back: so values are followed through handlers, and from one thread to the other.
 
-// event explains what an event changed, which stands at index of the stretch.
-func (w *walker) event(e *event, index int) {
-	at := func() checkpoint.Position { return w.position(moment{index, e.retired}) }
+// event explains what an event changed.
+func (w *walker) event(e *event, at *moment) {
 	switch e.Kind {
 	case checkpoint.EventSched:
 		w.cur = w.of(e.tid)
@@ -44,7 +43,7 @@ func (w *walker) event(e *event, index int) {
 }
 
 // outside says that what was taken came from e.
-func (w *walker) outside(e *event, what string, at func() checkpoint.Position) {
+func (w *walker) outside(e *event, what string, at *moment) {
 	s := source{kind: Signal, nr: int64(e.Signo), what: what}
 	if e.Kind != checkpoint.EventSignal {
 		s = callSource(Call, e.Event, e.args, what)
@@ -54,7 +53,7 @@ func (w *walker) outside(e *event, what string, at func() checkpoint.Position) {
 }
 
 // takeRegs takes what is live of s, which came from e.
-func (w *walker) takeRegs(e *event, s regSet, what string, at func() checkpoint.Position) {
+func (w *walker) takeRegs(e *event, s regSet, what string, at *moment) {
 	live := s.and(w.cur.set)
 	if live.isEmpty() {
 		return
@@ -65,7 +64,7 @@ func (w *walker) takeRegs(e *event, s regSet, what string, at func() checkpoint.
 }
 
 // exit explains the registers at the end of a system call.
-func (w *walker) exit(e *event, at func() checkpoint.Position) {
+func (w *walker) exit(e *event, at *moment) {
 	switch {
 	case e.Regs != nil && e.NR == abi.SYS_RT_SIGRETURN:
 		w.sigreturn(e.rsp)
@@ -122,7 +121,7 @@ func (w *walker) moveToMemory(s regSet, a uint64) {
 
 // signal explains what a handler finds: its arguments are the kernel's, and its frame holds
 // the registers.
-func (w *walker) signal(e *event, at func() checkpoint.Position) {
+func (w *walker) signal(e *event, at *moment) {
 	args := bytesOf(x86.RDI, 0, 8)
 	for _, r := range []uint8{x86.RSI, x86.RDX, x86.RAX} {
 		args.add(bytesOf(r, 0, 8))
@@ -153,7 +152,7 @@ func (w *walker) signal(e *event, at func() checkpoint.Position) {
 }
 
 // start makes what is needed of a new thread's registers what is needed of its maker's.
-func (w *walker) start(e *event, at func() checkpoint.Position) {
+func (w *walker) start(e *event, at *moment) {
 	child := w.of(e.TID)
 	for n := range child.needs {
 		if child.set[n/64]>>(n%64)&1 == 0 {
@@ -176,7 +175,7 @@ func (w *walker) start(e *event, at func() checkpoint.Position) {
 }
 
 // mapped explains what a change of the map made of memory.
-func (w *walker) mapped(e *event, op *checkpoint.MapOp, at func() checkpoint.Position) {
+func (w *walker) mapped(e *event, op *checkpoint.MapOp, at *moment) {
 	switch op.Kind {
 	case checkpoint.MapOpMap, checkpoint.MapOpDrop:
 		w.isHit = false
