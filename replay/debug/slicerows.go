@@ -118,6 +118,9 @@ func (m *rowMaker) add(v *slice.Vertex) {
 	m.rows[v] = r
 }
 
+// maxSaves bounds how many instructions that keep registers are looked behind for one row.
+const maxSaves = 256
+
 // need joins the row of v to those of what v needs, past what only keeps a register's value
 // for a while.
 func (m *rowMaker) need(r *protoRow, v *slice.Vertex, past map[*slice.Vertex]bool) {
@@ -125,7 +128,7 @@ func (m *rowMaker) need(r *protoRow, v *slice.Vertex, past map[*slice.Vertex]boo
 		to := m.rows[e.To]
 		switch {
 		case e.To.IsSave():
-			if !past[e.To] {
+			if !past[e.To] && len(past) < maxSaves {
 				past[e.To] = true
 				m.need(r, e.To, past)
 			}
@@ -211,10 +214,14 @@ func callName(v *slice.Vertex) string {
 	return s
 }
 
+// maxFiles bounds the calls whose file is looked for: each goes through the log.
+const maxFiles = 100
+
 // results looks up what the instructions of the rows made, and which file a call is about.
 func (g *Cursor) results(ctx context.Context, s *Slice, order []*protoRow) error {
 	var at []checkpoint.Position
 	var of []int
+	files := 0
 	byTime := make([]int, len(order))
 	for i := range byTime {
 		byTime[i] = i
@@ -225,6 +232,9 @@ func (g *Cursor) results(ctx context.Context, s *Slice, order []*protoRow) error
 		case slice.Instruction:
 			at, of = append(at, order[i].pos), append(of, i)
 		case slice.Call:
+			if files++; files > maxFiles {
+				continue
+			}
 			if f, err := g.fileOf(ctx, order[i].newest); err != nil {
 				return err
 			} else if f != "" {

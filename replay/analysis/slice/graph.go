@@ -137,6 +137,9 @@ func (g *graph) newNode(v uint32, at positioner) *node {
 	return &node{id: v, need: g.sets.of(v), newest: at.position(), last: ^uint32(0)}
 }
 
+// maxEdges bounds the edges. Beyond it they are left out.
+const maxEdges = 1 << 22
+
 // edgesOf returns the edges to n of all in need.
 func (g *graph) edgesOf(n *node, need uint32, at positioner) []*edge {
 	list := g.sets.lists[need]
@@ -144,6 +147,9 @@ func (g *graph) edgesOf(n *node, need uint32, at positioner) []*edge {
 	for _, from := range list {
 		k := [2]uint32{from, n.id}
 		e := g.edges[k]
+		if e == nil && len(g.edges) >= maxEdges {
+			continue
+		}
 		if e == nil {
 			e = &edge{from: from, to: n.id, newest: at.position()}
 			g.edges[k] = e

@@ -78,6 +78,9 @@ func (s *needSets) join(a, b uint32) uint32 {
 		slices.Sort(all)
 		all = slices.Compact(all)
 		n = s.make(all[:min(len(all), maxNeeds)])
+		if len(s.unions) >= maxSets {
+			clear(s.unions)
+		}
 		s.unions[k] = n
 	}
 	return n

@@ -2,6 +2,7 @@ package slice
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"vplay/replay/x86"
 )
@@ -16,7 +17,15 @@ type program struct {
 	list []*instruction
 	// vertices is how many instructions there are when variants do not count.
 	vertices map[code]uint32
+	over     atomic.Bool // the trace lacks something
 }
+
+// maxInstructions bounds the different instructions of a program, to some 800 MB. A browser
+// executes half as many; code that changes itself may go on for ever.
+const maxInstructions = 1 << 20
+
+// tooMany says that the trace is not complete.
+func (p *program) tooMany() { p.over.Store(true) }
 
 // key tells instructions apart: other code may come to an address.
 type key struct {
@@ -45,6 +54,10 @@ func (p *program) instruction(pc uint64, in *x86.Inst, frame bool) (*instruction
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if id, ok = p.ids[k]; !ok {
+			if len(p.list) >= maxInstructions {
+				p.tooMany()
+				return p.list[0], 0
+			}
 			id = p.add(k, made)
 		}
 		return p.list[id], id

@@ -95,7 +95,7 @@ func TargetWants(c *x86.CPU, in *x86.Inst) []Location {
 		if in.Flags&x86.InstMem != 0 {
 			return []Location{{IsMemory: true, Addr: c.Address(in), Len: 8}}
 		}
-		if x86.Rows()[in.Row].Operands[0] == "rmv" {
+		if ops := x86.Rows()[in.Row].Operands; len(ops) > 0 && ops[0] == "rmv" {
 			return []Location{{Reg: in.RM, Len: 8}}
 		}
 	}

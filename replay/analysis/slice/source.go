@@ -206,7 +206,7 @@ func (x *traces) do(tr *tracing, j *job) (*stretch, error) {
 // trace makes the trace of s.
 func (tr *tracing) trace(ctx context.Context, s *stretch) error {
 	t := tr.t
-	t.s, t.m, t.shared = s, nil, false
+	t.s, t.m, t.shared, t.spy.count = s, nil, false, 0
 	return tr.Run(ctx, replay.Stretch{
 		From: s.from, To: s.to,
 		Begin: func(m *replay.Machine) {

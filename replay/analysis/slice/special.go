@@ -14,6 +14,10 @@ import (
 // the byte needed that it was.
 func (c *compiler) copy(f *flow) {
 	n, extends := 0, false
+	ops := c.in.Operands()
+	if len(c.row.Operands) != 2 || len(ops) < 2 {
+		return
+	}
 	switch c.mnemonic {
 	case "MOV", "MOVNTI":
 		if strings.Contains(strings.Join(c.row.Operands, " "), "imm") || f.src[miscWord] != 0 || f.dst[miscWord] != 0 {
@@ -34,7 +38,7 @@ func (c *compiler) copy(f *flow) {
 			n = 4
 		}
 	case "MOVSS", "MOVSD":
-		if len(c.row.Operands) != 2 || c.in.Flags&x86.InstMem == 0 {
+		if c.in.Flags&x86.InstMem == 0 {
 			return
 		}
 		if n = 8; c.mnemonic == "MOVSS" {
@@ -49,7 +53,6 @@ func (c *compiler) copy(f *flow) {
 	if c.in.Flags&x86.InstEVEX != 0 || n == 0 {
 		return
 	}
-	ops := c.in.Operands()
 	to, ok1 := c.place(&ops[0], f.store)
 	load := int8(-1)
 	if len(f.loads) > 0 {
@@ -101,6 +104,7 @@ func (c *compiler) stack() bool {
 		if len(c.row.Operands) > 0 && c.row.Operands[0] == "rmv" && c.in.Flags&x86.InstMem != 0 {
 			c.operandsOnly(&f)
 			if k.spied {
+				k.flows = []flow{f}
 				return true
 			}
 			f.copies, f.from = true, place{kind: inMemory, reg: 0}
@@ -157,8 +161,8 @@ func (c *compiler) operandsOnly(f *flow) {
 
 // string makes the flows of string instructions: the data, and how the pointers go on.
 func (c *compiler) string() bool {
-	if !c.row.Attr("rep") {
-		return false
+	if !c.row.Attr("rep") || c.in.Flags&x86.InstAddr32 != 0 || c.in.Seg != x86.NoSeg {
+		return false // others are watched
 	}
 	k, size := c.k, c.in.Size
 	if strings.HasSuffix(c.row.Operands[0], "8") {

@@ -100,10 +100,11 @@ func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 	s := t.s
 	t.before, t.id, t.k = marks{len(s.ids), len(s.words), len(s.spied)}, e.id[variant], k
 	s.ids = append(s.ids, t.id)
+	t.iter = c.RepIter
 	switch {
 	case k.words == 0:
 	case k.repeats:
-		t.rcx, t.iter = c.R[x86.RCX], c.RepIter
+		t.rcx = c.R[x86.RCX]
 		s.words = append(s.words, c.R[x86.RSI], c.R[x86.RDI], 0)
 	case k.spied:
 		s.words = append(s.words, uint64(len(s.spied)))
@@ -138,7 +139,7 @@ func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	switch e {
 	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
 	default:
-		if c.RepIter == t.iter || in.Flags&(x86.InstRep|x86.InstRepne) == 0 || !t.k.repeats {
+		if c.RepIter == t.iter || c.RepIter == 0 {
 			s.ids, s.words, s.spied = s.ids[:t.before.ids], s.words[:t.before.words], s.spied[:t.before.spied]
 			return
 		}
@@ -146,19 +147,18 @@ func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	if t.k.repeats {
 		t.repeated(c, in)
 	}
+	if c.RepIter != 0 {
+		s.ids[len(s.ids)-1] = t.p.left(t.id)
+	}
 }
 
-// repeated notes how far a string instruction went, and that one that was left has not
-// retired.
+// repeated notes how far a string instruction went.
 func (t *tracer) repeated(c *x86.CPU, in *x86.Inst) {
 	k := t.k
 	w := t.s.words[len(t.s.words)-3:]
 	n := uint64(1)
 	if in.Flags&(x86.InstRep|x86.InstRepne) != 0 {
 		n = t.rcx - c.R[x86.RCX]
-		if in.Flags&x86.InstAddr32 != 0 {
-			n = uint64(uint32(n))
-		}
 	}
 	w[2] = n * uint64(k.ops[0].size)
 	if c.Flags()&x86.FlagDF != 0 && n > 0 { // the addresses are those of the last
@@ -166,9 +166,7 @@ func (t *tracer) repeated(c *x86.CPU, in *x86.Inst) {
 		w[0] -= back
 		w[1] -= back
 	}
-	if w[0], w[1] = t.key(w[0]), t.key(w[1]); c.RepIter != 0 {
-		t.s.ids[len(t.s.ids)-1] = t.p.left(t.id)
-	}
+	w[0], w[1] = t.key(w[0]), t.key(w[1])
 }
 
 // key returns what names the byte at an address whatever address it is accessed by.
@@ -221,11 +219,16 @@ func argsOf(m *replay.Machine) *[6]uint64 {
 	return nil
 }
 
+// maxAccesses bounds the accesses that are watched in a stretch, those that go on from one to the
+// next counted once: 100 MB. No program comes near; a recording may be made to.
+const maxAccesses = 1 << 22
+
 // spy stands between the CPU and its memory while an instruction is executed whose accesses
 // cannot be told from its operands.
 type spy struct {
 	x86.Bus // nil: nothing is watched
 	seen    []access
+	count   int // in the stretch
 }
 
 func (s *spy) begin(c *x86.CPU) {
@@ -240,7 +243,24 @@ func (s *spy) end(c *x86.CPU, t *tracer) []access {
 	for i := range s.seen {
 		s.seen[i].addr = t.key(s.seen[i].addr)
 	}
+	if s.count > maxAccesses {
+		t.p.tooMany()
+	}
 	return s.seen
+}
+
+// note adds an access.
+func (s *spy) note(a uint64, n int, stores bool) {
+	if l := len(s.seen); l > 0 {
+		last := &s.seen[l-1]
+		if end := last.addr + uint64(last.n); last.stores == stores && end == a && a%mem.PageSize != 0 {
+			last.n += n
+			return
+		}
+	}
+	if s.count++; s.count <= maxAccesses {
+		s.seen = append(s.seen, access{a, n, stores})
+	}
 }
 
 // FlushesCode says what the bus behind says, see x86.CodeFlusher.
@@ -257,12 +277,12 @@ func (s *spy) Translate(a uint64, k x86.Access) (*[4096]byte, bool) {
 
 // Read implements x86.Bus.
 func (s *spy) Read(a uint64, b []byte) x86.Fault {
-	s.seen = append(s.seen, access{a, len(b), false})
+	s.note(a, len(b), false)
 	return s.Bus.Read(a, b)
 }
 
 // Write implements x86.Bus.
 func (s *spy) Write(a uint64, b []byte) x86.Fault {
-	s.seen = append(s.seen, access{a, len(b), true})
+	s.note(a, len(b), true)
 	return s.Bus.Write(a, b)
 }

@@ -10,9 +10,9 @@ import (
 // instruction that wrote a live location is in the slice: what it wrote is explained, and
 // what it read becomes live in its place (Korel and Laski 1988; the trace is not kept).
 
-// ErrTooMany says that more memory is needed for the locations to be explained than the
-// slice may take.
-var ErrTooMany = errors.New("slice: the value depends on too much memory")
+// ErrTooMany says that more memory is needed for what the value depends on, or for the
+// program's instructions, than a slice may take.
+var ErrTooMany = errors.New("slice: the value depends on too much")
 
 // walker goes back through stretches.
 type walker struct {
@@ -63,6 +63,9 @@ func (w *walker) registersDone() bool {
 
 // stretch goes back through one stretch.
 func (w *walker) stretch(s *stretch) error {
+	if w.p.over.Load() {
+		return ErrTooMany
+	}
 	w.s, w.list = s, w.p.all()
 	w.cur = w.of(s.tid)
 	words, retired := len(s.words), s.retired
