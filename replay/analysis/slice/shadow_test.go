@@ -2,6 +2,7 @@ package slice
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 
 	"vplay/checkpoint"
@@ -252,6 +253,10 @@ func (s *shadow) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 		return
 	}
 	s.ran++
+	if *checkTrace {
+		row := &x86.Rows()[in.Row]
+		fmt.Printf("%d %#x %s %v rax=%#x r9=%#x\n", s.pre.retired, s.pre.rip, row.Mnemonic, row.Operands, c.R[0], c.R[9])
+	}
 	frame := in.Base == x86.RBP && s.pre.rbp-s.pre.rsp < maxFrame && usesFrame(in)
 	k, _ := s.prog.instruction(s.pre.rip, in, frame)
 	st := s.state(s.real.TID())
@@ -287,16 +292,20 @@ func (s regSet) isEmptySet() bool { return s == regSet{} }
 
 // event gives the shadow what comes from outside.
 func (s *shadow) event(m *replay.Machine, e *checkpoint.Event) {
+	if e.Kind == checkpoint.EventInstr {
+		return // what it brings is known when it is over
+	}
 	s.settle()
 	st := s.state(m.TID())
 	for i := range e.Maps {
 		if op := &e.Maps[i]; op.Kind == checkpoint.MapOpMap || op.Kind == checkpoint.MapOpDrop {
 			s.mapped = append(s.mapped, op)
 		} else if op.Kind == checkpoint.MapOpMove {
-			for a := range op.End - op.Start {
-				if v, ok := s.mem.bytes[op.Start+a]; ok {
-					s.mem.bytes[op.New+a] = v
-				}
+			if end := op.New + op.End - op.Start; end < op.NewEnd {
+				s.mapped = append(s.mapped, &checkpoint.MapOp{Kind: checkpoint.MapOpMap, Start: end, End: op.NewEnd})
+			}
+			for a := range min(op.End-op.Start, op.NewEnd-op.New) {
+				s.mem.bytes[op.New+a] = s.mem.get(op.Start + a)
 			}
 		}
 	}

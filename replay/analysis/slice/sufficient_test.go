@@ -19,6 +19,7 @@ var (
 	checkValues = flag.Int("values", 0, "how many random values TestSufficient checks; 0: a few")
 	checkFiles  = flag.String("recordings", "", "recordings that it takes them from, a pattern; the demo's by default")
 	checkLength = flag.Uint64("length", 500_000, "how many instructions from the start of an interval a position is at most")
+	checkTrace  = flag.Bool("trace", false, "print the instructions that are executed of the slices")
 	checkSeed   = flag.Uint64("seed", 1, "of the values")
 )
 

@@ -188,13 +188,14 @@ func (w *walker) mapped(e *event, op *checkpoint.MapOp, at *moment) {
 			w.outside(e, what, at)
 		}
 	case checkpoint.MapOpMove:
-		w.moved(op)
+		w.moved(e, op, at)
 	case checkpoint.MapOpUnmap, checkpoint.MapOpProtect:
 	}
 }
 
-// moved follows memory that mremap(2) moved back to where it was.
-func (w *walker) moved(op *checkpoint.MapOp) {
+// moved follows memory that mremap(2) moved back to where it was. What it has become larger by
+// is new.
+func (w *walker) moved(e *event, op *checkpoint.MapOp, at *moment) {
 	type byteNeed struct {
 		a    uint64
 		need uint32
@@ -207,9 +208,15 @@ func (w *walker) moved(op *checkpoint.MapOp) {
 			}
 		}
 	})
+	w.isHit = false
 	for _, b := range all {
 		if off := b.a - op.New; off < op.End-op.Start {
 			w.over = !w.mem.put(op.Start+off, 1, b.need, w.sets) || w.over
+		} else {
+			w.needed(b.need)
 		}
+	}
+	if w.isHit {
+		w.outside(e, "zeroes", at)
 	}
 }
