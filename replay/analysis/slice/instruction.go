@@ -241,6 +241,13 @@ func (c *compiler) exchange() {
 	if c.mnemonic != "XCHG" || len(c.row.Operands) != 2 || len(c.k.flows) != 1 {
 		return
 	}
+	if c.row.Encoding.PlusR && c.in.Reg == x86.RAX { // NOP, which leaves even the upper half
+		c.k.flows = nil
+		return
+	}
+	if c.in.Flags&x86.InstRep != 0 { // F3 41 90 is an exchange on AMD and PAUSE on Intel
+		return
+	}
 	ops := c.in.Operands()
 	a, b := &ops[0], &ops[1]
 	one, two := flow{store: -1, copies: true, n: c.in.Size}, flow{store: -1, copies: true, n: c.in.Size}
