@@ -140,26 +140,34 @@ func (c *compiler) compile() {
 	}
 	c.k.flows = []flow{f}
 	if c.k.spied {
+		c.k.flows[0].src.add(flagsOf(c.row.Undef)) // they may stay what they were
 		return
 	}
 	c.copy(&c.k.flows[0])
 	c.exchange()
-	c.shift()
+	c.flags()
 }
 
-// shift makes two flows of a shift or rotation: the flags may stay what they were, but what is
-// shifted does not depend on them.
-func (c *compiler) shift() {
-	switch c.mnemonic {
-	case "SHL", "SHR", "SAR", "ROL", "ROR", "SHLD", "SHRD":
-	default:
+// flags makes a flow of its own for flags that may stay what they were: those that the manuals
+// leave undefined, and all of a shift, whose count may be 0. What is computed does not depend on
+// them.
+func (c *compiler) flags() {
+	if len(c.k.flows) != 1 {
 		return
 	}
-	flags := flagsOf(allFlags)
+	may := flagsOf(c.row.Undef)
+	switch c.mnemonic {
+	case "SHL", "SHR", "SAR", "ROL", "ROR", "SHLD", "SHRD":
+		may = flagsOf(allFlags)
+	}
 	data, rest := c.k.flows[0], c.k.flows[0]
-	data.dst.remove(flags)
-	data.src.remove(flags)
-	rest.dst, rest.store = rest.dst.and(flags), -1
+	if may = may.and(data.dst); may.isEmpty() {
+		return
+	}
+	data.dst.remove(may)
+	data.src.remove(may)
+	rest.dst, rest.store, rest.copies = may, -1, false
+	rest.src.add(may)
 	c.k.flows = []flow{data, rest}
 }
 

@@ -59,6 +59,9 @@ func (c *compiler) registers(o *x86.Operand) (read, written, kept regSet) {
 		if c.isHigh(o.Name) || o.Name == "rax" && (c.mnemonic == "LAHF" || c.mnemonic == "SAHF") {
 			off, n = 1, 1
 		}
+		if n < 8 && c.mayKeep() {
+			kept.add(bytesOf(r, 0, 8))
+		}
 		read.add(bytesOf(r, off, n))
 		if n >= 4 {
 			written.add(bytesOf(r, 0, 8)) // four bytes clear the others
@@ -81,6 +84,16 @@ func (c *compiler) registers(o *x86.Operand) (read, written, kept regSet) {
 		c.mxcsr(&read, &written, &kept, o.Dir)
 	}
 	return read, written, kept
+}
+
+// mayKeep reports whether the instruction leaves all of a register as it was in some cases, with
+// the upper half that it clears in others.
+func (c *compiler) mayKeep() bool {
+	switch c.mnemonic {
+	case "BSF", "BSR", "LAR", "LSL", "CMPXCHG", "SMSW", "STR", "SLDT":
+		return true
+	}
+	return false
 }
 
 // width is how many bytes of a general register an operand is.
