@@ -26,7 +26,8 @@
 // Invariants: the slice is sufficient. Executing its instructions alone, in order, from
 // the values that it needs of the recording's start and of the outside, gives the value
 // (TestSufficient). Where it is not known what an instruction keeps of a register, it
-// counts as made of it: the slice may be too large, never too small.
+// counts as made of it: the slice may be too large, never too small, but for vector registers
+// that a signal handler changes in its frame.
 //
 // What it does not do: the stack pointer, and RBP where it points into the frame, are
 // taken as known, or all would depend on each push before it. Control dependences are not
