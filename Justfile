@@ -131,6 +131,10 @@ bench FILE="bench.txt":
 latency *ARGS:
     go test ./tests/bench -run '^$' -bench Latency -benchtime 1x -v -timeout 1h {{ ARGS }}
 
+# execute the slices of N random values of each recording alone, and compare: RECORDINGS is a pattern with the whole path
+slices RECORDINGS N="100" SEED="1":
+    go test ./replay/analysis/slice -run TestSufficient -timeout 6h -v -recordings '{{ RECORDINGS }}' -values {{ N }} -seed {{ SEED }}
+
 # compare Go's values with dlv core itself, and write the golden files again: after a change of Go or delve
 go-values VERSION="v1.27.2":
     GOBIN="{{ justfile_directory() }}/bin" go install github.com/go-delve/delve/cmd/dlv@{{ VERSION }}

@@ -378,3 +378,12 @@ func (v Value) synthetic(out Value) Value {
 	out.off = p.toOff
 	return out
 }
+
+// Register returns the register that holds the whole value, by its number in DWARF (System
+// V ABI, AMD64 supplement, figure 3.36); ok is false for what is elsewhere.
+func (v Value) Register() (n uint64, ok bool) {
+	if v.err != nil || v.bits != 0 || v.off != 0 || len(v.pieces) != 1 || v.pieces[0].place != inRegister || v.pieces[0].skip != 0 {
+		return 0, false
+	}
+	return v.pieces[0].addr, true
+}

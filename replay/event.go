@@ -79,8 +79,13 @@ func (m *Machine) apply(e *checkpoint.Event) error {
 	m.expectBusError()
 	switch e.Kind {
 	case checkpoint.EventExit, checkpoint.EventSignal, checkpoint.EventSched:
-		return m.compare(e)
+		if err := m.compare(e); err != nil {
+			return err
+		}
 	case checkpoint.EventEnter, checkpoint.EventFault, checkpoint.EventInstr, checkpoint.EventGap, checkpoint.EventEnd, checkpoint.EventThread:
+	}
+	if m.OnApplied != nil {
+		m.OnApplied(e)
 	}
 	return nil
 }
@@ -193,6 +198,9 @@ func (m *Machine) trapped(x x86.Exit) error {
 			m.setOut(kind, e.Out)
 			m.next++
 			m.expectBusError()
+			if m.OnApplied != nil {
+				m.OnApplied(e)
+			}
 			return nil
 		}
 	}

@@ -75,8 +75,9 @@ type Machine struct {
 	// looked for answers included.
 	executed uint64
 
-	// OnEvent, when set, is called before an event is applied.
-	OnEvent func(*checkpoint.Event)
+	// OnEvent, when set, is called before an event is applied, and OnApplied behind it. The
+	// machine may be read and saved then.
+	OnEvent, OnApplied func(*checkpoint.Event)
 	// StopOnSignal makes Run stop before a signal's frame is built.
 	StopOnSignal bool
 	// CatchSyscall, when set, says which calls Run stops at, before the enter
@@ -96,6 +97,15 @@ func (s *Session) Machine(id uint32) (*Machine, error) {
 		return nil, err
 	}
 	return s.machine(iv, s.Engine, nil), nil
+}
+
+// MachineBy is Machine with an engine of its own; a nil maker means the interpreter.
+func (s *Session) MachineBy(id uint32, maker EngineMaker) (*Machine, error) {
+	iv, err := s.interval(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.machine(iv, maker, nil), nil
 }
 
 // machine returns a machine at the start of iv, which executes by what maker makes. cpu,
@@ -228,6 +238,25 @@ func (m *Machine) SetBreakpoints(addrs []uint64) {
 	}
 	m.armBreaks()
 }
+
+// AddBreakpoint adds an address to those at which Run stops, for less than SetBreakpoints takes.
+func (m *Machine) AddBreakpoint(a uint64) {
+	if _, has := m.breaks[a]; !has {
+		m.breaks[a] = struct{}{}
+		m.CPU.AddBreakpoint(a)
+	}
+}
+
+// RemoveBreakpoint takes an address away that AddBreakpoint added.
+func (m *Machine) RemoveBreakpoint(a uint64) {
+	delete(m.breaks, a)
+	if m.search == nil || m.search.want.Regs.RIP != a {
+		m.CPU.RemoveBreakpoint(a)
+	}
+}
+
+// HitEveryStore makes watched stores that change nothing hits as well.
+func (m *Machine) HitEveryStore() { m.everyStore = true }
 
 // armBreaks gives the processor the breakpoints, and the place of a forced
 // end while it is looked for.

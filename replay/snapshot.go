@@ -95,3 +95,12 @@ func (s *Session) Start(id uint32) (*Snapshot, error) {
 	defer m.Close()
 	return m.Save(), nil
 }
+
+// Viewer returns a machine at snapshot k that is there to be looked at: Restore brings it to other
+// snapshots of the session. It executes by the interpreter. Close gives it back.
+func (s *Session) Viewer(k *Snapshot) *Machine {
+	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
+	m.attach(k.mem.Open(), nil)
+	m.Restore(k)
+	return m
+}

@@ -12,11 +12,11 @@ import (
 // Backtrace returns the calls that led to a thread's present place, inlined
 // ones too, innermost first. Callers are named by where they go on.
 func Backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {
-	return backtrace(r, regs, 64)
+	return BacktraceOf(r, regs, 64)
 }
 
-// backtrace is Backtrace for a number of frames, inlined functions not counted.
-func backtrace(r *loader.Resolver, regs *checkpoint.Regs, limit int) []loader.Location {
+// BacktraceOf is Backtrace for a number of frames, inlined functions not counted.
+func BacktraceOf(r *loader.Resolver, regs *checkpoint.Regs, limit int) []loader.Location {
 	var out []loader.Location
 	for _, frame := range r.Backtrace(regs, limit) {
 		if frame.Signal {

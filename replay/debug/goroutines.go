@@ -122,7 +122,7 @@ func (g *Cursor) goroutine(names *loader.Resolver, r *dwarf.Goroutine, stacks bo
 		limits = []int{allFrames}
 	}
 	for _, limit := range limits {
-		frames = goFrames(backtrace(names, &regs, limit))
+		frames = goFrames(BacktraceOf(names, &regs, limit))
 		i := slices.IndexFunc(frames, func(l loader.Location) bool { return dwarf.IsUser(l.Function) })
 		if i >= 0 {
 			out.User = &frames[i]

@@ -216,6 +216,9 @@ func (s *Space) hits(a uint64, n int, k Access, old []byte) {
 	if s.OnHit == nil || k == Store && old == nil || k != Store && !s.touchesWatch(a, n, k) {
 		return
 	}
+	if s.OnAccess != nil {
+		s.OnAccess(a, n, k, old)
+	}
 	need := WatchRead
 	if k == Store {
 		need = WatchWrite

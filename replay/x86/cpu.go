@@ -53,6 +53,16 @@ type CPU struct {
 	// for each range [from, to) since the last FlushTLB: blocks, of which not every
 	// instruction need be executed, and addresses that Run came to where nothing can be.
 	OnCode func(from, to uint64)
+	// OnInst, when set, is called before each instruction that a handler executes outside
+	// of the generated loop and of generated code, with the state up to date: with
+	// TraceEngine that is each. Before a REP string instruction it is called again for each part
+	// that Step executes of it.
+	OnInst func(in *Inst)
+	// AfterInst, when set, is called behind each instruction that OnInst is called before, with
+	// what it came to. With ExitNone and ExitSyscall, and for the owner who then completes it
+	// with ExitRDTSC, ExitRDTSCP, ExitCPUID and ExitRandom, it was executed; else nothing was done,
+	// but for those iterations of a REP that RepIter counts.
+	AfterInst func(in *Inst, e Exit)
 	// AskInUse makes XSAVE, XSAVEOPT, XSAVEC and XGETBV stop with ExitInUse where
 	// they show more than the state decides. InUse says what, and StepInUse
 	// executes the instruction. Without it the state decides alone.
@@ -178,6 +188,26 @@ func (c *CPU) SetBreakpoints(addrs []uint64) {
 		if _, was := before[a]; !was {
 			c.engine.Breakpoint(c, a)
 		}
+	}
+}
+
+// AddBreakpoint adds a breakpoint to the set.
+func (c *CPU) AddBreakpoint(a uint64) {
+	if _, has := c.breaks[a]; has {
+		return
+	}
+	if c.breaks == nil {
+		c.breaks = map[uint64]struct{}{}
+	}
+	c.breaks[a] = struct{}{}
+	c.engine.Breakpoint(c, a)
+}
+
+// RemoveBreakpoint takes one away.
+func (c *CPU) RemoveBreakpoint(a uint64) {
+	if _, has := c.breaks[a]; has {
+		delete(c.breaks, a)
+		c.engine.Breakpoint(c, a)
 	}
 }
 

@@ -22,6 +22,11 @@ func (c *CPU) ea(in *Inst) uint64 {
 	return a
 }
 
+// Address returns the linear address of in's memory operand, or what LEA makes of it, as
+// the registers are now.
+// Preconditions: in has one, and not a vector of addresses.
+func (c *CPU) Address(in *Inst) uint64 { return c.ea(in) }
+
 // inArea returns the address of byte n of the save area at a, the operand of in.
 // With a 32-bit address it wraps at 4 GiB on Intel: the area's bytes are addressed
 // each for itself, other than those of a vector.

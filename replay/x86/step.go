@@ -33,8 +33,20 @@ func (in *Inst) holdsTrap() bool {
 	return in.Reg&7 == SS && tablesVar.rows[in.Row].Handler == "intMovToSeg"
 }
 
-// exec executes in, which stands at RIP, and retires it.
+// exec executes in, which stands at RIP, and retires it, past OnInst and AfterInst.
 func (c *CPU) exec(in *Inst) Exit {
+	if c.OnInst != nil {
+		c.OnInst(in)
+	}
+	e := c.perform(in)
+	if c.AfterInst != nil {
+		c.AfterInst(in, e)
+	}
+	return e
+}
+
+// perform is exec without telling anybody.
+func (c *CPU) perform(in *Inst) Exit {
 	pc := c.RIP
 	e := c.handler(in)(c, in)
 	if e == ExitSyscall {

@@ -333,6 +333,39 @@ WHERE is a function, FILE:LINE or *ADDRESS."""
         gdb.write(_together("first-exec %#x" % pc for pc in places)[0])
 
 
+class _Slice(_Command):
+    """Passes on a place, or what is in a register: the server knows those."""
+
+    def __init__(self, word, doc):
+        self.word, self.__doc__ = word, doc
+        super().__init__(gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, arg, from_tty):
+        if self.word == "origin" and not arg:
+            raise gdb.GdbError("vplay origin EXPR: help vplay origin")
+        options = ""
+        while arg.startswith("-"):
+            option, _, arg = arg.partition(" ")
+            options += option + " "
+            if option == "-n":
+                count, _, arg = arg.partition(" ")
+                options += count + " "
+            arg = arg.strip()
+        what = arg
+        if arg and not arg.startswith("$"):
+            try:
+                what = "%#x %d" % _address(arg)
+            except gdb.error as e:
+                if isinstance(e, gdb.MemoryError):
+                    raise
+            except gdb.GdbError:
+                pass
+        thread = gdb.selected_thread()
+        if thread and arg:
+            options += "--thread %d " % thread.ptid[1]
+        gdb.write(_ask(("%s %s%s" % (self.word, options, what)).strip()))
+
+
 class _AtAddress(_Command):
     def __init__(self, word, doc):
         self.word, self.__doc__ = word, doc
@@ -493,6 +526,15 @@ for _word, _doc, _counted in (
     ("reads", "The last loads before here: vplay reads EXPR [N]", True),
 ):
     _Access(_word, _doc, _counted)
+_Slice("slice", """What a value was made of: vplay slice [--values] [-n N] [EXPR]
+
+EXPR is a variable, a register as $rax, or what is in memory; without it: what the
+program died of. Below each row stands what it was made of, back to what came in from outside.
+--values leaves out what only decided where something was loaded or stored; -n is how many
+rows are shown. Positions are for vplay seek.""")
+_Slice("origin", """The store that made a value, or the input it came from: vplay origin EXPR
+
+The value is followed through all copies of it; EXPR as for vplay slice.""")
 _AtAddress("why", "Whether a byte was captured, and if not, why: vplay why EXPR")
 _AtAddress("pages", "What was captured of each mapping, or of the page of EXPR: vplay pages [EXPR]")
 for _name, _doc, _does in (

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vplay/checkpoint"
+	"vplay/cmd/vplayd/internal/sandbox"
+	"vplay/loader/image"
+	"vplay/replay"
+	"vplay/replay/analysis/script"
+)
+
+// The verb run: a script over recordings. Scripts are read and executed in package
+// replay/analysis/script; here the recordings are opened and what a script prints is written.
+
+// runFlags are the flags of run.
+type runFlags struct {
+	symbols     symbolFlags
+	asJSON      bool
+	list, about bool
+	steps       uint64
+	time        time.Duration
+	memory      int64
+	jobs        int
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [flags] SCRIPT [RECORDING...] [-- ARGUMENT...]",
+		Short: "run a script over recordings: at calls, lines, system calls, accesses",
+		Long:  runHelp,
+		Example: `  vplayd run strace sort-1.vplay
+  vplayd run heap server-1.vplay
+  vplayd run ltrace sort-1.vplay -- malloc free
+  vplayd run --json mine.star *.vplay -- 4096
+  vplayd run --list
+  vplayd run --about heap`,
+		RunE: func(c *cobra.Command, args []string) error { return runScript(c, args, &f) },
+	}
+	f.symbols.add(c)
+	addSandboxFlag(c)
+	addProcessFlag(c, "the one that the recording is about")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "a JSON object for each line and each row that the script prints")
+	c.Flags().BoolVar(&f.list, "list", false, "list the scripts that come with vplayd")
+	c.Flags().BoolVar(&f.about, "about", false, "print what the script says of itself, and run nothing")
+	c.Flags().Uint64Var(&f.steps, "steps", 0, "`NUMBER` of steps that the script may take in each recording (default: no limit)")
+	c.Flags().DurationVar(&f.time, "time", 0, "how long the script may run over each recording, replay included (default: no limit)")
+	c.Flags().Int64Var(&f.memory, "memory", 1024, "memory that the script may take, in `MiB`")
+	c.Flags().IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
+	return c
+}
+
+func runScript(c *cobra.Command, args []string, f *runFlags) error {
+	if f.list {
+		return listScripts(c.OutOrStdout())
+	}
+	var rest []string
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		args, rest = args[:n], args[n:]
+	}
+	if len(args) == 0 {
+		return usageError{withHint(errors.New("no script is named"), exitUsage, "vplayd run --list has those that come with vplayd")}
+	}
+	source, err := scriptSource(args[0])
+	if err != nil {
+		return err
+	}
+	if f.about {
+		_, err := fmt.Fprintln(c.OutOrStdout(), script.About(source))
+		return err
+	}
+	p, err := script.Read(args[0], source)
+	if err != nil {
+		return usageError{err}
+	}
+	o, err := openForScript(c, args[1:], f)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	var first error
+	for _, rec := range o.recs {
+		err := o.run(c, p, rec, rest)
+		switch {
+		case err == nil:
+			continue
+		case c.Context().Err() != nil || len(o.recs) == 1:
+			return err
+		}
+		printError(fmt.Errorf("%s: %w", rec.File(), err)) // the others may be better
+		if first == nil {
+			first = exitError{codeOf(err)}
+		}
+	}
+	return first
+}
+
+// listScripts prints the scripts that come with vplayd, each with the first line of what it says of itself.
+func listScripts(out io.Writer) error {
+	for _, name := range script.Library() {
+		source, _ := script.Shipped(name)
+		first, _, _ := strings.Cut(script.About(source), "\n")
+		if _, err := fmt.Fprintf(out, "%-9s %s\n", name, strings.TrimPrefix(first, name+": ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scriptSource reads a script: a file, or one that comes with vplayd where the name has no folder and no suffix.
+func scriptSource(name string) ([]byte, error) {
+	if !strings.ContainsAny(name, `/\.`) {
+		if source, ok := script.Shipped(name); ok {
+			return source, nil
+		}
+		return nil, usageError{withHint(fmt.Errorf("there is no script %q", name), exitUsage, "vplayd has %s; a file is named with its suffix: %s.star", strings.Join(script.Library(), ", "), name)}
+	}
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return nil, usageError{withHint(err, exitUsage, "vplayd run --list has the scripts that come with vplayd")}
+	}
+	return source, nil
+}
+
+// scriptRun is what a script runs over and prints to.
+type scriptRun struct {
+	recs    []*checkpoint.Recording
+	engine  engine
+	symbols *image.Symbols
+	out     io.Writer
+	f       *runFlags
+}
+
+// openForScript opens the recordings, and enters the sandbox.
+func openForScript(c *cobra.Command, paths []string, f *runFlags) (o *scriptRun, err error) {
+	o = &scriptRun{out: c.OutOrStdout(), f: f}
+	defer func() {
+		if err != nil {
+			o.close()
+		}
+	}()
+	if o.symbols, err = f.symbols.open(); err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		paths = []string{""}
+	}
+	var access sandbox.Access
+	for _, path := range paths {
+		args := []string{path}
+		if path == "" {
+			args = nil
+		}
+		rec, _, err := openRecording(c, args)
+		if err != nil {
+			return o, err
+		}
+		o.recs = append(o.recs, rec)
+		access.Read = append(access.Read, f.symbols.access(o.symbols, rec).Read...)
+	}
+	if o.engine, err = chooseEngine(c); err != nil {
+		return o, err
+	}
+	freeHeap()
+	return o, enterSandbox(c, access)
+}
+
+func (o *scriptRun) close() {
+	for _, rec := range o.recs {
+		rec.Close()
+	}
+}
+
+// run runs the script over a recording.
+func (o *scriptRun) run(c *cobra.Command, p *script.Program, rec *checkpoint.Recording, args []string) error {
+	pid, err := processOf(c, rec)
+	if err != nil {
+		return err
+	}
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	o.engine.use(s)
+	began, line := time.Now(), newProgress(false)
+	defer line.done()
+	total := len(intervalsOf(rec, pid))
+	var done, insns atomic.Uint64
+	var writing error
+	write := func(text string) {
+		if writing == nil {
+			line.done()
+			_, writing = io.WriteString(o.out, text)
+		}
+	}
+	prefix := ""
+	if len(o.recs) > 1 {
+		prefix = filepath.Base(rec.File()) + ": "
+	}
+	err = p.Run(c.Context(), s, script.Options{
+		Args: args, PID: pid, Symbols: o.symbols.Of(rec), Steps: o.f.steps, Time: o.f.time, Memory: o.f.memory << 20, Workers: o.f.jobs,
+		Print: func(text string) {
+			if o.f.asJSON {
+				write(rowObject(rec, []script.Field{{Name: "text", Value: text}}))
+				return
+			}
+			write(prefix + text + "\n")
+		},
+		Row: func(fields []script.Field) {
+			if o.f.asJSON {
+				write(rowObject(rec, fields))
+				return
+			}
+			write(prefix + rowText(fields) + "\n")
+		},
+		Progress: func(n uint64) {
+			line.show("replaying [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done.Load())/float64(max(total, 1))), done.Load(), total,
+				float64(insns.Add(n))/1e6/time.Since(began).Seconds())
+		},
+		Done: func() { done.Add(1) },
+	})
+	if err == nil {
+		err = writing
+	}
+	return err
+}
+
+// rowObject is a row as a line of JSON, with its fields in their order behind the recording's.
+func rowObject(rec *checkpoint.Recording, fields []script.Field) string {
+	var b strings.Builder
+	b.WriteString(`{"recording":` + jsonText(rec.File()))
+	for _, f := range fields {
+		b.WriteString("," + jsonText(f.Name) + ":" + jsonText(f.Value))
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// jsonText is a value in JSON; what JSON has no form for, as infinity, is null.
+func jsonText(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "null"
+	}
+	return string(b)
+}
+
+// rowText is a row for people: its text where it has one, else each field with its name.
+func rowText(fields []script.Field) string {
+	var out []string
+	for _, f := range fields {
+		if text, ok := f.Value.(string); ok && f.Name == "text" {
+			return text
+		}
+		s := fmt.Sprint(f.Value)
+		if _, isText := f.Value.(string); !isText {
+			s = jsonText(f.Value)
+		}
+		out = append(out, f.Name+"="+s)
+	}
+	return strings.Join(out, "  ")
+}

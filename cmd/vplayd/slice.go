@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"vplay/cmd/vplayd/internal/sandbox"
+	"vplay/replay"
+	"vplay/replay/analysis/slice"
+	"vplay/replay/debug"
+)
+
+// The verb slice: where a value came from, as a tree, as JSON, or for Graphviz. With
+// --origin it stops where the value was made.
+
+type sliceFlags struct {
+	serveFlags
+	values, origin bool
+	asJSON, asDot  bool
+	thread, rows   int
+}
+
+func newSlice() *cobra.Command {
+	var f sliceFlags
+	c := &cobra.Command{
+		Use:   "slice [flags] RECORDING [EXPR]",
+		Short: "what a value was made of: the dynamic backward slice",
+		Long: `Slice goes back from a value through everything it was made of: each instruction
+that wrote something of it, what that read, and so on, through memory, registers, flags,
+threads and signal handlers, to what came in by system calls and to what was there when
+the recording began. Of millions of executed instructions it shows those that mattered.
+
+EXPR is a C expression (a variable as x or p->next, in the innermost frame that knows
+it), a register as $rax or $xmm0, or an address and a length as 0x7ffe1000,8. Without
+EXPR it is what the program died of: the registers of the address that could not be
+accessed, the operands of a division, or where the address came from that it jumped to.
+The moment is the end, or that of --at.
+
+The value stands first, and below it what it was made of. A chain is not indented; where
+something was made of several things, each has a branch. A row is a source line, or an
+instruction where no line is known: its number, its position, which "seek" and --at take,
+the place, the instruction that was executed there last, what that made, and how often it
+is in the slice where that is more than once. What was shown before is named by its
+number.
+
+By default an instruction depends on what it computed with and on what the address was
+made of that it loaded from or stored to; --values leaves out the addresses (a thin
+slice), which is shorter where a pointer is not what is wrong. The stack pointer, and the
+frame pointer, are taken as known. Which branches led to an instruction is not shown.
+
+--origin goes on only as long as the value is copied: to the instruction that made it, or
+the call that brought it.
+
+Names and lines take debug information, which is looked for as serve does.
+
+Exit codes: 0 done, 1 the value is not known, or more is needed for it than memory
+holds, 2 wrong use, 3 replay and recording differ, 4 the recording is damaged, 130
+Ctrl-C.`,
+		Example: `  vplayd slice server-1.vplay
+  vplayd slice --symbols build server-1.vplay 'req->length'
+  vplayd slice --origin --at 3:1200.0 server-1.vplay '$rdi'
+  vplayd slice --dot server-1.vplay total | dot -Tsvg > total.svg`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error { return runSlice(c, args, &f) },
+	}
+	f.symbols.add(c)
+	addSandboxFlag(c)
+	addProcessFlag(c, "")
+	c.Flags().StringVar(&f.at, "at", "end", "the `MOMENT` at which the value is wanted, as \"monitor seek\" takes it")
+	c.Flags().IntVar(&f.thread, "thread", 0, "the thread whose registers and variables are meant, by its `NUMBER` (default: the one that runs there)")
+	c.Flags().BoolVar(&f.values, "values", false, "leave out what only decided where something was loaded or stored")
+	c.Flags().BoolVar(&f.origin, "origin", false, "only to where the value was made, through copies")
+	c.Flags().IntVarP(&f.rows, "rows", "n", 100, "how many rows are shown, those nearest to the value")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "one JSON object")
+	c.Flags().BoolVar(&f.asDot, "dot", false, "a graph for Graphviz")
+	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
+	return c
+}
+
+func runSlice(c *cobra.Command, args []string, f *sliceFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	g, done, err := openTarget(c, args[:1], f.serveFlags, func(_ *replay.Session, a sandbox.Access) error {
+		return enterSandbox(c, a)
+	})
+	if err != nil {
+		return err
+	}
+	defer done()
+	if f.at != "end" {
+		if err := g.Monitor(c.Context(), "seek "+f.at, io.Discard); err != nil {
+			return withHint(err, exitUsage, "--at takes a position I:N.S, begin, end, 50%%, or \"event N\"")
+		}
+	}
+	line := newProgress(false)
+	q := debug.SliceQuery{TID: f.thread, Values: f.values, Copies: f.origin, Most: f.rows, Progress: func(s string) { line.show("slicing: %s", s) }}
+	if len(args) > 1 {
+		q.Expr = args[1]
+	}
+	s, err := g.Slice(c.Context(), q)
+	line.done()
+	if ctxErr := c.Context().Err(); ctxErr != nil {
+		return ctxErr
+	}
+	if err != nil {
+		return sliceError(err)
+	}
+	return printSlice(c.OutOrStdout(), s, f)
+}
+
+// check refuses flags that make no sense.
+func (f *sliceFlags) check() error {
+	switch {
+	case f.asJSON && f.asDot:
+		return usageError{withHint(errors.New("--json and --dot are two forms of the same answer"), exitUsage, "give one of them")}
+	case f.rows < 1 || f.rows > maxSliceRows:
+		return usageError{withHint(fmt.Errorf("--rows %d", f.rows), exitUsage, "1 to %d", maxSliceRows)}
+	}
+	return nil
+}
+
+// maxSliceRows bounds --rows: each row is looked up in the recording.
+const maxSliceRows = 10_000
+
+// sliceError gives an error its advice.
+func sliceError(err error) error {
+	switch {
+	case replay.Unmatched(err):
+		return err
+	case errors.Is(err, debug.ErrNoCriterion):
+		return withHint(err, exitUsage, "vplayd info tells what the program died of; --at chooses another moment")
+	case errors.Is(err, slice.ErrTooMany):
+		return withHint(err, exitFailed, "--values follows less, and so does a moment nearer to the value's making (--at)")
+	}
+	return withHint(err, exitFailed, "EXPR is a C expression of the innermost frame, a register as '$rax', or ADDRESS,LENGTH")
+}
+
+// printSlice writes the answer in the form asked for.
+func printSlice(out io.Writer, s *debug.Slice, f *sliceFlags) error {
+	var err error
+	switch {
+	case f.asJSON:
+		err = encodeLine(out, s)
+	case f.asDot:
+		_, err = io.WriteString(out, s.Dot())
+	default:
+		_, err = fmt.Fprintln(out, s)
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package script
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"vplay/dwarf"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/debug"
+	"vplay/replay/mem"
+)
+
+// Names of the recorded program at a moment: which code has a name, and what an address is called.
+
+// names resolves names and addresses of one memory map; it is made anew when that has changed.
+type names struct {
+	res     *loader.Resolver
+	files   *loader.ModuleFiles
+	regions mem.AddressMap
+	memory  movingMemory
+}
+
+// movingMemory is the memory of whatever machine is looked at.
+type movingMemory struct{ m *replay.Machine }
+
+// ReadMemory implements dwarf.Memory.
+func (x *movingMemory) ReadMemory(a uint64, b []byte) int {
+	return debug.Memory{Space: x.m.Mem}.ReadMemory(a, b)
+}
+
+// ReadFile implements loader.FileReader.
+func (x *movingMemory) ReadFile(object uint32, off uint64, b []byte) int {
+	return debug.Memory{Space: x.m.Mem}.ReadFile(object, off, b)
+}
+
+// at returns the resolver for where a machine stands.
+func (n *names) at(r *run, m *replay.Machine) *loader.Resolver {
+	n.memory.m = m
+	files := r.filesOf(m.Interval())
+	if n.res == nil || n.files != files || n.regions != m.Mem.AddressMap() {
+		n.files, n.regions = files, m.Mem.AddressMap()
+		n.res = loader.NewResolver(debug.Regions(r.rec, m.Mem), &n.memory, files)
+	}
+	return n.res
+}
+
+// filesOf returns the files of the program that an interval is of.
+func (r *run) filesOf(id uint32) *loader.ModuleFiles { return r.images[r.imageOf(id)].files }
+
+// imageOf returns which of the programs that the process was an interval is of, from 0.
+func (r *run) imageOf(id uint32) int {
+	return sort.Search(len(r.images)-1, func(i int) bool { return r.images[i].last >= id })
+}
+
+// spot is where a place of the script's is in the program.
+type spot struct {
+	addr    uint64
+	name    string // as the script asked for it
+	inlined bool   // a copy of the function in another one: there is no call
+}
+
+// resolve returns where a place is, at the moment of n.
+func (p *place) resolve(n *names) (out []spot) {
+	for _, name := range p.names {
+		switch a, err := strconv.ParseUint(strings.TrimPrefix(name, "*"), 0, 64); {
+		case err == nil:
+			out = append(out, spot{addr: a, name: name})
+		case p.kind == "line":
+			file, line, _ := splitLine(name)
+			out = append(out, n.lines(file, line)...)
+		default:
+			out = append(out, n.functions(name, p)...)
+		}
+	}
+	if len(out) > 0 {
+		p.found.Store(true)
+	}
+	return out
+}
+
+// lines returns where the code of a source line begins.
+func (n *names) lines(file string, line int) (out []spot) {
+	for _, mod := range n.res.Modules() {
+		if d := n.res.File(mod); d != nil && d.HasLines() {
+			for _, at := range d.Places(file, line) {
+				if at.Line == line { // else the line has no code, and that is the next one that has
+					out = append(out, spot{addr: at.Addr + mod.Bias})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// functions returns where the functions of a name begin, in all modules. What an IFUNC has
+// chosen stands for its resolver.
+func (n *names) functions(name string, p *place) (out []spot) {
+	for _, mod := range n.res.Modules() {
+		d := n.res.File(mod)
+		if d == nil {
+			continue
+		}
+		entries := d.Functions(name)
+		if len(entries) == 0 && !p.inlined {
+			continue
+		}
+		var chosen map[uint64]uint64
+		if len(entries) > 0 {
+			chosen, _ = mod.Implementations(&n.memory)
+		}
+		for _, entry := range entries {
+			a := entry + mod.Bias
+			if c, ok := chosen[a]; ok {
+				a = c
+			}
+			if p.body {
+				a = d.Body(a-mod.Bias) + mod.Bias
+			}
+			out = append(out, spot{addr: a, name: name})
+		}
+		if p.inlined {
+			for _, site := range d.InlineSites(name) {
+				out = append(out, spot{site + mod.Bias, name, true})
+			}
+		}
+	}
+	return out
+}
+
+// global evaluates an expression of what is global, in the first module that knows it, and returns where that is.
+func (n *names) global(expr string) (w mem.Watch, err error) {
+	err = errNothingKnown
+	for _, mod := range n.res.Modules() {
+		d := n.res.File(mod)
+		if d == nil {
+			continue
+		}
+		env := &dwarf.Env{Frame: dwarf.Frame{PC: mod.Bias, Module: d, Bias: mod.Bias}, Mem: &n.memory}
+		v, e := env.Eval(expr, -1)
+		if e != nil {
+			if err == errNothingKnown { //nolint:errorlint // it is never wrapped
+				err = e
+			}
+			continue
+		}
+		addr, ok := v.Address()
+		size := v.Size()
+		if !ok || size <= 0 {
+			err = errNoPlace
+			continue
+		}
+		return mem.Watch{Addr: addr, Len: uint64(size)}, nil
+	}
+	return w, err
+}

@@ -1,0 +1,304 @@
+package script
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"go.starlark.net/starlark"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/replay/debug"
+	"vplay/replay/mem"
+	"vplay/replay/observe"
+	"vplay/replay/x86"
+)
+
+// From what a script asks for to callbacks of package observe, and from those to moments.
+
+var (
+	errNothingKnown = errors.New("nothing is known of the program's variables: name a folder with its file with --symbols")
+	errNoPlace      = errors.New("it is a value that is not in memory")
+)
+
+// targets are the addresses of an interval that a script is called at.
+type targets struct {
+	names   names
+	at      map[uint64][]target // calls, lines, addresses
+	returns map[uint64][]target // of functions, by entry
+	ranges  []watchedRange
+}
+
+// watchedRange is memory whose accesses were asked for.
+type watchedRange struct {
+	*accessHook
+	mem.Watch
+}
+
+// target is a place at an address.
+type target struct {
+	*place
+	spot
+}
+
+// callRecord is a call whose return is of interest.
+type callRecord struct {
+	args    [6]uint64
+	at      checkpoint.Position
+	returns []target
+}
+
+// observer is observe.Options.Begin.
+func (r *run) observer(v *observe.View) (*observe.Observer, error) {
+	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}}
+	ob := &observe.Observer{}
+	h := &r.hooks
+	if len(h.places)+len(h.returns) > 0 {
+		ob.Addresses, ob.Functions = t.find(r, v)
+		ob.Mapped = func(v *observe.View) ([]uint64, []uint64) { return t.find(r, v) }
+	}
+	if len(h.places) > 0 {
+		ob.Exec = func(v *observe.View) { r.executed(v, t) }
+	}
+	if len(h.returns) > 0 {
+		ob.Enter = func(v *observe.View) { r.entered(v, t) }
+		ob.Leave = r.returned
+	}
+	if len(h.syscalls)+len(h.signals) > 0 {
+		var fault *checkpoint.Event
+		ob.Event = func(v *observe.View, e *checkpoint.Event) {
+			isSame := fault != nil && e.Kind == checkpoint.EventSignal && e.Signo == fault.Signo
+			if fault = nil; e.Kind == checkpoint.EventFault {
+				fault = e
+			}
+			if !isSame {
+				r.signalled(v, e)
+			}
+		}
+		ob.Applied = r.applied
+		if len(h.syscalls) > 0 {
+			ob.Start = r.cameBack
+		}
+	}
+	if len(h.accesses) > 0 {
+		ob.Ranges = r.watches(t, v)
+		ob.Access = func(v *observe.View, a *observe.Access) { r.accessed(v, a, t) }
+	}
+	if v.Machine().Interval() == r.lastID {
+		ob.Done = r.end
+	}
+	return ob, nil
+}
+
+// find resolves the places of the script, and returns the addresses that are new.
+func (t *targets) find(r *run, v *observe.View) (addresses, functions []uint64) {
+	t.names.at(r, v.Machine())
+	for _, p := range r.hooks.places {
+		for _, s := range p.resolve(&t.names) {
+			if !hasTarget(t.at[s.addr], p) {
+				t.at[s.addr] = append(t.at[s.addr], target{p, s})
+				addresses = append(addresses, s.addr)
+			}
+		}
+	}
+	for _, p := range r.hooks.returns {
+		for _, s := range p.resolve(&t.names) {
+			if !hasTarget(t.returns[s.addr], p) {
+				t.returns[s.addr] = append(t.returns[s.addr], target{p, s})
+				functions = append(functions, s.addr)
+			}
+		}
+	}
+	return addresses, functions
+}
+
+func hasTarget(l []target, p *place) bool {
+	for i := range l {
+		if l[i].place == p {
+			return true
+		}
+	}
+	return false
+}
+
+// tell calls a function of the script's with a moment, which is over then.
+func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
+	m.r, m.v, m.at = r, v, v.Position()
+	m.tid, m.pc, m.sp = v.TID(), v.CPU().RIP, v.CPU().R[x86.RSP]
+	r.call(f, m)
+	m.over, m.v, m.frames = true, nil, nil
+	if r.error != nil {
+		v.Stop(r.error)
+	}
+}
+
+// executed tells of an instruction that was asked for.
+func (r *run) executed(v *observe.View, t *targets) {
+	for _, x := range t.at[v.CPU().RIP] {
+		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, args: argumentsOf(v.CPU())})
+	}
+}
+
+// entered notes a call whose return is of interest.
+func (r *run) entered(v *observe.View, t *targets) {
+	c := v.CPU()
+	r.calls.Enter(int32(v.TID()), c.R[x86.RSP], callRecord{argumentsOf(c), v.Position(), t.returns[c.RIP]})
+}
+
+// returned tells of a return.
+func (r *run) returned(v *observe.View, slot uint64) {
+	c, ok := r.calls.Leave(int32(v.TID()), slot)
+	if !ok {
+		return
+	}
+	for _, p := range c.returns {
+		r.tell(p.f, v, &moment{kind: p.kind, called: p.name, args: c.args, entered: c.at, result: v.CPU().R[x86.RAX]})
+	}
+}
+
+// argumentsOf are the registers of the first six integer arguments (System V ABI, AMD64 supplement, 3.2.3).
+func argumentsOf(c *x86.CPU) [6]uint64 {
+	return [6]uint64{c.R[x86.RDI], c.R[x86.RSI], c.R[x86.RDX], c.R[x86.RCX], c.R[x86.R8], c.R[x86.R9]}
+}
+
+// signalled tells of a signal, or of a fault that makes one.
+func (r *run) signalled(v *observe.View, e *checkpoint.Event) {
+	if e.Kind != checkpoint.EventSignal && e.Kind != checkpoint.EventFault {
+		return
+	}
+	text := debug.SignalText(e)
+	if text == "" {
+		text = abi.Signal(e.Signo).String()
+	}
+	for _, f := range r.hooks.signals {
+		r.tell(f, v, &moment{kind: "signal", signo: e.Signo, text: text, fault: e.Kind == checkpoint.EventFault, addr: e.Addr})
+	}
+}
+
+// syscall is a call that has not returned.
+type syscall struct {
+	nr   int64
+	args [6]uint64
+	at   checkpoint.Position
+	tid  checkpoint.TID
+	text string // at its entry
+}
+
+// applied tells of system calls, behind the event.
+func (r *run) applied(v *observe.View, e *checkpoint.Event) {
+	switch e.Kind {
+	case checkpoint.EventEnter:
+		r.callBegins(v, e)
+	case checkpoint.EventExit:
+		if c := r.inside[v.TID()]; c != nil && c.nr == e.NR {
+			delete(r.inside, c.tid)
+			text := c.text + " = " + abi.FormatResult(c.nr, e.Result)
+			if e.Result >= 0 { // with what it has read
+				text = abi.FormatCall(debug.ReadAt{Memory: debug.Memory{Space: v.Machine().Mem}}, c.nr, c.args, e.Result)
+			}
+			r.callEnds(v, c, &e.Result, text)
+		}
+	default: // Nothing of a call.
+	}
+}
+
+// callBegins notes a system call, and tells of its entry.
+func (r *run) callBegins(v *observe.View, e *checkpoint.Event) {
+	wanted := false
+	for i := range r.hooks.syscalls {
+		wanted = wanted || r.hooks.syscalls[i].wants(e.NR)
+	}
+	if !wanted {
+		return
+	}
+	c := &syscall{e.NR, e.Args, v.Position(), v.TID(), abi.Format(debug.ReadAt{Memory: debug.Memory{Space: v.Machine().Mem}}, e.NR, e.Args)}
+	r.inside[c.tid] = c
+	for i := range r.hooks.syscalls {
+		if h := &r.hooks.syscalls[i]; h.enter && h.wants(c.nr) {
+			r.tell(h.f, v, &moment{kind: "syscall", call: c, args: c.args, text: c.text})
+		}
+	}
+}
+
+// callEnds tells of a system call that has returned.
+func (r *run) callEnds(v *observe.View, c *syscall, result *int64, text string) {
+	for i := range r.hooks.syscalls {
+		if h := &r.hooks.syscalls[i]; !h.enter && h.wants(c.nr) {
+			r.tell(h.f, v, &moment{kind: "syscall", call: c, args: c.args, returned: result, text: text})
+		}
+	}
+}
+
+// cameBack tells of system calls that have ended the interval before, and return where this one starts.
+func (r *run) cameBack(v *observe.View) {
+	for _, t := range v.Machine().Threads() {
+		if c := r.inside[t.TID]; c != nil && !t.InCall {
+			delete(r.inside, t.TID)
+			result := int64(t.State.R[x86.RAX])
+			r.callEnds(v, c, &result, c.text+" = "+abi.FormatResult(c.nr, result))
+		}
+	}
+}
+
+// unreturned tells of system calls that have not returned when the recording ends.
+func (r *run) unreturned() {
+	for _, tid := range sortedThreads(r.inside) {
+		c := r.inside[tid]
+		for i := range r.hooks.syscalls {
+			if h := &r.hooks.syscalls[i]; !h.enter && h.wants(c.nr) {
+				m := &moment{r: r, kind: "syscall", call: c, args: c.args, text: c.text + " = ?", at: c.at, tid: tid, over: true}
+				r.call(h.f, m)
+			}
+		}
+	}
+}
+
+// maxRanges bounds the memory that is watched.
+const maxRanges = 1 << 16
+
+// watches evaluates what on_access asks for at the start of an interval.
+func (r *run) watches(t *targets, v *observe.View) (out []mem.Watch) {
+	t.names.at(r, v.Machine())
+	for _, h := range r.hooks.accesses {
+		w := mem.Watch{Addr: h.start, Len: h.end - h.start}
+		if h.expr != "" {
+			var err error
+			if w, err = t.names.global(h.expr); err != nil {
+				why := err.Error()
+				h.why.Store(&why)
+				continue
+			}
+		}
+		h.found.Store(true)
+		if h.load {
+			w.Kind |= mem.WatchRead
+		}
+		if h.store {
+			w.Kind |= mem.WatchWrite
+		}
+		if len(out) < maxRanges {
+			out = append(out, w)
+			t.ranges = append(t.ranges, watchedRange{h, w})
+		}
+	}
+	return out
+}
+
+// accessed tells of an access to memory that was asked for.
+func (r *run) accessed(v *observe.View, a *observe.Access, t *targets) {
+	for i := range t.ranges {
+		w := &t.ranges[i]
+		if a.Store && !w.store || !a.Store && !w.load || !w.Overlaps(a.Addr, a.Addr+uint64(a.Size)) {
+			continue
+		}
+		m := &moment{kind: "access", access: *a}
+		m.access.Data, m.access.Old = append([]byte(nil), a.Data...), append([]byte(nil), a.Old...)
+		r.tell(w.f, v, m)
+	}
+}
+
+// sortedThreads returns the threads that have a call under way, by number.
+func sortedThreads(inside map[checkpoint.TID]*syscall) []checkpoint.TID {
+	return slices.Sorted(maps.Keys(inside))
+}

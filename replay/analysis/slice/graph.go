@@ -1,0 +1,187 @@
+package slice
+
+import (
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/replay/x86"
+)
+
+// The slice as a graph: a vertex for each instruction of the program, however often it is
+// in the slice, and for each kind of source outside; an edge from who needed a value to who
+// made it. So loops are folded as they are met, and the graph is as large as the code.
+
+// Kind says what a vertex is.
+type Kind uint8
+
+// The kinds of vertices.
+const (
+	Instruction Kind = iota
+	Criterion        // what the slice is of
+	Call             // a system call's result, or memory that it wrote or mapped
+	Signal           // what the kernel passes to a handler
+	Gap              // a call whose effects were not recorded
+	Start            // memory or registers as they were where the recording begins
+)
+
+// Vertex is an instruction of the slice, or a source.
+type Vertex struct {
+	Kind   Kind
+	Count  uint64              // how often it is in the slice
+	Newest checkpoint.Position // before it, of the last time
+
+	PC   uint64 // Instruction
+	Inst x86.Inst
+
+	NR   int64  // Call and Gap: the system call
+	Arg  uint64 // its first argument: a descriptor, where it takes one
+	Note string // what the recording says of the call: a file's path, a peer
+	What string // of a source: "registers" or "memory"
+
+	Needs []Edge // what it was made of, newest first
+}
+
+// Edge says that a vertex needed what another one made.
+type Edge struct {
+	To     *Vertex
+	Count  uint64
+	Newest checkpoint.Position // of To, for this edge
+}
+
+// graph is the slice under way.
+type graph struct {
+	sets  *needSets
+	nodes []*node          // of instructions, by the number of their vertex
+	other map[uint32]*node // of sources
+	edges map[[2]uint32]*edge
+	keys  map[source]uint32
+}
+
+// positioner tells a position when it is needed: that is seldom.
+type positioner interface{ position() checkpoint.Position }
+
+// here is a position that is known.
+type here checkpoint.Position
+
+func (h here) position() checkpoint.Position { return checkpoint.Position(h) }
+
+// sourceBit marks numbers of vertices that are no instruction. The first is the criterion.
+const sourceBit = 1 << 31
+
+// source tells sources apart.
+type source struct {
+	kind Kind
+	nr   int64
+	arg  uint64
+	note string
+	what string
+}
+
+// node is a vertex under way.
+type node struct {
+	id     uint32
+	need   uint32 // the set of it alone
+	count  uint64
+	newest checkpoint.Position
+
+	last  uint32 // the need that it was met for last, and its edges
+	edges []*edge
+}
+
+// edge is an edge under way.
+type edge struct {
+	from, to uint32
+	count    uint64
+	newest   checkpoint.Position
+}
+
+func newGraph(sets *needSets) *graph {
+	return &graph{sets: sets, other: map[uint32]*node{}, edges: map[[2]uint32]*edge{}, keys: map[source]uint32{}}
+}
+
+// hit adds one more instance of vertex v, which was needed by the vertices of need, and
+// returns the need of v alone.
+func (g *graph) hit(v, need uint32, at positioner) uint32 {
+	n := g.node(v, at)
+	n.count++
+	if n.last != need {
+		n.last, n.edges = need, g.edgesOf(n, need, at)
+	}
+	for _, e := range n.edges {
+		e.count++
+	}
+	return n.need
+}
+
+// node returns vertex v, which is met at a position.
+func (g *graph) node(v uint32, at positioner) *node {
+	if v&sourceBit != 0 {
+		n := g.other[v]
+		if n == nil {
+			n = g.newNode(v, at)
+			g.other[v] = n
+		}
+		return n
+	}
+	if int(v) >= len(g.nodes) {
+		g.nodes = append(g.nodes, make([]*node, int(v)+1-len(g.nodes))...)
+	}
+	n := g.nodes[v]
+	if n == nil {
+		n = g.newNode(v, at)
+		g.nodes[v] = n
+	}
+	return n
+}
+
+func (g *graph) newNode(v uint32, at positioner) *node {
+	return &node{id: v, need: g.sets.of(v), newest: at.position(), last: ^uint32(0)}
+}
+
+// maxEdges bounds the edges. Beyond it they are left out.
+const maxEdges = 1 << 22
+
+// edgesOf returns the edges to n of all in need.
+func (g *graph) edgesOf(n *node, need uint32, at positioner) []*edge {
+	list := g.sets.lists[need]
+	out := make([]*edge, 0, len(list))
+	for _, from := range list {
+		k := [2]uint32{from, n.id}
+		e := g.edges[k]
+		if e == nil && len(g.edges) >= maxEdges {
+			continue
+		}
+		if e == nil {
+			e = &edge{from: from, to: n.id, newest: at.position()}
+			g.edges[k] = e
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// source returns the number of a source's vertex.
+func (g *graph) source(s source) uint32 {
+	n, ok := g.keys[s]
+	if !ok {
+		n = sourceBit | uint32(len(g.keys)+1)
+		g.keys[s] = n
+	}
+	return n
+}
+
+// outside adds a source to the slice.
+func (g *graph) outside(s source, need uint32, at positioner) {
+	g.hit(g.source(s), need, at)
+}
+
+// noArg says that a call has no descriptor, or that it is not known.
+const noArg = ^uint64(0)
+
+// callSource is the source of what a system call brought.
+func callSource(kind Kind, e *checkpoint.Event, args *[6]uint64, what string) source {
+	s := source{kind: kind, nr: e.NR, note: e.Note, what: what, arg: noArg}
+	if c, ok := abi.Lookup(e.NR); ok && len(c.Args) > 0 && args != nil && c.Args[0].Kind == abi.KindFD {
+		s.arg = args[0]
+	}
+	return s
+}

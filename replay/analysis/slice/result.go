@@ -1,0 +1,113 @@
+package slice
+
+import (
+	"math/bits"
+
+	"vplay/replay/x86"
+)
+
+// What an instruction of a slice has made, for those who show it.
+
+// Result says where an instruction puts its result.
+type Result struct {
+	IsMemory bool
+	Addr     uint64 // IsMemory
+	Size     int    // bytes; 0: there is nothing that can be shown as a number
+	Reg      uint8  // a general register, or with IsVector a vector register
+	IsVector bool
+	IsFlags  bool
+}
+
+// ResultOf returns where the instruction in, at which c stands, puts its result: memory before
+// registers, registers before flags.
+func ResultOf(c *x86.CPU, in *x86.Inst) Result {
+	k := compile(c.RIP, in, false)
+	for i := range k.flows {
+		f := &k.flows[i]
+		switch {
+		case k.spied:
+		case f.store >= 0 && k.repeats:
+			return Result{IsMemory: true, Addr: c.R[x86.RDI], Size: int(k.ops[1].size)}
+		case f.store >= 0:
+			o := k.ops[f.store]
+			return Result{IsMemory: true, Addr: address(c, in, o), Size: int(o.size)}
+		}
+	}
+	for i := range k.flows {
+		if r := resultIn(&k.flows[i].dst, in); r.Size > 0 || r.IsFlags {
+			return r
+		}
+	}
+	return Result{}
+}
+
+// resultIn returns what of the registers in dst is shown.
+func resultIn(dst *regSet, in *x86.Inst) Result {
+	for r := range uint8(16) {
+		if b := dst[r/8] >> (r % 8 * 8) & 0xff; b != 0 {
+			n := bits.OnesCount64(b)
+			if n == 8 && in.Size == 4 {
+				n = 4 // the rest becomes zero
+			}
+			return Result{Reg: r, Size: n}
+		}
+	}
+	for r := range uint8(32) {
+		if dst[vecWord+r/8]>>(r%8*8)&0xff != 0 {
+			return Result{Reg: r, IsVector: true, Size: 16}
+		}
+	}
+	return Result{IsFlags: dst[miscWord]&0xff != 0}
+}
+
+// CrashWants returns what the instruction in, at which c stands, could not cope with: the
+// registers that the address of its memory operand is made of, or, when it is not the
+// address (a division), all that it reads.
+func CrashWants(c *x86.CPU, in *x86.Inst, isAddress bool) (out []Location) {
+	k := compile(c.RIP, in, false)
+	set := k.address
+	if !isAddress {
+		for i := range k.flows {
+			set.add(k.flows[i].src)
+			for _, l := range k.flows[i].loads {
+				if !k.repeats && !k.spied {
+					out = append(out, Location{IsMemory: true, Addr: address(c, in, k.ops[l]), Len: uint64(k.ops[l].size)})
+				}
+			}
+		}
+	}
+	set.remove(ignored)
+	for r := range uint8(16) {
+		if set[r/8]>>(r%8*8)&0xff != 0 {
+			out = append(out, Location{Reg: r, Len: 8})
+		}
+	}
+	return out
+}
+
+// TargetWants returns where the instruction in, at which c stands and which goes where
+// nothing can be executed, has its target from.
+func TargetWants(c *x86.CPU, in *x86.Inst) []Location {
+	switch x86.Rows()[in.Row].Mnemonic {
+	case "RET":
+		return []Location{{IsMemory: true, Addr: c.R[x86.RSP], Len: 8}}
+	case "CALL", "JMP":
+		if in.Flags&x86.InstMem != 0 {
+			return []Location{{IsMemory: true, Addr: c.Address(in), Len: 8}}
+		}
+		if ops := x86.Rows()[in.Row].Operands; len(ops) > 0 && ops[0] == "rmv" {
+			return []Location{{Reg: in.RM, Len: 8}}
+		}
+	}
+	return nil
+}
+
+// IsSave reports whether v is a PUSH or POP of a register: most of them keep the value of a
+// register for a caller.
+func (v *Vertex) IsSave() bool {
+	if v.Kind != Instruction {
+		return false
+	}
+	row := &x86.Rows()[v.Inst.Row]
+	return (row.Mnemonic == "PUSH" || row.Mnemonic == "POP") && len(row.Operands) == 1 && row.Operands[0] == "rv"
+}

@@ -1,0 +1,251 @@
+package slice
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"vplay/checkpoint"
+	"vplay/replay"
+	"vplay/replay/mem"
+)
+
+// What a slice is asked for and what it is, and the way there: stretch by stretch, newest
+// first.
+
+// Location is something whose value is to be explained: bytes of memory, or of a register
+// of a thread.
+type Location struct {
+	IsMemory bool
+	Addr     uint64 // IsMemory
+	Len      uint64 // bytes; of a general register from its lowest on
+	Reg      uint8  // a general register, in the processor's order
+	IsVector bool   // Reg is a vector register
+}
+
+// Options say what a slice is of.
+type Options struct {
+	// At is the settled position at which the values are wanted, TID the thread whose
+	// registers are meant.
+	At   checkpoint.Position
+	TID  checkpoint.TID
+	Want []Location
+	// Values leaves out what only decided where something was loaded from or stored to: a
+	// thin slice.
+	Values bool
+	// Copies follows the value only as long as it is copied: what has no Needs then is what
+	// made it.
+	Copies bool
+	// Oldest is an interval: the slice goes back no further than its start.
+	Oldest uint32
+	// Progress, when not nil, is called now and then with the number of instructions that
+	// were walked over, and how many there are in all as far as that is known.
+	Progress func(done, all uint64)
+
+	visit func(Instance)
+	start func(w *walker)
+	// length is that of the stretches, in instructions; 0 for the usual one.
+	length uint64
+}
+
+// Instance is an instruction of the slice at a moment.
+type Instance struct {
+	Interval uint32
+	Instr    uint64 // retired before it
+	Retires  bool   // false for a REP that is left between two iterations
+
+	in *instruction
+}
+
+// Slice is the dynamic backward slice of a value.
+type Slice struct {
+	Root     *Vertex   // the criterion
+	Vertices []*Vertex // the others, newest first
+	// Instances is how many executed instructions are in the slice, of Executed.
+	Instances, Executed uint64
+	// From is where the walk ended: at the recording's start, or earlier when everything was
+	// explained.
+	From checkpoint.Position
+	// IsExplained says that nothing of the start of the recording is in the slice.
+	IsExplained bool
+}
+
+// stretchLength is how many instructions a stretch has: the distance of the snapshots that a
+// run leaves behind.
+const stretchLength = 2_000_000
+
+// Of returns the slice of what o asks for. Errors: ErrTooMany, ctx's, and those of a
+// movement of the timeline.
+func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
+	p := newProgram()
+	w := newWalker(p)
+	w.thin, w.only, w.visit = o.Values || o.Copies, o.Copies, o.visit
+	w.want(&o)
+	executed, from, err := w.back(ctx, t, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.start != nil {
+		o.start(w)
+	}
+	explained := w.isDone()
+	w.atStart(from)
+	s := w.graph.slice(p, o.At)
+	s.Executed, s.From, s.IsExplained = executed, from, explained
+	return s, nil
+}
+
+// want makes the locations asked for live.
+func (w *walker) want(o *Options) {
+	root := w.sets.of(sourceBit)
+	w.cur = w.of(o.TID)
+	for _, l := range o.Want {
+		switch {
+		case l.IsMemory:
+			for off := uint64(0); off < l.Len; off += 64 {
+				w.over = !w.mem.put(l.Addr+off, 1<<min(l.Len-off, 64)-1, root, w.sets) || w.over
+			}
+		case l.IsVector:
+			w.cur.put(lanesOf(l.Reg&31, 0, 8), root, w.sets)
+		default:
+			w.cur.put(bytesOf(l.Reg&15, 0, int(min(max(l.Len, 1), 8))), root, w.sets)
+		}
+	}
+}
+
+// back goes back through stretches until everything is explained or the recording begins. It
+// returns how many instructions it went over, and where it ended.
+func (w *walker) back(ctx context.Context, t *replay.Timeline, o *Options) (executed uint64, from checkpoint.Position, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	src := newSource(ctx, t, w.p, o)
+	defer src.close()
+	defer cancel() // before close waits
+	from = o.At
+	for !w.isDone() {
+		s, err := src.next()
+		if err != nil || s == nil {
+			return executed, from, err
+		}
+		if s.skipped && !w.canSkip(t, s) { // it was looked at too early
+			if err = src.make(s); err != nil {
+				return executed, from, err
+			}
+		}
+		if !s.skipped {
+			if err := w.stretch(s); err != nil {
+				return executed, from, err
+			}
+		}
+		executed += s.retired - s.from.Instr
+		from = s.from
+		if s.seam != nil {
+			w.seam(s.seam)
+		}
+		src.idle.Store(w.idle())
+		src.recycle(s)
+		if o.Progress != nil {
+			o.Progress(executed, src.planned.Load())
+		}
+	}
+	return executed, from, nil
+}
+
+// maxIdle bounds the pages that are looked up to skip a stretch.
+const maxIdle = 64
+
+// idle returns the live pages when nothing else is live, so that stretches which do not write
+// them matter not; nil otherwise, or when they are many.
+func (w *walker) idle() *[]uint64 {
+	if !w.registersDone() {
+		return nil
+	}
+	var out []uint64
+	for base, p := range w.mem.pages {
+		if p.count > 0 {
+			if out = append(out, base); len(out) > maxIdle {
+				return nil
+			}
+		}
+	}
+	return &out
+}
+
+// canSkip reports whether s writes nothing that is live now.
+func (w *walker) canSkip(t *replay.Timeline, s *stretch) bool {
+	pages := w.idle()
+	return pages != nil && untouched(t, *pages, s.from, s.to)
+}
+
+// untouched reports whether it is known that none of the pages is written in a stretch.
+func untouched(t *replay.Timeline, pages []uint64, from, to checkpoint.Position) bool {
+	for _, p := range pages {
+		if p >= mem.MaxUser || !t.Untouched(from, to, p, mem.PageSize) {
+			return false
+		}
+	}
+	return true
+}
+
+// atStart says that what is live still was there when the recording began.
+func (w *walker) atStart(from checkpoint.Position) {
+	at := here(from)
+	w.isHit = false
+	w.mem.within(0, ^uint64(0), func(a, mask uint64) { w.mem.take(a, mask, w.needed) })
+	if w.isHit {
+		w.graph.outside(source{kind: Start, what: "memory", arg: noArg}, w.need, at)
+	}
+	w.isHit = false
+	for _, r := range w.regs {
+		r.take(r.set, w.needed)
+	}
+	if w.isHit {
+		w.graph.outside(source{kind: Start, what: "registers", arg: noArg}, w.need, at)
+	}
+}
+
+// slice returns the graph as it is shown.
+func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
+	s := &Slice{Root: &Vertex{Kind: Criterion, Count: 1, Newest: at}}
+	of := map[uint32]*Vertex{sourceBit: s.Root}
+	code := map[uint32]*instruction{}
+	for _, k := range p.all() {
+		code[k.vertex] = k
+	}
+	sources := map[uint32]source{}
+	for k, n := range g.keys {
+		sources[n] = k
+	}
+	all := g.nodes
+	for _, n := range g.other {
+		all = append(all, n)
+	}
+	for _, n := range all {
+		if n == nil {
+			continue
+		}
+		id := n.id
+		v := &Vertex{Count: n.count, Newest: n.newest, Arg: noArg}
+		if k, ok := sources[id]; ok {
+			v.Kind, v.NR, v.Arg, v.Note, v.What = k.kind, k.nr, k.arg, k.note, k.what
+		} else {
+			v.PC, v.Inst = code[id].pc, code[id].in
+			s.Instances += n.count
+		}
+		of[id] = v
+		s.Vertices = append(s.Vertices, v)
+	}
+	for _, e := range g.edges {
+		if from := of[e.from]; from != nil {
+			from.Needs = append(from.Needs, Edge{of[e.to], e.count, e.newest})
+		}
+	}
+	newest := func(a, b *Vertex) int {
+		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.PC, b.PC), cmp.Compare(a.NR, b.NR), cmp.Compare(a.Arg, b.Arg), cmp.Compare(a.What, b.What))
+	}
+	for _, v := range append(s.Vertices, s.Root) {
+		slices.SortFunc(v.Needs, func(a, b Edge) int { return cmp.Or(b.Newest.Compare(a.Newest), newest(a.To, b.To)) })
+	}
+	slices.SortFunc(s.Vertices, newest)
+	return s
+}

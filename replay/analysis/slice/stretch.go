@@ -1,0 +1,288 @@
+package slice
+
+import (
+	"vplay/checkpoint"
+	"vplay/replay"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// The trace of a stretch of execution: for each instruction its number, and the addresses
+// of its memory operands; and the events. It is some ten bytes an instruction, so a stretch
+// is all that is ever in memory. Registers are not in it: what flows where is known from the
+// instructions, and values are looked up where they are shown.
+
+// eventBit marks entries of stretch.ids that are events; the rest of the number is an index
+// of stretch.events.
+const eventBit = 1 << 31
+
+// stretch is the trace of one stretch.
+type stretch struct {
+	from, to checkpoint.Position
+	ids      []uint32   // of instructions, in the order of execution
+	words    []uint64   // what the instructions have of addresses, see instruction.words
+	spied    [][]access // of instructions whose accesses were watched
+	events   []event
+	skipped  bool   // there is no trace: nothing that was live was written
+	retired  uint64 // at the end
+	tid      checkpoint.TID
+	seam     *seam // to the interval before, behind a gap
+}
+
+// access is an access to memory that was watched.
+type access struct {
+	addr   uint64
+	n      int
+	stores bool
+}
+
+// event is an event as the slice needs it.
+type event struct {
+	*checkpoint.Event
+	tid     checkpoint.TID // that ran before it
+	retired uint64
+	steps   uint32     // that the position goes on by
+	rsp     uint64     // before it
+	args    *[6]uint64 // of the call that ends here
+	keys    []uint64   // of Writes, where memory has several addresses
+}
+
+// tracer makes the trace of a stretch.
+type tracer struct {
+	p *program
+	s *stretch
+	m *replay.Machine
+
+	cache  [cacheSize]cached
+	before marks // of the present instruction, to take it back
+	id     uint32
+	k      *instruction
+	rcx    uint64
+	iter   uint64
+	spy    *spy
+	shared bool // memory has pages with several addresses
+}
+
+type marks struct{ ids, words, spied int }
+
+// cacheSize is how many instructions a tracer knows without asking; a power of two.
+const cacheSize = 1 << 14
+
+// cached is an instruction that was met: its numbers, without and with the frame pointer
+// taken as known, and of a REP that was left.
+type cached struct {
+	pc uint64
+	in x86.Inst
+	k  [2]*instruction
+	id [2]uint32
+}
+
+// maxFrame is how far above the stack pointer RBP may point to be taken for the frame
+// pointer, in bytes.
+const maxFrame = 1 << 16
+
+// instruction is called before each instruction.
+func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
+	pc := c.RIP
+	e := &t.cache[(pc^pc>>14)&(cacheSize-1)]
+	if e.pc != pc || e.in != *in {
+		*e = cached{pc: pc, in: *in}
+	}
+	variant := 0
+	if in.Base == x86.RBP && c.R[x86.RBP]-c.R[x86.RSP] < maxFrame && usesFrame(in) {
+		variant = 1
+	}
+	k := e.k[variant]
+	if k == nil {
+		k, e.id[variant] = t.p.instruction(pc, in, variant == 1)
+		e.k[variant] = k
+	}
+	s := t.s
+	t.before, t.id, t.k = marks{len(s.ids), len(s.words), len(s.spied)}, e.id[variant], k
+	s.ids = append(s.ids, t.id)
+	t.iter = c.RepIter
+	switch {
+	case k.words == 0:
+	case k.repeats:
+		t.rcx = c.R[x86.RCX]
+		s.words = append(s.words, c.R[x86.RSI], c.R[x86.RDI], 0)
+	case k.spied:
+		s.words = append(s.words, uint64(len(s.spied)))
+		s.spied = append(s.spied, nil)
+		t.spy.begin(c)
+	default:
+		for _, o := range k.ops {
+			s.words = append(s.words, t.key(address(c, in, o)))
+		}
+	}
+}
+
+// address returns the address of an operand of in, which is about to be executed.
+func address(c *x86.CPU, in *x86.Inst, o operand) uint64 {
+	switch o.how {
+	case byPush:
+		return c.R[x86.RSP] - uint64(o.size)
+	case byPop:
+		return c.R[x86.RSP]
+	case byRBP:
+		return c.R[x86.RBP]
+	}
+	return c.Address(in)
+}
+
+// executed is called behind it.
+func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
+	s := t.s
+	if t.spy.Bus != nil {
+		s.spied[len(s.spied)-1] = t.spy.end(c, t)
+	}
+	switch e {
+	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
+	default:
+		if c.RepIter == t.iter || c.RepIter == 0 {
+			s.ids, s.words, s.spied = s.ids[:t.before.ids], s.words[:t.before.words], s.spied[:t.before.spied]
+			return
+		}
+	}
+	if t.k.repeats {
+		t.repeated(c, in)
+	}
+	if c.RepIter != 0 {
+		s.ids[len(s.ids)-1] = t.p.left(t.id)
+	}
+}
+
+// repeated notes how far a string instruction went.
+func (t *tracer) repeated(c *x86.CPU, in *x86.Inst) {
+	k := t.k
+	w := t.s.words[len(t.s.words)-3:]
+	n := uint64(1)
+	if in.Flags&(x86.InstRep|x86.InstRepne) != 0 {
+		n = t.rcx - c.R[x86.RCX]
+	}
+	w[2] = n * uint64(k.ops[0].size)
+	if c.Flags()&x86.FlagDF != 0 && n > 0 { // the addresses are those of the last
+		back := w[2] - uint64(k.ops[0].size)
+		w[0] -= back
+		w[1] -= back
+	}
+	w[0], w[1] = t.key(w[0]), t.key(w[1])
+}
+
+// key returns what names the byte at an address whatever address it is accessed by.
+func (t *tracer) key(a uint64) uint64 {
+	if !t.shared {
+		return a
+	}
+	k, _ := t.m.Mem.Key(a)
+	return k + a%mem.PageSize
+}
+
+// event notes an event that is about to be applied.
+func (t *tracer) event(m *replay.Machine, e *checkpoint.Event) {
+	v := event{Event: e, tid: m.TID(), retired: m.CPU.Retired, rsp: m.CPU.R[x86.RSP]}
+	switch e.Kind {
+	case checkpoint.EventInstr:
+		v.retired++ // the instruction retires behind it
+	case checkpoint.EventExit:
+		v.args = argsOf(m)
+		fallthrough
+	default:
+		v.steps = 1 + uint32(m.CPU.RepIter)
+	}
+	t.s.ids = append(t.s.ids, eventBit|uint32(len(t.s.events)))
+	t.s.events = append(t.s.events, v)
+	if !t.shared {
+		for i := range e.Maps {
+			t.shared = t.shared || e.Maps[i].Kind == checkpoint.MapOpMap && e.Maps[i].Map.Flags&checkpoint.MapShared != 0
+		}
+	}
+	if t.shared {
+		last := &t.s.events[len(t.s.events)-1]
+		for _, w := range e.Writes {
+			last.keys = append(last.keys, t.key(w.Addr))
+		}
+	}
+}
+
+// manyEvents is how many events are looked through for a call's entry.
+const manyEvents = 1 << 10
+
+// argsOf returns the arguments of the call that m is in, nil where its entry is far.
+func argsOf(m *replay.Machine) *[6]uint64 {
+	past := m.Past(manyEvents)
+	for i := len(past) - 1; i >= 0; i-- {
+		if past[i].Kind == checkpoint.EventEnter && past[i].TID == m.TID() {
+			return &past[i].Args
+		}
+	}
+	return nil
+}
+
+// maxAccesses bounds the accesses that are watched in a stretch, those that go on from one to the
+// next counted once: 100 MB. No program comes near; a recording may be made to.
+const maxAccesses = 1 << 22
+
+// spy stands between the CPU and its memory while an instruction is executed whose accesses
+// cannot be told from its operands.
+type spy struct {
+	x86.Bus // nil: nothing is watched
+	seen    []access
+	count   int // in the stretch
+}
+
+func (s *spy) begin(c *x86.CPU) {
+	s.seen = nil
+	s.Bus = c.Bus
+	c.SetBus(s)
+}
+
+func (s *spy) end(c *x86.CPU, t *tracer) []access {
+	c.SetBus(s.Bus)
+	s.Bus = nil
+	for i := range s.seen {
+		s.seen[i].addr = t.key(s.seen[i].addr)
+	}
+	if s.count > maxAccesses {
+		t.p.tooMany()
+	}
+	return s.seen
+}
+
+// note adds an access.
+func (s *spy) note(a uint64, n int, stores bool) {
+	if l := len(s.seen); l > 0 {
+		last := &s.seen[l-1]
+		if end := last.addr + uint64(last.n); last.stores == stores && end == a && a%mem.PageSize != 0 {
+			last.n += n
+			return
+		}
+	}
+	if s.count++; s.count <= maxAccesses {
+		s.seen = append(s.seen, access{a, n, stores})
+	}
+}
+
+// FlushesCode says what the bus behind says, see x86.CodeFlusher.
+func (s *spy) FlushesCode() {}
+
+// Translate lets no page into the CPU's caches.
+func (s *spy) Translate(a uint64, k x86.Access) (*[4096]byte, bool) {
+	if k == x86.Store {
+		k = x86.Load // a copy of the page would be for nothing
+	}
+	p, _ := s.Bus.Translate(a, k)
+	return p, false
+}
+
+// Read implements x86.Bus.
+func (s *spy) Read(a uint64, b []byte) x86.Fault {
+	s.note(a, len(b), false)
+	return s.Bus.Read(a, b)
+}
+
+// Write implements x86.Bus.
+func (s *spy) Write(a uint64, b []byte) x86.Fault {
+	s.note(a, len(b), true)
+	return s.Bus.Write(a, b)
+}

@@ -1,0 +1,222 @@
+package slice
+
+import (
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/replay/x86"
+)
+
+// Events in the walk. What a system call returned or wrote came in from outside, and is
+// explained by that. A signal's frame holds the registers that were, and sigreturn brings them
+// back: so values are followed through handlers, and from one thread to the other.
+
+// event explains what an event changed.
+func (w *walker) event(e *event, at *moment) {
+	switch e.Kind {
+	case checkpoint.EventSched:
+		w.cur = w.of(e.tid)
+		return
+	case checkpoint.EventExit:
+		w.exit(e, at)
+	case checkpoint.EventSignal:
+		w.signal(e, at)
+	case checkpoint.EventThread:
+		if e.Thread == checkpoint.ThreadStart {
+			w.start(e, at)
+		}
+	case checkpoint.EventEnter, checkpoint.EventInstr, checkpoint.EventFault, checkpoint.EventGap, checkpoint.EventEnd:
+	}
+	w.isHit = false
+	for i := len(e.Writes) - 1; i >= 0; i-- {
+		a := e.Writes[i].Addr
+		if e.keys != nil {
+			a = e.keys[i]
+		}
+		w.takeMemory(a, uint64(len(e.Writes[i].Data)))
+	}
+	if w.isHit {
+		w.outside(e, "memory", at)
+	}
+	for i := len(e.Maps) - 1; i >= 0; i-- {
+		w.mapped(e, &e.Maps[i], at)
+	}
+}
+
+// outside says that what was taken came from e.
+func (w *walker) outside(e *event, what string, at *moment) {
+	s := source{kind: Signal, nr: int64(e.Signo), what: what}
+	if e.Kind != checkpoint.EventSignal {
+		s = callSource(Call, e.Event, e.args, what)
+	}
+	w.graph.outside(s, w.need, at)
+	w.isHit = false
+}
+
+// takeRegs takes what is live of s, which came from e.
+func (w *walker) takeRegs(e *event, s regSet, what string, at *moment) {
+	live := s.and(w.cur.set)
+	if live.isEmpty() {
+		return
+	}
+	w.isHit = false
+	w.cur.take(live, w.needed)
+	w.outside(e, what, at)
+}
+
+// exit explains the registers at the end of a system call.
+func (w *walker) exit(e *event, at *moment) {
+	switch {
+	case e.Regs != nil && e.NR == abi.SYS_RT_SIGRETURN:
+		w.sigreturn(e.rsp)
+	case e.Regs != nil: // arch_prctl(2), and what else changes more than RAX
+		w.takeRegs(e, bytesOf(x86.RAX, 0, 8), "the result", at)
+		w.takeRegs(e, segments(x86.PartFSBase|x86.PartGSBase|x86.PartSelector), "the segment base", at)
+	default:
+		w.takeRegs(e, bytesOf(x86.RAX, 0, 8), "the result", at)
+	}
+}
+
+// frameRegs is the order of general registers in struct sigcontext_64 (linux
+// arch/x86/include/uapi/asm/sigcontext.h, v6.1).
+var frameRegs = [...]uint8{x86.R8, x86.R9, x86.R10, x86.R11, x86.R12, x86.R13, x86.R14, x86.R15, x86.RDI, x86.RSI, x86.RBP, x86.RBX, x86.RDX, x86.RAX, x86.RCX}
+
+// Offsets in struct ucontext.
+const (
+	frameContext = 40                           // of the registers
+	frameFlags   = frameContext + 8*(15+2)      // behind RSP and RIP
+	frameFlagsN  = 8                            // bytes
+	frameGeneral = frameContext + 8*15          // where those of frameRegs end
+	allFlags     = ^uint64(0)                   // every bit of RFLAGS
+	signalRegs   = "the arguments of a handler" // RDI, RSI, RDX; RAX is 0
+)
+
+// sigreturn makes of the registers that sigreturn loaded the bytes of the frame that it
+// loaded them from, at uc. Vector registers are taken for unchanged: handlers change those of a
+// frame hardly ever.
+func (w *walker) sigreturn(uc uint64) {
+	for i, r := range frameRegs {
+		w.moveToMemory(bytesOf(r, 0, 8), uc+frameContext+8*uint64(i))
+	}
+	flags := flagsOf(allFlags).and(w.cur.set)
+	w.isHit = false
+	if !flags.isEmpty() {
+		w.cur.take(flags, w.needed)
+		w.over = !w.mem.put(uc+frameFlags, 1<<frameFlagsN-1, w.need, w.sets) || w.over
+	}
+}
+
+// moveToMemory makes the live bytes of a general register, s, live bytes at a.
+func (w *walker) moveToMemory(s regSet, a uint64) {
+	live := s.and(w.cur.set)
+	n := 0
+	s.each(func(part int) {
+		if live[part/64]>>(part%64)&1 != 0 {
+			w.over = !w.mem.put(a+uint64(n), 1, w.cur.needs[part], w.sets) || w.over
+		}
+		n++
+	})
+	w.cur.set.remove(live)
+	w.cur.sum = w.cur.set.summary()
+}
+
+// signal explains what a handler finds: its arguments are the kernel's, and its frame holds
+// the registers.
+func (w *walker) signal(e *event, at *moment) {
+	args := bytesOf(x86.RDI, 0, 8)
+	for _, r := range []uint8{x86.RSI, x86.RDX, x86.RAX} {
+		args.add(bytesOf(r, 0, 8))
+	}
+	args.add(flagsOf(allFlags))
+	w.takeRegs(e, args, signalRegs, at)
+	if e.Regs == nil {
+		return
+	}
+	uc := e.Regs.R[x86.RDX]
+	for i, r := range frameRegs {
+		a := uc + frameContext + 8*uint64(i)
+		live := w.mem.window(a, 8)
+		for b := range 8 {
+			if live>>b&1 == 0 {
+				continue
+			}
+			w.isHit = false
+			w.mem.take(a+uint64(b), 1, w.needed)
+			w.cur.put(bytesOf(r, b, 1), w.need, w.sets)
+		}
+	}
+	if live := w.mem.window(uc+frameFlags, frameFlagsN); live != 0 {
+		w.isHit = false
+		w.mem.take(uc+frameFlags, live, w.needed)
+		w.cur.put(flagsOf(allFlags), w.need, w.sets)
+	}
+}
+
+// start makes what is needed of a new thread's registers what is needed of its maker's.
+func (w *walker) start(e *event, at *moment) {
+	child := w.of(e.TID)
+	for n := range child.needs {
+		if child.set[n/64]>>(n%64)&1 == 0 {
+			continue
+		}
+		var s regSet
+		s[n/64] = 1 << (n % 64)
+		to := s
+		switch {
+		case n/8 == x86.RAX: // clone returns 0 in the new thread
+			w.need = child.needs[n]
+			w.outside(e, "the result", at)
+			continue
+		case s == part(partFSBase) && e.Flags&abi.CLONE_SETTLS != 0:
+			to = bytesOf(x86.R8, 0, 8)
+		}
+		w.cur.put(to, child.needs[n], w.sets)
+	}
+	child.set, child.sum = regSet{}, 0
+}
+
+// mapped explains what a change of the map made of memory.
+func (w *walker) mapped(e *event, op *checkpoint.MapOp, at *moment) {
+	switch op.Kind {
+	case checkpoint.MapOpMap, checkpoint.MapOpDrop:
+		w.isHit = false
+		w.mem.within(op.Start, op.End, func(a, mask uint64) { w.mem.take(a, mask, w.needed) })
+		if w.isHit {
+			what := "zeroes"
+			if op.Kind == checkpoint.MapOpMap && op.Map.Object != 0 {
+				what = "a file"
+			}
+			w.outside(e, what, at)
+		}
+	case checkpoint.MapOpMove:
+		w.moved(e, op, at)
+	case checkpoint.MapOpUnmap, checkpoint.MapOpProtect:
+	}
+}
+
+// moved follows memory that mremap(2) moved back to where it was. What it has become larger by
+// is new.
+func (w *walker) moved(e *event, op *checkpoint.MapOp, at *moment) {
+	type byteNeed struct {
+		a    uint64
+		need uint32
+	}
+	var all []byteNeed
+	w.mem.within(op.New, op.NewEnd, func(a, mask uint64) {
+		for i := range uint64(64) {
+			if mask>>i&1 != 0 {
+				w.mem.take(a+i, 1, func(n uint32) { all = append(all, byteNeed{a + i, n}) })
+			}
+		}
+	})
+	w.isHit = false
+	for _, b := range all {
+		if off := b.a - op.New; off < op.End-op.Start {
+			w.over = !w.mem.put(op.Start+off, 1, b.need, w.sets) || w.over
+		} else {
+			w.needed(b.need)
+		}
+	}
+	if w.isHit {
+		w.outside(e, "zeroes", at)
+	}
+}

@@ -1,0 +1,99 @@
+package slice
+
+// String instructions in the walk. One with REP is one instruction that moves up to the whole
+// of memory: what it copied is followed byte by byte.
+
+// span is a part of a copy whose bytes are live at its destination.
+type span struct {
+	off  uint64
+	mask uint64
+}
+
+// repeated explains what a string instruction wrote: words are where its source and its
+// destination begin, and how many bytes it went over.
+func (w *walker) repeated(k *instruction, ws [4]uint64) func(need uint32) {
+	src, dst, n := ws[0], ws[1], ws[2]
+	if n == 0 {
+		return nil
+	}
+	var spans []span
+	data, steps := &k.flows[0], &k.flows[len(k.flows)-1]
+	switch {
+	case data.store >= 0 && data.copies && distance(src, dst) < n:
+		// It copies what it wrote itself, or writes over what it copies later: all that it wrote
+		// counts as made of all that it read.
+		w.takeMemory(dst, n)
+		if w.isHit {
+			spans = whole(n)
+		}
+	case data.store >= 0 && data.copies:
+		spans = w.takeCopy(dst, n)
+	case data.store >= 0:
+		w.takeMemory(dst, n)
+	}
+	isData := w.isHit
+	if live := data.dst.and(w.cur.set); !live.isEmpty() {
+		w.cur.take(live, w.needed)
+		isData = true
+	}
+	isStep := false
+	if live := steps.dst.and(w.cur.set); !live.isEmpty() {
+		w.cur.take(live, w.needed)
+		isStep = true
+	}
+	return func(need uint32) {
+		for _, s := range spans {
+			w.over = !w.mem.put(src+s.off, s.mask, need, w.sets) || w.over
+		}
+		if w.only {
+			return
+		}
+		if isData {
+			w.putRegs(data.src, need)
+			if !data.copies {
+				w.putLoads(data, src, dst, n, need)
+			}
+		}
+		if isStep {
+			w.putRegs(steps.src, need)
+			w.putLoads(steps, src, dst, n, need)
+		}
+		w.putAddress(k, need)
+	}
+}
+
+// distance is how far apart two addresses are.
+func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+
+// whole is n bytes, all of them.
+func whole(n uint64) (out []span) {
+	for off := uint64(0); off < n; off += 64 {
+		out = append(out, span{off, 1<<min(n-off, 64) - 1})
+	}
+	return out
+}
+
+// takeCopy takes what is live of the destination of a copy, and returns which bytes of the
+// source that were.
+func (w *walker) takeCopy(dst, n uint64) (spans []span) {
+	for off := uint64(0); off < n; off += 64 {
+		if live := w.mem.window(dst+off, int(min(n-off, 64))); live != 0 {
+			w.mem.take(dst+off, live, w.needed)
+			spans = append(spans, span{off, live})
+		}
+	}
+	return spans
+}
+
+// putLoads makes live what a string instruction read.
+func (w *walker) putLoads(f *flow, src, dst, n uint64, need uint32) {
+	for _, l := range f.loads {
+		a := src
+		if l == 1 {
+			a = dst
+		}
+		for off := uint64(0); off < n; off += 64 {
+			w.putMemory(a+off, int(min(n-off, 64)), need)
+		}
+	}
+}

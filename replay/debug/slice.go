@@ -1,0 +1,258 @@
+package debug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/dwarf"
+	"vplay/replay"
+	"vplay/replay/analysis/slice"
+	"vplay/replay/debug/api"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// Where a value came from: what is asked for, as package slice wants it. How the answer is
+// put in rows is in slicerows.go, how those are written in slicetext.go.
+
+// SliceQuery asks for the slice of a value at the present position.
+type SliceQuery struct {
+	// Expr is a C expression, a register as $rax, or an address and a length as 0x1000,8.
+	// Empty: what the program died of.
+	Expr   string
+	TID    int  // the thread that is meant; 0 for the one that runs
+	Values bool // without what only decided where something was loaded or stored
+	Copies bool // the origin: only as long as the value is copied
+	Most   int  // how many rows, at least 1
+	// Progress, when not nil, is called now and then with how far it is.
+	Progress func(string)
+}
+
+// ErrNoCriterion says that it does not follow from how the program ended what to explain.
+var ErrNoCriterion = errors.New("say what to explain: a variable, a register as $rax, or an address and a length")
+
+// Slice answers q. Errors: ErrNoCriterion, slice.ErrTooMany, those of a movement, and of
+// expressions.
+func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
+	if err := g.leaveFinal(ctx); err != nil {
+		return nil, err
+	}
+	g.Undivert()
+	if q.TID == 0 {
+		q.TID = g.tid()
+	}
+	if _, err := g.threadState(q.TID); err != nil {
+		return nil, err
+	}
+	o := slice.Options{At: g.cur.Position(), TID: checkpoint.TID(q.TID), Values: q.Values, Copies: q.Copies}
+	what, err := g.criterion(ctx, &q, &o)
+	if err != nil {
+		return nil, err
+	}
+	if q.Progress != nil {
+		o.Progress = func(done, all uint64) {
+			q.Progress(fmt.Sprintf("%.1f million instructions", float64(done)/1e6))
+		}
+	}
+	s, err := slice.Of(ctx, g.t, o)
+	if err != nil {
+		return nil, err
+	}
+	return g.rows(ctx, s, what, max(q.Most, 1), q.Copies)
+}
+
+// criterion fills in what is wanted, and where, and names it.
+func (g *Cursor) criterion(ctx context.Context, q *SliceQuery, o *slice.Options) (what string, err error) {
+	expr := strings.TrimSpace(q.Expr)
+	if expr == "" {
+		return g.crashCriterion(ctx, o)
+	}
+	if name, ok := strings.CutPrefix(expr, "$"); ok {
+		l, ok := registerNamed(name)
+		if !ok {
+			return "", fmt.Errorf("there is no register %s that a slice can be of: a general register as $rax or $eax, or $xmm0", expr)
+		}
+		o.Want = []slice.Location{l}
+		return expr, nil
+	}
+	addr, length, isRange := strings.Cut(expr, ",")
+	if !isRange {
+		addr, length, isRange = strings.Cut(expr, " ")
+	}
+	if a, ok := parseAddress(addr); ok {
+		n := uint64(8)
+		if isRange {
+			if n, err = strconv.ParseUint(strings.TrimSpace(length), 0, 64); err != nil || n == 0 || n > api.MaxWatchLen {
+				return "", fmt.Errorf("bad length %q: 1 to %d bytes", length, api.MaxWatchLen)
+			}
+		}
+		return g.wantMemory(o, a, n, fmt.Sprintf("%#x, %d bytes", a, n))
+	}
+	return g.expression(expr, q.TID, o)
+}
+
+// wantMemory asks for bytes of memory.
+func (g *Cursor) wantMemory(o *slice.Options, a, n uint64, what string) (string, error) {
+	var b [1]byte
+	if _, err := g.ReadMemory(a, b[:]); err != nil {
+		return "", err
+	}
+	if a+n < a {
+		return "", fmt.Errorf("bad length %d", n)
+	}
+	key, _ := g.mem().Key(a)
+	o.Want = []slice.Location{{IsMemory: true, Addr: key + a%mem.PageSize, Len: n}}
+	return what, nil
+}
+
+// expression asks for the value of a C expression in the thread's innermost frame.
+func (g *Cursor) expression(expr string, tid int, o *slice.Options) (string, error) {
+	d := NewSymbols(g)
+	stack := d.Stack(tid, 64)
+	if len(stack) == 0 {
+		return "", errNoFrame
+	}
+	var first error
+	for i := range stack { // a frame without debug information has no variables
+		v, err := d.Eval(&stack[i], expr)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		what := expr
+		if stack[i].Function != "" && i > 0 {
+			what += " in " + stack[i].Function
+		}
+		if v.Size > 0 {
+			return g.wantMemory(o, v.Addr, uint64(v.Size), what)
+		}
+		if l, ok := inRegister(v.Handle); ok && i == 0 {
+			o.Want = []slice.Location{l}
+			return what, nil
+		}
+		if at, mod := d.elsewhere(expr); mod != "" {
+			return g.wantMemory(o, at, 8, what)
+		}
+		return "", fmt.Errorf("%s is neither in memory nor in a register here", expr)
+	}
+	return "", first
+}
+
+// inRegister returns the register that holds a value.
+func inRegister(handle any) (l slice.Location, ok bool) {
+	v, ok := handle.(dwarf.Value)
+	if !ok {
+		return l, false
+	}
+	n, ok := v.Register()
+	switch {
+	case !ok:
+		return l, false
+	case n < uint64(len(dwarfRegisters)):
+		return slice.Location{Reg: dwarfRegisters[n], Len: uint64(max(v.Size(), 1))}, true
+	case n >= 17 && n <= 32:
+		return slice.Location{Reg: uint8(n - 17), IsVector: true}, true
+	}
+	return l, false
+}
+
+// dwarfRegisters are the general registers in the order of DWARF (System V ABI, AMD64
+// supplement, figure 3.36).
+var dwarfRegisters = [...]uint8{x86.RAX, x86.RDX, x86.RCX, x86.RBX, x86.RSI, x86.RDI, x86.RBP, x86.RSP, x86.R8, x86.R9, x86.R10, x86.R11, x86.R12, x86.R13, x86.R14, x86.R15}
+
+// registerNamed returns the register of a name without the $.
+func registerNamed(name string) (l slice.Location, ok bool) {
+	for r, n := range checkpoint.RegNames[:16] {
+		short := n[1:] // ax, r8 has no other
+		switch {
+		case name == n:
+			return slice.Location{Reg: uint8(r), Len: 8}, r != x86.RSP
+		case r < 8 && name == "e"+short, r >= 8 && name == n+"d":
+			return slice.Location{Reg: uint8(r), Len: 4}, r != x86.RSP
+		case r < 8 && name == short:
+			return slice.Location{Reg: uint8(r), Len: 2}, r != x86.RSP
+		case r < 4 && name == short[:1]+"l":
+			return slice.Location{Reg: uint8(r), Len: 1}, true
+		}
+	}
+	for _, kind := range []string{"xmm", "ymm"} {
+		if n, err := strconv.ParseUint(strings.TrimPrefix(name, kind), 10, 8); err == nil && strings.HasPrefix(name, kind) && n < 16 {
+			return slice.Location{Reg: uint8(n), IsVector: true}, true
+		}
+	}
+	return l, false
+}
+
+// crashCriterion asks for what the instruction at which the program stands cannot cope with.
+func (g *Cursor) crashCriterion(ctx context.Context, o *slice.Options) (string, error) {
+	m := g.cur.Machine()
+	e := m.Pending()
+	if e == nil || e.Kind != checkpoint.EventFault {
+		return "", ErrNoCriterion
+	}
+	isAddress := abi.Signal(e.Signo) == abi.SIGSEGV || abi.Signal(e.Signo) == abi.SIGBUS
+	in, ok := instructionAt(m)
+	if !ok {
+		return g.targetCriterion(ctx, o)
+	}
+	// An address that cannot be one is refused at the jump, not behind it.
+	if o.Want = slice.TargetWants(m.CPU, &in); len(o.Want) == 0 || o.Want[0].IsMemory && o.Want[0].Addr == e.Addr {
+		o.Want = slice.CrashWants(m.CPU, &in, isAddress)
+	}
+	if len(o.Want) == 0 {
+		return "", fmt.Errorf("%w (the address is made of constants and the stack pointer)", ErrNoCriterion)
+	}
+	var names []string
+	for _, l := range o.Want {
+		if l.IsMemory {
+			names = append(names, fmt.Sprintf("[%#x]", l.Addr))
+		} else {
+			names = append(names, "$"+checkpoint.RegNames[l.Reg])
+		}
+	}
+	return "the crash: " + strings.Join(names, ", "), nil
+}
+
+// targetCriterion asks for the address that the program has gone to, where nothing can be
+// executed.
+func (g *Cursor) targetCriterion(ctx context.Context, o *slice.Options) (string, error) {
+	var target uint64
+	err := g.t.Look(ctx, []checkpoint.Position{before(o.At)}, func(_ int, m *replay.Machine) {
+		if in, ok := instructionAt(m); ok {
+			o.Want, o.At = slice.TargetWants(m.CPU, &in), m.Position()
+		}
+	}, func(_ int, m *replay.Machine) { target = m.CPU.RIP })
+	if err == nil && len(o.Want) == 0 {
+		err = ErrNoCriterion
+	}
+	return fmt.Sprintf("the crash: where %#x came from", target), err
+}
+
+// before is the position at which the instruction before p stands.
+func before(p checkpoint.Position) checkpoint.Position {
+	if p.Instr > 0 {
+		p.Instr--
+	}
+	p.Step = 0
+	return p
+}
+
+// instructionAt decodes the instruction at which m stands; ok is false where nothing can be
+// executed.
+func instructionAt(m *replay.Machine) (in x86.Inst, ok bool) {
+	var b [15]byte
+	r, mapped := m.Mem.Find(m.CPU.RIP)
+	if !mapped || r.Prot&mem.ProtExec == 0 {
+		return in, false
+	}
+	n, _ := m.Mem.Peek(m.CPU.RIP, b[:])
+	in, err := x86.DecodeInst(b[:n], m.CPU.RIP, m.CPU.ID)
+	return in, err == nil
+}

@@ -1,0 +1,326 @@
+package debug
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
+	"vplay/loader"
+	"vplay/replay"
+	"vplay/replay/analysis/slice"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// A slice in rows: the instructions of a source line are one, and those without a line are
+// a row each. Each row has a position to go to, and what the instruction made there.
+
+// Slice is where a value came from.
+type Slice struct {
+	What string `json:"of"` // the value, as it was asked for
+	// Rows are by how far they are from the value: the first is the value itself.
+	Rows []SliceRow `json:"rows"`
+	// Left is how many rows there are beyond those asked for.
+	Left int `json:"left"`
+	// Instructions is how many executed instructions are in the slice, of Executed.
+	Instructions uint64 `json:"instructions"`
+	Executed     uint64 `json:"executed"`
+	// From is how far back the program was looked at: to the recording's start, or to where
+	// everything was explained.
+	From        checkpoint.Position `json:"from"`
+	IsExplained bool                `json:"explained"` // nothing was there when the recording began
+}
+
+// SliceRow is a line, an instruction, or a source of a slice.
+type SliceRow struct {
+	Number int    `json:"number"` // from 0
+	Kind   string `json:"kind"`   // "value", "code", "call", "signal", "gap", "start"
+	// Position is before the last time of Count.
+	Position    checkpoint.Position `json:"position"`
+	Count       uint64              `json:"count"`
+	At          *loader.Location    `json:"at,omitempty"`          // of code
+	Instruction string              `json:"instruction,omitempty"` // the one of Position
+	Result      string              `json:"result,omitempty"`      // what it made
+	Source      string              `json:"source,omitempty"`      // of others: what it is
+	Needs       []int               `json:"needs,omitempty"`       // numbers of rows, newest first
+}
+
+// rowKey tells rows apart.
+type rowKey struct {
+	function, file string
+	line           int
+	v              *slice.Vertex // where there is no line
+}
+
+// rowMaker makes rows of a graph.
+type rowMaker struct {
+	g     *Cursor
+	each  bool // instruction is a row, whatever its line
+	rows  map[*slice.Vertex]*protoRow
+	byKey map[rowKey]*protoRow
+}
+
+// protoRow is a row under way.
+type protoRow struct {
+	key    rowKey
+	at     loader.Location
+	newest *slice.Vertex
+	pos    checkpoint.Position
+	count  uint64
+	needs  map[*protoRow]checkpoint.Position
+	number int
+}
+
+// rows puts a slice in rows, of which it gives the most. With each every instruction has a row:
+// of an origin the one that made the value matters, not the line's last.
+func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int, each bool) (*Slice, error) {
+	m := rowMaker{g: g, each: each, rows: map[*slice.Vertex]*protoRow{}, byKey: map[rowKey]*protoRow{}}
+	for _, v := range append([]*slice.Vertex{s.Root}, s.Vertices...) {
+		if !v.IsSave() {
+			m.add(v)
+		}
+	}
+	for v, r := range m.rows {
+		m.need(r, v, map[*slice.Vertex]bool{})
+	}
+	order := m.order(m.rows[s.Root])
+	out := &Slice{What: what, Instructions: s.Instances, Executed: s.Executed, From: s.From, IsExplained: s.IsExplained}
+	out.Left = max(0, len(order)-most-1)
+	order = order[:min(len(order), most+1)]
+	for i, r := range order {
+		out.Rows = append(out.Rows, m.row(r, i, len(order), what))
+	}
+	return out, g.results(ctx, out, order)
+}
+
+// add gives a vertex its row.
+func (m *rowMaker) add(v *slice.Vertex) {
+	k := rowKey{v: v}
+	var at loader.Location
+	if v.Kind == slice.Instruction {
+		if at = m.g.names().At(v.PC); at.File != "" && at.Line > 0 && !m.each {
+			k = rowKey{function: at.Function, file: at.File, line: at.Line}
+		}
+	}
+	r := m.byKey[k]
+	if r == nil {
+		r = &protoRow{key: k, at: at, newest: v, pos: v.Newest, needs: map[*protoRow]checkpoint.Position{}, number: -1}
+		m.byKey[k] = r
+	}
+	if v.Newest.Compare(r.pos) > 0 {
+		r.newest, r.pos, r.at = v, v.Newest, at
+	}
+	r.count = max(r.count, v.Count)
+	m.rows[v] = r
+}
+
+// maxSaves bounds how many instructions that keep registers are looked behind for one row.
+const maxSaves = 256
+
+// need joins the row of v to those of what v needs, past what only keeps a register's value
+// for a while.
+func (m *rowMaker) need(r *protoRow, v *slice.Vertex, past map[*slice.Vertex]bool) {
+	for _, e := range v.Needs {
+		to := m.rows[e.To]
+		switch {
+		case e.To.IsSave():
+			if !past[e.To] && len(past) < maxSaves {
+				past[e.To] = true
+				m.need(r, e.To, past)
+			}
+		case to != r && to != nil:
+			if p, ok := r.needs[to]; !ok || e.Newest.Compare(p) > 0 {
+				r.needs[to] = e.Newest
+			}
+		}
+	}
+}
+
+// order numbers the rows by how far they are from root, of equals the newest first.
+func (m *rowMaker) order(root *protoRow) []*protoRow {
+	out := []*protoRow{root}
+	root.number = 0
+	for i := 0; i < len(out); i++ {
+		for _, r := range out[i].sorted() {
+			if r.number < 0 {
+				r.number = len(out)
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// sorted returns what a row needs, newest first.
+func (r *protoRow) sorted() []*protoRow {
+	list := make([]*protoRow, 0, len(r.needs))
+	for n := range r.needs {
+		list = append(list, n)
+	}
+	slices.SortFunc(list, func(a, b *protoRow) int {
+		return cmp.Or(r.needs[b].Compare(r.needs[a]), b.pos.Compare(a.pos), cmp.Compare(a.newest.PC, b.newest.PC), cmp.Compare(a.newest.What, b.newest.What), cmp.Compare(a.newest.NR, b.newest.NR), cmp.Compare(a.newest.Arg, b.newest.Arg))
+	})
+	return list
+}
+
+// kinds are the names of kinds of vertices.
+var kinds = map[slice.Kind]string{
+	slice.Instruction: "code", slice.Criterion: "value", slice.Call: "call", slice.Signal: "signal", slice.Gap: "gap", slice.Start: "start",
+}
+
+// row makes row i; rows from limit on are not shown.
+func (m *rowMaker) row(r *protoRow, i, limit int, what string) SliceRow {
+	v := r.newest
+	row := SliceRow{Number: i, Kind: kinds[v.Kind], Position: r.pos, Count: r.count}
+	for _, n := range r.sorted() {
+		if n.number < limit {
+			row.Needs = append(row.Needs, n.number)
+		}
+	}
+	switch v.Kind {
+	case slice.Instruction:
+		at := r.at
+		row.At, row.Instruction = &at, Disassemble(Memory{m.g.mem()}, v.PC)
+	case slice.Criterion:
+		row.Source = what
+	case slice.Call:
+		row.Source = v.What + " of " + callName(v)
+	case slice.Signal:
+		row.Source = v.What + " for " + abi.Signal(v.NR).String()
+	case slice.Gap:
+		row.Source = "what " + callName(v) + " did, which was not recorded"
+	case slice.Start:
+		row.Source = v.What + " as it was where the recording begins"
+		if v.What == "registers" {
+			row.Source = "registers as they were where the recording begins"
+		}
+	}
+	return row
+}
+
+// callName writes a call of which the descriptor is known.
+func callName(v *slice.Vertex) string {
+	s := abi.Name(v.NR)
+	if v.Arg < 1<<31 {
+		s += fmt.Sprintf("(%d)", v.Arg)
+	}
+	if v.Note != "" {
+		s += " " + v.Note
+	}
+	return s
+}
+
+// maxFiles bounds the calls whose file is looked for: each goes through the log.
+const maxFiles = 100
+
+// results looks up what the instructions of the rows made, and which file a call is about.
+func (g *Cursor) results(ctx context.Context, s *Slice, order []*protoRow) error {
+	var at []checkpoint.Position
+	var of []int
+	files := 0
+	byTime := make([]int, len(order))
+	for i := range byTime {
+		byTime[i] = i
+	}
+	slices.SortFunc(byTime, func(a, b int) int { return order[a].pos.Compare(order[b].pos) })
+	for _, i := range byTime {
+		switch order[i].newest.Kind {
+		case slice.Instruction:
+			at, of = append(at, order[i].pos), append(of, i)
+		case slice.Call:
+			if files++; files > maxFiles {
+				continue
+			}
+			if f, err := g.fileOf(ctx, order[i].newest); err != nil {
+				return err
+			} else if f != "" {
+				s.Rows[i].Source += ": " + f
+			}
+		default:
+		}
+	}
+	var made slice.Result
+	return g.t.Look(ctx, at, func(i int, m *replay.Machine) {
+		made = slice.ResultOf(m.CPU, &order[of[i]].newest.Inst)
+	}, func(i int, m *replay.Machine) {
+		s.Rows[of[i]].Result = resultText(m, &made)
+	})
+}
+
+// resultText writes what an instruction made, m being behind it.
+func resultText(m *replay.Machine, r *slice.Result) string {
+	st := &m.CPU.State
+	switch {
+	case r.IsMemory:
+		b := make([]byte, r.Size)
+		n, _ := m.Mem.Peek(r.Addr, b)
+		return fmt.Sprintf("[%#x] = %s", r.Addr, value(b[:n], uint64(r.Size))) + textOf(b[:n])
+	case r.IsVector:
+		var b [16]byte
+		binary.LittleEndian.PutUint64(b[:], st.V[r.Reg&15][0])
+		binary.LittleEndian.PutUint64(b[8:], st.V[r.Reg&15][1])
+		return fmt.Sprintf("xmm%d = %s", r.Reg, value(b[:], 16))
+	case r.IsFlags:
+		return fmt.Sprintf("flags = %#x", st.Flags()&(x86.FlagCF|x86.FlagPF|x86.FlagAF|x86.FlagZF|x86.FlagSF|x86.FlagOF))
+	case r.Size > 0:
+		v := st.R[r.Reg]
+		if r.Size < 8 {
+			v &= 1<<(8*r.Size) - 1
+		}
+		return fmt.Sprintf("%s = %#x", checkpoint.RegNames[r.Reg], v) + AsText(v)
+	}
+	return ""
+}
+
+// textOf is AsText for eight bytes of memory.
+func textOf(b []byte) string {
+	if len(b) != 8 {
+		return ""
+	}
+	return AsText(binary.LittleEndian.Uint64(b))
+}
+
+// openers are the calls that return a descriptor, whose entry says what it is of.
+var openers = []int64{abi.SYS_OPEN, abi.SYS_OPENAT, abi.SYS_CREAT, abi.SYS_SOCKET, abi.SYS_ACCEPT, abi.SYS_ACCEPT4, abi.SYS_MEMFD_CREATE, abi.SYS_OPENAT2}
+
+// fileOf returns the call that made the descriptor that v's call is about, as text; "" where
+// the recording does not have it.
+func (g *Cursor) fileOf(ctx context.Context, v *slice.Vertex) (string, error) {
+	if v.Arg >= 1<<31 {
+		return "", nil
+	}
+	ids := g.t.Intervals()
+	for i := len(ids) - 1; i >= 0; i-- {
+		if ids[i] > v.Newest.Interval {
+			continue
+		}
+		events, err := g.s.Events(ids[i])
+		if err != nil {
+			return "", err
+		}
+		for n := len(events) - 1; n >= 0; n-- {
+			e := &events[n]
+			if e.Kind != checkpoint.EventExit || e.Result != int64(v.Arg) || !slices.Contains(openers, e.NR) {
+				continue
+			}
+			for k := n - 1; k >= 0; k-- { // its entry
+				if b := &events[k]; b.Kind == checkpoint.EventEnter && b.TID == e.TID {
+					var text string
+					at, err := g.t.EventPositions(ctx, ids[i], k, k+1, func(e *checkpoint.Event, m *mem.Space) { text = eventText(e, Memory{m}) })
+					if err != nil {
+						return "", err
+					}
+					if len(at) == 1 && at[0].Compare(v.Newest) < 0 {
+						return text, nil
+					}
+					break
+				}
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,98 @@
+package observe
+
+import (
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// Accesses: all of them by the Bus of bus.go, or those to chosen ranges by watches of package
+// mem, with which the program runs at full speed in between.
+
+// trace has every instruction told, and every access where that is asked for.
+func (w *worker) trace() {
+	c := w.m.CPU
+	if w.ob.AllAccesses && w.ob.Access != nil {
+		w.notes = &notes{cpu: c}
+		b := &tracedBus{Bus: c.Bus, notes: w.notes}
+		flushed := w.m.Mem.OnFlush
+		w.m.Mem.OnFlush = func(a uint64, all bool) {
+			b.flush(a, all)
+			flushed(a, all)
+		}
+		c.SetBus(b)
+	}
+	told := w.ob.Instr
+	retired, iterated := uint64(0), uint64(0) // of the instruction told last
+	v := &w.live
+	v.runs, v.event = true, ^uint64(0)
+	c.OnInst = func(in *x86.Inst) {
+		if n := w.notes; n != nil && len(n.list) > 0 {
+			if c.Retired == retired && c.RepIter <= iterated {
+				n.take() // it faulted, and is executed again
+			}
+			w.flush()
+		}
+		retired, iterated = c.Retired, c.RepIter
+		if told != nil && c.RepIter == 0 && w.ended == nil {
+			told(v, in)
+		}
+	}
+}
+
+// flush tells the accesses of the instruction that was executed last.
+func (w *worker) flush() {
+	n := w.notes
+	if n == nil || len(n.list) == 0 {
+		return
+	}
+	var a Access
+	for i := range n.list {
+		if w.ended != nil {
+			break
+		}
+		n.access(i, &a)
+		w.ob.Access(&w.live, &a)
+	}
+	n.take()
+}
+
+// watchedAccess is an access to bytes of Observer.Ranges.
+type watchedAccess struct {
+	Access
+	data, old []byte
+}
+
+// maxEventData is how many bytes of what an event has read or written are kept.
+const maxEventData = 64
+
+// watch has accesses to the ranges told.
+func (w *worker) watch() {
+	m := w.m
+	m.HitEveryStore()
+	m.Mem.OnAccess = func(a uint64, n int, k mem.Access, old []byte) {
+		x := watchedAccess{Access: Access{PC: m.CPU.RIP, Addr: a, Size: n, Store: k == mem.Store, Event: w.inEvent}}
+		keep := min(n, maxEventData)
+		x.data = make([]byte, keep)
+		got, _ := m.Mem.Peek(a, x.data)
+		x.data = x.data[:got]
+		if x.Store {
+			x.old = append(x.old, old[:keep]...)
+		}
+		w.watched = append(w.watched, x)
+	}
+	m.Mem.SetWatches(w.ob.Ranges)
+}
+
+// tellWatched tells the accesses to the ranges that were made since the last call.
+func (w *worker) tellWatched() {
+	list := w.watched
+	w.watched = nil
+	for i := range list {
+		x := &list[i]
+		w.tell(func(v *View) {
+			a := x.Access
+			a.Data, a.Old = x.data, x.old
+			w.ob.Access(v, &a)
+		})
+	}
+}

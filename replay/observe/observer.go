@@ -1,0 +1,110 @@
+package observe
+
+import (
+	"vplay/checkpoint"
+	"vplay/replay"
+	"vplay/replay/mem"
+	"vplay/replay/x86"
+)
+
+// What an observer may be told, and what it sees then.
+
+// Observer are the callbacks of one interval. What is nil is not looked for, and costs
+// nothing. The View and what else they get is theirs until they return.
+type Observer struct {
+	// Addresses are instructions that Exec is called before, with the machine at them. An
+	// instruction that is executed again behind a signal's handler is told again.
+	Addresses []uint64
+	Exec      func(v *View)
+
+	// Functions are the first instructions of functions: Enter is called before them, and Leave
+	// where a call has returned, with the place of the return address. Calls that were under way when
+	// the interval began are not known by function: Leave is called for each return address
+	// that was on a stack then and is returned to. Who has followed Enter through the intervals in
+	// order (Options.Ordered) knows by thread and slot which they are; see Calls.
+	Functions []uint64
+	Enter     func(v *View)
+	Leave     func(v *View, slot uint64)
+
+	// Mapped is called behind each event that maps code, as the dynamic linker does for a library, and
+	// returns what Addresses and Functions are to have as well from then on. It is called at once, whatever
+	// Options.Ordered says.
+	Mapped func(v *View) (addresses, functions []uint64)
+
+	// Ranges are the bytes whose accesses are told: Access is called behind the instruction, or the event, that
+	// made them. With AllAccesses it is called for each access to memory that an instruction makes,
+	// whatever Ranges are, behind that instruction and before the next one.
+	Ranges      []mem.Watch
+	AllAccesses bool
+	Access      func(v *View, a *Access)
+
+	// Instr is called before each instruction, with the machine at it; an instruction
+	// that faults is told again when it is executed again. A REP string instruction is
+	// one, with all its iterations.
+	Instr func(v *View, in *x86.Inst)
+
+	// Event is called before an event of the log is applied, Applied behind it: system calls
+	// (enter and exit), signals, faults, trapped instructions, switches of threads. An
+	// event whose effects cannot be applied is not told as applied. The caller must not change it.
+	Event, Applied func(v *View, e *checkpoint.Event)
+
+	// Start is called at the interval's start, Done is called at the end of the interval, once it is known to be that of the recording.
+	Start, Done func(v *View)
+}
+
+// traces reports whether every instruction must be looked at.
+func (o *Observer) traces() bool { return o.Instr != nil || o.AllAccesses && o.Access != nil }
+
+// Access is an access to memory by one instruction, by one iteration of a REP string
+// instruction, or by an event.
+type Access struct {
+	PC    uint64 // of the instruction; of an event, where the program goes on
+	Addr  uint64 // of the first byte
+	Size  int    // bytes
+	Store bool
+	Event bool // by an event: the kernel's, with Observer.Ranges alone
+	// Data are the bytes that were loaded or stored, Old those that a store
+	// replaced; as far as they are known, and 64 of an event's at most. Both are
+	// valid until the callback returns.
+	Data, Old []byte
+}
+
+// View is the machine at the moment that a callback is about. It may be read by all
+// that [replay.Machine] and its parts offer for that, and must not be run or changed.
+type View struct {
+	m    *replay.Machine
+	stop func(error)
+	// runs says that the machine is in the midst of a run, as where each instruction is told. It counts steps
+	// anew only behind that; event is the instruction count at which it has applied an event last.
+	runs  bool
+	event uint64
+}
+
+// Machine returns the machine, which is at the moment that is told of.
+func (v *View) Machine() *replay.Machine { return v.m }
+
+// CPU returns its processor: the registers of the thread that runs.
+func (v *View) CPU() *x86.CPU { return v.m.CPU }
+
+// Position returns where the machine is.
+func (v *View) Position() checkpoint.Position {
+	p := v.m.Position()
+	if v.runs && p.Instr != v.event {
+		p.Step = uint32(v.m.CPU.RepIter)
+	}
+	return p
+}
+
+// TID returns the thread that runs.
+func (v *View) TID() checkpoint.TID { return v.m.TID() }
+
+// ReadMemory copies the readable prefix of the bytes at addr and returns how many there are. Nothing
+// changes by that, protection is not looked at, and bytes that were not captured cannot be read.
+func (v *View) ReadMemory(addr uint64, b []byte) int {
+	n, _ := v.m.Mem.Peek(addr, b)
+	return n
+}
+
+// Stop ends the whole Run, which returns err, or nil where that is nil. Callbacks may come until
+// the next look at that, a millisecond later at most.
+func (v *View) Stop(err error) { v.stop(err) }

@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"vplay/checkpoint"
+	"vplay/replay"
+	"vplay/replay/mem"
+	"vplay/replay/observe"
+	"vplay/replay/x86"
+	"vplay/tests/internal/tool"
+)
+
+// Package observe on real recordings, compared with a plain walk through the same.
+
+// observeAll runs one kind of observer over a recording, in order, and fails the test on an error.
+func observeAll(t *testing.T, s *replay.Session, make func(v *observe.View) *observe.Observer) {
+	t.Helper()
+	err := observe.Run(limited(t, time.Minute), s, observe.Options{Ordered: true, Begin: func(v *observe.View) (*observe.Observer, error) { return make(v), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestObserve compares every callback with a walk through the recording that looks at every step.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	rec := compile(t, "moves", "-O0", "-static").record(t, "--keep", "always", "--interval", "5ms", "--force-every", "5", "--no-slim")
+	w := newWalker(t, tool.OpenTimeline(t, rec, 256<<20), 7)
+	s := w.tl.Session
+	t.Run("instructions", w.observeInstructions)
+	t.Run("addresses", w.observeAddresses)
+	t.Run("ranges", w.observeRanges)
+	t.Run("events", func(t *testing.T) {
+		var want, got []checkpoint.EventKind
+		for _, i := range s.Rec.Intervals() {
+			events, err := s.Events(i.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range events {
+				want = append(want, events[i].Kind)
+			}
+		}
+		applied := 0
+		observeAll(t, s, func(*observe.View) *observe.Observer {
+			return &observe.Observer{
+				Event:   func(_ *observe.View, e *checkpoint.Event) { got = append(got, e.Kind) },
+				Applied: func(_ *observe.View, e *checkpoint.Event) { applied++ },
+			}
+		})
+		if !slices.Equal(got, want) || applied != len(want) {
+			t.Errorf("%d events and %d applied, want %d", len(got), applied, len(want))
+		}
+	})
+}
+
+// observeInstructions holds the instructions told to the walk, where each that is executed has a moment.
+func (w *walker) observeInstructions(t *testing.T) {
+	type seen struct {
+		p   checkpoint.Position
+		rip uint64
+	}
+	var got []seen
+	observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+		return &observe.Observer{Instr: func(v *observe.View, in *x86.Inst) {
+			got = append(got, seen{v.Position(), v.CPU().RIP})
+		}}
+	})
+	at := 0
+	for _, g := range got {
+		i, ok := w.index[g.p]
+		if !ok || w.all[i].regs.RIP != g.rip {
+			t.Fatalf("an instruction at %s, %#x: not in the walk", g.p, g.rip)
+		}
+		for ; at < i; at++ {
+			if m := &w.all[at]; !m.fault && (at == 0 || !w.insideRep(at)) && m.pos.Interval == g.p.Interval && !w.skips(at) {
+				t.Fatalf("the instruction at %s, %#x, was not told", m.pos, m.regs.RIP)
+			}
+		}
+		at = i + 1
+	}
+	if len(got) < len(w.all)/2 {
+		t.Errorf("%d instructions of %d moments", len(got), len(w.all))
+	}
+}
+
+// skips reports whether no instruction is executed from moment i to the next: an event is applied there, or
+// the interval ends.
+func (w *walker) skips(i int) bool {
+	return i+1 == len(w.all) || w.all[i+1].pos.Interval != w.all[i].pos.Interval || w.all[i+1].pos.Instr == w.all[i].pos.Instr
+}
+
+// observeAddresses compares calls of Exec with the walk, for addresses that are executed.
+func (w *walker) observeAddresses(t *testing.T) {
+	for range 20 {
+		var addrs []uint64
+		for range 1 + w.r.IntN(5) {
+			addrs = append(addrs, w.all[w.r.IntN(len(w.all))].regs.RIP)
+		}
+		var want, got []checkpoint.Position
+		for i := range w.all {
+			if slices.Contains(addrs, w.all[i].regs.RIP) && w.isExec(i, w.all[i].regs.RIP) && i+1 < len(w.all) {
+				want = append(want, w.all[i].pos)
+			}
+		}
+		observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+			return &observe.Observer{Addresses: addrs, Exec: func(v *observe.View) {
+				m := v.Machine()
+				if p := v.Position(); w.all[w.index[p]].regs.R != m.CPU.R {
+					t.Errorf("other registers at %s", p)
+				}
+				got = append(got, v.Position())
+			}}
+		})
+		if !slices.Equal(got, want) {
+			t.Fatalf("%#x: executed at %v, want %v", addrs, got, want)
+		}
+	}
+}
+
+// touched is an access as both ways of observing tell it.
+type touched struct {
+	pc, addr  uint64
+	size      int
+	store     bool
+	data, old string
+}
+
+// observeRanges compares accesses to ranges, found at full speed, with all accesses, looked at one by one.
+func (w *walker) observeRanges(t *testing.T) {
+	note := func(a *observe.Access) touched {
+		return touched{a.PC, a.Addr, a.Size, a.Store, string(a.Data), string(a.Old)}
+	}
+	var all []touched
+	observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+		return &observe.Observer{AllAccesses: true, Access: func(_ *observe.View, a *observe.Access) { all = append(all, note(a)) }}
+	})
+	for range 12 {
+		x := mem.Watch{Addr: w.all[w.r.IntN(len(w.all))].regs.R[x86.RSP] - uint64(w.r.IntN(64)), Len: 1 + uint64(w.r.IntN(8)), Kind: mem.WatchAccess}
+		var want, got []touched
+		for _, a := range all {
+			if x.Overlaps(a.addr, a.addr+uint64(a.size)) {
+				want = append(want, a)
+			}
+		}
+		observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+			return &observe.Observer{Ranges: []mem.Watch{x}, Access: func(_ *observe.View, a *observe.Access) {
+				if !a.Event {
+					got = append(got, note(a))
+				}
+			}}
+		})
+		if !slices.Equal(got, want) {
+			t.Fatalf("%#x+%d: %d accesses, want %d\n%+v\n%+v", x.Addr, x.Len, len(got), len(want), got, want)
+		}
+	}
+}
+
+// TestObserveStops ends a run from a callback, by a context, and by an error.
+func TestObserveStops(t *testing.T) {
+	t.Parallel()
+	s := tool.OpenSession(t, compile(t, "moves", "-O0", "-static").record(t, "--keep", "always", "--interval", "5ms", "--no-slim"))
+	want := errors.New("enough")
+	for _, ordered := range []bool{false, true} {
+		for _, why := range []error{want, nil} {
+			err := observe.Run(context.Background(), s, observe.Options{Ordered: ordered, Begin: func(v *observe.View) (*observe.Observer, error) {
+				return &observe.Observer{Event: func(v *observe.View, _ *checkpoint.Event) { v.Stop(why) }}, nil
+			}})
+			if err != why { //nolint:errorlint // it must be that one
+				t.Errorf("ordered %t: %v, want %v", ordered, err, why)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err := observe.Run(ctx, s, observe.Options{Begin: func(v *observe.View) (*observe.Observer, error) {
+		return &observe.Observer{Instr: func(*observe.View, *x86.Inst) { cancel() }}, nil
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

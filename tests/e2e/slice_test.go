@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The slice of a crash, on programs whose cause is known: tests/guest/slice.
+
+// sliceAnswer is what vplayd slice --json prints.
+type sliceAnswer struct {
+	Of   string
+	Rows []struct {
+		Kind, Source, Result string
+		At                   struct {
+			File, Function string
+			Line           int
+		}
+	}
+	Left                   int
+	Instructions, Executed uint64
+}
+
+// slice runs vplayd slice on a recording of g.
+func (g *guest) slice(t *testing.T, rec string, args ...string) *sliceAnswer {
+	t.Helper()
+	cmd := exec.Command(vplayd, append([]string{"slice", "--json", "-n", "5000", "--symbols", filepath.Join(g.dir, "symbols"), rec}, args...)...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, errs.String())
+	}
+	a := &sliceAnswer{}
+	if err := json.Unmarshal(out, a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// has reports whether a line of the guest's source is in the slice.
+func (a *sliceAnswer) has(g *guest, line int) bool {
+	for _, r := range a.Rows {
+		if r.At.Line == line && filepath.Base(r.At.File) == filepath.Base(g.name)+".c" {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSliceNamesTheInput: what a system call brought is named with the file that it is of, and the
+// forms of the answer agree.
+func TestSliceNamesTheInput(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "slice/byteorder")
+	rec := g.record(t)
+	a := g.slice(t, rec)
+	found := false
+	for _, r := range a.Rows {
+		found = found || r.Kind == "call" && strings.HasPrefix(r.Source, "memory of read(3): openat(") && strings.Contains(r.Source, "byteorder")
+	}
+	if !found {
+		t.Errorf("the file is not named: %+v", a.Rows)
+	}
+	for form, want := range map[string]string{"": "the crash: $", "--dot": "digraph slice {", "--origin": "memory of read(3)"} {
+		args := []string{"slice", "--symbols", filepath.Join(g.dir, "symbols"), rec, "header"}
+		if form == "" {
+			args = args[:4]
+		} else {
+			args = append(args, form)
+		}
+		out, err := exec.Command(vplayd, args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// TestSliceRefuses: what cannot be explained is an error with a hint.
+func TestSliceRefuses(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "slice/divide")
+	rec := g.record(t)
+	for _, k := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"$nosuch"}, 1, "there is no register $nosuch"},
+		{[]string{"nosuch"}, 1, "nosuch"},
+		{[]string{"0x10,8"}, 1, "nothing is mapped at 0x10"},
+		{[]string{"0x10,0"}, 1, "bad length"},
+		{[]string{"count", "--thread", "1"}, 1, "there is no thread 1 here"},
+		{[]string{"--at", "begin"}, 2, "say what to explain"},
+		{[]string{"--at", "9:1"}, 2, "--at takes a position"},
+		{[]string{"--json", "--dot"}, 2, "give one of them"},
+		{[]string{"-n", "0"}, 2, "1 to"},
+	} {
+		cmd := exec.Command(vplayd, append([]string{"slice", rec}, k.args...)...)
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != k.code || !strings.Contains(string(out), k.want) || !strings.Contains(string(out), "vplayd: hint: ") {
+			t.Errorf("%v: exit code %d, want %d\n%s", k.args, code, k.code, out)
+		}
+	}
+}
+
+// TestSliceFindsTheCause: the slice of the crash holds the line that is to blame and not one that has
+// nothing to do with it, and it is small.
+func TestSliceFindsTheCause(t *testing.T) {
+	for _, name := range []string{
+		"overwrite", "index", "divide", "truncated", "reused", "callback", "negative", "thread", "handler", "byteorder", "rounding",
+	} {
+		for _, level := range []string{"-O0", "-O1"} {
+			t.Run(name+level, func(t *testing.T) {
+				t.Parallel()
+				g := compile(t, "slice/"+name, level, "-pthread")
+				a := g.slice(t, g.record(t))
+				t.Logf("%s: %d of %d instructions, %d rows", a.Of, a.Instructions, a.Executed, len(a.Rows))
+				if !a.has(g, g.line(t, "cause")) {
+					t.Errorf("the cause is not in the slice of %s", a.Of)
+				}
+				if a.has(g, g.line(t, "unrelated")) {
+					t.Errorf("what is unrelated is in the slice of %s", a.Of)
+				}
+				if 3*a.Instructions > a.Executed {
+					t.Errorf("the slice has %d of %d instructions", a.Instructions, a.Executed)
+				}
+			})
+		}
+	}
+}
+
+// TestSliceInGDB: the commands of gdb find variables, wherever they are.
+func TestSliceInGDB(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "slice/overwrite", "-O1")
+	addr := serve(t, g.record(t), "--symbols", filepath.Join(g.dir, "symbols"))
+	expect(t, gdb(t, addr, loadCommands, "vplay slice -n 10", "vplay slice --values a", "vplay origin a", "vplay origin accounts[1].next",
+		"vplay slice $nosuch", "vplay slice nosuch", "monitor slice --json $rdx", "monitor slice --what"),
+		places(t, g, "overwrite", []string{
+			`the crash: \$\w+  at 0:\d+`, `#\d+  0:\d+\.\d+ .*LINE:cause`, `instructions of [\d,]+ executed, back to 0:0\.0`,
+			`\ba  at 0:`, `LINE:cause`, `memory as it was where the recording begins`,
+			`\ba  at 0:`, `LINE:cause`, `instructions of`,
+			`0x\w+, 8 bytes  at 0:`, `LINE:cause`,
+			`there is no register \$nosuch`, `nosuch`, `\{"of":"\$rdx","rows":\[\{"number":0,"kind":"value"`, `there is no option --what`,
+		})...)
+}
