@@ -45,13 +45,12 @@ func (w *worker) flush() {
 	if n == nil || len(n.list) == 0 {
 		return
 	}
-	var a Access
 	for i := range n.list {
 		if w.ended != nil {
 			break
 		}
-		n.access(i, &a)
-		w.ob.Access(&w.live, &a)
+		n.access(i, &w.told)
+		w.ob.Access(&w.live, &w.told)
 	}
 	n.take()
 }

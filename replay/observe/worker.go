@@ -29,6 +29,7 @@ type worker struct {
 	isExec     map[uint64]bool // Observer.Addresses
 	calls      *calls          // nil: nobody asks for functions
 	notes      *notes          // nil: nobody asks for every access
+	told       Access          // the access that is told, so that none is allocated
 	watched    []watchedAccess // of the instruction or event that was executed last
 	inEvent    bool            // an event is being applied
 	last       checkpoint.Position
@@ -233,10 +234,11 @@ func (w *worker) applied(e *checkpoint.Event) {
 	}
 }
 
-// mapsCode reports whether an event maps memory that can be executed.
+// mapsCode reports whether an event maps memory that can be executed, or protects some: so the dynamic linker ends
+// the relocation of a module.
 func mapsCode(e *checkpoint.Event) bool {
 	for i := range e.Maps {
-		if op := &e.Maps[i]; op.Kind == checkpoint.MapOpMap && op.Map.Prot&checkpoint.ProtExec != 0 || op.Kind == checkpoint.MapOpProtect && op.Prot&checkpoint.ProtExec != 0 {
+		if op := &e.Maps[i]; op.Kind == checkpoint.MapOpMap && op.Map.Prot&checkpoint.ProtExec != 0 || op.Kind == checkpoint.MapOpProtect {
 			return true
 		}
 	}

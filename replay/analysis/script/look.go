@@ -35,12 +35,18 @@ const (
 // names returns the names at the moment.
 func (m *moment) names() *loader.Resolver { return m.r.view.at(m.r, m.v.Machine()) }
 
+// locate returns what is known of an address.
+func (m *moment) locate(addr uint64) loader.Location {
+	m.names()
+	return m.r.view.locate(addr)
+}
+
 // located returns what is known of the moment's place.
 func (m *moment) located() (loader.Location, error) {
 	if m.over {
 		return loader.Location{}, errOver
 	}
-	return m.names().At(m.place()), nil
+	return m.locate(m.place()), nil
 }
 
 func (m *moment) function() (starlark.Value, error) {
@@ -77,7 +83,7 @@ func (m *moment) placeOf(args starlark.Tuple, kwargs []starlark.Tuple) (starlark
 	if err != nil {
 		return nil, err
 	}
-	l := m.names().At(addr)
+	l := m.locate(addr)
 	return frameValue(&l), nil
 }
 
@@ -105,13 +111,14 @@ func (m *moment) caller() (starlark.Value, error) {
 		if m.v.ReadMemory(m.sp, b[:]) < len(b) {
 			return starlark.None, nil
 		}
-		l := m.names().At(binary.LittleEndian.Uint64(b[:]) - 1)
+		l := m.locate(binary.LittleEndian.Uint64(b[:]) - 1)
+		return frameValue(&l), nil
+	}
+	if m.kind == "return" { // the program is there
+		l := m.locate(m.pc - 1)
 		return frameValue(&l), nil
 	}
 	frames := m.stack(2)
-	if m.kind == "return" && len(frames) > 0 { // it is there
-		return frameValue(&frames[0]), nil
-	}
 	if len(frames) < 2 {
 		return starlark.None, nil
 	}
