@@ -26,12 +26,13 @@ type worker struct {
 	live  View
 	ended error // why the callbacks want no more; errStopped: for no reason
 
-	isExec     map[uint64]bool // Observer.Addresses
-	calls      *calls          // nil: nobody asks for functions
-	notes      *notes          // nil: nobody asks for every access
-	told       Access          // the access that is told, so that none is allocated
-	watched    []watchedAccess // of the instruction or event that was executed last
-	inEvent    bool            // an event is being applied
+	isExec     map[uint64]bool  // Observer.Addresses
+	calls      *calls           // nil: nobody asks for functions
+	tracer     *x86.TraceEngine // nil: nobody asks for every instruction or access
+	notes      *notes           // nil: nobody asks for every access
+	told       Access           // the access that is told, so that none is allocated
+	watched    []watchedAccess  // of the instruction or event that was executed last
+	inEvent    bool             // an event is being applied
 	last       checkpoint.Position
 	hasStopped bool // last is where the machine stopped last at an address
 
@@ -103,7 +104,8 @@ func (w *worker) begin() error {
 	w.viewer = first
 	maker := w.s.Engine
 	if w.ob.traces() {
-		maker = func(*x86.CPU) (x86.Engine, func()) { return x86.TraceEngine{}, func() {} }
+		w.tracer = &x86.TraceEngine{}
+		maker = func(*x86.CPU) (x86.Engine, func()) { return w.tracer, func() {} }
 	}
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err
