@@ -106,7 +106,7 @@ func (m *moment) caller() (starlark.Value, error) {
 	if m.over {
 		return nil, errOver
 	}
-	if m.kind == "call" && !m.inlined { // at the first instruction the return address is on top of the stack
+	if m.kind == "call" && !m.inlined && !m.body { // at the first instruction the return address is on top of the stack
 		var b [8]byte
 		if m.v.ReadMemory(m.sp, b[:]) < len(b) {
 			return starlark.None, nil

@@ -202,7 +202,7 @@ func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
 // executed tells of an instruction that was asked for.
 func (r *run) executed(v *observe.View, t *targets) {
 	for _, x := range t.at[v.CPU().RIP] {
-		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, args: argumentsOf(v.CPU())})
+		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, body: x.body, args: argumentsOf(v.CPU())})
 	}
 }
 
