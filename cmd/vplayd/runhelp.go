@@ -47,6 +47,10 @@ What all moments, which f gets, have. A moment is over when f returns.
   value(EXPR)   a number, or text, of an expression in the program's language;
                 frame=1: in the caller, default=None: instead of an error
   show(EXPR)    the same as a debugger prints it
+  call(FUNCTION, NUMBER...)   what a function of the program returns; expressions
+                call functions, too: value("length(list)"). They run in a copy of
+                the process that is thrown away then, as far as their code was
+                recorded; what they print is the script's output
   memory(ADDRESS, N), string(ADDRESS), u8, u16, u32, u64(ADDRESS)
                 None, or less, where memory was not captured
   unreferenced(BLOCKS, freed={})   which of the blocks, a dictionary from address

@@ -184,17 +184,16 @@ func (w *worker) replay() error {
 			return err
 		}
 		skip = false
+		w.tellWatched() // whatever it stopped for
 		switch why {
 		case replay.StopBreak:
 			skip = true
 			w.atBreak()
-		case replay.StopWatch:
-			w.tellWatched()
 		case replay.StopEnd:
 			return w.m.CheckEnd()
 		case replay.StopInterrupt: // somebody has wanted a look
 			w.m.CPU.Interrupted()
-		case replay.StopLimit, replay.StopSignal, replay.StopSyscall, replay.StopSwitch:
+		case replay.StopWatch, replay.StopLimit, replay.StopSignal, replay.StopSyscall, replay.StopSwitch:
 		}
 	}
 }
