@@ -21,6 +21,9 @@ type ModuleFiles struct {
 	// OnOpen, when set, is called for each file that is opened. It is set before the first
 	// question.
 	OnOpen func(*image.Module)
+	// Keep has what was opened kept even if IFUNCs were not bound then, for who asks
+	// image.Module.Implementations for those: programs that start open files that often. It is set before the first question.
+	Keep bool
 
 	symbols *image.Symbols
 
@@ -104,7 +107,7 @@ func (f *ModuleFiles) Open(mod *image.Module, m image.Memory) (*dwarf.Module, er
 		f.OnOpen(mod)
 	}
 	d, err := dwarf.Open(b, f.symbols.Budget())
-	if err == nil && isFinal {
+	if err == nil && (isFinal || f.Keep) {
 		x.opened = d
 	}
 	return d, err

@@ -54,7 +54,7 @@ func newRun() *cobra.Command {
 	c.Flags().BoolVar(&f.asJSON, "json", false, "a JSON object for each line and each row that the script prints")
 	c.Flags().BoolVar(&f.list, "list", false, "list the scripts that come with vplayd")
 	c.Flags().BoolVar(&f.about, "about", false, "print what the script says of itself, and run nothing")
-	c.Flags().Uint64Var(&f.steps, "steps", 0, "`NUMBER` of steps that the script may take in each recording (default: no limit)")
+	c.Flags().Uint64Var(&f.steps, "steps", 0, "steps that the script may take in each recording, a `NUMBER` (default: no limit)")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the script may run over each recording, replay included (default: no limit)")
 	c.Flags().Int64Var(&f.memory, "memory", 1024, "memory that the script may take, in `MiB`")
 	c.Flags().IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")

@@ -10,48 +10,68 @@ import (
 
 // trace has every instruction told, and every access where that is asked for.
 func (w *worker) trace() {
-	c := w.m.CPU
-	if w.ob.AllAccesses && w.ob.Access != nil {
-		w.notes = &notes{cpu: c}
-		b := &tracedBus{Bus: c.Bus, notes: w.notes}
-		flushed := w.m.Mem.OnFlush
-		w.m.Mem.OnFlush = func(a uint64, all bool) {
-			b.flush(a, all)
-			flushed(a, all)
-		}
-		c.SetBus(b)
-	}
-	told := w.ob.Instr
-	retired, iterated := uint64(0), uint64(0) // of the instruction told last
+	c, t := w.m.CPU, w.tracer
 	v := &w.live
 	v.runs, v.event = true, ^uint64(0)
+	told := w.ob.Instr
+	before := func(in *x86.Inst) {
+		if w.ended == nil {
+			told(v, in)
+		}
+	}
+	if told != nil {
+		t.Before = before
+	}
+	if w.ob.AllAccesses && w.ob.Access != nil {
+		w.traceAccesses()
+	}
+	retired, iterated := uint64(0), uint64(0) // of the instruction told last
 	c.OnInst = func(in *x86.Inst) {
-		if n := w.notes; n != nil && len(n.list) > 0 {
+		if n := w.notes; n != nil && n.any {
 			if c.Retired == retired && c.RepIter <= iterated {
 				n.take() // it faulted, and is executed again
 			}
 			w.flush()
 		}
 		retired, iterated = c.Retired, c.RepIter
-		if told != nil && c.RepIter == 0 && w.ended == nil {
-			told(v, in)
+		if told != nil && c.RepIter == 0 {
+			before(in)
 		}
+	}
+}
+
+// traceAccesses has the processor access memory by a Bus that notes what it does.
+func (w *worker) traceAccesses() {
+	c := w.m.CPU
+	w.notes = &notes{cpu: c}
+	b := &tracedBus{Bus: c.Bus, notes: w.notes}
+	flushed := w.m.Mem.OnFlush
+	w.m.Mem.OnFlush = func(a uint64, all bool) {
+		b.flush(a, all)
+		flushed(a, all)
+	}
+	c.SetBus(b)
+	w.tracer.Pending = &w.notes.any
+	w.tracer.After = func(executed bool) {
+		if !executed {
+			w.notes.take()
+		}
+		w.flush()
 	}
 }
 
 // flush tells the accesses of the instruction that was executed last.
 func (w *worker) flush() {
 	n := w.notes
-	if n == nil || len(n.list) == 0 {
+	if n == nil || !n.any {
 		return
 	}
-	var a Access
 	for i := range n.list {
 		if w.ended != nil {
 			break
 		}
-		n.access(i, &a)
-		w.ob.Access(&w.live, &a)
+		n.access(i, &w.told)
+		w.ob.Access(&w.live, &w.told)
 	}
 	n.take()
 }

@@ -42,6 +42,7 @@ type note struct {
 type notes struct {
 	list  []note
 	bytes []byte
+	any   bool // list is not empty
 	cpu   *x86.CPU
 }
 
@@ -84,6 +85,7 @@ func (b *tracedBus) Read(a uint64, p []byte) x86.Fault {
 		return f
 	}
 	n := b.notes
+	n.any = true
 	n.list = append(n.list, note{a, n.cpu.RIP, len(n.bytes), len(p), false})
 	n.bytes = append(n.bytes, p...)
 	return x86.Fault{}
@@ -105,6 +107,7 @@ func (b *tracedBus) Write(a uint64, p []byte) x86.Fault {
 		}
 		n.bytes = append(append(n.bytes, old...), p...)
 	}
+	n.any = true
 	n.list = append(n.list, note{a, n.cpu.RIP, at, len(p), true})
 	return x86.Fault{}
 }
@@ -127,7 +130,7 @@ func (b *tracedBus) flush(a uint64, all bool) {
 }
 
 // take forgets the accesses that were noted.
-func (n *notes) take() { n.list, n.bytes = n.list[:0], n.bytes[:0] }
+func (n *notes) take() { n.list, n.bytes, n.any = n.list[:0], n.bytes[:0], false }
 
 // access makes a what note i says.
 func (n *notes) access(i int, a *Access) {

@@ -26,8 +26,8 @@ type Observer struct {
 	Enter     func(v *View)
 	Leave     func(v *View, slot uint64)
 
-	// Mapped is called behind each event that maps code, as the dynamic linker does for a library, and
-	// returns what Addresses and Functions are to have as well from then on. It is called at once, whatever
+	// Mapped is called behind each event that maps code, as the dynamic linker does for a library, or changes protection,
+	// as it does when it has relocated one, and returns what Addresses and Functions are to have as well from then on. It is called at once, whatever
 	// Options.Ordered says.
 	Mapped func(v *View) (addresses, functions []uint64)
 

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 
-	"vplay/checkpoint"
 	"vplay/replay"
 )
 
@@ -142,14 +141,4 @@ const budgetShare = 2
 func hasRoom(s *replay.Session) bool {
 	limit := s.Rec.Budget().Memory()
 	return limit <= 0 || s.Pool.InUse() < limit/budgetShare
-}
-
-// intervalOf returns what the recording says of an interval.
-func intervalOf(rec *checkpoint.Recording, id uint32) (i checkpoint.IntervalInfo) {
-	for _, i := range rec.Intervals() {
-		if i.ID == id {
-			return i
-		}
-	}
-	return i
 }

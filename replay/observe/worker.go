@@ -26,11 +26,13 @@ type worker struct {
 	live  View
 	ended error // why the callbacks want no more; errStopped: for no reason
 
-	isExec     map[uint64]bool // Observer.Addresses
-	calls      *calls          // nil: nobody asks for functions
-	notes      *notes          // nil: nobody asks for every access
-	watched    []watchedAccess // of the instruction or event that was executed last
-	inEvent    bool            // an event is being applied
+	isExec     map[uint64]bool  // Observer.Addresses
+	calls      *calls           // nil: nobody asks for functions
+	tracer     *x86.TraceEngine // nil: nobody asks for every instruction or access
+	notes      *notes           // nil: nobody asks for every access
+	told       Access           // the access that is told, so that none is allocated
+	watched    []watchedAccess  // of the instruction or event that was executed last
+	inEvent    bool             // an event is being applied
 	last       checkpoint.Position
 	hasStopped bool // last is where the machine stopped last at an address
 
@@ -102,7 +104,8 @@ func (w *worker) begin() error {
 	w.viewer = first
 	maker := w.s.Engine
 	if w.ob.traces() {
-		maker = func(*x86.CPU) (x86.Engine, func()) { return x86.TraceEngine{}, func() {} }
+		w.tracer = &x86.TraceEngine{}
+		maker = func(*x86.CPU) (x86.Engine, func()) { return w.tracer, func() {} }
 	}
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err
@@ -181,17 +184,16 @@ func (w *worker) replay() error {
 			return err
 		}
 		skip = false
+		w.tellWatched() // whatever it stopped for
 		switch why {
 		case replay.StopBreak:
 			skip = true
 			w.atBreak()
-		case replay.StopWatch:
-			w.tellWatched()
 		case replay.StopEnd:
 			return w.m.CheckEnd()
 		case replay.StopInterrupt: // somebody has wanted a look
 			w.m.CPU.Interrupted()
-		case replay.StopLimit, replay.StopSignal, replay.StopSyscall, replay.StopSwitch:
+		case replay.StopWatch, replay.StopLimit, replay.StopSignal, replay.StopSyscall, replay.StopSwitch:
 		}
 	}
 }
@@ -233,10 +235,11 @@ func (w *worker) applied(e *checkpoint.Event) {
 	}
 }
 
-// mapsCode reports whether an event maps memory that can be executed.
+// mapsCode reports whether an event maps memory that can be executed, or protects some: so the dynamic linker ends
+// the relocation of a module.
 func mapsCode(e *checkpoint.Event) bool {
 	for i := range e.Maps {
-		if op := &e.Maps[i]; op.Kind == checkpoint.MapOpMap && op.Map.Prot&checkpoint.ProtExec != 0 || op.Kind == checkpoint.MapOpProtect && op.Prot&checkpoint.ProtExec != 0 {
+		if op := &e.Maps[i]; op.Kind == checkpoint.MapOpMap && op.Map.Prot&checkpoint.ProtExec != 0 || op.Kind == checkpoint.MapOpProtect {
 			return true
 		}
 	}

@@ -52,7 +52,7 @@ func TestEngines(t *testing.T) {
 		}
 		var want string
 		var bus *testBus
-		for j, e := range []Engine{BlockEngine{}, StepEngine{}, &takingTurns{engines: []Engine{BlockEngine{}, StepEngine{}}}} {
+		for j, e := range []Engine{BlockEngine{}, StepEngine{}, &TraceEngine{}, &takingTurns{engines: []Engine{BlockEngine{}, StepEngine{}}}} {
 			c, b := machine(seed, code, vendor)
 			c.SetEngine(e)
 			c.SetBreakpoints(breaks)

@@ -20,7 +20,7 @@ func (b asking) Translate(a uint64, k Access) (*[pageSize]byte, bool) {
 func TestInterruptAtBus(t *testing.T) {
 	// mov eax, [rdi]; add rdi, 4; inc ecx; jmp back
 	loads := []byte{0x8b, 0x07, 0x48, 0x83, 0xc7, 0x04, 0xff, 0xc1, 0xeb, 0xf6}
-	for _, engine := range []Engine{BlockEngine{}, StepEngine{}} {
+	for _, engine := range []Engine{BlockEngine{}, StepEngine{}, &TraceEngine{}} {
 		t.Run("new page", func(t *testing.T) {
 			c, bus := program(loads...)
 			c.Bus = asking{bus, func(a uint64) {

@@ -3,34 +3,76 @@ package x86
 // Execution that tells of each instruction, for owners who observe a program. It is several
 // times slower than the loop of run_gen.go, and executes the same handlers.
 
-// TraceEngine executes every instruction by its handler, from decoded blocks, and has
-// CPU.OnInst called before each. With another engine those instructions alone are told that
-// it leaves to handlers.
-type TraceEngine struct{ BlockEngine }
+// TraceEngine executes every instruction by its handler, from decoded blocks. It calls Before in front of each, and
+// After behind each where *Pending is set, with whether it was executed: one that has faulted was not. The
+// state is up to date in both. Pending is what the owner's Bus sets; nil means never. Instructions that Step
+// executes, and all in states that engines do not know (CPU.runOn), are told by CPU.OnInst instead.
+type TraceEngine struct {
+	BlockEngine
+	Before  func(in *Inst)
+	Pending *bool
+	After   func(executed bool)
+}
 
 // Run implements Engine.
-func (TraceEngine) Run(c *CPU, limit uint64) Exit {
+func (t *TraceEngine) Run(c *CPU, limit uint64) Exit {
 	end := min(limit, c.Retired+runSlice)
 	for {
 		b := c.enter(c.RIP)
 		if b == nil || b.n > limit-c.Retired {
 			return c.execOne()
 		}
-		for i := range b.insts {
-			in := &b.insts[i].Inst
-			next := c.RIP + uint64(in.Len)
-			e, goesOn := c.Execute(in)
-			if e != ExitNone || !goesOn {
-				return e
-			}
-			if c.RIP != next {
-				break
-			}
-		}
-		if c.MustLook(end) {
-			return ExitNone
+		if e, goesOn := t.block(c, b); e != ExitNone || !goesOn || c.MustLook(end) {
+			return e
 		}
 	}
+}
+
+// block executes b until it is left. It does what exec does, without what each instruction need not be asked.
+func (t *TraceEngine) block(c *CPU, b *block) (e Exit, goesOn bool) {
+	for i := range b.insts {
+		d := &b.insts[i]
+		next := c.RIP + uint64(d.Len)
+		if t.Before != nil {
+			t.Before(&d.Inst)
+		}
+		if e = d.fn(c, &d.Inst); e != ExitNone {
+			return t.leave(c, &d.Inst, e), false
+		}
+		if d.Flags&InstEnd == 0 {
+			c.RIP = next
+		}
+		c.Retired++
+		if t.Pending != nil && *t.Pending {
+			t.After(true)
+		}
+		if c.stop != 0 || c.apart() || c.interrupt.Load() {
+			if c.stop&stopOwner != 0 {
+				e = ExitAttention
+			}
+			c.stop = 0
+			return e, false
+		}
+		if c.RIP != next {
+			break
+		}
+	}
+	return ExitNone, true
+}
+
+// leave is block for an instruction whose handler has left with e.
+func (t *TraceEngine) leave(c *CPU, in *Inst, e Exit) Exit {
+	switch e {
+	case ExitSyscall:
+		c.Retired++
+	case ExitFault:
+		c.refineFault(in)
+	default: // The owner executes it, or stops there.
+	}
+	if t.Pending != nil && *t.Pending {
+		t.After(e != ExitFault)
+	}
+	return e
 }
 
 // SetBus has c access memory through b, which is another way to the memory that it had.

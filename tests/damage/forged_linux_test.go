@@ -50,7 +50,7 @@ func forged(t *testing.T, f *forge) string {
 // verbs open a recording. FILE stands for it.
 var verbs = [][]string{
 	{"info", "FILE"}, {"processes", "FILE"}, {"verify", "FILE"}, {"dump", "FILE"}, {"slim", "FILE"},
-	{"serve", "--listen", "127.0.0.1:0", "FILE"},
+	{"serve", "--listen", "127.0.0.1:0", "FILE"}, {"run", "heap", "FILE"}, {"run", "strace", "FILE"},
 }
 
 // TestForged opens files made to do harm with every verb that reads one, by the
@@ -87,6 +87,7 @@ func openAll(t *testing.T, forges []forge, verbs [][]string, stops ...bool) {
 // elfVerbs are those that read the program's own files.
 var elfVerbs = [][]string{
 	{"info", "FILE"}, {"export-elf", "FILE"}, {"serve", "--listen", "127.0.0.1:0", "FILE"}, {"serve", "--dap", "--listen", "127.0.0.1:0", "FILE"},
+	{"run", "heap", "FILE"},
 }
 
 // TestForgedELF opens recordings whose program's file is made to do harm with every

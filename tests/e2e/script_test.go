@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,29 @@ on_end(finish)
 	}
 	if last := lines[len(lines)-1]; !strings.HasSuffix(last, `,"a":1,"b":[1,{"c":null}],"text":"a row"}`) {
 		t.Errorf("the row is %s", last)
+	}
+}
+
+// TestScriptCalls calls functions of the program, by an expression, by name, and in vain. Nothing of that is there behind the
+// expression, and the replay goes on exactly.
+func TestScriptCalls(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "divert", "-O0")
+	rec := g.record(t, "--keep", "always")
+	path := scriptFile(t, strings.ReplaceAll(`
+def f(m):
+    print("twice", m.value("twice(21)"), m.call("twice", 4), m.value("half(5)"), m.value("twice(3) + calls"), m.value("calls"))
+    print("none", m.value("twice(1, 2)", default="error"), m.value("hurt()", default="hurt"), m.value("quit()", default="quit"))
+def g(m):
+    print("end", m.value("calls"))
+on_line("divert.c:EXIT", g)
+on_call("main", f, body=True)
+`, "EXIT", strconv.Itoa(g.line(t, "EXIT"))))
+	out, errs, code := runScript(t, "--symbols", filepath.Join(g.dir, "symbols"), path, rec)
+	for _, want := range []string{"twice 42 8 2.5 7 0\n", "none error hurt quit\n", "end 1\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("no %q\n%s%s", want, out, errs)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 var methods = map[string]func(m *moment, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){
 	"arg": (*moment).arg, "value": (*moment).value, "show": (*moment).show, "memory": (*moment).readMemory, "string": (*moment).readString,
 	"u8": word("u8", 1), "u16": word("u16", 2), "u32": word("u32", 4), "u64": word("u64", 8),
-	"backtrace": (*moment).backtrace, "place": (*moment).placeOf, "unreferenced": (*moment).unreferenced,
+	"backtrace": (*moment).backtrace, "place": (*moment).placeOf, "call": (*moment).callFunction, "unreferenced": (*moment).unreferenced,
 }
 
 // Bounds of what a callback gets at once.
@@ -35,12 +35,18 @@ const (
 // names returns the names at the moment.
 func (m *moment) names() *loader.Resolver { return m.r.view.at(m.r, m.v.Machine()) }
 
+// locate returns what is known of an address.
+func (m *moment) locate(addr uint64) loader.Location {
+	m.names()
+	return m.r.view.locate(addr)
+}
+
 // located returns what is known of the moment's place.
 func (m *moment) located() (loader.Location, error) {
 	if m.over {
 		return loader.Location{}, errOver
 	}
-	return m.names().At(m.place()), nil
+	return m.locate(m.place()), nil
 }
 
 func (m *moment) function() (starlark.Value, error) {
@@ -77,7 +83,7 @@ func (m *moment) placeOf(args starlark.Tuple, kwargs []starlark.Tuple) (starlark
 	if err != nil {
 		return nil, err
 	}
-	l := m.names().At(addr)
+	l := m.locate(addr)
 	return frameValue(&l), nil
 }
 
@@ -100,18 +106,19 @@ func (m *moment) caller() (starlark.Value, error) {
 	if m.over {
 		return nil, errOver
 	}
-	if m.kind == "call" && !m.inlined { // at the first instruction the return address is on top of the stack
+	if m.kind == "call" && !m.inlined && !m.body { // at the first instruction the return address is on top of the stack
 		var b [8]byte
 		if m.v.ReadMemory(m.sp, b[:]) < len(b) {
 			return starlark.None, nil
 		}
-		l := m.names().At(binary.LittleEndian.Uint64(b[:]) - 1)
+		l := m.locate(binary.LittleEndian.Uint64(b[:]) - 1)
+		return frameValue(&l), nil
+	}
+	if m.kind == "return" { // the program is there
+		l := m.locate(m.pc - 1)
 		return frameValue(&l), nil
 	}
 	frames := m.stack(2)
-	if m.kind == "return" && len(frames) > 0 { // it is there
-		return frameValue(&frames[0]), nil
-	}
 	if len(frames) < 2 {
 		return starlark.None, nil
 	}
@@ -285,12 +292,12 @@ func equip(e *dwarf.Env, res *loader.Resolver, st *x86.State) {
 }
 
 // evaluate evaluates an expression of the program's language in a frame, or of what is global in another module.
-func (m *moment) evaluate(expr string, frame int) (v dwarf.Value, err error) {
+func (m *moment) evaluate(expr string, frame int, c *diverted) (v dwarf.Value, err error) {
 	envs := m.envs(frame)
 	if frame < 0 || frame >= len(envs) {
 		return v, fmt.Errorf("there is no frame %d", frame)
 	}
-	e := envs[frame]
+	e := c.calling(envs[frame])
 	if v, err = e.Eval(expr, 0); err == nil {
 		if err = v.Err(); err == nil {
 			return v, nil
@@ -299,11 +306,11 @@ func (m *moment) evaluate(expr string, frame int) (v dwarf.Value, err error) {
 	res := m.names()
 	for _, mod := range res.Modules() {
 		d := res.File(mod)
-		if d == nil || d == e.Module || !d.HasLines() {
+		if d == nil || d == e.Module || !d.HasLines() || c.d != nil { // what has called is not tried once more
 			continue
 		}
 		g := *e
-		g.Module, g.Bias, g.PC, g.Caller = d, mod.Bias, mod.Bias, nil
+		g.Module, g.Bias, g.PC, g.Caller, g.Run = d, mod.Bias, mod.Bias, nil, nil
 		if x, e := g.Eval(expr, -1); e == nil && x.Err() == nil {
 			return x, nil
 		}
@@ -311,8 +318,16 @@ func (m *moment) evaluate(expr string, frame int) (v dwarf.Value, err error) {
 	return v, err
 }
 
-// expression reads the arguments of value and show.
-func (m *moment) expression(name string, args starlark.Tuple, kwargs []starlark.Tuple) (v dwarf.Value, instead starlark.Value, err error) {
+// calling returns a frame in which expressions may call functions.
+func (c *diverted) calling(e *dwarf.Env) *dwarf.Env {
+	out := *e
+	out.Run, out.Mem = c, c
+	out.Extern = c.m.symbol
+	return &out
+}
+
+// expression reads the arguments of value and show, and evaluates the expression, whose value is as good as long as c is open.
+func (m *moment) expression(name string, args starlark.Tuple, kwargs []starlark.Tuple, c *diverted) (v dwarf.Value, instead starlark.Value, err error) {
 	var expr string
 	frame := 0
 	if err := starlark.UnpackArgs(name, args, kwargs, "expr", &expr, "frame?", &frame, "default?", &instead); err != nil {
@@ -321,7 +336,7 @@ func (m *moment) expression(name string, args starlark.Tuple, kwargs []starlark.
 	if frame < 0 || frame > maxFrames {
 		return v, nil, fmt.Errorf("%s: frames are 0 to %d", name, maxFrames)
 	}
-	if v, err = m.evaluate(expr, frame); err == nil {
+	if v, err = m.evaluate(expr, frame, c); err == nil {
 		return v, nil, nil
 	}
 	if instead != nil {
@@ -332,7 +347,9 @@ func (m *moment) expression(name string, args starlark.Tuple, kwargs []starlark.
 
 // value is value(expr, frame=0, default): a number, or what show has for anything else.
 func (m *moment) value(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	v, instead, err := m.expression("value", args, kwargs)
+	c := &diverted{m: m}
+	defer c.close()
+	v, instead, err := m.expression("value", args, kwargs, c)
 	if err != nil || instead != nil {
 		return instead, err
 	}
@@ -341,7 +358,9 @@ func (m *moment) value(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 
 // show is show(expr, frame=0, default): as debuggers print it.
 func (m *moment) show(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	v, instead, err := m.expression("show", args, kwargs)
+	c := &diverted{m: m}
+	defer c.close()
+	v, instead, err := m.expression("show", args, kwargs, c)
 	if err != nil || instead != nil {
 		return instead, err
 	}
@@ -355,15 +374,18 @@ func valueOf(v dwarf.Value) starlark.Value {
 		return starlark.Bool(text == "true")
 	}
 	n, err := v.Uint()
+	if f, isNumber := strconv.ParseFloat(text, 64); isNumber == nil && !v.HasIntegers() && !v.IsPointer() {
+		// The bits of a floating point number are not what it shows; an integer of Go is.
+		if i, isInt := strconv.ParseInt(text, 10, 64); err != nil || isInt != nil || uint64(i) != n && strings.TrimPrefix(text, "-") == text {
+			return starlark.Float(f)
+		}
+	}
 	if err == nil {
 		if size := v.Size(); strings.HasPrefix(text, "-") && size > 0 && size <= 8 {
 			shift := 64 - 8*uint(size)
 			return starlark.MakeInt64(int64(n<<shift) >> shift)
 		}
 		return starlark.MakeUint64(n)
-	}
-	if f, err := strconv.ParseFloat(text, 64); err == nil {
-		return starlark.Float(f)
 	}
 	return starlark.String(text)
 }

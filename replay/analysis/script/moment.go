@@ -33,6 +33,7 @@ type moment struct {
 	args    [6]uint64           // call, return
 	called  string              // call, return: the function, as the script named it
 	inlined bool                // call: of a copy in another function
+	body    bool                // call: behind the code that makes the frame
 	entered checkpoint.Position // return: where it was called
 	result  uint64              // return
 

@@ -1,12 +1,14 @@
 package script
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/debug"
 	"vplay/replay/mem"
@@ -20,6 +22,8 @@ type names struct {
 	files   *loader.ModuleFiles
 	regions mem.AddressMap
 	memory  movingMemory
+
+	known map[uint64]loader.Location // what was asked before, of the same modules
 }
 
 // movingMemory is the memory of whatever machine is looked at.
@@ -40,10 +44,37 @@ func (n *names) at(r *run, m *replay.Machine) *loader.Resolver {
 	n.memory.m = m
 	files := r.filesOf(m.Interval())
 	if n.res == nil || n.files != files || n.regions != m.Mem.AddressMap() {
+		before, same := n.res, n.files == files
 		n.files, n.regions = files, m.Mem.AddressMap()
 		n.res = loader.NewResolver(debug.Regions(r.rec, m.Mem), &n.memory, files)
+		if before == nil || !same || !slices.EqualFunc(before.Modules(), n.res.Modules(), sameModule) {
+			n.known = map[uint64]loader.Location{}
+		}
 	}
 	return n.res
+}
+
+// sameModule reports whether a and b are the same file at the same place.
+func sameModule(a, b *image.Module) bool {
+	return a.Base == b.Base && a.End == b.End && a.Path == b.Path && a.BuildID == b.BuildID
+}
+
+// maxKnown is how many locations are kept.
+const maxKnown = 1 << 16
+
+// locate returns what is known of an address; looking it up takes longer than most callbacks. n.at comes before it.
+func (n *names) locate(addr uint64) loader.Location {
+	l, ok := n.known[addr]
+	if !ok {
+		if l = n.res.At(addr); l.Module == "" || n.res.Module(addr) == nil { // that may be mapped later
+			return l
+		}
+		if len(n.known) >= maxKnown {
+			clear(n.known)
+		}
+		n.known[addr] = l
+	}
+	return l
 }
 
 // filesOf returns the files of the program that an interval is of.
@@ -61,56 +92,35 @@ type spot struct {
 	inlined bool   // a copy of the function in another one: there is no call
 }
 
-// resolve returns where a place is, at the moment of n.
-func (p *place) resolve(n *names) (out []spot) {
+// addresses returns the places of p that are named by number.
+func (p *place) addresses() (out []spot) {
 	for _, name := range p.names {
-		switch a, err := strconv.ParseUint(strings.TrimPrefix(name, "*"), 0, 64); {
-		case err == nil:
+		if a, ok := number(name); ok {
 			out = append(out, spot{addr: a, name: name})
-		case p.kind == "line":
+			p.found.Store(true)
+		}
+	}
+	return out
+}
+
+// number reads a name that is an address.
+func number(name string) (addr uint64, ok bool) {
+	addr, err := strconv.ParseUint(strings.TrimPrefix(name, "*"), 0, 64)
+	return addr, err == nil
+}
+
+// in returns where p is in a module whose file is d. What an IFUNC has chosen stands for its resolver.
+func (p *place) in(mod *image.Module, d *dwarf.Module, chosen map[uint64]uint64) (out []spot) {
+	for _, name := range p.names {
+		if _, ok := number(name); ok {
+			continue
+		}
+		if p.kind == "line" {
 			file, line, _ := splitLine(name)
-			out = append(out, n.lines(file, line)...)
-		default:
-			out = append(out, n.functions(name, p)...)
-		}
-	}
-	if len(out) > 0 {
-		p.found.Store(true)
-	}
-	return out
-}
-
-// lines returns where the code of a source line begins.
-func (n *names) lines(file string, line int) (out []spot) {
-	for _, mod := range n.res.Modules() {
-		if d := n.res.File(mod); d != nil && d.HasLines() {
-			for _, at := range d.Places(file, line) {
-				if at.Line == line { // else the line has no code, and that is the next one that has
-					out = append(out, spot{addr: at.Addr + mod.Bias})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// functions returns where the functions of a name begin, in all modules. What an IFUNC has
-// chosen stands for its resolver.
-func (n *names) functions(name string, p *place) (out []spot) {
-	for _, mod := range n.res.Modules() {
-		d := n.res.File(mod)
-		if d == nil {
+			out = append(out, linesIn(mod, d, file, line)...)
 			continue
 		}
-		entries := d.Functions(name)
-		if len(entries) == 0 && !p.inlined {
-			continue
-		}
-		var chosen map[uint64]uint64
-		if len(entries) > 0 {
-			chosen, _ = mod.Implementations(&n.memory)
-		}
-		for _, entry := range entries {
+		for _, entry := range d.Functions(name) {
 			a := entry + mod.Bias
 			if c, ok := chosen[a]; ok {
 				a = c
@@ -124,6 +134,22 @@ func (n *names) functions(name string, p *place) (out []spot) {
 			for _, site := range d.InlineSites(name) {
 				out = append(out, spot{site + mod.Bias, name, true})
 			}
+		}
+	}
+	if len(out) > 0 {
+		p.found.Store(true)
+	}
+	return out
+}
+
+// linesIn returns where the code of a source line begins.
+func linesIn(mod *image.Module, d *dwarf.Module, file string, line int) (out []spot) {
+	if !d.HasLines() {
+		return nil
+	}
+	for _, at := range d.Places(file, line) {
+		if at.Line == line { // else the line has no code, and that is the next one that has
+			out = append(out, spot{addr: at.Addr + mod.Bias})
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"debug/elf"
 	"errors"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/loader/image"
 	"vplay/replay/debug"
 	"vplay/replay/mem"
 	"vplay/replay/observe"
@@ -28,6 +30,8 @@ type targets struct {
 	at      map[uint64][]target // calls, lines, addresses
 	returns map[uint64][]target // of functions, by entry
 	ranges  []watchedRange
+	modules map[moduleAt]bool // where places were looked for
+	finds   int
 }
 
 // watchedRange is memory whose accesses were asked for.
@@ -51,12 +55,12 @@ type callRecord struct {
 
 // observer is observe.Options.Begin.
 func (r *run) observer(v *observe.View) (*observe.Observer, error) {
-	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}}
+	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}, modules: map[moduleAt]bool{}}
 	ob := &observe.Observer{}
 	h := &r.hooks
 	if len(h.places)+len(h.returns) > 0 {
-		ob.Addresses, ob.Functions = t.find(r, v)
-		ob.Mapped = func(v *observe.View) ([]uint64, []uint64) { return t.find(r, v) }
+		ob.Addresses, ob.Functions = t.find(r, v, true)
+		ob.Mapped = func(v *observe.View) ([]uint64, []uint64) { return t.find(r, v, false) }
 	}
 	if len(h.places) > 0 {
 		ob.Exec = func(v *observe.View) { r.executed(v, t) }
@@ -85,32 +89,93 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 		ob.Ranges = r.watches(t, v)
 		ob.Access = func(v *observe.View, a *observe.Access) { r.accessed(v, a, t) }
 	}
-	if v.Machine().Interval() == r.lastID {
+	switch id := v.Machine().Interval(); {
+	case id == r.lastID:
 		ob.Done = r.end
+	case id == r.images[r.imageOf(id)].last:
+		ob.Done = func(*observe.View) { r.leave(id) }
 	}
 	return ob, nil
 }
 
-// find resolves the places of the script, and returns the addresses that are new.
-func (t *targets) find(r *run, v *observe.View) (addresses, functions []uint64) {
-	t.names.at(r, v.Machine())
-	for _, p := range r.hooks.places {
-		for _, s := range p.resolve(&t.names) {
-			if !hasTarget(t.at[s.addr], p) {
-				t.at[s.addr] = append(t.at[s.addr], target{p, s})
-				addresses = append(addresses, s.addr)
+// leave forgets the files of a program that an execve has ended: no interval of it is left. They are the most
+// of what a run has in memory.
+func (r *run) leave(last uint32) {
+	r.images[r.imageOf(last)].files = nil
+	r.view = names{}
+}
+
+// moduleAt is a module at its place.
+type moduleAt struct {
+	path, id  string
+	base, end uint64
+}
+
+// maxFinds is how often the modules of an interval are looked through again because code was mapped.
+const maxFinds = 4096
+
+// find resolves the places of the script in modules that it was not resolved in before, and returns the addresses that are new.
+// A module that the dynamic linker has yet to relocate waits for that, but at the start of an interval: which functions
+// its IFUNCs stand for is not known.
+func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functions []uint64) {
+	if t.finds++; t.finds > maxFinds {
+		return nil, nil
+	}
+	res := t.names.at(r, v.Machine())
+	add := func(p *place, spots []spot) {
+		of, list := t.at, &addresses
+		if p.kind == "return" {
+			of, list = t.returns, &functions
+		}
+		for _, s := range spots {
+			if !hasTarget(of[s.addr], p) {
+				of[s.addr] = append(of[s.addr], target{p, s})
+				*list = append(*list, s.addr)
 			}
 		}
 	}
-	for _, p := range r.hooks.returns {
-		for _, s := range p.resolve(&t.names) {
-			if !hasTarget(t.returns[s.addr], p) {
-				t.returns[s.addr] = append(t.returns[s.addr], target{p, s})
-				functions = append(functions, s.addr)
-			}
+	each := func(f func(p *place)) {
+		for _, p := range r.hooks.places {
+			f(p)
+		}
+		for _, p := range r.hooks.returns {
+			f(p)
+		}
+	}
+	if isStart {
+		each(func(p *place) { add(p, p.addresses()) })
+	}
+	for _, mod := range res.Modules() {
+		key := moduleAt{mod.Path, mod.BuildID, mod.Base, mod.End}
+		if t.modules[key] || !isStart && !isMapped(mod, res.Maps()) {
+			continue
+		}
+		chosen, isBound := mod.Implementations(&t.names.memory)
+		if !isBound && !isStart {
+			continue
+		}
+		t.modules[key] = isBound
+		if d := res.File(mod); d != nil {
+			each(func(p *place) { add(p, p.in(mod, d, chosen)) })
 		}
 	}
 	return addresses, functions
+}
+
+// isMapped reports whether all segments of a module are in their places. The dynamic linker maps the whole file first, and then
+// each segment over that.
+func isMapped(mod *image.Module, maps []checkpoint.Mapping) bool {
+	for i := range mod.Segments {
+		s := &mod.Segments[i]
+		if s.Type != elf.PT_LOAD {
+			continue
+		}
+		at := (mod.Bias + s.Vaddr) &^ (mem.PageSize - 1)
+		if !slices.ContainsFunc(maps, func(m checkpoint.Mapping) bool { return m.Start == at || m.Start > at && m.Start < at+max(s.Memsz, 1) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func hasTarget(l []target, p *place) bool {
@@ -124,6 +189,7 @@ func hasTarget(l []target, p *place) bool {
 
 // tell calls a function of the script's with a moment, which is over then.
 func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
+	r.rec.Budget().Renew() // each callback may look at as much as a debugger's command
 	m.r, m.v, m.at = r, v, v.Position()
 	m.tid, m.pc, m.sp = v.TID(), v.CPU().RIP, v.CPU().R[x86.RSP]
 	r.call(f, m)
@@ -136,7 +202,7 @@ func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
 // executed tells of an instruction that was asked for.
 func (r *run) executed(v *observe.View, t *targets) {
 	for _, x := range t.at[v.CPU().RIP] {
-		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, args: argumentsOf(v.CPU())})
+		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, body: x.body, args: argumentsOf(v.CPU())})
 	}
 }
 

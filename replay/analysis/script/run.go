@@ -110,7 +110,9 @@ func (p *Program) Run(ctx context.Context, s *replay.Session, o Options) error {
 	r := &run{o: &o, s: s, rec: s.Rec, inside: map[checkpoint.TID]*syscall{}}
 	var ids []uint32
 	for _, infos := range s.Rec.ImagesOf(o.PID) {
-		r.images = append(r.images, imageFiles{infos[0].ID, infos[len(infos)-1].ID, loader.NewModuleFiles(o.Symbols)})
+		files := loader.NewModuleFiles(o.Symbols)
+		files.Keep = true // find looks at IFUNCs itself
+		r.images = append(r.images, imageFiles{infos[0].ID, infos[len(infos)-1].ID, files})
 		for _, i := range infos {
 			ids = append(ids, i.ID)
 		}
