@@ -18,8 +18,7 @@ type Stretch struct {
 	To   checkpoint.Position // in the same interval; behind its end: up to that
 	// Begin is called with the machine at From, before anything is executed.
 	Begin func(m *Machine)
-	// Before is called before each instruction, After behind it; see x86.CPU.OnInst and
-	// AfterInst. A callback that keeps in makes a copy of it.
+	// Before is called before each instruction, After behind it; see x86.TraceEngine. A callback that keeps in makes a copy of it.
 	Before func(c *x86.CPU, in *x86.Inst)
 	After  func(c *x86.CPU, in *x86.Inst, e x86.Exit)
 	// Event is called before each event is applied, with the machine as it was before.
@@ -32,9 +31,10 @@ type Stretch struct {
 // stretch begins as fast as the machine of a search, the other one executes it instruction by instruction and
 // keeps what it has decoded. It is used by one goroutine; Close gives the machines back.
 type Tracing struct {
-	t    *Timeline
-	seek *runner
-	run  *runner
+	t      *Timeline
+	seek   *runner
+	run    *runner
+	engine *x86.TraceEngine // run's
 }
 
 // NewTracing returns a tracing. Errors: as Session.Machine.
@@ -50,8 +50,9 @@ func (t *Timeline) NewTracing() (*Tracing, error) {
 		return nil, err
 	}
 	run.m.interpret()
-	run.m.CPU.SetEngine(x86.TraceEngine{})
-	return &Tracing{t, seek, run}, nil
+	engine := &x86.TraceEngine{}
+	run.m.CPU.SetEngine(engine)
+	return &Tracing{t, seek, run, engine}, nil
 }
 
 // Close gives the machines back.
@@ -105,10 +106,13 @@ func (x *Tracing) Run(ctx context.Context, s Stretch) error {
 	}
 	m := x.run.m
 	s.Begin(m)
-	m.CPU.OnInst = func(in *x86.Inst) { s.Before(m.CPU, in) }
-	m.CPU.AfterInst = func(in *x86.Inst, e x86.Exit) { s.After(m.CPU, in, e) }
+	before := func(in *x86.Inst) { s.Before(m.CPU, in) }
+	after := func(in *x86.Inst, e x86.Exit) { s.After(m.CPU, in, e) }
+	x.engine.Before, x.engine.After, m.CPU.OnInst, m.CPU.AfterInst = before, after, before, after
 	m.OnEvent = func(e *checkpoint.Event) { s.Event(m, e) }
-	defer func() { m.CPU.OnInst, m.CPU.AfterInst, m.OnEvent = nil, nil, nil }()
+	defer func() {
+		x.engine.Before, x.engine.After, m.CPU.OnInst, m.CPU.AfterInst, m.OnEvent = nil, nil, nil, nil, nil
+	}()
 	if err := x.through(ctx, Target{s.To.Instr, s.To.Step}); err != nil {
 		return err
 	}

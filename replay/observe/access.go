@@ -52,8 +52,8 @@ func (w *worker) traceAccesses() {
 	}
 	c.SetBus(b)
 	w.tracer.Pending = &w.notes.any
-	w.tracer.After = func(executed bool) {
-		if !executed {
+	w.tracer.After = func(_ *x86.Inst, e x86.Exit) {
+		if e == x86.ExitFault {
 			w.notes.take()
 		}
 		w.flush()

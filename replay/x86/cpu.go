@@ -53,8 +53,8 @@ type CPU struct {
 	// for each range [from, to) since the last FlushTLB: blocks, of which not every
 	// instruction need be executed, and addresses that Run came to where nothing can be.
 	OnCode func(from, to uint64)
-	// OnInst, when set, is called before each instruction that exec executes, with the state up to date: with
-	// TraceEngine those that it does not. Before a REP string instruction it is called again for each part
+	// OnInst, when set, is called before each instruction that exec executes, with the state up to date: of
+	// TraceEngine's those that it does not execute itself. Before a REP string instruction it is called again for each part
 	// that Step executes of it.
 	OnInst func(in *Inst)
 	// AfterInst, when set, is called behind each instruction that OnInst is called before, with

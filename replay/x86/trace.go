@@ -4,14 +4,14 @@ package x86
 // times slower than the loop of run_gen.go, and executes the same handlers.
 
 // TraceEngine executes every instruction by its handler, from decoded blocks. It calls Before in front of each, and
-// After behind each where *Pending is set, with whether it was executed: one that has faulted was not. The
-// state is up to date in both. Pending is what the owner's Bus sets; nil means never. Instructions that Step
-// executes, and all in states that engines do not know (CPU.runOn), are told by CPU.OnInst instead.
+// After behind each where *Pending is set, with what the instruction came to, as CPU.AfterInst has it. The
+// state is up to date in both. Pending is what the owner's Bus sets; nil has After called always. Instructions that Step
+// executes, and all in states that engines do not know (CPU.runOn), are told by CPU.OnInst and CPU.AfterInst instead.
 type TraceEngine struct {
 	BlockEngine
 	Before  func(in *Inst)
 	Pending *bool
-	After   func(executed bool)
+	After   func(in *Inst, e Exit)
 }
 
 // Run implements Engine.
@@ -43,8 +43,8 @@ func (t *TraceEngine) block(c *CPU, b *block) (e Exit, goesOn bool) {
 			c.RIP = next
 		}
 		c.Retired++
-		if t.Pending != nil && *t.Pending {
-			t.After(true)
+		if t.After != nil && (t.Pending == nil || *t.Pending) {
+			t.After(&d.Inst, ExitNone)
 		}
 		if c.stop != 0 || c.apart() || c.interrupt.Load() {
 			if c.stop&stopOwner != 0 {
@@ -69,8 +69,8 @@ func (t *TraceEngine) leave(c *CPU, in *Inst, e Exit) Exit {
 		c.refineFault(in)
 	default: // The owner executes it, or stops there.
 	}
-	if t.Pending != nil && *t.Pending {
-		t.After(e != ExitFault)
+	if t.After != nil && (t.Pending == nil || *t.Pending) {
+		t.After(in, e)
 	}
 	return e
 }

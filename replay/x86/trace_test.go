@@ -21,8 +21,8 @@ func TestTraceEngine(t *testing.T) {
 			}
 		}
 		c.OnInst = note
-		c.SetEngine(&TraceEngine{Before: note, Pending: &pending, After: func(executed bool) {
-			if executed {
+		c.SetEngine(&TraceEngine{Before: note, Pending: &pending, After: func(_ *Inst, e Exit) {
+			if e != ExitFault {
 				done++
 			} else {
 				failed++
