@@ -33,6 +33,8 @@ type Slice struct {
 	// everything was explained.
 	From        checkpoint.Position `json:"from"`
 	IsExplained bool                `json:"explained"` // nothing was there when the recording began
+
+	hasAddresses bool // what decided where something was loaded or stored is in it
 }
 
 // SliceRow is a line, an instruction, or a source of a slice.

@@ -27,6 +27,9 @@ func (s *Slice) String() string {
 	}
 	if s.Left > 0 {
 		fmt.Fprintf(&w.b, "\n%s more", text.Plural(s.Left, "row"))
+		if s.hasAddresses {
+			w.b.WriteString("; --values leaves out what only decided where something was loaded or stored")
+		}
 	}
 	return w.b.String()
 }

@@ -65,15 +65,12 @@ func TestSliceNamesTheInput(t *testing.T) {
 	if !found {
 		t.Errorf("the file is not named: %+v", a.Rows)
 	}
-	for form, want := range map[string]string{"": "the crash: $", "--dot": "digraph slice {", "--origin": "memory of read(3)"} {
-		args := []string{"slice", "--symbols", filepath.Join(g.dir, "symbols"), rec, "header"}
-		if form == "" {
-			args = args[:4]
-		} else {
-			args = append(args, form)
-		}
+	for _, k := range []struct{ expr, flag, want string }{
+		{"", "--values", "the crash: $"}, {"", "-n1", "more; --values leaves out"}, {"header", "--dot", "digraph slice {"}, {"header", "--origin", "memory of read(3)"},
+	} {
+		args := append([]string{"slice", k.flag, "--symbols", filepath.Join(g.dir, "symbols"), rec}, strings.Fields(k.expr)...)
 		out, err := exec.Command(vplayd, args...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
+		if err != nil || !strings.Contains(string(out), k.want) {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
