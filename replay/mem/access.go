@@ -23,7 +23,7 @@ func (s *Space) Translate(a uint64, k Access) (page *Page, fast bool) {
 		id = s.load(r, a, key)
 	}
 	if s.track != nil {
-		s.track.add(key, k)
+		s.note(key, k)
 	}
 	m := s.pool.meta(id)
 	fast = m.mask == nil
@@ -97,7 +97,7 @@ func (s *Space) copyOut(a uint64, b []byte, k Access) {
 		r := s.find(a)
 		key := s.key(r, base)
 		if s.track != nil {
-			s.track.add(key, k)
+			s.note(key, k)
 		}
 		id := s.load(r, base, key)
 		n := copy(b, s.pool.page(id)[a-base:])
@@ -156,7 +156,7 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 	id := s.writable(r, base, key)
 	page, m := s.pool.page(id), s.pool.meta(id)
 	if s.track != nil {
-		s.track.add(key, Store)
+		s.note(key, Store)
 	}
 	o := int(p - base)
 	if _, open := s.open[base]; s.hash != nil && !open {
@@ -230,7 +230,7 @@ func (s *Space) CodeID(a uint64) uint64 {
 		return 0
 	}
 	key := s.key(r, a)
-	id := s.load(r, a, key)
+	id := s.loadAside(r, a, key)
 	if id == s.pool.zeroPage() {
 		slot := s.pool.slot(&s.root, key)
 		*slot = s.pool.apart(id)

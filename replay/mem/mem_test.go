@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -443,6 +444,27 @@ func TestSameContent(t *testing.T) {
 	if _, fast := s.Translate(a, Store); fast {
 		t.Error("a page with code was given out for direct stores where its identity is an old one")
 	}
+}
+
+// TestObjectAskedFor: a page of an object that somebody has asked the identity of, before accesses are tracked or while they are, is
+// noted when it is accessed, and not before.
+func TestObjectAskedFor(t *testing.T) {
+	s := newTestSpace(t)
+	s.Map(Region{Start: 0x1000, End: 0x9000, Prot: ProtRead | ProtExec, Object: 7, Offset: 0x3000, Fresh: true})
+	s.CodeID(0x2000)
+	sets := NewSets()
+	s.Track(sets)
+	s.CodeID(0x3000)
+	if len(sets.Objects) != 0 {
+		t.Errorf("noted before anything is accessed: %v", sets.Objects)
+	}
+	s.Translate(0x2000, Exec)
+	read(t, s, 0x3000, 1)
+	want := map[ObjectPage]struct{}{{7, 4}: {}, {7, 5}: {}}
+	if !maps.Equal(sets.Objects, want) {
+		t.Errorf("noted are %v, want %v", sets.Objects, want)
+	}
+	s.Track(nil)
 }
 
 func TestWrittenAndSets(t *testing.T) {

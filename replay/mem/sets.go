@@ -38,6 +38,34 @@ func (s *Space) Track(t *Sets) {
 	s.flush()
 }
 
+// note adds an access to what is tracked.
+func (s *Space) note(key uint64, k Access) {
+	s.track.add(key, k)
+	if o, ok := s.aside[key]; ok {
+		s.track.Objects[o] = struct{}{}
+		delete(s.aside, key)
+	}
+}
+
+// loadAside is load for somebody who asks what a page is: that is no access, and it need not come to one. The page of an
+// object that it loads is noted when it is accessed, which may be when it has long been there.
+func (s *Space) loadAside(r *Region, a, key uint64) pageID {
+	if id := lookup(s.root, key); id != 0 {
+		return id
+	}
+	was := s.track
+	s.track = NewSets()
+	id := s.load(r, a, key)
+	for o := range s.track.Objects {
+		if s.aside == nil {
+			s.aside = map[uint64]ObjectPage{}
+		}
+		s.aside[key] = o
+	}
+	s.track = was
+	return id
+}
+
 // Key returns the key of the page of address a, and whether a is mapped.
 func (s *Space) Key(a uint64) (uint64, bool) {
 	a &^= PageSize - 1

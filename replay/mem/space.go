@@ -86,6 +86,7 @@ type Space struct {
 	slowTLBUsed bool // one of them is not empty
 
 	track *Sets
+	aside map[uint64]ObjectPage // by key: pages of objects that were loaded and not accessed; see loadAside
 	hash  func(addr, v uint64) uint64
 	sum   uint64
 	// hashed are pages that stores may go to directly while memory is hashed:
@@ -366,7 +367,7 @@ func (l *rangeLoader) load(r *Region, a uint64, name PageName) {
 		l.fill(r, a, key, name)
 	}
 	if s.track != nil {
-		s.track.add(key, Load)
+		s.note(key, Load)
 	}
 }
 
