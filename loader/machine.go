@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"encoding/binary"
 	"strings"
 
 	"vplay/checkpoint"
@@ -69,6 +70,23 @@ func SetRegs(st *x86.State, r *checkpoint.Regs) {
 	st.SetFlags(r.RFLAGS)
 	st.FSBase, st.GSBase = r.FSBase, r.GSBase
 	st.Seg = [6]uint16{x86.ES: r.ES, x86.CS: r.CS, x86.SS: r.SS, x86.DS: r.DS, x86.FS: r.FS, x86.GS: r.GS}
+}
+
+// Vector returns what reads the XMM registers of a state by their numbers in DWARF, 17 to 32 (System V ABI, AMD64
+// supplement, figure 3.36).
+func Vector(st *x86.State) func(n uint64, b []byte) bool {
+	const first = 17
+	return func(n uint64, b []byte) bool {
+		if n < first || n >= first+16 {
+			return false
+		}
+		var w [16]byte
+		v := st.V[n-first]
+		binary.LittleEndian.PutUint64(w[:], v[0])
+		binary.LittleEndian.PutUint64(w[8:], v[1])
+		copy(b, w[:])
+		return true
+	}
 }
 
 // Regs returns a thread's general registers in the recording's form.

@@ -47,6 +47,23 @@ func (r *Resolver) Module(addr uint64) *image.Module {
 // Maps returns the memory map that the resolver is for.
 func (r *Resolver) Maps() []checkpoint.Mapping { return r.maps }
 
+// ThreadLocal returns the address of the byte at offset of the thread-local storage of a module that the dynamic linker
+// has loaded, in the thread with this fs base.
+func (r *Resolver) ThreadLocal(d *dwarf.Module, fsBase, offset uint64) (uint64, bool) {
+	for _, mod := range r.mods {
+		if r.File(mod) != d {
+			continue
+		}
+		for _, l := range image.LinkMap(r.maps, r.mem) {
+			if l.Dynamic >= mod.Base && l.Dynamic < mod.End {
+				block, err := image.TLSBlock(r.maps, r.mem, fsBase, l.Addr)
+				return block + offset, err == nil
+			}
+		}
+	}
+	return 0, false
+}
+
 // File returns what is known of the file of one of Modules, nil when nothing is.
 func (r *Resolver) File(mod *image.Module) *dwarf.Module {
 	d, ok := r.opened[mod]

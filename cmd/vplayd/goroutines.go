@@ -7,9 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/dwarf"
-	"vplay/replay"
 	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 )
@@ -61,21 +59,11 @@ func goroutines(c *cobra.Command, args []string, f *goroutineFlags) error {
 	if err != nil {
 		return err
 	}
-	g, done, err := openTarget(c, []string{path}, f.serveFlags, func(_ *replay.Session, a sandbox.Access) error {
-		return enterSandbox(c, a)
-	})
+	g, done, err := openAt(c, path, f.at, f.serveFlags)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if f.at != "end" {
-		if err := g.Monitor(c.Context(), "seek "+f.at, io.Discard); err != nil {
-			return withHint(err, exitUsage, "--at takes a position I:N.S, begin, end, 50%%, or \"event N\"")
-		}
-		if err := c.Context().Err(); err != nil {
-			return err
-		}
-	}
 	list, more, err := g.Goroutines(c.Context(), f.stacks)
 	switch {
 	case errors.Is(err, dwarf.ErrNoGoroutines):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -93,4 +94,25 @@ func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (
 		g.Close()
 		done()
 	}, nil
+}
+
+// openAt opens a recording for a command that asks at a moment, as its flag --at names it.
+func openAt(c *cobra.Command, path, at string, f serveFlags) (*debug.Cursor, func(), error) {
+	g, done, err := openTarget(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) error { return enterSandbox(c, a) })
+	if err != nil {
+		return nil, nil, err
+	}
+	if at != "end" {
+		err = g.Monitor(c.Context(), "seek "+at, io.Discard)
+		if err != nil {
+			err = withHint(err, exitUsage, "--at takes a position I:N.S, begin, end, 50%%, or \"event N\"")
+		} else {
+			err = c.Context().Err()
+		}
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return g, done, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vplay/cmd/vplayd/internal/sandbox"
 	"vplay/replay"
 	"vplay/replay/analysis/slice"
 	"vplay/replay/debug"
@@ -84,18 +83,11 @@ func runSlice(c *cobra.Command, args []string, f *sliceFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	g, done, err := openTarget(c, args[:1], f.serveFlags, func(_ *replay.Session, a sandbox.Access) error {
-		return enterSandbox(c, a)
-	})
+	g, done, err := openAt(c, args[0], f.at, f.serveFlags)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if f.at != "end" {
-		if err := g.Monitor(c.Context(), "seek "+f.at, io.Discard); err != nil {
-			return withHint(err, exitUsage, "--at takes a position I:N.S, begin, end, 50%%, or \"event N\"")
-		}
-	}
 	line := newProgress(false)
 	q := debug.SliceQuery{TID: f.thread, Values: f.values, Copies: f.origin, Most: f.rows, Progress: func(s string) { line.show("slicing: %s", s) }}
 	if len(args) > 1 {

@@ -2,7 +2,6 @@ package debug
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"path"
@@ -72,17 +71,7 @@ func (d *Symbols) Stack(tid, limit int) (out []api.Frame) {
 // kept by calls (System V ABI, AMD64 supplement, 3.2.1): in callers they are those of
 // the innermost frame, as gdb has it.
 func (d *Symbols) equip(e *dwarf.Env, st *x86.State) {
-	e.Vector = func(n uint64, b []byte) bool {
-		if n < 17 || n > 32 {
-			return false
-		}
-		var w [16]byte
-		v := st.V[n-17]
-		binary.LittleEndian.PutUint64(w[:], v[0])
-		binary.LittleEndian.PutUint64(w[8:], v[1])
-		copy(b, w[:])
-		return true
-	}
+	e.Vector = loader.Vector(st)
 	e.TLS = func(m *dwarf.Module, offset uint64) (uint64, bool) { return d.threadLocal(m, st.FSBase, offset) }
 	e.Symbolize = d.Symbol
 	e.Why = func(addr uint64) error {
@@ -96,15 +85,12 @@ func (d *Symbols) equip(e *dwarf.Env, st *x86.State) {
 // storage in the thread with this thread pointer. A program without a dynamic linker has its own right below the thread
 // pointer (ELF Handling For Thread-Local Storage, variant II).
 func (d *Symbols) threadLocal(m *dwarf.Module, fs, offset uint64) (uint64, bool) {
+	if a, ok := d.g.names().ThreadLocal(m, fs, offset); ok {
+		return a, true
+	}
 	for _, mod := range d.modules() {
 		if d.open(mod) != m {
 			continue
-		}
-		for _, l := range image.LinkMap(d.g.maps(), Memory{d.g.mem()}) {
-			if l.Dynamic >= mod.Base && l.Dynamic < mod.End {
-				block, err := image.TLSBlock(d.g.maps(), Memory{d.g.mem()}, fs, l.Addr)
-				return block + offset, err == nil
-			}
 		}
 		for i := range mod.Segments {
 			if s := &mod.Segments[i]; s.Type == elf.PT_TLS && fs != 0 && mod.Path == d.g.program().path {

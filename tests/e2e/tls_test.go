@@ -33,6 +33,11 @@ func TestThreadLocal(t *testing.T) {
 		"tbreak main", "reverse-continue", "print in_program", "print aligned", "print cleared[3]", "print in_library"),
 		`opened_add \(n=5\)`, `Cannot find thread-local storage`, `= \{1, 7, 3\}`, `= 105`, `= 105`, `= 108`,
 		`main \(argc=2`, `= 7`, `"aligned`, `= 0`, `= 100`)
+	script := scriptFile(t, "on_line('tls_lib.c:7', lambda m: print(m.function, m.value('in_program')))\n")
+	out, errs, code := runScript(t, "--symbols", g.dir+"/symbols", "--symbols", filepath.Dir(linked), "--symbols", filepath.Dir(opened), script, rec)
+	if want := "library_add 8\nopened_add 8\n"; code != 0 || out != want {
+		t.Errorf("a script exits with %d and prints\n%s%s\nwant\n%s", code, out, errs, want)
+	}
 }
 
 // TestThreadLocalStatic is about a program without a dynamic linker.

@@ -267,17 +267,8 @@ func (m *moment) envs(frame int) []*dwarf.Env {
 
 // equip gives a frame what it needs beyond its general registers. Vector registers are those of the innermost frame, as gdb has it.
 func equip(e *dwarf.Env, res *loader.Resolver, st *x86.State) {
-	e.Vector = func(n uint64, b []byte) bool {
-		if n < 17 || n > 32 {
-			return false
-		}
-		var w [16]byte
-		v := st.V[n-17]
-		binary.LittleEndian.PutUint64(w[:], v[0])
-		binary.LittleEndian.PutUint64(w[8:], v[1])
-		copy(b, w[:])
-		return true
-	}
+	e.Vector = loader.Vector(st)
+	e.TLS = func(m *dwarf.Module, offset uint64) (uint64, bool) { return res.ThreadLocal(m, st.FSBase, offset) }
 	e.Symbolize = func(addr uint64) string {
 		mod := res.Module(addr)
 		if mod == nil || res.File(mod) == nil {
