@@ -68,7 +68,8 @@ func (sp *space) beginHash(m *snapshot, cur *interval) *pendingHash {
 		}
 	}
 	for a, p := range sp.sharedNow {
-		if page := a / checkpoint.PageSize; !m.changed.has(page) && !written.has(page) && !cur.isShared(a) {
+		page := a / checkpoint.PageSize
+		if isStill := m.changed.has(page) && !sp.moved.has(page); !isStill && !written.has(page) && !cur.isShared(a) {
 			h.sum -= checkpoint.HashPage(a, p)
 		}
 	}
