@@ -60,21 +60,35 @@ func TestHeapScriptLikeMemcheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			need.Program(t, c.args[0])
-			ctx := limited(t, 2*time.Minute)
-			out, err := exec.CommandContext(ctx, "valgrind", append([]string{"--leak-check=full"}, c.args...)...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("valgrind: %v\n%s", err, out)
+			var diff string
+			for range 3 { // a word that looks like a pointer by chance holds a block in one run and not in the next one
+				if diff = heapDifference(t, filepath.Join(t.TempDir(), "rec.vplay"), c.args); diff == "" {
+					return
+				}
 			}
-			bytes, blocks := sum(t, memcheckLost, string(out))
-			rec := filepath.Join(dir, c.name+".vplay")
-			if out, err := exec.CommandContext(ctx, vplayd, append([]string{"record", "-q", "--slim", "now", "--keep", "always", "-o", rec, "--"}, c.args...)...).CombinedOutput(); err != nil {
-				t.Fatalf("record: %v\n%s", err, out)
-			}
-			said, errs, code := runScript(t, "heap", rec)
-			gotBytes, gotBlocks := sum(t, scriptLeak, said)
-			if code != 0 || gotBytes != bytes || gotBlocks != blocks {
-				t.Errorf("%d bytes in %d blocks are leaked, memcheck has %d in %d\n%s%s\n%s", gotBytes, gotBlocks, bytes, blocks, said, errs, out)
-			}
+			t.Error(diff)
 		})
 	}
+}
+
+// heapDifference has memcheck and the script look at a program, and says how they differ, "" where they do not.
+func heapDifference(t *testing.T, rec string, args []string) string {
+	t.Helper()
+	ctx := limited(t, 2*time.Minute)
+	out, err := exec.CommandContext(ctx, "valgrind", append([]string{"--leak-check=full"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("valgrind: %v\n%s", err, out)
+	}
+	bytes, blocks := sum(t, memcheckLost, string(out))
+	if out, err := exec.CommandContext(ctx, vplayd, append([]string{"record", "-q", "--slim", "now", "--keep", "always", "-o", rec, "--"}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("record: %v\n%s", err, out)
+	}
+	said, errs, code := runScript(t, "heap", rec)
+	if code != 0 {
+		t.Fatalf("the script exits with %d\n%s%s", code, said, errs)
+	}
+	if gotBytes, gotBlocks := sum(t, scriptLeak, said); gotBytes != bytes || gotBlocks != blocks {
+		return fmt.Sprintf("%d bytes in %d blocks are leaked, memcheck has %d in %d\n%s%s\n%s", gotBytes, gotBlocks, bytes, blocks, said, errs, out)
+	}
+	return ""
 }
