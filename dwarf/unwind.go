@@ -262,13 +262,18 @@ func guess(regs *Regs, mem Memory, mapped, innermost bool) (Regs, error) {
 	return caller, nil
 }
 
-// followsCall reports whether the bytes before ra are a near call: E8 and four
-// bytes, or FF /2 of two to seven bytes (SDM volume 2A, CALL).
+// followsCall reports whether the bytes before ra are a near call.
 func followsCall(mem Memory, ra uint64) bool {
-	var b [7]byte
-	if ra < uint64(len(b)) || mem.ReadMemory(ra-uint64(len(b)), b[:]) != len(b) {
-		return false
-	}
+	var b [maxCallLen]byte
+	return ra >= maxCallLen && mem.ReadMemory(ra-maxCallLen, b[:]) == maxCallLen && EndsInCall(&b)
+}
+
+// maxCallLen is the length of the longest near call.
+const maxCallLen = 7
+
+// EndsInCall reports whether bytes of code may end in a near call: E8 and four
+// bytes, or FF /2 of two to seven bytes (SDM volume 2A, CALL).
+func EndsInCall(b *[maxCallLen]byte) bool {
 	if b[2] == 0xe8 {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"vplay/dwarf"
 	"vplay/replay"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
@@ -102,7 +103,7 @@ func (c *calls) scan(m *replay.Machine, tid int32, sp, left uint64, n int) (uint
 }
 
 // followsCall reports whether an address may be one that a call returns to: it is in code, and what is known in front of
-// it may be a CALL (E8, or FF /2 of two to seven bytes).
+// it may be a CALL.
 func followsCall(m *replay.Machine, ret uint64) bool {
 	r, ok := m.Mem.Find(ret)
 	if !ok || r.Prot&mem.ProtExec == 0 {
@@ -112,15 +113,7 @@ func followsCall(m *replay.Machine, ret uint64) bool {
 	if got, _ := m.Mem.Peek(ret-7, b[:]); got < len(b) {
 		return true // it is not known what is there
 	}
-	if b[2] == 0xe8 {
-		return true
-	}
-	for i := range b[:6] {
-		if b[i] == 0xff && b[i+1]>>3&7 == 2 {
-			return true
-		}
-	}
-	return false
+	return dwarf.EndsInCall(&b)
 }
 
 // addresses returns the places that returns of an interval's beginning lead to.

@@ -111,7 +111,7 @@ var imports = []struct {
 	{"replay/sys", "checkpoint checkpoint/abi loader replay/mem"},
 	{"replay", "checkpoint checkpoint/abi loader loader/image replay/mem replay/mem/rangemap replay/sys replay/x86"},
 	{"replay/lockstep", "checkpoint checkpoint/abi/ptrace replay replay/mem replay/x86"},
-	{"replay/observe", "checkpoint replay replay/mem replay/x86"},
+	{"replay/observe", "checkpoint dwarf replay replay/mem replay/x86"},
 	{"replay/analysis/slice", "checkpoint checkpoint/abi replay replay/mem replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
