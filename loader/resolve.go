@@ -64,6 +64,31 @@ func (r *Resolver) ThreadLocal(d *dwarf.Module, fsBase, offset uint64) (uint64, 
 	return 0, false
 }
 
+// Symbol names the symbol that an address is in, as name or name+offset; "" where none is known.
+func (r *Resolver) Symbol(addr uint64) string {
+	mod := r.Module(addr)
+	if mod == nil || r.File(mod) == nil {
+		return ""
+	}
+	name, off, ok := r.File(mod).Within(addr - mod.Bias)
+	if !ok || off == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s+%d", name, off)
+}
+
+// Lookup returns the address of a symbol, and the first module that has it; nil where none does.
+func (r *Resolver) Lookup(name string) (addr uint64, mod *image.Module) {
+	for _, mod := range r.mods {
+		if d := r.File(mod); d != nil {
+			if a, ok := d.Lookup(name); ok {
+				return a + mod.Bias, mod
+			}
+		}
+	}
+	return 0, nil
+}
+
 // File returns what is known of the file of one of Modules, nil when nothing is.
 func (r *Resolver) File(mod *image.Module) *dwarf.Module {
 	d, ok := r.opened[mod]

@@ -235,17 +235,7 @@ func (d *Symbols) Body(entry uint64) uint64 {
 }
 
 // Symbol implements api.Symbols.
-func (d *Symbols) Symbol(addr uint64) string {
-	m, mod := d.at(addr)
-	if m == nil {
-		return ""
-	}
-	name, off, ok := m.Within(addr - mod.Bias)
-	if !ok || off == 0 {
-		return name
-	}
-	return fmt.Sprintf("%s+%d", name, off)
-}
+func (d *Symbols) Symbol(addr uint64) string { return d.g.names().Symbol(addr) }
 
 // Disassemble implements api.Symbols.
 func (d *Symbols) Disassemble(b []byte, pc uint64) (string, int) {
@@ -456,12 +446,9 @@ func (d *Symbols) inEach(h frameHandle, run api.Runner, f func(e *dwarf.Env, sco
 
 // elsewhere finds a symbol of another module than the frame's.
 func (d *Symbols) elsewhere(name string) (addr uint64, module string) {
-	for _, mod := range d.modules() {
-		if m := d.open(mod); m != nil {
-			if a, ok := m.Lookup(name); ok {
-				return a + mod.Bias, mod.Path
-			}
-		}
+	addr, mod := d.g.names().Lookup(name)
+	if mod == nil {
+		return 0, ""
 	}
-	return 0, ""
+	return addr, mod.Path
 }

@@ -113,7 +113,7 @@ func (c *diverted) Call(entry uint64, ints, vectors []uint64) (rax, xmm0 uint64,
 	}
 }
 
-// argumentOrder are the registers of integer arguments.
+// argumentOrder are the registers of the first six integer arguments (System V ABI, AMD64 supplement, 3.2.3).
 var argumentOrder = [6]int{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
 
 // callFunction is call(function, arguments...): a name or an address, with integers; it gives the result.
@@ -167,13 +167,6 @@ func (m *moment) entryOf(name string) (uint64, bool) {
 
 // symbol is dwarf.Env.Extern: a symbol of any module. It asks nothing that locks a module, for the frame's is locked.
 func (m *moment) symbol(name string) (uint64, bool) {
-	res := m.names()
-	for _, mod := range res.Modules() {
-		if d := res.File(mod); d != nil {
-			if a, ok := d.Lookup(name); ok {
-				return a + mod.Bias, true
-			}
-		}
-	}
-	return 0, false
+	addr, mod := m.names().Lookup(name)
+	return addr, mod != nil
 }

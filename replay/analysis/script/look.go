@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"vplay/checkpoint"
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay/debug"
@@ -144,8 +145,8 @@ func (m *moment) registers() (starlark.Value, error) {
 		return nil, errOver
 	}
 	c := m.v.CPU()
-	d := starlark.NewDict(len(registerNames) + 2)
-	for i, name := range registerNames {
+	d := starlark.NewDict(len(checkpoint.RegNames) + 2)
+	for i, name := range checkpoint.RegNames {
 		if err := d.SetKey(starlark.String(name), starlark.MakeUint64(c.R[i])); err != nil {
 			return nil, err
 		}
@@ -154,12 +155,6 @@ func (m *moment) registers() (starlark.Value, error) {
 		return nil, err
 	}
 	return d, d.SetKey(starlark.String("eflags"), starlark.MakeUint64(c.Flags()))
-}
-
-// registerNames are the general registers, in the order of encoding.
-var registerNames = [16]string{
-	x86.RAX: "rax", x86.RCX: "rcx", x86.RDX: "rdx", x86.RBX: "rbx", x86.RSP: "rsp", x86.RBP: "rbp", x86.RSI: "rsi", x86.RDI: "rdi",
-	8: "r8", 9: "r9", 10: "r10", 11: "r11", 12: "r12", 13: "r13", 14: "r14", 15: "r15",
 }
 
 // arg is arg(n): the integer argument n of a call, from 0.
@@ -269,17 +264,7 @@ func (m *moment) envs(frame int) []*dwarf.Env {
 func equip(e *dwarf.Env, res *loader.Resolver, st *x86.State) {
 	e.Vector = loader.Vector(st)
 	e.TLS = func(m *dwarf.Module, offset uint64) (uint64, bool) { return res.ThreadLocal(m, st.FSBase, offset) }
-	e.Symbolize = func(addr uint64) string {
-		mod := res.Module(addr)
-		if mod == nil || res.File(mod) == nil {
-			return ""
-		}
-		name, off, ok := res.File(mod).Within(addr - mod.Bias)
-		if !ok || off == 0 {
-			return name
-		}
-		return fmt.Sprintf("%s+%d", name, off)
-	}
+	e.Symbolize = res.Symbol
 }
 
 // evaluate evaluates an expression of the program's language in a frame, or of what is global in another module.

@@ -223,9 +223,12 @@ func (r *run) returned(v *observe.View, slot uint64) {
 	}
 }
 
-// argumentsOf are the registers of the first six integer arguments (System V ABI, AMD64 supplement, 3.2.3).
-func argumentsOf(c *x86.CPU) [6]uint64 {
-	return [6]uint64{c.R[x86.RDI], c.R[x86.RSI], c.R[x86.RDX], c.R[x86.RCX], c.R[x86.R8], c.R[x86.R9]}
+// argumentsOf are the first six integer arguments of a call.
+func argumentsOf(c *x86.CPU) (args [6]uint64) {
+	for i, r := range argumentOrder {
+		args[i] = c.R[r]
+	}
+	return args
 }
 
 // signalled tells of a signal, or of a fault that makes one.
