@@ -136,7 +136,7 @@ func checkGuess(t *testing.T, tl *Timeline, wrong bool) {
 		t.Errorf("done %t, %d segments, %d snapshots, answers %v", l.done, len(l.segments), len(l.snapshots), iv.answers.bits)
 	}
 	for _, k := range l.snapshots[1:] {
-		m := tl.index.s.machineAt(k)
+		m := tl.index.s.machineAt(k, tl.index.s.Engine)
 		var b [1]byte
 		m.Mem.Peek(askingArea+512, b[:])
 		m.Close()

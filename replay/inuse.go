@@ -73,7 +73,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	if !iv.End.Forced && !a.tried {
 		// Most often no component was in use beyond what the state says. A forced
 		// end is not looked for with answers that may be wrong: that is long.
-		g := m.s.machineAt(k)
+		g := m.s.machineAt(k, m.s.Engine)
 		g.guess = true
 		err := g.finish(m.CPU.Interrupting)
 		m.executed += g.executed
@@ -102,14 +102,6 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 		end.Release()
 	}
 	return a.bits, nil
-}
-
-// machineAt returns a machine of its own at snapshot k.
-func (s *Session) machineAt(k *Snapshot) *Machine {
-	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
-	m.attach(k.mem.Open(), s.Engine)
-	m.Restore(k)
-	return m
 }
 
 // finish runs to the end of the interval and checks it, for a machine that is

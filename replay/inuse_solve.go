@@ -94,7 +94,7 @@ type choice struct {
 }
 
 func newSolver(s *Session, k *Snapshot) *solver {
-	v := &solver{m: s.machineAt(k), pieces: map[uint64][]piece{}, stored: map[string][]byte{}}
+	v := &solver{m: s.machineAt(k, s.Engine), pieces: map[uint64][]piece{}, stored: map[string][]byte{}}
 	v.m.solver = v
 	return v
 }

@@ -98,9 +98,12 @@ func (s *Session) Start(id uint32) (*Snapshot, error) {
 
 // Viewer returns a machine at snapshot k that is there to be looked at: Restore brings it to other
 // snapshots of the session. It executes by the interpreter. Close gives it back.
-func (s *Session) Viewer(k *Snapshot) *Machine {
+func (s *Session) Viewer(k *Snapshot) *Machine { return s.machineAt(k, nil) }
+
+// machineAt returns a machine of its own at snapshot k, which executes by what maker makes.
+func (s *Session) machineAt(k *Snapshot, maker EngineMaker) *Machine {
 	m := &Machine{s: s, iv: k.iv, breaks: map[uint64]struct{}{}}
-	m.attach(k.mem.Open(), nil)
+	m.attach(k.mem.Open(), maker)
 	m.Restore(k)
 	return m
 }
