@@ -198,7 +198,7 @@ func (d *demonstration) verify() error {
 	}
 	took := time.Since(began)
 	d.say("1. Replay all of it, and compare it with what was recorded:\n\n   %s, %s instructions, %.0f M instructions/s, %.2f s, exact\n\n",
-		text.Plural(len(results), "interval"), count(total), float64(total)/1e6/max(took.Seconds(), 1e-9), took.Seconds())
+		text.Plural(len(results), "interval"), text.Count(total), float64(total)/1e6/max(took.Seconds(), 1e-9), took.Seconds())
 	return nil
 }
 
@@ -265,7 +265,7 @@ func (d *demonstration) cause() error {
 	r, g := d.resolver()
 	at := r.Stack(st.RIP)
 	d.say("   %s instructions before the crash, found in %.2f s, at position %s:\n   %s %s: %s\n",
-		count(d.distance(d.cur.Position(), end)), time.Since(began).Seconds(), d.cur.Position(), at[0], at[0].Source(), debug.Disassemble(g, st.RIP))
+		text.Count(d.distance(d.cur.Position(), end)), time.Since(began).Seconds(), d.cur.Position(), at[0], at[0].Source(), debug.Disassemble(g, st.RIP))
 	for _, h := range stop.Hits {
 		d.say("   the 8 bytes at %#x became %#x\n", h.Watch.Addr, p.Value)
 		break

@@ -354,7 +354,7 @@ func (in *info) print(w io.Writer) error {
 		line("", "slimming dropped what the program neither used nor wrote in this time")
 	}
 	if in.Instructions > 0 {
-		line("", "%s instructions", count(in.Instructions))
+		line("", "%s instructions", text.Count(in.Instructions))
 	}
 	line("size", "%s: pages %s, logs %s, the rest %s", size(in.Sizes.File), size(in.Sizes.Pages), size(in.Sizes.Logs),
 		size(in.Sizes.File-in.Sizes.Pages-in.Sizes.Logs))

@@ -1,11 +1,8 @@
 package main
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
-// Numbers as text for people: sizes and counts. What scripts read is in json.go.
+// Numbers as text for people: sizes. Counts are in package text, what scripts read is in json.go.
 
 // size writes a number of bytes for people.
 func size(n int64) string {
@@ -17,13 +14,4 @@ func size(n int64) string {
 	default:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
-}
-
-// count writes a large number with thin groups.
-func count(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -173,7 +173,7 @@ func reportVerify(out io.Writer, rec *checkpoint.Recording, results []replay.Res
 			return err
 		}
 	} else {
-		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", text.Plural(all.intervals, "interval"), count(all.instructions), rate,
+		fmt.Fprintf(out, "%s, %s instructions, %.1f M insn/s, %.2f s, %s\n", text.Plural(all.intervals, "interval"), text.Count(all.instructions), rate,
 			took.Seconds(), text.Plural(all.diverged, "divergence"))
 		if rec.IsMoment() {
 			fmt.Fprintln(out, "the recording holds one moment: nothing runs in it that could be compared")
@@ -215,7 +215,7 @@ func (t *tally) add(r *replay.Result) {
 
 // String is what verify prints of a process.
 func (t *tally) String() string {
-	s := text.Plural(t.intervals, "interval") + ", " + count(t.instructions) + " instructions, "
+	s := text.Plural(t.intervals, "interval") + ", " + text.Count(t.instructions) + " instructions, "
 	switch {
 	case t.diverged == 0 && t.failed == 0:
 		return s + "exact"
@@ -253,7 +253,7 @@ func verifyLine(out io.Writer, r replay.Result, f verifyFlags, several bool) err
 		if several {
 			of = fmt.Sprintf(" of process %d", r.PID)
 		}
-		fmt.Fprintf(out, "interval %d%s: %s instructions, %d events, %.2f s: %s\n", r.Interval, of, count(r.Instructions), r.Events, r.Took.Seconds(), state)
+		fmt.Fprintf(out, "interval %d%s: %s instructions, %d events, %.2f s: %s\n", r.Interval, of, text.Count(r.Instructions), r.Events, r.Took.Seconds(), state)
 	}
 	return nil
 }

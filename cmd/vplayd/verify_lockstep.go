@@ -236,9 +236,9 @@ func (l *lockstepRun) run(st stretch) (done bool, err error) {
 			rate := float64(sum) / 1e3 / time.Since(began).Seconds()
 			if st.insns > 0 {
 				line.show("lockstep [%s] interval %d, %s of %s steps, %.0f k/s", bar(float64(sum)/float64(st.insns)),
-					st.from.Interval, count(sum), count(st.insns), rate)
+					st.from.Interval, text.Count(sum), text.Count(st.insns), rate)
 			} else {
-				line.show("lockstep interval %d, %s steps, %.0f k/s", st.from.Interval, count(sum), rate)
+				line.show("lockstep interval %d, %s steps, %.0f k/s", st.from.Interval, text.Count(sum), rate)
 			}
 		},
 	})
@@ -280,7 +280,7 @@ func (l *lockstepRun) print(out io.Writer, res *lockstep.Result) error {
 		state = res.Err.Error()
 	}
 	if l.f.verbose || res.Err != nil {
-		fmt.Fprintf(out, "%s to %s: %s steps, %.2f s: %s\n", res.From, res.To, count(res.Steps), res.Took.Seconds(), state)
+		fmt.Fprintf(out, "%s to %s: %s steps, %.2f s: %s\n", res.From, res.To, text.Count(res.Steps), res.Took.Seconds(), state)
 	}
 	if d := res.Difference; d != nil {
 		l.printDifference(out, d)
@@ -374,7 +374,7 @@ func (l *lockstepRun) summary() error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(out, "%s steps on both, %s by the emulator alone, %.0f k/s, %.2f s, %s\n", count(l.steps), count(l.alone), rate,
+		fmt.Fprintf(out, "%s steps on both, %s by the emulator alone, %.0f k/s, %.2f s, %s\n", text.Count(l.steps), text.Count(l.alone), rate,
 			l.took.Seconds(), text.Plural(differences, "difference"))
 		if l.approximate > 0 {
 			fmt.Fprintf(out, "%s differ by one unit in the last place, as they may\n", text.Plural(int(l.approximate), "x87 result"))

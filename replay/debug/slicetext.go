@@ -2,7 +2,6 @@ package debug
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"vplay/replay/debug/text"
@@ -21,7 +20,7 @@ func (s *Slice) String() string {
 	if len(s.Rows) > 0 {
 		w.write(0, 0, false)
 	}
-	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Instructions), "instruction"), grouped(s.Executed), s.From)
+	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Instructions), "instruction"), text.Count(s.Executed), s.From)
 	if s.IsExplained {
 		w.b.WriteString("; nothing older is needed")
 	}
@@ -32,15 +31,6 @@ func (s *Slice) String() string {
 		}
 	}
 	return w.b.String()
-}
-
-// grouped writes a number with its thousands apart.
-func grouped(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // treeWriter writes a tree.
@@ -101,7 +91,7 @@ func (r *SliceRow) String() string {
 		s += text.Printable(r.Source)
 	}
 	if r.Count > 1 {
-		s += fmt.Sprintf("  (x %s)", grouped(r.Count))
+		s += fmt.Sprintf("  (x %s)", text.Count(r.Count))
 	}
 	return s
 }
@@ -125,7 +115,7 @@ func (s *Slice) Dot() string {
 		}
 		label += "\n" + r.Position.String()
 		if r.Count > 1 {
-			label += " x " + grouped(r.Count)
+			label += " x " + text.Count(r.Count)
 		}
 		fmt.Fprintf(&b, "\tn%d [label=%s];\n", r.Number, dotString(label))
 		for _, n := range r.Needs {
