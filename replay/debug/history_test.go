@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
-	"vplay/loader"
-	"vplay/replay"
 	"vplay/replay/debug/api"
 	"vplay/tests/processes"
 )
@@ -15,21 +13,7 @@ import (
 // TestHistory looks at the history of a process that became another program, and at where
 // the cursor is in it.
 func TestHistory(t *testing.T) {
-	s, err := replay.NewSession(processes.Open(t, processes.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	d, err := Open(s, 1<<20, loader.NewSymbols(nil, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	g, err := d.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
+	g := cursorOf(t, processes.Options{}, processes.Crashed)
 	h, err := g.History(t.Context(), 0, 1, 100)
 	if err != nil {
 		t.Fatal(err)

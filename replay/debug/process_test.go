@@ -77,21 +77,7 @@ func TestOpenProcess(t *testing.T) {
 // TestSeekBeforeDivergence: a process whose last interval does not replay is at its final image, which cannot be come to; what
 // lies before it can be gone to, and to stay is to stay there.
 func TestSeekBeforeDivergence(t *testing.T) {
-	s, err := replay.NewSession(processes.Open(t, processes.Options{Diverges: processes.Exited}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	d, err := OpenProcess(s, processes.Exited, 1<<20, loader.NewSymbols(nil, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	g, err := d.NewCursor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
+	g := cursorOf(t, processes.Options{Diverges: processes.Exited}, processes.Exited)
 	if err := g.seek(t.Context(), where{kind: whereEnd}, true); err == nil || !replay.Unmatched(err) {
 		t.Errorf("to the end: %v", err)
 	}
@@ -104,6 +90,27 @@ func TestSeekBeforeDivergence(t *testing.T) {
 		t.Errorf("to the end from the beginning: %v", err)
 	}
 	expectData(t, g, processes.Exited)
+}
+
+// cursorOf opens a process of the family, as it is made by o, for the length of a test.
+func cursorOf(t *testing.T, o processes.Options, pid int32) *Cursor {
+	t.Helper()
+	s, err := replay.NewSession(processes.Open(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	d, err := OpenProcess(s, pid, 1<<20, loader.NewSymbols(nil, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	g, err := d.NewCursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
 }
 
 // expectData wants a number at the beginning of the data of the present position.

@@ -10,6 +10,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
+	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/analysis/slice"
 	"vplay/replay/debug/api"
@@ -157,20 +158,17 @@ func inRegister(handle any) (l slice.Location, ok bool) {
 		return l, false
 	}
 	n, ok := v.Register()
-	switch {
-	case !ok:
+	if !ok || n > dwarf.RIP+16 {
 		return l, false
-	case n < uint64(len(dwarfRegisters)):
-		return slice.Location{Reg: dwarfRegisters[n], Len: uint64(max(v.Size(), 1))}, true
-	case n >= 17 && n <= 32:
-		return slice.Location{Reg: uint8(n - 17), IsVector: true}, true
+	}
+	if r, ok := loader.GPR(int(n)); ok {
+		return slice.Location{Reg: uint8(r), Len: uint64(max(v.Size(), 1))}, true
+	}
+	if n > dwarf.RIP { // xmm0 to xmm15 (System V ABI, AMD64, figure 3.36)
+		return slice.Location{Reg: uint8(n - dwarf.RIP - 1), IsVector: true}, true
 	}
 	return l, false
 }
-
-// dwarfRegisters are the general registers in the order of DWARF (System V ABI, AMD64
-// supplement, figure 3.36).
-var dwarfRegisters = [...]uint8{x86.RAX, x86.RDX, x86.RCX, x86.RBX, x86.RSI, x86.RDI, x86.RBP, x86.RSP, x86.R8, x86.R9, x86.R10, x86.R11, x86.R12, x86.R13, x86.R14, x86.R15}
 
 // registerNamed returns the register of a name without the $.
 func registerNamed(name string) (l slice.Location, ok bool) {
