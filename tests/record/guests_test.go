@@ -49,6 +49,7 @@ var guestCases = []guestCase{
 	{name: "memfdtwice"},
 	{name: "mremap"},
 	{name: "noexec"},
+	{name: "nops"},
 	{name: "noclone", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
 	{name: "nodump"},
 	{name: "noeintr"},
