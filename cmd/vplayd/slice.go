@@ -45,10 +45,11 @@ the place, the instruction that was executed there last, what that made, and how
 is in the slice where that is more than once. What was shown before is named by its
 number.
 
-By default an instruction depends on what it computed with and on what the address was
-made of that it loaded from or stored to; --values leaves out the addresses (a thin
-slice), which is shorter where a pointer is not what is wrong. The stack pointer, and the
-frame pointer, are taken as known. Which branches led to an instruction is not shown.
+An instruction depends on what it computed with, and on what the address was made of that
+it loaded from or stored to. What the value itself was made of comes first; behind it, row
+by row, what decided where that was loaded from or stored to. --values leaves the latter
+out (a thin slice). The stack pointer, and the frame pointer, are taken as known. Which
+branches led to an instruction is not shown.
 
 --origin goes on only as long as the value is copied: to the instruction that made it, or
 the call that brought it.

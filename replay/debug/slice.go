@@ -64,12 +64,7 @@ func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := g.rows(ctx, s, what, max(q.Most, 1), q.Copies)
-	if err != nil {
-		return nil, err
-	}
-	out.hasAddresses = !q.Values && !q.Copies
-	return out, nil
+	return g.rows(ctx, s, what, max(q.Most, 1), q.Copies)
 }
 
 // criterion fills in what is wanted, and where, and names it.

@@ -22,19 +22,19 @@ import (
 // Slice is where a value came from.
 type Slice struct {
 	What string `json:"of"` // the value, as it was asked for
-	// Rows are by how far they are from the value: the first is the value itself.
+	// Rows are by how far they are from the value: the first is the value itself. What it was made of
+	// comes before what only decided where that was loaded from or stored to.
 	Rows []SliceRow `json:"rows"`
 	// Left is how many rows there are beyond those asked for.
 	Left int `json:"left"`
-	// Instructions is how many executed instructions are in the slice, of Executed.
+	// Instructions is how many executed instructions are in the slice, of Executed. Values of them made the value.
 	Instructions uint64 `json:"instructions"`
+	Values       uint64 `json:"values"`
 	Executed     uint64 `json:"executed"`
 	// From is how far back the program was looked at: to the recording's start, or to where
 	// everything was explained.
 	From        checkpoint.Position `json:"from"`
 	IsExplained bool                `json:"explained"` // nothing was there when the recording began
-
-	hasAddresses bool // what decided where something was loaded or stored is in it
 }
 
 // SliceRow is a line, an instruction, or a source of a slice.
@@ -48,13 +48,16 @@ type SliceRow struct {
 	Instruction string              `json:"instruction,omitempty"` // the one of Position
 	Result      string              `json:"result,omitempty"`      // what it made
 	Source      string              `json:"source,omitempty"`      // of others: what it is
-	Needs       []int               `json:"needs,omitempty"`       // numbers of rows, newest first
+	Needs       []int               `json:"needs,omitempty"`       // numbers of rows that made its value, newest first
+	Addresses   []int               `json:"addresses,omitempty"`   // and of those that made an address of it alone
+	IsAddress   bool                `json:"address,omitempty"`     // the value was made without it
 }
 
 // rowKey tells rows apart.
 type rowKey struct {
 	function, file string
 	line           int
+	isAddress      bool
 	v              *slice.Vertex // where there is no line
 }
 
@@ -73,8 +76,14 @@ type protoRow struct {
 	newest *slice.Vertex
 	pos    checkpoint.Position
 	count  uint64
-	needs  map[*protoRow]checkpoint.Position
+	needs  map[*protoRow]rowNeed
 	number int
+}
+
+// rowNeed is what a row needs of another: newest is that one's last time for it.
+type rowNeed struct {
+	newest    checkpoint.Position
+	isAddress bool // and nothing but an address
 }
 
 // rows puts a slice in rows, of which it gives the most. With each every instruction has a row:
@@ -87,10 +96,10 @@ func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int
 		}
 	}
 	for v, r := range m.rows {
-		m.need(r, v, map[*slice.Vertex]bool{})
+		m.need(r, v)
 	}
 	order := m.order(m.rows[s.Root])
-	out := &Slice{What: what, Instructions: s.Instances, Executed: s.Executed, From: s.From, IsExplained: s.IsExplained}
+	out := &Slice{What: what, Instructions: s.Instances, Values: s.Values, Executed: s.Executed, From: s.From, IsExplained: s.IsExplained}
 	out.Left = max(0, len(order)-most-1)
 	order = order[:min(len(order), most+1)]
 	for i, r := range order {
@@ -105,12 +114,12 @@ func (m *rowMaker) add(v *slice.Vertex) {
 	var at loader.Location
 	if v.Kind == slice.Instruction {
 		if at = m.g.names().At(v.PC); at.File != "" && at.Line > 0 && !m.each {
-			k = rowKey{function: at.Function, file: at.File, line: at.Line}
+			k = rowKey{function: at.Function, file: at.File, line: at.Line, isAddress: v.IsAddress}
 		}
 	}
 	r := m.byKey[k]
 	if r == nil {
-		r = &protoRow{key: k, at: at, newest: v, pos: v.Newest, needs: map[*protoRow]checkpoint.Position{}, number: -1}
+		r = &protoRow{key: k, at: at, newest: v, pos: v.Newest, needs: map[*protoRow]rowNeed{}, number: -1}
 		m.byKey[k] = r
 	}
 	if v.Newest.Compare(r.pos) > 0 {
@@ -120,51 +129,57 @@ func (m *rowMaker) add(v *slice.Vertex) {
 	m.rows[v] = r
 }
 
-// maxSaves bounds how many instructions that keep registers are looked behind for one row.
-const maxSaves = 256
-
-// need joins the row of v to those of what v needs, past what only keeps a register's value
-// for a while.
-func (m *rowMaker) need(r *protoRow, v *slice.Vertex, past map[*slice.Vertex]bool) {
+// need joins the row of v to those of what v needs.
+func (m *rowMaker) need(r *protoRow, v *slice.Vertex) {
 	for _, e := range v.Needs {
 		to := m.rows[e.To]
-		switch {
-		case e.To.IsSave():
-			if !past[e.To] && len(past) < maxSaves {
-				past[e.To] = true
-				m.need(r, e.To, past)
-			}
-		case to != r && to != nil:
-			if p, ok := r.needs[to]; !ok || e.Newest.Compare(p) > 0 {
-				r.needs[to] = e.Newest
-			}
+		if to == nil || to == r {
+			continue
 		}
+		n, ok := r.needs[to]
+		if !ok {
+			n = rowNeed{e.Newest, e.IsAddress}
+		}
+		if n.isAddress = n.isAddress && e.IsAddress; e.Newest.Compare(n.newest) > 0 {
+			n.newest = e.Newest
+		}
+		r.needs[to] = n
 	}
 }
 
-// order numbers the rows by how far they are from root, of equals the newest first.
-func (m *rowMaker) order(root *protoRow) []*protoRow {
-	out := []*protoRow{root}
-	root.number = 0
-	for i := 0; i < len(out); i++ {
-		for _, r := range out[i].sorted() {
+// order numbers the rows: by how many addresses are between them and root, then by how far
+// they are, of equals the newest first.
+func (m *rowMaker) order(root *protoRow) (out []*protoRow) {
+	add := func(list []*protoRow) {
+		for _, r := range list {
 			if r.number < 0 {
 				r.number = len(out)
 				out = append(out, r)
 			}
 		}
 	}
+	add([]*protoRow{root})
+	for from, i := 0, 0; i < len(out); from = i {
+		for ; i < len(out); i++ {
+			add(out[i].sorted(false))
+		}
+		for _, r := range out[from:] {
+			add(r.sorted(true))
+		}
+	}
 	return out
 }
 
-// sorted returns what a row needs, newest first.
-func (r *protoRow) sorted() []*protoRow {
+// sorted returns what a row's value, or its addresses, need, newest first.
+func (r *protoRow) sorted(isAddress bool) []*protoRow {
 	list := make([]*protoRow, 0, len(r.needs))
-	for n := range r.needs {
-		list = append(list, n)
+	for to, n := range r.needs {
+		if n.isAddress == isAddress {
+			list = append(list, to)
+		}
 	}
 	slices.SortFunc(list, func(a, b *protoRow) int {
-		return cmp.Or(r.needs[b].Compare(r.needs[a]), b.pos.Compare(a.pos), cmp.Compare(a.newest.PC, b.newest.PC), cmp.Compare(a.newest.What, b.newest.What), cmp.Compare(a.newest.NR, b.newest.NR), cmp.Compare(a.newest.Arg, b.newest.Arg))
+		return cmp.Or(r.needs[b].newest.Compare(r.needs[a].newest), b.pos.Compare(a.pos), cmp.Compare(a.newest.PC, b.newest.PC), cmp.Compare(a.newest.What, b.newest.What), cmp.Compare(a.newest.NR, b.newest.NR), cmp.Compare(a.newest.Arg, b.newest.Arg))
 	})
 	return list
 }
@@ -177,12 +192,8 @@ var kinds = map[slice.Kind]string{
 // row makes row i; rows from limit on are not shown.
 func (m *rowMaker) row(r *protoRow, i, limit int, what string) SliceRow {
 	v := r.newest
-	row := SliceRow{Number: i, Kind: kinds[v.Kind], Position: r.pos, Count: r.count}
-	for _, n := range r.sorted() {
-		if n.number < limit {
-			row.Needs = append(row.Needs, n.number)
-		}
-	}
+	row := SliceRow{Number: i, Kind: kinds[v.Kind], Position: r.pos, Count: r.count, IsAddress: v.IsAddress}
+	row.Needs, row.Addresses = numbers(r.sorted(false), limit), numbers(r.sorted(true), limit)
 	switch v.Kind {
 	case slice.Instruction:
 		at := r.at
@@ -202,6 +213,16 @@ func (m *rowMaker) row(r *protoRow, i, limit int, what string) SliceRow {
 		}
 	}
 	return row
+}
+
+// numbers returns the numbers of rows, of those below limit.
+func numbers(list []*protoRow, limit int) (out []int) {
+	for _, r := range list {
+		if r.number < limit {
+			out = append(out, r.number)
+		}
+	}
+	return out
 }
 
 // callName writes a call of which the descriptor is known.

@@ -9,7 +9,7 @@ import (
 
 // A slice as text: a tree in which what a value was made of stands below it. As long as
 // there is only one such thing the tree does not become deeper, so that a chain is a list; where
-// there are several, each begins with a dash.
+// there are several, each begins with a dash. Behind it come such trees of the addresses.
 
 // maxIndent bounds how deep the tree is shown, in steps.
 const maxIndent = 12
@@ -20,15 +20,18 @@ func (s *Slice) String() string {
 	if len(s.Rows) > 0 {
 		w.write(0, 0, false)
 	}
-	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Instructions), "instruction"), text.Count(s.Executed), s.From)
+	for i := range s.Rows {
+		w.addresses(i)
+	}
+	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Values), "instruction"), text.Count(s.Executed), s.From)
+	if n := s.Instructions - s.Values; n > 0 {
+		fmt.Fprintf(&w.b, ", and %s for addresses", text.Count(n))
+	}
 	if s.IsExplained {
 		w.b.WriteString("; nothing older is needed")
 	}
 	if s.Left > 0 {
-		fmt.Fprintf(&w.b, "\n%s more", text.Plural(s.Left, "row"))
-		if s.hasAddresses {
-			w.b.WriteString("; --values leaves out what only decided where something was loaded or stored")
-		}
+		fmt.Fprintf(&w.b, "\n%s more; -n says how many are shown", text.Plural(s.Left, "row"))
 	}
 	return w.b.String()
 }
@@ -40,6 +43,38 @@ type treeWriter struct {
 	done []bool
 }
 
+// addresses writes what the addresses of row n were made of, as far as that is not shown yet.
+func (w *treeWriter) addresses(n int) {
+	next, seen := w.split(w.s.Rows[n].Addresses)
+	if len(next) == 0 {
+		return
+	}
+	fmt.Fprintf(&w.b, "where #%d loaded from or stored to:\n", n)
+	w.below(1, next, seen)
+}
+
+// split tells the rows of a list that are not shown yet from those that are.
+func (w *treeWriter) split(list []int) (next, seen []int) {
+	for _, k := range list {
+		if w.done[k] {
+			seen = append(seen, k)
+		} else {
+			next = append(next, k)
+		}
+	}
+	return next, seen
+}
+
+// below writes rows side by side at a depth, behind the numbers of those that are shown.
+func (w *treeWriter) below(depth int, next, seen []int) {
+	for _, k := range seen {
+		fmt.Fprintf(&w.b, "%s  and #%d\n", indent(depth), k)
+	}
+	for _, k := range next {
+		w.write(k, depth, len(next) > 1)
+	}
+}
+
 // write writes row n and what it needs. isBranch says that it is one of several that a row needs.
 func (w *treeWriter) write(n, depth int, isBranch bool) {
 	for !w.done[n] {
@@ -49,28 +84,16 @@ func (w *treeWriter) write(n, depth int, isBranch bool) {
 		} else {
 			fmt.Fprintf(&w.b, "%s%s\n", indent(depth), &w.s.Rows[n])
 		}
-		var next, seen []int
-		for _, k := range w.s.Rows[n].Needs {
-			if w.done[k] {
-				seen = append(seen, k)
-			} else {
-				next = append(next, k)
-			}
-		}
+		next, seen := w.split(w.s.Rows[n].Needs)
 		if n == 0 || len(next) > 1 {
 			depth++
 		}
-		for _, k := range seen {
-			fmt.Fprintf(&w.b, "%s  and #%d\n", indent(depth), k)
-		}
-		if len(next) == 0 {
+		if len(next) != 1 {
+			w.below(depth, next, seen)
 			return
 		}
-		isBranch = len(next) > 1
-		for _, k := range next[:len(next)-1] {
-			w.write(k, depth, true)
-		}
-		n = next[len(next)-1] // a chain is no recursion
+		w.below(depth, nil, seen)
+		n, isBranch = next[0], false // a chain is no recursion
 	}
 }
 
@@ -120,6 +143,9 @@ func (s *Slice) Dot() string {
 		fmt.Fprintf(&b, "\tn%d [label=%s];\n", r.Number, dotString(label))
 		for _, n := range r.Needs {
 			fmt.Fprintf(&b, "\tn%d -> n%d;\n", r.Number, n)
+		}
+		for _, n := range r.Addresses {
+			fmt.Fprintf(&b, "\tn%d -> n%d [style=dashed];\n", r.Number, n)
 		}
 	}
 	b.WriteString("}\n")

@@ -15,13 +15,14 @@ type sliceAnswer struct {
 	Of   string
 	Rows []struct {
 		Kind, Source, Result string
+		Address              bool
 		At                   struct {
 			File, Function string
 			Line           int
 		}
 	}
-	Left                   int
-	Instructions, Executed uint64
+	Left                           int
+	Instructions, Values, Executed uint64
 }
 
 // slice runs vplayd slice on a recording of g.
@@ -51,6 +52,19 @@ func (a *sliceAnswer) has(g *guest, line int) bool {
 	return false
 }
 
+// begins holds that a begins with the rows that the slice of values has, and has the same instructions for them.
+func (a *sliceAnswer) begins(t *testing.T, values *sliceAnswer) {
+	t.Helper()
+	if a.Values != values.Instructions || values.Values != values.Instructions {
+		t.Errorf("%d instructions made the value, of the slice of values %d of %d", a.Values, values.Values, values.Instructions)
+	}
+	for i, r := range a.Rows {
+		if r.Address != (i >= len(values.Rows)) {
+			t.Errorf("row %d of %d is for an address: %v; the slice of values has %d rows", i, len(a.Rows), r.Address, len(values.Rows))
+		}
+	}
+}
+
 // TestSliceNamesTheInput: what a system call brought is named with the file that it is of, and the
 // forms of the answer agree.
 func TestSliceNamesTheInput(t *testing.T) {
@@ -66,7 +80,7 @@ func TestSliceNamesTheInput(t *testing.T) {
 		t.Errorf("the file is not named: %+v", a.Rows)
 	}
 	for _, k := range []struct{ expr, flag, want string }{
-		{"", "--values", "the crash: $"}, {"", "-n1", "more; --values leaves out"}, {"header", "--dot", "digraph slice {"}, {"header", "--origin", "memory of read(3)"},
+		{"", "--values", "the crash: $"}, {"", "-n1", "more; -n says"}, {"header", "--dot", "digraph slice {"}, {"header", "--origin", "memory of read(3)"},
 	} {
 		args := append([]string{"slice", k.flag, "--symbols", filepath.Join(g.dir, "symbols"), rec}, strings.Fields(k.expr)...)
 		out, err := exec.Command(vplayd, args...).CombinedOutput()
@@ -114,7 +128,8 @@ func TestSliceFindsTheCause(t *testing.T) {
 			t.Run(name+level, func(t *testing.T) {
 				t.Parallel()
 				g := compile(t, "slice/"+name, level, "-pthread")
-				a := g.slice(t, g.record(t))
+				rec := g.record(t)
+				a := g.slice(t, rec)
 				t.Logf("%s: %d of %d instructions, %d rows", a.Of, a.Instructions, a.Executed, len(a.Rows))
 				if !a.has(g, g.line(t, "cause")) {
 					t.Errorf("the cause is not in the slice of %s", a.Of)
@@ -125,6 +140,7 @@ func TestSliceFindsTheCause(t *testing.T) {
 				if 3*a.Instructions > a.Executed {
 					t.Errorf("the slice has %d of %d instructions", a.Instructions, a.Executed)
 				}
+				a.begins(t, g.slice(t, rec, "--values"))
 			})
 		}
 	}

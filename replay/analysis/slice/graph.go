@@ -9,6 +9,10 @@ import (
 // The slice as a graph: a vertex for each instruction of the program, however often it is
 // in the slice, and for each kind of source outside; an edge from who needed a value to who
 // made it. So loops are folded as they are met, and the graph is as large as the code.
+//
+// An instruction may be met because the value itself was made by it, and at another time because it
+// decided where something was loaded from or stored to. These are two vertices: else the one would bring what the other
+// was made of, and a value that came through memmove would seem to be made of everything that memmove ever moved.
 
 // Kind says what a vertex is.
 type Kind uint8
@@ -37,20 +41,25 @@ type Vertex struct {
 	Note string // what the recording says of the call: a file's path, a peer
 	What string // of a source: "registers" or "memory"
 
+	// IsAddress says that the value was made without it: it only decided where something was loaded
+	// from or stored to.
+	IsAddress bool
+
 	Needs []Edge // what it was made of, newest first
 }
 
 // Edge says that a vertex needed what another one made.
 type Edge struct {
-	To     *Vertex
-	Count  uint64
-	Newest checkpoint.Position // of To, for this edge
+	To        *Vertex
+	Count     uint64
+	Newest    checkpoint.Position // of To, for this edge
+	IsAddress bool                // for an address of its memory operands alone
 }
 
 // graph is the slice under way.
 type graph struct {
 	sets  *needSets
-	nodes []*node          // of instructions, by the number of their vertex
+	nodes [2][]*node       // of instructions, by the number of their vertex; those met for an address apart
 	other map[uint32]*node // of sources
 	edges map[[2]uint32]*edge
 	keys  map[source]uint32
@@ -64,8 +73,15 @@ type here checkpoint.Position
 
 func (h here) position() checkpoint.Position { return checkpoint.Position(h) }
 
-// sourceBit marks numbers of vertices that are no instruction. The first is the criterion.
-const sourceBit = 1 << 31
+// Numbers of vertices: of instructions from 1 on (program.add), of sources with sourceBit. A member of a need set is the number of a
+// vertex, with byAddress where its address is what needs the location. Sets are sorted, so a
+// set has a member that needs the value itself when its first has neither addressBit nor byAddress.
+const (
+	criterion  = 0       // the root
+	byAddress  = 1 << 29 // in need sets alone
+	addressBit = 1 << 30 // a vertex with Vertex.IsAddress
+	sourceBit  = 1 << 31
+)
 
 // source tells sources apart.
 type source struct {
@@ -80,6 +96,7 @@ type source struct {
 type node struct {
 	id     uint32
 	need   uint32 // the set of it alone
+	addr   uint32 // the set of its addresses alone
 	count  uint64
 	newest checkpoint.Position
 
@@ -98,9 +115,12 @@ func newGraph(sets *needSets) *graph {
 	return &graph{sets: sets, other: map[uint32]*node{}, edges: map[[2]uint32]*edge{}, keys: map[source]uint32{}}
 }
 
-// hit adds one more instance of vertex v, which was needed by the vertices of need, and
-// returns the need of v alone.
-func (g *graph) hit(v, need uint32, at positioner) uint32 {
+// hit adds one more instance of v, an instruction or a source, which was needed by the members of need, and
+// returns its node.
+func (g *graph) hit(v, need uint32, at positioner) *node {
+	if g.sets.lists[need][0] >= byAddress {
+		v |= addressBit
+	}
 	n := g.node(v, at)
 	n.count++
 	if n.last != need {
@@ -109,7 +129,7 @@ func (g *graph) hit(v, need uint32, at positioner) uint32 {
 	for _, e := range n.edges {
 		e.count++
 	}
-	return n.need
+	return n
 }
 
 // node returns vertex v, which is met at a position.
@@ -122,19 +142,20 @@ func (g *graph) node(v uint32, at positioner) *node {
 		}
 		return n
 	}
-	if int(v) >= len(g.nodes) {
-		g.nodes = append(g.nodes, make([]*node, int(v)+1-len(g.nodes))...)
+	list, i := &g.nodes[v/addressBit], int(v%addressBit)
+	if i >= len(*list) {
+		*list = append(*list, make([]*node, i+1-len(*list))...)
 	}
-	n := g.nodes[v]
+	n := (*list)[i]
 	if n == nil {
 		n = g.newNode(v, at)
-		g.nodes[v] = n
+		(*list)[i] = n
 	}
 	return n
 }
 
 func (g *graph) newNode(v uint32, at positioner) *node {
-	return &node{id: v, need: g.sets.of(v), newest: at.position(), last: ^uint32(0)}
+	return &node{id: v, need: g.sets.of(v), addr: g.sets.of(v | byAddress), newest: at.position(), last: ^uint32(0)}
 }
 
 // maxEdges bounds the edges. Beyond it they are left out.

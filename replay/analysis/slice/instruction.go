@@ -71,12 +71,13 @@ type instruction struct {
 	retires bool // false for a REP that was left between two iterations
 	repeats bool // a string instruction: words are RSI, RDI and the bytes done
 	spied   bool // what it accessed was watched: the word is an index of stretch.spied
+	saves   bool // it keeps a register for a while: see isSave
 }
 
 // compile makes what is known of in. With frame the base register is the frame pointer: as
 // with the stack pointer, its value is taken as known.
 func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
-	k := &instruction{pc: pc, in: *in, retires: true}
+	k := &instruction{pc: pc, in: *in, retires: true, saves: isSave(in)}
 	row := &x86.Rows()[in.Row]
 	c := compiler{k: k, in: in, row: row, mnemonic: strings.TrimPrefix(row.Mnemonic, "V")}
 	c.compile()

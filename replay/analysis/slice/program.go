@@ -69,7 +69,7 @@ func (p *program) instruction(pc uint64, in *x86.Inst, frame bool) (*instruction
 func (p *program) add(k key, made *instruction) uint32 {
 	v, ok := p.vertices[code{k.pc, k.in}]
 	if !ok {
-		v = uint32(len(p.vertices))
+		v = uint32(len(p.vertices)) + 1
 		p.vertices[code{k.pc, k.in}] = v
 	}
 	made.vertex = v

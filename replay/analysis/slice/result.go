@@ -103,11 +103,12 @@ func TargetWants(c *x86.CPU, in *x86.Inst) []Location {
 }
 
 // IsSave reports whether v is a PUSH or POP of a register: most of them keep the value of a
-// register for a caller.
-func (v *Vertex) IsSave() bool {
-	if v.Kind != Instruction {
-		return false
-	}
-	row := &x86.Rows()[v.Inst.Row]
+// register for a caller. It needs nothing: who needed what it kept has an edge to what made that.
+func (v *Vertex) IsSave() bool { return v.Kind == Instruction && isSave(&v.Inst) }
+
+// isSave is Vertex.IsSave of an instruction. One that all functions of a program
+// have would else join what each of them keeps.
+func isSave(in *x86.Inst) bool {
+	row := &x86.Rows()[in.Row]
 	return (row.Mnemonic == "PUSH" || row.Mnemonic == "POP") && len(row.Operands) == 1 && row.Operands[0] == "rv"
 }

@@ -61,8 +61,9 @@ type Instance struct {
 type Slice struct {
 	Root     *Vertex   // the criterion
 	Vertices []*Vertex // the others, newest first
-	// Instances is how many executed instructions are in the slice, of Executed.
-	Instances, Executed uint64
+	// Instances is how many executed instructions are in the slice, of Executed. Values of them
+	// made the value; the others only decided where something was loaded from or stored to.
+	Instances, Values, Executed uint64
 	// From is where the walk ended: at the recording's start, or earlier when everything was
 	// explained.
 	From checkpoint.Position
@@ -97,7 +98,7 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 
 // want makes the locations asked for live.
 func (w *walker) want(o *Options) {
-	root := w.sets.of(sourceBit)
+	root := w.sets.of(criterion)
 	w.cur = w.of(o.TID)
 	for _, l := range o.Want {
 		switch {
@@ -207,7 +208,7 @@ func (w *walker) atStart(from checkpoint.Position) {
 // slice returns the graph as it is shown.
 func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
 	s := &Slice{Root: &Vertex{Kind: Criterion, Count: 1, Newest: at}}
-	of := map[uint32]*Vertex{sourceBit: s.Root}
+	of := map[uint32]*Vertex{criterion: s.Root}
 	code := map[uint32]*instruction{}
 	for _, k := range p.all() {
 		code[k.vertex] = k
@@ -216,7 +217,7 @@ func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
 	for k, n := range g.keys {
 		sources[n] = k
 	}
-	all := g.nodes
+	all := slices.Concat(g.nodes[0], g.nodes[1])
 	for _, n := range g.other {
 		all = append(all, n)
 	}
@@ -224,20 +225,23 @@ func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
 		if n == nil {
 			continue
 		}
-		id := n.id
-		v := &Vertex{Count: n.count, Newest: n.newest, Arg: noArg}
+		id := n.id &^ addressBit
+		v := &Vertex{Count: n.count, Newest: n.newest, Arg: noArg, IsAddress: n.id != id}
 		if k, ok := sources[id]; ok {
 			v.Kind, v.NR, v.Arg, v.Note, v.What = k.kind, k.nr, k.arg, k.note, k.what
 		} else {
 			v.PC, v.Inst = code[id].pc, code[id].in
 			s.Instances += n.count
+			if !v.IsAddress {
+				s.Values += n.count
+			}
 		}
-		of[id] = v
+		of[n.id] = v
 		s.Vertices = append(s.Vertices, v)
 	}
 	for _, e := range g.edges {
-		if from := of[e.from]; from != nil {
-			from.Needs = append(from.Needs, Edge{of[e.to], e.count, e.newest})
+		if from := of[e.from&^byAddress]; from != nil {
+			from.Needs = append(from.Needs, Edge{To: of[e.to], Count: e.count, Newest: e.newest, IsAddress: e.from&byAddress != 0})
 		}
 	}
 	newest := func(a, b *Vertex) int {

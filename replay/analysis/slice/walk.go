@@ -129,7 +129,7 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 	w.isHit = false
 	var ws [4]uint64
 	copy(ws[:], w.s.words[words:words+int(k.words)])
-	var after func(need uint32)
+	var after func(*node)
 	switch {
 	case k.spied:
 		after = w.spied(k, w.s.spied[ws[0]])
@@ -144,13 +144,13 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 	}
 }
 
-// hit adds the present instruction to the slice and returns the need of it alone.
-func (w *walker) hit(k *instruction, at *moment) uint32 {
-	need := w.graph.hit(k.vertex, w.need, at)
+// hit adds the present instruction to the slice and returns its node.
+func (w *walker) hit(k *instruction, at *moment) *node {
+	n := w.graph.hit(k.vertex, w.need, at)
 	if w.visit != nil {
 		w.visit(Instance{Interval: w.s.from.Interval, Instr: at.retired, Retires: k.retires, in: k})
 	}
-	return need
+	return n
 }
 
 // plain explains what an ordinary instruction wrote.
@@ -163,21 +163,25 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 	if !w.isHit {
 		return
 	}
-	need := w.hit(k, at)
+	n := w.hit(k, at)
+	from := n.need
+	if k.saves { // which is needed by those that needed what it kept, each by its own
+		from = w.need
+	}
 	for i := range k.flows {
 		f := &k.flows[i]
 		switch {
 		case !hits[i]:
 		case f.copies:
-			w.putPlace(f.from, ws, masks[i], need)
+			w.putPlace(f.from, ws, masks[i], from)
 		case !w.only:
-			w.putRegs(f.src, need)
+			w.putRegs(f.src, n.need)
 			for _, l := range f.loads {
-				w.putMemory(ws[l], int(k.ops[l].size), need)
+				w.putMemory(ws[l], int(k.ops[l].size), n.need)
 			}
 		}
 	}
-	w.putAddress(k, need)
+	w.putAddress(k, n)
 }
 
 // takeFlow takes what f wrote. Of a copy it returns the bytes that are wanted of what was
@@ -267,14 +271,14 @@ func (w *walker) putMemory(a uint64, n int, need uint32) {
 }
 
 // putAddress makes live what the addresses of k's operands are made of.
-func (w *walker) putAddress(k *instruction, need uint32) {
+func (w *walker) putAddress(k *instruction, n *node) {
 	if !w.thin && !k.address.isEmpty() {
-		w.cur.put(k.address, need, w.sets)
+		w.cur.put(k.address, n.addr, w.sets)
 	}
 }
 
 // spied explains what an instruction wrote of which the accesses were watched.
-func (w *walker) spied(k *instruction, seen []access) func(need uint32) {
+func (w *walker) spied(k *instruction, seen []access) func(*node) {
 	f := &k.flows[0]
 	for _, a := range seen {
 		if a.stores {
@@ -284,17 +288,17 @@ func (w *walker) spied(k *instruction, seen []access) func(need uint32) {
 	if live := f.dst.and(w.cur.set); !live.isEmpty() {
 		w.cur.take(live, w.needed)
 	}
-	return func(need uint32) {
+	return func(n *node) {
 		if w.only {
 			return
 		}
-		w.putRegs(f.src, need)
+		w.putRegs(f.src, n.need)
 		for _, a := range seen {
 			if !a.stores {
-				w.putMemory(a.addr, a.n, need)
+				w.putMemory(a.addr, a.n, n.need)
 			}
 		}
-		w.putAddress(k, need)
+		w.putAddress(k, n)
 	}
 }
 

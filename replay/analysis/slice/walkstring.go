@@ -11,7 +11,7 @@ type span struct {
 
 // repeated explains what a string instruction wrote: words are where its source and its
 // destination begin, and how many bytes it went over.
-func (w *walker) repeated(k *instruction, ws [4]uint64) func(need uint32) {
+func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
 	src, dst, n := ws[0], ws[1], ws[2]
 	if n == 0 {
 		return nil
@@ -41,7 +41,8 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(need uint32) {
 		w.cur.take(live, w.needed)
 		isStep = true
 	}
-	return func(need uint32) {
+	return func(v *node) {
+		need := v.need
 		for _, s := range spans {
 			w.over = !w.mem.put(src+s.off, s.mask, need, w.sets) || w.over
 		}
@@ -58,7 +59,7 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(need uint32) {
 			w.putRegs(steps.src, need)
 			w.putLoads(steps, src, dst, n, need)
 		}
-		w.putAddress(k, need)
+		w.putAddress(k, v)
 	}
 }
 

@@ -529,9 +529,9 @@ for _word, _doc, _counted in (
 _Slice("slice", """What a value was made of: vplay slice [--values] [-n N] [EXPR]
 
 EXPR is a variable, a register as $rax, or what is in memory; without it: what the
-program died of. Below each row stands what it was made of, back to what came in from outside.
---values leaves out what only decided where something was loaded or stored; -n is how many
-rows are shown. Positions are for vplay seek.""")
+program died of. Below each row stands what it was made of, back to what came in from outside;
+behind these rows, what decided where each of them loaded from or stored to. --values leaves
+that out; -n is how many rows are shown. Positions are for vplay seek.""")
 _Slice("origin", """The store that made a value, or the input it came from: vplay origin EXPR
 
 The value is followed through all copies of it; EXPR as for vplay slice.""")
