@@ -46,8 +46,10 @@ const (
 // read (src, and the memory operands loads). load and store are indexes of instruction.ops.
 type flow struct {
 	dst, src regSet
-	store    int8   // -1: none
-	loads    []int8 // none for stores of registers
+	writes   []piece // dst
+	reads    []piece // src
+	store    int8    // -1: none
+	loads    []int8  // none for stores of registers
 
 	// A copy moves n bytes from one place to another and changes none; what else is
 	// written is zero, or with extends the sign of the last byte.
@@ -64,9 +66,10 @@ type instruction struct {
 	vertex  uint32
 	ops     []operand
 	flows   []flow
-	address regSet // what the addresses of ops are made of
-	touch   uint64 // summary of all flows' dst
-	words   uint8  // that the trace has of it
+	address regSet  // what the addresses of ops are made of
+	bases   []piece // address
+	touch   uint64  // summary of all flows' dst
+	words   uint8   // that the trace has of it
 	stores  bool
 	retires bool // false for a REP that was left between two iterations
 	repeats bool // a string instruction: words are RSI, RDI and the bytes done
@@ -100,10 +103,11 @@ func (k *instruction) finish() {
 		f := &k.flows[i]
 		f.dst.remove(ignored)
 		f.src.remove(ignored)
+		f.writes, f.reads = f.dst.list(), f.src.list()
 		all.add(f.dst)
 		k.stores = k.stores || f.store >= 0
 	}
-	k.touch = all.summary()
+	k.touch, k.bases = all.summary(), k.address.list()
 	switch {
 	case k.spied:
 		k.words, k.stores = 1, true

@@ -149,39 +149,92 @@ func (m *liveMemory) within(from, to uint64, f func(a, mask uint64)) {
 
 // liveRegs is the live parts of the registers of a thread.
 type liveRegs struct {
-	set   regSet
-	sum   uint64 // its summary
+	set regSet
+	sum uint64 // its summary
+	// Most often all live parts of a piece are needed by the same. Then the piece's bit is set in one, and the need stands at
+	// its first part alone.
+	one   uint64
 	needs [regParts]uint32
+}
+
+// need returns what part n, which is live, is needed by.
+func (r *liveRegs) need(n int) uint32 {
+	if r.one>>(n/8)&1 != 0 {
+		n &^= 7
+	}
+	return r.needs[n]
 }
 
 // take makes the parts in s not live and calls f with what each was needed by.
 func (r *liveRegs) take(s regSet, f func(need uint32)) {
+	s.pieces(func(p piece) { r.takePiece(p, f) })
+}
+
+// takePiece makes parts not live, calls f with what each was needed by, and returns which of them were live.
+func (r *liveRegs) takePiece(p piece, f func(need uint32)) uint8 {
+	word, shift := &r.set[p.n/8], p.n%8*8
+	was := uint8(*word >> shift)
+	hit := was & p.mask
+	if hit == 0 {
+		return 0
+	}
+	*word &^= uint64(hit) << shift
+	if was == hit {
+		r.sum &^= 1 << p.n
+	}
+	needs := r.needs[int(p.n)*8:][:8]
+	if r.one>>p.n&1 != 0 {
+		f(needs[0])
+		return hit
+	}
 	last := ^uint32(0)
-	hit := s.and(r.set)
-	hit.each(func(n int) {
-		if r.needs[n] != last {
-			last = r.needs[n]
-			f(last)
+	for m := hit; m != 0; m &= m - 1 {
+		if n := needs[bits.TrailingZeros8(m)]; n != last {
+			last = n
+			f(n)
 		}
-	})
-	r.set.remove(s)
-	r.sum = r.set.summary()
+	}
+	return hit
 }
 
 // put makes the parts in s live for need.
 func (r *liveRegs) put(s regSet, need uint32, sets *needSets) {
-	for i, w := range s {
-		old := r.set[i]
-		for ; w != 0; w &= w - 1 {
-			b := bits.TrailingZeros64(w)
-			n := &r.needs[i*64+b]
-			if old>>b&1 == 0 {
-				*n = need
-			} else if *n != need {
-				*n = sets.union(*n, need)
-			}
-		}
-		r.set[i] |= s[i]
-	}
-	r.sum = r.set.summary()
+	s.pieces(func(p piece) { r.putPiece(p, need, sets) })
 }
+
+// putPiece makes parts live for need. There is at least one.
+func (r *liveRegs) putPiece(p piece, need uint32, sets *needSets) {
+	word, shift := &r.set[p.n/8], p.n%8*8
+	was := uint8(*word >> shift)
+	*word |= uint64(p.mask) << shift
+	r.sum |= 1 << p.n
+	needs := r.needs[int(p.n)*8:][:8]
+	switch {
+	case was == 0:
+		r.one |= 1 << p.n
+		needs[0] = need
+		return
+	case r.one>>p.n&1 == 0:
+	case needs[0] == need:
+		return
+	case was == p.mask:
+		needs[0] = sets.union(needs[0], need)
+		return
+	default: // from here on each part has its own
+		r.one &^= 1 << p.n
+		for m := was &^ 1; m != 0; m &= m - 1 {
+			needs[bits.TrailingZeros8(m)] = needs[0]
+		}
+	}
+	for m := p.mask; m != 0; m &= m - 1 {
+		b := bits.TrailingZeros8(m)
+		if was>>b&1 == 0 {
+			needs[b] = need
+		} else if needs[b] != need {
+			needs[b] = sets.union(needs[b], need)
+		}
+	}
+}
+
+// clear makes nothing live.
+func (r *liveRegs) clear() { r.set, r.sum = regSet{}, 0 }

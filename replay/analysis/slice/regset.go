@@ -105,17 +105,32 @@ func (s *regSet) each(f func(n int)) {
 	}
 }
 
-// summary has a bit for each register that has a part in s, so that two sets can be told
+// piece is up to eight parts of a set that stand together: those of a general register, of a vector
+// register, the flags. n is which byte of the set they are, mask a bit each.
+type piece struct{ n, mask uint8 }
+
+// pieces calls f for each piece that has a part in s.
+func (s *regSet) pieces(f func(p piece)) {
+	for i, w := range s {
+		for w != 0 {
+			at := bits.TrailingZeros64(w) &^ 7
+			f(piece{uint8(i*8 + at/8), uint8(w >> at)})
+			w &^= 0xff << at
+		}
+	}
+}
+
+// list returns the pieces of s.
+func (s *regSet) list() (out []piece) {
+	s.pieces(func(p piece) { out = append(out, p) })
+	return out
+}
+
+// summary has a bit for each piece that has a part in s, so that two sets can be told
 // to be disjoint by one comparison.
 func (s *regSet) summary() (sum uint64) {
-	for i, w := range s[:miscWord] {
+	for i, w := range s {
 		sum |= nonzeroBytes(w) << (8 * i)
-	}
-	if s[miscWord]&0xff != 0 {
-		sum |= 1 << 48
-	}
-	if s[miscWord]&^0xff != 0 {
-		sum |= 1 << 49
 	}
 	return sum
 }

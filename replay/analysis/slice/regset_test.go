@@ -23,7 +23,7 @@ func TestSummary(t *testing.T) {
 	if s := flagsOf(x86.FlagZF); s.summary() != 1<<48 {
 		t.Errorf("a flag: %#x", s.summary())
 	}
-	if s := part(partFSBase); s.summary() != 1<<49 {
+	if s := part(partFSBase); s.summary() != 1<<50 {
 		t.Errorf("FS base: %#x", s.summary())
 	}
 	if s := (regSet{}); s.summary() != 0 {

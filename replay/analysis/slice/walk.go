@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"vplay/checkpoint"
+	"vplay/replay/x86"
 )
 
 // The walk: back through the trace of a stretch, with the set of live locations. An
@@ -25,6 +26,8 @@ type walker struct {
 	thin  bool // addresses are not followed
 	only  bool // only copies are followed
 	visit func(Instance)
+	// onNeed is needed, made a function once.
+	onNeed func(need uint32)
 
 	s     *stretch
 	list  []*instruction
@@ -35,7 +38,9 @@ type walker struct {
 
 func newWalker(p *program) *walker {
 	sets := newNeedSets()
-	return &walker{p: p, mem: newLiveMemory(), regs: map[checkpoint.TID]*liveRegs{}, sets: sets, graph: newGraph(sets)}
+	w := &walker{p: p, mem: newLiveMemory(), regs: map[checkpoint.TID]*liveRegs{}, sets: sets, graph: newGraph(sets)}
+	w.onNeed = w.needed
+	return w
 }
 
 // of returns what is live of a thread.
@@ -175,7 +180,7 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 		case f.copies:
 			w.putPlace(f.from, ws, masks[i], from)
 		case !w.only:
-			w.putRegs(f.src, n.need)
+			w.putPieces(f.reads, n.need)
 			for _, l := range f.loads {
 				w.putMemory(ws[l], int(k.ops[l].size), n.need)
 			}
@@ -192,16 +197,14 @@ func (w *walker) takeFlow(k *instruction, f *flow, ws *[4]uint64) (mask uint64, 
 	before := w.need
 	if f.store >= 0 {
 		if live := w.mem.window(ws[f.store], int(k.ops[f.store].size)); live != 0 {
-			w.mem.take(ws[f.store], live, w.needed)
+			w.mem.take(ws[f.store], live, w.onNeed)
 			mask = live
 		}
 	}
-	live := f.dst.and(w.cur.set)
-	if !live.isEmpty() {
-		if f.copies {
-			mask |= copied(f, &live)
+	for _, p := range f.writes {
+		if p.mask = w.cur.takePiece(p, w.onNeed); p.mask != 0 && f.copies {
+			mask |= f.copied(p)
 		}
-		w.cur.take(live, w.needed)
 	}
 	hit = w.isHit
 	if was && hit {
@@ -213,20 +216,17 @@ func (w *walker) takeFlow(k *instruction, f *flow, ws *[4]uint64) (mask uint64, 
 	return mask, hit
 }
 
-// copied returns which of the bytes that f copied to a register are live.
-func copied(f *flow, live *regSet) (mask uint64) {
-	switch f.to.kind {
-	case inGeneral:
-		at := int(f.to.reg)*8 + int(f.to.off)
-		all := live[at/64] >> (at % 64)
-		if mask = all & (1<<f.n - 1); f.extends && all&0xff&^(1<<f.n-1) != 0 {
+// copied returns which of the bytes that f copied became the parts of p.
+func (f *flow) copied(p piece) (mask uint64) {
+	switch {
+	case f.to.kind == inGeneral && p.n == f.to.reg:
+		all := uint64(p.mask) >> f.to.off
+		if mask = all & (1<<f.n - 1); f.extends && all&^(1<<f.n-1) != 0 {
 			mask |= 1 << (f.n - 1)
 		}
-	case inVector:
-		at := int(f.to.reg) * 8
-		lanes := live[vecWord+at/64] >> (at % 64) & 0xff
+	case f.to.kind == inVector && p.n == vecWord*8+f.to.reg:
 		for i := range 8 {
-			if lanes>>i&1 != 0 {
+			if p.mask>>i&1 != 0 {
 				mask |= 0xff << (8 * i)
 			}
 		}
@@ -237,29 +237,41 @@ func copied(f *flow, live *regSet) (mask uint64) {
 
 // putPlace makes the bytes of mask at p live.
 func (w *walker) putPlace(p place, ws *[4]uint64, mask uint64, need uint32) {
-	var s regSet
+	var parts uint8
+	at := p.reg
 	switch p.kind {
 	case inMemory:
 		w.over = !w.mem.put(ws[p.reg], mask, need, w.sets) || w.over
 		return
 	case inGeneral:
-		at := int(p.reg)*8 + int(p.off)
-		s[at/64] = mask << (at % 64)
+		if parts = uint8(mask << p.off); p.reg == x86.RSP {
+			return // see ignored
+		}
 	case inVector:
+		at += vecWord * 8
 		for i := range 8 {
 			if mask>>(8*i)&0xff != 0 {
-				s.add(lanesOf(p.reg, i, i+1))
+				parts |= 1 << i
 			}
 		}
 	}
-	w.putRegs(s, need)
+	if parts != 0 {
+		w.cur.putPiece(piece{at, parts}, need, w.sets)
+	}
 }
 
-// putRegs makes parts of registers live.
-func (w *walker) putRegs(s regSet, need uint32) {
-	s.remove(ignored)
-	if !s.isEmpty() {
-		w.cur.put(s, need, w.sets)
+// takePieces takes what is live of parts of registers, and reports whether that was anything.
+func (w *walker) takePieces(list []piece) (isLive bool) {
+	for _, p := range list {
+		isLive = w.cur.takePiece(p, w.onNeed) != 0 || isLive
+	}
+	return isLive
+}
+
+// putPieces makes parts of registers live.
+func (w *walker) putPieces(list []piece, need uint32) {
+	for _, p := range list {
+		w.cur.putPiece(p, need, w.sets)
 	}
 }
 
@@ -272,8 +284,8 @@ func (w *walker) putMemory(a uint64, n int, need uint32) {
 
 // putAddress makes live what the addresses of k's operands are made of.
 func (w *walker) putAddress(k *instruction, n *node) {
-	if !w.thin && !k.address.isEmpty() {
-		w.cur.put(k.address, n.addr, w.sets)
+	if !w.thin {
+		w.putPieces(k.bases, n.addr)
 	}
 }
 
@@ -285,14 +297,12 @@ func (w *walker) spied(k *instruction, seen []access) func(*node) {
 			w.takeMemory(a.addr, uint64(a.n))
 		}
 	}
-	if live := f.dst.and(w.cur.set); !live.isEmpty() {
-		w.cur.take(live, w.needed)
-	}
+	w.takePieces(f.writes)
 	return func(n *node) {
 		if w.only {
 			return
 		}
-		w.putRegs(f.src, n.need)
+		w.putPieces(f.reads, n.need)
 		for _, a := range seen {
 			if !a.stores {
 				w.putMemory(a.addr, a.n, n.need)
@@ -307,7 +317,7 @@ func (w *walker) takeMemory(a, n uint64) {
 	for n > 0 {
 		part := min(n, 64)
 		if live := w.mem.window(a, int(part)); live != 0 {
-			w.mem.take(a, live, w.needed)
+			w.mem.take(a, live, w.onNeed)
 		}
 		a, n = a+part, n-part
 	}

@@ -111,12 +111,11 @@ func (w *walker) moveToMemory(s regSet, a uint64) {
 	n := 0
 	s.each(func(part int) {
 		if live[part/64]>>(part%64)&1 != 0 {
-			w.over = !w.mem.put(a+uint64(n), 1, w.cur.needs[part], w.sets) || w.over
+			w.over = !w.mem.put(a+uint64(n), 1, w.cur.need(part), w.sets) || w.over
 		}
 		n++
 	})
-	w.cur.set.remove(live)
-	w.cur.sum = w.cur.set.summary()
+	w.cur.take(live, func(uint32) {})
 }
 
 // signal explains what a handler finds: its arguments are the kernel's, and its frame holds
@@ -154,24 +153,21 @@ func (w *walker) signal(e *event, at *moment) {
 // start makes what is needed of a new thread's registers what is needed of its maker's.
 func (w *walker) start(e *event, at *moment) {
 	child := w.of(e.TID)
-	for n := range child.needs {
-		if child.set[n/64]>>(n%64)&1 == 0 {
-			continue
-		}
+	child.set.each(func(n int) {
 		var s regSet
 		s[n/64] = 1 << (n % 64)
 		to := s
 		switch {
 		case n/8 == x86.RAX: // clone returns 0 in the new thread
-			w.need = child.needs[n]
+			w.need = child.need(n)
 			w.outside(e, "the result", at)
-			continue
+			return
 		case s == part(partFSBase) && e.Flags&abi.CLONE_SETTLS != 0:
 			to = bytesOf(x86.R8, 0, 8)
 		}
-		w.cur.put(to, child.needs[n], w.sets)
-	}
-	child.set, child.sum = regSet{}, 0
+		w.cur.put(to, child.need(n), w.sets)
+	})
+	child.clear()
 }
 
 // mapped explains what a change of the map made of memory.

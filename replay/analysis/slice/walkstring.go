@@ -32,15 +32,8 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
 		w.takeMemory(dst, n)
 	}
 	isData := w.isHit
-	if live := data.dst.and(w.cur.set); !live.isEmpty() {
-		w.cur.take(live, w.needed)
-		isData = true
-	}
-	isStep := false
-	if live := steps.dst.and(w.cur.set); !live.isEmpty() {
-		w.cur.take(live, w.needed)
-		isStep = true
-	}
+	isData = w.takePieces(data.writes) || isData
+	isStep := w.takePieces(steps.writes)
 	return func(v *node) {
 		need := v.need
 		for _, s := range spans {
@@ -50,13 +43,13 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
 			return
 		}
 		if isData {
-			w.putRegs(data.src, need)
+			w.putPieces(data.reads, need)
 			if !data.copies {
 				w.putLoads(data, src, dst, n, need)
 			}
 		}
 		if isStep {
-			w.putRegs(steps.src, need)
+			w.putPieces(steps.reads, need)
 			w.putLoads(steps, src, dst, n, need)
 		}
 		w.putAddress(k, v)
