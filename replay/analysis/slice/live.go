@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/mem"
 )
 
@@ -149,27 +150,27 @@ func (m *liveMemory) within(from, to uint64, f func(a, mask uint64)) {
 
 // liveRegs is the live parts of the registers of a thread.
 type liveRegs struct {
-	set   regSet
+	set   dataflow.RegSet
 	sum   uint64 // its summary
-	needs [regParts]uint32
+	needs [dataflow.RegParts]uint32
 }
 
 // take makes the parts in s not live and calls f with what each was needed by.
-func (r *liveRegs) take(s regSet, f func(need uint32)) {
+func (r *liveRegs) take(s dataflow.RegSet, f func(need uint32)) {
 	last := ^uint32(0)
-	hit := s.and(r.set)
-	hit.each(func(n int) {
+	hit := s.And(r.set)
+	hit.Each(func(n int) {
 		if r.needs[n] != last {
 			last = r.needs[n]
 			f(last)
 		}
 	})
-	r.set.remove(s)
-	r.sum = r.set.summary()
+	r.set.Remove(s)
+	r.sum = r.set.Summary()
 }
 
 // put makes the parts in s live for need.
-func (r *liveRegs) put(s regSet, need uint32, sets *needSets) {
+func (r *liveRegs) put(s dataflow.RegSet, need uint32, sets *needSets) {
 	for i, w := range s {
 		old := r.set[i]
 		for ; w != 0; w &= w - 1 {
@@ -183,5 +184,5 @@ func (r *liveRegs) put(s regSet, need uint32, sets *needSets) {
 		}
 		r.set[i] |= s[i]
 	}
-	r.sum = r.set.summary()
+	r.sum = r.set.Summary()
 }

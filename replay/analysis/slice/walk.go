@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"vplay/checkpoint"
+	"vplay/replay/analysis/dataflow"
 )
 
 // The walk: back through the trace of a stretch, with the set of live locations. An
@@ -84,7 +85,7 @@ func (w *walker) stretch(s *stretch) error {
 		if k.retires {
 			retired--
 		}
-		if k.touch&w.cur.sum == 0 && !k.stores {
+		if k.Touch&w.cur.sum == 0 && !k.Stores {
 			continue
 		}
 		at.index, at.retired = i, retired
@@ -131,9 +132,9 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 	copy(ws[:], w.s.words[words:words+int(k.words)])
 	var after func(need uint32)
 	switch {
-	case k.spied:
+	case k.Spied:
 		after = w.spied(k, w.s.spied[ws[0]])
-	case k.repeats:
+	case k.Repeats:
 		after = w.repeated(k, ws)
 	default:
 		w.plain(k, &ws, at)
@@ -157,23 +158,23 @@ func (w *walker) hit(k *instruction, at *moment) uint32 {
 func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 	var masks [2]uint64
 	var hits [2]bool
-	for i := range k.flows {
-		masks[i], hits[i] = w.takeFlow(k, &k.flows[i], ws)
+	for i := range k.Flows {
+		masks[i], hits[i] = w.takeFlow(k, &k.Flows[i], ws)
 	}
 	if !w.isHit {
 		return
 	}
 	need := w.hit(k, at)
-	for i := range k.flows {
-		f := &k.flows[i]
+	for i := range k.Flows {
+		f := &k.Flows[i]
 		switch {
 		case !hits[i]:
-		case f.copies:
-			w.putPlace(f.from, ws, masks[i], need)
+		case f.Copies:
+			w.putPlace(f.From, ws, masks[i], need)
 		case !w.only:
-			w.putRegs(f.src, need)
-			for _, l := range f.loads {
-				w.putMemory(ws[l], int(k.ops[l].size), need)
+			w.putRegs(f.Src, need)
+			for _, l := range f.Loads {
+				w.putMemory(ws[l], int(k.Ops[l].Size), need)
 			}
 		}
 	}
@@ -182,19 +183,19 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 
 // takeFlow takes what f wrote. Of a copy it returns the bytes that are wanted of what was
 // copied.
-func (w *walker) takeFlow(k *instruction, f *flow, ws *[4]uint64) (mask uint64, hit bool) {
+func (w *walker) takeFlow(k *instruction, f *dataflow.Flow, ws *[4]uint64) (mask uint64, hit bool) {
 	was := w.isHit
 	w.isHit = false
 	before := w.need
-	if f.store >= 0 {
-		if live := w.mem.window(ws[f.store], int(k.ops[f.store].size)); live != 0 {
-			w.mem.take(ws[f.store], live, w.needed)
+	if f.Store >= 0 {
+		if live := w.mem.window(ws[f.Store], int(k.Ops[f.Store].Size)); live != 0 {
+			w.mem.take(ws[f.Store], live, w.needed)
 			mask = live
 		}
 	}
-	live := f.dst.and(w.cur.set)
-	if !live.isEmpty() {
-		if f.copies {
+	live := f.Dst.And(w.cur.set)
+	if !live.IsEmpty() {
+		if f.Copies {
 			mask |= copied(f, &live)
 		}
 		w.cur.take(live, w.needed)
@@ -210,41 +211,41 @@ func (w *walker) takeFlow(k *instruction, f *flow, ws *[4]uint64) (mask uint64, 
 }
 
 // copied returns which of the bytes that f copied to a register are live.
-func copied(f *flow, live *regSet) (mask uint64) {
-	switch f.to.kind {
-	case inGeneral:
-		at := int(f.to.reg)*8 + int(f.to.off)
+func copied(f *dataflow.Flow, live *dataflow.RegSet) (mask uint64) {
+	switch f.To.Kind {
+	case dataflow.InGeneral:
+		at := int(f.To.Reg)*8 + int(f.To.Off)
 		all := live[at/64] >> (at % 64)
-		if mask = all & (1<<f.n - 1); f.extends && all&0xff&^(1<<f.n-1) != 0 {
-			mask |= 1 << (f.n - 1)
+		if mask = all & (1<<f.N - 1); f.Extends && all&0xff&^(1<<f.N-1) != 0 {
+			mask |= 1 << (f.N - 1)
 		}
-	case inVector:
-		at := int(f.to.reg) * 8
-		lanes := live[vecWord+at/64] >> (at % 64) & 0xff
+	case dataflow.InVector:
+		at := int(f.To.Reg) * 8
+		lanes := live[dataflow.VecWord+at/64] >> (at % 64) & 0xff
 		for i := range 8 {
 			if lanes>>i&1 != 0 {
 				mask |= 0xff << (8 * i)
 			}
 		}
-		mask &= 1<<f.n - 1
+		mask &= 1<<f.N - 1
 	}
 	return mask
 }
 
 // putPlace makes the bytes of mask at p live.
-func (w *walker) putPlace(p place, ws *[4]uint64, mask uint64, need uint32) {
-	var s regSet
-	switch p.kind {
-	case inMemory:
-		w.over = !w.mem.put(ws[p.reg], mask, need, w.sets) || w.over
+func (w *walker) putPlace(p dataflow.Place, ws *[4]uint64, mask uint64, need uint32) {
+	var s dataflow.RegSet
+	switch p.Kind {
+	case dataflow.InMemory:
+		w.over = !w.mem.put(ws[p.Reg], mask, need, w.sets) || w.over
 		return
-	case inGeneral:
-		at := int(p.reg)*8 + int(p.off)
+	case dataflow.InGeneral:
+		at := int(p.Reg)*8 + int(p.Off)
 		s[at/64] = mask << (at % 64)
-	case inVector:
+	case dataflow.InVector:
 		for i := range 8 {
 			if mask>>(8*i)&0xff != 0 {
-				s.add(lanesOf(p.reg, i, i+1))
+				s.Add(dataflow.LanesOf(p.Reg, i, i+1))
 			}
 		}
 	}
@@ -252,9 +253,9 @@ func (w *walker) putPlace(p place, ws *[4]uint64, mask uint64, need uint32) {
 }
 
 // putRegs makes parts of registers live.
-func (w *walker) putRegs(s regSet, need uint32) {
-	s.remove(ignored)
-	if !s.isEmpty() {
+func (w *walker) putRegs(s dataflow.RegSet, need uint32) {
+	s.Remove(dataflow.Ignored)
+	if !s.IsEmpty() {
 		w.cur.put(s, need, w.sets)
 	}
 }
@@ -268,27 +269,27 @@ func (w *walker) putMemory(a uint64, n int, need uint32) {
 
 // putAddress makes live what the addresses of k's operands are made of.
 func (w *walker) putAddress(k *instruction, need uint32) {
-	if !w.thin && !k.address.isEmpty() {
-		w.cur.put(k.address, need, w.sets)
+	if !w.thin && !k.Address.IsEmpty() {
+		w.cur.put(k.Address, need, w.sets)
 	}
 }
 
 // spied explains what an instruction wrote of which the accesses were watched.
 func (w *walker) spied(k *instruction, seen []access) func(need uint32) {
-	f := &k.flows[0]
+	f := &k.Flows[0]
 	for _, a := range seen {
 		if a.stores {
 			w.takeMemory(a.addr, uint64(a.n))
 		}
 	}
-	if live := f.dst.and(w.cur.set); !live.isEmpty() {
+	if live := f.Dst.And(w.cur.set); !live.IsEmpty() {
 		w.cur.take(live, w.needed)
 	}
 	return func(need uint32) {
 		if w.only {
 			return
 		}
-		w.putRegs(f.src, need)
+		w.putRegs(f.Src, need)
 		for _, a := range seen {
 			if !a.stores {
 				w.putMemory(a.addr, a.n, need)
