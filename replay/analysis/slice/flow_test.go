@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/x86"
 )
 
@@ -44,12 +45,19 @@ func (m *hashMemory) Probe(uint64, int, x86.Access) x86.Fault   { return x86.Fau
 func (m *hashMemory) Fetch(_ uint64, b []byte) (int, x86.Fault) { return copy(b, m.code), x86.Fault{} }
 func (m *hashMemory) CodeID(uint64) uint64                      { return 0 }
 
-// reads returns the registers that flow f of k is made of.
-func (k *instruction) reads(f *flow) regSet {
-	of := *k
-	of.flows = []flow{*f}
-	_, read := of.all()
-	read.add(ignored)
+// reads returns the registers that flow f of k is made of, addresses included.
+func (k *instruction) reads(f *dataflow.Flow) dataflow.RegSet {
+	read := k.Address
+	read.Add(f.Src)
+	read.Add(dataflow.Ignored)
+	if f.Copies {
+		switch f.From.Kind {
+		case dataflow.InGeneral:
+			read.Add(dataflow.BytesOf(f.From.Reg, int(f.From.Off), min(int(f.N), 8-int(f.From.Off))))
+		case dataflow.InVector:
+			read.Add(dataflow.LanesOf(f.From.Reg, 0, 8))
+		}
+	}
 	return read
 }
 
@@ -69,7 +77,7 @@ func TestFlows(t *testing.T) {
 		}
 		row := &x86.Rows()[in.Row]
 		k := compile(codeAt, &in, false)
-		if k.repeats || strings.HasPrefix(row.Mnemonic, "XSAVE") || strings.HasPrefix(row.Mnemonic, "XRSTOR") {
+		if k.Repeats || strings.HasPrefix(row.Mnemonic, "XSAVE") || strings.HasPrefix(row.Mnemonic, "XRSTOR") {
 			continue // they go on for as long as RCX says; they look at XINUSE
 		}
 		one := x86.New(&hashMemory{code, map[uint64]byte{}}, id)
@@ -79,8 +87,8 @@ func TestFlows(t *testing.T) {
 		if one.Step() != x86.ExitNone {
 			continue
 		}
-		for i := range k.flows {
-			f := &k.flows[i]
+		for i := range k.Flows {
+			f := &k.Flows[i]
 			two := x86.New(&hashMemory{code, map[uint64]byte{}}, id)
 			s.noise(&two.State)
 			two.RIP = codeAt
@@ -90,10 +98,10 @@ func TestFlows(t *testing.T) {
 			}
 			tested[in.Row] = true
 			var want, got x86.State
-			give(&want, &one.State, f.dst)
-			give(&got, &two.State, f.dst)
+			give(&want, &one.State, f.Dst)
+			give(&got, &two.State, f.Dst)
 			same := want == got
-			if f.store >= 0 || k.spied {
+			if f.Store >= 0 || k.Spied {
 				same = same && maps.Equal(one.Bus.(*hashMemory).stored, two.Bus.(*hashMemory).stored)
 			}
 			if !same {

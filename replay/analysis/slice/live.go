@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/mem"
 )
 
@@ -149,12 +150,12 @@ func (m *liveMemory) within(from, to uint64, f func(a, mask uint64)) {
 
 // liveRegs is the live parts of the registers of a thread.
 type liveRegs struct {
-	set regSet
+	set dataflow.RegSet
 	sum uint64 // its summary
 	// Most often all live parts of a piece are needed by the same. Then the piece's bit is set in one, and the need stands at
 	// its first part alone.
 	one   uint64
-	needs [regParts]uint32
+	needs [dataflow.RegParts]uint32
 }
 
 // need returns what part n, which is live, is needed by.
@@ -166,24 +167,24 @@ func (r *liveRegs) need(n int) uint32 {
 }
 
 // take makes the parts in s not live and calls f with what each was needed by.
-func (r *liveRegs) take(s regSet, f func(need uint32)) {
-	s.pieces(func(p piece) { r.takePiece(p, f) })
+func (r *liveRegs) take(s dataflow.RegSet, f func(need uint32)) {
+	s.Pieces(func(p dataflow.Piece) { r.takePiece(p, f) })
 }
 
 // takePiece makes parts not live, calls f with what each was needed by, and returns which of them were live.
-func (r *liveRegs) takePiece(p piece, f func(need uint32)) uint8 {
-	word, shift := &r.set[p.n/8], p.n%8*8
+func (r *liveRegs) takePiece(p dataflow.Piece, f func(need uint32)) uint8 {
+	word, shift := &r.set[p.N/8], p.N%8*8
 	was := uint8(*word >> shift)
-	hit := was & p.mask
+	hit := was & p.Mask
 	if hit == 0 {
 		return 0
 	}
 	*word &^= uint64(hit) << shift
 	if was == hit {
-		r.sum &^= 1 << p.n
+		r.sum &^= 1 << p.N
 	}
-	needs := r.needs[int(p.n)*8:][:8]
-	if r.one>>p.n&1 != 0 {
+	needs := r.needs[int(p.N)*8:][:8]
+	if r.one>>p.N&1 != 0 {
 		f(needs[0])
 		return hit
 	}
@@ -198,35 +199,35 @@ func (r *liveRegs) takePiece(p piece, f func(need uint32)) uint8 {
 }
 
 // put makes the parts in s live for need.
-func (r *liveRegs) put(s regSet, need uint32, sets *needSets) {
-	s.pieces(func(p piece) { r.putPiece(p, need, sets) })
+func (r *liveRegs) put(s dataflow.RegSet, need uint32, sets *needSets) {
+	s.Pieces(func(p dataflow.Piece) { r.putPiece(p, need, sets) })
 }
 
 // putPiece makes parts live for need. There is at least one.
-func (r *liveRegs) putPiece(p piece, need uint32, sets *needSets) {
-	word, shift := &r.set[p.n/8], p.n%8*8
+func (r *liveRegs) putPiece(p dataflow.Piece, need uint32, sets *needSets) {
+	word, shift := &r.set[p.N/8], p.N%8*8
 	was := uint8(*word >> shift)
-	*word |= uint64(p.mask) << shift
-	r.sum |= 1 << p.n
-	needs := r.needs[int(p.n)*8:][:8]
+	*word |= uint64(p.Mask) << shift
+	r.sum |= 1 << p.N
+	needs := r.needs[int(p.N)*8:][:8]
 	switch {
 	case was == 0:
-		r.one |= 1 << p.n
+		r.one |= 1 << p.N
 		needs[0] = need
 		return
-	case r.one>>p.n&1 == 0:
+	case r.one>>p.N&1 == 0:
 	case needs[0] == need:
 		return
-	case was == p.mask:
+	case was == p.Mask:
 		needs[0] = sets.union(needs[0], need)
 		return
 	default: // from here on each part has its own
-		r.one &^= 1 << p.n
+		r.one &^= 1 << p.N
 		for m := was &^ 1; m != 0; m &= m - 1 {
 			needs[bits.TrailingZeros8(m)] = needs[0]
 		}
 	}
-	for m := p.mask; m != 0; m &= m - 1 {
+	for m := p.Mask; m != 0; m &= m - 1 {
 		b := bits.TrailingZeros8(m)
 		if was>>b&1 == 0 {
 			needs[b] = need
@@ -237,4 +238,4 @@ func (r *liveRegs) putPiece(p piece, need uint32, sets *needSets) {
 }
 
 // clear makes nothing live.
-func (r *liveRegs) clear() { r.set, r.sum = regSet{}, 0 }
+func (r *liveRegs) clear() { r.set, r.sum = dataflow.RegSet{}, 0 }

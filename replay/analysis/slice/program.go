@@ -83,7 +83,7 @@ func (p *program) left(id uint32) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.list[id]
-	of := key{pc: k.pc, in: k.in, left: true}
+	of := key{pc: k.PC, in: k.Inst, left: true}
 	if id, ok := p.ids[of]; ok {
 		return id
 	}

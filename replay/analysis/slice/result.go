@@ -3,6 +3,7 @@ package slice
 import (
 	"math/bits"
 
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/x86"
 )
 
@@ -21,20 +22,20 @@ type Result struct {
 // ResultOf returns where the instruction in, at which c stands, puts its result: memory before
 // registers, registers before flags.
 func ResultOf(c *x86.CPU, in *x86.Inst) Result {
-	k := compile(c.RIP, in, false)
-	for i := range k.flows {
-		f := &k.flows[i]
+	k := dataflow.Compile(c.RIP, in, false)
+	for i := range k.Flows {
+		f := &k.Flows[i]
 		switch {
-		case k.spied:
-		case f.store >= 0 && k.repeats:
-			return Result{IsMemory: true, Addr: c.R[x86.RDI], Size: int(k.ops[1].size)}
-		case f.store >= 0:
-			o := k.ops[f.store]
-			return Result{IsMemory: true, Addr: address(c, in, o), Size: int(o.size)}
+		case k.Spied:
+		case f.Store >= 0 && k.Repeats:
+			return Result{IsMemory: true, Addr: c.R[x86.RDI], Size: int(k.Ops[1].Size)}
+		case f.Store >= 0:
+			o := k.Ops[f.Store]
+			return Result{IsMemory: true, Addr: o.At(c, in), Size: int(o.Size)}
 		}
 	}
-	for i := range k.flows {
-		if r := resultIn(&k.flows[i].dst, in); r.Size > 0 || r.IsFlags {
+	for i := range k.Flows {
+		if r := resultIn(&k.Flows[i].Dst, in); r.Size > 0 || r.IsFlags {
 			return r
 		}
 	}
@@ -42,7 +43,7 @@ func ResultOf(c *x86.CPU, in *x86.Inst) Result {
 }
 
 // resultIn returns what of the registers in dst is shown.
-func resultIn(dst *regSet, in *x86.Inst) Result {
+func resultIn(dst *dataflow.RegSet, in *x86.Inst) Result {
 	for r := range uint8(16) {
 		if b := dst[r/8] >> (r % 8 * 8) & 0xff; b != 0 {
 			n := bits.OnesCount64(b)
@@ -53,30 +54,30 @@ func resultIn(dst *regSet, in *x86.Inst) Result {
 		}
 	}
 	for r := range uint8(32) {
-		if dst[vecWord+r/8]>>(r%8*8)&0xff != 0 {
+		if dst[dataflow.VecWord+r/8]>>(r%8*8)&0xff != 0 {
 			return Result{Reg: r, IsVector: true, Size: 16}
 		}
 	}
-	return Result{IsFlags: dst[miscWord]&0xff != 0}
+	return Result{IsFlags: dst[dataflow.MiscWord]&0xff != 0}
 }
 
 // CrashWants returns what the instruction in, at which c stands, could not cope with: the
 // registers that the address of its memory operand is made of, or, when it is not the
 // address (a division), all that it reads.
 func CrashWants(c *x86.CPU, in *x86.Inst, isAddress bool) (out []Location) {
-	k := compile(c.RIP, in, false)
-	set := k.address
+	k := dataflow.Compile(c.RIP, in, false)
+	set := k.Address
 	if !isAddress {
-		for i := range k.flows {
-			set.add(k.flows[i].src)
-			for _, l := range k.flows[i].loads {
-				if !k.repeats && !k.spied {
-					out = append(out, Location{IsMemory: true, Addr: address(c, in, k.ops[l]), Len: uint64(k.ops[l].size)})
+		for i := range k.Flows {
+			set.Add(k.Flows[i].Src)
+			for _, l := range k.Flows[i].Loads {
+				if !k.Repeats && !k.Spied {
+					out = append(out, Location{IsMemory: true, Addr: k.Ops[l].At(c, in), Len: uint64(k.Ops[l].Size)})
 				}
 			}
 		}
 	}
-	set.remove(ignored)
+	set.Remove(dataflow.Ignored)
 	for r := range uint8(16) {
 		if set[r/8]>>(r%8*8)&0xff != 0 {
 			out = append(out, Location{Reg: r, Len: 8})

@@ -8,6 +8,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/mem"
 )
 
@@ -42,7 +43,7 @@ func (w *walker) seam(s *seam) {
 		}
 	})
 	for tid, r := range w.regs {
-		if live := r.set.and(s.registers(tid)); !live.isEmpty() {
+		if live := r.set.And(s.registers(tid)); !live.IsEmpty() {
 			r.take(live, w.needed)
 		}
 	}
@@ -69,7 +70,7 @@ func differing(s *seam, a uint64) (mask uint64) {
 
 // registers returns the bytes of a thread's general registers that differ; all of them where
 // a side does not have the thread.
-func (s *seam) registers(tid checkpoint.TID) (out regSet) {
+func (s *seam) registers(tid checkpoint.TID) (out dataflow.RegSet) {
 	b, ok := s.before.Regs[tid]
 	a, also := s.after.Regs[tid]
 	for r := range uint8(16) {
@@ -81,7 +82,7 @@ func (s *seam) registers(tid checkpoint.TID) (out regSet) {
 		binary.LittleEndian.PutUint64(bs[:], x)
 		for i, v := range bs {
 			if bits.OnesCount8(v) > 0 {
-				out.add(bytesOf(r, i, 1))
+				out.Add(dataflow.BytesOf(r, i, 1))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -23,8 +24,8 @@ type shadow struct {
 	mem   *shadowMemory
 	saved map[checkpoint.TID]x86.State
 	tid   checkpoint.TID
-	in    map[uint32][]instant      // by interval, in order
-	regs  map[checkpoint.TID]regSet // live at the start
+	in    map[uint32][]instant               // by interval, in order
+	regs  map[checkpoint.TID]dataflow.RegSet // live at the start
 	real  *replay.Machine
 	rand  *rand.Rand
 	prog  *program
@@ -131,7 +132,7 @@ func (s *shadow) noise(st *x86.State) {
 }
 
 // give copies the parts of set from one state to another.
-func give(to, from *x86.State, set regSet) {
+func give(to, from *x86.State, set dataflow.RegSet) {
 	bytesAt := func(w uint64) (mask uint64) {
 		for i := range 8 {
 			if w>>i&1 != 0 {
@@ -145,16 +146,16 @@ func give(to, from *x86.State, set regSet) {
 		to.R[r] = to.R[r]&^mask | from.R[r]&mask
 	}
 	for v := range 16 {
-		lanes := set[vecWord+v/8] >> (v % 8 * 8)
+		lanes := set[dataflow.VecWord+v/8] >> (v % 8 * 8)
 		for i := range 4 {
 			if lanes>>i&1 != 0 {
 				to.V[v][i] = from.V[v][i]
 			}
 		}
 	}
-	misc := set[miscWord]
+	misc := set[dataflow.MiscWord]
 	var flags uint64
-	for i, f := range flagPlaces {
+	for i, f := range dataflow.FlagPlaces {
 		if misc>>i&1 != 0 {
 			flags |= f
 		}
@@ -164,12 +165,12 @@ func give(to, from *x86.State, set regSet) {
 		bit int
 		do  func()
 	}{
-		{partX87, func() { to.FPU = from.FPU }},
-		{partControl, func() { to.MXCSR = from.MXCSR }},
-		{partSticky, func() { to.MXCSR = from.MXCSR }},
-		{partFSBase, func() { to.FSBase = from.FSBase }},
-		{partGSBase, func() { to.GSBase = from.GSBase }},
-		{partSelect, func() { to.Seg = from.Seg }},
+		{dataflow.PartX87, func() { to.FPU = from.FPU }},
+		{dataflow.PartControl, func() { to.MXCSR = from.MXCSR }},
+		{dataflow.PartSticky, func() { to.MXCSR = from.MXCSR }},
+		{dataflow.PartFSBase, func() { to.FSBase = from.FSBase }},
+		{dataflow.PartGSBase, func() { to.GSBase = from.GSBase }},
+		{dataflow.PartSelect, func() { to.Seg = from.Seg }},
 	} {
 		if misc>>p.bit&1 != 0 {
 			p.do()
@@ -199,7 +200,7 @@ func (s *shadow) state(tid checkpoint.TID) *x86.State {
 // settle does what could not be done before the recorded machine had gone on.
 func (s *shadow) settle() {
 	if k := s.copyOut; k != nil { // RDTSC and the like: their results are from outside
-		give(&s.cpu.State, &s.real.CPU.State, k.flows[0].dst)
+		give(&s.cpu.State, &s.real.CPU.State, k.Flows[0].Dst)
 		s.copyOut = nil
 	}
 	for _, op := range s.mapped {
@@ -257,7 +258,7 @@ func (s *shadow) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 		row := &x86.Rows()[in.Row]
 		fmt.Printf("%d %#x %s %v rax=%#x r9=%#x\n", s.pre.retired, s.pre.rip, row.Mnemonic, row.Operands, c.R[0], c.R[9])
 	}
-	frame := in.Base == x86.RBP && s.pre.rbp-s.pre.rsp < maxFrame && usesFrame(in)
+	frame := in.Base == x86.RBP && in.Flags&x86.InstMem != 0 && s.pre.rbp-s.pre.rsp < dataflow.MaxFrame
 	k, _ := s.prog.instruction(s.pre.rip, in, frame)
 	st := s.state(s.real.TID())
 	rbp := st.R[x86.RBP]
@@ -266,7 +267,7 @@ func (s *shadow) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 		st.R[x86.RBP] = s.pre.rbp
 	}
 	n := uint64(1)
-	if k.repeats && in.Flags&(x86.InstRep|x86.InstRepne) != 0 {
+	if k.Repeats && in.Flags&(x86.InstRep|x86.InstRepne) != 0 {
 		n = max(s.pre.rcx-c.R[x86.RCX], 1)
 	}
 	if x86.Rows()[in.Row].Mnemonic == "CALL" { // where to is not in the slice
@@ -283,12 +284,10 @@ func (s *shadow) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 			return
 		}
 	}
-	if writesRBP := k.flows != nil && !bytesOf(x86.RBP, 0, 8).and(k.flows[0].dst).isEmptySet(); frame && !writesRBP {
+	if writesRBP := k.Flows != nil && dataflow.BytesOf(x86.RBP, 0, 8).And(k.Flows[0].Dst) != (dataflow.RegSet{}); frame && !writesRBP {
 		st.R[x86.RBP] = rbp
 	}
 }
-
-func (s regSet) isEmptySet() bool { return s == regSet{} }
 
 // event gives the shadow what comes from outside.
 func (s *shadow) event(m *replay.Machine, e *checkpoint.Event) {
@@ -315,10 +314,10 @@ func (s *shadow) event(m *replay.Machine, e *checkpoint.Event) {
 	switch e.Kind {
 	case checkpoint.EventExit:
 		if uc := m.CPU.R[x86.RSP]; e.Regs != nil && e.NR == abi.SYS_RT_SIGRETURN {
-			for i, r := range frameRegs {
-				st.R[r] = s.mem.word(uc + frameContext + 8*uint64(i))
+			for i, r := range dataflow.FrameRegs {
+				st.R[r] = s.mem.word(uc + dataflow.FrameContext + 8*uint64(i))
 			}
-			st.SetFlags(s.mem.word(uc + frameFlags))
+			st.SetFlags(s.mem.word(uc + dataflow.FrameFlags))
 			return
 		}
 		st.R[x86.RAX] = uint64(e.Result)
@@ -333,10 +332,10 @@ func (s *shadow) event(m *replay.Machine, e *checkpoint.Event) {
 			return
 		}
 		uc := e.Regs.R[x86.RDX]
-		for i, r := range frameRegs {
-			s.mem.setWord(uc+frameContext+8*uint64(i), st.R[r])
+		for i, r := range dataflow.FrameRegs {
+			s.mem.setWord(uc+dataflow.FrameContext+8*uint64(i), st.R[r])
 		}
-		s.mem.setWord(uc+frameFlags, st.Flags())
+		s.mem.setWord(uc+dataflow.FrameFlags, st.Flags())
 		for _, r := range []int{x86.RDI, x86.RSI, x86.RDX, x86.RAX} {
 			st.R[r] = e.Regs.R[r]
 		}

@@ -7,6 +7,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/mem"
 )
 
@@ -107,9 +108,9 @@ func (w *walker) want(o *Options) {
 				w.over = !w.mem.put(l.Addr+off, 1<<min(l.Len-off, 64)-1, root, w.sets) || w.over
 			}
 		case l.IsVector:
-			w.cur.put(lanesOf(l.Reg&31, 0, 8), root, w.sets)
+			w.cur.put(dataflow.LanesOf(l.Reg&31, 0, 8), root, w.sets)
 		default:
-			w.cur.put(bytesOf(l.Reg&15, 0, int(min(max(l.Len, 1), 8))), root, w.sets)
+			w.cur.put(dataflow.BytesOf(l.Reg&15, 0, int(min(max(l.Len, 1), 8))), root, w.sets)
 		}
 	}
 }
@@ -230,7 +231,7 @@ func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
 		if k, ok := sources[id]; ok {
 			v.Kind, v.NR, v.Arg, v.Note, v.What = k.kind, k.nr, k.arg, k.note, k.what
 		} else {
-			v.PC, v.Inst = code[id].pc, code[id].in
+			v.PC, v.Inst = code[id].PC, code[id].Inst
 			s.Instances += n.count
 			if !v.IsAddress {
 				s.Values += n.count

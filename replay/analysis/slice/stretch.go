@@ -3,6 +3,7 @@ package slice
 import (
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -77,10 +78,6 @@ type cached struct {
 	id [2]uint32
 }
 
-// maxFrame is how far above the stack pointer RBP may point to be taken for the frame
-// pointer, in bytes.
-const maxFrame = 1 << 16
-
 // instruction is called before each instruction.
 func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 	pc := c.RIP
@@ -89,7 +86,7 @@ func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 		*e = cached{pc: pc, in: *in}
 	}
 	variant := 0
-	if in.Base == x86.RBP && c.R[x86.RBP]-c.R[x86.RSP] < maxFrame && usesFrame(in) {
+	if dataflow.UsesFrame(c, in) {
 		variant = 1
 	}
 	k := e.k[variant]
@@ -103,31 +100,18 @@ func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 	t.iter = c.RepIter
 	switch {
 	case k.words == 0:
-	case k.repeats:
+	case k.Repeats:
 		t.rcx = c.R[x86.RCX]
 		s.words = append(s.words, c.R[x86.RSI], c.R[x86.RDI], 0)
-	case k.spied:
+	case k.Spied:
 		s.words = append(s.words, uint64(len(s.spied)))
 		s.spied = append(s.spied, nil)
 		t.spy.begin(c)
 	default:
-		for _, o := range k.ops {
-			s.words = append(s.words, t.key(address(c, in, o)))
+		for _, o := range k.Ops {
+			s.words = append(s.words, t.key(o.At(c, in)))
 		}
 	}
-}
-
-// address returns the address of an operand of in, which is about to be executed.
-func address(c *x86.CPU, in *x86.Inst, o operand) uint64 {
-	switch o.how {
-	case byPush:
-		return c.R[x86.RSP] - uint64(o.size)
-	case byPop:
-		return c.R[x86.RSP]
-	case byRBP:
-		return c.R[x86.RBP]
-	}
-	return c.Address(in)
 }
 
 // executed is called behind it.
@@ -144,7 +128,7 @@ func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 			return
 		}
 	}
-	if t.k.repeats {
+	if t.k.Repeats {
 		t.repeated(c, in)
 	}
 	if c.RepIter != 0 {
@@ -160,9 +144,9 @@ func (t *tracer) repeated(c *x86.CPU, in *x86.Inst) {
 	if in.Flags&(x86.InstRep|x86.InstRepne) != 0 {
 		n = t.rcx - c.R[x86.RCX]
 	}
-	w[2] = n * uint64(k.ops[0].size)
+	w[2] = n * uint64(k.Ops[0].Size)
 	if c.Flags()&x86.FlagDF != 0 && n > 0 { // the addresses are those of the last
-		back := w[2] - uint64(k.ops[0].size)
+		back := w[2] - uint64(k.Ops[0].Size)
 		w[0] -= back
 		w[1] -= back
 	}

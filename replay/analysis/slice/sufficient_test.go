@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/x86"
 )
 
@@ -124,7 +125,7 @@ func intervalEnd(t *testing.T, tl *replay.Timeline, id uint32) (checkpoint.Posit
 
 // recompute executes the slice of a value alone, and compares.
 func recompute(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) error {
-	s := &shadow{saved: map[checkpoint.TID]x86.State{}, in: map[uint32][]instant{}, regs: map[checkpoint.TID]regSet{}, rand: r, prog: newProgram()}
+	s := &shadow{saved: map[checkpoint.TID]x86.State{}, in: map[uint32][]instant{}, regs: map[checkpoint.TID]dataflow.RegSet{}, rand: r, prog: newProgram()}
 	s.mem = &shadowMemory{bytes: map[uint64]byte{}, rand: r}
 	var live []Location
 	o.visit = func(i Instance) { s.in[i.Interval] = append(s.in[i.Interval], instant{i.Instr, i.Retires}) }

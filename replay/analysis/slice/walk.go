@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"vplay/checkpoint"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/x86"
 )
 
@@ -89,7 +90,7 @@ func (w *walker) stretch(s *stretch) error {
 		if k.retires {
 			retired--
 		}
-		if k.touch&w.cur.sum == 0 && !k.stores {
+		if k.Touch&w.cur.sum == 0 && !k.Stores {
 			continue
 		}
 		at.index, at.retired = i, retired
@@ -136,9 +137,9 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 	copy(ws[:], w.s.words[words:words+int(k.words)])
 	var after func(*node)
 	switch {
-	case k.spied:
+	case k.Spied:
 		after = w.spied(k, w.s.spied[ws[0]])
-	case k.repeats:
+	case k.Repeats:
 		after = w.repeated(k, ws)
 	default:
 		w.plain(k, &ws, at)
@@ -162,8 +163,8 @@ func (w *walker) hit(k *instruction, at *moment) *node {
 func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 	var masks [2]uint64
 	var hits [2]bool
-	for i := range k.flows {
-		masks[i], hits[i] = w.takeFlow(k, &k.flows[i], ws)
+	for i := range k.Flows {
+		masks[i], hits[i] = w.takeFlow(k, &k.Flows[i], ws)
 	}
 	if !w.isHit {
 		return
@@ -173,16 +174,16 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 	if k.saves { // which is needed by those that needed what it kept, each by its own
 		from = w.need
 	}
-	for i := range k.flows {
-		f := &k.flows[i]
+	for i := range k.Flows {
+		f := &k.Flows[i]
 		switch {
 		case !hits[i]:
-		case f.copies:
-			w.putPlace(f.from, ws, masks[i], from)
+		case f.Copies:
+			w.putPlace(f.From, ws, masks[i], from)
 		case !w.only:
-			w.putPieces(f.reads, n.need)
-			for _, l := range f.loads {
-				w.putMemory(ws[l], int(k.ops[l].size), n.need)
+			w.putPieces(f.Reads, n.need)
+			for _, l := range f.Loads {
+				w.putMemory(ws[l], int(k.Ops[l].Size), n.need)
 			}
 		}
 	}
@@ -191,19 +192,19 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 
 // takeFlow takes what f wrote. Of a copy it returns the bytes that are wanted of what was
 // copied.
-func (w *walker) takeFlow(k *instruction, f *flow, ws *[4]uint64) (mask uint64, hit bool) {
+func (w *walker) takeFlow(k *instruction, f *dataflow.Flow, ws *[4]uint64) (mask uint64, hit bool) {
 	was := w.isHit
 	w.isHit = false
 	before := w.need
-	if f.store >= 0 {
-		if live := w.mem.window(ws[f.store], int(k.ops[f.store].size)); live != 0 {
-			w.mem.take(ws[f.store], live, w.onNeed)
+	if f.Store >= 0 {
+		if live := w.mem.window(ws[f.Store], int(k.Ops[f.Store].Size)); live != 0 {
+			w.mem.take(ws[f.Store], live, w.onNeed)
 			mask = live
 		}
 	}
-	for _, p := range f.writes {
-		if p.mask = w.cur.takePiece(p, w.onNeed); p.mask != 0 && f.copies {
-			mask |= f.copied(p)
+	for _, p := range f.Writes {
+		if p.Mask = w.cur.takePiece(p, w.onNeed); p.Mask != 0 && f.Copies {
+			mask |= copied(f, p)
 		}
 	}
 	hit = w.isHit
@@ -217,38 +218,38 @@ func (w *walker) takeFlow(k *instruction, f *flow, ws *[4]uint64) (mask uint64, 
 }
 
 // copied returns which of the bytes that f copied became the parts of p.
-func (f *flow) copied(p piece) (mask uint64) {
+func copied(f *dataflow.Flow, p dataflow.Piece) (mask uint64) {
 	switch {
-	case f.to.kind == inGeneral && p.n == f.to.reg:
-		all := uint64(p.mask) >> f.to.off
-		if mask = all & (1<<f.n - 1); f.extends && all&^(1<<f.n-1) != 0 {
-			mask |= 1 << (f.n - 1)
+	case f.To.Kind == dataflow.InGeneral && p.N == f.To.Reg:
+		all := uint64(p.Mask) >> f.To.Off
+		if mask = all & (1<<f.N - 1); f.Extends && all&^(1<<f.N-1) != 0 {
+			mask |= 1 << (f.N - 1)
 		}
-	case f.to.kind == inVector && p.n == vecWord*8+f.to.reg:
+	case f.To.Kind == dataflow.InVector && p.N == dataflow.VecWord*8+f.To.Reg:
 		for i := range 8 {
-			if p.mask>>i&1 != 0 {
+			if p.Mask>>i&1 != 0 {
 				mask |= 0xff << (8 * i)
 			}
 		}
-		mask &= 1<<f.n - 1
+		mask &= 1<<f.N - 1
 	}
 	return mask
 }
 
 // putPlace makes the bytes of mask at p live.
-func (w *walker) putPlace(p place, ws *[4]uint64, mask uint64, need uint32) {
+func (w *walker) putPlace(p dataflow.Place, ws *[4]uint64, mask uint64, need uint32) {
 	var parts uint8
-	at := p.reg
-	switch p.kind {
-	case inMemory:
-		w.over = !w.mem.put(ws[p.reg], mask, need, w.sets) || w.over
+	at := p.Reg
+	switch p.Kind {
+	case dataflow.InMemory:
+		w.over = !w.mem.put(ws[p.Reg], mask, need, w.sets) || w.over
 		return
-	case inGeneral:
-		if parts = uint8(mask << p.off); p.reg == x86.RSP {
+	case dataflow.InGeneral:
+		if parts = uint8(mask << p.Off); p.Reg == x86.RSP {
 			return // see ignored
 		}
-	case inVector:
-		at += vecWord * 8
+	case dataflow.InVector:
+		at += dataflow.VecWord * 8
 		for i := range 8 {
 			if mask>>(8*i)&0xff != 0 {
 				parts |= 1 << i
@@ -256,12 +257,12 @@ func (w *walker) putPlace(p place, ws *[4]uint64, mask uint64, need uint32) {
 		}
 	}
 	if parts != 0 {
-		w.cur.putPiece(piece{at, parts}, need, w.sets)
+		w.cur.putPiece(dataflow.Piece{N: at, Mask: parts}, need, w.sets)
 	}
 }
 
 // takePieces takes what is live of parts of registers, and reports whether that was anything.
-func (w *walker) takePieces(list []piece) (isLive bool) {
+func (w *walker) takePieces(list []dataflow.Piece) (isLive bool) {
 	for _, p := range list {
 		isLive = w.cur.takePiece(p, w.onNeed) != 0 || isLive
 	}
@@ -269,7 +270,7 @@ func (w *walker) takePieces(list []piece) (isLive bool) {
 }
 
 // putPieces makes parts of registers live.
-func (w *walker) putPieces(list []piece, need uint32) {
+func (w *walker) putPieces(list []dataflow.Piece, need uint32) {
 	for _, p := range list {
 		w.cur.putPiece(p, need, w.sets)
 	}
@@ -285,24 +286,24 @@ func (w *walker) putMemory(a uint64, n int, need uint32) {
 // putAddress makes live what the addresses of k's operands are made of.
 func (w *walker) putAddress(k *instruction, n *node) {
 	if !w.thin {
-		w.putPieces(k.bases, n.addr)
+		w.putPieces(k.Bases, n.addr)
 	}
 }
 
 // spied explains what an instruction wrote of which the accesses were watched.
 func (w *walker) spied(k *instruction, seen []access) func(*node) {
-	f := &k.flows[0]
+	f := &k.Flows[0]
 	for _, a := range seen {
 		if a.stores {
 			w.takeMemory(a.addr, uint64(a.n))
 		}
 	}
-	w.takePieces(f.writes)
+	w.takePieces(f.Writes)
 	return func(n *node) {
 		if w.only {
 			return
 		}
-		w.putPieces(f.reads, n.need)
+		w.putPieces(f.Reads, n.need)
 		for _, a := range seen {
 			if !a.stores {
 				w.putMemory(a.addr, a.n, n.need)

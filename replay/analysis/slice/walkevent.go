@@ -3,6 +3,7 @@ package slice
 import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/replay/analysis/dataflow"
 	"vplay/replay/x86"
 )
 
@@ -53,9 +54,9 @@ func (w *walker) outside(e *event, what string, at *moment) {
 }
 
 // takeRegs takes what is live of s, which came from e.
-func (w *walker) takeRegs(e *event, s regSet, what string, at *moment) {
-	live := s.and(w.cur.set)
-	if live.isEmpty() {
+func (w *walker) takeRegs(e *event, s dataflow.RegSet, what string, at *moment) {
+	live := s.And(w.cur.set)
+	if live.IsEmpty() {
 		return
 	}
 	w.isHit = false
@@ -69,47 +70,36 @@ func (w *walker) exit(e *event, at *moment) {
 	case e.Regs != nil && e.NR == abi.SYS_RT_SIGRETURN:
 		w.sigreturn(e.rsp)
 	case e.Regs != nil: // arch_prctl(2), and what else changes more than RAX
-		w.takeRegs(e, bytesOf(x86.RAX, 0, 8), "the result", at)
-		w.takeRegs(e, segments(x86.PartFSBase|x86.PartGSBase|x86.PartSelector), "the segment base", at)
+		w.takeRegs(e, dataflow.BytesOf(x86.RAX, 0, 8), "the result", at)
+		w.takeRegs(e, dataflow.Segments(x86.PartFSBase|x86.PartGSBase|x86.PartSelector), "the segment base", at)
 	default:
-		w.takeRegs(e, bytesOf(x86.RAX, 0, 8), "the result", at)
+		w.takeRegs(e, dataflow.BytesOf(x86.RAX, 0, 8), "the result", at)
 	}
 }
 
-// frameRegs is the order of general registers in struct sigcontext_64 (linux
-// arch/x86/include/uapi/asm/sigcontext.h, v6.1).
-var frameRegs = [...]uint8{x86.R8, x86.R9, x86.R10, x86.R11, x86.R12, x86.R13, x86.R14, x86.R15, x86.RDI, x86.RSI, x86.RBP, x86.RBX, x86.RDX, x86.RAX, x86.RCX}
-
-// Offsets in struct ucontext.
-const (
-	frameContext = 40                           // of the registers
-	frameFlags   = frameContext + 8*(15+2)      // behind RSP and RIP
-	frameFlagsN  = 8                            // bytes
-	frameGeneral = frameContext + 8*15          // where those of frameRegs end
-	allFlags     = ^uint64(0)                   // every bit of RFLAGS
-	signalRegs   = "the arguments of a handler" // RDI, RSI, RDX; RAX is 0
-)
+// signalRegs is what a handler gets: RDI, RSI, RDX; RAX is 0.
+const signalRegs = "the arguments of a handler"
 
 // sigreturn makes of the registers that sigreturn loaded the bytes of the frame that it
 // loaded them from, at uc. Vector registers are taken for unchanged: handlers change those of a
 // frame hardly ever.
 func (w *walker) sigreturn(uc uint64) {
-	for i, r := range frameRegs {
-		w.moveToMemory(bytesOf(r, 0, 8), uc+frameContext+8*uint64(i))
+	for i, r := range dataflow.FrameRegs {
+		w.moveToMemory(dataflow.BytesOf(r, 0, 8), uc+dataflow.FrameContext+8*uint64(i))
 	}
-	flags := flagsOf(allFlags).and(w.cur.set)
+	flags := dataflow.FlagsOf(dataflow.AllFlags).And(w.cur.set)
 	w.isHit = false
-	if !flags.isEmpty() {
+	if !flags.IsEmpty() {
 		w.cur.take(flags, w.needed)
-		w.over = !w.mem.put(uc+frameFlags, 1<<frameFlagsN-1, w.need, w.sets) || w.over
+		w.over = !w.mem.put(uc+dataflow.FrameFlags, 1<<dataflow.FrameFlagsN-1, w.need, w.sets) || w.over
 	}
 }
 
 // moveToMemory makes the live bytes of a general register, s, live bytes at a.
-func (w *walker) moveToMemory(s regSet, a uint64) {
-	live := s.and(w.cur.set)
+func (w *walker) moveToMemory(s dataflow.RegSet, a uint64) {
+	live := s.And(w.cur.set)
 	n := 0
-	s.each(func(part int) {
+	s.Each(func(part int) {
 		if live[part/64]>>(part%64)&1 != 0 {
 			w.over = !w.mem.put(a+uint64(n), 1, w.cur.need(part), w.sets) || w.over
 		}
@@ -121,18 +111,18 @@ func (w *walker) moveToMemory(s regSet, a uint64) {
 // signal explains what a handler finds: its arguments are the kernel's, and its frame holds
 // the registers.
 func (w *walker) signal(e *event, at *moment) {
-	args := bytesOf(x86.RDI, 0, 8)
+	args := dataflow.BytesOf(x86.RDI, 0, 8)
 	for _, r := range []uint8{x86.RSI, x86.RDX, x86.RAX} {
-		args.add(bytesOf(r, 0, 8))
+		args.Add(dataflow.BytesOf(r, 0, 8))
 	}
-	args.add(flagsOf(allFlags))
+	args.Add(dataflow.FlagsOf(dataflow.AllFlags))
 	w.takeRegs(e, args, signalRegs, at)
 	if e.Regs == nil {
 		return
 	}
 	uc := e.Regs.R[x86.RDX]
-	for i, r := range frameRegs {
-		a := uc + frameContext + 8*uint64(i)
+	for i, r := range dataflow.FrameRegs {
+		a := uc + dataflow.FrameContext + 8*uint64(i)
 		live := w.mem.window(a, 8)
 		for b := range 8 {
 			if live>>b&1 == 0 {
@@ -140,21 +130,21 @@ func (w *walker) signal(e *event, at *moment) {
 			}
 			w.isHit = false
 			w.mem.take(a+uint64(b), 1, w.needed)
-			w.cur.put(bytesOf(r, b, 1), w.need, w.sets)
+			w.cur.put(dataflow.BytesOf(r, b, 1), w.need, w.sets)
 		}
 	}
-	if live := w.mem.window(uc+frameFlags, frameFlagsN); live != 0 {
+	if live := w.mem.window(uc+dataflow.FrameFlags, dataflow.FrameFlagsN); live != 0 {
 		w.isHit = false
-		w.mem.take(uc+frameFlags, live, w.needed)
-		w.cur.put(flagsOf(allFlags), w.need, w.sets)
+		w.mem.take(uc+dataflow.FrameFlags, live, w.needed)
+		w.cur.put(dataflow.FlagsOf(dataflow.AllFlags), w.need, w.sets)
 	}
 }
 
 // start makes what is needed of a new thread's registers what is needed of its maker's.
 func (w *walker) start(e *event, at *moment) {
 	child := w.of(e.TID)
-	child.set.each(func(n int) {
-		var s regSet
+	child.set.Each(func(n int) {
+		var s dataflow.RegSet
 		s[n/64] = 1 << (n % 64)
 		to := s
 		switch {
@@ -162,8 +152,8 @@ func (w *walker) start(e *event, at *moment) {
 			w.need = child.need(n)
 			w.outside(e, "the result", at)
 			return
-		case s == part(partFSBase) && e.Flags&abi.CLONE_SETTLS != 0:
-			to = bytesOf(x86.R8, 0, 8)
+		case s == dataflow.Part(dataflow.PartFSBase) && e.Flags&abi.CLONE_SETTLS != 0:
+			to = dataflow.BytesOf(x86.R8, 0, 8)
 		}
 		w.cur.put(to, child.need(n), w.sets)
 	})

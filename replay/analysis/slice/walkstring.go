@@ -1,5 +1,7 @@
 package slice
 
+import "vplay/replay/analysis/dataflow"
+
 // String instructions in the walk. One with REP is one instruction that moves up to the whole
 // of memory: what it copied is followed byte by byte.
 
@@ -17,23 +19,23 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
 		return nil
 	}
 	var spans []span
-	data, steps := &k.flows[0], &k.flows[len(k.flows)-1]
+	data, steps := &k.Flows[0], &k.Flows[len(k.Flows)-1]
 	switch {
-	case data.store >= 0 && data.copies && distance(src, dst) < n:
+	case data.Store >= 0 && data.Copies && distance(src, dst) < n:
 		// It copies what it wrote itself, or writes over what it copies later: all that it wrote
 		// counts as made of all that it read.
 		w.takeMemory(dst, n)
 		if w.isHit {
 			spans = whole(n)
 		}
-	case data.store >= 0 && data.copies:
+	case data.Store >= 0 && data.Copies:
 		spans = w.takeCopy(dst, n)
-	case data.store >= 0:
+	case data.Store >= 0:
 		w.takeMemory(dst, n)
 	}
 	isData := w.isHit
-	isData = w.takePieces(data.writes) || isData
-	isStep := w.takePieces(steps.writes)
+	isData = w.takePieces(data.Writes) || isData
+	isStep := w.takePieces(steps.Writes)
 	return func(v *node) {
 		need := v.need
 		for _, s := range spans {
@@ -43,13 +45,13 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
 			return
 		}
 		if isData {
-			w.putPieces(data.reads, need)
-			if !data.copies {
+			w.putPieces(data.Reads, need)
+			if !data.Copies {
 				w.putLoads(data, src, dst, n, need)
 			}
 		}
 		if isStep {
-			w.putPieces(steps.reads, need)
+			w.putPieces(steps.Reads, need)
 			w.putLoads(steps, src, dst, n, need)
 		}
 		w.putAddress(k, v)
@@ -80,8 +82,8 @@ func (w *walker) takeCopy(dst, n uint64) (spans []span) {
 }
 
 // putLoads makes live what a string instruction read.
-func (w *walker) putLoads(f *flow, src, dst, n uint64, need uint32) {
-	for _, l := range f.loads {
+func (w *walker) putLoads(f *dataflow.Flow, src, dst, n uint64, need uint32) {
+	for _, l := range f.Loads {
 		a := src
 		if l == 1 {
 			a = dst

@@ -1,4 +1,4 @@
-package slice
+package dataflow
 
 import (
 	"strconv"
@@ -49,7 +49,7 @@ func (c *compiler) isHalf() bool { return c.in.Flags&(x86.InstVEX|x86.InstL) == 
 
 // registers returns the parts of a register operand: those that are read, those that are
 // written, and those that keep something of what they were when they are written.
-func (c *compiler) registers(o *x86.Operand) (read, written, kept regSet) {
+func (c *compiler) registers(o *x86.Operand) (read, written, kept RegSet) {
 	n := c.width(o)
 	for r := range uint8(16) {
 		if o.Uses.R>>r&1 == 0 {
@@ -60,25 +60,25 @@ func (c *compiler) registers(o *x86.Operand) (read, written, kept regSet) {
 			off, n = 1, 1
 		}
 		if n < 8 && c.mayKeep() {
-			kept.add(bytesOf(r, 0, 8))
+			kept.Add(BytesOf(r, 0, 8))
 		}
-		read.add(bytesOf(r, off, n))
+		read.Add(BytesOf(r, off, n))
 		if n >= 4 {
-			written.add(bytesOf(r, 0, 8)) // four bytes clear the others
+			written.Add(BytesOf(r, 0, 8)) // four bytes clear the others
 		} else {
-			written.add(bytesOf(r, off, n))
+			written.Add(BytesOf(r, off, n))
 		}
 	}
 	c.vectors(o, &read, &written, &kept)
-	misc := regSet{miscWord: uint64(o.Uses.K) << partMask}
-	misc.add(flagsOf(o.Uses.Flags))
-	misc.add(segments(o.Uses.Parts))
-	read.add(misc)
-	written.add(misc)
-	if p := part(partX87); o.Uses.X87 != 0 || o.Uses.Parts&x86.PartX87 != 0 {
-		read.add(p)
-		written.add(p)
-		kept.add(p)
+	misc := RegSet{MiscWord: uint64(o.Uses.K) << PartMask}
+	misc.Add(FlagsOf(o.Uses.Flags))
+	misc.Add(Segments(o.Uses.Parts))
+	read.Add(misc)
+	written.Add(misc)
+	if p := Part(PartX87); o.Uses.X87 != 0 || o.Uses.Parts&x86.PartX87 != 0 {
+		read.Add(p)
+		written.Add(p)
+		kept.Add(p)
 	}
 	if o.Uses.Parts&x86.PartMXCSR != 0 {
 		c.mxcsr(&read, &written, &kept, o.Dir)
@@ -125,7 +125,7 @@ func (c *compiler) isHigh(name string) bool {
 }
 
 // vectors adds the lanes of vector registers.
-func (c *compiler) vectors(o *x86.Operand, read, written, kept *regSet) {
+func (c *compiler) vectors(o *x86.Operand, read, written, kept *RegSet) {
 	if o.Uses.V == 0 {
 		return
 	}
@@ -137,7 +137,7 @@ func (c *compiler) vectors(o *x86.Operand, read, written, kept *regSet) {
 			from = 2
 		}
 		for n := range uint8(16) {
-			written.add(lanesOf(n, from, 8))
+			written.Add(LanesOf(n, from, 8))
 		}
 		return
 	case o.Name == "vec": // saved and restored as a whole, or in part
@@ -156,56 +156,56 @@ func (c *compiler) vectors(o *x86.Operand, read, written, kept *regSet) {
 		if o.Uses.V>>n&1 == 0 {
 			continue
 		}
-		read.add(lanesOf(n, 0, lanes))
+		read.Add(LanesOf(n, 0, lanes))
 		switch {
 		case c.in.Flags&(x86.InstVEX|x86.InstEVEX) != 0:
-			written.add(lanesOf(n, 0, 8)) // the rest becomes zero
+			written.Add(LanesOf(n, 0, 8)) // the rest becomes zero
 		case part:
-			written.add(lanesOf(n, 0, max(lanes, 2)))
-			kept.add(lanesOf(n, 0, max(lanes, 2)))
+			written.Add(LanesOf(n, 0, max(lanes, 2)))
+			kept.Add(LanesOf(n, 0, max(lanes, 2)))
 		default:
-			written.add(lanesOf(n, 0, lanes))
+			written.Add(LanesOf(n, 0, lanes))
 		}
 	}
 }
 
 // mxcsr adds what floating point has of MXCSR: it is controlled by the one half and sets
 // bits of the other.
-func (c *compiler) mxcsr(read, written, kept *regSet, d x86.Dir) {
-	control, sticky := part(partControl), part(partSticky)
+func (c *compiler) mxcsr(read, written, kept *RegSet, d x86.Dir) {
+	control, sticky := Part(PartControl), Part(PartSticky)
 	switch {
 	case d == x86.DirRead|x86.DirWrite:
-		read.add(control)
-		written.add(sticky)
-		kept.add(sticky)
+		read.Add(control)
+		written.Add(sticky)
+		kept.Add(sticky)
 		return
 	case d == x86.DirRead && c.mnemonic != "STMXCSR" && !strings.Contains(c.mnemonic, "SAVE"):
-		read.add(control)
+		read.Add(control)
 		return
 	}
-	control.add(sticky)
-	read.add(control)
-	written.add(control)
+	control.Add(sticky)
+	read.Add(control)
+	written.Add(control)
 	if c.mnemonic != "LDMXCSR" {
-		kept.add(control)
+		kept.Add(control)
 	}
 }
 
 // generals returns whole general registers.
-func generals(r uint16) (s regSet) {
+func generals(r uint16) (s RegSet) {
 	for n := range uint8(16) {
 		if r>>n&1 != 0 {
-			s.add(bytesOf(n, 0, 8))
+			s.Add(BytesOf(n, 0, 8))
 		}
 	}
 	return s
 }
 
-// segments returns what there is of segments in p.
-func segments(p x86.Parts) (s regSet) {
+// Segments returns what there is of Segments in p.
+func Segments(p x86.Parts) (s RegSet) {
 	for i, k := range [...]x86.Parts{x86.PartSelector, x86.PartFSBase, x86.PartGSBase} {
 		if p&k != 0 {
-			s[miscWord] |= 1 << (partSelect + i)
+			s[MiscWord] |= 1 << (PartSelect + i)
 		}
 	}
 	return s

@@ -1,4 +1,4 @@
-package slice
+package dataflow
 
 import (
 	"math/rand/v2"
@@ -8,20 +8,20 @@ import (
 )
 
 // all returns what any flow of k writes, and what any reads, addresses included.
-func (k *instruction) all() (written, read regSet) {
-	read = k.address
-	for i := range k.flows {
-		f := &k.flows[i]
-		written.add(f.dst)
-		read.add(f.src)
-		if !f.copies {
+func (k *Instruction) all() (written, read RegSet) {
+	read = k.Address
+	for i := range k.Flows {
+		f := &k.Flows[i]
+		written.Add(f.Dst)
+		read.Add(f.Src)
+		if !f.Copies {
 			continue
 		}
-		switch f.from.kind {
-		case inGeneral:
-			read.add(bytesOf(f.from.reg, int(f.from.off), min(int(f.n), 8-int(f.from.off))))
-		case inVector:
-			read.add(lanesOf(f.from.reg, 0, 8))
+		switch f.From.Kind {
+		case InGeneral:
+			read.Add(BytesOf(f.From.Reg, int(f.From.Off), min(int(f.N), 8-int(f.From.Off))))
+		case InVector:
+			read.Add(LanesOf(f.From.Reg, 0, 8))
 		}
 	}
 	return written, read
@@ -50,34 +50,34 @@ func TestCompile(t *testing.T) {
 			continue
 		}
 		seen[in.Row] = true
-		k := compile(0x1000, &in, false)
+		k := Compile(0x1000, &in, false)
 		e := in.Effects()
 		written, read := k.all()
 		if row.Mnemonic == "XCHG" && row.Encoding.PlusR && in.Reg == x86.RAX {
 			continue // NOP
 		}
 		jumps := row.Mnemonic == "JMP" || row.Mnemonic == "CALL" || row.Mnemonic == "RET"
-		isZero := len(k.flows) > 0 && k.flows[0].src.isEmpty() && in.Flags&x86.InstMem == 0
+		isZero := len(k.Flows) > 0 && k.Flows[0].Src.IsEmpty() && in.Flags&x86.InstMem == 0
 		for n := range uint8(16) {
-			reg := bytesOf(n, 0, 8)
-			reg.remove(ignored)
-			if reg.isEmpty() {
+			reg := BytesOf(n, 0, 8)
+			reg.Remove(Ignored)
+			if reg.IsEmpty() {
 				continue
 			}
-			if e.Write.R>>n&1 != 0 && reg.and(written) == (regSet{}) {
+			if e.Write.R>>n&1 != 0 && reg.And(written) == (RegSet{}) {
 				t.Errorf("%s % x: register %d is not written", row.Mnemonic, b, n)
 			}
-			if e.Read.R>>n&1 != 0 && reg.and(read) == (regSet{}) && !jumps && !isZero && !k.repeats {
+			if e.Read.R>>n&1 != 0 && reg.And(read) == (RegSet{}) && !jumps && !isZero && !k.Repeats {
 				t.Errorf("%s % x: register %d is not read", row.Mnemonic, b, n)
 			}
 		}
 		for n := range uint8(32) {
-			reg := lanesOf(n, 0, 8)
-			if e.Write.V>>n&1 != 0 && reg.and(written) == (regSet{}) && row.Mnemonic != "VZEROUPPER" && row.Mnemonic != "VZEROALL" {
+			reg := LanesOf(n, 0, 8)
+			if e.Write.V>>n&1 != 0 && reg.And(written) == (RegSet{}) && row.Mnemonic != "VZEROUPPER" && row.Mnemonic != "VZEROALL" {
 				t.Errorf("%s % x: vector register %d is not written", row.Mnemonic, b, n)
 			}
 		}
-		if e.Write.Parts&x86.PartMemory != 0 && !k.stores {
+		if e.Write.Parts&x86.PartMemory != 0 && !k.Stores {
 			t.Errorf("%s % x: memory is not written", row.Mnemonic, b)
 		}
 		if t.Failed() {
@@ -100,7 +100,7 @@ func TestNop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := compile(0x1000, &in, false).touch != 0; got != k.writes {
+		if got := Compile(0x1000, &in, false).Touch != 0; got != k.writes {
 			t.Errorf("% x writes registers: %v", k.code, got)
 		}
 	}

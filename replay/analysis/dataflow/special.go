@@ -1,4 +1,4 @@
-package slice
+package dataflow
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 
 // copy makes f a copy where the instruction is one: then a byte that is needed makes only
 // the byte needed that it was.
-func (c *compiler) copy(f *flow) {
+func (c *compiler) copy(f *Flow) {
 	n, extends := 0, false
 	ops := c.in.Operands()
 	if len(c.row.Operands) != 2 || len(ops) < 2 {
@@ -20,7 +20,7 @@ func (c *compiler) copy(f *flow) {
 	}
 	switch c.mnemonic {
 	case "MOV", "MOVNTI":
-		if strings.Contains(strings.Join(c.row.Operands, " "), "imm") || f.src[miscWord] != 0 || f.dst[miscWord] != 0 {
+		if strings.Contains(strings.Join(c.row.Operands, " "), "imm") || f.Src[MiscWord] != 0 || f.Dst[MiscWord] != 0 {
 			return
 		}
 		n = int(c.in.Size)
@@ -45,7 +45,7 @@ func (c *compiler) copy(f *flow) {
 			n = 4
 		}
 		if c.row.Operands[0] == "xmm" { // a load clears the rest
-			f.src.remove(lanesOf(c.in.Reg&31, 0, 2))
+			f.Src.Remove(LanesOf(c.in.Reg&31, 0, 2))
 		}
 	default:
 		return
@@ -53,44 +53,44 @@ func (c *compiler) copy(f *flow) {
 	if c.in.Flags&x86.InstEVEX != 0 || n == 0 {
 		return
 	}
-	to, ok1 := c.place(&ops[0], f.store)
+	to, ok1 := c.place(&ops[0], f.Store)
 	load := int8(-1)
-	if len(f.loads) > 0 {
-		load = f.loads[0]
+	if len(f.Loads) > 0 {
+		load = f.Loads[0]
 	}
 	from, ok2 := c.place(&ops[1], load)
 	if ok1 && ok2 {
-		f.copies, f.extends, f.n, f.to, f.from = true, extends, uint8(n), to, from
+		f.Copies, f.Extends, f.N, f.To, f.From = true, extends, uint8(n), to, from
 	}
 }
 
 // place returns where an operand is: memory operand i, if that is not below 0, or a
 // register.
-func (c *compiler) place(o *x86.Operand, i int8) (p place, ok bool) {
+func (c *compiler) place(o *x86.Operand, i int8) (p Place, ok bool) {
 	switch {
 	case o.Uses.Parts&x86.PartMemory != 0:
-		return place{kind: inMemory, reg: uint8(i)}, i >= 0
+		return Place{Kind: InMemory, Reg: uint8(i)}, i >= 0
 	case o.Uses.R != 0:
 		return c.general(o), true
 	}
 	for n := range uint8(32) {
 		if o.Uses.V == 1<<n {
-			return place{kind: inVector, reg: n}, true
+			return Place{Kind: InVector, Reg: n}, true
 		}
 	}
 	return p, false
 }
 
 // general returns where a general register operand begins.
-func (c *compiler) general(o *x86.Operand) place {
-	p := place{kind: inGeneral}
+func (c *compiler) general(o *x86.Operand) Place {
+	p := Place{Kind: InGeneral}
 	for r := range uint8(16) {
 		if o.Uses.R>>r&1 != 0 {
-			p.reg = r
+			p.Reg = r
 		}
 	}
 	if c.isHigh(o.Name) {
-		p.off = 1
+		p.Off = 1
 	}
 	return p
 }
@@ -98,61 +98,61 @@ func (c *compiler) general(o *x86.Operand) place {
 // stack makes the flows of instructions that push and pop.
 func (c *compiler) stack() bool {
 	k, size := c.k, c.in.Size
-	f := flow{store: -1, n: size}
+	f := Flow{Store: -1, N: size}
 	switch c.mnemonic {
 	case "PUSH", "PUSHF":
 		if len(c.row.Operands) > 0 && c.row.Operands[0] == "rmv" && c.in.Flags&x86.InstMem != 0 {
 			c.operandsOnly(&f)
-			if k.spied {
-				k.flows = []flow{f}
+			if k.Spied {
+				k.Flows = []Flow{f}
 				return true
 			}
-			f.copies, f.from = true, place{kind: inMemory, reg: 0}
+			f.Copies, f.From = true, Place{Kind: InMemory, Reg: 0}
 		} else {
 			c.operandsOnly(&f)
-			if f.src[miscWord] == 0 && len(c.row.Operands) > 0 && (c.row.Operands[0] == "rv" || c.row.Operands[0] == "rmv") {
+			if f.Src[MiscWord] == 0 && len(c.row.Operands) > 0 && (c.row.Operands[0] == "rv" || c.row.Operands[0] == "rmv") {
 				ops := c.in.Operands()
-				f.copies, f.from = true, c.general(&ops[0])
+				f.Copies, f.From = true, c.general(&ops[0])
 			}
 		}
-		f.store = int8(len(k.ops))
-		f.to = place{kind: inMemory, reg: uint8(f.store)}
-		k.ops = append(k.ops, operand{byPush, size})
+		f.Store = int8(len(k.Ops))
+		f.To = Place{Kind: InMemory, Reg: uint8(f.Store)}
+		k.Ops = append(k.Ops, Operand{ByPush, size})
 	case "CALL":
-		f.store = 0
-		k.ops = []operand{{byPush, 8}}
-		f.src = regSet{}
+		f.Store = 0
+		k.Ops = []Operand{{ByPush, 8}}
+		f.Src = RegSet{}
 	case "POP":
 		if c.in.Flags&x86.InstMem != 0 {
-			k.spied = true
+			k.Spied = true
 		}
 		c.operandsOnly(&f)
 		if c.row.Operands[0] == "rv" {
 			ops := c.in.Operands()
-			f.copies, f.to = true, c.general(&ops[0])
+			f.Copies, f.To = true, c.general(&ops[0])
 		}
-		f.loads = []int8{int8(len(k.ops))}
-		f.from = place{kind: inMemory, reg: uint8(len(k.ops))}
-		k.ops = append(k.ops, operand{byPop, size})
+		f.Loads = []int8{int8(len(k.Ops))}
+		f.From = Place{Kind: InMemory, Reg: uint8(len(k.Ops))}
+		k.Ops = append(k.Ops, Operand{ByPop, size})
 	case "POPF":
 		c.operandsOnly(&f)
-		f.loads = []int8{0}
-		k.ops = []operand{{byPop, size}}
+		f.Loads = []int8{0}
+		k.Ops = []Operand{{ByPop, size}}
 	case "LEAVE":
-		f = flow{store: -1, n: 8, copies: true, to: place{kind: inGeneral, reg: x86.RBP}, from: place{kind: inMemory}, loads: []int8{0}, dst: bytesOf(x86.RBP, 0, 8)}
-		k.ops = []operand{{byRBP, 8}}
-		k.address = bytesOf(x86.RBP, 0, 8)
+		f = Flow{Store: -1, N: 8, Copies: true, To: Place{Kind: InGeneral, Reg: x86.RBP}, From: Place{Kind: InMemory}, Loads: []int8{0}, Dst: BytesOf(x86.RBP, 0, 8)}
+		k.Ops = []Operand{{ByRBP, 8}}
+		k.Address = BytesOf(x86.RBP, 0, 8)
 	case "RET", "JMP":
 		return true // they decide where execution goes, which no data depends on
 	default:
 		return false
 	}
-	k.flows = []flow{f}
+	k.Flows = []Flow{f}
 	return true
 }
 
 // operandsOnly adds all operands of the instruction but the stack.
-func (c *compiler) operandsOnly(f *flow) {
+func (c *compiler) operandsOnly(f *Flow) {
 	for _, o := range c.in.Operands() {
 		if o.Name != "mem" {
 			c.operand(&o, f)
@@ -169,44 +169,44 @@ func (c *compiler) string() bool {
 	if strings.HasSuffix(c.row.Operands[0], "8") {
 		size = 1
 	}
-	k.repeats = true
-	k.ops = []operand{{bySource, size}, {byTarget, size}}
-	df, rax := flagsOf(x86.FlagDF), bytesOf(x86.RAX, 0, int(size))
-	var pointers regSet
+	k.Repeats = true
+	k.Ops = []Operand{{BySource, size}, {ByTarget, size}}
+	df, rax := FlagsOf(x86.FlagDF), BytesOf(x86.RAX, 0, int(size))
+	var pointers RegSet
 	for _, o := range c.in.Operands() {
 		if o.Uses.R != 0 && o.Uses.R&(1<<x86.RAX) == 0 {
-			pointers.add(generals(o.Uses.R))
+			pointers.Add(generals(o.Uses.R))
 		}
-		k.address.add(segments(o.Address.Parts))
+		k.Address.Add(Segments(o.Address.Parts))
 	}
-	k.address.add(pointers)
-	k.address.add(df)
-	steps := flow{store: -1, dst: pointers, src: pointers}
-	steps.src.add(df)
-	data := flow{store: -1}
+	k.Address.Add(pointers)
+	k.Address.Add(df)
+	steps := Flow{Store: -1, Dst: pointers, Src: pointers}
+	steps.Src.Add(df)
+	data := Flow{Store: -1}
 	switch strings.TrimRight(c.mnemonic, "BWDQ") {
 	case "MOVS":
-		data.store, data.loads, data.copies = 1, []int8{0}, true
+		data.Store, data.Loads, data.Copies = 1, []int8{0}, true
 	case "STOS":
-		data.store, data.src = 1, rax
+		data.Store, data.Src = 1, rax
 	case "LODS":
-		data.loads, data.dst, data.src = []int8{0}, rax, rax
+		data.Loads, data.Dst, data.Src = []int8{0}, rax, rax
 		if size == 4 {
-			data.dst = bytesOf(x86.RAX, 0, 8)
+			data.Dst = BytesOf(x86.RAX, 0, 8)
 		}
 	case "CMPS", "SCAS":
 		// Where the comparison ends depends on what is compared.
-		all := flagsOf(x86.FlagCF | x86.FlagPF | x86.FlagAF | x86.FlagZF | x86.FlagSF | x86.FlagOF)
-		steps.dst.add(all)
-		steps.src.add(all)
-		steps.loads = []int8{0, 1}
+		all := FlagsOf(x86.FlagCF | x86.FlagPF | x86.FlagAF | x86.FlagZF | x86.FlagSF | x86.FlagOF)
+		steps.Dst.Add(all)
+		steps.Src.Add(all)
+		steps.Loads = []int8{0, 1}
 		if c.mnemonic[0] == 'S' {
-			steps.loads = []int8{1}
-			steps.src.add(rax)
+			steps.Loads = []int8{1}
+			steps.Src.Add(rax)
 		}
-		k.flows = []flow{steps}
+		k.Flows = []Flow{steps}
 		return true
 	}
-	k.flows = []flow{data, steps}
+	k.Flows = []Flow{data, steps}
 	return true
 }
