@@ -71,6 +71,8 @@ type instruction struct {
 	retires bool // false for a REP that was left between two iterations
 	repeats bool // a string instruction: words are RSI, RDI and the bytes done
 	spied   bool // what it accessed was watched: the word is an index of stretch.spied
+	class   class
+	decides flow // of a branch or a call: where it goes is made of src and loads
 }
 
 // compile makes what is known of in. With frame the base register is the frame pointer: as
@@ -80,6 +82,7 @@ func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
 	row := &x86.Rows()[in.Row]
 	c := compiler{k: k, in: in, row: row, mnemonic: strings.TrimPrefix(row.Mnemonic, "V")}
 	c.compile()
+	c.asControl()
 	if frame {
 		rbp := bytesOf(x86.RBP, 0, 8)
 		k.address.remove(rbp)
@@ -94,6 +97,7 @@ func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
 // finish takes out what is not followed, and sums up.
 func (k *instruction) finish() {
 	k.address.remove(ignored)
+	k.decides.src.remove(ignored)
 	var all regSet
 	for i := range k.flows {
 		f := &k.flows[i]

@@ -152,6 +152,9 @@ type liveRegs struct {
 	set   regSet
 	sum   uint64 // its summary
 	needs [regParts]uint32
+
+	calls []activation // that the thread is in, where control dependences are followed
+	next  uint64       // the address of the instruction that it executed behind the present one
 }
 
 // take makes the parts in s not live and calls f with what each was needed by.

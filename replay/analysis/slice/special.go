@@ -142,8 +142,11 @@ func (c *compiler) stack() bool {
 		f = flow{store: -1, n: 8, copies: true, to: place{kind: inGeneral, reg: x86.RBP}, from: place{kind: inMemory}, loads: []int8{0}, dst: bytesOf(x86.RBP, 0, 8)}
 		k.ops = []operand{{byRBP, 8}}
 		k.address = bytesOf(x86.RBP, 0, 8)
-	case "RET", "JMP":
-		return true // they decide where execution goes, which no data depends on
+	case "RET": // it decides where execution goes, which no data depends on
+		k.ops = []operand{{byPop, 8}}
+		return true
+	case "JMP":
+		return true
 	default:
 		return false
 	}

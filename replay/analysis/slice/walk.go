@@ -16,15 +16,16 @@ var ErrTooMany = errors.New("slice: the value depends on too much")
 
 // walker goes back through stretches.
 type walker struct {
-	p     *program
-	mem   *liveMemory
-	regs  map[checkpoint.TID]*liveRegs
-	cur   *liveRegs // of the thread that runs
-	sets  *needSets
-	graph *graph
-	thin  bool // addresses are not followed
-	only  bool // only copies are followed
-	visit func(Instance)
+	p       *program
+	mem     *liveMemory
+	regs    map[checkpoint.TID]*liveRegs
+	cur     *liveRegs // of the thread that runs
+	sets    *needSets
+	graph   *graph
+	thin    bool // addresses are not followed
+	only    bool // only copies are followed
+	visit   func(Instance)
+	control *control // nil: control dependences are not followed
 
 	s     *stretch
 	list  []*instruction
@@ -49,7 +50,9 @@ func (w *walker) of(tid checkpoint.TID) *liveRegs {
 }
 
 // isDone reports whether nothing is live any more.
-func (w *walker) isDone() bool { return w.mem.count == 0 && w.registersDone() }
+func (w *walker) isDone() bool {
+	return w.mem.count == 0 && w.registersDone() && (w.control == nil || w.control.waiting == 0)
+}
 
 // registersDone reports whether no register is live.
 func (w *walker) registersDone() bool {
@@ -83,6 +86,13 @@ func (w *walker) stretch(s *stretch) error {
 		words -= int(k.words)
 		if k.retires {
 			retired--
+		}
+		if w.control != nil {
+			if k.class != isPlain {
+				at.index, at.retired = i, retired
+				w.flowOfControl(k, words, at)
+			}
+			w.cur.next = k.pc
 		}
 		if k.touch&w.cur.sum == 0 && !k.stores {
 			continue
@@ -147,6 +157,9 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 // hit adds the present instruction to the slice and returns the need of it alone.
 func (w *walker) hit(k *instruction, at *moment) uint32 {
 	need := w.graph.hit(k.vertex, w.need, at)
+	if w.control != nil {
+		w.wait(k.pc, need)
+	}
 	if w.visit != nil {
 		w.visit(Instance{Interval: w.s.from.Interval, Instr: at.retired, Retires: k.retires, in: k})
 	}
