@@ -88,7 +88,9 @@ type Instruction struct {
 	Touch   uint64  // summary of all flows' Dst
 	Stores  bool    // it writes memory, or may
 	Repeats bool    // a string instruction: from RSI, to RDI, perhaps with REP
-	Spied   bool    // what it accesses is not known from its operands, and must be watched
+	Class   Class
+	Decides Flow // of a branch or a call: where it goes is made of Src and Loads
+	Spied   bool // what it accesses is not known from its operands, and must be watched
 }
 
 // Compile makes what is known of in, which is at pc. With frame the base register is the frame pointer: as
@@ -98,6 +100,7 @@ func Compile(pc uint64, in *x86.Inst, frame bool) *Instruction {
 	row := &x86.Rows()[in.Row]
 	c := compiler{k: k, in: in, row: row, mnemonic: strings.TrimPrefix(row.Mnemonic, "V")}
 	c.compile()
+	c.control()
 	if frame {
 		rbp := BytesOf(x86.RBP, 0, 8)
 		k.Address.Remove(rbp)
@@ -112,6 +115,8 @@ func Compile(pc uint64, in *x86.Inst, frame bool) *Instruction {
 // finish takes out what is not followed, and sums up.
 func (k *Instruction) finish() {
 	k.Address.Remove(Ignored)
+	k.Decides.Src.Remove(Ignored)
+	k.Decides.Reads = k.Decides.Src.list()
 	var all RegSet
 	for i := range k.Flows {
 		f := &k.Flows[i]

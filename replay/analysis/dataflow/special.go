@@ -142,8 +142,11 @@ func (c *compiler) stack() bool {
 		f = Flow{Store: -1, N: 8, Copies: true, To: Place{Kind: InGeneral, Reg: x86.RBP}, From: Place{Kind: InMemory}, Loads: []int8{0}, Dst: BytesOf(x86.RBP, 0, 8)}
 		k.Ops = []Operand{{ByRBP, 8}}
 		k.Address = BytesOf(x86.RBP, 0, 8)
-	case "RET", "JMP":
-		return true // they decide where execution goes, which no data depends on
+	case "RET": // it decides where execution goes, which no data depends on
+		k.Ops = []Operand{{ByPop, 8}}
+		return true
+	case "JMP":
+		return true
 	default:
 		return false
 	}

@@ -156,6 +156,9 @@ type liveRegs struct {
 	// its first part alone.
 	one   uint64
 	needs [dataflow.RegParts]uint32
+
+	calls []activation // that the thread is in, where control dependences are followed
+	next  uint64       // the address of the instruction that it executed behind the present one
 }
 
 // need returns what part n, which is live, is needed by.

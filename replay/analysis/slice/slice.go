@@ -37,6 +37,12 @@ type Options struct {
 	// Copies follows the value only as long as it is copied: what has no Needs then is what
 	// made it.
 	Copies bool
+	// Controls has control dependences followed. It returns which conditional branches, and jumps
+	// through registers or memory, of its function decide whether the instruction at pc is executed.
+	// It is called once for each address, from one goroutine. The instruction at Here, where that is not
+	// 0, is in the slice for being executed: what led to it is asked, besides the values.
+	Controls func(pc uint64) []uint64
+	Here     uint64
 	// Oldest is an interval: the slice goes back no further than its start.
 	Oldest uint32
 	// Progress, when not nil, is called now and then with the number of instructions that
@@ -70,6 +76,9 @@ type Slice struct {
 	From checkpoint.Position
 	// IsExplained says that nothing of the start of the recording is in the slice.
 	IsExplained bool
+	// Decisions are the branches and calls that are in the slice for where they went, by their newest
+	// instance, the newest first; nil without Options.Controls.
+	Decisions []Decision
 }
 
 // stretchLength is how many instructions a stretch has: the distance of the snapshots that a
@@ -82,6 +91,9 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 	p := newProgram()
 	w := newWalker(p)
 	w.thin, w.only, w.visit = o.Values || o.Copies, o.Copies, o.visit
+	if o.Controls != nil {
+		w.control = newControl(o.Controls)
+	}
 	w.want(&o)
 	executed, from, err := w.back(ctx, t, &o)
 	if err != nil {
@@ -92,7 +104,8 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 	}
 	explained := w.isDone()
 	w.atStart(from)
-	s := w.graph.slice(p, o.At)
+	s, of := w.graph.slice(p, o.At)
+	s.Decisions = w.control.list(of)
 	s.Executed, s.From, s.IsExplained = executed, from, explained
 	return s, nil
 }
@@ -112,6 +125,10 @@ func (w *walker) want(o *Options) {
 		default:
 			w.cur.put(dataflow.BytesOf(l.Reg&15, 0, int(min(max(l.Len, 1), 8))), root, w.sets)
 		}
+	}
+	if w.control != nil && o.Here != 0 {
+		w.cur.next = o.Here
+		w.wait(o.Here, root)
 	}
 }
 
@@ -159,7 +176,7 @@ const maxIdle = 64
 // idle returns the live pages when nothing else is live, so that stretches which do not write
 // them matter not; nil otherwise, or when they are many.
 func (w *walker) idle() *[]uint64 {
-	if !w.registersDone() {
+	if w.control != nil || !w.registersDone() {
 		return nil
 	}
 	var out []uint64
@@ -206,8 +223,8 @@ func (w *walker) atStart(from checkpoint.Position) {
 	}
 }
 
-// slice returns the graph as it is shown.
-func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
+// slice returns the graph as it is shown, and its vertices by their numbers.
+func (g *graph) slice(p *program, at checkpoint.Position) (*Slice, map[uint32]*Vertex) {
 	s := &Slice{Root: &Vertex{Kind: Criterion, Count: 1, Newest: at}}
 	of := map[uint32]*Vertex{criterion: s.Root}
 	code := map[uint32]*instruction{}
@@ -252,5 +269,5 @@ func (g *graph) slice(p *program, at checkpoint.Position) *Slice {
 		slices.SortFunc(v.Needs, func(a, b Edge) int { return cmp.Or(b.Newest.Compare(a.Newest), newest(a.To, b.To)) })
 	}
 	slices.SortFunc(s.Vertices, newest)
-	return s
+	return s, of
 }

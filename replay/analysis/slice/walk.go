@@ -27,6 +27,8 @@ type walker struct {
 	thin  bool // addresses are not followed
 	only  bool // only copies are followed
 	visit func(Instance)
+	// control is nil where control dependences are not followed.
+	control *control
 	// onNeed is needed, made a function once.
 	onNeed func(need uint32)
 
@@ -55,7 +57,9 @@ func (w *walker) of(tid checkpoint.TID) *liveRegs {
 }
 
 // isDone reports whether nothing is live any more.
-func (w *walker) isDone() bool { return w.mem.count == 0 && w.registersDone() }
+func (w *walker) isDone() bool {
+	return w.mem.count == 0 && w.registersDone() && (w.control == nil || w.control.waiting == 0)
+}
 
 // registersDone reports whether no register is live.
 func (w *walker) registersDone() bool {
@@ -89,6 +93,13 @@ func (w *walker) stretch(s *stretch) error {
 		words -= int(k.words)
 		if k.retires {
 			retired--
+		}
+		if w.control != nil {
+			if k.Class != dataflow.IsPlain {
+				at.index, at.retired = i, retired
+				w.flowOfControl(k, words, at)
+			}
+			w.cur.next = k.PC
 		}
 		if k.Touch&w.cur.sum == 0 && !k.Stores {
 			continue
@@ -153,6 +164,9 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 // hit adds the present instruction to the slice and returns its node.
 func (w *walker) hit(k *instruction, at *moment) *node {
 	n := w.graph.hit(k.vertex, w.need, at)
+	if w.control != nil {
+		w.wait(k.PC, n.need)
+	}
 	if w.visit != nil {
 		w.visit(Instance{Interval: w.s.from.Interval, Instr: at.retired, Retires: k.retires, in: k})
 	}

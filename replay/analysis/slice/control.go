@@ -1,0 +1,197 @@
+package slice
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"vplay/checkpoint"
+	"vplay/replay/analysis/dataflow"
+)
+
+// Control dependences in the walk: which branch led to an instruction of the slice. Who asks
+// says for each instruction which branches of its function decide whether it is executed
+// (Options.Controls); of those the one that was executed last before it is the one (Xin and
+// Zhang 2007). Where none was since the function was entered, it is the call. So each
+// activation has the instructions that wait for their branch, and going back over a call they
+// wait for what led to the call.
+
+// Decision is a branch that is in a slice because it led to something there, and where it
+// went.
+type Decision struct {
+	Branch         *Vertex
+	To             uint64 // the address of the instruction that was executed next
+	Count          uint64
+	Oldest, Newest checkpoint.Position // before the branch
+}
+
+// decisionKey tells decisions apart.
+type decisionKey struct {
+	vertex uint32
+	to     uint64
+}
+
+// control is what the walk knows of control dependences; nil when nobody asks for them.
+type control struct {
+	of        func(pc uint64) []uint64
+	sets      [][]uint64
+	ids       map[uint64]int // of sets, by address
+	bySet     map[string]int // by what is in them
+	decisions map[decisionKey]*Decision
+	waiting   int
+}
+
+// activation is a call of a function that the walk is in.
+type activation struct {
+	slot    uint64 // where its return address is; 0 where the walk began in it
+	waiting []waiting
+}
+
+// waiting is what waits for one of a set of branches.
+type waiting struct {
+	set  int
+	need uint32
+}
+
+// maxActivations bounds the calls that a thread is in, for recordings made to do harm.
+const maxActivations = 1 << 22
+
+// newControl returns what the walk needs for who asks for control dependences.
+func newControl(of func(pc uint64) []uint64) *control {
+	return &control{of: of, ids: map[uint64]int{}, bySet: map[string]int{}, decisions: map[decisionKey]*Decision{}}
+}
+
+// set returns the number of the set of branches that decide whether pc is executed.
+func (c *control) set(pc uint64) int {
+	n, ok := c.ids[pc]
+	if !ok {
+		list := c.of(pc)
+		var key strings.Builder
+		for _, b := range list {
+			for i := range 8 {
+				key.WriteByte(byte(b >> (8 * i)))
+			}
+		}
+		if n, ok = c.bySet[key.String()]; !ok {
+			n = len(c.sets)
+			c.sets, c.bySet[key.String()] = append(c.sets, list), n
+		}
+		c.ids[pc] = n
+	}
+	return n
+}
+
+// top returns the activation that the thread is in.
+func (r *liveRegs) top() *activation {
+	if len(r.calls) == 0 {
+		r.calls = append(r.calls, activation{})
+	}
+	return &r.calls[len(r.calls)-1]
+}
+
+// wait has what needs the instruction at pc wait for the branch that led there.
+func (w *walker) wait(pc uint64, need uint32) {
+	c, a := w.control, w.cur.top()
+	set := c.set(pc)
+	for i := range a.waiting {
+		if a.waiting[i].set == set {
+			a.waiting[i].need = w.sets.union(a.waiting[i].need, need)
+			return
+		}
+	}
+	a.waiting = append(a.waiting, waiting{set, need})
+	c.waiting++
+}
+
+// flowOfControl follows k back where it is a branch, a call or a return.
+func (w *walker) flowOfControl(k *instruction, words int, at *moment) {
+	ws := w.s.words[words : words+int(k.words)]
+	switch k.Class {
+	case dataflow.IsBranch:
+		w.decided(k, ws, at)
+	case dataflow.IsReturn:
+		if len(ws) > 0 && len(w.cur.calls) < maxActivations {
+			w.cur.top()
+			w.cur.calls = append(w.cur.calls, activation{slot: ws[0]})
+		}
+	case dataflow.IsCall:
+		w.called(k, ws, at)
+	case dataflow.IsPlain:
+	}
+}
+
+// decided puts a branch that something waits for in the slice.
+func (w *walker) decided(k *instruction, ws []uint64, at *moment) {
+	a := w.cur.top()
+	w.isHit = false
+	a.waiting = slices.DeleteFunc(a.waiting, func(x waiting) bool {
+		if !slices.Contains(w.control.sets[x.set], k.PC) {
+			return false
+		}
+		w.needed(x.need)
+		w.control.waiting--
+		return true
+	})
+	if w.isHit {
+		w.led(k, ws, at)
+	}
+}
+
+// called leaves an activation towards its caller: what still waits there was led to by the call.
+func (w *walker) called(k *instruction, ws []uint64, at *moment) {
+	r := w.cur
+	r.top()
+	w.isHit = false
+	for {
+		a := r.top()
+		if a.slot > ws[0] { // a call that did not return: nothing of it is in the slice
+			return
+		}
+		isIt := a.slot == ws[0] || a.slot == 0
+		w.control.waiting -= len(a.waiting)
+		for _, x := range a.waiting {
+			w.needed(x.need)
+		}
+		r.calls = r.calls[:len(r.calls)-1]
+		if isIt {
+			break
+		}
+	}
+	if w.isHit {
+		w.led(k, ws, at)
+	}
+}
+
+// led puts k in the slice because of where it went.
+func (w *walker) led(k *instruction, ws []uint64, at *moment) {
+	n := w.hit(k, at)
+	w.isHit = false
+	w.putPieces(k.Decides.Reads, n.need)
+	for _, l := range k.Decides.Loads {
+		w.putMemory(ws[l], int(k.Ops[l].Size), n.need)
+	}
+	key, p := decisionKey{n.id, w.cur.next}, at.position()
+	d := w.control.decisions[key]
+	if d == nil {
+		d = &Decision{To: w.cur.next, Newest: p}
+		w.control.decisions[key] = d
+	}
+	d.Count++
+	d.Oldest = p
+}
+
+// list returns the decisions; of are the vertices by their numbers.
+func (c *control) list(of map[uint32]*Vertex) (out []Decision) {
+	if c == nil {
+		return nil
+	}
+	for k, d := range c.decisions {
+		if d.Branch = of[k.vertex]; d.Branch != nil {
+			out = append(out, *d)
+		}
+	}
+	slices.SortFunc(out, func(a, b Decision) int {
+		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.Branch.PC, b.Branch.PC), cmp.Compare(a.To, b.To))
+	})
+	return out
+}
