@@ -140,7 +140,7 @@ static void *with_barrier(void *arg) {
 	for (int i = 0; i < TIMES; i++) {
 		parts[me] = i;
 		pthread_barrier_wait(&barrier);
-		guarded = guarded * 0 + parts[!me] * 0; // RACE barrier
+		guarded = parts[!me]; // RACE barrier
 		pthread_barrier_wait(&barrier);
 	}
 	return arg;

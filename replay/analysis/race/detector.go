@@ -27,9 +27,8 @@ type Options struct {
 	// IsAtomic, when set, is asked before a race is reported whether the byte at an address belongs to a variable that is
 	// declared atomic: then its loads acquire and its stores release, whatever instructions they are.
 	IsAtomic func(addr uint64) bool
-	// MaxLines bounds shadow memory, in lines of 512 bytes of the program's, of 4 KiB each; 0: 65536. When it is full
-	// all is forgotten.
-	MaxLines int
+	// MaxBytes bounds shadow memory, in bytes; 0: 384 MiB. When it is full all is forgotten.
+	MaxBytes int
 }
 
 // Key names something that synchronises: a lock or the like by its address, and which of
@@ -62,15 +61,15 @@ type pair struct {
 
 // Bounds of what is kept, for recordings that are made to do harm.
 const (
-	defaultLines = 1 << 16
+	defaultBytes = 384 << 20
 	maxSyncs     = 1 << 18
 	maxTold      = 1 << 16
 )
 
 // New returns a Detector that knows of no thread.
 func New(o Options) *Detector {
-	if o.MaxLines <= 0 {
-		o.MaxLines = defaultLines
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultBytes
 	}
 	d := &Detector{o: o, told: map[pair]bool{}}
 	d.Reset()
@@ -185,7 +184,7 @@ func (d *Detector) Access(a *Access, locks bool) {
 		addr += n
 		left -= n
 	}
-	if len(d.shadow.lines) > d.o.MaxLines {
+	if d.shadow.bytes > d.o.MaxBytes && d.shadow.weigh() > d.o.MaxBytes/2 {
 		d.forget()
 	}
 }
@@ -199,8 +198,8 @@ func (d *Detector) word(t *thread, w *word, a *Access, base uint64, mask uint8, 
 		t.sync(w.atomic, !a.Store || locks, a.Store || locks)
 		return
 	}
-	if e := &w.first; e.time == t.now() && e.slot == t.slot && e.mask&mask == mask && (e.store || !a.Store) {
-		return // an access at the same time is kept
+	if e := &w.first; len(w.more) == 0 && e.time == t.now() && e.slot == t.slot && e.mask&mask == mask && (e.store || !a.Store) {
+		return // an access at the same time is kept, and nobody else was here since
 	}
 	isKept := false
 	if w.first.mask&mask != 0 {
@@ -213,7 +212,7 @@ func (d *Detector) word(t *thread, w *word, a *Access, base uint64, mask uint8, 
 	case w.atomic != nil && w.atomic.mask&mask != 0: // as was found out now
 		t.sync(w.atomic, !a.Store, a.Store)
 	case !isKept:
-		w.add(entry{a.PC, a.At.Instr, a.At.Interval, t.now(), t.tid, t.slot, mask, a.Store})
+		d.shadow.bytes += w.add(entry{a.PC, a.At.Instr, a.At.Interval, t.now(), t.tid, t.slot, mask, a.Store})
 	}
 }
 

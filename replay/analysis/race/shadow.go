@@ -11,6 +11,9 @@ const (
 	// maxEntries is how many accesses of a word are kept; the oldest goes first. Readers of the same bytes that are not ordered need one each.
 	maxEntries = 16
 	cacheLines = 1024 // a power of two
+
+	entrySize = 40 // bytes of memory that an entry takes
+	lineSize  = lineWords * (entrySize + 32)
 )
 
 // entry is an access to bytes of a word.
@@ -43,6 +46,7 @@ type line [lineWords]word
 // shadow is all of it.
 type shadow struct {
 	lines map[uint64]*line // by address / lineBytes
+	bytes int              // that it takes at most: what was given back since it was weighed is not subtracted
 	cache [cacheLines]struct {
 		number uint64
 		line   *line
@@ -70,10 +74,23 @@ func (s *shadow) make(addr uint64) *line {
 		l = new(line)
 		n := addr / lineBytes
 		s.lines[n] = l
+		s.bytes += lineSize
 		c := &s.cache[n%cacheLines]
 		c.number, c.line = n, l
 	}
 	return l
+}
+
+// weigh makes s.bytes right, and returns it.
+func (s *shadow) weigh() int {
+	s.bytes = 0
+	for _, l := range s.lines {
+		s.bytes += lineSize
+		for i := range l {
+			s.bytes += cap(l[i].more) * entrySize
+		}
+	}
+	return s.bytes
 }
 
 // clear forgets all accesses to the bytes from start up to end.
@@ -144,8 +161,9 @@ func (w *word) forget(mask uint8) {
 	}
 }
 
-// add keeps an access.
-func (w *word) add(e entry) {
+// add keeps an access, and returns by how many bytes the shadow has grown.
+func (w *word) add(e entry) int {
+	before := cap(w.more)
 	switch {
 	case w.first.mask == 0:
 		w.first = e
@@ -155,6 +173,7 @@ func (w *word) add(e entry) {
 	default:
 		w.more = append(w.more, e)
 	}
+	return (cap(w.more) - before) * entrySize
 }
 
 // offset and length of the bytes of a mask, which are together where they are of one access.
