@@ -27,7 +27,7 @@ type Options struct {
 	// IsAtomic, when set, is asked before a race is reported whether the byte at an address belongs to a variable that is
 	// declared atomic: then its loads acquire and its stores release, whatever instructions they are.
 	IsAtomic func(addr uint64) bool
-	// MaxBytes bounds shadow memory, in bytes; 0: 384 MiB. When it is full all is forgotten.
+	// MaxBytes bounds shadow memory, in bytes; 0: 192 MiB. When it is full all is forgotten.
 	MaxBytes int
 }
 
@@ -61,7 +61,7 @@ type pair struct {
 
 // Bounds of what is kept, for recordings that are made to do harm.
 const (
-	defaultBytes = 384 << 20
+	defaultBytes = 192 << 20
 	maxSyncs     = 1 << 18
 	maxTold      = 1 << 16
 )
