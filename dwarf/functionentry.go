@@ -23,6 +23,13 @@ func (m *Module) Functions(name string) (out []uint64) {
 			}
 		}
 	}
+	if len(out) == 0 { // a library may have several versions of a symbol
+		for i := range m.symbols {
+			if m.symbols[i].name == name {
+				out = append(out, m.symbols[i].addr)
+			}
+		}
+	}
 	if len(out) == 0 {
 		if addr, ok := m.Lookup(name); ok {
 			out = append(out, addr)

@@ -1,6 +1,9 @@
 package dwarf
 
-import "debug/dwarf"
+import (
+	"debug/dwarf"
+	"strings"
+)
 
 // Types are read here, not by debug/dwarf: that reads a type with all it refers
 // to at once, knows neither references nor base classes, and reads the whole of a
@@ -232,6 +235,29 @@ func (t *Type) strip() *Type {
 		t = t.element()
 	}
 	return nil
+}
+
+// IsAtomic reports whether the type is declared _Atomic, or is std::atomic or std::atomic_flag, whatever it is called.
+func (t *Type) IsAtomic() bool {
+	if t == nil || t.m == nil {
+		return false
+	}
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	defer guard()
+	for range maxChain {
+		if t == nil {
+			return false
+		}
+		if t.Kind == KindQualified && t.word == "_Atomic" || t.Kind == KindStruct && (strings.HasPrefix(t.fullName(), "std::atomic<") || t.fullName() == "std::atomic_flag") {
+			return true
+		}
+		if t.Kind != KindTypedef && t.Kind != KindQualified {
+			return false
+		}
+		t = t.element()
+	}
+	return false
 }
 
 // load reads what stands below the type's entry.

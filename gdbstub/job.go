@@ -28,7 +28,7 @@ const jobPatience = 250 * time.Millisecond
 // maxJobOutput bounds what a job may have written ahead of its client, in bytes.
 const maxJobOutput = 1 << 20
 
-// errTooMuch ends a job that writes more than its client reads.
+// errTooMuch ends a job that was cancelled before its client has read what it wrote, or that writes too much at once.
 var errTooMuch = errors.New("gdbstub: output is not read")
 
 // job is a monitor command that runs while its client does something else.
@@ -37,18 +37,26 @@ type job struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
-	out      []byte // written and not yet read
+	room     sync.Cond // out was read, or the job is cancelled
+	over     bool      // it is cancelled
+	out      []byte    // written and not yet read
 	progress string
 	err      error
 	panicked any
 }
 
-// Write implements io.Writer for the command.
+// Write implements io.Writer for the command. It waits while there is much that the client has not read.
 func (j *job) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.out)+len(b) > maxJobOutput {
+	if len(b) > maxJobOutput {
 		return 0, errTooMuch
+	}
+	for len(j.out)+len(b) > maxJobOutput {
+		if j.over {
+			return 0, errTooMuch
+		}
+		j.room.Wait()
 	}
 	j.out = append(j.out, b...)
 	return len(b), nil
@@ -88,6 +96,13 @@ func (s *session) jobCommand(command string) reply {
 func (s *session) startJob(command string) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	j := &job{cancel: cancel, done: make(chan struct{})}
+	j.room.L = &j.mu
+	context.AfterFunc(ctx, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.over = true
+		j.room.Broadcast()
+	})
 	s.job = j
 	go func() {
 		defer close(j.done)
@@ -112,6 +127,7 @@ func (s *session) pieceOfJob() string {
 	n := min(len(j.out), most)
 	piece := string(j.out[:n])
 	j.out = append(j.out[:0], j.out[n:]...)
+	j.room.Broadcast()
 	if !over || len(j.out) > 0 {
 		return strings.TrimRight("running "+clip(j.progress, 200), " ") + "\n" + piece
 	}

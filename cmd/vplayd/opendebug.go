@@ -73,6 +73,7 @@ func openDebug(c *cobra.Command, args []string, f serveFlags, before prepare) (*
 		done()
 		return nil, nil, err
 	}
+	d.RunScript = runForDebugger
 	return d, func() {
 		d.Close()
 		done()

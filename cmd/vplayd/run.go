@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/analysis/script"
+	"vplay/replay/debug"
 )
 
 // The verb run: a script over recordings. Scripts are read and executed in package
@@ -33,6 +35,9 @@ type runFlags struct {
 	memory      int64
 	jobs        int
 }
+
+// scriptMemory is what a script may take unless told otherwise, in MiB.
+const scriptMemory = 1024
 
 func newRun() *cobra.Command {
 	var f runFlags
@@ -56,7 +61,7 @@ func newRun() *cobra.Command {
 	c.Flags().BoolVar(&f.about, "about", false, "print what the script says of itself, and run nothing")
 	c.Flags().Uint64Var(&f.steps, "steps", 0, "steps that the script may take in each recording, a `NUMBER` (default: no limit)")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the script may run over each recording, replay included (default: no limit)")
-	c.Flags().Int64Var(&f.memory, "memory", 1024, "memory that the script may take, in `MiB`")
+	c.Flags().Int64Var(&f.memory, "memory", scriptMemory, "memory that the script may take, in `MiB`")
 	c.Flags().IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	return c
 }
@@ -194,47 +199,97 @@ func (o *scriptRun) run(c *cobra.Command, p *script.Program, rec *checkpoint.Rec
 	}
 	defer s.Close()
 	o.engine.use(s)
-	began, line := time.Now(), newProgress(false)
+	line := newProgress(false)
 	defer line.done()
-	total := len(intervalsOf(rec, pid))
-	var done, insns atomic.Uint64
-	var writing error
-	write := func(text string) {
-		if writing == nil {
-			line.done()
-			_, writing = io.WriteString(o.out, text)
-		}
-	}
 	prefix := ""
 	if len(o.recs) > 1 {
 		prefix = filepath.Base(rec.File()) + ": "
 	}
-	err = p.Run(c.Context(), s, script.Options{
-		Args: args, PID: pid, Symbols: o.symbols.Of(rec), Steps: o.f.steps, Time: o.f.time, Memory: o.f.memory << 20, Workers: o.f.jobs,
-		Print: func(text string) {
-			if o.f.asJSON {
-				write(rowObject(rec, []script.Field{{Name: "text", Value: text}}))
-				return
-			}
-			write(prefix + text + "\n")
+	return execute(c.Context(), s, p, execution{
+		Options: script.Options{
+			Args: args, PID: pid, Symbols: o.symbols.Of(rec), Steps: o.f.steps, Time: o.f.time, Memory: o.f.memory << 20, Workers: o.f.jobs,
 		},
-		Row: func(fields []script.Field) {
-			if o.f.asJSON {
-				write(rowObject(rec, fields))
-				return
-			}
-			write(prefix + rowText(fields) + "\n")
+		prefix: prefix, asJSON: o.f.asJSON,
+		write: func(text string) error {
+			line.done()
+			_, err := io.WriteString(o.out, text)
+			return err
 		},
-		Progress: func(n uint64) {
-			line.show("replaying [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done.Load())/float64(max(total, 1))), done.Load(), total,
-				float64(insns.Add(n))/1e6/time.Since(began).Seconds())
-		},
-		Done: func() { done.Add(1) },
+		progress: func(text string) { line.show("%s", text) },
 	})
+}
+
+// execution is how a script is run, and where what it prints goes.
+type execution struct {
+	script.Options
+	prefix   string // of each line
+	asJSON   bool
+	write    func(text string) error
+	progress func(text string) // nil: nobody wants to know
+}
+
+// execute runs a script over the process of a recording. The first error of writing ends the output, and is returned
+// where there is no other.
+func execute(ctx context.Context, s *replay.Session, p *script.Program, x execution) error {
+	began := time.Now()
+	total := len(intervalsOf(s.Rec, x.PID))
+	var done, insns atomic.Uint64
+	var writing error
+	write := func(text string) {
+		if writing == nil {
+			writing = x.write(text)
+		}
+	}
+	x.Print = func(text string) {
+		if x.asJSON {
+			write(rowObject(s.Rec, []script.Field{{Name: "text", Value: text}}))
+			return
+		}
+		write(x.prefix + text + "\n")
+	}
+	x.Row = func(fields []script.Field) {
+		if x.asJSON {
+			write(rowObject(s.Rec, fields))
+			return
+		}
+		write(x.prefix + rowText(fields) + "\n")
+	}
+	if x.progress != nil {
+		x.Progress = func(n uint64) {
+			x.progress(fmt.Sprintf("replaying [%s] %d of %d intervals, %.0f M insn/s", bar(float64(done.Load())/float64(max(total, 1))), done.Load(), total,
+				float64(insns.Add(n))/1e6/time.Since(began).Seconds()))
+		}
+	}
+	x.Done = func() { done.Add(1) }
+	err := p.Run(ctx, s, x.Options)
 	if err == nil {
 		err = writing
 	}
 	return err
+}
+
+// runForDebugger is debug.ScriptRunner: what monitor run does.
+func runForDebugger(ctx context.Context, s *replay.Session, q debug.Script, out io.Writer, progress func(string)) error {
+	source := q.Source
+	if source == nil {
+		var ok bool
+		if source, ok = script.Shipped(q.Name); !ok {
+			return fmt.Errorf("there is no script %s; vplayd has %s (in gdb, vplay run takes files, too)", q.Name, strings.Join(script.Library(), ", "))
+		}
+	}
+	p, err := script.Read(q.Name, source)
+	if err != nil {
+		return err
+	}
+	return execute(ctx, s, p, execution{
+		Options: script.Options{Args: q.Args, PID: q.PID, Symbols: q.Symbols, Memory: scriptMemory << 20},
+		asJSON:  q.JSON,
+		write: func(text string) error {
+			_, err := io.WriteString(out, text)
+			return err
+		},
+		progress: progress,
+	})
 }
 
 // rowObject is a row as a line of JSON, with its fields in their order behind the recording's.

@@ -42,7 +42,8 @@ type Cursor struct {
 	known          *loader.Resolver    // see names
 	functions      map[uint64]function // by the addresses of breakpoints
 	checkpoints    []remembered
-	lastCheckpoint int // the number of the newest
+	lastCheckpoint int    // the number of the newest
+	script         []byte // what a client has sent of one
 
 	div     *replay.Diversion // what debuggers look at while they change things; else nil
 	divInfo []byte            // siginfo_t of the signal that the diversion stopped with

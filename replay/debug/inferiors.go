@@ -103,6 +103,7 @@ func (v *Inferiors) open(pid int) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.RunScript = v.first.RunScript
 	g, err := d.NewCursor()
 	if err != nil {
 		d.Close()

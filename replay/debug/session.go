@@ -25,6 +25,9 @@ type Session struct {
 	symbols *image.Symbols
 	memory  int64 // the budget of a timeline
 
+	// RunScript, when set, runs scripts for the monitor command run; it is set before there are cursors.
+	RunScript ScriptRunner
+
 	process checkpoint.Process
 	ending  checkpoint.Ending
 

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"vplay/checkpoint/abi"
+	"vplay/replay/observe"
 )
 
 // What a script asks to be called for, while it is loaded.
@@ -22,6 +23,7 @@ type hooks struct {
 	signals  []starlark.Callable
 	accesses []*accessHook
 	end      []starlark.Callable
+	races    *races // nil: it was not asked for
 }
 
 // place is code that was asked for by name.
@@ -35,6 +37,7 @@ type place struct {
 	optional bool   // it need not be there
 	at       string // in the script
 	found    atomic.Bool
+	native   func(v *observe.View) // called in place of f, where it is set
 }
 
 // syscallHook is a set of system calls.
@@ -58,7 +61,7 @@ type accessHook struct {
 
 // needReplay reports whether anything in the recording was asked for.
 func (h *hooks) needReplay() bool {
-	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0
+	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0 || h.races != nil
 }
 
 // unfound is the error of what was asked for and is nowhere in the recording.

@@ -23,7 +23,7 @@ import (
 var methods = map[string]func(m *moment, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){
 	"arg": (*moment).arg, "value": (*moment).value, "show": (*moment).show, "memory": (*moment).readMemory, "string": (*moment).readString,
 	"u8": word("u8", 1), "u16": word("u16", 2), "u32": word("u32", 4), "u64": word("u64", 8),
-	"backtrace": (*moment).backtrace, "place": (*moment).placeOf, "call": (*moment).callFunction, "unreferenced": (*moment).unreferenced,
+	"backtrace": (*moment).backtrace, "place": (*moment).placeOf, "symbol": (*moment).symbolOf, "call": (*moment).callFunction, "unreferenced": (*moment).unreferenced,
 }
 
 // Bounds of what a callback gets at once.
@@ -86,6 +86,15 @@ func (m *moment) placeOf(args starlark.Tuple, kwargs []starlark.Tuple) (starlark
 	}
 	l := m.locate(addr)
 	return frameValue(&l), nil
+}
+
+// symbolOf is symbol(address): the symbol that an address is in, with the offset, "" where none is known.
+func (m *moment) symbolOf(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	addr, err := oneAddress("symbol", args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.String(m.names().Symbol(addr)), nil
 }
 
 // frameValue is a place as a struct.

@@ -45,7 +45,8 @@ type moment struct {
 	fault bool   // signal
 	addr  uint64 // signal: of a fault
 
-	access observe.Access // access
+	access observe.Access // access, race
+	other  starlark.Value // race: the access before
 }
 
 var _ starlark.HasAttrs = (*moment)(nil)
@@ -78,10 +79,10 @@ var attributes map[string]attribute
 var kinds = map[string][]string{
 	"arg": {"call", "return"}, "result": {"return", "syscall"}, "entered": {"return"}, "inlined": {"call"},
 	"name": {"call", "return", "syscall", "signal"}, "number": {"syscall", "signal"}, "args": {"syscall"}, "error": {"syscall"},
-	"text": {"syscall", "signal"}, "fault": {"signal"}, "address": {"signal", "access"},
-	"size": {"access"}, "store": {"access"}, "data": {"access"}, "old": {"access"}, "kernel": {"access"}, "new_value": {"access"}, "old_value": {"access"},
+	"text": {"syscall", "signal"}, "fault": {"signal"}, "address": {"signal", "access", "race"}, "other": {"race"},
+	"size": {"access", "race"}, "store": {"access", "race"}, "data": {"access"}, "old": {"access"}, "kernel": {"access"}, "new_value": {"access"}, "old_value": {"access"},
 	"ended": {"end"}, "crashed": {"end"},
-	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access"},
+	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access", "race"},
 }
 
 func init() {
@@ -111,6 +112,7 @@ func init() {
 		"crashed": func(m *moment) (starlark.Value, error) {
 			return starlark.Bool(m.r.rec.Ending(m.r.o.PID).Kind == checkpoint.EndCrash), nil
 		},
+		"other":   func(m *moment) (starlark.Value, error) { return m.other, nil },
 		"address": (*moment).address, "result": (*moment).resultValue, "name": (*moment).name, "number": (*moment).number,
 		"args": (*moment).arguments, "error": (*moment).errorName,
 		"function": (*moment).function, "source": (*moment).source, "module": (*moment).module, "location": (*moment).location,
@@ -161,14 +163,14 @@ func (m *moment) AttrNames() []string {
 
 // place is the address that the moment is about: of an access, the instruction that made it.
 func (m *moment) place() uint64 {
-	if m.kind == "access" {
+	if m.kind == "access" || m.kind == "race" {
 		return m.access.PC
 	}
 	return m.pc
 }
 
 func (m *moment) address() (starlark.Value, error) {
-	if m.kind == "access" {
+	if m.kind == "access" || m.kind == "race" {
 		return starlark.MakeUint64(m.access.Addr), nil
 	}
 	return starlark.MakeUint64(m.addr), nil

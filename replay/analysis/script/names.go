@@ -157,6 +157,16 @@ func linesIn(mod *image.Module, d *dwarf.Module, file string, line int) (out []s
 
 // global evaluates an expression of what is global, in the first module that knows it, and returns where that is.
 func (n *names) global(expr string) (w mem.Watch, err error) {
+	v, err := n.globalValue(expr)
+	if err != nil {
+		return w, err
+	}
+	addr, _ := v.Address()
+	return mem.Watch{Addr: addr, Len: uint64(v.Size())}, nil
+}
+
+// globalValue evaluates an expression of what is global, in the first module that knows it; the value is in memory.
+func (n *names) globalValue(expr string) (v dwarf.Value, err error) {
 	err = errNothingKnown
 	for _, mod := range n.res.Modules() {
 		d := n.res.File(mod)
@@ -171,13 +181,11 @@ func (n *names) global(expr string) (w mem.Watch, err error) {
 			}
 			continue
 		}
-		addr, ok := v.Address()
-		size := v.Size()
-		if !ok || size <= 0 {
+		if _, ok := v.Address(); !ok || v.Size() <= 0 {
 			err = errNoPlace
 			continue
 		}
-		return mem.Watch{Addr: addr, Len: uint64(size)}, nil
+		return v, nil
 	}
-	return w, err
+	return v, err
 }

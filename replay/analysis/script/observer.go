@@ -89,6 +89,9 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 		ob.Ranges = r.watches(t, v)
 		ob.Access = func(v *observe.View, a *observe.Access) { r.accessed(v, a, t) }
 	}
+	if h.races != nil {
+		h.races.observe(ob)
+	}
 	switch id := v.Machine().Interval(); {
 	case id == r.lastID:
 		ob.Done = r.end
@@ -190,7 +193,10 @@ func hasTarget(l []target, p *place) bool {
 // tell calls a function of the script's with a moment, which is over then.
 func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
 	r.rec.Budget().Renew() // each callback may look at as much as a debugger's command
-	m.r, m.v, m.at = r, v, v.Position()
+	m.r, m.v = r, v
+	if m.kind != "race" { // which has that of the access
+		m.at = v.Position()
+	}
 	m.tid, m.pc, m.sp = v.TID(), v.CPU().RIP, v.CPU().R[x86.RSP]
 	r.call(f, m)
 	m.over, m.v, m.frames = true, nil, nil
@@ -202,6 +208,10 @@ func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
 // executed tells of an instruction that was asked for.
 func (r *run) executed(v *observe.View, t *targets) {
 	for _, x := range t.at[v.CPU().RIP] {
+		if x.native != nil {
+			x.native(v)
+			continue
+		}
 		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, body: x.body, args: argumentsOf(v.CPU())})
 	}
 }

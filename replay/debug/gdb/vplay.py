@@ -4,6 +4,7 @@
 # To load it: "source vplay.py", or, once connected, without a file:
 #   python exec(gdb.execute('monitor python', to_string=True))
 
+import base64
 import glob
 import os
 import re
@@ -23,15 +24,21 @@ def _of_process(line):
     return "--process %d %s" % (pid, line) if pid and others else line
 
 
-def _ask(line):
-    """Runs a monitor command in pieces, so that Ctrl-C ends it at once."""
+def _ask(line, tell=None):
+    """Runs a monitor command in pieces, so that Ctrl-C ends it at once. tell gets each piece of the answer as it comes."""
     shown = False
     answer = []
     piece = _monitor("& " + _of_process(line))
     try:
         while True:
             status, _, text = piece.partition("\n")
-            answer.append(text)
+            if tell and text and status != "done":
+                if shown:
+                    gdb.write("\r\033[K" if gdb.parameter("style enabled") else "\n", gdb.STDLOG)
+                    shown = False
+                tell(text)
+            else:
+                answer.append(text)
             if status == "done":
                 break
             if not status.startswith("running"):
@@ -366,6 +373,57 @@ class _Slice(_Command):
         gdb.write(_ask(("%s %s%s" % (self.word, options, what)).strip()))
 
 
+class _Run(_Command):
+    """Run a script over the recording: vplay run [--json] SCRIPT [ARG...]
+
+SCRIPT is one that comes with vplayd (strace, ltrace, heap, fdleaks, locks), or a file of
+this machine in Starlark, as vplayd run takes it; ARGs are the script's args. What
+it prints is shown as it comes, and positions in it are for vplay seek. Where the program
+stands does not change. Ctrl-C ends it."""
+
+    word = "run"
+    most = 1 << 20  # bytes of a script
+
+    def __init__(self):
+        super().__init__(gdb.COMPLETE_FILENAME)
+
+    def invoke(self, arg, from_tty):
+        words = gdb.string_to_argv(arg)
+        options = ""
+        if words and words[0] == "--json":
+            options, words = "--json ", words[1:]
+        if not words:
+            raise gdb.GdbError("vplay run [--json] SCRIPT [ARG...]: help vplay run")
+        name = words[0]
+        if re.search(r"[/\\.]", name):
+            self._send(os.path.expanduser(name))
+            options += "--sent "
+            name = re.sub(r"\s", "_", os.path.basename(name))
+        if any(re.search(r"\s", w) or not w for w in words[1:]):
+            raise gdb.GdbError("an argument of a script has no spaces here")
+        line = "run " + options + " ".join([name] + words[1:])
+        if len(line) > 3000:
+            raise gdb.GdbError("the arguments are too long")
+        text = _ask(line, tell=gdb.write)
+        before, failed, error = text.rpartition("error: ")
+        if failed and (not before or before.endswith("\n")):
+            gdb.write(before)
+            raise gdb.GdbError(error.strip())
+        gdb.write(text)
+
+    def _send(self, path):
+        try:
+            with open(path, "rb") as f:
+                source = f.read(self.most + 1)
+        except OSError as e:
+            raise gdb.GdbError(str(e))
+        if len(source) > self.most:
+            raise gdb.GdbError("%s: a script has at most %d bytes" % (path, self.most))
+        _ask("run --text -")  # begins anew
+        for i in range(0, len(source), 2048):
+            _ask("run --text " + base64.b64encode(source[i : i + 2048]).decode())
+
+
 class _AtAddress(_Command):
     def __init__(self, word, doc):
         self.word, self.__doc__ = word, doc
@@ -535,6 +593,7 @@ that out; -n is how many rows are shown. Positions are for vplay seek.""")
 _Slice("origin", """The store that made a value, or the input it came from: vplay origin EXPR
 
 The value is followed through all copies of it; EXPR as for vplay slice.""")
+_Run()
 _AtAddress("why", "Whether a byte was captured, and if not, why: vplay why EXPR")
 _AtAddress("pages", "What was captured of each mapping, or of the page of EXPR: vplay pages [EXPR]")
 for _name, _doc, _does in (

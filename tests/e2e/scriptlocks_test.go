@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"vplay/tests/need"
+)
+
+// The script locks: races and lock orders of programs that have them, at their lines, and nothing of programs that do not.
+
+// recordAs records a program with arguments into a file of that name.
+func recordAs(t *testing.T, rec string, program ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(limited(t, 2*time.Minute), vplayd, append([]string{"record", "-q", "--slim", "now", "--keep", "always", "-o", rec, "--"}, program...)...)
+	cmd.Dir = filepath.Dir(rec)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // it ends as the program does
+	if _, err := os.Stat(rec); err != nil {
+		t.Fatalf("nothing was recorded of %v: %v\n%s", program, err, out.Bytes())
+	}
+}
+
+// lockRow is what the script prints with --json.
+type lockRow struct {
+	Kind, Text, Name string
+	First, Second    struct {
+		Store           bool
+		Position, Place string
+		Thread, Size    int
+	}
+	Ways []struct {
+		HeldPosition  string `json:"held_position"`
+		HeldPlace     string `json:"held_place"`
+		TakenPosition string `json:"taken_position"`
+		TakenPlace    string `json:"taken_place"`
+		Thread        int
+	}
+}
+
+// locks runs the script over a recording, and returns what it found.
+func locks(t *testing.T, rec string) (rows []lockRow) {
+	t.Helper()
+	out, errs, code := runScript(t, "--json", "--memory", "2000", "locks", rec)
+	if code != 0 {
+		t.Fatalf("code %d: %s%s", code, out, errs)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		var r lockRow
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if r.Kind != "" {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// placed is a mark's place as the script prints it.
+func (g *guest) placed(t *testing.T, mark string) string {
+	return fmt.Sprintf("locks.c:%d", g.line(t, mark))
+}
+
+// TestLocksScript has each case of tests/guest/locks.c looked at.
+func TestLocksScript(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "locks", "-O0", "-pthread")
+	both := []string{"ORDER first", "ORDER second"}
+	for name, c := range map[string]struct {
+		name  string   // of the variable, or of the locks
+		marks []string // of the two accesses
+		ways  int      // of a lock order
+	}{
+		"global": {name: "counter", marks: []string{"RACE global", "RACE global"}}, "heap": {name: "8 bytes into a block of 16 bytes", marks: []string{"RACE heap", "RACE heap"}},
+		"copy": {name: "text", marks: []string{"RACE copy store", "RACE copy load"}}, "rwlock-race": {name: "guarded", marks: []string{"RACE rwlock", "RACE rwlock"}},
+		"barrier-race": {name: "guarded", marks: []string{"RACE barrier", "RACE barrier"}},
+		"order-two":    {marks: both, ways: 2}, "order-three": {marks: both, ways: 3},
+		"mutex": {}, "spin": {}, "atomics": {}, "futex": {}, "condition": {}, "rwlock": {}, "barrier": {}, "once": {}, "semaphore": {}, "freed": {}, "order-gate": {}, "order-try": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := filepath.Join(t.TempDir(), name+".vplay")
+			recordAs(t, rec, g.bin, name)
+			rows := locks(t, rec)
+			if c.marks == nil {
+				if len(rows) != 0 {
+					t.Errorf("%s", rows[0].Text)
+				}
+				return
+			}
+			if len(rows) != 1 {
+				t.Fatalf("%d rows: %+v", len(rows), rows)
+			}
+			r := rows[0]
+			if c.ways > 0 {
+				if r.Kind != "lock order" || len(r.Ways) != c.ways {
+					t.Fatalf("%+v", r)
+				}
+				for _, w := range r.Ways {
+					if !strings.HasSuffix(w.HeldPlace, g.placed(t, c.marks[0])) || !strings.HasSuffix(w.TakenPlace, g.placed(t, c.marks[1])) {
+						t.Errorf("%+v", w)
+					}
+				}
+				return
+			}
+			places, want := []string{r.First.Place, r.Second.Place}, []string{g.placed(t, c.marks[0]), g.placed(t, c.marks[1])}
+			sort.Strings(places)
+			sort.Strings(want)
+			if r.Kind != "race" || !strings.Contains(r.Name, c.name) || !strings.HasSuffix(places[0], want[0]) || !strings.HasSuffix(places[1], want[1]) ||
+				r.First.Thread == r.Second.Thread || !r.First.Store && !r.Second.Store {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestLocksScriptIsSilent: programs with threads that are known to be sound. What is told of fd (Rust, whose channels have atomics that are
+// plain instructions and are declared nowhere in the file) and of Python (which replaces its allocator while threads end) is in RATIONALE.md.
+func TestLocksScriptIsSilent(t *testing.T) {
+	if os.Getenv("VPLAY_LOCKS") == "" {
+		t.Skip("just locks runs it: it takes minutes")
+	}
+	dir := t.TempDir()
+	lines := filepath.Join(dir, "lines")
+	var text strings.Builder
+	for i := range 20000 {
+		fmt.Fprintln(&text, i*7919%20011)
+	}
+	if err := os.WriteFile(lines, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][]string{
+		{"xz", "-T2", "-1", "--block-size=40KiB", "-kc", lines},
+		{"zstd", "-T2", "-qfc", lines},
+		{"sort", "--parallel=2", "-S", "20M", lines},
+		{"git", "-C", root, "grep", "--threads=2", "-c", "Replay"},
+		{"timeout", "2", "memcached", "-t", "2", "-u", "root", "-p", "0", "-s", filepath.Join(dir, "m")},
+		{"timeout", "2", "redis-server", "--port", "0", "--save", ""},
+		{"convert-im6.q16", "-size", "60x60", "xc:red", "-blur", "0x2", filepath.Join(dir, "x.png")},
+		{"ffmpeg", "-v", "quiet", "-threads", "2", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=0.4", "-c:v", "mpeg4", "-y", filepath.Join(dir, "x.avi")},
+		{"guile", "-c", "(use-modules (ice-9 threads)) (display (par-map (lambda (x) (* x x)) (iota 50)))"},
+		{"gdb", "-nx", "-batch", "-ex", "info line main", vplayd},
+	} {
+		t.Run(c[0]+"_"+c[min(2, len(c)-1)], func(t *testing.T) {
+			for i, word := range c {
+				if i == 0 || i == 2 && c[0] == "timeout" {
+					need.Program(t, word)
+				}
+			}
+			rec := filepath.Join(t.TempDir(), "r.vplay")
+			recordAs(t, rec, c...)
+			for _, r := range locks(t, rec) {
+				t.Errorf("%s", r.Text)
+			}
+		})
+	}
+}
