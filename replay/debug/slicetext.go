@@ -14,45 +14,71 @@ import (
 // maxIndent bounds how deep the tree is shown, in steps.
 const maxIndent = 12
 
-// String writes the tree, and what it leaves out.
-func (s *Slice) String() string {
-	w := treeWriter{s: s, done: make([]bool, len(s.Rows))}
-	if len(s.Rows) > 0 {
-		w.write(0, 0, false)
-	}
-	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Instructions), "instruction"), text.Count(s.Executed), s.From)
-	if s.IsExplained {
-		w.b.WriteString("; nothing older is needed")
-	}
-	if s.Left > 0 {
-		fmt.Fprintf(&w.b, "\n%s more", text.Plural(s.Left, "row"))
-		if s.hasAddresses {
-			w.b.WriteString("; --values leaves out what only decided where something was loaded or stored")
-		}
-	}
-	return w.b.String()
+// TreeRow is a row of a slice in the tree.
+type TreeRow struct {
+	Row      int   // index in Slice.Rows
+	Depth    int   // how many branchings are above it
+	IsBranch bool  // it begins one of several branches below a row; else it goes on from the row before
+	Also     []int // what it needs besides and was shown before
+	Below    int   // the depth of what follows
 }
 
-// treeWriter writes a tree.
-type treeWriter struct {
+// Tree returns the rows in the order in which the tree shows them: depth first, each once.
+func (s *Slice) Tree() []TreeRow {
+	w := treeWalk{s: s, done: make([]bool, len(s.Rows))}
+	if len(s.Rows) > 0 {
+		w.walk(0, 0, false)
+	}
+	return w.out
+}
+
+// String writes the tree, and what it leaves out.
+func (s *Slice) String() string {
+	var b strings.Builder
+	for _, t := range s.Tree() {
+		if t.IsBranch {
+			fmt.Fprintf(&b, "%s- %s\n", indent(t.Depth-1), &s.Rows[t.Row])
+		} else {
+			fmt.Fprintf(&b, "%s%s\n", indent(t.Depth), &s.Rows[t.Row])
+		}
+		for _, k := range t.Also {
+			fmt.Fprintf(&b, "%s  and #%d\n", indent(t.Below), k)
+		}
+	}
+	return b.String() + s.Extent()
+}
+
+// Extent says how much of the execution is in the slice, and how many rows are not shown.
+func (s *Slice) Extent() string {
+	out := fmt.Sprintf("%s of %s executed, back to %s", text.Plural(int(s.Instructions), "instruction"), text.Count(s.Executed), s.From)
+	if s.IsExplained {
+		out += "; nothing older is needed"
+	}
+	if s.Left > 0 {
+		out += fmt.Sprintf("\n%s more", text.Plural(s.Left, "row"))
+		if s.hasAddresses {
+			out += "; --values leaves out what only decided where something was loaded or stored"
+		}
+	}
+	return out
+}
+
+// treeWalk makes the tree.
+type treeWalk struct {
 	s    *Slice
-	b    strings.Builder
+	out  []TreeRow
 	done []bool
 }
 
-// write writes row n and what it needs. isBranch says that it is one of several that a row needs.
-func (w *treeWriter) write(n, depth int, isBranch bool) {
+// walk adds row n and what it needs. isBranch says that it is one of several that a row needs.
+func (w *treeWalk) walk(n, depth int, isBranch bool) {
 	for !w.done[n] {
 		w.done[n] = true
-		if isBranch {
-			fmt.Fprintf(&w.b, "%s- %s\n", indent(depth-1), &w.s.Rows[n])
-		} else {
-			fmt.Fprintf(&w.b, "%s%s\n", indent(depth), &w.s.Rows[n])
-		}
-		var next, seen []int
+		t := TreeRow{Row: n, Depth: depth, IsBranch: isBranch}
+		var next []int
 		for _, k := range w.s.Rows[n].Needs {
 			if w.done[k] {
-				seen = append(seen, k)
+				t.Also = append(t.Also, k)
 			} else {
 				next = append(next, k)
 			}
@@ -60,15 +86,14 @@ func (w *treeWriter) write(n, depth int, isBranch bool) {
 		if n == 0 || len(next) > 1 {
 			depth++
 		}
-		for _, k := range seen {
-			fmt.Fprintf(&w.b, "%s  and #%d\n", indent(depth), k)
-		}
+		t.Below = depth
+		w.out = append(w.out, t)
 		if len(next) == 0 {
 			return
 		}
 		isBranch = len(next) > 1
 		for _, k := range next[:len(next)-1] {
-			w.write(k, depth, true)
+			w.walk(k, depth, true)
 		}
 		n = next[len(next)-1] // a chain is no recursion
 	}
