@@ -57,7 +57,7 @@ type sliceRow struct {
 // Branches of the slice are folded behind some rows, and below some others.
 const (
 	openRows  = 40
-	openDepth = 4
+	openDepth = 3
 )
 
 // makeSlice slices what the program died of. Where it does not follow from the moment what
@@ -70,7 +70,7 @@ func (m *maker) makeSlice(ctx context.Context) error {
 		s, err = m.g.Slice(ctx, q)
 	}
 	if o := m.o.Overwrite; errors.Is(err, debug.ErrNoCriterion) && m.o.IsEnd && o != nil && !o.IsFreed {
-		q.Expr, q.Values = fmt.Sprintf("%#x,8", o.Slot), true // how the block came to be there is the allocator's
+		q.Expr = fmt.Sprintf("%#x,8", o.Slot)
 		if s, err = m.g.Slice(ctx, q); err == nil {
 			s.What = o.What + ", which was overwritten"
 		}
