@@ -45,7 +45,6 @@ type view struct {
 	}
 	Folds, Links bool
 	Printed      int // bytes of the PDF
-	Picture      string
 }
 
 // report records a program of tests/guest, and writes the page about it.
@@ -80,37 +79,41 @@ func report(t *testing.T, guest string, args ...string) (page string) {
 func open(t *testing.T, page string, wanted map[string]string) map[string]*view {
 	t.Helper()
 	dir := browser.Installed(t)
-	folder := *shots
-	if folder == "" {
-		var err error
-		if folder, err = os.MkdirTemp("", "vplay-report-"); err != nil {
+	show := func(folder string) []byte {
+		t.Helper()
+		config, err := json.Marshal(map[string]any{
+			"playwright": filepath.Join(dir, "node_modules", "playwright-core"), "page": page, "wanted": wanted, "shots": folder, "name": t.Name(),
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("pictures are in %s", folder)
-			} else {
-				os.RemoveAll(folder)
-			}
-		})
-	} else if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "node", "page.js", string(config))
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("page.js: %v\n%s", err, errs.String())
+		}
+		return out
 	}
-	config, err := json.Marshal(map[string]any{
-		"playwright": filepath.Join(dir, "node_modules", "playwright-core"), "page": page, "wanted": wanted, "shots": folder, "name": t.Name(),
+	t.Cleanup(func() { // before the page is removed
+		folder := *shots
+		if t.Failed() && folder == "" {
+			folder = filepath.Join(os.TempDir(), "vplay-report-shots")
+		}
+		if folder == "" {
+			return
+		}
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Error(err)
+			return
+		}
+		show(folder)
+		t.Logf("pictures are in %s", folder)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "page.js", string(config))
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("page.js: %v\n%s", err, errs.String())
-	}
+	out := show("")
 	views := map[string]*view{}
 	for line := range strings.Lines(string(out)) {
 		v := &view{}

@@ -60,31 +60,43 @@ const (
 	openDepth = 3
 )
 
-// makeSlice slices what the program died of. Where it does not follow from the moment what
-// that is, there is no slice.
+// errNoSlice is why there is no slice.
+var errNoSlice = errors.New("It does not follow from this moment what to explain: vplayd slice takes a variable, a register or an address.") //nolint:revive,staticcheck // a sentence of the page
+
+// makeSlice slices what the program died of: what its last instruction could not cope with, else
+// what was overwritten. Where it does not follow from the moment what that is, there is no
+// slice. One that takes too long, or too much memory, is given up for the value's origin, which
+// is little work.
 func (m *maker) makeSlice(ctx context.Context) error {
 	q := debug.SliceQuery{Most: maxSliceRows, Progress: func(s string) { m.progress("slicing: " + s) }}
-	s, err := m.g.Slice(ctx, q)
-	if errors.Is(err, slice.ErrTooMany) { // of what a value was copied from there is less
-		q.Values = true
+	half, cancel := context.WithTimeout(ctx, m.o.Time/2)
+	defer cancel()
+	s, err := m.g.Slice(half, q)
+	what := ""
+	if o := m.o.Overwrite; errors.Is(err, debug.ErrNoCriterion) && m.o.IsEnd && o != nil && !o.IsFreed {
+		q.Expr, what = fmt.Sprintf("%#x,8", o.Slot), o.What+", which was overwritten"
+		s, err = m.g.Slice(half, q)
+	}
+	if isTooMuch := errors.Is(err, slice.ErrTooMany) || half.Err() != nil; isTooMuch && err != nil && ctx.Err() == nil {
+		m.page.SliceNote = m.text("What all of it was made of is not shown: " + lower(m.why(err)) + " This is where the value was made, through all copies (vplayd slice --origin).")
+		q.Copies = true
 		s, err = m.g.Slice(ctx, q)
 	}
-	if o := m.o.Overwrite; errors.Is(err, debug.ErrNoCriterion) && m.o.IsEnd && o != nil && !o.IsFreed {
-		q.Expr = fmt.Sprintf("%#x,8", o.Slot)
-		if s, err = m.g.Slice(ctx, q); err == nil {
-			s.What = o.What + ", which was overwritten"
-		}
-	}
-	if errors.Is(err, debug.ErrNoCriterion) {
-		return errors.New("It does not follow from this moment what to explain: vplayd slice takes a variable, a register or an address.") //nolint:revive,staticcheck // a sentence of the page
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, debug.ErrNoCriterion):
+		return errNoSlice
+	case err != nil:
 		return err
+	case what != "":
+		s.What = what
 	}
 	m.slice = s
 	m.page.Slice = &sliceTree{What: m.text(s.What), Extent: strings.Split(m.text(s.Extent()), `\n`), Root: m.tree(s)}
 	return nil
 }
+
+// lower is a sentence that stands inside of another one.
+func lower(s string) string { return strings.ToLower(s[:min(len(s), 1)]) + s[min(len(s), 1):] }
 
 // tree puts the rows of a slice into branches.
 func (m *maker) tree(s *debug.Slice) *branch {

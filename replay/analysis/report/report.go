@@ -156,7 +156,7 @@ func (m *maker) within(ctx context.Context, f func(context.Context) error) error
 // why says an error in words.
 func (m *maker) why(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("It took longer than %v; --time allows more.", m.o.Time)
+		return fmt.Sprintf("It takes longer than --time %v allows.", m.o.Time)
 	}
 	return err.Error()
 }
