@@ -3,6 +3,7 @@ package dwarf
 import (
 	"debug/dwarf"
 	"slices"
+	"strings"
 )
 
 // Where the functions of a name begin, for breakpoints. Breakpoints on lines are in places.go;
@@ -33,6 +34,27 @@ func (m *Module) Functions(name string) (out []uint64) {
 	if len(out) == 0 {
 		if addr, ok := m.Lookup(name); ok {
 			out = append(out, addr)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Entries returns the addresses of the first instructions of the functions that the unwind
+// tables and debugging information know, sorted, most at most. A part of a function that the
+// compiler has moved away (NAME.cold) is none.
+func (m *Module) Entries(most int) (out []uint64) {
+	for _, s := range m.frames {
+		s.once.Do(s.parse)
+		for i := range s.fdes {
+			low := s.fdes[i].low
+			if len(out) >= most || m.meter.spend(1) != nil {
+				break
+			}
+			if name, entry, ok := m.Function(low); ok && (entry != low || strings.HasSuffix(name, ".cold")) {
+				continue
+			}
+			out = append(out, low)
 		}
 	}
 	slices.Sort(out)

@@ -284,7 +284,7 @@ func (in *info) count(c *cobra.Command, rec *checkpoint.Recording, e engine) err
 }
 
 // printOthers names the recording's other processes.
-func (in *info) printOthers(line func(name, format string, args ...any)) {
+func (in *info) printOthers(line lineWriter) {
 	if len(in.Others) == 0 {
 		return
 	}
@@ -298,7 +298,7 @@ func (in *info) printOthers(line func(name, format string, args ...any)) {
 }
 
 // printTime says how much of the program's time the recording holds.
-func (in *info) printTime(line func(name, format string, args ...any)) {
+func (in *info) printTime(line lineWriter) {
 	if in.IsMoment {
 		line("recording", "one moment of %s, with no past and no future", text.Plural(in.Threads, "thread"))
 		return
@@ -307,12 +307,27 @@ func (in *info) printTime(line func(name, format string, args ...any)) {
 		text.Plural(in.Events, "event"), in.CPUSeconds)
 }
 
+// lineWriter takes a line of info: its name, "" where it goes on with the one before, and its text.
+type lineWriter func(name, format string, args ...any)
+
 func (in *info) print(w io.Writer) error {
 	line := func(name, format string, args ...any) {
 		if s := fmt.Sprintf(format, args...); s != "" {
 			fmt.Fprintf(w, "%-12s %s\n", name, text.Printable(s))
 		}
 	}
+	in.printEnd(line)
+	in.printBacktrace(line)
+	in.printRecording(line)
+	line("environment", "%s", in.Environment)
+	for _, n := range in.Notes {
+		line("note", "%s", n)
+	}
+	return nil
+}
+
+// printEnd says what ran, and how and where it ended.
+func (in *info) printEnd(line lineWriter) {
 	line("program", "%s (process %d)", in.Program, in.PID)
 	line("command", "%s", strings.Join(in.Args, " "))
 	line("recorded", "%s on %s", in.Start, in.Host)
@@ -330,6 +345,10 @@ func (in *info) print(w io.Writer) error {
 	if in.Overwrite != nil {
 		printOverwrite(in.Overwrite, line)
 	}
+}
+
+// printBacktrace lists the calls that led to the end.
+func (in *info) printBacktrace(line lineWriter) {
 	shown := shownCalls(in.Backtrace)
 	for i, l := range in.Backtrace {
 		if i == 0 {
@@ -345,6 +364,10 @@ func (in *info) print(w io.Writer) error {
 		}
 		line(name, "%s %s", l, l.Source())
 	}
+}
+
+// printRecording says how much was recorded, and on what.
+func (in *info) printRecording(line lineWriter) {
 	in.printOthers(line)
 	in.printTime(line)
 	if len(in.Others) > 0 {
@@ -363,9 +386,4 @@ func (in *info) print(w io.Writer) error {
 	if in.LocalFiles != "" {
 		line("files", "%s: used, for they have the recorded build-id, or none and what was recorded", in.LocalFiles)
 	}
-	line("environment", "%s", in.Environment)
-	for _, n := range in.Notes {
-		line("note", "%s", n)
-	}
-	return nil
 }

@@ -99,7 +99,12 @@ func openTarget(c *cobra.Command, args []string, f serveFlags, before prepare) (
 
 // openAt opens a recording for a command that asks at a moment, as its flag --at names it.
 func openAt(c *cobra.Command, path, at string, f serveFlags) (*debug.Cursor, func(), error) {
-	g, done, err := openTarget(c, []string{path}, f, func(_ *replay.Session, a sandbox.Access) error { return enterSandbox(c, a) })
+	return openMoment(c, path, at, f, func(_ *replay.Session, a sandbox.Access) error { return enterSandbox(c, a) })
+}
+
+// openMoment is openAt with what is done before the recording is worked with.
+func openMoment(c *cobra.Command, path, at string, f serveFlags, before prepare) (*debug.Cursor, func(), error) {
+	g, done, err := openTarget(c, []string{path}, f, before)
 	if err != nil {
 		return nil, nil, err
 	}

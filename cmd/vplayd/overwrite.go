@@ -6,7 +6,7 @@ import "vplay/replay/debug"
 // block freed twice. It only prints: package replay/debug finds what did it.
 
 // printOverwrite writes the lines of info about what ended the program.
-func printOverwrite(o *debug.Overwrite, line func(name, format string, args ...any)) {
+func printOverwrite(o *debug.Overwrite, line lineWriter) {
 	switch {
 	case o.What == debug.ReturnAddress:
 		line("returns to", "%#x, from %#x on the stack: no code is there", o.Value, o.Slot)

@@ -60,6 +60,8 @@ type Call struct {
 	// From is where the call returns to; for an inlined function, where it begins. Nil
 	// where the stack was not captured.
 	From *loader.Location `json:"from,omitempty"`
+	// SP is the stack pointer there: of calls on one stack the inner one has the lower.
+	SP uint64 `json:"-"`
 }
 
 // String writes the call as C does, and from where.
@@ -119,6 +121,7 @@ func (x Execution) String() string {
 type Event struct {
 	Number   int                 `json:"number"` // from the beginning of the program, as "seek event" counts
 	Position checkpoint.Position `json:"position"`
+	TID      int                 `json:"tid"`
 	Kind     string              `json:"kind"`
 	Text     string              `json:"text"` // as strace writes it
 }

@@ -1,9 +1,12 @@
 package debug
 
 import (
+	"context"
+
 	"vplay/checkpoint"
 	"vplay/dwarf"
 	"vplay/loader"
+	"vplay/replay"
 )
 
 // The calls that led to a place, by name, for commands that print them. Frames in which
@@ -35,4 +38,16 @@ func BacktraceOf(r *loader.Resolver, regs *checkpoint.Regs, limit int) []loader.
 		}
 	}
 	return out
+}
+
+// Stacks returns the calls that led to positions of the present program, which are in order: at
+// most limit frames of each, as BacktraceOf has them. The cursor stays. Errors: those of a
+// movement; then the stacks from some position on are nil.
+func (g *Cursor) Stacks(ctx context.Context, at []checkpoint.Position, limit int) ([][]loader.Location, error) {
+	out := make([][]loader.Location, len(at))
+	err := g.t.Look(ctx, at, func(i int, m *replay.Machine) {
+		r := loader.NewResolver(Regions(g.s.Rec, m.Mem), Memory{Space: m.Mem}, g.moduleFiles())
+		out[i] = BacktraceOf(r, &checkpoint.Regs{R: m.CPU.R, RIP: m.CPU.RIP}, limit)
+	}, func(int, *replay.Machine) {})
+	return out, err
 }

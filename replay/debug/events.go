@@ -38,7 +38,7 @@ func (g *Cursor) Events(ctx context.Context, n int) ([]Event, error) {
 		first := max(0, last-(n-len(out)))
 		var part []Event
 		at, err := g.t.EventPositions(ctx, id, first, last, func(e *checkpoint.Event, m *mem.Space) {
-			part = append(part, Event{Kind: e.Kind.String(), Text: eventText(e, Memory{m})})
+			part = append(part, Event{TID: int(e.TID), Kind: e.Kind.String(), Text: eventText(e, Memory{m})})
 		})
 		if err != nil {
 			return nil, err

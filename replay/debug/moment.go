@@ -1,8 +1,10 @@
 package debug
 
 import (
+	"context"
 	"fmt"
 
+	"vplay/checkpoint"
 	"vplay/replay/debug/api"
 	"vplay/replay/debug/text"
 )
@@ -15,6 +17,15 @@ func (g *Cursor) Position() string {
 		return "end" // whether anything was replayed or not
 	}
 	return g.cur.Position().String()
+}
+
+// When returns the present position, of which Position says "end" at the end. It replays to the
+// end for that, the first time. Errors are those of a movement.
+func (g *Cursor) When(ctx context.Context) (checkpoint.Position, error) {
+	if err := g.leaveFinal(ctx); err != nil {
+		return checkpoint.Position{}, err
+	}
+	return g.cur.Position(), nil
 }
 
 // Progress implements api.ProgressTarget.

@@ -104,10 +104,11 @@ func interrupted(ctx context.Context, err error, out io.Writer) error {
 }
 
 func askWhen(ctx context.Context, g *Cursor, _ []string, _ func(string)) (answers, error) {
-	if err := g.leaveFinal(ctx); err != nil {
+	at, err := g.When(ctx)
+	if err != nil {
 		return answers{}, err
 	}
-	return answersOf([]When{{g.cur.Position()}}, ""), nil
+	return answersOf([]When{{at}}, ""), nil
 }
 
 func askThreads(_ context.Context, g *Cursor, _ []string, _ func(string)) (answers, error) {

@@ -10,8 +10,10 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/loader"
+	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/mem"
+	"vplay/replay/x86"
 )
 
 // Queries are questions about the past that need no movement: they are answered
@@ -138,7 +140,7 @@ func (g *Cursor) Calls(ctx context.Context, q CallQuery) ([]Call, error) {
 	out := make([]Call, len(found))
 	for i := range found {
 		x := &found[i]
-		out[i] = Call{Position: x.Pos, Addr: x.RIP, Function: q.Inlined[x.RIP]}
+		out[i] = Call{Position: x.Pos, Addr: x.RIP, Function: q.Inlined[x.RIP], SP: x.R[x86.RSP]}
 		if out[i].IsInlined = out[i].Function != ""; out[i].IsInlined {
 			from := g.inliner(x.RIP, out[i].Function)
 			out[i].From = &from
@@ -169,6 +171,20 @@ func (g *Cursor) caller(ret uint64) *loader.Location {
 	l.Addr = ret
 	l.Offset++
 	return &l
+}
+
+// FunctionEntries returns where the functions of a module of Modules begin, for CallQuery, most
+// at most; none where nothing is known of them.
+func (g *Cursor) FunctionEntries(mod *image.Module, most int) []uint64 {
+	d := g.names().File(mod)
+	if d == nil {
+		return nil
+	}
+	out := d.Entries(most)
+	for i := range out {
+		out[i] += mod.Bias
+	}
+	return out
 }
 
 // entries reads a function: an address, or a name; inlined has the names of those

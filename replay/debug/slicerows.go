@@ -47,6 +47,7 @@ type SliceRow struct {
 	At          *loader.Location    `json:"at,omitempty"`          // of code
 	Instruction string              `json:"instruction,omitempty"` // the one of Position
 	Result      string              `json:"result,omitempty"`      // what it made
+	Stored      uint64              `json:"stored,omitempty"`      // the address of Result, where that is in memory
 	Source      string              `json:"source,omitempty"`      // of others: what it is
 	Needs       []int               `json:"needs,omitempty"`       // numbers of rows that made its value, newest first
 	Addresses   []int               `json:"addresses,omitempty"`   // and of those that made an address of it alone
@@ -270,7 +271,10 @@ func (g *Cursor) results(ctx context.Context, s *Slice, order []*protoRow) error
 	return g.t.Look(ctx, at, func(i int, m *replay.Machine) {
 		made = slice.ResultOf(m.CPU, &order[of[i]].newest.Inst)
 	}, func(i int, m *replay.Machine) {
-		s.Rows[of[i]].Result = resultText(m, &made)
+		r := &s.Rows[of[i]]
+		if r.Result = resultText(m, &made); made.IsMemory {
+			r.Stored = made.Addr
+		}
 	})
 }
 

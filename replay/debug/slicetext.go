@@ -14,47 +14,81 @@ import (
 // maxIndent bounds how deep the tree is shown, in steps.
 const maxIndent = 12
 
-// String writes the tree, and what it leaves out.
-func (s *Slice) String() string {
-	w := treeWriter{s: s, done: make([]bool, len(s.Rows))}
+// TreeRow is a row of a slice in the tree.
+type TreeRow struct {
+	Row      int   // index in Slice.Rows
+	Depth    int   // how many branchings are above it
+	IsBranch bool  // it begins one of several branches below a row; else it goes on from the row before
+	Also     []int // what it needs besides and was shown before
+	Below    int   // the depth of what follows
+
+	// AddressOf is the row whose addresses the tree goes on with from here; 0 where this goes on. Known are those rows
+	// of it that were shown before.
+	AddressOf int
+	Known     []int
+}
+
+// Tree returns the rows in the order in which the tree shows them: depth first, each once.
+func (s *Slice) Tree() []TreeRow {
+	w := treeWalk{s: s, done: make([]bool, len(s.Rows))}
 	if len(s.Rows) > 0 {
-		w.write(0, 0, false)
+		w.walk(0, 0, false)
 	}
 	for i := range s.Rows {
 		w.addresses(i)
 	}
-	fmt.Fprintf(&w.b, "%s of %s executed, back to %s", text.Plural(int(s.Values), "instruction"), text.Count(s.Executed), s.From)
-	if n := s.Instructions - s.Values; n > 0 {
-		fmt.Fprintf(&w.b, ", and %s for addresses", text.Count(n))
-	}
-	if s.IsExplained {
-		w.b.WriteString("; nothing older is needed")
-	}
-	if s.Left > 0 {
-		fmt.Fprintf(&w.b, "\n%s more; -n says how many are shown", text.Plural(s.Left, "row"))
-	}
-	return w.b.String()
+	return w.out
 }
 
-// treeWriter writes a tree.
-type treeWriter struct {
+// String writes the tree, and what it leaves out.
+func (s *Slice) String() string {
+	var b strings.Builder
+	for _, t := range s.Tree() {
+		if t.AddressOf > 0 {
+			fmt.Fprintf(&b, "where #%d loaded from or stored to:\n", t.AddressOf)
+			shownBefore(&b, t.Depth, t.Known)
+		}
+		if t.IsBranch {
+			fmt.Fprintf(&b, "%s- %s\n", indent(t.Depth-1), &s.Rows[t.Row])
+		} else {
+			fmt.Fprintf(&b, "%s%s\n", indent(t.Depth), &s.Rows[t.Row])
+		}
+		shownBefore(&b, t.Below, t.Also)
+	}
+	return b.String() + s.Extent()
+}
+
+// shownBefore names rows that were shown before.
+func shownBefore(b *strings.Builder, depth int, rows []int) {
+	for _, k := range rows {
+		fmt.Fprintf(b, "%s  and #%d\n", indent(depth), k)
+	}
+}
+
+// Extent says how much of the execution is in the slice, and how many rows are not shown.
+func (s *Slice) Extent() string {
+	out := fmt.Sprintf("%s of %s executed, back to %s", text.Plural(int(s.Values), "instruction"), text.Count(s.Executed), s.From)
+	if n := s.Instructions - s.Values; n > 0 {
+		out += fmt.Sprintf(", and %s for addresses", text.Count(n))
+	}
+	if s.IsExplained {
+		out += "; nothing older is needed"
+	}
+	if s.Left > 0 {
+		out += fmt.Sprintf("\n%s more; -n says how many are shown", text.Plural(s.Left, "row"))
+	}
+	return out
+}
+
+// treeWalk makes the tree.
+type treeWalk struct {
 	s    *Slice
-	b    strings.Builder
+	out  []TreeRow
 	done []bool
 }
 
-// addresses writes what the addresses of row n were made of, as far as that is not shown yet.
-func (w *treeWriter) addresses(n int) {
-	next, seen := w.split(w.s.Rows[n].Addresses)
-	if len(next) == 0 {
-		return
-	}
-	fmt.Fprintf(&w.b, "where #%d loaded from or stored to:\n", n)
-	w.below(1, next, seen)
-}
-
 // split tells the rows of a list that are not shown yet from those that are.
-func (w *treeWriter) split(list []int) (next, seen []int) {
+func (w *treeWalk) split(list []int) (next, seen []int) {
 	for _, k := range list {
 		if w.done[k] {
 			seen = append(seen, k)
@@ -65,34 +99,39 @@ func (w *treeWriter) split(list []int) (next, seen []int) {
 	return next, seen
 }
 
-// below writes rows side by side at a depth, behind the numbers of those that are shown.
-func (w *treeWriter) below(depth int, next, seen []int) {
-	for _, k := range seen {
-		fmt.Fprintf(&w.b, "%s  and #%d\n", indent(depth), k)
+// addresses adds what the addresses of row n were made of, as far as that is not shown yet.
+func (w *treeWalk) addresses(n int) {
+	next, seen := w.split(w.s.Rows[n].Addresses)
+	if len(next) == 0 {
+		return
 	}
-	for _, k := range next {
-		w.write(k, depth, len(next) > 1)
+	first := len(w.out)
+	w.below(1, next)
+	w.out[first].AddressOf, w.out[first].Known = n, seen
+}
+
+// below adds rows side by side.
+func (w *treeWalk) below(depth int, rows []int) {
+	for _, k := range rows {
+		w.walk(k, depth, len(rows) > 1)
 	}
 }
 
-// write writes row n and what it needs. isBranch says that it is one of several that a row needs.
-func (w *treeWriter) write(n, depth int, isBranch bool) {
+// walk adds row n and what it needs. isBranch says that it is one of several that a row needs.
+func (w *treeWalk) walk(n, depth int, isBranch bool) {
 	for !w.done[n] {
 		w.done[n] = true
-		if isBranch {
-			fmt.Fprintf(&w.b, "%s- %s\n", indent(depth-1), &w.s.Rows[n])
-		} else {
-			fmt.Fprintf(&w.b, "%s%s\n", indent(depth), &w.s.Rows[n])
-		}
 		next, seen := w.split(w.s.Rows[n].Needs)
+		t := TreeRow{Row: n, Depth: depth, IsBranch: isBranch, Also: seen}
 		if n == 0 || len(next) > 1 {
 			depth++
 		}
+		t.Below = depth
+		w.out = append(w.out, t)
 		if len(next) != 1 {
-			w.below(depth, next, seen)
+			w.below(depth, next)
 			return
 		}
-		w.below(depth, nil, seen)
 		n, isBranch = next[0], false // a chain is no recursion
 	}
 }

@@ -118,6 +118,7 @@ var imports = []struct {
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"replay/analysis/race", "checkpoint"},
 	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/analysis/race replay/debug replay/mem replay/observe replay/x86"},
+	{"replay/analysis/report", "checkpoint checkpoint/abi loader replay replay/analysis/slice replay/debug replay/debug/api replay/debug/text"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vplay/tests/internal/browser"
 )
 
 // The editor's server and the browser, for the length of a test.
@@ -78,7 +80,7 @@ func packNull(t *testing.T, npm string) string {
 // start starts a fresh editor with extensions, and a browser. stories go to the scenes.
 func start(t *testing.T, stories map[string]story, packs ...func(t *testing.T, npm string) string) *editor {
 	t.Helper()
-	npm := installed(t)
+	npm := browser.Installed(t)
 	dir := t.TempDir()
 	port := freePort(t)
 	user, extensions, home := filepath.Join(dir, "user"), filepath.Join(dir, "extensions"), filepath.Join(dir, "home")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"vplay/tests/internal/browser"
 	"vplay/tests/need"
 )
 
@@ -98,7 +99,7 @@ func stripped(t *testing.T) story {
 
 // TestVSCode plays each scene in the real editor.
 func TestVSCode(t *testing.T) {
-	installed(t)
+	browser.Installed(t)
 	ledger := tell(t, "ledger.c")
 	stories := map[string]story{
 		"ledger":   ledger,
@@ -133,7 +134,7 @@ func TestLate(t *testing.T) {
 // other tests the figure says nothing: it is taken by the recipe "just vscode".
 func TestLatency(t *testing.T) {
 	need.Machine(t, "to be asked for by -latency", *latency > 0)
-	installed(t)
+	browser.Installed(t)
 	ledger := tell(t, "ledger.c")
 	nothing := story{Folder: t.TempDir()}
 	text, err := os.ReadFile(filepath.Join(ledger.Folder, "ledger.c"))
