@@ -90,6 +90,14 @@ gdb-suite *TESTS:
 foreign *NAMES:
     tests/foreign/run.sh {{ NAMES }}
 
+# the script locks and valgrind's helgrind on helgrind's test programs: just helgrind 'tc0*'
+helgrind *NAMES:
+    tests/helgrind/run.sh {{ NAMES }}
+
+# the script locks finds nothing in programs with threads that are sound
+locks:
+    go test ./tests/e2e -run TestLocksScriptIsSilent -timeout 1h -v -locks-programs
+
 # compare the emulator with this CPU, N cases
 diff-cpu N="1000000" SEED="1":
     go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}

@@ -10,7 +10,7 @@ import (
 // which function an address is in is said by lines.go.
 
 // Functions returns the addresses of the first instructions of the functions of
-// that name, also of those in namespaces and classes by their full name.
+// that name, also of those in namespaces and classes by their full name, and of all versions of a symbol.
 func (m *Module) Functions(name string) (out []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

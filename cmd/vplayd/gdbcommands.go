@@ -30,6 +30,7 @@ adds the command vplay, with help and completion for each of these:
   vplay first-exec WHERE      the first time that a place was executed
   vplay events [N]            system calls, signals, faults before here
   vplay why EXPR              was this byte captured?
+  vplay run SCRIPT [ARG...]   a script over the whole recording: vplayd help run
   vplay goroutines [N]        the goroutines of a Go program; one with its stack
   vplay modules, vplay pages  what is in memory, and what was captured of it
 

@@ -39,10 +39,17 @@ optional=True says that none of them need be there, else that is an error.
                 or to a range of addresses; kind="w": stores alone. EXPR is
                 evaluated at the start of each interval
   on_end(f)     where the recording ends, behind all others
+  races(f)      f at each pair of accesses by two threads, one of them a store,
+                that nothing orders. It returns a detector, which is told what
+                orders: acquire and release(THREAD, ADDRESS, kind=""), drop, join
+                (THREAD, CHILD), clear(ADDRESS, SIZE) for memory that is handed out
+                anew; handle(PTHREAD_T) is a thread. The script locks uses all of it.
+                Each access is looked at, so this is slow
 
 What all moments, which f gets, have. A moment is over when f returns.
   kind, position, interval, instruction, thread, image (0; 1 behind an execve...)
-  pc, sp, registers, function, module, source, location, caller, place(ADDRESS)
+  pc, sp, registers, function, module, source, location, caller, place(ADDRESS),
+  symbol(ADDRESS)
   backtrace(n=32)    places, innermost first: function, module, file, line, text
   value(EXPR)   a number, or text, of an expression in the program's language;
                 frame=1: in the caller, default=None: instead of an error
@@ -63,6 +70,8 @@ What a moment of a kind has:
   signal        name, number, text, fault, address
   access        address, size, store, kernel (by a system call), data, old,
                 new_value, old_value
+  race          address, size, store; other: the access before, with address, size,
+                store, position, thread, place
   end           ended, crashed
 
 Other names: args, recording (file, name, pid, program, arguments, crashed, ended,

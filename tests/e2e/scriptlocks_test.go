@@ -3,10 +3,14 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 	"testing"
@@ -124,38 +128,52 @@ func TestLocksScript(t *testing.T) {
 	}
 }
 
-// TestLocksScriptIsSilent: programs with threads that are known to be sound. What is told of fd (Rust, whose channels have atomics that are
-// plain instructions and are declared nowhere in the file) and of Python (which replaces its allocator while threads end) is in RATIONALE.md.
+var allPrograms = flag.Bool("locks-programs", false, "look at all programs of TestLocksScriptIsSilent, for minutes")
+
+// TestLocksScriptIsSilent: programs with threads that are known to be sound; xz alone without the flag. What is told of others is in
+// replay/analysis/script/RATIONALE.md.
 func TestLocksScriptIsSilent(t *testing.T) {
-	if os.Getenv("VPLAY_LOCKS") == "" {
-		t.Skip("just locks runs it: it takes minutes")
-	}
+	t.Parallel()
 	dir := t.TempDir()
-	lines := filepath.Join(dir, "lines")
-	var text strings.Builder
-	for i := range 20000 {
-		fmt.Fprintln(&text, i*7919%20011)
+	file := func(name string, lines int) string {
+		var text strings.Builder
+		for i := range lines {
+			fmt.Fprintln(&text, i*7919%200003)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
-	if err := os.WriteFile(lines, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
+	short := file("short", 3000)
+	need.Recorder(t)
+	programs := [][]string{{"xz", "-T2", "-0", "--block-size=8KiB", "-kc", short}}
+	if *allPrograms {
+		long := file("long", 40000)
+		if out, err := exec.Command(need.Program(t, "xz"), "-1", "--block-size=60KiB", "-k", long).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		root, err := filepath.Abs("../..")
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, [][]string{
+			{"xz", "-T2", "-dc", long + ".xz"},
+			{"zstd", "-T2", "-qfc", long},
+			{"sort", "--parallel=2", "-n", file("huge", 140000)}, // it has threads above 131072 lines
+			{"git", "-C", root, "grep", "--threads=2", "-c", "Replay"},
+			{"timeout", "2", "memcached", "-t", "2", "-u", "root", "-s", filepath.Join(dir, "m")},
+			{"timeout", "2", "redis-server", "--port", "0", "--save", ""},
+			{"convert-im6.q16", "-size", "60x60", "xc:red", "-blur", "0x2", filepath.Join(dir, "x.png")},
+			{"sqlite3", ":memory:", "PRAGMA threads=2; PRAGMA cache_size=10; create table t(a, b);" +
+				"with recursive c(x) as (select 1 union all select x+1 from c where x < 3000) insert into t select random(), hex(randomblob(40)) from c;" +
+				"select count(*) from (select * from t order by b, a)"},
+			{"guile", "-c", "(use-modules (ice-9 threads)) (display (par-map (lambda (x) (* x x)) (iota 50)))"},
+		}...)
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range [][]string{
-		{"xz", "-T2", "-1", "--block-size=40KiB", "-kc", lines},
-		{"zstd", "-T2", "-qfc", lines},
-		{"sort", "--parallel=2", "-S", "20M", lines},
-		{"git", "-C", root, "grep", "--threads=2", "-c", "Replay"},
-		{"timeout", "2", "memcached", "-t", "2", "-u", "root", "-p", "0", "-s", filepath.Join(dir, "m")},
-		{"timeout", "2", "redis-server", "--port", "0", "--save", ""},
-		{"convert-im6.q16", "-size", "60x60", "xc:red", "-blur", "0x2", filepath.Join(dir, "x.png")},
-		{"ffmpeg", "-v", "quiet", "-threads", "2", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=0.4", "-c:v", "mpeg4", "-y", filepath.Join(dir, "x.avi")},
-		{"guile", "-c", "(use-modules (ice-9 threads)) (display (par-map (lambda (x) (* x x)) (iota 50)))"},
-		{"gdb", "-nx", "-batch", "-ex", "info line main", vplayd},
-	} {
-		t.Run(c[0]+"_"+c[min(2, len(c)-1)], func(t *testing.T) {
+	for _, c := range programs {
+		t.Run(strings.Join(c[:2], "_"), func(t *testing.T) {
 			for i, word := range c {
 				if i == 0 || i == 2 && c[0] == "timeout" {
 					need.Program(t, word)
@@ -167,5 +185,49 @@ func TestLocksScriptIsSilent(t *testing.T) {
 				t.Errorf("%s", r.Text)
 			}
 		})
+	}
+}
+
+// TestLocksScriptBegunLate attaches to a program whose threads are in the midst of what they do: they hold locks and wait
+// for conditions that the recording does not have the beginning of.
+func TestLocksScriptBegunLate(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "locks", "-O0", "-pthread")
+	for _, name := range []string{"condition", "mutex", "barrier"} {
+		prog := exec.CommandContext(limited(t, time.Minute), g.bin, name, "2000000000")
+		if err := prog.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		rec := filepath.Join(g.dir, name+".vplay")
+		cmd, lines := startAttach(t, prog, "--for", "60ms", "--slim", "now", "-o", rec)
+		rest, err := io.ReadAll(lines)
+		if err := errors.Join(err, cmd.Wait()); err != nil {
+			t.Fatalf("%v: %s", err, rest)
+		}
+		_ = prog.Process.Kill()
+		_ = prog.Wait()
+		for _, r := range locks(t, rec) {
+			t.Errorf("%s: %s", name, r.Text)
+		}
+	}
+}
+
+// TestLocksScriptOverIntervals: a recording of many intervals has the same answer from one worker and from two.
+func TestLocksScriptOverIntervals(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "locks", "-O0", "-pthread")
+	rec := filepath.Join(t.TempDir(), "r.vplay")
+	cmd := exec.CommandContext(limited(t, 2*time.Minute), vplayd, "record", "-q", "--slim", "now", "--keep", "always", "--interval", "1ms", "-o", rec, "--", g.bin, "global", "10000")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if info := vplaydOutput(t, "info", rec); !regexp.MustCompile(`\nrecording +\d+ intervals`).MatchString(info) {
+		t.Fatalf("too few intervals:\n%s", info)
+	}
+	one, _, _ := runScript(t, "-j", "1", "locks", rec)
+	two, _, _ := runScript(t, "-j", "2", "locks", rec)
+	if one != two || !strings.Contains(one, "1 races") || !strings.Contains(one, g.placed(t, "RACE global")) {
+		t.Errorf("one worker: %s\ntwo: %s", one, two)
 	}
 }

@@ -1,4 +1,4 @@
-// Threads that race, take locks in orders that may deadlock, or do neither. The argument names what they do. Lines that
+// Threads that race, take locks in orders that may deadlock, or do neither. The first argument names what they do, the second is how often. Lines that
 // tests look for are marked.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TIMES 20
+static int times = 20;
 
 static int counter, guarded;
 static struct field { long before, value; } *heap;
@@ -30,13 +30,16 @@ static int box, is_full;
 static char text[64];
 
 static void *race_global(void *arg) {
-	for (int i = 0; i < TIMES; i++)
+	for (int i = 0; i < times; i++) {
 		counter++; // RACE global
+		if (i % 16 == 0)
+			sched_yield();
+	}
 	return arg;
 }
 
 static void *race_heap(void *arg) {
-	for (int i = 0; i < TIMES; i++)
+	for (int i = 0; i < times; i++)
 		heap->value += i; // RACE heap
 	return arg;
 }
@@ -51,17 +54,19 @@ static void *race_copy(void *arg) {
 }
 
 static void *with_mutex(void *arg) {
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		pthread_mutex_lock(&one);
 		guarded++;
 		heap->value++;
 		pthread_mutex_unlock(&one);
+		if (i % 16 == 0)
+			sched_yield();
 	}
 	return arg;
 }
 
 static void *with_spin(void *arg) {
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		pthread_spin_lock(&spin);
 		guarded++;
 		pthread_spin_unlock(&spin);
@@ -100,7 +105,7 @@ static void *with_futex(void *arg) {
 }
 
 static void *with_condition(void *arg) {
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		pthread_mutex_lock(&one);
 		while (is_full == (arg != 0))
 			pthread_cond_wait(&filled, &one);
@@ -114,7 +119,7 @@ static void *with_condition(void *arg) {
 
 static void *with_rwlock(void *arg) {
 	long sum = 0;
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		if (arg && i % 4 == 0) {
 			pthread_rwlock_wrlock(&rw);
 			guarded++;
@@ -137,7 +142,7 @@ static void *race_rwlock(void *arg) {
 static void *with_barrier(void *arg) {
 	static int parts[2];
 	long me = arg != 0;
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		parts[me] = i;
 		pthread_barrier_wait(&barrier);
 		guarded = parts[!me]; // RACE barrier
@@ -149,7 +154,7 @@ static void *with_barrier(void *arg) {
 static void *of_barrier(void *arg) {
 	static int parts[2];
 	long me = arg != 0, sum = 0;
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		parts[me] = i;
 		pthread_barrier_wait(&barrier);
 		sum += parts[!me];
@@ -166,7 +171,7 @@ static void *with_once(void *arg) {
 }
 
 static void *with_semaphore(void *arg) {
-	for (int i = 0; i < TIMES; i++) {
+	for (int i = 0; i < times; i++) {
 		sem_wait(&sem);
 		guarded++;
 		sem_post(&sem);
@@ -175,7 +180,7 @@ static void *with_semaphore(void *arg) {
 }
 
 static void *of_freed(void *arg) {
-	for (int i = 0; i < TIMES; i++) { // the allocator hands the same block to both
+	for (int i = 0; i < times; i++) { // the allocator hands the same block to both
 		long *p = malloc(40);
 		p[1] = i;
 		p[4] = i;
@@ -237,12 +242,14 @@ static const struct {
 
 int main(int argc, char **argv) {
 	pthread_t a, b;
+	if (argc == 3)
+		times = atoi(argv[2]);
 	pthread_spin_init(&spin, 0);
 	pthread_barrier_init(&barrier, 0, 2);
 	sem_init(&sem, 0, 1);
 	heap = calloc(1, sizeof *heap);
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-		if (argc != 2 || strcmp(argv[1], cases[i].name))
+		if (argc < 2 || strcmp(argv[1], cases[i].name))
 			continue;
 		pthread_create(&a, 0, cases[i].run, (void *)1);
 		if (cases[i].is_apart)
