@@ -113,18 +113,7 @@ type maker struct {
 func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (differs error, err error) {
 	m := maker{o: o, g: g, symbols: debug.NewSymbols(g)}
 	m.present()
-	for _, part := range []struct {
-		what string
-		make func(context.Context) error
-		note *string
-	}{
-		{"replaying", m.when, nil},
-		{"slicing", m.makeSlice, &m.page.SliceNote},
-		{"reading the log", m.makeTimeline, &m.page.TimelineNote},
-		{"looking for the last writes", m.makeMemory, &m.page.MemoryNote},
-		{"looking for the last calls", m.makeCalls, &m.page.CallsNote},
-		{"reading the last events", m.makeEvents, &m.page.EventsNote},
-	} {
+	for _, part := range m.past() {
 		m.progress(part.what)
 		err := m.within(ctx, part.make)
 		if ctx.Err() != nil {
@@ -132,7 +121,7 @@ func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (diffe
 		}
 		if isDivergence(err) && differs == nil {
 			differs = err
-			m.warn("replay and recording differ: " + err.Error())
+			m.warn("Replay and recording differ: " + err.Error())
 		}
 		if err != nil && part.note != nil {
 			*part.note = m.text(m.why(err))
@@ -140,6 +129,36 @@ func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (diffe
 	}
 	m.commands()
 	return differs, m.page.render(w)
+}
+
+// part is a part of the page that needs a replay, or the log.
+type part struct {
+	what string // for who waits
+	make func(context.Context) error
+	note *string // why it is not there
+}
+
+// errMoment is why a recording that is one moment has no such part.
+var errMoment = errors.New("The recording is one moment, without a past.") //nolint:revive,staticcheck // a sentence of the page
+
+// past lists the parts that need a replay, in the order in which they are made.
+func (m *maker) past() []part {
+	list := []part{
+		{"replaying", m.when, nil},
+		{"slicing", m.makeSlice, &m.page.SliceNote},
+		{"reading the log", m.makeTimeline, &m.page.TimelineNote},
+		{"looking for the last writes", m.makeMemory, &m.page.MemoryNote},
+		{"looking for the last calls", m.makeCalls, &m.page.CallsNote},
+		{"reading the last events", m.makeEvents, &m.page.EventsNote},
+	}
+	if m.g.Recording().IsMoment() {
+		for i := range list {
+			if note := list[i].note; note != nil && note != &m.page.MemoryNote {
+				list[i].make = func(context.Context) error { return errMoment }
+			}
+		}
+	}
+	return list
 }
 
 // within calls f with the bound on time.

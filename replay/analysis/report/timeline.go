@@ -84,7 +84,7 @@ func (m *maker) makeTimeline(ctx context.Context) error {
 		return err
 	}
 	if len(h.Threads) == 0 {
-		return errors.New("The recording is one moment, in which nothing happens.") //nolint:revive,staticcheck // a sentence of the page
+		return errors.New("Nothing happens in the recorded time.") //nolint:revive,staticcheck // a sentence of the page
 	}
 	t := &timeline{Width: pictureWidth}
 	y := t.lanes(m, h.Threads)
