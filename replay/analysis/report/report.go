@@ -131,6 +131,11 @@ func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (diffe
 	return differs, m.page.render(w)
 }
 
+// sentence is why a part of the page is not there, as the page says it.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }
+
 // part is a part of the page that needs a replay, or the log.
 type part struct {
 	what string // for who waits
@@ -139,7 +144,7 @@ type part struct {
 }
 
 // errMoment is why a recording that is one moment has no such part.
-var errMoment = errors.New("The recording is one moment, without a past.") //nolint:revive,staticcheck // a sentence of the page
+const errMoment = sentence("The recording is one moment, without a past.")
 
 // past lists the parts that need a replay, in the order in which they are made.
 func (m *maker) past() []part {
