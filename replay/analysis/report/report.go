@@ -56,6 +56,7 @@ type Process struct {
 type page struct {
 	Policy, Style any // see page.go
 	Title, Lead   string
+	IsCrash       bool
 	About         string // what moment the page is about, where that is not a crash
 	Position      string // I:N.S; "" where it is not known
 	Warnings      []string
@@ -229,6 +230,7 @@ func (m *maker) facts(list []Fact) (out []factRow) {
 func (m *maker) title() {
 	p := &m.page
 	name := m.most(path.Base(m.g.Session().Process().Program), 80)
+	p.IsCrash = m.o.IsCrash
 	signal := ""
 	if stop := m.g.Stop(); m.o.IsCrash && m.o.IsEnd {
 		signal = abi.Signal(stop.Signo).String()
