@@ -70,7 +70,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 			if err := enterSandbox(c, flags.access(symbols, rec)); err != nil {
 				return err
 			}
-			in, err := gatherInfo(c.Context(), rec, pid, path, symbols, e)
+			in, err := gatherInfo(c.Context(), rec, pid, path, symbols, nil, e)
 			if err != nil {
 				return err
 			}
@@ -141,8 +141,9 @@ func shownCalls(backtrace []loader.Location) int {
 }
 
 // gatherInfo gathers what is known of a recording and of one process of it: pid, or for 0
-// that which the recording is about.
-func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path string, symbols *image.Symbols, e engine) (*info, error) {
+// that which the recording is about. files are those of the last program's modules where
+// they are open already, else nil.
+func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path string, symbols *image.Symbols, files *loader.ModuleFiles, e engine) (*info, error) {
 	m := rec.Manifest()
 	if list := rec.Processes(); pid == 0 && len(list) > 0 {
 		pid = list[0].PID
@@ -193,7 +194,9 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 	switch {
 	case err == nil:
 		defer f.Mem.Close()
-		files := loader.NewModuleFiles(symbols)
+		if files == nil {
+			files = loader.NewModuleFiles(symbols)
+		}
 		r := loader.NewResolver(f.Maps, debug.Memory{Space: f.Mem}, files)
 		in.atEnd(f, r, symbols)
 		if end.Kind == checkpoint.EndCrash && abi.Signal(end.Signo) == abi.SIGABRT {

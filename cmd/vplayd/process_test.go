@@ -169,6 +169,7 @@ func TestUnknownProcess(t *testing.T) {
 	verbs := [][]string{
 		{"serve", "--listen", "127.0.0.1:0", "--no-sandbox"}, {"replay", "--debugger", "true"}, {"info", "--no-sandbox"}, {"dump", "--no-sandbox"},
 		{"verify", "--no-sandbox"}, {"export-elf", "-o", "-", "--no-sandbox"}, {"vscode", "--dir", t.TempDir()},
+		{"report", "-o", "-", "--no-sandbox"},
 	}
 	for _, verb := range verbs {
 		for pid, want := range map[string]string{"77": "there is no process 77 in " + path, "0": "there is no process 0", "-1": "no process -1", "x": "--process x", "99999999999": "--process 99999999999"} {

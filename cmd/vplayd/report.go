@@ -14,6 +14,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/cmd/vplayd/internal/sandbox"
+	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/analysis/report"
 	"vplay/replay/debug"
@@ -164,13 +165,20 @@ func reportOptions(c *cobra.Command, g *debug.Cursor, path string, f *reportFlag
 	if err != nil {
 		return nil, err
 	}
-	in, err := gatherInfo(c.Context(), rec, pid, path, symbols, e)
+	var files *loader.ModuleFiles
+	isEnd := g.Position() == "end"
+	if isEnd {
+		files = g.ModuleFiles() // debug information is read once
+	}
+	boundHeap(path) // most of the debug information is read here
+	in, err := gatherInfo(c.Context(), rec, pid, path, symbols, files, e)
+	freeHeap()
 	if err != nil {
 		return nil, err
 	}
 	o := &report.Options{
 		File: filepath.Base(path), Version: thisBuild().String(), Process: processOption(rec, pid), Time: f.time,
-		IsCrash: rec.Ending(pid).Kind == checkpoint.EndCrash, IsEnd: g.Position() == "end", Notes: in.Notes, Overwrite: in.Overwrite,
+		IsCrash: rec.Ending(pid).Kind == checkpoint.EndCrash, IsEnd: isEnd, Notes: in.Notes, Overwrite: in.Overwrite,
 	}
 	facts := func(to *[]report.Fact) lineWriter {
 		return func(name, format string, args ...any) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"vplay/checkpoint"
+	"vplay/loader"
 	"vplay/loader/image"
 	"vplay/replay"
 )
@@ -20,6 +21,9 @@ func (g *Cursor) Timeline() *replay.Timeline { return g.t }
 
 // Modules returns the ELF files in memory at the present position.
 func (g *Cursor) Modules() []*image.Module { return g.names().Modules() }
+
+// ModuleFiles returns the files of the present program's modules, which belong to the session.
+func (g *Cursor) ModuleFiles() *loader.ModuleFiles { return g.moduleFiles() }
 
 // Module finds a module by its path in the memory map, or by its name in the
 // dynamic linker's list; nil when there is none.

@@ -87,7 +87,7 @@ func openAll(t *testing.T, forges []forge, verbs [][]string, stops ...bool) {
 // elfVerbs are those that read the program's own files.
 var elfVerbs = [][]string{
 	{"info", "FILE"}, {"export-elf", "FILE"}, {"serve", "--listen", "127.0.0.1:0", "FILE"}, {"serve", "--dap", "--listen", "127.0.0.1:0", "FILE"},
-	{"run", "heap", "FILE"},
+	{"run", "heap", "FILE"}, {"report", "FILE"},
 }
 
 // TestForgedELF opens recordings whose program's file is made to do harm with every

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +79,7 @@ type subject struct {
 }
 
 // errNoMemory is why there is no picture.
-var errNoMemory = errors.New("It does not follow from this moment which memory is concerned.") //nolint:revive,staticcheck // a sentence of the page
+const errNoMemory = sentence("It does not follow from this moment which memory is concerned.")
 
 // subject chooses the bytes.
 func (m *maker) subject() (subject, bool) {

@@ -62,7 +62,7 @@ const (
 )
 
 // errNoSlice is why there is no slice.
-var errNoSlice = errors.New("It does not follow from this moment what to explain: vplayd slice takes a variable, a register or an address.") //nolint:revive,staticcheck // a sentence of the page
+const errNoSlice = sentence("It does not follow from this moment what to explain: vplayd slice takes a variable, a register or an address.")
 
 // makeSlice slices what the program died of: what its last instruction could not cope with, else
 // what was overwritten. Where it does not follow from the moment what that is, there is no
@@ -159,7 +159,7 @@ func (m *maker) makeCalls(ctx context.Context) error {
 		}
 	}
 	if len(entries) == 0 {
-		return errors.New("No function of the program is known.") //nolint:revive,staticcheck // a sentence of the page
+		return sentence("No function of the program is known.")
 	}
 	found, err := m.g.Calls(ctx, debug.CallQuery{Entries: entries, Most: 2 * maxCalls})
 	found = slices.DeleteFunc(found, func(c debug.Call) bool { return c.From == nil || c.From.Module == "" }) // no call has led there: the start, and stubs

@@ -56,6 +56,7 @@ type Process struct {
 type page struct {
 	Policy, Style any // see page.go
 	Title, Lead   string
+	IsCrash       bool
 	About         string // what moment the page is about, where that is not a crash
 	Position      string // I:N.S; "" where it is not known
 	Warnings      []string
@@ -113,18 +114,7 @@ type maker struct {
 func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (differs error, err error) {
 	m := maker{o: o, g: g, symbols: debug.NewSymbols(g)}
 	m.present()
-	for _, part := range []struct {
-		what string
-		make func(context.Context) error
-		note *string
-	}{
-		{"replaying", m.when, nil},
-		{"slicing", m.makeSlice, &m.page.SliceNote},
-		{"reading the log", m.makeTimeline, &m.page.TimelineNote},
-		{"looking for the last writes", m.makeMemory, &m.page.MemoryNote},
-		{"looking for the last calls", m.makeCalls, &m.page.CallsNote},
-		{"reading the last events", m.makeEvents, &m.page.EventsNote},
-	} {
+	for _, part := range m.past() {
 		m.progress(part.what)
 		err := m.within(ctx, part.make)
 		if ctx.Err() != nil {
@@ -132,7 +122,7 @@ func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (diffe
 		}
 		if isDivergence(err) && differs == nil {
 			differs = err
-			m.warn("replay and recording differ: " + err.Error())
+			m.warn("Replay and recording differ: " + err.Error())
 		}
 		if err != nil && part.note != nil {
 			*part.note = m.text(m.why(err))
@@ -140,6 +130,41 @@ func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (diffe
 	}
 	m.commands()
 	return differs, m.page.render(w)
+}
+
+// sentence is why a part of the page is not there, as the page says it.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }
+
+// part is a part of the page that needs a replay, or the log.
+type part struct {
+	what string // for who waits
+	make func(context.Context) error
+	note *string // why it is not there
+}
+
+// errMoment is why a recording that is one moment has no such part.
+const errMoment = sentence("The recording is one moment, without a past.")
+
+// past lists the parts that need a replay, in the order in which they are made.
+func (m *maker) past() []part {
+	list := []part{
+		{"replaying", m.when, nil},
+		{"slicing", m.makeSlice, &m.page.SliceNote},
+		{"reading the log", m.makeTimeline, &m.page.TimelineNote},
+		{"looking for the last writes", m.makeMemory, &m.page.MemoryNote},
+		{"looking for the last calls", m.makeCalls, &m.page.CallsNote},
+		{"reading the last events", m.makeEvents, &m.page.EventsNote},
+	}
+	if m.g.Recording().IsMoment() {
+		for i := range list {
+			if note := list[i].note; note != nil && note != &m.page.MemoryNote {
+				list[i].make = func(context.Context) error { return errMoment }
+			}
+		}
+	}
+	return list
 }
 
 // within calls f with the bound on time.
@@ -205,6 +230,7 @@ func (m *maker) facts(list []Fact) (out []factRow) {
 func (m *maker) title() {
 	p := &m.page
 	name := m.most(path.Base(m.g.Session().Process().Program), 80)
+	p.IsCrash = m.o.IsCrash
 	signal := ""
 	if stop := m.g.Stop(); m.o.IsCrash && m.o.IsEnd {
 		signal = abi.Signal(stop.Signo).String()

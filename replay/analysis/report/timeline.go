@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"vplay/checkpoint"
@@ -84,7 +83,7 @@ func (m *maker) makeTimeline(ctx context.Context) error {
 		return err
 	}
 	if len(h.Threads) == 0 {
-		return errors.New("The recording is one moment, in which nothing happens.") //nolint:revive,staticcheck // a sentence of the page
+		return sentence("Nothing happens in the recorded time.")
 	}
 	t := &timeline{Width: pictureWidth}
 	y := t.lanes(m, h.Threads)
