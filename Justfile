@@ -143,6 +143,10 @@ latency *ARGS:
 slices RECORDINGS N="100" SEED="1":
     go test ./replay/analysis/slice -run TestSufficient -timeout 6h -v -recordings '{{ RECORDINGS }}' -values {{ N }} -seed {{ SEED }}
 
+# the script uninit beside memcheck on all guests, and on eleven programs in which memcheck finds nothing
+uninit:
+    VPLAY_UNINIT=1 go test ./tests/e2e -run TestUninit -timeout 1h -v
+
 # compare Go's values with dlv core itself, and write the golden files again: after a change of Go or delve
 go-values VERSION="v1.27.2":
     GOBIN="{{ justfile_directory() }}/bin" go install github.com/go-delve/delve/cmd/dlv@{{ VERSION }}

@@ -21,6 +21,8 @@ type Stretch struct {
 	// Before is called before each instruction, After behind it; see x86.TraceEngine. A callback that keeps in makes a copy of it.
 	Before func(c *x86.CPU, in *x86.Inst)
 	After  func(c *x86.CPU, in *x86.Inst, e x86.Exit)
+	// Pending, when not nil, says when After is called: behind instructions for which it is set then.
+	Pending *bool
 	// Event is called before each event is applied, with the machine as it was before.
 	Event func(m *Machine, e *checkpoint.Event)
 	// End is called with the machine where the stretch ended.
@@ -107,7 +109,12 @@ func (x *Tracing) Run(ctx context.Context, s Stretch) error {
 	m := x.run.m
 	s.Begin(m)
 	before := func(in *x86.Inst) { s.Before(m.CPU, in) }
-	after := func(in *x86.Inst, e x86.Exit) { s.After(m.CPU, in, e) }
+	after := func(in *x86.Inst, e x86.Exit) {
+		if s.Pending == nil || *s.Pending {
+			s.After(m.CPU, in, e)
+		}
+	}
+	x.engine.Pending = s.Pending
 	x.engine.Before, x.engine.After, m.CPU.OnInst, m.CPU.AfterInst = before, after, before, after
 	m.OnEvent = func(e *checkpoint.Event) { s.Event(m, e) }
 	defer func() {

@@ -38,6 +38,8 @@ optional=True says that none of them need be there, else that is an error.
   on_access(EXPR or (START, END), f)   behind each access to a global variable,
                 or to a range of addresses; kind="w": stores alone. EXPR is
                 evaluated at the start of each interval
+  on_uninit(f)  before the program uses bytes that it has never written; once for
+                each place. All instructions are looked at, which is slow
   on_end(f)     where the recording ends, behind all others
   races(f)      f at each pair of accesses by two threads, one of them a store,
                 that nothing orders. It returns a detector, which is told what
@@ -72,6 +74,9 @@ What a moment of a kind has:
                 new_value, old_value
   race          address, size, store; other: the access before, with address, size,
                 store, position, thread, place
+  uninit        use ("branch", "target", "address", "argument", "buffer" or
+                "string"), text, origin: None, or kind ("heap", "realloc" or
+                "stack"), text, function, position, address, size
   end           ended, crashed
 
 Other names: args, recording (file, name, pid, program, arguments, crashed, ended,

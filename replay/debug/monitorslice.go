@@ -16,8 +16,9 @@ const defaultRows = 40
 
 func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
-		"slice":  {usage: "slice [--values] [-n N] [--thread N] [WHAT]", help: "what a value at the present position was made of, back to where it came from outside: WHAT is an expression, a register as $rax, or ADDRESS LENGTH; without it, what the program died of. --values leaves out what only decided where something was loaded or stored, -n is how many rows, --thread whose registers", ask: askSlice},
-		"origin": {usage: "origin WHAT", help: "the store that made a value, or the input it came from, through all copies between; WHAT as in slice", ask: askOrigin},
+		"slice":    {usage: "slice [--values] [-n N] [--thread N] [WHAT]", help: "what a value at the present position was made of, back to where it came from outside: WHAT is an expression, a register as $rax, or ADDRESS LENGTH; without it, what the program died of. --values leaves out what only decided where something was loaded or stored, -n is how many rows, --thread whose registers", ask: askSlice},
+		"origin":   {usage: "origin WHAT", help: "the store that made a value, or the input it came from, through all copies between; WHAT as in slice", ask: askOrigin},
+		"affected": {usage: "affected [--here] [--values] [-n N] [--thread N] WHAT", help: "what a value reached later: source lines, branches, outputs, and the crash. WHAT as in slice, or input for what the first read brought, or input:FD for all that was read from a descriptor. It is followed from where it was written last before the present position, input from the beginning; with --here from the present position on. --values leaves out what was only loaded or stored through an address that it is part of", ask: askAffected},
 	})
 }
 
@@ -30,6 +31,29 @@ func askOrigin(ctx context.Context, g *Cursor, args []string, show func(string))
 		return answers{}, errors.New("say of what: an expression, a register as $rax, or ADDRESS LENGTH")
 	}
 	return g.askSlice(ctx, SliceQuery{Copies: true, Most: defaultRows, Progress: show}, args)
+}
+
+func askAffected(ctx context.Context, g *Cursor, args []string, show func(string)) (answers, error) {
+	q := AffectedQuery{Progress: show}
+	var rest []string
+	for _, a := range args {
+		if a == "--here" {
+			q.Here = true
+			continue
+		}
+		rest = append(rest, a)
+	}
+	s := SliceQuery{Most: defaultRows}
+	rest, err := sliceOptions(&s, rest)
+	if err != nil {
+		return answers{}, err
+	}
+	q.Values, q.Most, q.TID, q.Expr = s.Values, s.Most, s.TID, strings.Join(rest, " ")
+	a, err := g.Affected(ctx, q)
+	if err != nil {
+		return answers{}, err
+	}
+	return answersOf([]*Affected{a}, ""), nil
 }
 
 // sliceOptions reads the options before what is asked for, and returns the rest.

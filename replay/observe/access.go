@@ -22,6 +22,14 @@ func (w *worker) trace() {
 	if told != nil {
 		t.Before = before
 	}
+	if w.ob.Executed != nil {
+		after := func(in *x86.Inst, e x86.Exit) {
+			if *w.ob.Pending && w.ended == nil {
+				w.ob.Executed(v, in, e)
+			}
+		}
+		t.Pending, t.After, c.AfterInst = w.ob.Pending, after, after
+	}
 	if w.ob.AllAccesses && w.ob.Access != nil {
 		w.traceAccesses()
 	}
@@ -34,7 +42,7 @@ func (w *worker) trace() {
 			w.flush()
 		}
 		retired, iterated = c.Retired, c.RepIter
-		if told != nil && c.RepIter == 0 {
+		if told != nil && (c.RepIter == 0 || w.ob.Executed != nil) {
 			before(in)
 		}
 	}
@@ -51,8 +59,16 @@ func (w *worker) traceAccesses() {
 		flushed(a, all)
 	}
 	c.SetBus(b)
-	w.tracer.Pending = &w.notes.any
-	w.tracer.After = func(_ *x86.Inst, e x86.Exit) {
+	executed := w.tracer.After
+	if executed == nil {
+		w.tracer.Pending = &w.notes.any
+	} else {
+		w.tracer.Pending = nil
+	}
+	w.tracer.After = func(in *x86.Inst, e x86.Exit) {
+		if executed != nil {
+			executed(in, e)
+		}
 		if e == x86.ExitFault {
 			w.notes.take()
 		}

@@ -43,6 +43,12 @@ type Observer struct {
 	// one, with all its iterations.
 	Instr func(v *View, in *x86.Inst)
 
+	// Executed, with Instr, is called behind each instruction for which *Pending is set then, with what it
+	// came to, as x86.CPU.AfterInst has it: behind one that faulted too. Instr is called again then where a REP string
+	// instruction goes on that was left between two iterations.
+	Executed func(v *View, in *x86.Inst, e x86.Exit)
+	Pending  *bool
+
 	// Event is called before an event of the log is applied, Applied behind it: system calls
 	// (enter and exit), signals, faults, trapped instructions, switches of threads. An
 	// event whose effects cannot be applied is not told as applied. The caller must not change it.

@@ -23,7 +23,8 @@ type hooks struct {
 	signals  []starlark.Callable
 	accesses []*accessHook
 	end      []starlark.Callable
-	races    *races // nil: it was not asked for
+	races    *races      // nil: it was not asked for
+	uninit   *uninitHook // nil: nobody asks
 }
 
 // place is code that was asked for by name.
@@ -61,7 +62,7 @@ type accessHook struct {
 
 // needReplay reports whether anything in the recording was asked for.
 func (h *hooks) needReplay() bool {
-	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0 || h.races != nil
+	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0 || h.races != nil || h.uninit != nil
 }
 
 // unfound is the error of what was asked for and is nowhere in the recording.

@@ -10,6 +10,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
+	"vplay/replay/analysis/uninit"
 	"vplay/replay/observe"
 )
 
@@ -47,6 +48,8 @@ type moment struct {
 
 	access observe.Access // access, race
 	other  starlark.Value // race: the access before
+
+	use *uninit.Report // uninit
 }
 
 var _ starlark.HasAttrs = (*moment)(nil)
@@ -79,7 +82,7 @@ var attributes map[string]attribute
 var kinds = map[string][]string{
 	"arg": {"call", "return"}, "result": {"return", "syscall"}, "entered": {"return"}, "inlined": {"call"},
 	"name": {"call", "return", "syscall", "signal"}, "number": {"syscall", "signal"}, "args": {"syscall"}, "error": {"syscall"},
-	"text": {"syscall", "signal"}, "fault": {"signal"}, "address": {"signal", "access", "race"}, "other": {"race"},
+	"text": {"syscall", "signal", "uninit"}, "use": {"uninit"}, "origin": {"uninit"}, "fault": {"signal"}, "address": {"signal", "access", "race"}, "other": {"race"},
 	"size": {"access", "race"}, "store": {"access", "race"}, "data": {"access"}, "old": {"access"}, "kernel": {"access"}, "new_value": {"access"}, "old_value": {"access"},
 	"ended": {"end"}, "crashed": {"end"},
 	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access", "race"},
@@ -113,6 +116,8 @@ func init() {
 			return starlark.Bool(m.r.rec.Ending(m.r.o.PID).Kind == checkpoint.EndCrash), nil
 		},
 		"other":   func(m *moment) (starlark.Value, error) { return m.other, nil },
+		"use":     func(m *moment) (starlark.Value, error) { return starlark.String(uses[m.use.Kind]), nil },
+		"origin":  (*moment).origin,
 		"address": (*moment).address, "result": (*moment).resultValue, "name": (*moment).name, "number": (*moment).number,
 		"args": (*moment).arguments, "error": (*moment).errorName,
 		"function": (*moment).function, "source": (*moment).source, "module": (*moment).module, "location": (*moment).location,

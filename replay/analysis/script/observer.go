@@ -30,6 +30,7 @@ type targets struct {
 	at      map[uint64][]target // calls, lines, addresses
 	returns map[uint64][]target // of functions, by entry
 	ranges  []watchedRange
+	models  map[uint64]string // functions that stand for themselves, see uninit.go
 	modules map[moduleAt]bool // where places were looked for
 	finds   int
 }
@@ -55,10 +56,10 @@ type callRecord struct {
 
 // observer is observe.Options.Begin.
 func (r *run) observer(v *observe.View) (*observe.Observer, error) {
-	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}, modules: map[moduleAt]bool{}}
+	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}, models: map[uint64]string{}, modules: map[moduleAt]bool{}}
 	ob := &observe.Observer{}
 	h := &r.hooks
-	if len(h.places)+len(h.returns) > 0 {
+	if len(h.places)+len(h.returns) > 0 || h.uninit != nil {
 		ob.Addresses, ob.Functions = t.find(r, v, true)
 		ob.Mapped = func(v *observe.View) ([]uint64, []uint64) { return t.find(r, v, false) }
 	}
@@ -91,6 +92,9 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 	}
 	if h.races != nil {
 		h.races.observe(ob)
+	}
+	if h.uninit != nil {
+		h.uninit.observe(r, ob, t)
 	}
 	switch id := v.Machine().Interval(); {
 	case id == r.lastID:
@@ -126,6 +130,14 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 	}
 	res := t.names.at(r, v.Machine())
 	add := func(p *place, spots []spot) {
+		if p.kind == "model" {
+			for _, s := range spots {
+				if had, ok := t.models[s.addr]; !ok || len(s.name) < len(had) {
+					t.models[s.addr] = s.name // the C library has several names for one
+				}
+			}
+			return
+		}
 		of, list := t.at, &addresses
 		if p.kind == "return" {
 			of, list = t.returns, &functions
@@ -143,6 +155,9 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 		}
 		for _, p := range r.hooks.returns {
 			f(p)
+		}
+		if h := r.hooks.uninit; h != nil {
+			f(h.place)
 		}
 	}
 	if isStart {

@@ -18,7 +18,7 @@ import (
 
 // predeclaredNames are all of them.
 var predeclaredNames = []string{
-	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_end", "races",
+	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_uninit", "on_end", "races",
 	"row", "hex", "signed", "struct", "json", "math",
 }
 
@@ -40,6 +40,7 @@ func (r *run) predeclared() starlark.StringDict {
 		"on_syscall": r.onSyscall(),
 		"on_signal":  r.onPlain("on_signal", &r.hooks.signals),
 		"on_access":  r.onAccess(),
+		"on_uninit":  r.onUninit(),
 		"on_end":     r.onPlain("on_end", &r.hooks.end),
 		"races":      r.racesBuiltin(),
 		"row":        starlark.NewBuiltin("row", r.row),

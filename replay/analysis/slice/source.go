@@ -9,6 +9,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/dataflow"
 )
 
 // Where traces come from: the stretches are made ahead of the walk, each on a machine of its
@@ -79,7 +80,7 @@ func (x *traces) newTracing() (*tracing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tracing{tr, &tracer{p: x.p, spy: &spy{}}}, nil
+	return &tracing{tr, &tracer{p: x.p, spy: &dataflow.Spy{Most: maxAccesses}}}, nil
 }
 
 // make makes the trace of a stretch that was skipped.
@@ -206,7 +207,7 @@ func (x *traces) do(tr *tracing, j *job) (*stretch, error) {
 // trace makes the trace of s.
 func (tr *tracing) trace(ctx context.Context, s *stretch) error {
 	t := tr.t
-	t.s, t.m, t.shared, t.spy.count = s, nil, false, 0
+	t.s, t.m, t.shared, t.spy.Count = s, nil, false, 0
 	return tr.Run(ctx, replay.Stretch{
 		From: s.from, To: s.to,
 		Begin: func(m *replay.Machine) {

@@ -20,21 +20,14 @@ const eventBit = 1 << 31
 // stretch is the trace of one stretch.
 type stretch struct {
 	from, to checkpoint.Position
-	ids      []uint32   // of instructions, in the order of execution
-	words    []uint64   // what the instructions have of addresses, see instruction.words
-	spied    [][]access // of instructions whose accesses were watched
+	ids      []uint32            // of instructions, in the order of execution
+	words    []uint64            // what the instructions have of addresses, see instruction.words
+	spied    [][]dataflow.Access // of instructions whose accesses were watched
 	events   []event
 	skipped  bool   // there is no trace: nothing that was live was written
 	retired  uint64 // at the end
 	tid      checkpoint.TID
 	seam     *seam // to the interval before, behind a gap
-}
-
-// access is an access to memory that was watched.
-type access struct {
-	addr   uint64
-	n      int
-	stores bool
 }
 
 // event is an event as the slice needs it.
@@ -60,7 +53,7 @@ type tracer struct {
 	k      *instruction
 	rcx    uint64
 	iter   uint64
-	spy    *spy
+	spy    *dataflow.Spy
 	shared bool // memory has pages with several addresses
 }
 
@@ -106,7 +99,7 @@ func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 	case k.Spied:
 		s.words = append(s.words, uint64(len(s.spied)))
 		s.spied = append(s.spied, nil)
-		t.spy.begin(c)
+		t.spy.Begin(c)
 	default:
 		for _, o := range k.Ops {
 			s.words = append(s.words, t.key(o.At(c, in)))
@@ -117,8 +110,8 @@ func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 // executed is called behind it.
 func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	s := t.s
-	if t.spy.Bus != nil {
-		s.spied[len(s.spied)-1] = t.spy.end(c, t)
+	if t.spy.IsOn() {
+		s.spied[len(s.spied)-1] = t.accesses(c)
 	}
 	switch e {
 	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
@@ -134,6 +127,18 @@ func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	if c.RepIter != 0 {
 		s.ids[len(s.ids)-1] = t.p.left(t.id)
 	}
+}
+
+// accesses returns what the instruction accessed that was watched.
+func (t *tracer) accesses(c *x86.CPU) []dataflow.Access {
+	seen := t.spy.End(c)
+	for i := range seen {
+		seen[i].Addr = t.key(seen[i].Addr)
+	}
+	if t.spy.Count > maxAccesses {
+		t.p.tooMany()
+	}
+	return seen
 }
 
 // repeated notes how far a string instruction went.
@@ -206,67 +211,3 @@ func argsOf(m *replay.Machine) *[6]uint64 {
 // maxAccesses bounds the accesses that are watched in a stretch, those that go on from one to the
 // next counted once: 100 MB. No program comes near; a recording may be made to.
 const maxAccesses = 1 << 22
-
-// spy stands between the CPU and its memory while an instruction is executed whose accesses
-// cannot be told from its operands.
-type spy struct {
-	x86.Bus // nil: nothing is watched
-	seen    []access
-	count   int // in the stretch
-}
-
-func (s *spy) begin(c *x86.CPU) {
-	s.seen = nil
-	s.Bus = c.Bus
-	c.SetBus(s)
-}
-
-func (s *spy) end(c *x86.CPU, t *tracer) []access {
-	c.SetBus(s.Bus)
-	s.Bus = nil
-	for i := range s.seen {
-		s.seen[i].addr = t.key(s.seen[i].addr)
-	}
-	if s.count > maxAccesses {
-		t.p.tooMany()
-	}
-	return s.seen
-}
-
-// note adds an access.
-func (s *spy) note(a uint64, n int, stores bool) {
-	if l := len(s.seen); l > 0 {
-		last := &s.seen[l-1]
-		if end := last.addr + uint64(last.n); last.stores == stores && end == a && a%mem.PageSize != 0 {
-			last.n += n
-			return
-		}
-	}
-	if s.count++; s.count <= maxAccesses {
-		s.seen = append(s.seen, access{a, n, stores})
-	}
-}
-
-// FlushesCode says what the bus behind says, see x86.CodeFlusher.
-func (s *spy) FlushesCode() {}
-
-// Translate lets no page into the CPU's caches.
-func (s *spy) Translate(a uint64, k x86.Access) (*[4096]byte, bool) {
-	if k == x86.Store {
-		k = x86.Load // a copy of the page would be for nothing
-	}
-	p, _ := s.Bus.Translate(a, k)
-	return p, false
-}
-
-// Read implements x86.Bus.
-func (s *spy) Read(a uint64, b []byte) x86.Fault {
-	s.note(a, len(b), false)
-	return s.Bus.Read(a, b)
-}
-
-// Write implements x86.Bus.
-func (s *spy) Write(a uint64, b []byte) x86.Fault {
-	s.note(a, len(b), true)
-	return s.Bus.Write(a, b)
-}

@@ -305,11 +305,11 @@ func (w *walker) putAddress(k *instruction, n *node) {
 }
 
 // spied explains what an instruction wrote of which the accesses were watched.
-func (w *walker) spied(k *instruction, seen []access) func(*node) {
+func (w *walker) spied(k *instruction, seen []dataflow.Access) func(*node) {
 	f := &k.Flows[0]
 	for _, a := range seen {
-		if a.stores {
-			w.takeMemory(a.addr, uint64(a.n))
+		if a.Stores {
+			w.takeMemory(a.Addr, uint64(a.N))
 		}
 	}
 	w.takePieces(f.Writes)
@@ -319,8 +319,8 @@ func (w *walker) spied(k *instruction, seen []access) func(*node) {
 		}
 		w.putPieces(f.Reads, n.need)
 		for _, a := range seen {
-			if !a.stores {
-				w.putMemory(a.addr, a.n, n.need)
+			if !a.Stores {
+				w.putMemory(a.Addr, a.N, n.need)
 			}
 		}
 		w.putAddress(k, n)

@@ -348,8 +348,8 @@ class _Slice(_Command):
         super().__init__(gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, arg, from_tty):
-        if self.word == "origin" and not arg:
-            raise gdb.GdbError("vplay origin EXPR: help vplay origin")
+        if self.word != "slice" and not arg:
+            raise gdb.GdbError("vplay %s EXPR: help vplay %s" % (self.word, self.word))
         options = ""
         while arg.startswith("-"):
             option, _, arg = arg.partition(" ")
@@ -359,7 +359,7 @@ class _Slice(_Command):
                 options += count + " "
             arg = arg.strip()
         what = arg
-        if arg and not arg.startswith("$"):
+        if arg and not arg.startswith("$") and not (self.word == "affected" and re.match(r"input(:|$)", arg)):
             try:
                 what = "%#x %d" % _address(arg)
             except gdb.error as e:
@@ -594,6 +594,13 @@ _Slice("origin", """The store that made a value, or the input it came from: vpla
 
 The value is followed through all copies of it; EXPR as for vplay slice.""")
 _Run()
+_Slice("affected", """What a value reached later: vplay affected [--here] [--values] [-n N] EXPR
+
+Source lines, branches, outputs, and whether it reached the crash. EXPR as for vplay slice, or
+input for what the first read brought, or input:FD for all that was read from a descriptor.
+It is followed from where it was written last before here, input from the beginning; with
+--here from here on. --values leaves out what was only loaded or stored through an address that
+it is part of; -n is how many rows are shown. Positions are for vplay seek.""")
 _AtAddress("why", "Whether a byte was captured, and if not, why: vplay why EXPR")
 _AtAddress("pages", "What was captured of each mapping, or of the page of EXPR: vplay pages [EXPR]")
 for _name, _doc, _does in (
