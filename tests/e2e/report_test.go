@@ -152,6 +152,9 @@ func TestReport(t *testing.T) {
 		`slice: #\d+ \d+:\d+\.\d+ +main overwrite.c:18 +accounts\[1\].name\[i\] = from\[i\]; // cause`, "slice: instructions of [0-9,]+ executed",
 		`memory:  long..\.`, "memory: A +0:[0-9.]+ +main overwrite.c:18", "timeline: a thread runs", "timeline: crash", "last: main", `events: \d+ +0:\d+\.\d+ +\d+ +munmap\(.*\) = 0`,
 		`threads: \d+ overwrite, runs`, "registers: rip +0x[0-9a-f]+ <main\\+231>", "modules: overwrite +[0-9a-f]{40}", "recording: vplayd replay rec.vplay")
+	if path := os.Getenv("PATH"); path == "" || strings.Contains(p.raw, path) {
+		t.Errorf("the environment is on the page: %q", path)
+	}
 	// A position of the page can be sought.
 	at := regexp.MustCompile(`#\d+ (0:\d+\.\d+)`).FindStringSubmatch(p.texts["slice"])
 	if at == nil {
