@@ -116,14 +116,22 @@ func runWindows(c *cobra.Command, args []string, f *windowsFlags) error {
 	if err := enterSandbox(c, sandbox.Access{}); err != nil {
 		return err
 	}
-	o.Intervals = intervalsOf(s.Rec, pid)
-	r := &windowsReport{File: path, PID: pid, CPUSeconds: cpuSeconds(s, pid)}
 	line := newProgress(false)
 	var insns uint64
 	o.Progress = func(n uint64) {
 		insns += n
 		line.show("counting accesses: %.0f million instructions", float64(insns)/1e6)
 	}
+	if f.firstLoads {
+		r, err := firstLoads(c.Context(), s, path, pid, o.Progress)
+		line.done()
+		if err != nil {
+			return err
+		}
+		return r.write(c.OutOrStdout(), f.asJSON)
+	}
+	o.Intervals = intervalsOf(s.Rec, pid)
+	r := &windowsReport{File: path, PID: pid, CPUSeconds: cpuSeconds(s, pid)}
 	r.Report, err = windows.Of(c.Context(), s, o)
 	line.done()
 	if err != nil {
@@ -153,9 +161,9 @@ func (f *windowsFlags) options(c *cobra.Command) (o windows.Options, err error) 
 		return o, usageError{withHint(fmt.Errorf("--length with %d bounds", len(f.lengths)), exitUsage, "1 to %d", windows.MaxBounds)}
 	}
 	if f.firstLoads {
-		for _, name := range []string{"length", "scan", "points"} {
+		for _, name := range []string{"length", "scan", "points", "csv"} {
 			if c.Flags().Changed(name) {
-				return o, usageError{withHint(fmt.Errorf("--first-loads and --%s", name), exitUsage, "first loads are those of the recording's intervals")}
+				return o, usageError{withHint(fmt.Errorf("--first-loads and --%s", name), exitUsage, "first loads are those of the recording's intervals; --json is there")}
 			}
 		}
 	}

@@ -113,7 +113,7 @@ var imports = []struct {
 	{"replay/lockstep", "checkpoint checkpoint/abi/ptrace replay replay/mem replay/x86"},
 	{"replay/observe", "checkpoint dwarf replay replay/mem replay/x86"},
 	{"replay/analysis/slice", "checkpoint checkpoint/abi replay replay/mem replay/x86"},
-	{"replay/analysis/windows", "checkpoint replay replay/mem/rangemap replay/observe"},
+	{"replay/analysis/windows", "checkpoint replay replay/mem/rangemap replay/observe replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/debug replay/mem replay/observe replay/x86"},

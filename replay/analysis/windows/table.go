@@ -8,7 +8,7 @@ import (
 
 // What is known of the memory of a process, by page, while it is replayed: pages come into
 // being when they are accessed, move and go as the program's calls say. What is kept of a page is up to the
-// owner: lastpage.go and knownpage.go.
+// owner: lastpage.go and firstloads.go.
 
 const pageSize = checkpoint.PageSize
 
