@@ -168,7 +168,7 @@ func TestUnknownProcess(t *testing.T) {
 	path := processes.Write(t, processes.Options{})
 	verbs := [][]string{
 		{"serve", "--listen", "127.0.0.1:0", "--no-sandbox"}, {"replay", "--debugger", "true"}, {"info", "--no-sandbox"}, {"dump", "--no-sandbox"},
-		{"verify", "--no-sandbox"}, {"export-elf", "-o", "-", "--no-sandbox"}, {"vscode", "--dir", t.TempDir()},
+		{"verify", "--no-sandbox"}, {"windows", "--no-sandbox"}, {"export-elf", "-o", "-", "--no-sandbox"}, {"vscode", "--dir", t.TempDir()},
 	}
 	for _, verb := range verbs {
 		for pid, want := range map[string]string{"77": "there is no process 77 in " + path, "0": "there is no process 0", "-1": "no process -1", "x": "--process x", "99999999999": "--process 99999999999"} {

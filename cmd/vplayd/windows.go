@@ -78,18 +78,19 @@ Where the cuts are decides how much that is. For each T a line has
 
 Cuts are at each hundredth of T, or as many as --points says (1 to 1000), and at each
 instruction where T is not greater. Numbers may end in k, M or G, for 1000, 1000^2
-and 1000^3. T can be anything from 1 instruction on, and up to 16 can be given. Memory is 8 to
-32 KiB for each page that the program accessed; --limit bounds it.
+and 1000^3. T can be anything from 1 instruction on, and up to 16 can be given. It
+takes 8 to 32 KiB of memory for each page that the program accessed; --limit bounds it.
 
 Threads count as one execution, in the order of the recording. Behind a call whose
 effects are not in the log (a gap), and behind execve, memory is taken as unknown.
 
 With --first-loads it measures another design on the same accesses: BugNet's log of
 first loads (ISCA 2005), with a dictionary of 64 values, for each interval by itself and
-for the recording as one; as its bits and compressed as a recording is. Beside it stands what the
-pages take in this file. A load is logged when a byte of it was neither loaded nor stored
-before in the interval, nor stored by a system call. Code is counted apart: the bytes of
-all instructions that were executed, once.
+for the recording as one; as its bits, and compressed as a recording is. A load is
+logged when a byte of it was neither loaded nor stored before in the interval, nor
+stored by a system call. Code is counted apart: the bytes of all instructions that were
+executed, once. Beside it stands what pages take: those that replay needs, each content
+once, and those of this file, which has what debuggers read besides.
 
 Once the file is open, windows can open no other file and start no other program, where
 the kernel has Landlock and seccomp (vplayd doctor tells).
