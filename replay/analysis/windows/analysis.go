@@ -23,7 +23,7 @@ type analysis struct {
 	until uint64 // the instruction at which the next tick begins
 }
 
-func newAnalysis(o *Options, b *checkpoint.Budget) *analysis {
+func newAnalysis(o *Options, r *room) *analysis {
 	x := &analysis{tick: math.MaxUint64}
 	for _, bound := range o.Bounds {
 		x.tick = min(x.tick, max(bound/o.Points, 1))
@@ -32,7 +32,7 @@ func newAnalysis(o *Options, b *checkpoint.Budget) *analysis {
 		x.counters = append(x.counters, newCounter(bound, x.tick, o.Points, o.Scan))
 	}
 	bounds := len(x.counters)
-	x.table = newTable(b, func(tick uint32) *lastPage { return newLastPage(bounds, tick) }, (*lastPage).size)
+	x.table = newTable(r, func(tick uint32) *lastPage { return newLastPage(bounds, tick) }, (*lastPage).size)
 	x.now, x.until = 1, x.tick
 	return x
 }

@@ -32,13 +32,10 @@ type FirstLoads struct {
 }
 
 // MeasureFirstLoads replays the intervals of one process, in order, and measures logs of first loads. Memory is some
-// 1.5 KiB for each page that is accessed, charged to the recording's budget. Errors: those of observe.Run, and
+// 1.5 KiB for each page that is accessed, at most half of what the recording's budget allows. Errors: those of observe.Run, and
 // *checkpoint.LimitError.
 func MeasureFirstLoads(ctx context.Context, s *replay.Session, intervals []uint32, progress func(uint64)) (*FirstLoads, error) {
-	x := newLoads(s.Rec.Budget())
-	defer x.table.clear()
-	defer x.code.clear()
-	defer func() { x.table.budget.Give(contentSize * int64(len(x.contents))) }()
+	x := newLoads(newRoom(s.Rec))
 	if err := follow(ctx, s, intervals, progress, x); err != nil {
 		return nil, err
 	}
@@ -106,9 +103,9 @@ type loads struct {
 	contents  map[uint64]struct{} // hashes of the pages in pageBytes
 }
 
-func newLoads(b *checkpoint.Budget) *loads {
+func newLoads(r *room) *loads {
 	x := &loads{contents: map[uint64]struct{}{}}
-	x.table = newTable(b, func(tick uint32) *knownPage {
+	x.table = newTable(r, func(tick uint32) *knownPage {
 		p := &knownPage{}
 		if tick != 0 {
 			p.known[whole].fill()
@@ -119,7 +116,7 @@ func newLoads(b *checkpoint.Budget) *loads {
 		}
 		return p
 	}, func(*knownPage) int64 { return numLogs*pageSize/8 + 128 })
-	x.code = newTable(b, func(uint32) *codePage { return &codePage{} }, func(*codePage) int64 { return 2*pageSize/8 + 128 })
+	x.code = newTable(r, func(uint32) *codePage { return &codePage{} }, func(*codePage) int64 { return 2*pageSize/8 + 128 })
 	return x
 }
 
@@ -209,7 +206,7 @@ func (x *loads) keepPage(page *[pageSize]byte) error {
 	if _, has := x.contents[h]; has || h == 0 {
 		return nil
 	}
-	if err := x.table.budget.Take(contentSize, "the hashes of pages"); err != nil {
+	if err := x.table.room.take(contentSize); err != nil {
 		return err
 	}
 	x.contents[h] = struct{}{}

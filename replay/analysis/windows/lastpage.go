@@ -39,7 +39,7 @@ func spread(words []uint32) []uint32 {
 	return out
 }
 
-// cells returns the cells of the n bytes at off, which is [i, j). The error is of the budget.
+// cells returns the cells of the n bytes at off, which is [i, j). The error is of the room.
 func (x *analysis) cells(p *lastPage, off, n uint64) (i, j uint64, err error) {
 	if mask := uint64(1)<<p.shift - 1; (off|n)&mask != 0 {
 		before := p.size()

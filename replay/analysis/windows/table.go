@@ -15,9 +15,9 @@ const pageSize = checkpoint.PageSize
 // table is the pages of a process. Private ones have their address as key, shared ones that
 // of mem.Space.Key.
 type table[P any] struct {
-	pages  map[uint64]*P
-	budget *checkpoint.Budget
-	taken  int64 // bytes of the budget
+	pages map[uint64]*P
+	room  *room
+	taken int64 // bytes of room
 
 	// add makes a page, and size is what a page takes in bytes. The tick is that at which a call
 	// has filled it with zeros, 0 where it was there before or is a file's.
@@ -49,13 +49,35 @@ type cachedPage[P any] struct {
 	page *P
 }
 
-func newTable[P any](b *checkpoint.Budget, add func(tick uint32) *P, size func(*P) int64) *table[P] {
-	return &table[P]{pages: map[uint64]*P{}, budget: b, add: add, size: size}
+// room is what the tables of a recording may take: the budget's bound on what is decoded of the file would be the
+// wrong one, since a small file may be of a program that used much memory.
+type room struct {
+	budget *checkpoint.Budget
+	file   string
+	used   int64 // bytes
 }
 
-// take charges n bytes to the recording's budget. The error is a *checkpoint.LimitError.
+// roomShare is the part of the memory that a recording may take which tables may, as 1/roomShare.
+const roomShare = 2
+
+func newRoom(rec *checkpoint.Recording) *room { return &room{budget: rec.Budget(), file: rec.File()} }
+
+// take takes n bytes. The error is a *checkpoint.LimitError.
+func (r *room) take(n int64) error {
+	if limit := r.budget.Memory() / roomShare; limit > 0 && r.used+n > limit {
+		return &checkpoint.LimitError{File: r.file, Part: "the table of accesses", Limit: r.budget.Memory()}
+	}
+	r.used += n
+	return nil
+}
+
+func newTable[P any](r *room, add func(tick uint32) *P, size func(*P) int64) *table[P] {
+	return &table[P]{pages: map[uint64]*P{}, room: r, add: add, size: size}
+}
+
+// take takes n bytes of the room. The error is a *checkpoint.LimitError.
 func (t *table[P]) take(n int64) error {
-	if err := t.budget.Take(n, "the table of accesses"); err != nil {
+	if err := t.room.take(n); err != nil {
 		return err
 	}
 	t.taken += n
@@ -64,7 +86,7 @@ func (t *table[P]) take(n int64) error {
 
 // give gives n bytes back.
 func (t *table[P]) give(n int64) {
-	t.budget.Give(n)
+	t.room.used -= n
 	t.taken -= n
 }
 
@@ -139,14 +161,14 @@ func (t *table[P]) find(v *observe.View, a uint64) (*P, error) {
 	return t.put(key, tick)
 }
 
-// remap follows changes of the memory map at a tick. The error is of the budget.
+// remap follows changes of the memory map at a tick. The error is of the recording's budget, which the work is charged to.
 func (t *table[P]) remap(ops []checkpoint.MapOp, tick uint32) error {
 	for i := range ops {
 		op := &ops[i]
 		if op.Kind == checkpoint.MapOpProtect || op.Start >= op.End {
 			continue
 		}
-		if err := t.budget.Spend(t.work(op.Start, op.End)+t.work(op.New, op.NewEnd), "changes of the table of accesses"); err != nil {
+		if err := t.room.budget.Spend(t.work(op.Start, op.End)+t.work(op.New, op.NewEnd), "changes of the table of accesses"); err != nil {
 			return err
 		}
 		clear(t.cache[:])

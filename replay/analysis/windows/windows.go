@@ -86,16 +86,14 @@ func (o *Options) check() error {
 }
 
 // Of replays the intervals and counts what must be traced of them. Memory is some 8 to 32 KiB for each page
-// that the program accesses, charged to the recording's budget, besides the rings of the counters. Errors: those of
+// that the program accesses, at most half of what the recording's budget allows, besides the rings of the counters. Errors: those of
 // observe.Run, *checkpoint.LimitError, and one for options that make no sense.
 func Of(ctx context.Context, s *replay.Session, o Options) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	x := newAnalysis(&o, s.Rec.Budget())
-	defer x.table.clear()
-	err := follow(ctx, s, o.Intervals, o.Progress, x)
-	if err != nil {
+	x := newAnalysis(&o, newRoom(s.Rec))
+	if err := follow(ctx, s, o.Intervals, o.Progress, x); err != nil {
 		return nil, err
 	}
 	return x.finish(), nil

@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -44,7 +45,7 @@ func count(t *testing.T, o Options, n uint64, trace []step) *Report {
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	x := newAnalysis(&o, nil)
+	x := newAnalysis(&o, &room{})
 	for _, s := range trace {
 		err := x.at(s.at)
 		if s.isGap {
@@ -241,13 +242,44 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// TestRoom: pages take at most half of what the recording's budget allows, and those that are split take more.
+func TestRoom(t *testing.T) {
+	o := Options{Bounds: []uint64{10}}
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	x := newAnalysis(&o, &room{budget: checkpoint.NewBudget(t.Context(), 128<<10)})
+	var limit *checkpoint.LimitError
+	var last *lastPage
+	for i := range uint64(20) {
+		p, err := x.table.put(i*pageSize, 0)
+		if err != nil {
+			if !errors.As(err, &limit) || i < 5 {
+				t.Errorf("page %d: %v", i, err)
+			}
+			break
+		}
+		last = p
+	}
+	if limit == nil {
+		t.Error("20 pages were taken")
+	}
+	if err := x.read(last, 1, 1); !errors.As(err, &limit) {
+		t.Errorf("a page was split: %v", err)
+	}
+	x.table.clear()
+	if x.table.room.used != 0 {
+		t.Errorf("%d bytes are left", x.table.room.used)
+	}
+}
+
 // TestTable: mremap, munmap and cells that are split keep what is known of other bytes.
 func TestTable(t *testing.T) {
 	o := Options{Bounds: []uint64{10}}
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	x := newAnalysis(&o, nil)
+	x := newAnalysis(&o, &room{})
 	p, err := x.table.put(0x1000, 7)
 	if err != nil {
 		t.Fatal(err)
