@@ -53,7 +53,7 @@ func (r *firstLoadsReport) write(out io.Writer, asJSON bool) error {
 		return err
 	}
 	z := &r.Sizes
-	_, err := fmt.Fprintf(out, "\nthis file: %s of pages, %s of their indexes and lists, %s of other parts, as it is on disk (%d fat intervals, %d slim)\n",
+	_, err := fmt.Fprintf(out, "\nthis file: %s of pages, %s of their indexes and lists, %s of other parts, as it is on disk (intervals: %d fat, %d slim)\n",
 		size(z.Pages), size(z.Index+z.Objects), size(z.File-z.Pages-z.Index-z.Objects), z.Fat, z.Slim)
 	return err
 }
