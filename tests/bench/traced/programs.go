@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"vplay/tests/bench/command"
 )
 
 // The programs, with their input.
@@ -40,18 +41,8 @@ func fixed(input string, args ...string) func(string) ([]string, string, error) 
 // onText is a program that reads a file of 300 kB of words.
 func onText(args ...string) func(string) ([]string, string, error) {
 	return func(dir string) ([]string, string, error) {
-		words := strings.Fields("the quick brown fox jumps over a lazy dog while seven wizards quietly mix potions of basalt and rye")
-		var b bytes.Buffer
-		for x := uint32(1); b.Len() < 300_000; {
-			x = x*1664525 + 1013904223
-			b.WriteString(words[x>>16%uint32(len(words))])
-			if x>>28 == 3 {
-				fmt.Fprintf(&b, " %d", x)
-			}
-			b.WriteByte(" \n"[x>>27&1])
-		}
-		file := filepath.Join(dir, "text")
-		return append(args[:len(args):len(args)], file), "", os.WriteFile(file, b.Bytes(), 0o600)
+		file, err := command.Text(dir, 300_000)
+		return append(args[:len(args):len(args)], file), "", err
 	}
 }
 
