@@ -194,6 +194,11 @@ pauses *ARGS:
     . tests/need/debian.sh && install_suite overhead
     go run ./tests/bench/pauses {{ ARGS }}
 
+# what must be traced of ten programs for replay in bounded time, and what logs of first loads take: just traced --only gzip,bc --json
+traced *ARGS:
+    . tests/need/debian.sh && install_suite traced
+    go run ./tests/bench/traced {{ ARGS }}
+
 # compare two benchmark files
 benchcmp OLD NEW:
     go run golang.org/x/perf/cmd/benchstat@{{ benchstat }} {{ OLD }} {{ NEW }}

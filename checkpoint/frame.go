@@ -328,6 +328,14 @@ func encoder(l Level) *zstd.Encoder {
 	return e.enc
 }
 
+// MaxBlock is the greatest length of what is compressed at once, in bytes.
+const MaxBlock = maxBlock
+
+// CompressedLen returns how many bytes raw takes as a block of a recording, without the block's
+// own header. It is for measuring what another form of the data would take.
+// Preconditions: len(raw) <= MaxBlock.
+func CompressedLen(raw []byte, l Level) int { return len(encoder(l).EncodeAll(raw, nil)) }
+
 // decoder returns the shared decoder. It writes within the capacity it is
 // given and never decodes a frame larger than a block.
 var decoder = sync.OnceValue(func() *zstd.Decoder {

@@ -168,7 +168,7 @@ func TestUnknownProcess(t *testing.T) {
 	path := processes.Write(t, processes.Options{})
 	verbs := [][]string{
 		{"serve", "--listen", "127.0.0.1:0", "--no-sandbox"}, {"replay", "--debugger", "true"}, {"info", "--no-sandbox"}, {"dump", "--no-sandbox"},
-		{"verify", "--no-sandbox"}, {"export-elf", "-o", "-", "--no-sandbox"}, {"vscode", "--dir", t.TempDir()},
+		{"verify", "--no-sandbox"}, {"windows", "--no-sandbox"}, {"export-elf", "-o", "-", "--no-sandbox"}, {"vscode", "--dir", t.TempDir()},
 		{"report", "-o", "-", "--no-sandbox"},
 	}
 	for _, verb := range verbs {

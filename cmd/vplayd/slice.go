@@ -20,12 +20,13 @@ type sliceFlags struct {
 	values, origin bool
 	asJSON, asDot  bool
 	thread, rows   int
+	table          bool
 }
 
 func newSlice() *cobra.Command {
 	var f sliceFlags
 	c := &cobra.Command{
-		Use:   "slice [flags] RECORDING [EXPR]",
+		Use:   "slice [flags] RECORDING [EXPR] | slice --table RECORDING...",
 		Short: "what a value was made of: the dynamic backward slice",
 		Long: `Slice goes back from a value through everything it was made of: each instruction
 that wrote something of it, what that read, and so on, through memory, registers, flags,
@@ -54,6 +55,15 @@ branches led to an instruction is not shown.
 --origin goes on only as long as the value is copied: to the instruction that made it, or
 the call that brought it.
 
+--table prints a line for each of several recordings instead, as BugNet's authors did
+for known bugs: how many instructions were recorded, how many lie between the origin
+of what the program died of and the crash (the window), and how large the slices are,
+with addresses and without: rows, executed instructions, and their share of the
+window. The origin is the last row of --origin that is an instruction or a call. Slices
+go back beyond it, so the share can be more than 100%. With --json each line is an
+object. A recording without a crash to explain has the error in its line; the exit code
+is that of the first one.
+
 Names and lines take debug information, which is looked for as serve does.
 
 Exit codes: 0 done, 1 the value is not known, or more is needed for it than memory
@@ -62,8 +72,14 @@ Ctrl-C.`,
 		Example: `  vplayd slice server-1.vplay
   vplayd slice --symbols build server-1.vplay 'req->length'
   vplayd slice --origin --at 3:1200.0 server-1.vplay '$rdi'
-  vplayd slice --dot server-1.vplay total | dot -Tsvg > total.svg`,
-		Args: cobra.RangeArgs(1, 2),
+  vplayd slice --dot server-1.vplay total | dot -Tsvg > total.svg
+  vplayd slice --table bug1.vplay bug2.vplay`,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.table {
+				return cobra.MinimumNArgs(1)(c, args)
+			}
+			return cobra.RangeArgs(1, 2)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error { return runSlice(c, args, &f) },
 	}
 	f.symbols.add(c)
@@ -75,14 +91,18 @@ Ctrl-C.`,
 	c.Flags().BoolVar(&f.origin, "origin", false, "only to where the value was made, through copies")
 	c.Flags().IntVarP(&f.rows, "rows", "n", 100, "how many rows are shown, those nearest to the value")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "one JSON object")
+	c.Flags().BoolVar(&f.table, "table", false, "a line for each of several recordings: how far the crash is from its origin, and sizes of slices")
 	c.Flags().BoolVar(&f.asDot, "dot", false, "a graph for Graphviz")
 	c.Flags().Int64Var(&f.memory, "memory", 0, "guest memory kept for going back quickly, in `MiB` (default: a quarter of this machine's)")
 	return c
 }
 
 func runSlice(c *cobra.Command, args []string, f *sliceFlags) error {
-	if err := f.check(); err != nil {
+	if err := f.check(c); err != nil {
 		return err
+	}
+	if f.table {
+		return sliceTable(c, args, f)
 	}
 	g, done, err := openAt(c, args[0], f.at, f.serveFlags)
 	if err != nil {
@@ -106,7 +126,14 @@ func runSlice(c *cobra.Command, args []string, f *sliceFlags) error {
 }
 
 // check refuses flags that make no sense.
-func (f *sliceFlags) check() error {
+func (f *sliceFlags) check(c *cobra.Command) error {
+	if f.table {
+		for _, name := range []string{"at", "thread", "values", "origin", "rows", "dot"} {
+			if c.Flags().Changed(name) {
+				return usageError{withHint(fmt.Errorf("--table and --%s", name), exitUsage, "the table is about crashes, with all slices that there are")}
+			}
+		}
+	}
 	switch {
 	case f.asJSON && f.asDot:
 		return usageError{withHint(errors.New("--json and --dot are two forms of the same answer"), exitUsage, "give one of them")}

@@ -116,6 +116,7 @@ var imports = []struct {
 	{"replay/analysis/taint", "checkpoint checkpoint/abi replay replay/analysis/dataflow replay/mem replay/x86"},
 	{"replay/analysis/uninit", "checkpoint replay replay/analysis/taint replay/x86"},
 	{"replay/analysis/slice", "checkpoint checkpoint/abi replay replay/analysis/dataflow replay/mem replay/x86"},
+	{"replay/analysis/windows", "checkpoint replay replay/mem/rangemap replay/observe replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/analysis/taint replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"replay/analysis/race", "checkpoint"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"vplay/tests/bench/command"
 )
 
 // The rows, and the programs that run to their end, with their input. A new row is a new entry here; servers are in
@@ -47,34 +48,18 @@ var rows = []row{
 
 func trueProgram(*bench, string) (*program, error) { return &program{args: []string{"true"}}, nil }
 
-// text writes a file of about n bytes of words, the same each time.
-func text(dir string, n int) (string, error) {
-	words := strings.Fields("the quick brown fox jumps over a lazy dog while seven wizards quietly mix potions of basalt and rye")
-	var b bytes.Buffer
-	for x := uint32(1); b.Len() < n; {
-		x = x*1664525 + 1013904223
-		b.WriteString(words[x>>16%uint32(len(words))])
-		if x>>28 == 3 {
-			fmt.Fprintf(&b, " %d", x)
-		}
-		b.WriteByte(" \n"[x>>27&1])
-	}
-	file := filepath.Join(dir, "text")
-	return file, os.WriteFile(file, b.Bytes(), 0o600)
-}
-
 func gzip(b *bench, dir string) (*program, error) {
-	file, err := text(dir, b.n(24<<20, 1<<16))
+	file, err := command.Text(dir, b.n(24<<20, 1<<16))
 	return &program{args: []string{"gzip", "-nc", file}}, err
 }
 
 func xz(b *bench, dir string) (*program, error) {
-	file, err := text(dir, b.n(12<<20, 1<<16))
+	file, err := command.Text(dir, b.n(12<<20, 1<<16))
 	return &program{args: []string{"xz", "-1", "-T1", "-c", file}}, err
 }
 
 func zstd(b *bench, dir string) (*program, error) {
-	file, err := text(dir, b.n(64<<20, 1<<16))
+	file, err := command.Text(dir, b.n(64<<20, 1<<16))
 	return &program{args: []string{"zstd", "-q", "-9", "-T2", "-c", file}}, err
 }
 
@@ -192,7 +177,7 @@ func python(*bench, string) (*program, error) {
 // dd copies a file in blocks of a size.
 func dd(block string, full, tiny int) func(*bench, string) (*program, error) {
 	return func(b *bench, dir string) (*program, error) {
-		file, err := text(dir, b.n(full, tiny))
+		file, err := command.Text(dir, b.n(full, tiny))
 		return &program{args: []string{"dd", "if=" + file, "of=/dev/null", "bs=" + block, "status=none"}}, err
 	}
 }
