@@ -90,6 +90,10 @@ gdb-suite *TESTS:
 foreign *NAMES:
     tests/foreign/run.sh {{ NAMES }}
 
+# debug code over bc, compared with what bc prints of itself: just debug-code
+debug-code:
+    tests/debugcode/run.sh
+
 # compare the emulator with this CPU, N cases
 diff-cpu N="1000000" SEED="1":
     go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}

@@ -106,10 +106,12 @@ func (s *Session) divert(space *mem.Space, pid int32, at *Thread, all []Thread, 
 	d.CPU = x86.New(bus{d.Mem}, s.cpu)
 	d.leave(at, all, from, past)
 	d.Mem.OnFlush = func(a uint64, all bool) {
-		if all {
-			d.CPU.FlushTLB()
-		} else {
-			d.CPU.FlushTLBPage(a)
+		for _, c := range d.processors() {
+			if all {
+				c.FlushTLB()
+			} else {
+				c.FlushTLBPage(a)
+			}
 		}
 	}
 	d.Mem.OnHit = func(h mem.Hit) {
@@ -145,11 +147,11 @@ func (d *Diversion) Renew(m *Machine) {
 	d.Mem.Restore(snap)
 	snap.Release()
 	at := Thread{TID: m.tid, State: m.CPU.State}
+	d.CPU = d.processors()[0]
 	d.leave(&at, m.Threads(), m.Position(), m.iv.Events[:m.next])
-	if d.code != nil {
-		d.code.running = false
+	for _, c := range d.processors() {
+		c.FlushTLB()
 	}
-	d.CPU.FlushTLB()
 }
 
 // Close gives the diversion's memory back.
@@ -237,10 +239,18 @@ func orNone(s *DiversionStop) DiversionStop {
 // interruptible makes the end of ctx stop the processor; what it returns ends
 // that.
 func (d *Diversion) interruptible(ctx context.Context) func() {
-	stop := context.AfterFunc(ctx, d.CPU.Interrupt)
+	list := d.processors()
+	stop := context.AfterFunc(ctx, func() {
+		for _, c := range list {
+			c.Interrupt()
+		}
+	})
 	return func() {
-		if !stop() {
-			d.CPU.Interrupted()
+		if stop() {
+			return
+		}
+		for _, c := range list {
+			c.Interrupted()
 		}
 	}
 }
@@ -399,7 +409,7 @@ func (d *Diversion) fault() error {
 	if d.crosses(f) {
 		return d.cross()
 	}
-	if d.code.runs() && f.Access == x86.Store && f.Kind == x86.FaultProtection && !d.code.has(f.Addr) {
+	if d.code.runs(d) && f.Access == x86.Store && f.Kind == x86.FaultProtection && !d.code.has(f.Addr) {
 		return &StoreError{RIP: c.RIP, Addr: f.Addr}
 	}
 	switch f.Kind {
@@ -468,7 +478,7 @@ func (d *Diversion) systemCall(nr int64, length uint64) error {
 	c := d.CPU
 	args := [6]uint64{c.R[x86.RDI], c.R[x86.RSI], c.R[x86.RDX], c.R[x86.R10], c.R[x86.R8], c.R[x86.R9]}
 	result := -int64(abi.ENOSYS)
-	if d.code.runs() {
+	if d.code.runs(d) {
 		result, d.stop = d.code.Syscall(nr, args)
 	} else if call := systemCalls[nr]; call != nil {
 		result = call(d, args)

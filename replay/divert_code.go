@@ -14,8 +14,8 @@ import (
 //
 // Which of both runs is told by where the code is: neither may execute the other's pages. A call
 // from one to the other, and the return, is thus a fault, upon which the sides are
-// changed: protections, and the fs base, by which each C library finds its own variables. Calls by pointers
-// and callbacks need nothing else.
+// changed. Each has a processor of its own, with its protections, its decoded code, and its fs base, by which C libraries find
+// their own variables; the other registers go with the call. Calls by pointers and callbacks need nothing else.
 
 // DebugCode is such a program.
 type DebugCode struct {
@@ -29,67 +29,76 @@ type DebugCode struct {
 	// when it goes on.
 	Crossed func(own bool) error
 
-	cpu     *x86.CPU
-	running bool   // its own code runs, not the process's
-	otherFS uint64 // the fs base of the side that does not run
+	process, own *x86.CPU // the processors of both sides; Diversion.CPU is that which runs
 }
 
-// SetCode makes c the diversion's debug code. Its memory is used by this diversion alone from then on.
+// SetCode makes c the diversion's debug code. Its memory is used by this diversion alone from then on. Diversion.CPU
+// is another one while the debug code runs.
 func (d *Diversion) SetCode(c *DebugCode) {
 	d.code = c
-	c.cpu = d.CPU
+	b := codeBus{bus{d.Mem}, bus{c.Mem}, c, false}
+	c.process = d.CPU
+	c.process.SetBus(b)
+	b.isOwn = true
+	c.own = x86.New(b, d.s.cpu)
 	c.Mem.OnFlush = d.Mem.OnFlush
-	d.CPU.SetBus(codeBus{bus{d.Mem}, bus{c.Mem}, c})
 }
 
-// RunCode makes the debug code the side that runs, with the registers of st, whose fs base is its own. The process's
-// is kept for its functions.
-func (d *Diversion) RunCode(st *x86.State) {
-	c := d.code
-	if !c.running {
-		c.otherFS = d.CPU.FSBase
+// processors returns those that the diversion has.
+func (d *Diversion) processors() []*x86.CPU {
+	if d.code != nil {
+		return []*x86.CPU{d.code.process, d.code.own}
 	}
+	return []*x86.CPU{d.CPU}
+}
+
+// RunCode makes the debug code the side that runs, with the registers of st, whose fs base is its own.
+func (d *Diversion) RunCode(st *x86.State) {
+	d.CPU = d.code.own
 	d.CPU.State = *st
-	c.running = true
-	d.CPU.FlushTLB()
 }
 
 // RunProcess makes the process the side that runs. Registers stay, but for the fs base, which becomes
 // the process's.
 func (d *Diversion) RunProcess() {
-	if d.code.running {
-		d.code.change()
+	if d.code.runs(d) {
+		d.change()
 	}
 }
 
 // IsCode reports whether it is the debug code that runs.
-func (d *Diversion) IsCode() bool { return d.code.runs() }
+func (d *Diversion) IsCode() bool { return d.code.runs(d) }
 
 // runs reports whether the debug code runs; a nil one does not.
-func (c *DebugCode) runs() bool { return c != nil && c.running }
+func (c *DebugCode) runs(d *Diversion) bool { return c != nil && d.CPU == c.own }
 
 // has reports whether an address is the debug code's.
 func (c *DebugCode) has(a uint64) bool { return a >= c.Start && a < c.End }
 
 // change has the other side run.
-func (c *DebugCode) change() {
-	c.running = !c.running
-	c.cpu.FSBase, c.otherFS = c.otherFS, c.cpu.FSBase
-	c.cpu.FlushTLB()
+func (d *Diversion) change() {
+	from, to := d.CPU, d.code.own
+	if from == to {
+		to = d.code.process
+	}
+	fs := to.FSBase
+	to.State = from.State
+	to.FSBase = fs
+	d.CPU = to
 }
 
 // crosses reports whether a fault is a call, or a return, to the side that does not run.
 func (d *Diversion) crosses(f x86.Fault) bool {
 	c := d.code
-	return c != nil && f.Access == x86.Exec && f.Kind == x86.FaultProtection && c.has(f.Addr) != c.running &&
+	return c != nil && f.Access == x86.Exec && f.Kind == x86.FaultProtection && c.has(f.Addr) != c.runs(d) &&
 		d.memory(f.Addr).Probe(f.Addr, 1, mem.Exec).Kind != mem.FaultProtection
 }
 
 // cross changes sides.
 func (d *Diversion) cross() error {
-	d.code.change()
+	d.change()
 	if d.code.Crossed != nil {
-		return d.code.Crossed(d.code.running)
+		return d.code.Crossed(d.code.runs(d))
 	}
 	return nil
 }
@@ -102,13 +111,14 @@ func (d *Diversion) memory(a uint64) *mem.Space {
 	return d.Mem
 }
 
-// codeBus is the bus of a diversion with debug code.
+// codeBus is the bus of one side of a diversion with debug code.
 type codeBus struct {
 	process, own bus
 	c            *DebugCode
+	isOwn        bool // of the debug code's processor
 }
 
-// side returns the memory that an address is in, and whether the code that runs may access it so.
+// side returns the memory that an address is in, and whether the side's code may access it so.
 func (b codeBus) side(a uint64, k x86.Access) (s bus, ok bool) {
 	isOwn := b.c.has(a)
 	s = b.process
@@ -117,9 +127,9 @@ func (b codeBus) side(a uint64, k x86.Access) (s bus, ok bool) {
 	}
 	switch k {
 	case x86.Exec:
-		return s, isOwn == b.c.running
+		return s, isOwn == b.isOwn
 	case x86.Store:
-		return s, isOwn || !b.c.running
+		return s, isOwn || !b.isOwn
 	default:
 		return s, true
 	}

@@ -136,7 +136,7 @@ func executeDebugCode(c *cobra.Command, p *debugcode.Program, rec *checkpoint.Re
 	case out.failed != nil:
 		return out.failed
 	case f.asJSON:
-		_, err = fmt.Fprintf(out.out, "{\"recording\":%s,\"calls\":%d,\"intervals\":%d,\"exact\":true}\n", jsonText(rec.File()), res.Calls, res.Intervals)
+		_, err = fmt.Fprintf(out.out, "{\"recording\":%s,\"calls\":%d,\"exact_intervals\":%d,\"intervals\":%d}\n", jsonText(rec.File()), res.Calls, res.Intervals, total)
 		return err
 	}
 	fmt.Fprintf(out.err, "vplayd: regions were called %d times; %d of %d intervals were replayed exactly\n", res.Calls, res.Intervals, total)

@@ -282,8 +282,8 @@ func (c *caller) flush() {
 
 // fflush calls the program's fflush(NULL). Where that is not there, or cannot run, nothing happens.
 func (c *caller) fflush() {
-	entry, mod := c.names.at(c.p, c.view).Lookup("fflush")
-	if mod == nil {
+	entry := c.names.fflush
+	if entry == 0 {
 		return
 	}
 	d := c.d

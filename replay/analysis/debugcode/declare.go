@@ -230,7 +230,6 @@ type layout struct {
 	isUnion bool
 	size    int64 // bits
 	pos     int64 // bits that are written
-	pads    int
 	seen    map[string]bool
 	b       strings.Builder
 }
@@ -239,7 +238,7 @@ type layout struct {
 func (l *layout) pad(to int64) {
 	if l.isUnion {
 		if to == l.size && to > 0 {
-			fmt.Fprintf(&l.b, " char vplay_pad[%d];", to/8)
+			fmt.Fprintf(&l.b, " char %s[%d];", l.d.fresh("pad"), to/8)
 		}
 		return
 	}
@@ -249,8 +248,7 @@ func (l *layout) pad(to int64) {
 		l.pos += n
 	}
 	if n := (to - l.pos) / 8; n > 0 {
-		fmt.Fprintf(&l.b, " char vplay_pad%d[%d];", l.pads, n)
-		l.pads++
+		fmt.Fprintf(&l.b, " char %s[%d];", l.d.fresh("pad"), n) // a struct without a name shares names with what it is in
 		l.pos += n * 8
 	}
 	if n := to - l.pos; n > 0 {
@@ -351,14 +349,15 @@ func (d *declarer) declare(t *dwarf.Type, inner string, depth int) string {
 		}
 		return d.declare(e, inner, depth+1)
 	case dwarf.KindQualified:
-		q := t.Word()
-		if q != "const" && q != "volatile" {
-			return d.declare(t.Element(), inner, depth+1)
+		q, e := t.Word(), t.Element()
+		isArray := e != nil && e.Kind == dwarf.KindArray // its elements say the same
+		if isArray || q != "const" && q != "volatile" {
+			return d.declare(e, inner, depth+1)
 		}
-		if e := t.Element(); e != nil && e.Kind == dwarf.KindPointer {
+		if e != nil && e.Kind == dwarf.KindPointer {
 			return d.declare(e, q+" "+inner, depth+1)
 		}
-		return q + " " + d.declare(t.Element(), inner, depth+1)
+		return q + " " + d.declare(e, inner, depth+1)
 	case dwarf.KindArray:
 		return d.declare(t.Element(), fmt.Sprintf("%s[%d]", inner, max(t.Count(), 0)), depth+1)
 	case dwarf.KindFunction:

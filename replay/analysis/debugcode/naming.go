@@ -19,7 +19,8 @@ type naming struct {
 	memory  movingMemory
 	isNew   bool // nobody has asked for it by renew
 
-	known map[exprAt]*dwarf.Expression
+	known  map[exprAt]*dwarf.Expression
+	fflush uint64 // the program's, 0 where there is none
 }
 
 // exprAt is a name at a place of a file.
@@ -49,6 +50,7 @@ func (n *naming) at(p *Program, m *replay.Machine) *loader.Resolver {
 		n.regions = m.Mem.AddressMap()
 		n.res = loader.NewResolver(debug.Regions(p.s.Rec, m.Mem), &n.memory, p.files)
 		n.isNew = true
+		n.fflush, _ = n.res.Lookup("fflush")
 	}
 	return n.res
 }

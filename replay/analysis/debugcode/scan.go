@@ -180,7 +180,7 @@ func declarations(list []token) declared {
 			parens++
 		case t.text == ")":
 			parens--
-		case t.kind != isName:
+		case t.kind != isName || keywords[t.text]:
 		case next == "{" && isTagWord(at(list, i-1)):
 			d.tags[t.text] = true
 		case braces == enum && (next == "," || next == "=" || next == "}"):

@@ -146,6 +146,7 @@ func (h *host) syscall(nr int64, a [6]uint64) (int64, *replay.DiversionStop) {
 	}
 	if !h.refused[nr] {
 		h.refused[nr] = true
+		h.before()
 		h.output(2, fmt.Appendf(nil, "vplay: debug code calls %s, which gets ENOSYS: it has no files, no network and no clock\n", sys.Name(nr)))
 	}
 	return -int64(abi.ENOSYS), nil
