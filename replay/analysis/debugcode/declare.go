@@ -1,6 +1,7 @@
 package debugcode
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +23,8 @@ import (
 const (
 	maxDefinitions = 20_000
 	maxDepth       = 64
-	maxText        = 64 << 20
+	maxText        = 16 << 20
+	maxWork        = 4 << 20 // types that are looked at, each as often as that is done
 )
 
 // declarer writes declarations.
@@ -35,6 +37,7 @@ type declarer struct {
 	todo    []*dwarf.Type                // structs to be defined
 	out     strings.Builder
 	number  int
+	work    int
 }
 
 func newDeclarer(taken declared) *declarer {
@@ -84,7 +87,16 @@ func (d *declarer) choose(name string, in map[string]bool) string {
 }
 
 // hasRoom reports whether more may be written.
-func (d *declarer) hasRoom() bool { return len(d.defined) < maxDefinitions && d.out.Len() < maxText }
+func (d *declarer) hasRoom() bool {
+	return len(d.defined) < maxDefinitions && d.out.Len() < maxText && d.work < maxWork
+}
+
+// tooDeep counts a look at a type, and reports whether there were too many, or too many within each other: types of a
+// damaged file may contain themselves.
+func (d *declarer) tooDeep(depth int) bool {
+	d.work++
+	return depth > maxDepth || d.work > maxWork
+}
 
 // finish defines the structs that are referred to.
 func (d *declarer) finish() {
@@ -97,7 +109,7 @@ func (d *declarer) finish() {
 
 // use has a type declared; whole: so that an object can have it.
 func (d *declarer) use(t *dwarf.Type, whole bool, depth int) {
-	if t == nil || depth > maxDepth {
+	if t == nil || d.tooDeep(depth) {
 		return
 	}
 	switch t.Kind {
@@ -130,7 +142,7 @@ func (d *declarer) typedef(t *dwarf.Type, whole bool, depth int) {
 	id := t.ID()
 	e := t.Element()
 	if _, has := d.names[id]; !has {
-		key := "typedef " + t.Name() + " " + signature(e)
+		key := "typedef " + t.Name() + " " + d.signature(e)
 		if !d.stands(key, t) {
 			d.use(e, false, depth+1)
 			if d.names[id] != "" { // it refers to itself, and is written by now
@@ -161,19 +173,22 @@ func (d *declarer) stands(key string, t *dwarf.Type) bool {
 }
 
 // signature tells a type from another one of its name, in another unit.
-func signature(t *dwarf.Type) string {
-	if t == nil {
-		return "void"
+func (d *declarer) signature(t *dwarf.Type) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d\n", t.String(), t.Size())
+	if t != nil {
+		fmt.Fprintln(h, t.Kind)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %d", t.String(), t.Kind, t.Size())
 	for _, m := range t.Members() {
-		fmt.Fprintf(&b, " %s %s %d %d;", m.Type.String(), m.Name, m.Offset, m.Bits)
+		if d.tooDeep(0) {
+			break
+		}
+		fmt.Fprintf(h, "%s %q %d %d\n", m.Type.String(), m.Name, m.Offset, m.Bits)
 	}
 	for _, e := range t.Enumerators() {
-		fmt.Fprintf(&b, " %s=%d", e.Name, e.Value)
+		fmt.Fprintf(h, "%q=%d\n", e.Name, e.Value)
 	}
-	return b.String()
+	return string(h.Sum(nil))
 }
 
 // word is struct or union.
@@ -190,7 +205,7 @@ func (d *declarer) forward(t *dwarf.Type) {
 	if d.names[id] != "" {
 		return
 	}
-	if t.Name() != "" && d.stands("tag "+t.Name()+" "+signature(t), t) {
+	if t.Name() != "" && d.stands("tag "+t.Name()+" "+d.signature(t), t) {
 		return
 	}
 	name := d.choose(t.Name(), d.taken.tags)
@@ -264,7 +279,7 @@ func (l *layout) member(m *dwarf.Member) {
 		l.d.use(m.Type, true, l.depth+1)
 		size = max(m.Type.Size(), 0) * 8 // a flexible array has none
 	}
-	if m.Offset < 0 || !l.isUnion && m.Offset < l.pos || m.Offset+size > l.size || l.isUnion && m.Offset != 0 || !l.d.isWhole(m.Type, 0) {
+	if l.b.Len() > maxText || m.Offset < 0 || !l.isUnion && m.Offset < l.pos || m.Offset+size > l.size || l.isUnion && m.Offset != 0 || !l.d.isWhole(m.Type, 0) {
 		return
 	}
 	name := m.Name
@@ -306,7 +321,7 @@ func (d *declarer) enum(t *dwarf.Type) {
 	if d.names[id] != "" {
 		return
 	}
-	if d.stands("enum "+t.Name()+" "+signature(t), t) {
+	if d.stands("enum "+t.Name()+" "+d.signature(t), t) {
 		return
 	}
 	name := d.choose(t.Name(), d.taken.tags)
@@ -336,7 +351,7 @@ func constant(n int64) string {
 
 // declare writes the declaration of what has a type that was used; inner stands for its name.
 func (d *declarer) declare(t *dwarf.Type, inner string, depth int) string {
-	if t == nil || t.Kind == dwarf.KindUnknown || depth > maxDepth {
+	if t == nil || t.Kind == dwarf.KindUnknown || d.tooDeep(depth) {
 		return join("void", inner)
 	}
 	switch t.Kind {

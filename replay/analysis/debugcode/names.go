@@ -29,6 +29,7 @@ type symbol struct {
 	isThread bool      // a variable of each thread
 	module   moduleKey // a global variable: the file that has it
 	unit     uint64    // an address of the unit whose variable it is, 0 for any
+	place    uint64    // file virtual address, of one that is in memory
 
 	sites   []site // the places of its address, in debug code
 	data    []site // those that are in data, and are set once
@@ -215,30 +216,31 @@ func (l *lookup) local(r *region, name string) {
 const programPrefix = "vplay_program_"
 
 // global finds what a name means outside of functions, and declares it. r is the region that uses it, nil outside of them.
-func (l *lookup) global(r *region, name string) {
-	if l.symbols[name] != nil {
-		return
+func (l *lookup) global(r *region, name string) error {
+	if s := l.symbols[name]; s != nil {
+		return l.agrees(r, name, s)
 	}
 	program, explicit := name, false
 	if len(name) > len(programPrefix) && name[:len(programPrefix)] == programPrefix {
 		program, explicit = name[len(programPrefix):], true
 	}
 	if !isIdentifier(program) || !explicit && l.decl.taken.names[name] {
-		return
+		return nil
 	}
 	s := &symbol{name: fmt.Sprintf("vplay_g%d", len(l.globals)+1), program: program}
 	for _, e := range l.envs[r] {
 		if v, ok := e.Global(program); ok {
 			s.typ, s.module, s.unit = v.Type(), e.file, e.PC
+			s.place, _ = v.Address()
 			l.add(name, s)
-			return
+			return nil
 		}
 	}
 	for _, m := range l.moments {
 		for _, mod := range m.res.Modules() {
 			d := m.res.File(mod)
 			if d != nil && l.find(d, mod, name, s) {
-				return
+				return nil
 			}
 		}
 	}
@@ -246,6 +248,21 @@ func (l *lookup) global(r *region, name string) {
 		s.function = &functionAt{isBare: true}
 		l.add(name, s)
 	}
+	return nil
+}
+
+// agrees refuses a name that means one static variable in the file of one region and another in that of r.
+func (l *lookup) agrees(r *region, name string, s *symbol) error {
+	if s.function != nil {
+		return nil
+	}
+	for _, e := range l.envs[r] {
+		v, ok := e.Global(s.program)
+		if a, inMemory := v.Address(); ok && inMemory && (e.file != s.module || a != s.place) {
+			return &Error{r.at, fmt.Sprintf("%s is another variable in this file than in that of a region before; give each a debug code of its own", name)}
+		}
+	}
+	return nil
 }
 
 // bare reports whether there is a symbol of that name.
@@ -263,6 +280,7 @@ func (l *lookup) find(d *dwarf.Module, mod *image.Module, name string, s *symbol
 	e := env(d, 0)
 	if v, ok := e.Global(s.program); ok {
 		s.typ, s.module = v.Type(), keyOf(mod)
+		s.place, _ = v.Address()
 		l.add(name, s)
 		return true
 	}

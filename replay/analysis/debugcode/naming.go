@@ -50,7 +50,6 @@ func (n *naming) at(p *Program, m *replay.Machine) *loader.Resolver {
 		n.regions = m.Mem.AddressMap()
 		n.res = loader.NewResolver(debug.Regions(p.s.Rec, m.Mem), &n.memory, p.files)
 		n.isNew = true
-		n.fflush, _ = n.res.Lookup("fflush")
 	}
 	return n.res
 }
@@ -58,7 +57,9 @@ func (n *naming) at(p *Program, m *replay.Machine) *loader.Resolver {
 // renew is at, and reports whether the map is another one than it was at the last call.
 func (n *naming) renew(p *Program, m *replay.Machine) (res *loader.Resolver, isNew bool) {
 	res = n.at(p, m)
-	isNew, n.isNew = n.isNew, false
+	if isNew, n.isNew = n.isNew, false; isNew {
+		n.fflush, _ = res.Lookup("fflush")
+	}
 	return res, isNew
 }
 

@@ -148,10 +148,12 @@ func (p *Program) find(l *lookup, list []token) error {
 			}
 		}
 	}
+	var wrong error
 	use := func(r *region, from, to int) {
 		loose := isLoose(list, from, to)
 		for i := from; i < to; i++ {
 			t := &list[i]
+			var err error
 			switch {
 			case t.at.system || t.kind != isName || keywords[t.text]:
 			case isTagWord(at(list, i-1)):
@@ -161,10 +163,13 @@ func (p *Program) find(l *lookup, list []token) error {
 					l.local(r, t.text)
 				}
 				if r == nil || r.locals[t.text] == nil {
-					l.global(r, t.text)
+					err = l.global(r, t.text)
 				}
 			case at(list, i-1) != "." && at(list, i-1) != "->": // in a struct, or in offsetof
-				l.global(r, t.text)
+				err = l.global(r, t.text)
+			}
+			if wrong == nil {
+				wrong = err
 			}
 		}
 	}
@@ -175,7 +180,7 @@ func (p *Program) find(l *lookup, list []token) error {
 		last = r.end + 1
 	}
 	use(nil, last, len(list))
-	return nil
+	return wrong
 }
 
 // build compiles and links, and reads the result.
