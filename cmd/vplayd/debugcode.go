@@ -46,7 +46,7 @@ func newDebugCode() *cobra.Command {
 	addSandboxFlag(c)
 	addProcessFlag(c, "the one that the recording is about")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "a JSON object for each line that the code prints, and one for the end")
-	c.Flags().StringVar(&f.compiler, "cc", "", "the C `COMPILER`: gcc's of musl, or a clang (default: musl-gcc)")
+	c.Flags().StringVar(&f.compiler, "cc", "", "the C `COMPILER`: a gcc, which musl-gcc runs, or a clang (default: musl-gcc)")
 	c.Flags().StringArrayVar(&f.flags, "cflag", nil, "a `FLAG` for the preprocessor, as -DTRACE or -Iinclude; may be given several times")
 	c.Flags().Uint64Var(&f.steps, "steps", 1_000_000_000, "instructions that one call of a region may execute, a `NUMBER`; 0: no limit")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long it may run, replay included (default: no limit)")

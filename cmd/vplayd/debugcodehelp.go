@@ -28,13 +28,15 @@ is an error, with the line. Everywhere: the program's global and static variable
 functions, types and enumerators, but no macros. Each region has a pointer vplay to
 
   pc, interval, instruction, thread     where it is
+  rax, rcx, ... r15                     registers, for code without debug information
   number, args[6], result               of the system call
   address, size, store, data[64], old[64]   of the access
 
 The rest of the file is C as ever: headers, functions, variables, which keep what is
 put into them. It is compiled by musl-gcc, or by --cc clang, with a C library of its
-own, musl. Of a name that this has, too, it is musl's that is meant: puts(s) prints by
-musl; vplay_program_puts(s) calls the program's.
+own, musl. A name that the file declares means that; else a local variable of the program;
+else what a header declares: puts(s) prints by musl, vplay_program_puts(s) by the
+program's; else what the program has.
 
 The code reads all memory of the program. To write to it is an error, with the line. The
 program's functions run in a copy of the process that is thrown away at the end of the

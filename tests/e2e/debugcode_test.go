@@ -179,7 +179,7 @@ func TestDebugCodeMistakes(t *testing.T) {
 // apart, and the code has no files.
 func TestDebugCodeCalls(t *testing.T) {
 	t.Parallel()
-	g := compile(t, "interpreter", "-O0")
+	g := compile(t, "interpreter", "-O2")
 	rec := g.record(t, "--keep", "always")
 	out, errors, code := debugCode(t, g, rec, `#include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +187,12 @@ static int compared;
 static int compare(const void *a, const void *b) {
 	compared++;
 	return *(const int *)a - *(const int *)b;
+}
+static long n = 5;
+VPLAY_ON_CALL(push) {
+	static int once;
+	if (!once++)
+		printf("its own: %ld, the parameter: %ld\n", n, vplay->rsi);
 }
 VPLAY_ON_SYSCALL(write) {
 	static int once;
@@ -205,13 +211,14 @@ VPLAY_ON_SYSCALL(write) {
 	exit(0);
 }
 `, "--json", "--memory", "32")
-	want := regexp.MustCompile(`^(.*"fd":1,"text":"1 2 3 1"\}
+	want := regexp.MustCompile(`^(.*"fd":1,"text":"its own: 5, the parameter: 2"\}
+.*"fd":1,"text":"1 2 3 1"\}
 .*"fd":1,"text":"the program's: 7 2\.5"\}
 .*"fd":2,"text":"vplay: debug code calls open, which gets ENOSYS.*\}
 .*"fd":1,"text":"none: 1"\}
 .*"fd":2,"text":"to stderr"\}
 .*"fd":1,"text":"no room: 1"\}
-.*"calls":1,"exact_intervals":0,"intervals":1\}
+.*"calls":10,"exact_intervals":0,"intervals":1\}
 )$`)
 	if code != 0 || !want.MatchString(out) {
 		t.Errorf("exit code %d\n%s\n%s", code, out, errors)

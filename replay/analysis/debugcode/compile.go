@@ -35,6 +35,7 @@ type compiler struct {
 	ctx     context.Context
 	cc      string   // what compiles
 	headers []string // flags that make it find musl's headers
+	gcc     string   // what musl-gcc is to run; "": its own
 	isClang bool
 	dir     string // for files
 }
@@ -50,6 +51,9 @@ func newCompiler(ctx context.Context, cc, dir string) (*compiler, error) {
 	if cc == "" {
 		c.cc = linkerOfMusl
 	}
+	if _, err := exec.LookPath(c.cc); err != nil {
+		return nil, fmt.Errorf("the compiler %s: %w", c.cc, err)
+	}
 	if c.isClang = strings.Contains(filepath.Base(c.cc), "clang"); c.isClang {
 		c.headers = []string{"-nostdlibinc"}
 		for _, h := range muslHeaders {
@@ -57,9 +61,8 @@ func newCompiler(ctx context.Context, cc, dir string) (*compiler, error) {
 				c.headers = append(c.headers, "-isystem", h)
 			}
 		}
-	}
-	if _, err := exec.LookPath(c.cc); err != nil {
-		return nil, fmt.Errorf("the compiler %s: %w", c.cc, err)
+	} else if filepath.Base(c.cc) != linkerOfMusl { // musl-gcc runs another gcc where it is told so
+		c.gcc, c.cc = c.cc, linkerOfMusl
 	}
 	return c, nil
 }
@@ -68,6 +71,9 @@ func newCompiler(ctx context.Context, cc, dir string) (*compiler, error) {
 func (c *compiler) run(program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(c.ctx, program, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if c.gcc != "" {
+		cmd.Env = append(cmd.Env, "REALGCC="+c.gcc)
+	}
 	var out, text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &text
 	err := cmd.Run()
@@ -160,6 +166,7 @@ struct vplay_moment {
 	long result;
 	unsigned long address, size;
 	unsigned char data[64], old[64];
+	unsigned long rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15;
 };
 # 1 "declarations of the recorded program"
 `
@@ -171,7 +178,7 @@ int __libc_start_main(int (*)(void), int, char **, void (*)(void), void (*)(void
 extern struct _IO_FILE *const stdout;
 int setvbuf(struct _IO_FILE *, char *, int, unsigned long);
 void vplay_ready(void);
-char vplay_told[256] __attribute__((aligned(16)));
+char vplay_told[512] __attribute__((aligned(16)));
 void vplay_start(long *stack) { __libc_start_main(main, stack[0], (char **)(stack + 1), 0, 0, 0); }
 int main(void) { setvbuf(stdout, 0, 2, 0); vplay_ready(); return 0; }
 __asm__(".text\n.globl _start\n_start: xor %ebp, %ebp\n mov %rsp, %rdi\n and $-16, %rsp\n call vplay_start\n hlt\n"

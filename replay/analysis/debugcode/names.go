@@ -145,6 +145,7 @@ type lookup struct {
 	moments []moment
 	envs    map[*region][]frameAt // the places of each region
 	symbols map[string]*symbol    // by the names that debug code has
+	own     map[string]bool       // names that the file declares outside of functions
 	decl    *declarer
 	globals []string // in the order of use
 }

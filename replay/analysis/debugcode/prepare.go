@@ -95,7 +95,8 @@ func (p *Program) translate(path, text string) (string, error) {
 		return "", err
 	}
 	defer done()
-	l := &lookup{moments: ms, envs: nil, symbols: map[string]*symbol{}, decl: newDeclarer(namesOf(list, p.regions))}
+	taken, own := namesOf(list, p.regions)
+	l := &lookup{moments: ms, envs: nil, symbols: map[string]*symbol{}, own: own.names, decl: newDeclarer(taken)}
 	if err := p.find(l, list); err != nil {
 		return "", err
 	}
@@ -107,8 +108,8 @@ func (p *Program) translate(path, text string) (string, error) {
 	return momentText + l.declarations() + body, nil
 }
 
-// namesOf are the names that the headers and the user's file declare.
-func namesOf(list []token, rs []*region) declared {
+// namesOf are the names that the headers and the user's file declare, and those that the file does.
+func namesOf(list []token, rs []*region) (all, byFile declared) {
 	var system, own []token
 	last := 0
 	each := func(from, to int) {
@@ -132,7 +133,7 @@ func namesOf(list []token, rs []*region) declared {
 	for name := range more.tags {
 		d.tags[name] = true
 	}
-	return d
+	return d, more
 }
 
 // find looks up all names that the file uses.
@@ -159,7 +160,7 @@ func (p *Program) find(l *lookup, list []token) error {
 			case isTagWord(at(list, i-1)):
 				l.tag(t.text)
 			case loose[i]:
-				if r != nil {
+				if r != nil && !l.own[t.text] { // who has written the file knows what it declares, and not all of the program's names
 					l.local(r, t.text)
 				}
 				if r == nil || r.locals[t.text] == nil {

@@ -367,5 +367,9 @@ func (t *told) bytes(v *observe.View) []byte {
 	var data [128]byte
 	copy(data[:64], a.Data)
 	copy(data[64:], a.Old)
-	return append(b, data[:]...)
+	b = append(b, data[:]...)
+	for _, x := range v.CPU().R {
+		b = le.AppendUint64(b, x)
+	}
+	return b
 }
