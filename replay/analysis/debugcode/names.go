@@ -98,8 +98,9 @@ func (zeroes) ReadMemory(_ uint64, b []byte) int {
 
 // spot is a place of a region in a module.
 type spot struct {
-	r    *region
-	addr uint64 // file virtual address
+	r     *region
+	addr  uint64 // file virtual address
+	entry uint64 // of the function, for calls
 }
 
 // spotsIn returns where a region is in a module whose file is d.
@@ -111,12 +112,12 @@ func (r *region) spotsIn(d *dwarf.Module) (out []spot) {
 		}
 		for _, p := range d.Places(r.file, r.line) {
 			if p.Line == r.line { // else the line has no code, and that is the next one that has
-				out = append(out, spot{r, p.Addr})
+				out = append(out, spot{r: r, addr: p.Addr})
 			}
 		}
 	case onCall:
 		for _, entry := range d.Functions(r.arg) {
-			out = append(out, spot{r, d.Body(entry)})
+			out = append(out, spot{r, d.Body(entry), entry})
 		}
 	default:
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,13 +177,20 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (out []uint64) {
 		if t.modules[key] || !isStart && !mod.IsMapped(res.Maps()) {
 			continue
 		}
+		chosen, isBound := mod.Implementations(&t.names.memory)
 		d := res.File(mod)
-		if d == nil {
-			continue
+		if d == nil || !isBound && !isStart {
+			continue // the dynamic linker has yet to choose what IFUNCs stand for
 		}
-		t.modules[key] = true
+		t.modules[key] = isBound
 		for _, s := range r.spotsOf(key.moduleKey, d) {
 			a := s.addr + mod.Bias
+			if c, ok := chosen[s.entry+mod.Bias]; ok && s.r.kind == onCall {
+				a = d.Body(c-mod.Bias) + mod.Bias
+			}
+			if slices.Contains(t.at[a], s.r) {
+				continue
+			}
 			if t.at[a] == nil {
 				out = append(out, a)
 			}
