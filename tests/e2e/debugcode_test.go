@@ -276,3 +276,32 @@ func TestDebugCodeInterrupt(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestDebugCodeThreads: regions are called in the order of execution over several intervals and threads, each with the thread's
+// own variables.
+func TestDebugCodeThreads(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "adders", "-O2", "-pthread")
+	rec := g.record(t, "--keep", "always", "--force-every", "10")
+	out, errors, code := debugCode(t, g, rec, `#include <stdio.h>
+static int adds, ids[8], counts[8], wrong;
+VPLAY_ON_CALL(add) {
+	int k = 0;
+	while (ids[k] && ids[k] != vplay->thread)
+		k++;
+	ids[k] = vplay->thread;
+	wrong += mine != counts[k]++ || v != mine; // what this thread has added
+	adds++;
+	if (adds % 300 == 0) {
+		int before = total;
+		add(1000);
+		wrong += head->v != 1000 || total != before + 1 || mine != counts[k];
+	}
+}
+VPLAY_AT_END { printf("%d adds: %d %d %d, total %d, %d wrong\n", adds, counts[0], counts[1], counts[2], total, wrong); }
+`)
+	exact := regexp.MustCompile(`regions were called 901 times; (\d+) of (\d+) intervals were replayed exactly`).FindStringSubmatch(errors)
+	if out != "900 adds: 300 300 300, total 900, 0 wrong\n" || code != 0 || exact == nil || exact[1] != exact[2] || exact[1] == "1" {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errors)
+	}
+}
