@@ -98,6 +98,10 @@ helgrind *NAMES:
 locks:
     go test ./tests/e2e -run TestLocksScriptIsSilent -timeout 1h -v -locks-programs
 
+# debug code over bc, compared with what bc prints of itself: just debug-code
+debug-code:
+    tests/debugcode/run.sh
+
 # compare the emulator with this CPU, N cases
 diff-cpu N="1000000" SEED="1":
     go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}

@@ -36,6 +36,9 @@ type Diversion struct {
 	// page, which belongs at the page-aligned address a, and returns how many of
 	// its bytes it knows. It must give what the program had there.
 	Missing func(a uint64, page []byte) int
+	// Limit, when it is not 0, is the count of retired instructions (CPU.Retired) at which
+	// Run stops with StopLimit.
+	Limit uint64
 
 	s      *Session
 	pid    int32
@@ -51,11 +54,12 @@ type Diversion struct {
 	mask    uint64 // of blocked signals
 	random  uint64
 	refused map[int64]bool // calls that were answered with ENOSYS
+	code    *DebugCode     // nil: there is none
 }
 
 // DiversionStop says why a run of a diversion ended.
 type DiversionStop struct {
-	// Reason is StopLimit after a step, StopBreak, StopWatch with Hits, StopSignal
+	// Reason is StopLimit after a step and at Diversion.Limit, StopBreak, StopWatch with Hits, StopSignal
 	// with Signo and Siginfo, StopInterrupt, or StopEnd: the program exited with Code.
 	Reason  Reason
 	Hits    []mem.Hit
@@ -96,22 +100,18 @@ func (s *Session) Divert(f *FinalImage) *Diversion {
 // up to there.
 func (s *Session) divert(space *mem.Space, pid int32, at *Thread, all []Thread, from checkpoint.Position, past []checkpoint.Event) *Diversion {
 	snap := space.Snapshot()
-	d := &Diversion{s: s, pid: pid, tid: at.TID, others: map[checkpoint.TID]x86.State{}, from: from, events: past, refused: map[int64]bool{}}
-	for i := range all {
-		if t := &all[i]; t.TID != at.TID {
-			d.others[t.TID] = t.State
-		}
-	}
+	d := &Diversion{s: s, pid: pid, refused: map[int64]bool{}}
 	d.Mem = snap.Open()
 	snap.Release()
 	d.CPU = x86.New(bus{d.Mem}, s.cpu)
-	d.CPU.State = at.State
-	d.CPU.RepIter = 0
+	d.leave(at, all, from, past)
 	d.Mem.OnFlush = func(a uint64, all bool) {
-		if all {
-			d.CPU.FlushTLB()
-		} else {
-			d.CPU.FlushTLBPage(a)
+		for _, c := range d.processors() {
+			if all {
+				c.FlushTLB()
+			} else {
+				c.FlushTLBPage(a)
+			}
 		}
 	}
 	d.Mem.OnHit = func(h mem.Hit) {
@@ -122,6 +122,36 @@ func (s *Session) divert(space *mem.Space, pid int32, at *Thread, all []Thread, 
 		d.CPU.Attention()
 	}
 	return d
+}
+
+// leave has the diversion leave the recording with these threads.
+func (d *Diversion) leave(at *Thread, all []Thread, from checkpoint.Position, past []checkpoint.Event) {
+	d.tid, d.from, d.events = at.TID, from, past
+	d.brk, d.mask, d.random = 0, 0, 0
+	d.others = map[checkpoint.TID]x86.State{}
+	for i := range all {
+		if t := &all[i]; t.TID != at.TID {
+			d.others[t.TID] = t.State
+		}
+	}
+	d.CPU.State = at.State
+	d.CPU.RepIter = 0
+}
+
+// Renew throws away what the diversion holds and makes it one of the machine at its current
+// position, as Divert does. It is for who makes thousands: code stays decoded. The
+// machine is one of the same session and process; system calls that were answered with ENOSYS
+// are not told of again.
+func (d *Diversion) Renew(m *Machine) {
+	snap := m.Mem.Snapshot()
+	d.Mem.Restore(snap)
+	snap.Release()
+	at := Thread{TID: m.tid, State: m.CPU.State}
+	d.CPU = d.processors()[0]
+	d.leave(&at, m.Threads(), m.Position(), m.iv.Events[:m.next])
+	for _, c := range d.processors() {
+		c.FlushTLB()
+	}
 }
 
 // Close gives the diversion's memory back.
@@ -170,7 +200,8 @@ func (d *Diversion) Write(a uint64, b []byte) error {
 
 // Run executes until something stops the diversion. A breakpoint at the present
 // RIP counts, unless skip is set. When ctx ends it stops within a few
-// milliseconds with StopInterrupt. The error is a *DiversionError.
+// milliseconds with StopInterrupt. The error is a *DiversionError, of debug code also
+// a *StoreError or one of DebugCode.Crossed.
 func (d *Diversion) Run(ctx context.Context, skip bool) (DiversionStop, error) {
 	defer d.interruptible(ctx)()
 	d.CPU.SkipBreak = skip
@@ -208,10 +239,18 @@ func orNone(s *DiversionStop) DiversionStop {
 // interruptible makes the end of ctx stop the processor; what it returns ends
 // that.
 func (d *Diversion) interruptible(ctx context.Context) func() {
-	stop := context.AfterFunc(ctx, d.CPU.Interrupt)
+	list := d.processors()
+	stop := context.AfterFunc(ctx, func() {
+		for _, c := range list {
+			c.Interrupt()
+		}
+	})
 	return func() {
-		if !stop() {
-			d.CPU.Interrupted()
+		if stop() {
+			return
+		}
+		for _, c := range list {
+			c.Interrupted()
 		}
 	}
 }
@@ -228,7 +267,11 @@ func (d *Diversion) execute(ctx context.Context, step bool) (*DiversionStop, err
 	if step {
 		x = c.Step()
 	} else {
-		x = c.Run(^uint64(0))
+		limit := d.Limit
+		if limit == 0 {
+			limit = ^uint64(0)
+		}
+		x = c.Run(limit)
 	}
 	err := d.exit(x)
 	stop := d.stop
@@ -238,6 +281,8 @@ func (d *Diversion) execute(ctx context.Context, step bool) (*DiversionStop, err
 		return stop, err
 	case x == x86.ExitBreak && c.RepIter == 0:
 		return &DiversionStop{Reason: StopBreak}, nil
+	case x == x86.ExitLimit:
+		return &DiversionStop{Reason: StopLimit}, nil
 	case x == x86.ExitBreak: // between two iterations
 		c.SkipBreak = true
 	case len(d.hits) > 0:
@@ -361,6 +406,12 @@ func (d *Diversion) fault() error {
 	if nr, ok := abi.Vsyscall(c.RIP); ok && f.Access == x86.Exec {
 		return d.vsyscall(nr)
 	}
+	if d.crosses(f) {
+		return d.cross()
+	}
+	if d.code.runs(d) && f.Access == x86.Store && f.Kind == x86.FaultProtection && !d.code.has(f.Addr) {
+		return &StoreError{RIP: c.RIP, Addr: f.Addr}
+	}
 	switch f.Kind {
 	case x86.FaultNotCaptured:
 		if d.supply(f.Addr) {
@@ -427,7 +478,9 @@ func (d *Diversion) systemCall(nr int64, length uint64) error {
 	c := d.CPU
 	args := [6]uint64{c.R[x86.RDI], c.R[x86.RSI], c.R[x86.RDX], c.R[x86.R10], c.R[x86.R8], c.R[x86.R9]}
 	result := -int64(abi.ENOSYS)
-	if call := systemCalls[nr]; call != nil {
+	if d.code.runs(d) {
+		result, d.stop = d.code.Syscall(nr, args)
+	} else if call := systemCalls[nr]; call != nil {
 		result = call(d, args)
 	} else if !d.refused[nr] {
 		d.refused[nr] = true

@@ -110,7 +110,7 @@ func first(results ...int64) int64 {
 // that the program cannot read.
 func (d *Diversion) load(a, n uint64) ([]byte, int64) {
 	b := make([]byte, n)
-	switch f := d.Mem.Read(a, b); f.Kind {
+	switch f := d.memory(a).Read(a, b); f.Kind {
 	case mem.FaultNone:
 		return b, 0
 	case mem.FaultNotCaptured:
@@ -126,9 +126,10 @@ func (d *Diversion) load(a, n uint64) ([]byte, int64) {
 
 // store writes a system call's output: 0 or -EFAULT.
 func (d *Diversion) store(a uint64, b []byte) int64 {
-	f := d.Mem.Write(a, b)
-	if f.Kind == mem.FaultNotMapped && d.Mem.Grow(f.Addr, stackLimit) {
-		f = d.Mem.Write(a, b)
+	space := d.memory(a)
+	f := space.Write(a, b)
+	if f.Kind == mem.FaultNotMapped && space.Grow(f.Addr, stackLimit) {
+		f = space.Write(a, b)
 	}
 	if f.Kind != mem.FaultNone {
 		return -int64(abi.EFAULT)

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"sort"
 
 	"vplay/checkpoint"
@@ -220,4 +221,20 @@ func (mod *Module) Address(v uint64) uint64 {
 		return v
 	}
 	return v + mod.Bias
+}
+
+// IsMapped reports whether all segments of the module are in their places in a memory map. The dynamic linker maps
+// the whole file first, and then each segment over that.
+func (mod *Module) IsMapped(maps []checkpoint.Mapping) bool {
+	for i := range mod.Segments {
+		s := &mod.Segments[i]
+		if s.Type != elf.PT_LOAD {
+			continue
+		}
+		at := (mod.Bias + s.Vaddr) &^ (checkpoint.PageSize - 1)
+		if !slices.ContainsFunc(maps, func(m checkpoint.Mapping) bool { return m.Start == at || m.Start > at && m.Start < at+max(s.Memsz, 1) }) {
+			return false
+		}
+	}
+	return true
 }
