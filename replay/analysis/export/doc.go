@@ -1,0 +1,2 @@
+// Package export writes what a recording executed in the formats of other tools.
+package export
