@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"sort"
 
 	"vplay/checkpoint"
@@ -220,4 +221,20 @@ func (mod *Module) Address(v uint64) uint64 {
 		return v
 	}
 	return v + mod.Bias
+}
+
+// IsMapped reports whether all segments of the module are in their places in a memory map. The dynamic linker maps the
+// whole file first, and then each segment over that.
+func (m *Module) IsMapped(maps []checkpoint.Mapping) bool {
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if s.Type != elf.PT_LOAD {
+			continue
+		}
+		at := (m.Bias + s.Vaddr) &^ (checkpoint.PageSize - 1)
+		if !slices.ContainsFunc(maps, func(g checkpoint.Mapping) bool { return g.Start == at || g.Start > at && g.Start < at+max(s.Memsz, 1) }) {
+			return false
+		}
+	}
+	return true
 }

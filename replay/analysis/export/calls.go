@@ -177,7 +177,7 @@ func (p *pass) before(v *observe.View, e *checkpoint.Event) {
 // applied is observe.Observer.Applied.
 func (p *pass) applied(v *observe.View, e *checkpoint.Event) {
 	p.catchUp(v.CPU().Retired)
-	if changesCode(e) {
+	if p.names.changedBy(e) {
 		p.remap()
 	}
 	switch e.Kind {

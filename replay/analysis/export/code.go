@@ -2,6 +2,8 @@ package export
 
 import (
 	"path"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -69,6 +71,7 @@ type code struct {
 	functions []function
 	byModule  map[moduleKey]int32
 	byEntry   map[place]int32
+	parts     map[int32][]part // by module, sorted
 	unnamed   map[string]int32 // functions that stand for code without names
 }
 
@@ -81,7 +84,7 @@ func newCode() *code {
 	return &code{
 		modules:   []module{{path: "[no module]"}},
 		functions: []function{fnUnknown: {name: "[unknown]"}, fnSignal: {name: loader.SignalFrame}},
-		byModule:  map[moduleKey]int32{}, byEntry: map[place]int32{}, unnamed: map[string]int32{},
+		byModule:  map[moduleKey]int32{}, byEntry: map[place]int32{}, parts: map[int32][]part{}, unnamed: map[string]int32{},
 	}
 }
 
@@ -129,11 +132,39 @@ func (c *code) nameless(what string, m int32) int32 {
 	return n
 }
 
+// part is code of a function in one range.
+type part struct {
+	low, high uint64
+	fn        int32
+}
+
+// find returns the part that an address of a module is in.
+func (c *code) find(m int32, pc uint64) (fn int32, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := c.parts[m]
+	i := sort.Search(len(list), func(i int) bool { return list[i].low > pc }) - 1
+	if i < 0 || pc >= list[i].high {
+		return 0, false
+	}
+	return list[i].fn, true
+}
+
 // function returns the function at an address of a module's file.
 func (c *code) function(m int32, d *dwarf.Module, pc uint64) int32 {
-	name, entry, ok := "", uint64(0), false
-	if d != nil {
+	if fn, ok := c.find(m, pc); ok {
+		return fn
+	}
+	if d == nil {
+		return c.nameless("["+c.modules[m].name()+"]", m)
+	}
+	name, low, high, entry, ok := d.Part(pc)
+	if !ok {
 		name, entry, ok = d.Function(pc)
+		low, high = pc, pc+1
+		if from, to, known := d.Extent(pc); known {
+			low, high = from, to
+		}
 	}
 	if !ok || name == "" {
 		return c.nameless("["+c.modules[m].name()+"]", m)
@@ -144,20 +175,19 @@ func (c *code) function(m int32, d *dwarf.Module, pc uint64) int32 {
 			name, entry = whole, at
 		}
 	}
-	at := placeOf(m, entry)
-	c.mu.Lock()
-	n, ok := c.byEntry[at]
-	c.mu.Unlock()
-	if ok {
-		return n
-	}
-	f := function{name: name, entry: at, module: m}
+	f := function{name: name, entry: placeOf(m, entry), module: m}
 	f.file, f.line, _ = d.Line(entry)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n, ok = c.byEntry[at]; !ok {
+	n, ok := c.byEntry[f.entry]
+	if !ok {
 		n = c.add(f)
-		c.byEntry[at] = n
+		c.byEntry[f.entry] = n
+	}
+	list := c.parts[m]
+	i := sort.Search(len(list), func(i int) bool { return list[i].low > low })
+	if i == 0 || list[i-1].low != low { // another interval may have been first
+		c.parts[m] = slices.Insert(list, i, part{low, high, n})
 	}
 	return n
 }
@@ -165,12 +195,14 @@ func (c *code) function(m int32, d *dwarf.Module, pc uint64) int32 {
 // names resolves addresses of one memory map of a process.
 type names struct {
 	code    *code
+	budget  *checkpoint.Budget
 	res     *loader.Resolver
 	modules map[*image.Module]int32
 }
 
 // at returns the place and the function of an address.
 func (n *names) at(addr uint64) (place, int32) {
+	n.budget.Renew() // each answer may cost as much as one for a debugger's command
 	mod := n.res.Module(addr)
 	if mod == nil {
 		return placeOf(0, addr), n.outside(addr)
@@ -199,8 +231,12 @@ func (n *names) outside(addr uint64) int32 {
 
 // entries returns the addresses of functions by their names, as allocators has them.
 func (n *names) entries() map[uint64]allocator {
+	n.budget.Renew()
 	out := map[uint64]allocator{}
 	for _, mod := range n.res.Modules() {
+		if !mod.IsMapped(n.res.Maps()) {
+			continue // what is made of a part of it would be kept
+		}
 		d := n.res.File(mod)
 		if d == nil {
 			continue
@@ -217,17 +253,39 @@ func (n *names) entries() map[uint64]allocator {
 	return out
 }
 
-// changesCode reports whether an event may have changed what code is where.
-func changesCode(e *checkpoint.Event) bool {
+// changedBy reports whether an event may have changed what code is where.
+func (n *names) changedBy(e *checkpoint.Event) bool {
 	for i := range e.Maps {
-		switch op := &e.Maps[i]; op.Kind {
+		op := &e.Maps[i]
+		switch op.Kind {
 		case checkpoint.MapOpMap:
-			if op.Map.Prot&checkpoint.ProtExec != 0 || op.Map.Object != 0 {
+			if op.Map.Prot&checkpoint.ProtExec != 0 || n.isCode(op.Start, op.End) {
 				return true
 			}
-		case checkpoint.MapOpUnmap, checkpoint.MapOpProtect, checkpoint.MapOpMove:
-			return true
+		case checkpoint.MapOpProtect:
+			if op.Prot&checkpoint.ProtExec != 0 || n.isCode(op.Start, op.End) {
+				return true
+			}
+		case checkpoint.MapOpUnmap, checkpoint.MapOpMove:
+			if n.isCode(op.Start, op.End) {
+				return true
+			}
 		case checkpoint.MapOpDrop:
+		}
+	}
+	return false
+}
+
+// isCode reports whether a module, or other code, is in a range.
+func (n *names) isCode(start, end uint64) bool {
+	for _, m := range n.res.Modules() {
+		if start < m.End && m.Base < end {
+			return true
+		}
+	}
+	for _, g := range n.res.Maps() {
+		if g.Prot&checkpoint.ProtExec != 0 && start < g.End && g.Start < end {
+			return true
 		}
 	}
 	return false

@@ -46,7 +46,7 @@ func (f *flame) inside(s *spot) *flame {
 
 // flames makes the tree.
 func (w *walk) flames() *flame {
-	l := newLines(w.code)
+	l := newLines(w)
 	root := &flame{name: "all"}
 	of := make([]*flame, len(w.tree.nodes))
 	of[0] = root

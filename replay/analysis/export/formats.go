@@ -51,6 +51,9 @@ func (f Format) Write(ctx context.Context, s *replay.Session, o Options, out io.
 	if n := w.tree.folded; n > 0 {
 		w.note("%d calls deeper than %d are beside their callers", n, maxDepth)
 	}
+	if limit := w.limit.Load(); limit != nil {
+		w.note("names are missing: %v (--limit gives more)", *limit)
+	}
 	return Result{w.sum, w.notes}, err
 }
 

@@ -175,6 +175,9 @@ func (p *pass) unwind() *stack {
 func (p *pass) remap() {
 	m := p.view.Machine()
 	p.maps++
+	if p.names.res != nil {
+		p.w.limited(p.names.res.Limited())
+	}
 	p.names = p.w.namesOf(m, debug.Regions(p.w.s.Rec, m.Mem))
 	p.allocs = p.names.entries()
 	p.byPC = map[uint64]uint32{}

@@ -3,6 +3,7 @@ package export
 import (
 	"compress/gzip"
 	"io"
+	"slices"
 )
 
 // pprof: profile.proto, gzipped, as pprof reads it (github.com/google/pprof, proto/profile.proto, which has the numbers of the fields). Each
@@ -47,7 +48,7 @@ func writePprof(w *walk, out io.Writer) error {
 		return err
 	}
 	z := gzip.NewWriter(out)
-	p := &pprofWriter{w: w, out: z, lines: newLines(w.code), text: map[string]uint64{}, functions: map[pprofFunction]uint64{}, sites: make([]uint64, len(w.tree.nodes))}
+	p := &pprofWriter{w: w, out: z, lines: newLines(w), text: map[string]uint64{}, functions: map[pprofFunction]uint64{}, sites: make([]uint64, len(w.tree.nodes))}
 	p.write()
 	if p.err != nil {
 		return p.err
@@ -100,11 +101,17 @@ func (p *pprofWriter) string(s string) uint64 {
 
 // mappings writes the modules; their numbers are those of the walk.
 func (p *pprofWriter) mappings() {
+	order := []int{}
+	program := p.w.mainModule()
 	for i := range p.w.code.modules {
-		m := &p.w.code.modules[i]
-		if i == 0 {
-			continue // no module
+		if i == program {
+			order = slices.Insert(order, 0, i) // the first is what the profile is called after
+		} else if i > 0 { // else it is no module
+			order = append(order, i)
 		}
+	}
+	for _, i := range order {
+		m := &p.w.code.modules[i]
 		var v message
 		v.uint(1, uint64(i))
 		v.uint(2, m.start)

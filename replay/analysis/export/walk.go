@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
+	"sync/atomic"
 
 	"vplay/checkpoint"
 	"vplay/loader"
@@ -33,8 +35,9 @@ type walk struct {
 	threads map[int32]*thread // as they are behind the intervals that were joined
 	totals  map[runKey]uint64
 	runs    map[place]*runInfo
-	sum     uint64   // instructions
-	notes   []string // of Result
+	sum     uint64                // instructions
+	limit   atomic.Pointer[error] // why names are missing
+	notes   []string              // of Result
 }
 
 // program is one of those that the process was: one from each execve to the next.
@@ -94,13 +97,19 @@ func (w *walk) program(id uint32) *program {
 	return &w.images[sort.Search(len(w.images)-1, func(i int) bool { return w.images[i].last >= id })]
 }
 
+// mainModule returns the number of the program's own module, 0 where that is not known.
+func (w *walk) mainModule() int {
+	p, _ := w.s.Rec.Process(w.o.PID)
+	return max(slices.IndexFunc(w.code.modules, func(m module) bool { return m.path == p.Program }), 0)
+}
+
 // memory is that of a machine, for a resolver.
 type memory struct{ debug.Memory }
 
 // namesOf returns the names of a machine's modules.
 func (w *walk) namesOf(m *replay.Machine, maps []checkpoint.Mapping) names {
 	res := loader.NewResolver(maps, memory{debug.Memory{Space: m.Mem}}, w.program(m.Interval()).files)
-	return names{code: w.code, res: res, modules: map[*image.Module]int32{}}
+	return names{code: w.code, budget: w.s.Rec.Budget(), res: res, modules: map[*image.Module]int32{}}
 }
 
 // newPass returns what walks through an interval: with a tree of its own, or with that of the walk, which all intervals before are in.
@@ -158,11 +167,19 @@ func (p *pass) observer() *observe.Observer {
 	}
 }
 
+// limited notes that names are missing because their files need more memory than they may take.
+func (w *walk) limited(err error) {
+	if err != nil {
+		w.limit.Store(&err)
+	}
+}
+
 // finish checks that every instruction was counted.
 func (p *pass) finish(retired uint64) {
 	p.catchUp(retired)
 	if p.retired != retired {
 		p.stop(fmt.Errorf("export: %d of %d instructions of interval %d were counted: this is a bug in vplayd", p.retired, retired, p.view.Position().Interval))
 	}
+	p.w.limited(p.names.res.Limited())
 	p.view, p.names = nil, names{}
 }

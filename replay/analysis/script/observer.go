@@ -1,7 +1,6 @@
 package script
 
 import (
-	"debug/elf"
 	"errors"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/loader/image"
 	"vplay/replay/debug"
 	"vplay/replay/mem"
 	"vplay/replay/observe"
@@ -147,7 +145,7 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 	}
 	for _, mod := range res.Modules() {
 		key := moduleAt{mod.Path, mod.BuildID, mod.Base, mod.End}
-		if t.modules[key] || !isStart && !isMapped(mod, res.Maps()) {
+		if t.modules[key] || !isStart && !mod.IsMapped(res.Maps()) {
 			continue
 		}
 		chosen, isBound := mod.Implementations(&t.names.memory)
@@ -160,22 +158,6 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 		}
 	}
 	return addresses, functions
-}
-
-// isMapped reports whether all segments of a module are in their places. The dynamic linker maps the whole file first, and then
-// each segment over that.
-func isMapped(mod *image.Module, maps []checkpoint.Mapping) bool {
-	for i := range mod.Segments {
-		s := &mod.Segments[i]
-		if s.Type != elf.PT_LOAD {
-			continue
-		}
-		at := (mod.Bias + s.Vaddr) &^ (mem.PageSize - 1)
-		if !slices.ContainsFunc(maps, func(m checkpoint.Mapping) bool { return m.Start == at || m.Start > at && m.Start < at+max(s.Memsz, 1) }) {
-			return false
-		}
-	}
-	return true
 }
 
 func hasTarget(l []target, p *place) bool {
