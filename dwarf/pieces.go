@@ -145,3 +145,38 @@ func (m *Module) Part(pc uint64) (name string, low, high, entry uint64, ok bool)
 	}
 	return "", 0, 0, 0, false
 }
+
+// Code calls f for each row of the line tables that is in a function, of the units that the code at some addresses is of, and for the
+// first row of each function with isEntry; until f returns false.
+func (m *Module) Code(at []uint64, f func(name, file string, line int, isEntry bool) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	seen := map[*unit]bool{}
+	for _, pc := range at {
+		for _, u := range m.unitsAt(pc) {
+			if seen[u] {
+				continue
+			}
+			seen[u] = true
+			m.readUnit(u)
+			for i := range u.functions {
+				if !m.rows(u, &u.functions[i], f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rows is Code for one function.
+func (m *Module) rows(u *unit, fn *function, f func(name, file string, line int, isEntry bool) bool) bool {
+	k := sort.Search(len(u.lines), func(i int) bool { return u.lines[i].addr > fn.low })
+	for k = max(k-1, 0); k < len(u.lines) && u.lines[k].addr < fn.high; k++ {
+		l := &u.lines[k]
+		if m.meter.spend(1) != nil || !l.end && !f(fn.name, l.file, l.num, fn.low == fn.entry && l.addr <= fn.low) {
+			return false
+		}
+	}
+	return true
+}

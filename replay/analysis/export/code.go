@@ -1,6 +1,7 @@
 package export
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"sort"
@@ -73,6 +74,7 @@ type code struct {
 	byEntry   map[place]int32
 	parts     map[int32][]part // by module, sorted
 	unnamed   map[string]int32 // functions that stand for code without names
+	first     map[string]int32 // functions by name, see distinction
 }
 
 type moduleKey struct {
@@ -289,4 +291,21 @@ func (n *names) isCode(start, end uint64) bool {
 		}
 	}
 	return false
+}
+
+// distinction is what tells a function from another one of the same name that was met before, "" for the first.
+func (c *code) distinction(fn int32) string {
+	if c.first == nil {
+		c.first = map[string]int32{}
+		for i := range c.functions {
+			if _, ok := c.first[c.functions[i].name]; !ok {
+				c.first[c.functions[i].name] = int32(i)
+			}
+		}
+	}
+	f := &c.functions[fn]
+	if c.first[f.name] == fn {
+		return ""
+	}
+	return fmt.Sprintf(" [%s+%#x]", c.modules[f.module].name(), f.entry.addr())
 }

@@ -22,6 +22,9 @@ type Format struct {
 // Formats are all that there are.
 var Formats = []Format{
 	{"pprof", ".pb.gz", "profile.proto for go tool pprof: instructions, calls and allocations by stack", true, writePprof},
+	{"flamegraph", ".svg", "a flame graph of instructions: one SVG file, with a script of its own to zoom", false, writeFlamegraph},
+	{"callgrind", ".callgrind", "callgrind.out for callgrind_annotate and kcachegrind: instructions by line, calls", false, writeCallgrind},
+	{"lcov", ".info", "how often each source line was executed, for genhtml", false, writeLcov},
 	{"folded", ".folded", "stacks, one a line, with the instructions executed there", false, writeFolded},
 }
 

@@ -26,6 +26,9 @@ func (w *walk) sums(l *lines) []stackCount {
 	var out []stackCount
 	index := map[*spot]int{}
 	for i, k := range keys {
+		if i&0xfff == 0 && w.ctx.Err() != nil {
+			return nil // who writes is told of it
+		}
 		if i > 0 && keys[i-1].node != k.node {
 			clear(index)
 		}
