@@ -12,9 +12,9 @@ import (
 
 // follower is told of calls in the order of execution. The machine is behind the run that made the call or return.
 type follower interface {
-	// enter: a function has begun in thread t, at instruction at. It is not called for calls under way at the recording's beginning,
-	// of which it is told with isOld.
-	enter(t *thread, n *node, args *arguments, at uint64, isOld bool)
+	// enter: the function of n has begun in thread t, at instruction at of the interval; isOld says that this was before, and is known only
+	// now. alloc says that it is one of malloc's family that no other one of that has called.
+	enter(t *thread, n *node, alloc allocator, args *arguments, at uint64, isOld bool)
 	// leave: the function that was entered last and has not been left is over.
 	leave(t *thread, n *node)
 }
@@ -29,22 +29,18 @@ func (p *pass) entered(t *thread, k *runInfo, r *x86.Run) {
 	if isCall {
 		n.calls++
 	}
+	alloc := noAllocator
 	if k.alloc != noAllocator && !f.alloc {
-		f.alloc = true
+		f.alloc, alloc = true, k.alloc
 		if size, ok := k.alloc.bytes(&p.args); ok {
 			n.bytes += size
 			n.blocks++
 		}
 	}
 	t.node, t.fn = f.node, k.fn
-	p.show(t, f, p.view.CPU().Retired-uint64(r.N), !isCall)
-}
-
-// show tells the follower that a function has begun.
-func (p *pass) show(t *thread, f *frame, at uint64, isOld bool) {
 	if p.follower != nil && f.node != 0 {
 		f.shown = true
-		p.follower.enter(t, &p.tree.nodes[f.node], &p.args, at, isOld)
+		p.follower.enter(t, n, alloc, &p.args, p.view.CPU().Retired-uint64(r.N), !isCall)
 	}
 }
 
@@ -53,6 +49,15 @@ func (p *pass) hide(t *thread, f *frame) {
 	if f.shown {
 		f.shown = false
 		p.follower.leave(t, &p.tree.nodes[f.node])
+	}
+}
+
+// hideAll tells the follower that all functions of a thread are over.
+func (p *pass) hideAll(t *thread) {
+	for s := t.stack; s != nil; s = s.under {
+		for i := len(s.frames) - 1; i >= 0; i-- {
+			p.hide(t, &s.frames[i])
+		}
 	}
 }
 
@@ -239,7 +244,6 @@ func (p *pass) signal(t *thread) {
 		s.frames = []frame{between}
 		t.stack = s
 	}
-	p.show(t, t.stack.top(), p.view.CPU().Retired, false)
 	s := t.stack
 	s.frames = append(s.frames, frame{slot: sp, parent: s.top().node, fresh: true})
 	p.settle(t)
@@ -266,8 +270,7 @@ func (p *pass) ended(tid int32) {
 	if t == nil {
 		return
 	}
-	p.pop(t, noSlot)
-	p.hide(t, t.stack.top())
+	p.hideAll(t)
 	delete(p.threads, tid)
 	p.exited = append(p.exited, tid)
 	if p.cur == t {

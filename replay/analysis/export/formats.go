@@ -25,6 +25,10 @@ var Formats = []Format{
 	{"flamegraph", ".svg", "a flame graph of instructions: one SVG file, with a script of its own to zoom", false, writeFlamegraph},
 	{"callgrind", ".callgrind", "callgrind.out for callgrind_annotate and kcachegrind: instructions by line, calls", false, writeCallgrind},
 	{"lcov", ".info", "how often each source line was executed, for genhtml", false, writeLcov},
+	{"perfetto", ".perfetto-trace", "a trace for ui.perfetto.dev: threads, calls, system calls, signals, the heap", true, writePerfetto},
+	{"strace", ".strace", "system calls and signals as strace -f prints them", false, writeStrace},
+	{"csv", ".csv", "a table of calls, system calls, signals or functions (--table)", false, writeCSV},
+	{"lackey", ".lackey", "each instruction and access to memory, as valgrind's lackey lists them", false, writeLackey},
 	{"folded", ".folded", "stacks, one a line, with the instructions executed there", false, writeFolded},
 }
 

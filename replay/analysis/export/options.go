@@ -42,6 +42,3 @@ func (o *Options) Check() error {
 	}
 	return nil
 }
-
-// Tables are the tables that the format csv can be asked for.
-func Tables() []string { return []string{"calls"} }
