@@ -116,6 +116,7 @@ var imports = []struct {
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/debug replay/mem replay/observe replay/x86"},
+	{"replay/analysis/export", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/debug replay/debug/text replay/observe replay/x86"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
 }

@@ -89,9 +89,15 @@ func (p *pass) call(t *thread, k *runInfo, sp uint64) {
 	t.slot, t.node, t.fn = sp, 0, -1
 }
 
-// left is called where the stack pointer is above the last call's slot.
-func (p *pass) left(t *thread, sp uint64, loads bool) {
+// left is called where the stack pointer is above the last call's slot, behind a run of k.
+func (p *pass) left(t *thread, sp uint64, k *runInfo, isReturn bool) {
 	s := t.stack
+	if !isReturn && sp == t.slot+8 {
+		// vfork takes its return address off the stack, and puts it back before it returns.
+		if _, fn := p.names.at(p.view.CPU().RIP); fn == k.fn {
+			return
+		}
+	}
 	if n := len(s.frames); sp == t.slot+8 || n > 2 && sp <= s.frames[n-2].slot { // a return, most often
 		p.hide(t, s.top())
 		s.frames = s.frames[:n-1]
@@ -102,7 +108,7 @@ func (p *pass) left(t *thread, sp uint64, loads bool) {
 		}
 		return
 	}
-	p.moved(t, sp, loads)
+	p.moved(t, sp, k.loads)
 }
 
 // returned is a RET in the first frame of a stack.

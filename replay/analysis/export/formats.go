@@ -21,9 +21,9 @@ type Format struct {
 
 // Formats are all that there are.
 var Formats = []Format{
-	{"pprof", ".pb.gz", "profile.proto for go tool pprof: instructions, calls and allocations by stack", true, writePprof},
-	{"flamegraph", ".svg", "a flame graph of instructions: one SVG file, with a script of its own to zoom", false, writeFlamegraph},
-	{"callgrind", ".callgrind", "callgrind.out for callgrind_annotate and kcachegrind: instructions by line, calls", false, writeCallgrind},
+	{"pprof", ".pb.gz", "for go tool pprof: instructions, calls, allocations by stack", true, writePprof},
+	{"flamegraph", ".svg", "a flame graph of instructions: one SVG file that can zoom", false, writeFlamegraph},
+	{"callgrind", ".callgrind", "for callgrind_annotate, kcachegrind: instructions by line, calls", false, writeCallgrind},
 	{"lcov", ".info", "how often each source line was executed, for genhtml", false, writeLcov},
 	{"perfetto", ".perfetto-trace", "a trace for ui.perfetto.dev: threads, calls, system calls, signals, the heap", true, writePerfetto},
 	{"strace", ".strace", "system calls and signals as strace -f prints them", false, writeStrace},
@@ -50,6 +50,9 @@ type Result struct {
 
 // Write exports the recording of a session to out. Errors: those of observe.Run, of out, and of bounds of the format.
 func (f Format) Write(ctx context.Context, s *replay.Session, o Options, out io.Writer) (Result, error) {
+	if o.Table == "" {
+		o.Table = tables[0].name
+	}
 	w, err := newWalk(ctx, s, &o)
 	if err != nil {
 		return Result{}, err

@@ -298,7 +298,7 @@ func (p *pass) ran(_ *observe.View, r *x86.Run) {
 			p.call(t, k, sp)
 		}
 	case sp > t.slot:
-		p.left(t, sp, k.loads)
+		p.left(t, sp, k, k.ends == returns && r.N == k.n)
 	case k.ends == returns && r.N == k.n && len(t.stack.frames) == 1:
 		p.returned(t, sp)
 	case k.loads && r.N == k.n && sp < t.sp && k.ends != goesOn:
