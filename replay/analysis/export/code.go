@@ -72,9 +72,10 @@ type code struct {
 	functions []function
 	byModule  map[moduleKey]int32
 	byEntry   map[place]int32
-	parts     map[int32][]part // by module, sorted
-	unnamed   map[string]int32 // functions that stand for code without names
-	first     map[string]int32 // functions by name, see distinction
+	parts     map[int32][]part               // by module, sorted
+	allocs    map[int32]map[uint64]allocator // by module
+	unnamed   map[string]int32               // functions that stand for code without names
+	first     map[string]int32               // functions by name, see distinction
 }
 
 type moduleKey struct {
@@ -86,7 +87,7 @@ func newCode() *code {
 	return &code{
 		modules:   []module{{path: "[no module]"}},
 		functions: []function{fnUnknown: {name: "[unknown]"}, fnSignal: {name: loader.SignalFrame}},
-		byModule:  map[moduleKey]int32{}, byEntry: map[place]int32{}, parts: map[int32][]part{}, unnamed: map[string]int32{},
+		byModule:  map[moduleKey]int32{}, byEntry: map[place]int32{}, parts: map[int32][]part{}, allocs: map[int32]map[uint64]allocator{}, unnamed: map[string]int32{},
 	}
 }
 
@@ -173,8 +174,8 @@ func (c *code) function(m int32, d *dwarf.Module, pc uint64) int32 {
 	}
 	// What a compiler has moved out of the way is part of the function that it was moved out of.
 	if whole, _, isPart := strings.Cut(name, ".cold"); isPart {
-		if at, ok := d.Lookup(whole); ok {
-			name, entry = whole, at
+		if at := d.Functions(whole); len(at) > 0 {
+			name, entry = whole, at[0]
 		}
 	}
 	f := function{name: name, entry: placeOf(m, entry), module: m}
@@ -231,7 +232,7 @@ func (n *names) outside(addr uint64) int32 {
 	return n.code.nameless("["+strings.Trim(what, "[]")+"]", 0)
 }
 
-// entries returns the addresses of functions by their names, as allocators has them.
+// entries returns the addresses of the functions of malloc's family. Those of a module are looked for once.
 func (n *names) entries() map[uint64]allocator {
 	n.budget.Renew()
 	out := map[uint64]allocator{}
@@ -239,20 +240,33 @@ func (n *names) entries() map[uint64]allocator {
 		if !mod.IsMapped(n.res.Maps()) {
 			continue // what is made of a part of it would be kept
 		}
-		d := n.res.File(mod)
-		if d == nil {
-			continue
-		}
-		for name, kind := range allocators {
-			for _, a := range d.Functions(name) {
-				out[a+mod.Bias] = kind
-			}
-			if a, ok := d.Lookup(name); ok {
+		if d := n.res.File(mod); d != nil {
+			for a, kind := range n.code.allocatorsOf(n.code.module(mod, d), d) {
 				out[a+mod.Bias] = kind
 			}
 		}
 	}
 	return out
+}
+
+// allocatorsOf returns the functions of malloc's family that a module has, by their file virtual addresses.
+func (c *code) allocatorsOf(m int32, d *dwarf.Module) map[uint64]allocator {
+	c.mu.Lock()
+	known, ok := c.allocs[m]
+	c.mu.Unlock()
+	if ok {
+		return known
+	}
+	known = map[uint64]allocator{}
+	for name, kind := range allocators {
+		for _, a := range d.Functions(name) {
+			known[a] = kind
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.allocs[m] = known
+	return known
 }
 
 // changedBy reports whether an event may have changed what code is where.
