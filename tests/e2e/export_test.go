@@ -104,11 +104,8 @@ func TestExportProgram(t *testing.T) {
 	}
 	x := newExported(t, &guest{dir: dir}, rec)
 	x.symbols = dir
-	t.Run("folded", x.folded)
 	t.Run("pprof", x.pprof)
-	t.Run("callgrind", x.callgrind)
 	t.Run("perfetto", x.perfetto)
-	t.Run("csv", x.csv)
 }
 
 // TestExportCrash: the calls that led to a crash are those that info prints.
@@ -130,6 +127,40 @@ func TestExportCrash(t *testing.T) {
 	}
 	if !strings.Contains(x.text(t, "folded"), want+" ") {
 		t.Errorf("no stack is %s", want)
+	}
+}
+
+// TestExportWays: calls that are left by exceptions, longjmp and returns from signals are over, so that what follows is their caller's.
+func TestExportWays(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "ways", "-O1", "-fno-inline", "-pthread")
+	x := newExported(t, g, g.record(t, "--keep", "always", "--interval", "5ms"))
+	x.folded(t)
+	text := x.text(t, "folded")
+	functions := x.table(t, "functions")
+	for stack, times := range map[string]int{
+		"main;after_throw": 5, "main;after_jump": 5, "main;after_signal": 5, "main;deep;deep;deep;deep;deep;deep;deep": 5, "main;jumper;jumper;jumper;jumper;jumper;jumper": 5,
+		"<signal handler called>;handler;in_handler": 5, "work": 2,
+	} {
+		name := stack[strings.LastIndexByte(stack, ';')+1:]
+		found := 0
+		for line := range strings.Lines(text) {
+			if at := strings.LastIndexByte(line, ' '); strings.HasSuffix(line[:at], ";"+stack) {
+				found++
+			}
+		}
+		if found == 0 || strings.HasPrefix(name, "after_") && strings.Count(text, ";"+name+" ") != found {
+			t.Errorf("%d stacks end in %s, and %d in %s", found, stack, strings.Count(text, ";"+name+" "), name)
+		}
+		calls := 0
+		for _, r := range functions {
+			if r["function"] == name {
+				calls, _ = strconv.Atoi(r["calls"])
+			}
+		}
+		if name != "deep" && name != "jumper" && calls != times {
+			t.Errorf("%d calls of %s, want %d", calls, name, times)
+		}
 	}
 }
 

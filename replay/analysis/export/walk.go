@@ -76,11 +76,31 @@ func newWalk(ctx context.Context, s *replay.Session, o *Options) (*walk, error) 
 			w.begins[i.ID] = isFirst
 			isFirst = w.endsInGap(i.ID)
 		}
+		if n := len(w.ids); n > 0 {
+			if err := w.open(w.ids[n-1]); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(w.ids) == 0 {
 		return nil, fmt.Errorf("%w: %d in %s, or no interval of it from %d to %d", checkpoint.ErrNoProcess, o.PID, s.Rec.File(), first, last)
 	}
 	return w, nil
+}
+
+// open opens the files of the modules at the beginning of an interval, the last of a program. What the dynamic linker has chosen for IFUNCs is known
+// there, and names do not depend on which interval is looked at first.
+func (w *walk) open(id uint32) error {
+	k, err := w.s.Start(id)
+	if err != nil {
+		return err
+	}
+	defer k.Release()
+	m := w.s.Viewer(k)
+	defer m.Close()
+	n := w.namesOf(m, debug.Regions(w.s.Rec, m.Mem))
+	n.entries()
+	return nil
 }
 
 // endsInGap reports whether an interval ends with a call whose effects were not recorded.
