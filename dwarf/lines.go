@@ -143,14 +143,7 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 	}
 	files := m.filesAt(pc)
 	m.eachInlined(f.offset, pc, func(e *dwarf.Entry) {
-		in := Inlined{Name: m.nameOf(e, 0)}
-		if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
-			in.CallLine = int(n)
-		}
-		if n, ok := e.Val(dwarf.AttrCallFile).(int64); ok && n >= 0 && int(n) < len(files) {
-			in.CallFile = files[n]
-		}
-		out = append(out, in)
+		out = append(out, m.inlinedBy(e, files))
 	})
 	slices.Reverse(out)
 	return out

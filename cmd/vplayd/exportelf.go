@@ -164,11 +164,7 @@ func safeName(p string) string {
 func writeWhole(name string, b []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".vplay-*")
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return withHint(fmt.Errorf("cannot write %s: %w", name, err), exitFailed, "is its folder there, and may you write to it?")
+		return writeError(name, err)
 	}
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Close())
@@ -179,6 +175,18 @@ func writeWhole(name string, b []byte, mode fs.FileMode) error {
 		_ = os.Remove(f.Name()) // what went wrong is said
 	}
 	return err
+}
+
+// writeError says that a file cannot be written because of err; nil for nil.
+func writeError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return withHint(fmt.Errorf("cannot write %s: %w", name, err), exitFailed, "is its folder there, and may you write to it?")
 }
 
 // exportAll writes every module at its path below dir. Recorded paths are

@@ -29,6 +29,7 @@ type worker struct {
 	isExec     map[uint64]bool  // Observer.Addresses
 	calls      *calls           // nil: nobody asks for functions
 	tracer     *x86.TraceEngine // nil: nobody asks for every instruction or access
+	runs       *x86.RunEngine   // nil: nobody asks for runs
 	notes      *notes           // nil: nobody asks for every access
 	told       Access           // the access that is told, so that none is allocated
 	watched    []watchedAccess  // of the instruction or event that was executed last
@@ -103,7 +104,11 @@ func (w *worker) begin() error {
 	}
 	w.viewer = first
 	maker := w.s.Engine
-	if w.ob.traces() {
+	switch {
+	case w.ob.Run != nil:
+		w.runs = &x86.RunEngine{}
+		maker = func(*x86.CPU) (x86.Engine, func()) { return w.runs, func() {} }
+	case w.ob.traces():
 		w.tracer = &x86.TraceEngine{}
 		maker = func(*x86.CPU) (x86.Engine, func()) { return w.tracer, func() {} }
 	}
@@ -144,7 +149,14 @@ func (w *worker) arm() {
 	if len(addrs) > 0 {
 		m.SetBreakpoints(addrs)
 	}
-	if ob.traces() {
+	if ob.Run != nil {
+		w.live.runs, w.live.event = true, ^uint64(0)
+		w.runs.Tell(m.CPU, func(r *x86.Run) {
+			if w.ended == nil {
+				ob.Run(&w.live, r)
+			}
+		})
+	} else if ob.traces() {
 		w.trace()
 	} else if ob.Access != nil && len(ob.Ranges) > 0 {
 		w.watch()

@@ -29,7 +29,7 @@ const (
 // in memory (see newBlock), and what the loop asks of the first of them is in
 // the same cache line.
 type block struct {
-	epoch uint64 // last validated; 0 when there is a breakpoint on it, or it is counted
+	epoch uint64 // last validated; 0 when there is a breakpoint on it, it is counted, or executed alone
 	pc    uint64 // where it starts
 	n     uint64 // instructions, when it runs to its end
 	last  *block // where the indirect branch at its end led last
@@ -48,7 +48,8 @@ type blockRest struct {
 	brk  bool // a breakpoint stands at pc
 	free bool // entries are not counted (cold.go)
 	heat uint8
-	rep  bool // with brk: its first instruction is a string instruction with REP
+	rep  bool   // with brk: its first instruction is a string instruction with REP
+	tag  uint32 // of who is told of runs (runs.go)
 	page [2]*codePage
 	id   [2]uint64
 }
@@ -77,6 +78,7 @@ type codeCache struct {
 	hotAfter uint8
 	isHot    func(pc uint64) bool
 	leftHot  bool // the loop was left because the next block is hot
+	alone    bool // the loop is left behind each block (runs.go)
 
 	hash  [codeHashSize]*block
 	pages map[uint64]*codePage
@@ -155,7 +157,7 @@ func (b *block) drop() {
 }
 
 func (c *CPU) validated(b *block) {
-	if b.brk || c.isCounted(b) {
+	if b.brk || c.isCounted(b) || c.code.alone {
 		b.checked = c.code.epoch
 	} else {
 		b.epoch = c.code.epoch
@@ -206,6 +208,9 @@ func (c *CPU) find(pc uint64) *block {
 // link returns the block at RIP, where x leads, and remembers it, or nil when
 // the outer loop must have a look.
 func (c *CPU) link(x *blockExit) *block {
+	if c.code.alone {
+		return nil
+	}
 	nb := x.next
 	if nb == nil || nb.checked != c.code.epoch {
 		if nb = c.enter(c.RIP); nb == nil {
