@@ -46,7 +46,8 @@ optional=True says that none of them need be there, else that is an error.
                 orders: acquire and release(THREAD, ADDRESS, kind=""), drop, join
                 (THREAD, CHILD), clear(ADDRESS, SIZE) for memory that is handed out
                 anew; handle(PTHREAD_T) is a thread. The script locks uses all of it.
-                Each access is looked at, so this is slow
+                Each access is looked at, so this is slow; on_access beside it is not
+                called for accesses by system calls
 
 What all moments, which f gets, have. A moment is over when f returns.
   kind, position, interval, instruction, thread, image (0; 1 behind an execve...)

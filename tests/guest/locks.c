@@ -163,6 +163,20 @@ static void *of_barrier(void *arg) {
 	return (void *)sum;
 }
 
+static int ends[2];
+
+static void *with_pipe(void *arg) {
+	char c = 0;
+	if (arg) {
+		box = 1;
+		write(ends[1], &c, 1);
+	} else {
+		read(ends[0], &c, 1);
+		box++;
+	}
+	return arg;
+}
+
 static void fill(void) { box = 7; }
 
 static void *with_once(void *arg) {
@@ -236,7 +250,7 @@ static const struct {
 } cases[] = {
 	{"global", race_global}, {"heap", race_heap}, {"copy", race_copy}, {"rwlock-race", race_rwlock}, {"barrier-race", with_barrier},
 	{"mutex", with_mutex}, {"spin", with_spin}, {"atomics", with_atomics}, {"futex", with_futex}, {"condition", with_condition},
-	{"rwlock", with_rwlock}, {"barrier", of_barrier}, {"once", with_once}, {"semaphore", with_semaphore}, {"freed", of_freed},
+	{"rwlock", with_rwlock}, {"barrier", of_barrier}, {"once", with_once}, {"semaphore", with_semaphore}, {"freed", of_freed}, {"pipe", with_pipe},
 	{"order-two", order_two, 1}, {"order-three", order_three, 1}, {"order-gate", order_gate, 1}, {"order-try", order_try, 1},
 };
 
@@ -247,6 +261,7 @@ int main(int argc, char **argv) {
 	pthread_spin_init(&spin, 0);
 	pthread_barrier_init(&barrier, 0, 2);
 	sem_init(&sem, 0, 1);
+	pipe(ends);
 	heap = calloc(1, sizeof *heap);
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
 		if (argc < 2 || strcmp(argv[1], cases[i].name))
