@@ -126,6 +126,25 @@ func TestAffectedFromAMoment(t *testing.T) {
 	}
 }
 
+// TestAffectedInGDB: the command of gdb finds variables and knows input, and the monitor's prints JSON.
+func TestAffectedInGDB(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "affected", "-O1", "-pthread")
+	message := filepath.Join(g.dir, "message")
+	if err := os.WriteFile(message, []byte("PAZ.hello world!"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.args = []string{message}
+	addr := serve(t, g.record(t), "--symbols", filepath.Join(g.dir, "symbols"))
+	expect(t, gdb(t, addr, loadCommands, "vplay affected input.limit", "vplay affected -n 50 input", "vplay affected --here $rdi", "vplay affected",
+		"monitor affected --json input:3", "monitor affected --what", "monitor affected"),
+		places(t, g, "affected", []string{
+			`0x\w+, 1 bytes  from 0:`, `branch .*LINE:limit: branch`, `instructions of [\d,]+ executed, up to 0:\d+`,
+			`\binput  from 0:0\.0`, `input read\(3\)`, `output write\(1\), bytes 4 to 4`, `crash SIGSEGV: \$\w+`, `it reached what the program died of`,
+			`\$rdi  from 0:`, `vplay affected EXPR: help vplay affected`, `\{"of":"input:3","from":`, `there is no option --what`, `say which value`,
+		})...)
+}
+
 // TestAffectedRefuses: what cannot be followed is an error with a hint.
 func TestAffectedRefuses(t *testing.T) {
 	t.Parallel()

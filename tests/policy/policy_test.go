@@ -114,7 +114,7 @@ var imports = []struct {
 	{"replay/observe", "checkpoint dwarf replay replay/mem replay/x86"},
 	{"replay/analysis/dataflow", "replay/mem replay/x86"},
 	{"replay/analysis/taint", "checkpoint checkpoint/abi replay replay/analysis/dataflow replay/mem replay/x86"},
-	{"replay/analysis/uninit", "checkpoint replay replay/analysis/taint replay/x86"},
+	{"replay/analysis/uninit", "checkpoint replay/analysis/taint"},
 	{"replay/analysis/slice", "checkpoint checkpoint/abi replay replay/analysis/dataflow replay/mem replay/x86"},
 	{"replay/analysis/windows", "checkpoint replay replay/mem/rangemap replay/observe replay/x86"},
 	{"replay/debug/text", ""},

@@ -74,7 +74,9 @@ func (h *uninitHook) observe(r *run, ob *observe.Observer, t *targets) {
 		}
 	}
 	mapped := ob.Mapped
+	r.rec.Budget().Renew() // an interval, and each module's symbols, may take as much as a debugger's command
 	ob.Mapped = func(v *observe.View) (addresses, functions []uint64) {
+		r.rec.Budget().Renew()
 		addresses, functions = mapped(v)
 		h.know(t)
 		return addresses, functions

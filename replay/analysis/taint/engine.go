@@ -42,7 +42,7 @@ type Use struct {
 type Options struct {
 	// Addresses marks what is loaded through a marked address, and what is stored through one.
 	Addresses bool
-	// Uses is called for each use. What an instruction used is not marked any more when it returns
+	// Use is called for each use. What an instruction used is not marked any more when it returns
 	// true, so that what follows from it is not told again.
 	Use func(u *Use) bool
 	// Wrote, when not nil, is called for an instruction at pc that makes something marked, with how many instructions
@@ -83,11 +83,10 @@ type Engine struct {
 // thread is the shadow of a thread.
 type thread struct {
 	regs
-	sp      uint64
-	hasSP   bool
-	isCall  bool // the last instruction was a call or a return
-	inside  []Frame
-	handler int
+	sp     uint64
+	hasSP  bool
+	isCall bool    // the last instruction was a call or a return
+	inside []Frame // calls of functions that models stand for
 }
 
 // cacheSize is how many instructions are found without the map; a power of two.

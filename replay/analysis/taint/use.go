@@ -11,7 +11,7 @@ import (
 // Uses of marked values: where they decide what the program does, and not only what it
 // computes.
 
-// use tells of one.
+// tell tells of one.
 func (t *Engine) tell(u *Use) (isDone bool) { return t.o.Use != nil && t.o.Use(u) }
 
 // check tells what the instruction uses. isAddress says that an address is made of something

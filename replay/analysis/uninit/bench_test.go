@@ -1,7 +1,7 @@
 package uninit
 
 import (
-	"os"
+	"flag"
 	"testing"
 
 	"vplay/checkpoint"
@@ -10,14 +10,11 @@ import (
 	"vplay/replay/x86"
 )
 
-// BenchmarkUninit follows what is undefined through a recording, by its file in VPLAY_OBSERVE, without models of
-// functions.
+var benchFile = flag.String("bench-recording", "../../../cmd/vplayd/demo/weather.vplay", "the recording of BenchmarkUninit")
+
+// BenchmarkUninit follows what is undefined through a recording, without models of functions.
 func BenchmarkUninit(b *testing.B) {
-	file := os.Getenv("VPLAY_OBSERVE")
-	if file == "" {
-		b.Skip("VPLAY_OBSERVE names no recording")
-	}
-	rec, err := checkpoint.Open(file)
+	rec, err := checkpoint.Open(*benchFile)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -34,8 +31,8 @@ func BenchmarkUninit(b *testing.B) {
 		err := observe.Run(b.Context(), s, observe.Options{Ordered: true, Begin: func(*observe.View) (*observe.Observer, error) {
 			return &observe.Observer{
 				Pending:  &c.Engine.Pending,
-				Start:    func(v *observe.View) { at = v; c.Begin(v.Machine()) },
-				Instr:    func(v *observe.View, in *x86.Inst) { c.Before(v.CPU(), in) },
+				Start:    func(v *observe.View) { at = v; c.Engine.Begin(v.Machine()) },
+				Instr:    func(v *observe.View, in *x86.Inst) { c.Engine.Before(v.CPU(), in) },
 				Executed: func(v *observe.View, in *x86.Inst, e x86.Exit) { c.Engine.After(v.CPU(), in, e) },
 				Event:    func(v *observe.View, e *checkpoint.Event) { c.Engine.Event(v.Machine(), e) },
 				Done:     func(v *observe.View) { instructions += v.CPU().Retired },

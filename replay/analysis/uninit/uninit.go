@@ -2,9 +2,7 @@ package uninit
 
 import (
 	"vplay/checkpoint"
-	"vplay/replay"
 	"vplay/replay/analysis/taint"
-	"vplay/replay/x86"
 )
 
 // The checker: what is undefined, and what is told of it.
@@ -48,7 +46,6 @@ type Checker struct {
 	callers   map[uint64]taint.Tag // of origins that were too many to be kept one by one
 	blocks    map[uint64]uint64    // size by address
 	told      map[place]bool
-	dropped   int
 }
 
 // place tells reports apart: an instruction, and of a system call the argument.
@@ -163,9 +160,3 @@ func (c *Checker) use(u *taint.Use) bool {
 	}
 	return true
 }
-
-// Before, After, Event and Begin are those of the engine, for who replays.
-func (c *Checker) Before(cpu *x86.CPU, in *x86.Inst) { c.Engine.Before(cpu, in) }
-
-// Begin says that m is at an interval's start.
-func (c *Checker) Begin(m *replay.Machine) { c.Engine.Begin(m) }
