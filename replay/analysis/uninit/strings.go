@@ -2,6 +2,7 @@ package uninit
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 
 	"vplay/replay/analysis/taint"
@@ -20,7 +21,7 @@ func addStrings(m map[string]modelFunc) {
 		"strcpy": stringCopy, "stpcpy": stringCopy, "strncpy": stringCopy, "stpncpy": stringCopy, "strcat": stringCopy, "strncat": stringCopy,
 		"__strcpy_chk": stringCopy, "__stpcpy_chk": stringCopy, "__strcat_chk": stringCopy,
 		"strlen": whole(1), "strchr": untilFound, "strchrnul": untilFound, "index": untilFound, "strrchr": whole(1), "rindex": whole(1),
-		"wcslen": whole(4), "wcschr": whole(4), "strnlen": bounded(1), "wcsnlen": bounded(4),
+		"wcslen": whole(4), "wcschr": whole(4), "wcsrchr": whole(4), "wmemchr": wideMatch, "strnlen": bounded(1), "wcsnlen": bounded(4),
 		"memchr": untilMatch, "rawmemchr": untilMatch, "memrchr": lastMatch,
 		"memcmp": compareBlocks, "bcmp": compareBlocks, "__memcmpeq": compareBlocks,
 		"strcmp": compare(false, false), "strncmp": compare(true, false), "strcasecmp": compare(false, true), "strncasecmp": compare(true, true),
@@ -167,6 +168,22 @@ func (c *Checker) find(a, n uint64, char byte) uint64 {
 		off += uint64(got)
 	}
 	return n
+}
+
+// wideMatch is the model of wmemchr.
+func wideMatch(c *Checker, name string, f *taint.Frame) taint.Return {
+	c.wantArgument(name, f, 1, 0xffffffff)
+	c.wantArgument(name, f, 2, allBits)
+	var b [4]byte
+	n := min(f.Args[2], maxString/4) * 4
+	for off := uint64(0); off < n; off += 4 {
+		got := c.Engine.Peek(f.Args[0]+off, b[:])
+		if got < len(b) || binary.LittleEndian.Uint32(b[:]) == uint32(f.Args[1]) {
+			n = off + 4
+		}
+	}
+	c.want(name, f, f.Args[0], n)
+	return nothing
 }
 
 // lastMatch looks from the end on.
