@@ -22,7 +22,7 @@ type follower interface {
 // entered is called where the program is in another function than before.
 func (p *pass) entered(t *thread, k *runInfo, r *x86.Run) {
 	f := t.stack.top()
-	isCall := f.fresh || f.node != 0
+	isCall := f.fresh || f.node != 0 && p.tree.nodes[f.node].fn != fnSignal // what a handler returns to has called it
 	p.hide(t, f)
 	f.node, f.fresh = p.tree.child(f.parent, f.site, k.fn), false
 	n := &p.tree.nodes[f.node]
@@ -237,10 +237,11 @@ func (p *pass) signal(t *thread) {
 	sp := p.view.CPU().R[x86.RSP]
 	f := t.stack.top()
 	at, fn := p.names.at(p.was.pc)
-	if f.node == 0 {
-		f.node = p.tree.child(f.parent, f.site, fn)
+	node := f.node
+	if node == 0 { // nothing of it was executed yet, so that it is entered later
+		node = p.tree.child(f.parent, f.site, fn)
 	}
-	between := frame{slot: p.was.sp - 1, parent: f.node, site: at, node: p.tree.child(f.node, at, fnSignal)}
+	between := frame{slot: p.was.sp - 1, parent: node, site: at, node: p.tree.child(node, at, fnSignal)}
 	if sp < p.was.sp && p.was.sp-sp < maxLocals && p.sameRegion(sp, p.was.sp) {
 		t.stack.frames = append(t.stack.frames, between)
 	} else { // an alternate stack

@@ -48,14 +48,20 @@ func (w *walk) join(id uint32, p *pass) error {
 	for i := 1; i < len(to); i++ {
 		n := &p.tree.nodes[i]
 		parent, site := n.parent, n.site
+		calls := n.calls
 		if parent < 0 {
-			parent, site = p.roots[^parent].parent, p.roots[^parent].site
+			r := &p.roots[^parent]
+			parent, site = r.parent, r.site
+			if r.fresh {
+				r.fresh = false
+				calls++
+			}
 		} else {
 			parent = to[parent]
 		}
 		to[i] = w.tree.child(parent, site, n.fn)
 		m := &w.tree.nodes[to[i]]
-		m.calls += n.calls
+		m.calls += calls
 		m.bytes += n.bytes
 		m.blocks += n.blocks
 	}
@@ -108,7 +114,7 @@ func (p *pass) joined(s *stack, to []int32) *stack {
 		out.frames = slices.Clone(r.of.frames[:min(r.frames, len(r.of.frames))])
 		out.high, out.under = max(out.high, r.of.high), r.of.under
 		if n := to[list[0].node]; n != 0 {
-			out.top().node = n
+			out.top().node, out.top().fresh = n, false
 		}
 		list = list[1:]
 	}

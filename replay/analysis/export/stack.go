@@ -101,6 +101,7 @@ type root struct {
 	frames int
 	parent int32
 	site   place
+	fresh  bool // the call was the last instruction of the interval before
 }
 
 // resolve does to a thread of the joined ones what happened at the root.
@@ -125,4 +126,5 @@ func (r *root) resolve(t *thread) {
 	}
 	f := t.stack.top()
 	r.of, r.frames, r.parent, r.site = t.stack, len(t.stack.frames), f.parent, f.site
+	r.fresh = f.fresh && r.sp == 0
 }
