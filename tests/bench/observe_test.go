@@ -54,6 +54,9 @@ func TestObserveFigures(t *testing.T) {
 	measure("instructions", func(n *uint64) *observe.Observer {
 		return &observe.Observer{Instr: func(*observe.View, *x86.Inst) { *n++ }}
 	})
+	measure("accesses without bytes", func(n *uint64) *observe.Observer {
+		return &observe.Observer{AllAccesses: true, NoData: true, Access: func(*observe.View, *observe.Access) { *n++ }}
+	})
 	measure("accesses", func(n *uint64) *observe.Observer {
 		return &observe.Observer{AllAccesses: true, Access: func(*observe.View, *observe.Access) { *n++ }}
 	})

@@ -21,6 +21,7 @@ type hooks struct {
 	syscalls []syscallHook
 	signals  []starlark.Callable
 	accesses []*accessHook
+	heap     *heapHook // nil: nobody asks
 	end      []starlark.Callable
 }
 
@@ -58,7 +59,7 @@ type accessHook struct {
 
 // needReplay reports whether anything in the recording was asked for.
 func (h *hooks) needReplay() bool {
-	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0
+	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0 || h.heap != nil
 }
 
 // unfound is the error of what was asked for and is nowhere in the recording.

@@ -10,6 +10,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
+	"vplay/replay/analysis/heap"
 	"vplay/replay/observe"
 )
 
@@ -46,6 +47,8 @@ type moment struct {
 	addr  uint64 // signal: of a fault
 
 	access observe.Access // access
+
+	problem *heap.Problem // heap
 }
 
 var _ starlark.HasAttrs = (*moment)(nil)
@@ -80,8 +83,8 @@ var kinds = map[string][]string{
 	"name": {"call", "return", "syscall", "signal"}, "number": {"syscall", "signal"}, "args": {"syscall"}, "error": {"syscall"},
 	"text": {"syscall", "signal"}, "fault": {"signal"}, "address": {"signal", "access"},
 	"size": {"access"}, "store": {"access"}, "data": {"access"}, "old": {"access"}, "kernel": {"access"}, "new_value": {"access"}, "old_value": {"access"},
-	"ended": {"end"}, "crashed": {"end"},
-	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access"},
+	"ended": {"end"}, "crashed": {"end"}, "problem": {"heap"},
+	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access", "heap"},
 }
 
 func init() {
@@ -114,7 +117,7 @@ func init() {
 		"address": (*moment).address, "result": (*moment).resultValue, "name": (*moment).name, "number": (*moment).number,
 		"args": (*moment).arguments, "error": (*moment).errorName,
 		"function": (*moment).function, "source": (*moment).source, "module": (*moment).module, "location": (*moment).location,
-		"caller": (*moment).caller, "registers": (*moment).registers,
+		"caller": (*moment).caller, "problem": (*moment).problemValue, "registers": (*moment).registers,
 	}
 	for name, f := range methods {
 		attributes[name] = func(m *moment) (starlark.Value, error) {
@@ -161,8 +164,11 @@ func (m *moment) AttrNames() []string {
 
 // place is the address that the moment is about: of an access, the instruction that made it.
 func (m *moment) place() uint64 {
-	if m.kind == "access" {
+	switch {
+	case m.kind == "access":
 		return m.access.PC
+	case m.problem != nil && m.problem.PC != 0:
+		return m.problem.PC
 	}
 	return m.pc
 }

@@ -32,6 +32,7 @@ type targets struct {
 	ranges  []watchedRange
 	modules map[moduleAt]bool // where places were looked for
 	finds   int
+	heap    heapTargets
 }
 
 // watchedRange is memory whose accesses were asked for.
@@ -58,7 +59,7 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}, modules: map[moduleAt]bool{}}
 	ob := &observe.Observer{}
 	h := &r.hooks
-	if len(h.places)+len(h.returns) > 0 {
+	if len(h.places)+len(h.returns) > 0 || h.heap != nil {
 		ob.Addresses, ob.Functions = t.find(r, v, true)
 		ob.Mapped = func(v *observe.View) ([]uint64, []uint64) { return t.find(r, v, false) }
 	}
@@ -88,6 +89,9 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 	if len(h.accesses) > 0 {
 		ob.Ranges = r.watches(t, v)
 		ob.Access = func(v *observe.View, a *observe.Access) { r.accessed(v, a, t) }
+	}
+	if h.heap != nil {
+		r.followHeap(ob, t)
 	}
 	switch id := v.Machine().Interval(); {
 	case id == r.lastID:
@@ -157,6 +161,10 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 		t.modules[key] = isBound
 		if d := res.File(mod); d != nil {
 			each(func(p *place) { add(p, p.in(mod, d, chosen)) })
+			if r.hooks.heap != nil {
+				a, f := t.heap.find(mod, d, chosen)
+				addresses, functions = append(addresses, a...), append(functions, f...)
+			}
 		}
 	}
 	return addresses, functions
@@ -191,6 +199,9 @@ func hasTarget(l []target, p *place) bool {
 func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
 	r.rec.Budget().Renew() // each callback may look at as much as a debugger's command
 	m.r, m.v, m.at = r, v, v.Position()
+	if m.problem != nil {
+		m.at = m.problem.At
+	}
 	m.tid, m.pc, m.sp = v.TID(), v.CPU().RIP, v.CPU().R[x86.RSP]
 	r.call(f, m)
 	m.over, m.v, m.frames = true, nil, nil

@@ -18,7 +18,7 @@ import (
 
 // predeclaredNames are all of them.
 var predeclaredNames = []string{
-	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_end",
+	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_heap", "on_end",
 	"row", "hex", "signed", "struct", "json", "math",
 }
 
@@ -40,6 +40,7 @@ func (r *run) predeclared() starlark.StringDict {
 		"on_syscall": r.onSyscall(),
 		"on_signal":  r.onPlain("on_signal", &r.hooks.signals),
 		"on_access":  r.onAccess(),
+		"on_heap":    r.onHeap(),
 		"on_end":     r.onPlain("on_end", &r.hooks.end),
 		"row":        starlark.NewBuiltin("row", r.row),
 		"hex":        starlark.NewBuiltin("hex", hexadecimal),
