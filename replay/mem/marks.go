@@ -11,8 +11,8 @@ import (
 	"math/bits"
 )
 
-// maxMarked is how many pages have marks at once, 16 GiB of memory; more get none.
-const maxMarked = 1 << 22
+// maxMarked is how many pages have marks at once, 4 GiB of memory; more get none.
+const maxMarked = 1 << 20
 
 // Marks is a set of bytes. The zero value is empty. One Space at a time uses it (Space.SetMarks), and it
 // may be changed while no access is under way.

@@ -116,7 +116,7 @@ var imports = []struct {
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
 	{"replay/analysis/heap", "checkpoint checkpoint/abi replay/mem replay/observe replay/x86"},
-	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/analysis/heap replay/debug replay/mem replay/observe replay/x86"},
+	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/analysis/heap replay/debug replay/mem replay/mem/rangemap replay/observe replay/x86"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
 }

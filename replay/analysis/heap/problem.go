@@ -147,7 +147,7 @@ func (t *Tracker) explain(v *observe.View, p *Problem) bool {
 	for _, b := range t.blocks {
 		end := b.Addr + b.Size
 		switch {
-		case p.Addr >= end && p.Addr < t.gapEnd(end):
+		case p.Addr >= end && p.Addr < t.gapEnd(&b):
 			behind = &b
 		case t.headers && p.Addr < b.Addr && p.Addr >= b.Addr-header:
 			front = &b

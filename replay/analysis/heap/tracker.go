@@ -215,24 +215,26 @@ func (t *Tracker) give(b Block) {
 func (t *Tracker) mark(b Block) {
 	end := b.Addr + b.Size
 	t.marks.Remove(b.Addr, end)
-	t.marks.Add(end, t.gapEnd(end))
+	t.marks.Add(end, t.gapEnd(&b))
 	if t.headers {
 		t.marks.Add(b.Addr-header, b.Addr)
 	}
 }
 
-// header is what glibc has in front of each block, and granule what blocks begin at multiples of. Other allocators
-// may have no headers, and blocks that begin behind each other.
+// header is what glibc has in front of each block, granule what blocks begin at multiples of, and leastChunk how far apart two of them
+// are at least (malloc/malloc.c, MINSIZE). Other allocators may have no headers, and blocks that begin behind each other.
 const (
 	header       = 8
 	granule      = 16
+	leastChunk   = 32
 	otherGranule = 8
 )
 
-// gapEnd returns up to where no block can begin behind one that ends at end.
-func (t *Tracker) gapEnd(end uint64) uint64 {
+// gapEnd returns up to where no block can begin behind b.
+func (t *Tracker) gapEnd(b *Block) uint64 {
+	end := b.Addr + b.Size
 	if t.headers {
-		return (end + header + granule - 1) &^ (granule - 1)
+		return max((end+header+granule-1)&^(granule-1), b.Addr+leastChunk)
 	}
 	return (end + otherGranule - 1) &^ (otherGranule - 1)
 }

@@ -57,8 +57,8 @@ func (r *run) onHeap() *starlark.Builtin {
 		if err := starlark.UnpackArgs("on_heap", args, kwargs, "f", &f); err != nil {
 			return nil, err
 		}
-		if r.loaded || r.hooks.heap != nil {
-			return nil, fmt.Errorf("on_heap: it is for once, while the script is loaded")
+		if r.loaded || r.hooks.heap != nil || r.hooks.ranges != nil {
+			return nil, errOneSet
 		}
 		h := &heapHook{r: r, f: f}
 		h.tracker.Whole = r.whole

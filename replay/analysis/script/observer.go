@@ -90,6 +90,9 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 		ob.Ranges = r.watches(t, v)
 		ob.Access = func(v *observe.View, a *observe.Access) { r.accessed(v, a, t) }
 	}
+	if h.ranges != nil {
+		h.ranges.follow(r, ob)
+	}
 	if h.heap != nil {
 		r.followHeap(ob, t)
 	}

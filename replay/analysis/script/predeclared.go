@@ -19,7 +19,7 @@ import (
 // predeclaredNames are all of them.
 var predeclaredNames = []string{
 	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_heap", "on_end",
-	"row", "hex", "signed", "struct", "json", "math",
+	"ranges", "row", "hex", "signed", "struct", "json", "math",
 }
 
 func isPredeclared(name string) bool { return slices.Contains(predeclaredNames, name) }
@@ -42,6 +42,7 @@ func (r *run) predeclared() starlark.StringDict {
 		"on_access":  r.onAccess(),
 		"on_heap":    r.onHeap(),
 		"on_end":     r.onPlain("on_end", &r.hooks.end),
+		"ranges":     r.newRanges(),
 		"row":        starlark.NewBuiltin("row", r.row),
 		"hex":        starlark.NewBuiltin("hex", hexadecimal),
 		"signed":     starlark.NewBuiltin("signed", signed),

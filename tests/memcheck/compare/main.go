@@ -32,6 +32,7 @@ const wanted = 20
 type report struct {
 	errors        map[string]int // by kind and place
 	blocks, bytes int            // lost
+	isKilled      bool           // the program ends by a signal
 }
 
 // limit bounds each run of a program.
@@ -43,6 +44,14 @@ func main() {
 	folder := flag.String("folder", ".", "where the programs are")
 	scratch := flag.String("scratch", os.TempDir(), "for recordings")
 	flag.Parse()
+	for _, dir := range []*string{folder, scratch, vplayd} { // the programs run in a folder of their own
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "compare:", err)
+			os.Exit(2)
+		}
+		*dir = abs
+	}
 	agree, all := 0, 0
 	fmt.Printf("%-20s %8s %8s %8s  %s\n", "program", "both", "memcheck", "heap", "lost blocks, bytes")
 	for _, name := range flag.Args() {
@@ -71,6 +80,9 @@ func main() {
 			agree++
 		} else {
 			word = "differ"
+		}
+		if ours.isKilled && !isSame {
+			word += ": it is killed, where valgrind lets it go on"
 		}
 		fmt.Printf("%-20s %8d %8d %8d  %-30s %s\n", name, len(both), len(onlyTheirs), len(onlyOurs), lost, word)
 		if *verbose {
@@ -201,7 +213,7 @@ func heap(vplayd, folder, name, scratch string) (*report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vplayd run: %w", err)
 	}
-	r := &report{errors: map[string]int{}}
+	r := &report{errors: map[string]int{}, isKilled: !cmd.ProcessState.Exited()}
 	for line := range strings.Lines(string(out)) {
 		var x row
 		if json.Unmarshal([]byte(line), &x) != nil {
