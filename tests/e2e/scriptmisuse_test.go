@@ -127,9 +127,13 @@ func TestHeapScriptSilent(t *testing.T) {
 	if err := os.WriteFile(text, []byte(strings.Repeat("one two three\nfour five\n", 300)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	sums := filepath.Join(dir, "sums")
+	if err := os.WriteFile(sums, []byte("2^500\nsqrt(2)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
-		{"sort", "-r", text}, {"awk", "{ n[$1]++ } END { for (k in n) print k, n[k] }", text}, {"sed", "s/o/0/g", text}, {"gzip", "-c", text}, {"xz", "-c", text},
-		{"bc", "-q", "-e", "2^500"}, {"cat", text}, {"date"}, {"find", dir}, {"perl", "-e", "%h = map { $_ => \"x$_\" } (1 .. 500); print join(',', sort values %h)"},
+		{"sort", "-r", text}, {"awk", "{ n[$1]++ } END { for (k in n) print k, n[k] }", text}, {"gzip", "-c", text}, {"xz", "-c", text},
+		{"bc", "-q", sums}, {"cat", text}, {"date"}, {"find", dir}, {"perl", "-e", "%h = map { $_ => \"x$_\" } (1 .. 500); print join(',', sort values %h)"},
 		{"bash", "-c", "for i in 1 2 3; do a[$i]=x$i; done; echo ${a[@]}"},
 	} {
 		t.Run(args[0], func(t *testing.T) {

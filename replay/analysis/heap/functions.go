@@ -1,5 +1,10 @@
 package heap
 
+import (
+	"maps"
+	"slices"
+)
+
 // The functions that are followed, by name.
 
 // role says what a function does; size are the arguments whose product is how many bytes are asked for.
@@ -40,11 +45,11 @@ var roles = map[string]role{
 	"__libc_freeres": {},
 }
 
-// Functions returns the names of the functions whose calls and returns a Tracker is to be told of.
-func Functions() (names []string) {
-	for name := range roles {
-		names = append(names, name)
-	}
+// Functions returns the names of the functions whose calls and returns a Tracker is to be told of. Of two that are one function
+// in glibc, the usual name comes first: free and cfree, memalign and aligned_alloc.
+func Functions() []string {
+	names := slices.Sorted(maps.Keys(roles))
+	slices.Reverse(names)
 	return names
 }
 
