@@ -102,6 +102,10 @@ locks:
 debug-code:
     tests/debugcode/run.sh
 
+# the script heap beside valgrind's memcheck on memcheck's own test programs: just memcheck -v badrw
+memcheck *ARGS:
+    tests/memcheck/run.sh {{ ARGS }}
+
 # compare the emulator with this CPU, N cases
 diff-cpu N="1000000" SEED="1":
     go test ./tests/differential -run TestSoak -timeout 10h -v -cases {{ N }} -seed {{ SEED }}

@@ -145,9 +145,14 @@ func (m *Machine) attach(space *mem.Space, maker EngineMaker) {
 		if h.Access == mem.Store && !h.Changed && h.Watch.Kind&mem.WatchRead == 0 && !m.everyStore {
 			return
 		}
-		m.hits = append(m.hits, h)
-		m.CPU.Attention()
+		m.Hit(h)
 	}
+}
+
+// Hit has Run stop with StopWatch behind what is executed, as at a hit of a watch. It is for Mem.OnAccess.
+func (m *Machine) Hit(h mem.Hit) {
+	m.hits = append(m.hits, h)
+	m.CPU.Attention()
 }
 
 // Close gives the machine's memory back.

@@ -85,7 +85,7 @@ func (s *Space) Read(a uint64, b []byte) Fault {
 		return f
 	}
 	s.copyOut(a, b, Load)
-	if len(s.watches) > 0 {
+	if s.looks() {
 		s.hits(a, len(b), Load, nil)
 	}
 	return Fault{}
@@ -101,7 +101,7 @@ func (s *Space) copyOut(a uint64, b []byte, k Access) {
 		}
 		id := s.load(r, base, key)
 		n := copy(b, s.pool.page(id)[a-base:])
-		if (len(s.watches) > 0 || s.pool.meta(id).mask != nil) && k == Load {
+		if (s.looks() || s.pool.meta(id).mask != nil) && k == Load {
 			if e := &s.slowTLB[base/PageSize%slowTLBSize]; e.base != base || e.page == nil {
 				s.fillSlowTLB(key, base, id, false)
 			}
@@ -136,7 +136,7 @@ func (s *Space) Inject(a uint64, b []byte) Fault {
 
 func (s *Space) store(a uint64, b []byte) {
 	var old []byte
-	if len(s.watches) > 0 {
+	if s.looks() {
 		old = s.before(a, len(b))
 	}
 	for p, rest := a, b; len(rest) > 0; {
@@ -146,7 +146,7 @@ func (s *Space) store(a uint64, b []byte) {
 		s.storeInPage(r, base, p, rest[:n])
 		rest, p = rest[n:], p+uint64(n)
 	}
-	if len(s.watches) > 0 {
+	if s.looks() {
 		s.hits(a, len(b), Store, old)
 	}
 }
@@ -178,7 +178,7 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 		m.codeID.Store(0)
 		s.flushKey(r, base, key)
 	}
-	if len(s.watches) > 0 || partly {
+	if s.looks() || partly {
 		s.fillSlowTLB(key, base, id, true)
 	}
 }

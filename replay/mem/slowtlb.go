@@ -76,8 +76,14 @@ func (s *Space) fillSlowTLB(key, base uint64, id pageID, store bool) {
 		return
 	}
 	b := &noBits
+	if w := s.markedAt(key); w != nil {
+		b = w
+	}
 	if len(s.watches) > 0 {
 		if w := s.watched().page(s, key); w != nil {
+			if b != &noBits {
+				return // each access has to look at both
+			}
 			b = w
 		}
 	}

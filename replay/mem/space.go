@@ -73,7 +73,7 @@ type Space struct {
 	// PartialAccesses counts the accesses to pages with unknown bytes: each is slow. Who makes some directly
 	// (PartialPage) adds them, but those to pages where there are only watches.
 	PartialAccesses uint64
-	// OnAccess is called after an access that touches watched bytes, once for all of it, before OnHit:
+	// OnAccess is called after an access that touches watched or marked bytes, once for all of it, before OnHit:
 	// n bytes at a, and what was there before a store.
 	OnAccess func(a uint64, n int, k Access, old []byte)
 	// OnHit is called after an access to watched bytes, once per watch.
@@ -81,6 +81,7 @@ type Space struct {
 
 	watches []Watch
 	index   *watchIndex // of the watches; see watched
+	marks   *Marks      // nil: there are none
 
 	slowTLB     [slowTLBSize]slowEntry
 	slowTLBUsed bool // one of them is not empty

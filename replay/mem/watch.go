@@ -173,6 +173,9 @@ func anyBit(bits *[PageSize / 64]uint64, o, n int) bool {
 // isWatched reports whether the page of key has bytes on which accesses of kind
 // k are watched. Pages are watched for stores with whatever is watched on them.
 func (s *Space) isWatched(key uint64, k Access) bool {
+	if s.markedAt(key) != nil {
+		return true
+	}
 	if len(s.watches) == 0 {
 		return false
 	}
@@ -183,7 +186,6 @@ func (s *Space) isWatched(key uint64, k Access) bool {
 // touchesWatch reports whether an access of n bytes at a touches a byte watched
 // for it.
 func (s *Space) touchesWatch(a uint64, n int, k Access) bool {
-	x := s.watched()
 	for n > 0 {
 		o := int(a % PageSize)
 		step := min(n, PageSize-o)
@@ -191,12 +193,17 @@ func (s *Space) touchesWatch(a uint64, n int, k Access) bool {
 		if r := s.find(a); r != nil {
 			key = s.key(r, key)
 		}
-		if b := x.page(s, key); b != nil && (k == Store && anyBit(&b.store, o, step) || k != Store && anyBit(&b.load, o, step)) {
+		if s.markedAt(key).has(k, o, step) || len(s.watches) > 0 && s.watched().page(s, key).has(k, o, step) {
 			return true
 		}
 		a, n = a+uint64(step), n-step
 	}
 	return false
+}
+
+// has reports whether one of the n bytes at o is watched for accesses of kind k.
+func (b *watchBits) has(k Access, o, n int) bool {
+	return b != nil && (k == Store && anyBit(&b.store, o, n) || k != Store && anyBit(&b.load, o, n))
 }
 
 // before returns the n bytes at a that a store is about to replace, when some
@@ -218,6 +225,9 @@ func (s *Space) hits(a uint64, n int, k Access, old []byte) {
 	}
 	if s.OnAccess != nil {
 		s.OnAccess(a, n, k, old)
+	}
+	if len(s.watches) == 0 {
+		return
 	}
 	need := WatchRead
 	if k == Store {

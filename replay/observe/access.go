@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"vplay/checkpoint"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
@@ -51,7 +52,7 @@ func (w *worker) trace() {
 // traceAccesses has the processor access memory by a Bus that notes what it does.
 func (w *worker) traceAccesses() {
 	c := w.m.CPU
-	w.notes = &notes{cpu: c}
+	w.notes = &notes{cpu: c, noData: w.ob.NoData}
 	b := &tracedBus{Bus: c.Bus, notes: w.notes}
 	flushed := w.m.Mem.OnFlush
 	w.m.Mem.OnFlush = func(a uint64, all bool) {
@@ -101,12 +102,20 @@ type watchedAccess struct {
 // maxEventData is how many bytes of what an event has read or written are kept.
 const maxEventData = 64
 
-// watch has accesses to the ranges told.
+// watch has accesses to the ranges and marks told.
 func (w *worker) watch() {
-	m := w.m
+	m, wants := w.m, w.ob.Wants
 	m.HitEveryStore()
 	m.Mem.OnAccess = func(a uint64, n int, k mem.Access, old []byte) {
 		x := watchedAccess{Access: Access{PC: m.CPU.RIP, Addr: a, Size: n, Store: k == mem.Store, Event: w.inEvent}}
+		if wants != nil && !wants(&w.live, &x.Access) {
+			return
+		}
+		if w.ob.NoData {
+			w.watched = append(w.watched, x)
+			m.Hit(mem.Hit{Access: k, Addr: a})
+			return
+		}
 		keep := min(n, maxEventData)
 		x.data = make([]byte, keep)
 		got, _ := m.Mem.Peek(a, x.data)
@@ -115,8 +124,26 @@ func (w *worker) watch() {
 			x.old = append(x.old, old[:keep]...)
 		}
 		w.watched = append(w.watched, x)
+		m.Hit(mem.Hit{Access: k, Addr: a})
 	}
 	m.Mem.SetWatches(w.ob.Ranges)
+	if w.ob.Marks != nil {
+		m.Mem.SetMarks(w.ob.Marks)
+	}
+}
+
+// unmark takes the marks of memory away that an event has unmapped, or mapped anew.
+func (w *worker) unmark(e *checkpoint.Event) {
+	for i := range e.Maps {
+		switch op := &e.Maps[i]; op.Kind {
+		case checkpoint.MapOpMove:
+			w.ob.Marks.Drop(op.New, op.NewEnd)
+			w.ob.Marks.Drop(op.Start, op.End)
+		case checkpoint.MapOpMap, checkpoint.MapOpUnmap:
+			w.ob.Marks.Drop(op.Start, op.End)
+		case checkpoint.MapOpProtect, checkpoint.MapOpDrop: // It is the same memory.
+		}
+	}
 }
 
 // tellWatched tells the accesses to the ranges that were made since the last call.

@@ -40,10 +40,11 @@ type note struct {
 
 // notes are the accesses of the instruction that is executed.
 type notes struct {
-	list  []note
-	bytes []byte
-	any   bool // list is not empty
-	cpu   *x86.CPU
+	list   []note
+	bytes  []byte
+	any    bool // list is not empty
+	noData bool // bytes are not kept
+	cpu    *x86.CPU
 }
 
 // Translate implements x86.Bus: code is executed as ever, nothing else is handed out.
@@ -80,15 +81,31 @@ func (b *tracedBus) page(l *[busPages]tracedPage, a uint64, n int, k x86.Access)
 // Read implements x86.Bus.
 func (b *tracedBus) Read(a uint64, p []byte) x86.Fault {
 	if page, off := b.page(&b.loads, a, len(p), x86.Load); page != nil {
-		copy(p, page[off:])
+		copyBytes(p, page[off:])
 	} else if f := b.Bus.Read(a, p); f.Kind != x86.FaultNone {
 		return f
 	}
 	n := b.notes
 	n.any = true
 	n.list = append(n.list, note{a, n.cpu.RIP, len(n.bytes), len(p), false})
-	n.bytes = append(n.bytes, p...)
+	if !n.noData {
+		n.bytes = append(n.bytes, p...)
+	}
 	return x86.Fault{}
+}
+
+// copyBytes copies as many bytes as p has, which b has as well. Most are words: they need no call.
+func copyBytes(p, b []byte) {
+	switch len(p) {
+	case 8:
+		*(*[8]byte)(p) = [8]byte(b)
+	case 4:
+		*(*[4]byte)(p) = [4]byte(b)
+	case 1:
+		p[0] = b[0]
+	default:
+		copy(p, b)
+	}
 }
 
 // Write implements x86.Bus.
@@ -96,10 +113,17 @@ func (b *tracedBus) Write(a uint64, p []byte) x86.Fault {
 	n := b.notes
 	at := len(n.bytes)
 	page, off := b.page(&b.stores, a, len(p), x86.Store)
-	if page != nil {
-		n.bytes = append(append(n.bytes, page[off:off+uint64(len(p))]...), p...)
-		copy(page[off:], p)
-	} else {
+	switch {
+	case page != nil:
+		if !n.noData {
+			n.bytes = append(append(n.bytes, page[off:off+uint64(len(p))]...), p...)
+		}
+		copyBytes(page[off:off+uint64(len(p))], p)
+	case n.noData:
+		if f := b.Bus.Write(a, p); f.Kind != x86.FaultNone {
+			return f
+		}
+	default:
 		old := make([]byte, len(p))
 		b.peek(a, old)
 		if f := b.Bus.Write(a, p); f.Kind != x86.FaultNone {
@@ -135,9 +159,12 @@ func (n *notes) take() { n.list, n.bytes, n.any = n.list[:0], n.bytes[:0], false
 // access makes a what note i says.
 func (n *notes) access(i int, a *Access) {
 	x := &n.list[i]
+	a.PC, a.Addr, a.Size, a.Store = x.pc, x.addr, x.size, x.store
+	if n.noData {
+		return
+	}
 	b := n.bytes[x.at:]
-	*a = Access{PC: x.pc, Addr: x.addr, Size: x.size, Store: x.store}
-	if x.store {
+	if a.Old = nil; x.store {
 		a.Old, b = b[:x.size:x.size], b[x.size:]
 	}
 	a.Data = b[:x.size:x.size]

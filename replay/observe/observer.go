@@ -37,6 +37,16 @@ type Observer struct {
 	Ranges      []mem.Watch
 	AllAccesses bool
 	Access      func(v *View, a *Access)
+	NoData      bool // Access has no Data and no Old, and takes less time by that
+
+	// Marks, when set, are bytes whose accesses are told as those of Ranges are. The callbacks may change them at any time. An interval is
+	// replayed only when its turn has come then, since the marks are not known before; intervals may share one set, which
+	// nothing else uses meanwhile. Memory that is unmapped, or mapped anew, loses its marks.
+	Marks *mem.Marks
+	// Wants, when set, is asked at each access to Ranges or Marks whether Access is to be called for it. It is in the midst of the
+	// instruction, or event, for a small part of what a call of Access costs: v must be asked for nothing but registers and thread, and the access has
+	// no Data and no Old.
+	Wants func(v *View, a *Access) bool
 
 	// Instr is called before each instruction, with the machine at it; an instruction
 	// that faults is told again when it is executed again. A REP string instruction is
@@ -64,6 +74,9 @@ type Observer struct {
 	Start, Done func(v *View)
 }
 
+// watches reports whether accesses to some of the memory must be looked at.
+func (o *Observer) watches() bool { return o.Access != nil && (len(o.Ranges) > 0 || o.Marks != nil) }
+
 // traces reports whether every instruction must be looked at.
 func (o *Observer) traces() bool {
 	return o.Instr != nil || o.Run != nil || o.AllAccesses && o.Access != nil
@@ -76,7 +89,7 @@ type Access struct {
 	Addr  uint64 // of the first byte
 	Size  int    // bytes
 	Store bool
-	Event bool // by an event: the kernel's, with Observer.Ranges alone
+	Event bool // by an event: the kernel's, with Observer.Ranges and Marks alone
 	// Data are the bytes that were loaded or stored, Old those that a store
 	// replaced; as far as they are known, and 64 of an event's at most. Both are
 	// valid until the callback returns.

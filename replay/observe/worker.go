@@ -158,7 +158,7 @@ func (w *worker) arm() {
 		})
 	} else if ob.traces() {
 		w.trace()
-	} else if ob.Access != nil && len(ob.Ranges) > 0 {
+	} else if ob.watches() {
 		w.watch()
 	}
 	if ob.Event != nil || ob.Applied != nil || ob.Mapped != nil || ob.Access != nil || ob.traces() {
@@ -171,7 +171,7 @@ const slice = 4_000_000
 
 // replay replays the interval to its end.
 func (w *worker) replay() error {
-	if w.o.Ordered && w.ob.traces() && !w.turns.await(w.index) {
+	if (w.o.Ordered && w.ob.traces() || w.ob.Marks != nil) && !w.turns.await(w.index) {
 		return w.ctx.Err()
 	}
 	w.arm()
@@ -239,6 +239,9 @@ func (w *worker) event(e *checkpoint.Event) {
 func (w *worker) applied(e *checkpoint.Event) {
 	w.inEvent = false
 	w.live.event = w.m.CPU.Retired
+	if w.ob.Marks != nil {
+		w.unmark(e)
+	}
 	if w.ob.Mapped != nil && mapsCode(e) {
 		w.extend(w.ob.Mapped(&w.live))
 	}

@@ -43,11 +43,8 @@ func (c *CPU) FlushTLB() {
 	c.rfills.empty(&c.rtlb)
 	c.wfills.empty(&c.wtlb)
 	c.rslow, c.wslow = slowPages{}, slowPages{}
-	if c.hasPartial {
-		c.rpartial.empty()
-		c.wpartial.empty()
-		c.hasPartial = false
-	}
+	c.rpartialFills.emptyPartial(&c.rpartial)
+	c.wpartialFills.emptyPartial(&c.wpartial)
 	c.engine.Invalidate(c, AllPages)
 }
 
@@ -194,7 +191,7 @@ func (c *CPU) busRead(a uint64, b []byte) Exit {
 	if f := c.Bus.Read(a, s); f.Kind != FaultNone {
 		return c.memFault(f)
 	}
-	c.notePartial(&c.rpartial, a, Load)
+	c.notePartial(&c.rpartial, &c.rpartialFills, a, Load)
 	copy(b, s)
 	return ExitNone
 }
@@ -241,7 +238,7 @@ func (c *CPU) busWrite(a uint64, b []byte) Exit {
 	if !c.flushesCode {
 		c.engine.Invalidate(c, AllPages)
 	}
-	c.notePartial(&c.wpartial, a, Store)
+	c.notePartial(&c.wpartial, &c.wpartialFills, a, Store)
 	return ExitNone
 }
 

@@ -22,8 +22,9 @@ type PartialPage struct {
 	Counted bool                // CountPartial wants to know of accesses
 }
 
-// PartialEntries is how many such pages are remembered for each kind of access.
-const PartialEntries = 8
+// PartialEntries is how many such pages are remembered for each kind of access: as many as a program whose
+// heap is watched for bytes that were freed works on.
+const PartialEntries = 512
 
 // partialEntry is one of them. It has the size that HostLayout says.
 type partialEntry struct {
@@ -37,10 +38,18 @@ type partialEntry struct {
 // unused entry has the base of another one.
 type partialPages [PartialEntries]partialEntry
 
-func (t *partialPages) empty() {
-	for i := range t {
-		t[i] = partialEntry{base: emptyBase(uint64(i))}
+// emptyPartial empties t, whose fills these are.
+func (f *fills) emptyPartial(t *partialPages) {
+	if f.n <= len(f.at) {
+		for _, i := range f.at[:f.n] {
+			t[i] = partialEntry{base: emptyBase(uint64(i))}
+		}
+	} else {
+		for i := range t {
+			t[i] = partialEntry{base: emptyBase(uint64(i))}
+		}
 	}
+	f.n = 0
 }
 
 func (t *partialPages) drop(a uint64) {
@@ -49,12 +58,13 @@ func (t *partialPages) drop(a uint64) {
 }
 
 // notePartial remembers the page of a, which the Bus has just accessed, if it is one.
-func (c *CPU) notePartial(t *partialPages, a uint64, k Access) {
+func (c *CPU) notePartial(t *partialPages, f *fills, a uint64, k Access) {
 	if c.partialBus == nil {
 		return
 	}
 	base := a &^ (pageSize - 1)
-	e := &t[base>>12&(PartialEntries-1)]
+	i := base >> 12 & (PartialEntries - 1)
+	e := &t[i]
 	if e.base == base {
 		return
 	}
@@ -63,7 +73,7 @@ func (c *CPU) notePartial(t *partialPages, a uint64, k Access) {
 		if p.Counted {
 			e.count = 1
 		}
-		c.hasPartial = true
+		f.add(i)
 	}
 }
 

@@ -29,23 +29,25 @@ func TestObserveFigures(t *testing.T) {
 		_ [7]uint64
 	}
 	measure := func(name string, o func(count *uint64) *observe.Observer) {
-		clear(n[:])
-		began := time.Now()
-		var insns [64]uint64
-		err := observe.Run(context.Background(), s, observe.Options{Intervals: ids, Begin: func(v *observe.View) (*observe.Observer, error) {
-			ob := o(&n[v.Position().Interval%64].n)
-			ob.Done = func(v *observe.View) { insns[v.Position().Interval%64] = v.Position().Instr }
-			return ob, nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		took := time.Since(began)
-		sum, all := uint64(0), uint64(0)
-		for i := range n {
-			sum, all = sum+n[i].n, all+insns[i]
-		}
-		t.Logf("%-30s %10.2f s  %12d callbacks  %7.2f M/s  %8.1f M insn/s", name, took.Seconds(), sum, float64(sum)/1e6/took.Seconds(), float64(all)/1e6/took.Seconds())
+		t.Run(name, func(t *testing.T) {
+			clear(n[:])
+			began := time.Now()
+			var insns [64]uint64
+			err := observe.Run(context.Background(), s, observe.Options{Intervals: ids, Begin: func(v *observe.View) (*observe.Observer, error) {
+				ob := o(&n[v.Position().Interval%64].n)
+				ob.Done = func(v *observe.View) { insns[v.Position().Interval%64] = v.Position().Instr }
+				return ob, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(began)
+			sum, all := uint64(0), uint64(0)
+			for i := range n {
+				sum, all = sum+n[i].n, all+insns[i]
+			}
+			t.Logf("%-30s %10.2f s  %12d callbacks  %7.2f M/s  %8.1f M insn/s", name, took.Seconds(), sum, float64(sum)/1e6/took.Seconds(), float64(all)/1e6/took.Seconds())
+		})
 	}
 	measure("nothing", func(*uint64) *observe.Observer { return &observe.Observer{} })
 	measure("events", func(n *uint64) *observe.Observer {
@@ -53,6 +55,9 @@ func TestObserveFigures(t *testing.T) {
 	})
 	measure("instructions", func(n *uint64) *observe.Observer {
 		return &observe.Observer{Instr: func(*observe.View, *x86.Inst) { *n++ }}
+	})
+	measure("accesses without bytes", func(n *uint64) *observe.Observer {
+		return &observe.Observer{AllAccesses: true, NoData: true, Access: func(*observe.View, *observe.Access) { *n++ }}
 	})
 	measure("accesses", func(n *uint64) *observe.Observer {
 		return &observe.Observer{AllAccesses: true, Access: func(*observe.View, *observe.Access) { *n++ }}

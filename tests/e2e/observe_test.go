@@ -35,6 +35,7 @@ func TestObserve(t *testing.T) {
 	t.Run("instructions", w.observeInstructions)
 	t.Run("addresses", w.observeAddresses)
 	t.Run("ranges", w.observeRanges)
+	t.Run("marks", w.observeMarks)
 	t.Run("events", func(t *testing.T) {
 		var want, got []checkpoint.EventKind
 		for _, i := range s.Rec.Intervals() {
@@ -158,6 +159,59 @@ func (w *walker) observeRanges(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%#x+%d: %d accesses, want %d\n%+v\n%+v", x.Addr, x.Len, len(got), len(want), got, want)
 		}
+	}
+}
+
+// observeMarks changes a set of marked bytes all the time, and compares the accesses that are told with all accesses,
+// each held to the set of that moment. The set goes on from one interval to the next.
+func (w *walker) observeMarks(t *testing.T) {
+	var addrs []uint64
+	for range 6 {
+		addrs = append(addrs, w.all[w.r.IntN(len(w.all))].regs.RIP)
+	}
+	// change is what happens to the set at a moment: what follows from the position alone.
+	change := func(v *observe.View) (at, n uint64, isAdd bool) {
+		p := v.Position()
+		at = v.CPU().R[x86.RSP] - 40 + p.Instr*7%80
+		return at, 1 + p.Instr%9, p.Instr%3 != 0
+	}
+	note := func(a *observe.Access) touched {
+		return touched{a.PC, a.Addr, a.Size, a.Store, string(a.Data), string(a.Old)}
+	}
+	var want, got []touched
+	set := map[uint64]bool{}
+	observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+		return &observe.Observer{Addresses: addrs, AllAccesses: true,
+			Exec: func(v *observe.View) {
+				for at, n, isAdd := change(v); n > 0; at, n = at+1, n-1 {
+					set[at] = isAdd
+				}
+			},
+			Access: func(_ *observe.View, a *observe.Access) {
+				for i := range uint64(a.Size) {
+					if set[a.Addr+i] {
+						want = append(want, note(a))
+						return
+					}
+				}
+			}}
+	})
+	var marks mem.Marks
+	asked := 0
+	observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+		return &observe.Observer{Addresses: addrs, Marks: &marks,
+			Exec: func(v *observe.View) {
+				if at, n, isAdd := change(v); isAdd {
+					marks.Add(at, at+n)
+				} else {
+					marks.Remove(at, at+n)
+				}
+			},
+			Wants:  func(_ *observe.View, a *observe.Access) bool { asked++; return !a.Event },
+			Access: func(_ *observe.View, a *observe.Access) { got = append(got, note(a)) }}
+	})
+	if !slices.Equal(got, want) || len(want) == 0 || asked < len(want) {
+		t.Errorf("%d accesses, asked %d times, want %d of %d bytes", len(got), asked, len(want), len(set))
 	}
 }
 

@@ -22,6 +22,8 @@ type hooks struct {
 	syscalls []syscallHook
 	signals  []starlark.Callable
 	accesses []*accessHook
+	heap     *heapHook // nil: nobody asks
+	ranges   *rangeSet // nil: there is none
 	end      []starlark.Callable
 	races    *races      // nil: it was not asked for
 	uninit   *uninitHook // nil: nobody asks
@@ -62,7 +64,7 @@ type accessHook struct {
 
 // needReplay reports whether anything in the recording was asked for.
 func (h *hooks) needReplay() bool {
-	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0 || h.races != nil || h.uninit != nil
+	return len(h.places)+len(h.returns)+len(h.syscalls)+len(h.signals)+len(h.accesses) > 0 || h.races != nil || h.heap != nil || h.ranges != nil || h.uninit != nil
 }
 
 // unfound is the error of what was asked for and is nowhere in the recording.
@@ -238,8 +240,11 @@ func (r *run) onAccess() *starlark.Builtin {
 			if !ok || !also || h.end <= h.start {
 				return fmt.Errorf("on_access: a range is (START, END) with START below END")
 			}
+		case *rangeSet:
+			what.hooks = append(what.hooks, h)
+			return nil
 		default:
-			return fmt.Errorf("on_access: the first argument is an expression, or a range (START, END)")
+			return fmt.Errorf("on_access: the first argument is an expression, a range (START, END), or ranges()")
 		}
 		r.hooks.accesses = append(r.hooks.accesses, h)
 		return nil

@@ -107,6 +107,9 @@ func frameValue(l *loader.Location) starlark.Value {
 
 // stack returns the calls that led to the moment, innermost first; the first is where it is. n bounds the frames.
 func (m *moment) stack(n int) []loader.Location {
+	if m.problem != nil {
+		return m.r.stackAt(m.v, m.problem, n)
+	}
 	regs := loader.Regs(&m.v.CPU().State)
 	return debug.BacktraceOf(m.names(), &regs, n)
 }

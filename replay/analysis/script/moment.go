@@ -10,6 +10,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
+	"vplay/replay/analysis/heap"
 	"vplay/replay/analysis/uninit"
 	"vplay/replay/observe"
 )
@@ -50,6 +51,8 @@ type moment struct {
 	other  starlark.Value // race: the access before
 
 	use *uninit.Report // uninit
+
+	problem *heap.Problem // heap
 }
 
 var _ starlark.HasAttrs = (*moment)(nil)
@@ -84,8 +87,8 @@ var kinds = map[string][]string{
 	"name": {"call", "return", "syscall", "signal"}, "number": {"syscall", "signal"}, "args": {"syscall"}, "error": {"syscall"},
 	"text": {"syscall", "signal", "uninit"}, "use": {"uninit"}, "origin": {"uninit"}, "fault": {"signal"}, "address": {"signal", "access", "race"}, "other": {"race"},
 	"size": {"access", "race"}, "store": {"access", "race"}, "data": {"access"}, "old": {"access"}, "kernel": {"access"}, "new_value": {"access"}, "old_value": {"access"},
-	"ended": {"end"}, "crashed": {"end"},
-	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access", "race"},
+	"ended": {"end"}, "crashed": {"end"}, "problem": {"heap"},
+	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access", "race", "heap"},
 }
 
 func init() {
@@ -121,7 +124,7 @@ func init() {
 		"address": (*moment).address, "result": (*moment).resultValue, "name": (*moment).name, "number": (*moment).number,
 		"args": (*moment).arguments, "error": (*moment).errorName,
 		"function": (*moment).function, "source": (*moment).source, "module": (*moment).module, "location": (*moment).location,
-		"caller": (*moment).caller, "registers": (*moment).registers,
+		"caller": (*moment).caller, "problem": (*moment).problemValue, "registers": (*moment).registers,
 	}
 	for name, f := range methods {
 		attributes[name] = func(m *moment) (starlark.Value, error) {
@@ -168,8 +171,11 @@ func (m *moment) AttrNames() []string {
 
 // place is the address that the moment is about: of an access, the instruction that made it.
 func (m *moment) place() uint64 {
-	if m.kind == "access" || m.kind == "race" {
+	switch {
+	case m.kind == "access", m.kind == "race":
 		return m.access.PC
+	case m.problem != nil && m.problem.PC != 0:
+		return m.problem.PC
 	}
 	return m.pc
 }

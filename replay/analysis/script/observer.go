@@ -31,6 +31,7 @@ type targets struct {
 	models  map[uint64]string // functions that stand for themselves, see uninit.go
 	modules map[moduleAt]bool // where places were looked for
 	finds   int
+	heap    heapTargets
 }
 
 // watchedRange is memory whose accesses were asked for.
@@ -57,7 +58,7 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 	t := &targets{at: map[uint64][]target{}, returns: map[uint64][]target{}, models: map[uint64]string{}, modules: map[moduleAt]bool{}}
 	ob := &observe.Observer{}
 	h := &r.hooks
-	if len(h.places)+len(h.returns) > 0 || h.uninit != nil {
+	if len(h.places)+len(h.returns) > 0 || h.uninit != nil || h.heap != nil {
 		ob.Addresses, ob.Functions = t.find(r, v, true)
 		ob.Mapped = func(v *observe.View) ([]uint64, []uint64) { return t.find(r, v, false) }
 	}
@@ -93,6 +94,12 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 	}
 	if h.uninit != nil {
 		h.uninit.observe(r, ob, t)
+	}
+	if h.ranges != nil {
+		h.ranges.follow(r, ob)
+	}
+	if h.heap != nil {
+		r.followHeap(ob, t)
 	}
 	switch id := v.Machine().Interval(); {
 	case id == r.lastID:
@@ -173,6 +180,10 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 		t.modules[key] = isBound
 		if d := res.File(mod); d != nil {
 			each(func(p *place) { add(p, p.in(mod, d, chosen)) })
+			if r.hooks.heap != nil {
+				a, f := t.heap.find(mod, d, chosen)
+				addresses, functions = append(addresses, a...), append(functions, f...)
+			}
 		}
 	}
 	return addresses, functions
@@ -191,7 +202,10 @@ func hasTarget(l []target, p *place) bool {
 func (r *run) tell(f starlark.Callable, v *observe.View, m *moment) {
 	r.rec.Budget().Renew() // each callback may look at as much as a debugger's command
 	m.r, m.v = r, v
-	if m.kind != "race" { // which has that of the access
+	switch {
+	case m.problem != nil:
+		m.at = m.problem.At
+	case m.kind != "race": // which has that of the access
 		m.at = v.Position()
 	}
 	m.tid, m.pc, m.sp = v.TID(), v.CPU().RIP, v.CPU().R[x86.RSP]

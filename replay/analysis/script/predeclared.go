@@ -18,7 +18,7 @@ import (
 
 // predeclaredNames are all of them.
 var predeclaredNames = []string{
-	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_uninit", "on_end", "races",
+	"args", "recording", "on_call", "on_return", "on_line", "on_exec", "on_syscall", "on_signal", "on_access", "on_uninit", "on_heap", "on_end", "races", "ranges",
 	"row", "hex", "signed", "struct", "json", "math",
 }
 
@@ -40,9 +40,11 @@ func (r *run) predeclared() starlark.StringDict {
 		"on_syscall": r.onSyscall(),
 		"on_signal":  r.onPlain("on_signal", &r.hooks.signals),
 		"on_access":  r.onAccess(),
+		"on_heap":    r.onHeap(),
 		"on_uninit":  r.onUninit(),
 		"on_end":     r.onPlain("on_end", &r.hooks.end),
 		"races":      r.racesBuiltin(),
+		"ranges":     r.newRanges(),
 		"row":        starlark.NewBuiltin("row", r.row),
 		"hex":        starlark.NewBuiltin("hex", hexadecimal),
 		"signed":     starlark.NewBuiltin("signed", signed),

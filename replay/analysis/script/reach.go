@@ -76,7 +76,7 @@ func spansOf(d *starlark.Dict) ([]span, error) {
 	if d.Len() > maxBlocks {
 		return nil, errTooLarge
 	}
-	out := make([]span, 0, d.Len())
+	sizes := make(map[uint64]uint64, d.Len())
 	for _, kv := range d.Items() {
 		a, isAddr := kv[0].(starlark.Int)
 		n, isSize := kv[1].(starlark.Int)
@@ -88,13 +88,22 @@ func spansOf(d *starlark.Dict) ([]span, error) {
 		if !ok || !also || start+size < start {
 			return nil, errors.New("unreferenced: an address and its size are no range")
 		}
+		sizes[start] = size
+	}
+	return spans(sizes), nil
+}
+
+// spans returns blocks, from address to size, as ranges by address.
+func spans(blocks map[uint64]uint64) []span {
+	out := make([]span, 0, len(blocks))
+	for start, size := range blocks {
 		out = append(out, span{start, start + max(size, 1)})
 	}
 	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	for i := 1; i < len(out); i++ { // what overlaps belongs to the later one
 		out[i-1].end = min(out[i-1].end, out[i].start)
 	}
-	return out, nil
+	return out
 }
 
 // at returns the index of the span of l that holds an address, -1 where none does.

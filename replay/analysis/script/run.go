@@ -229,7 +229,7 @@ func watchHeap(ctx context.Context, limit int64, cancel context.CancelCauseFunc)
 	if limit <= 0 {
 		return func() {}
 	}
-	began := heap()
+	began := heapSize()
 	done := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -242,10 +242,10 @@ func watchHeap(ctx context.Context, limit int64, cancel context.CancelCauseFunc)
 				return
 			case <-tick.C:
 			}
-			if heap()-began <= limit {
+			if heapSize()-began <= limit {
 				continue
 			}
-			if runtime.GC(); heap()-began > limit { // what is left is not garbage
+			if runtime.GC(); heapSize()-began > limit { // what is left is not garbage
 				cancel(&LimitError{fmt.Sprintf("it took more than %d MiB of memory", limit>>20)})
 				return
 			}
@@ -254,8 +254,8 @@ func watchHeap(ctx context.Context, limit int64, cancel context.CancelCauseFunc)
 	return func() { close(done) }
 }
 
-// heap returns how many bytes objects take, garbage included.
-func heap() int64 {
+// heapSize returns how many bytes objects take, garbage included.
+func heapSize() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64())
