@@ -115,6 +115,7 @@ var imports = []struct {
 	{"replay/analysis/slice", "checkpoint checkpoint/abi replay replay/mem replay/x86"},
 	{"replay/debug/text", ""},
 	{"replay/debug", "checkpoint checkpoint/abi loader loader/image dwarf replay replay/analysis/slice replay/mem replay/x86 replay/debug/api replay/debug/text"},
+	{"replay/analysis/deviate", "checkpoint loader loader/image replay replay/analysis/slice replay/debug replay/debug/text replay/mem replay/x86"},
 	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/debug replay/mem replay/observe replay/x86"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
