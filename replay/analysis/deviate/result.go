@@ -25,8 +25,8 @@ type Result struct {
 	// Deviations are those that led to it, the likeliest first, without those left out.
 	Deviations []Deviation `json:"deviations"`
 	Left       int         `json:"left"`
-	// First is where the bad run first went another way than all good runs, whether that matters or not; nil where it never
-	// did in code with source lines.
+	// First is where the bad run first went another way than the first good run, whether that matters or not; nil where it is not
+	// found near the beginning.
 	First *Side `json:"first,omitempty"`
 	// Difference is how different the bad run was in each of equal pieces of its instructions: 0 where good runs
 	// did the same, 1 where no good run ever did anything of it.
@@ -99,15 +99,29 @@ func (f *finder) result(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// first returns the oldest way of the bad run that no good run went.
-func (f *finder) first() (s *Side) {
-	for w, x := range f.bad.t.ways {
-		if x.novelty >= isNew && f.bad.names.isOwn(w.from) && (s == nil || x.first.Compare(*s.Position) < 0) {
-			at, to, p := f.bad.names.at(w.from), f.bad.names.at(w.to), x.first
-			s = &Side{Run: f.bad.Name, Position: &p, At: &at, To: &to}
+// first returns the first branch with a source line that went another way than in the first good run; nil where it is not
+// among the first of all.
+func (f *finder) first() *Side {
+	own := func(r *run, list []opened) []opened {
+		for i := range list {
+			if r.names.isOwn(list[i].from) {
+				return list[i:]
+			}
 		}
+		return nil
 	}
-	return s
+	g := f.good[0]
+	shift := f.seen.shifts[0]
+	a, b := own(f.bad, f.bad.t.opening), own(g, g.t.opening)
+	for len(a) > 0 && len(b) > 0 {
+		is := slices.Contains(shift.of(b[0].from), f.bad.names.place(a[0].from)) && slices.Contains(shift.of(b[0].to), f.bad.names.place(a[0].to))
+		if !is {
+			at, to, p := f.bad.names.at(a[0].from), f.bad.names.at(a[0].to), a[0].at
+			return &Side{Run: f.bad.Name, Position: &p, At: &at, To: &to}
+		}
+		a, b = own(f.bad, a[1:]), own(g, b[1:])
+	}
+	return nil
 }
 
 // since returns how many instructions there are from a position to the end of a run.

@@ -43,7 +43,7 @@ func (r *Result) String() string {
 		fmt.Fprintf(&b, "  and %s\n", text.Plural(r.Left, "more deviation"))
 	}
 	if d := r.First; d != nil {
-		fmt.Fprintf(&b, "the first new branch of all: %s  %s\n", d.Position, lineText(d.At))
+		fmt.Fprintf(&b, "the first difference of all: %s  %s\n", d.Position, lineText(d.At))
 	}
 	fmt.Fprintf(&b, "for %s at %s of %s", text.Printable(r.What), r.Position, text.Printable(r.Bad))
 	return b.String()

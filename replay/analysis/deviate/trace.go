@@ -140,10 +140,12 @@ type tracer struct {
 	known    [1 << 13]uint64 // blocks that were noted
 
 	lengths map[uint32]uint64 // of intervals, in instructions
-	before  uint64            // instructions in the intervals before
-	all     uint64            // instructions in the run, about
-	novel   [pieces]float64
-	total   [pieces]float64
+	opening []opened          // the first branches, see finder.first
+
+	before uint64 // instructions in the intervals before
+	all    uint64 // instructions in the run, about
+	novel  [pieces]float64
+	total  [pieces]float64
 }
 
 // judge compares a bad run with the good ones while it is traced.
@@ -152,6 +154,15 @@ type judge interface {
 	turns(from, to uint64) (most uint64, ok bool)
 	depth(entry uint64) (most uint64, ok bool)
 }
+
+// opened is a branch of the beginning of a run.
+type opened struct {
+	from, to uint64
+	at       checkpoint.Position
+}
+
+// maxOpening is how many of them are kept: 4 MB.
+const maxOpening = 1 << 17
 
 type cachedWay struct {
 	way
@@ -276,6 +287,9 @@ func (t *tracer) took(f *frame, w way, at uint64) {
 	e := &t.cache[(w.from^w.to<<3^uint64(w.ctx)*0x9e37)%uint64(len(t.cache))]
 	if e.times == nil || e.way != w {
 		e.way, e.times = w, t.times(f, w, at)
+	}
+	if len(t.opening) < maxOpening {
+		t.opening = append(t.opening, opened{w.from, w.to, checkpoint.Position{Interval: t.interval, Instr: at}})
 	}
 	e.count++
 	e.last = checkpoint.Position{Interval: t.interval, Instr: at}
