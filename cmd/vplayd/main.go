@@ -221,6 +221,6 @@ func checkArgs(c *cobra.Command) {
 
 // verbs are the constructors of the subcommands, each in its own file.
 var verbs = []func() *cobra.Command{
-	newRecord, newAttach, newSnapshot, newImportCore, newCoreHandler, newServe, newReplay, newVerify, newInfo, newProcesses, newDump, newSchedule, newGoroutines, newRun, newDebugCode, newSlice, newExport, newWindows, newAffected, newReport, newSlim, newExportELF, newVSCode,
+	newRecord, newAttach, newSnapshot, newImportCore, newCoreHandler, newServe, newReplay, newVerify, newInfo, newProcesses, newDump, newSchedule, newGoroutines, newRun, newDebugCode, newSlice, newDeviate, newExport, newWindows, newAffected, newReport, newSlim, newExportELF, newVSCode,
 	newDemo, newDoctor, newGDBCommands, newRRCompat, newVersion,
 }

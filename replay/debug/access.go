@@ -19,6 +19,19 @@ func (g *Cursor) Recording() *checkpoint.Recording { return g.s.Rec }
 // Timeline returns the timeline of the present program.
 func (g *Cursor) Timeline() *replay.Timeline { return g.t }
 
+// Machine returns the machine at the present position, for reading. The cursor must have left the final
+// image, as Criterion has it do.
+func (g *Cursor) Machine() *replay.Machine { return g.cur.Machine() }
+
+// At returns the present position, and AtEnd whether it is the last one. Preconditions: as Machine.
+func (g *Cursor) At() checkpoint.Position { return g.cur.Position() }
+
+// AtEnd is described there.
+func (g *Cursor) AtEnd() bool { return g.cur.AtEnd() }
+
+// Names returns what names addresses at the present position. It is the cursor's until it moves.
+func (g *Cursor) Names() *loader.Resolver { return g.names() }
+
 // Modules returns the ELF files in memory at the present position.
 func (g *Cursor) Modules() []*image.Module { return g.names().Modules() }
 

@@ -40,18 +40,7 @@ var ErrNoCriterion = errors.New("say what to explain: a variable, a register as 
 // Slice answers q. Errors: ErrNoCriterion, slice.ErrTooMany, those of a movement, and of
 // expressions.
 func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
-	if err := g.leaveFinal(ctx); err != nil {
-		return nil, err
-	}
-	g.Undivert()
-	if q.TID == 0 {
-		q.TID = g.tid()
-	}
-	if _, err := g.threadState(q.TID); err != nil {
-		return nil, err
-	}
-	o := slice.Options{At: g.cur.Position(), TID: checkpoint.TID(q.TID), Values: q.Values, Copies: q.Copies}
-	what, err := g.criterion(ctx, &q, &o)
+	o, what, err := g.Criterion(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +54,24 @@ func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 		return nil, err
 	}
 	return g.rows(ctx, s, what, max(q.Most, 1), q.Copies)
+}
+
+// Criterion returns what q asks of package slice at the present position, and its name. Errors: as
+// Slice; with ErrNoCriterion and behind a fault the options are complete but for what is wanted.
+func (g *Cursor) Criterion(ctx context.Context, q SliceQuery) (o slice.Options, what string, err error) {
+	if err := g.leaveFinal(ctx); err != nil {
+		return o, "", err
+	}
+	g.Undivert()
+	if q.TID == 0 {
+		q.TID = g.tid()
+	}
+	if _, err := g.threadState(q.TID); err != nil {
+		return o, "", err
+	}
+	o = slice.Options{At: g.cur.Position(), TID: checkpoint.TID(q.TID), Values: q.Values, Copies: q.Copies}
+	what, err = g.criterion(ctx, &q, &o)
+	return o, what, err
 }
 
 // criterion fills in what is wanted, and where, and names it.
