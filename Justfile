@@ -151,7 +151,7 @@ latency *ARGS:
 slices RECORDINGS N="100" SEED="1":
     go test ./replay/analysis/slice -run TestSufficient -timeout 6h -v -recordings '{{ RECORDINGS }}' -values {{ N }} -seed {{ SEED }}
 
-# the script uninit beside memcheck on all guests, and on eleven programs in which memcheck finds nothing
+# the script uninit beside memcheck on all guests, and on ten programs in which memcheck finds nothing
 uninit:
     VPLAY_UNINIT=1 go test ./tests/e2e -run TestUninit -timeout 1h -v
 

@@ -24,21 +24,21 @@ func newAffected() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "affected [flags] RECORDING EXPR",
 		Short: "what a value reached: lines, branches, outputs, and the crash (taint)",
-		Long: `Affected goes forward from a value through everything that was made of it, by registers,
-flags, memory, system calls, threads and signal handlers, up to the end of the recording. It
-is the other way round than slice.
+		Long: `Affected goes forward from a value through everything that was made of it, by
+registers, flags, memory, system calls, threads and signal handlers, up to the end of
+the recording. It is the other way round than slice.
 
-EXPR is a C expression (a variable as x or p->next, in the innermost frame that knows it),
-a register as $rax, an address and a length as 0x7ffe1000,8, or input: what the first call
-of read(2), recv(2) and their like brought, or input:3: all that was read from descriptor 3;
-what the dynamic linker reads is left out.
+EXPR is a C expression (a variable as x or p->next, in the innermost frame that knows
+it), a register as $rax, an address and a length as 0x7ffe1000,8, or input: what the
+first call of read(2), recv(2) and their like brought, or input:3: all that was read
+from descriptor 3; what the dynamic linker reads is left out.
 
-With --at the value is followed from that moment on. Without it the expression is evaluated
-at the end of the recording, and what is in memory is followed from where it was written
-last; a register needs --at. Input is looked for from the beginning.
+With --at the value is followed from that moment on. Without it the expression is
+evaluated at the end of the recording, and what is in memory is followed from where it
+was written last; a register needs --at. Input is looked for from the beginning.
 
-Rows are in the order in which they were reached first. Each has its number, a position that
-"seek" and --at take, and how often it was reached, with the last time:
+Rows are in the order in which they were reached first. Each has its number, a
+position that "seek" and --at take, and how often it was reached, with the last time:
 
   input     a call that brought what is followed
   code      a source line, or an instruction where no line is known, and what it made
@@ -48,14 +48,15 @@ Rows are in the order in which they were reached first. Each has its number, a p
   argument  a system call's argument
   crash     registers, or memory, that the program died of
 
-An instruction's result depends on what it computed with and on what the address was made of
-that it loaded from or stored to; --values leaves out the addresses, which is less where the
-value is an index or a pointer. Bits that cannot change are left out: x & 1 depends on one
-bit of x. The stack pointer, and the frame pointer, are taken as known. What was executed
-because of a branch, and not otherwise, is not counted as made of the value.
+An instruction's result depends on what it computed with and on what the address was
+made of that it loaded from or stored to; --values leaves out the addresses, which is
+less where the value is an index or a pointer. Bits that cannot change are left out: x
+& 1 depends on one bit of x. The stack pointer, and the frame pointer, are taken as
+known. What was executed because of a branch, and not otherwise, is not counted as
+made of the value.
 
-Exit codes: 0 done, 1 the value is not known, or it reached more than memory holds, 2 wrong
-use, 3 replay and recording differ, 4 the recording is damaged, 130 Ctrl-C.`,
+Exit codes: 0 done, 1 the value is not known, or it reached more than memory holds, 2
+wrong use, 3 replay and recording differ, 4 the recording is damaged, 130 Ctrl-C.`,
 		Example: `  vplayd affected --symbols build server-1.vplay input
   vplayd affected --values --at 3:1200.0 server-1.vplay 'req->length'
   vplayd affected --json server-1.vplay 0x7ffe1000,16`,
