@@ -12,7 +12,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/cmd/vplayd/internal/sandbox"
-	"vplay/replay"
 	"vplay/replay/analysis/debugcode"
 )
 
@@ -63,25 +62,16 @@ func runDebugCode(c *cobra.Command, args []string, f *debugCodeFlags) error {
 	if err != nil {
 		return err
 	}
-	rec, _, err := openRecording(c, args[1:])
+	s, _, done, err := openSession(c, args[1:])
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
-	e, err := chooseEngine(c)
-	if err != nil {
-		return err
-	}
+	defer done()
+	rec := s.Rec
 	pid, err := processOf(c, rec)
 	if err != nil {
 		return err
 	}
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	e.use(s)
 	p, err := debugcode.Prepare(c.Context(), s, args[0], debugcode.Options{PID: pid, Symbols: symbols.Of(rec), Compiler: f.compiler, Flags: f.flags})
 	if err != nil {
 		return debugCodeError(err)

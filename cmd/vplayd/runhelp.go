@@ -38,13 +38,15 @@ optional=True says that none of them need be there, else that is an error.
   on_access(EXPR or (START, END), f)   behind each access to a global variable,
                 or to a range of addresses; kind="w": stores alone. EXPR is
                 evaluated at the start of each interval
+  on_access(R, f)   with R = ranges(): behind each access to what is in the set at
+                that moment. R.add(START, END, value=None), R.remove(START, END),
+                R.find(ADDRESS): (START, END, value) or None; at any time. What is
+                unmapped leaves it
+  on_heap(f)    at each misuse of the heap: m.problem says what (kind, access,
+                address, size, block, ...); the result has allocated, freed, held
+                and summary(m)
   on_uninit(f)  before the program uses bytes that it has never written; once for
                 each place. All instructions are looked at, which is slow
-  on_access(R, f)   with R = ranges(): behind each access to what is in the set at that
-                moment. R.add(START, END, value=None), R.remove(START, END), R.find(ADDRESS):
-                (START, END, value) or None; at any time. What is unmapped leaves it
-  on_heap(f)    at each misuse of the heap: m.problem says what (kind, access, address, size,
-                block, ...); the result has allocated, freed, held and summary(m)
   on_end(f)     where the recording ends, behind all others
   races(f)      f at each pair of accesses by two threads, one of them a store,
                 that nothing orders. It returns a detector, which is told what

@@ -47,9 +47,9 @@ func recordTiny(t *testing.T) []byte {
 	return b
 }
 
-// outcome replays a recording held in memory. The error is what a user would
-// be told.
-func outcome(b []byte) (instructions uint64, err error) {
+// opened calls f with a session of a recording held in memory, for five seconds at most. The error is what a
+// user would be told.
+func opened(b []byte, f func(ctx context.Context, s *replay.Session) (instructions uint64, err error)) (uint64, error) {
 	rec, err := checkpoint.OpenReader(bytes.NewReader(b), int64(len(b)), "tiny.vplay")
 	if err != nil {
 		return 0, err
@@ -62,6 +62,13 @@ func outcome(b []byte) (instructions uint64, err error) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	return f(ctx, s)
+}
+
+// outcome replays a recording held in memory.
+func outcome(b []byte) (uint64, error) { return opened(b, replayed) }
+
+func replayed(ctx context.Context, s *replay.Session) (instructions uint64, err error) {
 	results, err := replay.Verify(ctx, s, replay.VerifyOptions{Workers: 1})
 	if err != nil {
 		return 0, err

@@ -5,29 +5,17 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
-	"vplay/checkpoint"
 	"vplay/replay"
 	"vplay/replay/analysis/windows"
 )
 
-// counted counts the windows and first loads of a recording held in memory. The error is what a user would be told.
-func counted(b []byte) (instructions uint64, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	rec, err := checkpoint.OpenReader(bytes.NewReader(b), int64(len(b)), "tiny.vplay")
-	if err != nil {
-		return 0, err
-	}
-	defer rec.Close()
-	s, err := replay.NewSession(rec)
-	if err != nil {
-		return 0, err
-	}
-	defer s.Close()
+// counted counts the windows and first loads of a recording held in memory.
+func counted(b []byte) (uint64, error) { return opened(b, windowsOf) }
+
+func windowsOf(ctx context.Context, s *replay.Session) (instructions uint64, err error) {
 	var ids []uint32
-	for _, i := range rec.Intervals() {
+	for _, i := range s.Rec.Intervals() {
 		ids = append(ids, i.ID)
 	}
 	rep, err := windows.Of(ctx, s, windows.Options{Intervals: ids, Bounds: []uint64{50, 1000}, Scan: windows.Scan{Share: 1}})

@@ -16,8 +16,8 @@ import (
 type naming struct {
 	res     *loader.Resolver
 	regions mem.AddressMap
-	memory  movingMemory
-	isNew   bool // nobody has asked for it by renew
+	memory  debug.Memory // of whatever machine is looked at
+	isNew   bool         // nobody has asked for it by renew
 
 	known  map[exprAt]*dwarf.Expression
 	fflush uint64 // the program's, 0 where there is none
@@ -30,22 +30,9 @@ type exprAt struct {
 	name string
 }
 
-// movingMemory is the memory of whatever machine is looked at.
-type movingMemory struct{ m *replay.Machine }
-
-// ReadMemory implements dwarf.Memory.
-func (x *movingMemory) ReadMemory(a uint64, b []byte) int {
-	return debug.Memory{Space: x.m.Mem}.ReadMemory(a, b)
-}
-
-// ReadFile implements loader.FileReader.
-func (x *movingMemory) ReadFile(object uint32, off uint64, b []byte) int {
-	return debug.Memory{Space: x.m.Mem}.ReadFile(object, off, b)
-}
-
 // at returns the resolver for where a machine stands.
 func (n *naming) at(p *Program, m *replay.Machine) *loader.Resolver {
-	n.memory.m = m
+	n.memory.Space = m.Mem
 	if n.res == nil || n.regions != m.Mem.AddressMap() {
 		n.regions = m.Mem.AddressMap()
 		n.res = loader.NewResolver(debug.Regions(p.s.Rec, m.Mem), &n.memory, p.files)

@@ -21,27 +21,14 @@ type names struct {
 	res     *loader.Resolver
 	files   *loader.ModuleFiles
 	regions mem.AddressMap
-	memory  movingMemory
+	memory  debug.Memory // of whatever machine is looked at
 
 	known map[uint64]loader.Location // what was asked before, of the same modules
 }
 
-// movingMemory is the memory of whatever machine is looked at.
-type movingMemory struct{ m *replay.Machine }
-
-// ReadMemory implements dwarf.Memory.
-func (x *movingMemory) ReadMemory(a uint64, b []byte) int {
-	return debug.Memory{Space: x.m.Mem}.ReadMemory(a, b)
-}
-
-// ReadFile implements loader.FileReader.
-func (x *movingMemory) ReadFile(object uint32, off uint64, b []byte) int {
-	return debug.Memory{Space: x.m.Mem}.ReadFile(object, off, b)
-}
-
 // at returns the resolver for where a machine stands.
 func (n *names) at(r *run, m *replay.Machine) *loader.Resolver {
-	n.memory.m = m
+	n.memory.Space = m.Mem
 	files := r.filesOf(m.Interval())
 	if n.res == nil || n.files != files || n.regions != m.Mem.AddressMap() {
 		before, same := n.res, n.files == files
