@@ -94,9 +94,10 @@ foreign *NAMES:
 helgrind *NAMES:
     tests/helgrind/run.sh {{ NAMES }}
 
-# the script locks finds nothing in programs with threads that are sound
-locks:
-    go test ./tests/e2e -run TestLocksScriptIsSilent -timeout 1h -v -locks-programs
+# deviate, and the scripts heap, locks and uninit, on all programs of their tests
+analyses:
+    . tests/need/debian.sh && install_suite programs
+    go test ./tests/e2e -run 'TestDeviate|TestHeapScript|TestLocksScript|TestUninit' -analyses -timeout 1h -v
 
 # debug code over bc, compared with what bc prints of itself: just debug-code
 debug-code:
@@ -150,10 +151,6 @@ latency *ARGS:
 # execute the slices of N random values of each recording alone, and compare: RECORDINGS is a pattern with the whole path
 slices RECORDINGS N="100" SEED="1":
     go test ./replay/analysis/slice -run TestSufficient -timeout 6h -v -recordings '{{ RECORDINGS }}' -values {{ N }} -seed {{ SEED }}
-
-# the script uninit beside memcheck on all guests, and on ten programs in which memcheck finds nothing
-uninit:
-    VPLAY_UNINIT=1 go test ./tests/e2e -run TestUninit -timeout 1h -v
 
 # compare Go's values with dlv core itself, and write the golden files again: after a change of Go or delve
 go-values VERSION="v1.27.2":

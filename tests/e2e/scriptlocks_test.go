@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -129,8 +128,6 @@ func TestLocksScript(t *testing.T) {
 		})
 	}
 }
-
-var allPrograms = flag.Bool("locks-programs", false, "look at all programs of TestLocksScriptIsSilent, for minutes")
 
 // TestLocksScriptIsSilent: programs with threads that are known to be sound; xz alone without the flag. What is told of others is in
 // replay/analysis/script/RATIONALE.md.

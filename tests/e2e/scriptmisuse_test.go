@@ -80,7 +80,7 @@ func TestHeapMisuse(t *testing.T) {
 	at := func(mark string) string { return fmt.Sprintf("heapmisuse.cc:%d", g.line(t, mark)) }
 	record := func(t *testing.T, how string) string {
 		rec := filepath.Join(t.TempDir(), "rec.vplay")
-		out, _ := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "-q", "--slim", "now", "--keep", "always", "-o", rec, "--", g.bin, how).CombinedOutput()
+		out, _ := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--", g.bin, how).CombinedOutput()
 		if _, err := os.Stat(rec); err != nil { // some of them end by a signal
 			t.Fatalf("nothing was recorded: %s", out)
 		}
@@ -118,7 +118,7 @@ func TestHeapMisuse(t *testing.T) {
 	}
 }
 
-// TestHeapScriptSilent has the script heap say nothing of real programs that have nothing wrong.
+// TestHeapScriptSilent has the script heap say nothing of real programs that have nothing wrong; three without -analyses.
 func TestHeapScriptSilent(t *testing.T) {
 	t.Parallel()
 	need.Recorder(t)
@@ -131,16 +131,20 @@ func TestHeapScriptSilent(t *testing.T) {
 	if err := os.WriteFile(sums, []byte("2^500\nsqrt(2)\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
+	programs := [][]string{
 		{"sort", "-r", text}, {"awk", "{ n[$1]++ } END { for (k in n) print k, n[k] }", text}, {"gzip", "-c", text}, {"xz", "-c", text},
 		{"bc", "-q", sums}, {"cat", text}, {"date"}, {"find", dir}, {"perl", "-e", "%h = map { $_ => \"x$_\" } (1 .. 500); print join(',', sort values %h)"},
 		{"bash", "-c", "for i in 1 2 3; do a[$i]=x$i; done; echo ${a[@]}"},
-	} {
+	}
+	if !*allPrograms {
+		programs = programs[:3]
+	}
+	for _, args := range programs {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			need.Program(t, args[0])
 			rec := filepath.Join(t.TempDir(), "rec.vplay")
-			if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, append([]string{"record", "-q", "--slim", "now", "--keep", "always", "-o", rec, "--"}, args...)...).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, args...)...).CombinedOutput(); err != nil {
 				t.Fatalf("record: %v\n%s", err, out)
 			}
 			if rows, said := heapRows(t, "heap", rec); len(rows) > 0 {

@@ -78,7 +78,7 @@ func TestUninitLikeMemcheck(t *testing.T) {
 				if c.use != "" {
 					lines = []string{fmt.Sprintf("uninit.c:%d", g.line(t, "use: "+c.name))}
 				}
-				if level == "-O0" || os.Getenv(manyClean) != "" {
+				if level == "-O0" || *allPrograms {
 					out, err := exec.CommandContext(limited(t, time.Minute), "valgrind", g.bin, c.name).CombinedOutput()
 					if err != nil {
 						t.Fatalf("valgrind: %v\n%s", err, out)
@@ -109,11 +109,8 @@ func TestUninitLikeMemcheck(t *testing.T) {
 	}
 }
 
-// manyClean has TestUninitClean look at more programs, and memcheck at all guests.
-const manyClean = "VPLAY_UNINIT"
-
 // TestUninitClean: programs in which memcheck finds nothing have nothing told, not even inside of the C
-// library. Two by default, all with VPLAY_UNINIT=1, as "just uninit" sets it.
+// library. Two without -analyses.
 func TestUninitClean(t *testing.T) {
 	need.Program(t, "valgrind")
 	need.Recorder(t)
@@ -137,7 +134,7 @@ func TestUninitClean(t *testing.T) {
 		{"xz", "-c", lines},
 		{"sort", "-k2", lines},
 	}
-	if os.Getenv(manyClean) == "" {
+	if !*allPrograms {
 		programs = programs[:2]
 	}
 	for _, p := range programs {
