@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/ianlancetaylor/demangle"
 )
@@ -116,8 +117,12 @@ func (m *Module) Lookup(name string) (addr uint64, ok bool) {
 			return s.addr, true
 		}
 	}
+	isPlain := isIdentifier(name)
 	for i := range m.symbols {
 		s := &m.symbols[i]
+		if isPlain && !strings.Contains(s.name, name) { // a mangled name has it as it is
+			continue
+		}
 		if m.meter.spend(demangleWork*len(s.name)) != nil {
 			break
 		}
@@ -126,6 +131,16 @@ func (m *Module) Lookup(name string) (addr uint64, ok bool) {
 		}
 	}
 	return m.lookupUnnamed(name)
+}
+
+// isIdentifier reports whether a name is one of C: not that of something in a namespace or a class, nor an operator's.
+func isIdentifier(name string) bool {
+	for _, c := range name {
+		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
 }
 
 // maxMangled bounds the names that are demangled, in bytes: the work grows
