@@ -87,6 +87,28 @@ written all the same), 4 the recording is damaged, 130 Ctrl-C.`,
 }
 
 func runReport(c *cobra.Command, args []string, f *reportFlags) error {
+	ended := make(chan error, 1)
+	go func() { ended <- makeReport(c, args, f) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-c.Context().Done():
+	}
+	// Most ends at once then. A step over debug information that was made to do harm takes up to a second; nothing
+	// of it needs to be cleaned up.
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(reportGrace):
+		return c.Context().Err()
+	}
+}
+
+// reportGrace is how long an interrupted report may go on.
+const reportGrace = 100 * time.Millisecond
+
+// makeReport makes the page and writes it.
+func makeReport(c *cobra.Command, args []string, f *reportFlags) error {
 	path, err := recordingPath(args)
 	if err != nil {
 		return err
