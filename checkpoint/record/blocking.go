@@ -23,10 +23,24 @@ func (t *thread) mayBlock() bool {
 		return false
 	case c.nr == unix.SYS_FLOCK, c.nr == unix.SYS_FCNTL:
 		return true // locks of regular files, too
+	case c.nr == unix.SYS_OPEN, c.nr == unix.SYS_OPENAT, c.nr == unix.SYS_OPENAT2, c.nr == unix.SYS_CREAT:
+		return !c.cutsRegular()
 	case len(row.Args) > 0 && row.Args[0].Kind == abi.KindFD:
 		return t.proc.fdMayBlock(int32(c.args[0]))
 	}
 	return true
+}
+
+// cutsRegular reports whether the call, an open at its entry, empties a regular file. Others that have it mapped must not run meanwhile:
+// what they see then, and the hash of an interval that ends then, has the cut, and their log has it only later.
+func (c *call) cutsRegular() bool {
+	for _, f := range c.targets { // with O_TRUNC alone there are any
+		var st unix.Stat_t
+		if f.path == "" || unix.Stat(f.path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			return false
+		}
+	}
+	return len(c.targets) > 0
 }
 
 // fdMayBlock reports whether a descriptor is something other than a regular file or a

@@ -187,18 +187,23 @@ static void emptied(void) {
 	}
 }
 
-// It cuts the file while this one reads it.
+// It cuts the file while this one reads it, and lets it grow when this one has seen that.
 static void meanwhile(void) {
 	static volatile long turns;
+	int seen[2];
 	map(4), stores();
+	if (pipe(seen)) abort();
 	pid_t p = fork();
 	if (p == 0) {
+		char c;
 		usleep(20000), size(1);
-		usleep(20000), size(4);
+		if (read(seen[0], &c, 1) != 1) abort();
+		size(4);
 		_exit(0);
 	}
 	if (sigsetjmp(out, 1) == 0)
 		for (;; turns++, __builtin_ia32_pause()) (void)((volatile char *)base)[2 * PAGE];
+	if (write(seen[1], "", 1) != 1) abort();
 	waitpid(p, 0, 0);
 	loads();
 }
