@@ -125,6 +125,17 @@ func (v *View) Position() checkpoint.Position {
 // TID returns the thread that runs.
 func (v *View) TID() checkpoint.TID { return v.m.TID() }
 
+// ArgumentRegisters are the registers of the first six integer arguments of a function (System V ABI, AMD64 supplement, 3.2.3).
+var ArgumentRegisters = [6]uint8{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
+
+// Arguments returns the first six integer arguments of a function that the machine is at the first instruction of.
+func (v *View) Arguments() (args [6]uint64) {
+	for i, r := range ArgumentRegisters {
+		args[i] = v.m.CPU.R[r]
+	}
+	return args
+}
+
 // ReadMemory copies the readable prefix of the bytes at addr and returns how many there are. Nothing
 // changes by that, protection is not looked at, and bytes that were not captured cannot be read.
 func (v *View) ReadMemory(addr uint64, b []byte) int {

@@ -34,8 +34,9 @@ func (c *compiler) control() {
 	case name == "JMP" && isIndirect, name != "JMP" && name[0] == 'J', strings.HasPrefix(name, "LOOP"):
 		k.Class = IsBranch
 	}
+	k.Indirect = isIndirect && (k.Class == IsCall || k.Class == IsBranch)
 	switch {
-	case isIndirect && (k.Class == IsCall || k.Class == IsBranch):
+	case k.Indirect:
 		address := k.Address
 		k.Decides, k.Address = Flow{Store: -1}, RegSet{}
 		for _, o := range c.in.Operands() {

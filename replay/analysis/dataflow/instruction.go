@@ -89,8 +89,10 @@ type Instruction struct {
 	Stores  bool    // it writes memory, or may
 	Repeats bool    // a string instruction: from RSI, to RDI, perhaps with REP
 	Class   Class
-	Decides Flow // of a branch or a call: where it goes is made of Src and Loads
-	Spied   bool // what it accesses is not known from its operands, and must be watched
+	// Indirect says that a branch or call goes to where a register or memory says, Decides what where it goes is made of: Src and Loads.
+	Indirect bool
+	Decides  Flow
+	Spied    bool // what it accesses is not known from its operands, and must be watched
 }
 
 // Compile makes what is known of in, which is at pc. With frame the base register is the frame pointer: as

@@ -99,7 +99,7 @@ func (t *Tracker) EnterText(v *observe.View, name string) {
 	if r, ok := readings[name]; ok {
 		c := v.CPU()
 		x := &t.thread(v.TID()).text
-		*x = textCall{of: r, slot: c.R[x86.RSP], args: argumentsOf(c)}
+		*x = textCall{of: r, slot: c.R[x86.RSP], args: v.Arguments()}
 	}
 }
 

@@ -107,11 +107,6 @@ func (t *Tracker) thread(id checkpoint.TID) *thread {
 	return x
 }
 
-// argumentsOf are the first six integer arguments of a call (System V ABI, AMD64 supplement, 3.2.3).
-func argumentsOf(c *x86.CPU) [6]uint64 {
-	return [6]uint64{c.R[x86.RDI], c.R[x86.RSI], c.R[x86.RDX], c.R[x86.RCX], c.R[x86.R8], c.R[x86.R9]}
-}
-
 // Enter is called at the first instruction of one of Functions. isGlibc says that it is in the GNU C library.
 func (t *Tracker) Enter(v *observe.View, name string, isGlibc bool) {
 	c := v.CPU()
@@ -120,7 +115,7 @@ func (t *Tracker) Enter(v *observe.View, name string, isGlibc bool) {
 		t.headers = isGlibc
 	}
 	th := t.thread(v.TID())
-	k := call{c.R[x86.RSP], name, argumentsOf(c), v.Position()}
+	k := call{c.R[x86.RSP], name, v.Arguments(), v.Position()}
 	isContinued := false
 	for n := len(th.calls); n > 0 && th.calls[n-1].slot <= k.slot; n = len(th.calls) {
 		// A function that ends in a jump to another one has the same slot. So has one behind a function that was left by

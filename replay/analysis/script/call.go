@@ -14,6 +14,7 @@ import (
 	"vplay/loader/image"
 	"vplay/replay"
 	"vplay/replay/mem"
+	"vplay/replay/observe"
 	"vplay/replay/x86"
 )
 
@@ -77,8 +78,8 @@ func (c *diverted) Call(entry uint64, ints, vectors []uint64) (rax, xmm0 uint64,
 	if err := d.Write(sp, ret[:]); err != nil {
 		return 0, 0, fmt.Errorf("there is no room on the stack: %w", err)
 	}
-	for i, n := range ints[:min(len(ints), len(argumentOrder))] {
-		d.CPU.R[argumentOrder[i]] = n
+	for i, n := range ints[:min(len(ints), len(observe.ArgumentRegisters))] {
+		d.CPU.R[observe.ArgumentRegisters[i]] = n
 	}
 	for i, n := range vectors[:min(len(vectors), 8)] {
 		d.CPU.V[i] = x86.Vec{n}
@@ -113,13 +114,10 @@ func (c *diverted) Call(entry uint64, ints, vectors []uint64) (rax, xmm0 uint64,
 	}
 }
 
-// argumentOrder are the registers of the first six integer arguments (System V ABI, AMD64 supplement, 3.2.3).
-var argumentOrder = [6]int{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-
 // callFunction is call(function, arguments...): a name or an address, with integers; it gives the result.
 func (m *moment) callFunction(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	if len(args) == 0 || len(args) > 1+len(argumentOrder) || len(kwargs) > 0 {
-		return nil, fmt.Errorf("call: a function, and up to %d numbers", len(argumentOrder))
+	if len(args) == 0 || len(args) > 1+len(observe.ArgumentRegisters) || len(kwargs) > 0 {
+		return nil, fmt.Errorf("call: a function, and up to %d numbers", len(observe.ArgumentRegisters))
 	}
 	var ints []uint64
 	for _, a := range args[1:] {

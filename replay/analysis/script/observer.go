@@ -223,14 +223,14 @@ func (r *run) executed(v *observe.View, t *targets) {
 			x.native(v)
 			continue
 		}
-		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, body: x.body, args: argumentsOf(v.CPU())})
+		r.tell(x.f, v, &moment{kind: x.kind, called: x.name, inlined: x.spot.inlined, body: x.body, args: v.Arguments()})
 	}
 }
 
 // entered notes a call whose return is of interest.
 func (r *run) entered(v *observe.View, t *targets) {
 	c := v.CPU()
-	r.calls.Enter(int32(v.TID()), c.R[x86.RSP], callRecord{argumentsOf(c), v.Position(), t.returns[c.RIP]})
+	r.calls.Enter(int32(v.TID()), c.R[x86.RSP], callRecord{v.Arguments(), v.Position(), t.returns[c.RIP]})
 }
 
 // returned tells of a return.
@@ -242,14 +242,6 @@ func (r *run) returned(v *observe.View, slot uint64) {
 	for _, p := range c.returns {
 		r.tell(p.f, v, &moment{kind: p.kind, called: p.name, args: c.args, entered: c.at, result: v.CPU().R[x86.RAX]})
 	}
-}
-
-// argumentsOf are the first six integer arguments of a call.
-func argumentsOf(c *x86.CPU) (args [6]uint64) {
-	for i, r := range argumentOrder {
-		args[i] = c.R[r]
-	}
-	return args
 }
 
 // signalled tells of a signal, or of a fault that makes one.

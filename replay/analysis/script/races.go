@@ -1,6 +1,7 @@
 package script
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path"
@@ -326,11 +327,8 @@ func (x *races) copied(v *observe.View, loads, stores bool) {
 	if v.ReadMemory(c.R[x86.RSP], b[:]) < len(b) {
 		return
 	}
-	pc := uint64(0)
-	for i := range b {
-		pc |= uint64(b[i]) << (8 * i)
-	}
-	if pc--; x.info(v, pc)&pcExcluded != 0 {
+	pc := binary.LittleEndian.Uint64(b[:]) - 1
+	if x.info(v, pc)&pcExcluded != 0 {
 		return
 	}
 	t := x.thread(v)

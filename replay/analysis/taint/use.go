@@ -23,7 +23,7 @@ func (t *Engine) check(c *x86.CPU, in *x86.Inst, k *instruction) (tag Tag, isAdd
 		return 0, false
 	}
 	address := k.Address
-	if k.isTarget {
+	if k.Indirect {
 		if t.checkTarget(c, in, k) {
 			return 0, false
 		}
