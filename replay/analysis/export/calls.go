@@ -3,6 +3,7 @@ package export
 import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/replay/analysis/heap"
 	"vplay/replay/observe"
 	"vplay/replay/x86"
 )
@@ -14,7 +15,7 @@ import (
 type follower interface {
 	// enter: the function of n has begun in thread t, at instruction at of the interval; isOld says that this was before, and is known only
 	// now. alloc says that it is one of malloc's family that no other one of that has called.
-	enter(t *thread, n *node, alloc allocator, args *arguments, at uint64, isOld bool)
+	enter(t *thread, n *node, alloc *heap.Function, args *arguments, at uint64, isOld bool)
 	// leave: the function that was entered last and has not been left is over.
 	leave(t *thread, n *node)
 }
@@ -29,10 +30,10 @@ func (p *pass) entered(t *thread, k *runInfo, r *x86.Run) {
 	if isCall {
 		n.calls++
 	}
-	alloc := noAllocator
-	if k.alloc != noAllocator && !f.alloc {
+	var alloc *heap.Function
+	if k.alloc != nil && !f.alloc {
 		f.alloc, alloc = true, k.alloc
-		if size, ok := k.alloc.bytes(&p.args); ok {
+		if size, ok := k.alloc.Asked(p.args[:]); ok {
 			n.bytes += size
 			n.blocks++
 		}

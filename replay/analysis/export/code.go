@@ -12,6 +12,7 @@ import (
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/loader/image"
+	"vplay/replay/analysis/heap"
 )
 
 // What is executed: modules and their functions, and places in them. They are the same for all intervals, whatever
@@ -72,10 +73,10 @@ type code struct {
 	functions []function
 	byModule  map[moduleKey]int32
 	byEntry   map[place]int32
-	parts     map[int32][]part               // by module, sorted
-	allocs    map[int32]map[uint64]allocator // by module
-	unnamed   map[string]int32               // functions that stand for code without names
-	first     map[string]int32               // functions by name, see distinction
+	parts     map[int32][]part                    // by module, sorted
+	allocs    map[int32]map[uint64]*heap.Function // by module
+	unnamed   map[string]int32                    // functions that stand for code without names
+	first     map[string]int32                    // functions by name, see distinction
 }
 
 type moduleKey struct {
@@ -87,7 +88,7 @@ func newCode() *code {
 	return &code{
 		modules:   []module{{path: "[no module]"}},
 		functions: []function{fnUnknown: {name: "[unknown]"}, fnSignal: {name: loader.SignalFrame}},
-		byModule:  map[moduleKey]int32{}, byEntry: map[place]int32{}, parts: map[int32][]part{}, allocs: map[int32]map[uint64]allocator{}, unnamed: map[string]int32{},
+		byModule:  map[moduleKey]int32{}, byEntry: map[place]int32{}, parts: map[int32][]part{}, allocs: map[int32]map[uint64]*heap.Function{}, unnamed: map[string]int32{},
 	}
 }
 
@@ -233,9 +234,9 @@ func (n *names) outside(addr uint64) int32 {
 }
 
 // entries returns the addresses of the functions of malloc's family. Those of a module are looked for once.
-func (n *names) entries() map[uint64]allocator {
+func (n *names) entries() map[uint64]*heap.Function {
 	n.budget.Renew()
-	out := map[uint64]allocator{}
+	out := map[uint64]*heap.Function{}
 	for _, mod := range n.res.Modules() {
 		if !mod.IsMapped(n.res.Maps()) {
 			continue // what is made of a part of it would be kept
@@ -250,14 +251,14 @@ func (n *names) entries() map[uint64]allocator {
 }
 
 // allocatorsOf returns the functions of malloc's family that a module has, by their file virtual addresses.
-func (c *code) allocatorsOf(m int32, d *dwarf.Module) map[uint64]allocator {
+func (c *code) allocatorsOf(m int32, d *dwarf.Module) map[uint64]*heap.Function {
 	c.mu.Lock()
 	known, ok := c.allocs[m]
 	c.mu.Unlock()
 	if ok {
 		return known
 	}
-	known = map[uint64]allocator{}
+	known = map[uint64]*heap.Function{}
 	for name, kind := range allocators {
 		for _, a := range d.Functions(name) {
 			known[a] = kind

@@ -59,17 +59,17 @@ func TestHostileNames(t *testing.T) {
 // TestAllocators: sizes that no program can have are not counted.
 func TestAllocators(t *testing.T) {
 	for _, c := range []struct {
-		kind allocator
+		name string
 		args arguments
 		n    uint64
 		ok   bool
 	}{
-		{allocFirst, arguments{7, 1, 2}, 7, true}, {allocProduct, arguments{3, 5, 0}, 15, true}, {allocProduct, arguments{1 << 40, 1 << 40, 0}, 0, false},
-		{allocFirst, arguments{^uint64(0), 0, 0}, 0, false}, {allocSecond, arguments{1, 9, 2}, 9, true}, {allocThird, arguments{1, 9, 2}, 2, true},
-		{allocArray, arguments{1, 9, 2}, 18, true}, {allocNone, arguments{1, 9, 2}, 0, false},
+		{"malloc", arguments{7, 1, 2}, 7, true}, {"calloc", arguments{3, 5, 0}, 15, true}, {"calloc", arguments{1 << 40, 1 << 40, 0}, 0, false},
+		{"__libc_malloc", arguments{^uint64(0), 0, 0}, 0, false}, {"memalign", arguments{1, 9, 2}, 9, true}, {"__posix_memalign", arguments{1, 9, 2}, 2, true},
+		{"reallocarray", arguments{1, 9, 2}, 18, true}, {"free", arguments{1, 9, 2}, 0, false},
 	} {
-		if n, ok := c.kind.bytes(&c.args); ok != c.ok || ok && n != c.n {
-			t.Errorf("%d of %v: %d, %v", c.kind, c.args, n, ok)
+		if n, ok := allocators[c.name].Asked(c.args[:]); ok != c.ok || ok && n != c.n {
+			t.Errorf("%s of %v: %d, %v", c.name, c.args, n, ok)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/replay/analysis/heap"
 	"vplay/replay/debug"
 	"vplay/replay/observe"
 	"vplay/replay/x86"
@@ -20,7 +21,7 @@ type listed struct {
 	at     checkpoint.Position
 	isOld  bool // it was under way when the export began
 	isOut  bool // its beginning was written
-	alloc  allocator
+	alloc  *heap.Function
 	args   arguments
 	nested int // calls in it that were written
 }
@@ -115,7 +116,7 @@ func (o *order) run(tid int32) {
 }
 
 // enter implements follower.
-func (o *order) enter(t *thread, n *node, alloc allocator, args *arguments, at uint64, isOld bool) {
+func (o *order) enter(t *thread, n *node, alloc *heap.Function, args *arguments, at uint64, isOld bool) {
 	c := &listed{}
 	if k := len(o.free); k > 0 {
 		c, o.free = o.free[k-1], o.free[:k-1]
@@ -135,7 +136,7 @@ func (o *order) leave(t *thread, _ *node) {
 	}
 	c := l[len(l)-1]
 	o.calls[t.tid] = l[:len(l)-1]
-	if c.alloc != noAllocator {
+	if c.alloc != nil {
 		o.allocated(c)
 	}
 	o.to.returned(t.tid, c, o.now())
@@ -145,18 +146,17 @@ func (o *order) leave(t *thread, _ *node) {
 // allocated keeps account of the heap, where a function of malloc's family has returned.
 func (o *order) allocated(c *listed) {
 	at := o.p.view.CPU().R[x86.RAX]
-	if c.alloc == allocThird {
+	if c.alloc.ToMemory {
 		var b [8]byte
 		o.p.view.ReadMemory(c.args[0], b[:])
 		at = binary.LittleEndian.Uint64(b[:])
 	}
 	before := o.heap
-	// realloc, reallocarray and free give the block of their first argument back; that of memalign is no block.
-	if c.alloc == allocNone || at != 0 && (c.alloc == allocSecond || c.alloc == allocArray) {
+	if c.alloc.Frees || at != 0 && c.alloc.Resizes {
 		o.heap -= o.live[c.args[0]]
 		delete(o.live, c.args[0])
 	}
-	if n, ok := c.alloc.bytes(&c.args); ok && at != 0 && len(o.live) < maxLive {
+	if n, ok := c.alloc.Asked(c.args[:]); ok && at != 0 && len(o.live) < maxLive {
 		o.heap += n - o.live[at]
 		o.live[at] = n
 	}

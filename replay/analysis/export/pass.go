@@ -3,6 +3,7 @@ package export
 import (
 	"vplay/checkpoint"
 	"vplay/loader"
+	"vplay/replay/analysis/heap"
 	"vplay/replay/debug"
 	"vplay/replay/observe"
 	"vplay/replay/x86"
@@ -28,7 +29,7 @@ type runInfo struct {
 	n       int
 	ends    how
 	loads   bool // it has an instruction that loads the stack pointer
-	alloc   allocator
+	alloc   *heap.Function
 	maps    int      // the memory map that it is known in, by number
 	offsets []uint16 // of the instructions, and of the end
 	counts  []count  // by the number of instructions executed, from 1
@@ -59,7 +60,7 @@ type pass struct {
 	roots []root // nil: the walk's tree is the pass's own
 
 	names   names
-	allocs  map[uint64]allocator
+	allocs  map[uint64]*heap.Function
 	view    *observe.View
 	maps    int
 	isOwn   bool // tree and threads are those of the interval alone

@@ -2,42 +2,45 @@ package heap
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
+
+	"vplay/replay/mem"
 )
 
 // The functions that are followed, by name.
 
-// role says what a function does; size are the arguments whose product is how many bytes are asked for.
-type role struct {
-	frees    bool // the block of argument 0
-	resizes  bool // the block of argument 0 becomes the result
-	size     []int8
-	toMemory bool // the address is stored where argument 0 points to; the result is an error
-	tells    bool // the result is how many bytes of the block of argument 0 may be used
-	isC      bool // one of the C library's, so that the module it is in is the allocator
+// Function is what a function of malloc's family does.
+type Function struct {
+	Frees    bool   // the block of argument 0
+	Resizes  bool   // the block of argument 0 becomes the result
+	ToMemory bool   // the address is stored where argument 0 points to; the result is an error
+	size     []int8 // the arguments whose product is how many bytes are asked for
+	tells    bool   // the result is how many bytes of the block of argument 0 may be used
+	isC      bool   // one of the C library's, so that the module it is in is the allocator
 }
 
-var roles = map[string]role{
+var functions = map[string]Function{
 	"malloc":         {size: []int8{0}, isC: true},
 	"valloc":         {size: []int8{0}, isC: true},
 	"pvalloc":        {size: []int8{0}, isC: true},
 	"calloc":         {size: []int8{0, 1}, isC: true},
-	"realloc":        {size: []int8{1}, resizes: true, isC: true},
-	"reallocarray":   {size: []int8{1, 2}, resizes: true, isC: true},
+	"realloc":        {size: []int8{1}, Resizes: true, isC: true},
+	"reallocarray":   {size: []int8{1, 2}, Resizes: true, isC: true},
 	"aligned_alloc":  {size: []int8{1}, isC: true},
 	"memalign":       {size: []int8{1}, isC: true},
-	"posix_memalign": {size: []int8{2}, toMemory: true, isC: true},
+	"posix_memalign": {size: []int8{2}, ToMemory: true, isC: true},
 
 	"_Znwm": {size: []int8{0}}, "_Znam": {size: []int8{0}},
 	"_ZnwmRKSt9nothrow_t": {size: []int8{0}}, "_ZnamRKSt9nothrow_t": {size: []int8{0}},
 	"_ZnwmSt11align_val_t": {size: []int8{0}}, "_ZnamSt11align_val_t": {size: []int8{0}},
 	"_ZnwmSt11align_val_tRKSt9nothrow_t": {size: []int8{0}}, "_ZnamSt11align_val_tRKSt9nothrow_t": {size: []int8{0}},
 
-	"free": {frees: true, isC: true}, "cfree": {frees: true, isC: true},
-	"_ZdlPv": {frees: true}, "_ZdaPv": {frees: true}, "_ZdlPvm": {frees: true}, "_ZdaPvm": {frees: true},
-	"_ZdlPvRKSt9nothrow_t": {frees: true}, "_ZdaPvRKSt9nothrow_t": {frees: true},
-	"_ZdlPvSt11align_val_t": {frees: true}, "_ZdaPvSt11align_val_t": {frees: true},
-	"_ZdlPvmSt11align_val_t": {frees: true}, "_ZdaPvmSt11align_val_t": {frees: true},
+	"free": {Frees: true, isC: true}, "cfree": {Frees: true, isC: true},
+	"_ZdlPv": {Frees: true}, "_ZdaPv": {Frees: true}, "_ZdlPvm": {Frees: true}, "_ZdaPvm": {Frees: true},
+	"_ZdlPvRKSt9nothrow_t": {Frees: true}, "_ZdaPvRKSt9nothrow_t": {Frees: true},
+	"_ZdlPvSt11align_val_t": {Frees: true}, "_ZdaPvSt11align_val_t": {Frees: true},
+	"_ZdlPvmSt11align_val_t": {Frees: true}, "_ZdaPvmSt11align_val_t": {Frees: true},
 
 	"malloc_usable_size": {tells: true},
 	// These look at lists, or give memory back, and neither give a block nor take one.
@@ -48,7 +51,7 @@ var roles = map[string]role{
 // Functions returns the names of the functions whose calls and returns a Tracker is to be told of. Of two that are one function
 // in glibc, the usual name comes first: free and cfree, memalign and aligned_alloc.
 func Functions() []string {
-	names := slices.Sorted(maps.Keys(roles))
+	names := slices.Sorted(maps.Keys(functions))
 	slices.Reverse(names)
 	return names
 }
@@ -69,11 +72,30 @@ func Readable(name string) string {
 	return name
 }
 
-// blockSize returns how many bytes a call has asked for.
-func (r *role) blockSize(args *[6]uint64) uint64 {
-	n := uint64(1)
-	for _, i := range r.size {
-		n *= args[i] // a product that is too large gives no block
+// Allocators returns the C library's functions that give, take or resize blocks, by name.
+func Allocators() map[string]*Function {
+	out := map[string]*Function{}
+	for name, f := range functions {
+		if f.isC {
+			out[name] = &f
+		}
 	}
-	return n
+	return out
+}
+
+// Asked returns how many bytes a call with these first arguments asks for. ok is false where it asks for none, or for
+// more than there can be.
+// Preconditions: there are three arguments.
+func (f *Function) Asked(args []uint64) (n uint64, ok bool) {
+	if len(f.size) == 0 {
+		return 0, false
+	}
+	n = 1
+	for _, i := range f.size {
+		hi, lo := bits.Mul64(n, args[i])
+		if n = lo; hi != 0 {
+			return ^uint64(0), false
+		}
+	}
+	return n, n < mem.MaxUser
 }

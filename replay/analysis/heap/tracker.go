@@ -110,7 +110,7 @@ func (t *Tracker) thread(id checkpoint.TID) *thread {
 // Enter is called at the first instruction of one of Functions. isGlibc says that it is in the GNU C library.
 func (t *Tracker) Enter(v *observe.View, name string, isGlibc bool) {
 	c := v.CPU()
-	r := roles[name]
+	r := functions[name]
 	if r.isC {
 		t.headers = isGlibc
 	}
@@ -129,7 +129,7 @@ func (t *Tracker) Enter(v *observe.View, name string, isGlibc bool) {
 	}
 	switch _, isBlock := t.blocks[k.args[0]]; {
 	case k.args[0] == 0:
-	case r.frees, r.resizes && !isBlock: // for the error
+	case r.Frees, r.Resizes && !isBlock: // for the error
 		var b [8]byte
 		v.ReadMemory(k.slot, b[:])
 		t.release(v, &k, t.caller(v, binary.LittleEndian.Uint64(b[:])))
@@ -165,7 +165,7 @@ func (t *Tracker) Leave(v *observe.View, slot uint64) {
 	if th.calls = th.calls[:n-1]; n > 1 {
 		return
 	}
-	r := roles[k.name]
+	r := functions[k.name]
 	result := v.CPU().R[x86.RAX]
 	if b, ok := t.blocks[k.args[0]]; r.tells && ok && result > b.Size {
 		// Whoever asks may use them.
@@ -176,16 +176,16 @@ func (t *Tracker) Leave(v *observe.View, slot uint64) {
 	if r.size == nil {
 		return
 	}
-	size := r.blockSize(&k.args)
+	size, _ := r.Asked(k.args[:])
 	caller := t.caller(v, v.CPU().RIP)
 	switch {
-	case r.toMemory:
+	case r.ToMemory:
 		var b [8]byte
 		if uint32(result) != 0 || v.ReadMemory(k.args[0], b[:]) < len(b) {
 			return
 		}
 		result = binary.LittleEndian.Uint64(b[:])
-	case r.resizes && (result != 0 || size == 0):
+	case r.Resizes && (result != 0 || size == 0):
 		if old, ok := t.blocks[k.args[0]]; ok {
 			t.take(old, Call{v.Position(), caller})
 		}
