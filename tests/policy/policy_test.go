@@ -112,6 +112,7 @@ var imports = []struct {
 	{"replay", "checkpoint checkpoint/abi loader loader/image replay/mem replay/mem/rangemap replay/sys replay/x86"},
 	{"replay/lockstep", "checkpoint checkpoint/abi/ptrace replay replay/mem replay/x86"},
 	{"replay/observe", "checkpoint dwarf replay replay/mem replay/x86"},
+	{"replay/analysis/internal/randomcode", "replay/x86"},
 	{"replay/analysis/dataflow", "replay/mem replay/x86"},
 	{"replay/analysis/taint", "checkpoint checkpoint/abi replay replay/analysis/dataflow replay/mem replay/x86"},
 	{"replay/analysis/uninit", "checkpoint replay/analysis/taint"},

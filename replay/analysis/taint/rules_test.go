@@ -6,52 +6,35 @@ import (
 	"testing"
 
 	"vplay/replay/analysis/dataflow"
+	"vplay/replay/analysis/internal/randomcode"
 	"vplay/replay/x86"
 )
 
-// noiseMemory is memory of which each byte depends on its address alone. Bits that are marked may be
-// changed.
+// noiseMemory is memory of which marked bits may be changed.
 type noiseMemory struct {
-	code   []byte
+	randomcode.Memory
 	at     uint64
 	marks  [64]byte
 	change [64]byte
-	stored map[uint64]byte
 }
 
-const codeAt = 0x10_0000_0000
-
-// Translate, Read, Write, Probe, Fetch and CodeID implement x86.Bus.
-func (m *noiseMemory) Translate(uint64, x86.Access) (*[4096]byte, bool) { return nil, false }
-
-func (m *noiseMemory) Read(a uint64, b []byte) x86.Fault {
-	for i := range b {
-		at := a + uint64(i)
-		v, ok := m.stored[at]
-		if !ok {
-			v = byte(at * 0x9e3779b97f4a7c15 >> 56)
-			if at%5 == 0 {
-				v = 0 // some rules are about zeroes
-			}
-			if off := at - m.at; off < 64 {
-				v ^= m.change[off] & m.marks[off]
-			}
-		}
-		b[i] = v
+// byteAt is randomcode.Memory.Change.
+func (m *noiseMemory) byteAt(at uint64, b byte) byte {
+	if at%5 == 0 {
+		b = 0 // some rules are about zeroes
 	}
-	return x86.Fault{}
-}
-
-func (m *noiseMemory) Write(a uint64, b []byte) x86.Fault {
-	for i, v := range b {
-		m.stored[a+uint64(i)] = v
+	if off := at - m.at; off < 64 {
+		b ^= m.change[off] & m.marks[off]
 	}
-	return x86.Fault{}
+	return b
 }
 
-func (m *noiseMemory) Probe(uint64, int, x86.Access) x86.Fault   { return x86.Fault{} }
-func (m *noiseMemory) Fetch(_ uint64, b []byte) (int, x86.Fault) { return copy(b, m.code), x86.Fault{} }
-func (m *noiseMemory) CodeID(uint64) uint64                      { return 0 }
+// newNoise returns memory that is like m, of which nothing is stored.
+func newNoise(m noiseMemory) *noiseMemory {
+	n := &m
+	n.Stored, n.Change = map[uint64]byte{}, n.byteAt
+	return n
+}
 
 // someBits returns marks as there are: none, a few bits, bytes, or all.
 func someBits(r *rand.Rand) uint64 {
@@ -100,17 +83,17 @@ type trial struct {
 // not of use.
 func (b *bench) newTrial(r *rand.Rand) *trial {
 	id := b.id
-	code := randomCode(r)
-	in, err := x86.DecodeInst(code, codeAt, id)
+	code := randomcode.Bytes(r, 5)
+	in, err := x86.DecodeInst(code, randomcode.At, id)
 	if err != nil || in.Flags&x86.InstEVEX != 0 || x86.Rows()[in.Row].Attr("refuse") || in.Flags&x86.InstEnd != 0 {
 		return nil
 	}
-	k := compile(codeAt, &in, false)
+	k := compile(randomcode.At, &in, false)
 	if !k.isPlain || len(k.Flows) == 0 {
 		return nil
 	}
 	b.e.Mem = newMemory()
-	t := &trial{e: b.e, in: in, k: k, memory: &noiseMemory{code: code, stored: map[uint64]byte{}}}
+	t := &trial{e: b.e, in: in, k: k, memory: newNoise(noiseMemory{Memory: randomcode.Memory{Code: code}})}
 	t.e.cur = &thread{}
 	t.one = b.one
 	t.one.Renew(t.memory, id)
@@ -134,7 +117,7 @@ func (b *bench) newTrial(r *rand.Rand) *trial {
 	const arithmetic = x86.FlagCF | x86.FlagPF | x86.FlagAF | x86.FlagZF | x86.FlagSF | x86.FlagOF
 	g.setFlags(^uint64(0), someBits(r)&arithmetic, 1)
 	t.one.SetFlags(r.Uint64()&arithmetic | 2 | x86.FlagIF)
-	t.one.RIP, t.one.MXCSR = codeAt, 0x1f80
+	t.one.RIP, t.one.MXCSR = randomcode.At, 0x1f80
 	if len(k.Ops) == 1 {
 		t.memory.at = k.Ops[0].At(t.one, &in)
 		t.e.step.at[0] = t.memory.at
@@ -147,34 +130,13 @@ func (b *bench) newTrial(r *rand.Rand) *trial {
 	return t
 }
 
-// randomCode returns bytes that are an instruction more often than not.
-func randomCode(r *rand.Rand) []byte {
-	b := make([]byte, 15)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	switch r.IntN(5) {
-	case 0: // VEX
-		b[0] = 0xc5 - byte(r.IntN(2))
-	case 1:
-		b[0] = 0x0f
-	case 2:
-		b[0], b[1] = [...]byte{0x66, 0xf2, 0xf3, 0x48}[r.IntN(4)], 0x0f
-	case 3:
-		b[0], b[1] = 0x66, 0x0f
-		b[2] = 0x38 + byte(r.IntN(2))*2
-	}
-	return b
-}
-
 // changed executes the instruction with other values of marked bits.
 func (t *trial) changed(r *rand.Rand, two *x86.CPU, before *regs) *x86.CPU {
-	m := *t.memory
-	m.stored = map[uint64]byte{}
+	m := newNoise(*t.memory)
 	for i := range m.change {
 		m.change[i] = byte(r.Uint32())
 	}
-	two.Renew(&m, t.one.ID)
+	two.Renew(m, t.one.ID)
 	two.State = t.start
 	for i := range 16 {
 		two.R[i] ^= r.Uint64() & before.r[i]
@@ -211,10 +173,10 @@ func (t *trial) differs(two *x86.CPU) string {
 	if (x^y)&flags&^g.flag != 0 {
 		return "a flag"
 	}
-	for a, v := range t.memory.stored {
+	for a, v := range t.memory.Stored {
 		var b [1]byte
 		t.e.Mem.Load(a, b[:])
-		if (v^two.Bus.(*noiseMemory).stored[a])&^b[0] != 0 {
+		if (v^two.Bus.(*noiseMemory).Stored[a])&^b[0] != 0 {
 			return "memory"
 		}
 	}
@@ -226,7 +188,7 @@ func (t *trial) differs(two *x86.CPU) string {
 func TestRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	id := &x86.CPUIdentity{Vendor: x86.VendorAMD, XCR0: 7}
-	b := &bench{e: New(Options{}), one: x86.New(&noiseMemory{}, id), two: x86.New(&noiseMemory{}, id), id: id}
+	b := &bench{e: New(Options{}), one: x86.New(newNoise(noiseMemory{}), id), two: x86.New(newNoise(noiseMemory{}), id), id: id}
 	bad, ruled := map[string]int{}, map[string]bool{}
 	for range 30_000 {
 		x := b.newTrial(r)
@@ -252,7 +214,7 @@ func TestRules(t *testing.T) {
 				continue
 			}
 			if bad[x.k.mnemonic]++; bad[x.k.mnemonic] == 1 {
-				t.Errorf("%s %v % x: %s depends on what is marked", x.k.mnemonic, x86.Rows()[x.in.Row].Operands, x.memory.code[:x.in.Len], what)
+				t.Errorf("%s %v % x: %s depends on what is marked", x.k.mnemonic, x86.Rows()[x.in.Row].Operands, x.memory.Code[:x.in.Len], what)
 			}
 			break
 		}
