@@ -100,10 +100,18 @@ func (n *newFile) mayReplace() error {
 		return err
 	case st.IsDir():
 		return fmt.Errorf("%s is a directory", n.path)
+	case n.isDevice():
+		return fmt.Errorf("%s is a device, a pipe or a socket: a recording is a regular file", n.path)
 	case !n.overwrite:
 		return &fs.PathError{Op: "create", Path: n.path, Err: fs.ErrExist}
 	}
 	return nil
+}
+
+// isDevice reports whether the path leads to what no file may take the place of: /dev/null, /dev/stdout.
+func (n *newFile) isDevice() bool {
+	st, err := os.Stat(n.path)
+	return err == nil && !st.Mode().IsRegular()
 }
 
 // publish gives the file its name and closes it. What is not durable before

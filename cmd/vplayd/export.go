@@ -151,11 +151,11 @@ func reportExport(c *cobra.Command, r export.Result, out *exportFile) error {
 	return err
 }
 
-// exportFile is where an export is written to: a file that is there whole or not at all, or standard output.
+// exportFile is where an export is written to: a file, or standard output.
 type exportFile struct {
 	name string // "": standard output
 	w    io.Writer
-	f    *os.File
+	f    *outFile
 }
 
 // openExport opens it.
@@ -173,9 +173,9 @@ func openExport(c *cobra.Command, name, recording string, format *export.Format)
 		base := filepath.Base(recording)
 		name = strings.TrimSuffix(base, filepath.Ext(base)) + format.Suffix
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".vplay-*")
+	f, err := createOut(name)
 	if err != nil {
-		return nil, writeError(name, err)
+		return nil, err
 	}
 	return &exportFile{name: name, w: f, f: f}, nil
 }
@@ -185,14 +185,13 @@ func (e *exportFile) keep() error {
 	if e.f == nil {
 		return nil
 	}
-	return writeError(e.name, errors.Join(e.f.Close(), os.Chmod(e.f.Name(), 0o600), os.Rename(e.f.Name(), e.name)))
+	return e.f.keep(0o600)
 }
 
 // discard removes the file unless it was kept.
 func (e *exportFile) discard() {
 	if e.f != nil {
-		_ = e.f.Close()           // it may be closed
-		_ = os.Remove(e.f.Name()) // it has another name if it was kept
+		e.f.discard()
 	}
 }
 

@@ -160,35 +160,6 @@ func safeName(p string) string {
 	return name
 }
 
-// writeWhole writes a file so that it is there whole or not at all.
-func writeWhole(name string, b []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".vplay-*")
-	if err != nil {
-		return writeError(name, err)
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = errors.Join(os.Chmod(f.Name(), mode), os.Rename(f.Name(), name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // what went wrong is said
-	}
-	return err
-}
-
-// writeError says that a file cannot be written because of err; nil for nil.
-func writeError(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return withHint(fmt.Errorf("cannot write %s: %w", name, err), exitFailed, "is its folder there, and may you write to it?")
-}
-
 // exportAll writes every module at its path below dir. Recorded paths are
 // hostile input: nothing is written outside of dir.
 func exportAll(c *cobra.Command, g *debug.Cursor, dir string) error {

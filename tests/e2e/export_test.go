@@ -90,6 +90,15 @@ func TestExport(t *testing.T) {
 	t.Run("lcov", func(t *testing.T) { x.lcov(t, g) })
 }
 
+// TestExportBorders: intervals that end at any instruction, between a call and the function, or two signals at one, change no count.
+func TestExportBorders(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		g := compile(t, "moves", "-O0", "-static")
+		newExported(t, g, g.record(t, "--keep", "always", "--interval", "5ms", "--force-every", "1", "--no-slim")).csv(t)
+	}
+}
+
 // TestExportProgram exports a program that is no guest.
 func TestExportProgram(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,8 @@ type follower interface {
 	leave(t *thread, n *node)
 }
 
-// entered is called where the program is in another function than before.
-func (p *pass) entered(t *thread, k *runInfo, r *x86.Run) {
+// entered is called where the program is in another function than before, since instruction at of the interval.
+func (p *pass) entered(t *thread, k *runInfo, at uint64) {
 	f := t.stack.top()
 	isCall := f.fresh || f.node != 0 && p.tree.nodes[f.node].fn != fnSignal // what a handler returns to has called it
 	p.hide(t, f)
@@ -41,7 +41,7 @@ func (p *pass) entered(t *thread, k *runInfo, r *x86.Run) {
 	t.node, t.fn = f.node, k.fn
 	if p.follower != nil && f.node != 0 {
 		f.shown = true
-		p.follower.enter(t, n, alloc, &p.args, p.view.CPU().Retired-uint64(r.N), !isCall)
+		p.follower.enter(t, n, alloc, &p.args, at, !isCall)
 	}
 }
 
@@ -224,9 +224,8 @@ func (p *pass) catchUp(retired uint64) {
 	}
 	at, fn := p.names.at(p.next)
 	k := &runInfo{place: at, fn: fn, n: 1, offsets: []uint16{0, 1}, counts: make([]count, 2)}
-	if f := p.cur.stack.top(); p.cur.fn != fn {
-		f.node = p.tree.child(f.parent, f.site, fn)
-		p.cur.node, p.cur.fn = f.node, fn
+	if p.cur.fn != fn {
+		p.entered(p.cur, k, p.retired)
 	}
 	p.counter(&k.counts[1], k, 1, p.cur.node)
 	p.totals[k.counts[1].at] += n

@@ -48,20 +48,23 @@ func (w *walk) join(id uint32, p *pass) error {
 	for i := 1; i < len(to); i++ {
 		n := &p.tree.nodes[i]
 		parent, site := n.parent, n.site
-		calls := n.calls
+		var r *root
 		if parent < 0 {
-			r := &p.roots[^parent]
+			r = &p.roots[^parent]
 			parent, site = r.parent, r.site
-			if r.fresh {
-				r.fresh = false
-				calls++
-			}
 		} else {
 			parent = to[parent]
 		}
 		to[i] = w.tree.child(parent, site, n.fn)
 		m := &w.tree.nodes[to[i]]
-		m.calls += calls
+		m.calls += n.calls
+		if r != nil && !r.begun {
+			r.begun = true
+			// As in entered: a call, or a jump from the function that was there before.
+			if r.fresh || r.node != 0 && r.node != to[i] && w.tree.nodes[r.node].fn != fnSignal {
+				m.calls++
+			}
+		}
 		m.bytes += n.bytes
 		m.blocks += n.blocks
 	}

@@ -284,7 +284,7 @@ func (p *pass) ran(_ *observe.View, r *x86.Run) {
 	k := p.info(r)
 	t := p.cur
 	if k.fn != t.fn {
-		p.entered(t, k, r)
+		p.entered(t, k, p.retired)
 	}
 	x := &k.counts[r.N]
 	if x.node != t.node || x.id == 0 {

@@ -101,7 +101,10 @@ type root struct {
 	frames int
 	parent int32
 	site   place
-	fresh  bool // the call was the last instruction of the interval before
+	// fresh says that nothing of the call was executed in the intervals before: it was their last instruction, or a signal came on top of it.
+	fresh bool
+	node  int32 // that the frame had before, 0: none
+	begun bool  // the first function that is executed in the frame is known
 }
 
 // resolve does to a thread of the joined ones what happened at the root.
@@ -125,6 +128,5 @@ func (r *root) resolve(t *thread) {
 		}
 	}
 	f := t.stack.top()
-	r.of, r.frames, r.parent, r.site = t.stack, len(t.stack.frames), f.parent, f.site
-	r.fresh = f.fresh && r.sp == 0
+	r.of, r.frames, r.parent, r.site, r.fresh, r.node = t.stack, len(t.stack.frames), f.parent, f.site, f.fresh, f.node
 }
