@@ -108,13 +108,13 @@ func TestDAPWatch(t *testing.T) {
 	}
 }
 
-// TestDAPConditionOften: a condition that comes true after 5 million hits, going back, is found at the same place by both servers. What that
+// TestDAPConditionOften: a condition that comes true after 2 million hits, going back, is found at the same place by both servers. What that
 // costs each in processor time is logged: gdb sends agent bytecode, the expression has a quick form in package dwarf.
 func TestDAPConditionOften(t *testing.T) {
 	need.Program(t, "gdb")
 	g := compile(t, "busy", "-O0")
 	rec := g.record(t, "--keep", "always")
-	const hits, at = 5_000_000, 100_000_000 - 5_000_000
+	const hits, at = 2_000_000, 100_000_000 - 2_000_000
 	addr, pid := serveProcess(t, rec, "--symbols", g.dir+"/symbols")
 	start := processorTime(t, pid)
 	out := gdb(t, addr, fmt.Sprintf("break beat if i == %d", at), "reverse-continue", "print i")

@@ -29,7 +29,6 @@ var pythonTests = []struct {
 	{"test_fork1", true},
 	{"test_signal.PosixTests", true},
 	{"test_signal.WakeupFDTests", true},
-	{"test_signal.WakeupSocketSignalTests", true},
 	{"test_signal.PendingSignalsTests", true},
 	{"test_signal", false},
 	{"test_subprocess.POSIXProcessTestCase", true},
