@@ -54,8 +54,8 @@ func (o *outFile) discard() {
 	}
 }
 
-// isInPlace reports whether a name leads to what no file may take the place of: a device, a pipe, a socket.
-func isInPlace(name string) bool {
+// isDevice reports whether a name leads to what no file may take the place of: a device, a pipe, a socket.
+func isDevice(name string) bool {
 	st, err := os.Stat(name)
 	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
 }
