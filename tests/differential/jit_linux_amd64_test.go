@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"slices"
 	"testing"
 
 	"vplay/replay/x86"
@@ -38,6 +39,41 @@ func TestTranslatedLikeSteps(t *testing.T) {
 	}
 	eachReference(t, run)
 	t.Run("host", func(t *testing.T) { run(t, hostIdentity(t)) })
+}
+
+// TestTranslatedExceptions: a floating-point exception that the program does not mask is raised by the host in generated code, and
+// told as the interpreter tells it.
+func TestTranslatedExceptions(t *testing.T) {
+	id := hostIdentity(t)
+	steps, blocks := NewEmulator(id), NewEmulator(id)
+	steps.SetEngine(x86.StepEngine{})
+	e := translated(t, blocks)
+	blocks.SetEngine(e)
+	g := NewGenerator(4, id)
+	raised, cases := 0, 0
+	for i := range x86.Rows() {
+		r := &x86.Rows()[i]
+		if i == 0 || WhyNotRun(r) != "" || !slices.ContainsFunc(r.Implied, func(o x86.Implied) bool { return o.Name == "mxcsr" }) {
+			continue
+		}
+		for range 40 {
+			k := g.Case(i)
+			k.In.MXCSR &^= 0x1f80 // the masks
+			want := steps.Run(k)
+			if cases++; want.Trap.Taken && want.Trap.Vector == 19 { // #XM
+				raised++
+			}
+			for n, got := range blocks.RunBlocks(k, 3) {
+				if d := Diff(k, &want, &got); d != "" {
+					t.Fatalf("time %d: %s\n\t%s", n, k.Line(&want), d)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d cases fault", raised, cases)
+	if raised < cases/10 || id.Vendor == x86.VendorAMD && e.Stats.Raised == 0 { // Intel's vectors are the interpreter's
+		t.Errorf("%d of %d cases fault, %d of them in generated code", raised, cases, e.Stats.Raised)
+	}
 }
 
 // TestTranslatedDivision: divisions as compilers make them, which generated code executes itself, and

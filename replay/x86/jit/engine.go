@@ -31,8 +31,12 @@ type Engine struct {
 	pool    *Pool
 	chunk   int // offset of this engine's memory; 0: none was taken yet
 	sameCPU bool
-	vectors bool // vector rows are emitted
-	t       translator
+	vectors bool   // vector rows are emitted
+	traps   bool   // and some may raise floating-point exceptions
+	changed uint64 // when that was chosen, in instructions
+	// minChanged is how many instructions there are at least until it is chosen again: all is translated anew then.
+	minChanged uint64
+	t          translator
 
 	all     []*unit // since code was last dropped, by unit.id
 	units   map[uint64]*unit
@@ -72,7 +76,7 @@ const arrival = 8
 
 // Run implements x86.Engine.
 func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
-	if e.chunk == 0 && !e.starts() || limit-c.Retired < e.MinRun || c.Flags()&x86.FlagAC != 0 || !e.fits(c) {
+	if e.chunk == 0 && !e.starts() || limit-c.Retired < e.MinRun || c.Flags()&x86.FlagAC != 0 || !e.chooses(c) {
 		return e.interpret(c, limit)
 	}
 	e.running = true
@@ -137,9 +141,21 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 	}
 }
 
-// fits reports whether the host may have the guest's MXCSR.
+// fits reports whether the host may have the guest's MXCSR in the code there is.
 func (e *Engine) fits(c *x86.CPU) bool {
-	return !e.vectors || c.MXCSR&mxcsrMasks == mxcsrMasks && c.MXCSR&^mxcsrAllowed == 0
+	return !e.vectors || (e.traps || c.MXCSR&mxcsrMasks == mxcsrMasks) && c.MXCSR&^mxcsrAllowed == 0
+}
+
+// minChanged is Engine.minChanged as it begins.
+const minChanged = 1 << 22
+
+// chooses has the code be that for the guest's MXCSR, and reports whether it fits.
+func (e *Engine) chooses(c *x86.CPU) bool {
+	if traps := e.vectors && c.MXCSR&mxcsrMasks != mxcsrMasks; traps != e.traps && (len(e.all) == 0 || c.Retired-e.changed >= e.minChanged) {
+		e.traps, e.changed = traps, c.Retired
+		e.drop()
+	}
+	return e.fits(c)
 }
 
 // Invalidate implements x86.Engine.

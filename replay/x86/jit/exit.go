@@ -111,8 +111,8 @@ func (e *Engine) arrived(c *x86.CPU) {
 }
 
 // faulted deals with a fault in generated code. Registers are as they were before the access, and the way
-// to the handler saves the flags, so the instruction can be executed by the interpreter. Its unit
-// is from now on.
+// to the handler saves the flags, so the instruction can be executed by the interpreter. A floating-point exception that the
+// guest does not mask is raised by it anew. All else is a mistake of the translator, and the unit the interpreter's from now on.
 func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 	at := int(c.Host[wordFault] - uint64(e.pool.address(0)))
 	for _, u := range e.all {
@@ -135,6 +135,11 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 			enter(e.pool.address(e.pool.enter), c)
 		}
 		flagsOut(c)
+		if e.traps && e.t.rows[u.insts[i].Row].raises && c.MXCSR&^(c.MXCSR>>mxcsrMaskShift)&mxcsrFlags != 0 {
+			e.Stats.Raised++
+			x, goesOn := c.Execute(&u.insts[i])
+			return x, x == x86.ExitNone && goesOn
+		}
 		e.Faults = append(e.Faults, Fault{PC: c.RIP, Bytes: e.bytesAt(c)})
 		e.forget(u)
 		if u := e.units[u.pc]; u != nil { // that one was a version

@@ -16,4 +16,5 @@ type Stats struct {
 	Handled, Edges, Others     uint64
 	Resets                     uint64
 	Bad                        uint64 // units not translated because of a mistake about flags
+	Raised                     uint64 // floating-point exceptions
 }

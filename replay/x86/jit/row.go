@@ -42,6 +42,7 @@ type fact struct {
 	wReg, wRM, wV bool       // and of those that it names
 
 	vector    bool    // uses vector registers
+	raises    bool    // may raise floating-point exceptions: it uses MXCSR
 	isVectors bool    // is emitted by vectors
 	align     uint8   // of the memory operand, 0 any
 	rmGeneral bool    // of vector rows: ModRM.rm is a general register or memory

@@ -16,14 +16,14 @@ const minRun = 1 << 8
 // Engine returns a new engine for c. Memory is taken when that is worth it, and while all is taken
 // the interpreter executes. Close gives it back.
 func (p *Pool) Engine(c *x86.CPU) *Engine {
-	e := &Engine{Threshold: threshold, Warmup: warmup, MinRun: minRun, pool: p, sameCPU: host().IsLike(c.ID)}
+	e := &Engine{Threshold: threshold, Warmup: warmup, MinRun: minRun, minChanged: minChanged, pool: p, sameCPU: host().IsLike(c.ID)}
 	e.vectors = e.sameCPU && c.ID.Vendor == x86.VendorAMD // Intel's XINUSE would have to follow
 	e.t = translator{e: e, c: c}
 	return e
 }
 
 // Eager has all code translated at first sight, however little it is worth: for tests.
-func (e *Engine) Eager() { e.Threshold, e.Warmup, e.MinRun, e.All = 0, 0, 0, true }
+func (e *Engine) Eager() { e.Threshold, e.Warmup, e.MinRun, e.minChanged, e.All = 0, 0, 0, 0, true }
 
 // starts takes memory when enough was executed and there is some, and reports whether it did.
 func (e *Engine) starts() bool {

@@ -13,8 +13,10 @@ import (
 // function emits nearly all rows. They are loaded when the first unit that uses them is entered and
 // stored on the way out (stubs.go); units of integer code pay nothing.
 //
-// MXCSR is the guest's meanwhile. So generated code runs only while it masks all exceptions and has no
-// bit that the host may not have.
+// MXCSR is the guest's meanwhile. So generated code runs only while it has no bit that the host may not have. Where the
+// guest does not mask all floating-point exceptions (programs of Free Pascal and SBCL, and those that called feenableexcept(3)), the host
+// raises them: they are faults, with nothing of the instruction done (SDM volume 1, 11.5.3), so that the interpreter executes it
+// (Engine.faulted). Such a guest has code of its own, which has the flags saved before each instruction that may fault so.
 
 // vectorFiles are the tables whose rows may be emitted.
 var vectorFiles = []string{"sse", "sse2", "sse3", "sse4", "avx", "fma", "crypto", "bmi"}
@@ -25,10 +27,13 @@ var vectorImplied = []string{"xmm0", "vec", "mxcsr"}
 // vendorOnly are the handlers of instructions whose results are a model's own.
 var vendorOnly = []string{"rsqrtps", "rsqrtss", "rcpps", "rcpss", "vrsqrtps", "vrsqrtss", "vrcpps", "vrcpss"}
 
-// mxcsrAllowed has the bits of MXCSR that may be set in the host's, mxcsrMasks those that must be.
+// Bits of MXCSR: those that may be set in the host's, the masks of exceptions, and the exceptions, of which each has its
+// mask so many bits above it (SDM volume 1, 10.2.3).
 const (
-	mxcsrAllowed = 0xffff
-	mxcsrMasks   = 0x1f80
+	mxcsrAllowed   = 0xffff
+	mxcsrMasks     = 0x1f80
+	mxcsrFlags     = 0x3f
+	mxcsrMaskShift = 7
 )
 
 // vectorFact completes the fact of row i, number of r, when the row can be emitted by the rule here.
@@ -47,6 +52,7 @@ func (f *fact) vectorFact(r *x86.Row, i int) {
 		return
 	}
 	f.vector, f.isVectors = r.File != "bmi", true
+	f.raises = slices.ContainsFunc(r.Implied, func(o x86.Implied) bool { return o.Name == "mxcsr" })
 	f.emit = vectors
 	switch {
 	case r.Attr("align16"):
@@ -119,6 +125,10 @@ func vectors(t *translator) bool {
 		}
 		t.access(t.vectorSize(), f.rm.dir&x86.DirWrite != 0)
 		t.aligned()
+	}
+	if f.raises && t.e.traps {
+		t.save()
+		t.site()
 	}
 	t.flagsBefore(f.reads)
 	if !isMem && f.rmGeneral {
