@@ -177,7 +177,7 @@ func (f *finder) deviations(ctx context.Context) error {
 // committed adds what the bad run did and no good one did, if d is that.
 func (f *finder) committed(d *slice.Decision, dist map[*slice.Vertex]int) {
 	pc := d.Branch.PC
-	if kinds[d.Branch.Inst.Row] != decide || !f.bad.names.isOwn(pc) {
+	if !isBranch(d.Branch) || !f.bad.names.isOwn(pc) {
 		return
 	}
 	v := deviation{pc: pc, to: d.To, at: d.Oldest, lines: dist[d.Branch]}
@@ -203,6 +203,18 @@ func (f *finder) committed(d *slice.Decision, dist map[*slice.Vertex]int) {
 		v.why, v.at, v.turns = Deeper, e.over, [2]uint64{e.most, e.bound}
 		f.add(v)
 	}
+}
+
+// isBranch reports whether v is a branch that goes one way or another.
+func isBranch(v *slice.Vertex) bool {
+	kind, _ := v.Inst.Transfer()
+	return kind == x86.Branch
+}
+
+// isTransfer reports whether v does nothing but go elsewhere.
+func isTransfer(v *slice.Vertex) bool {
+	kind, _ := v.Inst.Transfer()
+	return kind != x86.NoTransfer
 }
 
 // noveltyOf returns how new a way is, from the callers that it was taken from.
@@ -275,7 +287,7 @@ func (f *finder) add(v deviation) {
 // omitted adds a branch of the bad run that never did what d did in a good run, and what the
 // counterpart of the fault there is made of.
 func (f *finder) omitted(g *run, shift *shift, d *slice.Decision, dist map[*slice.Vertex]int) {
-	if kinds[d.Branch.Inst.Row] != decide || !g.names.isOwn(d.Branch.PC) {
+	if !isBranch(d.Branch) || !g.names.isOwn(d.Branch.PC) {
 		return
 	}
 	isOther := g.names.isOther(d.Branch.PC)
@@ -545,7 +557,7 @@ func difference(a, b *x86.Inst) (n int) {
 // data adds what the fault is made of in the bad run, and its counterparts are not: made are theirs.
 func (f *finder) data(s *slice.Slice, dist map[*slice.Vertex]int, made map[place]bool) {
 	for _, v := range s.Vertices {
-		if v.Kind != slice.Instruction || kinds[v.Inst.Row] != plain || v.IsSave() || !f.bad.names.isOwn(v.PC) || made[f.bad.names.place(v.PC)] {
+		if v.Kind != slice.Instruction || isTransfer(v) || v.IsSave() || !f.bad.names.isOwn(v.PC) || made[f.bad.names.place(v.PC)] {
 			continue
 		}
 		f.add(deviation{why: Data, pc: v.PC, at: v.Newest, lines: dist[v]})

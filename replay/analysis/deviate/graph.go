@@ -118,7 +118,7 @@ func (c *code) make() {
 type step struct {
 	next []uint64 // 0: the end
 	ends bool     // its block
-	is   kind
+	is   x86.Transfer
 }
 
 // function returns the graph of the function at entry, nil where it is too large.
@@ -163,14 +163,15 @@ func (c *code) decode(entry, pc uint64) (*step, uint64) {
 		}
 		return a
 	}
-	s := &step{ends: true, is: kinds[in.Row]}
-	switch s.is {
-	case back:
+	is, isIndirect := in.Transfer()
+	s := &step{ends: true, is: is}
+	switch is {
+	case x86.Return:
 		s.next = []uint64{0}
-	case jump:
+	case x86.Jump:
 		s.next = []uint64{local(behind + in.Imm)}
-	case decide:
-		if in.Imm != 0 && in.Flags&x86.InstMem == 0 && len(x86.Rows()[in.Row].Operands) == 1 && x86.Rows()[in.Row].Operands[0] != "rmv" {
+	case x86.Branch:
+		if !isIndirect {
 			s.next = []uint64{local(behind + in.Imm), local(behind)}
 			break
 		}
@@ -180,7 +181,7 @@ func (c *code) decode(entry, pc uint64) (*step, uint64) {
 		if len(s.next) == 0 {
 			s.next = []uint64{0}
 		}
-	default:
+	case x86.NoTransfer, x86.Call:
 		if local(behind) == 0 {
 			s.next = []uint64{0}
 			return s, 0
@@ -220,7 +221,7 @@ func cut(entry uint64, steps map[uint64]*step, leaders map[uint64]bool) *functio
 				for _, a := range s.next {
 					n.next = append(n.next, number[a])
 				}
-				n.decides = s.is == decide
+				n.decides = s.is == x86.Branch
 				break
 			}
 			pc = s.next[0]

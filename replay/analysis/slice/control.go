@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/replay/analysis/dataflow"
+	"vplay/replay/x86"
 )
 
 // Control dependences in the walk: which branch led to an instruction of the slice. Who asks
@@ -106,17 +106,17 @@ func (w *walker) wait(pc uint64, need uint32) {
 // flowOfControl follows k back where it is a branch, a call or a return.
 func (w *walker) flowOfControl(k *instruction, words int, at *moment) {
 	ws := w.s.words[words : words+int(k.words)]
-	switch k.Class {
-	case dataflow.IsBranch:
+	switch k.Transfer {
+	case x86.Branch:
 		w.decided(k, ws, at)
-	case dataflow.IsReturn:
+	case x86.Return:
 		if len(ws) > 0 && len(w.cur.calls) < maxActivations {
 			w.cur.top()
 			w.cur.calls = append(w.cur.calls, activation{slot: ws[0]})
 		}
-	case dataflow.IsCall:
+	case x86.Call:
 		w.called(k, ws, at)
-	case dataflow.IsPlain:
+	case x86.NoTransfer, x86.Jump:
 	}
 }
 

@@ -95,7 +95,7 @@ func (w *walker) stretch(s *stretch) error {
 			retired--
 		}
 		if w.control != nil {
-			if k.Class != dataflow.IsPlain {
+			if k.Transfer != x86.NoTransfer {
 				at.index, at.retired = i, retired
 				w.flowOfControl(k, words, at)
 			}
