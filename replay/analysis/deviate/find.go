@@ -49,7 +49,7 @@ const (
 
 // penalty is by how many lines further from the fault a kind counts: what loops and callers do
 // differs harmlessly more often.
-var penalty = map[Why]int{NewBranch: 0, Omission: 2, MoreTurns: 3, Deeper: 3, Together: 4, NewCaller: 6, Data: 8, Fault: 14}
+var penalty = map[Why]int{NewBranch: 0, Omission: 4, MoreTurns: 3, Deeper: 3, Together: 4, NewCaller: 6, Data: 8, Fault: 14}
 
 // foreign is the penalty of code of another module than the program's own.
 const foreign = 8
@@ -255,7 +255,7 @@ func (f *finder) turnsBy(pc, to uint64) (found *loop) {
 
 // leaves reports whether the branch at pc may leave the loop w: it has an end outside.
 func (f *finder) leaves(pc uint64, w way) bool {
-	for _, t := range f.bad.code.targets[pc] {
+	for _, t := range f.bad.code.Targets(pc) {
 		if t < w.to || t > w.from {
 			return true
 		}
@@ -520,14 +520,14 @@ func (f *finder) addressesIn(g *run, pc uint64) (out []uint64) {
 		return out
 	}
 	var like x86.Inst
-	f.bad.code.each(pc, pc, func(_ uint64, in *x86.Inst) { like = *in })
+	f.bad.code.Each(pc, pc, func(_ uint64, in *x86.Inst) { like = *in })
 	shift := newShift(g, f.bad)
 	unlike := map[uint64]int{}
 	for first, last := range g.t.blocks {
 		if !g.names.isOther(first) {
 			continue
 		}
-		g.code.each(first, last, func(pc uint64, in *x86.Inst) {
+		g.code.Each(first, last, func(pc uint64, in *x86.Inst) {
 			if slices.Contains(shift.of(pc), p) {
 				unlike[pc] = difference(&like, in)
 			}
