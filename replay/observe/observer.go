@@ -48,6 +48,10 @@ type Observer struct {
 	// no Data and no Old.
 	Wants func(v *View, a *Access) bool
 
+	// Touched, when set, gets the pages that the interval accesses, by events too, as they are accessed. Who reads it, in a callback, may clear
+	// its maps: then a page may come again.
+	Touched *mem.Sets
+
 	// Instr is called before each instruction, with the machine at it; an instruction
 	// that faults is told again when it is executed again. A REP string instruction is
 	// one, with all its iterations.

@@ -150,6 +150,9 @@ func (w *worker) arm() {
 	if len(addrs) > 0 {
 		m.SetBreakpoints(addrs)
 	}
+	if ob.Touched != nil {
+		m.Mem.Track(ob.Touched)
+	}
 	if ob.runs() {
 		w.live.runs, w.live.event = true, ^uint64(0)
 		w.runs.Tell(m.CPU, w.ran)

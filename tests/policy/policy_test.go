@@ -126,7 +126,7 @@ var imports = []struct {
 	{"replay/analysis/script", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/analysis/race replay/analysis/taint replay/analysis/uninit replay/debug replay/mem replay/observe replay/x86 replay/analysis/heap replay/mem/rangemap"},
 	{"replay/analysis/report", "checkpoint checkpoint/abi loader replay replay/analysis/slice replay/debug replay/debug/api replay/debug/text"},
 	{"replay/analysis/debugcode", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/debug replay/mem replay/observe replay/sys replay/x86"},
-	{"replay/analysis/export", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/analysis/heap replay/debug replay/debug/text replay/observe replay/x86"},
+	{"replay/analysis/export", "checkpoint checkpoint/abi dwarf loader loader/image replay replay/analysis/heap replay/debug replay/debug/text replay/mem replay/observe replay/x86"},
 	{"replay/analysis/deviate", "checkpoint loader loader/image replay replay/analysis/controlflow replay/analysis/slice replay/debug replay/debug/text replay/mem replay/x86"},
 	{"cmd/vplayd/internal/sandbox", ""},
 	{"cmd/vplayd", "*"},
