@@ -57,9 +57,10 @@ instruction of the slice was executed, of those the one that was executed last b
 in the same call, else the call itself; what the branch compared; and so on from there. A
 row ends with the rows that led to it ("by #7"). A row of branches says what was compared
 the last time and which way each went, and how often where it went several ways. Of a
-crash, what led there is part of it. The value's own rows stay the first ones. Such a
-slice has most of what the program did before; -n shows the nearest part. The recording
-is replayed once more for it, to see where calls and jumps through registers lead.
+crash, what led there is part of it. Such a slice has most of what the program did before.
+-n shows what is nearest to the value, where an address or a branch counts as three rows.
+The recording is replayed once more for it, to see where calls and jumps through
+registers lead.
 
 --origin goes on only as long as the value is copied: to the instruction that made it, or
 the call that brought it.

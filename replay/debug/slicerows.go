@@ -23,7 +23,7 @@ import (
 type Slice struct {
 	What string `json:"of"` // the value, as it was asked for
 	// Rows are by how far they are from the value: the first is the value itself. What it was made of
-	// comes before what only decided where that was loaded from or stored to, or that it was executed.
+	// comes before what only decided where that was loaded from or stored to; with control dependences these count as three rows further.
 	Rows []SliceRow `json:"rows"`
 	// Left is how many rows there are beyond those asked for.
 	Left int `json:"left"`
@@ -107,6 +107,9 @@ func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int
 		m.need(r, v)
 	}
 	order := m.order(m.rows[s.Root])
+	if s.Decisions != nil {
+		order = m.nearest(order)
+	}
 	out := &Slice{What: what, Instructions: s.Instances, Values: s.Values, Controls: s.Controls, Executed: s.Executed, From: s.From, IsExplained: s.IsExplained}
 	out.Left = max(0, len(order)-most-1)
 	order = order[:min(len(order), most+1)]
@@ -177,6 +180,37 @@ func (m *rowMaker) order(root *protoRow) (out []*protoRow) {
 		for _, r := range out[from:] {
 			add(r.sorted(slice.ForAddress))
 			add(r.sorted(slice.ForControl))
+		}
+	}
+	return out
+}
+
+// steps are by how many rows further from the value what a row needs in a role is, where branches are asked for.
+var steps = map[slice.Role]int{slice.ForValue: 1, slice.ForAddress: 3, slice.ForControl: 3}
+
+// nearest numbers rows anew, by their distance from the first. The branches of a value of many rows would come behind all of them else.
+func (m *rowMaker) nearest(rows []*protoRow) (out []*protoRow) {
+	for _, r := range rows {
+		r.number = -1
+	}
+	at := [][]*protoRow{rows[:1]} // by distance
+	for d := 0; d < len(at); d++ {
+		for _, r := range at[d] {
+			if r.number >= 0 {
+				continue
+			}
+			r.number = len(out)
+			out = append(out, r)
+			for _, role := range []slice.Role{slice.ForValue, slice.ForAddress, slice.ForControl} {
+				for _, to := range r.sorted(role) {
+					for to.number < 0 && len(at) <= d+steps[role] {
+						at = append(at, nil)
+					}
+					if to.number < 0 {
+						at[d+steps[role]] = append(at[d+steps[role]], to)
+					}
+				}
+			}
 		}
 	}
 	return out

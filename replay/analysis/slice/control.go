@@ -36,10 +36,12 @@ type control struct {
 	of        func(pc uint64) []uint64
 	sets      [][]uint64
 	ids       map[uint64]int // of sets, by address
+	known     []int          // and by the number of the vertex of an instruction, with 1 added
 	bySet     map[string]int // by what is in them
 	decisions map[decisionKey]*Decision
 	waiting   int
-	needs     []uint32 // of the present branch
+	needs     []uint32   // of the present branch
+	free      [][]uint32 // memory of waiting.needs
 }
 
 // activation is a call of a function that the walk is in.
@@ -85,6 +87,19 @@ func (c *control) set(pc uint64) int {
 	return n
 }
 
+// setOf is set for the address of an instruction, of which the trace has many.
+func (c *control) setOf(k *instruction) int {
+	if i := int(k.vertex); i < len(c.known) && c.known[i] > 0 {
+		return c.known[i] - 1
+	}
+	n := c.set(k.PC)
+	for len(c.known) <= int(k.vertex) {
+		c.known = append(c.known, 0)
+	}
+	c.known[k.vertex] = n + 1
+	return n
+}
+
 // top returns the activation that the thread is in.
 func (r *liveRegs) top() *activation {
 	if len(r.calls) == 0 {
@@ -96,16 +111,16 @@ func (r *liveRegs) top() *activation {
 // waitFor has the instance of k that is n wait for the branch that led to it. PUSH and POP that keep a register for the caller,
 // as functions do at their beginning and end, change nothing: what led to the call is no reason for what the register holds.
 func (w *walker) waitFor(k *instruction, n *node) {
-	if k.keeps && len(w.control.sets[w.control.set(k.PC)]) == 0 {
+	set := w.control.setOf(k)
+	if k.keeps && len(w.control.sets[set]) == 0 {
 		return
 	}
-	w.wait(k.PC, n.need[ForControl])
+	w.wait(set, n.need[ForControl])
 }
 
-// wait has what needs the instruction at pc wait for the branch that led there.
-func (w *walker) wait(pc uint64, need uint32) {
+// wait has what needs an instruction wait for one of a set of branches.
+func (w *walker) wait(set int, need uint32) {
 	c, a := w.control, w.cur.top()
-	set := c.set(pc)
 	for i := range a.waiting {
 		x := &a.waiting[i]
 		switch {
@@ -119,14 +134,25 @@ func (w *walker) wait(pc uint64, need uint32) {
 		}
 		return
 	}
-	a.waiting = append(a.waiting, waiting{set, []uint32{need}})
+	var needs []uint32
+	if n := len(c.free); n > 0 {
+		needs, c.free = c.free[n-1], c.free[:n-1]
+	}
+	a.waiting = append(a.waiting, waiting{set, append(needs, need)})
 	c.waiting++
+}
+
+// take takes what waits in x.
+func (c *control) take(x *waiting) {
+	c.needs = append(c.needs, x.needs...)
+	c.free = append(c.free, x.needs[:0])
+	c.waiting--
 }
 
 // calledKernel has what a system call brought wait for what led to the call, which is k.
 func (w *walker) calledKernel(k *instruction) {
 	for _, need := range w.cur.brought {
-		w.wait(k.PC, need)
+		w.wait(w.control.setOf(k), need)
 	}
 	w.control.waiting -= len(w.cur.brought)
 	w.cur.brought = w.cur.brought[:0]
@@ -157,8 +183,7 @@ func (w *walker) decided(k *instruction, ws []uint64, at *moment) {
 		if !slices.Contains(c.sets[x.set], k.PC) {
 			return false
 		}
-		c.needs = append(c.needs, x.needs...)
-		c.waiting--
+		c.take(&x)
 		return true
 	})
 	w.led(k, ws, at)
@@ -175,9 +200,8 @@ func (w *walker) called(k *instruction, ws []uint64, at *moment) {
 			return
 		}
 		isIt := a.slot == ws[0] || a.slot == 0
-		c.waiting -= len(a.waiting)
-		for _, x := range a.waiting {
-			c.needs = append(c.needs, x.needs...)
+		for i := range a.waiting {
+			c.take(&a.waiting[i])
 		}
 		r.calls = r.calls[:len(r.calls)-1]
 		if isIt {

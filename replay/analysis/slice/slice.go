@@ -128,7 +128,7 @@ func (w *walker) want(o *Options) {
 	}
 	if w.control != nil && o.Here != 0 {
 		w.cur.next = o.Here
-		w.wait(o.Here, w.sets.of(member(criterion, ForControl)))
+		w.wait(w.control.set(o.Here), w.sets.of(member(criterion, ForControl)))
 	}
 }
 
